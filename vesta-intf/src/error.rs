@@ -1,0 +1,294 @@
+//! What can go wrong, sorted by what the caller can do about it, and the one table that maps it to
+//! gRPC codes and HTTP statuses.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Why an ID was not made, explained or put together.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum IdError {
+    /// Not now, but at a moment that is known.
+    Hold(Hold),
+    /// A value does not fit: the field, what came and what would fit.
+    OutOfRange {
+        /// The name of the field or parameter.
+        field: &'static str,
+        /// What came.
+        value: u64,
+        /// The smallest value that fits.
+        min: u64,
+        /// The largest value that fits.
+        max: u64,
+    },
+    /// A parameter that cannot be read, or a setting that does not add up.
+    Invalid {
+        /// The name of the field or parameter.
+        field: &'static str,
+        /// What is wrong with it, and what would be right.
+        reason: Box<str>,
+    },
+    /// The layout's time field has run out. No ID will be made any more; the layout has to change.
+    TimeExhausted,
+    /// The generator has stopped for good: it was shut down, or it lost its machine ID.
+    Sealed {
+        /// Why it stopped.
+        reason: Box<str>,
+    },
+    /// The caller's deadline passed before there was an answer.
+    DeadlineExceeded,
+    /// Nothing of that name exists here.
+    NotFound {
+        /// What was looked for.
+        what: Box<str>,
+    },
+    /// This service does not offer what was asked for, or it is switched off.
+    Unsupported {
+        /// What was asked for, and how to switch it on.
+        what: Box<str>,
+    },
+    /// The caller did not prove who it is.
+    Unauthenticated,
+    /// The caller may not do this.
+    PermissionDenied,
+    /// A remote service cannot be reached or is not ready.
+    Unavailable {
+        /// What was tried, and what came of it.
+        reason: Box<str>,
+        /// The earliest moment at which another attempt makes sense, where it is known.
+        retry_after: Option<Duration>,
+        /// The error underneath.
+        source: Option<Arc<dyn Error + Send + Sync>>,
+    },
+    /// A fault of the service itself.
+    Internal {
+        /// What happened.
+        reason: Box<str>,
+        /// The error underneath.
+        source: Option<Arc<dyn Error + Send + Sync>>,
+    },
+}
+
+/// "Not now", as a value that says when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hold {
+    /// After this time another attempt makes sense; before it, none does.
+    pub retry_after: Duration,
+    /// What is being waited for.
+    pub why: HoldReason,
+}
+
+/// What a [`Hold`] waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum HoldReason {
+    /// Every sequence number of the current tick is used: the next tick.
+    SequenceUsedUp,
+    /// The durable bound is reached: the store's acknowledgement of the next window.
+    AwaitingLease,
+    /// The wall clock stands too far behind what was already issued: the clock.
+    ClockBehind,
+}
+
+/// The kinds of errors: the rows of the table that gRPC and HTTP share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "each is explained at the variant of IdError it stands for")]
+pub enum ErrorKind {
+    SequenceUsedUp,
+    AwaitingLease,
+    ClockBehind,
+    OutOfRange,
+    Invalid,
+    TimeExhausted,
+    Sealed,
+    DeadlineExceeded,
+    NotFound,
+    Unsupported,
+    Unauthenticated,
+    PermissionDenied,
+    Unavailable,
+    Internal,
+}
+
+/// Kind, stable name, number of the gRPC code, HTTP status.
+const TABLE: [(ErrorKind, &str, i32, u16); 14] = [
+    (ErrorKind::SequenceUsedUp, "SEQUENCE_USED_UP", 8, 429),
+    (ErrorKind::AwaitingLease, "AWAITING_LEASE", 14, 503),
+    (ErrorKind::ClockBehind, "CLOCK_BEHIND", 14, 503),
+    (ErrorKind::OutOfRange, "OUT_OF_RANGE", 3, 400),
+    (ErrorKind::Invalid, "INVALID", 3, 400),
+    (ErrorKind::TimeExhausted, "TIME_EXHAUSTED", 9, 500),
+    (ErrorKind::Sealed, "SEALED", 14, 503),
+    (ErrorKind::DeadlineExceeded, "DEADLINE_EXCEEDED", 4, 504),
+    (ErrorKind::NotFound, "NOT_FOUND", 5, 404),
+    (ErrorKind::Unsupported, "UNSUPPORTED", 12, 501),
+    (ErrorKind::Unauthenticated, "UNAUTHENTICATED", 16, 401),
+    (ErrorKind::PermissionDenied, "PERMISSION_DENIED", 7, 403),
+    (ErrorKind::Unavailable, "UNAVAILABLE", 14, 503),
+    (ErrorKind::Internal, "INTERNAL", 13, 500),
+];
+
+impl ErrorKind {
+    /// Every kind there is.
+    pub fn all() -> impl Iterator<Item = ErrorKind> {
+        TABLE.iter().map(|row| row.0)
+    }
+
+    fn row(self) -> &'static (ErrorKind, &'static str, i32, u16) {
+        TABLE.iter().find(|row| row.0 == self).expect("every kind has its row")
+    }
+
+    /// The stable name that errors carry over a wire: `SEQUENCE_USED_UP`, ….
+    pub fn name(self) -> &'static str {
+        self.row().1
+    }
+
+    /// The kind with this stable name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        TABLE.iter().find(|row| row.1 == name).map(|row| row.0)
+    }
+
+    /// The number of the gRPC status code.
+    pub fn grpc_code(self) -> i32 {
+        self.row().2
+    }
+
+    /// The HTTP status.
+    pub fn http_status(self) -> u16 {
+        self.row().3
+    }
+}
+
+impl IdError {
+    /// The kind of this error.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            IdError::Hold(Hold { why, .. }) => match why {
+                HoldReason::SequenceUsedUp => ErrorKind::SequenceUsedUp,
+                HoldReason::AwaitingLease => ErrorKind::AwaitingLease,
+                HoldReason::ClockBehind => ErrorKind::ClockBehind,
+            },
+            IdError::OutOfRange { .. } => ErrorKind::OutOfRange,
+            IdError::Invalid { .. } => ErrorKind::Invalid,
+            IdError::TimeExhausted => ErrorKind::TimeExhausted,
+            IdError::Sealed { .. } => ErrorKind::Sealed,
+            IdError::DeadlineExceeded => ErrorKind::DeadlineExceeded,
+            IdError::NotFound { .. } => ErrorKind::NotFound,
+            IdError::Unsupported { .. } => ErrorKind::Unsupported,
+            IdError::Unauthenticated => ErrorKind::Unauthenticated,
+            IdError::PermissionDenied => ErrorKind::PermissionDenied,
+            IdError::Unavailable { .. } => ErrorKind::Unavailable,
+            IdError::Internal { .. } => ErrorKind::Internal,
+        }
+    }
+
+    /// The earliest moment at which another attempt makes sense, where it is known.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            IdError::Hold(hold) => Some(hold.retry_after),
+            IdError::Unavailable { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+
+    /// A parameter or setting that is not right.
+    pub fn invalid(field: &'static str, reason: impl Into<Box<str>>) -> Self {
+        IdError::Invalid { field, reason: reason.into() }
+    }
+
+    /// Refuses a value outside `min..=max`.
+    ///
+    /// # Errors
+    /// [`IdError::OutOfRange`] with the field's name and range.
+    pub const fn check(field: &'static str, value: u64, min: u64, max: u64) -> Result<(), Self> {
+        if value < min || value > max {
+            return Err(IdError::OutOfRange { field, value, min, max });
+        }
+        Ok(())
+    }
+}
+
+impl From<Hold> for IdError {
+    fn from(hold: Hold) -> Self {
+        IdError::Hold(hold)
+    }
+}
+
+impl fmt::Display for HoldReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            HoldReason::SequenceUsedUp => "every sequence number of the current tick is used",
+            HoldReason::AwaitingLease => "the store has not yet confirmed the next window",
+            HoldReason::ClockBehind => "the clock stands behind IDs that were already issued",
+        })
+    }
+}
+
+impl fmt::Display for IdError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            IdError::Hold(Hold { retry_after, why }) => {
+                write!(f, "{why}; try again in {} ms", retry_after.as_micros().div_ceil(1000))
+            }
+            IdError::OutOfRange { field, value, min, max } => {
+                write!(f, "{field} must be {min} to {max}, but is {value}")
+            }
+            IdError::Invalid { field, reason } => write!(f, "{field}: {reason}"),
+            IdError::TimeExhausted => {
+                f.write_str("the layout's time field has run out; a new layout or epoch is needed")
+            }
+            IdError::Sealed { reason } => write!(f, "the generator has stopped: {reason}"),
+            IdError::DeadlineExceeded => f.write_str("the deadline passed before an ID was ready"),
+            IdError::NotFound { what } => write!(f, "{what} does not exist"),
+            IdError::Unsupported { what } => f.write_str(what),
+            IdError::Unauthenticated => f.write_str("credentials are missing or not accepted"),
+            IdError::PermissionDenied => f.write_str("these credentials do not allow this call"),
+            IdError::Unavailable { reason, .. } | IdError::Internal { reason, .. } => {
+                f.write_str(reason)
+            }
+        }
+    }
+}
+
+impl Error for IdError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            IdError::Unavailable { source, .. } | IdError::Internal { source, .. } => {
+                source.as_deref().map(|e| e as &(dyn Error + 'static))
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_back_to_their_kind_and_no_row_is_missing() {
+        let mut seen = std::collections::HashSet::new();
+        for kind in ErrorKind::all() {
+            assert_eq!(ErrorKind::from_name(kind.name()), Some(kind));
+            assert!((400..600).contains(&kind.http_status()), "{kind:?}");
+            assert!((1..=16).contains(&kind.grpc_code()), "{kind:?}");
+            assert!(seen.insert(kind.name()));
+        }
+        assert_eq!(ErrorKind::from_name("NO_SUCH_KIND"), None);
+    }
+
+    #[test]
+    fn what_can_be_retried_says_when() {
+        let hold = Hold { retry_after: Duration::from_millis(3), why: HoldReason::SequenceUsedUp };
+        let error = IdError::from(hold);
+        assert_eq!(error.retry_after(), Some(Duration::from_millis(3)));
+        assert_eq!(error.kind().http_status(), 429);
+        assert_eq!(
+            error.to_string(),
+            "every sequence number of the current tick is used; try again in 3 ms"
+        );
+    }
+}

@@ -1,0 +1,169 @@
+//! The protocol of `vesta-server`: messages, client and server stubs, and how [`IdError`] travels.
+//!
+//! An error is a `tonic::Status` with the code of the one table in this crate, a sentence for
+//! people, `google.rpc.ErrorInfo` (domain `vesta`, reason = the name of the kind) and, where another
+//! attempt can succeed, `google.rpc.RetryInfo`. Nobody needs to read the sentence.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tonic::{Code, Status};
+use tonic_types::{ErrorDetails, StatusExt as _};
+
+use crate::{ErrorKind, Hold, HoldReason, Id, IdError, IdRun, MakeId};
+
+/// The generated code: messages, `id_service_client`, `id_service_server`.
+#[allow(
+    missing_docs,
+    missing_debug_implementations,
+    unreachable_pub,
+    clippy::all,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_possible_wrap,
+    clippy::cast_lossless,
+    clippy::cast_precision_loss
+)]
+pub mod v1 {
+    include!("generated/vesta.v1.rs");
+}
+
+/// The protocol as a `FileDescriptorSet`, for server reflection.
+pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!("generated/vesta.v1.bin");
+
+/// The domain of `google.rpc.ErrorInfo` in Vesta's errors.
+pub const ERROR_DOMAIN: &str = "vesta";
+
+impl From<IdError> for Status {
+    fn from(error: IdError) -> Self {
+        let kind = error.kind();
+        let mut details = ErrorDetails::with_error_info(kind.name(), ERROR_DOMAIN, HashMap::new());
+        if let Some(after) = error.retry_after() {
+            details.set_retry_info(Some(after));
+        }
+        Status::with_error_details(Code::from(kind.grpc_code()), error.to_string(), details)
+    }
+}
+
+/// Back from the wire. The kind comes from the error's details; a status without them (from a
+/// proxy, or from the transport) is judged by its code.
+impl From<Status> for IdError {
+    fn from(status: Status) -> Self {
+        let retry_after = status.get_details_retry_info().and_then(|info| info.retry_delay);
+        let kind = status
+            .get_details_error_info()
+            .filter(|info| info.domain == ERROR_DOMAIN)
+            .and_then(|info| ErrorKind::from_name(&info.reason))
+            .unwrap_or_else(|| kind_of_code(status.code()));
+        let hold =
+            |why| IdError::Hold(Hold { retry_after: retry_after.unwrap_or(Duration::ZERO), why });
+        let message: Box<str> = status.message().into();
+        match kind {
+            ErrorKind::SequenceUsedUp => hold(HoldReason::SequenceUsedUp),
+            ErrorKind::AwaitingLease => hold(HoldReason::AwaitingLease),
+            ErrorKind::ClockBehind => hold(HoldReason::ClockBehind),
+            // The numbers stay on the server; its sentence names them.
+            ErrorKind::OutOfRange | ErrorKind::Invalid => {
+                IdError::Invalid { field: "request", reason: message }
+            }
+            ErrorKind::TimeExhausted => IdError::TimeExhausted,
+            ErrorKind::Sealed => IdError::Sealed { reason: message },
+            ErrorKind::DeadlineExceeded => IdError::DeadlineExceeded,
+            ErrorKind::NotFound => IdError::NotFound { what: message },
+            ErrorKind::Unsupported => IdError::Unsupported { what: message },
+            ErrorKind::Unauthenticated => IdError::Unauthenticated,
+            ErrorKind::PermissionDenied => IdError::PermissionDenied,
+            ErrorKind::Unavailable => IdError::Unavailable {
+                reason: message,
+                retry_after,
+                source: Some(Arc::new(status)),
+            },
+            ErrorKind::Internal => {
+                IdError::Internal { reason: message, source: Some(Arc::new(status)) }
+            }
+        }
+    }
+}
+
+fn kind_of_code(code: Code) -> ErrorKind {
+    match code {
+        Code::InvalidArgument | Code::OutOfRange => ErrorKind::Invalid,
+        Code::DeadlineExceeded | Code::Cancelled => ErrorKind::DeadlineExceeded,
+        Code::NotFound => ErrorKind::NotFound,
+        Code::Unimplemented => ErrorKind::Unsupported,
+        Code::Unauthenticated => ErrorKind::Unauthenticated,
+        Code::PermissionDenied => ErrorKind::PermissionDenied,
+        Code::Unavailable | Code::ResourceExhausted | Code::Aborted => ErrorKind::Unavailable,
+        _ => ErrorKind::Internal,
+    }
+}
+
+impl From<Id> for v1::Id {
+    fn from(id: Id) -> Self {
+        let Id { gen_method, machine, seq, time, id_type, version } = id;
+        Self { version, r#type: id_type, gen_method, time, seq, machine }
+    }
+}
+
+impl From<v1::Id> for Id {
+    fn from(id: v1::Id) -> Self {
+        let v1::Id { version, r#type, gen_method, time, seq, machine } = id;
+        Self { gen_method, machine, seq, time, id_type: r#type, version }
+    }
+}
+
+impl From<IdRun> for v1::IdRun {
+    fn from(IdRun { first, step, count }: IdRun) -> Self {
+        Self { first, step, count }
+    }
+}
+
+impl From<v1::IdRun> for IdRun {
+    fn from(v1::IdRun { first, step, count }: v1::IdRun) -> Self {
+        Self { first, step, count }
+    }
+}
+
+impl From<MakeId> for v1::MakeIdRequest {
+    fn from(parts: MakeId) -> Self {
+        let MakeId { time, seq, machine, gen_method, id_type, version } = parts;
+        Self { time, seq, machine, gen_method, r#type: id_type, version }
+    }
+}
+
+impl From<v1::MakeIdRequest> for MakeId {
+    fn from(request: v1::MakeIdRequest) -> Self {
+        let v1::MakeIdRequest { time, seq, machine, gen_method, r#type, version } = request;
+        Self { time, seq, machine, gen_method, id_type: r#type, version }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kind_and_the_moment_survive_the_wire() {
+        for why in [HoldReason::SequenceUsedUp, HoldReason::AwaitingLease, HoldReason::ClockBehind]
+        {
+            let sent = IdError::from(Hold { retry_after: Duration::from_micros(1500), why });
+            let back = IdError::from(Status::from(sent.clone()));
+            assert_eq!(back.kind(), sent.kind());
+            assert_eq!(back.retry_after(), sent.retry_after());
+        }
+        let sent = IdError::OutOfRange { field: "count", value: 0, min: 1, max: 10_000 };
+        let status = Status::from(sent);
+        assert_eq!(status.code(), Code::InvalidArgument);
+        let back = IdError::from(status);
+        assert!(back.to_string().contains("count must be 1 to 10000, but is 0"), "{back}");
+    }
+
+    #[test]
+    fn a_status_of_the_transport_is_judged_by_its_code() {
+        let back = IdError::from(Status::unavailable("connection refused"));
+        assert_eq!(back.kind(), ErrorKind::Unavailable);
+        assert_eq!(back.retry_after(), None);
+        assert_eq!(back.to_string(), "connection refused");
+    }
+}

@@ -1,0 +1,99 @@
+//! What is inside an ID.
+
+/// An ID taken apart. Plain numbers: [`IdMeta::pack`](crate::IdMeta::pack) checks that each fits
+/// its field, nothing is masked. A field that a layout does not have is 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "camelCase"))]
+pub struct Id {
+    /// How the ID was made: see [`GenMethod`]. Vesta layouts only.
+    pub gen_method: u64,
+    /// The machine ID (worker ID) that made it.
+    pub machine: u64,
+    /// The position inside its tick.
+    pub seq: u64,
+    /// Ticks since the layout's epoch, in the layout's unit.
+    pub time: u64,
+    /// Which of Vesta's two layouts it has: see [`IdType`].
+    #[cfg_attr(feature = "serde", serde(rename = "type"))]
+    pub id_type: u64,
+    /// The version bit; in other layouts the sign bit. 1 makes the ID negative as a signed number.
+    pub version: u64,
+}
+
+/// Consecutive IDs as an arithmetic progression: `first, first + step, …`, `count` of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct IdRun {
+    /// The first and smallest ID.
+    pub first: u64,
+    /// The distance between neighbours; at least 1.
+    pub step: u64,
+    /// How many; at least 1.
+    pub count: u32,
+}
+
+impl IdRun {
+    /// The IDs of the run, ascending.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = u64> + use<> {
+        let Self { first, step, count } = *self;
+        (0..count).map(move |i| first + u64::from(i) * step)
+    }
+}
+
+/// Vesta's two layouts, as the type bit of an ID tells them apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum IdType {
+    /// Time in seconds and 2^20 IDs in each: the layout for the highest peaks.
+    MaxPeak = 0,
+    /// Time in milliseconds and 2^10 IDs in each: the layout that sorts most finely.
+    MinGranularity = 1,
+}
+
+impl IdType {
+    /// The value of the type bit.
+    pub const fn value(self) -> u64 {
+        match self {
+            IdType::MaxPeak => 0,
+            IdType::MinGranularity => 1,
+        }
+    }
+}
+
+/// How an ID came to its user: the two genMethod bits of a Vesta ID.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[repr(u8)]
+pub enum GenMethod {
+    /// By the library inside the user's own process.
+    #[default]
+    Embed = 0,
+    /// By a central server over gRPC.
+    Central = 1,
+    /// By a REST server.
+    Rest = 2,
+    /// Reserved, as in the original.
+    Reserved = 3,
+}
+
+impl GenMethod {
+    /// The value of the genMethod bits.
+    pub const fn value(self) -> u64 {
+        match self {
+            GenMethod::Embed => 0,
+            GenMethod::Central => 1,
+            GenMethod::Rest => 2,
+            GenMethod::Reserved => 3,
+        }
+    }
+
+    /// The method with this value, if there is one.
+    pub const fn from_value(value: u64) -> Option<Self> {
+        match value {
+            0 => Some(GenMethod::Embed),
+            1 => Some(GenMethod::Central),
+            2 => Some(GenMethod::Rest),
+            3 => Some(GenMethod::Reserved),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! The contract of Vesta: what an ID is, and what a service that makes IDs promises.
+//!
+//! ```
+//! use vesta_intf::{Id, IdMeta};
+//!
+//! let meta = IdMeta::MAX_PEAK;
+//! let parts = Id { time: 1, seq: 2, machine: 3, ..Id::default() };
+//! let raw = meta.pack(&parts)?;
+//! assert_eq!(raw, (1 << 30) | (2 << 10) | 3);
+//! assert_eq!(meta.unpack(raw)?, parts);
+//! # Ok::<(), vesta_intf::IdError>(())
+//! ```
+//!
+//! This crate has no mandatory dependency and knows no clock, no thread and no I/O. Code written
+//! against [`IdService`] runs with an embedded generator (`vesta-service`) or with a remote one
+//! (`vesta-client`) unchanged.
+//!
+//! Features: `grpc` adds the protocol of `vesta-server` (`grpc` module), `serde` adds
+//! serialisation of [`Id`] and [`MakeId`].
+#![forbid(unsafe_code)]
+#![deny(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_possible_wrap,
+    clippy::cast_lossless,
+    clippy::cast_precision_loss
+)]
+
+mod error;
+mod id;
+mod make;
+mod meta;
+mod preset;
+mod service;
+mod time;
+
+#[cfg(feature = "grpc")]
+pub mod grpc;
+
+pub use error::{ErrorKind, Hold, HoldReason, IdError};
+pub use id::{GenMethod, Id, IdRun, IdType};
+pub use make::MakeId;
+pub use meta::{Field, FieldOrder, IdMeta, LayoutSpec};
+pub use service::{AsyncIdService, IdService};
+pub use time::{TimeUnit, UnixMillis};
+
+/// The largest number of IDs that one batch call takes (`gen_ids` over a wire, `GET /v1/ids`
+/// has a lower one of its own).
+pub const MAX_IDS_PER_CALL: u32 = 10_000;
+
+/// The largest number of IDs that one call for runs takes.
+pub const MAX_RUN_IDS_PER_CALL: u32 = 1_048_576;

@@ -1,0 +1,366 @@
+//! Layouts: which bits of an ID mean what.
+
+use std::fmt;
+
+use crate::{Id, IdError, IdType, TimeUnit, UnixMillis};
+
+/// A field of an ID.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the names are those of the fields of Id")]
+pub enum Field {
+    Version,
+    Type,
+    GenMethod,
+    Time,
+    Seq,
+    Machine,
+}
+
+/// The order of time, sequence and machine, most significant first. Version, type and genMethod
+/// always stand above them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+pub enum FieldOrder {
+    /// Time, sequence, machine: Vesta, Sonyflake.
+    #[default]
+    TimeSeqMachine,
+    /// Time, machine, sequence: Twitter's snowflake, Leaf, uid-generator.
+    TimeMachineSeq,
+}
+
+/// The numbers that define a layout, unchecked. [`IdMeta::new`] checks them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the widths are in bits, named after the fields of Id")]
+pub struct LayoutSpec {
+    pub version_bits: u8,
+    pub type_bits: u8,
+    pub gen_method_bits: u8,
+    pub time_bits: u8,
+    pub seq_bits: u8,
+    pub machine_bits: u8,
+    /// The order of the lower three fields.
+    pub order: FieldOrder,
+    /// The meaning of one step of the time field.
+    pub unit: TimeUnit,
+    /// The moment at which the time field is 0.
+    pub epoch: UnixMillis,
+}
+
+/// A checked layout: how an ID is packed and taken apart, and how its time is counted.
+///
+/// A **tick** is the time since the epoch in the layout's unit. A **position** is
+/// `tick << seq_bits | seq`: where a generator stands on the line of one machine ID. An ID and its
+/// (position, machine) determine each other.
+///
+/// Everything is range-checked, nothing is masked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct IdMeta {
+    name: &'static str,
+    id_type: u64,
+    spec: LayoutSpec,
+}
+
+const fn max_of(bits: u8) -> u64 {
+    if bits == 0 { 0 } else { u64::MAX >> (64 - bits) }
+}
+
+impl IdMeta {
+    /// A layout of one's own; it is called `custom`.
+    ///
+    /// # Errors
+    /// [`IdError::Invalid`] with the rule that is broken: at most 64 bits in all, time and sequence
+    /// together at most 62, at least one bit of time, at most one version bit, and a time field
+    /// whose end can be told in milliseconds since 1970.
+    pub fn new(spec: LayoutSpec) -> Result<Self, IdError> {
+        match Self::flaw(&spec) {
+            Some(reason) => Err(IdError::invalid("layout", reason)),
+            None => Ok(Self::unchecked("custom", 0, spec)),
+        }
+    }
+
+    pub(crate) const fn unchecked(name: &'static str, id_type: u64, spec: LayoutSpec) -> Self {
+        Self { name, id_type, spec }
+    }
+
+    pub(crate) const fn flaw(s: &LayoutSpec) -> Option<&'static str> {
+        let widths = [
+            s.version_bits,
+            s.type_bits,
+            s.gen_method_bits,
+            s.time_bits,
+            s.seq_bits,
+            s.machine_bits,
+        ];
+        let (mut i, mut sum) = (0, 0u32);
+        while i < widths.len() {
+            sum += widths[i] as u32; // lossless; From is not const
+            i += 1;
+        }
+        if sum > 64 {
+            return Some("the fields add up to more than 64 bits");
+        }
+        if s.version_bits > 1 {
+            return Some("the version (sign) field has at most 1 bit");
+        }
+        if s.time_bits == 0 {
+            return Some("the time field needs at least 1 bit");
+        }
+        if s.time_bits as u32 + s.seq_bits as u32 > 62 {
+            return Some("time and sequence together have at most 62 bits");
+        }
+        // The end of the time field must be a moment that can be told, with room for arithmetic.
+        let ticks = 1u64 << s.time_bits;
+        match ticks.checked_mul(s.unit.millis()) {
+            Some(span) if span < 1 << 62 && s.epoch.0 < 1 << 62 => None,
+            _ => Some("the time field reaches beyond the year 146,140,000; make it narrower"),
+        }
+    }
+
+    /// The name of the preset, or `custom`.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The numbers that define this layout.
+    pub const fn spec(&self) -> &LayoutSpec {
+        &self.spec
+    }
+
+    /// What stands in the type field of the IDs of this layout.
+    pub const fn id_type(&self) -> u64 {
+        self.id_type
+    }
+
+    /// Whether this is one of Vesta's two layouts, which an ID's own type bit tells apart.
+    pub const fn is_vesta(&self) -> bool {
+        self.spec.type_bits == 1
+            && self.spec.version_bits == 1
+            && self.spec.gen_method_bits == 2
+            && self.spec.machine_bits == 10
+            && self.spec.time_bits + self.spec.seq_bits == 50
+            && self.spec.epoch.0 == Self::MAX_PEAK.spec.epoch.0
+            && matches!(self.spec.order, FieldOrder::TimeSeqMachine)
+    }
+
+    /// The layout of this Vesta type.
+    pub const fn of_type(id_type: IdType) -> Self {
+        match id_type {
+            IdType::MaxPeak => Self::MAX_PEAK,
+            IdType::MinGranularity => Self::MIN_GRANULARITY,
+        }
+    }
+
+    /// The layout with this value in the type field, seen from a service of this layout: of Vesta's
+    /// two the one with that type, else this layout itself.
+    ///
+    /// # Errors
+    /// [`IdError::OutOfRange`] if there is no such type.
+    pub fn of_type_value(&self, id_type: u64) -> Result<Self, IdError> {
+        IdError::check("type", id_type, 0, self.max(Field::Type))?;
+        Ok(match (self.is_vesta(), id_type) {
+            (true, 0) => Self::MAX_PEAK,
+            (true, _) => Self::MIN_GRANULARITY,
+            (false, _) => *self,
+        })
+    }
+
+    /// The layout that explains this ID: of Vesta's two the one that its type bit names, else this
+    /// layout itself.
+    pub const fn explaining(&self, raw: u64) -> Self {
+        match (self.is_vesta(), raw >> 62 & 1) {
+            (false, _) => *self,
+            (true, 0) => Self::MAX_PEAK,
+            (true, _) => Self::MIN_GRANULARITY,
+        }
+    }
+
+    /// The width of a field in bits; 0 if the layout does not have it.
+    pub const fn bits(&self, field: Field) -> u8 {
+        match field {
+            Field::Version => self.spec.version_bits,
+            Field::Type => self.spec.type_bits,
+            Field::GenMethod => self.spec.gen_method_bits,
+            Field::Time => self.spec.time_bits,
+            Field::Seq => self.spec.seq_bits,
+            Field::Machine => self.spec.machine_bits,
+        }
+    }
+
+    /// The largest value of a field.
+    pub const fn max(&self, field: Field) -> u64 {
+        max_of(self.bits(field))
+    }
+
+    /// How far a field stands above the lowest bit.
+    pub const fn shift(&self, field: Field) -> u8 {
+        let s = &self.spec;
+        match (field, s.order) {
+            (Field::Machine, FieldOrder::TimeSeqMachine)
+            | (Field::Seq, FieldOrder::TimeMachineSeq) => 0,
+            (Field::Seq, FieldOrder::TimeSeqMachine) => s.machine_bits,
+            (Field::Machine, FieldOrder::TimeMachineSeq) => s.seq_bits,
+            (Field::Time, _) => s.seq_bits + s.machine_bits,
+            (Field::GenMethod, _) => s.seq_bits + s.machine_bits + s.time_bits,
+            (Field::Type, _) => s.seq_bits + s.machine_bits + s.time_bits + s.gen_method_bits,
+            (Field::Version, _) => {
+                s.seq_bits + s.machine_bits + s.time_bits + s.gen_method_bits + s.type_bits
+            }
+        }
+    }
+
+    /// All bits of the layout together; an ID is below `2^total_bits`.
+    pub const fn total_bits(&self) -> u8 {
+        self.shift(Field::Version) + self.spec.version_bits
+    }
+
+    const fn put(&self, field: Field, value: u64) -> u64 {
+        // A field without bits may have a shift of 64; its value is 0.
+        if self.bits(field) == 0 { 0 } else { value << self.shift(field) }
+    }
+
+    /// Packs the fields into an ID.
+    ///
+    /// # Errors
+    /// [`IdError::OutOfRange`] for the first field, from the top, that does not fit.
+    pub fn pack(&self, id: &Id) -> Result<u64, IdError> {
+        let fields = [
+            ("version", Field::Version, id.version),
+            ("type", Field::Type, id.id_type),
+            ("genMethod", Field::GenMethod, id.gen_method),
+            ("time", Field::Time, id.time),
+            ("seq", Field::Seq, id.seq),
+            ("machine", Field::Machine, id.machine),
+        ];
+        let mut raw = 0;
+        for (name, field, value) in fields {
+            IdError::check(name, value, 0, self.max(field))?;
+            raw |= self.put(field, value);
+        }
+        Ok(raw)
+    }
+
+    /// Takes an ID of this layout apart.
+    ///
+    /// # Errors
+    /// [`IdError::OutOfRange`] if the number has more bits than the layout.
+    pub fn unpack(&self, raw: u64) -> Result<Id, IdError> {
+        IdError::check("id", raw, 0, max_of(self.total_bits()))?;
+        let get = |field| match self.bits(field) {
+            0 => 0,
+            bits => raw >> self.shift(field) & max_of(bits),
+        };
+        Ok(Id {
+            version: get(Field::Version),
+            id_type: get(Field::Type),
+            gen_method: get(Field::GenMethod),
+            time: get(Field::Time),
+            seq: get(Field::Seq),
+            machine: get(Field::Machine),
+        })
+    }
+
+    /// The ID at a position, on the line of `base`: the ID of the same fields at time 0, sequence 0.
+    /// The position must be inside the time field; generation sees to that.
+    #[inline]
+    pub const fn id_at(&self, base: u64, position: u64) -> u64 {
+        let s = &self.spec;
+        match s.order {
+            FieldOrder::TimeSeqMachine => base | position << s.machine_bits,
+            FieldOrder::TimeMachineSeq => {
+                base | (position >> s.seq_bits) << (s.seq_bits + s.machine_bits)
+                    | position & max_of(s.seq_bits)
+            }
+        }
+    }
+
+    /// The distance between the IDs of neighbouring positions. In the order time, machine, sequence
+    /// it holds within one tick only.
+    pub const fn step(&self) -> u64 {
+        match self.spec.order {
+            FieldOrder::TimeSeqMachine => 1 << self.spec.machine_bits,
+            FieldOrder::TimeMachineSeq => 1,
+        }
+    }
+
+    /// The most IDs that one machine ID can issue in a second.
+    pub const fn capacity_per_second(&self) -> u64 {
+        (1 << self.spec.seq_bits) * (1000 / self.spec.unit.millis())
+    }
+
+    /// The tick to which a moment belongs.
+    ///
+    /// # Errors
+    /// [`IdError::Invalid`] before the epoch, [`IdError::TimeExhausted`] from the layout's end on.
+    pub fn tick_at(&self, moment: UnixMillis) -> Result<u64, IdError> {
+        let Some(since) = moment.since(self.spec.epoch) else {
+            return Err(IdError::invalid(
+                "clock",
+                format!("{moment} is before the layout's epoch {}; set the clock", self.spec.epoch),
+            ));
+        };
+        let tick = since / self.spec.unit.millis();
+        if tick > self.max(Field::Time) {
+            return Err(IdError::TimeExhausted);
+        }
+        Ok(tick)
+    }
+
+    /// The moment at which a tick begins.
+    ///
+    /// # Errors
+    /// [`IdError::OutOfRange`] if the tick does not fit the time field.
+    pub fn moment_of(&self, tick: u64) -> Result<UnixMillis, IdError> {
+        IdError::check("time", tick, 0, self.max(Field::Time))?;
+        Ok(UnixMillis(self.spec.epoch.0 + tick * self.spec.unit.millis()))
+    }
+
+    /// The moment from which on the layout has no more IDs.
+    pub const fn end(&self) -> UnixMillis {
+        UnixMillis(self.spec.epoch.0 + (self.max(Field::Time) + 1) * self.spec.unit.millis())
+    }
+
+    /// What two generators must have in common for their IDs to live in one namespace: widths,
+    /// order, unit and epoch.
+    pub fn fingerprint(&self) -> String {
+        let s = &self.spec;
+        let order = match s.order {
+            FieldOrder::TimeSeqMachine => "tsm",
+            FieldOrder::TimeMachineSeq => "tms",
+        };
+        format!(
+            "{}/{}/{}/{}/{}/{} {order} {}ms @{}",
+            s.version_bits,
+            s.type_bits,
+            s.gen_method_bits,
+            s.time_bits,
+            s.seq_bits,
+            s.machine_bits,
+            s.unit.millis(),
+            s.epoch.0
+        )
+    }
+}
+
+impl fmt::Display for IdMeta {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let s = &self.spec;
+        write!(f, "{} (", self.name)?;
+        for (name, bits) in
+            [("version", s.version_bits), ("type", s.type_bits), ("genMethod", s.gen_method_bits)]
+        {
+            if bits > 0 {
+                write!(f, "{name} {bits} + ")?;
+            }
+        }
+        let (second, third) = match s.order {
+            FieldOrder::TimeSeqMachine => (("seq", s.seq_bits), ("machine", s.machine_bits)),
+            FieldOrder::TimeMachineSeq => (("machine", s.machine_bits), ("seq", s.seq_bits)),
+        };
+        write!(
+            f,
+            "time {} + {} {} + {} {} bits, {})",
+            s.time_bits, second.0, second.1, third.0, third.1, s.unit
+        )
+    }
+}

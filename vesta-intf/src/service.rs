@@ -1,0 +1,82 @@
+//! The service that makes IDs, in its blocking and its asynchronous form.
+
+use std::time::SystemTime;
+
+use crate::{Id, IdError, IdRun, MakeId};
+
+/// Makes 64-bit IDs that never repeat, and says what is inside one.
+///
+/// Implemented by the embedded service (`vesta_service::LocalIdService`) and by the blocking client
+/// (`vesta_client::blocking::Client`), so that a program can change from one to the other without a
+/// change of its code. The trait is dyn-compatible: `Arc<dyn IdService>` works.
+///
+/// The IDs of one service strictly increase on each machine ID it holds.
+pub trait IdService: Send + Sync {
+    /// A new ID. May wait, at most for the service's `max_wait`.
+    ///
+    /// # Errors
+    /// [`IdError::Hold`] if nothing was free within `max_wait`; otherwise what [`IdError`] lists.
+    fn gen_id(&self) -> Result<u64, IdError>;
+
+    /// A new ID without waiting.
+    ///
+    /// # Errors
+    /// [`IdError::Hold`] if there is none now; it says when.
+    fn try_gen_id(&self) -> Result<u64, IdError>;
+
+    /// Fills `out` with new IDs, ascending. May wait, at most for the service's `max_wait`.
+    ///
+    /// # Errors
+    /// As for [`gen_id`](Self::gen_id). `out` then holds nothing of value; IDs that had been
+    /// claimed for it are never used.
+    fn gen_ids(&self, out: &mut [u64]) -> Result<(), IdError>;
+
+    /// Fills the beginning of `out` with as many new IDs as there are now, ascending, and says how
+    /// many.
+    ///
+    /// # Errors
+    /// [`IdError::Hold`] if there is none at all; it says when.
+    fn try_gen_ids(&self, out: &mut [u64]) -> Result<usize, IdError>;
+
+    /// Explains an ID: takes it apart. Of Vesta's two layouts, the ID's own type bit chooses.
+    ///
+    /// # Errors
+    /// [`IdError::OutOfRange`] if the number has more bits than the layout.
+    fn exp_id(&self, raw: u64) -> Result<Id, IdError>;
+
+    /// Puts an ID together from its parts, for tests and repairs. It is not a new ID.
+    ///
+    /// # Errors
+    /// [`IdError::OutOfRange`] for a part that does not fit its field.
+    fn make_id(&self, parts: &MakeId) -> Result<u64, IdError>;
+
+    /// The moment at which a tick of this number begins.
+    ///
+    /// # Errors
+    /// [`IdError::OutOfRange`] if the number does not fit the time field.
+    fn trans_time(&self, time: u64) -> Result<SystemTime, IdError>;
+}
+
+/// The asynchronous twin of [`IdService`]: what the servers await and the client implements.
+///
+/// No future of it needs a certain runtime unless the implementation says so. Dropping a future
+/// before it is ready never issues an ID and never pushes the service's position into the future.
+pub trait AsyncIdService: Send + Sync {
+    /// See [`IdService::gen_id`].
+    fn gen_id(&self) -> impl Future<Output = Result<u64, IdError>> + Send;
+
+    /// `count` new IDs, ascending. See [`IdService::gen_ids`].
+    fn gen_ids(&self, count: u32) -> impl Future<Output = Result<Vec<u64>, IdError>> + Send;
+
+    /// `count` new IDs as runs, ascending.
+    fn gen_runs(&self, count: u32) -> impl Future<Output = Result<Vec<IdRun>, IdError>> + Send;
+
+    /// See [`IdService::exp_id`].
+    fn exp_id(&self, raw: u64) -> impl Future<Output = Result<Id, IdError>> + Send;
+
+    /// See [`IdService::make_id`].
+    fn make_id(&self, parts: &MakeId) -> impl Future<Output = Result<u64, IdError>> + Send;
+
+    /// See [`IdService::trans_time`].
+    fn trans_time(&self, time: u64) -> impl Future<Output = Result<SystemTime, IdError>> + Send;
+}

@@ -1,0 +1,106 @@
+//! Moments and units of time. Values only: nothing here reads a clock.
+
+use std::fmt;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Milliseconds since 1970-01-01T00:00:00Z, leap seconds not counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(transparent))]
+pub struct UnixMillis(pub u64);
+
+impl UnixMillis {
+    /// The same moment as a [`SystemTime`].
+    pub fn to_system_time(self) -> SystemTime {
+        UNIX_EPOCH + Duration::from_millis(self.0)
+    }
+
+    /// The milliseconds from `earlier` to this moment; `None` if this moment is the earlier one.
+    pub const fn since(self, earlier: UnixMillis) -> Option<u64> {
+        self.0.checked_sub(earlier.0)
+    }
+}
+
+/// RFC 3339 in UTC, for people: `2015-01-01T00:00:00.000Z`.
+impl fmt::Display for UnixMillis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (days, rest) = (self.0 / 86_400_000, self.0 % 86_400_000);
+        let (year, month, day) = civil_from_days(days);
+        let (seconds, millis) = (rest / 1000, rest % 1000);
+        write!(
+            f,
+            "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}.{millis:03}Z",
+            seconds / 3600,
+            seconds / 60 % 60,
+            seconds % 60
+        )
+    }
+}
+
+/// Year, month and day of the Gregorian calendar, from days since 1970-01-01.
+/// Counts in 400-year eras of 146,097 days that begin on 1 March, so that the leap day comes last.
+fn civil_from_days(days: u64) -> (u64, u64, u64) {
+    let shifted = days + 719_468; // 0000-03-01
+    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
+}
+
+/// What one step of a layout's time field means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+pub enum TimeUnit {
+    /// One second.
+    Second,
+    /// Ten milliseconds.
+    TenMillis,
+    /// One millisecond.
+    Millisecond,
+}
+
+impl TimeUnit {
+    /// The length of one tick in milliseconds.
+    pub const fn millis(self) -> u64 {
+        match self {
+            TimeUnit::Second => 1000,
+            TimeUnit::TenMillis => 10,
+            TimeUnit::Millisecond => 1,
+        }
+    }
+}
+
+impl fmt::Display for TimeUnit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            TimeUnit::Second => "second",
+            TimeUnit::TenMillis => "10 ms",
+            TimeUnit::Millisecond => "millisecond",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_moments_read_as_the_calendar_has_them() {
+        for (millis, text) in [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (951_782_400_000, "2000-02-29T00:00:00.000Z"),
+            (951_868_799_999, "2000-02-29T23:59:59.999Z"),
+            (1_420_041_600_000, "2014-12-31T16:00:00.000Z"),
+            (1_709_164_800_000, "2024-02-29T00:00:00.000Z"),
+            (4_102_444_800_000, "2100-01-01T00:00:00.000Z"),
+            (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
+        ] {
+            assert_eq!(UnixMillis(millis).to_string(), text);
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Every layout packs and unpacks every boundary, and agrees with the original's own values.
+
+use proptest::prelude::*;
+use vesta_intf::{
+    ErrorKind, Field, FieldOrder, Id, IdError, IdMeta, LayoutSpec, TimeUnit, UnixMillis,
+};
+
+const FIELDS: [Field; 6] =
+    [Field::Version, Field::Type, Field::GenMethod, Field::Time, Field::Seq, Field::Machine];
+
+fn set(id: &mut Id, field: Field, value: u64) {
+    *match field {
+        Field::Version => &mut id.version,
+        Field::Type => &mut id.id_type,
+        Field::GenMethod => &mut id.gen_method,
+        Field::Time => &mut id.time,
+        Field::Seq => &mut id.seq,
+        Field::Machine => &mut id.machine,
+    } = value;
+}
+
+/// Computed with the converter of the Java Vesta: type, machine, seq, time, genMethod, version.
+#[test]
+fn golden_values_of_the_original() {
+    let max_peak = [
+        ([1, 0, 0, 0, 0], 0x1),
+        ([0, 1, 0, 0, 0], 0x400),
+        ([0, 0, 1, 0, 0], 0x4000_0000),
+        ([7, 42, 123_456_789, 1, 0], 1_285_482_222_412_933_127),
+        ([1023, 1_048_575, 1_073_741_823, 3, 1], 0xbfff_ffff_ffff_ffff),
+        ([1021, 0, 94_990_103, 2, 0], 2_407_837_855_670_862_845),
+    ];
+    let min_granularity = [
+        ([0, 0, 1, 0, 0], 0x4000_0000_0010_0000),
+        ([7, 42, 123_456_789_012, 2, 0], 7_046_982_853_636_171_783),
+        ([1023, 1023, 1_099_511_627_775, 3, 1], 0xffff_ffff_ffff_ffff),
+    ];
+    for (meta, values) in
+        [(IdMeta::MAX_PEAK, &max_peak[..]), (IdMeta::MIN_GRANULARITY, &min_granularity[..])]
+    {
+        for &([machine, seq, time, gen_method, version], raw) in values {
+            let id = Id { gen_method, machine, seq, time, id_type: meta.id_type(), version };
+            assert_eq!(meta.pack(&id).unwrap(), raw, "{meta}: {id:?}");
+            assert_eq!(meta.unpack(raw).unwrap(), id);
+            assert_eq!(meta.explaining(raw), meta, "the type bit chooses the layout");
+        }
+    }
+}
+
+/// A value on each side of each boundary of each field, with every other field empty and full.
+#[test]
+fn every_preset_at_every_boundary() {
+    for meta in IdMeta::PRESETS {
+        for field in FIELDS {
+            let max = meta.max(field);
+            for full in [false, true] {
+                let mut id = Id::default();
+                if full {
+                    FIELDS.into_iter().for_each(|other| set(&mut id, other, meta.max(other)));
+                }
+                for value in [0, 1, max / 2, max.saturating_sub(1), max] {
+                    if value > max {
+                        continue; // 1 in a field of no bits
+                    }
+                    set(&mut id, field, value);
+                    let raw = meta.pack(&id).unwrap();
+                    assert_eq!(meta.unpack(raw).unwrap(), id, "{meta} {field:?}");
+                }
+                for value in [max + 1, u64::MAX] {
+                    set(&mut id, field, value);
+                    let error = meta.pack(&id).unwrap_err();
+                    assert_eq!(error.kind(), ErrorKind::OutOfRange, "{meta} {field:?} {value}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn an_id_with_more_bits_than_its_layout_is_refused() {
+    assert!(IdMeta::JS_SAFE.unpack(1 << 53).is_err());
+    assert!(IdMeta::JS_SAFE.unpack((1 << 53) - 1).is_ok());
+    assert_eq!(IdMeta::JS_SAFE.total_bits(), 53);
+}
+
+#[test]
+fn a_layout_that_does_not_add_up_is_refused_with_the_rule() {
+    let good = *IdMeta::SNOWFLAKE.spec();
+    let flaws = [
+        (LayoutSpec { machine_bits: 11, ..good }, "more than 64 bits"),
+        (LayoutSpec { version_bits: 2, machine_bits: 9, ..good }, "at most 1 bit"),
+        (LayoutSpec { time_bits: 0, ..good }, "at least 1 bit"),
+        (LayoutSpec { time_bits: 51, seq_bits: 12, machine_bits: 0, ..good }, "at most 62 bits"),
+        (
+            LayoutSpec {
+                time_bits: 61,
+                seq_bits: 0,
+                machine_bits: 0,
+                unit: TimeUnit::Second,
+                ..good
+            },
+            "year",
+        ),
+        (LayoutSpec { epoch: UnixMillis(u64::MAX), ..good }, "year"),
+    ];
+    for (spec, rule) in flaws {
+        let error = IdMeta::new(spec).unwrap_err();
+        assert!(matches!(error, IdError::Invalid { field: "layout", .. }));
+        assert!(error.to_string().contains(rule), "{error} should speak of {rule}");
+    }
+}
+
+#[test]
+fn the_ends_of_the_named_layouts() {
+    for (meta, end) in [
+        (IdMeta::MAX_PEAK, "2049-01-09T05:37:04.000Z"),
+        (IdMeta::MIN_GRANULARITY, "2049-11-03T11:53:47.776Z"),
+        (IdMeta::SNOWFLAKE, "2080-07-10T17:30:30.209Z"),
+        (IdMeta::UID, "2024-11-20T13:24:16.000Z"),
+        (IdMeta::JS_SAFE, "2083-01-18T19:14:08.000Z"),
+    ] {
+        assert_eq!(meta.end().to_string(), end, "{meta}");
+        let last = UnixMillis(meta.end().0 - 1);
+        assert_eq!(meta.tick_at(last).unwrap(), meta.max(Field::Time));
+        assert!(matches!(meta.tick_at(meta.end()), Err(IdError::TimeExhausted)));
+        assert_eq!(meta.tick_at(meta.spec().epoch).unwrap(), 0);
+        assert!(meta.tick_at(UnixMillis(meta.spec().epoch.0 - 1)).is_err());
+    }
+}
+
+fn any_layout() -> impl Strategy<Value = IdMeta> {
+    let unit =
+        prop_oneof![Just(TimeUnit::Second), Just(TimeUnit::TenMillis), Just(TimeUnit::Millisecond)];
+    let order = prop_oneof![Just(FieldOrder::TimeSeqMachine), Just(FieldOrder::TimeMachineSeq)];
+    (0..=1u8, 0..=2u8, 0..=2u8, 1..=44u8, 0..=22u8, 0..=24u8, unit, order, 0..1u64 << 42)
+        .prop_map(
+            |(
+                version_bits,
+                type_bits,
+                gen_method_bits,
+                time_bits,
+                seq_bits,
+                machine_bits,
+                unit,
+                order,
+                epoch,
+            )| {
+                IdMeta::new(LayoutSpec {
+                    version_bits,
+                    type_bits,
+                    gen_method_bits,
+                    time_bits,
+                    seq_bits,
+                    machine_bits,
+                    order,
+                    unit,
+                    epoch: UnixMillis(epoch),
+                })
+            },
+        )
+        .prop_filter_map("adds up", Result::ok)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4000))]
+
+    #[test]
+    fn any_layout_packs_and_unpacks(meta in any_layout(), seeds in any::<[u64; 6]>()) {
+        let mut id = Id::default();
+        for (field, seed) in FIELDS.into_iter().zip(seeds) {
+            set(&mut id, field, seed & meta.max(field));
+        }
+        let raw = meta.pack(&id).unwrap();
+        prop_assert_eq!(meta.unpack(raw).unwrap(), id);
+    }
+
+    /// What generation does (base and position) is what packing does (fields).
+    #[test]
+    fn a_position_on_a_line_is_the_id_of_its_fields(meta in any_layout(), seeds in any::<[u64; 6]>()) {
+        let mut id = Id::default();
+        for (field, seed) in FIELDS.into_iter().zip(seeds) {
+            set(&mut id, field, seed & meta.max(field));
+        }
+        let base = meta.pack(&Id { time: 0, seq: 0, ..id }).unwrap();
+        let position = id.time << meta.bits(Field::Seq) | id.seq;
+        prop_assert_eq!(meta.id_at(base, position), meta.pack(&id).unwrap());
+        if id.seq < meta.max(Field::Seq) {
+            prop_assert_eq!(meta.id_at(base, position + 1), meta.id_at(base, position) + meta.step());
+        }
+    }
+
+    #[test]
+    fn a_moment_inside_a_tick_belongs_to_it(meta in any_layout(), seed in any::<u64>(), inside in any::<u64>()) {
+        let tick = seed & meta.max(Field::Time);
+        let begin = meta.moment_of(tick).unwrap();
+        let moment = UnixMillis(begin.0 + inside % meta.spec().unit.millis());
+        prop_assert_eq!(meta.tick_at(moment).unwrap(), tick);
+        prop_assert!(moment < meta.end());
+    }
+}
