@@ -33,6 +33,13 @@ pub struct IdRun {
 }
 
 impl IdRun {
+    /// Whether `next` is what this run would count on to.
+    pub fn continues_with(&self, next: &IdRun) -> bool {
+        let follows = u64::from(self.count).checked_mul(self.step);
+        self.step == next.step
+            && follows.and_then(|length| self.first.checked_add(length)) == Some(next.first)
+    }
+
     /// The IDs of the run, ascending.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = u64> + use<> {
         let Self { first, step, count } = *self;

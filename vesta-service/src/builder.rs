@@ -1,0 +1,252 @@
+//! How a service is put together. Nothing half-built ever exists.
+
+use std::error::Error;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use vesta_intf::{Field, GenMethod, IdError, IdMeta};
+
+use crate::clock::{AnyClock, Clock, SystemClock};
+use crate::grant::GrantFactory;
+use crate::lease::claim::{ClaimError, Claimant, ticks};
+use crate::lease::keeper::{Driver, Keeper, Line};
+use crate::lease::{StateFileError, Timing};
+use crate::machine::{self, MachineSource, Resolved};
+use crate::populator::PopulatorKind;
+use crate::sequence::Rules;
+use crate::service::{LocalIdService, Parts};
+
+/// Builds a [`LocalIdService`]. Only [`machine`](Self::machine) has no default.
+#[derive(Debug, Clone)]
+pub struct Builder {
+    layout: IdMeta,
+    populator: PopulatorKind,
+    gen_method: GenMethod,
+    version: u64,
+    max_wait: Duration,
+    clock: Option<Arc<dyn Clock>>,
+    namespace: String,
+    state_dir: PathBuf,
+    machine: Option<MachineSource>,
+    timing: Option<Timing>,
+}
+
+/// Why a service could not be built. Every case says what to do.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// A setting is wrong.
+    Setting(IdError),
+    /// No machine ID could be claimed.
+    Claim(ClaimError),
+    /// The state file of a fixed machine ID cannot be used.
+    StateFile(StateFileError),
+    /// The keeper's thread could not be started.
+    Thread(std::io::Error),
+}
+
+impl BuildError {
+    /// Whether somebody has to change a setting: trying again with the same ones cannot help.
+    pub fn is_configuration(&self) -> bool {
+        match self {
+            Self::Setting(error) => !matches!(error, IdError::TimeExhausted),
+            Self::Claim(error) => matches!(error, ClaimError::Fingerprint { .. }),
+            Self::StateFile(error) => !matches!(error, StateFileError::Io { .. }),
+            Self::Thread(_) => false,
+        }
+    }
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Setting(error) => error.fmt(f),
+            Self::Claim(error) => error.fmt(f),
+            Self::StateFile(error) => error.fmt(f),
+            Self::Thread(error) => write!(f, "cannot start the keeper's thread: {error}"),
+        }
+    }
+}
+
+impl Error for BuildError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            // Shown as a whole by Display; what stands behind it is next.
+            Self::Setting(error) => error.source(),
+            Self::Claim(error) => error.source(),
+            Self::StateFile(error) => error.source(),
+            Self::Thread(error) => Some(error),
+        }
+    }
+}
+
+impl From<IdError> for BuildError {
+    fn from(error: IdError) -> Self {
+        Self::Setting(error)
+    }
+}
+
+impl From<ClaimError> for BuildError {
+    fn from(error: ClaimError) -> Self {
+        Self::Claim(error)
+    }
+}
+
+impl From<StateFileError> for BuildError {
+    fn from(error: StateFileError) -> Self {
+        Self::StateFile(error)
+    }
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            layout: IdMeta::MAX_PEAK,
+            populator: PopulatorKind::default(),
+            gen_method: GenMethod::default(),
+            version: 0,
+            max_wait: Duration::from_secs(2),
+            clock: None,
+            namespace: "default".into(),
+            state_dir: "vesta-data".into(),
+            machine: None,
+            timing: None,
+        }
+    }
+}
+
+impl Builder {
+    /// The layout of the IDs. Default: [`IdMeta::MAX_PEAK`].
+    pub fn layout(self, layout: IdMeta) -> Self {
+        Self { layout, ..self }
+    }
+
+    /// How the position is guarded. Default: [`PopulatorKind::Lock`].
+    pub fn populator(self, populator: PopulatorKind) -> Self {
+        Self { populator, ..self }
+    }
+
+    /// What the genMethod field says. Default: [`GenMethod::Embed`]. Layouts without the field do
+    /// without it.
+    pub fn gen_method(self, gen_method: GenMethod) -> Self {
+        Self { gen_method, ..self }
+    }
+
+    /// What the version field says. Default: 0; 1 makes IDs negative as signed numbers.
+    pub fn version(self, version: u64) -> Self {
+        Self { version, ..self }
+    }
+
+    /// How long one call may wait. Default: 2 s.
+    pub fn max_wait(self, max_wait: Duration) -> Self {
+        Self { max_wait, ..self }
+    }
+
+    /// Another clock than the system's. No thread is then started: calls that wait keep the lease
+    /// alive themselves, and so does [`LocalIdService::maintain`].
+    pub fn clock(self, clock: Arc<dyn Clock>) -> Self {
+        Self { clock: Some(clock), ..self }
+    }
+
+    /// The namespace: machine IDs whose IDs may meet in one table share it. Default: `default`.
+    pub fn namespace(self, namespace: impl Into<String>) -> Self {
+        Self { namespace: namespace.into(), ..self }
+    }
+
+    /// The folder of the state files. Default: `vesta-data`; created if it does not exist.
+    pub fn state_dir(self, state_dir: impl Into<PathBuf>) -> Self {
+        Self { state_dir: state_dir.into(), ..self }
+    }
+
+    /// Where the machine ID comes from. There is no default.
+    pub fn machine(self, machine: MachineSource) -> Self {
+        Self { machine: Some(machine), ..self }
+    }
+
+    /// Other durations than the store's own.
+    pub fn timing(self, timing: Timing) -> Self {
+        Self { timing: Some(timing), ..self }
+    }
+
+    /// Builds the service: claims its machine ID, and may wait for a store while doing so.
+    ///
+    /// # Errors
+    /// [`BuildError`]; every case says what to do.
+    pub fn build(self) -> Result<LocalIdService, BuildError> {
+        let meta = self.layout;
+        let source = self.machine.ok_or_else(|| {
+            IdError::invalid(
+                "machine",
+                "no machine ID is configured; choose a fixed one, an IP map, the host ordinal or a \
+                 pool (two services with the same one would repeat each other's IDs)",
+            )
+        })?;
+        IdError::check("version", self.version, 0, meta.max(Field::Version))?;
+        let rules = Rules::new(meta.bits(Field::Time), meta.bits(Field::Seq), 0);
+        let any_clock = match &self.clock {
+            Some(clock) => AnyClock::Other(clock.clone()),
+            None => AnyClock::System(SystemClock::new()),
+        };
+        let factory = GrantFactory {
+            meta,
+            rules,
+            clock: any_clock.clone(),
+            populator: self.populator,
+            gen_method: if meta.bits(Field::GenMethod) == 0 { 0 } else { self.gen_method.value() },
+            version: self.version,
+        };
+        let (line, keeper, described, window) =
+            match source.resolve(&meta, &self.namespace, &self.state_dir)? {
+                Resolved::Stateless { machine } => {
+                    let now = meta.tick_at(any_clock.wall())?;
+                    let grant = factory.make(machine, 0, rules.position(now), u64::MAX)?;
+                    let described =
+                        format!("fixed {machine}, stateless: IDs can repeat after a restart");
+                    (Arc::new(Line::new(grant)), None, described, None)
+                }
+                Resolved::Lease { store, choice, guard, described, remember } => {
+                    let timing = self.timing.unwrap_or_else(|| store.timing());
+                    timing.check()?;
+                    if ticks(timing.window, &meta) < 2 {
+                        let reason = "window must be at least two ticks of the layout";
+                        return Err(IdError::invalid("timing", reason).into());
+                    }
+                    let claimant = Claimant {
+                        store,
+                        namespace: self.namespace.clone(),
+                        meta,
+                        rules,
+                        timing,
+                        choice,
+                        clock: self.clock.clone().unwrap_or_else(|| Arc::new(SystemClock::new())),
+                        host: machine::host_name(),
+                        guard,
+                    };
+                    let remember_in = remember.then(|| self.state_dir.clone());
+                    let (driver, line) = Driver::start(claimant, factory, remember_in)?;
+                    let line = Arc::new(line);
+                    let keeper = match any_clock {
+                        AnyClock::System(_) => {
+                            Keeper::in_thread(driver, &line).map_err(BuildError::Thread)?
+                        }
+                        AnyClock::Other(_) => Keeper::by_hand(driver),
+                    };
+                    (line, Some(keeper), described, Some(timing.window))
+                }
+            };
+        Ok(LocalIdService::new(Parts {
+            meta,
+            rules,
+            populator: self.populator,
+            max_wait: self.max_wait,
+            clock: any_clock,
+            namespace: self.namespace,
+            described,
+            window,
+            line,
+            keeper,
+        }))
+    }
+}

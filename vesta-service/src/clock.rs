@@ -1,0 +1,183 @@
+//! Where time is read, and threads are put to sleep. Nothing else in Vesta does either.
+//!
+//! Uniqueness does not depend on any clock. A clock here may lag by a little, be stepped, or stand
+//! still: what is issued stays unique, only its time field gets worse.
+
+mod cycles;
+mod effective;
+mod manual;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use vesta_intf::UnixMillis;
+
+pub(crate) use effective::{EffectiveClock, MAX_LEAD, Reading};
+pub use manual::ManualClock;
+
+/// The time, as a generator needs it.
+pub trait Clock: Send + Sync + fmt::Debug {
+    /// The wall clock, right to the millisecond. Moments before 1970 read as 0.
+    fn wall(&self) -> UnixMillis;
+
+    /// The wall clock in whole seconds since 1970. May lag behind [`wall`](Self::wall) by a few
+    /// milliseconds where that is cheaper.
+    fn wall_seconds(&self) -> u64 {
+        self.wall().0 / 1000
+    }
+
+    /// How long it is until the wall clock reaches `moment`; zero if it has.
+    fn until(&self, moment: UnixMillis) -> Duration {
+        Duration::from_millis(moment.since(self.wall()).unwrap_or(0))
+    }
+
+    /// Time since an arbitrary moment, never stepped; counts a suspended machine's sleep where the
+    /// system can.
+    fn monotonic(&self) -> Duration;
+
+    /// Puts the calling thread to sleep.
+    fn park(&self, duration: Duration);
+}
+
+/// The machine's own clocks.
+#[derive(Debug, Clone, Copy, Default)]
+#[non_exhaustive]
+pub struct SystemClock;
+
+impl SystemClock {
+    /// The machine's own clocks.
+    pub const fn new() -> Self {
+        Self
+    }
+}
+
+impl Clock for SystemClock {
+    #[inline]
+    fn wall(&self) -> UnixMillis {
+        cycles::wall()
+    }
+
+    #[inline]
+    fn wall_seconds(&self) -> u64 {
+        coarse_seconds()
+    }
+
+    fn until(&self, moment: UnixMillis) -> Duration {
+        Duration::from_millis(moment.0).saturating_sub(since_1970())
+    }
+
+    fn monotonic(&self) -> Duration {
+        monotonic()
+    }
+
+    fn park(&self, duration: Duration) {
+        #[allow(clippy::disallowed_methods, reason = "this is the place where it is allowed")]
+        std::thread::sleep(duration);
+    }
+}
+
+/// The wall clock, read precisely.
+fn since_1970() -> Duration {
+    #[allow(clippy::disallowed_methods, reason = "this is the place where it is allowed")]
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO)
+}
+
+/// `CLOCK_BOOTTIME`: unlike `CLOCK_MONOTONIC` it goes on while the machine is suspended, so that a
+/// laptop that slept for hours does not look as if its wall clock had jumped.
+#[cfg(target_os = "linux")]
+fn monotonic() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn monotonic() -> Duration {
+    use std::sync::LazyLock;
+    use std::time::Instant;
+    #[allow(clippy::disallowed_methods, reason = "this is the place where it is allowed")]
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    START.elapsed()
+}
+
+/// `time(2)`: 2 ns where `clock_gettime` costs 7 (coarse) to 27 (precise), because the kernel keeps
+/// the second ready to read. It lags by at most one timer interrupt (1 to 10 ms).
+#[cfg(target_os = "linux")]
+#[inline]
+fn coarse_seconds() -> u64 {
+    // SAFETY: time(2) with a null pointer only returns the time; it has no other effect and cannot
+    // fail. No crate offers it as a safe function.
+    #[allow(unsafe_code)]
+    let seconds = unsafe { libc::time(std::ptr::null_mut()) };
+    u64::try_from(seconds).unwrap_or(0)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn coarse_seconds() -> u64 {
+    since_1970().as_secs()
+}
+
+/// The processor's time-stamp counter: 10 ns where the precise wall clock costs 27.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[inline]
+fn cycle_counter() -> u64 {
+    // SAFETY: RDTSC exists on every x86-64 processor and only returns a number. It faults only if
+    // the kernel forbids it (CR4.TSD), and then the kernel would not use it as its clock source,
+    // which `cycles` checks first.
+    #[allow(unsafe_code)]
+    unsafe {
+        std::arch::x86_64::_rdtsc()
+    }
+}
+
+/// No counter to read: `cycles` then never trusts one.
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+fn cycle_counter() -> u64 {
+    0
+}
+
+/// The system's clocks, or somebody else's. An enum and not a box: the usual case can be inlined.
+#[derive(Debug, Clone)]
+pub(crate) enum AnyClock {
+    System(SystemClock),
+    Other(Arc<dyn Clock>),
+}
+
+impl Clock for AnyClock {
+    #[inline]
+    fn wall(&self) -> UnixMillis {
+        match self {
+            AnyClock::System(clock) => clock.wall(),
+            AnyClock::Other(clock) => clock.wall(),
+        }
+    }
+
+    #[inline]
+    fn wall_seconds(&self) -> u64 {
+        match self {
+            AnyClock::System(clock) => clock.wall_seconds(),
+            AnyClock::Other(clock) => clock.wall_seconds(),
+        }
+    }
+
+    fn until(&self, moment: UnixMillis) -> Duration {
+        match self {
+            AnyClock::System(clock) => clock.until(moment),
+            AnyClock::Other(clock) => clock.until(moment),
+        }
+    }
+
+    fn monotonic(&self) -> Duration {
+        match self {
+            AnyClock::System(clock) => clock.monotonic(),
+            AnyClock::Other(clock) => clock.monotonic(),
+        }
+    }
+
+    fn park(&self, duration: Duration) {
+        match self {
+            AnyClock::System(clock) => clock.park(duration),
+            AnyClock::Other(clock) => clock.park(duration),
+        }
+    }
+}

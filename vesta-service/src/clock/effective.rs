@@ -1,0 +1,163 @@
+//! The time that generation goes by: it follows the wall clock and never goes back. Pure.
+
+use std::time::Duration;
+
+use vesta_intf::UnixMillis;
+
+/// With more lead than this nothing is issued, and the effective clock stands still: the wall clock
+/// then catches up at full speed.
+pub(crate) const MAX_LEAD: Duration = Duration::from_secs(5);
+
+/// A forward step of the wall clock beyond this, against the monotonic clock, is not followed.
+const FAR_JUMP: u64 = 3_600_000_000_000;
+
+/// Follows the wall clock, never goes back. While it is ahead of the wall clock it advances on the
+/// monotonic clock, 10 % slow, until the wall clock has caught up. All inside is in nanoseconds since
+/// 1970, which u64 holds until 2554.
+#[derive(Debug, Clone)]
+pub(crate) struct EffectiveClock {
+    effective: u64,
+    /// The wall clock as it should stand by the monotonic clock since it was last believed.
+    believed: u64,
+    monotonic: Duration,
+}
+
+/// What the effective clock shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Reading {
+    /// The time to go by.
+    pub(crate) effective: UnixMillis,
+    /// How far it is ahead of the wall clock.
+    pub(crate) lead: Duration,
+    /// Whether the wall clock jumped so far ahead that it is not believed.
+    pub(crate) suspect: bool,
+}
+
+impl EffectiveClock {
+    /// Starts at the wall clock, or at `not_before` if that is later.
+    pub(crate) fn new(wall: UnixMillis, monotonic: Duration, not_before: UnixMillis) -> Self {
+        let nanos = |moment: UnixMillis| moment.0.saturating_mul(1_000_000);
+        Self { effective: nanos(wall.max(not_before)), believed: nanos(wall), monotonic }
+    }
+
+    /// Takes what the clocks show now and says what time to go by.
+    pub(crate) fn observe(&mut self, wall: UnixMillis, monotonic: Duration) -> Reading {
+        let wall = wall.0.saturating_mul(1_000_000);
+        let elapsed = monotonic.saturating_sub(self.monotonic);
+        let elapsed = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
+        self.monotonic = self.monotonic.max(monotonic);
+
+        let expected = self.believed.saturating_add(elapsed);
+        let suspect = wall > expected.max(self.effective).saturating_add(FAR_JUMP);
+        self.believed = if suspect { expected } else { wall };
+
+        if self.lead() <= MAX_LEAD {
+            let slowly = self.effective.saturating_add(elapsed - elapsed.div_ceil(10));
+            let ahead = self.effective > self.believed;
+            self.effective = if ahead { slowly.max(self.believed) } else { self.believed };
+        }
+        Reading { effective: UnixMillis(self.effective / 1_000_000), lead: self.lead(), suspect }
+    }
+
+    fn lead(&self) -> Duration {
+        Duration::from_nanos(self.effective.saturating_sub(self.believed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const NOON: UnixMillis = UnixMillis(1_700_000_000_000);
+
+    fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn it_follows_the_wall_clock() {
+        let mut clock = EffectiveClock::new(NOON, ms(0), UnixMillis(0));
+        let reading = clock.observe(UnixMillis(NOON.0 + 7), ms(7));
+        assert_eq!(
+            reading,
+            Reading { effective: UnixMillis(NOON.0 + 7), lead: ms(0), suspect: false }
+        );
+    }
+
+    #[test]
+    fn after_a_step_back_it_goes_on_ten_percent_slow_until_the_wall_clock_has_caught_up() {
+        let mut clock = EffectiveClock::new(NOON, ms(0), UnixMillis(0));
+        let back = UnixMillis(NOON.0 - 3000);
+        assert_eq!(clock.observe(back, ms(0)).lead, ms(3000));
+        let after_a_second = clock.observe(UnixMillis(back.0 + 1000), ms(1000));
+        assert_eq!(after_a_second.effective, UnixMillis(NOON.0 + 900));
+        assert_eq!(after_a_second.lead, ms(2900));
+        let after_a_minute = clock.observe(UnixMillis(back.0 + 60_000), ms(60_000));
+        assert_eq!(after_a_minute.effective, UnixMillis(back.0 + 60_000));
+        assert_eq!(after_a_minute.lead, ms(0));
+    }
+
+    #[test]
+    fn with_more_lead_than_five_seconds_it_stands_still() {
+        let mut clock = EffectiveClock::new(NOON, ms(0), UnixMillis(0));
+        assert_eq!(clock.observe(UnixMillis(NOON.0 - 60_000), ms(0)).lead, ms(60_000));
+        let later = clock.observe(UnixMillis(NOON.0 - 6_000), ms(54_000));
+        assert_eq!((later.effective, later.lead), (NOON, ms(6_000)));
+        let near = clock.observe(UnixMillis(NOON.0 - 4_000), ms(56_000));
+        assert_eq!(near.lead, ms(5_800), "on its way again, 10 % slow");
+    }
+
+    #[test]
+    fn a_jump_of_more_than_an_hour_is_not_followed_until_the_clocks_agree_again() {
+        let mut clock = EffectiveClock::new(NOON, ms(0), UnixMillis(0));
+        let far = UnixMillis(NOON.0 + 86_400_000);
+        let jumped = clock.observe(far, ms(10));
+        assert_eq!(
+            jumped,
+            Reading { effective: UnixMillis(NOON.0 + 10), lead: ms(0), suspect: true }
+        );
+        let corrected = clock.observe(UnixMillis(NOON.0 + 20), ms(20));
+        assert_eq!(
+            corrected,
+            Reading { effective: UnixMillis(NOON.0 + 20), lead: ms(0), suspect: false }
+        );
+    }
+
+    #[test]
+    fn a_step_back_that_is_corrected_is_followed_however_far_it_was() {
+        let mut clock = EffectiveClock::new(NOON, ms(0), UnixMillis(0));
+        clock.observe(UnixMillis(NOON.0 - 7_200_000), ms(1));
+        let corrected = clock.observe(UnixMillis(NOON.0 + 1000), ms(1000));
+        assert!(!corrected.suspect);
+        assert_eq!(corrected.effective, UnixMillis(NOON.0 + 1000));
+    }
+
+    #[test]
+    fn a_successor_starts_at_its_predecessors_bound() {
+        let mut clock = EffectiveClock::new(NOON, ms(0), UnixMillis(NOON.0 + 3000));
+        let reading = clock.observe(NOON, ms(0));
+        assert_eq!(reading.effective, UnixMillis(NOON.0 + 3000));
+        assert_eq!(reading.lead, ms(3000));
+    }
+
+    proptest! {
+        #[test]
+        fn it_never_goes_back_and_never_runs_ahead_of_real_time(
+            steps in proptest::collection::vec((0u64..5_000, -90_000i64..90_000), 1..200)
+        ) {
+            let mut clock = EffectiveClock::new(NOON, ms(0), UnixMillis(0));
+            let (mut wall, mut mono, mut highest_wall, mut last) = (NOON.0, 0, NOON.0, NOON.0);
+            for (passes, step) in steps {
+                wall = (wall + passes).saturating_add_signed(step);
+                mono += passes;
+                highest_wall = (highest_wall + passes).max(wall);
+                let reading = clock.observe(UnixMillis(wall), ms(mono));
+                prop_assert!(reading.effective.0 >= last);
+                prop_assert!(reading.effective.0 <= highest_wall);
+                last = reading.effective.0;
+            }
+        }
+    }
+}

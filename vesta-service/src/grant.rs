@@ -1,0 +1,162 @@
+//! One machine ID, held for as long as its lease: an identity that never changes and is never used
+//! again after sealing.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use vesta_intf::{Hold, HoldReason, Id, IdError, IdMeta};
+
+use crate::clock::AnyClock;
+use crate::lease::keeper::RETRY_AFTER;
+use crate::populator::{AnyPopulator, IdPopulator as _, PopulatorKind};
+use crate::sequence::{Claim, Refusal, Rules};
+use crate::ticks::Ticks;
+
+/// The right to issue positions of one machine ID, from where its line stands up to a bound.
+#[derive(Debug)]
+pub(crate) struct Grant {
+    machine: u64,
+    epoch: u64,
+    /// The ID at position 0: every field but time and sequence.
+    base: u64,
+    rules: Rules,
+    ticks: Ticks,
+    sealed: OnceLock<String>,
+    /// The durable bound. Only grows, and only after a store acknowledged it.
+    limit: AtomicU64,
+    populator: AnyPopulator,
+}
+
+impl Grant {
+    /// Takes up to `want` positions in one piece, without waiting.
+    #[inline]
+    pub(crate) fn claim(&self, want: u32) -> Result<Claim, IdError> {
+        // Acquire, with the release in `raise`: who sees the new bound sees all that led to it.
+        let limit = self.limit.load(Ordering::Acquire);
+        if let Ok(tick) = self.ticks.now() {
+            match self.populator.claim(tick, want, &self.rules, limit) {
+                Ok(claim) => return Ok(claim),
+                Err(Refusal::SequenceUsedUp { .. }) => {}
+                Err(refusal) => return Err(self.explain(refusal)),
+            }
+        }
+        self.claim_precisely(want)
+    }
+
+    /// That a tick is used up is believed only by the precise clocks: the cheap one may lag by
+    /// milliseconds.
+    #[cold]
+    #[inline(never)]
+    fn claim_precisely(&self, want: u32) -> Result<Claim, IdError> {
+        match self.ticks.judge_precisely() {
+            Ok(tick) => self
+                .populator
+                .claim(tick, want, &self.rules, self.limit())
+                .map_err(|refusal| self.explain(refusal)),
+            Err(behind) => Err(Hold { retry_after: behind, why: HoldReason::ClockBehind }.into()),
+        }
+    }
+
+    #[cold]
+    fn explain(&self, refusal: Refusal) -> IdError {
+        match refusal {
+            Refusal::SequenceUsedUp { until_tick } => {
+                Hold { retry_after: self.ticks.until(until_tick), why: HoldReason::SequenceUsedUp }
+                    .into()
+            }
+            Refusal::AwaitingLease => {
+                Hold { retry_after: RETRY_AFTER, why: HoldReason::AwaitingLease }.into()
+            }
+            Refusal::TimeExhausted => IdError::TimeExhausted,
+            Refusal::Sealed => IdError::Sealed {
+                reason: self.sealed_reason().unwrap_or("its machine ID was given up").into(),
+            },
+        }
+    }
+
+    /// The machine ID.
+    pub(crate) const fn machine(&self) -> u64 {
+        self.machine
+    }
+
+    /// The epoch of the claim.
+    pub(crate) const fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// The ID at position 0.
+    #[inline]
+    pub(crate) const fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// The clock it goes by.
+    pub(crate) const fn ticks(&self) -> &Ticks {
+        &self.ticks
+    }
+
+    /// The durable bound.
+    pub(crate) fn limit(&self) -> u64 {
+        self.limit.load(Ordering::Acquire)
+    }
+
+    /// Moves the bound on, after a store acknowledged it.
+    pub(crate) fn raise(&self, limit: u64) {
+        // Release: see `claim`. A maximum, so that it never shrinks.
+        self.limit.fetch_max(limit, Ordering::Release);
+    }
+
+    /// Ends the line for good, for this reason; returns the first position never issued.
+    pub(crate) fn seal(&self, reason: &str) -> u64 {
+        let _ = self.sealed.set(reason.to_owned()); // the first reason counts
+        self.populator.seal()
+    }
+
+    /// Why the line ended, if it did.
+    pub(crate) fn sealed_reason(&self) -> Option<&str> {
+        self.sealed.get().map(String::as_str)
+    }
+}
+
+/// Makes the grants of one service, which differ in their machine ID only.
+#[derive(Debug)]
+pub(crate) struct GrantFactory {
+    pub(crate) meta: IdMeta,
+    pub(crate) rules: Rules,
+    pub(crate) clock: AnyClock,
+    pub(crate) populator: PopulatorKind,
+    pub(crate) gen_method: u64,
+    pub(crate) version: u64,
+}
+
+impl GrantFactory {
+    /// The grant of a claim: from `next` on, below `limit`.
+    ///
+    /// # Errors
+    /// [`IdError::OutOfRange`] if a field does not fit the layout.
+    pub(crate) fn make(
+        &self,
+        machine: u64,
+        epoch: u64,
+        next: u64,
+        limit: u64,
+    ) -> Result<Grant, IdError> {
+        let base = self.meta.pack(&Id {
+            machine,
+            gen_method: self.gen_method,
+            version: self.version,
+            id_type: self.meta.id_type(),
+            ..Id::default()
+        })?;
+        Ok(Grant {
+            machine,
+            epoch,
+            base,
+            rules: self.rules,
+            ticks: Ticks::new(self.clock.clone(), &self.meta, self.rules.tick(next)),
+            sealed: OnceLock::new(),
+            limit: AtomicU64::new(limit),
+            populator: AnyPopulator::new(self.populator, next),
+        })
+    }
+}

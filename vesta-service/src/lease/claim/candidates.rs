@@ -1,0 +1,206 @@
+//! Which machine IDs to try, in which order. Pure.
+
+use super::Choice;
+use crate::lease::Record;
+use crate::sequence::Rules;
+
+/// What is known at the moment of choosing.
+pub(super) struct Survey<'a> {
+    /// Every record of the namespace.
+    pub(super) records: &'a [(u64, Record)],
+    /// The same, as seen one observation earlier.
+    pub(super) earlier: Option<&'a [(u64, Record)]>,
+    /// The records that processes of this host held, all of them gone.
+    pub(super) shadows: &'a [(u64, Record)],
+    pub(super) choice: &'a Choice,
+    /// The position of the clock.
+    pub(super) now: u64,
+    /// How long after its bound a silent owner's record may be taken.
+    pub(super) grace_ticks: u64,
+    pub(super) rules: &'a Rules,
+    /// Where to begin among the unused ones.
+    pub(super) start_at: u64,
+    /// The bound of a record that does not exist yet.
+    pub(super) floor: u64,
+}
+
+/// A machine ID to try, with the record to replace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Candidate {
+    pub(super) machine: u64,
+    pub(super) record: Record,
+}
+
+/// So many unused ones are tried before the records are read again: a race of many starters on an
+/// empty store is over sooner than one read more.
+const UNUSED_AT_ONCE: usize = 64;
+
+impl Survey<'_> {
+    /// My own last one; one never used; one given back; one whose owner is silent, the longest
+    /// silent first.
+    pub(super) fn candidates(&self) -> Vec<Candidate> {
+        let mut found: Vec<Candidate> = Vec::new();
+        let chosen = self.records.iter().filter(|(machine, _)| self.in_question(*machine));
+
+        let mut known: Vec<_> = chosen
+            .filter_map(|(machine, record)| {
+                self.rank(*machine, record).map(|r| (r, *machine, record))
+            })
+            .collect();
+        known.sort_by_key(|(rank, machine, record)| (*rank, record.bound, *machine));
+
+        let candidate = |&(_, machine, record): &(Rank, u64, &Record)| Candidate {
+            machine,
+            record: record.clone(),
+        };
+        let own = known.partition_point(|(rank, ..)| *rank == Rank::Own);
+        found.extend(known[..own].iter().map(candidate));
+        found.extend(self.unused());
+        found.extend(known[own..].iter().map(candidate));
+        found
+    }
+
+    /// Whether a record in question can become free within so many ticks.
+    pub(super) fn may_end_within(&self, ticks: u64) -> bool {
+        self.records.iter().any(|(machine, record)| {
+            let grace = if record.owner == 0 { 0 } else { self.grace_ticks };
+            self.in_question(*machine)
+                && self.rules.tick(record.bound) + grace <= self.rules.tick(self.now) + ticks
+        })
+    }
+
+    fn in_question(&self, machine: u64) -> bool {
+        match self.choice {
+            Choice::Any(range) => range.contains(&machine),
+            Choice::Only { machine: only, .. } => machine == *only,
+        }
+    }
+
+    fn rank(&self, machine: u64, record: &Record) -> Option<Rank> {
+        let own = self.shadows.iter().any(|(m, shadow)| {
+            *m == machine
+                && record.epoch == shadow.epoch
+                && (record.owner == shadow.owner || record.released)
+        });
+        if own || matches!(self.choice, Choice::Only { alone: true, .. }) {
+            return Some(Rank::Own);
+        }
+        if record.owner == 0 {
+            let free = record.bound <= self.now || matches!(self.choice, Choice::Only { .. });
+            return free.then_some(Rank::Released);
+        }
+        let overdue = self.rules.tick(record.bound) + self.grace_ticks <= self.rules.tick(self.now);
+        let silent = self
+            .earlier
+            .is_some_and(|earlier| earlier.iter().any(|(m, r)| *m == machine && r == record));
+        (overdue && silent).then_some(Rank::Expired)
+    }
+
+    fn unused(&self) -> Vec<Candidate> {
+        let (first, last) = match self.choice {
+            Choice::Any(range) => (*range.start(), *range.end()),
+            Choice::Only { machine, .. } => (*machine, *machine),
+        };
+        let count = last - first + 1;
+        let used: std::collections::HashSet<u64> =
+            self.records.iter().map(|(machine, _)| *machine).collect();
+        (0..count)
+            .map(|i| first + (self.start_at % count + i) % count)
+            .filter(|machine| !used.contains(machine))
+            .take(UNUSED_AT_ONCE)
+            .map(|machine| Candidate { machine, record: Record::unclaimed(self.floor) })
+            .collect()
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    Own,
+    Released,
+    Expired,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RULES: Rules = Rules::new(30, 4, 0);
+    const NOW: u64 = 1000;
+
+    fn at(tick: u64) -> u64 {
+        RULES.position(tick)
+    }
+
+    fn held(owner: u128, until: u64) -> Record {
+        Record { epoch: 1, owner, bound: at(until), ..Record::default() }
+    }
+
+    fn released(until: u64) -> Record {
+        Record { released: true, ..held(0, until) }
+    }
+
+    fn tried(
+        records: &[(u64, Record)],
+        earlier: Option<&[(u64, Record)]>,
+        shadows: &[(u64, Record)],
+        choice: Choice,
+    ) -> Vec<u64> {
+        let survey = Survey {
+            records,
+            earlier,
+            shadows,
+            choice: &choice,
+            now: at(NOW),
+            grace_ticks: 60,
+            rules: &RULES,
+            start_at: 6,
+            floor: 0,
+        };
+        survey.candidates().into_iter().map(|c| c.machine).collect()
+    }
+
+    #[test]
+    fn the_order_is_own_unused_released_expired() {
+        let records = [
+            (0, held(9, NOW - 61)),
+            (1, held(8, NOW - 100)),
+            (2, released(NOW - 5)),
+            (3, held(7, NOW + 3)),
+            (5, held(5, NOW + 3)),
+        ];
+        let shadows = [(5, held(5, NOW + 2))];
+        let order = tried(&records, Some(&records), &shadows, Choice::Any(0..=7));
+        assert_eq!(order, [5, 6, 7, 4, 2, 1, 0]);
+    }
+
+    #[test]
+    fn an_owner_is_gone_only_if_overdue_and_unchanged_while_watched() {
+        let overdue = [(0, held(9, NOW - 61))];
+        assert_eq!(tried(&overdue, None, &[], Choice::Any(0..=0)), [0; 0]);
+        let it_moved = [(0, held(9, NOW - 62))];
+        assert_eq!(tried(&overdue, Some(&it_moved), &[], Choice::Any(0..=0)), [0; 0]);
+        assert_eq!(tried(&overdue, Some(&overdue), &[], Choice::Any(0..=0)), [0]);
+        let within_grace = [(0, held(9, NOW - 59))];
+        assert_eq!(tried(&within_grace, Some(&within_grace), &[], Choice::Any(0..=0)), [0; 0]);
+    }
+
+    #[test]
+    fn a_shadow_does_not_help_once_somebody_else_claimed_the_record() {
+        let records = [(0, Record { epoch: 2, ..held(4, NOW + 3) })];
+        let shadows = [(0, held(3, NOW))];
+        assert_eq!(tried(&records, Some(&records), &shadows, Choice::Any(0..=0)), [0; 0]);
+    }
+
+    #[test]
+    fn one_given_back_by_a_clock_that_was_ahead_is_left_until_then() {
+        let records = [(0, released(NOW + 1))];
+        assert_eq!(tried(&records, None, &[], Choice::Any(0..=0)), [0; 0]);
+    }
+
+    #[test]
+    fn only_the_named_one_is_tried() {
+        let records = [(2, released(NOW))];
+        assert_eq!(tried(&records, None, &[], Choice::Only { machine: 2, alone: false }), [2]);
+        assert_eq!(tried(&records, None, &[], Choice::Only { machine: 3, alone: false }), [3]);
+    }
+}

@@ -1,0 +1,57 @@
+//! The durations of a lease.
+
+use std::time::Duration;
+
+use vesta_intf::IdError;
+
+/// The durations of a lease. Each store has its defaults; see docs/OPERATIONS.md.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timing {
+    /// How far ahead of now the durable bound is put: for this long IDs are made while the store is
+    /// away.
+    pub window: Duration,
+    /// How often the bound is moved on (± 10 %).
+    pub renew_every: Duration,
+    /// How long one request to the store may take.
+    pub request_timeout: Duration,
+    /// How long after its bound a record of a silent owner may be taken over.
+    pub takeover_grace: Duration,
+}
+
+impl Timing {
+    /// Of a fixed ID in a state file: window 3 s, renewed each second.
+    pub const FILE: Timing = Timing {
+        window: Duration::from_secs(3),
+        renew_every: Duration::from_secs(1),
+        request_timeout: Duration::from_secs(1),
+        takeover_grace: Duration::from_secs(9),
+    };
+
+    /// Of a pool on one host: window 5 s, renewed every 1.5 s, taken over after 1 min.
+    pub const ONE_HOST: Timing = Timing {
+        window: Duration::from_secs(5),
+        renew_every: Duration::from_millis(1500),
+        request_timeout: Duration::from_secs(1),
+        takeover_grace: Duration::from_secs(60),
+    };
+
+    /// Checks the durations against each other.
+    ///
+    /// # Errors
+    /// [`IdError::Invalid`] unless `renew_every ≤ window / 3`, `request_timeout ≤ renew_every` and
+    /// `takeover_grace ≥ 3 × window`, and nothing is zero.
+    pub fn check(&self) -> Result<(), IdError> {
+        let flaw = if self.renew_every.is_zero() || self.request_timeout.is_zero() {
+            "no duration may be zero"
+        } else if self.renew_every > self.window / 3 {
+            "renew_every must be at most a third of window"
+        } else if self.request_timeout > self.renew_every {
+            "request_timeout must be at most renew_every"
+        } else if self.takeover_grace < self.window * 3 {
+            "takeover_grace must be at least three times window"
+        } else {
+            return Ok(());
+        };
+        Err(IdError::invalid("timing", flaw))
+    }
+}

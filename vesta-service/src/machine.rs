@@ -1,0 +1,129 @@
+//! Where a machine ID comes from.
+
+mod host;
+mod ip;
+
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use vesta_intf::{Field, IdError, IdMeta};
+
+pub use ip::IpMap;
+
+use crate::lease::claim::Choice;
+use crate::lease::{FileStore, LeaseStore};
+
+/// Where a service gets its machine ID from. There is no default: two services that both believe to
+/// be machine 1 are the most common way to duplicate IDs.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum MachineSource {
+    /// This number, made restart-safe by a state file in the state folder. Nobody else may use the
+    /// number in this namespace; on the same host the file's lock sees to that.
+    Fixed(u64),
+    /// The number that the map has for one of this host's addresses; then as [`Fixed`](Self::Fixed).
+    IpMap(IpMap),
+    /// The number at the end of the host name, as a Kubernetes StatefulSet gives it (`vesta-3`);
+    /// then as [`Fixed`](Self::Fixed).
+    HostOrdinal,
+    /// Any free number from a store, within the range (all of the layout's by default).
+    Pool {
+        /// The store that knows who holds which number.
+        store: Arc<dyn LeaseStore>,
+        /// The numbers that may be handed out.
+        range: Option<RangeInclusive<u64>>,
+    },
+    /// This number, reserved through a store: a fixed number with the full promise on any host.
+    Reserved {
+        /// The store that knows who holds the number.
+        store: Arc<dyn LeaseStore>,
+        /// The number.
+        id: u64,
+    },
+    /// This number, with nothing remembered. IDs can repeat after a restart within the same tick or
+    /// with the clock set back, and if two processes use the number. For tests.
+    Stateless(u64),
+}
+
+/// A source, resolved to what a claim needs.
+#[derive(Debug)]
+pub(crate) enum Resolved {
+    Lease {
+        store: Arc<dyn LeaseStore>,
+        choice: Choice,
+        guard: bool,
+        described: String,
+        remember: bool,
+    },
+    Stateless {
+        machine: u64,
+    },
+}
+
+impl MachineSource {
+    pub(crate) fn resolve(
+        self,
+        meta: &IdMeta,
+        namespace: &str,
+        state_dir: &PathBuf,
+    ) -> Result<Resolved, crate::BuildError> {
+        let max = meta.max(Field::Machine);
+        let check = |machine| IdError::check("machine ID", machine, 0, max);
+        let fixed = |machine, origin: String| {
+            check(machine)?;
+            let file = FileStore::open(state_dir, namespace, &meta.fingerprint(), machine)?;
+            let described = format!("{origin}, state file {}", file.path().display());
+            let guard = file.is_damaged();
+            let choice = Choice::Only { machine, alone: true };
+            Ok(Resolved::Lease { store: Arc::new(file), choice, guard, described, remember: false })
+        };
+        match self {
+            MachineSource::Fixed(machine) => fixed(machine, "fixed".into()),
+            MachineSource::IpMap(map) => {
+                let (address, machine) = map.find_own()?;
+                fixed(machine, format!("address {address} of the IP map"))
+            }
+            MachineSource::HostOrdinal => {
+                let name = host::name();
+                fixed(host::ordinal(&name)?, format!("ordinal of host name {name}"))
+            }
+            MachineSource::Pool { store, range } => {
+                let range = range.unwrap_or(0..=max);
+                check(*range.end())?;
+                if range.is_empty() {
+                    return Err(IdError::invalid("machine range", "the range is empty").into());
+                }
+                let described =
+                    format!("pool {} to {} of {}", range.start(), range.end(), store.describe());
+                let choice = Choice::Any(range);
+                Ok(Resolved::Lease { store, choice, guard: false, described, remember: true })
+            }
+            MachineSource::Reserved { store, id } => {
+                check(id)?;
+                let described = format!("reserved through {}", store.describe());
+                let choice = Choice::Only { machine: id, alone: false };
+                Ok(Resolved::Lease { store, choice, guard: false, described, remember: true })
+            }
+            MachineSource::Stateless(machine) => {
+                check(machine)?;
+                Ok(Resolved::Stateless { machine })
+            }
+        }
+    }
+}
+
+/// The name of this host.
+pub(crate) fn host_name() -> String {
+    host::name()
+}
+
+impl fmt::Display for IpMap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, (address, machine)) in self.entries().enumerate() {
+            write!(f, "{}{address}={machine}", if i == 0 { "" } else { "," })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,40 @@
+//! The position behind a mutex of the standard library.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::IdPopulator;
+use crate::sequence::{Claim, Refusal, Rules};
+
+/// Guards the position by a standard mutex, as the original's `synchronized` method did.
+#[derive(Debug)]
+pub struct SyncIdPopulator {
+    line: Mutex<super::Line>,
+}
+
+impl SyncIdPopulator {
+    /// Starts at a position.
+    pub const fn new(position: u64) -> Self {
+        Self { line: Mutex::new(super::Line::new(position)) }
+    }
+
+    /// The line is changed by one assignment, so a panic elsewhere cannot leave it half changed.
+    #[inline]
+    fn lock(&self) -> MutexGuard<'_, super::Line> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl IdPopulator for SyncIdPopulator {
+    #[inline]
+    fn claim(&self, now_tick: u64, want: u32, rules: &Rules, limit: u64) -> Result<Claim, Refusal> {
+        self.lock().claim(now_tick, want, rules, limit)
+    }
+
+    fn seal(&self) -> u64 {
+        self.lock().seal()
+    }
+
+    fn position(&self) -> u64 {
+        self.lock().position()
+    }
+}

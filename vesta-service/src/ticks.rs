@@ -1,0 +1,169 @@
+//! The tick to go by, cheaply: the clock is read for each claim, but judged only when its tick
+//! changes.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use vesta_intf::{IdMeta, TimeUnit, UnixMillis};
+
+use crate::clock::{AnyClock, Clock as _, EffectiveClock, MAX_LEAD, Reading};
+
+/// The effective tick of one grant.
+#[derive(Debug)]
+pub(crate) struct Ticks {
+    clock: AnyClock,
+    scale: Scale,
+    /// The tick that the effective clock showed last. While the wall clock shows the same one,
+    /// nothing needs to be judged.
+    current: AtomicU64,
+    suspect: AtomicBool,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    clock: EffectiveClock,
+    last: Reading,
+}
+
+/// How a layout counts. Seconds from a whole second on can be told by the cheapest clock.
+#[derive(Debug, Clone, Copy)]
+enum Scale {
+    WholeSeconds { epoch: u64 },
+    Millis { epoch: u64 },
+    Other { epoch: u64, millis: u64 },
+}
+
+impl Scale {
+    fn of(meta: &IdMeta) -> Self {
+        let epoch = meta.spec().epoch.0;
+        match meta.spec().unit {
+            TimeUnit::Second if epoch.is_multiple_of(1000) => {
+                Scale::WholeSeconds { epoch: epoch / 1000 }
+            }
+            TimeUnit::Millisecond => Scale::Millis { epoch },
+            unit => Scale::Other { epoch, millis: unit.millis() },
+        }
+    }
+
+    /// The tick of a moment; 0 before the epoch, where no claim is made.
+    fn tick(self, moment: UnixMillis) -> u64 {
+        match self {
+            Scale::WholeSeconds { epoch } => (moment.0 / 1000).saturating_sub(epoch),
+            Scale::Millis { epoch } => moment.0.saturating_sub(epoch),
+            Scale::Other { epoch, millis } => moment.0.saturating_sub(epoch) / millis,
+        }
+    }
+
+    fn begin(self, tick: u64) -> UnixMillis {
+        UnixMillis(match self {
+            Scale::WholeSeconds { epoch } => (epoch + tick) * 1000,
+            Scale::Millis { epoch } => epoch + tick,
+            Scale::Other { epoch, millis } => epoch + tick * millis,
+        })
+    }
+}
+
+impl Ticks {
+    /// Starts at the wall clock, or at `not_before` if that tick is later.
+    pub(crate) fn new(clock: AnyClock, meta: &IdMeta, not_before: u64) -> Self {
+        let scale = Scale::of(meta);
+        let (wall, monotonic) = (clock.wall(), clock.monotonic());
+        let mut effective = EffectiveClock::new(wall, monotonic, scale.begin(not_before));
+        let last = effective.observe(wall, monotonic);
+        Self {
+            clock,
+            scale,
+            current: AtomicU64::new(scale.tick(last.effective)),
+            suspect: AtomicBool::new(false),
+            state: Mutex::new(State { clock: effective, last }),
+        }
+    }
+
+    /// The tick to go by, or how long to wait until the wall clock has come near enough to it.
+    #[inline]
+    pub(crate) fn now(&self) -> Result<u64, Duration> {
+        let shown = match self.scale {
+            Scale::WholeSeconds { epoch } => self.clock.wall_seconds().wrapping_sub(epoch),
+            Scale::Millis { epoch } => self.clock.wall().0.wrapping_sub(epoch),
+            scale @ Scale::Other { .. } => scale.tick(self.clock.wall()),
+        };
+        // Relaxed: a tick is a hint for the time field; the populator orders what is issued.
+        if shown == self.current.load(Ordering::Relaxed) { Ok(shown) } else { self.judge() }
+    }
+
+    /// The tick to go by, when the clock shows another than last time.
+    #[cold]
+    #[inline(never)]
+    fn judge(&self) -> Result<u64, Duration> {
+        // The cheap clock of seconds lags by some milliseconds: perhaps nothing has changed.
+        let wall = self.clock.wall();
+        if self.scale.tick(wall) == self.current.load(Ordering::Relaxed) {
+            return Ok(self.scale.tick(wall));
+        }
+        self.judge_precisely()
+    }
+
+    /// As [`now`](Self::now), by the precise clocks.
+    pub(crate) fn judge_precisely(&self) -> Result<u64, Duration> {
+        let reading = self.read();
+        match reading.lead.checked_sub(MAX_LEAD) {
+            Some(behind) if !behind.is_zero() => Err(behind),
+            _ => Ok(self.scale.tick(reading.effective)),
+        }
+    }
+
+    /// The effective clock, read now.
+    pub(crate) fn read(&self) -> Reading {
+        let mut state = self.state.lock();
+        let reading = state.clock.observe(self.clock.wall(), self.clock.monotonic());
+        state.last = reading;
+        self.current.store(self.scale.tick(reading.effective), Ordering::Relaxed);
+        if self.suspect.swap(reading.suspect, Ordering::Relaxed) != reading.suspect {
+            if reading.suspect {
+                tracing::error!(
+                    following = %reading.effective,
+                    "the wall clock jumped ahead by more than an hour and is not followed; \
+                     correct it, or restart to accept it"
+                );
+            } else {
+                tracing::info!("the wall clock is believed again");
+            }
+        }
+        reading
+    }
+
+    /// The tick of the effective clock, however far it is ahead.
+    pub(crate) fn effective_tick(&self) -> u64 {
+        self.scale.tick(self.read().effective)
+    }
+
+    /// Whether the wall clock jumped so far ahead that it is not followed.
+    pub(crate) fn is_suspect(&self) -> bool {
+        self.suspect.load(Ordering::Relaxed)
+    }
+
+    /// How far the effective clock was ahead of the wall clock when it was last read.
+    pub(crate) fn lead(&self) -> Duration {
+        self.state.lock().last.lead
+    }
+
+    /// How long it is until a tick begins, by the effective clock.
+    pub(crate) fn until(&self, tick: u64) -> Duration {
+        let begin = self.scale.begin(tick);
+        let reading = self.read();
+        if reading.lead.is_zero() && !reading.suspect {
+            return self.clock.until(begin);
+        }
+        // Ahead of the wall clock it goes 10 % slow.
+        let left = Duration::from_millis(begin.since(reading.effective).unwrap_or(0));
+        left + left / 9
+    }
+
+    /// How long it is until a tick begins, counted from the effective clock; for people.
+    pub(crate) fn distance(&self, tick: u64) -> Duration {
+        let reading = self.read();
+        Duration::from_millis(self.scale.begin(tick).since(reading.effective).unwrap_or(0))
+    }
+}
