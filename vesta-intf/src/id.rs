@@ -40,6 +40,16 @@ impl IdRun {
             && follows.and_then(|length| self.first.checked_add(length)) == Some(next.first)
     }
 
+    /// Writes the first IDs of the run, as many as `out` has room for.
+    pub fn write_to(&self, out: &mut [u64]) {
+        let mut id = self.first;
+        for slot in out.iter_mut().take(self.iter().len()) {
+            *slot = id;
+            // Past the last one it may wrap; that value is not written.
+            id = id.wrapping_add(self.step);
+        }
+    }
+
     /// The IDs of the run, ascending.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = u64> + use<> {
         let Self { first, step, count } = *self;

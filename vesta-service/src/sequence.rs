@@ -93,7 +93,7 @@ pub const fn advance(
     let start = if next > now { next } else { now };
     let cap = rules.position(now_tick.saturating_add(1 + rules.burst));
     if start >= cap {
-        return Err(if cap == rules.position(rules.max_tick + 1) {
+        return Err(if start >= rules.position(rules.max_tick + 1) {
             Refusal::TimeExhausted
         } else {
             Refusal::SequenceUsedUp { until_tick: rules.tick(start) - rules.burst }

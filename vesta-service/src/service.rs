@@ -292,10 +292,9 @@ impl IdService for LocalIdService {
                 Err(IdError::Hold(_)) if filled > 0 => break,
                 Err(error) => return Err(error),
             };
-            for (slot, id) in out[filled..].iter_mut().zip(run.iter()) {
-                *slot = id;
-            }
-            filled += run.iter().len();
+            let end = filled + run.iter().len();
+            run.write_to(&mut out[filled..end]);
+            filled = end;
         }
         Ok(filled)
     }

@@ -6,7 +6,9 @@ use vesta_intf::UnixMillis;
 
 /// With more lead than this nothing is issued, and the effective clock stands still: the wall clock
 /// then catches up at full speed.
-pub(crate) const MAX_LEAD: Duration = Duration::from_secs(5);
+pub(crate) const MAX_LEAD: Duration = Duration::from_nanos(MAX_LEAD_NANOS);
+
+const MAX_LEAD_NANOS: u64 = 5_000_000_000;
 
 /// A forward step of the wall clock beyond this, against the monotonic clock, is not followed.
 const FAR_JUMP: u64 = 3_600_000_000_000;
@@ -51,10 +53,13 @@ impl EffectiveClock {
         let suspect = wall > expected.max(self.effective).saturating_add(FAR_JUMP);
         self.believed = if suspect { expected } else { wall };
 
-        if self.lead() <= MAX_LEAD {
-            let slowly = self.effective.saturating_add(elapsed - elapsed.div_ceil(10));
-            let ahead = self.effective > self.believed;
-            self.effective = if ahead { slowly.max(self.believed) } else { self.believed };
+        match self.effective.checked_sub(self.believed) {
+            None | Some(0) => self.effective = self.believed,
+            Some(lead) => {
+                // It stood still for as long as the lead was too much.
+                let moving = elapsed.min(MAX_LEAD_NANOS.saturating_sub(lead));
+                self.effective += moving - moving.div_ceil(10);
+            }
         }
         Reading { effective: UnixMillis(self.effective / 1_000_000), lead: self.lead(), suspect }
     }
@@ -106,7 +111,7 @@ mod tests {
         let later = clock.observe(UnixMillis(NOON.0 - 6_000), ms(54_000));
         assert_eq!((later.effective, later.lead), (NOON, ms(6_000)));
         let near = clock.observe(UnixMillis(NOON.0 - 4_000), ms(56_000));
-        assert_eq!(near.lead, ms(5_800), "on its way again, 10 % slow");
+        assert_eq!(near.lead, ms(4_900), "on its way again since one second, 10 % slow");
     }
 
     #[test]

@@ -166,6 +166,11 @@ impl Claimant {
     pub(crate) fn claim(&self, shadows: &[FileStore]) -> Result<Granted, ClaimError> {
         self.tick()?;
         let namespace = self.insist(|| self.open())?;
+        let ours = self.meta.fingerprint();
+        if namespace.fingerprint != ours {
+            let (name, theirs) = (self.namespace.clone(), namespace.fingerprint);
+            return Err(ClaimError::Fingerprint { namespace: name, theirs, ours });
+        }
         self.compare_clocks()?;
 
         let deadline = self.clock.monotonic() + PATIENCE;

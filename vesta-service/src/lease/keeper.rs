@@ -24,8 +24,12 @@ const CLAIM_AGAIN: Duration = Duration::from_secs(1);
 /// One line of positions after another: the grants of a service, the last of which is in force.
 #[derive(Debug)]
 pub(crate) struct Line {
-    grants: boxcar::Vec<Grant>,
+    /// The number of the grant in force: 0 is the first, the others count from 1.
     current: AtomicUsize,
+    /// The first stands here, where it is reached without following a pointer: most services never
+    /// have another.
+    first: Grant,
+    others: boxcar::Vec<Grant>,
     pub(crate) counters: Counters,
     signal: Signal,
 }
@@ -55,22 +59,29 @@ struct SignalState {
 
 impl Line {
     pub(crate) fn new(first: Grant) -> Self {
-        let grants = boxcar::Vec::new();
-        let current = AtomicUsize::new(grants.push(first));
-        Self { grants, current, counters: Counters::default(), signal: Signal::default() }
+        Self {
+            current: AtomicUsize::new(0),
+            first,
+            others: boxcar::Vec::new(),
+            counters: Counters::default(),
+            signal: Signal::default(),
+        }
     }
 
     /// The grant in force.
     #[inline]
     pub(crate) fn current(&self) -> &Grant {
         // Acquire, with the release in `follow`: the grant is complete before its number is seen.
-        &self.grants[self.current.load(Ordering::Acquire)]
+        match self.current.load(Ordering::Acquire) {
+            0 => &self.first,
+            number => &self.others[number - 1],
+        }
     }
 
     /// Puts a new grant in force. The one before must be sealed.
     fn follow(&self, next: Grant) {
-        let index = self.grants.push(next);
-        self.current.store(index, Ordering::Release);
+        let index = self.others.push(next);
+        self.current.store(index + 1, Ordering::Release);
     }
 
     fn count(counter: &AtomicU64) {
@@ -99,10 +110,6 @@ impl Line {
 
     fn stopping(&self) -> bool {
         self.signal.state.lock().stop
-    }
-
-    fn is_over(&self) -> bool {
-        self.signal.state.lock().over
     }
 
     /// Sleeps for `duration`, or until somebody asks to stop.
@@ -289,11 +296,17 @@ impl Driver {
     }
 }
 
+#[derive(Debug)]
+enum Runs {
+    InThread,
+    /// Empty once it is over: what the driver has locked is free then.
+    ByHand(Mutex<Option<Driver>>),
+}
+
 /// A driver, and who runs it: a thread of its own, or whoever calls [`maintain`](Self::maintain).
 #[derive(Debug)]
 pub(crate) struct Keeper {
-    /// `None` if a thread has it.
-    driver: Option<Mutex<Driver>>,
+    runs: Runs,
     patience: Duration,
 }
 
@@ -313,26 +326,29 @@ impl Keeper {
                     driver.claimant.clock.park(RETRY_AFTER.min(pause));
                 }
             }
+            drop(driver); // unlocks its files before anybody hears of the end
             line.end();
         })?;
-        Ok(Self { driver: None, patience })
+        Ok(Self { runs: Runs::InThread, patience })
     }
 
     /// Leaves the driving to [`maintain`](Self::maintain): for scripted clocks.
     pub(crate) fn by_hand(driver: Driver) -> Self {
-        Self { patience: patience(&driver), driver: Some(Mutex::new(driver)) }
+        Self { patience: patience(&driver), runs: Runs::ByHand(Mutex::new(Some(driver))) }
     }
 
     /// Does what is due, if no thread does it. Returns how long there is nothing more to do.
     pub(crate) fn maintain(&self, line: &Line) -> Option<Duration> {
-        let mut driver = self.driver.as_ref()?.lock();
-        while !line.is_over() {
+        let Runs::ByHand(driver) = &self.runs else { return None };
+        let mut slot = driver.lock();
+        while let Some(driver) = slot.as_mut() {
             match driver.step(line) {
                 Some(Duration::ZERO) => {}
                 Some(pause) => return Some(pause),
-                None => line.end(),
+                None => *slot = None,
             }
         }
+        line.end();
         None
     }
 
@@ -341,9 +357,13 @@ impl Keeper {
     pub(crate) fn close(&self, line: &Line) {
         line.current().seal("it was shut down");
         line.request_stop();
-        let over = match &self.driver {
-            Some(_) => self.maintain(line).is_none(),
-            None => line.wait_until_over(self.patience),
+        let over = match &self.runs {
+            Runs::InThread => line.wait_until_over(self.patience),
+            Runs::ByHand(driver) => {
+                let over = self.maintain(line).is_none();
+                *driver.lock() = None;
+                over
+            }
         };
         if !over {
             tracing::warn!("the store did not confirm the release; the bound stays where it is");

@@ -1,0 +1,165 @@
+//! Clocks that are wrong: only the time field suffers, and callers hear of it only when it is much.
+
+mod common;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::START;
+use vesta_service::{
+    Clock as _, ErrorKind, IdMeta, IdService as _, LocalIdService, MachineSource, ManualClock,
+    MemoryStore, PopulatorKind, UnixMillis,
+};
+
+fn fixed(clock: &ManualClock, layout: IdMeta, folder: &tempfile::TempDir) -> LocalIdService {
+    LocalIdService::builder()
+        .layout(layout)
+        .populator(PopulatorKind::Atomic)
+        .machine(MachineSource::Fixed(1))
+        .state_dir(folder.path())
+        .clock(Arc::new(clock.clone()))
+        .build()
+        .unwrap()
+}
+
+/// A million small steps in both directions: no error, no pause, no repetition.
+#[test]
+fn steps_of_up_to_five_seconds_are_invisible() {
+    for layout in [IdMeta::MAX_PEAK, IdMeta::MIN_GRANULARITY] {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = ManualClock::at(START);
+        let service = fixed(&clock, layout, &folder);
+        let (mut last, mut dice, mut real) = (0, 1_u64, START.0);
+        for step in 0..1_000_000_u64 {
+            dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(99);
+            // Time passes; the wall clock shows anything between 4 s late and right.
+            clock.advance(Duration::from_millis(1));
+            real += 1;
+            clock.set_wall(UnixMillis(real - (dice >> 33) % 4000));
+            if step % 500 == 0 {
+                service.maintain();
+            }
+            let id = service.try_gen_id().unwrap_or_else(|e| panic!("step {step}: {e}"));
+            assert!(id > last);
+            last = id;
+        }
+    }
+}
+
+#[test]
+fn a_clock_far_behind_is_an_error_that_says_when_and_ends_when_the_clock_has_caught_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::at(START);
+    let service = fixed(&clock, IdMeta::MAX_PEAK, &folder);
+    let before = service.gen_id().unwrap();
+    clock.set_wall(UnixMillis(START.0 - 3_600_000));
+
+    let error = service.try_gen_id().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ClockBehind);
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(3595)));
+    let blocking = service.gen_id().unwrap_err();
+    assert_eq!(blocking.kind(), ErrorKind::ClockBehind, "max_wait is shorter, so it does not wait");
+    assert!(!service.status().ready);
+
+    clock.advance(Duration::from_secs(3596));
+    service.maintain();
+    assert!(service.try_gen_id().unwrap() > before);
+    assert!(service.status().ready);
+}
+
+#[test]
+fn with_a_pool_a_clock_far_behind_costs_only_the_machine_id() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::at(START);
+    let service = LocalIdService::builder()
+        .machine(MachineSource::Pool { store: Arc::new(MemoryStore::new()), range: None })
+        .state_dir(folder.path())
+        .clock(Arc::new(clock.clone()))
+        .build()
+        .unwrap();
+    let first = service.machine();
+    service.gen_id().unwrap();
+    clock.set_wall(UnixMillis(START.0 - 3_600_000));
+    assert!(service.try_gen_id().is_err());
+    service.maintain();
+    service.try_gen_id().unwrap();
+    assert_ne!(service.machine(), first);
+    let time = service.exp_id(service.gen_id().unwrap()).unwrap().time;
+    let shown = service.trans_time(time).unwrap();
+    assert_eq!(shown, UnixMillis(START.0 - 3_600_000).to_system_time(), "on time again");
+}
+
+#[test]
+fn a_jump_far_ahead_is_not_followed_and_nothing_far_ahead_is_recorded() {
+    for jump in [86_400_000, 100 * 365 * 86_400_000] {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = ManualClock::at(START);
+        let service = fixed(&clock, IdMeta::MIN_GRANULARITY, &folder);
+        clock.set_wall(UnixMillis(START.0 + jump));
+        for _ in 0..10 {
+            clock.advance(Duration::from_millis(500));
+            service.maintain();
+            let id = service.exp_id(service.gen_id().unwrap()).unwrap();
+            let shown = service.meta().moment_of(id.time).unwrap();
+            assert!(shown.0 <= START.0 + 6_000, "{shown}");
+        }
+        assert!(service.status().clock_suspect);
+        drop(service);
+        clock.set_wall(UnixMillis(START.0 + 10_000));
+        fixed(&clock, IdMeta::MIN_GRANULARITY, &folder).gen_id().unwrap();
+    }
+}
+
+#[test]
+fn the_end_of_the_layout_is_an_error_and_never_a_wrap() {
+    let folder = tempfile::tempdir().unwrap();
+    let end = IdMeta::MAX_PEAK.end();
+    let clock = ManualClock::at(UnixMillis(end.0 - 2_000));
+    let service = fixed(&clock, IdMeta::MAX_PEAK, &folder);
+    let mut last = service.gen_id().unwrap();
+    for _ in 0..30 {
+        clock.advance(Duration::from_millis(100));
+        service.maintain();
+        match service.try_gen_id() {
+            Ok(id) => {
+                assert!(id > last && clock.wall() < end);
+                last = id;
+            }
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::TimeExhausted);
+                assert!(clock.wall() >= end);
+            }
+        }
+    }
+    assert_eq!(service.gen_id().unwrap_err().kind(), ErrorKind::TimeExhausted);
+    assert!(!service.status().ready);
+}
+
+#[test]
+fn a_call_that_gives_up_pushes_nothing_into_the_future() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::at(START);
+    let service = fixed(&clock, IdMeta::MIN_GRANULARITY, &folder);
+    let mut tick = [0; 1024];
+    service.gen_ids(&mut tick).unwrap();
+    for _ in 0..10_000 {
+        let error = service.try_gen_id().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::SequenceUsedUp);
+        assert!(error.retry_after() <= Some(Duration::from_millis(1)));
+        assert_eq!(service.try_gen_ids(&mut [0; 5]).unwrap_err().kind(), ErrorKind::SequenceUsedUp);
+    }
+    clock.advance(Duration::from_millis(1));
+    assert_eq!(service.try_gen_id().unwrap(), tick[1023] + 1024, "the very next position");
+}
+
+#[test]
+fn a_batch_larger_than_a_tick_is_filled_over_several() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::at(START);
+    let service = fixed(&clock, IdMeta::MIN_GRANULARITY, &folder);
+    let mut batch = vec![0; 5_000];
+    assert_eq!(service.try_gen_ids(&mut batch).unwrap(), 1024, "as many as there are now");
+    service.gen_ids(&mut batch).unwrap();
+    assert!(batch.is_sorted_by(|a, b| a < b));
+    assert_eq!(clock.wall(), UnixMillis(START.0 + 5), "it waited for the ticks and no longer");
+}

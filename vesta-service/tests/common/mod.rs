@@ -1,0 +1,42 @@
+//! What several tests need.
+#![allow(dead_code, unreachable_pub, reason = "not every test needs all of it")]
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use vesta_service::{Id, IdMeta, UnixMillis};
+
+/// Some moment in 2023, inside every layout that is tested.
+pub const START: UnixMillis = UnixMillis(1_700_000_000_000);
+
+/// Remembers which positions were seen, one bit each.
+pub struct Seen {
+    seq_bits: u32,
+    first_tick: u64,
+    bits: Vec<AtomicU64>,
+}
+
+impl Seen {
+    /// For `ticks` ticks from that of [`START`] on.
+    pub fn new(meta: &IdMeta, first: UnixMillis, ticks: u64) -> Self {
+        let seq_bits = u32::from(meta.spec().seq_bits);
+        let words = (ticks << seq_bits).div_ceil(64);
+        Self {
+            seq_bits,
+            first_tick: meta.tick_at(first).expect("inside the layout"),
+            bits: (0..words).map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+
+    /// Whether the ID is seen for the first time.
+    pub fn is_new(&self, id: &Id) -> bool {
+        let at = (id.time - self.first_tick) << self.seq_bits | id.seq;
+        let word = &self.bits[usize::try_from(at / 64).expect("fits")];
+        let bit = 1 << (at % 64);
+        word.fetch_or(bit, Ordering::Relaxed) & bit == 0
+    }
+
+    /// How many different ones were seen.
+    pub fn count(&self) -> u64 {
+        self.bits.iter().map(|word| u64::from(word.load(Ordering::Relaxed).count_ones())).sum()
+    }
+}

@@ -1,0 +1,278 @@
+//! Stores that fail, and owners that lose their machine ID.
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use common::START;
+use vesta_service::{
+    Cas, Clock as _, ErrorKind, Expect, IdService as _, LeaseStore, LocalIdService, MachineSource,
+    ManualClock, MemoryStore, Namespace, Record, StoreError, Timing, UnixMillis,
+};
+
+/// A store that can be made unreachable, or to lose its replies after doing what was asked.
+#[derive(Debug, Default)]
+struct Flaky {
+    store: MemoryStore,
+    down: AtomicBool,
+    lose_replies: AtomicU64,
+}
+
+impl Flaky {
+    fn reach(&self) -> Result<(), StoreError> {
+        let refused = std::io::Error::other("connection refused");
+        match self.down.load(Ordering::Relaxed) {
+            true => Err(StoreError::unavailable("cannot reach the store", refused)),
+            false => Ok(()),
+        }
+    }
+}
+
+impl LeaseStore for Flaky {
+    fn describe(&self) -> String {
+        "flaky".into()
+    }
+    fn timing(&self) -> Timing {
+        self.store.timing()
+    }
+    fn open_namespace(&self, name: &str, fingerprint: &str) -> Result<Namespace, StoreError> {
+        self.reach()?;
+        self.store.open_namespace(name, fingerprint)
+    }
+    fn list(&self, namespace: &str) -> Result<Vec<(u64, Record)>, StoreError> {
+        self.reach()?;
+        self.store.list(namespace)
+    }
+    fn read(&self, namespace: &str, machine: u64) -> Result<Option<Record>, StoreError> {
+        self.reach()?;
+        self.store.read(namespace, machine)
+    }
+    fn cas(
+        &self,
+        ns: &str,
+        machine: u64,
+        expect: &Expect,
+        new: &Record,
+    ) -> Result<Cas, StoreError> {
+        self.reach()?;
+        let outcome = self.store.cas(ns, machine, expect, new)?;
+        let losing = self
+            .lose_replies
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        match losing {
+            Ok(_) => Err(StoreError::unavailable("no reply", std::io::Error::other("timed out"))),
+            Err(_) => Ok(outcome),
+        }
+    }
+}
+
+struct Setting {
+    store: Arc<Flaky>,
+    clock: ManualClock,
+    folder: tempfile::TempDir,
+}
+
+impl Setting {
+    fn new() -> Self {
+        Self {
+            store: Arc::new(Flaky::default()),
+            clock: ManualClock::at(START),
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    fn start(&self) -> LocalIdService {
+        LocalIdService::builder()
+            .machine(MachineSource::Pool { store: self.store.clone(), range: Some(3..=4) })
+            .state_dir(self.folder.path())
+            .clock(Arc::new(self.clock.clone()))
+            .build()
+            .unwrap()
+    }
+
+    fn record(&self, machine: u64) -> Record {
+        self.store.read("default", machine).unwrap().unwrap()
+    }
+}
+
+#[test]
+fn with_the_store_away_it_issues_up_to_the_bound_and_recovers_by_itself() {
+    let setting = Setting::new();
+    let service = setting.start();
+    let machine = service.machine();
+    setting.store.down.store(true, Ordering::Relaxed);
+    let (mut last, mut refused_at) = (0, None);
+    for tenth in 0..100_u64 {
+        match service.try_gen_id() {
+            Ok(id) => {
+                assert!(id > last && refused_at.is_none());
+                last = id;
+            }
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::AwaitingLease);
+                refused_at.get_or_insert(tenth);
+                assert!(!service.status().ready);
+            }
+        }
+        setting.clock.advance(Duration::from_millis(100));
+        service.maintain();
+    }
+    let lasted = refused_at.expect("the bound must hold");
+    assert!((40..=50).contains(&lasted), "a window of 5 s lasted {lasted} tenths of a second");
+    assert!(service.status().renewals_failed > 0);
+    let bound = setting.store.store.read("default", machine).unwrap().unwrap().bound;
+    let last = service.exp_id(last).unwrap();
+    assert!(last.time << 20 | last.seq < bound);
+
+    setting.store.down.store(false, Ordering::Relaxed);
+    service.gen_id().expect("the waiting call renews and goes on");
+    assert_eq!(service.machine(), machine, "it is the same lease");
+    assert_eq!(service.status().fenced_total, 0);
+}
+
+#[test]
+fn a_renewal_whose_reply_was_lost_is_recognised() {
+    let setting = Setting::new();
+    let service = setting.start();
+    for _ in 0..20 {
+        setting.store.lose_replies.store(1, Ordering::Relaxed);
+        setting.clock.advance(Duration::from_secs(2));
+        service.maintain();
+        setting.clock.advance(Duration::from_millis(500));
+        service.maintain();
+        service.gen_id().unwrap();
+    }
+    let status = service.status();
+    assert_eq!(status.fenced_total, 0);
+    assert_eq!(setting.record(service.machine()).epoch, 1);
+    assert!(status.renewals_failed >= 20 && status.renewals_ok >= 20, "{status:?}");
+}
+
+#[test]
+fn a_claim_whose_reply_was_lost_is_recognised() {
+    let setting = Setting::new();
+    setting.store.lose_replies.store(3, Ordering::Relaxed);
+    let service = setting.start();
+    service.gen_id().unwrap();
+    assert_eq!(setting.record(service.machine()).epoch, 1, "claimed once, not four times");
+}
+
+#[test]
+fn who_is_fenced_seals_and_goes_on_with_another_machine_id() {
+    let setting = Setting::new();
+    let service = setting.start();
+    let lost = service.machine();
+    let before = service.gen_id().unwrap();
+    // Somebody takes the record over, as an operator or a wrong clock might.
+    let record = setting.record(lost);
+    let thief = Record { epoch: record.epoch + 1, owner: 99, attempt: 1, ..record.clone() };
+    let taken = setting.store.cas("default", lost, &record.expect(), &thief).unwrap();
+    assert_eq!(taken, Cas::Done);
+
+    setting.clock.advance(Duration::from_secs(2));
+    let after = service.gen_id().unwrap();
+    assert!(service.exp_id(after).is_ok() && after != before);
+    service.maintain();
+    assert_ne!(service.machine(), lost);
+    assert_eq!(service.status().fenced_total, 1);
+    assert!(service.status().ready);
+    for _ in 0..10 {
+        let id = service.exp_id(service.gen_id().unwrap()).unwrap();
+        assert_eq!(id.machine, service.machine());
+    }
+    assert_eq!(setting.record(lost), thief, "the lost record was not touched again");
+}
+
+#[test]
+fn a_clean_stop_gives_the_id_back_at_exactly_the_position_reached() {
+    let setting = Setting::new();
+    let service = setting.start();
+    let machine = service.machine();
+    let last = service.exp_id(service.gen_id().unwrap()).unwrap();
+    service.close();
+    let record = setting.record(machine);
+    assert!(record.released && record.owner == 0);
+    assert_eq!(record.bound, (last.time << 20 | last.seq) + 1);
+    assert_eq!(service.gen_id().unwrap_err().kind(), ErrorKind::Sealed);
+    service.close();
+    assert_eq!(setting.record(machine), record, "closing again does nothing");
+
+    let again = setting.start();
+    assert_eq!(again.machine(), machine, "its own one first");
+    let next = again.exp_id(again.gen_id().unwrap()).unwrap();
+    assert_eq!((next.time, next.seq), (last.time, last.seq + 1));
+}
+
+#[test]
+fn a_stop_with_the_store_away_ends_and_leaves_the_bound() {
+    let setting = Setting::new();
+    let service = setting.start();
+    let machine = service.machine();
+    let bound = setting.record(machine).bound;
+    setting.store.down.store(true, Ordering::Relaxed);
+    service.close();
+    setting.store.down.store(false, Ordering::Relaxed);
+    assert_eq!(setting.record(machine).bound, bound);
+    assert!(service.try_gen_id().is_err());
+}
+
+#[test]
+fn two_services_get_different_ids_and_the_third_hears_who_holds_them() {
+    let setting = Setting::new();
+    let (first, second) = (setting.start(), setting.start());
+    assert_ne!(first.machine(), second.machine());
+    let third = LocalIdService::builder()
+        .machine(MachineSource::Pool { store: setting.store.clone(), range: Some(3..=4) })
+        .state_dir(setting.folder.path())
+        .clock(Arc::new(setting.clock.clone()))
+        .build();
+    let error = third.unwrap_err().to_string();
+    let pid = format!("(pid {})", std::process::id());
+    assert!(error.contains("every machine ID of 3 to 4 is in use"), "{error}");
+    assert_eq!(error.matches(&pid).count(), 2, "{error}");
+}
+
+#[test]
+fn a_store_that_is_away_at_start_is_asked_for_half_a_minute() {
+    let setting = Setting::new();
+    setting.store.down.store(true, Ordering::Relaxed);
+    let started = LocalIdService::builder()
+        .machine(MachineSource::Pool { store: setting.store.clone(), range: None })
+        .state_dir(setting.folder.path())
+        .clock(Arc::new(setting.clock.clone()))
+        .build();
+    let error = started.unwrap_err();
+    assert!(!error.is_configuration());
+    assert!(error.to_string().contains("connection refused"), "{error}");
+    let waited = setting.clock.wall().0 - START.0;
+    assert!((30_000..33_000).contains(&waited), "{waited} ms");
+}
+
+#[test]
+fn a_namespace_is_for_one_layout() {
+    let setting = Setting::new();
+    drop(setting.start());
+    let other = LocalIdService::builder()
+        .layout(vesta_service::IdMeta::MIN_GRANULARITY)
+        .machine(MachineSource::Pool { store: setting.store.clone(), range: None })
+        .state_dir(setting.folder.path())
+        .clock(Arc::new(setting.clock.clone()))
+        .build();
+    let error = other.unwrap_err();
+    assert!(error.is_configuration());
+    assert!(error.to_string().contains("another namespace for another layout"), "{error}");
+}
+
+#[test]
+fn a_wiped_store_does_not_make_a_host_forget() {
+    let setting = Setting::new();
+    let service = setting.start();
+    let before = service.gen_id().unwrap();
+    drop(service);
+    let wiped = Setting { store: Arc::new(Flaky::default()), ..setting };
+    wiped.clock.set_wall(UnixMillis(START.0 - 3_000));
+    let service = wiped.start();
+    assert!(service.gen_id().unwrap() > before, "the state file remembers the bound");
+}

@@ -1,0 +1,122 @@
+//! One suite for every populator.
+
+use std::collections::HashSet;
+
+use proptest::prelude::*;
+use vesta_service::sequence::{Claim, Refusal, Rules, advance};
+use vesta_service::{AtomicIdPopulator, IdPopulator, LockIdPopulator, SyncIdPopulator};
+
+fn all(position: u64) -> [Box<dyn IdPopulator>; 3] {
+    [
+        Box::new(LockIdPopulator::new(position)),
+        Box::new(SyncIdPopulator::new(position)),
+        Box::new(AtomicIdPopulator::new(position)),
+    ]
+}
+
+const RULES: Rules = Rules::new(3, 2, 0);
+const NO_LIMIT: u64 = u64::MAX;
+
+/// Every sequence of eight steps of a clock that goes forwards, stands still or goes back, on a
+/// layout of eight ticks with four IDs each.
+#[test]
+fn every_history_of_a_tiny_layout() {
+    const STEPS: [i64; 3] = [0, 1, -1];
+    for history in 0..3_usize.pow(8) {
+        for populator in all(0) {
+            let (mut tick, mut model, mut rest) = (1_i64, 0, history);
+            for _ in 0..8 {
+                tick = (tick + STEPS[rest % 3]).max(0);
+                let want = u32::try_from(rest % 5 + 1).unwrap();
+                rest /= 3;
+                let now = tick.unsigned_abs();
+                let expected = advance(model, now, want, &RULES, 26);
+                assert_eq!(populator.claim(now, want, &RULES, 26), expected);
+                if let Ok(Claim { start, end }) = expected {
+                    assert!(start >= model && end > start, "never back");
+                    model = end;
+                }
+                assert_eq!(populator.position(), model);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_sealed_line_never_issues_again_and_says_where_it_ended() {
+    for populator in all(5) {
+        assert_eq!(populator.claim(2, 1, &RULES, NO_LIMIT), Ok(Claim { start: 8, end: 9 }));
+        assert_eq!(populator.seal(), 9);
+        for tick in 0..8 {
+            assert_eq!(populator.claim(tick, 1, &RULES, NO_LIMIT), Err(Refusal::Sealed));
+        }
+        assert_eq!(populator.seal(), 9, "sealing again changes nothing");
+    }
+}
+
+#[test]
+fn threads_that_race_for_a_line_get_every_position_once() {
+    let rules = Rules::new(10, 10, 0);
+    let end = 1 << 14;
+    for populator in all(0) {
+        let per_thread = std::thread::scope(|scope| {
+            let workers: Vec<_> = (1..=4)
+                .map(|want| {
+                    let populator = &populator;
+                    scope.spawn(move || {
+                        let (mut mine, mut tick, mut refused) = (Vec::new(), 0, 0_u64);
+                        loop {
+                            match populator.claim(tick, want, &rules, end) {
+                                Ok(claim) => mine.extend(claim.start..claim.end),
+                                Err(Refusal::SequenceUsedUp { until_tick }) => {
+                                    refused += 1;
+                                    tick = until_tick;
+                                }
+                                Err(Refusal::AwaitingLease) => return (mine, refused),
+                                Err(other) => panic!("{other:?}"),
+                            }
+                        }
+                    })
+                })
+                .collect();
+            workers.into_iter().map(|worker| worker.join().unwrap()).collect::<Vec<_>>()
+        });
+        let mut seen = HashSet::new();
+        for (mine, _) in &per_thread {
+            assert!(mine.is_sorted(), "each thread sees its own increase");
+            assert!(mine.iter().all(|position| seen.insert(*position)), "a position twice");
+        }
+        assert_eq!(seen.len(), usize::try_from(end).unwrap(), "none is left out");
+        assert!(per_thread.iter().any(|(_, refused)| *refused > 0), "no overflow was crossed");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    /// Against the simplest model there is: the set of what was issued.
+    #[test]
+    fn any_history_issues_no_position_twice(
+        steps in proptest::collection::vec((-3i64..6, 1u32..40, 0u64..3), 1..120)
+    ) {
+        let rules = Rules::new(12, 4, 0);
+        for populator in all(0) {
+            let (mut tick, mut limit) = (100i64, rules.position(101));
+            let mut issued = HashSet::new();
+            let mut highest = None;
+            for (step, want, extend) in &steps {
+                tick = (tick + step).max(0);
+                let now = tick.unsigned_abs();
+                limit = limit.max(rules.position(now + extend));
+                if let Ok(claim) = populator.claim(now, *want, &rules, limit) {
+                    for position in claim.start..claim.end {
+                        prop_assert!(issued.insert(position));
+                        prop_assert!(Some(position) > highest);
+                        prop_assert!(position < limit && position >= rules.position(now));
+                        highest = Some(position);
+                    }
+                }
+            }
+        }
+    }
+}

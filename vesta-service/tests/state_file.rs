@@ -1,0 +1,207 @@
+//! A fixed machine ID and its state file: restarts, damage, and who else wants it.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::START;
+use vesta_service::{
+    BuildError, Clock as _, IdMeta, IdService as _, LocalIdService, MachineSource, ManualClock,
+    StateFileError, UnixMillis,
+};
+
+const FILE: &str = "default-7.state";
+
+fn start(folder: &Path, clock: &ManualClock) -> Result<LocalIdService, BuildError> {
+    LocalIdService::builder()
+        .machine(MachineSource::Fixed(7))
+        .state_dir(folder)
+        .clock(Arc::new(clock.clone()))
+        .build()
+}
+
+/// Stops a service as `kill -9` does: nothing is released, but the lock is gone.
+fn kill(folder: &Path, service: LocalIdService) {
+    let state = fs::read(folder.join(FILE)).unwrap();
+    drop(service);
+    fs::write(folder.join(FILE), state).unwrap();
+}
+
+fn position(service: &LocalIdService, id: u64) -> u64 {
+    let id = service.exp_id(id).unwrap();
+    id.time << 20 | id.seq
+}
+
+#[test]
+fn after_a_kill_in_the_same_second_it_starts_at_the_old_bound() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::at(START);
+    let mut last = 0;
+    for _ in 0..10 {
+        let service = start(folder.path(), &clock).unwrap();
+        for _ in 0..1000 {
+            let id = service.gen_id().unwrap();
+            assert!(id > last);
+            last = id;
+        }
+        assert!(service.status().lead <= Duration::from_secs(5), "{:?}", service.status());
+        kill(folder.path(), service);
+    }
+}
+
+#[test]
+fn after_a_clean_stop_it_goes_on_where_it_was_without_waiting() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::at(START);
+    let mut last = None;
+    for _ in 0..100 {
+        let service = start(folder.path(), &clock).unwrap();
+        let at = position(&service, service.gen_id().unwrap());
+        if let Some(last) = last {
+            assert_eq!(at, last + 1, "not one position is lost");
+        }
+        last = Some(at);
+        drop(service);
+    }
+    assert_eq!(clock.wall(), START, "nobody waited");
+}
+
+#[test]
+fn with_the_clock_set_back_across_a_restart_the_bound_decides() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::at(START);
+    let service = start(folder.path(), &clock).unwrap();
+    let before = service.gen_id().unwrap();
+    kill(folder.path(), service);
+
+    clock.set_wall(UnixMillis(START.0 - 20_000));
+    let service = start(folder.path(), &clock).unwrap();
+    assert!(service.gen_id().unwrap() > before);
+    assert!(clock.wall().0 > START.0 - 20_000 + 10_000, "it waited for the clock");
+    kill(folder.path(), service);
+
+    clock.set_wall(UnixMillis(START.0 - 86_400_000));
+    let error = start(folder.path(), &clock).unwrap_err();
+    assert!(error.to_string().contains("set the clock"), "{error}");
+}
+
+/// Whatever single byte is damaged, and wherever the file is cut: either what follows lies above
+/// all that was issued, or the start is refused.
+#[test]
+fn damage_at_every_offset_never_repeats_and_never_starts_afresh() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::at(START);
+    let service = start(folder.path(), &clock).unwrap();
+    clock.advance(Duration::from_secs(2));
+    service.maintain(); // the second slot, too, now holds a bound that was in use
+    let last = service.gen_id().unwrap();
+    kill(folder.path(), service);
+    let good = fs::read(folder.path().join(FILE)).unwrap();
+    assert_eq!(good.len(), 1024);
+
+    let (mut refused, mut started) = (0, 0);
+    let mut restart_with = |bytes: &[u8], what: String| {
+        fs::write(folder.path().join(FILE), bytes).unwrap();
+        clock.set_wall(UnixMillis(START.0 + 2_000));
+        match start(folder.path(), &clock) {
+            Ok(service) => {
+                started += 1;
+                assert!(service.gen_id().unwrap() > last, "{what}");
+            }
+            Err(BuildError::StateFile(StateFileError::Damaged(_))) => refused += 1,
+            Err(other) => panic!("{what}: {other}"),
+        }
+    };
+    for at in 0..good.len() {
+        let mut flipped = good.clone();
+        flipped[at] ^= 0x10;
+        restart_with(&flipped, format!("flipped at {at}"));
+        restart_with(&good[..at], format!("cut at {at}"));
+    }
+    assert_eq!(refused, 512, "both slots are gone when the file is cut inside the first");
+    assert_eq!(started, 1024 + 512);
+}
+
+#[test]
+fn an_empty_or_foreign_file_is_refused_with_instructions() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::at(START);
+    fs::write(folder.path().join(FILE), b"").unwrap();
+    let error = start(folder.path(), &clock).unwrap_err();
+    assert!(error.is_configuration());
+    assert!(error.to_string().contains("damaged or empty"), "{error}");
+
+    fs::write(folder.path().join(FILE), vec![b'x'; 1024]).unwrap();
+    assert!(start(folder.path(), &clock).unwrap_err().to_string().contains("damaged"));
+    fs::remove_file(folder.path().join(FILE)).unwrap();
+
+    drop(start(folder.path(), &clock).unwrap());
+    let other_layout = LocalIdService::builder()
+        .layout(IdMeta::MIN_GRANULARITY)
+        .machine(MachineSource::Fixed(7))
+        .state_dir(folder.path())
+        .clock(Arc::new(clock.clone()))
+        .build();
+    let error = other_layout.unwrap_err();
+    assert!(matches!(error, BuildError::StateFile(StateFileError::Foreign { .. })), "{error}");
+
+    fs::rename(folder.path().join(FILE), folder.path().join("default-8.state")).unwrap();
+    let renamed = LocalIdService::builder()
+        .machine(MachineSource::Fixed(8))
+        .state_dir(folder.path())
+        .clock(Arc::new(clock.clone()))
+        .build();
+    let error = renamed.unwrap_err().to_string();
+    assert!(error.contains("belongs to machine ID 7"), "{error}");
+}
+
+#[test]
+fn the_same_fixed_id_twice_is_refused_even_within_a_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::at(START);
+    let first = start(folder.path(), &clock).unwrap();
+    let error = start(folder.path(), &clock).unwrap_err();
+    assert!(matches!(error, BuildError::StateFile(StateFileError::InUse(_))), "{error}");
+    assert!(error.is_configuration());
+    drop(first);
+    start(folder.path(), &clock).unwrap();
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_a_clear_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let file_in_the_way = folder.path().join("file");
+    fs::write(&file_in_the_way, b"").unwrap();
+    let error = start(&file_in_the_way.join("sub"), &ManualClock::at(START)).unwrap_err();
+    assert!(error.to_string().contains("cannot"), "{error}");
+    assert!(!error.is_configuration());
+}
+
+#[test]
+fn settings_that_cannot_work_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let build = |machine| {
+        LocalIdService::builder().machine(machine).state_dir(folder.path()).build().unwrap_err()
+    };
+    let error = build(MachineSource::Fixed(1024));
+    assert_eq!(error.to_string(), "machine ID must be 0 to 1023, but is 1024");
+    assert!(build(MachineSource::Stateless(1024)).is_configuration());
+    let error = LocalIdService::builder().build().unwrap_err();
+    assert!(error.to_string().contains("no machine ID is configured"), "{error}");
+    let error = LocalIdService::builder()
+        .machine(MachineSource::Fixed(1))
+        .namespace("../etc")
+        .state_dir(folder.path())
+        .build()
+        .unwrap_err();
+    assert!(error.to_string().contains("namespace `../etc`"), "{error}");
+    let before_epoch = ManualClock::at(UnixMillis(1_000_000_000_000));
+    let error = start(folder.path(), &before_epoch).unwrap_err();
+    assert!(error.to_string().contains("before the layout's epoch"), "{error}");
+    let after_end = ManualClock::at(IdMeta::MAX_PEAK.end());
+    let error = start(folder.path(), &after_end).unwrap_err();
+    assert!(error.to_string().contains("run out"), "{error}");
+}
