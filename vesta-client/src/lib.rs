@@ -1,1 +1,55 @@
-//! To come.
+//! The client of `vesta-server`: IDs over gRPC, asynchronous or blocking.
+//!
+//! ```no_run
+//! use vesta_client::{AsyncIdService, Client, Prefetch};
+//!
+//! # async fn example() -> Result<(), vesta_client::IdError> {
+//! let client = Client::builder()
+//!     .endpoint("http://10.0.0.1:50051")
+//!     .endpoint("http://10.0.0.2:50051")
+//!     .prefetch(Prefetch::default())
+//!     .build()?;
+//! let id = client.gen_id().await?; // from memory: a few nanoseconds
+//! println!("{id} contains {:?}", client.exp_id(id).await?);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! * [`Client`] implements [`AsyncIdService`], [`blocking::Client`] implements [`IdService`]: code
+//!   written against the traits runs with an embedded generator or with servers unchanged.
+//! * Each call has a **deadline**. Within it, what can succeed later is tried again: another endpoint
+//!   at once, the same one after a random backoff and never earlier than the server said. A budget
+//!   keeps retries from adding more than a tenth to the load ([`Retry`]). Asking again is always safe:
+//!   if an answer was lost, its IDs were never used, and unused IDs are harmless.
+//! * With [`Prefetch`], IDs wait in memory. An ID then costs a few nanoseconds and no await, and
+//!   callers are served from memory while every server is down.
+//! * With a [fallback](Builder::fallback), a local `IdService` makes the IDs while no server can.
+//!
+//! What the client does not do: it never clamps a count, and it does not know the layout of the
+//! servers; explaining IDs and putting them together is asked of them.
+//!
+//! Build a client after forking, never before: a forked process would hand out the same prefetched
+//! IDs again.
+#![forbid(unsafe_code)]
+
+pub mod blocking;
+mod builder;
+mod client;
+mod endpoints;
+mod fallback;
+mod prefetch;
+mod remote;
+mod retry;
+
+pub use builder::Builder;
+pub use client::{Client, Stats};
+pub use prefetch::Prefetch;
+pub use retry::Retry;
+
+// So that a program needs only this crate to use the client.
+pub use vesta_intf::{AsyncIdService, ErrorKind, Id, IdError, IdRun, IdService, MakeId};
+
+// The examples of the guide compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/CLIENT.md")]
+struct Guide;

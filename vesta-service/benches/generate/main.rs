@@ -154,21 +154,5 @@ fn batch(c: &mut Criterion) {
     group.finish();
 }
 
-/// Vesta's own layouts: here the layout's capacity is the limit, and waiting is what is measured.
-fn capacity(c: &mut Criterion) {
-    let mut group = tuned(c, "capacity: Vesta's layouts, 1 and 8 callers");
-    group.measurement_time(Duration::from_secs(5)).sample_size(10);
-    group.throughput(Throughput::Elements(1));
-    for layout in [IdMeta::MAX_PEAK, IdMeta::MIN_GRANULARITY] {
-        for threads in [1, 8] {
-            let ids = embedded(layout, PopulatorKind::Lock);
-            group.bench_function(format!("{}, {threads} callers", layout.name()), |b| {
-                b.iter_custom(|n| share(threads, n, || ids.service.gen_id().expect("an ID")));
-            });
-        }
-    }
-    group.finish();
-}
-
-criterion_group!(benches, alone, contended, batch, capacity);
+criterion_group!(benches, alone, contended, batch);
 criterion_main!(benches);

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# What embedding costs: by default no async runtime, no network stack, no database, at most 25 crates.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+crates=$(cargo tree -p vesta-service --edges normal,build --prefix none --format '{p}' |
+  sed 's/ (\*)$//; s/ .*//' | sort -u)
+count=$(wc -l <<<"$crates")
+forbidden=$(grep -xE 'tokio|async-std|smol|futures.*|hyper|reqwest|tonic|prost|actix.*|axum|rusqlite|libsqlite3-sys|sqlx.*|redis' <<<"$crates" || true)
+
+if [ -n "$forbidden" ]; then
+  printf 'vesta-service must not depend on: %s\n' $forbidden >&2
+  exit 1
+fi
+if [ "$count" -gt 25 ]; then
+  printf 'vesta-service has %s crates, at most 25 are allowed:\n%s\n' "$count" "$crates" >&2
+  exit 1
+fi
+echo "vesta-service: $count crates, no async runtime, no network, no database"

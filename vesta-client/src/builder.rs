@@ -1,0 +1,298 @@
+//! How a client is set up. Everything is checked in `build`.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::time::Instant;
+use tonic::metadata::MetadataValue;
+use tonic::transport::{Channel, Endpoint as Transport, Uri};
+use vesta_intf::{IdError, IdService};
+
+use crate::blocking;
+use crate::client::Client;
+use crate::endpoints::{Endpoint, Endpoints, MOST_ENDPOINTS};
+use crate::prefetch::Prefetch;
+use crate::remote::{Counters, Credentials, Dice, Remote};
+use crate::retry::{Budget, Retry};
+
+/// While calls are under way, a silent connection is tested this often. An idle one is left to TCP.
+const HTTP2_PING_EVERY: Duration = Duration::from_secs(10);
+const HTTP2_PING_TIMEOUT: Duration = Duration::from_secs(5);
+const TCP_KEEPALIVE: Duration = Duration::from_secs(60);
+
+/// Longer waits than this are mistakes.
+const LONGEST: Duration = Duration::from_secs(3600);
+
+/// Sets up a [`Client`] or a [`blocking::Client`]. Start with [`Client::builder`].
+///
+/// | option | default |
+/// |---|---|
+/// | [`endpoint`](Self::endpoint) | none; at least one, at most 64 |
+/// | [`channels_per_endpoint`](Self::channels_per_endpoint) | 1 |
+/// | [`deadline`](Self::deadline) | 3 s |
+/// | [`attempt_timeout`](Self::attempt_timeout) | half of the deadline; with one endpoint all of it |
+/// | [`connect_timeout`](Self::connect_timeout) | 1 s |
+/// | [`retry`](Self::retry) | see [`Retry`] |
+/// | [`prefetch`](Self::prefetch) | off |
+/// | [`fallback`](Self::fallback) | none |
+/// | [`bearer_token`](Self::bearer_token) | none |
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct Builder {
+    endpoints: Vec<Source>,
+    channels_per_endpoint: usize,
+    deadline: Duration,
+    attempt_timeout: Option<Duration>,
+    connect_timeout: Duration,
+    retry: Retry,
+    prefetch: Option<Prefetch>,
+    fallback: Option<Arc<dyn IdService>>,
+    token: Option<Box<str>>,
+}
+
+enum Source {
+    Address(String),
+    Channel(String, Channel),
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            endpoints: Vec::new(),
+            channels_per_endpoint: 1,
+            // More than a server's default max_wait, so that its answer says what the matter is.
+            deadline: Duration::from_secs(3),
+            attempt_timeout: None,
+            connect_timeout: Duration::from_secs(1),
+            retry: Retry::default(),
+            prefetch: None,
+            fallback: None,
+            token: None,
+        }
+    }
+}
+
+impl Builder {
+    /// A server: `http://host:port`. Call it again for each further server.
+    pub fn endpoint(mut self, address: impl Into<String>) -> Self {
+        self.endpoints.push(Source::Address(address.into()));
+        self
+    }
+
+    /// Several servers: see [`endpoint`](Self::endpoint).
+    pub fn endpoints<A: Into<String>>(self, addresses: impl IntoIterator<Item = A>) -> Self {
+        addresses.into_iter().fold(self, Self::endpoint)
+    }
+
+    /// A server behind a channel that the program has set up itself, for what this builder does not
+    /// offer: a Unix socket, a proxy, a pipe in a test. `name` stands in logs and errors. Of the
+    /// other options, `channels_per_endpoint` and `connect_timeout` do not apply to it.
+    pub fn channel(mut self, name: impl Into<String>, channel: Channel) -> Self {
+        self.endpoints.push(Source::Channel(name.into(), channel));
+        self
+    }
+
+    /// Connections to each server, used in turn: 1 to 64, default 1. Several give more throughput
+    /// when many calls are in flight (half as much again was measured), and cost a socket each.
+    pub fn channels_per_endpoint(mut self, channels: usize) -> Self {
+        self.channels_per_endpoint = channels;
+        self
+    }
+
+    /// The time for one call with all its attempts: 1 ms to 1 h, default 3 s. The server is told
+    /// (`grpc-timeout`), and the client does not wait longer either.
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
+    /// The time after which another endpoint is asked if one does not answer: at least 1 ms,
+    /// default half of the deadline. With a single endpoint the default is the deadline.
+    pub fn attempt_timeout(mut self, timeout: Duration) -> Self {
+        self.attempt_timeout = Some(timeout);
+        self
+    }
+
+    /// The time for opening a connection: 1 ms to 1 h, default 1 s.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = timeout;
+        self
+    }
+
+    /// How failed calls are tried again.
+    pub fn retry(mut self, retry: Retry) -> Self {
+        self.retry = retry;
+        self
+    }
+
+    /// Keeps IDs in memory, so that `gen_id` costs nanoseconds. Off by default.
+    pub fn prefetch(mut self, prefetch: Prefetch) -> Self {
+        self.prefetch = Some(prefetch);
+        self
+    }
+
+    /// A local service that makes the IDs while no server can, such as
+    /// `vesta_service::LocalIdService`; the client goes back to the servers by itself.
+    ///
+    /// **It needs a machine ID of its own, in the namespace and with the layout of the servers**,
+    /// or its IDs could repeat theirs. (Vesta's layouts also tell them apart by genMethod: a server
+    /// writes 1, an embedded service 0.)
+    ///
+    /// It takes over when a call failed for good by an error of the kind "unavailable" or by its
+    /// deadline, and then also explains IDs and translates times; `make_id` is left to the servers,
+    /// because it fills in their machine ID. While it is in use, one caller every half a second
+    /// has the servers tried. Only the calls of it that do not wait are used.
+    pub fn fallback(mut self, local: Arc<dyn IdService>) -> Self {
+        self.fallback = Some(local);
+        self
+    }
+
+    /// A bearer token, sent with each call as `authorization: Bearer …`. It is in no log, no error
+    /// and no `Debug` text. Without TLS whoever reads the network reads it.
+    pub fn bearer_token(mut self, token: impl Into<Box<str>>) -> Self {
+        self.token = Some(token.into());
+        self
+    }
+
+    /// The asynchronous client. Connections are opened when they are first needed.
+    ///
+    /// It belongs to the Tokio runtime in which it was built and works for as long as that runs.
+    ///
+    /// # Errors
+    /// [`IdError::Invalid`] or [`IdError::OutOfRange`] with the option that is wrong; `Invalid`
+    /// too if this is not called inside a Tokio runtime.
+    pub fn build(self) -> Result<Client, IdError> {
+        let runtime = Handle::try_current().map_err(|_| {
+            IdError::invalid("runtime", "call build inside a tokio runtime, or use build_blocking")
+        })?;
+        self.check()?;
+        let credentials = self.token.map(credentials).transpose()?;
+        let dice = Dice::default();
+        let list = self
+            .endpoints
+            .into_iter()
+            .map(|source| match source {
+                Source::Channel(name, channel) => Ok(Endpoint::new(name, [channel])),
+                Source::Address(address) => {
+                    let transport = transport(&address, self.connect_timeout)?;
+                    let channels =
+                        (0..self.channels_per_endpoint).map(|_| transport.connect_lazy());
+                    Ok(Endpoint::new(address, channels))
+                }
+            })
+            .collect::<Result<Vec<_>, IdError>>()?;
+        let share = if list.len() == 1 { self.deadline } else { self.deadline / 2 };
+        let attempt_timeout = self.attempt_timeout.unwrap_or(share).min(self.deadline);
+        // Clients that start together should not all begin with the same server.
+        let first = dice.throw() as usize % list.len();
+        let remote = Remote {
+            endpoints: Endpoints::new(list, first, attempt_timeout),
+            deadline: self.deadline,
+            attempt_timeout,
+            retry: self.retry,
+            budget: Budget::new(&self.retry),
+            credentials,
+            counters: Counters::default(),
+            dice,
+            start: Instant::now(),
+        };
+        Ok(Client::new(remote, self.prefetch, self.fallback, runtime))
+    }
+
+    /// The blocking client, with a thread of its own.
+    ///
+    /// # Errors
+    /// As for [`build`](Self::build); [`IdError::Internal`] if the thread cannot be started.
+    pub fn build_blocking(self) -> Result<blocking::Client, IdError> {
+        blocking::Client::start(self)
+    }
+
+    fn check(&self) -> Result<(), IdError> {
+        if self.endpoints.is_empty() {
+            return Err(IdError::invalid("endpoint", "give at least one, as http://host:port"));
+        }
+        IdError::check("endpoints", self.endpoints.len() as u64, 1, MOST_ENDPOINTS as u64)?;
+        IdError::check("channels_per_endpoint", self.channels_per_endpoint as u64, 1, 64)?;
+        check_time("deadline", self.deadline)?;
+        check_time("attempt_timeout", self.attempt_timeout.unwrap_or(LONGEST))?;
+        check_time("connect_timeout", self.connect_timeout)?;
+        let Retry { max_attempts, successes_per_retry, .. } = self.retry;
+        IdError::check("retry.max_attempts", max_attempts.into(), 1, u32::MAX.into())?;
+        IdError::check("retry.successes_per_retry", successes_per_retry.into(), 1, 1_000_000)?;
+        self.prefetch.as_ref().map_or(Ok(()), Prefetch::check)
+    }
+}
+
+fn check_time(field: &'static str, time: Duration) -> Result<(), IdError> {
+    if time < Duration::from_millis(1) || time > LONGEST {
+        return Err(IdError::invalid(field, "must be 1 ms to 1 h"));
+    }
+    Ok(())
+}
+
+fn credentials(token: Box<str>) -> Result<Credentials, IdError> {
+    let unusable = |_| IdError::invalid("bearer_token", "must be visible ASCII characters");
+    if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(unusable(()));
+    }
+    let mut header =
+        MetadataValue::try_from(format!("Bearer {token}")).map_err(|_| unusable(()))?;
+    header.set_sensitive(true);
+    Ok(Credentials { header, token })
+}
+
+fn transport(address: &str, connect_timeout: Duration) -> Result<Transport, IdError> {
+    let wrong = |reason: &str| IdError::invalid("endpoint", reason);
+    // The address itself is not repeated where it may carry a password.
+    if address.contains('@') {
+        return Err(wrong("must be http://host:port without user or password; use bearer_token"));
+    }
+    let form = || wrong(&format!("must be http://host:port, but is {address:?}"));
+    let uri: Uri = address.parse().map_err(|_| form())?;
+    match uri.scheme_str() {
+        Some("http") => {}
+        Some("https") => {
+            return Err(wrong(
+                "https needs TLS, which is not built into this client; use http://host:port \
+                 in a trusted network, or hand over a channel of your own",
+            ));
+        }
+        _ => return Err(form()),
+    }
+    if uri.port_u16().is_none() || !matches!(uri.path(), "" | "/") || uri.query().is_some() {
+        return Err(form());
+    }
+    Ok(Transport::from(uri)
+        // With Nagle's algorithm a small call can wait for a delayed acknowledgement: 44 ms.
+        .tcp_nodelay(true)
+        .tcp_keepalive(Some(TCP_KEEPALIVE))
+        .connect_timeout(connect_timeout)
+        .http2_keep_alive_interval(HTTP2_PING_EVERY)
+        .keep_alive_timeout(HTTP2_PING_TIMEOUT))
+}
+
+// By hand: the token must not be in it.
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self
+            .endpoints
+            .iter()
+            .map(|source| match source {
+                Source::Address(address) if address.contains('@') => "[redacted]",
+                Source::Address(name) | Source::Channel(name, _) => name,
+            })
+            .collect();
+        f.debug_struct("Builder")
+            .field("endpoints", &names)
+            .field("channels_per_endpoint", &self.channels_per_endpoint)
+            .field("deadline", &self.deadline)
+            .field("attempt_timeout", &self.attempt_timeout)
+            .field("connect_timeout", &self.connect_timeout)
+            .field("retry", &self.retry)
+            .field("prefetch", &self.prefetch)
+            .field("fallback", &self.fallback.is_some())
+            .field("bearer_token", &self.token.as_ref().map(|_| "[redacted]"))
+            .finish()
+    }
+}

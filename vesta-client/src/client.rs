@@ -1,0 +1,379 @@
+//! The asynchronous client: memory first, then the servers, then the local service.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::SystemTime;
+
+use tokio::runtime::Handle;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+use vesta_intf::{
+    AsyncIdService, Id, IdError, IdRun, IdService, MAX_IDS_PER_CALL, MAX_RUN_IDS_PER_CALL, MakeId,
+};
+
+use crate::builder::Builder;
+use crate::fallback::{Fallback, GRACE};
+use crate::prefetch::{Memory, Prefetch};
+use crate::remote::{Remote, check_count};
+
+/// The asynchronous client of `vesta-server`. A clone is cheap and shares everything.
+///
+/// Dropping a future of it before it is ready loses at most the IDs that this one call would have
+/// had; other callers and the prefetched IDs are not affected.
+///
+/// The IDs of one server strictly increase on each machine ID it holds. Between several servers
+/// only the time field orders them.
+#[derive(Clone)]
+pub struct Client {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    memory: Option<Arc<Memory>>,
+    remote: Arc<Remote>,
+    fallback: Option<Arc<Fallback>>,
+    runtime: Handle,
+    tasks: Vec<AbortHandle>,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(AbortHandle::abort);
+    }
+}
+
+/// What a client has done so far.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Calls to the servers, however many attempts each took; refills of the memory included.
+    pub calls: u64,
+    /// Further attempts of these calls.
+    pub retries: u64,
+    /// IDs handed out from memory.
+    pub prefetched_ids: u64,
+    /// IDs in memory now.
+    pub prefetched_left: u64,
+    /// IDs that became too old in memory and were dropped.
+    pub stale_ids: u64,
+    /// IDs made by the local service.
+    pub fallback_ids: u64,
+    /// Changes from the servers to the local service and back.
+    pub fallback_switches: u64,
+    /// The local service is in use now.
+    pub fallback_active: bool,
+    /// What the last failed attempt said, even if the call succeeded later.
+    pub last_error: Option<Box<str>>,
+}
+
+impl Client {
+    /// The way to set up a client.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    pub(crate) fn new(
+        remote: Remote,
+        prefetch: Option<Prefetch>,
+        local: Option<Arc<dyn IdService>>,
+        runtime: Handle,
+    ) -> Self {
+        let remote = Arc::new(remote);
+        let fallback = local.map(|local| Arc::new(Fallback::new(local)));
+        let memory = prefetch.as_ref().map(|prefetch| Arc::new(Memory::new(prefetch)));
+        let mut tasks = Vec::new();
+        if let Some(memory) = &memory {
+            let fill = Arc::clone(memory).keep_filled(Arc::clone(&remote), fallback.clone());
+            tasks.push(runtime.spawn(fill).abort_handle());
+            tasks.push(runtime.spawn(Arc::clone(memory).drop_stale()).abort_handle());
+        }
+        Self { shared: Arc::new(Shared { memory, remote, fallback, runtime, tasks }) }
+    }
+
+    /// An ID without waiting: from memory, or from the local service while that is in use.
+    ///
+    /// # Errors
+    /// * Nothing in memory: what the last refill failed with, until the next one starts; otherwise
+    ///   [`IdError::Hold`], as a refill is on its way.
+    /// * [`IdError::Unsupported`] without prefetch: there is nothing to wait for.
+    #[inline]
+    pub fn try_gen_id(&self) -> Result<u64, IdError> {
+        match self.one_from_memory() {
+            Some(id) => Ok(id),
+            None => {
+                let mut id = [0];
+                self.try_gen_ids(&mut id).map(|_| id[0])
+            }
+        }
+    }
+
+    /// As many IDs as there are without waiting, ascending, and how many.
+    ///
+    /// # Errors
+    /// As for [`try_gen_id`](Self::try_gen_id), if there is none at all.
+    pub fn try_gen_ids(&self, out: &mut [u64]) -> Result<usize, IdError> {
+        let taken = self.fill_from_memory(out);
+        if taken > 0 || out.is_empty() {
+            sort(&mut out[..taken]);
+            return Ok(taken);
+        }
+        if let Some(fallback) = self.shared.fallback.as_ref().filter(|f| f.active()) {
+            self.probe(fallback);
+            return fallback.try_gen_ids(out);
+        }
+        match &self.shared.memory {
+            Some(memory) => Err(memory.why_empty()),
+            None => Err(IdError::Unsupported {
+                what: "a client without prefetch cannot answer without waiting; build it with \
+                       prefetch, or use a call that waits"
+                    .into(),
+            }),
+        }
+    }
+
+    /// What the client has done so far.
+    pub fn stats(&self) -> Stats {
+        let Shared { memory, remote, fallback, .. } = &*self.shared;
+        let level = memory.as_ref().map(|memory| memory.level());
+        let (fallback_ids, fallback_switches) =
+            fallback.as_ref().map_or((0, 0), |fallback| fallback.counts());
+        Stats {
+            calls: remote.counters.calls.load(Ordering::Relaxed),
+            retries: remote.counters.retries.load(Ordering::Relaxed),
+            prefetched_ids: level.as_ref().map_or(0, |level| level.handed_out),
+            prefetched_left: level.as_ref().map_or(0, |level| level.left),
+            stale_ids: level.as_ref().map_or(0, |level| level.stale),
+            fallback_ids,
+            fallback_switches,
+            fallback_active: fallback.as_ref().is_some_and(|fallback| fallback.active()),
+            last_error: remote.counters.last_error.lock().clone(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn one_from_memory(&self) -> Option<u64> {
+        self.shared.memory.as_ref()?.take(1).map(|run| run.first)
+    }
+
+    /// Fills `out` from the beginning with what is in memory.
+    pub(crate) fn fill_from_memory(&self, out: &mut [u64]) -> usize {
+        let Some(memory) = &self.shared.memory else { return 0 };
+        let mut filled = 0;
+        while filled < out.len() {
+            let missing = u32::try_from(out.len() - filled).unwrap_or(u32::MAX);
+            let Some(run) = memory.take(missing) else { break };
+            for id in run.iter() {
+                out[filled] = id;
+                filled += 1;
+            }
+        }
+        filled
+    }
+
+    /// One ID that is not in memory at the moment.
+    pub(crate) async fn gen_id_slowly(&self) -> Result<u64, IdError> {
+        let Shared { memory, remote, .. } = &*self.shared;
+        let from_servers = async {
+            match memory {
+                Some(memory) => memory.wait_for_one(Instant::now() + remote.deadline).await,
+                None => remote.gen_id().await,
+            }
+        };
+        self.or_locally(1, from_servers, |local| local.try_gen_id()).await
+    }
+
+    /// `count` ascending IDs from memory, if it has as many; fewer if others were faster.
+    pub(crate) fn batch_from_memory(&self, count: u32) -> Vec<u64> {
+        let mut ids = Vec::new();
+        if self.shared.memory.as_ref().is_some_and(|m| m.left() >= u64::from(count)) {
+            ids.resize(count as usize, 0);
+            let filled = self.fill_from_memory(&mut ids);
+            ids.truncate(filled);
+            sort(&mut ids);
+        }
+        ids
+    }
+
+    /// Adds what is missing to a batch from memory, in one call.
+    pub(crate) async fn complete(
+        &self,
+        mut ids: Vec<u64>,
+        count: u32,
+    ) -> Result<Vec<u64>, IdError> {
+        let missing = count - ids.len() as u32;
+        if missing > 0 {
+            let from_servers = self.shared.remote.gen_ids(missing);
+            ids.append(&mut self.or_locally(missing, from_servers, fill(missing)).await?);
+            sort(&mut ids);
+        }
+        Ok(ids)
+    }
+
+    /// Asks the servers, and the local service if they cannot be used.
+    async fn or_locally<T>(
+        &self,
+        ids: u32,
+        from_servers: impl Future<Output = Result<T, IdError>> + Send,
+        mut local: impl FnMut(&dyn IdService) -> Result<T, IdError> + Send,
+    ) -> Result<T, IdError> {
+        let Some(fallback) = &self.shared.fallback else { return from_servers.await };
+        let deadline = Instant::now() + self.shared.remote.deadline;
+        if fallback.active() {
+            self.probe(fallback);
+            match fallback.run(ids.into(), deadline, &mut local).await {
+                // The local service cannot help either: on to the servers.
+                Err(error) if !matches!(error, IdError::Hold(_)) => {}
+                result => return result,
+            }
+        }
+        let error = match from_servers.await {
+            Err(error) if Fallback::covers(&error) => error,
+            result => return result,
+        };
+        fallback.enter(&error);
+        let until = deadline.max(Instant::now() + GRACE);
+        match fallback.run(ids.into(), until, &mut local).await {
+            Err(IdError::Hold(hold)) => Err(IdError::Hold(hold)),
+            result => result.map_err(|_| error),
+        }
+    }
+
+    /// Sees in the background whether the servers are back, if it is time to.
+    fn probe(&self, fallback: &Arc<Fallback>) {
+        if fallback.probe_is_due() {
+            let (remote, fallback) = (Arc::clone(&self.shared.remote), Arc::clone(fallback));
+            self.shared.runtime.spawn(async move {
+                if remote.probe().await.is_ok() {
+                    fallback.leave();
+                }
+            });
+        }
+    }
+}
+
+/// IDs that came from different servers need not ascend.
+fn sort(ids: &mut [u64]) {
+    if !ids.is_sorted() {
+        ids.sort_unstable();
+    }
+}
+
+/// A step that fills a list of `count` IDs, however many calls it takes.
+fn fill(count: u32) -> impl FnMut(&dyn IdService) -> Result<Vec<u64>, IdError> + Send {
+    let mut ids = vec![];
+    let mut filled = 0;
+    move |local| {
+        ids.resize(count as usize, 0);
+        while filled < ids.len() {
+            filled += local.try_gen_ids(&mut ids[filled..])?;
+        }
+        filled = 0;
+        sort(&mut ids);
+        Ok(std::mem::take(&mut ids))
+    }
+}
+
+impl AsyncIdService for Client {
+    /// From memory if there are any, and then ready at once.
+    ///
+    /// # Errors
+    /// [`IdError::DeadlineExceeded`] and whatever the last attempt failed with.
+    #[inline]
+    async fn gen_id(&self) -> Result<u64, IdError> {
+        if let Some(id) = self.one_from_memory() {
+            return Ok(id);
+        }
+        // In a box, so that the future that is ready at once stays small.
+        Box::pin(self.gen_id_slowly()).await
+    }
+
+    /// From memory if it has as many, otherwise in one call.
+    ///
+    /// # Errors
+    /// [`IdError::OutOfRange`] unless `count` is 1 to 10,000; otherwise as for `gen_id`.
+    async fn gen_ids(&self, count: u32) -> Result<Vec<u64>, IdError> {
+        check_count(count, MAX_IDS_PER_CALL)?;
+        self.complete(self.batch_from_memory(count), count).await
+    }
+
+    /// Always asks the servers: whoever takes runs keeps a stock of his own.
+    ///
+    /// # Errors
+    /// [`IdError::OutOfRange`] unless `count` is 1 to 1,048,576; otherwise as for `gen_id`.
+    async fn gen_runs(&self, count: u32) -> Result<Vec<IdRun>, IdError> {
+        check_count(count, MAX_RUN_IDS_PER_CALL)?;
+        let mut fill = fill(count);
+        self.or_locally(count, self.shared.remote.gen_runs(count), |local| {
+            fill(local).map(|ids| runs_of(&ids))
+        })
+        .await
+    }
+
+    async fn exp_id(&self, raw: u64) -> Result<Id, IdError> {
+        self.or_locally(0, self.shared.remote.exp_id(raw), |local| local.exp_id(raw)).await
+    }
+
+    /// Never answered by the local service, which would fill in its own machine ID.
+    async fn make_id(&self, parts: &MakeId) -> Result<u64, IdError> {
+        self.shared.remote.make_id(*parts).await
+    }
+
+    async fn trans_time(&self, time: u64) -> Result<SystemTime, IdError> {
+        self.or_locally(0, self.shared.remote.trans_time(time), |local| local.trans_time(time))
+            .await
+    }
+}
+
+/// Ascending IDs as runs.
+fn runs_of(ids: &[u64]) -> Vec<IdRun> {
+    let mut runs: Vec<IdRun> = Vec::new();
+    for &id in ids {
+        match runs.last_mut() {
+            Some(run) if run.count == 1 => {
+                run.step = id - run.first;
+                run.count = 2;
+            }
+            Some(run) if id - run.first == run.step * u64::from(run.count) => run.count += 1,
+            _ => runs.push(IdRun { first: id, step: 1, count: 1 }),
+        }
+    }
+    runs
+}
+
+// By hand: the token must not be in it.
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Shared { memory, remote, fallback, .. } = &*self.shared;
+        f.debug_struct("Client")
+            .field("endpoints", &remote.endpoints.names().collect::<Vec<_>>())
+            .field("deadline", &remote.deadline)
+            .field("prefetch", &memory.is_some())
+            .field("fallback", &fallback.is_some())
+            .field("bearer_token", &remote.credentials.as_ref().map(|_| "[redacted]"))
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn runs_contain_the_very_same_ids(
+            start in 0_u64..1000,
+            gaps in proptest::collection::vec(prop_oneof![Just(1_u64), Just(1024), 1_u64..9], 0..200),
+        ) {
+            let ids: Vec<u64> = std::iter::once(start)
+                .chain(gaps.iter().scan(start, |id, gap| {
+                    *id += gap;
+                    Some(*id)
+                }))
+                .collect();
+            let runs = runs_of(&ids);
+            prop_assert_eq!(runs.iter().flat_map(IdRun::iter).collect::<Vec<_>>(), ids);
+        }
+    }
+}

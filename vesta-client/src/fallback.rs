@@ -1,0 +1,124 @@
+//! The last line of defence: a local service that makes the IDs while no server can.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+use tonic::Code;
+use vesta_intf::{IdError, IdService};
+
+/// While the local service is used, one call to the servers is made at most this often to see
+/// whether they are back. Only callers cause it: an idle client does not.
+const PROBE_EVERY: Duration = Duration::from_millis(500);
+
+/// The local service may use this much time, even if the deadline is nearer.
+pub(crate) const GRACE: Duration = Duration::from_millis(250);
+
+/// Shorter holds are waited for this long, so that waiting never becomes spinning.
+const SHORTEST_SLEEP: Duration = Duration::from_micros(100);
+
+pub(crate) struct Fallback {
+    local: Arc<dyn IdService>,
+    active: AtomicBool,
+    start: Instant,
+    /// Nanoseconds since `start`.
+    next_probe: AtomicU64,
+    ids: AtomicU64,
+    switches: AtomicU64,
+}
+
+impl Fallback {
+    pub(crate) fn new(local: Arc<dyn IdService>) -> Self {
+        Self {
+            local,
+            active: AtomicBool::new(false),
+            start: Instant::now(),
+            next_probe: AtomicU64::new(0),
+            ids: AtomicU64::new(0),
+            switches: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether this error means that the servers cannot be used, rather than that they said no.
+    pub(crate) fn covers(error: &IdError) -> bool {
+        let code = error.kind().grpc_code();
+        code == Code::Unavailable as i32 || code == Code::DeadlineExceeded as i32
+    }
+
+    /// The servers are not used at the moment.
+    pub(crate) fn active(&self) -> bool {
+        self.active.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn enter(&self, error: &IdError) {
+        if !self.active.swap(true, Ordering::Relaxed) {
+            self.switches.fetch_add(1, Ordering::Relaxed);
+            self.put_off_probe(self.now());
+            tracing::warn!(%error, "no vesta server can be used; the local service makes the ids");
+        }
+    }
+
+    pub(crate) fn leave(&self) {
+        if self.active.swap(false, Ordering::Relaxed) {
+            self.switches.fetch_add(1, Ordering::Relaxed);
+            tracing::info!("a vesta server makes the ids again");
+        }
+    }
+
+    /// Whether the caller is the one that looks whether the servers are back.
+    pub(crate) fn probe_is_due(&self) -> bool {
+        let (now, due) = (self.now(), self.next_probe.load(Ordering::Relaxed));
+        now >= due
+            && self
+                .next_probe
+                .compare_exchange(due, after(now), Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+    }
+
+    fn put_off_probe(&self, now: u64) {
+        self.next_probe.store(after(now), Ordering::Relaxed);
+    }
+
+    fn now(&self) -> u64 {
+        self.start.elapsed().as_nanos() as u64
+    }
+
+    /// Runs a step that does not wait, which makes `ids` IDs, until it succeeds, fails or would
+    /// have to wait beyond `until`.
+    pub(crate) async fn run<T>(
+        &self,
+        ids: u64,
+        until: Instant,
+        step: &mut (impl FnMut(&dyn IdService) -> Result<T, IdError> + Send),
+    ) -> Result<T, IdError> {
+        loop {
+            match step(&*self.local) {
+                Ok(value) => {
+                    self.ids.fetch_add(ids, Ordering::Relaxed);
+                    return Ok(value);
+                }
+                Err(IdError::Hold(hold)) if Instant::now() + hold.retry_after < until => {
+                    sleep(hold.retry_after.max(SHORTEST_SLEEP)).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// One ID without waiting.
+    pub(crate) fn try_gen_ids(&self, out: &mut [u64]) -> Result<usize, IdError> {
+        let made = self.local.try_gen_ids(out)?;
+        self.ids.fetch_add(made as u64, Ordering::Relaxed);
+        Ok(made)
+    }
+
+    /// IDs made here, and how often there was a change from or to here.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        (self.ids.load(Ordering::Relaxed), self.switches.load(Ordering::Relaxed))
+    }
+}
+
+fn after(now: u64) -> u64 {
+    now.saturating_add(PROBE_EVERY.as_nanos() as u64)
+}

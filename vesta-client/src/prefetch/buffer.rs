@@ -1,0 +1,263 @@
+//! The IDs that wait in memory. Pure: time comes in as a value, and nothing here waits.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use vesta_intf::IdRun;
+
+use super::Prefetch;
+
+/// A run, and when it was asked for: its IDs are at most this old.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Aged {
+    pub(super) run: IdRun,
+    pub(super) asked_at: Duration,
+}
+
+/// Runs of IDs in the order in which they came, oldest first.
+#[derive(Debug)]
+pub(super) struct Buffer {
+    runs: VecDeque<Aged>,
+    left: u64,
+    capacity: u64,
+    low_water: u64,
+    max_age: Duration,
+    stale: u64,
+}
+
+impl Buffer {
+    pub(super) fn new(prefetch: &Prefetch) -> Self {
+        Self {
+            runs: VecDeque::new(),
+            left: 0,
+            capacity: u64::from(prefetch.capacity),
+            low_water: u64::from(prefetch.low_water),
+            max_age: prefetch.max_age,
+            stale: 0,
+        }
+    }
+
+    /// Takes over the answer to a request that was sent at `asked_at`.
+    pub(super) fn put(&mut self, runs: impl IntoIterator<Item = IdRun>, asked_at: Duration) {
+        for run in runs {
+            if run.count > 0 {
+                self.left += u64::from(run.count);
+                self.runs.push_back(Aged { run, asked_at });
+            }
+        }
+    }
+
+    /// The next IDs: at least 1 and at most `most`, all from one run and none older than `max_age`.
+    pub(super) fn take(&mut self, now: Duration, most: u32) -> Option<Aged> {
+        self.drop_stale(now);
+        let front = self.runs.front_mut()?;
+        let (taken, rest) = split(front.run, most);
+        let taken = Aged { run: taken, ..*front };
+        match rest {
+            Some(rest) => front.run = rest,
+            None => {
+                self.runs.pop_front();
+            }
+        }
+        self.left -= u64::from(taken.run.count);
+        Some(taken)
+    }
+
+    /// Gives back the end of what was taken last.
+    pub(super) fn put_back(&mut self, run: IdRun, asked_at: Duration) {
+        self.left += u64::from(run.count);
+        self.runs.push_front(Aged { run, asked_at });
+    }
+
+    /// Forgets every ID that is older than `max_age`.
+    pub(super) fn drop_stale(&mut self, now: Duration) {
+        while let Some(front) = self.runs.front() {
+            if !self.is_stale(front.asked_at, now) {
+                break;
+            }
+            self.left -= u64::from(front.run.count);
+            self.stale += u64::from(front.run.count);
+            self.runs.pop_front();
+        }
+    }
+
+    pub(super) fn is_stale(&self, asked_at: Duration, now: Duration) -> bool {
+        now.saturating_sub(asked_at) >= self.max_age
+    }
+
+    /// When what was asked for at `asked_at` becomes too old; `None` if never.
+    pub(super) fn expiry(&self, asked_at: Duration) -> Option<Duration> {
+        asked_at.checked_add(self.max_age)
+    }
+
+    /// When the oldest run is asked for.
+    pub(super) fn oldest(&self) -> Option<Duration> {
+        self.runs.front().map(|aged| aged.asked_at)
+    }
+
+    /// IDs in here.
+    pub(super) fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// IDs that became too old in here.
+    pub(super) fn stale(&self) -> u64 {
+        self.stale
+    }
+
+    /// How many IDs to ask for, if the low-water mark is reached. `outside` counts those that were
+    /// taken from here but not handed out yet.
+    pub(super) fn wanted(&self, outside: u64) -> Option<u32> {
+        let left = self.left + outside;
+        if left > self.low_water {
+            return None;
+        }
+        // Above 0, as low_water < capacity; and capacity is a u32.
+        u32::try_from(self.capacity - left).ok()
+    }
+}
+
+/// The first `most` IDs of a run, and the others.
+pub(super) fn split(run: IdRun, most: u32) -> (IdRun, Option<IdRun>) {
+    if run.count <= most {
+        return (run, None);
+    }
+    let rest = IdRun {
+        first: run.first + u64::from(most) * run.step,
+        step: run.step,
+        count: run.count - most,
+    };
+    (IdRun { count: most, ..run }, Some(rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn buffer(capacity: u32, low_water: u32, max_age: Duration) -> Buffer {
+        Buffer::new(&Prefetch { capacity, low_water, max_age })
+    }
+
+    fn run(first: u64, step: u64, count: u32) -> IdRun {
+        IdRun { first, step, count }
+    }
+
+    #[test]
+    fn runs_are_handed_out_in_order_and_in_pieces() {
+        let mut buffer = buffer(100, 10, SECOND);
+        buffer.put([run(10, 5, 3), run(100, 1, 0), run(200, 1, 1)], SECOND);
+        assert_eq!(buffer.left(), 4);
+        let mut take = |most| buffer.take(SECOND, most).map(|aged| aged.run);
+        assert_eq!(take(2), Some(run(10, 5, 2)));
+        assert_eq!(take(2), Some(run(20, 5, 1)));
+        assert_eq!(take(2), Some(run(200, 1, 1)));
+        assert_eq!(take(2), None);
+    }
+
+    #[test]
+    fn the_low_water_mark_asks_for_what_is_missing() {
+        let mut buffer = buffer(100, 10, SECOND);
+        assert_eq!(buffer.wanted(0), Some(100));
+        assert_eq!(buffer.wanted(10), Some(90));
+        assert_eq!(buffer.wanted(11), None);
+        buffer.put([run(1, 1, 11)], SECOND);
+        assert_eq!(buffer.wanted(0), None);
+        buffer.take(SECOND, 1);
+        assert_eq!(buffer.wanted(0), Some(90));
+    }
+
+    #[test]
+    fn a_low_water_mark_of_zero_asks_when_nothing_is_left() {
+        let mut buffer = buffer(2, 0, SECOND);
+        buffer.put([run(1, 1, 1)], SECOND);
+        assert_eq!(buffer.wanted(0), None);
+        buffer.take(SECOND, 1);
+        assert_eq!(buffer.wanted(0), Some(2));
+    }
+
+    #[test]
+    fn what_is_too_old_is_dropped_and_counted() {
+        let mut buffer = buffer(100, 10, SECOND);
+        buffer.put([run(1, 1, 5)], SECOND);
+        buffer.put([run(10, 1, 5)], 2 * SECOND);
+        assert_eq!(buffer.expiry(SECOND), Some(2 * SECOND));
+        let just_before = 2 * SECOND - Duration::from_nanos(1);
+        assert_eq!(buffer.take(just_before, 1).map(|a| a.run.first), Some(1));
+        assert_eq!(buffer.take(2 * SECOND, 1).map(|a| a.run.first), Some(10));
+        assert_eq!((buffer.left(), buffer.stale()), (4, 4));
+        assert_eq!(buffer.oldest(), Some(2 * SECOND));
+        assert_eq!(buffer.take(3 * SECOND, 1), None);
+        assert_eq!((buffer.left(), buffer.stale()), (0, 8));
+    }
+
+    #[test]
+    fn without_a_limit_nothing_becomes_too_old() {
+        let mut buffer = buffer(100, 10, Duration::MAX);
+        buffer.put([run(1, 1, 1)], SECOND);
+        assert_eq!(buffer.expiry(SECOND), None);
+        assert!(buffer.take(SECOND * 1_000_000_000, 1).is_some());
+    }
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Put(u64, u32),
+        Take(u32),
+        Wait(u64),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            (1_u64..9, 0_u32..50).prop_map(|(step, count)| Step::Put(step, count)),
+            (1_u32..60).prop_map(Step::Take),
+            (0_u64..400).prop_map(Step::Wait),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn every_id_is_handed_out_once_in_order_and_in_time(
+            steps in proptest::collection::vec(step(), 0..200),
+        ) {
+            let max_age = Duration::from_millis(1000);
+            let mut buffer = buffer(1000, 100, max_age);
+            let mut now = Duration::ZERO;
+            let (mut next, mut put, mut taken) = (1_u64, 0_u64, 0_u64);
+            let mut asked = std::collections::HashMap::new();
+            let mut last = 0;
+            for step in steps {
+                match step {
+                    Step::Put(step, count) => {
+                        let run = IdRun { first: next, step, count };
+                        for id in run.iter() {
+                            asked.insert(id, now);
+                            next = id + step;
+                        }
+                        put += u64::from(count);
+                        buffer.put([run], now);
+                    }
+                    Step::Take(most) => {
+                        let Some(aged) = buffer.take(now, most) else { continue };
+                        prop_assert!((1..=most).contains(&aged.run.count));
+                        for id in aged.run.iter() {
+                            prop_assert!(id > last);
+                            last = id;
+                            let at = asked.remove(&id).expect("was put, and not taken before");
+                            prop_assert!(now - at < max_age);
+                            prop_assert_eq!(at, aged.asked_at);
+                        }
+                        taken += u64::from(aged.run.count);
+                    }
+                    Step::Wait(ms) => now += Duration::from_millis(ms),
+                }
+                prop_assert_eq!(put, taken + buffer.left() + buffer.stale());
+                match buffer.wanted(0) {
+                    Some(n) => prop_assert_eq!(u64::from(n) + buffer.left(), 1000),
+                    None => prop_assert!(buffer.left() > 100),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! Whether a failed call is tried again, and when. Pure: time left and a random number come in,
+//! a decision goes out.
+//!
+//! Asking for IDs again is always safe: if the first answer was lost, its IDs were never used, and
+//! an unused ID is harmless.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use vesta_intf::{ErrorKind, IdError};
+
+/// How failed calls are tried again.
+///
+/// Between two attempts the client waits for a random time, uniformly distributed between 0 and
+/// `backoff_base * 2^(attempts made - 1)`, at most `backoff_cap` ("full jitter"). If the error says
+/// when another attempt makes sense, the wait starts there. If another endpoint is healthy, that
+/// one is asked at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retry {
+    /// Attempts of one call in total; 1 switches retries off. At least 1, default 10.
+    pub max_attempts: u32,
+    /// Longest wait before the second attempt. Default 25 ms.
+    pub backoff_base: Duration,
+    /// Longest wait before any attempt. Default 1 s.
+    pub backoff_cap: Duration,
+    /// Retries that all calls together may make while nothing succeeds. Default 100.
+    pub budget: u32,
+    /// So many successful calls earn one more retry, up to `budget`. At least 1, default 10:
+    /// in the long run a client adds at most 10 % to the load of the servers.
+    pub successes_per_retry: u32,
+}
+
+impl Default for Retry {
+    fn default() -> Self {
+        Self {
+            max_attempts: 10,
+            backoff_base: Duration::from_millis(25),
+            backoff_cap: Duration::from_secs(1),
+            budget: 100,
+            successes_per_retry: 10,
+        }
+    }
+}
+
+/// An attempt that failed.
+pub(crate) struct Failed<'a> {
+    /// Attempts of this call so far, this one included.
+    pub(crate) attempts: u32,
+    pub(crate) error: &'a IdError,
+    /// Until the deadline of the call.
+    pub(crate) remaining: Duration,
+    /// Another endpoint is healthy and was not asked yet in this call.
+    pub(crate) elsewhere: bool,
+    /// Uniformly distributed over all values.
+    pub(crate) random: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Decision {
+    RetryAfter(Duration),
+    GiveUp(Because),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Because {
+    /// No later attempt can succeed.
+    Final,
+    /// `max_attempts` are made.
+    Attempts,
+    /// The next attempt would come too late.
+    Deadline,
+    /// Too many calls fail at the moment; more of them would only add load.
+    Budget,
+}
+
+/// An attempt needs at least this much time before the deadline.
+const SHORTEST_ATTEMPT: Duration = Duration::from_millis(1);
+
+/// Whether the same question can have a better answer later, or from another server.
+pub(crate) fn can_succeed_later(error: &IdError) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::SequenceUsedUp
+            | ErrorKind::AwaitingLease
+            | ErrorKind::ClockBehind
+            | ErrorKind::Sealed
+            | ErrorKind::Unavailable
+    )
+}
+
+impl Retry {
+    /// The one place where retries are decided. Takes a token from `budget` only if it says yes.
+    pub(crate) fn decide(&self, failed: &Failed<'_>, budget: &Budget) -> Decision {
+        if !can_succeed_later(failed.error) {
+            return Decision::GiveUp(Because::Final);
+        }
+        if failed.attempts >= self.max_attempts {
+            return Decision::GiveUp(Because::Attempts);
+        }
+        let earliest = match failed.error.retry_after() {
+            Some(after) if !failed.elsewhere => after,
+            _ => Duration::ZERO,
+        };
+        let room = failed.remaining.saturating_sub(earliest);
+        if room < 2 * SHORTEST_ATTEMPT {
+            return Decision::GiveUp(Because::Deadline);
+        }
+        if !budget.withdraw() {
+            return Decision::GiveUp(Because::Budget);
+        }
+        if failed.elsewhere {
+            return Decision::RetryAfter(Duration::ZERO);
+        }
+        // Half of the room is kept for the attempt itself.
+        let longest = self.longest_backoff(failed.attempts).min(room / 2);
+        Decision::RetryAfter(earliest + jitter(longest, failed.random))
+    }
+
+    fn longest_backoff(&self, attempts: u32) -> Duration {
+        let doublings = attempts.saturating_sub(1).min(31);
+        self.backoff_base.saturating_mul(1 << doublings).min(self.backoff_cap)
+    }
+}
+
+/// A time between 0 and `longest`, chosen by `random`.
+pub(crate) fn jitter(longest: Duration, random: u64) -> Duration {
+    let nanos = longest.as_nanos().min(u128::from(u64::MAX));
+    Duration::from_nanos(((nanos * u128::from(random)) >> 64) as u64)
+}
+
+/// The retries that are left to all calls together: a token bucket that successes fill.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    /// In successes: a retry costs `cost` of them.
+    balance: AtomicU64,
+    cost: u64,
+    full: u64,
+}
+
+impl Budget {
+    pub(crate) fn new(retry: &Retry) -> Self {
+        let cost = u64::from(retry.successes_per_retry);
+        let full = cost * u64::from(retry.budget);
+        Self { balance: AtomicU64::new(full), cost, full }
+    }
+
+    /// A call succeeded.
+    pub(crate) fn deposit(&self) {
+        // Relaxed: the balance guards no other memory. It is nearly always full, and then not written.
+        let _ = self.balance.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |b| {
+            (b < self.full).then_some(b + 1)
+        });
+    }
+
+    fn withdraw(&self) -> bool {
+        self.balance
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |b| b.checked_sub(self.cost))
+            .is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use vesta_intf::{Hold, HoldReason};
+
+    fn unavailable(retry_after: Option<Duration>) -> IdError {
+        IdError::Unavailable { reason: "down".into(), retry_after, source: None }
+    }
+
+    fn hold(millis: u64) -> IdError {
+        let retry_after = Duration::from_millis(millis);
+        IdError::Hold(Hold { retry_after, why: HoldReason::AwaitingLease })
+    }
+
+    fn failed(error: &IdError, attempts: u32, remaining_ms: u64) -> Failed<'_> {
+        let remaining = Duration::from_millis(remaining_ms);
+        Failed { attempts, error, remaining, elsewhere: false, random: u64::MAX }
+    }
+
+    #[test]
+    fn only_what_can_succeed_later_is_tried_again() {
+        let retry = Retry::default();
+        let budget = Budget::new(&retry);
+        let sealed = IdError::Sealed { reason: "shut down".into() };
+        for error in [hold(1), unavailable(None), sealed] {
+            let decision = retry.decide(&failed(&error, 1, 1000), &budget);
+            assert!(matches!(decision, Decision::RetryAfter(_)), "{error:?}");
+        }
+        for error in [
+            IdError::invalid("id", "not a number"),
+            IdError::OutOfRange { field: "count", value: 0, min: 1, max: 2 },
+            IdError::TimeExhausted,
+            IdError::DeadlineExceeded,
+            IdError::NotFound { what: "it".into() },
+            IdError::Unsupported { what: "it".into() },
+            IdError::Unauthenticated,
+            IdError::PermissionDenied,
+            IdError::Internal { reason: "bug".into(), source: None },
+        ] {
+            let decision = retry.decide(&failed(&error, 1, 1000), &budget);
+            assert_eq!(decision, Decision::GiveUp(Because::Final), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn a_moment_beyond_the_deadline_ends_the_call_at_once_and_costs_nothing() {
+        let retry = Retry { budget: 1, ..Retry::default() };
+        let budget = Budget::new(&retry);
+        let late = retry.decide(&failed(&hold(500), 1, 400), &budget);
+        assert_eq!(late, Decision::GiveUp(Because::Deadline));
+        assert!(matches!(
+            retry.decide(&failed(&hold(500), 1, 600), &budget),
+            Decision::RetryAfter(_)
+        ));
+        assert_eq!(
+            retry.decide(&failed(&hold(500), 1, 600), &budget),
+            Decision::GiveUp(Because::Budget)
+        );
+    }
+
+    #[test]
+    fn the_backoff_doubles_up_to_its_cap() {
+        let retry = Retry::default();
+        let budget = Budget::new(&retry);
+        let error = unavailable(None);
+        let longest = |attempts| match retry.decide(&failed(&error, attempts, 100_000), &budget) {
+            Decision::RetryAfter(after) => (after + Duration::from_nanos(1)).as_millis(),
+            other => panic!("{other:?}"),
+        };
+        let waits: Vec<_> = (1..=8).map(longest).collect();
+        assert_eq!(waits, [25, 50, 100, 200, 400, 800, 1000, 1000]);
+        let end = retry.decide(&failed(&error, 10, 100_000), &budget);
+        assert_eq!(end, Decision::GiveUp(Because::Attempts));
+    }
+
+    #[test]
+    fn another_healthy_endpoint_is_asked_at_once() {
+        let retry = Retry::default();
+        let error = hold(60_000);
+        let failed = Failed { elsewhere: true, ..failed(&error, 1, 100) };
+        let decision = retry.decide(&failed, &Budget::new(&retry));
+        assert_eq!(decision, Decision::RetryAfter(Duration::ZERO));
+    }
+
+    #[test]
+    fn ten_successes_earn_one_retry() {
+        let retry = Retry { budget: 2, ..Retry::default() };
+        let budget = Budget::new(&retry);
+        assert!(budget.withdraw() && budget.withdraw());
+        (0..9).for_each(|_| budget.deposit());
+        assert!(!budget.withdraw());
+        budget.deposit();
+        assert!(budget.withdraw());
+        (0..1000).for_each(|_| budget.deposit());
+        assert!(budget.withdraw() && budget.withdraw() && !budget.withdraw());
+    }
+
+    proptest! {
+        #[test]
+        fn a_retry_is_never_early_and_never_late(
+            attempts in 1_u32..20,
+            remaining in 0_u64..5000,
+            after in proptest::option::of(0_u64..5000),
+            elsewhere: bool,
+            random: u64,
+        ) {
+            let retry = Retry::default();
+            let error = unavailable(after.map(Duration::from_millis));
+            let remaining = Duration::from_millis(remaining);
+            let failed = Failed { attempts, error: &error, remaining, elsewhere, random };
+            let wait = match retry.decide(&failed, &Budget::new(&retry)) {
+                Decision::GiveUp(because) => {
+                    prop_assert_ne!(because, Because::Final);
+                    return Ok(());
+                }
+                Decision::RetryAfter(wait) => wait,
+            };
+            prop_assert!(attempts < retry.max_attempts);
+            prop_assert!(wait + SHORTEST_ATTEMPT <= remaining);
+            let earliest = Duration::from_millis(after.unwrap_or(0));
+            if elsewhere {
+                prop_assert_eq!(wait, Duration::ZERO);
+            } else {
+                prop_assert!(wait >= earliest && wait <= earliest + retry.backoff_cap);
+            }
+        }
+
+        #[test]
+        fn retries_stay_within_the_budget(
+            budget in 0_u32..20,
+            successes_per_retry in 1_u32..20,
+            steps in proptest::collection::vec(any::<bool>(), 0..500),
+        ) {
+            let bucket = Budget::new(&Retry { budget, successes_per_retry, ..Retry::default() });
+            let (mut successes, mut retries) = (0_u32, 0_u32);
+            for success in steps {
+                if success {
+                    bucket.deposit();
+                    successes += 1;
+                } else if bucket.withdraw() {
+                    retries += 1;
+                }
+                prop_assert!(retries <= budget + successes / successes_per_retry);
+            }
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! A server that does as it is told, reached through a pipe (so that paused time works) or over
+//! loopback (for threads), and a local service.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
+use tokio::io::{DuplexStream, copy_bidirectional, duplex};
+use tokio::runtime::Runtime;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+use tokio_stream::wrappers::UnboundedReceiverStream;
+use tonic::metadata::MetadataMap;
+use tonic::transport::server::TcpIncoming;
+use tonic::transport::{Channel, Endpoint, Server, Uri};
+use tonic::{Request, Response, Status};
+use vesta_client::{Id, IdError, IdService, MakeId};
+use vesta_intf::grpc::v1;
+use vesta_intf::grpc::v1::id_service_server::{self, IdServiceServer};
+use vesta_intf::{Hold, HoldReason};
+
+/// What the server does with a call.
+#[derive(Clone)]
+pub(crate) enum Reply {
+    Give,
+    Fail(IdError),
+    Status(fn() -> Status),
+    /// Never answers.
+    Silence,
+    /// Answers after this time.
+    Slow(Duration),
+    /// Answers with fewer IDs, in the wrong order.
+    Nonsense,
+}
+
+/// A call that arrived.
+#[derive(Debug, Clone)]
+pub(crate) struct Seen {
+    pub(crate) at: Instant,
+    pub(crate) call: &'static str,
+    pub(crate) count: u32,
+    pub(crate) timeout: Option<String>,
+    pub(crate) authorization: Option<String>,
+}
+
+pub(crate) struct Fake {
+    machine: u64,
+    position: AtomicU64,
+    /// The next replies; when there are none, the standing one.
+    pub(crate) script: Mutex<VecDeque<Reply>>,
+    standing: Mutex<Reply>,
+    pub(crate) seen: Mutex<Vec<Seen>>,
+}
+
+pub(crate) const MACHINES: u64 = 1024;
+
+impl Fake {
+    /// Its IDs are `position * 1024 + machine`, with positions from 1.
+    pub(crate) fn new(machine: u64) -> Arc<Self> {
+        Arc::new(Self {
+            machine,
+            position: AtomicU64::new(1),
+            script: Mutex::default(),
+            standing: Mutex::new(Reply::Give),
+            seen: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn next(&self, replies: impl IntoIterator<Item = Reply>) {
+        self.script.lock().extend(replies);
+    }
+
+    pub(crate) fn always(&self, reply: Reply) {
+        *self.standing.lock() = reply;
+    }
+
+    pub(crate) fn calls(&self) -> usize {
+        self.seen.lock().len()
+    }
+
+    fn take(&self, count: u32) -> u64 {
+        self.position.fetch_add(count.into(), Ordering::Relaxed) * MACHINES + self.machine
+    }
+
+    async fn obey(
+        &self,
+        call: &'static str,
+        meta: &MetadataMap,
+        count: u32,
+    ) -> Result<bool, Status> {
+        let text = |key| meta.get(key).map(|value| value.to_str().unwrap().to_owned());
+        self.seen.lock().push(Seen {
+            at: Instant::now(),
+            call,
+            count,
+            timeout: text("grpc-timeout"),
+            authorization: text("authorization"),
+        });
+        let scripted = self.script.lock().pop_front();
+        match scripted.unwrap_or_else(|| self.standing.lock().clone()) {
+            Reply::Give => Ok(true),
+            Reply::Fail(error) => Err(error.into()),
+            Reply::Status(status) => Err(status()),
+            Reply::Silence => std::future::pending().await,
+            Reply::Slow(time) => {
+                tokio::time::sleep(time).await;
+                Ok(true)
+            }
+            Reply::Nonsense => Ok(false),
+        }
+    }
+}
+
+/// The generated trait can only be implemented for a type of our own.
+struct Served(Arc<Fake>);
+
+type Answer<T> = Result<Response<T>, Status>;
+
+#[tonic::async_trait]
+impl id_service_server::IdService for Served {
+    async fn gen_id(&self, request: Request<v1::GenIdRequest>) -> Answer<v1::GenIdResponse> {
+        self.0.obey("GenId", request.metadata(), 1).await?;
+        Ok(Response::new(v1::GenIdResponse { id: self.0.take(1) }))
+    }
+
+    async fn gen_ids(&self, request: Request<v1::GenIdsRequest>) -> Answer<v1::GenIdsResponse> {
+        let count = request.get_ref().count;
+        let sound = self.0.obey("GenIds", request.metadata(), count).await?;
+        let first = self.0.take(count);
+        let mut ids: Vec<u64> = (0..count.into()).map(|n| first + n * MACHINES).collect();
+        if !sound {
+            ids.reverse();
+        }
+        Ok(Response::new(v1::GenIdsResponse { ids }))
+    }
+
+    async fn gen_runs(&self, request: Request<v1::GenRunsRequest>) -> Answer<v1::GenRunsResponse> {
+        let count = request.get_ref().count;
+        let sound = self.0.obey("GenRuns", request.metadata(), count).await?;
+        // Two runs, as at the border of two ticks.
+        let runs = [count.div_ceil(2), count / 2]
+            .into_iter()
+            .filter(|count| *count > 0)
+            .map(|count| v1::IdRun { first: self.0.take(count), step: MACHINES, count })
+            .skip(usize::from(!sound))
+            .collect();
+        Ok(Response::new(v1::GenRunsResponse { runs }))
+    }
+
+    type StreamIdsStream = tokio_stream::Empty<Result<v1::GenIdsResponse, Status>>;
+
+    async fn stream_ids(&self, _: Request<v1::StreamIdsRequest>) -> Answer<Self::StreamIdsStream> {
+        Err(Status::unimplemented("the client does not stream"))
+    }
+
+    async fn exp_id(&self, request: Request<v1::ExpIdRequest>) -> Answer<v1::Id> {
+        self.0.obey("ExpId", request.metadata(), 0).await?;
+        let id = request.get_ref().id;
+        Ok(Response::new(v1::Id {
+            machine: id % MACHINES,
+            seq: id / MACHINES,
+            ..v1::Id::default()
+        }))
+    }
+
+    async fn make_id(&self, request: Request<v1::MakeIdRequest>) -> Answer<v1::MakeIdResponse> {
+        self.0.obey("MakeId", request.metadata(), 0).await?;
+        let parts = request.get_ref();
+        let id = parts.seq * MACHINES + parts.machine.unwrap_or(self.0.machine);
+        Ok(Response::new(v1::MakeIdResponse { id }))
+    }
+
+    async fn trans_time(
+        &self,
+        request: Request<v1::TransTimeRequest>,
+    ) -> Answer<v1::TransTimeResponse> {
+        self.0.obey("TransTime", request.metadata(), 0).await?;
+        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(request.get_ref().time);
+        Ok(Response::new(v1::TransTimeResponse { time: Some(time.into()) }))
+    }
+}
+
+/// A fake at the other end of pipes inside one runtime. It can be cut off and come back.
+pub(crate) struct Pipe {
+    up: Arc<AtomicBool>,
+    wires: Arc<Mutex<Vec<AbortHandle>>>,
+    accept: UnboundedSender<io::Result<DuplexStream>>,
+}
+
+impl Pipe {
+    pub(crate) fn to(fake: &Arc<Fake>) -> Self {
+        let (accept, incoming) = unbounded_channel();
+        let server = Server::builder()
+            .add_service(IdServiceServer::new(Served(Arc::clone(fake))))
+            .serve_with_incoming(UnboundedReceiverStream::new(incoming));
+        tokio::spawn(server);
+        Self { up: Arc::new(AtomicBool::new(true)), wires: Arc::default(), accept }
+    }
+
+    pub(crate) fn channel(&self) -> Channel {
+        let (up, wires, accept) = (self.up.clone(), self.wires.clone(), self.accept.clone());
+        let connect = tower::service_fn(move |_: Uri| {
+            let result = if up.load(Ordering::Relaxed) {
+                let (client, mut near) = duplex(1 << 16);
+                let (mut far, server) = duplex(1 << 16);
+                let wire = async move { copy_bidirectional(&mut near, &mut far).await };
+                wires.lock().push(tokio::spawn(wire).abort_handle());
+                accept.send(Ok(server)).unwrap();
+                Ok(TokioIo::new(client))
+            } else {
+                Err(io::Error::from(io::ErrorKind::ConnectionRefused))
+            };
+            std::future::ready(result)
+        });
+        Endpoint::from_static("http://pipe").connect_with_connector_lazy(connect)
+    }
+
+    pub(crate) fn cut(&self) {
+        self.up.store(false, Ordering::Relaxed);
+        self.wires.lock().drain(..).for_each(|wire| wire.abort());
+    }
+
+    pub(crate) fn mend(&self) {
+        self.up.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A fake on loopback, on a thread of its own. Dropping it cuts all connections.
+pub(crate) struct Loopback {
+    pub(crate) address: SocketAddr,
+    runtime: Option<Runtime>,
+}
+
+impl Loopback {
+    pub(crate) fn start(fake: &Arc<Fake>) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let inside = runtime.enter();
+        let incoming = TcpIncoming::bind(([127, 0, 0, 1], 0).into()).unwrap();
+        let incoming = incoming.with_nodelay(Some(true));
+        let address = incoming.local_addr().unwrap();
+        runtime.spawn(
+            Server::builder()
+                .add_service(IdServiceServer::new(Served(Arc::clone(fake))))
+                .serve_with_incoming(incoming),
+        );
+        drop(inside);
+        Self { address, runtime: Some(runtime) }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+}
+
+impl Drop for Loopback {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// A local service whose IDs have machine 1000, which no fake server has.
+#[derive(Default)]
+pub(crate) struct Local {
+    position: AtomicU64,
+    /// So many calls are held for a millisecond each before one succeeds.
+    pub(crate) holds: AtomicU64,
+    pub(crate) broken: AtomicBool,
+}
+
+pub(crate) const LOCAL_MACHINE: u64 = 1000;
+
+impl IdService for Local {
+    fn gen_id(&self) -> Result<u64, IdError> {
+        panic!("the client must not use a call that waits");
+    }
+
+    fn gen_ids(&self, _: &mut [u64]) -> Result<(), IdError> {
+        panic!("the client must not use a call that waits");
+    }
+
+    fn try_gen_id(&self) -> Result<u64, IdError> {
+        let mut id = [0];
+        self.try_gen_ids(&mut id).map(|_| id[0])
+    }
+
+    /// At most 10 at a time, as at the end of a tick.
+    fn try_gen_ids(&self, out: &mut [u64]) -> Result<usize, IdError> {
+        if self.broken.load(Ordering::Relaxed) {
+            return Err(IdError::Sealed { reason: "told to".into() });
+        }
+        let one_less = |n: u64| n.checked_sub(1);
+        if self.holds.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok() {
+            let retry_after = Duration::from_millis(1);
+            return Err(Hold { retry_after, why: HoldReason::SequenceUsedUp }.into());
+        }
+        let made = out.len().min(10);
+        for id in &mut out[..made] {
+            *id = (1 + self.position.fetch_add(1, Ordering::Relaxed)) * MACHINES + LOCAL_MACHINE;
+        }
+        Ok(made)
+    }
+
+    fn exp_id(&self, raw: u64) -> Result<Id, IdError> {
+        Ok(Id { machine: raw % MACHINES, seq: raw / MACHINES, ..Id::default() })
+    }
+
+    fn make_id(&self, _: &MakeId) -> Result<u64, IdError> {
+        panic!("the client must leave make_id to the servers");
+    }
+
+    fn trans_time(&self, time: u64) -> Result<SystemTime, IdError> {
+        Ok(SystemTime::UNIX_EPOCH + Duration::from_secs(time))
+    }
+}
+
+pub(crate) fn unavailable(retry_after: Option<Duration>) -> IdError {
+    IdError::Unavailable { reason: "told to".into(), retry_after, source: None }
+}
+
+pub(crate) fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}

@@ -1,0 +1,9 @@
+//! The client against a server in the same process that does as it is told.
+
+mod blocking;
+mod calls;
+mod endpoints;
+mod fake;
+mod fallback;
+mod memory;
+mod setup;

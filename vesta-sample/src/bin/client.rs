@@ -1,0 +1,24 @@
+//! How do I get IDs from vesta-server over gRPC?
+//!
+//! Start a server (`scripts/run.sh server`), then `cargo run -p vesta-sample --bin client`.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+
+use vesta_client::{AsyncIdService, Client, MakeId};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let endpoint = std::env::args().nth(1).unwrap_or_else(|| "http://127.0.0.1:50051".into());
+    let client = Client::builder().endpoint(endpoint).build()?;
+
+    let id = client.gen_id().await?;
+    println!("{id}  {:?}", client.exp_id(id).await?);
+
+    let ids = client.gen_ids(3).await?;
+    println!("three at once: {ids:?}");
+
+    let parts = MakeId { machine: Some(1021), gen_method: Some(2), ..MakeId::new(94_990_103, 0) };
+    println!("put together by hand: {}", client.make_id(&parts).await?);
+    Ok(())
+}

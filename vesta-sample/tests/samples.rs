@@ -1,0 +1,101 @@
+//! The samples run, against the real servers, and print what they promise.
+#![forbid(unsafe_code)]
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use tempfile::TempDir;
+
+/// A server of this workspace, stopped when it is dropped.
+struct Server {
+    process: Child,
+    address: String,
+    _folder: TempDir,
+}
+
+impl Server {
+    /// Starts `vesta-server` or `vesta-rest` on free ports and reads from its start-up lines where
+    /// it listens.
+    fn start(name: &str, protocol: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut process = Command::new(program(name))
+            .args(["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"])
+            .current_dir(folder.path())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let address = lines
+            .map_while(Result::ok)
+            .take_while(|line| !line.trim_start().starts_with("try")) // the last of them
+            .find_map(|line| Some(line.trim().strip_prefix(protocol)?.trim().to_owned()))
+            .expect("a start-up line with the address");
+        Self { process, address, _folder: folder }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// A program of another crate of this workspace, which Cargo puts beside our own.
+fn program(name: &str) -> PathBuf {
+    let beside = Path::new(env!("CARGO_BIN_EXE_embed")).with_file_name(name);
+    assert!(beside.exists(), "build it first: cargo build -p {name}");
+    beside
+}
+
+fn output(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    text
+}
+
+fn first_number(text: &str) -> u64 {
+    text.split(|c: char| !c.is_ascii_digit()).find_map(|word| word.parse().ok()).unwrap()
+}
+
+#[test]
+fn embed_prints_ids_and_never_repeats_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = || output(Command::new(env!("CARGO_BIN_EXE_embed")).arg(folder.path()));
+    let (first, second) = (run(), run());
+    assert!(first.contains("machine 7 seq"), "{first}");
+    assert!(first.contains("1000 more, from"), "{first}");
+    let last_of_first = first.rsplit(' ').next().unwrap().trim().parse::<u64>().unwrap();
+    assert!(first_number(&second) > last_of_first, "{first}{second}");
+}
+
+#[test]
+fn client_prints_ids_of_a_server() {
+    let server = Server::start("vesta-server", "gRPC");
+    let endpoint = format!("http://{}", server.address);
+    let text = output(Command::new(env!("CARGO_BIN_EXE_client")).arg(&endpoint));
+    assert!(text.contains("gen_method: 1"), "{text}");
+    assert!(text.contains("three at once: ["), "{text}");
+    assert!(text.contains("put together by hand: 2407837855670862845"), "{text}");
+}
+
+#[test]
+fn batch_takes_ids_from_memory() {
+    let server = Server::start("vesta-server", "gRPC");
+    let endpoint = format!("http://{}", server.address);
+    let text = output(Command::new(env!("CARGO_BIN_EXE_batch")).arg(&endpoint));
+    assert!(text.contains("10000 at once"), "{text}");
+    assert!(text.contains("came from memory"), "{text}");
+}
+
+#[test]
+fn rest_prints_ids_by_curl() {
+    let server = Server::start("vesta-rest", "HTTP");
+    let url = format!("http://{}", server.address);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("rest.sh");
+    let text = output(Command::new(script).arg(&url));
+    assert!(text.contains(r#""genMethod":2"#), "{text}");
+    assert!(text.contains("put together:     2407837855670862845"), "{text}");
+}
