@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use vesta_intf::{Hold, HoldReason, Id, IdError, IdMeta};
 
 use crate::clock::AnyClock;
-use crate::lease::keeper::RETRY_AFTER;
+use crate::lease::timing::RETRY_AFTER;
 use crate::populator::{AnyPopulator, IdPopulator as _, PopulatorKind};
 use crate::sequence::{Claim, Refusal, Rules};
 use crate::ticks::Ticks;

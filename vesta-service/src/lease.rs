@@ -22,7 +22,7 @@ pub(crate) mod shadow;
 mod slot;
 mod state;
 mod store;
-mod timing;
+pub(crate) mod timing;
 
 pub use file::{FileStore, StateFileError};
 pub use memory::MemoryStore;

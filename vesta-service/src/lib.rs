@@ -63,6 +63,6 @@ pub use populator::{
 };
 pub use service::{LocalIdService, Status};
 pub use vesta_intf::{
-    ErrorKind, GenMethod, Hold, HoldReason, Id, IdError, IdMeta, IdRun, IdService, IdType, MakeId,
-    UnixMillis,
+    AsyncIdService, ErrorKind, GenMethod, Hold, HoldReason, Id, IdError, IdMeta, IdRun, IdService,
+    IdType, MakeId, UnixMillis,
 };

@@ -7,9 +7,10 @@ use std::time::{Duration, SystemTime};
 use vesta_intf::{Hold, HoldReason, Id, IdError, IdMeta, IdRun, IdService, MakeId, UnixMillis};
 
 use crate::builder::Builder;
-use crate::clock::{AnyClock, Clock as _};
+use crate::clock::{AnyClock, Clock as _, MAX_LEAD, Reading};
 use crate::grant::Grant;
 use crate::lease::keeper::{Keeper, Line};
+use crate::lease::timing::RETRY_AFTER;
 use crate::populator::PopulatorKind;
 use crate::sequence::{Claim, Rules};
 
@@ -133,10 +134,8 @@ impl LocalIdService {
     /// A grant that was sealed because its machine ID was lost will have a successor.
     #[cold]
     fn unless_followed(&self, grant: &Grant, error: IdError) -> IdError {
-        let again = IdError::Hold(Hold {
-            retry_after: crate::lease::keeper::RETRY_AFTER,
-            why: HoldReason::AwaitingLease,
-        });
+        let again =
+            IdError::Hold(Hold { retry_after: RETRY_AFTER, why: HoldReason::AwaitingLease });
         match error {
             IdError::Sealed { .. } if !std::ptr::eq(grant, self.parts.line.current()) => again,
             IdError::Sealed { .. } if self.parts.line.will_follow() => again,
@@ -199,11 +198,11 @@ impl LocalIdService {
             Some(_) => grant.ticks().distance(rules.tick(grant.limit())),
             None => Duration::MAX,
         };
-        let lead = grant.ticks().lead();
+        let Reading { lead, suspect, .. } = grant.ticks().read();
         let low = self.parts.window.map_or(Duration::ZERO, |w| (w / 5).min(NOT_READY_BELOW));
         let not_ready_because = if let Some(reason) = &sealed {
             Some(format!("the generator has stopped: {reason}"))
-        } else if lead > crate::clock::MAX_LEAD {
+        } else if lead > MAX_LEAD {
             Some(format!("the clock stands {} s behind IDs already issued", lead.as_secs()))
         } else if window_left < low {
             Some(format!(
@@ -228,7 +227,7 @@ impl LocalIdService {
             not_ready_because,
             window_left,
             lead,
-            clock_suspect: grant.ticks().is_suspect(),
+            clock_suspect: suspect,
             layout_ends: meta.end(),
             layout_left: Duration::from_millis(meta.end().since(wall).unwrap_or(0)),
             renewals_ok: counters.renewals_ok.load(Ordering::Relaxed),

@@ -18,13 +18,7 @@ pub(crate) struct Ticks {
     /// nothing needs to be judged.
     current: AtomicU64,
     suspect: AtomicBool,
-    state: Mutex<State>,
-}
-
-#[derive(Debug)]
-struct State {
-    clock: EffectiveClock,
-    last: Reading,
+    state: Mutex<EffectiveClock>,
 }
 
 /// How a layout counts. Seconds from a whole second on can be told by the cheapest clock.
@@ -71,13 +65,13 @@ impl Ticks {
         let scale = Scale::of(meta);
         let (wall, monotonic) = (clock.wall(), clock.monotonic());
         let mut effective = EffectiveClock::new(wall, monotonic, scale.begin(not_before));
-        let last = effective.observe(wall, monotonic);
+        let first = effective.observe(wall, monotonic);
         Self {
             clock,
             scale,
-            current: AtomicU64::new(scale.tick(last.effective)),
+            current: AtomicU64::new(scale.tick(first.effective)),
             suspect: AtomicBool::new(false),
-            state: Mutex::new(State { clock: effective, last }),
+            state: Mutex::new(effective),
         }
     }
 
@@ -117,8 +111,7 @@ impl Ticks {
     /// The effective clock, read now.
     pub(crate) fn read(&self) -> Reading {
         let mut state = self.state.lock();
-        let reading = state.clock.observe(self.clock.wall(), self.clock.monotonic());
-        state.last = reading;
+        let reading = state.observe(self.clock.wall(), self.clock.monotonic());
         self.current.store(self.scale.tick(reading.effective), Ordering::Relaxed);
         if self.suspect.swap(reading.suspect, Ordering::Relaxed) != reading.suspect {
             if reading.suspect {
@@ -139,14 +132,9 @@ impl Ticks {
         self.scale.tick(self.read().effective)
     }
 
-    /// Whether the wall clock jumped so far ahead that it is not followed.
-    pub(crate) fn is_suspect(&self) -> bool {
-        self.suspect.load(Ordering::Relaxed)
-    }
-
-    /// How far the effective clock was ahead of the wall clock when it was last read.
+    /// How far the effective clock is ahead of the wall clock.
     pub(crate) fn lead(&self) -> Duration {
-        self.state.lock().last.lead
+        self.read().lead
     }
 
     /// How long it is until a tick begins, by the effective clock.

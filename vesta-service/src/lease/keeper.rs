@@ -10,14 +10,12 @@ use parking_lot::{Condvar, Mutex};
 
 use super::claim::{Choice, Claimant, Granted};
 use super::state::{Action, Event, Lease, Now, Reply};
+use super::timing::RETRY_AFTER;
 use super::{Cas, FileStore, shadow};
 use crate::clock::MAX_LEAD;
 use crate::grant::{Grant, GrantFactory};
 use crate::random;
 
-/// When to look again whether a store has answered. Short, because it usually answers in
-/// milliseconds.
-pub(crate) const RETRY_AFTER: Duration = Duration::from_millis(10);
 /// After a claim that failed while running.
 const CLAIM_AGAIN: Duration = Duration::from_secs(1);
 

@@ -4,6 +4,10 @@ use std::time::Duration;
 
 use vesta_intf::IdError;
 
+/// When to look again whether a store has answered. Short, because it usually answers in
+/// milliseconds.
+pub(crate) const RETRY_AFTER: Duration = Duration::from_millis(10);
+
 /// The durations of a lease. Each store has its defaults; see docs/OPERATIONS.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {

@@ -1,0 +1,86 @@
+//! The asynchronous face: no runtime, no position lost by who gives up.
+#![cfg(feature = "async")]
+
+mod common;
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::Duration;
+
+use common::START;
+use vesta_service::{
+    AsyncIdService, IdMeta, IdService, LocalIdService, MachineSource, ManualClock, PopulatorKind,
+};
+
+/// The smallest executor there is.
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    struct Unpark(Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(value) => return value,
+            Poll::Pending => thread::park(),
+        }
+    }
+}
+
+fn fixed(layout: IdMeta, folder: &tempfile::TempDir) -> vesta_service::Builder {
+    LocalIdService::builder()
+        .layout(layout)
+        .populator(PopulatorKind::Atomic)
+        .machine(MachineSource::Fixed(1))
+        .state_dir(folder.path())
+}
+
+#[test]
+fn batches_and_runs_go_over_many_ticks_without_a_runtime() {
+    let folder = tempfile::tempdir().unwrap();
+    let ids = fixed(IdMeta::MIN_GRANULARITY, &folder).build().unwrap();
+    let batch = block_on(AsyncIdService::gen_ids(&ids, 10_000)).unwrap();
+    assert_eq!(batch.len(), 10_000);
+    assert!(batch.is_sorted_by(|a, b| a < b));
+
+    let runs = block_on(AsyncIdService::gen_runs(&ids, 10_000)).unwrap();
+    let from_runs: Vec<u64> = runs.iter().flat_map(|run| run.iter()).collect();
+    assert_eq!(from_runs.len(), 10_000);
+    assert!(from_runs.is_sorted_by(|a, b| a < b) && from_runs[0] > batch[9_999]);
+    assert!(runs.len() < 30, "{} runs say no more than so many ticks", runs.len());
+}
+
+#[test]
+fn dropping_a_waiting_call_pushes_nothing_into_the_future() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::at(START);
+    let ids =
+        fixed(IdMeta::MIN_GRANULARITY, &folder).clock(Arc::new(clock.clone())).build().unwrap();
+    let mut tick = [0; 1024];
+    IdService::gen_ids(&ids, &mut tick).unwrap();
+    for _ in 0..1000 {
+        let waiting = pin!(AsyncIdService::gen_id(&ids));
+        assert!(waiting.poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    }
+    clock.advance(Duration::from_millis(1));
+    assert_eq!(ids.try_gen_id().unwrap(), tick[1023] + 1024, "the very next position");
+}
+
+#[test]
+fn a_wait_longer_than_allowed_ends_at_once_and_says_when() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::at(START);
+    let ids = fixed(IdMeta::MAX_PEAK, &folder)
+        .clock(Arc::new(clock.clone()))
+        .max_wait(Duration::from_millis(900))
+        .build()
+        .unwrap();
+    IdService::gen_ids(&ids, &mut vec![0; 1 << 20]).unwrap();
+    let error = block_on(AsyncIdService::gen_id(&ids)).unwrap_err();
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(1)));
+}
