@@ -1,1 +1,36 @@
-//! To come.
+//! What `vesta-server` and `vesta-rest` have in common: settings, telemetry, shutdown, the admin
+//! listener, and the wiring of a service. The only place where a configuration string meets a
+//! concrete type.
+//!
+//! Both programs are one call of [`main`]; what differs is [`Role`] and how requests are served.
+//!
+//! ```
+//! use vesta_boot::{Config, Role};
+//!
+//! let config = Config::defaults(Role::Server);
+//! assert_eq!(config.listen.to_string(), "127.0.0.1:50051");
+//! assert_eq!(config.layout.name(), "max-peak");
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod admin;
+mod assemble;
+mod config;
+mod metrics;
+mod raw;
+mod role;
+mod run;
+mod secret;
+mod shutdown;
+mod telemetry;
+
+pub use tokio_util::sync::CancellationToken;
+
+pub use assemble::{Facts, StartError, assemble};
+pub use config::{Config, Log, LogFormat, Machine};
+pub use metrics::{Call, Metrics, Outcome};
+pub use raw::{Asked, CustomLayout, Epoch, Given, KEYS, Key, Origin, Raw, command};
+pub use role::Role;
+pub use run::{ConfigError, Running, main};
+pub use secret::StoreUrl;
+pub use shutdown::not_ready_because;

@@ -1,1 +1,23 @@
-//! To come.
+//! Vesta over HTTP: the four endpoints of the Java Vesta, a JSON API, and what describes them.
+//!
+//! [`app`] is the table of endpoints, `handlers` answers them, [`problem`] is every error,
+//! [`serve`](serve()) is the server with its limits. Configuration, the generator itself, metrics
+//! and the stop belong to vesta-boot.
+//!
+//! ```
+//! // Every endpoint is in one table; the OpenAPI document and the metrics follow it.
+//! assert!(vesta_rest::app::ENDPOINTS.iter().any(|endpoint| endpoint.path == "/genid"));
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod app;
+mod connection;
+pub mod dto;
+mod handlers;
+mod openapi;
+mod params;
+pub mod problem;
+mod serve;
+
+pub use app::METHODS;
+pub use serve::{Limits, serve, serve_with};

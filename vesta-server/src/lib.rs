@@ -1,1 +1,15 @@
-//! To come.
+//! Vesta's gRPC server.
+//!
+//! The program is `vesta_boot::main` around [`serve`]. Tests call [`serve`] on a thread of their own
+//! with a listener on `127.0.0.1:0` and a service whose clock they hold.
+#![forbid(unsafe_code)]
+
+mod connection;
+mod deadline;
+mod grpc;
+mod health;
+mod routes;
+mod serve;
+
+pub use grpc::METHODS;
+pub use serve::{Patience, serve, serve_with};

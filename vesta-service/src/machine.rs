@@ -5,7 +5,7 @@ mod ip;
 
 use std::fmt;
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 
 use vesta_intf::{Field, IdError, IdMeta};
@@ -67,7 +67,7 @@ impl MachineSource {
         self,
         meta: &IdMeta,
         namespace: &str,
-        state_dir: &PathBuf,
+        state_dir: &Path,
     ) -> Result<Resolved, crate::BuildError> {
         let max = meta.max(Field::Machine);
         let check = |machine| IdError::check("machine ID", machine, 0, max);

@@ -1,1 +1,44 @@
-fn main() {}
+//! End-to-end load: what a request to Vesta costs beside a server that does nothing.
+//!
+//! `vesta-load run` starts `vesta-server`, `vesta-rest`, a bare tonic echo and a bare actix-web
+//! hello on loopback, and asks them in turns. The two bare servers are subcommands of this program.
+#![forbid(unsafe_code)]
+
+mod batch;
+mod child;
+mod cli;
+mod idle;
+mod load;
+mod peer;
+mod prefetch;
+mod proc;
+mod report;
+mod run;
+mod stats;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+/// The allocator of the Vesta servers, so that the bare ones do not lose for want of it.
+#[global_allocator]
+static GLOBAL: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// An error is a sentence for whoever runs the benchmark.
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+fn main() -> ExitCode {
+    let done = match cli::Cli::parse().command {
+        cli::Command::EchoGrpc { listen } => peer::echo_grpc(listen).map(|()| true),
+        cli::Command::HelloRest { listen } => peer::hello_rest(listen).map(|()| true),
+        cli::Command::Run(settings) => run::run(&settings),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(failure) => {
+            eprintln!("vesta-load: {failure}");
+            ExitCode::from(2)
+        }
+    }
+}

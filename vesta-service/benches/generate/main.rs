@@ -107,7 +107,7 @@ fn contended(c: &mut Criterion) {
             }
         }
         peers::each(|name, next| {
-            group.bench_function(name, |b| b.iter_custom(|n| share(threads, n, &next)));
+            group.bench_function(name, |b| b.iter_custom(|n| share(threads, n, next)));
         });
         group.finish();
     }

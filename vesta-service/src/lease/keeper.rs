@@ -298,7 +298,7 @@ impl Driver {
 enum Runs {
     InThread,
     /// Empty once it is over: what the driver has locked is free then.
-    ByHand(Mutex<Option<Driver>>),
+    ByHand(Mutex<Option<Box<Driver>>>),
 }
 
 /// A driver, and who runs it: a thread of its own, or whoever calls [`maintain`](Self::maintain).
@@ -332,7 +332,7 @@ impl Keeper {
 
     /// Leaves the driving to [`maintain`](Self::maintain): for scripted clocks.
     pub(crate) fn by_hand(driver: Driver) -> Self {
-        Self { patience: patience(&driver), runs: Runs::ByHand(Mutex::new(Some(driver))) }
+        Self { patience: patience(&driver), runs: Runs::ByHand(Mutex::new(Some(Box::new(driver)))) }
     }
 
     /// Does what is due, if no thread does it. Returns how long there is nothing more to do.

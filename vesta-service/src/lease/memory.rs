@@ -6,10 +6,12 @@ use parking_lot::Mutex;
 
 use super::{Cas, Expect, LeaseStore, Namespace, Record, StoreError, Timing};
 
+type Records = BTreeMap<u64, Record>;
+
 /// Records in this process's memory. For tests and simulations: it forgets everything at exit.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
-    namespaces: Mutex<BTreeMap<String, (Namespace, BTreeMap<u64, Record>)>>,
+    namespaces: Mutex<BTreeMap<String, (Namespace, Records)>>,
 }
 
 impl MemoryStore {

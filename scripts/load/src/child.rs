@@ -1,0 +1,127 @@
+//! Servers as child processes: started on a free port, stopped by their own pid, however this
+//! program ends.
+
+use std::io::{BufRead as _, BufReader};
+use std::net::SocketAddr;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::time::Instant;
+
+use crate::Failure;
+
+const START_LIMIT: Duration = Duration::from_secs(10);
+const STOP_LIMIT: Duration = Duration::from_secs(10);
+
+/// A server that is stopped on drop.
+#[derive(Debug)]
+pub(crate) struct Server {
+    /// What the reports call it.
+    pub(crate) name: &'static str,
+    /// Where it listens.
+    pub(crate) address: SocketAddr,
+    process: Process,
+}
+
+impl Server {
+    /// Starts a program and waits until a line of its output says, after `label`, where it listens.
+    pub(crate) fn start(
+        name: &'static str,
+        label: &str,
+        command: &mut Command,
+    ) -> Result<Self, Failure> {
+        let mut process = Process::start(command).map_err(|error| {
+            format!("{name}: cannot start {}: {error}", command.get_program().display())
+        })?;
+        let began = Instant::now();
+        loop {
+            match process.lines.recv_timeout(START_LIMIT.saturating_sub(began.elapsed())) {
+                Ok(line) => {
+                    let address = line.trim_start().strip_prefix(label).map(str::trim);
+                    if let Some(address) = address.and_then(|address| address.parse().ok()) {
+                        return Ok(Self { name, address, process });
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    return Err(format!("{name}: does not say where it listens").into());
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    let status = process.child.wait()?;
+                    return Err(format!("{name}: ended instead of serving: {status}").into());
+                }
+            }
+        }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.child.id()
+    }
+}
+
+#[derive(Debug)]
+struct Process {
+    child: std::process::Child,
+    /// Its output; disconnected when the process has ended.
+    lines: Receiver<String>,
+}
+
+impl Process {
+    fn start(command: &mut Command) -> std::io::Result<Self> {
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+        let output = child.stdout.take().expect("stdout is piped");
+        let (send, lines) = channel();
+        // Reads to the end, so that the child never waits for a full pipe.
+        std::thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                let _ = send.send(line);
+            }
+        });
+        Ok(Self { child, lines })
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(Some(_))) {
+            return;
+        }
+        let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
+        let began = Instant::now();
+        while self.lines.recv_timeout(STOP_LIMIT.saturating_sub(began.elapsed())).is_ok() {}
+        // Too late for grace; of a process that has ended this changes nothing.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn a_server_is_found_by_its_line_and_ends_with_its_guard() {
+        let script = "echo hello; echo '  HTTP        127.0.0.1:8088'; exec sleep 1000";
+        let server = Server::start("sleeper", "HTTP", &mut shell(script)).unwrap();
+        assert_eq!(server.address, "127.0.0.1:8088".parse().unwrap());
+        let stat = format!("/proc/{}/stat", server.pid());
+        assert!(std::fs::exists(&stat).unwrap());
+        drop(server);
+        assert!(!std::fs::exists(&stat).unwrap());
+    }
+
+    #[test]
+    fn a_program_that_ends_is_an_error_that_says_so() {
+        let error = Server::start("brief", "HTTP", &mut shell("exit 64")).unwrap_err();
+        assert_eq!(error.to_string(), "brief: ended instead of serving: exit status: 64");
+        let error = Server::start("none", "HTTP", &mut Command::new("/no/such")).unwrap_err();
+        assert!(error.to_string().starts_with("none: cannot start /no/such: "), "{error}");
+    }
+}

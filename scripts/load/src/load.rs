@@ -1,0 +1,180 @@
+//! One round: so many requests in flight for so long, and how long each took.
+//!
+//! The requests come from threads with a runtime each, so that a connection stays on one thread, as
+//! it would in a well-made client. Both sides of a comparison get the very same.
+
+mod grpc;
+mod rest;
+
+pub(crate) use grpc::client;
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+use tokio::sync::Barrier;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use crate::Failure;
+use crate::proc::cpu_seconds;
+
+/// Unary requests share this many connections at most, as the channels of one client do.
+const MOST_CHANNELS: usize = 8;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(crate) enum Protocol {
+    #[serde(rename = "gRPC")]
+    Grpc,
+    #[serde(rename = "REST")]
+    Rest,
+}
+
+/// What a round asks for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Plan {
+    pub(crate) protocol: Protocol,
+    pub(crate) in_flight: usize,
+    /// At most; a connection belongs to one thread.
+    pub(crate) threads: usize,
+    pub(crate) duration: Duration,
+}
+
+/// What a round found. Latencies are in microseconds.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(crate) struct Round {
+    pub(crate) requests: u64,
+    pub(crate) per_second: f64,
+    pub(crate) p50: f64,
+    pub(crate) p99: f64,
+    pub(crate) p999: f64,
+    /// Of the server, for one request, in microseconds.
+    pub(crate) server_cpu: f64,
+}
+
+/// One request after another.
+trait Caller: Send + 'static {
+    fn call(&mut self) -> impl Future<Output = Result<(), Failure>> + Send;
+}
+
+/// Runs a round against the server at `address` with process ID `pid`. Blocks.
+pub(crate) fn round(plan: Plan, address: SocketAddr, pid: u32) -> Result<Round, Failure> {
+    let connections = match plan.protocol {
+        Protocol::Grpc => plan.in_flight.min(MOST_CHANNELS),
+        Protocol::Rest => plan.in_flight,
+    };
+    let threads = plan.threads.clamp(1, connections);
+    let ready = Arc::new(Barrier::new(threads + 1));
+    std::thread::scope(|scope| {
+        let lanes: Vec<_> = (0..threads)
+            .map(|thread| {
+                let share = |of: usize| (thread..of).step_by(threads).count();
+                let lane = Lane {
+                    address,
+                    connections: share(connections),
+                    // Request i uses connection i % connections.
+                    callers: (0..plan.in_flight)
+                        .filter(|i| (i % connections) % threads == thread)
+                        .count(),
+                    duration: plan.duration,
+                    ready: Arc::clone(&ready),
+                };
+                scope.spawn(move || match plan.protocol {
+                    Protocol::Grpc => lane.run(grpc::callers),
+                    Protocol::Rest => lane.run(rest::callers),
+                })
+            })
+            .collect();
+
+        let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+        runtime.block_on(ready.wait());
+        let cpu = cpu_seconds(pid)?;
+        let mut latency = latencies();
+        let mut seconds = 0.0_f64;
+        for lane in lanes {
+            let (part, took) = lane.join().map_err(|_| "a thread of requests panicked")??;
+            latency.add(part)?;
+            seconds = seconds.max(took.as_secs_f64());
+        }
+        let cpu = cpu_seconds(pid)? - cpu;
+        Ok(Round::of(&latency, seconds, cpu))
+    })
+}
+
+impl Round {
+    fn of(latency: &Histogram<u64>, seconds: f64, cpu: f64) -> Self {
+        let micros = |quantile| latency.value_at_quantile(quantile) as f64 / 1000.0;
+        let requests = latency.len();
+        Self {
+            requests,
+            per_second: requests as f64 / seconds,
+            p50: micros(0.5),
+            p99: micros(0.99),
+            p999: micros(0.999),
+            server_cpu: cpu * 1e6 / requests as f64,
+        }
+    }
+}
+
+/// Nanoseconds, 1 µs to 1 min, to three digits.
+fn latencies() -> Histogram<u64> {
+    let mut histogram = Histogram::new_with_bounds(1_000, 60_000_000_000, 3)
+        .expect("these bounds are in order and apart");
+    histogram.auto(true);
+    histogram
+}
+
+/// What one thread does.
+struct Lane {
+    address: SocketAddr,
+    connections: usize,
+    callers: usize,
+    duration: Duration,
+    ready: Arc<Barrier>,
+}
+
+impl Lane {
+    /// `connect` opens so many connections for so many callers; each connection has answered once.
+    fn run<C: Caller>(
+        self,
+        connect: impl AsyncFnOnce(SocketAddr, usize, usize) -> Result<Vec<C>, Failure>,
+    ) -> Result<(Histogram<u64>, Duration), Failure> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(async {
+            let callers = connect(self.address, self.connections, self.callers).await;
+            // The others wait for this thread even if it cannot take part.
+            self.ready.wait().await;
+            let start = Instant::now();
+            let end = start + self.duration;
+            let latency = Arc::new(Mutex::new(latencies()));
+            let mut tasks: JoinSet<Result<(), Failure>> = callers?
+                .into_iter()
+                .map(|caller| one_after_another(caller, end, Arc::clone(&latency)))
+                .collect();
+            while let Some(ended) = tasks.join_next().await {
+                ended??;
+            }
+            let took = start.elapsed();
+            let latency = latency.lock().map_err(|_| "a request panicked")?.clone();
+            Ok((latency, took))
+        })
+    }
+}
+
+async fn one_after_another<C: Caller>(
+    mut caller: C,
+    end: Instant,
+    latency: Arc<Mutex<Histogram<u64>>>,
+) -> Result<(), Failure> {
+    let mut sent = Instant::now();
+    while sent < end {
+        caller.call().await?;
+        let answered = Instant::now();
+        let nanos = u64::try_from((answered - sent).as_nanos())?;
+        latency.lock().map_err(|_| "a request panicked")?.record(nanos)?;
+        sent = answered;
+    }
+    Ok(())
+}

@@ -1,0 +1,102 @@
+//! `GET /genid` over HTTP/1.1, with as little of it as will do.
+
+use std::net::SocketAddr;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use super::Caller;
+use crate::Failure;
+
+const REQUEST: &[u8] = b"GET /genid HTTP/1.1\r\nhost: localhost\r\n\r\n";
+
+/// More than an answer here has.
+const LONGEST: usize = 4096;
+
+/// A connection with one request at a time.
+pub(super) struct Connection {
+    stream: TcpStream,
+    buffer: Box<[u8; LONGEST]>,
+}
+
+pub(super) async fn callers(
+    address: SocketAddr,
+    _connections: usize,
+    callers: usize,
+) -> Result<Vec<Connection>, Failure> {
+    let mut connections = Vec::with_capacity(callers);
+    for _ in 0..callers {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        let mut connection = Connection { stream, buffer: Box::new([0; LONGEST]) };
+        connection.call().await?;
+        connections.push(connection);
+    }
+    Ok(connections)
+}
+
+impl Caller for Connection {
+    async fn call(&mut self) -> Result<(), Failure> {
+        self.stream.write_all(REQUEST).await?;
+        let mut filled = 0;
+        loop {
+            let read = self.stream.read(&mut self.buffer[filled..]).await?;
+            filled += read;
+            let answer = &self.buffer[..filled];
+            if is_whole(answer)? {
+                return Ok(());
+            }
+            if read == 0 {
+                return Err(format!("half an answer: {}", answer.escape_ascii()).into());
+            }
+        }
+    }
+}
+
+/// Whether this is a whole answer with an ID in it, and nothing more. False if it is a part of one.
+fn is_whole(answer: &[u8]) -> Result<bool, Failure> {
+    let refused = || format!("not an ID: {}", answer.escape_ascii());
+    let Some(head) = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n") else {
+        return Ok(false);
+    };
+    let (head, body) = (&answer[..head], &answer[head + 4..]);
+    if !head.starts_with(b"HTTP/1.1 200 ") {
+        return Err(refused().into());
+    }
+    let length = head
+        .split(|byte| *byte == b'\n')
+        .filter_map(|line| line.split_at_checked(15))
+        .find(|(name, _)| name.eq_ignore_ascii_case(b"content-length:"))
+        .and_then(|(_, value)| std::str::from_utf8(value).ok()?.trim().parse::<usize>().ok())
+        .ok_or_else(refused)?;
+    if body.len() > length || !body.iter().all(u8::is_ascii_digit) {
+        return Err(refused().into());
+    }
+    Ok(length > 0 && body.len() == length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_whole_when_its_last_byte_is_there() {
+        let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nserver: x\r\n\r\n123";
+        for part in 0..answer.len() {
+            assert!(!is_whole(&answer[..part]).unwrap(), "{part}");
+        }
+        assert!(is_whole(answer).unwrap());
+    }
+
+    #[test]
+    fn what_is_no_id_is_refused() {
+        for answer in [
+            "HTTP/1.1 503 Service Unavailable\r\ncontent-length: 1\r\n\r\n1",
+            "HTTP/1.1 200 OK\r\n\r\n",
+            "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi",
+            "HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n12",
+        ] {
+            assert!(is_whole(answer.as_bytes()).is_err(), "{answer}");
+        }
+    }
+}

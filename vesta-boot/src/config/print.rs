@@ -1,0 +1,57 @@
+//! `--print-config`.
+
+use super::{Config, Machine};
+use crate::raw::{KEYS, Raw};
+
+pub(super) fn print(config: &Config, raw: &Raw) -> String {
+    // Each line with its origin; headings have none.
+    let mut lines: Vec<(String, Option<String>)> = Vec::new();
+    let mut table = "";
+    for key in KEYS {
+        let Some(value) = value(config, raw, key.name) else { continue };
+        let (of, name) = key.name.split_once('.').unwrap_or(("", key.name));
+        if of != table {
+            lines.push((format!("\n[{of}]"), None));
+            table = of;
+        }
+        let value = if key.is_text { toml::Value::from(value).to_string() } else { value };
+        lines.push((format!("{name} = {value}"), Some(raw.origin_of(key))));
+    }
+
+    let settings = lines.iter().filter(|line| line.1.is_some());
+    let width = settings.map(|line| line.0.chars().count()).max().unwrap_or(0);
+    let mut out = String::new();
+    for (text, origin) in lines {
+        match origin {
+            Some(origin) => out += &format!("{text:width$}  # {origin}\n"),
+            None => out += &format!("{text}\n"),
+        }
+    }
+    if let (Some(custom), "custom") = (&raw.custom, config.layout.name()) {
+        let table = toml::to_string(custom).expect("plain numbers and names are TOML");
+        out += &format!("\n[layout.custom]\n{table}");
+    }
+    out
+}
+
+/// The value of a setting, as it was checked; `None` if it has none.
+fn value(config: &Config, raw: &Raw, name: &str) -> Option<String> {
+    match name {
+        "listen" => Some(config.listen.to_string()),
+        "admin.listen" => Some(match config.admin_listen {
+            Some(address) => address.to_string(),
+            None => "off".to_owned(),
+        }),
+        // The table [layout.custom] says it.
+        "layout" if config.layout.name() == "custom" => None,
+        "gen_method" => Some(config.gen_method.value().to_string()),
+        "workers" => Some(config.workers.to_string()),
+        "machine.store" => match &config.machine {
+            Machine::Pool { store, .. } | Machine::Reserved { store, .. } => {
+                Some(store.to_string())
+            }
+            _ => None,
+        },
+        _ => raw.get(name).map(|given| given.value.clone()),
+    }
+}

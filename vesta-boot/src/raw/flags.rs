@@ -1,0 +1,138 @@
+//! The command line and the environment. Values stay text; `config` says what is wrong with them.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Parser};
+
+/// The flags of both programs. Defaults are filled in from `KEYS`.
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    max_term_width = 100,
+    disable_help_flag = true,
+    disable_version_flag = true,
+    next_line_help = true
+)]
+#[allow(dead_code, reason = "read by name, together with where each value came from")]
+pub(super) struct Flags {
+    /// Public listener: IP address and port; port 0 takes a free one, which the start-up lines tell
+    #[arg(long, value_name = "IP:PORT", env = "VESTA_LISTEN", help_heading = "Listeners")]
+    listen: Option<String>,
+
+    /// Listener for /metrics, /healthz, /readyz and /status; "off" switches it off
+    #[arg(long, value_name = "IP:PORT", env = "VESTA_ADMIN_LISTEN", help_heading = "Listeners")]
+    admin_listen: Option<String>,
+
+    /// Accept that listeners beyond loopback are not encrypted
+    #[arg(long, value_name = "BOOL", env = "VESTA_ALLOW_PLAINTEXT", help_heading = "Listeners")]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    allow_plaintext: Option<String>,
+
+    /// Bits of an ID: max-peak, min-granularity, snowflake, uid, js-safe, or custom, which is
+    /// described by [layout.custom] in the file
+    #[arg(long, value_name = "NAME", env = "VESTA_LAYOUT", help_heading = "IDs")]
+    layout: Option<String>,
+
+    /// How threads share a position: lock, sync or atomic
+    #[arg(long, value_name = "NAME", env = "VESTA_POPULATOR", help_heading = "IDs")]
+    populator: Option<String>,
+
+    /// Value of the genMethod bits: 0 embedded, 1 central server, 2 REST, 3 reserved
+    #[arg(long, value_name = "0-3", env = "VESTA_GEN_METHOD", help_heading = "IDs")]
+    gen_method: Option<String>,
+
+    /// Value of the version bit; 1 makes IDs negative as signed 64-bit numbers
+    #[arg(long, value_name = "0|1", env = "VESTA_ID_VERSION", help_heading = "IDs")]
+    id_version: Option<String>,
+
+    /// IDs that may meet in one table share a namespace
+    #[arg(long, value_name = "NAME", env = "VESTA_NAMESPACE", help_heading = "IDs")]
+    namespace: Option<String>,
+
+    /// A fixed machine ID, made restart-safe by a file in the state folder; together with
+    /// --machine-store it is reserved in the store as well
+    #[arg(
+        long,
+        value_name = "N",
+        env = "VESTA_MACHINE_ID",
+        help_heading = "Machine ID (choose one)"
+    )]
+    machine_id: Option<String>,
+
+    /// Machine IDs by this host's address: 10.0.0.1=1,10.0.0.2=2
+    #[arg(long, value_name = "IP=N,..", env = "VESTA_MACHINE_IPS")]
+    #[arg(help_heading = "Machine ID (choose one)")]
+    machine_ips: Option<String>,
+
+    /// Kubernetes StatefulSet: the number at the end of the host name
+    #[arg(long, value_name = "BOOL", env = "VESTA_MACHINE_ORDINAL")]
+    #[arg(help_heading = "Machine ID (choose one)")]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    machine_ordinal: Option<String>,
+
+    /// Pool that hands out machine IDs, such as sqlite:PATH
+    /// [default: sqlite:vesta-data/vesta.db, inside the state folder]
+    #[arg(long, value_name = "URL", env = "VESTA_MACHINE_STORE")]
+    #[arg(help_heading = "Machine ID (choose one)")]
+    machine_store: Option<String>,
+
+    /// Machine IDs that the pool may hand out, both ends included [default: all of the layout's]
+    #[arg(long, value_name = "FROM-TO", env = "VESTA_MACHINE_RANGE")]
+    #[arg(help_heading = "Machine ID (choose one)")]
+    machine_range: Option<String>,
+
+    /// Folder of the state files and of the default pool
+    #[arg(long, value_name = "FOLDER", env = "VESTA_STATE_DIR")]
+    #[arg(help_heading = "Machine ID (choose one)")]
+    state_dir: Option<String>,
+
+    /// Keep no state for --machine-id: IDs may then repeat after a restart
+    #[arg(long, value_name = "BOOL", env = "VESTA_STATELESS")]
+    #[arg(help_heading = "Machine ID (choose one)")]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    stateless: Option<String>,
+
+    /// Longest wait of one call for an ID, in milliseconds
+    #[arg(long, value_name = "MS", env = "VESTA_MAX_WAIT_MS", help_heading = "Limits")]
+    max_wait_ms: Option<String>,
+
+    /// Longest time for one request, in milliseconds; a caller's own deadline may be shorter
+    #[arg(long, value_name = "MS", env = "VESTA_REQUEST_TIMEOUT_MS", help_heading = "Limits")]
+    request_timeout_ms: Option<String>,
+
+    /// Longest time for a graceful stop, in milliseconds
+    #[arg(long, value_name = "MS", env = "VESTA_DRAIN_LIMIT_MS", help_heading = "Limits")]
+    drain_limit_ms: Option<String>,
+
+    /// Connections at a time; further ones are closed at once
+    #[arg(long, value_name = "N", env = "VESTA_MAX_CONNECTIONS", help_heading = "Limits")]
+    max_connections: Option<String>,
+
+    /// Threads that serve requests [default: one for each CPU]
+    #[arg(long, value_name = "N", env = "VESTA_WORKERS", help_heading = "Limits")]
+    workers: Option<String>,
+
+    /// human or json (one object in each line, on stderr)
+    #[arg(long, value_name = "FORMAT", env = "VESTA_LOG_FORMAT", help_heading = "Log")]
+    log_format: Option<String>,
+
+    /// error, warn, info, debug, trace or off; also by module: info,vesta_service=debug
+    #[arg(long, value_name = "LEVEL", env = "VESTA_LOG_LEVEL", help_heading = "Log")]
+    log_level: Option<String>,
+
+    /// TOML file with any of these settings; flags and the environment win over it
+    #[arg(long, short, value_name = "FILE", env = "VESTA_CONFIG", help_heading = "General")]
+    config: Option<PathBuf>,
+
+    /// Show the resulting settings as TOML, with the origin of each and passwords hidden, and end
+    #[arg(long, help_heading = "General")]
+    print_config: bool,
+
+    /// Show this help
+    #[arg(long, short, action = ArgAction::Help, help_heading = "General")]
+    help: Option<bool>,
+
+    /// Show the version
+    #[arg(long, short = 'V', action = ArgAction::Version, help_heading = "General")]
+    version: Option<bool>,
+}

@@ -1,0 +1,84 @@
+//! The two programs.
+
+/// Which program is running. They differ in defaults and in how they are called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// `vesta-server`: gRPC.
+    Server,
+    /// `vesta-rest`: HTTP.
+    Rest,
+}
+
+impl Role {
+    /// The program's name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Role::Server => "vesta-server",
+            Role::Rest => "vesta-rest",
+        }
+    }
+
+    /// The name of its protocol, for people.
+    pub const fn protocol(self) -> &'static str {
+        match self {
+            Role::Server => "gRPC",
+            Role::Rest => "HTTP",
+        }
+    }
+
+    pub(crate) const fn about(self) -> &'static str {
+        match self {
+            Role::Server => "Vesta's gRPC server: 64-bit IDs that never repeat",
+            Role::Rest => "Vesta's REST server: 64-bit IDs that never repeat",
+        }
+    }
+
+    pub(crate) const fn examples(self) -> &'static str {
+        match self {
+            Role::Server => {
+                "\
+Every setting is a flag, an environment variable, or a key in the TOML file (--config);
+a flag wins over the environment, the environment over the file.
+
+Examples:
+  vesta-server
+      on loopback, with a machine ID from the pool in vesta-data/vesta.db
+  vesta-server --machine-id 7 --listen 10.0.0.7:50051 --allow-plaintext
+      reachable from a trusted network, with a fixed machine ID
+  vesta-server --layout snowflake --machine-store sqlite:/var/lib/vesta/vesta.db
+      Twitter's and Leaf's bits, with a pool for all processes of this host
+  vesta-server --config /etc/vesta.toml --print-config
+      what would hold, and why
+
+Exit codes: 0 stopped as asked, 64 a setting is wrong or taken, 69 the store cannot be reached,
+70 another failure."
+            }
+            Role::Rest => {
+                "\
+Every setting is a flag, an environment variable, or a key in the TOML file (--config);
+a flag wins over the environment, the environment over the file.
+
+Examples:
+  vesta-rest
+      on loopback, with a machine ID from the pool in vesta-data/vesta.db
+  vesta-rest --machine-id 7 --listen 10.0.0.7:8088 --allow-plaintext
+      reachable from a trusted network, with a fixed machine ID
+  vesta-rest --layout js-safe
+      IDs that JavaScript numbers hold exactly
+  vesta-rest --config /etc/vesta.toml --print-config
+      what would hold, and why
+
+Exit codes: 0 stopped as asked, 64 a setting is wrong or taken, 69 the store cannot be reached,
+70 another failure."
+            }
+        }
+    }
+
+    /// A first call to try, for the start-up lines.
+    pub(crate) fn first_call(self, listen: std::net::SocketAddr) -> String {
+        match self {
+            Role::Server => format!("grpcurl -plaintext {listen} vesta.v1.IdService/GenId"),
+            Role::Rest => format!("curl http://{listen}/genid"),
+        }
+    }
+}

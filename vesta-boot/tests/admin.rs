@@ -1,0 +1,116 @@
+//! What the admin listener says, whatever the program behind it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::{Request, StatusCode};
+use tower::ServiceExt as _;
+use vesta_boot::admin::{AdminState, router};
+use vesta_boot::{CancellationToken, Metrics, Outcome, Role};
+use vesta_intf::{ErrorKind, UnixMillis};
+use vesta_service::{LocalIdService, MachineSource, ManualClock};
+
+struct Admin {
+    service: Arc<LocalIdService>,
+    metrics: Arc<Metrics>,
+    shutdown: CancellationToken,
+    router: Router,
+}
+
+fn admin() -> Admin {
+    let service = LocalIdService::builder()
+        .machine(MachineSource::Stateless(5))
+        .clock(Arc::new(ManualClock::at(UnixMillis(1_600_000_000_000))))
+        .build()
+        .expect("a service");
+    let service = Arc::new(service);
+    let metrics = Arc::new(Metrics::new(Role::Rest, &["genid", "expid"]));
+    let shutdown = CancellationToken::new();
+    let state =
+        AdminState::new(Role::Rest, Arc::clone(&service), Arc::clone(&metrics), shutdown.clone());
+    Admin { service, metrics, shutdown, router: router(state) }
+}
+
+impl Admin {
+    async fn get(&self, path: &str) -> (StatusCode, String) {
+        let request = Request::get(path).body(Body::empty()).expect("a request");
+        let answer = self.router.clone().oneshot(request).await.expect("an answer");
+        let status = answer.status();
+        let body = to_bytes(answer.into_body(), 1 << 20).await.expect("a body");
+        (status, String::from_utf8(body.to_vec()).expect("text"))
+    }
+}
+
+#[tokio::test]
+async fn readiness_follows_the_service_and_liveness_does_not() {
+    let admin = admin();
+    assert_eq!(admin.get("/readyz").await, (StatusCode::OK, "ready\n".to_owned()));
+    admin.service.close();
+    let (status, body) = admin.get("/readyz").await;
+    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+    assert!(body.starts_with("not ready: the generator has stopped"), "{body}");
+    assert_eq!(admin.get("/healthz").await.0, StatusCode::OK);
+    let (_, page) = admin.get("/").await;
+    assert!(page.contains("not ready: the generator has stopped"), "{page}");
+    let (_, metrics) = admin.get("/metrics").await;
+    assert!(metrics.contains("\nvesta_ready 0\n"), "{metrics}");
+    assert!(metrics.contains("vesta_sealed{reason=\"it was shut down\"} 1"), "{metrics}");
+}
+
+#[tokio::test]
+async fn a_draining_program_is_not_ready_although_its_service_is() {
+    let admin = admin();
+    admin.shutdown.cancel();
+    let (status, body) = admin.get("/readyz").await;
+    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(body, "not ready: the server is stopping\n");
+    let state: serde_json::Value =
+        serde_json::from_str(&admin.get("/status").await.1).expect("JSON");
+    assert_eq!(state["ready"], false);
+    assert_eq!(state["notReadyBecause"], "the server is stopping");
+    assert_eq!(state["machine"]["id"], 5);
+    assert!(state["lease"]["windowLeftMs"].is_null());
+}
+
+#[tokio::test]
+async fn requests_are_counted_by_method_and_outcome() {
+    let admin = admin();
+    admin.metrics.observe(0, Outcome::Ok, Duration::from_micros(10));
+    admin.metrics.observe(0, Outcome::Ok, Duration::from_micros(11));
+    admin.metrics.observe(0, Outcome::Ok, Duration::from_secs(3));
+    admin.metrics.observe(1, Outcome::Error(ErrorKind::OutOfRange), Duration::ZERO);
+    admin.metrics.start(1).done(Outcome::Ok);
+    drop(admin.metrics.start(1));
+    admin.metrics.issued(7);
+    admin.metrics.connection_opened();
+    admin.metrics.connection_opened();
+    admin.metrics.connection_closed();
+    admin.metrics.connection_refused();
+
+    let (_, text) = admin.get("/metrics").await;
+    let of_genid = "method=\"genid\",outcome=\"OK\"";
+    for line in [
+        format!("vesta_requests_total{{{of_genid}}} 3"),
+        format!("vesta_request_duration_seconds_bucket{{le=\"0.00001\",{of_genid}}} 1"),
+        format!("vesta_request_duration_seconds_bucket{{le=\"0.00005\",{of_genid}}} 2"),
+        format!("vesta_request_duration_seconds_bucket{{le=\"2.5\",{of_genid}}} 2"),
+        format!("vesta_request_duration_seconds_bucket{{le=\"+Inf\",{of_genid}}} 3"),
+        format!("vesta_request_duration_seconds_count{{{of_genid}}} 3"),
+        format!("vesta_request_duration_seconds_sum{{{of_genid}}} 3.000021"),
+        "vesta_requests_total{method=\"expid\",outcome=\"OUT_OF_RANGE\"} 1".to_owned(),
+        "vesta_requests_total{method=\"expid\",outcome=\"OK\"} 1".to_owned(),
+        "vesta_requests_total{method=\"expid\",outcome=\"CANCELLED\"} 1".to_owned(),
+        "vesta_ids_issued_total 7".to_owned(),
+        "vesta_connections_total 2".to_owned(),
+        "vesta_open_connections 1".to_owned(),
+        "vesta_connections_refused_total 1".to_owned(),
+        "vesta_lead_seconds 0.0".to_owned(),
+    ] {
+        assert!(text.lines().any(|it| it == line), "{line} in\n{text}");
+    }
+    // Nobody asked for the others, and without a lease there is no window.
+    assert!(!text.contains("vesta_window_left_seconds"), "{text}");
+    assert!(!text.contains("AWAITING_LEASE"), "{text}");
+}

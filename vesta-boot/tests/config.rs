@@ -1,0 +1,341 @@
+//! What is accepted as a configuration, what is refused, and in which words.
+
+use std::fs;
+use std::time::Duration;
+
+use vesta_boot::{Asked, Config, ConfigError, KEYS, LogFormat, Machine, Origin, Raw, Role};
+use vesta_intf::{GenMethod, IdMeta};
+
+fn raw(role: Role, args: &[&str]) -> Result<Raw, ConfigError> {
+    match Raw::read(role, args)? {
+        Asked::Run(raw) | Asked::PrintConfig(raw) => Ok(raw),
+    }
+}
+
+fn config(args: &[&str]) -> Result<Config, String> {
+    let raw = raw(Role::Server, args).map_err(|error| error.to_string())?;
+    Config::check(&raw).map_err(|error| error.to_string())
+}
+
+/// A file with this text, and the flags that name it.
+fn with_file(text: &str, args: &[&str]) -> Result<Config, String> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("vesta.toml");
+    fs::write(&path, text).expect("a file");
+    let path = path.to_str().expect("a plain path");
+    config(&[&["--config", path], args].concat())
+}
+
+#[test]
+fn the_defaults_are_those_of_the_contract() {
+    for (role, listen, admin, method) in [
+        (Role::Server, "127.0.0.1:50051", "127.0.0.1:50052", GenMethod::Central),
+        (Role::Rest, "127.0.0.1:8088", "127.0.0.1:8089", GenMethod::Rest),
+    ] {
+        let config = Config::defaults(role);
+        assert_eq!(config.listen.to_string(), listen);
+        assert_eq!(config.admin_listen.map(|a| a.to_string()).as_deref(), Some(admin));
+        assert_eq!(config.gen_method, method);
+        assert_eq!(config.layout, IdMeta::MAX_PEAK);
+        assert_eq!(config.populator.to_string(), "lock");
+        assert_eq!((config.version, config.namespace.as_str()), (0, "default"));
+        assert_eq!(config.state_dir.to_str(), Some("vesta-data"));
+        assert_eq!(config.max_wait, Duration::from_secs(2));
+        assert_eq!(config.request_timeout, Duration::from_secs(2));
+        assert_eq!(config.drain_limit, Duration::from_secs(10));
+        assert_eq!(config.max_connections, 4096);
+        assert!(config.workers >= 1 && !config.allow_plaintext);
+        assert_eq!((config.log.format, config.log.level.as_str()), (LogFormat::Human, "info"));
+        match config.machine {
+            Machine::Pool { store, range: None } => {
+                assert_eq!(store.expose(), "sqlite:vesta-data/vesta.db");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
+    let file = "layout = \"snowflake\"\nmax_wait_ms = 7\ngen_method = 0\n[machine]\nid = 3\n";
+    let config = with_file(file, &["--max-wait-ms", "9"]).expect("right settings");
+    assert_eq!(config.layout, IdMeta::SNOWFLAKE);
+    assert_eq!(config.max_wait, Duration::from_millis(9));
+    assert!(matches!(config.machine, Machine::Fixed(3)));
+    assert_eq!(config.request_timeout, Duration::from_secs(2));
+}
+
+#[test]
+fn each_way_to_a_machine_id_is_understood() {
+    let machine = |args: &[&str]| format!("{:?}", config(args).expect("right settings").machine);
+    assert_eq!(machine(&["--machine-id", "1023"]), "Fixed(1023)");
+    assert_eq!(machine(&["--machine-ordinal"]), "HostOrdinal");
+    assert_eq!(machine(&["--machine-ordinal=true"]), "HostOrdinal");
+    assert_eq!(machine(&["--machine-id", "5", "--stateless"]), "Stateless(5)");
+    let map = machine(&["--machine-ips", "10.0.0.1=1,::1=7"]);
+    assert!(map.starts_with("IpMap") && map.contains("10.0.0.1: 1"), "{map}");
+    assert_eq!(
+        machine(&["--machine-id", "5", "--machine-store", "sqlite:/s/v.db"]),
+        "Reserved { store: \"sqlite:/s/v.db\", id: 5 }"
+    );
+    assert_eq!(
+        machine(&["--machine-range", "924-1023", "--state-dir", "/var/lib/vesta/"]),
+        "Pool { store: \"sqlite:/var/lib/vesta/vesta.db\", range: Some(924..=1023) }"
+    );
+}
+
+#[test]
+fn a_layout_of_ones_own_is_described_in_the_file() {
+    let table = "[layout.custom]\ntime_bits = 32\nseq_bits = 16\nmachine_bits = 8\n\
+        unit = \"second\"\nepoch = \"2026-01-01T00:00:00Z\"\n";
+    let config = with_file(table, &["--machine-id", "255"]).expect("right settings");
+    assert_eq!(config.layout.name(), "custom");
+    assert_eq!(config.layout.total_bits(), 56);
+    assert_eq!(config.layout.spec().epoch.to_string(), "2026-01-01T00:00:00.000Z");
+    // It has no genMethod bits, so that the server's default has nowhere to go.
+    assert_eq!(config.gen_method, GenMethod::Embed);
+
+    let config = with_file(table, &["--layout", "js-safe"]).expect("a flag wins");
+    assert_eq!(config.layout, IdMeta::JS_SAFE);
+    let config = with_file(table, &["--layout", "custom"]).expect("the same as the file");
+    assert_eq!(config.layout.name(), "custom");
+}
+
+#[test]
+fn what_is_wrong_is_refused_with_one_sentence_that_says_what_to_do() {
+    let open = ["--listen", "0.0.0.0:5", "--machine-id", "1"];
+    for (args, expected) in [
+        // Single settings.
+        (
+            &["--listen", "here"][..],
+            "listen must be an IP address and a port, such as 127.0.0.1:50051, but is `here` (flag --listen)",
+        ),
+        (&["--listen", "127.0.0.1:70000"], "listen must be an IP address and a port"),
+        (&["--admin-listen", "on"], "admin.listen must be an IP address and a port"),
+        (
+            &["--layout", "twitter"],
+            "layout must be max-peak, min-granularity, snowflake, uid, js-safe or custom, but is `twitter`",
+        ),
+        (&["--layout", "custom"], "be described by [layout.custom] in the file"),
+        (&["--populator", "spin"], "populator must be lock, sync or atomic, but is `spin`"),
+        (&["--gen-method", "4"], "gen_method must be 0 to 3, but is `4` (flag --gen-method)"),
+        (&["--gen-method", "1", "--layout", "snowflake"], "gen_method must be 0, but is `1`"),
+        (&["--id-version", "2"], "version must be 0 to 1, but is `2` (flag --id-version)"),
+        (&["--id-version", "1", "--layout", "js-safe"], "version must be 0, but is `1`"),
+        (&["--machine-id", "1024"], "machine.id must be 0 to 1023, but is `1024`"),
+        (&["--machine-id", "256", "--layout", "js-safe"], "machine.id must be 0 to 255"),
+        (&["--machine-id", "-1"], "machine.id must be 0 to 1023, but is `-1`"),
+        (&["--machine-id", "seven"], "machine.id must be 0 to 1023, but is `seven`"),
+        (
+            &["--machine-ips", "10.0.0.1"],
+            "machine.ips must be a list such as 10.0.0.1=1,10.0.0.2=2",
+        ),
+        (&["--machine-ips", "10.0.0.1=1,10.0.0.1=2"], "machine.ips"),
+        (&["--machine-ips", "10.0.0.1=1024"], "machine.ips must hold machine IDs of 0 to 1023"),
+        (&["--machine-ordinal=yes"], "machine.ordinal must be true or false, but is `yes`"),
+        (&["--machine-store", "vesta.db"], "machine.store must be a URL such as sqlite:"),
+        (&["--machine-range", "5"], "machine.range must be FROM-TO within 0-1023"),
+        (&["--machine-range", "9-3"], "machine.range must be FROM-TO within 0-1023"),
+        (&["--machine-range", "0-1024"], "machine.range must be FROM-TO within 0-1023"),
+        (&["--namespace", "a b"], "namespace must be 1 to 64 letters"),
+        (&["--namespace", ""], "namespace must be 1 to 64 letters"),
+        (&["--namespace", "../x/y"], "namespace must be 1 to 64 letters"),
+        (&["--state-dir", ""], "state_dir must be the path of a folder"),
+        (&["--max-wait-ms", "600001"], "max_wait_ms must be 0 to 600000"),
+        (&["--request-timeout-ms", "0"], "request_timeout_ms must be 1 to 600000"),
+        (&["--drain-limit-ms", "1s"], "drain_limit_ms must be 0 to 600000, but is `1s`"),
+        (&["--max-connections", "0"], "max_connections must be 1 to 1000000"),
+        (&["--workers", "0"], "workers must be 1 to 1024"),
+        (&["--log-format", "xml"], "log.format must be human or json, but is `xml`"),
+        (&["--log-level", "loud"], "log.level must be error, warn, info, debug, trace or off"),
+        (&["--log-level", "h2=loud"], "log.level must be"),
+        (&["--allow-plaintext=1"], "allow_plaintext must be true or false"),
+        // More than one choice of a machine ID.
+        (
+            &["--machine-id", "1", "--machine-ordinal"],
+            "machine.id and machine.ordinal are both set; keep one",
+        ),
+        (
+            &["--machine-id", "1", "--machine-ips", "10.0.0.1=1"],
+            "machine.id and machine.ips are both set",
+        ),
+        (
+            &["--machine-ordinal", "--machine-ips", "10.0.0.1=1"],
+            "machine.ips and machine.ordinal are both set",
+        ),
+        (
+            &["--machine-ordinal", "--machine-store", "sqlite:x"],
+            "machine.ordinal and machine.store are both set",
+        ),
+        (&["--machine-id", "1", "--machine-range", "0-5"], "machine.range is for a pool"),
+        (&["--stateless"], "stateless = true is for machine.id without machine.store"),
+        (
+            &["--stateless", "--machine-id", "1", "--machine-store", "sqlite:x"],
+            "stateless = true is for",
+        ),
+        // Unsafe or clashing listeners.
+        (&["--listen", "0.0.0.0:5"], "choose one of machine.id, machine.ips"),
+        (&["--listen", "[::]:5"], "choose one of machine.id, machine.ips"),
+        (&["--listen", "10.0.0.1:5", "--allow-plaintext"], "choose one of machine.id, machine.ips"),
+        (
+            &open,
+            "listen (0.0.0.0:5) is reachable from other hosts and not encrypted; set allow_plaintext = true",
+        ),
+        (
+            &["--admin-listen", "0.0.0.0:5"],
+            "admin.listen (0.0.0.0:5) is reachable from other hosts and not encrypted",
+        ),
+        (&["--listen", "127.0.0.1:5", "--admin-listen", "127.0.0.1:5"], "cannot share a port"),
+        (&["--listen", "0.0.0.0:5", "--admin-listen", "127.0.0.1:5"], "cannot share a port"),
+        // The file.
+        (&["--config", "/no/such/file"], "cannot read the configuration /no/such/file"),
+    ] {
+        let sentence = config(args).map(|config| config.role).expect_err(&args.join(" "));
+        assert!(sentence.contains(expected), "{args:?}: {sentence}");
+        assert!(!sentence.contains('\n'), "{args:?}: {sentence}");
+    }
+}
+
+#[test]
+fn what_is_safe_is_accepted() {
+    for args in [
+        &["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"][..],
+        &["--listen", "[::1]:5"],
+        &["--listen", "[::ffff:127.0.0.1]:5"],
+        &["--listen", "127.9.9.9:5"],
+        &["--listen", "localhost:5"],
+        &["--admin-listen", "off"],
+        &["--listen", "127.0.0.1:5", "--admin-listen", "127.0.0.2:5"],
+        &["--listen", "0.0.0.0:5", "--machine-id", "1", "--allow-plaintext"],
+        &["--listen", "0.0.0.0:5", "--machine-range", "0-9", "--allow-plaintext=true"],
+        &["--max-wait-ms", "0"],
+        &["--log-level", "warn,vesta_service=trace"],
+        &["--gen-method", "3", "--id-version", "1"],
+    ] {
+        assert_eq!(config(args).map(|config| config.role), Ok(Role::Server), "{args:?}");
+    }
+}
+
+#[test]
+fn a_command_line_that_clap_refuses_is_a_usage_error() {
+    for args in [&["--machine-count", "2"][..], &["--bogus"], &["stray"], &["--machine-id"]] {
+        assert!(matches!(raw(Role::Rest, args), Err(ConfigError::Usage(_))), "{args:?}");
+    }
+}
+
+#[test]
+fn settings_that_this_version_lacks_are_refused_in_a_file() {
+    for text in ["[machine]\ncount = 2\n", "[machine]\nstrategy = \"lease\"\n", "[segment]\n"] {
+        let sentence = with_file(text, &[]).map(|config| config.role).expect_err(text);
+        assert!(sentence.contains("unknown field"), "{sentence}");
+    }
+}
+
+#[test]
+fn what_is_printed_can_be_read_again_and_tells_where_it_came_from() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("vesta.toml");
+    let file = "max_wait_ms = 7\n[layout.custom]\ntime_bits = 32\nseq_bits = 16\n\
+        machine_bits = 8\nunit = \"second\"\nepoch = 1767225600000\n";
+    fs::write(&path, file).expect("a file");
+    let args = ["--config", path.to_str().expect("a plain path"), "--listen", "127.0.0.1:9"];
+    let first = raw(Role::Rest, &args).expect("right settings");
+    let checked = Config::check(&first).expect("right settings");
+    let printed = checked.print(&first);
+
+    for (line, origin) in [
+        ("listen = \"127.0.0.1:9\"", "# flag --listen".to_owned()),
+        ("max_wait_ms = 7", format!("# file {}", path.display())),
+        ("populator = \"lock\"", "# default".to_owned()),
+    ] {
+        let found = printed.lines().find(|it| it.starts_with(line));
+        assert!(found.is_some_and(|it| it.ends_with(&origin)), "{line} in\n{printed}");
+    }
+
+    fs::write(&path, &printed).expect("a file");
+    let again = raw(Role::Rest, &args[..2]).expect("what was printed is a file");
+    let again = Config::check(&again).expect("the same settings");
+    assert_eq!(format!("{again:?}"), format!("{checked:?}"));
+}
+
+#[test]
+fn a_planted_password_is_never_shown() {
+    let url = "mysql://vesta:pl4nted-s3cret@db:3306/ids?ssl=on";
+    let raw = raw(Role::Server, &["--machine-store", url]).expect("right settings");
+    let config = Config::check(&raw).expect("right settings");
+    let mut shown = vec![format!("{raw:?}"), format!("{config:#?}"), config.print(&raw)];
+    // In the wrong place it must not come back in the error either.
+    for flag in ["--machine-id", "--layout", "--listen", "--machine-ips", "--namespace"] {
+        let error = self::config(&[flag, url]).map(|config| config.role).expect_err(flag);
+        shown.push(error);
+    }
+    for text in shown {
+        assert!(!text.contains("pl4nted-s3cret"), "{text}");
+    }
+    match config.machine {
+        Machine::Pool { store, .. } => assert_eq!(store.expose(), url),
+        other => panic!("{other:?}"),
+    }
+}
+
+const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/vesta.example.toml");
+
+#[test]
+fn the_example_file_changes_nothing_as_it_is() {
+    for role in [Role::Server, Role::Rest] {
+        let raw = raw(role, &["--config", EXAMPLE]).expect("a right file");
+        for key in KEYS {
+            assert_ne!(raw.get(key.name).map(|given| given.origin), Some(Origin::File), "{key:?}");
+        }
+    }
+}
+
+#[test]
+fn the_example_file_shows_every_setting_with_its_default() {
+    let text = fs::read_to_string(EXAMPLE).expect("the example");
+    // `#key = value` and `#[table]` are settings; `# text` is text.
+    let is_setting =
+        |rest: &str| rest.starts_with('[') || rest.starts_with(|c: char| c.is_ascii_lowercase());
+    let active: String = text
+        .lines()
+        .filter_map(|line| line.strip_prefix('#').filter(|rest| is_setting(rest)))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    // A custom layout and a named one exclude each other in TOML.
+    let (settings, custom) = active.split_once("[layout.custom]").expect("a custom layout");
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("vesta.toml");
+    let args = ["--config", path.to_str().expect("a plain path")];
+
+    fs::write(&path, settings).expect("a file");
+    let raw_settings = raw(Role::Server, &args).expect("every setting has its type");
+    for key in KEYS {
+        let given = raw_settings.get(key.name).unwrap_or_else(|| panic!("{key:?} is missing"));
+        assert_eq!(given.origin, Origin::File, "{key:?} is missing");
+        if let Some(default) = key.default(Role::Server) {
+            assert_eq!(given.value, default, "{key:?}");
+        }
+    }
+
+    fs::write(&path, format!("[layout.custom]{custom}")).expect("a file");
+    let layout = Config::check(&raw(Role::Server, &args).expect("a right table"));
+    assert_eq!(layout.expect("a layout that adds up").layout.name(), "custom");
+}
+
+#[test]
+fn the_documentation_has_every_setting_with_its_names_and_default() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/CONFIG.md");
+    let text = fs::read_to_string(path).expect("the documentation");
+    let mut rows: Vec<&str> = text.lines().filter(|line| line.contains("`VESTA_")).collect();
+    rows.retain(|line| line.starts_with('|'));
+    assert_eq!(rows.len(), KEYS.len());
+    for key in KEYS {
+        let start = format!("| `{}` | `{}` | `{}` | ", key.name, key.flag(), key.env());
+        let row = rows.iter().find(|row| row.starts_with(&start));
+        let row = row.unwrap_or_else(|| panic!("{start} is missing"));
+        for role in [Role::Server, Role::Rest] {
+            let default = key.default(role).unwrap_or_default();
+            assert!(row.contains(default), "{default} in {row}");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The table of endpoints, and the application that is built from it: a route for each path, a 405
+//! for its other methods, a 404 for everything else.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::web::{self, ServiceConfig};
+use actix_web::{HttpRequest, HttpResponse, Route};
+use vesta_boot::{Metrics, Outcome};
+use vesta_service::LocalIdService;
+
+use crate::handlers::{pages, v1, vesta};
+use crate::problem::Problem;
+
+/// What every handler shares.
+#[derive(Debug)]
+pub struct State {
+    /// The generator.
+    pub service: Arc<LocalIdService>,
+    /// The counters of the admin listener, made with [`METHODS`].
+    pub metrics: Arc<Metrics>,
+    /// The longest that one request may take: to send its body, and to wait for an ID.
+    pub request_timeout: Duration,
+}
+
+impl State {
+    /// The state that [`configure`] gave to the application.
+    pub(crate) fn of(req: &HttpRequest) -> &State {
+        req.app_data::<web::Data<State>>()
+            .expect("configure() puts the state into every application")
+    }
+}
+
+/// The method of an endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    /// GET, and HEAD with it.
+    Get,
+    /// POST.
+    Post,
+}
+
+impl Verb {
+    /// What `Allow` says.
+    pub fn allow(self) -> &'static str {
+        match self {
+            Verb::Get => "GET, HEAD",
+            Verb::Post => "POST",
+        }
+    }
+}
+
+/// One path and its method.
+#[derive(Debug, Clone, Copy)]
+pub struct Endpoint {
+    /// The path; `{name}` is a part that varies.
+    pub path: &'static str,
+    /// Its one method.
+    pub verb: Verb,
+    /// Puts the handler into a route. The number is the endpoint's place in [`METHODS`].
+    handler: fn(usize, Route) -> Route,
+}
+
+const fn get(path: &'static str, handler: fn(usize, Route) -> Route) -> Endpoint {
+    Endpoint { path, verb: Verb::Get, handler }
+}
+
+const fn post(path: &'static str, handler: fn(usize, Route) -> Route) -> Endpoint {
+    Endpoint { path, verb: Verb::Post, handler }
+}
+
+/// Every path there is. A request is matched in this order, so the busiest stand first.
+pub const ENDPOINTS: [Endpoint; 13] = [
+    get("/genid", |i, route| route.to(move |req| vesta::genid(req, i))),
+    get("/v1/id", |i, route| route.to(move |req| v1::id(req, i))),
+    get("/v1/ids", |i, route| route.to(move |req| counted(req, i, v1::ids))),
+    get("/expid", |i, route| route.to(move |req| counted(req, i, vesta::expid))),
+    get("/transtime", |i, route| route.to(move |req| counted(req, i, vesta::transtime))),
+    get("/makeid", |i, route| route.to(move |req| counted(req, i, vesta::makeid))),
+    get("/v1/ids/{id}", |i, route| route.to(move |req| counted(req, i, v1::explain))),
+    post("/v1/ids:make", |i, route| {
+        route.to(move |req, body| counted(req, i, move |req| v1::make(req, body)))
+    }),
+    get("/v1/layout", |i, route| route.to(move |req| counted(req, i, v1::layout))),
+    get("/openapi.json", |i, route| route.to(move |req| counted(req, i, pages::openapi))),
+    get("/", |i, route| route.to(move |req| counted(req, i, pages::index))),
+    get("/docs", |i, route| route.to(move |req| counted(req, i, pages::docs_moved))),
+    get("/docs/{file:.*}", |i, route| route.to(move |req| counted(req, i, pages::docs))),
+];
+
+/// The place in [`METHODS`] of whatever is none of our paths or methods.
+const OTHER: usize = ENDPOINTS.len();
+
+/// The names under which the metrics count requests: the paths of [`ENDPOINTS`], and `other`.
+pub const METHODS: &[&str] = &{
+    let mut names = ["other"; OTHER + 1];
+    let mut i = 0;
+    while i < OTHER {
+        names[i] = ENDPOINTS[i].path;
+        i += 1;
+    }
+    names
+};
+
+/// Adds every endpoint to an application, with the state that they share.
+pub fn configure(app: &mut ServiceConfig, state: web::Data<State>) {
+    app.app_data(state);
+    for (i, Endpoint { path, verb, handler }) in ENDPOINTS.into_iter().enumerate() {
+        let resource = match verb {
+            Verb::Get => {
+                web::resource(path).route(handler(i, web::get())).route(handler(i, web::head()))
+            }
+            Verb::Post => web::resource(path).route(handler(i, web::post())),
+        };
+        app.service(resource.default_service(web::to(move |req| {
+            counted(
+                req,
+                OTHER,
+                move |_| async move { Err(Problem::method_not_allowed(verb.allow())) },
+            )
+        })));
+    }
+    app.default_service(web::to(|req| {
+        counted(
+            req,
+            OTHER,
+            |req: HttpRequest| async move { Err(Problem::no_such_path(req.path())) },
+        )
+    }));
+}
+
+/// Runs a handler, counts and times it, and turns its error into a response. A handler that is
+/// dropped, because its client went away, counts as cancelled.
+async fn counted<F: Future<Output = Result<HttpResponse, Problem>>>(
+    req: HttpRequest,
+    method: usize,
+    handler: impl FnOnce(HttpRequest) -> F,
+) -> HttpResponse {
+    let state = req.app_data::<web::Data<State>>().cloned().expect("see State::of");
+    let call = state.metrics.start(method);
+    match handler(req).await {
+        Ok(response) => {
+            call.done(Outcome::Ok);
+            response
+        }
+        Err(problem) => {
+            call.done(Outcome::Error(problem.kind()));
+            problem.response()
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The endpoints: Vesta's own four, the JSON API, and the pages that describe them.
+
+pub(crate) mod pages;
+pub(crate) mod v1;
+pub(crate) mod vesta;
+
+use std::time::Duration;
+
+use actix_web::body::BoxBody;
+use actix_web::http::StatusCode;
+use actix_web::http::header::{self, HeaderValue};
+use actix_web::web::Bytes;
+use actix_web::{HttpRequest, HttpResponse};
+use serde::Serialize;
+use vesta_boot::Outcome;
+use vesta_intf::{AsyncIdService, IdError, IdService};
+
+use crate::app::State;
+use crate::params::Params;
+use crate::problem::Problem;
+
+/// A new ID if there is one now, else the reason. The hot path of this server: nothing is
+/// allocated, waited for or written, and no clock is read beyond what the ID itself needs.
+fn id_now(State { service, metrics, .. }: &State, method: usize) -> Result<u64, IdError> {
+    let id = service.try_gen_id()?;
+    // Far below the histogram's lowest bucket; to know how far would cost more than the ID.
+    metrics.observe(method, Outcome::Ok, Duration::ZERO);
+    metrics.issued(1);
+    Ok(id)
+}
+
+/// A new ID: at once if there is one, else as soon as the service has one.
+async fn new_id(req: &HttpRequest, method: usize) -> Result<u64, Problem> {
+    let state = State::of(req);
+    let State { service, metrics, request_timeout } = state;
+    if let Err(problem) = Params::read(req.query_string(), &[]) {
+        metrics.observe(method, Outcome::Error(problem.kind()), Duration::ZERO);
+        return Err(problem);
+    }
+    let error = match id_now(state, method) {
+        Ok(id) => return Ok(id),
+        Err(error) => error,
+    };
+    let call = metrics.start(method);
+    let result = match error {
+        IdError::Hold(_) => in_time(*request_timeout, AsyncIdService::gen_id(&**service)).await,
+        error => Err(error),
+    };
+    call.done(Outcome::from(&result));
+    metrics.issued(u64::from(result.is_ok()));
+    Ok(result?)
+}
+
+/// New IDs, ascending.
+async fn new_ids(req: &HttpRequest, count: u32) -> Result<Vec<u64>, Problem> {
+    let State { service, metrics, request_timeout } = State::of(req);
+    let ids = in_time(*request_timeout, AsyncIdService::gen_ids(&**service, count)).await?;
+    metrics.issued(u64::from(count));
+    Ok(ids)
+}
+
+/// Waits for an answer of the service, but not beyond the limit.
+async fn in_time<T>(
+    limit: Duration,
+    answer: impl Future<Output = Result<T, IdError>>,
+) -> Result<T, IdError> {
+    tokio::time::timeout(limit, answer).await.unwrap_or(Err(IdError::DeadlineExceeded))
+}
+
+fn ok(content_type: &'static str, body: impl Into<Bytes>) -> HttpResponse {
+    let mut response = HttpResponse::with_body(StatusCode::OK, BoxBody::new(body.into()));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}
+
+/// Text that a cache may keep.
+fn text(body: impl Into<Bytes>) -> HttpResponse {
+    ok("text/plain; charset=utf-8", body)
+}
+
+/// JSON that a cache may keep.
+fn json(body: &impl Serialize) -> HttpResponse {
+    ok("application/json", serde_json::to_vec(body).expect("strings and numbers always serialise"))
+}
+
+/// Marks a response that must not come twice: a cached ID would be a duplicate.
+fn no_store(mut response: HttpResponse) -> HttpResponse {
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// The decimal digits of an ID.
+fn digits(id: u64) -> Bytes {
+    Bytes::copy_from_slice(itoa::Buffer::new().format(id).as_bytes())
+}

@@ -1,0 +1,78 @@
+//! The pages for people: an index, the OpenAPI document and the Swagger UI, all from this binary.
+
+use std::sync::{Arc, LazyLock};
+
+use actix_web::http::StatusCode;
+use actix_web::http::header;
+use actix_web::{HttpRequest, HttpResponse};
+use utoipa_swagger_ui::Config;
+
+use super::ok;
+use crate::openapi;
+use crate::params::Params;
+use crate::problem::Problem;
+
+const INDEX: &str = include_str!("../pages/index.html");
+
+/// Pages load from this server only. The Swagger UI styles itself with inline styles and data images.
+const OWN_ONLY: &str = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'";
+
+/// `none` switches off the badge of an online validator, which would send the document's URL away.
+static SWAGGER: LazyLock<Arc<Config<'static>>> = LazyLock::new(|| {
+    Arc::new(Config::from("../openapi.json").validator_url("none").try_it_out_enabled(true))
+});
+
+fn page(content_type: &'static str, body: impl Into<actix_web::web::Bytes>) -> HttpResponse {
+    let mut response = ok(content_type, body);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_SECURITY_POLICY, header::HeaderValue::from_static(OWN_ONLY));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, header::HeaderValue::from_static("nosniff"));
+    response
+}
+
+/// `GET /`
+pub(crate) async fn index(req: HttpRequest) -> Result<HttpResponse, Problem> {
+    Params::read(req.query_string(), &[])?;
+    Ok(page("text/html; charset=utf-8", INDEX.replace("127.0.0.1:8088", host(&req))))
+}
+
+/// Where the caller reached us, for a command to copy.
+fn host(req: &HttpRequest) -> &str {
+    let host = req.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+    // Nothing that could be anything but a name in HTML.
+    let plain = |c: char| c.is_ascii_alphanumeric() || ".:-[]".contains(c);
+    host.filter(|host| host.chars().all(plain)).unwrap_or("127.0.0.1:8088")
+}
+
+/// This document
+#[utoipa::path(
+    get, path = "/openapi.json", tag = "about",
+    responses((status = 200, description = "OpenAPI 3.", content_type = "application/json", body = Object))
+)]
+pub(crate) async fn openapi(_: HttpRequest) -> Result<HttpResponse, Problem> {
+    Ok(page("application/json", openapi::document()))
+}
+
+/// `GET /docs`: the page's own links are relative to `/docs/`.
+pub(crate) async fn docs_moved(_: HttpRequest) -> Result<HttpResponse, Problem> {
+    let moved = HttpResponse::build(StatusCode::PERMANENT_REDIRECT)
+        .insert_header((header::LOCATION, "docs/"))
+        .finish();
+    Ok(moved)
+}
+
+/// `GET /docs/…`: the files of the Swagger UI.
+pub(crate) async fn docs(req: HttpRequest) -> Result<HttpResponse, Problem> {
+    let name = req.match_info().query("file");
+    let file = utoipa_swagger_ui::serve(name, SWAGGER.clone()).ok().flatten();
+    let file = file.ok_or_else(|| Problem::no_such_path(req.path()))?;
+    let mut response = page("text/html; charset=utf-8", file.bytes.into_owned());
+    let content_type = header::HeaderValue::from_str(&file.content_type)
+        .expect("guessed from a table of media types");
+    response.headers_mut().insert(header::CONTENT_TYPE, content_type);
+    if file.gzpipped {
+        let gzip = header::HeaderValue::from_static("gzip");
+        response.headers_mut().insert(header::CONTENT_ENCODING, gzip);
+    }
+    Ok(response)
+}

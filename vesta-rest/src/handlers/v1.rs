@@ -1,0 +1,161 @@
+//! The JSON API. IDs are strings in it.
+
+use std::time::Duration;
+
+use actix_web::http::header;
+use actix_web::web::{Bytes, Payload};
+use actix_web::{HttpMessage, HttpRequest, HttpResponse};
+use serde::Deserialize;
+use serde_json::Value;
+use vesta_intf::{IdService, MakeId};
+
+use super::{json, new_id, new_ids, no_store};
+use crate::app::State;
+use crate::dto::{Explained, IdText, Layout, ManyIds, OneId, Parts};
+use crate::openapi::{BadInput, BadJson, CannotMake};
+use crate::params::{Params, number, parts};
+use crate::problem::Problem;
+
+/// The most IDs of one request for several.
+pub(crate) const MAX_COUNT: u64 = 1_000;
+
+/// The largest body in bytes.
+pub(crate) const MAX_BODY: usize = 16 * 1024;
+
+/// A new ID
+#[utoipa::path(
+    get, path = "/v1/id", tag = "v1",
+    responses(
+        (status = 200, description = "The ID. Never the same twice, so `Cache-Control: no-store`.", body = OneId),
+        CannotMake,
+    )
+)]
+pub(crate) async fn id(req: HttpRequest, method: usize) -> HttpResponse {
+    match new_id(&req, method).await {
+        Ok(id) => no_store(json(&OneId { id: IdText(id) })),
+        Err(problem) => problem.response(),
+    }
+}
+
+/// Several new IDs, strictly ascending
+#[utoipa::path(
+    get, path = "/v1/ids", tag = "v1",
+    params(("count" = u64, Query, minimum = 1, maximum = 1000, example = 2,
+            description = "How many, 1 to 1,000. More is refused, not cut down")),
+    responses(
+        (status = 200, description = "As many IDs as were asked for.", body = ManyIds),
+        CannotMake,
+    )
+)]
+pub(crate) async fn ids(req: HttpRequest) -> Result<HttpResponse, Problem> {
+    let params = Params::read(req.query_string(), &["count"])?;
+    let count = params.number("count", 1, MAX_COUNT)?;
+    let ids = new_ids(&req, u32::try_from(count).expect("at most MAX_COUNT")).await?;
+    Ok(no_store(json(&ManyIds { ids: ids.into_iter().map(IdText).collect() })))
+}
+
+/// What is inside an ID, and when it was made
+#[utoipa::path(
+    get, path = "/v1/ids/{id}", tag = "v1",
+    params(("id" = String, Path, description = "The ID in decimal digits, 0 to 18446744073709551615",
+            example = "2407837855670862845")),
+    responses(
+        (status = 200, description = "The ID explained.", body = Explained),
+        BadInput,
+    )
+)]
+pub(crate) async fn explain(req: HttpRequest) -> Result<HttpResponse, Problem> {
+    Params::read(req.query_string(), &[])?;
+    let raw = number("id", req.match_info().query("id"), 0, u64::MAX)?;
+    let service = &State::of(&req).service;
+    let id = service.exp_id(raw)?;
+    let meta = service.meta().explaining(raw);
+    Ok(json(&Explained {
+        id: IdText(raw),
+        layout: meta.name(),
+        moment: meta.moment_of(id.time)?.to_string(),
+        fields: id.into(),
+    }))
+}
+
+/// An ID put together from its fields
+///
+/// For tests and repairs: it is not a new ID. Nothing is masked, a field that does not fit is refused.
+#[utoipa::path(
+    post, path = "/v1/ids:make", tag = "v1",
+    request_body(content = Parts, description = "At most 16 KiB."),
+    responses(
+        (status = 200, description = "The ID.", body = OneId),
+        BadInput, BadJson,
+    )
+)]
+pub(crate) async fn make(req: HttpRequest, payload: Payload) -> Result<HttpResponse, Problem> {
+    Params::read(req.query_string(), &[])?;
+    let State { service, request_timeout, .. } = State::of(&req);
+    let body = read_json(&req, payload, *request_timeout).await?;
+    let mut members: Members = serde_json::from_slice(&body).map_err(|error| {
+        Problem::bad_body(format!("the body is not what is asked for: {error}"))
+    })?;
+    let parts: MakeId = parts(service.meta(), |name, max| members.number(name, max))?;
+    Ok(json(&OneId { id: IdText(service.make_id(&parts)?) }))
+}
+
+/// The layout of this server's IDs, and the machine ID it holds
+#[utoipa::path(
+    get, path = "/v1/layout", tag = "v1",
+    responses(
+        (status = 200, description = "The layout.", body = Layout),
+        BadInput,
+    )
+)]
+pub(crate) async fn layout(req: HttpRequest) -> Result<HttpResponse, Problem> {
+    Params::read(req.query_string(), &[])?;
+    let service = &State::of(&req).service;
+    // What the server puts into an ID by itself is what an ID carries when nothing is said.
+    let own = service.meta().unpack(service.make_id(&MakeId::new(0, 0))?)?;
+    Ok(json(&Layout::new(service.meta(), &own)))
+}
+
+/// The members of a body of `/v1/ids:make`, values not yet looked at, so that a wrong one is
+/// refused with its name and range. Unknown and repeated members are refused by serde.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Members {
+    time: Option<Value>,
+    seq: Option<Value>,
+    machine: Option<Value>,
+    gen_method: Option<Value>,
+    #[serde(rename = "type")]
+    id_type: Option<Value>,
+    version: Option<Value>,
+}
+
+impl Members {
+    fn number(&mut self, name: &'static str, max: u64) -> Result<Option<u64>, Problem> {
+        let member = match name {
+            "time" => &mut self.time,
+            "seq" => &mut self.seq,
+            "machine" => &mut self.machine,
+            "genMethod" => &mut self.gen_method,
+            "type" => &mut self.id_type,
+            _ => &mut self.version,
+        };
+        // A string, a fraction or anything else prints as JSON, which is not digits.
+        member.take().map(|value| number(name, &value.to_string(), 0, max)).transpose()
+    }
+}
+
+/// Reads a body of JSON within the limits of size and time.
+async fn read_json(req: &HttpRequest, payload: Payload, limit: Duration) -> Result<Bytes, Problem> {
+    // A client that names no type at all, like a hand-written one, is given the benefit of the doubt.
+    if req.headers().contains_key(header::CONTENT_TYPE) && req.content_type() != "application/json"
+    {
+        return Err(Problem::not_json());
+    }
+    match tokio::time::timeout(limit, payload.to_bytes_limited(MAX_BODY)).await {
+        Err(_) => Err(Problem::body_too_slow(limit)),
+        Ok(Err(_)) => Err(Problem::body_too_large(MAX_BODY)),
+        Ok(Ok(Err(error))) => Err(Problem::bad_body(format!("the body cannot be read: {error}"))),
+        Ok(Ok(Ok(body))) => Ok(body),
+    }
+}

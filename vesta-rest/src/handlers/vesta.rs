@@ -1,0 +1,147 @@
+//! Vesta's own four endpoints, with the bodies of the Java REST servers.
+
+use actix_http::{Request, Response};
+use actix_web::body::BoxBody;
+use actix_web::http::Method;
+use actix_web::{HttpRequest, HttpResponse};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use vesta_intf::{Field, IdService, UnixMillis};
+
+use super::{digits, id_now, json, new_id, no_store, text};
+use crate::app::{METHODS, State};
+use crate::dto::Fields;
+use crate::openapi::{BadInput, CannotMake};
+use crate::params::{PARTS, Params, parts, shown};
+use crate::problem::Problem;
+
+/// A new ID as decimal text
+#[utoipa::path(
+    get, path = "/genid", tag = "vesta",
+    responses(
+        (status = 200, description = "The ID. Never the same twice, so `Cache-Control: no-store`.",
+         body = String, content_type = "text/plain", example = "2407837855670862845"),
+        CannotMake,
+    )
+)]
+pub(crate) async fn genid(req: HttpRequest, method: usize) -> HttpResponse {
+    match new_id(&req, method).await {
+        Ok(id) => no_store(text(digits(id))),
+        Err(problem) => problem.response(),
+    }
+}
+
+/// The place of `/genid` in the table of endpoints.
+const GENID: usize = 0;
+
+/// The shortcut in front of the router: `GET /genid`, if an ID is ready, which it nearly always is.
+/// Everything else is `None`, and goes through the router to [`genid`].
+pub(crate) fn genid_now(state: &State, req: &Request) -> Option<Response<BoxBody>> {
+    if req.uri().path_and_query()?.as_str() != METHODS[GENID] || req.method() != Method::GET {
+        return None;
+    }
+    let id = id_now(state, GENID).ok()?;
+    Some(no_store(text(digits(id))).into())
+}
+
+/// What is inside an ID
+///
+/// Of Vesta's two layouts, the ID's own type bit chooses.
+#[utoipa::path(
+    get, path = "/expid", tag = "vesta",
+    params(("id" = String, Query, description = "The ID in decimal digits, 0 to 18446744073709551615",
+            example = "2407837855670862845")),
+    responses(
+        (status = 200, description = "The fields of the ID.", body = Fields),
+        BadInput,
+    )
+)]
+pub(crate) async fn expid(req: HttpRequest) -> Result<HttpResponse, Problem> {
+    let params = Params::read(req.query_string(), &["id"])?;
+    let id = State::of(&req).service.exp_id(params.number("id", 0, u64::MAX)?)?;
+    Ok(json(&Fields::from(id)))
+}
+
+/// The moment that the time field of an ID means
+///
+/// RFC 3339, to the millisecond: in UTC, or in the time zone `tz` with its offset.
+#[utoipa::path(
+    get, path = "/transtime", tag = "vesta",
+    params(
+        ("time" = u64, Query, description = "The time field: ticks since the layout's epoch", example = 94990103),
+        ("tz" = Option<String>, Query, description = "An IANA time zone; left out: UTC", example = "Asia/Shanghai"),
+    ),
+    responses(
+        (status = 200, description = "The beginning of that tick.", body = String,
+         content_type = "text/plain", example = "2018-01-04T10:08:23.000+08:00"),
+        BadInput,
+    )
+)]
+pub(crate) async fn transtime(req: HttpRequest) -> Result<HttpResponse, Problem> {
+    let params = Params::read(req.query_string(), &["time", "tz"])?;
+    let service = &State::of(&req).service;
+    let time = params.number("time", 0, service.meta().max(Field::Time))?;
+    let moment = service.meta().moment_of(time)?;
+    let readable = match params.text("tz") {
+        None => moment.to_string(),
+        Some(tz) => in_zone(moment, tz)?,
+    };
+    Ok(text(readable))
+}
+
+fn in_zone(moment: UnixMillis, tz: &str) -> Result<String, Problem> {
+    let zone = TimeZone::get(tz).map_err(|_| {
+        Problem::invalid(
+            "tz",
+            format!(
+                "tz must be an IANA time zone, for example Asia/Shanghai, but is {}",
+                shown(tz)
+            ),
+        )
+    })?;
+    let timestamp =
+        i64::try_from(moment.0).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
+    let timestamp = timestamp.ok_or_else(|| {
+        Problem::invalid(
+            "tz",
+            format!("{moment} is beyond the year 9999, where zones end; leave tz out"),
+        )
+    })?;
+    Ok(timestamp.to_zoned(zone).strftime("%Y-%m-%dT%H:%M:%S%.3f%:z").to_string())
+}
+
+/// An ID put together from its fields
+///
+/// For tests and repairs: it is not a new ID. Nothing is masked, a field that does not fit is refused.
+#[utoipa::path(
+    get, path = "/makeid", tag = "vesta",
+    params(
+        ("time" = u64, Query, description = "Ticks since the layout's epoch", example = 94990103),
+        ("seq" = u64, Query, description = "The place inside the tick", example = 0),
+        ("machine" = Option<u64>, Query, description = "The machine ID; left out: the server's own", example = 1021),
+        ("genMethod" = Option<u64>, Query, description = "0 to 3; left out: the server's own", example = 2),
+        ("type" = Option<u64>, Query, description = "0 max-peak, 1 min-granularity; left out: the server's own", example = 0),
+        ("version" = Option<u64>, Query, description = "0 or 1; left out: the server's own", example = 0),
+    ),
+    responses(
+        (status = 200, description = "The ID in decimal digits.", body = String,
+         content_type = "text/plain", example = "2407837855670862845"),
+        BadInput,
+    )
+)]
+pub(crate) async fn makeid(req: HttpRequest) -> Result<HttpResponse, Problem> {
+    let params = Params::read(req.query_string(), &PARTS)?;
+    let service = &State::of(&req).service;
+    let parts = parts(service.meta(), |name, max| params.optional(name, 0, max))?;
+    Ok(text(digits(service.make_id(&parts)?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shortcut_is_taken_for_genid() {
+        assert_eq!(METHODS[GENID], "/genid");
+    }
+}

@@ -1,0 +1,14 @@
+//! The `vesta-rest` program: vesta-boot's start, around this crate's server.
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+use vesta_boot::Role;
+
+// 10 to 45 % more small requests than the system's allocator.
+#[global_allocator]
+static GLOBAL: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    vesta_boot::main(Role::Rest, vesta_rest::METHODS, vesta_rest::serve)
+}

@@ -1,0 +1,136 @@
+//! The OpenAPI document, made from the handlers' own annotations.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use actix_web::web::Bytes;
+use serde_json::json;
+use utoipa::openapi::example::ExampleBuilder;
+use utoipa::openapi::{
+    ContentBuilder, HeaderBuilder, ObjectBuilder, Ref, RefOr, Response, ResponseBuilder, Type,
+};
+use utoipa::{IntoResponses, OpenApi};
+use vesta_intf::{Hold, HoldReason, IdError};
+
+use crate::dto;
+use crate::handlers::{pages, v1, vesta};
+use crate::problem::{PROBLEM_JSON, Problem};
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Vesta",
+        description = "64-bit IDs that never repeat.\n\n\
+            IDs are strings in JSON, because JavaScript and many JSON parsers round numbers above 2^53.\n\n\
+            Errors are `application/problem+json` (RFC 9457). Decide by `kind`; where another attempt makes \
+            sense, `retry_after_ms` and `Retry-After` say when. Parameters that are unknown, repeated or out \
+            of range are refused; nothing is clamped or masked.",
+        license(name = "Apache-2.0", identifier = "Apache-2.0"),
+    ),
+    tags(
+        (name = "vesta", description = "Vesta's own four endpoints, with the bodies of the Java Vesta"),
+        (name = "v1", description = "The JSON API"),
+        (name = "about", description = "This document"),
+    ),
+    paths(
+        vesta::genid, vesta::expid, vesta::transtime, vesta::makeid,
+        v1::id, v1::ids, v1::explain, v1::make, v1::layout,
+        pages::openapi,
+    ),
+    components(schemas(dto::ProblemBody<'static>)),
+)]
+struct Api;
+
+static DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| {
+    let text = Api::openapi().to_pretty_json().expect("the document consists of text and numbers");
+    Bytes::from(text)
+});
+
+/// The document as JSON.
+pub(crate) fn document() -> Bytes {
+    DOCUMENT.clone()
+}
+
+type Responses = BTreeMap<String, RefOr<Response>>;
+
+/// One response for each status, with an example of each problem that has it.
+fn responses(problems: impl IntoIterator<Item = Problem>) -> Responses {
+    let mut by_status: BTreeMap<u16, Vec<Problem>> = BTreeMap::new();
+    for problem in problems {
+        by_status.entry(problem.status().as_u16()).or_default().push(problem);
+    }
+    by_status.into_iter().map(|(code, all)| (code.to_string(), response(&all).into())).collect()
+}
+
+fn response(problems: &[Problem]) -> Response {
+    let bodies = problems.iter().map(Problem::body);
+    let description: Vec<_> =
+        bodies.clone().map(|b| format!("`{}`: {}", b.kind, b.title)).collect();
+    let examples = bodies.map(|b| (b.kind, ExampleBuilder::new().value(Some(json!(b))).build()));
+    let content = ContentBuilder::new()
+        .schema(Some(Ref::from_schema_name("ProblemBody")))
+        .examples_from_iter(examples)
+        .build();
+    let response =
+        ResponseBuilder::new().description(description.join("; ")).content(PROBLEM_JSON, content);
+    if problems.iter().all(|problem| problem.retry_after().is_none()) {
+        return response.build();
+    }
+    let header = HeaderBuilder::new()
+        .schema(Some(ObjectBuilder::new().schema_type(Type::Integer)))
+        .description(Some("Whole seconds after which another attempt makes sense, rounded up."))
+        .build();
+    response.header("Retry-After", header).build()
+}
+
+fn bad_input() -> [Problem; 2] {
+    [
+        IdError::OutOfRange { field: "machine", value: 1024, min: 0, max: 1023 }.into(),
+        Problem::invalid("tim", "there is no parameter `tim`; this endpoint takes time, tz"),
+    ]
+}
+
+/// What can be wrong with the parameters of any endpoint.
+pub(crate) struct BadInput;
+
+impl IntoResponses for BadInput {
+    fn responses() -> Responses {
+        responses(bad_input())
+    }
+}
+
+/// What can be wrong with a body of JSON. Stands beside [`BadInput`].
+pub(crate) struct BadJson;
+
+impl IntoResponses for BadJson {
+    fn responses() -> Responses {
+        responses([
+            Problem::body_too_slow(Duration::from_secs(2)),
+            Problem::body_too_large(v1::MAX_BODY),
+            Problem::not_json(),
+        ])
+    }
+}
+
+/// Why an ID may not be made.
+pub(crate) struct CannotMake;
+
+impl IntoResponses for CannotMake {
+    fn responses() -> Responses {
+        let hold = |millis, why| Hold { retry_after: Duration::from_millis(millis), why }.into();
+        let errors: [IdError; 7] = [
+            hold(480, HoldReason::SequenceUsedUp),
+            hold(1500, HoldReason::AwaitingLease),
+            hold(6000, HoldReason::ClockBehind),
+            IdError::Sealed { reason: "the server is shutting down".into() },
+            IdError::DeadlineExceeded,
+            IdError::TimeExhausted,
+            IdError::Internal {
+                reason: "the state file could not be written".into(),
+                source: None,
+            },
+        ];
+        responses(bad_input().into_iter().chain(errors.map(Problem::from)))
+    }
+}

@@ -1,0 +1,157 @@
+//! Reading parameters strictly: each is known, given at most once, and a whole number in range.
+//! What does not fit is refused with a sentence that names the parameter and its range.
+
+use std::borrow::Cow;
+
+use actix_web::web::Query;
+use vesta_intf::{Field, IdMeta, MakeId};
+
+use crate::problem::Problem;
+
+/// The longest piece of a caller's input that an error repeats, in characters.
+const SHOWN: usize = 40;
+
+/// Input as an error may repeat it: short, in backquotes, without control characters.
+pub(crate) fn shown(text: &str) -> String {
+    let mut out = String::from("`");
+    out.extend(text.chars().take(SHOWN).map(|c| if c.is_control() { '\u{fffd}' } else { c }));
+    out.push_str(if text.chars().nth(SHOWN).is_some() { "…`" } else { "`" });
+    out
+}
+
+/// The parameters of a query string.
+#[derive(Debug)]
+pub(crate) struct Params {
+    given: Vec<(String, String)>,
+}
+
+impl Params {
+    /// Reads a query string in which only the parameters `known` may stand, each once.
+    pub(crate) fn read(query: &str, known: &[&str]) -> Result<Self, Problem> {
+        if query.is_empty() {
+            return Ok(Self { given: Vec::new() });
+        }
+        let given = Query::<Vec<(String, String)>>::from_query(query)
+            .map_err(|error| Problem::bad_body(format!("the query cannot be read: {error}")))?
+            .into_inner();
+        for (i, (name, _)) in given.iter().enumerate() {
+            if !known.contains(&name.as_str()) {
+                let there_are = match known {
+                    [] => "this endpoint takes none".to_owned(),
+                    known => format!("this endpoint takes {}", known.join(", ")),
+                };
+                return Err(Problem::invalid(
+                    name,
+                    format!("there is no parameter {}; {there_are}", shown(name)),
+                ));
+            }
+            if given[..i].iter().any(|(earlier, _)| earlier == name) {
+                return Err(Problem::invalid(name, format!("{name} must be given once only")));
+            }
+        }
+        Ok(Self { given })
+    }
+
+    /// The text of a parameter, if it is there.
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        self.given.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
+    }
+
+    /// A whole number that must be there.
+    pub(crate) fn number(&self, name: &str, min: u64, max: u64) -> Result<u64, Problem> {
+        self.optional(name, min, max)?.ok_or_else(|| missing(name, min, max))
+    }
+
+    /// A whole number that may be there.
+    pub(crate) fn optional(&self, name: &str, min: u64, max: u64) -> Result<Option<u64>, Problem> {
+        self.text(name).map(|text| number(name, text, min, max)).transpose()
+    }
+}
+
+/// The problem of a number that is not there.
+fn missing(name: &str, min: u64, max: u64) -> Problem {
+    Problem::invalid(name, format!("{name} is missing; it must be a whole number {min} to {max}"))
+}
+
+/// Reads a whole number: decimal digits only, no sign, no blanks, nothing clamped.
+pub(crate) fn number(name: &str, text: &str, min: u64, max: u64) -> Result<u64, Problem> {
+    let wrong =
+        |is: Cow<'_, str>| format!("{name} must be a whole number {min} to {max}, but is {is}");
+    if text.is_empty() {
+        return Err(Problem::invalid(name, wrong("empty".into())));
+    }
+    if !text.bytes().all(|b| b.is_ascii_digit()) {
+        return Err(Problem::invalid(name, wrong(shown(text).into())));
+    }
+    match text.parse() {
+        Ok(value) if (min..=max).contains(&value) => Ok(value),
+        // Digits only, so what does not parse is beyond 64 bits.
+        _ => Err(Problem::out_of_range(name, wrong(shown(text).into()))),
+    }
+}
+
+/// The names of the parts of an ID, in a query as in JSON.
+pub(crate) const PARTS: [&str; 6] = ["time", "seq", "machine", "genMethod", "type", "version"];
+
+/// Collects the parts of an ID to make. `read` gives the number of a part, at most the maximum, or
+/// nothing. The type comes first: between Vesta's two layouts it decides how much time and seq hold.
+pub(crate) fn parts(
+    own: &IdMeta,
+    mut read: impl FnMut(&'static str, u64) -> Result<Option<u64>, Problem>,
+) -> Result<MakeId, Problem> {
+    let id_type = read("type", own.max(Field::Type))?;
+    let meta = match id_type {
+        Some(id_type) => own.of_type_value(id_type)?,
+        None => *own,
+    };
+    let mut field = |name, field| read(name, meta.max(field));
+    let must = |name, at, value: Option<u64>| value.ok_or_else(|| missing(name, 0, meta.max(at)));
+    Ok(MakeId {
+        time: must("time", Field::Time, field("time", Field::Time)?)?,
+        seq: must("seq", Field::Seq, field("seq", Field::Seq)?)?,
+        machine: field("machine", Field::Machine)?,
+        gen_method: field("genMethod", Field::GenMethod)?,
+        id_type,
+        version: field("version", Field::Version)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_digits_in_range_and_nothing_else() {
+        assert_eq!(number("id", "0", 0, u64::MAX).unwrap(), 0);
+        assert_eq!(number("id", "18446744073709551615", 0, u64::MAX).unwrap(), u64::MAX);
+        assert_eq!(number("id", "007", 0, 7).unwrap(), 7);
+        for text in ["", "-1", "+1", " 1", "1 ", "0x1", "1e3", "1.0", "١", "18446744073709551616"]
+        {
+            let problem = number("id", text, 0, u64::MAX).unwrap_err();
+            assert!(
+                problem.to_string().starts_with("id must be a whole number 0 to 184"),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn queries_are_known_and_unique() {
+        let params = Params::read("time=5&seq=%36", &["time", "seq"]).unwrap();
+        assert_eq!(params.number("time", 0, 9).unwrap(), 5);
+        assert_eq!(params.number("seq", 0, 9).unwrap(), 6);
+        let says = |query, known: &[&str]| Params::read(query, known).unwrap_err().to_string();
+        assert_eq!(
+            says("tim=5", &["time", "seq"]),
+            "there is no parameter `tim`; this endpoint takes time, seq"
+        );
+        assert_eq!(says("a", &[]), "there is no parameter `a`; this endpoint takes none");
+        assert_eq!(says("time=5&time=5", &["time"]), "time must be given once only");
+    }
+
+    #[test]
+    fn an_error_repeats_only_a_little_of_what_came() {
+        let text = shown(&"x\n".repeat(500));
+        assert!(text.chars().count() <= SHOWN + 3 && !text.contains('\n'), "{text}");
+    }
+}

@@ -1,0 +1,228 @@
+//! Limits of connections, over real sockets, with short time-outs in place of the real ones.
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use vesta_boot::{CancellationToken, Config, Metrics, Role, Running};
+use vesta_rest::{Limits, METHODS, serve_with};
+use vesta_service::{LocalIdService, ManualClock};
+
+use crate::support::{Answer, NOW, Raw, builder, service};
+use crate::vesta::tiny;
+
+/// A server inside this process; it stops on drop.
+struct Server {
+    address: SocketAddr,
+    shutdown: CancellationToken,
+    thread: Option<JoinHandle<std::io::Result<()>>>,
+}
+
+impl Server {
+    fn start(service: Arc<LocalIdService>, limits: Limits) -> Self {
+        Self::start_with(service, limits, |_| ())
+    }
+
+    fn start_with(
+        service: Arc<LocalIdService>,
+        limits: Limits,
+        adjust: impl FnOnce(&mut Config),
+    ) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut config = Config::defaults(Role::Rest);
+        config.workers = 2;
+        config.request_timeout = Duration::from_millis(200);
+        config.drain_limit = Duration::from_secs(5);
+        adjust(&mut config);
+        let shutdown = CancellationToken::new();
+        let running = Running {
+            config,
+            service,
+            listener,
+            metrics: Arc::new(Metrics::new(Role::Rest, METHODS)),
+            shutdown: shutdown.clone(),
+        };
+        let thread = std::thread::spawn(move || serve_with(running, limits));
+        Self { address, shutdown, thread: Some(thread) }
+    }
+
+    fn stop(&mut self) -> std::io::Result<()> {
+        self.shutdown.cancel();
+        self.thread.take().map_or(Ok(()), |thread| thread.join().expect("no panic"))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.stop();
+    }
+}
+
+const PATIENT: Limits =
+    Limits { head: Duration::from_secs(60), keep_alive: Duration::from_secs(60) };
+/// actix counts from a clock that it reads twice a second only.
+const HASTY: Limits = Limits { head: Duration::from_secs(1), keep_alive: Duration::from_secs(60) };
+
+#[test]
+fn a_silent_connection_is_closed() {
+    let server = Server::start(service(), HASTY);
+    let silent = Raw::connect(server.address);
+    let said = silent.closed();
+    assert!(said.is_empty() || said.starts_with("HTTP/1.1 408"), "{said}");
+}
+
+#[test]
+fn a_connection_that_stalls_in_a_head_is_closed() {
+    let server = Server::start(service(), HASTY);
+    let mut first = Raw::connect(server.address);
+    first.send("GET /genid HTTP/1.1\r\nhost");
+    assert!(first.closed().starts_with("HTTP/1.1 408"));
+
+    let mut second = Raw::connect(server.address);
+    assert_eq!(second.get("/genid").status, 200);
+    second.send("GET /genid HTTP/1.1\r\nhost");
+    assert_eq!(second.closed(), "", "the second request of a connection stalls as well");
+}
+
+#[test]
+fn a_body_that_does_not_come_is_408() {
+    let server = Server::start(service(), PATIENT);
+    let mut client = Raw::connect(server.address);
+    client.send("POST /v1/ids:make HTTP/1.1\r\nhost: test\r\ncontent-length: 9\r\n\r\n{");
+    let detail = client.answer().problem(408, "REQUEST_TIMEOUT");
+    assert_eq!(detail, "the body must arrive within 200 ms");
+    assert_eq!(client.closed(), "");
+}
+
+#[test]
+fn an_answer_that_is_not_read_closes_the_connection() {
+    let server = Server::start(service(), HASTY);
+    let mut client = Raw::connect(server.address);
+    // More than the buffers of both sockets hold, and none of it read.
+    let request = "GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nhost: test\r\n\r\n";
+    client.send(&request.repeat(20));
+    let mut healthy = Raw::connect(server.address);
+    assert_eq!(healthy.get("/genid").status, 200);
+    client.wait_until_the_peer_gave_up();
+}
+
+#[test]
+fn the_way_around_the_router_answers_as_the_router_does() {
+    let server = Server::start(service(), PATIENT);
+    let mut client = Raw::connect(server.address);
+    let shape = |answer: Answer| {
+        let mut headers = answer.headers;
+        headers.remove("date");
+        assert_eq!(headers.remove("content-length"), Some(answer.body.len().to_string()));
+        (answer.status, headers, answer.body.parse::<u64>().is_ok())
+    };
+    let short = shape(client.get("/genid"));
+    assert_eq!(short, shape(client.get("/%67enid")), "escaped, so that only the router knows it");
+    assert_eq!((short.0, short.2), (200, true));
+
+    client.get("/genid?x=1").problem(400, "INVALID");
+    client.send("DELETE /genid HTTP/1.1\r\nhost: test\r\n\r\n");
+    client.answer().problem(405, "METHOD_NOT_ALLOWED");
+}
+
+#[test]
+fn an_idle_connection_is_kept_for_its_next_request() {
+    let limits = Limits { keep_alive: Duration::from_secs(1), ..HASTY };
+    let server = Server::start(service(), limits);
+    let mut client = Raw::connect(server.address);
+    assert_eq!(client.get("/genid").status, 200);
+    assert_eq!(client.get("/genid").status, 200);
+    assert_eq!(client.closed(), "");
+}
+
+#[test]
+fn connections_over_the_limit_are_told_so() {
+    let server = Server::start_with(service(), PATIENT, |config| config.max_connections = 2);
+    let mut open: Vec<_> = (0..2).map(|_| Raw::connect(server.address)).collect();
+    for client in &mut open {
+        assert_eq!(client.get("/genid").status, 200);
+    }
+    let mut third = Raw::connect(server.address);
+    let answer = third.answer();
+    answer.problem(503, "UNAVAILABLE");
+    assert_eq!(answer.header("retry-after"), "1");
+    assert_eq!(third.closed(), "");
+    for client in &mut open {
+        assert_eq!(client.get("/genid").status, 200, "the others are not disturbed");
+    }
+}
+
+#[test]
+fn heads_that_are_malformed_or_too_large_get_an_answer() {
+    let server = Server::start(service(), PATIENT);
+    for (request, status) in [
+        ("nonsense\r\n\r\n".to_owned(), "400"),
+        ("GET /genid HTTP/1.1\r\n\r\n".to_owned(), "400"), // no host
+        (format!("GET /genid HTTP/1.1\r\nhost: test\r\nx: {}\r\n\r\n", "x".repeat(1 << 18)), "431"),
+    ] {
+        let mut client = Raw::connect(server.address);
+        client.send(&request);
+        let said = client.closed();
+        assert!(said.starts_with(&format!("HTTP/1.1 {status}")), "{said}");
+    }
+}
+
+#[test]
+fn concurrent_requests_get_distinct_ids_that_increase_on_each_connection() {
+    let service = service();
+    let server = Server::start(service, PATIENT);
+    let address = server.address;
+    let clients: Vec<_> = (0..8)
+        .map(|_| {
+            std::thread::spawn(move || {
+                let mut client = Raw::connect(address);
+                let ids = (0..500).map(|_| client.get("/genid").body.parse().unwrap());
+                ids.collect::<Vec<u64>>()
+            })
+        })
+        .collect();
+    let mut all = std::collections::HashSet::new();
+    for client in clients {
+        let ids = client.join().unwrap();
+        assert!(ids.is_sorted_by(|a, b| a < b));
+        for id in ids {
+            assert!(all.insert(id), "{id} twice");
+        }
+    }
+    assert_eq!(all.len(), 4000);
+}
+
+#[test]
+fn a_stop_lets_the_request_in_flight_finish() {
+    let clock = ManualClock::at(NOW);
+    let service = builder().layout(tiny()).clock(Arc::new(clock.clone())).build().unwrap();
+    let mut server = Server::start_with(Arc::new(service), PATIENT, |config| {
+        config.request_timeout = Duration::from_secs(2);
+    });
+    let mut client = Raw::connect(server.address);
+    for _ in 0..2 {
+        assert_eq!(client.get("/genid").status, 200);
+    }
+    // Both are in one segment: with the answer to the first, the second is being waited for.
+    let request = |uri| format!("GET {uri} HTTP/1.1\r\nhost: test\r\n\r\n");
+    client.send(&(request("/v1/layout") + &request("/genid")));
+    assert_eq!(client.answer().status, 200);
+    server.shutdown.cancel();
+    clock.advance(Duration::from_secs(1));
+    let last = client.answer();
+    assert_eq!((last.status, last.header("connection")), (200, "close"));
+    assert_eq!(client.closed(), "");
+    server.stop().unwrap();
+}
+
+#[test]
+fn a_stop_closes_idle_connections_and_accepts_no_more() {
+    let mut server = Server::start(service(), PATIENT);
+    let mut client = Raw::connect(server.address);
+    assert_eq!(client.get("/genid").status, 200);
+    server.stop().unwrap();
+    assert_eq!(client.closed(), "");
+    assert!(std::net::TcpStream::connect(server.address).is_err());
+}

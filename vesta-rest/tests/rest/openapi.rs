@@ -1,0 +1,180 @@
+//! The OpenAPI document says what the router does.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+use vesta_intf::ErrorKind;
+use vesta_rest::app::{ENDPOINTS, Verb};
+
+use crate::support::{get, post, service};
+
+async fn document() -> Value {
+    let answer = get(&service(), "/openapi.json").await;
+    assert_eq!((answer.status, answer.header("content-type")), (200, "application/json"));
+    answer.json()
+}
+
+/// Every object in the document, at any depth.
+fn objects<'a>(value: &'a Value, found: &mut Vec<&'a serde_json::Map<String, Value>>) {
+    match value {
+        Value::Object(object) => {
+            found.push(object);
+            object.values().for_each(|value| objects(value, found));
+        }
+        Value::Array(array) => array.iter().for_each(|value| objects(value, found)),
+        _ => {}
+    }
+}
+
+fn operations(document: &Value) -> BTreeMap<(String, String), &Value> {
+    let mut all = BTreeMap::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            all.insert((path.clone(), method.clone()), operation);
+        }
+    }
+    all
+}
+
+#[actix_web::test]
+async fn it_lists_every_route_and_no_other() {
+    let document = document().await;
+    let listed: BTreeSet<_> = operations(&document).into_keys().collect();
+    let routed: BTreeSet<_> = ENDPOINTS
+        .iter()
+        .filter(|endpoint| endpoint.path != "/" && !endpoint.path.starts_with("/docs"))
+        .map(|endpoint| {
+            let method = if endpoint.verb == Verb::Get { "get" } else { "post" };
+            (endpoint.path.to_owned(), method.to_owned())
+        })
+        .collect();
+    assert_eq!(listed, routed);
+}
+
+#[actix_web::test]
+async fn it_is_a_valid_document() {
+    let document = document().await;
+    assert!(document["openapi"].as_str().unwrap().starts_with("3."));
+    assert_eq!(document["info"]["title"], "Vesta");
+    assert_eq!(document["info"]["version"], env!("CARGO_PKG_VERSION"));
+
+    let mut all = Vec::new();
+    objects(&document, &mut all);
+    let mut references = 0;
+    for reference in all.iter().filter_map(|object| object.get("$ref")?.as_str()) {
+        let pointer = reference.strip_prefix('#').unwrap();
+        assert!(document.pointer(pointer).is_some(), "{reference} leads nowhere");
+        references += 1;
+    }
+    assert!(references > 10, "{references}");
+
+    let mut ids = BTreeSet::new();
+    for ((path, method), operation) in operations(&document) {
+        assert!(ids.insert(operation["operationId"].as_str().unwrap()), "{path} {method}");
+        assert!(operation["summary"].as_str().is_some_and(|s| !s.is_empty()), "{path}");
+        let declared: BTreeSet<_> = operation["parameters"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|parameter| parameter["in"] == "path")
+            .map(|parameter| format!("{{{}}}", parameter["name"].as_str().unwrap()))
+            .collect();
+        let templated: BTreeSet<_> =
+            path.split('/').filter(|part| part.starts_with('{')).map(str::to_owned).collect();
+        assert_eq!(declared, templated, "{path}");
+        for (status, response) in operation["responses"].as_object().unwrap() {
+            assert!(!response["description"].as_str().unwrap().is_empty(), "{path} {status}");
+            if status.starts_with('2') {
+                continue;
+            }
+            let problem = &response["content"]["application/problem+json"];
+            assert_eq!(
+                problem["schema"]["$ref"], "#/components/schemas/ProblemBody",
+                "{path} {status}"
+            );
+            for (kind, example) in problem["examples"].as_object().unwrap() {
+                assert_eq!(example["value"]["kind"], *kind, "{path}");
+                assert_eq!(example["value"]["status"].to_string(), *status, "{path}");
+            }
+        }
+    }
+}
+
+#[actix_web::test]
+async fn it_names_the_errors_of_making_ids() {
+    let document = document().await;
+    for path in ["/genid", "/v1/id", "/v1/ids"] {
+        let responses = &operations(&document)[&(path.to_owned(), "get".to_owned())]["responses"];
+        for kind in [
+            ErrorKind::OutOfRange,
+            ErrorKind::Invalid,
+            ErrorKind::SequenceUsedUp,
+            ErrorKind::AwaitingLease,
+            ErrorKind::ClockBehind,
+            ErrorKind::Sealed,
+            ErrorKind::TimeExhausted,
+            ErrorKind::DeadlineExceeded,
+            ErrorKind::Internal,
+        ] {
+            let response = &responses[kind.http_status().to_string()];
+            let examples = &response["content"]["application/problem+json"]["examples"];
+            assert!(examples.get(kind.name()).is_some(), "{path} {}", kind.name());
+        }
+        for status in ["429", "503"] {
+            assert!(responses[status]["headers"].get("Retry-After").is_some(), "{path} {status}");
+        }
+    }
+}
+
+#[actix_web::test]
+async fn ids_are_strings_in_it() {
+    let document = document().await;
+    let schemas = &document["components"]["schemas"];
+    assert_eq!(schemas["IdText"]["type"], "string");
+    for pointer in [
+        "/OneId/properties/id",
+        "/Explained/allOf/1/properties/id",
+        "/ManyIds/properties/ids/items",
+    ] {
+        let reference =
+            &schemas.pointer(pointer).unwrap_or_else(|| panic!("{pointer}: {schemas:#}"))["$ref"];
+        assert_eq!(reference, "#/components/schemas/IdText", "{pointer}");
+    }
+}
+
+#[actix_web::test]
+async fn its_examples_are_what_the_server_answers() {
+    let document = document().await;
+    let service = service();
+    let schemas = &document["components"]["schemas"];
+
+    let explained = get(&service, "/v1/ids/2407837855670862845").await.json();
+    assert_eq!(schemas["Explained"]["example"], explained);
+
+    let made = post(&service, "/v1/ids:make", schemas["Parts"]["example"].to_string()).await.json();
+    assert_eq!(schemas["OneId"]["example"], made);
+
+    let mut layout = get(&service, "/v1/layout").await.json();
+    layout["machine"] = schemas["Layout"]["example"]["machine"].clone();
+    assert_eq!(schemas["Layout"]["example"], layout);
+
+    let operations = operations(&document);
+    for path in ["/expid", "/transtime", "/makeid"] {
+        let operation = operations[&(path.to_owned(), "get".to_owned())];
+        let query: Vec<_> = operation["parameters"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|parameter| {
+                let example = parameter["example"].to_string();
+                format!("{}={}", parameter["name"].as_str().unwrap(), example.trim_matches('"'))
+            })
+            .collect();
+        let answer = get(&service, &format!("{path}?{}", query.join("&"))).await;
+        assert_eq!(answer.status, 200, "{path}: {answer:?}");
+        if let Some(example) = operation["responses"]["200"]["content"]["text/plain"].get("example")
+        {
+            assert_eq!(*example, answer.body, "{path}");
+        }
+    }
+}

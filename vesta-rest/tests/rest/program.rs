@@ -1,0 +1,192 @@
+//! The real program: its start, its answers, its end.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+use crate::support::Raw;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_vesta-rest");
+
+fn command(dir: &Path, args: &[&str]) -> Command {
+    prepare(Command::new(PROGRAM), dir, args)
+}
+
+fn prepare(mut command: Command, dir: &Path, args: &[&str]) -> Command {
+    command.current_dir(dir).args(args).stdin(Stdio::null());
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(|name| name.starts_with("VESTA_")) {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+/// A run that ends by itself.
+fn run(args: &[&str]) -> Output {
+    command(TempDir::new().unwrap().path(), args).output().unwrap()
+}
+
+/// A running program; killed on drop.
+struct Program {
+    child: Child,
+    said: String,
+    address: SocketAddr,
+    admin: SocketAddr,
+}
+
+impl Program {
+    /// Starts it in a folder, on free ports, and reads what it says until it is ready.
+    fn start(dir: &Path, args: &[&str]) -> Self {
+        Self::start_by(Command::new(PROGRAM), dir, args)
+    }
+
+    fn start_by(command: Command, dir: &Path, args: &[&str]) -> Self {
+        let ports = ["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];
+        let mut child = prepare(command, dir, &[&ports, args].concat())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut said = String::new();
+        let mut lines = BufReader::new(child.stdout.take().unwrap());
+        while !said.contains("/status\n") {
+            if lines.read_line(&mut said).unwrap() == 0 {
+                let mut errors = String::new();
+                child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+                panic!("ended: {said}{errors}");
+            }
+        }
+        let after = |word: &str, end: &str| {
+            let rest = said.split(word).nth(1).unwrap_or_else(|| panic!("no {word} in {said}"));
+            rest.split(end).next().unwrap().parse().unwrap()
+        };
+        let (address, admin) = (after("curl http://", "/genid"), after("admin       http://", "/"));
+        Self { child, said, address, admin }
+    }
+
+    fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
+    }
+
+    /// Asks it to stop; gives its exit code and what it logged.
+    fn stop(mut self) -> (Option<i32>, String) {
+        self.signal("-TERM");
+        let code = self.child.wait().unwrap().code();
+        let mut log = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+        (code, log)
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn it_starts_with_nothing_configured_answers_and_stops_with_0() {
+    let dir = TempDir::new().unwrap();
+    let program = Program::start(dir.path(), &[]);
+    assert!(program.said.contains("max-peak"), "{}", program.said);
+
+    let mut client = Raw::connect(program.address);
+    let id: u64 = client.get("/genid").body.parse().unwrap();
+    let first = program.said.split("first ID").nth(1).unwrap().lines().next().unwrap();
+    assert!(id > first.trim().parse().unwrap());
+    assert_eq!(client.get(&format!("/v1/ids/{id}")).json()["genMethod"], 2);
+    assert_eq!(
+        client.get("/expid?id=2407837855670862845").body,
+        r#"{"genMethod":2,"machine":1021,"seq":0,"time":94990103,"type":0,"version":0}"#
+    );
+
+    let mut admin = Raw::connect(program.admin);
+    assert_eq!(admin.get("/readyz").status, 200);
+    let metrics = admin.get("/metrics").body;
+    let counted = r#"vesta_requests_total{method="/genid",outcome="OK"} 1"#;
+    assert!(metrics.contains(counted), "{metrics}");
+    assert!(metrics.contains("vesta_open_connections 1"), "{metrics}");
+
+    let (code, log) = program.stop();
+    assert_eq!(code, Some(0), "{log}");
+    assert_eq!(client.closed(), "", "an idle connection is closed by the stop");
+}
+
+#[test]
+fn restarts_never_repeat_even_after_a_kill() {
+    let dir = TempDir::new().unwrap();
+    let mut seen = std::collections::HashSet::new();
+    for round in 0..6 {
+        let program = Program::start(dir.path(), &["--machine-id", "7"]);
+        let mut client = Raw::connect(program.address);
+        for id in client.get("/v1/ids?count=1000").json()["ids"].as_array().unwrap() {
+            assert!(seen.insert(id.as_str().unwrap().to_owned()), "{id} twice, round {round}");
+        }
+        if round % 2 == 0 {
+            program.signal("-KILL");
+        } else {
+            assert_eq!(program.stop().0, Some(0));
+        }
+    }
+    assert_eq!(seen.len(), 6000);
+}
+
+#[test]
+fn two_of_them_in_one_folder_get_different_machine_ids() {
+    let dir = TempDir::new().unwrap();
+    let programs = [Program::start(dir.path(), &[]), Program::start(dir.path(), &[])];
+    let machines = programs
+        .each_ref()
+        .map(|program| Raw::connect(program.address).get("/v1/layout").json()["machine"].clone());
+    assert_ne!(machines[0], machines[1]);
+}
+
+#[test]
+fn it_survives_having_no_file_descriptor_left() {
+    let dir = TempDir::new().unwrap();
+    let mut shell = Command::new("sh");
+    shell.args(["-c", r#"ulimit -n 64; exec "$0" "$@""#, PROGRAM]);
+    let program = Program::start_by(shell, dir.path(), &[]);
+    assert_eq!(Raw::connect(program.address).get("/genid").status, 200);
+    let crowd: Vec<_> = (0..100).map(|_| Raw::connect(program.address)).collect();
+    drop(crowd);
+    assert_eq!(Raw::connect(program.address).get("/genid").status, 200);
+    let (code, log) = program.stop();
+    assert_eq!(code, Some(0), "{log}");
+    assert!(log.contains("os error 24"), "the limit was not reached: {log}");
+}
+
+#[test]
+fn a_wrong_setting_ends_it_with_64_and_one_sentence() {
+    for args in [
+        &["--machine-id", "1024"][..],
+        &["--listen", "0.0.0.0:0"],
+        &["--listen", "0.0.0.0:0", "--machine-id", "7"],
+        &["--layout", "no-such-layout"],
+        &["--gen-method", "4"],
+        &["--no-such-flag"],
+    ] {
+        let output = run(args);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(64), "{args:?}: {said}");
+        assert!(!said.is_empty() && output.stdout.is_empty(), "{args:?}: {said}");
+    }
+}
+
+#[test]
+fn help_and_print_config_are_worth_reading() {
+    let help = String::from_utf8(run(&["--help"]).stdout).unwrap();
+    for part in ["--listen", "127.0.0.1:8088", "--machine-id", "VESTA_MACHINE_ID", "Examples:"] {
+        assert!(help.contains(part), "{part} in {help}");
+    }
+    let config = String::from_utf8(run(&["--print-config", "--machine-id", "7"]).stdout).unwrap();
+    for part in ["listen = \"127.0.0.1:8088\"", "gen_method = 2", "id = 7"] {
+        assert!(config.contains(part), "{part} in {config}");
+    }
+}

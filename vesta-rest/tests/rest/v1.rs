@@ -1,0 +1,187 @@
+//! The JSON API.
+
+use serde_json::{Value, json};
+use vesta_intf::{IdMeta, IdService};
+
+use crate::support::{MACHINE, ask, get, post, service, service_of};
+use crate::vesta::GOLDEN;
+
+#[actix_web::test]
+async fn ids_are_strings_strictly_ascending_and_not_cached() {
+    let service = service();
+    let answer = get(&service, "/v1/id").await;
+    assert_eq!((answer.status, answer.header("cache-control")), (200, "no-store"));
+    let mut last: u64 = answer.json()["id"].as_str().expect("a string").parse().unwrap();
+
+    for count in [1, 2, 999, 1000] {
+        let answer = get(&service, &format!("/v1/ids?count={count}")).await;
+        assert_eq!((answer.status, answer.header("cache-control")), (200, "no-store"));
+        let ids = answer.json()["ids"].as_array().unwrap().clone();
+        assert_eq!(ids.len(), count);
+        for id in ids {
+            let id: u64 = id.as_str().expect("a string").parse().unwrap();
+            assert!(id > last, "{id} after {last}");
+            last = id;
+            assert_eq!(service.exp_id(id).unwrap().machine, MACHINE);
+        }
+    }
+}
+
+#[actix_web::test]
+async fn counts_outside_1_to_1000_are_refused_not_cut_down() {
+    let service = service();
+    for (query, kind) in [
+        ("?count=0", "OUT_OF_RANGE"),
+        ("?count=1001", "OUT_OF_RANGE"),
+        ("?count=18446744073709551616", "OUT_OF_RANGE"),
+        ("?count=-1", "INVALID"),
+        ("?count=ten", "INVALID"),
+        ("?count=", "INVALID"),
+        ("?count=1&count=2", "INVALID"),
+        ("?n=1", "INVALID"),
+        ("", "INVALID"),
+    ] {
+        let detail = get(&service, &format!("/v1/ids{query}")).await.problem(400, kind);
+        assert!(detail.contains("count") || query == "?n=1", "{query}: {detail}");
+    }
+    assert_eq!(
+        get(&service, "/v1/ids?count=1001").await.json()["detail"],
+        "count must be a whole number 1 to 1000, but is `1001`"
+    );
+}
+
+#[actix_web::test]
+async fn golden_ids_are_explained() {
+    let service = service();
+    for ([id_type, machine, seq, time, gen_method, version], id) in GOLDEN {
+        let answer = get(&service, &format!("/v1/ids/{id}")).await.json();
+        let layout = if id_type == 0 { "max-peak" } else { "min-granularity" };
+        let mut expected = json!({
+            "id": id.to_string(), "layout": layout, "genMethod": gen_method, "machine": machine,
+            "seq": seq, "time": time, "type": id_type, "version": version,
+        });
+        expected["moment"] = answer["moment"].clone();
+        assert_eq!(answer, expected);
+    }
+    let moment = |answer: Value| answer["moment"].as_str().unwrap().to_owned();
+    let explain = async |id: u64| moment(get(&service, &format!("/v1/ids/{id}")).await.json());
+    assert_eq!(explain(2_407_837_855_670_862_845).await, "2018-01-04T02:08:23.000Z");
+    assert_eq!(explain(7_046_982_853_636_171_783).await, "2018-11-29T13:33:09.012Z");
+    assert_eq!(explain(u64::MAX).await, "2049-11-03T11:53:47.775Z");
+}
+
+#[actix_web::test]
+async fn only_numbers_are_explained() {
+    let service = service();
+    for (uri, kind) in [
+        ("/v1/ids/abc", "INVALID"),
+        ("/v1/ids/-1", "INVALID"),
+        ("/v1/ids/18446744073709551616", "OUT_OF_RANGE"),
+        ("/v1/ids/1?x=1", "INVALID"),
+    ] {
+        get(&service, uri).await.problem(400, kind);
+    }
+}
+
+#[actix_web::test]
+async fn golden_ids_are_made() {
+    let service = service();
+    for ([id_type, machine, seq, time, gen_method, version], id) in GOLDEN {
+        let body = json!({
+            "type": id_type, "machine": machine, "seq": seq, "time": time,
+            "genMethod": gen_method, "version": version,
+        });
+        let answer = post(&service, "/v1/ids:make", body.to_string()).await;
+        assert_eq!((answer.status, answer.json()), (200, json!({"id": id.to_string()})), "{body}");
+    }
+    let own = post(&service, "/v1/ids:make", r#"{"time":94990103,"seq":0,"machine":null}"#).await;
+    assert_eq!(own.json(), json!({"id": "2407837855670862845"}));
+}
+
+#[actix_web::test]
+async fn bodies_that_do_not_fit_are_refused_with_name_and_range() {
+    let service = service();
+    for (body, kind, detail) in [
+        ("", "INVALID", "EOF"),
+        ("{", "INVALID", "EOF"),
+        ("[]", "INVALID", "the body is not what is asked for"),
+        ("{}", "INVALID", "time is missing; it must be a whole number 0 to 1073741823"),
+        (r#"{"time":1}"#, "INVALID", "seq is missing; it must be a whole number 0 to 1048575"),
+        (r#"{"time":1,"seq":0,"tine":2}"#, "INVALID", "unknown field `tine`"),
+        (r#"{"time":1,"seq":0,"seq":0}"#, "INVALID", "duplicate field `seq`"),
+        (
+            r#"{"time":"1","seq":0}"#,
+            "INVALID",
+            "time must be a whole number 0 to 1073741823, but is `\"1\"`",
+        ),
+        (
+            r#"{"time":-1,"seq":0}"#,
+            "INVALID",
+            "time must be a whole number 0 to 1073741823, but is `-1`",
+        ),
+        (r#"{"time":1.5,"seq":0}"#, "INVALID", "but is `1.5`"),
+        (
+            r#"{"time":1,"seq":0,"machine":1024}"#,
+            "OUT_OF_RANGE",
+            "machine must be a whole number 0 to 1023, but is `1024`",
+        ),
+        (r#"{"time":1,"seq":1048576}"#, "OUT_OF_RANGE", "seq must be a whole number 0 to 1048575"),
+        (
+            r#"{"time":1,"seq":1024,"type":1}"#,
+            "OUT_OF_RANGE",
+            "seq must be a whole number 0 to 1023",
+        ),
+        (r#"{"time":1,"seq":0,"type":2}"#, "OUT_OF_RANGE", "type must be a whole number 0 to 1"),
+        (
+            r#"{"time":1,"seq":0,"genMethod":4}"#,
+            "OUT_OF_RANGE",
+            "genMethod must be a whole number 0 to 3",
+        ),
+        (
+            r#"{"time":1,"seq":0,"version":2}"#,
+            "OUT_OF_RANGE",
+            "version must be a whole number 0 to 1",
+        ),
+        (r#"{"time":18446744073709551616,"seq":0}"#, "INVALID", "time must be a whole number"),
+    ] {
+        let said = post(&service, "/v1/ids:make", body).await.problem(400, kind);
+        assert!(said.contains(detail), "{body}: {said}");
+    }
+}
+
+#[actix_web::test]
+async fn a_body_is_json_of_at_most_16_kib() {
+    let service = service();
+    let padded = |length: usize| format!("{:length$}", r#"{"time":94990103,"seq":0}"#);
+    assert_eq!(post(&service, "/v1/ids:make", padded(16 * 1024)).await.status, 200);
+    let detail = post(&service, "/v1/ids:make", padded(16 * 1024 + 1))
+        .await
+        .problem(413, "PAYLOAD_TOO_LARGE");
+    assert_eq!(detail, "the body must not be larger than 16384 bytes");
+
+    let form = actix_web::test::TestRequest::post()
+        .uri("/v1/ids:make")
+        .insert_header(("content-type", "application/x-www-form-urlencoded"))
+        .set_payload("time=1");
+    ask(&service, form).await.problem(415, "UNSUPPORTED_MEDIA_TYPE");
+}
+
+#[actix_web::test]
+async fn the_layout_is_described() {
+    let answer = get(&service(), "/v1/layout").await;
+    assert_eq!(
+        answer.json(),
+        json!({
+            "name": "max-peak",
+            "bits": {"version": 1, "type": 1, "genMethod": 2, "time": 30, "seq": 20, "machine": 10},
+            "order": ["version", "type", "genMethod", "time", "seq", "machine"],
+            "totalBits": 64, "unit": "second", "unitMillis": 1000,
+            "epoch": "2014-12-31T16:00:00.000Z", "epochMillis": 1_420_041_600_000_u64,
+            "ends": "2049-01-09T05:37:04.000Z", "capacityPerSecond": 1_048_576,
+            "machine": MACHINE, "genMethod": 2, "type": 0, "version": 0,
+        })
+    );
+    let other = get(&service_of(IdMeta::SNOWFLAKE), "/v1/layout").await.json();
+    assert_eq!(other["order"], json!(["version", "time", "machine", "seq"]));
+    assert_eq!((&other["genMethod"], &other["machine"]), (&json!(0), &json!(MACHINE)));
+}

@@ -1,0 +1,257 @@
+//! The methods of `vesta.v1.IdService`.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_core::Stream;
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+use tonic::metadata::MetadataMap;
+use tonic::{Request, Response, Status};
+use vesta_boot::{Metrics, Outcome};
+use vesta_intf::grpc::v1;
+use vesta_intf::grpc::v1::id_service_server::IdService as Protocol;
+use vesta_intf::{
+    AsyncIdService, Hold, HoldReason, IdError, IdService, MAX_IDS_PER_CALL, MAX_RUN_IDS_PER_CALL,
+};
+use vesta_service::LocalIdService;
+
+use crate::deadline;
+
+/// The names of the methods, as the metrics show them.
+pub const METHODS: &[&str] =
+    &["GenId", "GenIds", "GenRuns", "StreamIds", "ExpId", "MakeId", "TransTime"];
+
+// Where each stands in METHODS.
+const GEN_ID: usize = 0;
+const GEN_IDS: usize = 1;
+const GEN_RUNS: usize = 2;
+const STREAM_IDS: usize = 3;
+const EXP_ID: usize = 4;
+const MAKE_ID: usize = 5;
+const TRANS_TIME: usize = 6;
+
+/// IDs in each message of a stream, if the caller does not say.
+const DEFAULT_CHUNK: u32 = 1000;
+
+#[derive(Debug)]
+pub(crate) struct Ids {
+    pub(crate) service: Arc<LocalIdService>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) request_timeout: Duration,
+    pub(crate) shutdown: CancellationToken,
+}
+
+impl Ids {
+    /// Awaits `work` for as long as the caller and the server have time.
+    async fn within<T>(
+        &self,
+        caller: Option<Duration>,
+        work: impl Future<Output = Result<T, IdError>>,
+    ) -> Result<T, IdError> {
+        let limit = caller.unwrap_or(Duration::MAX).min(self.request_timeout);
+        timeout(limit, work).await.unwrap_or(Err(IdError::DeadlineExceeded))
+    }
+
+    /// There is no ID now: wait for one, unless the caller will be gone by then.
+    async fn patiently(&self, metadata: &MetadataMap, hold: Hold) -> Result<u64, IdError> {
+        let caller = deadline::of_caller(metadata);
+        if caller.is_some_and(|limit| limit < hold.retry_after) {
+            return Err(IdError::DeadlineExceeded);
+        }
+        self.within(caller, AsyncIdService::gen_id(&*self.service)).await
+    }
+
+    /// Counts a call that needs no waiting.
+    fn answer<T>(
+        &self,
+        method: usize,
+        work: impl FnOnce(&LocalIdService) -> Result<T, IdError>,
+    ) -> Result<T, Status> {
+        let call = self.metrics.start(method);
+        let result = work(&self.service);
+        call.done(Outcome::from(&result));
+        result.map_err(Status::from)
+    }
+}
+
+#[tonic::async_trait]
+impl Protocol for Ids {
+    async fn gen_id(
+        &self,
+        request: Request<v1::GenIdRequest>,
+    ) -> Result<Response<v1::GenIdResponse>, Status> {
+        let call = self.metrics.start(GEN_ID);
+        let result = match self.service.try_gen_id() {
+            // Boxed, so that the future of the usual case stays small.
+            Err(IdError::Hold(hold)) => Box::pin(self.patiently(request.metadata(), hold)).await,
+            result => result,
+        };
+        self.metrics.issued(u64::from(result.is_ok()));
+        call.done(Outcome::from(&result));
+        Ok(Response::new(v1::GenIdResponse { id: result? }))
+    }
+
+    async fn gen_ids(
+        &self,
+        request: Request<v1::GenIdsRequest>,
+    ) -> Result<Response<v1::GenIdsResponse>, Status> {
+        let call = self.metrics.start(GEN_IDS);
+        let caller = deadline::of_caller(request.metadata());
+        let count = request.get_ref().count;
+        let result = match in_range("count", count, 1, MAX_IDS_PER_CALL) {
+            Ok(()) => self.within(caller, AsyncIdService::gen_ids(&*self.service, count)).await,
+            Err(error) => Err(error),
+        };
+        if result.is_ok() {
+            self.metrics.issued(u64::from(count));
+        }
+        call.done(Outcome::from(&result));
+        Ok(Response::new(v1::GenIdsResponse { ids: result? }))
+    }
+
+    async fn gen_runs(
+        &self,
+        request: Request<v1::GenRunsRequest>,
+    ) -> Result<Response<v1::GenRunsResponse>, Status> {
+        let call = self.metrics.start(GEN_RUNS);
+        let caller = deadline::of_caller(request.metadata());
+        let count = request.get_ref().count;
+        let result = match in_range("count", count, 1, MAX_RUN_IDS_PER_CALL) {
+            Ok(()) => self.within(caller, AsyncIdService::gen_runs(&*self.service, count)).await,
+            Err(error) => Err(error),
+        };
+        if result.is_ok() {
+            self.metrics.issued(u64::from(count));
+        }
+        call.done(Outcome::from(&result));
+        let runs = result?.into_iter().map(v1::IdRun::from).collect();
+        Ok(Response::new(v1::GenRunsResponse { runs }))
+    }
+
+    type StreamIdsStream = Pin<Box<dyn Stream<Item = Result<v1::GenIdsResponse, Status>> + Send>>;
+
+    async fn stream_ids(
+        &self,
+        request: Request<v1::StreamIdsRequest>,
+    ) -> Result<Response<Self::StreamIdsStream>, Status> {
+        let mut end = StreamEnd::new(&self.metrics);
+        let v1::StreamIdsRequest { chunk, total } = request.into_inner();
+        if let Err(error) = in_range("chunk", chunk, 0, MAX_IDS_PER_CALL) {
+            end.with(Outcome::Error(error.kind()));
+            return Err(error.into());
+        }
+        let chunk = if chunk == 0 { DEFAULT_CHUNK } else { chunk };
+        let service = Arc::clone(&self.service);
+        Ok(Response::new(Box::pin(chunks(service, self.shutdown.clone(), chunk, total, end))))
+    }
+
+    async fn exp_id(&self, request: Request<v1::ExpIdRequest>) -> Result<Response<v1::Id>, Status> {
+        let id = request.get_ref().id;
+        let parts = self.answer(EXP_ID, |service| IdService::exp_id(service, id))?;
+        Ok(Response::new(parts.into()))
+    }
+
+    async fn make_id(
+        &self,
+        request: Request<v1::MakeIdRequest>,
+    ) -> Result<Response<v1::MakeIdResponse>, Status> {
+        let parts = request.into_inner().into();
+        let id = self.answer(MAKE_ID, |service| IdService::make_id(service, &parts))?;
+        Ok(Response::new(v1::MakeIdResponse { id }))
+    }
+
+    async fn trans_time(
+        &self,
+        request: Request<v1::TransTimeRequest>,
+    ) -> Result<Response<v1::TransTimeResponse>, Status> {
+        let time = request.get_ref().time;
+        let moment = self.answer(TRANS_TIME, |service| IdService::trans_time(service, time))?;
+        Ok(Response::new(v1::TransTimeResponse { time: Some(moment.into()) }))
+    }
+}
+
+fn in_range(field: &'static str, value: u32, min: u32, max: u32) -> Result<(), IdError> {
+    IdError::check(field, value.into(), min.into(), max.into())
+}
+
+/// The messages of one stream. Nothing is generated ahead of the caller's reading.
+fn chunks(
+    service: Arc<LocalIdService>,
+    shutdown: CancellationToken,
+    chunk: u32,
+    total: u64,
+    mut end: StreamEnd,
+) -> impl Stream<Item = Result<v1::GenIdsResponse, Status>> + Send {
+    let metrics = Arc::clone(&end.metrics);
+    async_stream::stream! {
+        let mut sent = 0;
+        loop {
+            let left = if total == 0 { u64::MAX } else { total - sent };
+            let want = u32::try_from(left).unwrap_or(u32::MAX).min(chunk);
+            if want == 0 {
+                end.with(Outcome::Ok);
+                break;
+            }
+            let ids = tokio::select! {
+                biased;
+                () = shutdown.cancelled() => Err(stopping(sent, total)),
+                ids = AsyncIdService::gen_ids(&*service, want) => ids,
+            };
+            match ids {
+                Ok(ids) => {
+                    sent += u64::from(want);
+                    metrics.issued(u64::from(want));
+                    yield Ok(v1::GenIdsResponse { ids });
+                }
+                // Others were quicker for a whole max_wait; a stream has time.
+                Err(IdError::Hold(Hold { why: HoldReason::SequenceUsedUp, .. })) => {}
+                // The caller did not say how many; the end of the server is an end like another.
+                Err(_) if total == 0 && shutdown.is_cancelled() => {
+                    end.with(Outcome::Ok);
+                    break;
+                }
+                Err(error) => {
+                    end.with(Outcome::Error(error.kind()));
+                    yield Err(error.into());
+                    break;
+                }
+            }
+        }
+    }
+}
+
+fn stopping(sent: u64, total: u64) -> IdError {
+    IdError::Unavailable {
+        reason: format!("the server is stopping; {sent} of {total} IDs were sent").into(),
+        retry_after: Some(Duration::ZERO),
+        source: None,
+    }
+}
+
+/// Counts a stream when it is over, however it ends.
+#[derive(Debug)]
+struct StreamEnd {
+    metrics: Arc<Metrics>,
+    began: Instant,
+    outcome: Outcome,
+}
+
+impl StreamEnd {
+    fn new(metrics: &Arc<Metrics>) -> Self {
+        let metrics = Arc::clone(metrics);
+        Self { metrics, began: Instant::now(), outcome: Outcome::Cancelled }
+    }
+
+    /// Takes the whole value: a closure that names the field alone would change a copy of it.
+    fn with(&mut self, outcome: Outcome) {
+        self.outcome = outcome;
+    }
+}
+
+impl Drop for StreamEnd {
+    fn drop(&mut self) {
+        self.metrics.observe(STREAM_IDS, self.outcome, self.began.elapsed());
+    }
+}

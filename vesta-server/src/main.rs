@@ -1,0 +1,14 @@
+//! The program `vesta-server`.
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+use vesta_boot::Role;
+
+/// Small requests make and drop small allocations; this allocator is made for that.
+#[global_allocator]
+static GLOBAL: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    vesta_boot::main(Role::Server, vesta_server::METHODS, vesta_server::serve)
+}

@@ -1,0 +1,80 @@
+//! Which service answers which path.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tonic::body::Body;
+use tonic::codegen::http::{Request, Response};
+use tonic::service::Routes;
+use tonic_health::pb::health_server::HealthServer;
+use tower::Service;
+use vesta_boot::Running;
+use vesta_intf::grpc::FILE_DESCRIPTOR_SET;
+use vesta_intf::grpc::v1::id_service_server::IdServiceServer;
+
+use crate::grpc::Ids;
+use crate::health::Health;
+
+/// The largest request that is read, in bytes.
+const DECODE_LIMIT: usize = 64 * 1024;
+
+/// Every service of the server. The calls that matter do not go through a general router, which
+/// would clone and box for each of them.
+#[derive(Clone)]
+pub(crate) struct Services {
+    ids: IdServiceServer<Ids>,
+    others: Routes,
+}
+
+impl Services {
+    pub(crate) fn new(running: &Running) -> Self {
+        let service = Arc::clone(&running.service);
+        let shutdown = running.shutdown.clone();
+        let ids = Ids {
+            service: Arc::clone(&service),
+            metrics: Arc::clone(&running.metrics),
+            request_timeout: running.config.request_timeout,
+            shutdown: shutdown.clone(),
+        };
+        let health = HealthServer::new(Health { service, shutdown });
+        let reflection = || {
+            tonic_reflection::server::Builder::configure()
+                .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
+                .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        };
+        let proof = "both descriptor sets are generated and checked by a test";
+        let others = Routes::new(health.max_decoding_message_size(DECODE_LIMIT))
+            .add_service(
+                reflection().build_v1().expect(proof).max_decoding_message_size(DECODE_LIMIT),
+            )
+            .add_service(
+                reflection().build_v1alpha().expect(proof).max_decoding_message_size(DECODE_LIMIT),
+            )
+            .prepare();
+        Self { ids: IdServiceServer::new(ids).max_decoding_message_size(DECODE_LIMIT), others }
+    }
+}
+
+type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+impl Service<Request<Body>> for Services {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Answer;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        // Services made by tonic are always ready.
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Answer {
+        if request.uri().path().starts_with("/vesta.v1.IdService/") {
+            self.ids.call(request)
+        } else {
+            Box::pin(self.others.call(request))
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! From the start-up lines to the exit code.
+
+use std::io::{BufRead as _, BufReader};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+use tonic::transport::Endpoint;
+use vesta_intf::grpc::v1::{GenIdRequest, id_service_client::IdServiceClient};
+use vesta_intf::{IdMeta, UnixMillis};
+
+use crate::support::{FREE_PORTS, Running, folder, program, run, text};
+
+#[tokio::test]
+async fn the_start_up_lines_say_what_matters() {
+    let folder = folder();
+    let running = Running::start(folder.path(), &["--machine-id", "7"]);
+    assert_eq!(running.lines[0], format!("vesta-server {}", env!("CARGO_PKG_VERSION")));
+    assert!(running.fact("layout").starts_with("max-peak (version 1 + type 1 + genMethod 2 + "));
+    assert!(running.fact("runs out").starts_with("2049-01-09 (in "));
+    assert_eq!(running.fact("capacity"), "1,048,576 IDs/s");
+    assert!(running.fact("machine ID").starts_with("7 (fixed"));
+    assert_eq!(running.fact("namespace"), "default");
+    let expected = format!("grpcurl -plaintext {} vesta.v1.IdService/GenId", running.address());
+    assert_eq!(running.fact("try"), expected);
+    let parts = IdMeta::MAX_PEAK.unpack(running.first_id()).expect("its parts");
+    assert_eq!((parts.machine, parts.gen_method, parts.version), (7, 1, 0));
+    // Every label ends in the same column.
+    let column = running.lines[1].find("max-peak");
+    assert!(running.lines[1..].iter().all(|line| line.find(line[14..].trim()) == column));
+
+    let channel = Endpoint::from_shared(format!("http://{}", running.address())).expect("a URL");
+    let mut client = IdServiceClient::new(channel.connect().await.expect("a connection"));
+    let next = client.gen_id(GenIdRequest {}).await.expect("an ID").into_inner().id;
+    assert!(next > running.first_id());
+}
+
+#[test]
+fn the_admin_listener_answers_scrapers_probes_and_people() {
+    let folder = folder();
+    let running = Running::start(folder.path(), &["--machine-id", "7"]);
+    assert_eq!(running.get("/healthz"), (200, "ok\n".to_owned()));
+    assert_eq!(running.get("/readyz"), (200, "ready\n".to_owned()));
+    assert_eq!(running.get("/nothing").0, 404);
+
+    let (status, body) = running.get("/status");
+    let state: Value = serde_json::from_str(&body).expect("JSON");
+    assert_eq!(status, 200);
+    assert_eq!(state["machine"]["id"], 7);
+    assert_eq!(state["ready"], true);
+    assert_eq!(state["layout"]["idsPerSecond"], 1_048_576);
+    assert!(state["lease"]["windowLeftMs"].as_u64().is_some_and(|left| left > 0), "{state}");
+
+    let (_, metrics) = running.get("/metrics");
+    for line in [
+        "vesta_requests_total{method=\"GenId\",outcome=\"OK\"} 0",
+        "vesta_request_duration_seconds_bucket{le=\"+Inf\",method=\"GenId\",outcome=\"OK\"} 0",
+        "vesta_machine_id 7",
+        "vesta_ready 1",
+        "vesta_ids_issued_total 0",
+        "vesta_fenced_total 0",
+        "vesta_build_info{program=\"vesta-server\",version=\"",
+        "# EOF",
+    ] {
+        assert!(metrics.contains(line), "{line} in\n{metrics}");
+    }
+    let (_, page) = running.get("/");
+    for link in ["/status", "/metrics", "/readyz", "/healthz"] {
+        assert!(page.contains(&format!("href=\"{link}\"")), "{page}");
+    }
+}
+
+#[test]
+fn json_logs_carry_the_start_up_as_one_event() {
+    let folder = folder();
+    let mut child = program(folder.path())
+        .args(FREE_PORTS)
+        .args(["--machine-id", "7", "--log-format", "json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let stderr = BufReader::new(child.stderr.take().expect("its log"));
+    let started = stderr
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(&line.expect("text")).expect("JSON in each line"))
+        .find(|event| event["message"] == "started");
+    child.kill().expect("it runs");
+    let output = child.wait_with_output().expect("an end");
+    let event = started.expect("an event");
+    assert_eq!(event["machine_id"], 7);
+    assert_eq!(event["layout"], "max-peak");
+    let first: u64 = event["first_id"].as_str().and_then(|id| id.parse().ok()).expect("an ID");
+    assert_eq!(IdMeta::MAX_PEAK.unpack(first).expect("its parts").machine, 7);
+    assert!(output.stdout.is_empty(), "{}", text(&output.stdout));
+}
+
+#[test]
+fn sigterm_ends_with_0_and_gives_the_machine_id_back_so_that_a_restart_goes_on_at_once() {
+    for machine in [&["--machine-id", "7"][..], &[]] {
+        let folder = folder();
+        let mut last = 0;
+        let mut machines = Vec::new();
+        for signal in ["-TERM", "-INT", "-TERM"] {
+            let running = Running::start(folder.path(), machine);
+            assert!(last < running.first_id(), "an ID after a restart is larger than all before");
+            last = running.first_id();
+            machines.push(running.machine());
+            running.signal(signal);
+            let (code, said) = running.end();
+            assert_eq!(code, Some(0), "{said}");
+            assert!(said.contains("released") && said.contains("stopped"), "{said}");
+        }
+        assert!(machines.iter().all(|id| *id == machines[0]), "{machines:?}");
+        // Nothing was held back: three starts within a few ticks of now.
+        let moment = IdMeta::MAX_PEAK.unpack(last).expect("its parts").time;
+        let moment = IdMeta::MAX_PEAK.moment_of(moment).expect("a moment");
+        let file = std::fs::metadata(folder.path().join("vesta-data")).and_then(|it| it.modified());
+        let now = file.expect("a folder").duration_since(UnixMillis(0).to_system_time());
+        let now = u64::try_from(now.expect("after 1970").as_millis()).expect("not too late");
+        assert!(moment.0 < now + 3_000, "{moment} is too far ahead of {}", UnixMillis(now));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_second_signal_ends_at_once() {
+    let folder = folder();
+    let running = Running::start(folder.path(), &["--machine-id", "7"]);
+    let channel = Endpoint::from_shared(format!("http://{}", running.address())).expect("a URL");
+    let channel = channel.connect().await.expect("a connection");
+    // A stream that nobody ends holds up the stop.
+    let mut client =
+        tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient::new(channel);
+    let open = client.server_reflection_info(tokio_stream::pending()).await;
+    running.signal("-TERM");
+    while running.get("/readyz").0 != 503 {
+        tokio::task::yield_now().await;
+    }
+    assert!(running.get("/readyz").1.contains("the server is stopping"));
+    assert_eq!(running.get("/healthz").0, 200);
+    running.signal("-TERM");
+    let (code, said) = running.end();
+    assert_eq!(code, Some(128 + 15), "{said}");
+    drop(open);
+}
+
+#[test]
+fn two_programs_with_no_configuration_in_one_folder_get_different_machine_ids() {
+    let folder = folder();
+    let (one, other) = (Running::start(folder.path(), &[]), Running::start(folder.path(), &[]));
+    assert_ne!(one.machine(), other.machine());
+    assert_ne!(one.first_id(), other.first_id());
+}
+
+#[test]
+fn the_same_fixed_machine_id_twice_is_refused() {
+    let folder = folder();
+    let _one = Running::start(folder.path(), &["--machine-id", "7"]);
+    let output = run(folder.path(), &[&["--machine-id", "7"], &FREE_PORTS[..]].concat(), &[]);
+    assert_eq!(output.status.code(), Some(64), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stderr).lines().count(), 1);
+}
+
+#[test]
+fn the_first_id_is_there_within_a_second() {
+    let folder = folder();
+    let began = tokio::time::Instant::now();
+    let running = Running::start(folder.path(), &[]);
+    assert!(running.first_id() > 0);
+    // Generous: tests share their machine.
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+}
+
+#[test]
+fn a_store_that_does_not_answer_does_not_hold_up_the_end() {
+    let folder = folder();
+    let running = Running::start(folder.path(), &["--drain-limit-ms", "300"]);
+    let database = folder.path().join("vesta-data/vesta.db");
+    let database = rusqlite::Connection::open(database).expect("the pool");
+    database.execute_batch("BEGIN IMMEDIATE").expect("a lock");
+    let began = tokio::time::Instant::now();
+    running.signal("-TERM");
+    let (code, said) = running.end();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("the store did not confirm it in time"), "{said}");
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn running_out_of_file_descriptors_is_survived() {
+    let folder = folder();
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -n 40 && exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_vesta-server")]);
+    command.args(FREE_PORTS).args(["--machine-id", "7"]);
+    command.current_dir(folder.path()).env_clear().stdin(Stdio::null());
+    let running = Running::spawn(&mut command);
+    let crowd: Vec<_> = (0..60).map(|_| TcpStream::connect(running.address())).collect();
+    assert!(crowd.iter().all(Result::is_ok), "the kernel takes them");
+    drop(crowd);
+    let url = format!("http://{}", running.address());
+    let channel = Endpoint::from_shared(url).expect("a URL").connect_lazy();
+    let mut client = IdServiceClient::new(channel);
+    while client.gen_id(GenIdRequest {}).await.is_err() {}
+    running.signal("-TERM");
+    let (code, said) = running.end();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("could not accept a connection"), "{said}");
+    assert!(said.contains("max_connections = 4096 needs 4160 file descriptors"), "{said}");
+}

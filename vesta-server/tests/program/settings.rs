@@ -1,0 +1,153 @@
+//! Settings, and what is said about wrong ones.
+
+use std::io::{BufRead as _, BufReader};
+use std::net::TcpListener;
+use std::process::Stdio;
+
+use crate::support::{FREE_PORTS, folder, program, run, text};
+
+#[test]
+fn help_and_version_are_answers() {
+    let folder = folder();
+    let help = run(folder.path(), &["--help"], &[("VESTA_MACHINE_STORE", "mysql://u:s3cret@h/d")]);
+    assert_eq!(help.status.code(), Some(0));
+    let help = text(&help.stdout);
+    for part in ["--machine-id", "VESTA_LISTEN", "[default: 127.0.0.1:50051]", "Examples:"] {
+        assert!(help.contains(part), "{part}");
+    }
+    assert!(!help.contains("s3cret"));
+    let version = run(folder.path(), &["--version"], &[]);
+    assert_eq!(text(&version.stdout), format!("vesta-server {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn a_wrong_setting_ends_with_64_and_one_sentence() {
+    let folder = folder();
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let taken = taken.local_addr().expect("its address").to_string();
+    std::fs::write(folder.path().join("bad.toml"), "[machine]\nid = \"one\"\n").expect("a file");
+    std::fs::write(folder.path().join("file"), "").expect("a file");
+    for (args, env, expected) in [
+        (&["--machine-id", "1024"][..], &[][..], "machine.id must be 0 to 1023, but is `1024`"),
+        (&[], &[("VESTA_MACHINE_ID", "1024")], "`1024` (env VESTA_MACHINE_ID)"),
+        (&[], &[("VESTA_LAYOUT", "nope")], "layout must be max-peak"),
+        (&["--layout", "uid", "--machine-id", "1"], &[], "layout uid ran out on 2024-11-2"),
+        (&["--config", "bad.toml"], &[], "bad.toml line 2: invalid type: string"),
+        (&[], &[("VESTA_CONFIG", "none.toml")], "cannot read the configuration none.toml"),
+        (&[], &[("VESTA_MACHINE_COUNT", "2")], "VESTA_MACHINE_COUNT is set, but this version"),
+        (&[], &[("VESTA_SEGMENT_STORE", "mysql://h/d")], "this version does not have"),
+        (&["--listen", "0.0.0.0:0"], &[], "choose one of machine.id"),
+        (&["--listen", "0.0.0.0:0", "--machine-id", "1"], &[], "set allow_plaintext = true"),
+        (&["--listen", &taken], &[], "is taken; stop who uses it, or choose another"),
+        (&["--admin-listen", &taken], &[], "admin.listen: 127.0.0.1:"),
+        (
+            &["--listen", "192.0.2.1:1", "--machine-id", "1", "--allow-plaintext"],
+            &[],
+            "is no address of this host",
+        ),
+        (
+            &["--machine-store", "mysql://u:s3cret@h/d"],
+            &[],
+            "machine.store: this build of Vesta has no mysql",
+        ),
+        (
+            &["--machine-store", "carrier-pigeon:coop"],
+            &[],
+            "machine.store: no store has the scheme",
+        ),
+        (&["--machine-store", "sqlite:file/vesta.db"], &[], "machine.store: "),
+        (&["--machine-ips", "192.0.2.1=1"], &[], "none of this host's addresses"),
+    ] {
+        let free: &[&str] = if args.contains(&"--listen") || args.contains(&"--admin-listen") {
+            &[]
+        } else {
+            &FREE_PORTS
+        };
+        let output = run(folder.path(), &[args, free].concat(), env);
+        let said = text(&output.stderr);
+        assert!(said.contains(expected), "{args:?} {env:?}: {said}");
+        assert_eq!(output.status.code(), Some(64), "{args:?} {env:?}: {said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+        assert!(said.starts_with("vesta-server: "), "{said}");
+        assert!(!said.contains("s3cret"), "{said}");
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn a_state_folder_that_cannot_be_used_ends_with_69() {
+    let folder = folder();
+    std::fs::write(folder.path().join("file"), "").expect("a file");
+    let args = ["--machine-id", "1", "--state-dir", "file/inside"];
+    let output = run(folder.path(), &[&args, &FREE_PORTS[..]].concat(), &[]);
+    assert_eq!(output.status.code(), Some(69));
+    assert!(text(&output.stderr).contains("file/inside"));
+}
+
+#[test]
+fn an_unknown_flag_ends_with_64_too() {
+    let folder = folder();
+    let output = run(folder.path(), &["--machine-idd", "1"], &[]);
+    assert_eq!(output.status.code(), Some(64));
+    let said = text(&output.stderr);
+    assert!(said.contains("--machine-idd") && said.contains("--machine-id"), "{said}");
+    let output = run(folder.path(), &["mysql://u:s3cret@h/d"], &[]);
+    assert_eq!(output.status.code(), Some(64));
+    assert!(!text(&output.stderr).contains("s3cret"));
+}
+
+#[test]
+fn a_flag_wins_over_the_environment_and_that_over_the_file() {
+    let folder = folder();
+    let file = "max_wait_ms = 1\nrequest_timeout_ms = 1\ndrain_limit_ms = 1\nworkers = 1\n";
+    std::fs::write(folder.path().join("vesta.toml"), file).expect("a file");
+    let env = [
+        ("VESTA_CONFIG", "vesta.toml"),
+        ("VESTA_MAX_WAIT_MS", "2"),
+        ("VESTA_REQUEST_TIMEOUT_MS", "2"),
+        ("VESTA_WORKERS", ""),
+        ("VESTA_MACHINE_ORDINAL", "true"),
+    ];
+    let output = run(folder.path(), &["--print-config", "--max-wait-ms", "3"], &env);
+    let printed = text(&output.stdout);
+    let has = |start: &str, end: &str| {
+        let found = printed.lines().any(|line| line.starts_with(start) && line.ends_with(end));
+        assert!(found, "{start} … {end} in\n{printed}");
+    };
+    has("max_wait_ms = 3 ", "# flag --max-wait-ms");
+    has("request_timeout_ms = 2 ", "# env VESTA_REQUEST_TIMEOUT_MS");
+    has("drain_limit_ms = 1 ", "# file vesta.toml");
+    has("workers = 1 ", "# file vesta.toml"); // an empty variable is no variable
+    has("ordinal = true ", "# env VESTA_MACHINE_ORDINAL");
+    has("max_connections = 4096 ", "# default");
+}
+
+#[test]
+fn a_planted_secret_is_never_printed() {
+    let folder = folder();
+    let env = [("VESTA_MACHINE_STORE", "mysql://vesta:pl4nted@db/ids?password=pl4nted")];
+    for args in [&["--print-config"][..], &["--log-level", "trace"], &["--log-format", "json"]] {
+        let output = run(folder.path(), &[args, &FREE_PORTS].concat(), &env);
+        let said = text(&output.stdout) + &text(&output.stderr);
+        assert!(said.contains("mysql"), "{said}");
+        assert!(!said.contains("pl4nted"), "{said}");
+    }
+}
+
+#[test]
+fn a_misspelt_variable_is_pointed_out() {
+    let folder = folder();
+    let mut child = program(folder.path())
+        .args(FREE_PORTS)
+        .env("VESTA_MACHINEID", "7")
+        .env("VESTA_SERVICE_HOST", "10.0.0.1")
+        .stderr(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the program starts");
+    let stderr = BufReader::new(child.stderr.take().expect("its log"));
+    let warning = stderr.lines().map_while(Result::ok).find(|line| line.contains("no setting"));
+    child.kill().expect("it runs");
+    child.wait().expect("an end");
+    assert!(warning.is_some_and(|line| line.contains("VESTA_MACHINEID")));
+}

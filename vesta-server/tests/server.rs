@@ -1,0 +1,8 @@
+//! A real server inside the test: what it answers, and what is around that.
+
+#[path = "server/around.rs"]
+mod around;
+#[path = "server/methods.rs"]
+mod methods;
+#[path = "server/support.rs"]
+mod support;

@@ -1,0 +1,89 @@
+//! A real server on 127.0.0.1:0 inside the test, with a clock that the test holds.
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tonic::transport::{Channel, Endpoint};
+use vesta_boot::{CancellationToken, Config, Metrics, Role, Running};
+use vesta_intf::grpc::v1::id_service_client::IdServiceClient;
+use vesta_intf::{Field, GenMethod, IdMeta, UnixMillis};
+use vesta_server::Patience;
+use vesta_service::{LocalIdService, MachineSource, ManualClock};
+
+/// 2018-01-04T10:21:43Z: 94,990,103 s after the epoch.
+pub(crate) const NOW: UnixMillis = UnixMillis(1_420_041_600_000 + 94_990_103_000);
+
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    pub(crate) clock: ManualClock,
+    pub(crate) service: Arc<LocalIdService>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) shutdown: CancellationToken,
+    thread: Option<JoinHandle<std::io::Result<()>>>,
+}
+
+impl Server {
+    pub(crate) fn start(layout: IdMeta) -> Self {
+        Self::with(layout, Patience::default(), |_| ())
+    }
+
+    pub(crate) fn with(
+        layout: IdMeta,
+        patience: Patience,
+        adjust: impl FnOnce(&mut Config),
+    ) -> Self {
+        let clock = ManualClock::at(NOW);
+        let service = LocalIdService::builder()
+            .layout(layout)
+            .gen_method(GenMethod::Central)
+            .machine(MachineSource::Stateless(1021.min(layout.max(Field::Machine))))
+            // The scripted clock may run far ahead of real time; requests end by the real one.
+            .max_wait(Duration::from_secs(1_000_000))
+            .clock(Arc::new(clock.clone()))
+            .build()
+            .expect("a service");
+        let mut config = Config::defaults(Role::Server);
+        config.workers = 2;
+        adjust(&mut config);
+        let service = Arc::new(service);
+        let metrics = Arc::new(Metrics::new(Role::Server, vesta_server::METHODS));
+        let shutdown = CancellationToken::new();
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        listener.set_nonblocking(true).expect("a listener");
+        let address = listener.local_addr().expect("its address");
+        let running = Running {
+            config,
+            service: Arc::clone(&service),
+            listener,
+            metrics: Arc::clone(&metrics),
+            shutdown: shutdown.clone(),
+        };
+        let thread = std::thread::spawn(move || vesta_server::serve_with(running, patience));
+        Self { address, clock, service, metrics, shutdown, thread: Some(thread) }
+    }
+
+    pub(crate) async fn channel(&self) -> Channel {
+        let endpoint = Endpoint::from_shared(format!("http://{}", self.address)).expect("a URL");
+        endpoint.connect().await.expect("a connection")
+    }
+
+    pub(crate) async fn client(&self) -> IdServiceClient<Channel> {
+        IdServiceClient::new(self.channel().await)
+    }
+
+    /// Asks for a graceful stop and waits for its end.
+    pub(crate) fn stop(&mut self) {
+        self.shutdown.cancel();
+        if let Some(thread) = self.thread.take() {
+            thread.join().expect("no panic in the server").expect("no error in the server");
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}

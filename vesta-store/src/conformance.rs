@@ -1,0 +1,136 @@
+//! What every store has to do, as one suite that is run against each of them unchanged.
+//!
+//! A backend's own test file says how a fresh store is made, and no more:
+//! ```no_run
+//! use std::sync::Arc;
+//! use vesta_service::{LeaseStore, MemoryStore};
+//! use vesta_store::conformance::{Backend, Fixture};
+//!
+//! struct Memory;
+//! struct One(Arc<MemoryStore>);
+//!
+//! impl Backend for Memory {
+//!     fn fresh(&self) -> Box<dyn Fixture> {
+//!         Box::new(One(Arc::new(MemoryStore::new())))
+//!     }
+//! }
+//!
+//! impl Fixture for One {
+//!     fn connect(&self) -> Arc<dyn LeaseStore> {
+//!         self.0.clone()
+//!     }
+//! }
+//!
+//! vesta_store::conformance!(Memory);
+//! # fn main() {}
+//! ```
+//! The macro makes a test of each promise. Where it can, the suite goes through
+//! [`LocalIdService`](vesta_service::LocalIdService), on a [`ManualClock`](vesta_service::ManualClock):
+//! nothing waits. The rules below that are checked on the store itself.
+
+mod claims;
+mod clocks;
+mod faults;
+mod flaky;
+mod life;
+mod rules;
+mod walk;
+mod world;
+
+use std::sync::Arc;
+
+use vesta_service::LeaseStore;
+
+pub use flaky::FlakyStore;
+
+/// A kind of store.
+pub trait Backend: Send + Sync {
+    /// A store without any namespace.
+    fn fresh(&self) -> Box<dyn Fixture>;
+}
+
+/// One store; dropping it may remove it.
+pub trait Fixture: Send + Sync {
+    /// A new connection to the store.
+    fn connect(&self) -> Arc<dyn LeaseStore>;
+
+    /// Stops the store and starts it again, where it is something that runs. By default nothing:
+    /// then connecting anew has to do.
+    fn restart(&self) {}
+}
+
+/// A promise, by its name: panics if the backend does not keep it.
+pub type Promise = fn(&dyn Backend);
+
+macro_rules! promises {
+    ($d:tt $($module:ident: $($name:ident)*;)*) => {
+        /// Every promise with its name.
+        pub const PROMISES: &[(&str, Promise)] =
+            &[$($((stringify!($name), $module::$name),)*)*];
+
+        /// Makes a test of each promise of the [suite](mod@crate::conformance), for one
+        /// [`Backend`](crate::conformance::Backend).
+        #[macro_export]
+        macro_rules! conformance {
+            ($d backend:expr) => {
+                $($(
+                    #[test]
+                    fn $name() {
+                        ::vesta_store::conformance::check(stringify!($name), &$d backend);
+                    }
+                )*)*
+            };
+        }
+    };
+}
+
+promises! { $
+    rules:
+        a_record_comes_back_as_it_was_written
+        an_absent_record_counts_as_unclaimed
+        a_change_takes_effect_only_if_epoch_owner_and_bound_are_as_expected
+        of_many_changes_at_once_exactly_one_takes_effect
+        a_delayed_extend_is_rejected_after_a_newer_claim
+        a_second_connection_sees_what_the_first_wrote
+        what_was_acknowledged_outlives_a_restart
+        namespaces_do_not_touch_each_other
+        a_namespace_keeps_its_first_fingerprint_and_uuid
+        a_namespace_that_was_not_opened_is_refused
+        its_durations_fit_together_and_its_clock_is_right;
+    claims:
+        every_claim_takes_another_machine_id
+        a_used_up_pool_names_the_holders
+        racing_starters_never_share_a_machine_id
+        each_claim_adds_one_to_the_epoch
+        another_layout_is_refused
+        a_restart_takes_its_own_machine_id_again
+        a_reserved_machine_id_is_taken_over_only_after_its_window;
+    life:
+        ids_go_on_while_the_bound_is_extended
+        a_released_machine_id_goes_on_exactly_where_it_was_sealed
+        a_silent_owner_is_taken_over_only_after_the_grace
+        a_record_that_changes_while_watched_is_not_taken_over
+        a_fenced_owner_stops_and_goes_on_with_another_machine_id
+        a_delayed_extend_of_a_fenced_owner_changes_nothing;
+    faults:
+        a_claim_whose_reply_is_lost_is_recognised_by_its_attempt
+        an_extend_whose_reply_is_lost_opens_no_second_window
+        a_release_whose_reply_is_lost_is_recognised
+        a_store_away_at_start_is_asked_again_and_then_given_up
+        a_store_back_in_time_is_used
+        ids_end_at_the_bound_while_the_store_is_away_and_come_back
+        a_stop_with_the_store_away_leaves_the_bound_where_it_is
+        a_wiped_store_does_not_lower_the_bound_that_the_host_remembers;
+    walk:
+        no_id_repeats_and_no_bound_drops_whatever_happens;
+}
+
+/// Checks one promise by its name.
+///
+/// # Panics
+/// If the backend does not keep it, or there is no such promise.
+pub fn check(name: &str, backend: &dyn Backend) {
+    let promise = PROMISES.iter().find(|(known, _)| *known == name);
+    let (_, promise) = promise.expect("a name from PROMISES");
+    promise(backend);
+}

@@ -1,0 +1,175 @@
+//! Claiming: each machine ID has one owner.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Barrier};
+
+use vesta_service::{
+    BuildError, ClaimError, IdMeta, IdService as _, LocalIdService, MachineSource,
+};
+
+use super::Backend;
+use super::world::{LAYOUT, NAMESPACE, SECOND, World, crash, next_position, position_of};
+
+fn built(builder: vesta_service::Builder) -> LocalIdService {
+    builder.build().expect("a machine ID is free")
+}
+
+fn refused(builder: vesta_service::Builder) -> ClaimError {
+    match builder.build() {
+        Err(BuildError::Claim(error)) => error,
+        other => panic!("expected a claim to fail, got {other:?}"),
+    }
+}
+
+/// As many hosts as there are numbers.
+pub(super) fn every_claim_takes_another_machine_id(backend: &dyn Backend) {
+    let world = World::new(backend);
+    let services: Vec<_> =
+        (0..10).map(|i| built(world.pool(&format!("host{i}"), 20..=29))).collect();
+    let mut machines: Vec<_> = services.iter().map(LocalIdService::machine).collect();
+    machines.sort_unstable();
+    assert_eq!(machines, (20..=29).collect::<Vec<_>>());
+    let ids: HashSet<_> = services.iter().map(|s| s.gen_id().expect("an ID")).collect();
+    assert_eq!(ids.len(), services.len());
+}
+
+/// At once, and without touching them.
+pub(super) fn a_used_up_pool_names_the_holders(backend: &dyn Backend) {
+    let world = World::new(backend);
+    let services: Vec<_> = (0..4).map(|i| built(world.pool(&format!("host{i}"), 0..=3))).collect();
+    let before: Vec<_> = (0..4).map(|machine| world.record(machine)).collect();
+    let error = refused(world.pool("one too many", 0..=3));
+    let ClaimError::Exhausted { holders, range } = &error else { panic!("{error}") };
+    assert_eq!(*range, 0..=3);
+    let machines: Vec<_> = holders.iter().map(|(machine, ..)| *machine).collect();
+    assert_eq!(machines, [0, 1, 2, 3]);
+    let sentence = error.to_string();
+    for (machine, host, pid) in holders {
+        assert_eq!(*pid, std::process::id());
+        assert!(sentence.contains(&format!("{machine} by {host} (pid {pid})")), "{sentence}");
+    }
+    assert_eq!(before, (0..4).map(|machine| world.record(machine)).collect::<Vec<_>>());
+    drop(services);
+}
+
+/// 8 starters on one folder of one host, 50 rounds, a pool of just 8: all see it empty, nobody goes
+/// without, nobody shares.
+pub(super) fn racing_starters_never_share_a_machine_id(backend: &dyn Backend) {
+    const STARTERS: usize = 8;
+    let world = World::new(backend);
+    let start = Arc::new(Barrier::new(STARTERS));
+    std::thread::scope(|scope| {
+        let starters: Vec<_> = (0..STARTERS)
+            .map(|_| {
+                let (world, start) = (&world, &start);
+                scope.spawn(move || {
+                    let mut machines = Vec::new();
+                    for round in 0..50 {
+                        start.wait();
+                        // The connection is made inside the race, too.
+                        let connection = world.connect();
+                        connection.meet_after_list(start.clone());
+                        let service = world
+                            .pool_over(connection.clone(), "host", 0..=7)
+                            .namespace(format!("round-{round}"))
+                            .build();
+                        connection.meet(); // in case it failed before
+                        start.wait(); // all hold theirs at once
+                        // An error is kept for later: the others would wait for ever.
+                        machines.push(match service {
+                            Ok(service) => Ok((service.machine(), service.status().epoch)),
+                            Err(error) => Err(error.to_string()),
+                        });
+                    }
+                    machines
+                })
+            })
+            .collect();
+        let rounds: Vec<_> =
+            starters.into_iter().map(|starter| starter.join().expect("no panic")).collect();
+        for round in 0..50 {
+            let mut machines: Vec<_> =
+                rounds.iter().map(|machines| machines[round].clone()).collect();
+            machines.sort_unstable();
+            let each_once: Vec<_> = (0..8).map(|machine| Ok((machine, 1))).collect();
+            assert_eq!(machines, each_once, "round {round}");
+        }
+    });
+}
+
+/// So that no two owners of a machine ID are ever taken for one another.
+pub(super) fn each_claim_adds_one_to_the_epoch(backend: &dyn Backend) {
+    let world = World::new(backend);
+    let mut owners = HashSet::new();
+    for epoch in 1..=5 {
+        let connection = world.connect();
+        let service = built(world.pool_over(connection.clone(), "host", 0..=0));
+        assert_eq!(service.status().epoch, epoch);
+        let record = world.record(0);
+        assert_eq!((record.epoch, record.released), (epoch, false));
+        assert!(record.owner != 0 && owners.insert(record.owner));
+        assert_eq!(record.pid, std::process::id());
+        if epoch % 2 == 0 {
+            drop(service)
+        } else {
+            crash(service, &connection)
+        }
+        assert_eq!(world.record(0).epoch, epoch, "a release is no claim");
+        world.clock.advance(6 * SECOND);
+    }
+}
+
+/// Their IDs could meet; and the namespace stays usable with its own layout.
+pub(super) fn another_layout_is_refused(backend: &dyn Backend) {
+    let world = World::new(backend);
+    drop(built(world.pool("host", 0..=3)));
+    let error = refused(world.pool("host", 0..=3).layout(IdMeta::MIN_GRANULARITY));
+    let ClaimError::Fingerprint { namespace, theirs, ours } = &error else { panic!("{error}") };
+    assert_eq!(namespace, NAMESPACE);
+    assert_eq!(*theirs, LAYOUT.fingerprint());
+    assert_eq!(*ours, IdMeta::MIN_GRANULARITY.fingerprint());
+    drop(built(world.pool("host", 0..=3)));
+    drop(built(world.pool("host", 0..=3).layout(IdMeta::MIN_GRANULARITY).namespace("other")));
+}
+
+/// After a crash and after a clean stop: the host remembers which one it had. What was reserved is
+/// not used again.
+pub(super) fn a_restart_takes_its_own_machine_id_again(backend: &dyn Backend) {
+    let world = World::new(backend);
+    let others: Vec<_> = (0..3).map(|i| built(world.pool(&format!("other{i}"), 0..=99))).collect();
+    let connection = world.connect();
+    let service = built(world.pool_over(connection.clone(), "host", 0..=99));
+    let machine = service.machine();
+    let last = next_position(&service);
+    let bound = world.record(machine).bound;
+    crash(service, &connection);
+    drop(others); // three more that are free again
+
+    let service = built(world.pool("host", 0..=99));
+    assert_eq!((service.machine(), service.status().epoch), (machine, 2));
+    let first = next_position(&service);
+    assert!(first >= bound && first > last, "{first}, after a bound of {bound}");
+    drop(service);
+
+    let service = built(world.pool("host", 0..=99));
+    assert_eq!((service.machine(), service.status().epoch), (machine, 3));
+    assert_eq!(next_position(&service), first + 1);
+}
+
+/// The one who names a number wants that one: it gets it as soon as the window of a silent owner is
+/// over, and not before.
+pub(super) fn a_reserved_machine_id_is_taken_over_only_after_its_window(backend: &dyn Backend) {
+    let world = World::new(backend);
+    let reserved = |host: &str| {
+        world.service(host).machine(MachineSource::Reserved { store: world.connect(), id: 7 })
+    };
+    let first = built(reserved("a"));
+    let bound = world.record(7).bound;
+    let old = first.gen_id().expect("an ID");
+    let second = built(reserved("b"));
+    assert_eq!((second.machine(), second.status().epoch), (7, 2));
+    assert!(world.position() >= bound, "it was taken over within its window");
+    let new = second.gen_id().expect("an ID");
+    assert!(position_of(new) >= bound && new != old);
+    assert!(first.try_gen_id().is_err(), "its window is over");
+}

@@ -1,0 +1,182 @@
+//! Requests and replies that get lost, and a store that forgets.
+
+use vesta_service::{
+    BuildError, ClaimError, Clock as _, HoldReason, IdError, IdService as _, LocalIdService,
+};
+
+use super::Backend;
+use super::world::{NAMESPACE, SECOND, World, crash, next_position, position_of};
+
+fn awaits_lease(service: &LocalIdService) -> bool {
+    matches!(service.try_gen_id(), Err(IdError::Hold(hold)) if hold.why == HoldReason::AwaitingLease)
+}
+
+/// It is sent again unchanged, and found to have been done: one claim, not two.
+pub(super) fn a_claim_whose_reply_is_lost_is_recognised_by_its_attempt(backend: &dyn Backend) {
+    let world = World::new(backend);
+    for (round, lost) in [1, 3].into_iter().enumerate() {
+        let connection = world.connect();
+        connection.lose_replies(lost);
+        let machine = round as u64;
+        let service = world
+            .pool_over(connection.clone(), &format!("host{round}"), machine..=machine)
+            .build()
+            .expect("a machine ID");
+        assert_eq!(connection.changes(), 1);
+        assert_eq!((service.machine(), service.status().epoch), (machine, 1));
+        assert_eq!(world.raw().list(NAMESPACE).unwrap().len(), round + 1);
+        let bound = world.record(machine).bound;
+        assert!(position_of(service.gen_id().expect("an ID")) < bound);
+    }
+}
+
+/// R1: while its fate is unknown, nothing of the new window is used, although the store has it; and
+/// meanwhile no other extend is made.
+pub(super) fn an_extend_whose_reply_is_lost_opens_no_second_window(backend: &dyn Backend) {
+    let world = World::new(backend);
+    let connection = world.connect();
+    let service = world.pool_over(connection.clone(), "host", 0..=0).build().expect("a machine ID");
+    let first = world.record(0).bound;
+
+    world.clock.advance(2 * SECOND);
+    connection.lose_replies(u32::MAX);
+    service.maintain();
+    let second = world.record(0);
+    assert!(second.bound > first, "the change took effect");
+    for _ in 0..4 {
+        world.clock.advance(SECOND);
+        service.maintain();
+    }
+    assert!(world.position() >= first && world.position() < second.bound);
+    assert!(awaits_lease(&service), "the window is not used before it is confirmed");
+    assert_eq!(world.record(0), second, "sent again unchanged, or not at all");
+    assert_eq!(connection.changes(), 2, "the claim and one extend");
+
+    connection.lose_replies(0);
+    let position = next_position(&service);
+    assert!(position >= first && position < second.bound);
+    assert_eq!((service.machine(), service.status().fenced_total), (0, 0));
+    assert_eq!(connection.changes(), 2, "recognised by its attempt");
+}
+
+/// And not taken for somebody else's.
+pub(super) fn a_release_whose_reply_is_lost_is_recognised(backend: &dyn Backend) {
+    let world = World::new(backend);
+    let connection = world.connect();
+    let service = world.pool_over(connection.clone(), "host", 0..=0).build().expect("a machine ID");
+    let last = next_position(&service);
+    connection.lose_replies(1);
+    service.close();
+    world.clock.advance(SECOND);
+    service.maintain();
+    assert_eq!(service.status().fenced_total, 0);
+    let record = world.record(0);
+    assert_eq!((record.bound, record.released, record.epoch), (last + 1, true, 1));
+    assert!(service.try_gen_id().is_err());
+}
+
+/// Without the store there is no machine ID: no number from a cache, and an error within reasonable
+/// time.
+pub(super) fn a_store_away_at_start_is_asked_again_and_then_given_up(backend: &dyn Backend) {
+    let world = World::new(backend);
+    drop(world.pool("host", 0..=3).build().expect("a machine ID")); // which the host now remembers
+    let before = world.raw().list(NAMESPACE).unwrap();
+
+    let connection = world.connect();
+    connection.go_away();
+    let start = world.clock.monotonic();
+    let refused = world.pool_over(connection.clone(), "host", 0..=3).build();
+    assert!(matches!(refused, Err(BuildError::Claim(ClaimError::Store { .. }))), "{refused:?}");
+    let waited = world.clock.monotonic() - start;
+    assert!((30 * SECOND..40 * SECOND).contains(&waited), "{waited:?}");
+    assert!((10..100).contains(&connection.asked()), "{} times", connection.asked());
+    assert_eq!(world.raw().list(NAMESPACE).unwrap(), before);
+}
+
+/// Wherever in the procedure it was away.
+pub(super) fn a_store_back_in_time_is_used(backend: &dyn Backend) {
+    let world = World::new(backend);
+    for failures in 1..=8 {
+        let connection = world.connect();
+        connection.fail_next(failures);
+        let start = world.clock.monotonic();
+        let service =
+            world.pool_over(connection.clone(), "host", 0..=9).build().expect("a machine ID");
+        assert!(world.clock.monotonic() - start < 10 * SECOND);
+        service.gen_id().expect("an ID");
+        assert_eq!(connection.changes(), 1);
+    }
+}
+
+/// No error before the bound, none behind it but "not now", no restart needed.
+pub(super) fn ids_end_at_the_bound_while_the_store_is_away_and_come_back(backend: &dyn Backend) {
+    let world = World::new(backend);
+    let connection = world.connect();
+    let service = world.pool_over(connection.clone(), "host", 0..=0).build().expect("a machine ID");
+    let bound = world.record(0).bound;
+    connection.go_away();
+    let mut last = 0;
+    while world.position() < bound {
+        let position = next_position(&service);
+        assert!(position > last && position < bound);
+        last = position;
+        world.clock.advance(SECOND / 4);
+        service.maintain();
+    }
+    assert!(service.status().renewals_failed > 3);
+    assert!(!service.status().ready);
+    for _ in 0..120 {
+        assert!(awaits_lease(&service));
+        world.clock.advance(SECOND);
+        service.maintain();
+    }
+    assert!(matches!(service.gen_id(), Err(IdError::Hold(_))), "it waits, but not for ever");
+
+    connection.come_back();
+    let start = world.clock.monotonic();
+    let position = next_position(&service);
+    assert!(world.clock.monotonic() - start <= 2 * SECOND);
+    assert!(position >= bound && position < world.record(0).bound);
+    assert_eq!((service.machine(), service.status().epoch), (0, 1));
+    assert!(service.status().ready);
+}
+
+/// It ends all the same, and the successor keeps its distance.
+pub(super) fn a_stop_with_the_store_away_leaves_the_bound_where_it_is(backend: &dyn Backend) {
+    let world = World::new(backend);
+    let connection = world.connect();
+    let service = world.pool_over(connection.clone(), "host", 0..=0).build().expect("a machine ID");
+    service.gen_id().expect("an ID");
+    let before = world.record(0);
+    connection.go_away();
+    service.close();
+    assert!(service.try_gen_id().is_err());
+    assert_eq!(world.record(0), before);
+    drop(service);
+    connection.come_back();
+    assert_eq!(world.record(0), before, "nothing happens afterwards");
+
+    let next = world.pool("host", 0..=0).build().expect("a machine ID");
+    assert_eq!(next_position(&next), before.bound);
+}
+
+/// Restored from a backup or made anew, it knows less than the host that used it.
+pub(super) fn a_wiped_store_does_not_lower_the_bound_that_the_host_remembers(
+    backend: &dyn Backend,
+) {
+    let world = World::new(backend);
+    let connection = world.connect();
+    let service = world.pool_over(connection.clone(), "host", 7..=7).build().expect("a machine ID");
+    world.clock.advance(2 * SECOND);
+    service.maintain(); // what was extended is remembered, too
+    let last = next_position(&service);
+    let bound = world.record(7).bound;
+    crash(service, &connection);
+
+    let world = world.wiped(backend);
+    assert_eq!(world.raw().list(NAMESPACE).unwrap(), []);
+    let service = world.pool("host", 7..=7).build().expect("a machine ID");
+    let first = next_position(&service);
+    assert!(first >= bound && first > last, "{first}, after a bound of {bound}");
+    assert!(world.record(7).bound > bound);
+}

@@ -1,0 +1,163 @@
+//! A lease after its claim: extended, released, taken over.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use vesta_service::{BuildError, Cas, ClaimError, Clock as _, IdError, IdService as _, Record};
+
+use super::Backend;
+use super::clocks::BusyClock;
+use super::world::{NAMESPACE, SECOND, TIMING, World, crash, next_position, position_of, stolen};
+
+/// For minutes, with a window of seconds; and never further ahead than that.
+pub(super) fn ids_go_on_while_the_bound_is_extended(backend: &dyn Backend) {
+    let world = World::new(backend);
+    let service = world.pool("host", 0..=3).build().expect("a machine ID");
+    let machine = service.machine();
+    assert_eq!(world.record(machine).bound, world.window_end());
+    let mut before = world.record(machine);
+    let mut last = next_position(&service);
+    for _ in 0..60 {
+        world.clock.advance(2 * SECOND);
+        service.maintain();
+        let position = next_position(&service);
+        assert!(position > last && position >= world.position());
+        last = position;
+        let record = world.record(machine);
+        assert_eq!(record.bound, world.window_end(), "counted from the clock");
+        assert!(record.bound > before.bound && record.attempt != before.attempt);
+        assert_eq!((record.epoch, record.owner), (before.epoch, before.owner));
+        before = record;
+    }
+    let status = service.status();
+    assert_eq!((status.renewals_ok, status.renewals_failed, status.fenced_total), (60, 0, 0));
+}
+
+/// Not one position is left out, not one is used again, by the same host in the same second; and
+/// another host starts no lower.
+pub(super) fn a_released_machine_id_goes_on_exactly_where_it_was_sealed(backend: &dyn Backend) {
+    let world = World::new(backend);
+    let service = world.pool("host", 0..=0).build().expect("a machine ID");
+    let mut batch = [0; 1000];
+    service.gen_ids(&mut batch).expect("IDs");
+    let last = position_of(batch[999]);
+    drop(service);
+    let record = world.record(0);
+    assert_eq!((record.bound, record.owner, record.released), (last + 1, 0, true));
+
+    let again = world.pool("host", 0..=0).build().expect("a machine ID");
+    assert_eq!(next_position(&again), last + 1);
+    drop(again);
+    assert_eq!(world.record(0).bound, last + 2);
+
+    let elsewhere = world.pool("another host", 0..=0).build().expect("a machine ID");
+    assert!(next_position(&elsewhere) >= last + 2);
+}
+
+/// Until then it may still be alive, and the pool counts as used up.
+pub(super) fn a_silent_owner_is_taken_over_only_after_the_grace(backend: &dyn Backend) {
+    let world = World::new(backend);
+    let silent = world.pool("a", 0..=0).build().expect("a machine ID");
+    let old = silent.gen_id().expect("an ID");
+    let record = world.record(0);
+    let over = world.clock.wall().0 + 5_000 + 60_000;
+
+    for _ in 0..3 {
+        world.clock.advance(10 * SECOND);
+        let refused = world.pool("b", 0..=0).build();
+        assert!(matches!(refused, Err(BuildError::Claim(ClaimError::Exhausted { .. }))));
+        assert_eq!(world.record(0), record, "untouched");
+    }
+    world.clock.advance(10 * SECOND);
+    let successor = world.pool("b", 0..=0).build().expect("a machine ID, after some waiting");
+    assert!(world.clock.wall().0 >= over, "{} ms too early", over - world.clock.wall().0);
+    assert_eq!(successor.status().epoch, 2);
+    let new = successor.gen_id().expect("an ID");
+    assert!(position_of(new) >= record.bound && new != old);
+
+    // The old owner was not dead after all: it finds out, and has issued nothing since.
+    assert!(silent.try_gen_id().is_err());
+    silent.maintain();
+    assert_eq!(silent.status().fenced_total, 1);
+    assert!(silent.try_gen_id().is_err());
+    assert_eq!(world.record(0).epoch, 2);
+}
+
+/// However far its bound lies back: a clock may be wrong, a change is a sign of life.
+pub(super) fn a_record_that_changes_while_watched_is_not_taken_over(backend: &dyn Backend) {
+    let world = World::new(backend);
+    let connection = world.connect();
+    let service = world.pool_over(connection.clone(), "a", 0..=0).build().expect("a machine ID");
+    crash(service, &connection);
+    let held = world.record(0);
+    world.clock.advance(120 * SECOND);
+
+    let store = world.raw();
+    let attempt = AtomicU64::new(1000);
+    let sign_of_life = move || {
+        let current = store.read(NAMESPACE, 0).expect("the store answers").expect("a record");
+        let attempt = attempt.fetch_add(1, Ordering::Relaxed);
+        let new = Record { attempt, ..current.clone() };
+        assert_eq!(store.cas(NAMESPACE, 0, &current.expect(), &new).unwrap(), Cas::Done);
+    };
+    let clock = BusyClock { clock: world.clock.clone(), while_waiting: sign_of_life };
+    let refused = world.pool("b", 0..=0).clock(Arc::new(clock)).build();
+    assert!(matches!(refused, Err(BuildError::Claim(ClaimError::Exhausted { .. }))), "{refused:?}");
+    assert_eq!(world.record(0).expect(), held.expect());
+
+    let successor = world.pool("b", 0..=0).build().expect("free once nothing changes any more");
+    assert_eq!(successor.status().epoch, 2);
+}
+
+/// It stops at once when it learns of it, and its successor grant is another one.
+pub(super) fn a_fenced_owner_stops_and_goes_on_with_another_machine_id(backend: &dyn Backend) {
+    let world = World::new(backend);
+    let service = world.pool("host", 0..=1).build().expect("a machine ID");
+    let machine = service.machine();
+    let mut ids: HashSet<u64> = (0..100).map(|_| service.gen_id().expect("an ID")).collect();
+    let thief = stolen(&world.record(machine));
+    let expect = world.record(machine).expect();
+    assert_eq!(world.raw().cas(NAMESPACE, machine, &expect, &thief).unwrap(), Cas::Done);
+
+    world.clock.advance(2 * SECOND);
+    service.maintain();
+    assert_eq!(service.status().fenced_total, 1);
+    assert_eq!(service.machine(), 1 - machine);
+    assert_eq!(world.record(machine), thief, "the loser leaves it alone");
+    for _ in 0..100 {
+        let id = service.gen_id().expect("an ID");
+        assert_eq!(service.exp_id(id).expect("an ID").machine, 1 - machine);
+        assert!(ids.insert(id));
+    }
+    drop(service);
+    assert_eq!(world.record(machine), thief);
+    assert!(world.record(1 - machine).released);
+}
+
+/// Its extend was on the way while another one claimed the record.
+pub(super) fn a_delayed_extend_of_a_fenced_owner_changes_nothing(backend: &dyn Backend) {
+    let world = World::new(backend);
+    let connection = world.connect();
+    let service = world.pool_over(connection.clone(), "host", 0..=0).build().expect("a machine ID");
+    connection.hold_back(1);
+    world.clock.advance(2 * SECOND);
+    service.maintain();
+    assert_eq!(service.status().renewals_failed, 1);
+
+    let before = world.record(0);
+    let thief = stolen(&before);
+    assert_eq!(world.raw().cas(NAMESPACE, 0, &before.expect(), &thief).unwrap(), Cas::Done);
+    let late = connection.deliver();
+    assert_eq!(late.len(), 1);
+    assert_eq!(late[0].as_ref().unwrap(), &Cas::Conflict(thief.clone()));
+    assert_eq!(world.record(0), thief);
+
+    world.clock.advance(TIMING.renew_every);
+    service.maintain();
+    assert_eq!(service.status().fenced_total, 1);
+    match service.try_gen_id() {
+        Err(IdError::Sealed { .. } | IdError::Hold(_)) => {}
+        other => panic!("expected no ID from a lost machine ID, got {other:?}"),
+    }
+}

@@ -1,0 +1,136 @@
+//! The surroundings of a promise: a store, a scripted clock, and hosts with their state folders.
+
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tempfile::TempDir;
+use vesta_service::{
+    Builder, Clock as _, IdMeta, IdService as _, LeaseStore, LocalIdService, MachineSource,
+    ManualClock, Record, Timing, UnixMillis,
+};
+
+use super::{Backend, Fixture, FlakyStore};
+
+pub(super) const NAMESPACE: &str = "suite";
+pub(super) const LAYOUT: IdMeta = IdMeta::MAX_PEAK;
+/// The same for all stores, so that a promise means the same for all.
+pub(super) const TIMING: Timing = Timing::ONE_HOST;
+/// In 2023; the layout counts whole seconds.
+const START: UnixMillis = UnixMillis(1_700_000_000_000);
+
+pub(super) const SECOND: Duration = Duration::from_secs(1);
+
+pub(super) struct World {
+    fixture: Box<dyn Fixture>,
+    pub(super) clock: ManualClock,
+    folders: TempDir,
+}
+
+impl World {
+    pub(super) fn new(backend: &dyn Backend) -> Self {
+        let folders = tempfile::tempdir().expect("a folder for temporary files");
+        Self { fixture: backend.fresh(), clock: ManualClock::at(START), folders }
+    }
+
+    /// The store forgets everything; the hosts and the time stay.
+    pub(super) fn wiped(self, backend: &dyn Backend) -> Self {
+        Self { fixture: backend.fresh(), ..self }
+    }
+
+    /// A connection of one's own.
+    pub(super) fn connect(&self) -> Arc<FlakyStore> {
+        FlakyStore::new(self.fixture.connect())
+    }
+
+    /// A connection for looking at records and changing them.
+    pub(super) fn raw(&self) -> Arc<dyn LeaseStore> {
+        let store = self.fixture.connect();
+        store.open_namespace(NAMESPACE, &LAYOUT.fingerprint()).expect("the store answers");
+        store
+    }
+
+    /// The record of a machine ID that was claimed.
+    pub(super) fn record(&self, machine: u64) -> Record {
+        let found = self.raw().read(NAMESPACE, machine).expect("the store answers");
+        found.unwrap_or_else(|| panic!("no record of machine ID {machine}"))
+    }
+
+    pub(super) fn folder(&self, host: &str) -> PathBuf {
+        self.folders.path().join(host)
+    }
+
+    /// A service of a host, over a connection of its own.
+    pub(super) fn pool(&self, host: &str, range: RangeInclusive<u64>) -> Builder {
+        self.pool_over(self.connect(), host, range)
+    }
+
+    /// A service of a host, over this connection.
+    pub(super) fn pool_over(
+        &self,
+        store: Arc<FlakyStore>,
+        host: &str,
+        range: RangeInclusive<u64>,
+    ) -> Builder {
+        self.service(host).machine(MachineSource::Pool { store, range: Some(range) })
+    }
+
+    pub(super) fn service(&self, host: &str) -> Builder {
+        LocalIdService::builder()
+            .layout(LAYOUT)
+            .timing(TIMING)
+            .namespace(NAMESPACE)
+            .clock(Arc::new(self.clock.clone()))
+            .state_dir(self.folder(host))
+    }
+
+    /// The position of the clock, which the first ID of a quiet line has.
+    pub(super) fn position(&self) -> u64 {
+        position_at(self.clock.wall())
+    }
+
+    /// The bound of a window that begins now.
+    pub(super) fn window_end(&self) -> u64 {
+        position_at(UnixMillis(self.clock.wall().0 + 5000))
+    }
+}
+
+pub(super) fn position_at(moment: UnixMillis) -> u64 {
+    LAYOUT.tick_at(moment).expect("inside the layout") << LAYOUT.spec().seq_bits
+}
+
+/// A service that is gone without a word: its requests no longer reach the store.
+pub(super) fn crash(service: LocalIdService, connection: &FlakyStore) {
+    connection.go_away();
+    drop(service);
+}
+
+/// The position of the next ID.
+pub(super) fn next_position(service: &LocalIdService) -> u64 {
+    position_of(service.gen_id().expect("an ID"))
+}
+
+pub(super) fn position_of(id: u64) -> u64 {
+    let id = LAYOUT.unpack(id).expect("an ID of the layout");
+    id.time << LAYOUT.spec().seq_bits | id.seq
+}
+
+/// What a store is told by somebody who takes a record over without asking.
+pub(super) fn stolen(record: &Record) -> Record {
+    Record {
+        epoch: record.epoch + 1,
+        owner: 0xBAD,
+        bound: record.bound + (60 << LAYOUT.spec().seq_bits),
+        attempt: 0xBAD,
+        released: false,
+        host: "thief".into(),
+        ..record.clone()
+    }
+}
+
+impl World {
+    pub(super) fn restart(&self) {
+        self.fixture.restart();
+    }
+}

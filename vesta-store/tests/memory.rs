@@ -1,0 +1,23 @@
+//! The reference store keeps the promises of every store.
+
+use std::sync::Arc;
+
+use vesta_service::{LeaseStore, MemoryStore};
+use vesta_store::conformance::{Backend, Fixture};
+
+struct Memory;
+struct One(Arc<MemoryStore>);
+
+impl Backend for Memory {
+    fn fresh(&self) -> Box<dyn Fixture> {
+        Box::new(One(Arc::new(MemoryStore::new())))
+    }
+}
+
+impl Fixture for One {
+    fn connect(&self) -> Arc<dyn LeaseStore> {
+        self.0.clone()
+    }
+}
+
+vesta_store::conformance!(Memory);

@@ -1,0 +1,25 @@
+//! SQLite keeps the promises of every store.
+
+use std::sync::Arc;
+
+use tempfile::TempDir;
+use vesta_service::LeaseStore;
+use vesta_store::conformance::{Backend, Fixture};
+
+struct Sqlite;
+struct Folder(TempDir);
+
+impl Backend for Sqlite {
+    fn fresh(&self) -> Box<dyn Fixture> {
+        Box::new(Folder(tempfile::tempdir().expect("a folder for temporary files")))
+    }
+}
+
+impl Fixture for Folder {
+    fn connect(&self) -> Arc<dyn LeaseStore> {
+        let url = format!("sqlite:{}/vesta.db", self.0.path().display());
+        vesta_store::open(&url).expect("it opens")
+    }
+}
+
+vesta_store::conformance!(Sqlite);
