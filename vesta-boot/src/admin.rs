@@ -53,7 +53,7 @@ pub fn router(state: AdminState) -> Router {
     Router::new()
         .route("/", get(index))
         .route("/metrics", get(metrics))
-        .route("/healthz", get(async || "ok\n"))
+        .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
         .route("/status", get(status))
         .with_state(state)
@@ -62,6 +62,16 @@ pub fn router(state: AdminState) -> Router {
 /// Serves until the process ends: while a stop drains requests, `/readyz` still has to say so.
 pub(crate) async fn serve(listener: TcpListener, state: AdminState) -> io::Result<()> {
     axum::serve(guard::Guarded::new(listener)?, router(state)).await
+}
+
+/// Whether a restart would not help: false only when the generator has stopped for good by itself.
+async fn healthz(State(state): State<AdminState>) -> (StatusCode, String) {
+    match state.service.status().sealed {
+        Some(reason) if !state.shutdown.is_cancelled() => {
+            (StatusCode::SERVICE_UNAVAILABLE, format!("restart me: {reason}\n"))
+        }
+        _ => (StatusCode::OK, "ok\n".to_owned()),
+    }
 }
 
 async fn index(State(state): State<AdminState>) -> Html<String> {

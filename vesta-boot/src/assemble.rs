@@ -6,9 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use vesta_intf::{IdMeta, IdService as _};
-use vesta_service::{
-    BuildError, ClaimError, Clock as _, LeaseStore, LocalIdService, MachineSource, SystemClock,
-};
+use vesta_service::{Clock as _, LeaseStore, LocalIdService, MachineSource, SystemClock};
 
 use crate::{Config, Machine, Role, StoreUrl, secret};
 
@@ -60,10 +58,7 @@ pub fn assemble(config: &Config) -> Result<LocalIdService, StartError> {
         .build();
     built.map_err(|error| {
         let sentence = secret::hide(&error.to_string());
-        // A pool can have a free machine ID later; one that was chosen by name is taken.
-        let taken = matches!(config.machine, Machine::Reserved { .. })
-            && matches!(error, BuildError::Claim(ClaimError::Exhausted { .. }));
-        if taken || error.is_configuration() {
+        if error.is_configuration() {
             StartError::Setting(sentence)
         } else {
             StartError::Unavailable(sentence)

@@ -44,19 +44,23 @@ impl Admin {
 }
 
 #[tokio::test]
-async fn readiness_follows_the_service_and_liveness_does_not() {
+async fn readiness_follows_the_service_and_liveness_asks_for_a_restart_only_if_that_helps() {
     let admin = admin();
     assert_eq!(admin.get("/readyz").await, (StatusCode::OK, "ready\n".to_owned()));
     admin.service.close();
     let (status, body) = admin.get("/readyz").await;
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
     assert!(body.starts_with("not ready: the generator has stopped"), "{body}");
-    assert_eq!(admin.get("/healthz").await.0, StatusCode::OK);
+    let (status, body) = admin.get("/healthz").await;
+    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+    assert!(body.starts_with("restart me: "), "{body}");
     let (_, page) = admin.get("/").await;
     assert!(page.contains("not ready: the generator has stopped"), "{page}");
     let (_, metrics) = admin.get("/metrics").await;
     assert!(metrics.contains("\nvesta_ready 0\n"), "{metrics}");
     assert!(metrics.contains("vesta_sealed{reason=\"it was shut down\"} 1"), "{metrics}");
+    admin.shutdown.cancel();
+    assert_eq!(admin.get("/healthz").await.0, StatusCode::OK, "it is on its way out");
 }
 
 #[tokio::test]

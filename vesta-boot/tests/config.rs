@@ -145,7 +145,7 @@ fn what_is_wrong_is_refused_with_one_sentence_that_says_what_to_do() {
         (&["--request-timeout-ms", "0"], "request_timeout_ms must be 1 to 600000"),
         (&["--drain-limit-ms", "1s"], "drain_limit_ms must be 0 to 600000, but is `1s`"),
         (&["--max-connections", "0"], "max_connections must be 1 to 1000000"),
-        (&["--workers", "0"], "workers must be 1 to 1024"),
+        (&["--workers", "0"], "workers must be 1 to 512"),
         (&["--log-format", "xml"], "log.format must be human or json, but is `xml`"),
         (&["--log-level", "loud"], "log.level must be error, warn, info, debug, trace or off"),
         (&["--log-level", "h2=loud"], "log.level must be"),

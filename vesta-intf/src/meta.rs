@@ -133,14 +133,13 @@ impl IdMeta {
     }
 
     /// Whether this is one of Vesta's two layouts, which an ID's own type bit tells apart.
-    pub const fn is_vesta(&self) -> bool {
-        self.spec.type_bits == 1
-            && self.spec.version_bits == 1
-            && self.spec.gen_method_bits == 2
-            && self.spec.machine_bits == 10
-            && self.spec.time_bits + self.spec.seq_bits == 50
-            && self.spec.epoch.0 == Self::MAX_PEAK.spec.epoch.0
-            && matches!(self.spec.order, FieldOrder::TimeSeqMachine)
+    pub fn is_vesta(&self) -> bool {
+        self.same_bits(&Self::MAX_PEAK) || self.same_bits(&Self::MIN_GRANULARITY)
+    }
+
+    /// Whether both make the same IDs, whatever they are called.
+    fn same_bits(&self, other: &Self) -> bool {
+        self.spec == other.spec && self.id_type == other.id_type
     }
 
     /// The layout of this Vesta type.
@@ -167,7 +166,7 @@ impl IdMeta {
 
     /// The layout that explains this ID: of Vesta's two the one that its type bit names, else this
     /// layout itself.
-    pub const fn explaining(&self, raw: u64) -> Self {
+    pub fn explaining(&self, raw: u64) -> Self {
         match (self.is_vesta(), raw >> 62 & 1) {
             (false, _) => *self,
             (true, 0) => Self::MAX_PEAK,

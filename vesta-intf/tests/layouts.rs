@@ -110,6 +110,17 @@ fn a_layout_that_does_not_add_up_is_refused_with_the_rule() {
     }
 }
 
+/// A layout that only resembles Vesta's is explained by its own bits.
+#[test]
+fn a_custom_layout_is_never_taken_for_one_of_vestas() {
+    let spec = LayoutSpec { time_bits: 31, seq_bits: 19, ..*IdMeta::MAX_PEAK.spec() };
+    let meta = IdMeta::new(spec).unwrap();
+    let id = Id { time: 400_000_000, seq: 5, machine: 7, ..Id::default() };
+    let raw = meta.pack(&id).unwrap();
+    assert_eq!(meta.explaining(raw).unpack(raw).unwrap(), id);
+    assert!(IdMeta::MAX_PEAK.is_vesta() && IdMeta::MIN_GRANULARITY.is_vesta());
+}
+
 #[test]
 fn the_ends_of_the_named_layouts() {
     for (meta, end) in [

@@ -12,7 +12,7 @@ use crate::clock::{AnyClock, Clock, SystemClock};
 use crate::grant::GrantFactory;
 use crate::lease::claim::{ClaimError, Claimant, ticks};
 use crate::lease::keeper::{Driver, Keeper, Line};
-use crate::lease::{StateFileError, Timing};
+use crate::lease::{StateFileError, Timing, check_namespace};
 use crate::machine::{self, MachineSource, Resolved};
 use crate::populator::PopulatorKind;
 use crate::sequence::Rules;
@@ -51,8 +51,14 @@ impl BuildError {
     /// Whether somebody has to change a setting: trying again with the same ones cannot help.
     pub fn is_configuration(&self) -> bool {
         match self {
-            Self::Setting(error) => !matches!(error, IdError::TimeExhausted),
-            Self::Claim(error) => matches!(error, ClaimError::Fingerprint { .. }),
+            Self::Setting(_) => true,
+            Self::Claim(error) => match error {
+                ClaimError::Fingerprint { .. } => true,
+                ClaimError::Time(error) => matches!(error, IdError::TimeExhausted),
+                // A pool can have a free machine ID later; one chosen by its number is taken.
+                ClaimError::Exhausted { range, .. } => range.start() == range.end(),
+                _ => false,
+            },
             Self::StateFile(error) => !matches!(error, StateFileError::Io { .. }),
             Self::Thread(_) => false,
         }
@@ -183,6 +189,7 @@ impl Builder {
                  pool (two services with the same one would repeat each other's IDs)",
             )
         })?;
+        check_namespace(&self.namespace)?;
         IdError::check("version", self.version, 0, meta.max(Field::Version))?;
         let rules = Rules::new(meta.bits(Field::Time), meta.bits(Field::Seq), 0);
         let any_clock = match &self.clock {
@@ -198,7 +205,7 @@ impl Builder {
             version: self.version,
         };
         let (line, keeper, described, window) =
-            match source.resolve(&meta, &self.namespace, &self.state_dir)? {
+            match source.resolve(&meta, &self.namespace, &self.state_dir, &any_clock)? {
                 Resolved::Stateless { machine } => {
                     let now = meta.tick_at(any_clock.wall())?;
                     let grant = factory.make(machine, 0, rules.position(now), u64::MAX)?;

@@ -24,6 +24,7 @@ mod state;
 mod store;
 pub(crate) mod timing;
 
+pub(crate) use file::check_namespace;
 pub use file::{FileStore, StateFileError};
 pub use memory::MemoryStore;
 pub use record::{Expect, Record};

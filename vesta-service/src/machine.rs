@@ -7,13 +7,15 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use vesta_intf::{Field, IdError, IdMeta};
 
 pub use ip::IpMap;
 
+use crate::clock::{AnyClock, Clock as _};
 use crate::lease::claim::Choice;
-use crate::lease::{FileStore, LeaseStore};
+use crate::lease::{FileStore, LeaseStore, StateFileError};
 
 /// Where a service gets its machine ID from. There is no default: two services that both believe to
 /// be machine 1 are the most common way to duplicate IDs.
@@ -68,12 +70,13 @@ impl MachineSource {
         meta: &IdMeta,
         namespace: &str,
         state_dir: &Path,
+        clock: &AnyClock,
     ) -> Result<Resolved, crate::BuildError> {
         let max = meta.max(Field::Machine);
         let check = |machine| IdError::check("machine ID", machine, 0, max);
         let fixed = |machine, origin: String| {
             check(machine)?;
-            let file = FileStore::open(state_dir, namespace, &meta.fingerprint(), machine)?;
+            let file = open_patiently(state_dir, namespace, meta, machine, clock)?;
             let described = format!("{origin}, state file {}", file.path().display());
             let guard = file.is_damaged();
             let choice = Choice::Only { machine, alone: true };
@@ -112,6 +115,25 @@ impl MachineSource {
             }
         }
     }
+}
+
+/// Opens the state file of a fixed machine ID. A starter of a pool in the same folder has it locked
+/// for a moment, to see whether its owner is gone.
+fn open_patiently(
+    folder: &Path,
+    namespace: &str,
+    meta: &IdMeta,
+    machine: u64,
+    clock: &AnyClock,
+) -> Result<FileStore, StateFileError> {
+    let open = || FileStore::open(folder, namespace, &meta.fingerprint(), machine);
+    for _ in 0..4 {
+        match open() {
+            Err(StateFileError::InUse(_)) => clock.park(Duration::from_millis(50)),
+            opened => return opened,
+        }
+    }
+    open()
 }
 
 /// The name of this host.

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
-use vesta_intf::{Hold, HoldReason, Id, IdError, IdMeta, IdRun, IdService, MakeId, UnixMillis};
+use vesta_intf::{
+    ErrorKind, Hold, HoldReason, Id, IdError, IdMeta, IdRun, IdService, MakeId, UnixMillis,
+};
 
 use crate::builder::Builder;
 use crate::clock::{AnyClock, Clock as _, MAX_LEAD, Reading};
@@ -79,7 +81,7 @@ pub struct Status {
     pub last_renewal_age: Duration,
     /// How often another process took the machine ID over.
     pub fenced_total: u64,
-    /// Why no more IDs are made, if that is so.
+    /// Why no more IDs will ever be made, if that is so. Only a restart helps.
     pub sealed: Option<String>,
 }
 
@@ -136,6 +138,9 @@ impl LocalIdService {
     fn unless_followed(&self, grant: &Grant, error: IdError) -> IdError {
         let again =
             IdError::Hold(Hold { retry_after: RETRY_AFTER, why: HoldReason::AwaitingLease });
+        if error.kind() == ErrorKind::ClockBehind {
+            self.parts.line.wake_keeper(); // with a pool, another machine ID ends the wait
+        }
         match error {
             IdError::Sealed { .. } if !std::ptr::eq(grant, self.parts.line.current()) => again,
             IdError::Sealed { .. } if self.parts.line.will_follow() => again,
@@ -192,7 +197,8 @@ impl LocalIdService {
     pub fn status(&self) -> Status {
         let Parts { meta, rules, line, clock, .. } = &self.parts;
         let grant = line.current();
-        let sealed = grant.sealed_reason().map(str::to_owned);
+        let ended = grant.sealed_reason().map(str::to_owned);
+        let sealed = ended.clone().filter(|_| !line.will_follow());
         let wall = clock.wall();
         let window_left = match self.parts.window {
             Some(_) => grant.ticks().distance(rules.tick(grant.limit())),
@@ -202,6 +208,8 @@ impl LocalIdService {
         let low = self.parts.window.map_or(Duration::ZERO, |w| (w / 5).min(NOT_READY_BELOW));
         let not_ready_because = if let Some(reason) = &sealed {
             Some(format!("the generator has stopped: {reason}"))
+        } else if let Some(reason) = &ended {
+            Some(format!("another machine ID is being claimed: {reason}"))
         } else if lead > MAX_LEAD {
             Some(format!("the clock stands {} s behind IDs already issued", lead.as_secs()))
         } else if window_left < low {

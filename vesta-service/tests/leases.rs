@@ -276,3 +276,34 @@ fn a_wiped_store_does_not_make_a_host_forget() {
     let service = wiped.start();
     assert!(service.gen_id().unwrap() > before, "the state file remembers the bound");
 }
+
+/// Somebody deletes the database under a running process: what that one may still issue is known to
+/// the state file that it has locked.
+#[test]
+fn a_machine_id_in_use_on_this_host_is_not_claimed_although_the_store_forgot_it() {
+    let setting = Setting::new();
+    let owner = setting.start();
+    let wiped = Setting {
+        store: Arc::new(Flaky::default()),
+        clock: setting.clock.clone(),
+        folder: tempfile::tempdir().unwrap(),
+    };
+    let newcomer = LocalIdService::builder()
+        .machine(MachineSource::Pool { store: wiped.store.clone(), range: Some(3..=4) })
+        .state_dir(setting.folder.path())
+        .clock(Arc::new(setting.clock.clone()))
+        .build()
+        .unwrap();
+    assert_ne!(newcomer.machine(), owner.machine());
+}
+
+#[test]
+fn every_source_refuses_a_namespace_that_cannot_name_a_file() {
+    let error = LocalIdService::builder()
+        .machine(MachineSource::Stateless(1))
+        .namespace("a/b")
+        .build()
+        .unwrap_err();
+    assert!(error.is_configuration());
+    assert!(error.to_string().contains("namespace `a/b`"), "{error}");
+}

@@ -205,3 +205,24 @@ fn settings_that_cannot_work_are_refused() {
     let error = start(folder.path(), &after_end).unwrap_err();
     assert!(error.to_string().contains("run out"), "{error}");
 }
+
+#[test]
+fn a_state_file_that_is_deleted_or_replaced_while_in_use_ends_the_service() {
+    for replaced in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = ManualClock::at(START);
+        let service = start(folder.path(), &clock).unwrap();
+        service.gen_id().unwrap();
+        let file = folder.path().join(FILE);
+        let content = fs::read(&file).unwrap();
+        fs::remove_file(&file).unwrap();
+        if replaced {
+            fs::write(&file, content).unwrap();
+        }
+        clock.advance(Duration::from_secs(2));
+        service.maintain();
+        let error = service.gen_id().unwrap_err().to_string();
+        assert!(error.contains("deleted or replaced"), "{error}");
+        assert!(service.status().sealed.is_some());
+    }
+}

@@ -29,7 +29,7 @@ pub(super) fn render(role: Role, status: &Status, not_ready: Option<String>) -> 
 <li><a href="/status">/status</a>: layout, machine ID and lease as JSON
 <li><a href="/metrics">/metrics</a>: for Prometheus
 <li><a href="/readyz">/readyz</a>: 200 if calls for IDs are expected to succeed, else 503 with the reason
-<li><a href="/healthz">/healthz</a>: 200 as long as the process lives
+<li><a href="/healthz">/healthz</a>: 200 unless only a restart can help
 </ul>
 </html>
 "#,

@@ -35,7 +35,7 @@ pub(super) fn check(raw: &Raw) -> Checked<Config> {
         drain_limit: raw.millis("drain_limit_ms", 0)?,
         max_connections: raw.size("max_connections", 1_000_000)?,
         workers: match raw.get("workers") {
-            Some(_) => raw.size("workers", 1024)?,
+            Some(_) => raw.size("workers", 512)?,
             None => std::thread::available_parallelism().map_or(1, usize::from),
         },
         allow_plaintext: raw.truth("allow_plaintext")?,

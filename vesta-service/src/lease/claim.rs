@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use vesta_intf::{IdError, IdMeta, UnixMillis};
 
+use super::shadow::Memory;
 use super::{Cas, FileStore, LeaseStore, Namespace, Record, StoreError, Timing};
 use crate::clock::Clock;
 use crate::random;
@@ -20,6 +21,9 @@ use candidates::{Candidate, Survey};
 pub(crate) const ROLLBACK_LEAD: Duration = Duration::from_secs(5);
 /// For how long a store that does not answer is asked at start.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How often, and how long apart, to look again at state files that others have locked.
+const GLANCES: u32 = 5;
+const GLANCE: Duration = Duration::from_millis(100);
 /// From this difference between our clock and the store's on, one of them is wrong.
 const CLOCK_WRONG: Duration = Duration::from_secs(60);
 const CLOCK_DOUBTFUL: Duration = Duration::from_millis(500);
@@ -152,6 +156,7 @@ enum Attempt {
     Granted(Granted),
     Taken,
     TooFarAhead(UnixMillis),
+    InUseHere,
 }
 
 impl Claimant {
@@ -160,10 +165,10 @@ impl Claimant {
         ticks(self.timing.window, &self.meta)
     }
 
-    /// Claims a machine ID. `shadows` are the state files that this host has of earlier owners.
+    /// Claims a machine ID, with what this host remembers.
     /// Waits: for a store that does not answer, for a silent owner to show that it is gone, for a
     /// clock that stands a little behind.
-    pub(crate) fn claim(&self, shadows: &[FileStore]) -> Result<Granted, ClaimError> {
+    pub(crate) fn claim(&self, memory: &mut Memory) -> Result<Granted, ClaimError> {
         self.tick()?;
         let namespace = self.insist(|| self.open())?;
         let ours = self.meta.fingerprint();
@@ -175,13 +180,14 @@ impl Claimant {
 
         let deadline = self.clock.monotonic() + PATIENCE;
         let mut earlier: Option<Vec<(u64, Record)>> = None;
+        let mut glances = 0;
         loop {
             let records = self.insist(|| self.store.list(&self.namespace))?;
             let now = self.tick()?;
             let survey = Survey {
                 records: &records,
                 earlier: earlier.as_deref(),
-                shadows: &shadows.iter().map(|s| (s.machine(), s.record())).collect::<Vec<_>>(),
+                shadows: &memory.records(),
                 choice: &self.choice,
                 now: self.rules.position(now),
                 grace_ticks: match self.choice {
@@ -193,12 +199,13 @@ impl Claimant {
                 start_at: crc32c::crc32c(self.host.as_bytes()).into(),
                 floor: namespace.floor,
             };
-            let mut contested = false;
+            let (mut contested, mut in_use_here) = (false, false);
             let mut ahead = None;
             for candidate in survey.candidates() {
-                match self.attempt(&candidate, &namespace, shadows)? {
+                match self.attempt(&candidate, &namespace, memory)? {
                     Attempt::Granted(granted) => return Ok(granted),
                     Attempt::Taken => contested = true,
+                    Attempt::InUseHere => in_use_here = true,
                     Attempt::TooFarAhead(until) => {
                         ahead = Some(ahead.map_or(until, |a: UnixMillis| a.min(until)));
                     }
@@ -207,6 +214,13 @@ impl Claimant {
             let out_of_patience = self.clock.monotonic() >= deadline;
             if contested && !out_of_patience {
                 continue; // others were faster; look again
+            }
+            // A starter on this host has all free files for a moment; a living owner keeps its own.
+            if in_use_here && glances < GLANCES {
+                glances += 1;
+                self.clock.park(GLANCE);
+                memory.read_again();
+                continue;
             }
             if let Some(used_until) = ahead {
                 if self.waited_for_clock(used_until) {
@@ -271,10 +285,13 @@ impl Claimant {
         &self,
         candidate: &Candidate,
         namespace: &Namespace,
-        shadows: &[FileStore],
+        memory: &Memory,
     ) -> Result<Attempt, ClaimError> {
         let Candidate { machine, record } = candidate;
-        let shadow = shadows.iter().find(|shadow| shadow.machine() == *machine);
+        if memory.is_in_use(*machine) {
+            return Ok(Attempt::InUseHere);
+        }
+        let shadow = memory.of(*machine);
         let now = self.tick()?;
         let mut next = record
             .bound

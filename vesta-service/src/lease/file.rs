@@ -105,7 +105,7 @@ impl Error for StateFileError {
     }
 }
 
-pub(super) fn check_namespace(name: &str) -> Result<(), StateFileError> {
+pub(crate) fn check_namespace(name: &str) -> Result<(), StateFileError> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     let good = (1..=MAX_NAMESPACE).contains(&name.len())
         && name.chars().all(allowed)
@@ -132,13 +132,18 @@ impl FileStore {
         machine: u64,
     ) -> Result<Self, StateFileError> {
         check_namespace(namespace)?;
-        let path = folder.join(format!("{namespace}-{machine}.state"));
+        let path = Self::path_of(folder, namespace, machine);
         let subject =
             Subject { namespace: namespace.into(), fingerprint: fingerprint.into(), machine };
         if !exists(&path)? {
             create(folder, &path, &subject)?;
         }
         Self::open_existing(path, subject)
+    }
+
+    /// Where the file of a machine ID is.
+    pub(super) fn path_of(folder: &Path, namespace: &str, machine: u64) -> PathBuf {
+        folder.join(format!("{namespace}-{machine}.state"))
     }
 
     /// Opens a file that is there.
@@ -194,6 +199,15 @@ impl FileStore {
         if let Some(broken) = &locked.broken {
             return Err(StoreError::permanent(broken.clone()));
         }
+        if !is_at(&locked.file, &self.path) {
+            let message = format!(
+                "state file {} was deleted or replaced while it was in use; stop every process that \
+                 uses its machine ID before you start one again",
+                self.path.display()
+            );
+            locked.broken = Some(message.clone());
+            return Err(StoreError::permanent(message));
+        }
         let generation = locked.generation + 1;
         let slot = Slot { subject: self.subject.clone(), generation, record: record.clone() };
         match write_slot(&mut locked.file, &slot) {
@@ -209,6 +223,22 @@ impl FileStore {
             }
         }
     }
+}
+
+/// Whether the open file is still the one of that name.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    match (file.metadata(), fs::metadata(path)) {
+        (Ok(open), Ok(named)) => (open.dev(), open.ino()) == (named.dev(), named.ino()),
+        _ => false,
+    }
+}
+
+/// An open file cannot be deleted or replaced here.
+#[cfg(not(unix))]
+fn is_at(_: &File, _: &Path) -> bool {
+    true
 }
 
 fn exists(path: &Path) -> Result<bool, StateFileError> {

@@ -9,9 +9,10 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 
 use super::claim::{Choice, Claimant, Granted};
+use super::shadow::Memory;
 use super::state::{Action, Event, Lease, Now, Reply};
 use super::timing::RETRY_AFTER;
-use super::{Cas, FileStore, shadow};
+use super::{Cas, FileStore};
 use crate::clock::MAX_LEAD;
 use crate::grant::{Grant, GrantFactory};
 use crate::random;
@@ -106,6 +107,11 @@ impl Line {
         !state.stop && !state.over
     }
 
+    /// Has the keeper look at once whether there is something to do.
+    pub(crate) fn wake_keeper(&self) {
+        self.signal.changed.notify_all();
+    }
+
     fn stopping(&self) -> bool {
         self.signal.state.lock().stop
     }
@@ -152,25 +158,9 @@ impl Driver {
         let Claimant { namespace, meta, .. } = &self.claimant;
         let fingerprint = meta.fingerprint();
         self.shadow = None; // unlocks it, so that it is found below
-        let mut shadows = match &self.remember_in {
-            Some(folder) => shadow::adopt(folder, namespace, &fingerprint),
-            None => Vec::new(),
-        };
-        let Granted { machine, record, next } = self.claimant.claim(&shadows)?;
-        if let Some(folder) = &self.remember_in {
-            let own = shadows.iter().position(|shadow| shadow.machine() == machine);
-            self.shadow = match own {
-                Some(index) => Some(shadows.swap_remove(index)),
-                None => FileStore::open(folder, namespace, &fingerprint, machine)
-                    .inspect_err(|error| {
-                        tracing::warn!(
-                            %error,
-                            "this host will not remember its machine ID: a restart takes another one"
-                        );
-                    })
-                    .ok(),
-            };
-        }
+        let mut memory = Memory::read(self.remember_in.clone(), namespace, fingerprint);
+        let Granted { machine, record, next } = self.claimant.claim(&mut memory)?;
+        self.shadow = memory.keep(machine);
         self.remember(&record);
         let grant = self.factory.make(machine, record.epoch, next, record.bound)?;
         let now = self.now(&grant);

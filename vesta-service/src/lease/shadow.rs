@@ -4,15 +4,79 @@
 //! forgets.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::FileStore;
 use super::file::subject_of;
+use super::{FileStore, Record, StateFileError};
+
+/// The memory of one claim: the state files that no living process has.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    folder: Option<PathBuf>,
+    namespace: String,
+    fingerprint: String,
+    free: Vec<FileStore>,
+}
+
+impl Memory {
+    /// What the folder remembers; without a folder, nothing.
+    pub(crate) fn read(folder: Option<PathBuf>, namespace: &str, fingerprint: String) -> Self {
+        let mut memory =
+            Self { folder, namespace: namespace.into(), fingerprint, free: Vec::new() };
+        memory.read_again();
+        memory
+    }
+
+    /// Looks for files that have become free since.
+    pub(crate) fn read_again(&mut self) {
+        if let Some(folder) = &self.folder {
+            self.free.extend(adopt(folder, &self.namespace, &self.fingerprint));
+        }
+    }
+
+    /// The records whose owners are gone.
+    pub(crate) fn records(&self) -> Vec<(u64, Record)> {
+        self.free.iter().map(|file| (file.machine(), file.record())).collect()
+    }
+
+    /// The file of a machine ID whose owner is gone.
+    pub(crate) fn of(&self, machine: u64) -> Option<&FileStore> {
+        self.free.iter().find(|file| file.machine() == machine)
+    }
+
+    /// Whether a living process on this host has the machine ID, whatever the store says.
+    pub(crate) fn is_in_use(&self, machine: u64) -> bool {
+        let Some(folder) = self.folder.as_ref().filter(|_| self.of(machine).is_none()) else {
+            return false;
+        };
+        FileStore::path_of(folder, &self.namespace, machine).exists()
+            && matches!(self.open(folder, machine), Err(StateFileError::InUse(_)))
+    }
+
+    /// The file of the machine ID that was claimed, made if there is none; the others become free.
+    pub(crate) fn keep(mut self, machine: u64) -> Option<FileStore> {
+        if let Some(own) = self.free.iter().position(|file| file.machine() == machine) {
+            return Some(self.free.swap_remove(own));
+        }
+        self.open(self.folder.as_ref()?, machine)
+            .inspect_err(|error| {
+                tracing::warn!(
+                    %error,
+                    "this host will not remember its machine ID: a restart takes another one"
+                );
+            })
+            .ok()
+    }
+
+    fn open(&self, folder: &Path, machine: u64) -> Result<FileStore, StateFileError> {
+        FileStore::open(folder, &self.namespace, &self.fingerprint, machine)
+    }
+}
 
 /// The state files of a namespace and layout in a folder that no living process has locked, each
 /// now locked by this one. A folder that does not exist has none; a file that cannot be read is
 /// left alone.
-pub(crate) fn adopt(folder: &Path, namespace: &str, fingerprint: &str) -> Vec<FileStore> {
+fn adopt(folder: &Path, namespace: &str, fingerprint: &str) -> Vec<FileStore> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let mut paths: Vec<_> = entries
         .flatten()
