@@ -34,3 +34,12 @@ pub use role::Role;
 pub use run::{ConfigError, Running, main};
 pub use secret::StoreUrl;
 pub use shutdown::not_ready_because;
+
+// The examples of the guides compile. They stand here because this crate knows every other one.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/EMBED.md")]
+struct Embedding;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/LAYOUT.md")]
+struct Layouts;
