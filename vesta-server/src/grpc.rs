@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_core::Stream;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
@@ -205,8 +205,13 @@ fn chunks(
                     metrics.issued(u64::from(want));
                     yield Ok(v1::GenIdsResponse { ids });
                 }
-                // Others were quicker for a whole max_wait; a stream has time.
-                Err(IdError::Hold(Hold { why: HoldReason::SequenceUsedUp, .. })) => {}
+                // Nothing is free within max_wait; a stream has time.
+                Err(IdError::Hold(Hold { why: HoldReason::SequenceUsedUp, retry_after })) => {
+                    tokio::select! {
+                        () = shutdown.cancelled() => {}
+                        () = sleep(retry_after) => {}
+                    }
+                }
                 // The caller did not say how many; the end of the server is an end like another.
                 Err(_) if total == 0 && shutdown.is_cancelled() => {
                     end.with(Outcome::Ok);

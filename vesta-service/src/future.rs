@@ -23,8 +23,8 @@ impl LocalIdService {
             };
             let IdError::Hold(hold) = error else { return Err(error) };
             let now = self.monotonic();
-            let deadline = *deadline.get_or_insert(now + self.max_wait());
-            if now + hold.retry_after > deadline {
+            let deadline = *deadline.get_or_insert(now.saturating_add(self.max_wait()));
+            if now.saturating_add(hold.retry_after) > deadline {
                 return Err(error);
             }
             self.maintain();
@@ -44,7 +44,12 @@ impl AsyncIdService for LocalIdService {
         self.await_for(|| {
             while ids.len() < wanted {
                 let left = u32::try_from(wanted - ids.len()).unwrap_or(u32::MAX);
-                ids.extend(self.try_gen_run(left)?.iter());
+                let run = self.try_gen_run(left)?;
+                // After a change of machine ID the IDs can be smaller: the batch then begins anew.
+                if ids.last().is_some_and(|last| run.first < *last) {
+                    ids.clear();
+                }
+                ids.extend(run.iter());
             }
             Ok(())
         })
@@ -58,6 +63,10 @@ impl AsyncIdService for LocalIdService {
         self.await_for(|| {
             while left > 0 {
                 let run = self.try_gen_run(left)?;
+                if runs.last().is_some_and(|last| run.first < last.first) {
+                    runs.clear(); // as in `gen_ids`
+                    left = count;
+                }
                 left -= run.count;
                 match runs.last_mut() {
                     // Across ticks the progression often goes on: one run then says it all.

@@ -155,11 +155,11 @@ impl LocalIdService {
         first: IdError,
         mut attempt: impl FnMut() -> Result<T, IdError>,
     ) -> Result<T, IdError> {
-        let deadline = self.parts.clock.monotonic() + self.parts.max_wait;
+        let deadline = self.parts.clock.monotonic().saturating_add(self.parts.max_wait);
         let mut error = first;
         loop {
             let IdError::Hold(hold) = error else { return Err(error) };
-            if self.parts.clock.monotonic() + hold.retry_after > deadline {
+            if self.parts.clock.monotonic().saturating_add(hold.retry_after) > deadline {
                 return Err(error);
             }
             self.maintain();
@@ -280,7 +280,14 @@ impl IdService for LocalIdService {
         let mut filled = 0;
         let mut attempt = || {
             while filled < out.len() {
-                filled += self.try_gen_ids(&mut out[filled..])?;
+                let end = filled + self.try_gen_ids(&mut out[filled..])?;
+                // After a change of machine ID the IDs can be smaller: the batch then begins anew.
+                if filled > 0 && out[filled] < out[filled - 1] {
+                    out.copy_within(filled..end, 0);
+                    filled = end - filled;
+                } else {
+                    filled = end;
+                }
             }
             Ok(())
         };
@@ -299,6 +306,9 @@ impl IdService for LocalIdService {
                 Err(IdError::Hold(_)) if filled > 0 => break,
                 Err(error) => return Err(error),
             };
+            if filled > 0 && run.first < out[filled - 1] {
+                filled = 0; // as in `gen_ids`
+            }
             let end = filled + run.iter().len();
             run.write_to(&mut out[filled..end]);
             filled = end;

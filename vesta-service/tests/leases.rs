@@ -307,3 +307,60 @@ fn every_source_refuses_a_namespace_that_cannot_name_a_file() {
     assert!(error.is_configuration());
     assert!(error.to_string().contains("namespace `a/b`"), "{error}");
 }
+
+#[test]
+fn a_batch_ascends_even_if_the_machine_id_changes_while_it_is_filled() {
+    let setting = Setting::new();
+    let service = setting.start();
+    service.gen_id().unwrap();
+    let lost = service.machine();
+    let record = setting.record(lost);
+    let thief = Record { epoch: record.epoch + 1, owner: 99, attempt: 1, ..record.clone() };
+    setting.store.cas("default", lost, &record.expect(), &thief).unwrap();
+    // A renewal is due, and issued time runs three seconds ahead of the clock.
+    setting.clock.advance(Duration::from_secs(2));
+    service.try_gen_id().unwrap();
+    setting.clock.set_wall(UnixMillis(START.0 - 1_000));
+
+    let mut batch = vec![0; 1 << 20]; // one more than is left of the second
+    service.gen_ids(&mut batch).unwrap();
+    assert!(batch.is_sorted_by(|a, b| a < b));
+    assert_ne!(service.machine(), lost);
+    let machines = |id: &u64| service.exp_id(*id).unwrap().machine;
+    assert!(batch.iter().all(|id| machines(id) == service.machine()), "the first part was dropped");
+}
+
+#[test]
+fn a_damaged_memory_of_a_reserved_id_delays_the_start_and_does_not_prevent_it() {
+    let setting = Setting::new();
+    let reserved = || {
+        LocalIdService::builder()
+            .machine(MachineSource::Reserved { store: setting.store.clone(), id: 7 })
+            .state_dir(setting.folder.path())
+            .clock(Arc::new(setting.clock.clone()))
+            .build()
+            .unwrap()
+    };
+    let first = reserved();
+    let last = first.gen_id().unwrap();
+    drop(first);
+    let file = setting.folder.path().join("default-7.state");
+    let mut state = std::fs::read(&file).unwrap();
+    state[200] ^= 1;
+    std::fs::write(&file, state).unwrap();
+    assert!(reserved().gen_id().unwrap() > last);
+    assert!(setting.clock.wall().0 - START.0 < 10_000);
+}
+
+#[test]
+fn the_longest_wait_that_can_be_set_is_no_error() {
+    let setting = Setting::new();
+    let service = LocalIdService::builder()
+        .machine(MachineSource::Pool { store: setting.store.clone(), range: None })
+        .state_dir(setting.folder.path())
+        .clock(Arc::new(setting.clock.clone()))
+        .max_wait(Duration::MAX)
+        .build()
+        .unwrap();
+    service.gen_ids(&mut vec![0; 2 << 20]).unwrap();
+}

@@ -226,3 +226,22 @@ fn a_state_file_that_is_deleted_or_replaced_while_in_use_ends_the_service() {
         assert!(service.status().sealed.is_some());
     }
 }
+
+/// Damage and a clock set back at once: what was acknowledged stands in both slots, so even the first
+/// bound of all is not lost with one of them.
+#[test]
+fn a_damaged_slot_takes_no_acknowledged_bound_with_it() {
+    for at in [100, 612] {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = ManualClock::at(START);
+        let service = start(folder.path(), &clock).unwrap();
+        let last = service.gen_id().unwrap();
+        kill(folder.path(), service);
+        let mut state = fs::read(folder.path().join(FILE)).unwrap();
+        state[at] ^= 1;
+        fs::write(folder.path().join(FILE), state).unwrap();
+        clock.set_wall(UnixMillis(START.0 - 10_000));
+        let service = start(folder.path(), &clock).unwrap();
+        assert!(service.gen_id().unwrap() > last);
+    }
+}

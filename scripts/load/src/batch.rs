@@ -5,27 +5,32 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde::Serialize;
+use tokio::sync::mpsc::{Receiver, channel};
 use tokio::time::Instant;
+use tonic::Status;
 use vesta_intf::grpc::v1::{GenIdsRequest, GenRunsRequest, IdRun, StreamIdsRequest};
 use vesta_intf::{IdMeta, MAX_IDS_PER_CALL, MAX_RUN_IDS_PER_CALL};
 
 use crate::Failure;
-use crate::load::client;
+use crate::load::{Client, client};
 use crate::proc::cpu_seconds;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Call {
     Ids,
+    /// The next call is on its way while the answer to the last one travels back.
+    TwoIds,
     Runs,
     Stream,
 }
 
 impl Call {
-    pub(crate) const ALL: [Call; 3] = [Call::Ids, Call::Runs, Call::Stream];
+    pub(crate) const ALL: [Call; 4] = [Call::Ids, Call::TwoIds, Call::Runs, Call::Stream];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Call::Ids => "GenIds(10,000)",
+            Call::TwoIds => "GenIds(10,000), 2 in flight",
             Call::Runs => "GenRuns(1,048,576)",
             Call::Stream => "StreamIds, chunks of 10,000",
         }
@@ -53,18 +58,18 @@ pub(crate) async fn windows(
     let mut client = client(address).await?;
     let mut meter = Meter::new(meta, length, || cpu_seconds(pid));
     match call {
-        Call::Ids => {
+        Call::Ids | Call::TwoIds => {
+            let mut lanes = Lanes::start(&client, if call == Call::TwoIds { 2 } else { 1 });
             while meter.windows.len() <= rounds {
-                let request = GenIdsRequest { count: MAX_IDS_PER_CALL };
-                let ids = client.gen_ids(request).await?.into_inner().ids;
-                meter.take(&ids, Instant::now())?;
+                let (lane, ids) = lanes.next().await?;
+                meter.take(lane, &ids, Instant::now())?;
             }
         }
         Call::Runs => {
             while meter.windows.len() <= rounds {
                 let request = GenRunsRequest { count: MAX_RUN_IDS_PER_CALL };
                 let runs = client.gen_runs(request).await?.into_inner().runs;
-                meter.take(&runs, Instant::now())?;
+                meter.take(0, &runs, Instant::now())?;
             }
         }
         Call::Stream => {
@@ -72,11 +77,40 @@ pub(crate) async fn windows(
             let mut stream = client.stream_ids(request).await?.into_inner();
             while meter.windows.len() <= rounds {
                 let ids = stream.message().await?.ok_or("the stream has ended")?.ids;
-                meter.take(&ids, Instant::now())?;
+                meter.take(0, &ids, Instant::now())?;
             }
         }
     }
     Ok(meter.windows.split_off(1))
+}
+
+/// Callers of one connection, each of which takes one batch after another.
+struct Lanes {
+    answers: Receiver<Result<(usize, Vec<u64>), Status>>,
+}
+
+impl Lanes {
+    fn start(client: &Client, lanes: usize) -> Self {
+        let (send, answers) = channel(1);
+        for lane in 0..lanes {
+            let (mut client, send) = (client.clone(), send.clone());
+            // Ends when nobody waits for its answers any more.
+            tokio::spawn(async move {
+                let request = GenIdsRequest { count: MAX_IDS_PER_CALL };
+                loop {
+                    let answer = client.gen_ids(request).await;
+                    if send.send(answer.map(|ids| (lane, ids.into_inner().ids))).await.is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        Self { answers }
+    }
+
+    async fn next(&mut self) -> Result<(usize, Vec<u64>), Failure> {
+        Ok(self.answers.recv().await.ok_or("the callers have ended")??)
+    }
 }
 
 /// Ascending IDs, not all of which need to exist as numbers.
@@ -128,7 +162,8 @@ pub(crate) struct Meter<'a, C> {
     length: Duration,
     /// CPU seconds so far.
     cpu: C,
-    last: u64,
+    /// The last ID of each lane.
+    last: [u64; 2],
     tick: u64,
     open: Option<(Instant, f64)>,
     counted: u64,
@@ -137,13 +172,14 @@ pub(crate) struct Meter<'a, C> {
 
 impl<'a, C: FnMut() -> Result<f64, Failure>> Meter<'a, C> {
     pub(crate) fn new(meta: &'a IdMeta, length: Duration, cpu: C) -> Self {
-        let (last, tick, counted) = (0, 0, 0);
+        let (last, tick, counted) = ([0; 2], 0, 0);
         Self { meta, length, cpu, last, tick, open: None, counted, windows: Vec::new() }
     }
 
-    /// These IDs have arrived now. An error if they do not come after all others.
+    /// These IDs have arrived now. An error if they do not come after all others of the lane.
     pub(crate) fn take(
         &mut self,
+        lane: usize,
         ids: &(impl Ascending + ?Sized),
         now: Instant,
     ) -> Result<(), Failure> {
@@ -152,12 +188,12 @@ impl<'a, C: FnMut() -> Result<f64, Failure>> Meter<'a, C> {
             return Err("no IDs came".into());
         }
         let (first, last) = (ids.at(0), ids.at(count - 1));
-        if first <= self.last || last < first {
-            return Err(format!("{first} came after {}", self.last).into());
+        if first <= self.last[lane] || last < first {
+            return Err(format!("{first} came after {}", self.last[lane]).into());
         }
-        self.last = last;
+        self.last[lane] = last;
         let tick = self.meta.unpack(last)?.time;
-        if tick == self.tick {
+        if tick <= self.tick {
             self.counted += count;
             return Ok(());
         }
@@ -222,17 +258,17 @@ mod tests {
             Ok(cpu)
         });
         // The first answer opens a window, in the middle of a tick.
-        meter.take(&ids(7, 5..10), start).unwrap();
-        meter.take(&[ids(7, 10..12), ids(8, 0..4)].concat(), after(1)).unwrap();
-        meter.take(&ids(8, 4..10), after(1)).unwrap();
+        meter.take(0, &ids(7, 5..10), start).unwrap();
+        meter.take(0, &[ids(7, 10..12), ids(8, 0..4)].concat(), after(1)).unwrap();
+        meter.take(0, &ids(8, 4..10), after(1)).unwrap();
         // As runs, the second of which begins in the old tick: of these 10, 3 are the old tick's.
         let first = |seq| META.pack(&Id { time: 8, seq, ..Id::default() }).unwrap();
         let run = |first, count| IdRun { first, step: 1 << 10, count };
-        meter.take(&vec![run(first(500), 1), run(first((1 << 20) - 2), 9)], after(2)).unwrap();
+        meter.take(0, &vec![run(first(500), 1), run(first((1 << 20) - 2), 9)], after(2)).unwrap();
         let ids_per_second = f64::from(5 + 2 + 10 + 3) / 2.0;
         assert_eq!(meter.windows, [Window { ids_per_second, server_cpu: 12.5 }]);
         // The other 7 belong to the next window.
-        meter.take(&ids(11, 0..1), after(4)).unwrap();
+        meter.take(0, &ids(11, 0..1), after(4)).unwrap();
         assert_eq!(meter.windows[1].ids_per_second, 3.5);
     }
 
@@ -240,8 +276,9 @@ mod tests {
     fn an_id_that_comes_again_is_an_error() {
         let now = Instant::now();
         let mut meter = Meter::new(&META, Duration::ZERO, || Ok(0.0));
-        meter.take(&ids(7, 0..10), now).unwrap();
-        let error = meter.take(&ids(7, 9..20), now).unwrap_err();
+        meter.take(0, &ids(7, 0..10), now).unwrap();
+        let error = meter.take(0, &ids(7, 9..20), now).unwrap_err();
         assert!(error.to_string().contains("came after"), "{error}");
+        meter.take(1, &ids(7, 10..20), now).unwrap();
     }
 }

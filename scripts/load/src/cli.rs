@@ -70,15 +70,20 @@ pub(crate) struct Settings {
     #[arg(long, value_name = "N,..", value_delimiter = ',', default_values_t = [1, 8, 64, 256])]
     pub(crate) levels: Vec<usize>,
 
-    /// Rounds that count; one more before them does not
-    #[arg(long, value_name = "N", default_value_t = 5)]
+    /// Rounds that count; one more before them does not. Many short ones say more than a few long
+    /// ones: each has new connections, and finds client and server placed anew on the cores
+    #[arg(long, value_name = "N", default_value_t = 21)]
     pub(crate) rounds: usize,
 
     /// Length of a round of requests
-    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "0.5", value_parser = seconds)]
     pub(crate) round: Duration,
 
-    /// Length of a round of batches, rounded up to whole ticks of the layout
+    /// Rounds of batches, of idling and of prefetching; one more before them does not count
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub(crate) long_rounds: usize,
+
+    /// Length of a round of batches and prefetching, rounded up to whole ticks of the layout
     #[arg(long, value_name = "SECONDS", default_value = "3", value_parser = seconds)]
     pub(crate) batch_round: Duration,
 
@@ -113,7 +118,7 @@ impl Settings {
         let mut settings = self.clone();
         if self.quick {
             settings.levels = vec![1, 8];
-            settings.rounds = 1;
+            (settings.rounds, settings.long_rounds) = (1, 1);
             settings.round = Duration::from_millis(300);
             settings.batch_round = Duration::from_millis(300);
             settings.idle_round = Duration::from_millis(300);

@@ -6,7 +6,7 @@
 mod grpc;
 mod rest;
 
-pub(crate) use grpc::client;
+pub(crate) use grpc::{Client, client};
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::Failure;
-use crate::proc::cpu_seconds;
+use crate::proc::{cpu_seconds, machine_cpu_seconds};
 
 /// Unary requests share this many connections at most, as the channels of one client do.
 const MOST_CHANNELS: usize = 8;
@@ -52,6 +52,8 @@ pub(crate) struct Round {
     pub(crate) p999: f64,
     /// Of the server, for one request, in microseconds.
     pub(crate) server_cpu: f64,
+    /// Cores that neither the server nor this program had.
+    pub(crate) others: f64,
 }
 
 /// One request after another.
@@ -90,7 +92,7 @@ pub(crate) fn round(plan: Plan, address: SocketAddr, pid: u32) -> Result<Round, 
 
         let runtime = tokio::runtime::Builder::new_current_thread().build()?;
         runtime.block_on(ready.wait());
-        let cpu = cpu_seconds(pid)?;
+        let before = CpuTime::now(pid)?;
         let mut latency = latencies();
         let mut seconds = 0.0_f64;
         for lane in lanes {
@@ -98,13 +100,31 @@ pub(crate) fn round(plan: Plan, address: SocketAddr, pid: u32) -> Result<Round, 
             latency.add(part)?;
             seconds = seconds.max(took.as_secs_f64());
         }
-        let cpu = cpu_seconds(pid)? - cpu;
-        Ok(Round::of(&latency, seconds, cpu))
+        let after = CpuTime::now(pid)?;
+        Ok(Round::of(&latency, seconds, before, after))
     })
 }
 
+/// CPU seconds so far.
+#[derive(Clone, Copy)]
+struct CpuTime {
+    server: f64,
+    client: f64,
+    machine: f64,
+}
+
+impl CpuTime {
+    fn now(server: u32) -> Result<Self, Failure> {
+        let machine = machine_cpu_seconds()?;
+        let client = cpu_seconds(std::process::id())?;
+        Ok(Self { server: cpu_seconds(server)?, client, machine })
+    }
+}
+
 impl Round {
-    fn of(latency: &Histogram<u64>, seconds: f64, cpu: f64) -> Self {
+    fn of(latency: &Histogram<u64>, seconds: f64, before: CpuTime, after: CpuTime) -> Self {
+        let server = after.server - before.server;
+        let ours = server + after.client - before.client;
         let micros = |quantile| latency.value_at_quantile(quantile) as f64 / 1000.0;
         let requests = latency.len();
         Self {
@@ -113,7 +133,8 @@ impl Round {
             p50: micros(0.5),
             p99: micros(0.99),
             p999: micros(0.999),
-            server_cpu: cpu * 1e6 / requests as f64,
+            server_cpu: server * 1e6 / requests as f64,
+            others: (after.machine - before.machine - ours).max(0.0) / seconds,
         }
     }
 }

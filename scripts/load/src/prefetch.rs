@@ -68,7 +68,7 @@ pub(crate) async fn measure(
             for id in &mut ids {
                 *id = client.gen_id()?;
             }
-            meter.take(ids.as_slice(), Instant::now())?;
+            meter.take(0, ids.as_slice(), Instant::now())?;
         }
         for window in meter.windows.iter().skip(1) {
             found.sustained.push(window.ids_per_second);

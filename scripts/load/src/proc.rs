@@ -41,6 +41,21 @@ pub(crate) fn voluntary_switches(pid: u32) -> Result<u64, Failure> {
     Ok(switches)
 }
 
+/// CPU time of the whole machine so far, in seconds: whatever was not idle, and what the host of a
+/// virtual machine took away.
+pub(crate) fn machine_cpu_seconds() -> Result<f64, Failure> {
+    let text = fs::read_to_string("/proc/stat").map_err(|error| format!("/proc/stat: {error}"))?;
+    let ticks = busy_ticks(&text).ok_or("/proc/stat: cannot be read")?;
+    Ok(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
+}
+
+/// cpu user nice system idle iowait irq softirq steal ...
+fn busy_ticks(stat: &str) -> Option<u64> {
+    let numbers = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace().take(8);
+    let numbers = numbers.map(|number| number.parse().ok()).collect::<Option<Vec<u64>>>()?;
+    Some(numbers.iter().sum::<u64>() - numbers.get(3)? - numbers.get(4)?)
+}
+
 /// What the numbers belong to.
 #[derive(Debug, Serialize)]
 pub(crate) struct Machine {
@@ -86,6 +101,12 @@ mod tests {
         let stat = "7 (a) b 9) S 1 7 7 0 -1 4194560 100 0 0 0 250 31 0 0 20 0 3 0 100 0 0";
         assert_eq!(cpu_ticks(stat), Some(281));
         assert_eq!(cpu_ticks("7 (short) S 1"), None);
+    }
+
+    #[test]
+    fn the_machine_is_busy_while_it_does_not_idle() {
+        assert_eq!(busy_ticks("cpu  10 20 30 1000 500 1 2 3 7 7\ncpu0 1 2 3"), Some(66));
+        assert_eq!(busy_ticks("intr 1"), None);
     }
 
     #[test]

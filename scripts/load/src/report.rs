@@ -9,7 +9,7 @@ use vesta_intf::IdMeta;
 use crate::cli::Settings;
 use crate::load::{Protocol, Round};
 use crate::proc::Machine;
-use crate::stats::Spread;
+use crate::stats::{Spread, interval_of_median, ratios};
 use crate::{batch, idle, prefetch};
 
 /// Everything that was measured, round by round.
@@ -18,6 +18,7 @@ pub(crate) struct Results {
     machine: Machine,
     rounds: usize,
     round: Duration,
+    long_rounds: usize,
     /// That make requests.
     pub(crate) threads: usize,
     calibration: bool,
@@ -54,33 +55,49 @@ pub(crate) struct IdleRow {
     pub(crate) windows: Vec<idle::Window>,
 }
 
-/// A number and the limit it must keep.
+/// Numbers, the median of which must keep a limit.
 #[derive(Debug)]
 pub(crate) struct Bar {
     what: String,
-    value: f64,
+    values: Vec<f64>,
     limit: Limit,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 enum Limit {
     AtLeast(f64),
     AtMost(f64),
 }
 
-impl Bar {
-    pub(crate) fn met(&self) -> bool {
-        match self.limit {
-            Limit::AtLeast(limit) => self.value >= limit,
-            Limit::AtMost(limit) => self.value <= limit,
+impl Limit {
+    fn keeps(self, value: f64) -> bool {
+        match self {
+            Limit::AtLeast(limit) => value >= limit,
+            Limit::AtMost(limit) => value <= limit,
         }
     }
 }
 
+impl Bar {
+    fn median(&self) -> f64 {
+        Spread::of(self.values.iter().copied()).median
+    }
+
+    pub(crate) fn met(&self) -> bool {
+        self.limit.keeps(self.median())
+    }
+
+    /// Whether the median's confidence interval lies on one side of the limit.
+    fn sure(&self) -> bool {
+        interval_of_median(self.values.iter().copied())
+            .is_some_and(|(from, to)| self.limit.keeps(from) == self.limit.keeps(to))
+    }
+}
+
 impl Comparison {
-    fn ratio(&self, field: fn(&Round) -> f64) -> Spread {
-        let values = |rounds: &[Round]| rounds.iter().map(field).collect::<Vec<_>>();
-        Spread::ratio(&values(&self.vesta), &values(&self.peer))
+    /// Rounds next to each other: Vesta's value and the other's.
+    fn pairs(&self, field: fn(&Round) -> f64) -> Vec<(f64, f64)> {
+        self.vesta.iter().map(field).zip(self.peer.iter().map(field)).collect()
     }
 }
 
@@ -90,13 +107,14 @@ impl BatchRow {
         Self { layout, call, capacity, windows }
     }
 
-    fn of_capacity(&self) -> Spread {
-        let share = |window: &batch::Window| window.ids_per_second / self.capacity as f64 * 100.0;
-        Spread::of(self.windows.iter().map(share))
+    /// Percent.
+    fn of_capacity(&self) -> impl Iterator<Item = f64> {
+        self.windows.iter().map(|window| window.ids_per_second / self.capacity as f64 * 100.0)
     }
 
-    fn server_cpu(&self) -> Spread {
-        Spread::of(self.windows.iter().map(|window| window.server_cpu))
+    /// Percent of a core.
+    fn server_cpu(&self) -> impl Iterator<Item = f64> {
+        self.windows.iter().map(|window| window.server_cpu)
     }
 }
 
@@ -124,6 +142,7 @@ impl Results {
             machine,
             rounds: settings.rounds,
             round: settings.round,
+            long_rounds: settings.long_rounds,
             calibration: settings.calibrate,
             unary: Vec::new(),
             batch: Vec::new(),
@@ -135,17 +154,20 @@ impl Results {
     /// What must hold of these results.
     pub(crate) fn bars(&self) -> Vec<Bar> {
         let mut bars = Vec::new();
-        let mut bar = |what: String, value, limit| bars.push(Bar { what, value, limit });
+        let mut bar = |what: String, values: Vec<f64>, limit| {
+            bars.push(Bar { what, values, limit });
+        };
         for row in &self.unary {
             let what = |of| format!("{:?}, {} in flight: {of}", row.protocol, row.in_flight);
-            let rate = row.ratio(|round| round.per_second).median;
-            bar(what("requests/s"), rate, Limit::AtLeast(PARITY));
-            bar(what("p99"), row.ratio(|round| round.p99).median, Limit::AtMost(1.0 / PARITY));
+            let ratio = |field| ratios(&row.pairs(field)).collect();
+            bar(what("requests/s"), ratio(|round| round.per_second), Limit::AtLeast(PARITY));
+            bar(what("p99"), ratio(|round| round.p99), Limit::AtMost(1.0 / PARITY));
         }
         for row in &self.batch {
             let what = |of| format!("{}, {}: {of}", row.layout, row.call);
-            bar(what("% of capacity"), row.of_capacity().median, Limit::AtLeast(OF_CAPACITY));
-            bar(what("server, % of a core"), row.server_cpu().median, Limit::AtMost(BATCH_CPU));
+            let (capacity, cpu) = (row.of_capacity().collect(), row.server_cpu().collect());
+            bar(what("% of capacity"), capacity, Limit::AtLeast(OF_CAPACITY));
+            bar(what("server, % of a core"), cpu, Limit::AtMost(BATCH_CPU));
         }
         bars
     }
@@ -162,12 +184,17 @@ impl Results {
         let round = self.round.as_secs_f64();
         writeln!(
             out,
-            "Each number is the median of {} rounds, with the smallest and the largest. A ratio is \
-             that of the medians, with the range of the pairs of rounds. Rounds of requests take \
-             {round} s, from {} threads of one client on the same machine, in turns with the bare \
-             server; all servers use the same allocator.",
-            self.rounds, self.threads
+            "Each number is the median of {} rounds (of {} for batches, idling and prefetching), with \
+             the smallest and the largest. A ratio is the median of the ratios of rounds next to each \
+             other. Rounds of requests take {round} s, from {} threads of one client on the same \
+             machine, in turns with the bare server; all servers use the same allocator.",
+            self.rounds, self.long_rounds, self.threads
         )?;
+        let others = self.unary.iter().flat_map(|row| row.vesta.iter().chain(&row.peer));
+        let others = Spread::of(others.map(|round| round.others));
+        if !self.unary.is_empty() {
+            writeln!(out, "\nOther work on this machine took {} cores meanwhile.", others.show(2))?;
+        }
         if self.calibration {
             writeln!(out, "\n**A calibration: both servers are the bare one.**")?;
         }
@@ -199,7 +226,7 @@ impl Results {
                 }
                 write!(out, "| {} | **ratio** |", row.in_flight)?;
                 for (_, value, _) in COLUMNS {
-                    write!(out, " **{}** |", row.ratio(value).show(3))?;
+                    write!(out, " **{}** |", Spread::of_ratios(&row.pairs(value)).show(3))?;
                 }
                 writeln!(out)?;
             }
@@ -221,8 +248,8 @@ impl Results {
                 row.layout,
                 row.call,
                 rate.show(0),
-                row.of_capacity().show(2),
-                row.server_cpu().show(1)
+                Spread::of(row.of_capacity()).show(2),
+                Spread::of(row.server_cpu()).show(1)
             )?;
         }
         Ok(())
@@ -257,14 +284,24 @@ impl Results {
     }
 
     fn write_bars(&self, out: &mut String) -> std::fmt::Result {
-        table(out, "Bars", ["what", "value", "limit", "met"])?;
+        table(out, "Bars", ["what", "median", "where it is by 95 %", "limit", "met"])?;
         for bar in self.bars() {
             let (sign, limit) = match bar.limit {
                 Limit::AtLeast(limit) => ("≥", limit),
                 Limit::AtMost(limit) => ("≤", limit),
             };
-            let met = if bar.met() { "yes" } else { "**no**" };
-            writeln!(out, "| {} | {:.3} | {sign} {limit:.3} | {met} |", bar.what, bar.value)?;
+            let interval = match interval_of_median(bar.values.iter().copied()) {
+                Some((from, to)) => format!("{from:.3}–{to:.3}"),
+                None => "too few rounds".to_owned(),
+            };
+            let met = match (bar.met(), bar.sure()) {
+                (true, true) => "yes",
+                (true, false) => "yes, within the noise",
+                (false, false) => "no, within the noise",
+                (false, true) => "**no**",
+            };
+            let (what, median) = (&bar.what, bar.median());
+            writeln!(out, "| {what} | {median:.3} | {interval} | {sign} {limit:.3} | {met} |")?;
         }
         Ok(())
     }

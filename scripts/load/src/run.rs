@@ -18,8 +18,8 @@ use crate::{Failure, batch, idle, peer, prefetch};
 /// Runs it and prints the results. True if every bar that was asked for is met.
 pub(crate) fn run(settings: &Settings) -> Result<bool, Failure> {
     let settings = settings.effective();
-    if settings.rounds == 0 || settings.levels.contains(&0) {
-        return Err("--rounds and --levels must be 1 or more".into());
+    if settings.rounds == 0 || settings.long_rounds == 0 || settings.levels.contains(&0) {
+        return Err("--rounds, --long-rounds and --levels must be 1 or more".into());
     }
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
@@ -49,10 +49,11 @@ async fn everything(settings: &Settings, results: &mut Results) -> Result<(), Fa
     let threads = results.threads;
 
     let servers = |protocol| -> Result<(Server, Server), Failure> {
-        let bare = |name| programs.bare(protocol, name);
-        let second =
-            if settings.calibrate { bare("the same again")? } else { programs.vesta(protocol)? };
-        Ok((second, bare(bare_name(protocol))?))
+        let first = match settings.calibrate {
+            true => programs.bare(protocol)?,
+            false => programs.vesta(protocol)?,
+        };
+        Ok((first, programs.bare(protocol)?))
     };
     for (part, protocol) in [(Part::Grpc, Protocol::Grpc), (Part::Rest, Protocol::Rest)] {
         if settings.does(part) {
@@ -68,7 +69,7 @@ async fn everything(settings: &Settings, results: &mut Results) -> Result<(), Fa
             let server = programs.server(meta.name())?;
             for call in batch::Call::ALL {
                 tell(&format!("{} in {}", call.name(), meta.name()));
-                let (rounds, length) = (settings.rounds, settings.batch_round);
+                let (rounds, length) = (settings.long_rounds, settings.batch_round);
                 let (address, pid) = (server.address, server.pid());
                 let windows = batch::windows(address, pid, &meta, call, rounds, length).await;
                 let windows = windows
@@ -79,16 +80,18 @@ async fn everything(settings: &Settings, results: &mut Results) -> Result<(), Fa
     }
     if settings.does(Part::Idle) {
         for protocol in [Protocol::Grpc, Protocol::Rest] {
-            let server = programs.vesta(protocol)?;
-            tell(&format!("{}, idle", server.name));
-            let windows = idle::windows(&server, settings.rounds, settings.idle_round).await?;
-            results.idle.push(IdleRow { program: server.name, windows });
+            for server in [programs.vesta(protocol)?, programs.bare(protocol)?] {
+                tell(&format!("{}, idle", server.name));
+                let (rounds, length) = (settings.long_rounds, settings.idle_round);
+                let windows = idle::windows(&server, rounds, length).await?;
+                results.idle.push(IdleRow { program: server.name, windows });
+            }
         }
     }
     if settings.does(Part::Prefetch) {
         let server = programs.server("max-peak")?;
         tell("a prefetching client");
-        let (rounds, length) = (settings.rounds, settings.batch_round);
+        let (rounds, length) = (settings.long_rounds, settings.batch_round);
         results.prefetch =
             Some(prefetch::measure(server.address, server.pid(), rounds, length).await?);
     }
@@ -133,13 +136,6 @@ fn compare(
     Ok(comparison)
 }
 
-fn bare_name(protocol: Protocol) -> &'static str {
-    match protocol {
-        Protocol::Grpc => "bare tonic",
-        Protocol::Rest => "bare actix-web",
-    }
-}
-
 fn tell(progress: &str) {
     eprintln!("vesta-load: {progress}");
 }
@@ -176,10 +172,10 @@ impl Programs {
         })
     }
 
-    fn bare(&self, protocol: Protocol, name: &'static str) -> Result<Server, Failure> {
-        let subcommand = match protocol {
-            Protocol::Grpc => "echo-grpc",
-            Protocol::Rest => "hello-rest",
+    fn bare(&self, protocol: Protocol) -> Result<Server, Failure> {
+        let (name, subcommand) = match protocol {
+            Protocol::Grpc => ("bare tonic", "echo-grpc"),
+            Protocol::Rest => ("bare actix-web", "hello-rest"),
         };
         Server::start(name, peer::LABEL, self.command(&self.peer).arg(subcommand))
     }

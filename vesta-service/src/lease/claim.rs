@@ -157,6 +157,7 @@ enum Attempt {
     Taken,
     TooFarAhead(UnixMillis),
     InUseHere,
+    Spent,
 }
 
 impl Claimant {
@@ -206,6 +207,7 @@ impl Claimant {
                     Attempt::Granted(granted) => return Ok(granted),
                     Attempt::Taken => contested = true,
                     Attempt::InUseHere => in_use_here = true,
+                    Attempt::Spent => {}
                     Attempt::TooFarAhead(until) => {
                         ahead = Some(ahead.map_or(until, |a: UnixMillis| a.min(until)));
                     }
@@ -223,7 +225,7 @@ impl Claimant {
                 continue;
             }
             if let Some(used_until) = ahead {
-                if self.waited_for_clock(used_until) {
+                if !out_of_patience && self.waited_for_clock(used_until) {
                     continue;
                 }
                 if let Choice::Only { machine, .. } = self.choice {
@@ -293,17 +295,20 @@ impl Claimant {
         }
         let shadow = memory.of(*machine);
         let now = self.tick()?;
-        let mut next = record
-            .bound
-            .max(namespace.floor)
-            .max(shadow.map_or(0, |shadow| shadow.record().bound))
-            .max(self.rules.position(now));
-        if self.guard || shadow.is_some_and(FileStore::is_damaged) {
-            next = self.rules.position(self.rules.tick(next) + 1 + self.window_ticks());
-        }
+        let known =
+            record.bound.max(namespace.floor).max(shadow.map_or(0, |shadow| shadow.record().bound));
+        let guarded = if self.guard || shadow.is_some_and(FileStore::is_damaged) {
+            self.rules.position(self.rules.tick(known) + 1 + self.window_ticks())
+        } else {
+            known
+        };
+        let next = guarded.max(self.rules.position(now));
         let tick = self.rules.tick(next);
-        let starts =
-            self.meta.moment_of(tick).map_err(|_| ClaimError::Time(IdError::TimeExhausted))?;
+        let starts = match (self.meta.moment_of(tick), &self.choice) {
+            (Ok(moment), _) => moment,
+            (Err(_), Choice::Any(_)) => return Ok(Attempt::Spent),
+            (Err(_), Choice::Only { .. }) => return Err(ClaimError::Time(IdError::TimeExhausted)),
+        };
         let wall = self.clock.wall();
         if starts.since(wall).is_some_and(|ahead| Duration::from_millis(ahead) > ROLLBACK_LEAD) {
             return Ok(Attempt::TooFarAhead(starts));

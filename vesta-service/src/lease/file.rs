@@ -1,7 +1,8 @@
 //! The store of one fixed machine ID: a file of two slots, locked for as long as the process lives.
 //!
-//! The slots are written in turn and synced each time, so a torn write spoils at most the one that
-//! was not acknowledged. The file appears under its name only when it is complete: an empty file is
+//! A change is written to one slot, synced, written to the other and synced, and only then
+//! acknowledged. A torn write spoils at most one slot, and a slot that is damaged later takes nothing
+//! with it that was acknowledged. The file appears under its name only when it is complete: an empty file is
 //! damage, not a fresh start.
 
 use std::error::Error;
@@ -208,12 +209,20 @@ impl FileStore {
             locked.broken = Some(message.clone());
             return Err(StoreError::permanent(message));
         }
-        let generation = locked.generation + 1;
-        let slot = Slot { subject: self.subject.clone(), generation, record: record.clone() };
-        match write_slot(&mut locked.file, &slot) {
+        let mut slot = Slot {
+            subject: self.subject.clone(),
+            generation: locked.generation,
+            record: record.clone(),
+        };
+        // Both slots, one after the other: whichever is damaged later, the other one has it too.
+        let written = (0..2).try_for_each(|_| {
+            slot.generation += 1;
+            write_slot(&mut locked.file, &slot)
+        });
+        match written {
             Ok(()) => {
-                locked.generation = generation;
-                locked.record = record.clone();
+                locked.generation = slot.generation;
+                locked.record = slot.record;
                 Ok(())
             }
             Err(error) => {
@@ -258,7 +267,11 @@ fn write_slot(file: &mut File, slot: &Slot) -> io::Result<()> {
 
 /// Writes the whole file under another name, then gives it its own: it is never seen half made.
 fn create(folder: &Path, path: &Path, subject: &Subject) -> Result<(), StateFileError> {
-    fs::create_dir_all(folder).map_err(|e| io_error(folder, "create folder", e))?;
+    if !exists(folder)? {
+        fs::create_dir_all(folder).map_err(|e| io_error(folder, "create folder", e))?;
+        let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty());
+        sync_folder(parent.unwrap_or(Path::new(".")))?;
+    }
     let draft = path.with_extension(format!("{:016x}.tmp", crate::random::u63()));
     let made = (|| {
         let mut file = OpenOptions::new().write(true).create_new(true).open(&draft)?;
@@ -277,6 +290,10 @@ fn create(folder: &Path, path: &Path, subject: &Subject) -> Result<(), StateFile
     let removed = fs::remove_file(&draft);
     made.and(removed).map_err(|e| io_error(path, "create state file", e))?;
     // The name, too, must outlive a power cut.
+    sync_folder(folder)
+}
+
+fn sync_folder(folder: &Path) -> Result<(), StateFileError> {
     File::open(folder)
         .and_then(|folder| folder.sync_all())
         .map_err(|e| io_error(folder, "sync folder", e))

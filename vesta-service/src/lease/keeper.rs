@@ -266,8 +266,15 @@ impl Driver {
     }
 
     fn claim_again(&mut self, line: &Line) -> Option<Duration> {
+        if line.current().ticks().read().suspect {
+            tracing::error!("no machine ID is claimed by a clock that is not believed");
+            return Some(CLAIM_AGAIN);
+        }
         match self.claim() {
             Ok(grant) => {
+                if line.stopping() {
+                    grant.seal("it was shut down");
+                }
                 tracing::warn!(
                     machine = grant.machine(),
                     epoch = grant.epoch(),
@@ -343,8 +350,8 @@ impl Keeper {
     /// Seals the line and gives the record back, as far as the store answers in time. Whatever
     /// happens, nothing is issued afterwards and the durable bound covers what was.
     pub(crate) fn close(&self, line: &Line) {
-        line.current().seal("it was shut down");
         line.request_stop();
+        line.current().seal("it was shut down");
         let over = match &self.runs {
             Runs::InThread => line.wait_until_over(self.patience),
             Runs::ByHand(driver) => {

@@ -16,7 +16,8 @@ pub struct Timing {
     pub window: Duration,
     /// How often the bound is moved on (± 10 %).
     pub renew_every: Duration,
-    /// How long one request to the store may take.
+    /// How long one request to the store may take. A store keeps to its own; this one says how long
+    /// to wait for it.
     pub request_timeout: Duration,
     /// How long after its bound a record of a silent owner may be taken over.
     pub takeover_grace: Duration,
@@ -51,7 +52,7 @@ impl Timing {
             "renew_every must be at most a third of window"
         } else if self.request_timeout > self.renew_every {
             "request_timeout must be at most renew_every"
-        } else if self.takeover_grace < self.window * 3 {
+        } else if self.takeover_grace < self.window.saturating_mul(3) {
             "takeover_grace must be at least three times window"
         } else {
             return Ok(());
