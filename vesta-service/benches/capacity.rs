@@ -40,6 +40,8 @@ fn service(layout: IdMeta, populator: PopulatorKind, folder: &tempfile::TempDir)
         .populator(populator)
         .machine(MachineSource::Fixed(1))
         .state_dir(folder.path())
+        // Callers that never stop are served unevenly: who wakes first may empty a whole second.
+        .max_wait(Duration::from_secs(60))
         .build()
         .expect("a service")
 }
