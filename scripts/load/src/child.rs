@@ -8,9 +8,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
+use rustix::thread::CpuSet;
 use tokio::time::Instant;
 
-use crate::Failure;
+use crate::{Failure, cores};
 
 const START_LIMIT: Duration = Duration::from_secs(10);
 const STOP_LIMIT: Duration = Duration::from_secs(10);
@@ -26,13 +27,14 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a program and waits until a line of its output says, after `label`, where it listens.
+    /// Starts a program, on these cores if any are given, and waits until a line of its output says, after `label`, where it listens.
     pub(crate) fn start(
         name: &'static str,
         label: &str,
         command: &mut Command,
+        cores: Option<&CpuSet>,
     ) -> Result<Self, Failure> {
-        let mut process = Process::start(command).map_err(|error| {
+        let mut process = Process::start(command, cores).map_err(|error| {
             format!("{name}: cannot start {}: {error}", command.get_program().display())
         })?;
         let began = Instant::now();
@@ -68,8 +70,12 @@ struct Process {
 }
 
 impl Process {
-    fn start(command: &mut Command) -> std::io::Result<Self> {
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+    fn start(command: &mut Command, cores: Option<&CpuSet>) -> std::io::Result<Self> {
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = match cores {
+            Some(cores) => cores::on(cores, || command.spawn())?,
+            None => command.spawn()?,
+        };
         let output = child.stdout.take().expect("stdout is piped");
         let (send, lines) = channel();
         // Reads to the end, so that the child never waits for a full pipe.
@@ -109,7 +115,7 @@ mod tests {
     #[test]
     fn a_server_is_found_by_its_line_and_ends_with_its_guard() {
         let script = "echo hello; echo '  HTTP        127.0.0.1:8088'; exec sleep 1000";
-        let server = Server::start("sleeper", "HTTP", &mut shell(script)).unwrap();
+        let server = Server::start("sleeper", "HTTP", &mut shell(script), None).unwrap();
         assert_eq!(server.address, "127.0.0.1:8088".parse().unwrap());
         let stat = format!("/proc/{}/stat", server.pid());
         assert!(std::fs::exists(&stat).unwrap());
@@ -119,9 +125,9 @@ mod tests {
 
     #[test]
     fn a_program_that_ends_is_an_error_that_says_so() {
-        let error = Server::start("brief", "HTTP", &mut shell("exit 64")).unwrap_err();
+        let error = Server::start("brief", "HTTP", &mut shell("exit 64"), None).unwrap_err();
         assert_eq!(error.to_string(), "brief: ended instead of serving: exit status: 64");
-        let error = Server::start("none", "HTTP", &mut Command::new("/no/such")).unwrap_err();
+        let error = Server::start("none", "HTTP", &mut Command::new("/no/such"), None).unwrap_err();
         assert!(error.to_string().starts_with("none: cannot start /no/such: "), "{error}");
     }
 }

@@ -91,7 +91,12 @@ pub(crate) struct Settings {
     #[arg(long, value_name = "SECONDS", default_value = "4", value_parser = seconds)]
     pub(crate) idle_round: Duration,
 
-    /// Threads that make requests, at most one for each in flight [default: one for each CPU]
+    /// Let servers and client share all cores. By default, servers beside bare servers get one half
+    /// of the cores and the client the other
+    #[arg(long)]
+    pub(crate) shared: bool,
+
+    /// Threads that make requests, at most one for each connection [default: one for each core]
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<usize>,
 

@@ -13,12 +13,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
+use rustix::thread::CpuSet;
 use serde::Serialize;
+use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::Failure;
+use crate::cores::keep_to;
 use crate::proc::{cpu_seconds, machine_cpu_seconds};
 
 /// Unary requests share this many connections at most, as the channels of one client do.
@@ -40,6 +43,8 @@ pub(crate) struct Plan {
     /// At most; a connection belongs to one thread.
     pub(crate) threads: usize,
     pub(crate) duration: Duration,
+    /// Where the threads run; anywhere if not given.
+    pub(crate) cores: Option<CpuSet>,
 }
 
 /// What a round found. Latencies are in microseconds.
@@ -69,18 +74,25 @@ pub(crate) fn round(plan: Plan, address: SocketAddr, pid: u32) -> Result<Round, 
     };
     let threads = plan.threads.clamp(1, connections);
     let ready = Arc::new(Barrier::new(threads + 1));
+    let turn = Arc::new(Barrier::new(threads));
+    // Made before the threads: one that cannot take part would leave the others waiting.
+    let runtime = || Builder::new_current_thread().enable_all().build();
+    let runtimes = (0..threads).map(|_| runtime()).collect::<Result<Vec<_>, _>>()?;
+    let waiting = runtime()?;
     std::thread::scope(|scope| {
         let lanes: Vec<_> = (0..threads)
-            .map(|thread| {
-                let share = |of: usize| (thread..of).step_by(threads).count();
+            .zip(runtimes)
+            .map(|(thread, runtime)| {
                 let lane = Lane {
+                    runtime,
+                    cores: plan.cores,
                     address,
-                    connections: share(connections),
-                    // Request i uses connection i % connections.
-                    callers: (0..plan.in_flight)
-                        .filter(|i| (i % connections) % threads == thread)
-                        .count(),
+                    // Servers deal connections out to their threads one by one. Here every thread
+                    // gets some of each of theirs, in every round.
+                    mine: (0..connections).map(|i| (i / threads) % threads == thread).collect(),
+                    in_flight: plan.in_flight,
                     duration: plan.duration,
+                    turn: Arc::clone(&turn),
                     ready: Arc::clone(&ready),
                 };
                 scope.spawn(move || match plan.protocol {
@@ -90,8 +102,7 @@ pub(crate) fn round(plan: Plan, address: SocketAddr, pid: u32) -> Result<Round, 
             })
             .collect();
 
-        let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-        runtime.block_on(ready.wait());
+        waiting.block_on(ready.wait());
         let before = CpuTime::now(pid)?;
         let mut latency = latencies();
         let mut seconds = 0.0_f64;
@@ -149,23 +160,29 @@ fn latencies() -> Histogram<u64> {
 
 /// What one thread does.
 struct Lane {
+    runtime: Runtime,
+    cores: Option<CpuSet>,
     address: SocketAddr,
-    connections: usize,
-    callers: usize,
+    /// Which of all connections are this thread's.
+    mine: Vec<bool>,
+    /// Of all threads together.
+    in_flight: usize,
     duration: Duration,
+    /// Met by all threads after each connection.
+    turn: Arc<Barrier>,
+    /// Met by all when there are all connections.
     ready: Arc<Barrier>,
 }
 
 impl Lane {
-    /// `connect` opens so many connections for so many callers; each connection has answered once.
+    /// `open` opens a connection for so many callers.
     fn run<C: Caller>(
-        self,
-        connect: impl AsyncFnOnce(SocketAddr, usize, usize) -> Result<Vec<C>, Failure>,
+        &self,
+        open: impl AsyncFn(SocketAddr, usize) -> Result<Vec<C>, Failure>,
     ) -> Result<(Histogram<u64>, Duration), Failure> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        runtime.block_on(async {
-            let callers = connect(self.address, self.connections, self.callers).await;
+        self.runtime.block_on(async {
             // The others wait for this thread even if it cannot take part.
+            let callers = self.callers(open).await;
             self.ready.wait().await;
             let start = Instant::now();
             let end = start + self.duration;
@@ -181,6 +198,27 @@ impl Lane {
             let latency = latency.lock().map_err(|_| "a request panicked")?.clone();
             Ok((latency, took))
         })
+    }
+
+    /// The callers of this thread's connections, each of which has answered once. Connections are
+    /// opened in the order of their numbers.
+    async fn callers<C: Caller>(
+        &self,
+        open: impl AsyncFn(SocketAddr, usize) -> Result<Vec<C>, Failure>,
+    ) -> Result<Vec<C>, Failure> {
+        let kept = self.cores.as_ref().map_or(Ok(()), keep_to);
+        let mut callers = kept.map(|()| Vec::new()).map_err(Failure::from);
+        for (number, mine) in self.mine.iter().enumerate() {
+            if let (true, Ok(so_far)) = (mine, &mut callers) {
+                let sharing = (number..self.in_flight).step_by(self.mine.len()).count();
+                match open(self.address, sharing).await {
+                    Ok(more) => so_far.extend(more),
+                    Err(failure) => callers = Err(failure),
+                }
+            }
+            self.turn.wait().await;
+        }
+        callers
     }
 }
 

@@ -7,11 +7,13 @@
 mod batch;
 mod child;
 mod cli;
+mod cores;
 mod idle;
 mod load;
 mod peer;
 mod prefetch;
 mod proc;
+mod programs;
 mod report;
 mod run;
 mod stats;

@@ -7,6 +7,7 @@ use serde::Serialize;
 use vesta_intf::IdMeta;
 
 use crate::cli::Settings;
+use crate::cores::Halves;
 use crate::load::{Protocol, Round};
 use crate::proc::Machine;
 use crate::stats::{Spread, interval_of_median, ratios};
@@ -21,6 +22,10 @@ pub(crate) struct Results {
     long_rounds: usize,
     /// That make requests.
     pub(crate) threads: usize,
+    /// Which cores servers and client have, where they are compared with bare ones.
+    #[serde(skip)]
+    pub(crate) halves: Option<Halves>,
+    cores: String,
     calibration: bool,
     pub(crate) unary: Vec<Comparison>,
     pub(crate) batch: Vec<BatchRow>,
@@ -136,9 +141,19 @@ const COLUMNS: [Column; 5] = [
 ];
 
 impl Results {
-    pub(crate) fn new(machine: Machine, settings: &Settings) -> Self {
+    pub(crate) fn new(machine: Machine, settings: &Settings, halves: Option<Halves>) -> Self {
+        let (threads, cores) = match &halves {
+            None => (machine.cores, "client and servers share all cores".to_owned()),
+            Some(Halves { servers, client }) => {
+                let (servers, client) = (servers.count(), client.count());
+                let cores = format!("servers have {servers} of the cores, the client has {client}");
+                (client as usize, cores)
+            }
+        };
         Self {
-            threads: settings.threads.unwrap_or(machine.cores),
+            threads: settings.threads.unwrap_or(threads),
+            halves,
+            cores,
             machine,
             rounds: settings.rounds,
             round: settings.round,
@@ -186,9 +201,16 @@ impl Results {
             out,
             "Each number is the median of {} rounds (of {} for batches, idling and prefetching), with \
              the smallest and the largest. A ratio is the median of the ratios of rounds next to each \
-             other. Rounds of requests take {round} s, from {} threads of one client on the same \
-             machine, in turns with the bare server; all servers use the same allocator.",
-            self.rounds, self.long_rounds, self.threads
+             other. Rounds of requests take {round} s, in turns with the bare server, from {} of one \
+             client on the same machine; there, {}. All servers use the same allocator.",
+            self.rounds,
+            self.long_rounds,
+            if self.threads == 1 {
+                "1 thread".to_owned()
+            } else {
+                format!("{} threads", self.threads)
+            },
+            self.cores,
         )?;
         let others = self.unary.iter().flat_map(|row| row.vesta.iter().chain(&row.peer));
         let others = Spread::of(others.map(|round| round.others));

@@ -1,19 +1,22 @@
 //! The whole comparison, in turns.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::time::Duration;
 
-use tempfile::TempDir;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::block_in_place;
+use tokio::time::sleep;
 use vesta_intf::IdMeta;
 
 use crate::child::Server;
 use crate::cli::{Part, Settings};
+use crate::cores::Halves;
 use crate::load::{Plan, Protocol, round};
 use crate::proc::Machine;
+use crate::programs::Programs;
 use crate::report::{BatchRow, Comparison, IdleRow, Results};
-use crate::{Failure, batch, idle, peer, prefetch};
+use crate::{Failure, batch, idle, prefetch};
+
+const SETTLE: Duration = Duration::from_millis(50);
 
 /// Runs it and prints the results. True if every bar that was asked for is met.
 pub(crate) fn run(settings: &Settings) -> Result<bool, Failure> {
@@ -23,7 +26,8 @@ pub(crate) fn run(settings: &Settings) -> Result<bool, Failure> {
     }
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let mut results = Results::new(Machine::here(), &settings);
+    let halves = if settings.shared { None } else { Halves::of_all()? };
+    let mut results = Results::new(Machine::here(), &settings, halves);
     let ended = runtime.block_on(async {
         let mut asked = signal(SignalKind::terminate())?;
         let mut interrupted = signal(SignalKind::interrupt())?;
@@ -46,41 +50,17 @@ pub(crate) fn run(settings: &Settings) -> Result<bool, Failure> {
 
 async fn everything(settings: &Settings, results: &mut Results) -> Result<(), Failure> {
     let programs = Programs::find(settings)?;
-    let threads = results.threads;
-
-    let servers = |protocol| -> Result<(Server, Server), Failure> {
-        let first = match settings.calibrate {
-            true => programs.bare(protocol)?,
-            false => programs.vesta(protocol)?,
-        };
-        Ok((first, programs.bare(protocol)?))
-    };
     for (part, protocol) in [(Part::Grpc, Protocol::Grpc), (Part::Rest, Protocol::Rest)] {
         if settings.does(part) {
-            let (vesta, peer) = servers(protocol)?;
-            for &in_flight in &settings.levels {
-                let plan = Plan { protocol, in_flight, threads, duration: settings.round };
-                results.unary.push(compare(plan, settings.rounds, &vesta, &peer)?);
-            }
+            unary(settings, &programs, protocol, results).await?;
         }
     }
     if settings.does(Part::Batch) {
-        for meta in [IdMeta::MAX_PEAK, IdMeta::MIN_GRANULARITY] {
-            let server = programs.server(meta.name())?;
-            for call in batch::Call::ALL {
-                tell(&format!("{} in {}", call.name(), meta.name()));
-                let (rounds, length) = (settings.long_rounds, settings.batch_round);
-                let (address, pid) = (server.address, server.pid());
-                let windows = batch::windows(address, pid, &meta, call, rounds, length).await;
-                let windows = windows
-                    .map_err(|failure| format!("{}, {}: {failure}", call.name(), meta.name()))?;
-                results.batch.push(BatchRow::new(&meta, call.name(), windows));
-            }
-        }
+        batches(settings, &programs, results).await?;
     }
     if settings.does(Part::Idle) {
         for protocol in [Protocol::Grpc, Protocol::Rest] {
-            for server in [programs.vesta(protocol)?, programs.bare(protocol)?] {
+            for server in [programs.vesta(protocol, None)?, programs.bare(protocol, None)?] {
                 tell(&format!("{}, idle", server.name));
                 let (rounds, length) = (settings.long_rounds, settings.idle_round);
                 let windows = idle::windows(&server, rounds, length).await?;
@@ -89,7 +69,7 @@ async fn everything(settings: &Settings, results: &mut Results) -> Result<(), Fa
         }
     }
     if settings.does(Part::Prefetch) {
-        let server = programs.server("max-peak")?;
+        let server = programs.server("max-peak", None)?;
         tell("a prefetching client");
         let (rounds, length) = (settings.long_rounds, settings.batch_round);
         results.prefetch =
@@ -98,9 +78,54 @@ async fn everything(settings: &Settings, results: &mut Results) -> Result<(), Fa
     Ok(())
 }
 
+async fn unary(
+    settings: &Settings,
+    programs: &Programs,
+    protocol: Protocol,
+    results: &mut Results,
+) -> Result<(), Failure> {
+    let cores = results.halves.as_ref().map(|halves| &halves.servers);
+    let peer = programs.bare(protocol, cores)?;
+    let vesta = match settings.calibrate {
+        true => programs.bare(protocol, cores)?,
+        false => programs.vesta(protocol, cores)?,
+    };
+    for &in_flight in &settings.levels {
+        let plan = Plan {
+            protocol,
+            in_flight,
+            threads: results.threads,
+            duration: settings.round,
+            cores: results.halves.map(|halves| halves.client),
+        };
+        results.unary.push(compare(plan, settings.rounds, &vesta, &peer).await?);
+    }
+    Ok(())
+}
+
+async fn batches(
+    settings: &Settings,
+    programs: &Programs,
+    results: &mut Results,
+) -> Result<(), Failure> {
+    for meta in [IdMeta::MAX_PEAK, IdMeta::MIN_GRANULARITY] {
+        let server = programs.server(meta.name(), None)?;
+        for call in batch::Call::ALL {
+            let what = format!("{} in {}", call.name(), meta.name());
+            tell(&what);
+            let (rounds, length) = (settings.long_rounds, settings.batch_round);
+            let (address, pid) = (server.address, server.pid());
+            let windows = batch::windows(address, pid, &meta, call, rounds, length).await;
+            let windows = windows.map_err(|failure| format!("{what}: {failure}"))?;
+            results.batch.push(BatchRow::new(&meta, call.name(), windows));
+        }
+    }
+    Ok(())
+}
+
 /// Rounds in turns. Who goes first changes with each pair, so that a machine that becomes slower
 /// favours nobody.
-fn compare(
+async fn compare(
     plan: Plan,
     rounds: usize,
     vesta: &Server,
@@ -120,6 +145,8 @@ fn compare(
     };
     for number in 0..=rounds {
         tell(&format!("{protocol:?}, {in_flight} in flight, round {number} of {rounds}"));
+        // Until the servers have seen the end of the connections before.
+        sleep(SETTLE).await;
         let (ours, theirs) = if number % 2 == 0 {
             let ours = one(vesta)?;
             (ours, one(peer)?)
@@ -139,77 +166,3 @@ fn compare(
 fn tell(progress: &str) {
     eprintln!("vesta-load: {progress}");
 }
-
-/// Where the programs are, and a folder for what they write.
-struct Programs {
-    server: PathBuf,
-    rest: PathBuf,
-    peer: PathBuf,
-    folder: TempDir,
-}
-
-impl Programs {
-    fn find(settings: &Settings) -> Result<Self, Failure> {
-        let this = std::env::current_exe()?;
-        let beside = |name| this.with_file_name(name);
-        let needs = |file: PathBuf| -> Result<PathBuf, Failure> {
-            file.canonicalize().map_err(|error| {
-                let file = file.display();
-                format!("{file}: {error}; build it, or say where it is: see vesta-load run --help")
-                    .into()
-            })
-        };
-        let vesta = |given: &Option<PathBuf>, name| match given {
-            // A calibration needs no Vesta.
-            None if settings.calibrate => Ok(beside(name)),
-            given => needs(given.clone().unwrap_or_else(|| beside(name))),
-        };
-        Ok(Self {
-            server: vesta(&settings.server, "vesta-server")?,
-            rest: vesta(&settings.rest, "vesta-rest")?,
-            peer: needs(settings.peer.clone().unwrap_or_else(|| this.clone()))?,
-            folder: TempDir::with_prefix("vesta-load-")?,
-        })
-    }
-
-    fn bare(&self, protocol: Protocol) -> Result<Server, Failure> {
-        let (name, subcommand) = match protocol {
-            Protocol::Grpc => ("bare tonic", "echo-grpc"),
-            Protocol::Rest => ("bare actix-web", "hello-rest"),
-        };
-        Server::start(name, peer::LABEL, self.command(&self.peer).arg(subcommand))
-    }
-
-    fn vesta(&self, protocol: Protocol) -> Result<Server, Failure> {
-        match protocol {
-            Protocol::Grpc => self.server("max-peak"),
-            Protocol::Rest => {
-                let mut command = self.command(&self.rest);
-                Server::start("vesta-rest", "HTTP", command.args(VESTA))
-            }
-        }
-    }
-
-    fn server(&self, layout: &str) -> Result<Server, Failure> {
-        let mut command = self.command(&self.server);
-        // A namespace has one layout.
-        let layout = ["--layout", layout, "--namespace", layout];
-        Server::start("vesta-server", "gRPC", command.args(VESTA).args(layout))
-    }
-
-    /// Every server starts with its defaults: no setting comes from this program's environment.
-    fn command(&self, program: &Path) -> Command {
-        let mut command = Command::new(program);
-        command.current_dir(self.folder.path());
-        for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("VESTA_") {
-                command.env_remove(name);
-            }
-        }
-        command
-    }
-}
-
-/// Free ports, and quiet. The admin listener stays on, as it is where Vesta runs.
-const VESTA: [&str; 6] =
-    ["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--log-level", "warn"];

@@ -17,18 +17,11 @@ pub(crate) async fn client(address: SocketAddr) -> Result<Client, Failure> {
     Ok(Client::new(endpoint.connect().await?))
 }
 
-pub(super) async fn callers(
-    address: SocketAddr,
-    connections: usize,
-    callers: usize,
-) -> Result<Vec<Client>, Failure> {
-    let mut clients = Vec::with_capacity(connections);
-    for _ in 0..connections {
-        let mut client = client(address).await?;
-        client.call().await?;
-        clients.push(client);
-    }
-    Ok(clients.iter().cycle().take(callers).cloned().collect())
+/// Callers that share a connection, which has answered once.
+pub(super) async fn callers(address: SocketAddr, callers: usize) -> Result<Vec<Client>, Failure> {
+    let mut client = client(address).await?;
+    client.call().await?;
+    Ok(vec![client; callers])
 }
 
 impl Caller for Client {

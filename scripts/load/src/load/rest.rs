@@ -19,9 +19,9 @@ pub(super) struct Connection {
     buffer: Box<[u8; LONGEST]>,
 }
 
+/// Callers with a connection each, which has answered once.
 pub(super) async fn callers(
     address: SocketAddr,
-    _connections: usize,
     callers: usize,
 ) -> Result<Vec<Connection>, Failure> {
     let mut connections = Vec::with_capacity(callers);
