@@ -2,6 +2,7 @@
 //! [`sequence::advance`](crate::sequence::advance) alone; a populator only makes it atomic.
 
 mod atomic;
+mod back_off;
 mod line;
 mod lock;
 mod sync;
@@ -9,6 +10,7 @@ mod sync;
 use std::fmt;
 use std::str::FromStr;
 
+use back_off::BackOff;
 use line::Line;
 
 pub use atomic::AtomicIdPopulator;

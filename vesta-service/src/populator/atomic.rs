@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::IdPopulator;
+use super::{BackOff, IdPopulator};
 use crate::sequence::{Claim, Refusal, Rules, advance};
 
 /// Set in a word whose line is sealed. Positions have at most 63 bits (62 and one past the end), so
@@ -35,19 +35,19 @@ impl IdPopulator for AtomicIdPopulator {
         // Relaxed throughout: the word is the whole state, and nothing else is published with it.
         // The order of all its changes, which is what uniqueness needs, holds for relaxed ones too.
         let mut word = self.word.load(Ordering::Relaxed);
+        let mut back_off = BackOff::new();
         loop {
             if word & SEALED != 0 {
                 return Err(Refusal::Sealed);
             }
             let claim = advance(word, now_tick, want, rules, limit)?;
-            match self.word.compare_exchange_weak(
-                word,
-                claim.end,
-                Ordering::Relaxed,
-                Ordering::Relaxed,
-            ) {
+            match self.word.compare_exchange(word, claim.end, Ordering::Relaxed, Ordering::Relaxed)
+            {
                 Ok(_) => return Ok(claim),
-                Err(current) => word = current,
+                Err(_) => {
+                    back_off.look_away();
+                    word = self.word.load(Ordering::Relaxed);
+                }
             }
         }
     }

@@ -1,8 +1,8 @@
 //! The position behind a mutex of parking_lot.
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
-use super::IdPopulator;
+use super::{BackOff, IdPopulator};
 use crate::sequence::{Claim, Refusal, Rules};
 
 /// Guards the position by a parking_lot mutex: one byte, and waiters sleep. The default, as the
@@ -17,19 +17,27 @@ impl LockIdPopulator {
     pub const fn new(position: u64) -> Self {
         Self { line: Mutex::new(super::Line::new(position)) }
     }
+
+    #[inline]
+    fn lock(&self) -> MutexGuard<'_, super::Line> {
+        self.line.try_lock().unwrap_or_else(|| {
+            BackOff::new().look_away();
+            self.line.lock()
+        })
+    }
 }
 
 impl IdPopulator for LockIdPopulator {
     #[inline]
     fn claim(&self, now_tick: u64, want: u32, rules: &Rules, limit: u64) -> Result<Claim, Refusal> {
-        self.line.lock().claim(now_tick, want, rules, limit)
+        self.lock().claim(now_tick, want, rules, limit)
     }
 
     fn seal(&self) -> u64 {
-        self.line.lock().seal()
+        self.lock().seal()
     }
 
     fn position(&self) -> u64 {
-        self.line.lock().position()
+        self.lock().position()
     }
 }

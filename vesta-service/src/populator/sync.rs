@@ -1,8 +1,8 @@
 //! The position behind a mutex of the standard library.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-use super::IdPopulator;
+use super::{BackOff, IdPopulator};
 use crate::sequence::{Claim, Refusal, Rules};
 
 /// Guards the position by a standard mutex, as the original's `synchronized` method did.
@@ -20,7 +20,14 @@ impl SyncIdPopulator {
     /// The line is changed by one assignment, so a panic elsewhere cannot leave it half changed.
     #[inline]
     fn lock(&self) -> MutexGuard<'_, super::Line> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+        match self.line.try_lock() {
+            Ok(line) => line,
+            Err(TryLockError::Poisoned(error)) => error.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                BackOff::new().look_away();
+                self.line.lock().unwrap_or_else(PoisonError::into_inner)
+            }
+        }
     }
 }
 
