@@ -57,7 +57,7 @@ pub use lease::{
     Cas, Expect, FileStore, LeaseStore, MemoryStore, Namespace, Record, StateFileError, StoreError,
     Timing,
 };
-pub use machine::{IpMap, MachineSource};
+pub use machine::{IpMap, MachineSource, WorkerNodeStore};
 pub use populator::{
     AtomicIdPopulator, IdPopulator, LockIdPopulator, PopulatorKind, SyncIdPopulator,
 };

@@ -2,6 +2,7 @@
 
 mod host;
 mod ip;
+mod worker_node;
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -12,6 +13,7 @@ use std::time::Duration;
 use vesta_intf::{Field, IdError, IdMeta};
 
 pub use ip::IpMap;
+pub use worker_node::WorkerNodeStore;
 
 use crate::clock::{AnyClock, Clock as _};
 use crate::lease::claim::Choice;

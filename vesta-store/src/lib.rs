@@ -15,19 +15,53 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Each backend is a cargo feature; `sqlite` is on by default. The feature `testkit` adds the
+//! Each backend is a cargo feature of its name (`sqlite`, which is on by default, `mysql`, `postgres`,
+//! `redis`, `zookeeper`, `etcd`), and [`open`] finds it by the scheme of a URL. The feature `testkit` adds the
 //! `conformance` suite, which every backend passes unchanged.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "testkit")]
 pub mod conformance;
 mod open;
+mod options;
 mod redact;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "zookeeper", feature = "etcd"))]
+mod runtime;
+
+#[cfg(feature = "etcd")]
+pub mod etcd;
+#[cfg(feature = "mysql")]
+pub mod mysql;
+#[cfg(feature = "postgres")]
+pub mod postgres;
+#[cfg(feature = "redis")]
+pub mod redis;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod sql;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
-#[cfg(not(feature = "sqlite"))]
-#[path = "sqlite_off.rs"]
-mod sqlite;
+#[cfg(feature = "zookeeper")]
+pub mod zookeeper;
 
-pub use open::{OpenError, open};
+#[cfg(not(feature = "etcd"))]
+#[path = "off.rs"]
+mod etcd;
+#[cfg(not(feature = "mysql"))]
+#[path = "off.rs"]
+mod mysql;
+#[cfg(not(feature = "postgres"))]
+#[path = "off.rs"]
+mod postgres;
+#[cfg(not(feature = "redis"))]
+#[path = "off.rs"]
+mod redis;
+#[cfg(not(feature = "sqlite"))]
+#[path = "off.rs"]
+mod sqlite;
+#[cfg(not(feature = "zookeeper"))]
+#[path = "off.rs"]
+mod zookeeper;
+
+pub use open::{OpenError, open, open_with, open_worker_nodes};
+pub use options::Options;
 pub use redact::redact;

@@ -1,22 +1,43 @@
 //! From a URL to a store.
 
-use std::path::Path;
 use std::sync::Arc;
 
-use vesta_service::{LeaseStore, StoreError};
+use vesta_service::{LeaseStore, StoreError, WorkerNodeStore};
 
-use crate::sqlite;
+use crate::{Options, etcd, mysql, postgres, redis, sqlite, zookeeper};
 
-/// Schemes that Vesta gives a meaning, with the backend each belongs to.
-const KNOWN: &[(&str, &str)] = &[
-    ("sqlite", "sqlite"),
-    ("mysql", "mysql"),
-    ("postgres", "postgres"),
-    ("postgresql", "postgres"),
-    ("redis", "redis"),
-    ("rediss", "redis"),
-    ("zookeeper", "zookeeper"),
-    ("etcd", "etcd"),
+type Open<T> = fn(&str, &Options) -> Result<Arc<T>, OpenError>;
+
+/// A backend, as this build has it.
+struct Backend {
+    /// Its name, which is also its cargo feature.
+    name: &'static str,
+    schemes: &'static [&'static str],
+    built_in: bool,
+    open: Open<dyn LeaseStore>,
+    /// `None` if it is no SQL database.
+    open_worker_nodes: Option<Open<dyn WorkerNodeStore>>,
+}
+
+macro_rules! backend {
+    ($name:ident, $schemes:expr, $worker_nodes:expr) => {
+        Backend {
+            name: stringify!($name),
+            schemes: &$schemes,
+            built_in: $name::BUILT_IN,
+            open: $name::open,
+            open_worker_nodes: $worker_nodes,
+        }
+    };
+}
+
+const BACKENDS: [Backend; 6] = [
+    backend!(sqlite, ["sqlite"], Some(sqlite::open_worker_nodes)),
+    backend!(mysql, ["mysql", "mariadb"], Some(mysql::open_worker_nodes)),
+    backend!(postgres, ["postgres", "postgresql"], Some(postgres::open_worker_nodes)),
+    backend!(redis, ["redis", "rediss"], None),
+    backend!(zookeeper, ["zookeeper"], None),
+    backend!(etcd, ["etcd", "etcds"], None),
 ];
 
 /// Why a URL opened no store. No message shows a password.
@@ -25,7 +46,8 @@ const KNOWN: &[(&str, &str)] = &[
 pub enum OpenError {
     /// The text has no scheme.
     #[error(
-        "`{typed}` is not the URL of a store; write sqlite:PATH, for example sqlite:vesta-data/vesta.db"
+        "`{typed}` is not the URL of a store; write for example sqlite:vesta-data/vesta.db or \
+         mysql://user:password@host/database"
     )]
     NotAUrl {
         /// What was given, passwords hidden.
@@ -37,26 +59,32 @@ pub enum OpenError {
         /// The scheme.
         scheme: String,
     },
-    /// The scheme is reserved for a backend that this build does not have.
-    #[error("this build of Vesta has no {backend} backend; built-in ones: {}", built_in())]
-    NoSuchBackend {
-        /// The backend.
-        backend: &'static str,
-    },
     /// The backend was left out of this build.
     #[error(
-        "this build of Vesta was made without its {feature} backend; build it with the feature \
-         `{feature}` of vesta-store"
+        "this build of Vesta was made without its {feature} backend; build it with `--features \
+         {feature}`. Built in: {}",
+        built_in()
     )]
     FeatureOff {
         /// The cargo feature to enable.
         feature: &'static str,
     },
+    /// Rows of worker nodes need an SQL database.
+    #[error(
+        "the {backend} backend has no worker-node table; the strategy `disposable` needs sqlite, \
+         mysql or postgres"
+    )]
+    NoWorkerNodes {
+        /// The backend.
+        backend: &'static str,
+    },
     /// The part after the scheme makes no sense.
-    #[error("{reason}; write sqlite:PATH, for example sqlite:vesta-data/vesta.db")]
-    Path {
-        /// What is wrong with it.
-        reason: &'static str,
+    #[error("{reason}; write {example}")]
+    Malformed {
+        /// What is wrong with it, without secrets.
+        reason: String,
+        /// How such a URL looks.
+        example: &'static str,
     },
     /// The store is there but cannot be used.
     #[error("{store}: {source}")]
@@ -69,58 +97,80 @@ pub enum OpenError {
 }
 
 fn known() -> String {
-    let mut backends: Vec<_> = KNOWN.iter().map(|(_, backend)| *backend).collect();
-    backends.dedup();
-    backends.join(", ")
+    BACKENDS.map(|backend| backend.name).join(", ")
 }
 
 fn built_in() -> String {
-    if sqlite::BUILT_IN.is_empty() { "none".into() } else { sqlite::BUILT_IN.join(", ") }
+    let names: Vec<_> = BACKENDS.iter().filter(|b| b.built_in).map(|b| b.name).collect();
+    if names.is_empty() { "none".into() } else { names.join(", ") }
+}
+
+fn find(scheme: &str) -> Option<&'static Backend> {
+    let is = |known: &&str| known.eq_ignore_ascii_case(scheme);
+    BACKENDS.iter().find(|backend| backend.schemes.iter().any(is))
 }
 
 /// The backend that a scheme belongs to.
 pub(crate) fn backend_of(scheme: &str) -> Option<&'static str> {
-    let found = KNOWN.iter().find(|(known, _)| known.eq_ignore_ascii_case(scheme));
-    found.map(|(_, backend)| *backend)
+    find(scheme).map(|backend| backend.name)
 }
 
-/// Opens the store that a URL names: `sqlite:PATH` with a relative or an absolute path
-/// (`sqlite:///PATH` is an absolute one). The database and its folder are created if they do not
-/// exist.
+fn backend_for(url: &str) -> Result<&'static Backend, OpenError> {
+    let Some((scheme, _)) = url.split_once(':').filter(|(scheme, _)| is_scheme(scheme)) else {
+        return Err(OpenError::NotAUrl { typed: crate::redact(url) });
+    };
+    match find(scheme) {
+        Some(backend) if backend.built_in => Ok(backend),
+        Some(backend) => Err(OpenError::FeatureOff { feature: backend.name }),
+        None => Err(OpenError::UnknownScheme { scheme: scheme.into() }),
+    }
+}
+
+/// Opens the store that a URL names, with the default [`Options`].
+///
+/// | store | URL |
+/// |---|---|
+/// | SQLite | `sqlite:PATH`, relative or absolute (`sqlite:///PATH` is absolute) |
+/// | MySQL, MariaDB | `mysql://user:password@host:3306/database` |
+/// | PostgreSQL | `postgres://user:password@host:5432/database` |
+/// | Redis | `redis://:password@host:6379/0`, `rediss://…` with TLS |
+/// | ZooKeeper | `zookeeper://host:2181,host:2181/path` |
+/// | etcd | `etcd://host:2379,host:2379`, `etcds://…` with TLS |
 ///
 /// # Errors
 /// [`OpenError`]; every case says what to do. A store that only does not answer at the moment is no
 /// error here: the claim of a machine ID asks it again.
 pub fn open(url: &str) -> Result<Arc<dyn LeaseStore>, OpenError> {
-    let Some((scheme, rest)) = url.split_once(':').filter(|(scheme, _)| is_scheme(scheme)) else {
-        return Err(OpenError::NotAUrl { typed: crate::redact(url) });
-    };
-    match backend_of(scheme) {
-        Some("sqlite") => sqlite::open(path(rest)?),
-        Some(backend) => Err(OpenError::NoSuchBackend { backend }),
-        None => Err(OpenError::UnknownScheme { scheme: scheme.into() }),
+    open_with(url, &Options::default())
+}
+
+/// Opens the store that a URL names.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_with(url: &str, options: &Options) -> Result<Arc<dyn LeaseStore>, OpenError> {
+    (backend_for(url)?.open)(url, options)
+}
+
+/// Opens the table of worker nodes in the SQL database that a URL names, for machine IDs that are
+/// used once.
+///
+/// # Errors
+/// As [`open`], and [`OpenError::NoWorkerNodes`].
+pub fn open_worker_nodes(
+    url: &str,
+    options: &Options,
+) -> Result<Arc<dyn WorkerNodeStore>, OpenError> {
+    let backend = backend_for(url)?;
+    match backend.open_worker_nodes {
+        Some(open) => open(url, options),
+        None => Err(OpenError::NoWorkerNodes { backend: backend.name }),
     }
 }
 
 fn is_scheme(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
-}
-
-fn path(rest: &str) -> Result<&Path, OpenError> {
-    let path = rest.strip_prefix("//").unwrap_or(rest);
-    let flaw = if path.is_empty() {
-        "the path of the database is missing"
-    } else if path.contains(":memory:") {
-        "a pool in memory would forget which machine IDs are taken"
-    } else if path.contains('?') {
-        "the sqlite URL takes no options, and the path no question mark"
-    } else if path.contains('\0') {
-        "the path of the database contains a NUL"
-    } else {
-        return Ok(Path::new(path));
-    };
-    Err(OpenError::Path { reason: flaw })
 }
 
 #[cfg(test)]
@@ -132,14 +182,27 @@ mod tests {
     }
 
     #[test]
-    fn a_reserved_scheme_says_what_this_build_has() {
-        for scheme in ["mysql", "postgres", "redis", "zookeeper", "etcd"] {
-            let said = refusal(&format!("{scheme}://user:hunter2@db:1/x?password=hunter3"));
-            let start = format!("this build of Vesta has no {scheme} backend; built-in ones: ");
+    fn a_backend_that_was_left_out_names_its_feature() {
+        for Backend { name, .. } in BACKENDS.iter().filter(|backend| !backend.built_in) {
+            let said = refusal(&format!("{name}://user:hunter2@db:1/x?password=hunter3"));
+            let start =
+                format!("this build of Vesta was made without its {name} backend; build it");
             assert!(said.starts_with(&start), "{said}");
+            assert!(said.contains(&format!("--features {name}`")), "{said}");
             assert!(!said.contains("hunter"), "{said}");
         }
-        assert!(refusal("PostgreSQL://h/x").contains("no postgres backend"));
+    }
+
+    #[test]
+    fn schemes_are_found_in_any_case() {
+        assert_eq!(backend_of("PostgreSQL"), Some("postgres"));
+        assert_eq!(backend_of("rediss"), Some("redis"));
+    }
+
+    #[test]
+    fn what_is_no_sql_database_has_no_worker_nodes() {
+        let error = open_worker_nodes("redis://h", &Options::default()).expect_err("refused");
+        assert!(matches!(error, OpenError::NoWorkerNodes { .. } | OpenError::FeatureOff { .. }));
     }
 
     #[test]
@@ -156,28 +219,11 @@ mod tests {
     fn what_is_not_a_url_is_told_how_one_looks() {
         for typed in ["vesta-data/vesta.db", "", "/abs/vesta.db", "1:2", ":x"] {
             let said = refusal(typed);
-            assert!(said.contains("is not the URL of a store; write sqlite:PATH"), "{said}");
+            assert!(
+                said.contains("is not the URL of a store; write for example sqlite:"),
+                "{said}"
+            );
         }
         assert!(!refusal("//root:hunter2@db").contains("hunter2"));
-    }
-
-    #[test]
-    fn a_path_that_makes_no_sense_is_refused() {
-        for url in ["sqlite:", "sqlite://", "sqlite::memory:", "sqlite:a.db?mode=ro", "sqlite:a\0b"]
-        {
-            assert!(matches!(open(url), Err(OpenError::Path { .. })), "{url:?}");
-        }
-    }
-
-    #[test]
-    fn two_slashes_after_the_scheme_are_not_part_of_the_path() {
-        for (rest, expected) in [
-            ("a/b.db", "a/b.db"),
-            ("/a/b.db", "/a/b.db"),
-            ("///a/b.db", "/a/b.db"),
-            ("//a.db", "a.db"),
-        ] {
-            assert_eq!(path(rest).unwrap(), Path::new(expected));
-        }
     }
 }

@@ -4,24 +4,55 @@ mod errors;
 mod file;
 mod records;
 mod schema;
+mod worker_nodes;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
-use vesta_service::{Cas, Expect, LeaseStore, Namespace, Record, StoreError, Timing};
+use vesta_service::{
+    Cas, Expect, LeaseStore, Namespace, Record, StoreError, Timing, WorkerNodeStore,
+};
 
-use crate::OpenError;
+use crate::{OpenError, Options};
 use errors::Failure;
 use file::Identity;
 
-pub(crate) const BUILT_IN: &[&str] = &["sqlite"];
+pub(crate) const BUILT_IN: bool = true;
 
-pub(crate) fn open(path: &Path) -> Result<Arc<dyn LeaseStore>, OpenError> {
-    match SqliteStore::open(path) {
-        Ok(store) => Ok(Arc::new(store)),
-        Err(source) => Err(OpenError::Store { store: describe(path), source }),
-    }
+pub(crate) fn open(url: &str, options: &Options) -> Result<Arc<dyn LeaseStore>, OpenError> {
+    Ok(Arc::new(open_path(path_of(url)?, options)?))
+}
+
+pub(crate) fn open_worker_nodes(
+    url: &str,
+    options: &Options,
+) -> Result<Arc<dyn WorkerNodeStore>, OpenError> {
+    Ok(Arc::new(open_path(path_of(url)?, options)?))
+}
+
+fn open_path(path: &Path, options: &Options) -> Result<SqliteStore, OpenError> {
+    SqliteStore::open_with(path, options)
+        .map_err(|source| OpenError::Store { store: describe(path), source })
+}
+
+fn path_of(url: &str) -> Result<&Path, OpenError> {
+    let rest = url.split_once(':').map_or(url, |(_, rest)| rest);
+    let path = rest.strip_prefix("//").unwrap_or(rest);
+    let flaw = if path.is_empty() {
+        "the path of the database is missing"
+    } else if path.contains(":memory:") {
+        "a pool in memory would forget which machine IDs are taken"
+    } else if path.contains('?') {
+        "the sqlite URL takes no options, and the path no question mark"
+    } else if path.contains('\0') {
+        "the path of the database contains a NUL"
+    } else {
+        return Ok(Path::new(path));
+    };
+    let example = "sqlite:PATH, for example sqlite:vesta-data/vesta.db";
+    Err(OpenError::Malformed { reason: flaw.into(), example })
 }
 
 /// Records in a SQLite database: the pool of the processes of one host.
@@ -61,6 +92,9 @@ pub struct SqliteStore {
     shown: PathBuf,
     /// Absolute: the program may change its working folder.
     path: PathBuf,
+    /// Otherwise what is missing is an error.
+    auto_init: bool,
+    request_timeout: Duration,
     state: Mutex<State>,
 }
 
@@ -83,11 +117,25 @@ impl SqliteStore {
     /// A permanent [`StoreError`] if this is no database of Vesta's, or a damaged one, or may not be
     /// written. One that is only locked at the moment is no error.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, StoreError> {
+        Self::open_with(path, &Options::default())
+    }
+
+    /// As [`open`](Self::open), with options.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); and if something is missing that the options forbid to create.
+    pub fn open_with(path: impl Into<PathBuf>, options: &Options) -> Result<Self, StoreError> {
         let shown = path.into();
         let path = std::path::absolute(&shown)
             .map_err(|error| StoreError::permanent(format!("the path is not usable: {error}")))?;
-        file::create_if_missing(&path)?;
-        let store = Self { shown, path, state: Mutex::default() };
+        let auto_init = options.auto_init;
+        if auto_init {
+            file::create_if_missing(&path)?;
+        } else if !path.exists() {
+            return Err(not_prepared("the database does not exist"));
+        }
+        let request_timeout = options.request_timeout.unwrap_or(Timing::ONE_HOST.request_timeout);
+        let store = Self { shown, path, auto_init, request_timeout, state: Mutex::default() };
         let mut state = State::default();
         match store.connected(&mut state) {
             Ok(_) => {}
@@ -99,7 +147,7 @@ impl SqliteStore {
                 if error.is_permanent() {
                     return Err(error);
                 }
-                tracing::warn!(store = store.describe(), %error, "the store does not answer yet");
+                tracing::warn!(store = describe(&store.shown), %error, "the store does not answer yet");
             }
         }
         Ok(Self { state: Mutex::new(state), ..store })
@@ -109,7 +157,7 @@ impl SqliteStore {
         // Not CREATE: a file that vanished must not come back empty. Not URI: a path is a path.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(&self.path, flags)?;
-        connection.busy_timeout(self.timing().request_timeout)?;
+        connection.busy_timeout(self.request_timeout)?;
         schema::check(&connection)?;
         schema::make_durable(&connection)?;
         Ok(connection)
@@ -147,17 +195,32 @@ impl SqliteStore {
     }
 }
 
+pub(crate) fn not_prepared(what: &str) -> StoreError {
+    StoreError::permanent(format!(
+        "{what}, and auto_init is off; have it created by `vesta-server store init`"
+    ))
+}
+
 impl LeaseStore for SqliteStore {
     fn describe(&self) -> String {
         describe(&self.shown)
     }
 
     fn timing(&self) -> Timing {
-        Timing::ONE_HOST
+        Timing { request_timeout: self.request_timeout, ..Timing::ONE_HOST }
     }
 
     fn open_namespace(&self, namespace: &str, fingerprint: &str) -> Result<Namespace, StoreError> {
-        self.ask(|connection| records::open_namespace(connection, namespace, fingerprint))
+        self.ask(|connection| {
+            if !self.auto_init && records::namespace(connection, namespace)?.is_none() {
+                return Err(not_prepared("the namespace does not exist").into());
+            }
+            records::open_namespace(connection, namespace, fingerprint)
+        })
+    }
+
+    fn raise_floor(&self, namespace: &str, floor: u64) -> Result<u64, StoreError> {
+        self.ask(|connection| records::raise_floor(connection, namespace, floor))
     }
 
     fn list(&self, namespace: &str) -> Result<Vec<(u64, Record)>, StoreError> {
@@ -176,6 +239,16 @@ impl LeaseStore for SqliteStore {
         new: &Record,
     ) -> Result<Cas, StoreError> {
         self.ask(|connection| records::cas(connection, namespace, machine, expect, new))
+    }
+}
+
+impl WorkerNodeStore for SqliteStore {
+    fn describe(&self) -> String {
+        describe(&self.shown)
+    }
+
+    fn insert(&self, host: &str, pid: u32) -> Result<u64, StoreError> {
+        self.ask(|connection| worker_nodes::insert(connection, self.auto_init, host, pid))
     }
 }
 

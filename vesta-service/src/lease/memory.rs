@@ -43,6 +43,13 @@ impl LeaseStore for MemoryStore {
         Ok(meta.clone())
     }
 
+    fn raise_floor(&self, namespace: &str, floor: u64) -> Result<u64, StoreError> {
+        let mut namespaces = self.namespaces.lock();
+        let (meta, _) = namespaces.get_mut(namespace).ok_or_else(|| missing(namespace))?;
+        meta.floor = meta.floor.max(floor);
+        Ok(meta.floor)
+    }
+
     fn list(&self, namespace: &str) -> Result<Vec<(u64, Record)>, StoreError> {
         let namespaces = self.namespaces.lock();
         let (_, records) = namespaces.get(namespace).ok_or_else(|| missing(namespace))?;

@@ -52,6 +52,24 @@ pub trait LeaseStore: Send + Sync + fmt::Debug {
         new: &Record,
     ) -> Result<Cas, StoreError>;
 
+    /// Raises the floor of a namespace to `floor`, in one atomic step; a floor that is higher stays.
+    /// Returns the floor as it then is. For operators, after a store has forgotten something.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store does not answer, the namespace was never opened, or the store has
+    /// no floor.
+    fn raise_floor(&self, namespace: &str, floor: u64) -> Result<u64, StoreError> {
+        let _ = (namespace, floor);
+        Err(StoreError::permanent("this store has no floor to raise"))
+    }
+
+    /// Whether the store, as it is set up, may lose a change that it acknowledged: when it crashes,
+    /// or when a copy that lags takes over. Claims then keep a distance of one window. Asked after
+    /// [`open_namespace`](Self::open_namespace).
+    fn may_forget(&self) -> bool {
+        false
+    }
+
     /// The store's own wall clock, where it has one to compare with.
     ///
     /// # Errors

@@ -40,6 +40,22 @@ impl Timing {
         takeover_grace: Duration::from_secs(60),
     };
 
+    /// Of a pool in a store on the network: window 60 s, renewed every 15 s, taken over after 10 min.
+    pub const NETWORK: Timing = Timing {
+        window: Duration::from_secs(60),
+        renew_every: Duration::from_secs(15),
+        request_timeout: Duration::from_secs(2),
+        takeover_grace: Duration::from_secs(600),
+    };
+
+    /// Of a pool in a store in memory: window 10 s, renewed every 2.5 s, taken over after 10 min.
+    pub const IN_MEMORY: Timing = Timing {
+        window: Duration::from_secs(10),
+        renew_every: Duration::from_millis(2500),
+        request_timeout: Duration::from_secs(1),
+        takeover_grace: Duration::from_secs(600),
+    };
+
     /// Checks the durations against each other.
     ///
     /// # Errors

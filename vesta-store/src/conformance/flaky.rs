@@ -132,6 +132,15 @@ impl LeaseStore for FlakyStore {
         self.inner.open_namespace(namespace, fingerprint)
     }
 
+    fn raise_floor(&self, namespace: &str, floor: u64) -> Result<u64, StoreError> {
+        self.reach()?;
+        self.inner.raise_floor(namespace, floor)
+    }
+
+    fn may_forget(&self) -> bool {
+        self.inner.may_forget()
+    }
+
     fn list(&self, namespace: &str) -> Result<Vec<(u64, Record)>, StoreError> {
         self.reach()?;
         let records = self.inner.list(namespace);

@@ -23,6 +23,14 @@ pub(super) fn open_namespace(
     namespace(connection, name)?.ok_or_else(|| not_opened(name).into())
 }
 
+pub(super) fn raise_floor(connection: &Connection, name: &str, floor: u64) -> Result<u64, Failure> {
+    connection.execute(
+        "UPDATE vesta_namespace SET floor = max(floor, ?2) WHERE name = ?1",
+        params![name, signed(floor)?],
+    )?;
+    Ok(must_exist(connection, name)?.floor)
+}
+
 pub(super) fn list(connection: &Connection, name: &str) -> Result<Vec<(u64, Record)>, Failure> {
     must_exist(connection, name)?;
     let mut statement = connection.prepare(&format!(
@@ -111,7 +119,7 @@ fn read(connection: &Connection, name: &str, machine: u64) -> Result<Option<Reco
     Ok(found.optional()?)
 }
 
-fn namespace(connection: &Connection, name: &str) -> Result<Option<Namespace>, Failure> {
+pub(super) fn namespace(connection: &Connection, name: &str) -> Result<Option<Namespace>, Failure> {
     let sql = "SELECT uuid, fingerprint, floor FROM vesta_namespace WHERE name = ?1";
     let found = connection.query_row(sql, [name], |row| {
         Ok(Namespace {

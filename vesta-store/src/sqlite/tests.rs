@@ -235,3 +235,48 @@ fn it_says_what_it_is() {
     assert_eq!(store.timing(), Timing::ONE_HOST);
     assert_eq!(store.now().unwrap(), None);
 }
+
+#[test]
+fn a_path_that_makes_no_sense_is_refused() {
+    for url in ["sqlite:", "sqlite://", "sqlite::memory:", "sqlite:a.db?mode=ro", "sqlite:a\0b"] {
+        assert!(matches!(crate::open(url), Err(OpenError::Malformed { .. })), "{url:?}");
+    }
+}
+
+#[test]
+fn two_slashes_after_the_scheme_are_not_part_of_the_path() {
+    for (rest, expected) in
+        [("a/b.db", "a/b.db"), ("/a/b.db", "/a/b.db"), ("///a/b.db", "/a/b.db"), ("//a.db", "a.db")]
+    {
+        assert_eq!(path_of(&format!("sqlite:{rest}")).unwrap(), Path::new(expected));
+    }
+}
+
+#[test]
+fn without_auto_init_nothing_is_created() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("vesta.db");
+    let options = Options { auto_init: false, ..Options::default() };
+    let refused = |result: Result<(), StoreError>| {
+        let error = result.expect_err("nothing was prepared");
+        assert!(error.is_permanent() && error.to_string().contains("store init"), "{error}");
+    };
+    refused(SqliteStore::open_with(&path, &options).map(|_| ()));
+    assert!(!path.exists());
+
+    let prepared = SqliteStore::open(&path).unwrap();
+    prepared.open_namespace("known", "a layout").unwrap();
+    let store = SqliteStore::open_with(&path, &options).unwrap();
+    refused(store.open_namespace("unknown", "a layout").map(|_| ()));
+    refused(store.insert("host", 1).map(|_| ()));
+    assert_eq!(store.open_namespace("known", "a layout").unwrap().floor, 0);
+}
+
+#[test]
+fn a_number_of_a_worker_node_is_used_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("vesta.db");
+    for expected in 1..=3 {
+        assert_eq!(SqliteStore::open(&path).unwrap().insert("host", 7).unwrap(), expected);
+    }
+}

@@ -1,0 +1,57 @@
+//! The runtime that an asynchronous client needs, kept inside its store: who embeds Vesta needs none,
+//! and who has one may call from inside it.
+
+use std::future::Future;
+use std::io;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+
+/// A thread that drives the requests of one store.
+#[derive(Debug)]
+pub(crate) struct Background {
+    /// `None` only while it is dropped.
+    runtime: Option<Runtime>,
+}
+
+/// A request was not answered in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("no answer within {} ms", .0.as_millis())]
+pub(crate) struct NoAnswer(pub(crate) Duration);
+
+impl Background {
+    pub(crate) fn start() -> io::Result<Self> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("vesta-store")
+            .enable_all()
+            .build()?;
+        Ok(Self { runtime: Some(runtime) })
+    }
+
+    /// Waits for a request, but not longer than `limit`; then it is given up.
+    pub(crate) fn run<T: Send + 'static>(
+        &self,
+        limit: Duration,
+        request: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, NoAnswer> {
+        let runtime = self.runtime.as_ref().expect("it is not being dropped");
+        let (sender, receiver) = mpsc::sync_channel(1);
+        let task = runtime.spawn(async move {
+            let _ = sender.send(request.await); // nobody listens any more: it was given up
+        });
+        receiver.recv_timeout(limit).map_err(|_| {
+            task.abort();
+            NoAnswer(limit)
+        })
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background(); // also where blocking is not allowed
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! What MySQL and PostgreSQL have in common.
