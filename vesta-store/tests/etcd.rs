@@ -1,0 +1,1 @@
+//! etcd keeps the promises of every store.

@@ -1,0 +1,1 @@
+//! mysql keeps the promises of every store.

@@ -1,0 +1,1 @@
+//! postgres keeps the promises of every store.

@@ -1,0 +1,1 @@
+//! redis keeps the promises of every store.

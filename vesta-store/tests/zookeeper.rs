@@ -1,0 +1,1 @@
+//! zookeeper keeps the promises of every store.
