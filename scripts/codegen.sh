@@ -1,11 +1,17 @@
 #!/usr/bin/env bash
-# Regenerates the protocol code of vesta-intf. `--check` fails if that changes anything.
+# Regenerates the protocol code of vesta-intf and of the etcd client in vesta-store. `--check` writes
+# nothing and fails if that would change anything.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-cargo run --quiet -p vesta-codegen
-if [ "${1:-}" = --check ]; then
-  git diff --exit-code -- vesta-intf/src/generated || {
+if [ "${1:-}" != --check ]; then
+  exec cargo run --quiet -p vesta-codegen
+fi
+fresh=$(mktemp -d)
+trap 'rm -rf "$fresh"' EXIT
+cargo run --quiet -p vesta-codegen -- "$fresh"
+for folder in vesta-intf/src/generated vesta-store/src/etcd/generated; do
+  diff -r "$folder" "$fresh/$folder" || {
     echo "the generated code is not what the proto says: run scripts/codegen.sh and commit" >&2
     exit 1
   }
-fi
+done

@@ -107,8 +107,8 @@ impl Remote {
             .await?;
         let runs: Vec<IdRun> = response.runs.into_iter().map(IdRun::from).collect();
         let ids: u64 = runs.iter().map(|run| u64::from(run.count)).sum();
-        if ids != u64::from(count) || !are_ascending(&runs) {
-            return Err(wrong_answer("not runs of as many ascending ids as were asked for"));
+        if ids != u64::from(count) || !are_sound(&runs) {
+            return Err(wrong_answer("not runs of as many ids as were asked for"));
         }
         Ok(runs)
     }
@@ -309,17 +309,21 @@ fn wrong_answer(what: &str) -> IdError {
     IdError::Internal { reason, source: None }
 }
 
-fn are_ascending(runs: &[IdRun]) -> bool {
-    let mut next = Some(0);
-    runs.iter().all(|run| {
-        let last = u64::from(run.count)
-            .checked_sub(1)
-            .and_then(|n| n.checked_mul(run.step))
-            .and_then(|distance| run.first.checked_add(distance));
-        let fits = run.step > 0 && last.is_some() && next.is_some_and(|next| run.first >= next);
-        next = last.and_then(|last| last.checked_add(1));
-        fits
-    })
+/// Whether the runs are in order, lie within 64 bits and cannot share an ID. They may reach into each
+/// other: those of different machine IDs never meet.
+fn are_sound(runs: &[IdRun]) -> bool {
+    let last = |run: &IdRun| {
+        let distance = u64::from(run.count).checked_sub(1)?.checked_mul(run.step)?;
+        run.first.checked_add(distance)
+    };
+    let apart = |one: &IdRun, next: &IdRun| {
+        last(one).is_some_and(|last| last < next.first)
+            || one.step == next.step && !(next.first - one.first).is_multiple_of(one.step)
+    };
+    let sound = |run: &IdRun| run.step > 0 && last(run).is_some();
+    runs.iter().all(sound)
+        && runs.is_sorted_by(|one, next| one.first < next.first)
+        && runs.windows(2).all(|pair| apart(&pair[0], &pair[1]))
 }
 
 fn caused_by_timeout(status: &Status) -> bool {
@@ -347,10 +351,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_runs_that_ascend_within_64_bits_are_accepted() {
+    fn only_runs_that_cannot_share_an_id_and_lie_within_64_bits_are_accepted() {
         let run = |first, step, count| IdRun { first, step, count };
-        assert!(are_ascending(&[run(1, 2, 3), run(6, 1, 1)]));
-        assert!(are_ascending(&[run(u64::MAX - 4, 2, 3)]));
+        assert!(are_sound(&[run(1, 2, 3), run(6, 1, 1)]));
+        assert!(are_sound(&[run(u64::MAX - 4, 2, 3)]));
+        assert!(are_sound(&[run(1, 8, 100), run(2, 8, 100), run(7, 8, 100)]));
         for wrong in [
             &[run(1, 2, 3), run(5, 1, 1)][..],
             &[run(1, 0, 3)],
@@ -358,8 +363,10 @@ mod tests {
             &[run(u64::MAX - 3, 2, 3)],
             &[run(u64::MAX, 1, 1), run(1, 1, 1)],
             &[run(1, u64::MAX, 3)],
+            &[run(1, 8, 100), run(9, 8, 100)],
+            &[run(1, 8, 100), run(4, 2, 100)],
         ] {
-            assert!(!are_ascending(wrong), "{wrong:?}");
+            assert!(!are_sound(wrong), "{wrong:?}");
         }
     }
 

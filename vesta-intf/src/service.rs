@@ -68,7 +68,8 @@ pub trait AsyncIdService: Send + Sync {
     /// `count` new IDs, ascending. See [`IdService::gen_ids`].
     fn gen_ids(&self, count: u32) -> impl Future<Output = Result<Vec<u64>, IdError>> + Send;
 
-    /// `count` new IDs as runs, ascending.
+    /// `count` new IDs as runs, in the order of their first IDs. The IDs of a run ascend; runs reach
+    /// into each other only where the service holds several machine IDs.
     fn gen_runs(&self, count: u32) -> impl Future<Output = Result<Vec<IdRun>, IdError>> + Send;
 
     /// See [`IdService::exp_id`].

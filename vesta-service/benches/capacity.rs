@@ -1,4 +1,5 @@
-//! Does one machine ID reach its layout's capacity, and what does the waiting cost?
+//! Does one machine ID reach its layout's capacity, do four reach four times as much, and what does
+//! the waiting cost?
 //!
 //! Callers take single IDs as fast as they can. What is used up makes them wait for the next tick, so
 //! the rate is the layout's and the processor time is the price of waiting. The last rows are a
@@ -8,10 +9,11 @@
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
 use std::fs;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use vesta_service::{IdMeta, IdService, LocalIdService, MachineSource, PopulatorKind};
+use vesta_service::{IdMeta, IdService, LocalIdService, MachineSource, MemoryStore, PopulatorKind};
 
 /// The processor time of this process so far, of all its threads. A unit of /proc is 10 ms.
 fn cpu() -> Duration {
@@ -34,11 +36,21 @@ fn sleeps() -> u64 {
         .sum()
 }
 
-fn service(layout: IdMeta, populator: PopulatorKind, folder: &tempfile::TempDir) -> LocalIdService {
+fn service(
+    layout: IdMeta,
+    populator: PopulatorKind,
+    machines: usize,
+    folder: &tempfile::TempDir,
+) -> LocalIdService {
+    let source = match machines {
+        1 => MachineSource::Fixed(1),
+        _ => MachineSource::Pool { store: Arc::new(MemoryStore::new()), range: None },
+    };
     LocalIdService::builder()
         .layout(layout)
         .populator(populator)
-        .machine(MachineSource::Fixed(1))
+        .machine(source)
+        .machine_count(machines)
         .state_dir(folder.path())
         // Callers that never stop are served unevenly: who wakes first may empty a whole second.
         .max_wait(Duration::from_secs(60))
@@ -49,26 +61,31 @@ fn service(layout: IdMeta, populator: PopulatorKind, folder: &tempfile::TempDir)
 fn main() {
     let seconds = std::env::args().find_map(|argument| argument.parse().ok()).unwrap_or(10);
     let period = Duration::from_secs(seconds);
-    println!("| layout | populator | callers | IDs/s | of capacity | processor (of one core) |");
-    println!("|---|---|---|---|---|---|");
+    println!(
+        "| layout | populator | machine IDs | callers | IDs/s | of capacity | processor (of one core) |"
+    );
+    println!("|---|---|---|---|---|---|---|");
     for layout in [IdMeta::MAX_PEAK, IdMeta::MIN_GRANULARITY] {
-        for populator in PopulatorKind::ALL {
+        let of_one = PopulatorKind::ALL.map(|populator| (populator, 1));
+        let of_four = [PopulatorKind::Lock, PopulatorKind::Atomic].map(|populator| (populator, 4));
+        for (populator, machines) in of_one.into_iter().chain(of_four) {
             for callers in [1, 8] {
                 let folder = tempfile::tempdir().expect("a temporary folder");
-                let service = service(layout, populator, &folder);
+                let service = service(layout, populator, machines, &folder);
                 let (ids, took, used) = load(&service, callers, period);
                 let rate = ids as f64 / took.as_secs_f64();
+                let capacity = layout.capacity_per_second() as f64 * machines as f64;
                 println!(
-                    "| {} | {populator} | {callers} | {rate:.0} | {:.2} % | {:.1} % |",
+                    "| {} | {populator} | {machines} | {callers} | {rate:.0} | {:.2} % | {:.1} % |",
                     layout.name(),
-                    100.0 * rate / layout.capacity_per_second() as f64,
+                    100.0 * rate / capacity,
                     100.0 * used.as_secs_f64() / took.as_secs_f64(),
                 );
             }
         }
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let service = service(IdMeta::MAX_PEAK, PopulatorKind::Lock, &folder);
+    let service = service(IdMeta::MAX_PEAK, PopulatorKind::Lock, 1, &folder);
     service.gen_id().expect("an ID");
     let (cpu_before, sleeps_before) = (cpu(), sleeps());
     std::thread::sleep(period);

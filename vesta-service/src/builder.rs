@@ -4,19 +4,24 @@ use std::error::Error;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use vesta_intf::{Field, GenMethod, IdError, IdMeta};
 
 use crate::clock::{AnyClock, Clock, SystemClock};
 use crate::grant::GrantFactory;
-use crate::lease::claim::{ClaimError, Claimant, ticks};
+use crate::lease::claim::{self, ClaimError, ClaimOrder, Claimant, PATIENCE, ticks};
 use crate::lease::keeper::{Driver, Keeper, Line};
 use crate::lease::{StateFileError, Timing, check_namespace};
+use crate::lines::{Lines, Member};
 use crate::machine::{self, MachineSource, Resolved};
 use crate::populator::PopulatorKind;
 use crate::sequence::Rules;
 use crate::service::{LocalIdService, Parts};
+
+/// More machine IDs in one process would only be a mistake.
+const MAX_MACHINES: usize = 64;
 
 /// Builds a [`LocalIdService`]. Only [`machine`](Self::machine) has no default.
 #[derive(Debug, Clone)]
@@ -30,7 +35,10 @@ pub struct Builder {
     namespace: String,
     state_dir: PathBuf,
     machine: Option<MachineSource>,
+    machine_count: usize,
+    claim_order: ClaimOrder,
     timing: Option<Timing>,
+    wait_for_store: bool,
 }
 
 /// Why a service could not be built. Every case says what to do.
@@ -118,7 +126,10 @@ impl Default for Builder {
             namespace: "default".into(),
             state_dir: "vesta-data".into(),
             machine: None,
+            machine_count: 1,
+            claim_order: ClaimOrder::default(),
             timing: None,
+            wait_for_store: false,
         }
     }
 }
@@ -171,6 +182,24 @@ impl Builder {
         Self { machine: Some(machine), ..self }
     }
 
+    /// How many machine IDs the service holds at once, from a pool. Capacity multiplies: threads are
+    /// spread over them, each ID's line strictly increases, and the loss of one costs its share.
+    /// IDs of different lines made in one tick are in no order. Default: 1.
+    pub fn machine_count(self, machine_count: usize) -> Self {
+        Self { machine_count, ..self }
+    }
+
+    /// Which of a pool's free machine IDs is taken. Default: [`ClaimOrder::Stable`].
+    pub fn claim_order(self, claim_order: ClaimOrder) -> Self {
+        Self { claim_order, ..self }
+    }
+
+    /// Whether [`build`](Self::build) waits for a store that does not answer for as long as it takes,
+    /// instead of 30 s. Default: no.
+    pub fn wait_for_store(self, wait_for_store: bool) -> Self {
+        Self { wait_for_store, ..self }
+    }
+
     /// Other durations than the store's own.
     pub fn timing(self, timing: Timing) -> Self {
         Self { timing: Some(timing), ..self }
@@ -196,6 +225,14 @@ impl Builder {
             Some(clock) => AnyClock::Other(clock.clone()),
             None => AnyClock::System(SystemClock::new()),
         };
+        if !(1..=MAX_MACHINES).contains(&self.machine_count) {
+            let reason = format!("must be 1 to {MAX_MACHINES}, not {}", self.machine_count);
+            return Err(IdError::invalid("machine count", reason).into());
+        }
+        if self.machine_count > 1 && !source.hands_out() {
+            let reason = "only a pool hands out several machine IDs";
+            return Err(IdError::invalid("machine count", reason).into());
+        }
         let factory = GrantFactory {
             meta,
             rules,
@@ -204,45 +241,64 @@ impl Builder {
             gen_method: if meta.bits(Field::GenMethod) == 0 { 0 } else { self.gen_method.value() },
             version: self.version,
         };
-        let (line, keeper, described, window) =
-            match source.resolve(&meta, &self.namespace, &self.state_dir, &any_clock)? {
-                Resolved::Stateless { machine } => {
-                    let now = meta.tick_at(any_clock.wall())?;
-                    let grant = factory.make(machine, 0, rules.position(now), u64::MAX)?;
-                    let described =
-                        format!("fixed {machine}, stateless: IDs can repeat after a restart");
-                    (Arc::new(Line::new(grant)), None, described, None)
+        let clock: Arc<dyn Clock> =
+            self.clock.clone().unwrap_or_else(|| Arc::new(SystemClock::new()));
+        let patience = if self.wait_for_store { Duration::MAX } else { PATIENCE };
+        let count = 0..self.machine_count;
+        let resolved = source.resolve(&meta, &self.namespace, &self.state_dir, &any_clock)?;
+        let (members, described, window) = match resolved {
+            Resolved::Stateless { machine } => {
+                let described =
+                    format!("fixed {machine}, stateless: IDs can repeat after a restart");
+                (vec![unbounded(&factory, machine)?], described, None)
+            }
+            Resolved::Disposable { nodes } => {
+                let member = |_| {
+                    let machine = claim::use_up_number(&*nodes, &meta, &*clock, patience)?;
+                    unbounded(&factory, machine)
+                };
+                let members = count.map(member).collect::<Result<_, BuildError>>()?;
+                (members, format!("used once, from {}", nodes.describe()), None)
+            }
+            Resolved::Lease { store, choice, guard, described, remember } => {
+                let timing = self.timing.unwrap_or_else(|| choice.timing(&*store));
+                timing.check()?;
+                if ticks(timing.window, &meta) < 2 {
+                    let reason = "window must be at least two ticks of the layout";
+                    return Err(IdError::invalid("timing", reason).into());
                 }
-                Resolved::Lease { store, choice, guard, described, remember } => {
-                    let timing = self.timing.unwrap_or_else(|| store.timing());
-                    timing.check()?;
-                    if ticks(timing.window, &meta) < 2 {
-                        let reason = "window must be at least two ticks of the layout";
-                        return Err(IdError::invalid("timing", reason).into());
-                    }
-                    let claimant = Claimant {
-                        store,
-                        namespace: self.namespace.clone(),
-                        meta,
-                        rules,
-                        timing,
-                        choice,
-                        clock: self.clock.clone().unwrap_or_else(|| Arc::new(SystemClock::new())),
-                        host: machine::host_name(),
-                        guard,
-                    };
-                    let remember_in = remember.then(|| self.state_dir.clone());
-                    let (driver, line) = Driver::start(claimant, factory, remember_in)?;
-                    let line = Arc::new(line);
-                    let keeper = match any_clock {
-                        AnyClock::System(_) => {
-                            Keeper::in_thread(driver, &line).map_err(BuildError::Thread)?
+                let claimant = Claimant {
+                    store,
+                    namespace: self.namespace.clone(),
+                    meta,
+                    rules,
+                    timing,
+                    choice,
+                    order: self.claim_order,
+                    patience,
+                    clock,
+                    host: machine::host_name(),
+                    guard,
+                };
+                let remember_in = remember.then(|| self.state_dir.clone());
+                let mut members = Vec::new();
+                for _ in count {
+                    match leased(claimant.clone(), factory.clone(), remember_in.clone(), &any_clock)
+                    {
+                        Ok(member) => members.push(member),
+                        Err(error) => {
+                            // What was claimed so far goes back at once.
+                            if let Some(lines) = Lines::new(members) {
+                                lines.close();
+                            }
+                            return Err(error);
                         }
-                        AnyClock::Other(_) => Keeper::by_hand(driver),
-                    };
-                    (line, Some(keeper), described, Some(timing.window))
+                    }
                 }
-            };
+                (members, described, Some(timing.window))
+            }
+        };
+        let lines = Lines::new(members).expect("machine_count is at least 1");
         Ok(LocalIdService::new(Parts {
             meta,
             rules,
@@ -252,8 +308,31 @@ impl Builder {
             namespace: self.namespace,
             described,
             window,
-            line,
-            keeper,
+            lines,
+            positions_lost: AtomicU64::new(0),
         }))
     }
+}
+
+/// A line without a lease, from now on.
+fn unbounded(factory: &GrantFactory, machine: u64) -> Result<Member, BuildError> {
+    let now = factory.meta.tick_at(factory.clock.wall())?;
+    let grant = factory.make(machine, 0, factory.rules.position(now), u64::MAX)?;
+    Ok(Member { line: Arc::new(Line::new(grant)), keeper: None })
+}
+
+/// A line whose machine ID is claimed and kept.
+fn leased(
+    claimant: Claimant,
+    factory: GrantFactory,
+    remember_in: Option<PathBuf>,
+    clock: &AnyClock,
+) -> Result<Member, BuildError> {
+    let (driver, line) = Driver::start(claimant, factory, remember_in)?;
+    let line = Arc::new(line);
+    let keeper = match clock {
+        AnyClock::System(_) => Keeper::in_thread(driver, &line).map_err(BuildError::Thread)?,
+        AnyClock::Other(_) => Keeper::by_hand(driver),
+    };
+    Ok(Member { line, keeper: Some(keeper) })
 }

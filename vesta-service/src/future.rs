@@ -8,6 +8,7 @@ use futures_timer::Delay;
 use vesta_intf::{AsyncIdService, Id, IdError, IdRun, IdService, MakeId};
 
 use crate::LocalIdService;
+use crate::service::put_in_order;
 
 impl LocalIdService {
     /// Repeats an attempt until it succeeds, fails for good, or can no longer succeed in time.
@@ -41,42 +42,45 @@ impl AsyncIdService for LocalIdService {
     async fn gen_ids(&self, count: u32) -> Result<Vec<u64>, IdError> {
         let wanted = usize::try_from(count).unwrap_or(usize::MAX);
         let mut ids = Vec::with_capacity(wanted);
-        self.await_for(|| {
-            while ids.len() < wanted {
-                let left = u32::try_from(wanted - ids.len()).unwrap_or(u32::MAX);
-                let run = self.try_gen_run(left)?;
-                // After a change of machine ID the IDs can be smaller: the batch then begins anew.
-                if ids.last().is_some_and(|last| run.first < *last) {
-                    ids.clear();
+        let filled = self
+            .await_for(|| {
+                while ids.len() < wanted {
+                    let left = u32::try_from(wanted - ids.len()).unwrap_or(u32::MAX);
+                    ids.extend(self.try_gen_run(left)?.iter());
                 }
-                ids.extend(run.iter());
-            }
-            Ok(())
-        })
-        .await?;
+                Ok(())
+            })
+            .await;
+        if let Err(error) = filled {
+            self.lost(ids.len());
+            return Err(error);
+        }
+        put_in_order(&mut ids);
         Ok(ids)
     }
 
     async fn gen_runs(&self, count: u32) -> Result<Vec<IdRun>, IdError> {
         let mut runs: Vec<IdRun> = Vec::new();
         let mut left = count;
-        self.await_for(|| {
-            while left > 0 {
-                let run = self.try_gen_run(left)?;
-                if runs.last().is_some_and(|last| run.first < last.first) {
-                    runs.clear(); // as in `gen_ids`
-                    left = count;
+        let filled = self
+            .await_for(|| {
+                while left > 0 {
+                    let run = self.try_gen_run(left)?;
+                    left -= run.count;
+                    match runs.last_mut() {
+                        // Across ticks the progression often goes on: one run then says it all.
+                        Some(last) if last.continues_with(&run) => last.count += run.count,
+                        _ => runs.push(run),
+                    }
                 }
-                left -= run.count;
-                match runs.last_mut() {
-                    // Across ticks the progression often goes on: one run then says it all.
-                    Some(last) if last.continues_with(&run) => last.count += run.count,
-                    _ => runs.push(run),
-                }
-            }
-            Ok(())
-        })
-        .await?;
+                Ok(())
+            })
+            .await;
+        if let Err(error) = filled {
+            self.lost(usize::try_from(count - left).unwrap_or(usize::MAX));
+            return Err(error);
+        }
+        runs.sort_unstable_by_key(|run| run.first);
         Ok(runs)
     }
 

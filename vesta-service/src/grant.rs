@@ -119,7 +119,7 @@ impl Grant {
 }
 
 /// Makes the grants of one service, which differ in their machine ID only.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct GrantFactory {
     pub(crate) meta: IdMeta,
     pub(crate) rules: Rules,

@@ -43,16 +43,18 @@ mod future;
 pub mod global;
 mod grant;
 mod lease;
+mod lines;
 mod machine;
 mod populator;
 mod random;
 pub mod sequence;
 mod service;
+mod status;
 mod ticks;
 
 pub use builder::{BuildError, Builder};
 pub use clock::{Clock, ManualClock, SystemClock};
-pub use lease::claim::ClaimError;
+pub use lease::claim::{ClaimError, ClaimOrder};
 pub use lease::{
     Cas, Expect, FileStore, LeaseStore, MemoryStore, Namespace, Record, StateFileError, StoreError,
     Timing,
@@ -61,7 +63,8 @@ pub use machine::{IpMap, MachineSource, WorkerNodeStore};
 pub use populator::{
     AtomicIdPopulator, IdPopulator, LockIdPopulator, PopulatorKind, SyncIdPopulator,
 };
-pub use service::{LocalIdService, Status};
+pub use service::LocalIdService;
+pub use status::{LineStatus, Status};
 pub use vesta_intf::{
     AsyncIdService, ErrorKind, GenMethod, Hold, HoldReason, Id, IdError, IdMeta, IdRun, IdService,
     IdType, MakeId, UnixMillis,

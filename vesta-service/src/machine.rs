@@ -46,6 +46,12 @@ pub enum MachineSource {
         /// The number.
         id: u64,
     },
+    /// A number that was never used before and never will be again, from a table with a row for each
+    /// start. Needs a layout whose machine field outlasts the starts, such as `uid` with 22 bits.
+    Disposable {
+        /// The table.
+        nodes: Arc<dyn WorkerNodeStore>,
+    },
     /// This number, with nothing remembered. IDs can repeat after a restart within the same tick or
     /// with the clock set back, and if two processes use the number. For tests.
     Stateless(u64),
@@ -61,12 +67,20 @@ pub(crate) enum Resolved {
         described: String,
         remember: bool,
     },
+    Disposable {
+        nodes: Arc<dyn WorkerNodeStore>,
+    },
     Stateless {
         machine: u64,
     },
 }
 
 impl MachineSource {
+    /// Whether there can be several of it.
+    pub(crate) const fn hands_out(&self) -> bool {
+        matches!(self, MachineSource::Pool { .. } | MachineSource::Disposable { .. })
+    }
+
     pub(crate) fn resolve(
         self,
         meta: &IdMeta,
@@ -111,6 +125,7 @@ impl MachineSource {
                 let choice = Choice::Only { machine: id, alone: false };
                 Ok(Resolved::Lease { store, choice, guard: false, described, remember: true })
             }
+            MachineSource::Disposable { nodes } => Ok(Resolved::Disposable { nodes }),
             MachineSource::Stateless(machine) => {
                 check(machine)?;
                 Ok(Resolved::Stateless { machine })

@@ -1,20 +1,17 @@
 //! The embedded service: from a call to an ID in a straight line.
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use vesta_intf::{
-    ErrorKind, Hold, HoldReason, Id, IdError, IdMeta, IdRun, IdService, MakeId, UnixMillis,
-};
+use vesta_intf::{Id, IdError, IdMeta, IdRun, IdService, MakeId};
 
 use crate::builder::Builder;
-use crate::clock::{AnyClock, Clock as _, MAX_LEAD, Reading};
+use crate::clock::{AnyClock, Clock as _};
 use crate::grant::Grant;
-use crate::lease::keeper::{Keeper, Line};
-use crate::lease::timing::RETRY_AFTER;
+use crate::lines::Lines;
 use crate::populator::PopulatorKind;
 use crate::sequence::{Claim, Rules};
+use crate::status::{LineStatus, Status};
 
 /// Makes IDs inside this process. Share it behind an [`Arc`] or the
 /// [`global`](crate::global) module; one per process is enough.
@@ -40,53 +37,10 @@ pub(crate) struct Parts {
     pub(crate) described: String,
     /// The length of a window; `None` without a lease.
     pub(crate) window: Option<Duration>,
-    pub(crate) line: Arc<Line>,
-    /// `None` without a lease.
-    pub(crate) keeper: Option<Keeper>,
+    pub(crate) lines: Lines,
+    /// Positions that were taken for batches which then failed.
+    pub(crate) positions_lost: AtomicU64,
 }
-
-/// How a service is doing: for health checks, metrics and people.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Status {
-    /// The machine ID now held.
-    pub machine: u64,
-    /// Where it came from.
-    pub machine_source: String,
-    /// The epoch of its claim; 0 without a lease.
-    pub epoch: u64,
-    /// The namespace.
-    pub namespace: String,
-    /// How the position is guarded.
-    pub populator: PopulatorKind,
-    /// Whether IDs can be expected for the next seconds.
-    pub ready: bool,
-    /// Why not.
-    pub not_ready_because: Option<String>,
-    /// How long IDs can be made without hearing from the store; `Duration::MAX` without a lease.
-    pub window_left: Duration,
-    /// How far issued time runs ahead of the wall clock.
-    pub lead: Duration,
-    /// Whether the wall clock jumped so far ahead that it is not followed.
-    pub clock_suspect: bool,
-    /// The moment from which on the layout has no more IDs.
-    pub layout_ends: UnixMillis,
-    /// How long it is until then.
-    pub layout_left: Duration,
-    /// Renewals of the bound that were acknowledged.
-    pub renewals_ok: u64,
-    /// Renewals that were not answered.
-    pub renewals_failed: u64,
-    /// How long ago the bound was last renewed or claimed.
-    pub last_renewal_age: Duration,
-    /// How often another process took the machine ID over.
-    pub fenced_total: u64,
-    /// Why no more IDs will ever be made, if that is so. Only a restart helps.
-    pub sealed: Option<String>,
-}
-
-/// A service is no longer ready with less than this left in its window, or a fifth of the window.
-const NOT_READY_BELOW: Duration = Duration::from_secs(5);
 
 impl LocalIdService {
     /// How a service is put together.
@@ -95,10 +49,11 @@ impl LocalIdService {
     }
 
     pub(crate) fn new(parts: Parts) -> Self {
-        let service = Self { parts };
-        let now = millis(service.parts.clock.monotonic());
-        service.parts.line.counters.renewed_at.store(now, Ordering::Relaxed);
-        service
+        let now = millis(parts.clock.monotonic());
+        for member in parts.lines.iter() {
+            member.line.counters.renewed_at.store(now, Ordering::Relaxed);
+        }
+        Self { parts }
     }
 
     /// The layout of the IDs.
@@ -106,9 +61,10 @@ impl LocalIdService {
         &self.parts.meta
     }
 
-    /// The machine ID now held. It can change while running, if another process takes it over.
+    /// The machine ID now held, or the first of them. It can change while running, if another process
+    /// takes it over.
     pub fn machine(&self) -> u64 {
-        self.parts.line.current().machine()
+        self.parts.lines.first().current().machine()
     }
 
     /// New IDs in one run of 1 to `want`, without waiting.
@@ -126,26 +82,7 @@ impl LocalIdService {
 
     #[inline]
     fn claim(&self, want: u32) -> Result<(&Grant, Claim), IdError> {
-        let grant = self.parts.line.current();
-        match grant.claim(want) {
-            Ok(claim) => Ok((grant, claim)),
-            Err(error) => Err(self.unless_followed(grant, error)),
-        }
-    }
-
-    /// A grant that was sealed because its machine ID was lost will have a successor.
-    #[cold]
-    fn unless_followed(&self, grant: &Grant, error: IdError) -> IdError {
-        let again =
-            IdError::Hold(Hold { retry_after: RETRY_AFTER, why: HoldReason::AwaitingLease });
-        if error.kind() == ErrorKind::ClockBehind {
-            self.parts.line.wake_keeper(); // with a pool, another machine ID ends the wait
-        }
-        match error {
-            IdError::Sealed { .. } if !std::ptr::eq(grant, self.parts.line.current()) => again,
-            IdError::Sealed { .. } if self.parts.line.will_follow() => again,
-            error => error,
-        }
+        self.parts.lines.claim(want)
     }
 
     /// Repeats an attempt until it succeeds, fails for good, or can no longer succeed in time.
@@ -176,74 +113,38 @@ impl LocalIdService {
     /// Renews the lease if that is due and no thread does it, which is so with a clock of one's own.
     /// Returns how long there is nothing more to do.
     pub fn maintain(&self) -> Option<Duration> {
-        self.parts.keeper.as_ref()?.maintain(&self.parts.line)
+        self.parts.lines.maintain()
     }
 
     /// Ends the service: no more IDs, the bound is saved and the machine ID given back. If the store
     /// does not answer within two request time-outs, the bound is left where it is, which costs a
     /// successor at most one window. Calling it again does nothing.
     pub fn close(&self) {
-        let Parts { line, keeper, .. } = &self.parts;
-        match keeper {
-            Some(keeper) => keeper.close(line),
-            None => {
-                line.request_stop();
-                line.current().seal("it was shut down");
-            }
-        }
+        self.parts.lines.close();
     }
 
     /// How the service is doing.
     pub fn status(&self) -> Status {
-        let Parts { meta, rules, line, clock, .. } = &self.parts;
-        let grant = line.current();
-        let ended = grant.sealed_reason().map(str::to_owned);
-        let sealed = ended.clone().filter(|_| !line.will_follow());
-        let wall = clock.wall();
-        let window_left = match self.parts.window {
-            Some(_) => grant.ticks().distance(rules.tick(grant.limit())),
-            None => Duration::MAX,
-        };
-        let Reading { lead, suspect, .. } = grant.ticks().read();
-        let low = self.parts.window.map_or(Duration::ZERO, |w| (w / 5).min(NOT_READY_BELOW));
-        let not_ready_because = if let Some(reason) = &sealed {
-            Some(format!("the generator has stopped: {reason}"))
-        } else if let Some(reason) = &ended {
-            Some(format!("another machine ID is being claimed: {reason}"))
-        } else if lead > MAX_LEAD {
-            Some(format!("the clock stands {} s behind IDs already issued", lead.as_secs()))
-        } else if window_left < low {
-            Some(format!(
-                "the store has not confirmed a window; {} ms are left",
-                millis(window_left)
-            ))
-        } else if wall >= meta.end() {
-            Some("the layout's time field has run out".into())
-        } else {
-            None
-        };
-        let counters = &line.counters;
-        let renewed_at = counters.renewed_at.load(Ordering::Relaxed);
-        let age = millis(clock.monotonic()).saturating_sub(renewed_at);
-        Status {
-            machine: grant.machine(),
-            machine_source: self.parts.described.clone(),
-            epoch: grant.epoch(),
-            namespace: self.parts.namespace.clone(),
-            populator: self.parts.populator,
-            ready: not_ready_because.is_none(),
-            not_ready_because,
-            window_left,
-            lead,
-            clock_suspect: suspect,
-            layout_ends: meta.end(),
-            layout_left: Duration::from_millis(meta.end().since(wall).unwrap_or(0)),
-            renewals_ok: counters.renewals_ok.load(Ordering::Relaxed),
-            renewals_failed: counters.renewals_failed.load(Ordering::Relaxed),
-            last_renewal_age: Duration::from_millis(age),
-            fenced_total: counters.fenced.load(Ordering::Relaxed),
-            sealed,
-        }
+        self.parts.status()
+    }
+
+    /// How each of its machine IDs is doing.
+    pub fn lines(&self) -> Vec<LineStatus> {
+        self.parts.lines.iter().map(|member| self.parts.line_status(&member.line)).collect()
+    }
+
+    /// Writes one run of new IDs to the beginning of `out` and says how many they are.
+    fn fill(&self, out: &mut [u64]) -> Result<usize, IdError> {
+        let run = self.try_gen_run(u32::try_from(out.len()).unwrap_or(u32::MAX))?;
+        let count = run.iter().len();
+        run.write_to(&mut out[..count]);
+        Ok(count)
+    }
+
+    /// Notes that so many positions were taken and will never be issued.
+    pub(crate) fn lost(&self, count: usize) {
+        let count = u64::try_from(count).unwrap_or(u64::MAX);
+        self.parts.positions_lost.fetch_add(count, Ordering::Relaxed); // a statistic
     }
 
     #[cfg(feature = "async")]
@@ -257,7 +158,14 @@ impl LocalIdService {
     }
 }
 
-fn millis(duration: Duration) -> u64 {
+/// Makes a batch ascend that came from several machine IDs: several lines, or one after another.
+pub(crate) fn put_in_order(ids: &mut [u64]) {
+    if !ids.is_sorted() {
+        ids.sort_unstable();
+    }
+}
+
+pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
@@ -280,39 +188,34 @@ impl IdService for LocalIdService {
         let mut filled = 0;
         let mut attempt = || {
             while filled < out.len() {
-                let end = filled + self.try_gen_ids(&mut out[filled..])?;
-                // After a change of machine ID the IDs can be smaller: the batch then begins anew.
-                if filled > 0 && out[filled] < out[filled - 1] {
-                    out.copy_within(filled..end, 0);
-                    filled = end - filled;
-                } else {
-                    filled = end;
-                }
+                filled += self.fill(&mut out[filled..])?;
             }
             Ok(())
         };
-        match attempt() {
+        let result = match attempt() {
             Ok(()) => Ok(()),
             Err(error) => self.wait_for(error, attempt),
+        };
+        match result {
+            Ok(()) => put_in_order(out),
+            Err(_) => self.lost(filled),
         }
+        result
     }
 
     fn try_gen_ids(&self, out: &mut [u64]) -> Result<usize, IdError> {
         let mut filled = 0;
         while filled < out.len() {
-            let want = u32::try_from(out.len() - filled).unwrap_or(u32::MAX);
-            let run = match self.try_gen_run(want) {
-                Ok(run) => run,
+            match self.fill(&mut out[filled..]) {
+                Ok(more) => filled += more,
                 Err(IdError::Hold(_)) if filled > 0 => break,
-                Err(error) => return Err(error),
-            };
-            if filled > 0 && run.first < out[filled - 1] {
-                filled = 0; // as in `gen_ids`
+                Err(error) => {
+                    self.lost(filled);
+                    return Err(error);
+                }
             }
-            let end = filled + run.iter().len();
-            run.write_to(&mut out[filled..end]);
-            filled = end;
         }
+        put_in_order(&mut out[..filled]);
         Ok(filled)
     }
 
@@ -321,7 +224,7 @@ impl IdService for LocalIdService {
     }
 
     fn make_id(&self, parts: &MakeId) -> Result<u64, IdError> {
-        let grant = self.parts.line.current();
+        let grant = self.parts.lines.first().current();
         let own = self.parts.meta.unpack(grant.base())?;
         let id_type = parts.id_type.unwrap_or(own.id_type);
         let meta = self.parts.meta.of_type_value(id_type)?;

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use common::START;
 use vesta_service::{
-    Cas, Clock as _, ErrorKind, Expect, IdService as _, LeaseStore, LocalIdService, MachineSource,
-    ManualClock, MemoryStore, Namespace, Record, StoreError, Timing, UnixMillis,
+    BuildError, Cas, ClaimError, Clock as _, ErrorKind, Expect, IdService as _, LeaseStore,
+    LocalIdService, MachineSource, ManualClock, MemoryStore, Namespace, Record, StoreError, Timing,
+    UnixMillis,
 };
 
 /// A store that can be made unreachable, or to lose its replies after doing what was asked.
@@ -18,6 +19,7 @@ struct Flaky {
     store: MemoryStore,
     down: AtomicBool,
     lose_replies: AtomicU64,
+    may_forget: AtomicBool,
 }
 
 impl Flaky {
@@ -36,6 +38,9 @@ impl LeaseStore for Flaky {
     }
     fn timing(&self) -> Timing {
         self.store.timing()
+    }
+    fn may_forget(&self) -> bool {
+        self.may_forget.load(Ordering::Relaxed)
     }
     fn open_namespace(&self, name: &str, fingerprint: &str) -> Result<Namespace, StoreError> {
         self.reach()?;
@@ -84,17 +89,24 @@ impl Setting {
     }
 
     fn start(&self) -> LocalIdService {
+        self.try_start().unwrap()
+    }
+
+    fn try_start(&self) -> Result<LocalIdService, BuildError> {
         LocalIdService::builder()
             .machine(MachineSource::Pool { store: self.store.clone(), range: Some(3..=4) })
             .state_dir(self.folder.path())
             .clock(Arc::new(self.clock.clone()))
             .build()
-            .unwrap()
     }
 
     fn record(&self, machine: u64) -> Record {
         self.store.read("default", machine).unwrap().unwrap()
     }
+}
+
+fn service_position(moment: UnixMillis) -> u64 {
+    vesta_service::IdMeta::MAX_PEAK.tick_at(moment).unwrap() << 20
 }
 
 #[test]
@@ -266,15 +278,66 @@ fn a_namespace_is_for_one_layout() {
 }
 
 #[test]
-fn a_wiped_store_does_not_make_a_host_forget() {
+fn a_store_that_forgot_what_this_host_remembers_is_refused_until_its_floor_is_raised() {
     let setting = Setting::new();
     let service = setting.start();
     let before = service.gen_id().unwrap();
     drop(service);
     let wiped = Setting { store: Arc::new(Flaky::default()), ..setting };
     wiped.clock.set_wall(UnixMillis(START.0 - 3_000));
-    let service = wiped.start();
-    assert!(service.gen_id().unwrap() > before, "the state file remembers the bound");
+    let refused = wiped.try_start().unwrap_err();
+    let BuildError::Claim(ClaimError::StoreRegressed { used_until, .. }) = &refused else {
+        panic!("{refused}");
+    };
+    assert!(refused.to_string().contains("store raise-floor"), "{refused}");
+
+    let bound = service_position(*used_until);
+    wiped.store.store.raise_floor("default", bound - (1 << 20)).unwrap();
+    wiped.try_start().expect_err("still below");
+    wiped.store.store.raise_floor("default", bound).unwrap();
+    let id = wiped.start().gen_id().unwrap();
+    assert!(id > before);
+    wiped.start().gen_id().expect("and again");
+}
+
+#[test]
+fn a_machine_id_is_not_claimed_anew_from_a_store_that_was_wiped_while_running() {
+    let setting = Setting::new();
+    let service = setting.start();
+    service.gen_id().unwrap();
+    setting.store.store.forget();
+    setting.clock.advance(Duration::from_secs(2));
+    service.maintain();
+    assert!(service.gen_id().is_err());
+    let status = service.status();
+    assert!(!status.ready);
+    let because = status.not_ready_because.unwrap();
+    assert!(because.contains("has forgotten that machine ID"), "{because}");
+    let bound = service_position(UnixMillis(setting.clock.wall().0 + 60_000));
+    setting.store.store.raise_floor("default", bound).unwrap();
+    setting.clock.advance(Duration::from_secs(60));
+    let id = service.gen_id().expect("the floor was raised");
+    assert!(service.exp_id(id).unwrap().time << 20 >= bound);
+}
+
+#[test]
+fn a_store_that_may_forget_is_kept_a_window_ahead_of() {
+    let setting = Setting::new();
+    setting.store.may_forget.store(true, Ordering::Relaxed);
+    let service = setting.start();
+    let first = service.try_gen_id().unwrap_err();
+    assert_eq!(first.kind(), ErrorKind::ClockBehind, "the window of somebody forgotten may last");
+    let machine = service.machine();
+    setting.clock.advance(Duration::from_secs(2) + Duration::from_millis(1));
+    service.maintain();
+    let id = service.exp_id(service.try_gen_id().unwrap()).unwrap();
+    let ahead =
+        service.trans_time(id.time).unwrap().duration_since(START.to_system_time()).unwrap();
+    assert!(
+        ahead >= Duration::from_secs(7),
+        "one window of 5 s and the skew of 2 s, not {ahead:?}"
+    );
+    assert_eq!((service.machine(), service.status().rehomed_total), (machine, 0));
 }
 
 /// Somebody deletes the database under a running process: what that one may still issue is known to
@@ -326,8 +389,9 @@ fn a_batch_ascends_even_if_the_machine_id_changes_while_it_is_filled() {
     service.gen_ids(&mut batch).unwrap();
     assert!(batch.is_sorted_by(|a, b| a < b));
     assert_ne!(service.machine(), lost);
-    let machines = |id: &u64| service.exp_id(*id).unwrap().machine;
-    assert!(batch.iter().all(|id| machines(id) == service.machine()), "the first part was dropped");
+    let has_of = |machine| batch.iter().any(|id| service.exp_id(*id).unwrap().machine == machine);
+    assert!(has_of(lost) && has_of(service.machine()));
+    assert_eq!(service.status().rehomed_total, 1);
 }
 
 #[test]

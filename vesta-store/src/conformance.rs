@@ -33,6 +33,7 @@ mod clocks;
 mod faults;
 mod flaky;
 mod life;
+mod proxy;
 mod rules;
 mod walk;
 mod world;
@@ -42,6 +43,7 @@ use std::sync::Arc;
 use vesta_service::LeaseStore;
 
 pub use flaky::FlakyStore;
+pub use proxy::Proxy;
 
 /// A kind of store.
 pub trait Backend: Send + Sync {
@@ -96,6 +98,7 @@ promises! { $
         namespaces_do_not_touch_each_other
         a_namespace_keeps_its_first_fingerprint_and_uuid
         a_namespace_that_was_not_opened_is_refused
+        a_floor_is_only_ever_raised_and_new_records_start_there
         its_durations_fit_together_and_its_clock_is_right;
     claims:
         every_claim_takes_another_machine_id
@@ -104,7 +107,10 @@ promises! { $
         each_claim_adds_one_to_the_epoch
         another_layout_is_refused
         a_restart_takes_its_own_machine_id_again
-        a_reserved_machine_id_is_taken_over_only_after_its_window;
+        a_reserved_machine_id_is_taken_over_only_after_its_window
+        the_lowest_free_number_is_taken_where_that_is_wanted
+        one_process_holds_several_machine_ids
+        what_another_system_uses_is_left_to_it;
     life:
         ids_go_on_while_the_bound_is_extended
         a_released_machine_id_goes_on_exactly_where_it_was_sealed
@@ -120,7 +126,7 @@ promises! { $
         a_store_back_in_time_is_used
         ids_end_at_the_bound_while_the_store_is_away_and_come_back
         a_stop_with_the_store_away_leaves_the_bound_where_it_is
-        a_wiped_store_does_not_lower_the_bound_that_the_host_remembers;
+        a_wiped_store_is_refused_where_a_host_remembers_until_the_floor_is_raised;
     walk:
         no_id_repeats_and_no_bound_drops_whatever_happens;
 }

@@ -1,7 +1,32 @@
 //! Machine IDs that another system has handed out, taken over once, so that a running fleet can move
 //! without a clash.
+//!
+//! ```
+//! use vesta_service::{IdMeta, LeaseStore, MemoryStore, Record, UnixMillis};
+//! use vesta_store::import::{self, Predecessor, Target};
+//!
+//! let store = MemoryStore::new(); // or what `vesta_store::open` gives
+//! let layout = IdMeta::SNOWFLAKE;
+//! let namespace = store.open_namespace("default", &layout.fingerprint())?;
+//! let now = UnixMillis(1_767_225_600_000);
+//!
+//! let found = [Predecessor { machine: 5, host: "10.0.0.5:8080".into(), last_used: None }];
+//! let mut numbers = 1..; // random ones, in earnest
+//! let target = Target { layout, floor: namespace.floor, now };
+//! let records = store.list("default")?;
+//! let plan = import::plan(&found, &records, &target, || numbers.next().unwrap_or(0))?;
+//! let written = import::write(&store, "default", &target, plan.write)?;
+//!
+//! assert_eq!(written, [(5, import::Outcome::Written)]);
+//! let record = store.read("default", 5)?.expect("it was written");
+//! assert_eq!(record.owner, Record::PREDECESSOR); // no pool hands it out
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
-use vesta_service::UnixMillis;
+use std::collections::BTreeMap;
+
+use vesta_service::sequence::Rules;
+use vesta_service::{Cas, Expect, IdError, IdMeta, LeaseStore, Record, StoreError, UnixMillis};
 
 /// A machine ID that a predecessor of Vesta uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,3 +38,193 @@ pub struct Predecessor {
     /// The last moment for which it is known to have made IDs.
     pub last_used: Option<UnixMillis>,
 }
+
+/// What the machine IDs are taken over into.
+#[derive(Debug, Clone, Copy)]
+pub struct Target {
+    /// The layout of the namespace.
+    pub layout: IdMeta,
+    /// The floor of the namespace.
+    pub floor: u64,
+    /// The wall clock.
+    pub now: UnixMillis,
+}
+
+/// What is to be done about machine IDs of predecessors.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Plan {
+    /// The records to write, by machine ID.
+    pub write: Vec<(u64, Record)>,
+    /// The machine IDs that have a record already, which stays as it is.
+    pub left_alone: Vec<(u64, Record)>,
+}
+
+/// What became of a record that was to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was written.
+    Written,
+    /// Somebody else was faster: this record stays as it is.
+    LeftAlone(Record),
+}
+
+/// Why nothing can be taken over. Nothing was written.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// The layout has no such machine IDs.
+    #[error(
+        "the layout {layout} has machine IDs of 0 to {max}, but the predecessors use {}; choose the \
+         layout that they have",
+        list(.machines)
+    )]
+    OutOfRange {
+        /// Those that do not fit.
+        machines: Vec<u64>,
+        /// The name of the layout.
+        layout: &'static str,
+        /// The largest one that fits.
+        max: u64,
+    },
+    /// The layout has no such moment.
+    #[error("machine ID {machine} was used at {moment}: {source}")]
+    Time {
+        /// The machine ID.
+        machine: u64,
+        /// Up to when it counts as used.
+        moment: UnixMillis,
+        /// What is wrong with that moment.
+        source: IdError,
+    },
+}
+
+fn list(machines: &[u64]) -> String {
+    let shown: Vec<_> = machines.iter().take(10).map(u64::to_string).collect();
+    let more = if machines.len() > 10 { ", …" } else { "" };
+    shown.join(", ") + more
+}
+
+/// A predecessor may be ahead of our clock, and may report its time now and then only.
+const AHEAD_MS: u64 = 10_000;
+
+/// So much of a host's name fits every store.
+const HOST_CHARS: usize = 200;
+
+/// Which records to write so that no pool hands out the machine IDs of predecessors. `records` are
+/// all that the namespace has; `attempt` gives a random number of at most 63 bits.
+///
+/// # Errors
+/// [`PlanError`] if the layout has no such machine ID or moment.
+pub fn plan(
+    found: &[Predecessor],
+    records: &[(u64, Record)],
+    target: &Target,
+    mut attempt: impl FnMut() -> u64,
+) -> Result<Plan, PlanError> {
+    let Target { layout, floor, now } = target;
+    let spec = layout.spec();
+    let max = (1u64 << spec.machine_bits) - 1;
+    let machines: Vec<_> = found.iter().map(|it| it.machine).filter(|it| *it > max).collect();
+    if !machines.is_empty() {
+        return Err(PlanError::OutOfRange { machines, layout: layout.name(), max });
+    }
+
+    let rules = Rules::new(spec.time_bits, spec.seq_bits, 0);
+    let mut plan = Plan::default();
+    for (machine, Predecessor { host, last_used, .. }) in merged(found) {
+        if let Some((_, record)) = records.iter().find(|(it, _)| *it == machine) {
+            plan.left_alone.push((machine, record.clone()));
+            continue;
+        }
+        let used_until = last_used.unwrap_or_default().max(*now);
+        let moment = UnixMillis(used_until.0.saturating_add(AHEAD_MS));
+        let tick =
+            layout.tick_at(moment).map_err(|source| PlanError::Time { machine, moment, source })?;
+        let record = Record {
+            epoch: 1,
+            owner: Record::PREDECESSOR,
+            bound: rules.position(tick).max(*floor),
+            attempt: attempt(),
+            released: false,
+            host: host.chars().take(HOST_CHARS).collect(),
+            pid: 0,
+            info_time: *now,
+        };
+        plan.write.push((machine, record));
+    }
+    Ok(plan)
+}
+
+/// By machine ID; of one that was found twice, all hosts and the latest moment.
+fn merged(found: &[Predecessor]) -> BTreeMap<u64, Predecessor> {
+    let mut merged: BTreeMap<u64, Predecessor> = BTreeMap::new();
+    for it in found {
+        merged
+            .entry(it.machine)
+            .and_modify(|known| {
+                known.last_used = known.last_used.max(it.last_used);
+                if !known.host.split(", ").any(|host| host == it.host) {
+                    known.host = format!("{}, {}", known.host, it.host);
+                }
+            })
+            .or_insert_with(|| it.clone());
+    }
+    merged
+}
+
+/// Writes the records of a [`Plan`] into an opened namespace. Doing it again changes nothing.
+///
+/// # Errors
+/// [`StoreError`] if the store does not answer; some records may then be written, and doing it
+/// again writes the rest.
+pub fn write(
+    store: &dyn LeaseStore,
+    namespace: &str,
+    target: &Target,
+    records: Vec<(u64, Record)>,
+) -> Result<Vec<(u64, Outcome)>, StoreError> {
+    let absent = Record::unclaimed(target.floor).expect();
+    records
+        .into_iter()
+        .map(|(machine, record)| {
+            Ok(match change(store, namespace, machine, &absent, &record)? {
+                Cas::Done => (machine, Outcome::Written),
+                Cas::Conflict(current) => (machine, Outcome::LeftAlone(current)),
+            })
+        })
+        .collect()
+}
+
+/// A request whose reply is lost is sent so often.
+const TRIES: u32 = 3;
+
+/// Changes a record as [`LeaseStore::cas`] does, and finds out what became of it when a reply is
+/// lost: the same request is sent again, and an own success is recognised by its attempt.
+///
+/// # Errors
+/// [`StoreError`] if the store refuses, or does not answer three times in a row. It is then not
+/// known whether the change happened.
+pub fn change(
+    store: &dyn LeaseStore,
+    namespace: &str,
+    machine: u64,
+    expect: &Expect,
+    new: &Record,
+) -> Result<Cas, StoreError> {
+    let mut tried = 0;
+    loop {
+        tried += 1;
+        match store.cas(namespace, machine, expect, new) {
+            Ok(Cas::Conflict(current))
+                if current.attempt == new.attempt && current.meets(&new.expect()) =>
+            {
+                return Ok(Cas::Done);
+            }
+            Err(error) if !error.is_permanent() && tried < TRIES => {}
+            answer => return answer,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

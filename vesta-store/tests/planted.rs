@@ -28,6 +28,7 @@ enum Fault {
     HidesConflict,
     ShowsExpected,
     AcknowledgesOnly,
+    ForgetsFloor,
     ClockOff,
 }
 
@@ -41,7 +42,8 @@ struct Broken {
 
 impl Broken {
     fn current(&self, namespace: &str, machine: u64) -> Result<Record, StoreError> {
-        Ok(self.store.read(namespace, machine)?.unwrap_or_default())
+        let floor = self.store.raise_floor(namespace, 0)?;
+        Ok(self.store.read(namespace, machine)?.unwrap_or(Record::unclaimed(floor)))
     }
 
     fn namespace<'a>(&self, name: &'a str) -> &'a str {
@@ -66,6 +68,13 @@ impl LeaseStore for Broken {
             }
             _ => namespace,
         })
+    }
+
+    fn raise_floor(&self, name: &str, floor: u64) -> Result<u64, StoreError> {
+        match self.fault {
+            Fault::ForgetsFloor => Ok(floor),
+            _ => self.store.raise_floor(self.namespace(name), floor),
+        }
     }
 
     fn list(&self, name: &str) -> Result<Vec<(u64, Record)>, StoreError> {
@@ -203,6 +212,13 @@ fn each_fault_is_found_by_the_promises_that_it_breaks() {
         (
             Fault::AcknowledgesOnly,
             &["ids_go_on_while_the_bound_is_extended", "a_record_comes_back_as_it_was_written"],
+        ),
+        (
+            Fault::ForgetsFloor,
+            &[
+                "a_floor_is_only_ever_raised_and_new_records_start_there",
+                "a_wiped_store_is_refused_where_a_host_remembers_until_the_floor_is_raised",
+            ],
         ),
         (Fault::ClockOff, &["its_durations_fit_together_and_its_clock_is_right"]),
     ] {

@@ -1,20 +1,48 @@
-//! Writes `vesta-intf/src/generated` from `vesta-intf/proto`, without protoc.
+//! Writes the generated protocol code from the `.proto` files, without protoc:
 //!
-//! Run it with `scripts/codegen.sh` after a change of the protocol and commit what it writes; CI
-//! runs it again and fails on a difference.
+//! | from | to | |
+//! |---|---|---|
+//! | `vesta-intf/proto` | `vesta-intf/src/generated` | messages, client, server, descriptors |
+//! | `vesta-store/proto/etcd` | `vesta-store/src/etcd/generated` | messages, client |
+//!
+//! Run it with `scripts/codegen.sh` after a change of a protocol and commit what it writes; CI runs
+//! it with `--check`. The argument is the folder to write below, by default the project itself.
 #![forbid(unsafe_code)]
 
-use std::path::Path;
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use prost::Message as _;
+use protox::prost_reflect::prost_types::FileDescriptorSet;
+use tonic_prost_build::Builder;
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vesta-intf");
-    let out = root.join("src/generated");
-    std::fs::create_dir_all(&out)?;
+type Outcome<T> = Result<T, Box<dyn Error>>;
 
-    let descriptors = protox::compile(["vesta/v1/vesta.proto"], [root.join("proto")])?;
-    std::fs::write(out.join("vesta.v1.bin"), descriptors.encode_to_vec())?;
-    tonic_prost_build::configure().build_transport(false).out_dir(&out).compile_fds(descriptors)?;
-    Ok(())
+fn main() -> Outcome<()> {
+    let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let below = std::env::args_os().nth(1).map_or_else(|| project.clone(), PathBuf::from);
+
+    let descriptors =
+        protox::compile(["vesta/v1/vesta.proto"], [project.join("vesta-intf/proto")])?;
+    let out = folder(below.join("vesta-intf/src/generated"))?;
+    fs::write(out.join("vesta.v1.bin"), descriptors.encode_to_vec())?;
+    write(stubs(), descriptors, &out)?;
+
+    let descriptors = protox::compile(["rpc.proto"], [project.join("vesta-store/proto/etcd")])?;
+    let out = folder(below.join("vesta-store/src/etcd/generated"))?;
+    write(stubs().build_server(false), descriptors, &out)
+}
+
+fn folder(path: PathBuf) -> Outcome<PathBuf> {
+    fs::create_dir_all(&path)?;
+    Ok(path)
+}
+
+fn stubs() -> Builder {
+    tonic_prost_build::configure().build_transport(false)
+}
+
+fn write(builder: Builder, descriptors: FileDescriptorSet, out: &Path) -> Outcome<()> {
+    Ok(builder.out_dir(out).compile_fds(descriptors)?)
 }

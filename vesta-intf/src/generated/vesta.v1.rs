@@ -26,7 +26,8 @@ pub struct GenRunsRequest {
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct GenRunsResponse {
-    /// In ascending order; the counts add up to the count asked for.
+    /// In the order of their first IDs; the counts add up to the count asked for. Runs reach into each
+    /// other only where the server holds several machine IDs.
     #[prost(message, repeated, tag = "1")]
     pub runs: ::prost::alloc::vec::Vec<IdRun>,
 }

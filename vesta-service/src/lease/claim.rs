@@ -1,32 +1,81 @@
 //! Choosing a record and claiming it.
 
 mod candidates;
+mod error;
 
-use std::error::Error;
 use std::fmt;
 use std::ops::RangeInclusive;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use vesta_intf::{IdError, IdMeta, UnixMillis};
+use vesta_intf::{Field, IdError, IdMeta, UnixMillis};
 
 use super::shadow::Memory;
 use super::{Cas, FileStore, LeaseStore, Namespace, Record, StoreError, Timing};
 use crate::clock::Clock;
+use crate::machine::WorkerNodeStore;
 use crate::random;
 use crate::sequence::Rules;
 use candidates::{Candidate, Survey};
+pub use error::ClaimError;
 
 /// How far a claim may start ahead of the clock.
 pub(crate) const ROLLBACK_LEAD: Duration = Duration::from_secs(5);
-/// For how long a store that does not answer is asked at start.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// For how long a store that does not answer is asked at start, unless it is waited for.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// How often, and how long apart, to look again at state files that others have locked.
 const GLANCES: u32 = 5;
 const GLANCE: Duration = Duration::from_millis(100);
 /// From this difference between our clock and the store's on, one of them is wrong.
 const CLOCK_WRONG: Duration = Duration::from_secs(60);
 const CLOCK_DOUBTFUL: Duration = Duration::from_millis(500);
+/// How far the clocks of two hosts may be apart that share a store that may forget: each at most half
+/// of it from the store's.
+const MAX_SKEW: Duration = Duration::from_secs(2);
+
+/// Which of the free machine IDs of a pool is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+pub enum ClaimOrder {
+    /// The one this host had last; then one that was never used, then one that was given back, then
+    /// one whose owner has long been silent. A host keeps its number, and a number that was just used
+    /// elsewhere comes last.
+    #[default]
+    Stable,
+    /// The lowest free number. Numbers stay small and are used again soon.
+    Lowest,
+}
+
+impl ClaimOrder {
+    /// Both of them.
+    pub const ALL: [ClaimOrder; 2] = [Self::Stable, Self::Lowest];
+
+    /// The name in configurations.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ClaimOrder::Stable => "stable",
+            ClaimOrder::Lowest => "lowest",
+        }
+    }
+}
+
+impl fmt::Display for ClaimOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for ClaimOrder {
+    type Err = IdError;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        Self::ALL.into_iter().find(|order| order.name() == name).ok_or_else(|| {
+            IdError::invalid("claim order", format!("`{name}` is not one of stable, lowest"))
+        })
+    }
+}
 
 /// Which machine IDs come into question.
 #[derive(Debug, Clone)]
@@ -35,6 +84,17 @@ pub(crate) enum Choice {
     Any(RangeInclusive<u64>),
     /// This one. `alone` if the store proves that nobody else can hold it.
     Only { machine: u64, alone: bool },
+}
+
+impl Choice {
+    /// The durations for this choice in a store: who names an ID wants it back soon after a crash.
+    pub(crate) fn timing(&self, store: &dyn LeaseStore) -> Timing {
+        let timing = store.timing();
+        match self {
+            Choice::Only { .. } if timing.window > Timing::ONE_HOST.window => Timing::ONE_HOST,
+            _ => timing,
+        }
+    }
 }
 
 /// All that a claim needs to know.
@@ -46,6 +106,9 @@ pub(crate) struct Claimant {
     pub(crate) rules: Rules,
     pub(crate) timing: Timing,
     pub(crate) choice: Choice,
+    pub(crate) order: ClaimOrder,
+    /// For how long a store that does not answer is asked.
+    pub(crate) patience: Duration,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) host: String,
     /// The store's record may be older than what was lost, by at most a window: keep that distance.
@@ -60,95 +123,8 @@ pub(crate) struct Granted {
     pub(crate) record: Record,
     /// The first position that may be issued.
     pub(crate) next: u64,
-}
-
-/// Why no machine ID was claimed.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum ClaimError {
-    /// The store did not answer for as long as it was asked, or it refused for good.
-    Store {
-        /// The store, without secrets.
-        store: String,
-        /// What it said.
-        source: StoreError,
-    },
-    /// The namespace is for another layout.
-    Fingerprint {
-        /// The namespace.
-        namespace: String,
-        /// The layout it is for.
-        theirs: String,
-        /// The layout that was configured.
-        ours: String,
-    },
-    /// Every machine ID in question is held.
-    Exhausted {
-        /// Who holds them: machine ID, host, process.
-        holders: Vec<(u64, String, u32)>,
-        /// The machine IDs in question.
-        range: RangeInclusive<u64>,
-    },
-    /// The fixed machine ID was used up to a moment too far ahead of the clock.
-    ClockBehind {
-        /// The machine ID.
-        machine: u64,
-        /// Up to when it was used.
-        used_until: UnixMillis,
-        /// What the clock shows.
-        now: UnixMillis,
-    },
-    /// This host's clock and the store's differ too much.
-    ClocksDiffer {
-        /// This host's.
-        ours: UnixMillis,
-        /// The store's.
-        theirs: UnixMillis,
-    },
-    /// The clock stands before the layout's epoch or after its end.
-    Time(IdError),
-}
-
-impl fmt::Display for ClaimError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Store { store, source } => write!(f, "{store}: {source}"),
-            Self::Fingerprint { namespace, theirs, ours } => write!(
-                f,
-                "namespace `{namespace}` is for layout {theirs}, but {ours} is configured; use \
-                 another namespace for another layout"
-            ),
-            Self::Exhausted { holders, range } => {
-                write!(f, "every machine ID of {} to {} is in use:", range.start(), range.end())?;
-                for (machine, host, pid) in holders.iter().take(10) {
-                    write!(f, " {machine} by {host} (pid {pid}),")?;
-                }
-                if holders.len() > 10 {
-                    write!(f, " … {} in all;", holders.len())?;
-                }
-                f.write_str(" stop one, or widen machine.range")
-            }
-            Self::ClockBehind { machine, used_until, now } => write!(
-                f,
-                "machine ID {machine} was used up to {used_until}, but the clock shows {now}; set \
-                 the clock, or use another machine ID"
-            ),
-            Self::ClocksDiffer { ours, theirs } => write!(
-                f,
-                "this host's clock shows {ours}, the store's {theirs}; synchronise them (NTP)"
-            ),
-            Self::Time(error) => error.fmt(f),
-        }
-    }
-}
-
-impl Error for ClaimError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Store { source, .. } => Some(source),
-            _ => None,
-        }
-    }
+    /// The uuid of the namespace.
+    pub(crate) store_uuid: u128,
 }
 
 /// What became of one candidate.
@@ -179,17 +155,21 @@ impl Claimant {
         }
         self.compare_clocks()?;
 
-        let deadline = self.clock.monotonic() + PATIENCE;
+        let deadline = self.clock.monotonic().saturating_add(PATIENCE);
         let mut earlier: Option<Vec<(u64, Record)>> = None;
         let mut glances = 0;
         loop {
             let records = self.insist(|| self.store.list(&self.namespace))?;
+            if let Some((machine, shadow)) = memory.unknown_to(&namespace, &records) {
+                return Err(self.regressed(machine, &shadow));
+            }
             let now = self.tick()?;
             let survey = Survey {
                 records: &records,
                 earlier: earlier.as_deref(),
                 shadows: &memory.records(),
                 choice: &self.choice,
+                order: self.order,
                 now: self.rules.position(now),
                 grace_ticks: match self.choice {
                     Choice::Any(_) => ticks(self.timing.takeover_grace, &self.meta),
@@ -255,7 +235,8 @@ impl Claimant {
         let Some(theirs) = self.insist(|| self.store.now())? else { return Ok(()) };
         let ours = self.clock.wall();
         let apart = Duration::from_millis(ours.0.abs_diff(theirs.0));
-        if apart > CLOCK_WRONG {
+        let wrong = if self.store.may_forget() { MAX_SKEW / 2 } else { CLOCK_WRONG };
+        if apart > wrong {
             return Err(ClaimError::ClocksDiffer { ours, theirs });
         }
         if apart > CLOCK_DOUBTFUL {
@@ -264,23 +245,8 @@ impl Claimant {
         Ok(())
     }
 
-    /// Asks a store until it answers, for as long as there is patience.
     fn insist<T>(&self, ask: impl Fn() -> Result<T, StoreError>) -> Result<T, ClaimError> {
-        let deadline = self.clock.monotonic() + PATIENCE;
-        let mut pause = Duration::from_millis(100);
-        loop {
-            match ask() {
-                Ok(answer) => return Ok(answer),
-                Err(source) if source.is_permanent() || self.clock.monotonic() >= deadline => {
-                    return Err(ClaimError::Store { store: self.store.describe(), source });
-                }
-                Err(error) => {
-                    tracing::warn!(store = self.store.describe(), %error, "the store does not answer; trying again");
-                    self.clock.park(pause);
-                    pause = (pause * 2).min(Duration::from_secs(1));
-                }
-            }
-        }
+        insist(&*self.clock, self.patience, || self.store.describe(), ask)
     }
 
     fn attempt(
@@ -302,7 +268,8 @@ impl Claimant {
         } else {
             known
         };
-        let next = guarded.max(self.rules.position(now));
+        let ahead = self.ahead();
+        let next = guarded.max(self.rules.position(now + ticks_or_none(ahead, &self.meta)));
         let tick = self.rules.tick(next);
         let starts = match (self.meta.moment_of(tick), &self.choice) {
             (Ok(moment), _) => moment,
@@ -310,7 +277,8 @@ impl Claimant {
             (Err(_), Choice::Only { .. }) => return Err(ClaimError::Time(IdError::TimeExhausted)),
         };
         let wall = self.clock.wall();
-        if starts.since(wall).is_some_and(|ahead| Duration::from_millis(ahead) > ROLLBACK_LEAD) {
+        let lead = starts.since(wall).map_or(Duration::ZERO, Duration::from_millis);
+        if lead > ROLLBACK_LEAD + ahead {
             return Ok(Attempt::TooFarAhead(starts));
         }
         let claimed = Record {
@@ -333,9 +301,29 @@ impl Claimant {
                 Attempt::Taken
             }
             Cas::Done | Cas::Conflict(_) => {
-                Attempt::Granted(Granted { machine: *machine, record: claimed, next })
+                let store_uuid = namespace.uuid;
+                Attempt::Granted(Granted { machine: *machine, record: claimed, next, store_uuid })
             }
         })
+    }
+
+    /// How far ahead of the clock a claim begins: beyond every window that the store may have
+    /// forgotten.
+    pub(crate) fn ahead(&self) -> Duration {
+        if self.store.may_forget() { self.timing.window + MAX_SKEW } else { Duration::ZERO }
+    }
+
+    fn regressed(&self, machine: u64, shadow: &Record) -> ClaimError {
+        let tick = self.rules.tick(shadow.bound);
+        // Rounded up: a floor there lies above the bound.
+        let tick = tick + u64::from(self.rules.position(tick) < shadow.bound);
+        let last = self.meta.moment_of(tick);
+        ClaimError::StoreRegressed {
+            store: self.store.describe(),
+            namespace: self.namespace.clone(),
+            machine,
+            used_until: last.unwrap_or(self.meta.end()),
+        }
     }
 
     /// Waits for the clock to come near enough to `used_until`, if that is a matter of seconds.
@@ -363,6 +351,52 @@ impl Claimant {
             .collect();
         ClaimError::Exhausted { holders, range }
     }
+}
+
+/// Asks a store until it answers, for as long as there is patience.
+fn insist<T>(
+    clock: &dyn Clock,
+    patience: Duration,
+    store: impl Fn() -> String,
+    ask: impl Fn() -> Result<T, StoreError>,
+) -> Result<T, ClaimError> {
+    let deadline = clock.monotonic().saturating_add(patience);
+    let mut pause = Duration::from_millis(100);
+    loop {
+        match ask() {
+            Ok(answer) => return Ok(answer),
+            Err(source) if source.is_permanent() || clock.monotonic() >= deadline => {
+                return Err(ClaimError::Store { store: store(), source });
+            }
+            Err(error) => {
+                tracing::warn!(store = store(), %error, "the store does not answer; trying again");
+                clock.park(pause);
+                pause = (pause * 2).min(Duration::from_secs(1));
+            }
+        }
+    }
+}
+
+/// A machine ID that is used once.
+pub(crate) fn use_up_number(
+    nodes: &dyn WorkerNodeStore,
+    meta: &IdMeta,
+    clock: &dyn Clock,
+    patience: Duration,
+) -> Result<u64, ClaimError> {
+    let (host, pid) = (crate::machine::host_name(), std::process::id());
+    let number = insist(clock, patience, || nodes.describe(), || nodes.insert(&host, pid))?;
+    let max = meta.max(Field::Machine);
+    if number > max {
+        return Err(ClaimError::WorkerNodesUsedUp { store: nodes.describe(), number, max });
+    }
+    Ok(number)
+}
+
+/// A duration in whole ticks, rounded up; no duration is no tick.
+fn ticks_or_none(duration: Duration, meta: &IdMeta) -> u64 {
+    let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    millis.div_ceil(meta.spec().unit.millis())
 }
 
 /// A duration in whole ticks, at least one.

@@ -30,6 +30,7 @@ struct Locked {
     file: File,
     generation: u64,
     record: Record,
+    store: u128,
     broken: Option<String>,
 }
 
@@ -162,8 +163,8 @@ impl FileStore {
                 wanted: subject.describe(),
             });
         }
-        let Slot { generation, record, .. } = slot;
-        let locked = Locked { file, generation, record, broken: None };
+        let Slot { generation, record, store, .. } = slot;
+        let locked = Locked { file, generation, record, store, broken: None };
         Ok(Self { path, subject, damaged, file: Mutex::new(locked) })
     }
 
@@ -188,13 +189,23 @@ impl FileStore {
         self.file.lock().record.clone()
     }
 
-    /// Writes a record, durably.
-    pub(super) fn write(&self, record: &Record) -> Result<(), StoreError> {
-        let mut locked = self.file.lock();
-        self.write_locked(&mut locked, record)
+    /// The uuid of the namespace whose record this is a shadow of; 0 if the file stands for itself.
+    pub(super) fn shadow_of(&self) -> u128 {
+        self.file.lock().store
     }
 
-    fn write_locked(&self, locked: &mut Locked, record: &Record) -> Result<(), StoreError> {
+    /// Writes what the namespace of this uuid acknowledged, durably.
+    pub(super) fn write_shadow(&self, store: u128, record: &Record) -> Result<(), StoreError> {
+        let mut locked = self.file.lock();
+        self.write_locked(&mut locked, store, record)
+    }
+
+    fn write_locked(
+        &self,
+        locked: &mut Locked,
+        store: u128,
+        record: &Record,
+    ) -> Result<(), StoreError> {
         // After a failed sync the system may have dropped the very pages that a later one would
         // report as written. So the first error is final.
         if let Some(broken) = &locked.broken {
@@ -213,6 +224,7 @@ impl FileStore {
             subject: self.subject.clone(),
             generation: locked.generation,
             record: record.clone(),
+            store,
         };
         // Both slots, one after the other: whichever is damaged later, the other one has it too.
         let written = (0..2).try_for_each(|_| {
@@ -223,6 +235,7 @@ impl FileStore {
             Ok(()) => {
                 locked.generation = slot.generation;
                 locked.record = slot.record;
+                locked.store = store;
                 Ok(())
             }
             Err(error) => {
@@ -277,7 +290,7 @@ fn create(folder: &Path, path: &Path, subject: &Subject) -> Result<(), StateFile
         let mut file = OpenOptions::new().write(true).create_new(true).open(&draft)?;
         for generation in 0..2 {
             let record = Record::default();
-            let slot = Slot { subject: subject.clone(), generation, record };
+            let slot = Slot { subject: subject.clone(), generation, record, store: 0 };
             write_slot(&mut file, &slot)?;
         }
         file.sync_all()?;
@@ -365,6 +378,6 @@ impl LeaseStore for FileStore {
         if !locked.record.meets(expect) {
             return Ok(Cas::Conflict(locked.record.clone()));
         }
-        self.write_locked(&mut locked, new).map(|()| Cas::Done)
+        self.write_locked(&mut locked, 0, new).map(|()| Cas::Done)
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-use super::claim::{Choice, Claimant, Granted};
+use super::claim::{Choice, Claimant, Granted, PATIENCE};
 use super::shadow::Memory;
 use super::state::{Action, Event, Lease, Now, Reply};
 use super::timing::RETRY_AFTER;
@@ -30,6 +30,8 @@ pub(crate) struct Line {
     first: Grant,
     others: boxcar::Vec<Grant>,
     pub(crate) counters: Counters,
+    /// Why the last attempt to claim a machine ID failed.
+    failure: Mutex<Option<String>>,
     signal: Signal,
 }
 
@@ -39,6 +41,8 @@ pub(crate) struct Counters {
     pub(crate) renewals_ok: AtomicU64,
     pub(crate) renewals_failed: AtomicU64,
     pub(crate) fenced: AtomicU64,
+    /// How often another machine ID, or the same one anew, was claimed while running.
+    pub(crate) rehomed: AtomicU64,
     /// Monotonic clock of the last acknowledged renewal, in milliseconds.
     pub(crate) renewed_at: AtomicU64,
 }
@@ -63,6 +67,7 @@ impl Line {
             first,
             others: boxcar::Vec::new(),
             counters: Counters::default(),
+            failure: Mutex::default(),
             signal: Signal::default(),
         }
     }
@@ -81,6 +86,11 @@ impl Line {
     fn follow(&self, next: Grant) {
         let index = self.others.push(next);
         self.current.store(index + 1, Ordering::Release);
+    }
+
+    /// Why the last attempt to claim a machine ID failed.
+    pub(crate) fn last_failure(&self) -> Option<String> {
+        self.failure.lock().clone()
     }
 
     fn count(counter: &AtomicU64) {
@@ -140,6 +150,10 @@ pub(crate) struct Driver {
     /// What this host will remember of the record; not for state files, which are their own memory.
     shadow: Option<FileStore>,
     remember_in: Option<PathBuf>,
+    /// The uuid of the namespace, as the store gave it with the last claim.
+    store_uuid: u128,
+    /// How far ahead of the clock the last claim began.
+    ahead: Duration,
 }
 
 impl Driver {
@@ -149,8 +163,12 @@ impl Driver {
         factory: GrantFactory,
         remember_in: Option<PathBuf>,
     ) -> Result<(Self, Line), crate::BuildError> {
-        let mut driver = Self { claimant, factory, lease: None, shadow: None, remember_in };
+        let (store_uuid, ahead) = (0, Duration::ZERO);
+        let mut driver =
+            Self { claimant, factory, lease: None, shadow: None, remember_in, store_uuid, ahead };
         let grant = driver.claim()?;
+        // Whoever waits for a store at start need not be deaf to a stop later.
+        driver.claimant.patience = driver.claimant.patience.min(PATIENCE);
         Ok((driver, Line::new(grant)))
     }
 
@@ -159,7 +177,9 @@ impl Driver {
         let fingerprint = meta.fingerprint();
         self.shadow = None; // unlocks it, so that it is found below
         let mut memory = Memory::read(self.remember_in.clone(), namespace, fingerprint);
-        let Granted { machine, record, next } = self.claimant.claim(&mut memory)?;
+        let Granted { machine, record, next, store_uuid } = self.claimant.claim(&mut memory)?;
+        self.store_uuid = store_uuid;
+        self.ahead = self.claimant.ahead();
         self.shadow = memory.keep(machine);
         self.remember(&record);
         let grant = self.factory.make(machine, record.epoch, next, record.bound)?;
@@ -171,7 +191,9 @@ impl Driver {
     }
 
     fn remember(&mut self, record: &super::Record) {
-        if let Some(Err(error)) = self.shadow.as_ref().map(|shadow| shadow.write(record)) {
+        if let Some(Err(error)) =
+            self.shadow.as_ref().map(|shadow| shadow.write_shadow(self.store_uuid, record))
+        {
             tracing::warn!(%error, "this host no longer remembers its machine ID");
             self.shadow = None;
         }
@@ -196,7 +218,8 @@ impl Driver {
         let now = self.now(grant);
         if stopping {
             lease.release(grant.seal("it was shut down"));
-        } else if grant.ticks().lead() > MAX_LEAD && matches!(self.claimant.choice, Choice::Any(_))
+        } else if grant.ticks().lead() > MAX_LEAD + self.ahead
+            && matches!(self.claimant.choice, Choice::Any(_))
         {
             tracing::warn!(
                 machine = grant.machine(),
@@ -281,10 +304,13 @@ impl Driver {
                     "going on with this machine ID"
                 );
                 line.follow(grant);
+                *line.failure.lock() = None;
+                Line::count(&line.counters.rehomed);
                 Some(Duration::ZERO)
             }
             Err(error) => {
                 tracing::error!(%error, "no machine ID; trying again");
+                *line.failure.lock() = Some(error.to_string());
                 Some(CLAIM_AGAIN)
             }
         }

@@ -19,6 +19,15 @@ impl MemoryStore {
     pub fn new() -> Self {
         Self::default()
     }
+
+    /// Forgets everything, as a database does that is restored from an empty backup.
+    pub fn forget(&self) {
+        for (meta, records) in self.namespaces.lock().values_mut() {
+            meta.uuid = crate::random::u128();
+            meta.floor = 0;
+            records.clear();
+        }
+    }
 }
 
 fn missing(namespace: &str) -> StoreError {

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::file::subject_of;
-use super::{FileStore, Record, StateFileError};
+use super::{FileStore, Namespace, Record, StateFileError};
 
 /// The memory of one claim: the state files that no living process has.
 #[derive(Debug)]
@@ -37,6 +37,28 @@ impl Memory {
     /// The records whose owners are gone.
     pub(crate) fn records(&self) -> Vec<(u64, Record)> {
         self.free.iter().map(|file| (file.machine(), file.record())).collect()
+    }
+
+    /// The first thing that this host remembers and a store that never forgets would know too: a
+    /// bound that the store once acknowledged and now does not have. `None` also where the
+    /// namespace's floor lies above it.
+    pub(crate) fn unknown_to(
+        &self,
+        namespace: &Namespace,
+        records: &[(u64, Record)],
+    ) -> Option<(u64, Record)> {
+        self.free.iter().find_map(|file| {
+            let (shadow, store) = (file.record(), file.shadow_of());
+            let current = records.iter().find(|(machine, _)| *machine == file.machine());
+            let knows = |current: &Record| {
+                current.epoch > shadow.epoch
+                    || current.epoch == shadow.epoch
+                        && (current.owner != shadow.owner || current.bound >= shadow.bound)
+            };
+            let known = store == namespace.uuid && current.is_some_and(|(_, r)| knows(r));
+            let matters = store != 0 && shadow.bound > namespace.floor;
+            (matters && !known).then(|| (file.machine(), shadow))
+        })
     }
 
     /// The file of a machine ID whose owner is gone.

@@ -14,7 +14,9 @@
 //!   80  released     8        0 or 1
 //!   88  namespace    2 + 64   length, text
 //!  154  fingerprint  2 + 94   length, text
-//!  250  host         2 + 254  length, text, cut to fit
+//!  250  host         2 + 238  length, text, cut to fit
+//!  490  (2 bytes, zero)
+//!  492  store       16        uuid of the namespace this is the shadow of; 0: it stands for itself
 //!  508  CRC32C       4        of the bytes before
 //! ```
 //! All numbers are little-endian.
@@ -29,7 +31,7 @@ const VERSION: u32 = 1;
 const CHECKSUM_AT: usize = SLOT - 4;
 pub(super) const MAX_NAMESPACE: usize = 64;
 const MAX_FINGERPRINT: usize = 94;
-const MAX_HOST: usize = 254;
+const MAX_HOST: usize = 238;
 
 /// Whose record a state file is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,6 +47,8 @@ pub(super) struct Slot {
     pub(super) subject: Subject,
     pub(super) generation: u64,
     pub(super) record: Record,
+    /// The uuid of the namespace whose record this is a shadow of; 0 if the file stands for itself.
+    pub(super) store: u128,
 }
 
 impl Slot {
@@ -63,6 +67,7 @@ impl Slot {
         put(64, &record.attempt.to_le_bytes());
         put(72, &record.info_time.0.to_le_bytes());
         put(80, &u64::from(record.released).to_le_bytes());
+        put(492, &self.store.to_le_bytes());
         let mut put_text = |at: usize, text: &str, max: usize| {
             let mut end = text.len().min(max);
             while !text.is_char_boundary(end) {
@@ -112,6 +117,7 @@ impl Slot {
                 pid: u32::from_le_bytes(take(bytes, 12)?),
                 info_time: UnixMillis(number(72)?),
             },
+            store: u128::from_le_bytes(take(bytes, 492)?),
         })
     }
 }
@@ -142,6 +148,7 @@ mod tests {
                 pid: 4711,
                 info_time: UnixMillis(1_700_000_000_000),
             },
+            store: u128::MAX / 3,
         }
     }
 

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::sync::{Arc, Barrier};
 
 use vesta_service::{
-    BuildError, ClaimError, IdMeta, IdService as _, LocalIdService, MachineSource,
+    BuildError, Cas, ClaimError, ClaimOrder, IdMeta, IdService as _, LocalIdService, MachineSource,
+    Record,
 };
 
 use super::Backend;
@@ -172,4 +173,57 @@ pub(super) fn a_reserved_machine_id_is_taken_over_only_after_its_window(backend:
     let new = second.gen_id().expect("an ID");
     assert!(position_of(new) >= bound && new != old);
     assert!(first.try_gen_id().is_err(), "its window is over");
+}
+
+/// As an ephemeral sequential node would do it: numbers stay small, and one given back is used first.
+pub(super) fn the_lowest_free_number_is_taken_where_that_is_wanted(backend: &dyn Backend) {
+    let world = World::new(backend);
+    let lowest = |host: &str| built(world.pool(host, 3..=9).claim_order(ClaimOrder::Lowest));
+    let [a, b, c] = ["a", "b", "c"].map(lowest);
+    assert_eq!([a.machine(), b.machine(), c.machine()], [3, 4, 5]);
+    let last = next_position(&b);
+    drop(b);
+    world.clock.advance(SECOND);
+    let next = lowest("d");
+    assert_eq!(next.machine(), 4);
+    assert!(next_position(&next) > last);
+    assert_eq!(lowest("e").machine(), 6);
+}
+
+/// Different ones, over one connection; each goes back at the end.
+pub(super) fn one_process_holds_several_machine_ids(backend: &dyn Backend) {
+    let world = World::new(backend);
+    let service = built(world.pool("host", 0..=4).machine_count(4));
+    let machines: HashSet<_> = service.status().machines.into_iter().collect();
+    assert_eq!(machines.len(), 4);
+    let other = built(world.pool("other", 0..=4));
+    assert!(!machines.contains(&other.machine()));
+    world.clock.advance(2 * SECOND);
+    service.maintain();
+    assert!(service.lines().iter().all(|line| line.renewals_ok == 1), "each is extended");
+    drop(service);
+    assert!(machines.iter().all(|machine| world.record(*machine).released));
+}
+
+/// A pool never hands it out, however long it is silent; who names it gets it.
+pub(super) fn what_another_system_uses_is_left_to_it(backend: &dyn Backend) {
+    let world = World::new(backend);
+    let imported = Record {
+        epoch: 1,
+        owner: Record::PREDECESSOR,
+        bound: world.position(),
+        attempt: 1,
+        host: "10.0.0.1".into(),
+        ..Record::default()
+    };
+    let unclaimed = Record::unclaimed(0);
+    let done = world.raw().cas(NAMESPACE, 0, &unclaimed.expect(), &imported);
+    assert_eq!(done.expect("the store answers"), Cas::Done);
+    world.clock.advance(1_000_000 * SECOND);
+    let other = built(world.pool("host", 0..=1));
+    assert_eq!(other.machine(), 1);
+    assert!(matches!(refused(world.pool("late", 0..=1)), ClaimError::Exhausted { .. }));
+    let reserved = MachineSource::Reserved { store: world.connect(), id: 0 };
+    let moved = built(world.service("moved").machine(reserved));
+    assert!(next_position(&moved) >= imported.bound);
 }

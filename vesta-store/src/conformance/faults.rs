@@ -161,7 +161,7 @@ pub(super) fn a_stop_with_the_store_away_leaves_the_bound_where_it_is(backend: &
 }
 
 /// Restored from a backup or made anew, it knows less than the host that used it.
-pub(super) fn a_wiped_store_does_not_lower_the_bound_that_the_host_remembers(
+pub(super) fn a_wiped_store_is_refused_where_a_host_remembers_until_the_floor_is_raised(
     backend: &dyn Backend,
 ) {
     let world = World::new(backend);
@@ -175,6 +175,14 @@ pub(super) fn a_wiped_store_does_not_lower_the_bound_that_the_host_remembers(
 
     let world = world.wiped(backend);
     assert_eq!(world.raw().list(NAMESPACE).unwrap(), []);
+    let refused = world.pool("host", 7..=7).build().expect_err("the host remembers");
+    assert!(
+        matches!(refused, BuildError::Claim(ClaimError::StoreRegressed { machine: 7, .. })),
+        "{refused}"
+    );
+    assert_eq!(world.raw().list(NAMESPACE).unwrap(), [], "nothing was claimed");
+
+    assert_eq!(world.raw().raise_floor(NAMESPACE, bound).unwrap(), bound);
     let service = world.pool("host", 7..=7).build().expect("a machine ID");
     let first = next_position(&service);
     assert!(first >= bound && first > last, "{first}, after a bound of {bound}");

@@ -251,3 +251,30 @@ pub(super) fn its_durations_fit_together_and_its_clock_is_right(backend: &dyn Ba
         assert!(ours.0.abs_diff(theirs.0) < 60_000, "ours {ours}, the store's {theirs}");
     }
 }
+
+/// An operator's answer to a store that forgot: never lower, whoever raises it at the same time.
+pub(super) fn a_floor_is_only_ever_raised_and_new_records_start_there(backend: &dyn Backend) {
+    let world = World::new(backend);
+    let store = world.raw();
+    let old = claimed(1, 2, 30, 4);
+    assert_eq!(change(&*store, 0, &Record::unclaimed(0), &old), Cas::Done);
+    let high = 1 << 60 | 1;
+    assert_eq!(store.raise_floor(NAMESPACE, 1000).expect("the store answers"), 1000);
+    assert_eq!(store.raise_floor(NAMESPACE, 999).expect("the store answers"), 1000);
+    std::thread::scope(|scope| {
+        for floor in [high - 1, high, 5000, 70] {
+            let world = &world;
+            scope.spawn(move || world.raw().raise_floor(NAMESPACE, floor).expect("it answers"));
+        }
+    });
+    assert_eq!(store.raise_floor(NAMESPACE, 0).expect("the store answers"), high);
+    let namespace = store.open_namespace(NAMESPACE, "any").expect("the store answers");
+    assert_eq!(namespace.floor, high);
+
+    let first = claimed(1, 3, high + 5, 6);
+    let conflict = Cas::Conflict(Record::unclaimed(high));
+    assert_eq!(change(&*store, 1, &Record::unclaimed(1000), &first), conflict);
+    assert_eq!(change(&*store, 1, &Record::unclaimed(high), &first), Cas::Done);
+    assert_eq!(read(&*store, 0), Some(old), "a record that was there stays");
+    assert!(store.raise_floor("another", 1).is_err(), "it was never opened");
+}

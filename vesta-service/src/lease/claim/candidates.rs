@@ -1,6 +1,6 @@
 //! Which machine IDs to try, in which order. Pure.
 
-use super::Choice;
+use super::{Choice, ClaimOrder};
 use crate::lease::Record;
 use crate::sequence::Rules;
 
@@ -13,6 +13,7 @@ pub(super) struct Survey<'a> {
     /// The records that processes of this host held, all of them gone.
     pub(super) shadows: &'a [(u64, Record)],
     pub(super) choice: &'a Choice,
+    pub(super) order: ClaimOrder,
     /// The position of the clock.
     pub(super) now: u64,
     /// How long after its bound a silent owner's record may be taken.
@@ -37,7 +38,7 @@ const UNUSED_AT_ONCE: usize = 64;
 
 impl Survey<'_> {
     /// My own last one; one never used; one given back; one whose owner is silent, the longest
-    /// silent first.
+    /// silent first. Or all of these by their number.
     pub(super) fn candidates(&self) -> Vec<Candidate> {
         let mut found: Vec<Candidate> = Vec::new();
         let chosen = self.records.iter().filter(|(machine, _)| self.in_question(*machine));
@@ -57,6 +58,9 @@ impl Survey<'_> {
         found.extend(known[..own].iter().map(candidate));
         found.extend(self.unused());
         found.extend(known[own..].iter().map(candidate));
+        if self.order == ClaimOrder::Lowest {
+            found.sort_by_key(|candidate| candidate.machine);
+        }
         found
     }
 
@@ -65,6 +69,7 @@ impl Survey<'_> {
         self.records.iter().any(|(machine, record)| {
             let grace = if record.owner == 0 { 0 } else { self.grace_ticks };
             self.in_question(*machine)
+                && !self.is_elsewhere(record)
                 && self.rules.tick(record.bound) + grace <= self.rules.tick(self.now) + ticks
         })
     }
@@ -74,6 +79,11 @@ impl Survey<'_> {
             Choice::Any(range) => range.contains(&machine),
             Choice::Only { machine: only, .. } => machine == *only,
         }
+    }
+
+    /// Whether a process of another system has it, which only somebody who names it may doubt.
+    fn is_elsewhere(&self, record: &Record) -> bool {
+        record.owner == Record::PREDECESSOR && matches!(self.choice, Choice::Any(_))
     }
 
     fn rank(&self, machine: u64, record: &Record) -> Option<Rank> {
@@ -88,6 +98,9 @@ impl Survey<'_> {
         if record.owner == 0 {
             let free = record.bound <= self.now || matches!(self.choice, Choice::Only { .. });
             return free.then_some(Rank::Released);
+        }
+        if self.is_elsewhere(record) {
+            return None;
         }
         let overdue = self.rules.tick(record.bound) + self.grace_ticks <= self.rules.tick(self.now);
         let silent = self
@@ -104,8 +117,12 @@ impl Survey<'_> {
         let count = last - first + 1;
         let used: std::collections::HashSet<u64> =
             self.records.iter().map(|(machine, _)| *machine).collect();
+        let start_at = match self.order {
+            ClaimOrder::Stable => self.start_at % count,
+            ClaimOrder::Lowest => 0,
+        };
         (0..count)
-            .map(|i| first + (self.start_at % count + i) % count)
+            .map(|i| first + (start_at + i) % count)
             .filter(|machine| !used.contains(machine))
             .take(UNUSED_AT_ONCE)
             .map(|machine| Candidate { machine, record: Record::unclaimed(self.floor) })
@@ -145,11 +162,22 @@ mod tests {
         shadows: &[(u64, Record)],
         choice: Choice,
     ) -> Vec<u64> {
+        tried_in(ClaimOrder::Stable, records, earlier, shadows, choice)
+    }
+
+    fn tried_in(
+        order: ClaimOrder,
+        records: &[(u64, Record)],
+        earlier: Option<&[(u64, Record)]>,
+        shadows: &[(u64, Record)],
+        choice: Choice,
+    ) -> Vec<u64> {
         let survey = Survey {
             records,
             earlier,
             shadows,
             choice: &choice,
+            order,
             now: at(NOW),
             grace_ticks: 60,
             rules: &RULES,
@@ -171,6 +199,28 @@ mod tests {
         let shadows = [(5, held(5, NOW + 2))];
         let order = tried(&records, Some(&records), &shadows, Choice::Any(0..=7));
         assert_eq!(order, [5, 6, 7, 4, 2, 1, 0]);
+    }
+
+    #[test]
+    fn the_lowest_free_number_comes_first_if_that_is_wanted() {
+        let records = [
+            (0, held(9, NOW + 3)),
+            (2, released(NOW - 5)),
+            (3, held(7, NOW - 100)),
+            (5, held(5, NOW)),
+        ];
+        let shadows = [(5, held(5, NOW))];
+        let order =
+            tried_in(ClaimOrder::Lowest, &records, Some(&records), &shadows, Choice::Any(0..=7));
+        assert_eq!(order, [1, 2, 3, 4, 5, 6, 7]);
+    }
+
+    #[test]
+    fn what_another_system_uses_is_only_taken_by_who_names_it() {
+        let records = [(1, held(Record::PREDECESSOR, NOW - 1_000))];
+        assert_eq!(tried(&records, Some(&records), &[], Choice::Any(1..=1)), [0; 0]);
+        let named = Choice::Only { machine: 1, alone: false };
+        assert_eq!(tried(&records, Some(&records), &[], named), [1]);
     }
 
     #[test]

@@ -1,0 +1,408 @@
+#!/usr/bin/env bash
+# Throw-away servers for the tests: MariaDB, PostgreSQL, Redis, ZooKeeper, etcd. Each listens on a free
+# port of loopback, with data, random password and log in a folder of its own below DIR. Durable as the
+# real ones are. What is missing is installed where apt-get can do it; nothing else on this machine is
+# touched. Linux only.
+#
+#   scripts/stores.sh start DIR [STORE…]    all of: mysql postgres redis zookeeper etcd. One that was
+#                                           killed starts again with its data and port
+#   scripts/stores.sh env DIR               their URLs, as lines for `eval`: export VESTA_TEST_MYSQL=…
+#   scripts/stores.sh stop DIR [STORE…]     ends what was started there; the data stays
+#   scripts/stores.sh kill DIR STORE…       as a crash would: SIGKILL
+#   scripts/stores.sh pause DIR STORE…      SIGSTOP: connections stay, nothing answers
+#   scripts/stores.sh resume DIR STORE…     SIGCONT
+set -euo pipefail
+umask 077
+
+ALL=(mysql postgres redis zookeeper etcd)
+# So long a start may take. A quiet machine needs less than 5 s.
+PATIENCE=60
+
+usage() {
+  sed -n '2,14s/^# \{0,1\}//p' "$0"
+}
+
+fail() {
+  echo "$1" >&2
+  exit "${2:-1}"
+}
+
+# ---- installing ----
+
+# The Debian package of a store, if the store is not there.
+missing() {
+  case $1 in
+    mysql) command -v mariadbd >/dev/null && command -v mariadb >/dev/null || echo mariadb-server ;;
+    postgres) [ -n "$(postgres_folder)" ] && command -v psql >/dev/null || echo postgresql ;;
+    redis) command -v redis-server >/dev/null && command -v redis-cli >/dev/null || echo redis-server ;;
+    zookeeper)
+      [ -e "$ZOOKEEPER_JAR" ] && command -v java >/dev/null || echo libzookeeper-java default-jre-headless
+      ;;
+    etcd) command -v etcd >/dev/null || echo etcd-server ;;
+  esac
+}
+
+# With its service neither enabled nor started: the scripts of the package find these first.
+install() {
+  local as_root=() quiet
+  if [ "$(id -u)" != 0 ]; then
+    command -v sudo >/dev/null && as_root=(sudo)
+  fi
+  if ! command -v apt-get >/dev/null || { [ "$(id -u)" != 0 ] && [ ${#as_root[@]} = 0 ]; }; then
+    fail "please install: $*"
+  fi
+  quiet=$(mktemp -d)
+  chmod 755 "$quiet"
+  for tool in systemctl service invoke-rc.d deb-systemd-invoke deb-systemd-helper update-rc.d; do
+    printf '#!/bin/sh\nexit 0\n' >"$quiet/$tool"
+    chmod 755 "$quiet/$tool"
+  done
+  echo "installing: $*"
+  if ! {
+    "${as_root[@]}" apt-get update -qq &&
+      "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+        -o DPkg::Path="$quiet:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin" "$@"
+  } </dev/null >"$quiet/log" 2>&1; then
+    tail -n 20 "$quiet/log" >&2
+    rm -r "$quiet"
+    fail "could not install: $*"
+  fi
+  rm -r "$quiet"
+}
+
+PATH=$PATH:/usr/sbin:/sbin
+ZOOKEEPER_JAR=/usr/share/java/zookeeper.jar
+
+# Where initdb is: Debian keeps it out of PATH.
+postgres_folder() {
+  local found
+  found=$(find /usr/lib/postgresql -maxdepth 2 -name bin 2>/dev/null | sort -V | tail -n 1)
+  if [ -z "$found" ] && command -v initdb >/dev/null; then
+    found=$(dirname "$(command -v initdb)")
+  fi
+  echo "$found"
+}
+
+# ---- processes ----
+
+# When a process started, in ticks since boot: with its number it is unmistakable.
+started_at() {
+  local stat
+  stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 1
+  read -ra stat <<<"${stat##*) }"
+  [ "${stat[0]}" != Z ] && echo "${stat[19]}"
+}
+
+# The process that runs a store, if it does.
+running() {
+  local pid started
+  [ -e "$DIR/$1/pid" ] && read -r pid started <"$DIR/$1/pid" || return 1
+  [ "$(started_at "$pid")" = "$started" ] && echo "$pid"
+}
+
+children() {
+  { cat /proc/[0-9]*/stat 2>/dev/null || true; } | sed -n "s/^\([0-9]*\) (.*) [A-Z] $1 .*/\1/p"
+}
+
+# Sends a signal to a server and the processes it has made. Stopped first, it makes no new ones.
+signal() {
+  local pid children child
+  pid=$(running "$2") || fail "$2 does not run in $DIR"
+  [ "$1" = CONT ] || kill -STOP "$pid"
+  children=$(children "$pid")
+  for child in $children; do
+    kill "-$1" "$child" 2>/dev/null || true
+  done
+  kill "-$1" "$pid"
+  [ "$1" != KILL ] || gone "$2" || fail "$2 did not die"
+}
+
+gone() {
+  local deadline=$((SECONDS + 15))
+  while running "$1" >/dev/null; do
+    [ $SECONDS -lt $deadline ] || return 1
+    sleep 0.02
+  done
+}
+
+stop_store() {
+  local pid signal=TERM
+  pid=$(running "$1") || return 0
+  [ "$1" = postgres ] && signal=INT # do not wait for clients
+  signal CONT "$1"
+  kill -$signal "$pid" 2>/dev/null || true
+  gone "$1" || signal KILL "$1"
+}
+
+# ---- starting ----
+
+password() {
+  od -An -N16 -tx1 /dev/urandom | tr -d ' \n'
+}
+
+# Ports that nobody listens on, below those that outgoing connections get.
+declare -A TAKEN=()
+free_port() {
+  local port
+  while :; do
+    port=$((20000 + RANDOM % 10000))
+    [ -z "${TAKEN[$port]:-}" ] || continue
+    TAKEN[$port]=1
+    (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || break
+  done
+  PORT=$port
+}
+
+# What a port answers to a text.
+ask() (
+  exec 3<>"/dev/tcp/127.0.0.1/$1" || exit 1
+  printf '%b' "$2" >&3
+  timeout 2 cat <&3
+) 2>/dev/null
+
+# Starts a command as a daemon, and notes its process.
+daemon() {
+  setsid "$@" </dev/null >>"$home/log" 2>&1 &
+  local pid=$!
+  echo "$pid $(started_at "$pid")" >"$home/pid"
+}
+
+start_mysql() {
+  local options=(--no-defaults --datadir="$home/data")
+  [ "$(id -u)" != 0 ] || options+=(--user=root)
+  if [ ! -e "$home/ready" ]; then
+    rm -rf "$home/data"
+    mariadb-install-db "${options[@]}" --skip-test-db --auth-root-authentication-method=socket \
+      --auth-root-socket-user="$(id -un)" --innodb-log-file-size=8M >>"$home/log" 2>&1 || return 1
+    cat >"$home/init.sql" <<SQL
+CREATE USER IF NOT EXISTS vesta@'%' IDENTIFIED BY '$password';
+GRANT ALL ON *.* TO vesta@'%' WITH GRANT OPTION;
+CREATE DATABASE IF NOT EXISTS vesta;
+SQL
+  fi
+  # Paths are relative to the data folder: a socket's must be short.
+  daemon mariadbd "${options[@]}" --init-file="$home/init.sql" --bind-address=127.0.0.1 --port="$port" \
+    --socket=socket --pid-file=mariadbd.pid --skip-name-resolve --max-connections=500 \
+    --innodb-flush-log-at-trx-commit=1 --innodb-log-file-size=8M --innodb-buffer-pool-size=32M
+  url=mysql://vesta:$password@127.0.0.1:$port/vesta
+}
+
+answers_mysql() {
+  MYSQL_PWD=$password mariadb --no-defaults --protocol=tcp --host=127.0.0.1 --port="$port" --user=vesta \
+    --connect-timeout=2 --execute='SELECT 1' vesta
+}
+
+start_postgres() {
+  local folder as_user=() user=postgres
+  folder=$(postgres_folder)
+  if [ "$(id -u)" = 0 ]; then # as which it does not run
+    id -u "$user" >/dev/null 2>&1 || user=nobody
+    as_user=(setpriv --reuid="$user" --regid="$(id -g "$user")" --clear-groups)
+    chmod go+x "$DIR" "$home"
+    "${as_user[@]}" test -x "$home" || {
+      echo "user $user, as which PostgreSQL has to run, does not get to $home: choose another folder"
+      return 1
+    } >>"$home/log"
+  fi
+  if [ ! -e "$home/ready" ]; then
+    rm -rf "$home/data"
+    mkdir "$home/data"
+    printf '%s' "$password" >"$home/data.password"
+    [ ${#as_user[@]} = 0 ] || chown "$user" "$home/data" "$home/data.password"
+    (
+      cd /
+      "${as_user[@]}" "$folder/initdb" --pgdata="$home/data" --username=owner \
+        --pwfile="$home/data.password" --auth=scram-sha-256 --encoding=UTF8 --no-locale --no-sync &&
+        "${as_user[@]}" "$folder/postgres" --single -D "$home/data" postgres <<SQL
+CREATE ROLE vesta LOGIN CREATEDB PASSWORD '$password'
+CREATE DATABASE vesta OWNER vesta
+SQL
+    ) >>"$home/log" 2>&1 || return 1
+    rm "$home/data.password"
+  fi
+  # After a kill; the process may still be waiting to be reaped, which would count as running.
+  rm -f "$home/data/postmaster.pid"
+  cd /
+  daemon "${as_user[@]}" "$folder/postgres" -D "$home/data" -p "$port" -c listen_addresses=127.0.0.1 \
+    -c unix_socket_directories= -c max_connections=500 -c shared_buffers=32MB -c fsync=on \
+    -c synchronous_commit=on
+  url=postgres://vesta:$password@127.0.0.1:$port/vesta
+}
+
+answers_postgres() {
+  PGPASSWORD=$password PGCONNECT_TIMEOUT=2 psql --no-psqlrc --host=127.0.0.1 --port="$port" \
+    --username=vesta --dbname=vesta --command='SELECT 1'
+}
+
+start_redis() {
+  mkdir -p "$home/data"
+  cat >"$home/redis.conf" <<CONF
+bind 127.0.0.1
+port $port
+dir "$home/data"
+requirepass $password
+appendonly yes
+appendfsync always
+save ""
+maxmemory-policy noeviction
+CONF
+  daemon redis-server "$home/redis.conf"
+  url=redis://:$password@127.0.0.1:$port/0
+}
+
+answers_redis() {
+  [ "$(REDISCLI_AUTH=$password timeout 2 redis-cli -p "$port" PING)" = PONG ]
+}
+
+start_zookeeper() {
+  mkdir -p "$home/data"
+  cat >"$home/zoo.cfg" <<CONF
+dataDir=$home/data
+clientPort=$port
+clientPortAddress=127.0.0.1
+maxClientCnxns=0
+tickTime=500
+preAllocSize=1024
+admin.enableServer=false
+4lw.commands.whitelist=srvr
+CONF
+  daemon java -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xmx192m -cp "$ZOOKEEPER_JAR" \
+    org.apache.zookeeper.server.quorum.QuorumPeerMain "$home/zoo.cfg"
+  url=zookeeper://127.0.0.1:$port/vesta
+}
+
+answers_zookeeper() {
+  ask "$port" srvr | grep -q '^Mode:'
+}
+
+start_etcd() {
+  daemon etcd --data-dir="$home/data" --log-level=warn --listen-client-urls="http://127.0.0.1:$port" \
+    --advertise-client-urls="http://127.0.0.1:$port" --listen-peer-urls="http://127.0.0.1:$second_port" \
+    --initial-advertise-peer-urls="http://127.0.0.1:$second_port" \
+    --initial-cluster="default=http://127.0.0.1:$second_port"
+  url=etcd://127.0.0.1:$port
+}
+
+answers_etcd() {
+  ask "$port" 'GET /health HTTP/1.0\r\n\r\n' | grep -q '"health":"true"'
+}
+
+# Starts a store and waits until it answers. `port` and `second_port` are free ones, unless it ran before.
+start_store() {
+  local store=$1 port=$2 second_port=$3 password url deadline
+  local home=$DIR/$store
+  running "$store" >/dev/null && return
+  mkdir -p "$home"
+  [ -e "$home/password" ] || password >"$home/password"
+  password=$(cat "$home/password")
+  if [ -e "$home/ready" ]; then
+    read -r port second_port <"$home/ready"
+  fi
+  : >"$home/log"
+  "start_$store" || return 1
+  deadline=$((SECONDS + PATIENCE))
+  until "answers_$store" >/dev/null 2>&1; do
+    running "$store" >/dev/null || return 1
+    [ $SECONDS -lt $deadline ] || return 1
+    sleep 0.05
+  done
+  echo "$url" >"$home/url"
+  echo "$port $second_port" >"$home/ready"
+}
+
+start() {
+  local packages=() failed=() store package
+  local -A starting=()
+  for store in "$@"; do
+    for package in $(missing "$store"); do
+      packages+=("$package")
+    done
+  done
+  [ ${#packages[@]} = 0 ] || install "${packages[@]}"
+  for store in "$@"; do
+    local first second
+    free_port && first=$PORT
+    free_port && second=$PORT
+    start_store "$store" "$first" "$second" &
+    starting[$store]=$!
+  done
+  # Asked to end meanwhile, nothing of it may go on.
+  trap 'kill "${starting[@]}" 2>/dev/null; for store in "${!starting[@]}"; do stop_store "$store"; done; exit 130' INT TERM
+  for store in "$@"; do
+    wait "${starting[$store]}" || failed+=("$store")
+  done
+  for store in "${failed[@]}"; do
+    echo "$store did not start; the end of $DIR/$store/log:" >&2
+    tail -n 20 "$DIR/$store/log" >&2 || true
+    stop_store "$store"
+  done
+  [ ${#failed[@]} = 0 ]
+}
+
+print_env() {
+  local store
+  for store in "${ALL[@]}"; do
+    [ ! -e "$DIR/$store/url" ] || printf "export VESTA_TEST_%s='%s'\n" "${store^^}" "$(cat "$DIR/$store/url")"
+  done
+  printf "export VESTA_TEST_STORES=%q\n" "$DIR"
+}
+
+# ---- the command line ----
+
+case "${1:-}" in
+  -h | --help)
+    usage
+    exit 0
+    ;;
+esac
+[ $# -ge 2 ] || {
+  usage >&2
+  exit 64
+}
+command=$1 DIR=$2
+shift 2
+for store in "$@"; do
+  case " ${ALL[*]} " in
+    *" $store "*) ;;
+    *) fail "there is no store $store; known ones: ${ALL[*]}" 64 ;;
+  esac
+done
+
+case $command in
+  start)
+    mkdir -p "$DIR"
+    DIR=$(cd "$DIR" && pwd)
+    [ $# -gt 0 ] || set -- "${ALL[@]}"
+    start "$@"
+    ;;
+  stop | env | kill | pause | resume)
+    [ -d "$DIR" ] || fail "$DIR is not a folder"
+    DIR=$(cd "$DIR" && pwd)
+    case $command in
+      env) print_env ;;
+      stop)
+        [ $# -gt 0 ] || set -- "${ALL[@]}"
+        stopping=()
+        for store in "$@"; do
+          stop_store "$store" &
+          stopping+=($!)
+        done
+        for one in "${stopping[@]}"; do wait "$one"; done
+        ;;
+      *)
+        [ $# -gt 0 ] || fail "$command which? ${ALL[*]}" 64
+        for store in "$@"; do
+          case $command in
+            kill) signal KILL "$store" ;;
+            pause) signal STOP "$store" ;;
+            resume) signal CONT "$store" ;;
+          esac
+        done
+        ;;
+    esac
+    ;;
+  *)
+    usage >&2
+    exit 64
+    ;;
+esac

@@ -1,0 +1,132 @@
+//! Why no machine ID was claimed, and what to do about it.
+
+use std::error::Error;
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use vesta_intf::{IdError, UnixMillis};
+
+use crate::lease::StoreError;
+
+/// Why no machine ID was claimed.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ClaimError {
+    /// The store did not answer for as long as it was asked, or it refused for good.
+    Store {
+        /// The store, without secrets.
+        store: String,
+        /// What it said.
+        source: StoreError,
+    },
+    /// The namespace is for another layout.
+    Fingerprint {
+        /// The namespace.
+        namespace: String,
+        /// The layout it is for.
+        theirs: String,
+        /// The layout that was configured.
+        ours: String,
+    },
+    /// Every machine ID in question is held.
+    Exhausted {
+        /// Who holds them: machine ID, host, process.
+        holders: Vec<(u64, String, u32)>,
+        /// The machine IDs in question.
+        range: RangeInclusive<u64>,
+    },
+    /// The fixed machine ID was used up to a moment too far ahead of the clock.
+    ClockBehind {
+        /// The machine ID.
+        machine: u64,
+        /// Up to when it was used.
+        used_until: UnixMillis,
+        /// What the clock shows.
+        now: UnixMillis,
+    },
+    /// This host's clock and the store's differ too much.
+    ClocksDiffer {
+        /// This host's.
+        ours: UnixMillis,
+        /// The store's.
+        theirs: UnixMillis,
+    },
+    /// The table of worker nodes gave a number beyond the layout's machine field.
+    WorkerNodesUsedUp {
+        /// The table's store, without secrets.
+        store: String,
+        /// The number.
+        number: u64,
+        /// The layout's last machine ID.
+        max: u64,
+    },
+    /// The store does not know what it once acknowledged to this host: it was wiped, restored, lost
+    /// changes in a fail-over, or is another one.
+    StoreRegressed {
+        /// The store, without secrets.
+        store: String,
+        /// The namespace.
+        namespace: String,
+        /// The machine ID that this host remembers.
+        machine: u64,
+        /// Up to when it was reserved.
+        used_until: UnixMillis,
+    },
+    /// The clock stands before the layout's epoch or after its end.
+    Time(IdError),
+}
+
+impl fmt::Display for ClaimError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Store { store, source } => write!(f, "{store}: {source}"),
+            Self::Fingerprint { namespace, theirs, ours } => write!(
+                f,
+                "namespace `{namespace}` is for layout {theirs}, but {ours} is configured; use \
+                 another namespace for another layout"
+            ),
+            Self::Exhausted { holders, range } => {
+                write!(f, "every machine ID of {} to {} is in use:", range.start(), range.end())?;
+                for (machine, host, pid) in holders.iter().take(10) {
+                    write!(f, " {machine} by {host} (pid {pid}),")?;
+                }
+                if holders.len() > 10 {
+                    write!(f, " … {} in all;", holders.len())?;
+                }
+                f.write_str(" stop one, or widen machine.range")
+            }
+            Self::ClockBehind { machine, used_until, now } => write!(
+                f,
+                "machine ID {machine} was used up to {used_until}, but the clock shows {now}; set \
+                 the clock, or use another machine ID"
+            ),
+            Self::ClocksDiffer { ours, theirs } => write!(
+                f,
+                "this host's clock shows {ours}, the store's {theirs}; synchronise them (NTP)"
+            ),
+            Self::WorkerNodesUsedUp { store, number, max } => write!(
+                f,
+                "{store}: the next worker node has number {number}, but the layout's machine IDs end \
+                 at {max} and each is used once; use a layout with more machine bits, or the \
+                 strategy `lease`, which uses numbers again"
+            ),
+            Self::StoreRegressed { store, namespace, machine, used_until } => write!(
+                f,
+                "{store} has forgotten that machine ID {machine} of namespace `{namespace}` was \
+                 reserved up to {used_until}: it was wiped, restored from a backup, lost changes in \
+                 a fail-over, or is another store; make sure that no process uses the old one, then \
+                 raise its floor (`vesta-server store raise-floor`)"
+            ),
+            Self::Time(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Error for ClaimError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Store { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}

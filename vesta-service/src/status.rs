@@ -1,0 +1,172 @@
+//! How a service is doing: for health checks, metrics and people.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use vesta_intf::UnixMillis;
+
+use crate::clock::{Clock as _, MAX_LEAD, Reading};
+use crate::lease::keeper::Line;
+use crate::populator::PopulatorKind;
+use crate::service::{Parts, millis};
+
+/// How a service is doing. Where it holds several machine IDs, this is the sum of its
+/// [lines](LineStatus): ready while one of them is.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Status {
+    /// The machine ID now held, or the first of them.
+    pub machine: u64,
+    /// All machine IDs now held.
+    pub machines: Vec<u64>,
+    /// Where they came from.
+    pub machine_source: String,
+    /// The epoch of the claim of the first; 0 without a lease.
+    pub epoch: u64,
+    /// The namespace.
+    pub namespace: String,
+    /// How the position is guarded.
+    pub populator: PopulatorKind,
+    /// Whether IDs can be expected for the next seconds.
+    pub ready: bool,
+    /// Why not.
+    pub not_ready_because: Option<String>,
+    /// How long IDs can be made without hearing from the store; `Duration::MAX` without a lease.
+    pub window_left: Duration,
+    /// How far issued time runs ahead of the wall clock, at least.
+    pub lead: Duration,
+    /// Whether the wall clock jumped so far ahead that it is not followed.
+    pub clock_suspect: bool,
+    /// The moment from which on the layout has no more IDs.
+    pub layout_ends: UnixMillis,
+    /// How long it is until then.
+    pub layout_left: Duration,
+    /// Renewals of the bound that were acknowledged.
+    pub renewals_ok: u64,
+    /// Renewals that were not answered.
+    pub renewals_failed: u64,
+    /// How long ago a bound was last renewed or claimed.
+    pub last_renewal_age: Duration,
+    /// How often another process took a machine ID over.
+    pub fenced_total: u64,
+    /// How often a machine ID was claimed anew while running.
+    pub rehomed_total: u64,
+    /// Positions that were taken for batches which then failed. They are never issued.
+    pub positions_lost_total: u64,
+    /// Why no more IDs will ever be made, if that is so. Only a restart helps.
+    pub sealed: Option<String>,
+}
+
+/// How one machine ID of a service is doing.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct LineStatus {
+    /// The machine ID now held.
+    pub machine: u64,
+    /// The epoch of its claim; 0 without a lease.
+    pub epoch: u64,
+    /// Whether it can be expected to make IDs for the next seconds.
+    pub ready: bool,
+    /// Why not.
+    pub not_ready_because: Option<String>,
+    /// How long it makes IDs without hearing from the store; `Duration::MAX` without a lease.
+    pub window_left: Duration,
+    /// How far issued time runs ahead of the wall clock.
+    pub lead: Duration,
+    /// Whether the wall clock jumped so far ahead that it is not followed.
+    pub clock_suspect: bool,
+    /// Renewals of the bound that were acknowledged.
+    pub renewals_ok: u64,
+    /// Renewals that were not answered.
+    pub renewals_failed: u64,
+    /// How long ago the bound was last renewed or claimed.
+    pub last_renewal_age: Duration,
+    /// How often another process took the machine ID over.
+    pub fenced_total: u64,
+    /// How often a machine ID was claimed anew while running.
+    pub rehomed_total: u64,
+    /// Why no more IDs will ever be made with it, if that is so.
+    pub sealed: Option<String>,
+}
+
+/// A line is no longer ready with less than this left in its window, or a fifth of the window.
+const NOT_READY_BELOW: Duration = Duration::from_secs(5);
+
+impl Parts {
+    pub(crate) fn line_status(&self, line: &Line) -> LineStatus {
+        let Parts { meta, rules, clock, .. } = self;
+        let grant = line.current();
+        let ended = grant.sealed_reason().map(str::to_owned);
+        let sealed = ended.clone().filter(|_| !line.will_follow());
+        let window_left = match self.window {
+            Some(_) => grant.ticks().distance(rules.tick(grant.limit())),
+            None => Duration::MAX,
+        };
+        let Reading { lead, suspect, .. } = grant.ticks().read();
+        let low = self.window.map_or(Duration::ZERO, |w| (w / 5).min(NOT_READY_BELOW));
+        let not_ready_because = if let Some(reason) = &sealed {
+            Some(format!("the generator has stopped: {reason}"))
+        } else if let Some(reason) = &ended {
+            let failure = line.last_failure().map_or(String::new(), |f| format!("; {f}"));
+            Some(format!("another machine ID is being claimed: {reason}{failure}"))
+        } else if lead > MAX_LEAD {
+            Some(format!("the clock stands {} s behind IDs already issued", lead.as_secs()))
+        } else if window_left < low {
+            let left = millis(window_left);
+            Some(format!("the store has not confirmed a window; {left} ms are left"))
+        } else if clock.wall() >= meta.end() {
+            Some("the layout's time field has run out".into())
+        } else {
+            None
+        };
+        let counters = &line.counters;
+        let renewed_at = counters.renewed_at.load(Ordering::Relaxed);
+        let age = millis(clock.monotonic()).saturating_sub(renewed_at);
+        LineStatus {
+            machine: grant.machine(),
+            epoch: grant.epoch(),
+            ready: not_ready_because.is_none(),
+            not_ready_because,
+            window_left,
+            lead,
+            clock_suspect: suspect,
+            renewals_ok: counters.renewals_ok.load(Ordering::Relaxed),
+            renewals_failed: counters.renewals_failed.load(Ordering::Relaxed),
+            last_renewal_age: Duration::from_millis(age),
+            fenced_total: counters.fenced.load(Ordering::Relaxed),
+            rehomed_total: counters.rehomed.load(Ordering::Relaxed),
+            sealed,
+        }
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        let lines: Vec<_> =
+            self.lines.iter().map(|member| self.line_status(&member.line)).collect();
+        let first = &lines[0]; // there is at least one
+        let ready = lines.iter().any(|line| line.ready);
+        let sum = |count: fn(&LineStatus) -> u64| lines.iter().map(count).sum();
+        let wall = self.clock.wall();
+        Status {
+            machine: first.machine,
+            machines: lines.iter().map(|line| line.machine).collect(),
+            machine_source: self.described.clone(),
+            epoch: first.epoch,
+            namespace: self.namespace.clone(),
+            populator: self.populator,
+            ready,
+            not_ready_because: first.not_ready_because.clone().filter(|_| !ready),
+            window_left: lines.iter().map(|line| line.window_left).max().unwrap_or_default(),
+            lead: lines.iter().map(|line| line.lead).min().unwrap_or_default(),
+            clock_suspect: lines.iter().any(|line| line.clock_suspect),
+            layout_ends: self.meta.end(),
+            layout_left: Duration::from_millis(self.meta.end().since(wall).unwrap_or(0)),
+            renewals_ok: sum(|line| line.renewals_ok),
+            renewals_failed: sum(|line| line.renewals_failed),
+            last_renewal_age: lines.iter().map(|l| l.last_renewal_age).min().unwrap_or_default(),
+            fenced_total: sum(|line| line.fenced_total),
+            rehomed_total: sum(|line| line.rehomed_total),
+            positions_lost_total: self.positions_lost.load(Ordering::Relaxed),
+            sealed: first.sealed.clone().filter(|_| lines.iter().all(|l| l.sealed.is_some())),
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Machine IDs that are used once.
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use common::START;
+use vesta_service::{
+    BuildError, ClaimError, IdMeta, IdService as _, LocalIdService, MachineSource, ManualClock,
+    StoreError, WorkerNodeStore,
+};
+
+/// A table in memory, as a database has it.
+#[derive(Debug, Default)]
+struct Table {
+    last: AtomicU64,
+    unanswered: AtomicU64,
+}
+
+impl WorkerNodeStore for Table {
+    fn describe(&self) -> String {
+        "a table".into()
+    }
+
+    fn insert(&self, host: &str, pid: u32) -> Result<u64, StoreError> {
+        assert!(!host.is_empty() && pid == std::process::id());
+        let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+        let left = self.unanswered.load(Ordering::Relaxed);
+        if left > 0 {
+            self.unanswered.store(left - 1, Ordering::Relaxed);
+            let lost = std::io::Error::other("timed out");
+            return Err(StoreError::unavailable("no reply", lost));
+        }
+        Ok(number)
+    }
+}
+
+fn start(
+    table: &Arc<Table>,
+    clock: &ManualClock,
+    layout: IdMeta,
+) -> Result<LocalIdService, BuildError> {
+    LocalIdService::builder()
+        .layout(layout)
+        .machine(MachineSource::Disposable { nodes: table.clone() })
+        .clock(Arc::new(clock.clone()))
+        .build()
+}
+
+#[test]
+fn each_start_has_another_number_and_needs_no_store_afterwards() {
+    let (table, clock) = (Arc::new(Table::default()), ManualClock::at(START));
+    for number in 1..=10_000 {
+        let service = start(&table, &clock, IdMeta::UID).unwrap();
+        let id = service.exp_id(service.gen_id().unwrap()).unwrap();
+        assert_eq!((service.machine(), id.machine), (number, number));
+    }
+    let service = start(&table, &clock, IdMeta::UID).unwrap();
+    clock.advance(Duration::from_secs(1_000_000));
+    service.gen_id().expect("there is no window to run out");
+    assert_eq!(service.status().window_left, Duration::MAX);
+}
+
+#[test]
+fn at_the_end_of_the_machine_field_there_is_an_error_and_no_wrap() {
+    let (table, clock) = (Arc::new(Table::default()), ManualClock::at(START));
+    table.last.store(1022, Ordering::Relaxed);
+    assert_eq!(start(&table, &clock, IdMeta::MAX_PEAK).unwrap().machine(), 1023);
+    for number in 1024..1030 {
+        let refused = start(&table, &clock, IdMeta::MAX_PEAK).unwrap_err();
+        let BuildError::Claim(ClaimError::WorkerNodesUsedUp { number: got, max: 1023, .. }) =
+            refused
+        else {
+            panic!("{refused}");
+        };
+        assert_eq!(got, number);
+    }
+}
+
+#[test]
+fn a_reply_that_is_lost_costs_a_number_and_nothing_else() {
+    let (table, clock) = (Arc::new(Table::default()), ManualClock::at(START));
+    table.unanswered.store(3, Ordering::Relaxed);
+    assert_eq!(start(&table, &clock, IdMeta::UID).unwrap().machine(), 4);
+}
