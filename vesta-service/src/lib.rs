@@ -59,7 +59,7 @@ pub use lease::{
     Cas, Expect, FileStore, LeaseStore, MemoryStore, Namespace, Record, StateFileError, StoreError,
     Timing,
 };
-pub use machine::{IpMap, MachineSource, WorkerNodeStore};
+pub use machine::{IpMap, MachineSource, WorkerNodeStore, host_ordinal};
 pub use populator::{
     AtomicIdPopulator, IdPopulator, LockIdPopulator, PopulatorKind, SyncIdPopulator,
 };

@@ -134,6 +134,14 @@ impl MachineSource {
     }
 }
 
+/// The number at the end of this host's name, as a Kubernetes StatefulSet gives it (`vesta-3`).
+///
+/// # Errors
+/// [`IdError::Invalid`] if the name does not end in a hyphen and a number.
+pub fn host_ordinal() -> Result<u64, IdError> {
+    host::ordinal(&host::name())
+}
+
 /// Opens the state file of a fixed machine ID. A starter of a pool in the same folder has it locked
 /// for a moment, to see whether its owner is gone.
 fn open_patiently(

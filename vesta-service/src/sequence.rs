@@ -10,7 +10,8 @@
 //!                  pos(now_tick)      pos(now_tick + 1 + burst) = cap
 //! ```
 //!
-//! What is taken lies at or after `next` and `pos(now_tick)`, and before `cap` and `limit`.
+//! What is taken lies at or after `next` and `pos(now_tick)`, and before `cap` and `limit`. Where the
+//! settings want it, a new tick begins some way into its sequence numbers.
 
 /// What a layout and its settings say about positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +19,9 @@ pub struct Rules {
     seq_bits: u8,
     max_tick: u64,
     burst: u64,
+    /// A new tick begins at a sequence number below this one; 1 for zero.
+    start_below: u64,
+    salt: u64,
 }
 
 /// Positions taken: `start..end`, at least one.
@@ -53,7 +57,31 @@ impl Rules {
     /// [`IdMeta`](vesta_intf::IdMeta) has: the bits above mark a sealed line.
     pub const fn new(time_bits: u8, seq_bits: u8, burst: u64) -> Self {
         assert!(time_bits >= 1 && time_bits as u32 + seq_bits as u32 <= 62);
-        Self { seq_bits, max_tick: (1 << time_bits) - 1, burst }
+        Self { seq_bits, max_tick: (1 << time_bits) - 1, burst, start_below: 1, salt: 0 }
+    }
+
+    /// The same rules, but a new tick begins at some sequence number below `below`, which differs
+    /// from tick to tick: with low traffic the last digits of IDs are then spread. Where it begins
+    /// depends on the tick and `salt` alone, so that all callers agree.
+    ///
+    /// `below` must be at least 1 and at most what the sequence field holds.
+    pub const fn starting_below(self, below: u64, salt: u64) -> Self {
+        assert!(below >= 1 && below <= 1 << self.seq_bits);
+        Self { start_below: below, salt, ..self }
+    }
+
+    /// The first position to be issued in a tick.
+    #[inline]
+    const fn start(&self, tick: u64) -> u64 {
+        let first = self.position(tick);
+        if self.start_below == 1 || tick > self.max_tick {
+            return first;
+        }
+        // The finaliser of splitmix64 (Steele, Lea, Flood 2014).
+        let mut x = tick ^ self.salt;
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        first + (x ^ (x >> 31)) % self.start_below
     }
 
     /// The first position of a tick, which may lie one past the layout's last tick.
@@ -89,8 +117,7 @@ pub const fn advance(
     rules: &Rules,
     limit: u64,
 ) -> Result<Claim, Refusal> {
-    let now = rules.position(now_tick);
-    let start = if next > now { next } else { now };
+    let start = if next > rules.position(now_tick) { next } else { rules.start(now_tick) };
     let cap = rules.position(now_tick.saturating_add(1 + rules.burst));
     if start >= cap {
         return Err(if start >= rules.position(rules.max_tick + 1) {
@@ -137,6 +164,54 @@ mod tests {
             advance(64, 5, 1, &rules, NO_LIMIT),
             Err(Refusal::SequenceUsedUp { until_tick: 6 })
         );
+    }
+
+    #[test]
+    fn a_random_start_stays_below_its_limit_and_differs_from_tick_to_tick() {
+        let rules = Rules::new(20, 10, 0).starting_below(100, 42);
+        let mut seen = std::collections::HashSet::new();
+        for tick in 1..10_000 {
+            let claim = advance(0, tick, 1, &rules, NO_LIMIT).unwrap();
+            let seq = claim.start - rules.position(tick);
+            assert!(seq < 100);
+            seen.insert(seq);
+            let within = advance(claim.end, tick, 1, &rules, NO_LIMIT).unwrap();
+            assert_eq!(within.start, claim.end, "it goes on without another leap");
+        }
+        assert_eq!(seen.len(), 100);
+        let other = Rules::new(20, 10, 0).starting_below(100, 43);
+        assert!((1..100).any(|tick| other.start(tick) != rules.start(tick)));
+    }
+
+    #[test]
+    fn a_random_start_gives_no_position_twice_and_none_beyond_the_end() {
+        for below in 1..=4 {
+            for salt in 0..16 {
+                let rules = Rules::new(3, 2, 0).starting_below(below, salt);
+                let mut next = 0;
+                for tick in 0..=9 {
+                    loop {
+                        match advance(next, tick, 2, &rules, NO_LIMIT) {
+                            Ok(claim) => {
+                                assert!(claim.start >= next && claim.end > claim.start);
+                                assert_eq!(claim.start >> 2, tick);
+                                assert!(claim.end <= 32);
+                                next = claim.end;
+                            }
+                            Err(Refusal::SequenceUsedUp { until_tick }) => {
+                                assert_eq!(until_tick, tick + 1);
+                                break;
+                            }
+                            Err(refusal) => {
+                                assert_eq!(refusal, Refusal::TimeExhausted);
+                                assert!(tick >= 7);
+                                break;
+                            }
+                        }
+                    }
+                }
+            }
+        }
     }
 
     /// The whole state space of a tiny layout: every rule, at every point.

@@ -44,7 +44,10 @@ impl IpMap {
     }
 
     /// The entry of the one address that this host has.
-    pub(super) fn find_own(&self) -> Result<(IpAddr, u64), IdError> {
+    ///
+    /// # Errors
+    /// [`IdError::Invalid`] if this host has none of the addresses, or several.
+    pub fn find_own(&self) -> Result<(IpAddr, u64), IdError> {
         let interfaces = if_addrs::get_if_addrs()
             .map_err(|e| IdError::invalid("machine IPs", format!("cannot list addresses: {e}")))?;
         self.find(interfaces.iter().map(if_addrs::Interface::ip))
