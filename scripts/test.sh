@@ -1,29 +1,56 @@
 #!/usr/bin/env bash
-# All tests: unit, property and process tests of every crate, then clients in other languages against
-# the real servers. Everything listens on loopback, on free ports, and works in temporary folders.
-# What is missing for that is installed where apt-get can do it.
+# All tests: unit, property and process tests of every crate, the stores' on real servers, then clients
+# in other languages against the real programs. Everything listens on loopback, on free ports, and works
+# in temporary folders. What is missing for that is installed where apt-get can do it.
 #
 #   scripts/test.sh                       everything
-#   scripts/test.sh --without interop     but for the clients in other languages
+#   scripts/test.sh --full                with more rounds and longer outages: about half an hour
+#   scripts/test.sh --without NAME        but for a store (mysql, postgres, redis, zookeeper, etcd) or
+#                                         for the clients in other languages (interop); can be repeated
 #   scripts/test.sh -p vesta-store …      one crate, or whatever else `cargo test` takes
+#
+# A store whose VESTA_TEST_MYSQL, VESTA_TEST_POSTGRES, VESTA_TEST_REDIS, VESTA_TEST_ZOOKEEPER or
+# VESTA_TEST_ETCD is set is tested there; it must be a throw-away server. The others are started, and
+# stopped at the end.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+stores=(mysql postgres redis zookeeper etcd)
+left_out=()
 interop=true
-case "${1:-}" in
-  -h | --help)
-    sed -n '2,8s/^# \{0,1\}//p' "$0"
-    exit 0
-    ;;
-  --without)
-    [ "${2:-}" = interop ] || {
-      echo "--without takes one name: interop" >&2
-      exit 64
-    }
-    interop=false
-    shift 2
-    ;;
-esac
+while :; do
+  case "${1:-}" in
+    -h | --help)
+      sed -n '2,15s/^# \{0,1\}//p' "$0"
+      exit 0
+      ;;
+    --full)
+      export VESTA_TEST_FULL=1
+      shift
+      ;;
+    --without)
+      case " ${stores[*]} " in
+        *" ${2:-} "*)
+          left=()
+          for store in "${stores[@]}"; do
+            [ "$store" = "$2" ] || left+=("$store")
+          done
+          stores=("${left[@]}")
+          left_out+=("$2")
+          ;;
+        *)
+          [ "${2:-}" = interop ] || {
+            echo "--without takes mysql, postgres, redis, zookeeper, etcd or interop, each once" >&2
+            exit 64
+          }
+          interop=false
+          ;;
+      esac
+      shift 2
+      ;;
+    *) break ;;
+  esac
+done
 
 # Installs Debian packages, if it may.
 install() {
@@ -52,13 +79,67 @@ failed() {
   exit 1
 }
 
+folder=
+clean_up() {
+  [ -n "$folder" ] || return 0
+  # What a test started for itself and was not there to stop lies below.
+  for servers in "$folder" "$folder"/own.*; do
+    [ ! -d "$servers" ] || scripts/stores.sh stop "$servers" || true
+  done
+  rm -rf "$folder"
+}
+trap clean_up EXIT
+trap 'exit 130' INT TERM
+
+# Starts the stores that nobody has given.
+start_stores() {
+  local store variable wanted=()
+  for store in "${stores[@]}"; do
+    variable=VESTA_TEST_${store^^}
+    [ -n "${!variable:-}" ] || wanted+=("$store")
+  done
+  folder=$(mktemp -d)
+  if [ ${#wanted[@]} -gt 0 ]; then
+    echo "starting: ${wanted[*]}"
+    scripts/stores.sh start "$folder" "${wanted[@]}" ||
+      failed "starting the stores; --without STORE leaves the tests of one out"
+  fi
+  eval "$(scripts/stores.sh env "$folder")"
+}
+
 # The tests start the real programs.
 cargo build --quiet -p vesta-server -p vesta-rest -p vesta-sample || failed "building the programs"
 if [ $# -gt 0 ]; then
+  case " $* " in
+    *vesta-store*) start_stores ;;
+    *" -p "* | *" --package"*) ;; # no other crate needs one
+    *) start_stores ;;
+  esac
   cargo test "$@" || failed "cargo test $*"
   exit 0
 fi
-cargo test --workspace --all-features || failed "the tests of the crates"
+
+start_stores
+# The processes are tests that mostly wait: several at once, and not beside those that use the
+# processors.
+run() {
+  local what=$1
+  shift
+  cargo test "$@" -- --skip processes:: || failed "the tests of $what"
+}
+run_processes() {
+  cargo test "$@" --test processes -- --nocapture --test-threads=4 || failed "the tests with processes"
+}
+if [ ${#left_out[@]} = 0 ]; then
+  run "the crates" --workspace --all-features
+  run_processes --workspace --all-features
+else
+  echo "left out as asked: the tests on ${left_out[*]}"
+  features=$(IFS=, && echo "${stores[*]}")
+  run "the crates" --workspace --exclude vesta-store --all-features
+  run "the stores" -p vesta-store --features "$features"
+  run_processes -p vesta-store --features "$features"
+fi
 if $interop; then
   python3 -c 'import ensurepip, venv' 2>/dev/null || install python3 python3-venv
   scripts/interop.sh || failed "clients in other languages"

@@ -1,12 +1,13 @@
 //! The admin listener: metrics for Prometheus, health for orchestrators, state for people.
 
+mod gauges;
 mod guard;
 mod page;
 mod status;
 
 use std::io;
 use std::net::TcpListener;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use axum::Router;
 use axum::extract::State;
@@ -19,32 +20,70 @@ use tokio_util::sync::CancellationToken;
 use vesta_service::LocalIdService;
 
 use crate::metrics::{Metrics, Requests};
-use crate::{Role, not_ready_because};
+use crate::{Assembled, Pool, Role, not_ready_because};
 
 /// What the admin listener shows.
 #[derive(Clone, Debug)]
 pub struct AdminState {
     role: Role,
-    service: Arc<LocalIdService>,
-    shutdown: CancellationToken,
+    view: View,
     registry: Arc<Registry>,
 }
 
+/// The state of a program, from its start to its end.
+#[derive(Clone, Debug)]
+struct View {
+    /// Empty until there is a machine ID.
+    started: Arc<OnceLock<Started>>,
+    /// What the machine ID is being waited for.
+    waiting_for: Arc<str>,
+    shutdown: CancellationToken,
+}
+
+#[derive(Debug)]
+struct Started {
+    service: Arc<LocalIdService>,
+    pool: Option<Arc<Pool>>,
+}
+
+impl View {
+    fn service(&self) -> Option<&LocalIdService> {
+        self.started.get().map(|started| &*started.service)
+    }
+
+    fn pool(&self) -> Option<&Arc<Pool>> {
+        self.started.get().and_then(|started| started.pool.as_ref())
+    }
+
+    fn not_ready_because(&self) -> Option<String> {
+        match self.service() {
+            Some(service) => not_ready_because(service, &self.shutdown),
+            None => Some(format!("there is no machine ID yet; waiting for {}", self.waiting_for)),
+        }
+    }
+}
+
 impl AdminState {
-    /// The state of a program: its service, its counters, and whether it is stopping.
+    /// The state of a program that has no machine ID yet: what it waits for, its counters, and
+    /// whether it is stopping.
     pub fn new(
         role: Role,
-        service: Arc<LocalIdService>,
+        waiting_for: &str,
         metrics: Arc<Metrics>,
         shutdown: CancellationToken,
     ) -> Self {
+        let view = View { started: Arc::default(), waiting_for: waiting_for.into(), shutdown };
         let mut registry = Registry::with_prefix("vesta");
         registry.register_collector(Box::new(Requests(metrics)));
-        registry.register_collector(Box::new(status::Gauges {
-            service: Arc::clone(&service),
-            shutdown: shutdown.clone(),
-        }));
-        Self { role, service, shutdown, registry: Arc::new(registry) }
+        registry.register_collector(Box::new(gauges::Gauges(view.clone())));
+        Self { role, view, registry: Arc::new(registry) }
+    }
+
+    /// Now there is a service.
+    pub fn started(&self, assembled: &Assembled) {
+        let Assembled { service, pool, .. } = assembled;
+        let started = Started { service: Arc::clone(service), pool: pool.clone() };
+        let _ = self.view.started.set(started); // a program starts once
     }
 }
 
@@ -65,23 +104,24 @@ pub(crate) async fn serve(listener: TcpListener, state: AdminState) -> io::Resul
 }
 
 /// Whether a restart would not help: false only when the generator has stopped for good by itself.
-async fn healthz(State(state): State<AdminState>) -> (StatusCode, String) {
-    match state.service.status().sealed {
-        Some(reason) if !state.shutdown.is_cancelled() => {
+async fn healthz(State(AdminState { view, .. }): State<AdminState>) -> (StatusCode, String) {
+    match view.service().and_then(|service| service.status().sealed) {
+        Some(reason) if !view.shutdown.is_cancelled() => {
             (StatusCode::SERVICE_UNAVAILABLE, format!("restart me: {reason}\n"))
         }
         _ => (StatusCode::OK, "ok\n".to_owned()),
     }
 }
 
-async fn index(State(state): State<AdminState>) -> Html<String> {
-    let reason = not_ready_because(&state.service, &state.shutdown);
-    Html(page::render(state.role, &state.service.status(), reason))
+async fn index(State(AdminState { role, view, .. }): State<AdminState>) -> Html<String> {
+    let status = view.service().map(LocalIdService::status);
+    Html(page::render(role, status.as_ref(), view.not_ready_because()))
 }
 
-async fn metrics(State(state): State<AdminState>) -> impl IntoResponse {
+async fn metrics(State(AdminState { view, registry, .. }): State<AdminState>) -> impl IntoResponse {
+    look_at_pool(&view).await;
     let mut body = String::with_capacity(16 * 1024);
-    match text::encode(&mut body, &state.registry) {
+    match text::encode(&mut body, &registry) {
         Ok(()) => {
             let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
             ([(header::CONTENT_TYPE, kind)], body).into_response()
@@ -90,15 +130,20 @@ async fn metrics(State(state): State<AdminState>) -> impl IntoResponse {
     }
 }
 
-async fn readyz(State(state): State<AdminState>) -> impl IntoResponse {
-    match not_ready_because(&state.service, &state.shutdown) {
+async fn readyz(State(AdminState { view, .. }): State<AdminState>) -> impl IntoResponse {
+    match view.not_ready_because() {
         None => (StatusCode::OK, "ready\n".to_owned()),
         Some(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {reason}\n")),
     }
 }
 
-async fn status(State(state): State<AdminState>) -> impl IntoResponse {
-    let reason = not_ready_because(&state.service, &state.shutdown);
-    let body = status::json(state.role, &state.service, reason);
-    ([(header::CONTENT_TYPE, "application/json")], body)
+async fn status(State(AdminState { role, view, .. }): State<AdminState>) -> impl IntoResponse {
+    look_at_pool(&view).await;
+    ([(header::CONTENT_TYPE, "application/json")], status::json(role, &view))
+}
+
+async fn look_at_pool(view: &View) {
+    if let Some(pool) = view.pool() {
+        Arc::clone(pool).refresh().await;
+    }
 }

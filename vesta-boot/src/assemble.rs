@@ -1,14 +1,18 @@
-//! From settings to a running service, and what the start-up lines say about it.
+//! From settings to a running service.
 
-use std::fmt::{self, Display, Formatter};
-use std::net::SocketAddr;
+mod number;
+
 use std::sync::Arc;
-use std::time::Duration;
 
-use vesta_intf::{IdMeta, IdService as _};
+use vesta_intf::Field;
 use vesta_service::{Clock as _, LeaseStore, LocalIdService, MachineSource, SystemClock};
+use vesta_store::Options;
 
-use crate::{Config, Machine, Role, StoreUrl, secret};
+pub(crate) use number::host_name;
+
+use crate::calendar::Calendar;
+use crate::pool::Pool;
+use crate::{Config, Machine, Number, StoreUrl, secret};
 
 /// Why a program could not start.
 #[derive(Debug, thiserror::Error)]
@@ -21,11 +25,29 @@ pub enum StartError {
     Unavailable(String),
 }
 
-/// Makes the service that the settings describe. Blocks while a machine ID is claimed.
+/// A service, and what is known of its store.
+#[derive(Debug)]
+pub struct Assembled {
+    /// The service.
+    pub service: Arc<LocalIdService>,
+    /// The pool that its machine IDs come from, to look at now and then.
+    pub pool: Option<Arc<Pool>>,
+    /// Whether the store, as it is set up, may lose what it acknowledged.
+    pub may_forget: bool,
+}
+
+impl From<LocalIdService> for Assembled {
+    fn from(service: LocalIdService) -> Self {
+        Self { service: Arc::new(service), pool: None, may_forget: false }
+    }
+}
+
+/// Makes the service that the settings describe. Blocks while machine IDs are claimed; with
+/// `wait_for_store`, for as long as the store does not answer.
 ///
 /// # Errors
 /// [`StartError`] with one sentence that says what to do.
-pub fn assemble(config: &Config) -> Result<LocalIdService, StartError> {
+pub fn assemble(config: &Config) -> Result<Assembled, StartError> {
     let layout = &config.layout;
     let now = SystemClock::new().wall();
     if now >= layout.end() {
@@ -36,17 +58,8 @@ pub fn assemble(config: &Config) -> Result<LocalIdService, StartError> {
             layout.end(),
         )));
     }
-    let machine = match &config.machine {
-        Machine::Pool { store, range } => {
-            MachineSource::Pool { store: open(store)?, range: range.clone() }
-        }
-        Machine::Reserved { store, id } => MachineSource::Reserved { store: open(store)?, id: *id },
-        Machine::Fixed(id) => MachineSource::Fixed(*id),
-        Machine::Stateless(id) => MachineSource::Stateless(*id),
-        Machine::IpMap(map) => MachineSource::IpMap(map.clone()),
-        Machine::HostOrdinal => MachineSource::HostOrdinal,
-    };
-    let built = LocalIdService::builder()
+    let Source { machine, store, pool } = source(config)?;
+    let mut builder = LocalIdService::builder()
         .layout(*layout)
         .populator(config.populator)
         .gen_method(config.gen_method)
@@ -54,182 +67,83 @@ pub fn assemble(config: &Config) -> Result<LocalIdService, StartError> {
         .max_wait(config.max_wait)
         .namespace(config.namespace.as_str())
         .state_dir(&config.state_dir)
-        .machine(machine)
-        .build();
-    built.map_err(|error| {
+        .wait_for_store(config.wait_for_store)
+        .machine(machine);
+    if let Machine::Pool { count, order, .. } = config.machine {
+        builder = builder.machine_count(count).claim_order(order);
+    }
+    if let Some(timing) = config.lease.and_then(|lease| lease.chosen) {
+        builder = builder.timing(timing);
+    }
+    let service = builder.build().map_err(|error| {
         let sentence = secret::hide(&error.to_string());
         if error.is_configuration() {
             StartError::Setting(sentence)
         } else {
             StartError::Unavailable(sentence)
         }
+    })?;
+    Ok(Assembled {
+        service: Arc::new(service),
+        pool: pool.map(Arc::new),
+        may_forget: store.is_some_and(|store| store.may_forget()),
     })
 }
 
-fn open(store: &StoreUrl) -> Result<Arc<dyn LeaseStore>, StartError> {
-    vesta_store::open(store.expose()).map_err(|error| {
-        StartError::Setting(format!("machine.store: {}", secret::hide(&error.to_string())))
-    })
+struct Source {
+    machine: MachineSource,
+    store: Option<Arc<dyn LeaseStore>>,
+    pool: Option<Pool>,
 }
 
-/// What the start-up lines say.
-#[derive(Debug, Clone)]
-pub struct Facts {
-    role: Role,
-    layout: IdMeta,
-    layout_ends: String,
-    layout_left: Duration,
-    machine: u64,
-    machine_source: String,
-    namespace: String,
-    listen: SocketAddr,
-    admin: Option<SocketAddr>,
-    first_id: Result<u64, String>,
+impl From<MachineSource> for Source {
+    fn from(machine: MachineSource) -> Self {
+        Self { machine, store: None, pool: None }
+    }
 }
 
-impl Facts {
-    /// Takes the first ID, so that whoever starts the program sees that it works.
-    pub fn gather(
-        role: Role,
-        service: &LocalIdService,
-        listen: SocketAddr,
-        admin: Option<SocketAddr>,
-    ) -> Self {
-        let first_id = service.gen_id().map_err(|error| error.to_string());
-        let status = service.status();
-        Self {
-            role,
-            layout: *service.meta(),
-            layout_ends: status.layout_ends.to_string(),
-            layout_left: status.layout_left,
-            machine: status.machine,
-            machine_source: status.machine_source,
-            namespace: status.namespace,
-            listen,
-            admin,
-            first_id,
-        }
-    }
-
-    /// The same as one event, for logs that machines read.
-    pub(crate) fn log(&self) {
-        let version = env!("CARGO_PKG_VERSION");
-        tracing::info!(
-            program = self.role.name(),
-            version,
-            layout = self.layout.name(),
-            bits = %self.layout,
-            layout_ends = %self.layout_ends,
-            ids_per_second = self.layout.capacity_per_second(),
-            machine_id = self.machine,
-            machine_source = %self.machine_source,
-            namespace = %self.namespace,
-            listen = %self.listen,
-            admin_listen = self.admin.map(tracing::field::display),
-            // Text: JSON readers round large numbers.
-            first_id = %self.first(),
-            "started"
-        );
-    }
-
-    /// Warns of what will need a hand before long.
-    pub(crate) fn warn(&self) {
-        if self.layout_left < TWO_YEARS {
-            tracing::warn!(
-                ends = %self.layout_ends,
-                "the layout {} runs out {}; plan a new layout or epoch",
-                self.layout.name(),
-                from_now(self.layout_left)
+fn source(config: &Config) -> Result<Source, StartError> {
+    let options = options(config);
+    Ok(match &config.machine {
+        Machine::Pool { store, range, .. } => {
+            let store = open(store, &options)?;
+            let pool = Pool::new(
+                Arc::clone(&store),
+                config.namespace.clone(),
+                range.clone().unwrap_or(0..=config.layout.max(Field::Machine)),
+                Calendar::new(config.layout),
+                config.lease.map(|lease| lease.timing().takeover_grace).unwrap_or_default(),
             );
+            let machine = MachineSource::Pool { store: Arc::clone(&store), range: range.clone() };
+            Source { machine, store: Some(store), pool: Some(pool) }
         }
-    }
-
-    fn first(&self) -> String {
-        match &self.first_id {
-            Ok(id) => id.to_string(),
-            Err(reason) => format!("not yet: {reason}"),
+        Machine::Disposable { store } => {
+            let nodes =
+                vesta_store::open_worker_nodes(store.expose(), &options).map_err(cannot_open)?;
+            MachineSource::Disposable { nodes }.into()
         }
-    }
+        Machine::Reserved { store, number } => {
+            let (id, origin) = number::resolve(number)?;
+            tracing::info!(machine = id, "this host's machine ID, by {origin}");
+            let store = open(store, &options)?;
+            let machine = MachineSource::Reserved { store: Arc::clone(&store), id };
+            Source { machine, store: Some(store), pool: None }
+        }
+        Machine::Fixed(Number::Id(id)) => MachineSource::Fixed(*id).into(),
+        Machine::Fixed(Number::IpMap(map)) => MachineSource::IpMap(map.clone()).into(),
+        Machine::Fixed(Number::HostOrdinal) => MachineSource::HostOrdinal.into(),
+        Machine::Stateless(id) => MachineSource::Stateless(*id).into(),
+    })
 }
 
-const DAY: Duration = Duration::from_secs(86_400);
-const TWO_YEARS: Duration = Duration::from_secs(2 * 365 * 86_400);
-
-fn from_now(left: Duration) -> String {
-    match left.as_secs() / DAY.as_secs() {
-        days @ 0..1000 => format!("in {days} days"),
-        days => format!("in {} years", days / 365),
-    }
+pub(crate) fn options(config: &Config) -> Options {
+    Options { auto_init: config.auto_init, request_timeout: config.store_timeout }
 }
 
-/// `1,048,576`.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
+pub(crate) fn open(store: &StoreUrl, options: &Options) -> Result<Arc<dyn LeaseStore>, StartError> {
+    vesta_store::open_with(store.expose(), options).map_err(cannot_open)
 }
 
-/// Where a caller on this host reaches a listener.
-fn reachable(mut address: SocketAddr) -> SocketAddr {
-    if address.ip().is_unspecified() {
-        address.set_ip(match address {
-            SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
-            SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
-        });
-    }
-    address
-}
-
-impl Display for Facts {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let mut line = |label: &str, text: &dyn Display| writeln!(f, "  {label:<11} {text}");
-        let date = self.layout_ends.get(..10).unwrap_or(&self.layout_ends);
-        let plan = if self.layout_left < TWO_YEARS { "; plan a new layout" } else { "" };
-        line("layout", &self.layout)?;
-        line("runs out", &format_args!("{date} ({}{plan})", from_now(self.layout_left)))?;
-        let capacity = grouped(self.layout.capacity_per_second());
-        line("capacity", &format_args!("{capacity} IDs/s"))?;
-        line("machine ID", &format_args!("{} ({})", self.machine, self.machine_source))?;
-        line("namespace", &self.namespace)?;
-        line(self.role.protocol(), &self.listen)?;
-        match self.admin {
-            Some(admin) => line("admin", &format_args!("http://{admin}/"))?,
-            None => line("admin", &"off")?,
-        }
-        line("first ID", &self.first())?;
-        line("try", &self.role.first_call(reachable(self.listen)))?;
-        match self.admin {
-            Some(admin) => line("", &format_args!("curl http://{}/status", reachable(admin))),
-            None => Ok(()),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_grouped_in_threes() {
-        for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_048_576, "1,048,576")] {
-            assert_eq!(grouped(number), text);
-        }
-    }
-
-    #[test]
-    fn a_listener_on_all_addresses_is_reached_on_loopback() {
-        for (bound, reached) in [
-            ("0.0.0.0:80", "127.0.0.1:80"),
-            ("[::]:80", "[::1]:80"),
-            ("10.0.0.1:80", "10.0.0.1:80"),
-        ] {
-            assert_eq!(reachable(bound.parse().expect("an address")).to_string(), reached);
-        }
-    }
+pub(crate) fn cannot_open(error: vesta_store::OpenError) -> StartError {
+    StartError::Setting(format!("machine.store: {}", secret::hide(&error.to_string())))
 }

@@ -3,6 +3,7 @@
 mod check;
 mod machine;
 mod print;
+mod store;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,7 +12,8 @@ use std::time::Duration;
 use vesta_intf::{GenMethod, IdMeta};
 use vesta_service::PopulatorKind;
 
-pub use machine::Machine;
+pub use machine::{Machine, Number};
+pub use store::Lease;
 
 use crate::raw::Raw;
 use crate::{ConfigError, Role};
@@ -34,8 +36,16 @@ pub struct Config {
     pub gen_method: GenMethod,
     /// The version bit.
     pub version: u64,
-    /// Where the machine ID comes from.
+    /// Where machine IDs come from.
     pub machine: Machine,
+    /// How they are kept; `None` if they are not renewed.
+    pub lease: Option<Lease>,
+    /// The longest time for one request to the store; `None` is the store's own.
+    pub store_timeout: Option<Duration>,
+    /// Whether what is missing in the store is created.
+    pub auto_init: bool,
+    /// Whether the program stays up while the store does not answer at start.
+    pub wait_for_store: bool,
     /// IDs that may meet share it.
     pub namespace: String,
     /// The folder of the state files.

@@ -15,21 +15,29 @@
 
 pub mod admin;
 mod assemble;
+mod calendar;
 mod config;
+mod facts;
 mod metrics;
+mod pool;
 mod raw;
 mod role;
 mod run;
 mod secret;
 mod shutdown;
+mod store;
 mod telemetry;
 
 pub use tokio_util::sync::CancellationToken;
 
-pub use assemble::{Facts, StartError, assemble};
-pub use config::{Config, Log, LogFormat, Machine};
+pub use assemble::{Assembled, StartError, assemble};
+pub use config::{Config, Lease, Log, LogFormat, Machine, Number};
+pub use facts::Facts;
 pub use metrics::{Call, Metrics, Outcome};
-pub use raw::{Asked, CustomLayout, Epoch, Given, KEYS, Key, Origin, Raw, command};
+pub use pool::Pool;
+pub use raw::{
+    Asked, CustomLayout, Epoch, Given, KEYS, Key, Origin, Predecessors, Raw, StoreCommand, command,
+};
 pub use role::Role;
 pub use run::{ConfigError, Running, main};
 pub use secret::StoreUrl;

@@ -1,6 +1,7 @@
 //! Settings as typed: from flags, the environment and a TOML file, with where each came from.
 //! Nothing is judged here but the shape of the file; `config` does the checking.
 
+mod commands;
 mod file;
 mod flags;
 
@@ -11,10 +12,11 @@ use std::path::{Path, PathBuf};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, CommandFactory as _};
 
+pub use commands::{Predecessors, StoreCommand};
 pub use file::{CustomLayout, Epoch};
 use flags::Flags;
 
-use crate::{ConfigError, Role, secret};
+use crate::{ConfigError, Role};
 
 /// A setting that exists.
 #[derive(Debug)]
@@ -52,6 +54,8 @@ pub const KEYS: &[Key] = &[
     text("namespace", Some("default")),
     text("state_dir", Some("vesta-data")),
     bare("stateless", Some("false")),
+    bare("auto_init", Some("true")),
+    bare("wait_for_store", Some("false")),
     bare("allow_plaintext", Some("false")),
     bare("max_wait_ms", Some("2000")),
     bare("request_timeout_ms", Some("2000")),
@@ -64,8 +68,28 @@ pub const KEYS: &[Key] = &[
     bare("machine.ordinal", Some("false")),
     text("machine.store", None),
     text("machine.range", None),
+    bare("machine.count", Some("1")),
+    text("machine.strategy", Some("lease")),
+    text("machine.claim_order", Some("stable")),
+    bare("machine.window_ms", None),
+    bare("machine.renew_every_ms", None),
+    bare("machine.request_timeout_ms", None),
+    bare("machine.takeover_grace_ms", None),
     text("log.format", Some("human")),
     text("log.level", Some("info")),
+];
+
+/// The settings that also count behind `store …`; the others stand before it.
+const OF_STORES: &[&str] = &[
+    "layout",
+    "namespace",
+    "state_dir",
+    "machine.store",
+    "machine.window_ms",
+    "machine.request_timeout_ms",
+    "auto_init",
+    "log.format",
+    "log.level",
 ];
 
 impl Key {
@@ -121,7 +145,10 @@ pub struct Given {
 
 impl fmt::Debug for Given {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} ({:?})", secret::hide(&self.value), self.origin)
+        // A URL without `//` is one, too.
+        let is_url = self.value.contains("://") || self.value.contains('@');
+        let shown = if is_url { vesta_store::redact(&self.value) } else { self.value.clone() };
+        write!(f, "{shown:?} ({:?})", self.origin)
     }
 }
 
@@ -144,6 +171,8 @@ pub enum Asked {
     Run(Raw),
     /// Show these settings and end.
     PrintConfig(Raw),
+    /// Do this to the store of these settings and end.
+    Store(Raw, StoreCommand),
 }
 
 /// The command line of a program, with its defaults filled in.
@@ -160,6 +189,7 @@ pub fn command(role: Role) -> Command {
                 return arg;
             };
             let arg = arg.allow_negative_numbers(true); // so that -1 is refused with its range
+            let arg = arg.global(OF_STORES.contains(&key.name));
             match key.default(role) {
                 Some(default) => arg.default_value(default),
                 None => arg,
@@ -183,7 +213,15 @@ impl Raw {
         let path = matches.get_one::<PathBuf>("config").filter(|p| !p.as_os_str().is_empty());
         let file = path.map(|path| file::read(path)).transpose()?.unwrap_or_default();
         let raw = Self::merge(role, &matches, file, path.map(PathBuf::as_path));
-        Ok(if matches.get_flag("print_config") { Asked::PrintConfig(raw) } else { Asked::Run(raw) })
+        if matches.get_flag("print_config") {
+            return Ok(Asked::PrintConfig(raw));
+        }
+        let asked = commands::of(&matches)
+            .map_err(|error| ConfigError::Usage(error.format(&mut command)))?;
+        Ok(match asked {
+            Some(asked) => Asked::Store(raw, asked),
+            None => Asked::Run(raw),
+        })
     }
 
     /// The settings of a program to which nobody said anything.
@@ -243,8 +281,7 @@ impl Raw {
 }
 
 /// Settings of the design that this version does not have. Nobody may believe that they work.
-const NOT_OFFERED: [&str; 3] =
-    ["VESTA_MACHINE_COUNT", "VESTA_MACHINE_STRATEGY", "VESTA_SEGMENT_STORE"];
+const NOT_OFFERED: [&str; 1] = ["VESTA_SEGMENT_STORE"];
 
 /// Refuses variables of settings that this version does not have.
 ///

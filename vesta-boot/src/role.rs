@@ -45,8 +45,11 @@ Examples:
       on loopback, with a machine ID from the pool in vesta-data/vesta.db
   vesta-server --machine-id 7 --listen 10.0.0.7:50051 --allow-plaintext
       reachable from a trusted network, with a fixed machine ID
-  vesta-server --layout snowflake --machine-store sqlite:/var/lib/vesta/vesta.db
-      Twitter's and Leaf's bits, with a pool for all processes of this host
+  vesta-server --layout snowflake --machine-store mysql://vesta:secret@db/ids
+      Twitter's and Leaf's bits, with a pool for all hosts (the password had better stand in
+      VESTA_MACHINE_STORE, where others do not see it)
+  vesta-server store show
+      who has which machine ID; more such commands: vesta-server store --help
   vesta-server --config /etc/vesta.toml --print-config
       what would hold, and why
 
@@ -65,6 +68,11 @@ Examples:
       reachable from a trusted network, with a fixed machine ID
   vesta-rest --layout js-safe
       IDs that JavaScript numbers hold exactly
+  vesta-rest --machine-store mysql://vesta:secret@db/ids
+      with a pool for all hosts (the password had better stand in VESTA_MACHINE_STORE, where
+      others do not see it)
+  vesta-rest store show
+      who has which machine ID; more such commands: vesta-rest store --help
   vesta-rest --config /etc/vesta.toml --print-config
       what would hold, and why
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sd_notify::NotifyState;
 use socket2::{Domain, Protocol, Socket, Type};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use vesta_service::LocalIdService;
 
@@ -17,7 +18,8 @@ use crate::admin::AdminState;
 use crate::raw::{refuse_not_offered, unknown_variables};
 use crate::shutdown::Control;
 use crate::{
-    Asked, Config, Facts, LogFormat, Metrics, Raw, Role, StartError, assemble, secret, telemetry,
+    Asked, Assembled, Config, Facts, LogFormat, Metrics, Raw, Role, StartError, assemble, secret,
+    store, telemetry,
 };
 
 /// Why settings were not accepted.
@@ -107,7 +109,10 @@ pub fn main(
             ExitCode::SUCCESS
         }
         End::Usage(error) => {
-            let _ = write!(io::stderr(), "{}", secret::hide(&error.render().to_string()));
+            // It quotes what was typed.
+            let typed = std::env::args_os().skip(1).filter_map(|arg| arg.into_string().ok());
+            let said = secret::hide_typed(&error.render().to_string(), typed);
+            let _ = write!(io::stderr(), "{said}");
             ExitCode::from(EX_USAGE)
         }
         End::Failed(code, sentence) => {
@@ -133,6 +138,11 @@ fn run(
             let _ = write!(io::stdout(), "{}", config.print(&raw));
             return Ok(());
         }
+        Asked::Store(raw, command) => {
+            let config = Config::check(&raw)?;
+            telemetry::init(&config.log);
+            return Ok(store::run(&config, &command)?);
+        }
     };
     let config = Config::check(&raw)?;
     telemetry::init(&config.log);
@@ -142,19 +152,39 @@ fn run(
 
     ask_for_descriptors(config.max_connections);
 
-    let (listener, listen) = bind("listen", config.listen)?;
-    let admin = config.admin_listen.map(|address| bind("admin.listen", address)).transpose()?;
-    let (admin, admin_address) = admin.unzip();
+    let (socket, listen) = bind("listen", config.listen)?;
+    let admin = config.admin_listen.map(|address| {
+        let (socket, bound) = bind("admin.listen", address)?;
+        Ok::<_, End>((start_listening("admin.listen", socket, bound)?, bound))
+    });
+    let (admin, admin_address) = admin.transpose()?.unzip();
 
-    let service = Arc::new(assemble(&config)?);
     let metrics = Arc::new(Metrics::new(role, methods));
     let shutdown = CancellationToken::new();
-    let facts = Facts::gather(role, &service, listen, admin_address);
-    let state = AdminState::new(role, Arc::clone(&service), Arc::clone(&metrics), shutdown.clone());
-    let failed =
-        |what: &str, error: io::Error| End::Failed(EX_SOFTWARE, format!("{what}: {error}"));
-    let control = Control::start(admin, state, shutdown.clone())
+    let waiting_for = match config.machine.store() {
+        Some(store) => store.to_string(),
+        None => "its state file".to_owned(),
+    };
+    let state = AdminState::new(role, &waiting_for, Arc::clone(&metrics), shutdown.clone());
+    let control = Control::start(admin, state.clone(), shutdown.clone())
         .map_err(|error| failed("cannot listen to signals", error))?;
+
+    if config.wait_for_store {
+        let admin = admin_address.map(tracing::field::display);
+        tracing::info!(
+            admin_listen = admin,
+            "starting; /readyz tells when {waiting_for} has answered"
+        );
+        notify(&[NotifyState::Ready]); // it is up, and has promised no more
+    }
+    let Some(assembled) = assemble_unless_stopped(&config, &shutdown)? else {
+        tracing::info!("stopped before there was a machine ID");
+        return Ok(());
+    };
+    let listener = start_listening("listen", socket, listen)?;
+    state.started(&assembled);
+    let facts = Facts::gather(role, &assembled, listen, admin_address);
+    let service = assembled.service;
 
     announce(role, &config, &facts);
     notify(&[NotifyState::Ready]);
@@ -170,6 +200,36 @@ fn run(
     notify(&[NotifyState::Stopping]);
     close(service, control.left_of(drain_limit));
     served.map_err(|error| failed("cannot serve", error))
+}
+
+fn failed(what: &str, error: io::Error) -> End {
+    End::Failed(EX_SOFTWARE, format!("{what}: {error}"))
+}
+
+/// Claims machine IDs, which may take as long as a store does not answer; `None` if the program was
+/// asked to stop meanwhile. What a claim that is under way may still get is free after its grace.
+fn assemble_unless_stopped(
+    config: &Config,
+    shutdown: &CancellationToken,
+) -> Result<Option<Assembled>, End> {
+    let (done, assembled) = oneshot::channel();
+    let settings = config.clone();
+    std::thread::Builder::new()
+        .name("vesta-start".to_owned())
+        .spawn(move || drop(done.send(assemble(&settings))))
+        .map_err(|error| failed("cannot start a thread", error))?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .map_err(|error| failed("cannot make a runtime", error))?;
+    runtime.block_on(async {
+        tokio::select! {
+            assembled = assembled => match assembled {
+                Ok(assembled) => Ok(Some(assembled?)),
+                Err(_) => Err(End::Failed(EX_SOFTWARE, "the start ended by a panic".to_owned())),
+            },
+            () = shutdown.cancelled() => Ok(None),
+        }
+    })
 }
 
 fn announce(role: Role, config: &Config, facts: &Facts) {
@@ -216,30 +276,41 @@ fn ask_for_descriptors(connections: usize) {
 /// Connections that the kernel holds for us while we are busy.
 const BACKLOG: i32 = 1024;
 
-fn bind(setting: &str, address: SocketAddr) -> Result<(TcpListener, SocketAddr), End> {
+/// Takes an address. Nobody is let in yet: who comes before there is an ID to give is refused at
+/// once, and not left waiting.
+fn bind(setting: &str, address: SocketAddr) -> Result<(Socket, SocketAddr), End> {
     let open = || {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_reuse_address(true)?;
         socket.bind(&address.into())?;
-        socket.listen(BACKLOG)?;
-        socket.set_nonblocking(true)?;
-        let listener = TcpListener::from(socket);
-        let bound = listener.local_addr()?;
-        Ok((listener, bound))
+        let bound = socket.local_addr()?.as_socket().ok_or(io::ErrorKind::InvalidInput)?;
+        Ok((socket, bound))
     };
-    open().map_err(|error: io::Error| {
-        let what = match error.kind() {
-            io::ErrorKind::AddrInUse => "is taken; stop who uses it, or choose another".to_owned(),
-            io::ErrorKind::AddrNotAvailable => {
-                "is no address of this host; choose one that is".to_owned()
-            }
-            io::ErrorKind::PermissionDenied => {
-                "needs rights that this process does not have; choose a port above 1023".to_owned()
-            }
-            _ => format!("cannot be listened on: {error}"),
-        };
-        End::Failed(EX_USAGE, format!("{setting}: {address} {what}"))
-    })
+    open().map_err(|error| cannot_listen(setting, address, &error))
+}
+
+/// Lets connections in.
+fn start_listening(setting: &str, socket: Socket, bound: SocketAddr) -> Result<TcpListener, End> {
+    let listen = || {
+        socket.listen(BACKLOG)?;
+        socket.set_nonblocking(true)
+    };
+    listen().map_err(|error| cannot_listen(setting, bound, &error))?;
+    Ok(TcpListener::from(socket))
+}
+
+fn cannot_listen(setting: &str, address: SocketAddr, error: &io::Error) -> End {
+    let what = match error.kind() {
+        io::ErrorKind::AddrInUse => "is taken; stop who uses it, or choose another".to_owned(),
+        io::ErrorKind::AddrNotAvailable => {
+            "is no address of this host; choose one that is".to_owned()
+        }
+        io::ErrorKind::PermissionDenied => {
+            "needs rights that this process does not have; choose a port above 1023".to_owned()
+        }
+        _ => format!("cannot be listened on: {error}"),
+    };
+    End::Failed(EX_USAGE, format!("{setting}: {address} {what}"))
 }
 
 /// Closes the service: saves the bound and releases the machine ID. A store that does not answer

@@ -18,6 +18,12 @@ impl StoreUrl {
     }
 }
 
+impl From<String> for StoreUrl {
+    fn from(url: String) -> Self {
+        Self(url)
+    }
+}
+
 impl fmt::Display for StoreUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&vesta_store::redact(&self.0))
@@ -43,6 +49,17 @@ pub(crate) fn hide(text: &str) -> String {
         .collect()
 }
 
+/// As [`hide`], for a text that quotes arguments of the command line: a URL among them may contain
+/// what looks like its end.
+pub(crate) fn hide_typed(text: &str, typed: impl Iterator<Item = String>) -> String {
+    let values = typed.map(|arg| match arg.split_once('=') {
+        Some((flag, value)) if flag.starts_with("--") => value.to_owned(),
+        _ => arg,
+    });
+    let urls = values.filter(|value| value.contains("://") || value.contains('@'));
+    hide(&urls.fold(text.to_owned(), |text, url| text.replace(&url, &vesta_store::redact(&url))))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -54,6 +71,16 @@ mod tests {
         assert!(!shown.contains("s3cret"), "{shown}");
         assert_eq!(shown.matches("db:3306/ids").count(), 3, "{shown}");
         assert!(url.expose().contains("s3cret"));
+    }
+
+    #[test]
+    fn an_argument_that_is_quoted_is_hidden_as_a_whole() {
+        let url = "mysql://u:it's a `s3cret`@h/d";
+        let quoted = format!("error: unexpected argument '{url}' found");
+        for typed in [url.to_owned(), format!("--machine-id={url}")] {
+            let said = hide_typed(&quoted, ["--x".to_owned(), typed].into_iter());
+            assert_eq!(said, "error: unexpected argument 'mysql://u:***@h/d' found");
+        }
     }
 
     #[test]

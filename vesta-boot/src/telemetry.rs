@@ -20,10 +20,11 @@ pub(crate) fn init(log: &Log) {
 }
 
 /// What clients do wrong, actix-http reports as errors: they could fill the log. actix-server tells
-/// of each worker. Whoever wants to see either names it in the level, which comes later and wins.
+/// of each worker, zookeeper-client of each session. Whoever wants to see one of them names it in the
+/// level, which comes later and wins.
 fn directives(level: &str) -> String {
     match level {
         "off" => level.to_owned(),
-        level => format!("actix_http=off,actix_server=warn,{level}"),
+        level => format!("actix_http=off,actix_server=warn,zookeeper_client=warn,{level}"),
     }
 }

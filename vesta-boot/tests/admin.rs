@@ -8,7 +8,9 @@ use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};
 use tower::ServiceExt as _;
 use vesta_boot::admin::{AdminState, router};
-use vesta_boot::{CancellationToken, Metrics, Outcome, Role};
+use vesta_boot::{
+    Asked, Assembled, CancellationToken, Config, Metrics, Outcome, Raw, Role, assemble,
+};
 use vesta_intf::{ErrorKind, UnixMillis};
 use vesta_service::{LocalIdService, MachineSource, ManualClock};
 
@@ -19,28 +21,107 @@ struct Admin {
     router: Router,
 }
 
+const WAITING_FOR: &str = "mysql://vesta:***@db/ids";
+
 fn admin() -> Admin {
     let service = LocalIdService::builder()
         .machine(MachineSource::Stateless(5))
         .clock(Arc::new(ManualClock::at(UnixMillis(1_600_000_000_000))))
         .build()
         .expect("a service");
-    let service = Arc::new(service);
+    admin_of(Assembled::from(service))
+}
+
+fn admin_of(assembled: Assembled) -> Admin {
     let metrics = Arc::new(Metrics::new(Role::Rest, &["genid", "expid"]));
     let shutdown = CancellationToken::new();
-    let state =
-        AdminState::new(Role::Rest, Arc::clone(&service), Arc::clone(&metrics), shutdown.clone());
-    Admin { service, metrics, shutdown, router: router(state) }
+    let state = AdminState::new(Role::Rest, WAITING_FOR, Arc::clone(&metrics), shutdown.clone());
+    state.started(&assembled);
+    Admin { service: assembled.service, metrics, shutdown, router: router(state) }
 }
 
 impl Admin {
     async fn get(&self, path: &str) -> (StatusCode, String) {
-        let request = Request::get(path).body(Body::empty()).expect("a request");
-        let answer = self.router.clone().oneshot(request).await.expect("an answer");
-        let status = answer.status();
-        let body = to_bytes(answer.into_body(), 1 << 20).await.expect("a body");
-        (status, String::from_utf8(body.to_vec()).expect("text"))
+        get(&self.router, path).await
     }
+}
+
+async fn get(router: &Router, path: &str) -> (StatusCode, String) {
+    let request = Request::get(path).body(Body::empty()).expect("a request");
+    let answer = router.clone().oneshot(request).await.expect("an answer");
+    let status = answer.status();
+    let body = to_bytes(answer.into_body(), 1 << 20).await.expect("a body");
+    (status, String::from_utf8(body.to_vec()).expect("text"))
+}
+
+#[tokio::test]
+async fn before_there_is_a_machine_id_it_is_alive_and_not_ready() {
+    let metrics = Arc::new(Metrics::new(Role::Rest, &["genid"]));
+    let router =
+        router(AdminState::new(Role::Rest, WAITING_FOR, metrics, CancellationToken::new()));
+    let (status, body) = get(&router, "/readyz").await;
+    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(body, format!("not ready: there is no machine ID yet; waiting for {WAITING_FOR}\n"));
+    assert_eq!(get(&router, "/healthz").await.0, StatusCode::OK, "a restart would not help");
+    let state: serde_json::Value =
+        serde_json::from_str(&get(&router, "/status").await.1).expect("JSON");
+    assert_eq!((&state["ready"], state.get("machine")), (&false.into(), None));
+    let (_, metrics) = get(&router, "/metrics").await;
+    assert!(metrics.contains("\nvesta_ready 0\n"), "{metrics}");
+    assert!(!metrics.contains("vesta_machine_id"), "{metrics}");
+    assert!(get(&router, "/").await.1.contains("waiting for mysql://"));
+}
+
+#[tokio::test]
+async fn every_line_and_the_pool_are_shown() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let state_dir = folder.path().to_str().expect("a plain path");
+    let args = ["--machine-count", "3", "--machine-range", "5-9", "--state-dir", state_dir];
+    let Ok(Asked::Run(raw)) = Raw::read(Role::Rest, args) else { panic!("right settings") };
+    let config = Config::check(&raw).expect("right settings");
+    let admin = admin_of(assemble(&config).expect("a service"));
+
+    let (_, text) = admin.get("/metrics").await;
+    let machines = admin.service.status().machines;
+    assert_eq!(machines.len(), 3);
+    for (line, machine) in machines.iter().enumerate() {
+        let labels = format!("{{line=\"{line}\",machine=\"{machine}\"");
+        for sample in [
+            format!("vesta_line_ready{labels}}} 1"),
+            format!("vesta_line_epoch{labels}}} 1"),
+            format!("vesta_line_fenced_total{labels}}} 0"),
+            format!("vesta_line_rehomed_total{labels}}} 0"),
+            format!("vesta_line_renewals_total{labels},outcome=\"failed\"}} 0"),
+            format!("vesta_line_sealed{labels},reason=\"\"}} 0"),
+        ] {
+            assert!(text.lines().any(|it| it == sample), "{sample} in\n{text}");
+        }
+        for start in ["window_left_seconds", "lead_seconds", "last_renewal_age_seconds"] {
+            let start = format!("vesta_line_{start}{labels}}} ");
+            assert!(text.lines().any(|it| it.starts_with(&start)), "{start} in\n{text}");
+        }
+    }
+    for sample in [
+        "vesta_ready 1",
+        "vesta_rehomed_total 0",
+        "vesta_positions_lost_total 0",
+        "vesta_pool_machine_ids{state=\"free\"} 2",
+        "vesta_pool_machine_ids{state=\"held\"} 3",
+        "vesta_pool_machine_ids{state=\"released\"} 0",
+        "vesta_pool_machine_ids{state=\"expired\"} 0",
+        "vesta_pool_machine_ids{state=\"predecessor\"} 0",
+    ] {
+        assert!(text.lines().any(|it| it == sample), "{sample} in\n{text}");
+    }
+
+    let state: serde_json::Value =
+        serde_json::from_str(&admin.get("/status").await.1).expect("JSON");
+    assert_eq!(state["machine"]["ids"], serde_json::json!(machines));
+    assert_eq!(state["lines"][2]["machine"], machines[2]);
+    assert_eq!(state["lines"][2]["ready"], true);
+    assert!(state["lines"][2]["windowLeftMs"].as_u64().is_some_and(|left| left > 0), "{state}");
+    assert_eq!(state["layout"]["idsPerSecond"], 3 * 1_048_576);
+    assert_eq!(state["pool"]["held"], 3);
 }
 
 #[tokio::test]

@@ -3,12 +3,16 @@
 use std::fs;
 use std::time::Duration;
 
-use vesta_boot::{Asked, Config, ConfigError, KEYS, LogFormat, Machine, Origin, Raw, Role};
+use vesta_boot::{
+    Asked, Config, ConfigError, KEYS, LogFormat, Machine, Number, Origin, Predecessors, Raw, Role,
+    StoreCommand,
+};
 use vesta_intf::{GenMethod, IdMeta};
+use vesta_service::{ClaimOrder, Timing};
 
 fn raw(role: Role, args: &[&str]) -> Result<Raw, ConfigError> {
     match Raw::read(role, args)? {
-        Asked::Run(raw) | Asked::PrintConfig(raw) => Ok(raw),
+        Asked::Run(raw) | Asked::PrintConfig(raw) | Asked::Store(raw, _) => Ok(raw),
     }
 }
 
@@ -46,8 +50,12 @@ fn the_defaults_are_those_of_the_contract() {
         assert_eq!(config.max_connections, 4096);
         assert!(config.workers >= 1 && !config.allow_plaintext);
         assert_eq!((config.log.format, config.log.level.as_str()), (LogFormat::Human, "info"));
+        assert!(config.auto_init && !config.wait_for_store);
+        assert_eq!(config.store_timeout, None);
+        let lease = config.lease.expect("a pool has one");
+        assert_eq!((lease.own, lease.chosen), (Timing::ONE_HOST, None));
         match config.machine {
-            Machine::Pool { store, range: None } => {
+            Machine::Pool { store, range: None, count: 1, order: ClaimOrder::Stable } => {
                 assert_eq!(store.expose(), "sqlite:vesta-data/vesta.db");
             }
             other => panic!("{other:?}"),
@@ -61,27 +69,126 @@ fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
     let config = with_file(file, &["--max-wait-ms", "9"]).expect("right settings");
     assert_eq!(config.layout, IdMeta::SNOWFLAKE);
     assert_eq!(config.max_wait, Duration::from_millis(9));
-    assert!(matches!(config.machine, Machine::Fixed(3)));
+    assert!(matches!(config.machine, Machine::Fixed(Number::Id(3))));
     assert_eq!(config.request_timeout, Duration::from_secs(2));
 }
 
 #[test]
 fn each_way_to_a_machine_id_is_understood() {
     let machine = |args: &[&str]| format!("{:?}", config(args).expect("right settings").machine);
-    assert_eq!(machine(&["--machine-id", "1023"]), "Fixed(1023)");
-    assert_eq!(machine(&["--machine-ordinal"]), "HostOrdinal");
-    assert_eq!(machine(&["--machine-ordinal=true"]), "HostOrdinal");
+    assert_eq!(machine(&["--machine-id", "1023"]), "Fixed(Id(1023))");
+    assert_eq!(machine(&["--machine-ordinal"]), "Fixed(HostOrdinal)");
+    assert_eq!(machine(&["--machine-ordinal=true"]), "Fixed(HostOrdinal)");
     assert_eq!(machine(&["--machine-id", "5", "--stateless"]), "Stateless(5)");
     let map = machine(&["--machine-ips", "10.0.0.1=1,::1=7"]);
-    assert!(map.starts_with("IpMap") && map.contains("10.0.0.1: 1"), "{map}");
-    assert_eq!(
-        machine(&["--machine-id", "5", "--machine-store", "sqlite:/s/v.db"]),
-        "Reserved { store: \"sqlite:/s/v.db\", id: 5 }"
-    );
+    assert!(map.starts_with("Fixed(IpMap") && map.contains("10.0.0.1: 1"), "{map}");
     assert_eq!(
         machine(&["--machine-range", "924-1023", "--state-dir", "/var/lib/vesta/"]),
-        "Pool { store: \"sqlite:/var/lib/vesta/vesta.db\", range: Some(924..=1023) }"
+        "Pool { store: \"sqlite:/var/lib/vesta/vesta.db\", range: Some(924..=1023), count: 1, \
+         order: Stable }"
     );
+    assert_eq!(
+        machine(&["--machine-count", "64", "--machine-claim-order", "lowest"]),
+        "Pool { store: \"sqlite:vesta-data/vesta.db\", range: None, count: 64, order: Lowest }"
+    );
+    // What is the default may be said.
+    let said = ["--machine-count", "1", "--machine-strategy", "lease", "--machine-id", "7"];
+    assert_eq!(machine(&said), "Fixed(Id(7))");
+}
+
+#[test]
+fn a_number_of_ones_own_can_be_reserved_in_a_store() {
+    for (number, expected) in [
+        (&["--machine-id", "5"][..], "Id(5)"),
+        (&["--machine-ips", "10.0.0.1=1"], "IpMap("),
+        (&["--machine-ordinal"], "HostOrdinal"),
+    ] {
+        let args = [number, &["--machine-store", "mysql://u:pw@h/d"]].concat();
+        let config = config(&args).expect("right settings");
+        match &config.machine {
+            Machine::Reserved { store, number } => {
+                assert_eq!(store.expose(), "mysql://u:pw@h/d");
+                assert!(format!("{number:?}").starts_with(expected), "{number:?}");
+            }
+            other => panic!("{other:?}"),
+        }
+        // Who names a machine ID wants it back soon.
+        assert_eq!(config.lease.map(|lease| lease.own), Some(Timing::ONE_HOST));
+    }
+}
+
+#[test]
+fn a_machine_id_can_be_used_once() {
+    for url in ["sqlite:v.db", "mysql://h/d", "mariadb://h/d", "postgresql://h/d"] {
+        let args = ["--machine-strategy", "disposable", "--machine-store", url];
+        let config = config(&args).expect("right settings");
+        assert!(matches!(&config.machine, Machine::Disposable { store } if store.expose() == url));
+        assert!(config.lease.is_none(), "it is not renewed");
+    }
+    let args = ["--machine-strategy", "disposable", "--machine-request-timeout-ms", "700"];
+    let config = config(&args).expect("right settings");
+    assert_eq!(config.store_timeout, Some(Duration::from_millis(700)));
+}
+
+#[test]
+fn durations_are_the_stores_own_unless_they_are_chosen() {
+    let lease = |args: &[&str]| config(args).expect("right settings").lease.expect("a lease");
+    for (args, own) in [
+        (&[][..], Timing::ONE_HOST),
+        (&["--machine-id", "7"], Timing::FILE),
+        (&["--machine-store", "mysql://h/d"], Timing::NETWORK),
+        (&["--machine-store", "etcds://h"], Timing::NETWORK),
+        (&["--machine-store", "redis://h"], Timing::IN_MEMORY),
+    ] {
+        assert_eq!((lease(args).own, lease(args).chosen), (own, None), "{args:?}");
+        assert_eq!(lease(args).timing(), own);
+    }
+    let store = ["--machine-store", "mysql://h/d", "--machine-request-timeout-ms", "500"];
+    let config = config(&[&store[..], &["--machine-window-ms", "90000"]].concat());
+    let config = config.expect("right settings");
+    let timing = Timing {
+        window: Duration::from_secs(90),
+        request_timeout: Duration::from_millis(500),
+        ..Timing::NETWORK
+    };
+    assert_eq!(config.lease.and_then(|lease| lease.chosen), Some(timing));
+    assert_eq!(config.store_timeout, Some(Duration::from_millis(500)));
+}
+
+#[test]
+fn a_command_for_the_store_takes_the_settings_on_either_side() {
+    let before = ["--machine-store", "etcd://h", "--namespace", "orders", "store", "free", "7"];
+    let after = ["store", "free", "7", "--machine-store", "etcd://h", "--namespace", "orders"];
+    for args in [before, after] {
+        let Ok(Asked::Store(raw, command)) = Raw::read(Role::Server, args) else {
+            panic!("{args:?}")
+        };
+        assert_eq!(command, StoreCommand::Free { machine: 7, yes: false });
+        let config = Config::check(&raw).expect("right settings");
+        assert_eq!(config.namespace, "orders");
+        assert_eq!(config.machine.store().map(|store| store.expose()), Some("etcd://h"));
+    }
+    let command = |args: &[&str]| match Raw::read(Role::Rest, args) {
+        Ok(Asked::Store(_, command)) => command,
+        other => panic!("{args:?}: {other:?}"),
+    };
+    assert_eq!(command(&["store", "init"]), StoreCommand::Init);
+    assert_eq!(command(&["store", "show", "--json"]), StoreCommand::Show { json: true });
+    assert_eq!(
+        command(&["store", "raise-floor", "--to", "2026-01-01T00:00:00Z", "--yes"]),
+        StoreCommand::RaiseFloor { to: Some("2026-01-01T00:00:00Z".to_owned()), yes: true }
+    );
+    match command(&["store", "import", "leaf", "--from", "zookeeper://u:s3cret@h/x"]) {
+        StoreCommand::Import(Predecessors::Leaf { from }) => {
+            assert_eq!(from.expose(), "zookeeper://u:s3cret@h/x");
+            assert!(!format!("{from:?}").contains("s3cret"));
+        }
+        other => panic!("{other:?}"),
+    }
+    for args in [&["store"][..], &["store", "free"], &["store", "free", "x"], &["store", "import"]]
+    {
+        assert!(matches!(raw(Role::Rest, args), Err(ConfigError::Usage(_))), "{args:?}");
+    }
 }
 
 #[test]
@@ -164,10 +271,84 @@ fn what_is_wrong_is_refused_with_one_sentence_that_says_what_to_do() {
             "machine.ips and machine.ordinal are both set",
         ),
         (
-            &["--machine-ordinal", "--machine-store", "sqlite:x"],
-            "machine.ordinal and machine.store are both set",
+            &["--machine-id", "1", "--machine-range", "0-5"],
+            "machine.range is for a pool, but machine.id fixes the machine ID",
         ),
-        (&["--machine-id", "1", "--machine-range", "0-5"], "machine.range is for a pool"),
+        (
+            &["--machine-ordinal", "--machine-count", "2"],
+            "machine.count is for a pool, but machine.ordinal fixes the machine ID",
+        ),
+        (
+            &["--machine-ips", "10.0.0.1=1", "--machine-claim-order", "lowest"],
+            "machine.claim_order is for a pool, but machine.ips fixes the machine ID",
+        ),
+        // Pools.
+        (&["--machine-count", "0"], "machine.count must be 1 to 64, but is `0`"),
+        (&["--machine-count", "65"], "machine.count must be 1 to 64, but is `65`"),
+        (
+            &["--machine-count", "4", "--machine-range", "7-9"],
+            "machine.count must be at most the 3 of the pool, but is `4` (flag --machine-count)",
+        ),
+        (&["--machine-claim-order", "first"], "machine.claim_order must be stable or lowest"),
+        (&["--machine-strategy", "once"], "machine.strategy must be lease or disposable"),
+        (
+            &["--machine-strategy", "disposable", "--machine-store", "redis://:s3cret@h"],
+            "machine.store must be an SQL store (sqlite, mysql or postgres) with machine.strategy = \
+             \"disposable\", but is `redis://:***@h`",
+        ),
+        (
+            &["--machine-strategy", "disposable", "--machine-id", "3"],
+            "uses up a new machine ID at each start, but machine.id is set; remove one of them",
+        ),
+        (
+            &["--machine-strategy", "disposable", "--machine-ips", "10.0.0.1=1"],
+            "but machine.ips is set",
+        ),
+        (&["--machine-strategy", "disposable", "--machine-ordinal"], "but machine.ordinal is set"),
+        (&["--machine-strategy", "disposable", "--machine-count", "2"], "but machine.count is set"),
+        (
+            &["--machine-strategy", "disposable", "--machine-range", "0-9"],
+            "but machine.range is set",
+        ),
+        (
+            &["--machine-strategy", "disposable", "--machine-claim-order", "lowest"],
+            "but machine.claim_order is set",
+        ),
+        (&["--machine-strategy", "disposable", "--stateless"], "but stateless is set"),
+        // Leases.
+        (&["--auto-init=1"], "auto_init must be true or false, but is `1`"),
+        (&["--wait-for-store=1"], "wait_for_store must be true or false, but is `1`"),
+        (&["--machine-window-ms", "0"], "machine.window_ms must be 1 to 600000, but is `0`"),
+        (&["--machine-renew-every-ms", "x"], "machine.renew_every_ms must be 1 to 600000"),
+        (
+            &["--machine-takeover-grace-ms", "86400001"],
+            "machine.takeover_grace_ms must be 1 to 86400000",
+        ),
+        (
+            &["--machine-window-ms", "30000"],
+            "takeover_grace must be at least three times window, but it is machine.window_ms = 30000, \
+             machine.renew_every_ms = 1500, machine.request_timeout_ms = 1000, \
+             machine.takeover_grace_ms = 60000; set all that must change",
+        ),
+        (&["--machine-renew-every-ms", "2000"], "renew_every must be at most a third of window"),
+        (&["--machine-request-timeout-ms", "1600"], "request_timeout must be at most renew_every"),
+        (
+            &["--machine-id", "1", "--machine-takeover-grace-ms", "60000"],
+            "machine.takeover_grace_ms is for a pool, but the machine ID is fixed",
+        ),
+        (
+            &["--machine-id", "1", "--stateless", "--machine-window-ms", "5000"],
+            "machine.window_ms is about a machine ID that is kept by renewing it, which stateless = \
+             true does not do",
+        ),
+        (
+            &["--machine-id", "1", "--stateless", "--machine-request-timeout-ms", "5000"],
+            "machine.request_timeout_ms is about",
+        ),
+        (
+            &["--machine-strategy", "disposable", "--machine-takeover-grace-ms", "60000"],
+            "which machine.strategy = \"disposable\" does not do",
+        ),
         (&["--stateless"], "stateless = true is for machine.id without machine.store"),
         (
             &["--stateless", "--machine-id", "1", "--machine-store", "sqlite:x"],
@@ -218,17 +399,16 @@ fn what_is_safe_is_accepted() {
 
 #[test]
 fn a_command_line_that_clap_refuses_is_a_usage_error() {
-    for args in [&["--machine-count", "2"][..], &["--bogus"], &["stray"], &["--machine-id"]] {
+    for args in [&["--segment-store", "x"][..], &["--bogus"], &["stray"], &["--machine-id"]] {
         assert!(matches!(raw(Role::Rest, args), Err(ConfigError::Usage(_))), "{args:?}");
     }
 }
 
 #[test]
 fn settings_that_this_version_lacks_are_refused_in_a_file() {
-    for text in ["[machine]\ncount = 2\n", "[machine]\nstrategy = \"lease\"\n", "[segment]\n"] {
-        let sentence = with_file(text, &[]).map(|config| config.role).expect_err(text);
-        assert!(sentence.contains("unknown field"), "{sentence}");
-    }
+    let file = "[segment]\nstore = \"mysql://h/d\"\n";
+    let sentence = with_file(file, &[]).map(|config| config.role).expect_err(file);
+    assert!(sentence.contains("unknown field `segment`"), "{sentence}");
 }
 
 #[test]
@@ -244,6 +424,9 @@ fn what_is_printed_can_be_read_again_and_tells_where_it_came_from() {
     let printed = checked.print(&first);
 
     for (line, origin) in [
+        ("#window_ms = 5000", "# default of the store".to_owned()),
+        ("#takeover_grace_ms = 60000", "# default of the store".to_owned()),
+        ("count = 1", "# default".to_owned()),
         ("listen = \"127.0.0.1:9\"", "# flag --listen".to_owned()),
         ("max_wait_ms = 7", format!("# file {}", path.display())),
         ("populator = \"lock\"", "# default".to_owned()),
@@ -259,22 +442,64 @@ fn what_is_printed_can_be_read_again_and_tells_where_it_came_from() {
 }
 
 #[test]
+fn durations_that_were_chosen_are_printed_as_settings() {
+    let args = ["--machine-id", "7", "--machine-window-ms", "4000"];
+    let raw = raw(Role::Server, &args).expect("right settings");
+    let printed = Config::check(&raw).expect("right settings").print(&raw);
+    for (line, origin) in [
+        ("window_ms = 4000 ", "# flag --machine-window-ms"),
+        ("#renew_every_ms = 1000 ", "# default of the state file"),
+        ("#request_timeout_ms = 1000 ", "# default of the state file"),
+    ] {
+        let found = printed.lines().find(|it| it.starts_with(line));
+        assert!(found.is_some_and(|it| it.ends_with(origin)), "{line} in\n{printed}");
+    }
+    assert!(!printed.contains("takeover_grace_ms"), "nobody takes a fixed one over\n{printed}");
+}
+
+/// A URL of every scheme with a password in it, also malformed ones.
+const PLANTED: &[&str] = &[
+    "mysql://vesta:pl4nted-s3cret@db:3306/ids?ssl=on",
+    "mariadb://vesta@db/ids?password=pl4nted-s3cret",
+    "postgres://vesta:pl4nted-s3cret@db:5432/ids",
+    "postgresql://vesta@db/ids?sslpassword=pl4nted-s3cret",
+    "redis://:pl4nted-s3cret@cache:6379/0",
+    "rediss://vesta:pl4nted-s3cret@cache",
+    "zookeeper://vesta:pl4nted-s3cret@a:2181,b:2181/vesta",
+    "etcd://vesta:pl4nted-s3cret@a:2379,b:2379",
+    "etcds://vesta:pl4nted-s3cret@a",
+    "sqlite://vesta:pl4nted-s3cret@h/d",
+    "mongodb://vesta:pl4nted-s3cret@db",
+    "mysql:vesta:pl4nted-s3cret@db",
+    "vesta:pl4nted-s3cret@db",
+    ":pl4nted-s3cret@db",
+    "//vesta:pl4nted-s3cret@db",
+];
+
+#[test]
 fn a_planted_password_is_never_shown() {
-    let url = "mysql://vesta:pl4nted-s3cret@db:3306/ids?ssl=on";
-    let raw = raw(Role::Server, &["--machine-store", url]).expect("right settings");
-    let config = Config::check(&raw).expect("right settings");
-    let mut shown = vec![format!("{raw:?}"), format!("{config:#?}"), config.print(&raw)];
-    // In the wrong place it must not come back in the error either.
-    for flag in ["--machine-id", "--layout", "--listen", "--machine-ips", "--namespace"] {
-        let error = self::config(&[flag, url]).map(|config| config.role).expect_err(flag);
-        shown.push(error);
-    }
-    for text in shown {
-        assert!(!text.contains("pl4nted-s3cret"), "{text}");
-    }
-    match config.machine {
-        Machine::Pool { store, .. } => assert_eq!(store.expose(), url),
-        other => panic!("{other:?}"),
+    for url in PLANTED {
+        let raw = raw(Role::Server, &["--machine-store", url]).expect("a command line");
+        let mut shown = vec![format!("{raw:?}")];
+        match Config::check(&raw) {
+            Ok(config) => {
+                shown.push(format!("{config:#?}"));
+                shown.push(config.print(&raw));
+                assert_eq!(config.machine.store().map(|store| store.expose()), Some(*url));
+            }
+            Err(error) => shown.push(error.to_string()),
+        }
+        // In the wrong place it must not come back in the error either.
+        let flags = ["--machine-id", "--layout", "--listen", "--machine-ips", "--machine-count"];
+        for flag in flags.into_iter().filter(|_| url.contains("://")) {
+            let error = self::config(&[flag, url]).map(|config| config.role).expect_err(flag);
+            shown.push(error);
+        }
+        let import = Raw::read(Role::Server, ["store", "import", "leaf", "--from", url]);
+        shown.push(format!("{import:?}"));
+        for text in shown {
+            assert!(!text.contains("s3cret"), "{url}: {text}");
+        }
     }
 }
 

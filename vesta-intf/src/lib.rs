@@ -27,6 +27,7 @@
 )]
 
 mod error;
+mod format;
 mod id;
 mod make;
 mod meta;
@@ -38,9 +39,10 @@ mod time;
 pub mod grpc;
 
 pub use error::{ErrorKind, Hold, HoldReason, IdError};
+pub use format::{IdFormat, IdText};
 pub use id::{GenMethod, Id, IdRun, IdType};
 pub use make::MakeId;
-pub use meta::{Field, FieldOrder, IdMeta, LayoutSpec};
+pub use meta::{Field, FieldOrder, IdMeta, LayoutSpec, SequenceStart};
 pub use service::{AsyncIdService, IdService};
 pub use time::{TimeUnit, UnixMillis};
 

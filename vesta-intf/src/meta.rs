@@ -1,33 +1,14 @@
 //! Layouts: which bits of an ID mean what.
 
-use std::fmt;
+mod bounds;
+mod describe;
+mod field;
+mod start;
+
+pub use field::{Field, FieldOrder};
+pub use start::SequenceStart;
 
 use crate::{Id, IdError, IdType, TimeUnit, UnixMillis};
-
-/// A field of an ID.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs, reason = "the names are those of the fields of Id")]
-pub enum Field {
-    Version,
-    Type,
-    GenMethod,
-    Time,
-    Seq,
-    Machine,
-}
-
-/// The order of time, sequence and machine, most significant first. Version, type and genMethod
-/// always stand above them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
-pub enum FieldOrder {
-    /// Time, sequence, machine: Vesta, Sonyflake.
-    #[default]
-    TimeSeqMachine,
-    /// Time, machine, sequence: Twitter's snowflake, Leaf, uid-generator.
-    TimeMachineSeq,
-}
 
 /// The numbers that define a layout, unchecked. [`IdMeta::new`] checks them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -66,16 +47,42 @@ const fn max_of(bits: u8) -> u64 {
 }
 
 impl IdMeta {
-    /// A layout of one's own; it is called `custom`.
+    /// A layout of one's own, to make IDs with; it is called `custom`.
     ///
     /// # Errors
-    /// [`IdError::Invalid`] with the rule that is broken: at most 64 bits in all, time and sequence
-    /// together at most 62, at least one bit of time, at most one version bit, and a time field
-    /// whose end can be told in milliseconds since 1970.
+    /// [`IdError::Invalid`] with the rule that is broken: those of [`foreign`](Self::foreign) and
+    /// those of [`check_generates`](Self::check_generates).
     pub fn new(spec: LayoutSpec) -> Result<Self, IdError> {
+        let meta = Self::foreign(spec)?;
+        meta.check_generates()?;
+        Ok(meta)
+    }
+
+    /// The layout of IDs that others made, to explain them and to put some together; it is called
+    /// `custom`.
+    ///
+    /// # Errors
+    /// [`IdError::Invalid`] with the rule that is broken: at most 64 bits in all, at least one bit of
+    /// time, at most one version bit, and a time field whose end can be told in milliseconds since
+    /// 1970.
+    pub fn foreign(spec: LayoutSpec) -> Result<Self, IdError> {
         match Self::flaw(&spec) {
             Some(reason) => Err(IdError::invalid("layout", reason)),
             None => Ok(Self::unchecked("custom", 0, spec)),
+        }
+    }
+
+    /// Whether a service can make IDs in this layout. Every layout from [`new`](Self::new) and all of
+    /// [`PRESETS`](Self::PRESETS) pass, whether or not their time has run out.
+    ///
+    /// # Errors
+    /// [`IdError::Invalid`] with the reason why not: the time must stand above the machine, or a new
+    /// ID would not sort after older ones; and time and sequence must together have at most 62 bits,
+    /// as positions have.
+    pub fn check_generates(&self) -> Result<(), IdError> {
+        match Self::obstacle(&self.spec) {
+            Some(reason) => Err(IdError::invalid("layout", format!("{} {reason}", self.name))),
+            None => Ok(()),
         }
     }
 
@@ -83,6 +90,7 @@ impl IdMeta {
         Self { name, id_type, spec }
     }
 
+    /// What keeps these numbers from being a layout.
     pub(crate) const fn flaw(s: &LayoutSpec) -> Option<&'static str> {
         let widths = [
             s.version_bits,
@@ -106,15 +114,31 @@ impl IdMeta {
         if s.time_bits == 0 {
             return Some("the time field needs at least 1 bit");
         }
-        if s.time_bits as u32 + s.seq_bits as u32 > 62 {
-            return Some("time and sequence together have at most 62 bits");
-        }
         // The end of the time field must be a moment that can be told, with room for arithmetic.
-        let ticks = 1u64 << s.time_bits;
-        match ticks.checked_mul(s.unit.millis()) {
+        let span = match s.time_bits {
+            62.. => None,
+            bits => (1u64 << bits).checked_mul(s.unit.millis()),
+        };
+        match span {
             Some(span) if span < 1 << 62 && s.epoch.0 < 1 << 62 => None,
             _ => Some("the time field reaches beyond the year 146,140,000; make it narrower"),
         }
+    }
+
+    /// What keeps a layout from being used by a generator.
+    pub(crate) const fn obstacle(s: &LayoutSpec) -> Option<&'static str> {
+        if !s.order.sorts_by_time() {
+            return Some(
+                "sorts by machine before time, so it only explains IDs; to make IDs choose a layout \
+                 with the time above the machine",
+            );
+        }
+        if s.time_bits as u32 + s.seq_bits as u32 > 62 {
+            return Some(
+                "only explains IDs: to make them, time and sequence together have at most 62 bits",
+            );
+        }
+        None
     }
 
     /// The name of the preset, or `custom`.
@@ -191,20 +215,28 @@ impl IdMeta {
         max_of(self.bits(field))
     }
 
+    /// The fields, most significant first; those that the layout does not have are 0 bits wide.
+    pub const fn fields(&self) -> [Field; 6] {
+        let [first, second, third] = self.spec.order.fields();
+        [Field::Version, Field::Type, Field::GenMethod, first, second, third]
+    }
+
     /// How far a field stands above the lowest bit.
     pub const fn shift(&self, field: Field) -> u8 {
+        use FieldOrder::{MachineTimeSeq, TimeMachineSeq, TimeSeqMachine};
         let s = &self.spec;
+        let lower = s.time_bits + s.seq_bits + s.machine_bits;
         match (field, s.order) {
-            (Field::Machine, FieldOrder::TimeSeqMachine)
-            | (Field::Seq, FieldOrder::TimeMachineSeq) => 0,
-            (Field::Seq, FieldOrder::TimeSeqMachine) => s.machine_bits,
-            (Field::Machine, FieldOrder::TimeMachineSeq) => s.seq_bits,
-            (Field::Time, _) => s.seq_bits + s.machine_bits,
-            (Field::GenMethod, _) => s.seq_bits + s.machine_bits + s.time_bits,
-            (Field::Type, _) => s.seq_bits + s.machine_bits + s.time_bits + s.gen_method_bits,
-            (Field::Version, _) => {
-                s.seq_bits + s.machine_bits + s.time_bits + s.gen_method_bits + s.type_bits
-            }
+            (Field::Machine, TimeSeqMachine) => 0,
+            (Field::Seq, TimeMachineSeq | MachineTimeSeq) => 0,
+            (Field::Seq, TimeSeqMachine) => s.machine_bits,
+            (Field::Machine, TimeMachineSeq) => s.seq_bits,
+            (Field::Machine, MachineTimeSeq) => s.time_bits + s.seq_bits,
+            (Field::Time, TimeSeqMachine | TimeMachineSeq) => s.seq_bits + s.machine_bits,
+            (Field::Time, MachineTimeSeq) => s.seq_bits,
+            (Field::GenMethod, _) => lower,
+            (Field::Type, _) => lower + s.gen_method_bits,
+            (Field::Version, _) => lower + s.gen_method_bits + s.type_bits,
         }
     }
 
@@ -221,19 +253,19 @@ impl IdMeta {
     /// Packs the fields into an ID.
     ///
     /// # Errors
-    /// [`IdError::OutOfRange`] for the first field, from the top, that does not fit.
+    /// [`IdError::OutOfRange`] for the first field that does not fit.
     pub fn pack(&self, id: &Id) -> Result<u64, IdError> {
         let fields = [
-            ("version", Field::Version, id.version),
-            ("type", Field::Type, id.id_type),
-            ("genMethod", Field::GenMethod, id.gen_method),
-            ("time", Field::Time, id.time),
-            ("seq", Field::Seq, id.seq),
-            ("machine", Field::Machine, id.machine),
+            (Field::Version, id.version),
+            (Field::Type, id.id_type),
+            (Field::GenMethod, id.gen_method),
+            (Field::Time, id.time),
+            (Field::Seq, id.seq),
+            (Field::Machine, id.machine),
         ];
         let mut raw = 0;
-        for (name, field, value) in fields {
-            IdError::check(name, value, 0, self.max(field))?;
+        for (field, value) in fields {
+            IdError::check(field.name(), value, 0, self.max(field))?;
             raw |= self.put(field, value);
         }
         Ok(raw)
@@ -266,6 +298,7 @@ impl IdMeta {
         let s = &self.spec;
         match s.order {
             FieldOrder::TimeSeqMachine => base | position << s.machine_bits,
+            FieldOrder::MachineTimeSeq => base | position,
             FieldOrder::TimeMachineSeq => {
                 base | (position >> s.seq_bits) << (s.seq_bits + s.machine_bits)
                     | position & max_of(s.seq_bits)
@@ -278,13 +311,13 @@ impl IdMeta {
     pub const fn step(&self) -> u64 {
         match self.spec.order {
             FieldOrder::TimeSeqMachine => 1 << self.spec.machine_bits,
-            FieldOrder::TimeMachineSeq => 1,
+            FieldOrder::TimeMachineSeq | FieldOrder::MachineTimeSeq => 1,
         }
     }
 
     /// The most IDs that one machine ID can issue in a second.
     pub const fn capacity_per_second(&self) -> u64 {
-        (1 << self.spec.seq_bits) * (1000 / self.spec.unit.millis())
+        (1u64 << self.spec.seq_bits).saturating_mul(1000 / self.spec.unit.millis())
     }
 
     /// The tick to which a moment belongs.
@@ -317,49 +350,5 @@ impl IdMeta {
     /// The moment from which on the layout has no more IDs.
     pub const fn end(&self) -> UnixMillis {
         UnixMillis(self.spec.epoch.0 + (self.max(Field::Time) + 1) * self.spec.unit.millis())
-    }
-
-    /// What two generators must have in common for their IDs to live in one namespace: widths,
-    /// order, unit and epoch.
-    pub fn fingerprint(&self) -> String {
-        let s = &self.spec;
-        let order = match s.order {
-            FieldOrder::TimeSeqMachine => "tsm",
-            FieldOrder::TimeMachineSeq => "tms",
-        };
-        format!(
-            "{}/{}/{}/{}/{}/{} {order} {}ms @{}",
-            s.version_bits,
-            s.type_bits,
-            s.gen_method_bits,
-            s.time_bits,
-            s.seq_bits,
-            s.machine_bits,
-            s.unit.millis(),
-            s.epoch.0
-        )
-    }
-}
-
-impl fmt::Display for IdMeta {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let s = &self.spec;
-        write!(f, "{} (", self.name)?;
-        for (name, bits) in
-            [("version", s.version_bits), ("type", s.type_bits), ("genMethod", s.gen_method_bits)]
-        {
-            if bits > 0 {
-                write!(f, "{name} {bits} + ")?;
-            }
-        }
-        let (second, third) = match s.order {
-            FieldOrder::TimeSeqMachine => (("seq", s.seq_bits), ("machine", s.machine_bits)),
-            FieldOrder::TimeMachineSeq => (("machine", s.machine_bits), ("seq", s.seq_bits)),
-        };
-        write!(
-            f,
-            "time {} + {} {} + {} {} bits, {})",
-            s.time_bits, second.0, second.1, third.0, third.1, s.unit
-        )
     }
 }

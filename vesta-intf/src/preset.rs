@@ -1,6 +1,8 @@
 //! The layouts that have a name.
 
-use crate::{FieldOrder, IdMeta, LayoutSpec, TimeUnit, UnixMillis};
+mod foreign;
+
+use crate::{FieldOrder, IdError, IdMeta, LayoutSpec, TimeUnit, UnixMillis};
 
 /// 2015-01-01T00:00:00+08:00, as in the Java Vesta (`IdConverterImpl`/`TimeUtils.EPOCH`).
 const VESTA_EPOCH: UnixMillis = UnixMillis(1_420_041_600_000);
@@ -25,7 +27,7 @@ const fn vesta(name: &'static str, id_type: u64, time: u8, seq: u8, unit: TimeUn
 
 /// Presets are checked like everything else: one that does not add up does not compile.
 const fn preset(name: &'static str, id_type: u64, spec: LayoutSpec) -> IdMeta {
-    assert!(IdMeta::flaw(&spec).is_none());
+    assert!(IdMeta::flaw(&spec).is_none() && IdMeta::obstacle(&spec).is_none());
     IdMeta::unchecked(name, id_type, spec)
 }
 
@@ -93,12 +95,43 @@ impl IdMeta {
         },
     );
 
-    /// Every layout that has a name.
+    /// The layouts that Vesta makes IDs in.
     pub const PRESETS: [IdMeta; 5] =
         [Self::MAX_PEAK, Self::MIN_GRANULARITY, Self::SNOWFLAKE, Self::UID, Self::JS_SAFE];
 
-    /// The preset of this name.
+    /// The layout of this name among [`PRESETS`](Self::PRESETS).
     pub fn preset(name: &str) -> Option<Self> {
         Self::PRESETS.into_iter().find(|meta| meta.name() == name)
+    }
+
+    /// Every layout that has a name: [`PRESETS`](Self::PRESETS) and then
+    /// [`FOREIGN`](Self::FOREIGN).
+    pub fn all_known() -> impl Iterator<Item = Self> {
+        Self::PRESETS.into_iter().chain(Self::FOREIGN)
+    }
+
+    /// The layout of this name among all that have one, to explain an ID with. Not each of them can
+    /// make IDs: see [`check_generates`](Self::check_generates).
+    ///
+    /// # Errors
+    /// [`IdError::Invalid`] for `layout`, with the names there are.
+    pub fn known(name: &str) -> Result<Self, IdError> {
+        Self::all_known().find(|meta| meta.name() == name).ok_or_else(|| {
+            let names: Vec<_> = Self::all_known().map(|meta| meta.name()).collect();
+            let reason = format!("`{name}` is not one of {}", names.join(", "));
+            IdError::invalid("layout", reason)
+        })
+    }
+
+    /// What this layout is, in one line for people.
+    pub fn about(&self) -> &'static str {
+        match self.name() {
+            "max-peak" => "Vesta's type 0: seconds, for the highest peaks",
+            "min-granularity" => "Vesta's type 1: milliseconds, for the finest order",
+            "snowflake" => "Twitter's snowflake and Leaf",
+            "uid" => "the default of Baidu's uid-generator; its time ended in 2024",
+            "js-safe" => "53 bits, exact as a JavaScript number",
+            name => foreign::about(name),
+        }
     }
 }

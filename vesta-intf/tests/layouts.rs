@@ -1,23 +1,12 @@
 //! Every layout packs and unpacks every boundary, and agrees with the original's own values.
 
 use proptest::prelude::*;
-use vesta_intf::{
-    ErrorKind, Field, FieldOrder, Id, IdError, IdMeta, LayoutSpec, TimeUnit, UnixMillis,
-};
+use vesta_intf::{ErrorKind, Field, Id, IdError, IdMeta, LayoutSpec, TimeUnit, UnixMillis};
 
-const FIELDS: [Field; 6] =
-    [Field::Version, Field::Type, Field::GenMethod, Field::Time, Field::Seq, Field::Machine];
+#[path = "layouts/any.rs"]
+mod any;
 
-fn set(id: &mut Id, field: Field, value: u64) {
-    *match field {
-        Field::Version => &mut id.version,
-        Field::Type => &mut id.id_type,
-        Field::GenMethod => &mut id.gen_method,
-        Field::Time => &mut id.time,
-        Field::Seq => &mut id.seq,
-        Field::Machine => &mut id.machine,
-    } = value;
-}
+use any::{FIELDS, any_layout, parts, set};
 
 /// Computed with the converter of the Java Vesta: type, machine, seq, time, genMethod, version.
 #[test]
@@ -50,7 +39,7 @@ fn golden_values_of_the_original() {
 /// A value on each side of each boundary of each field, with every other field empty and full.
 #[test]
 fn every_preset_at_every_boundary() {
-    for meta in IdMeta::PRESETS {
+    for meta in IdMeta::all_known() {
         for field in FIELDS {
             let max = meta.max(field);
             for full in [false, true] {
@@ -129,47 +118,26 @@ fn the_ends_of_the_named_layouts() {
         (IdMeta::SNOWFLAKE, "2080-07-10T17:30:30.209Z"),
         (IdMeta::UID, "2024-11-20T13:24:16.000Z"),
         (IdMeta::JS_SAFE, "2083-01-18T19:14:08.000Z"),
+        (IdMeta::DISCORD, "2154-05-15T07:35:11.104Z"),
+        (IdMeta::INSTAGRAM, "2081-04-30T12:54:37.273Z"),
+        (IdMeta::MASTODON, "10889-08-02T05:31:50.656Z"),
+        (IdMeta::SONYFLAKE, "2188-11-16T03:28:58.880Z"),
+        (IdMeta::VESTA_OLD, "2049-01-09T05:37:04.000Z"),
     ] {
         assert_eq!(meta.end().to_string(), end, "{meta}");
         let last = UnixMillis(meta.end().0 - 1);
         assert_eq!(meta.tick_at(last).unwrap(), meta.max(Field::Time));
         assert!(matches!(meta.tick_at(meta.end()), Err(IdError::TimeExhausted)));
         assert_eq!(meta.tick_at(meta.spec().epoch).unwrap(), 0);
-        assert!(meta.tick_at(UnixMillis(meta.spec().epoch.0 - 1)).is_err());
+        if let Some(before) = meta.spec().epoch.0.checked_sub(1) {
+            assert!(meta.tick_at(UnixMillis(before)).is_err());
+        }
     }
 }
 
-fn any_layout() -> impl Strategy<Value = IdMeta> {
-    let unit =
-        prop_oneof![Just(TimeUnit::Second), Just(TimeUnit::TenMillis), Just(TimeUnit::Millisecond)];
-    let order = prop_oneof![Just(FieldOrder::TimeSeqMachine), Just(FieldOrder::TimeMachineSeq)];
-    (0..=1u8, 0..=2u8, 0..=2u8, 1..=44u8, 0..=22u8, 0..=24u8, unit, order, 0..1u64 << 42)
-        .prop_map(
-            |(
-                version_bits,
-                type_bits,
-                gen_method_bits,
-                time_bits,
-                seq_bits,
-                machine_bits,
-                unit,
-                order,
-                epoch,
-            )| {
-                IdMeta::new(LayoutSpec {
-                    version_bits,
-                    type_bits,
-                    gen_method_bits,
-                    time_bits,
-                    seq_bits,
-                    machine_bits,
-                    order,
-                    unit,
-                    epoch: UnixMillis(epoch),
-                })
-            },
-        )
-        .prop_filter_map("adds up", Result::ok)
+fn layout_with_positions() -> impl Strategy<Value = IdMeta> {
+    any_layout()
+        .prop_filter("a position fits", |meta| meta.bits(Field::Time) + meta.bits(Field::Seq) <= 62)
 }
 
 proptest! {
@@ -177,21 +145,26 @@ proptest! {
 
     #[test]
     fn any_layout_packs_and_unpacks(meta in any_layout(), seeds in any::<[u64; 6]>()) {
-        let mut id = Id::default();
-        for (field, seed) in FIELDS.into_iter().zip(seeds) {
-            set(&mut id, field, seed & meta.max(field));
-        }
+        let id = parts(&meta, seeds);
         let raw = meta.pack(&id).unwrap();
         prop_assert_eq!(meta.unpack(raw).unwrap(), id);
     }
 
+    /// Each field stands right above the next one, and the last at the bottom.
+    #[test]
+    fn the_fields_of_a_layout_stand_side_by_side(meta in any_layout()) {
+        let mut place = 0;
+        for field in meta.fields().into_iter().rev() {
+            prop_assert_eq!(meta.shift(field), place);
+            place += meta.bits(field);
+        }
+        prop_assert_eq!(meta.total_bits(), place);
+    }
+
     /// What generation does (base and position) is what packing does (fields).
     #[test]
-    fn a_position_on_a_line_is_the_id_of_its_fields(meta in any_layout(), seeds in any::<[u64; 6]>()) {
-        let mut id = Id::default();
-        for (field, seed) in FIELDS.into_iter().zip(seeds) {
-            set(&mut id, field, seed & meta.max(field));
-        }
+    fn a_position_on_a_line_is_the_id_of_its_fields(meta in layout_with_positions(), seeds in any::<[u64; 6]>()) {
+        let id = parts(&meta, seeds);
         let base = meta.pack(&Id { time: 0, seq: 0, ..id }).unwrap();
         let position = id.time << meta.bits(Field::Seq) | id.seq;
         prop_assert_eq!(meta.id_at(base, position), meta.pack(&id).unwrap());

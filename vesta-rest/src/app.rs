@@ -9,7 +9,7 @@ use actix_web::{HttpRequest, HttpResponse, Route};
 use vesta_boot::{Metrics, Outcome};
 use vesta_service::LocalIdService;
 
-use crate::handlers::{pages, v1, vesta};
+use crate::handlers::{leaf, pages, uid, v1, vesta};
 use crate::problem::Problem;
 
 /// What every handler shares.
@@ -70,7 +70,7 @@ const fn post(path: &'static str, handler: fn(usize, Route) -> Route) -> Endpoin
 }
 
 /// Every path there is. A request is matched in this order, so the busiest stand first.
-pub const ENDPOINTS: [Endpoint; 13] = [
+pub const ENDPOINTS: [Endpoint; 17] = [
     get("/genid", |i, route| route.to(move |req| vesta::genid(req, i))),
     get("/v1/id", |i, route| route.to(move |req| v1::id(req, i))),
     get("/v1/ids", |i, route| route.to(move |req| counted(req, i, v1::ids))),
@@ -82,6 +82,10 @@ pub const ENDPOINTS: [Endpoint; 13] = [
         route.to(move |req, body| counted(req, i, move |req| v1::make(req, body)))
     }),
     get("/v1/layout", |i, route| route.to(move |req| counted(req, i, v1::layout))),
+    get("/api/snowflake/get/{key}", |i, route| route.to(move |req| leaf::snowflake(req, i))),
+    get("/decodeSnowflakeId", |i, route| route.to(move |req| counted(req, i, leaf::decode))),
+    get("/uid/get", |i, route| route.to(move |req| uid::get(req, i))),
+    get("/uid/parse", |i, route| route.to(move |req| counted(req, i, uid::parse))),
     get("/openapi.json", |i, route| route.to(move |req| counted(req, i, pages::openapi))),
     get("/", |i, route| route.to(move |req| counted(req, i, pages::index))),
     get("/docs", |i, route| route.to(move |req| counted(req, i, pages::docs_moved))),

@@ -3,7 +3,7 @@
 
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
-use vesta_intf::{Field, FieldOrder, Id, IdMeta, TimeUnit};
+use vesta_intf::{Field, Id, IdMeta, TimeUnit};
 
 /// An ID as a JSON string of decimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ToSchema)]
@@ -175,23 +175,12 @@ impl Layout {
             seq: meta.bits(Field::Seq),
             machine: meta.bits(Field::Machine),
         };
-        let lower = match meta.spec().order {
-            FieldOrder::TimeSeqMachine => [("seq", bits.seq), ("machine", bits.machine)],
-            FieldOrder::TimeMachineSeq => [("machine", bits.machine), ("seq", bits.seq)],
-        };
-        let upper = [
-            ("version", bits.version),
-            ("type", bits.id_type),
-            ("genMethod", bits.gen_method),
-            ("time", bits.time),
-        ];
-        let order =
-            upper.into_iter().chain(lower).filter(|(_, width)| *width > 0).map(|(name, _)| name);
+        let order = meta.fields().into_iter().filter(|field| meta.bits(*field) > 0);
         let unit: TimeUnit = meta.spec().unit;
         Self {
             name: meta.name(),
             bits,
-            order: order.collect(),
+            order: order.map(Field::name).collect(),
             total_bits: meta.total_bits(),
             unit: unit.to_string(),
             unit_millis: unit.millis(),
@@ -205,6 +194,39 @@ impl Layout {
             version: own.version,
         }
     }
+}
+
+/// What is inside an ID, as Leaf's monitor says it. Every member is a string.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "timestamp": "1515031703000(2018-01-04 02:08:23.000)", "sequenceId": "0", "workerId": "1021"
+}))]
+pub struct LeafDecoded {
+    /// Milliseconds since 1970 and, in brackets, the same in the server's time zone.
+    pub timestamp: String,
+    /// The place inside the tick.
+    pub sequence_id: String,
+    /// The machine ID.
+    pub worker_id: String,
+}
+
+/// What is inside a UID, as uid-generator says it. Every member is a string.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "UID": "3516414031872", "timestamp": "2016-05-20 00:01:42", "workerId": "19", "sequence": "0"
+}))]
+pub struct UidParsed {
+    /// The UID.
+    #[serde(rename = "UID")]
+    pub uid: String,
+    /// Its second, in the server's time zone.
+    pub timestamp: String,
+    /// The machine ID.
+    pub worker_id: String,
+    /// The place inside the second.
+    pub sequence: String,
 }
 
 /// An error, as RFC 9457 has it.

@@ -1,6 +1,9 @@
-//! The endpoints: Vesta's own four, the JSON API, and the pages that describe them.
+//! The endpoints: Vesta's own four, the JSON API, those of Leaf and uid-generator, and the pages
+//! that describe them.
 
+pub(crate) mod leaf;
 pub(crate) mod pages;
+pub(crate) mod uid;
 pub(crate) mod v1;
 pub(crate) mod vesta;
 

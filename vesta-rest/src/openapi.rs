@@ -14,7 +14,7 @@ use utoipa::{IntoResponses, OpenApi};
 use vesta_intf::{Hold, HoldReason, IdError};
 
 use crate::dto;
-use crate::handlers::{pages, v1, vesta};
+use crate::handlers::{leaf, pages, uid, v1, vesta};
 use crate::problem::{PROBLEM_JSON, Problem};
 
 #[derive(OpenApi)]
@@ -31,11 +31,14 @@ use crate::problem::{PROBLEM_JSON, Problem};
     tags(
         (name = "vesta", description = "Vesta's own four endpoints, with the bodies of the Java Vesta"),
         (name = "v1", description = "The JSON API"),
+        (name = "leaf", description = "The endpoints of Meituan's Leaf, with its bodies"),
+        (name = "uid", description = "The answers of Baidu's uid-generator, for a server with its layout"),
         (name = "about", description = "This document"),
     ),
     paths(
         vesta::genid, vesta::expid, vesta::transtime, vesta::makeid,
         v1::id, v1::ids, v1::explain, v1::make, v1::layout,
+        leaf::snowflake, leaf::decode, uid::get, uid::parse,
         pages::openapi,
     ),
     components(schemas(dto::ProblemBody<'static>)),

@@ -4,5 +4,16 @@
 mod life;
 #[path = "program/settings.rs"]
 mod settings;
+#[path = "program/stores.rs"]
+mod stores;
 #[path = "program/support.rs"]
 mod support;
+#[cfg(all(
+    feature = "mysql",
+    feature = "postgres",
+    feature = "redis",
+    feature = "zookeeper",
+    feature = "etcd"
+))]
+#[path = "program/unreachable.rs"]
+mod unreachable;

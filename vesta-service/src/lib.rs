@@ -47,6 +47,7 @@ mod lines;
 mod machine;
 mod populator;
 mod random;
+mod segment;
 pub mod sequence;
 mod service;
 mod status;
@@ -63,9 +64,13 @@ pub use machine::{IpMap, MachineSource, WorkerNodeStore, host_ordinal};
 pub use populator::{
     AtomicIdPopulator, IdPopulator, LockIdPopulator, PopulatorKind, SyncIdPopulator,
 };
+pub use segment::{
+    MemorySegmentStore, NewSegmentTag, NextRange, Segment, SegmentBuilder, SegmentMode,
+    SegmentService, SegmentStatus, SegmentStore, SegmentTag,
+};
 pub use service::LocalIdService;
 pub use status::{LineStatus, Status};
 pub use vesta_intf::{
     AsyncIdService, ErrorKind, GenMethod, Hold, HoldReason, Id, IdError, IdMeta, IdRun, IdService,
-    IdType, MakeId, UnixMillis,
+    IdType, MakeId, SequenceStart, UnixMillis,
 };

@@ -10,7 +10,7 @@ mod sync;
 use std::fmt;
 use std::str::FromStr;
 
-use back_off::BackOff;
+pub(crate) use back_off::BackOff;
 use line::Line;
 
 pub use atomic::AtomicIdPopulator;

@@ -29,6 +29,8 @@ mod options;
 mod redact;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "zookeeper", feature = "etcd"))]
 mod runtime;
+#[cfg(feature = "testkit")]
+pub mod segment_conformance;
 
 #[cfg(feature = "etcd")]
 pub mod etcd;
@@ -64,6 +66,6 @@ mod sqlite;
 #[path = "off.rs"]
 mod zookeeper;
 
-pub use open::{OpenError, open, open_with, open_worker_nodes};
+pub use open::{OpenError, open, open_segments, open_with, open_worker_nodes};
 pub use options::Options;
 pub use redact::redact;

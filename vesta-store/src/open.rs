@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use vesta_service::{LeaseStore, StoreError, WorkerNodeStore};
+use vesta_service::{LeaseStore, SegmentStore, StoreError, WorkerNodeStore};
 
 use crate::{Options, etcd, mysql, postgres, redis, sqlite, zookeeper};
 
@@ -17,27 +17,30 @@ struct Backend {
     open: Open<dyn LeaseStore>,
     /// `None` if it is no SQL database.
     open_worker_nodes: Option<Open<dyn WorkerNodeStore>>,
+    /// `None` if it keeps no segment tags.
+    open_segments: Option<Open<dyn SegmentStore>>,
 }
 
 macro_rules! backend {
-    ($name:ident, $schemes:expr, $worker_nodes:expr) => {
+    ($name:ident, $schemes:expr, $worker_nodes:expr, $segments:expr) => {
         Backend {
             name: stringify!($name),
             schemes: &$schemes,
             built_in: $name::BUILT_IN,
             open: $name::open,
             open_worker_nodes: $worker_nodes,
+            open_segments: $segments,
         }
     };
 }
 
 const BACKENDS: [Backend; 6] = [
-    backend!(sqlite, ["sqlite"], Some(sqlite::open_worker_nodes)),
-    backend!(mysql, ["mysql", "mariadb"], Some(mysql::open_worker_nodes)),
-    backend!(postgres, ["postgres", "postgresql"], Some(postgres::open_worker_nodes)),
-    backend!(redis, ["redis", "rediss"], None),
-    backend!(zookeeper, ["zookeeper"], None),
-    backend!(etcd, ["etcd", "etcds"], None),
+    backend!(sqlite, ["sqlite"], Some(sqlite::open_worker_nodes), Some(sqlite::open_segments)),
+    backend!(mysql, ["mysql", "mariadb"], Some(mysql::open_worker_nodes), None),
+    backend!(postgres, ["postgres", "postgresql"], Some(postgres::open_worker_nodes), None),
+    backend!(redis, ["redis", "rediss"], None, None),
+    backend!(zookeeper, ["zookeeper"], None, None),
+    backend!(etcd, ["etcd", "etcds"], None, None),
 ];
 
 /// Why a URL opened no store. No message shows a password.
@@ -75,6 +78,15 @@ pub enum OpenError {
          mysql or postgres"
     )]
     NoWorkerNodes {
+        /// The backend.
+        backend: &'static str,
+    },
+    /// Segment tags need a database that has them.
+    #[error(
+        "the {backend} backend keeps no segment tags; segment mode needs sqlite, mysql, postgres or \
+         redis"
+    )]
+    NoSegments {
         /// The backend.
         backend: &'static str,
     },
@@ -171,6 +183,18 @@ pub fn open_worker_nodes(
 fn is_scheme(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
+}
+
+/// Opens the segment tags in the database that a URL names.
+///
+/// # Errors
+/// As [`open`], and [`OpenError::NoSegments`].
+pub fn open_segments(url: &str, options: &Options) -> Result<Arc<dyn SegmentStore>, OpenError> {
+    let backend = backend_for(url)?;
+    match backend.open_segments {
+        Some(open) => open(url, options),
+        None => Err(OpenError::NoSegments { backend: backend.name }),
+    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ mod errors;
 mod file;
 mod records;
 mod schema;
+mod segments;
 mod worker_nodes;
 
 use std::path::{Path, PathBuf};
@@ -12,7 +13,8 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 use vesta_service::{
-    Cas, Expect, LeaseStore, Namespace, Record, StoreError, Timing, WorkerNodeStore,
+    Cas, Expect, LeaseStore, Namespace, NewSegmentTag, NextRange, Record, SegmentStore, SegmentTag,
+    StoreError, Timing, WorkerNodeStore,
 };
 
 use crate::{OpenError, Options};
@@ -29,6 +31,13 @@ pub(crate) fn open_worker_nodes(
     url: &str,
     options: &Options,
 ) -> Result<Arc<dyn WorkerNodeStore>, OpenError> {
+    Ok(Arc::new(open_path(path_of(url)?, options)?))
+}
+
+pub(crate) fn open_segments(
+    url: &str,
+    options: &Options,
+) -> Result<Arc<dyn SegmentStore>, OpenError> {
     Ok(Arc::new(open_path(path_of(url)?, options)?))
 }
 
@@ -249,6 +258,24 @@ impl WorkerNodeStore for SqliteStore {
 
     fn insert(&self, host: &str, pid: u32) -> Result<u64, StoreError> {
         self.ask(|connection| worker_nodes::insert(connection, self.auto_init, host, pid))
+    }
+}
+
+impl SegmentStore for SqliteStore {
+    fn describe(&self) -> String {
+        describe(&self.shown)
+    }
+
+    fn tags(&self) -> Result<Vec<SegmentTag>, StoreError> {
+        self.ask(|connection| segments::tags(connection, self.auto_init))
+    }
+
+    fn next_range(&self, key: &str, step: u64) -> Result<NextRange, StoreError> {
+        self.ask(|connection| segments::next_range(connection, self.auto_init, key, step))
+    }
+
+    fn create(&self, tag: &NewSegmentTag) -> Result<bool, StoreError> {
+        self.ask(|connection| segments::create(connection, self.auto_init, tag))
     }
 }
 

@@ -1,1 +1,94 @@
-//! etcd keeps the promises of every store.
+//! etcd keeps the promises of every store, and the keys are what the documentation says.
+//!
+//! The suite runs on the server that `VESTA_TEST_ETCD` names. Tests that need a server of their own
+//! (with users, with TLS, to kill it) start the program `etcd`.
+
+#[path = "etcd/keys.rs"]
+mod keys;
+#[path = "etcd/login.rs"]
+mod login;
+#[path = "etcd/members.rs"]
+mod members;
+#[path = "etcd/raw.rs"]
+mod raw;
+#[path = "etcd/server.rs"]
+mod server;
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher as _, Hasher as _};
+use std::sync::Arc;
+
+use vesta_service::{LeaseStore, Record, StoreError};
+use vesta_store::conformance::{Backend, Fixture};
+
+struct Etcd;
+
+/// A prefix that nobody else uses.
+struct Area {
+    members: String,
+    prefix: String,
+}
+
+impl Area {
+    fn new() -> Self {
+        let url = std::env::var("VESTA_TEST_ETCD").unwrap_or_else(|_| {
+            panic!("set VESTA_TEST_ETCD to the URL of a throw-away server, or run scripts/test.sh")
+        });
+        let place = url.strip_prefix("etcd://").expect("etcd://host:port");
+        let (members, path) = place.split_once('/').unwrap_or((place, "vesta"));
+        let random = RandomState::new().build_hasher().finish();
+        Self { members: members.into(), prefix: format!("{path}/test-{random:016x}") }
+    }
+
+    /// Over these members instead.
+    fn url_over(&self, members: &str) -> String {
+        format!("etcd://{members}/{}", self.prefix)
+    }
+
+    fn url(&self) -> String {
+        self.url_over(&self.members)
+    }
+
+    /// The address of its first member.
+    fn address(&self) -> &str {
+        self.members.split(',').next().expect("a member")
+    }
+
+    fn raw(&self) -> raw::Etcd {
+        raw::Etcd::connect(self.address())
+    }
+}
+
+impl Backend for Etcd {
+    fn fresh(&self) -> Box<dyn Fixture> {
+        Box::new(Area::new())
+    }
+}
+
+impl Fixture for Area {
+    fn connect(&self) -> Arc<dyn LeaseStore> {
+        vesta_store::open(&self.url()).expect("it opens")
+    }
+}
+
+vesta_store::conformance!(Etcd);
+
+/// The state after this many changes of one record.
+fn claimed(epoch: u64) -> Record {
+    let host = "a host".into();
+    Record { epoch, owner: 7, bound: 100 * epoch, attempt: epoch, host, ..Record::default() }
+}
+
+/// What cannot help to be tried again; returns what it says.
+fn refused<T: std::fmt::Debug>(answer: Result<T, StoreError>) -> String {
+    let error = answer.expect_err("it is refused");
+    assert!(error.is_permanent(), "{error}");
+    error.to_string()
+}
+
+/// What may help to be tried again; returns what it says.
+fn unavailable<T: std::fmt::Debug>(answer: Result<T, StoreError>) -> String {
+    let error = answer.expect_err("it cannot be answered");
+    assert!(!error.is_permanent(), "{error}");
+    error.to_string()
+}

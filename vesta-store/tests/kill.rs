@@ -1,7 +1,7 @@
 //! Processes that are killed and started again, and processes that run side by side: this test
 //! program starts itself, in a folder of its own.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -12,6 +12,11 @@ use vesta_service::{
     BuildError, Clock as _, IdMeta, IdService as _, LocalIdService, MachineSource, StateFileError,
     SystemClock, Timing,
 };
+
+#[path = "processes/checker.rs"]
+mod checker;
+
+use checker::Checker;
 
 const KIND: &str = "VESTA_TEST_KIND";
 const LAYOUT: &str = "VESTA_TEST_LAYOUT";
@@ -149,33 +154,6 @@ fn word_after(lines: &mut BufReader<ChildStdout>, start: &str) -> Option<String>
     }
 }
 
-/// Every ID must be new, and each machine's greater than its last.
-struct Checker {
-    layout: IdMeta,
-    seen: HashSet<u64>,
-    last: HashMap<u64, u64>,
-}
-
-impl Checker {
-    fn new(layout: IdMeta) -> Self {
-        Self { layout, seen: HashSet::new(), last: HashMap::new() }
-    }
-
-    fn check(&mut self, ids: &[u64]) -> Result<(), String> {
-        for &id in ids {
-            if !self.seen.insert(id) {
-                return Err(format!("{id} twice"));
-            }
-            let parts = self.layout.unpack(id).map_err(|error| error.to_string())?;
-            let before = self.last.insert(parts.machine, id);
-            if before.is_some_and(|before| before > id) {
-                return Err(format!("{id} after {before:?} of machine {}", parts.machine));
-            }
-        }
-        Ok(())
-    }
-}
-
 fn layout(name: &str) -> IdMeta {
     if name == "max-peak" { IdMeta::MAX_PEAK } else { IdMeta::MIN_GRANULARITY }
 }
@@ -194,10 +172,10 @@ fn kill_and_start_again(kind: &str, layout_name: &str) -> Vec<Duration> {
         let ids = running.kill();
         checker.check(&ids).unwrap_or_else(|duplicate| panic!("start {start}: {duplicate}"));
     }
-    assert!(checker.seen.len() > RESTARTS * IDS_PER_START);
+    assert!(checker.count() > RESTARTS * IDS_PER_START);
     println!(
         "{kind}, {layout_name}: {} IDs of {machines:?}, first ID after {times:.0?}",
-        checker.seen.len()
+        checker.count()
     );
     times
 }

@@ -1,1 +1,343 @@
-//! mysql keeps the promises of every store.
+//! MySQL keeps the promises of every store.
+
+#[path = "sql/shared.rs"]
+mod shared;
+
+use std::collections::HashSet;
+use std::sync::{Arc, Condvar, Mutex};
+
+use sqlx::mysql::{MySqlConnection, MySqlRow};
+use sqlx::{AssertSqlSafe, Connection as _, Row as _};
+use vesta_service::{LeaseStore, StoreError};
+use vesta_store::conformance::{Backend, Fixture};
+use vesta_store::import::Predecessor;
+use vesta_store::mysql::{highest_worker_node, vesta_machine_ids};
+use vesta_store::{OpenError, Options, open, open_worker_nodes};
+
+use shared::{fresh_name, opened, refused, unavailable};
+
+struct Mysql;
+
+/// A database of one's own.
+struct Database(String);
+
+fn server() -> String {
+    shared::server("VESTA_TEST_MYSQL")
+}
+
+/// Asks the server, in a database of it.
+fn ask(url: &str, sql: &str) -> Vec<MySqlRow> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut connection = MySqlConnection::connect(url).await.expect("the test server answers");
+        let rows = sqlx::raw_sql(AssertSqlSafe(sql)).fetch_all(&mut connection).await;
+        connection.close().await.unwrap();
+        rows.unwrap_or_else(|error| panic!("{sql}: {error}"))
+    })
+}
+
+impl Database {
+    fn fresh() -> Self {
+        USERS.enter();
+        let name = fresh_name();
+        ask(&server(), &format!("CREATE DATABASE {name}"));
+        Self(name)
+    }
+
+    fn url(&self) -> String {
+        let server = server();
+        let (place, options) = server.split_once('?').unwrap_or((&server, ""));
+        let (place, _) = place.rsplit_once('/').expect("a URL with a database");
+        format!("{place}/{}?{options}", self.0)
+    }
+
+    fn ask(&self, sql: &str) -> Vec<MySqlRow> {
+        ask(&self.url(), sql)
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        ask(&server(), &format!("DROP DATABASE {}", self.0));
+        USERS.leave();
+    }
+}
+
+impl Backend for Mysql {
+    fn fresh(&self) -> Box<dyn Fixture> {
+        Box::new(Database::fresh())
+    }
+}
+
+impl Fixture for Database {
+    fn connect(&self) -> Arc<dyn LeaseStore> {
+        let store = open(&self.url()).expect("it opens");
+        // Now: the suite asks for the time when the database may be gone already.
+        store.now().expect("the test server answers");
+        store
+    }
+}
+
+vesta_store::conformance!(Mysql);
+
+shared_tests!(Database::fresh, Database::url,
+    a_raised_floor_holds_for_claims_that_are_under_way
+    a_namespace_that_was_not_opened_has_no_floor
+    a_wrong_password_is_permanent_and_not_shown
+    it_works_inside_a_runtime
+    without_auto_init_nothing_is_created
+    a_long_host_name_is_cut
+    names_are_compared_exactly
+    nothing_of_it_is_logged
+);
+
+#[test]
+fn a_server_that_does_not_answer_is_given_up_in_time() {
+    shared::a_server_that_does_not_answer_is_given_up_in_time("mysql");
+}
+
+#[test]
+fn many_may_create_the_tables_at_once() {
+    let databases = Mutex::new(Vec::new());
+    shared::many_may_create_the_tables_at_once(|| {
+        let database = Database::fresh();
+        let url = database.url();
+        databases.lock().unwrap().push(database);
+        url
+    });
+}
+
+#[test]
+fn a_connection_that_was_ended_is_made_anew() {
+    let database = Database::fresh();
+    shared::a_connection_that_was_ended_is_made_anew(&database.url(), || {
+        let theirs = format!(
+            "SELECT CAST(id AS SIGNED) FROM information_schema.processlist WHERE db = '{}'",
+            database.0
+        );
+        let ids = ask(&server(), &theirs);
+        assert_eq!(ids.len(), 1);
+        ask(&server(), &format!("KILL {}", ids[0].get::<i64, _>(0)));
+    });
+}
+
+/// The level is the default of sessions that begin; ours take it as it is.
+#[test]
+fn one_of_many_claims_wins_at_every_isolation_level() {
+    let alone = USERS.alone();
+    let before: String =
+        ask(&server(), "SELECT REPLACE(@@GLOBAL.tx_isolation, '-', ' ')")[0].get(0);
+    let set = |level: &str| {
+        ask(&server(), &format!("SET GLOBAL TRANSACTION ISOLATION LEVEL {level}"));
+    };
+    for level in ["READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"] {
+        set(level);
+        let database = alone.database();
+        let url = database.url();
+        let outcome = std::panic::catch_unwind(|| shared::one_of_many_claims_wins(&url));
+        set(&before);
+        assert!(outcome.is_ok(), "{level}");
+    }
+}
+
+#[test]
+fn a_server_that_may_lose_changes_is_refused() {
+    let alone = USERS.alone();
+    let database = alone.database();
+    let store = opened(&database.url());
+    for unsafe_value in [0, 2] {
+        ask(&server(), &format!("SET GLOBAL innodb_flush_log_at_trx_commit = {unsafe_value}"));
+        let answers = [
+            open(&database.url()).unwrap().open_namespace("ids", "x").map(|_| ()),
+            open_worker_nodes(&database.url(), &Options::default())
+                .unwrap()
+                .insert("h", 1)
+                .map(|_| ()),
+        ];
+        ask(&server(), "SET GLOBAL innodb_flush_log_at_trx_commit = 1");
+        for answer in answers {
+            let said = refused(answer);
+            assert!(said.contains("set innodb_flush_log_at_trx_commit = 1"), "{said}");
+        }
+    }
+    store.list("ids").unwrap();
+    opened(&database.url()).list("ids").unwrap();
+}
+
+#[test]
+fn a_server_that_is_read_only_is_waited_for() {
+    let alone = USERS.alone();
+    let database = alone.database();
+    opened(&database.url());
+    ask(&server(), "SET GLOBAL read_only = 1");
+    let store = open(&database.url()).unwrap();
+    let answer = store.open_namespace("ids", "x");
+    ask(&server(), "SET GLOBAL read_only = 0");
+    let said = unavailable(answer);
+    assert!(said.contains("read-only: a replica, or a fail-over is in progress"), "{said}");
+    store.open_namespace("ids", "x").unwrap();
+}
+
+#[test]
+fn a_user_without_privileges_or_a_database_that_is_not_there_is_permanent() {
+    let database = Database::fresh();
+    let gone = database.url().replace(&database.0, &fresh_name());
+    let said = refused(open(&gone).unwrap().list("ids"));
+    assert!(said.contains("check the user, the password, the database"), "{said}");
+
+    opened(&database.url());
+    let user = &fresh_name()[..20];
+    ask(&server(), &format!("CREATE USER {user}@'127.0.0.1' IDENTIFIED BY 'planted'"));
+    ask(&server(), &format!("GRANT SELECT ON {}.* TO {user}@'127.0.0.1'", database.0));
+    let url = database.url();
+    let (_, place) = url.rsplit_once('@').unwrap();
+    let store = open(&format!("mysql://{user}:planted@{place}")).unwrap();
+    let listed = store.list("ids");
+    let opened = store.open_namespace("unknown", "x");
+    ask(&server(), &format!("DROP USER {user}@'127.0.0.1'"));
+    listed.unwrap();
+    let said = refused(opened);
+    assert!(said.contains("INSERT command denied") && !said.contains("planted"), "{said}");
+}
+
+#[test]
+fn a_table_that_may_lose_rows_is_refused() {
+    let database = Database::fresh();
+    opened(&database.url());
+    database.ask(
+        "ALTER TABLE vesta_record DROP FOREIGN KEY vesta_record_ibfk_1; \
+         ALTER TABLE vesta_record ENGINE = MyISAM",
+    );
+    let said = refused(open(&database.url()).unwrap().open_namespace("ids", "x"));
+    assert!(said.contains("MyISAM") && said.contains("ENGINE = InnoDB"), "{said}");
+}
+
+#[test]
+fn a_row_that_no_vesta_wrote_is_told_of() {
+    let database = Database::fresh();
+    let store = opened(&database.url());
+    let namespace = "INSERT INTO vesta_record VALUES ('ids', 1, 1, REPEAT('a', 16), 1, 1, 0, '', 1";
+    database.ask(&format!("{namespace}, -1)"));
+    let said = refused(store.list("ids"));
+    assert!(said.contains("holds what no Vesta wrote: the number -1"), "{said}");
+}
+
+/// As uid-generator makes it.
+const ORIGINAL: &str = "CREATE TABLE WORKER_NODE (
+    ID BIGINT NOT NULL AUTO_INCREMENT COMMENT 'auto increment id',
+    HOST_NAME VARCHAR(64) NOT NULL COMMENT 'host name',
+    PORT VARCHAR(64) NOT NULL COMMENT 'port',
+    TYPE INT NOT NULL COMMENT 'node type: ACTUAL or CONTAINER',
+    LAUNCH_DATE DATE NOT NULL COMMENT 'launch date',
+    MODIFIED TIMESTAMP NOT NULL COMMENT 'modified time',
+    CREATED TIMESTAMP NOT NULL COMMENT 'created time',
+    PRIMARY KEY(ID)
+) COMMENT='DB WorkerID Assigner for UID Generator', ENGINE = INNODB";
+
+#[test]
+fn a_thousand_racing_nodes_get_different_numbers() {
+    let database = Database::fresh();
+    let numbers = shared::a_thousand_racing_nodes_get_different_numbers(&database.url());
+    let rows = database.ask("SELECT ID FROM WORKER_NODE");
+    assert_eq!(rows.iter().map(|row| row.get::<i64, _>(0) as u64).collect::<HashSet<_>>(), numbers);
+    assert_eq!(highest_worker_node(&database.url()).unwrap(), numbers.into_iter().max());
+}
+
+#[test]
+fn the_table_of_uid_generator_is_used_unchanged() {
+    let database = Database::fresh();
+    // The driver's mode would not let the last column default to a date that does not exist.
+    database.ask(&format!("SET sql_mode = ''; {ORIGINAL}"));
+    assert_eq!(highest_worker_node(&database.url()).unwrap(), None);
+    database.ask(
+        "INSERT INTO WORKER_NODE (ID, HOST_NAME, PORT, TYPE, LAUNCH_DATE, MODIFIED, CREATED) \
+         VALUES (41, '10.0.0.1', '1577-3', 2, '2020-01-01', NOW(), NOW())",
+    );
+    let before = database.ask("SHOW CREATE TABLE WORKER_NODE")[0].get::<String, _>(1);
+    let options = Options { auto_init: false, ..Options::default() };
+    let nodes = open_worker_nodes(&database.url(), &options).unwrap();
+    assert_eq!(nodes.insert("host", 4711).unwrap(), 42);
+    assert_eq!(nodes.insert("host", 4711).unwrap(), 43);
+    assert_eq!(highest_worker_node(&database.url()).unwrap(), Some(43));
+    let row = &database.ask(
+        "SELECT HOST_NAME, PORT, TYPE, LAUNCH_DATE >= CURRENT_DATE - INTERVAL 1 DAY \
+         AND CREATED > NOW() - INTERVAL 1 HOUR AND MODIFIED = CREATED \
+         FROM WORKER_NODE WHERE ID = 42",
+    )[0];
+    assert_eq!((row.get::<String, _>(0), row.get::<String, _>(1)), ("host".into(), "4711".into()));
+    assert_eq!((row.get::<i64, _>(2), row.get::<i64, _>(3)), (2, 1));
+    let after = database.ask("SHOW CREATE TABLE WORKER_NODE")[0].get::<String, _>(1);
+    let shape =
+        |made: &str| made.replace(" AUTO_INCREMENT=42", "").replace(" AUTO_INCREMENT=44", "");
+    assert_eq!(shape(&before), shape(&after));
+}
+
+#[test]
+fn machine_ids_of_the_java_vesta_are_found() {
+    let database = Database::fresh();
+    let missing = vesta_machine_ids(&database.url());
+    let Err(OpenError::Store { source, .. }) = missing else { panic!("{missing:?}") };
+    assert!(refused(Err::<(), StoreError>(source)).contains("no table DB_MACHINE_ID_PROVIDER"));
+    for table in ["DB_MACHINE_ID_PROVIDER", "db_machine_id_provider"] {
+        database.ask(&format!(
+            "CREATE TABLE {table} (ID bigint NOT NULL, IP varchar(64) DEFAULT NULL, \
+             PRIMARY KEY (ID), UNIQUE KEY UK_IP (IP)); \
+             INSERT INTO {table} VALUES (0, NULL), (3, '10.0.0.3'), (1, '10.0.0.1'), (1023, 'ü')"
+        ));
+        let found = vesta_machine_ids(&database.url()).unwrap();
+        let predecessor =
+            |machine, host: &str| Predecessor { machine, host: host.into(), last_used: None };
+        let expected =
+            [(1, "10.0.0.1"), (3, "10.0.0.3"), (1023, "ü")].map(|(m, h)| predecessor(m, h));
+        assert_eq!(found, expected);
+        database.ask(&format!("DROP TABLE {table}"));
+    }
+}
+
+/// Tests that change the server's settings run while no other one does.
+static USERS: Users = Users { count: Mutex::new(0), fewer: Condvar::new() };
+
+struct Users {
+    /// Of databases; negative while a test is alone.
+    count: Mutex<i32>,
+    fewer: Condvar,
+}
+
+struct Alone;
+
+impl Users {
+    fn enter(&self) {
+        let alone = |count: &mut i32| *count < 0;
+        *self.fewer.wait_while(self.count.lock().unwrap(), alone).unwrap() += 1;
+    }
+
+    fn leave(&self) {
+        *self.count.lock().unwrap() -= 1;
+        self.fewer.notify_all();
+    }
+
+    fn alone(&'static self) -> Alone {
+        let used = |count: &mut i32| *count != 0;
+        *self.fewer.wait_while(self.count.lock().unwrap(), used).unwrap() = i32::MIN / 2;
+        Alone
+    }
+}
+
+impl Alone {
+    /// A database beside the rule.
+    fn database(&self) -> Database {
+        let mut count = USERS.count.lock().unwrap();
+        *count += 1;
+        drop(count);
+        let name = fresh_name();
+        ask(&server(), &format!("CREATE DATABASE {name}"));
+        Database(name)
+    }
+}
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        *USERS.count.lock().unwrap() -= i32::MIN / 2;
+        USERS.fewer.notify_all();
+    }
+}

@@ -1,1 +1,286 @@
-//! postgres keeps the promises of every store.
+//! PostgreSQL keeps the promises of every store.
+
+#[path = "sql/shared.rs"]
+mod shared;
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+
+use sqlx::postgres::{PgConnection, PgRow};
+use sqlx::{AssertSqlSafe, Connection as _, Row as _};
+use vesta_service::LeaseStore;
+use vesta_store::conformance::{Backend, Fixture};
+use vesta_store::postgres::highest_worker_node;
+use vesta_store::{Options, open, open_worker_nodes};
+
+use shared::{fresh_name, opened, refused, unavailable};
+
+struct Postgres;
+
+/// A schema of one's own, which is also the name of the connections.
+struct Schema(String);
+
+fn server() -> String {
+    shared::server("VESTA_TEST_POSTGRES")
+}
+
+fn with_option(url: &str, option: &str) -> String {
+    format!("{url}{}{option}", if url.contains('?') { '&' } else { '?' })
+}
+
+fn ask(url: &str, sql: &str) -> Vec<PgRow> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut connection = PgConnection::connect(url).await.expect("the test server answers");
+        let rows = sqlx::raw_sql(AssertSqlSafe(sql)).fetch_all(&mut connection).await;
+        connection.close().await.unwrap();
+        rows.unwrap_or_else(|error| panic!("{sql}: {error}"))
+    })
+}
+
+impl Schema {
+    fn fresh() -> Self {
+        let name = fresh_name();
+        ask(&server(), &format!("CREATE SCHEMA {name}"));
+        Self(name)
+    }
+
+    fn url(&self) -> String {
+        let url = with_option(&server(), &format!("options[search_path]={}", self.0));
+        with_option(&url, &format!("application_name={}", self.0))
+    }
+
+    fn ask(&self, sql: &str) -> Vec<PgRow> {
+        ask(&self.url(), sql)
+    }
+
+    /// A function of the server, replaced for sessions with this URL.
+    fn replaced(&self, function: &str, body: &str) -> String {
+        self.ask(&format!("CREATE FUNCTION {function} LANGUAGE sql AS $$ SELECT {body} $$"));
+        with_option(&self.url(), &format!("options[search_path]={},pg_catalog", self.0))
+    }
+}
+
+impl Drop for Schema {
+    fn drop(&mut self) {
+        let sql = format!("SET client_min_messages = error; DROP SCHEMA {} CASCADE", self.0);
+        ask(&server(), &sql);
+    }
+}
+
+impl Backend for Postgres {
+    fn fresh(&self) -> Box<dyn Fixture> {
+        Box::new(Schema::fresh())
+    }
+}
+
+impl Fixture for Schema {
+    fn connect(&self) -> Arc<dyn LeaseStore> {
+        open(&self.url()).expect("it opens")
+    }
+}
+
+vesta_store::conformance!(Postgres);
+
+shared_tests!(Schema::fresh, Schema::url,
+    a_raised_floor_holds_for_claims_that_are_under_way
+    a_namespace_that_was_not_opened_has_no_floor
+    a_wrong_password_is_permanent_and_not_shown
+    it_works_inside_a_runtime
+    without_auto_init_nothing_is_created
+    a_long_host_name_is_cut
+    names_are_compared_exactly
+    nothing_of_it_is_logged
+);
+
+#[test]
+fn a_server_that_does_not_answer_is_given_up_in_time() {
+    shared::a_server_that_does_not_answer_is_given_up_in_time("postgres");
+}
+
+#[test]
+fn many_may_create_the_tables_at_once() {
+    let schemas = Mutex::new(Vec::new());
+    shared::many_may_create_the_tables_at_once(|| {
+        let schema = Schema::fresh();
+        let url = schema.url();
+        schemas.lock().unwrap().push(schema);
+        url
+    });
+}
+
+#[test]
+fn a_connection_that_was_ended_is_made_anew() {
+    let schema = Schema::fresh();
+    shared::a_connection_that_was_ended_is_made_anew(&schema.url(), || {
+        let end = format!(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity \
+             WHERE application_name = '{}'",
+            schema.0
+        );
+        let ended = ask(&server(), &end);
+        assert!(ended.len() == 1 && ended[0].get::<bool, _>(0));
+    });
+}
+
+/// The level is the default of the sessions before they choose their own.
+#[test]
+fn one_of_many_claims_wins_at_every_isolation_level() {
+    for level in ["read uncommitted", "read committed", "repeatable read", "serializable"] {
+        let schema = Schema::fresh();
+        let default = format!("options[default_transaction_isolation]={level}");
+        shared::one_of_many_claims_wins(&with_option(&schema.url(), &default));
+    }
+}
+
+/// Were they to begin at such a level after all.
+#[test]
+fn one_of_many_claims_wins_where_claims_are_refused_for_a_conflict() {
+    for level in ["repeatable read", "serializable"] {
+        let schema = Schema::fresh();
+        let set_config = "set_config(text, text, boolean) RETURNS text";
+        let body = format!(
+            "pg_catalog.set_config($1, CASE $1 WHEN 'default_transaction_isolation' THEN '{level}' \
+             ELSE $2 END, $3)"
+        );
+        let url = schema.replaced(set_config, &body);
+        shared::one_of_many_claims_wins(&url);
+    }
+}
+
+#[test]
+fn a_server_that_may_lose_changes_is_refused() {
+    for (setting, value) in [("fsync", "off"), ("synchronous_commit", "local")] {
+        let schema = Schema::fresh();
+        let url = schema.replaced(
+            "current_setting(text) RETURNS text",
+            &format!(
+                "CASE $1 WHEN '{setting}' THEN '{value}' ELSE pg_catalog.current_setting($1) END"
+            ),
+        );
+        let nodes = open_worker_nodes(&url, &Options::default()).unwrap();
+        for said in
+            [refused(open(&url).unwrap().open_namespace("ids", "x")), refused(nodes.insert("h", 1))]
+        {
+            assert!(said.contains(&format!("set {setting} = on")), "{said}");
+        }
+    }
+}
+
+/// Whatever the server's default.
+#[test]
+fn every_session_asks_for_durable_commits() {
+    for (default, asked) in [("off", "on"), ("local", "on"), ("remote_apply", "remote_apply")] {
+        let schema = Schema::fresh();
+        let url = with_option(&schema.url(), &format!("options[synchronous_commit]={default}"));
+        schema.ask(
+            "CREATE TABLE seen (value text); \
+             CREATE FUNCTION look() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+             INSERT INTO seen SELECT current_setting('synchronous_commit'); RETURN NEW; END $$",
+        );
+        let store = opened(&url);
+        schema.ask(
+            "CREATE TRIGGER look BEFORE INSERT ON vesta_namespace FOR EACH ROW \
+             EXECUTE FUNCTION look()",
+        );
+        store.open_namespace("another", "x").unwrap();
+        assert_eq!(schema.ask("SELECT value FROM seen")[0].get::<String, _>(0), asked);
+    }
+}
+
+#[test]
+fn a_server_in_recovery_is_waited_for() {
+    let schema = Schema::fresh();
+    let url = schema.replaced("pg_is_in_recovery() RETURNS boolean", "true");
+    let store = open(&url).unwrap();
+    let said = unavailable(store.open_namespace("ids", "x"));
+    assert!(said.contains("read-only: a replica, or a fail-over is in progress"), "{said}");
+    schema.ask(&format!("DROP FUNCTION {}.pg_is_in_recovery()", schema.0));
+    store.open_namespace("ids", "x").unwrap();
+}
+
+#[test]
+fn a_session_that_may_only_read_is_waited_for() {
+    let schema = Schema::fresh();
+    let url = with_option(&schema.url(), "options[default_transaction_read_only]=on");
+    opened(&schema.url());
+    let said = unavailable(open(&url).unwrap().open_namespace("another", "x"));
+    assert!(said.contains("the server takes no changes"), "{said}");
+}
+
+#[test]
+fn a_user_without_privileges_or_a_database_that_is_not_there_is_permanent() {
+    let schema = Schema::fresh();
+    let gone = with_option(&schema.url(), "dbname=no_such_database");
+    let said = refused(open(&gone).unwrap().list("ids"));
+    assert!(said.contains("check the user, the password, the database"), "{said}");
+
+    let store = opened(&schema.url());
+    drop(store);
+    schema.ask(&format!(
+        "CREATE ROLE {0} LOGIN PASSWORD 'planted'; GRANT USAGE ON SCHEMA {0} TO {0}; \
+         GRANT SELECT ON ALL TABLES IN SCHEMA {0} TO {0}",
+        schema.0
+    ));
+    let url = with_option(&schema.url(), &format!("user={}&password=planted", schema.0));
+    let store = open(&url).unwrap();
+    let listed = store.list("ids");
+    let opened = store.open_namespace("unknown", "x");
+    schema.ask(&format!("DROP OWNED BY {0}; DROP ROLE {0}", schema.0));
+    listed.unwrap();
+    let said = refused(opened);
+    assert!(said.contains("permission denied") && !said.contains("planted"), "{said}");
+}
+
+#[test]
+fn a_table_that_may_lose_rows_is_refused() {
+    let schema = Schema::fresh();
+    opened(&schema.url());
+    schema.ask("ALTER TABLE vesta_record SET UNLOGGED");
+    let said = refused(open(&schema.url()).unwrap().open_namespace("ids", "x"));
+    assert!(said.contains("SET LOGGED"), "{said}");
+}
+
+#[test]
+fn a_row_that_no_vesta_wrote_is_told_of() {
+    let schema = Schema::fresh();
+    let store = opened(&schema.url());
+    let owner = "decode(repeat('ab', 16), 'hex')";
+    schema.ask(&format!(
+        "INSERT INTO vesta_record VALUES ('ids', 1, 1, {owner}, 1, 1, false, '', 1, -1)"
+    ));
+    let said = refused(store.list("ids"));
+    assert!(said.contains("holds what no Vesta wrote: the number -1"), "{said}");
+}
+
+#[test]
+fn a_thousand_racing_nodes_get_different_numbers() {
+    let schema = Schema::fresh();
+    let numbers = shared::a_thousand_racing_nodes_get_different_numbers(&schema.url());
+    let rows = schema.ask("SELECT id FROM worker_node");
+    assert_eq!(rows.iter().map(|row| row.get::<i64, _>(0) as u64).collect::<HashSet<_>>(), numbers);
+    assert_eq!(highest_worker_node(&schema.url()).unwrap(), numbers.into_iter().max());
+}
+
+/// As somebody may have carried it over from MySQL.
+#[test]
+fn the_table_of_uid_generator_is_used_unchanged() {
+    let schema = Schema::fresh();
+    schema.ask(
+        "CREATE TABLE WORKER_NODE (ID BIGSERIAL PRIMARY KEY, HOST_NAME VARCHAR(64) NOT NULL, \
+         PORT VARCHAR(64) NOT NULL, TYPE INT NOT NULL, LAUNCH_DATE DATE NOT NULL, \
+         MODIFIED TIMESTAMP NOT NULL, CREATED TIMESTAMP NOT NULL)",
+    );
+    assert_eq!(highest_worker_node(&schema.url()).unwrap(), None);
+    let options = Options { auto_init: false, ..Options::default() };
+    let nodes = open_worker_nodes(&schema.url(), &options).unwrap();
+    assert_eq!(nodes.insert("host", 4711).unwrap(), 1);
+    assert_eq!(nodes.insert("host", 4711).unwrap(), 2);
+    assert_eq!(highest_worker_node(&schema.url()).unwrap(), Some(2));
+    let row = &schema.ask(
+        "SELECT host_name, port, type, launch_date >= CURRENT_DATE - 1 AND created = modified \
+         AND created > now() - interval '1 day' FROM worker_node WHERE id = 1",
+    )[0];
+    assert_eq!((row.get::<String, _>(0), row.get::<String, _>(1)), ("host".into(), "4711".into()));
+    assert_eq!((row.get::<i32, _>(2), row.get::<bool, _>(3)), (2, true));
+}

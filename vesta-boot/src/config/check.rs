@@ -9,7 +9,7 @@ use tracing_subscriber::EnvFilter;
 use vesta_intf::{Field, GenMethod, IdMeta, LayoutSpec, UnixMillis};
 use vesta_service::PopulatorKind;
 
-use super::{Config, Log, LogFormat, machine};
+use super::{Config, Log, LogFormat, machine, store};
 use crate::ConfigError;
 use crate::raw::{CustomLayout, Epoch, KEYS, Origin, Raw};
 
@@ -17,6 +17,7 @@ type Checked<T> = Result<T, ConfigError>;
 
 pub(super) fn check(raw: &Raw) -> Checked<Config> {
     let layout = layout(raw)?;
+    let machine = machine::check(raw, &layout)?;
     let config = Config {
         role: raw.role,
         listen: raw.address("listen")?,
@@ -27,7 +28,14 @@ pub(super) fn check(raw: &Raw) -> Checked<Config> {
         populator: raw.choice("populator", &POPULATORS)?,
         gen_method: gen_method(raw, &layout)?,
         version: raw.number("version", 0, layout.max(Field::Version))?,
-        machine: machine::check(raw, &layout)?,
+        lease: store::lease(raw, &machine)?,
+        store_timeout: match raw.get("machine.request_timeout_ms") {
+            Some(_) => Some(raw.millis("machine.request_timeout_ms", 1)?),
+            None => None,
+        },
+        auto_init: raw.truth("auto_init")?,
+        wait_for_store: raw.truth("wait_for_store")?,
+        machine,
         namespace: namespace(raw)?,
         state_dir: state_dir(raw)?,
         max_wait: raw.millis("max_wait_ms", 0)?,
@@ -65,7 +73,8 @@ impl Raw {
     pub(super) fn refuse(&self, name: &str, must: impl Display) -> ConfigError {
         let key = KEYS.iter().find(|key| key.name == name).expect("only settings are refused");
         let text = self.text(name);
-        let value = if text.contains("://") { vesta_store::redact(text) } else { text.to_owned() };
+        let is_url = name == "machine.store" || text.contains("://");
+        let value = if is_url { vesta_store::redact(text) } else { text.to_owned() };
         ConfigError::refused(format!("{name} {must}, but is `{value}` ({})", self.origin_of(key)))
     }
 
@@ -77,7 +86,7 @@ impl Raw {
         })
     }
 
-    fn millis(&self, name: &str, min: u64) -> Checked<Duration> {
+    pub(super) fn millis(&self, name: &str, min: u64) -> Checked<Duration> {
         Ok(Duration::from_millis(self.number(name, min, LONGEST_WAIT)?))
     }
 
@@ -90,7 +99,7 @@ impl Raw {
         self.choice(name, &[("true", true), ("false", false)])
     }
 
-    fn choice<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Checked<T> {
+    pub(super) fn choice<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Checked<T> {
         let found = choices.iter().find(|choice| choice.0 == self.text(name));
         found.map(|choice| choice.1).ok_or_else(|| {
             let names: Vec<_> = choices.iter().map(|choice| choice.0).collect();

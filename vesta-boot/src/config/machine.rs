@@ -1,16 +1,17 @@
-//! Where the machine ID comes from: one choice, or a clear refusal.
+//! Where machine IDs come from: one choice, or a clear refusal.
 
 use std::ops::RangeInclusive;
 
 use vesta_intf::{Field, IdMeta};
-use vesta_service::IpMap;
+use vesta_service::{ClaimOrder, IpMap};
 
 use super::check::chosen;
+use super::store;
 use crate::ConfigError;
 use crate::raw::Raw;
 use crate::secret::StoreUrl;
 
-/// Where the machine ID comes from.
+/// Where machine IDs come from.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Machine {
@@ -20,76 +21,147 @@ pub enum Machine {
         store: StoreUrl,
         /// What it may hand out; `None` is all of the layout's.
         range: Option<RangeInclusive<u64>>,
+        /// How many of them this process takes.
+        count: usize,
+        /// Which of the free ones.
+        order: ClaimOrder,
     },
-    /// Fixed, and reserved in a store.
+    /// A new one at each start, from the table of worker nodes in a database.
+    Disposable {
+        /// The database.
+        store: StoreUrl,
+    },
+    /// A number of one's own, reserved in a store.
     Reserved {
         /// The store.
         store: StoreUrl,
-        /// The machine ID.
-        id: u64,
+        /// The number.
+        number: Number,
     },
-    /// Fixed, with a state file.
-    Fixed(u64),
-    /// Fixed, without any state: IDs may repeat after a restart.
+    /// A number of one's own, with a state file.
+    Fixed(Number),
+    /// A number of one's own, without any state: IDs may repeat after a restart.
     Stateless(u64),
+}
+
+/// A machine ID that is known before anybody is asked.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Number {
+    /// It was given.
+    Id(u64),
     /// By this host's address.
     IpMap(IpMap),
     /// The number at the end of the host name.
     HostOrdinal,
 }
 
-pub(super) fn check(raw: &Raw, layout: &IdMeta) -> Result<Machine, ConfigError> {
-    let ordinal = raw.truth("machine.ordinal")?;
-    let stateless = raw.truth("stateless")?;
-    let (id, ips) = (chosen(raw, "machine.id"), chosen(raw, "machine.ips"));
-    let (store, range) = (chosen(raw, "machine.store"), chosen(raw, "machine.range"));
+impl Machine {
+    /// The store, if there is one.
+    pub const fn store(&self) -> Option<&StoreUrl> {
+        match self {
+            Machine::Pool { store, .. }
+            | Machine::Disposable { store }
+            | Machine::Reserved { store, .. } => Some(store),
+            Machine::Fixed(_) | Machine::Stateless(_) => None,
+        }
+    }
+}
 
-    let fixed = [
-        ("machine.id", id.is_some()),
-        ("machine.ips", ips.is_some()),
-        ("machine.ordinal", ordinal),
+/// The most machine IDs of one process.
+const MOST: u64 = 64;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Strategy {
+    Lease,
+    Disposable,
+}
+
+pub(super) fn check(raw: &Raw, layout: &IdMeta) -> Result<Machine, ConfigError> {
+    let strategy = raw.choice(
+        "machine.strategy",
+        &[("lease", Strategy::Lease), ("disposable", Strategy::Disposable)],
+    )?;
+    let count = raw.number("machine.count", 1, MOST)?;
+    let order =
+        raw.choice("machine.claim_order", &ClaimOrder::ALL.map(|order| (order.name(), order)))?;
+    let stateless = raw.truth("stateless")?;
+    let store = chosen(raw, "machine.store").is_some();
+    let range = chosen(raw, "machine.range").is_some();
+
+    let number = [
+        ("machine.id", chosen(raw, "machine.id").is_some()),
+        ("machine.ips", chosen(raw, "machine.ips").is_some()),
+        ("machine.ordinal", raw.truth("machine.ordinal")?),
     ];
-    let mut choices = fixed.iter().filter(|choice| choice.1).map(|choice| choice.0);
-    let choice = choices.next();
-    if let (Some(one), Some(other)) = (choice, choices.next()) {
+    let of_pools = [
+        ("machine.range", range),
+        ("machine.count", count > 1),
+        ("machine.claim_order", order != ClaimOrder::default()),
+    ];
+    let mut numbers = set(&number);
+    let choice = numbers.next();
+    if let (Some(one), Some(other)) = (choice, numbers.next()) {
         return Err(ConfigError::refused(format!(
             "{one} and {other} are both set; keep one of them"
         )));
     }
-    if let (Some(one), Some(_)) = (choice, range) {
+    if strategy == Strategy::Disposable {
+        let clash = choice.or(set(&of_pools).next()).or(stateless.then_some("stateless"));
+        return disposable(raw, clash);
+    }
+    if let (Some(one), Some(other)) = (choice, set(&of_pools).next()) {
         return Err(ConfigError::refused(format!(
-            "machine.range is for a pool, but {one} fixes the machine ID; remove one of them"
+            "{other} is for a pool, but {one} fixes the machine ID; remove one of them"
         )));
     }
-    if let (Some(one @ ("machine.ips" | "machine.ordinal")), Some(_)) = (choice, store) {
-        return Err(ConfigError::refused(format!(
-            "{one} and machine.store are both set; keep one of them, or set machine.id together \
-             with machine.store"
-        )));
-    }
-    if stateless && (id.is_none() || store.is_some()) {
+    if stateless && (choice != Some("machine.id") || store) {
         return Err(ConfigError::refused(
             "stateless = true is for machine.id without machine.store; remove stateless",
         ));
     }
 
     let max = layout.max(Field::Machine);
-    match choice {
-        Some("machine.id") => {
-            let id = raw.number("machine.id", 0, max)?;
-            Ok(match store {
-                Some(_) => Machine::Reserved { store: url(raw)?, id },
-                None if stateless => Machine::Stateless(id),
-                None => Machine::Fixed(id),
-            })
-        }
-        Some("machine.ips") => ip_map(raw, max).map(Machine::IpMap),
-        Some(_) => Ok(Machine::HostOrdinal),
+    let number = match choice {
+        Some("machine.id") => Number::Id(raw.number("machine.id", 0, max)?),
+        Some("machine.ips") => Number::IpMap(ip_map(raw, max)?),
+        Some(_) => Number::HostOrdinal,
         None => {
-            let range = range.is_some().then(|| range_of(raw, max)).transpose()?;
-            Ok(Machine::Pool { store: url(raw)?, range })
+            let range = range.then(|| range_of(raw, max)).transpose()?;
+            let there_are = range.as_ref().map_or(max, |range| range.end() - range.start());
+            if count - 1 > there_are {
+                let must = format!("must be at most the {} of the pool", there_are + 1);
+                return Err(raw.refuse("machine.count", must));
+            }
+            let count = usize::try_from(count).expect("at most 64");
+            return Ok(Machine::Pool { store: url(raw)?, range, count, order });
         }
+    };
+    Ok(match number {
+        number if store => Machine::Reserved { store: url(raw)?, number },
+        Number::Id(id) if stateless => Machine::Stateless(id),
+        number => Machine::Fixed(number),
+    })
+}
+
+fn set<'a>(settings: &'a [(&'static str, bool)]) -> impl Iterator<Item = &'static str> + 'a {
+    settings.iter().filter(|setting| setting.1).map(|setting| setting.0)
+}
+
+fn disposable(raw: &Raw, clash: Option<&str>) -> Result<Machine, ConfigError> {
+    if let Some(name) = clash {
+        return Err(ConfigError::refused(format!(
+            "machine.strategy = \"disposable\" uses up a new machine ID at each start, but {name} is \
+             set; remove one of them"
+        )));
     }
+    let store = url(raw)?;
+    if store::kind(&store).is_some_and(|kind| !kind.is_sql()) {
+        let must = "must be an SQL store (sqlite, mysql or postgres) with machine.strategy = \
+            \"disposable\"";
+        return Err(raw.refuse("machine.store", must));
+    }
+    Ok(Machine::Disposable { store })
 }
 
 /// The store's URL; the default is inside the state folder, so that one setting moves all state.

@@ -1,5 +1,6 @@
 //! `--print-config`.
 
+use super::store::{DURATIONS, TAKEOVER_GRACE};
 use super::{Config, Machine};
 use crate::raw::{KEYS, Raw};
 
@@ -8,14 +9,19 @@ pub(super) fn print(config: &Config, raw: &Raw) -> String {
     let mut lines: Vec<(String, Option<String>)> = Vec::new();
     let mut table = "";
     for key in KEYS {
-        let Some(value) = value(config, raw, key.name) else { continue };
+        let own = own_duration(config, raw, key.name);
+        let Some(value) = own.clone().or_else(|| value(config, raw, key.name)) else { continue };
         let (of, name) = key.name.split_once('.').unwrap_or(("", key.name));
         if of != table {
             lines.push((format!("\n[{of}]"), None));
             table = of;
         }
         let value = if key.is_text { toml::Value::from(value).to_string() } else { value };
-        lines.push((format!("{name} = {value}"), Some(raw.origin_of(key))));
+        lines.push(match own {
+            // Not a setting: with another store it would be another.
+            Some(_) => (format!("#{name} = {value}"), Some(keeper(config).to_owned())),
+            None => (format!("{name} = {value}"), Some(raw.origin_of(key))),
+        });
     }
 
     let settings = lines.iter().filter(|line| line.1.is_some());
@@ -46,12 +52,27 @@ fn value(config: &Config, raw: &Raw, name: &str) -> Option<String> {
         "layout" if config.layout.name() == "custom" => None,
         "gen_method" => Some(config.gen_method.value().to_string()),
         "workers" => Some(config.workers.to_string()),
-        "machine.store" => match &config.machine {
-            Machine::Pool { store, .. } | Machine::Reserved { store, .. } => {
-                Some(store.to_string())
-            }
-            _ => None,
-        },
+        "machine.store" => config.machine.store().map(ToString::to_string),
         _ => raw.get(name).map(|given| given.value.clone()),
     }
+}
+
+/// Whose default a duration is.
+fn keeper(config: &Config) -> &'static str {
+    if config.machine.store().is_some() {
+        "default of the store"
+    } else {
+        "default of the state file"
+    }
+}
+
+/// A duration of the lease that nobody chose.
+fn own_duration(config: &Config, raw: &Raw, name: &str) -> Option<String> {
+    let (_, of) = DURATIONS.iter().find(|duration| duration.0 == name)?;
+    let is_pool = matches!(config.machine, Machine::Pool { .. });
+    let lease = config.lease.filter(|_| raw.get(name).is_none())?;
+    if name == TAKEOVER_GRACE && !is_pool {
+        return None;
+    }
+    Some(of(&lease.own).as_millis().to_string())
 }

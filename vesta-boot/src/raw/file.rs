@@ -59,6 +59,8 @@ struct File {
     namespace: Option<String>,
     state_dir: Option<String>,
     stateless: Option<bool>,
+    auto_init: Option<bool>,
+    wait_for_store: Option<bool>,
     allow_plaintext: Option<bool>,
     max_wait_ms: Option<u64>,
     request_timeout_ms: Option<u64>,
@@ -86,6 +88,13 @@ struct Machine {
     ordinal: Option<bool>,
     store: Option<String>,
     range: Option<String>,
+    count: Option<u64>,
+    strategy: Option<String>,
+    claim_order: Option<String>,
+    window_ms: Option<u64>,
+    renew_every_ms: Option<u64>,
+    request_timeout_ms: Option<u64>,
+    takeover_grace_ms: Option<u64>,
 }
 
 #[derive(Deserialize)]

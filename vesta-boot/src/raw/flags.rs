@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgAction, Parser};
+use clap::{ArgAction, Parser, Subcommand};
+
+use super::StoreCommand;
 
 /// The flags of both programs. Defaults are filled in from `KEYS`.
 #[derive(Debug, Parser)]
@@ -11,7 +13,9 @@ use clap::{ArgAction, Parser};
     max_term_width = 100,
     disable_help_flag = true,
     disable_version_flag = true,
-    next_line_help = true
+    disable_help_subcommand = true,
+    next_line_help = true,
+    subcommand_value_name = "COMMAND"
 )]
 #[allow(dead_code, reason = "read by name, together with where each value came from")]
 pub(super) struct Flags {
@@ -50,7 +54,7 @@ pub(super) struct Flags {
     namespace: Option<String>,
 
     /// A fixed machine ID, made restart-safe by a file in the state folder; together with
-    /// --machine-store it is reserved in the store as well
+    /// --machine-store it is reserved in the store instead
     #[arg(
         long,
         value_name = "N",
@@ -59,27 +63,22 @@ pub(super) struct Flags {
     )]
     machine_id: Option<String>,
 
-    /// Machine IDs by this host's address: 10.0.0.1=1,10.0.0.2=2
+    /// Machine IDs by this host's address: 10.0.0.1=1,10.0.0.2=2; then as --machine-id
     #[arg(long, value_name = "IP=N,..", env = "VESTA_MACHINE_IPS")]
     #[arg(help_heading = "Machine ID (choose one)")]
     machine_ips: Option<String>,
 
-    /// Kubernetes StatefulSet: the number at the end of the host name
+    /// Kubernetes StatefulSet: the number at the end of the host name; then as --machine-id
     #[arg(long, value_name = "BOOL", env = "VESTA_MACHINE_ORDINAL")]
     #[arg(help_heading = "Machine ID (choose one)")]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     machine_ordinal: Option<String>,
 
-    /// Pool that hands out machine IDs, such as sqlite:PATH
-    /// [default: sqlite:vesta-data/vesta.db, inside the state folder]
+    /// Pool that hands out machine IDs: sqlite:PATH, mysql://, postgres://, redis://, zookeeper://
+    /// or etcd:// [default: sqlite:vesta-data/vesta.db, inside the state folder]
     #[arg(long, value_name = "URL", env = "VESTA_MACHINE_STORE")]
     #[arg(help_heading = "Machine ID (choose one)")]
     machine_store: Option<String>,
-
-    /// Machine IDs that the pool may hand out, both ends included [default: all of the layout's]
-    #[arg(long, value_name = "FROM-TO", env = "VESTA_MACHINE_RANGE")]
-    #[arg(help_heading = "Machine ID (choose one)")]
-    machine_range: Option<String>,
 
     /// Folder of the state files and of the default pool
     #[arg(long, value_name = "FOLDER", env = "VESTA_STATE_DIR")]
@@ -91,6 +90,55 @@ pub(super) struct Flags {
     #[arg(help_heading = "Machine ID (choose one)")]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     stateless: Option<String>,
+
+    /// Machine IDs that the pool may hand out, both ends included [default: all of the layout's]
+    #[arg(long, value_name = "FROM-TO", env = "VESTA_MACHINE_RANGE", help_heading = "Pool")]
+    machine_range: Option<String>,
+
+    /// How many machine IDs this process takes, 1 to 64; its capacity grows with them
+    #[arg(long, value_name = "N", env = "VESTA_MACHINE_COUNT", help_heading = "Pool")]
+    machine_count: Option<String>,
+
+    /// lease: machine IDs are claimed, kept and given back. disposable: each start uses a new one
+    /// up, which needs an SQL store and many machine bits
+    #[arg(long, value_name = "NAME", env = "VESTA_MACHINE_STRATEGY", help_heading = "Pool")]
+    machine_strategy: Option<String>,
+
+    /// stable: a host keeps its machine ID over restarts. lowest: the lowest free one
+    #[arg(long, value_name = "NAME", env = "VESTA_MACHINE_CLAIM_ORDER", help_heading = "Pool")]
+    machine_claim_order: Option<String>,
+
+    /// Create tables, keys and the namespace in the store if they are missing; if not, `store init`
+    /// does it
+    #[arg(long, value_name = "BOOL", env = "VESTA_AUTO_INIT", help_heading = "Store")]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    auto_init: Option<String>,
+
+    /// Stay up, not ready, while the store does not answer at start; if not, end after 30 s
+    #[arg(long, value_name = "BOOL", env = "VESTA_WAIT_FOR_STORE", help_heading = "Store")]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    wait_for_store: Option<String>,
+
+    /// For how long IDs are made while the store is away, in milliseconds; what is left of it is
+    /// skipped after a crash [default: the store's own]
+    #[arg(long, value_name = "MS", env = "VESTA_MACHINE_WINDOW_MS", help_heading = "Store")]
+    machine_window_ms: Option<String>,
+
+    /// How often the reservation is renewed, in milliseconds (± 10 %); at most a third of the window
+    /// [default: the store's own]
+    #[arg(long, value_name = "MS", env = "VESTA_MACHINE_RENEW_EVERY_MS", help_heading = "Store")]
+    machine_renew_every_ms: Option<String>,
+
+    /// Longest time for one request to the store, in milliseconds [default: the store's own]
+    #[arg(long, value_name = "MS", env = "VESTA_MACHINE_REQUEST_TIMEOUT_MS")]
+    #[arg(help_heading = "Store")]
+    machine_request_timeout_ms: Option<String>,
+
+    /// How long after its window the machine ID of a silent process may be taken over, in
+    /// milliseconds; at least three windows [default: the store's own]
+    #[arg(long, value_name = "MS", env = "VESTA_MACHINE_TAKEOVER_GRACE_MS")]
+    #[arg(help_heading = "Store")]
+    machine_takeover_grace_ms: Option<String>,
 
     /// Longest wait of one call for an ID, in milliseconds
     #[arg(long, value_name = "MS", env = "VESTA_MAX_WAIT_MS", help_heading = "Limits")]
@@ -122,6 +170,7 @@ pub(super) struct Flags {
 
     /// TOML file with any of these settings; flags and the environment win over it
     #[arg(long, short, value_name = "FILE", env = "VESTA_CONFIG", help_heading = "General")]
+    #[arg(global = true)]
     config: Option<PathBuf>,
 
     /// Show the resulting settings as TOML, with the origin of each and passwords hidden, and end
@@ -129,10 +178,21 @@ pub(super) struct Flags {
     print_config: bool,
 
     /// Show this help
-    #[arg(long, short, action = ArgAction::Help, help_heading = "General")]
+    #[arg(long, short, action = ArgAction::Help, help_heading = "General", global = true)]
     help: Option<bool>,
 
     /// Show the version
     #[arg(long, short = 'V', action = ArgAction::Version, help_heading = "General")]
     version: Option<bool>,
+
+    #[command(subcommand)]
+    command: Option<Task>,
+}
+
+/// What a program can do instead of serving.
+#[derive(Debug, Subcommand)]
+pub(super) enum Task {
+    /// Look at the store of machine IDs, prepare it, repair it, move to it
+    #[command(subcommand)]
+    Store(StoreCommand),
 }

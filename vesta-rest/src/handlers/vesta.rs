@@ -99,15 +99,25 @@ fn in_zone(moment: UnixMillis, tz: &str) -> Result<String, Problem> {
             ),
         )
     })?;
-    let timestamp =
-        i64::try_from(moment.0).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
-    let timestamp = timestamp.ok_or_else(|| {
+    let timestamp = timestamp(moment).ok_or_else(|| {
         Problem::invalid(
             "tz",
             format!("{moment} is beyond the year 9999, where zones end; leave tz out"),
         )
     })?;
     Ok(timestamp.to_zoned(zone).strftime("%Y-%m-%dT%H:%M:%S%.3f%:z").to_string())
+}
+
+fn timestamp(moment: UnixMillis) -> Option<Timestamp> {
+    i64::try_from(moment.0).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok())
+}
+
+/// A moment in this host's time zone; beyond the year 9999, where zones end, as it is in UTC.
+pub(super) fn in_system_zone(moment: UnixMillis, format: &str) -> String {
+    match timestamp(moment) {
+        Some(timestamp) => timestamp.to_zoned(TimeZone::system()).strftime(format).to_string(),
+        None => moment.to_string(),
+    }
 }
 
 /// An ID put together from its fields

@@ -1,6 +1,7 @@
 //! vesta-rest from outside: the handlers over a scripted clock, and the real program over sockets.
 
 mod guide;
+mod leaf;
 mod limits;
 mod openapi;
 mod pages;

@@ -180,6 +180,22 @@ fn a_wrong_setting_ends_it_with_64_and_one_sentence() {
 }
 
 #[test]
+fn it_has_the_commands_for_the_store_too() {
+    let dir = TempDir::new().unwrap();
+    let store = |args: &[&str]| {
+        let output = command(dir.path(), &[&["store"], args].concat()).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    assert_eq!(store(&["show"]), (Some(64), String::new()));
+    let (code, said) = store(&["init"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.starts_with("created namespace default in SQLite vesta-data/vesta.db"), "{said}");
+    let (code, said) = store(&["show"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.ends_with("machine IDs none was ever claimed\n"), "{said}");
+}
+
+#[test]
 fn help_and_print_config_are_worth_reading() {
     let help = String::from_utf8(run(&["--help"]).stdout).unwrap();
     for part in ["--listen", "127.0.0.1:8088", "--machine-id", "VESTA_MACHINE_ID", "Examples:"] {

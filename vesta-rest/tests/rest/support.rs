@@ -98,6 +98,14 @@ pub(crate) async fn get(service: &Arc<LocalIdService>, uri: &str) -> Answer {
     ask(service, TestRequest::get().uri(uri)).await
 }
 
+pub(crate) async fn get_with(
+    service: &Arc<LocalIdService>,
+    uri: &str,
+    header: (&'static str, &str),
+) -> Answer {
+    ask(service, TestRequest::get().uri(uri).insert_header(header)).await
+}
+
 pub(crate) async fn post(
     service: &Arc<LocalIdService>,
     uri: &str,

@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
 
 pub(crate) const FREE_PORTS: [&str; 4] =
     ["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];
@@ -74,19 +74,11 @@ impl Running {
     /// Status and body of a page of the admin listener.
     pub(crate) fn get(&self, path: &str) -> (u16, String) {
         let address = self.fact("admin").strip_prefix("http://").expect("a URL").trim_matches('/');
-        let mut socket = TcpStream::connect(address).expect("the admin listener");
-        let request = format!("GET {path} HTTP/1.1\r\nhost: vesta\r\nconnection: close\r\n\r\n");
-        socket.write_all(request.as_bytes()).expect("a request");
-        let mut answer = String::new();
-        socket.read_to_string(&mut answer).expect("an answer");
-        let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
-        let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
-        (status, body.to_owned())
+        get(address, path)
     }
 
     pub(crate) fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args([name, &self.child.id().to_string()]).status();
-        assert!(sent.expect("kill runs").success());
+        signal(&self.child, name);
     }
 
     /// Waits for the end: the exit code and what was logged.
@@ -95,6 +87,83 @@ impl Running {
         let stderr = self.child.stderr.take();
         let _ = stderr.map(|mut stderr| stderr.read_to_string(&mut said));
         (self.child.wait().expect("an end").code(), said)
+    }
+}
+
+/// Status and body of a page.
+pub(crate) fn get(address: &str, path: &str) -> (u16, String) {
+    let mut socket = TcpStream::connect(address).expect("the admin listener");
+    let request = format!("GET {path} HTTP/1.1\r\nhost: vesta\r\nconnection: close\r\n\r\n");
+    socket.write_all(request.as_bytes()).expect("a request");
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).expect("an answer");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
+    let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
+    (status, body.to_owned())
+}
+
+pub(crate) fn signal(child: &Child, name: &str) {
+    let sent = Command::new("kill").args([name, &child.id().to_string()]).status();
+    assert!(sent.expect("kill runs").success());
+}
+
+/// A program that waits for its store, ended with the test.
+pub(crate) struct Waiting {
+    pub(crate) child: Child,
+    pub(crate) admin: String,
+    stderr: BufReader<ChildStderr>,
+    said: String,
+}
+
+impl Waiting {
+    /// Starts the program and reads its log until it says where its admin listener is.
+    pub(crate) fn start(folder: &Path, args: &[&str]) -> Self {
+        let mut command = program(folder);
+        command.args(FREE_PORTS).arg("--wait-for-store").args(args);
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let stderr = BufReader::new(child.stderr.take().expect("its log"));
+        let mut waiting = Self { child, admin: String::new(), stderr, said: String::new() };
+        let line = waiting.until("admin_listen=");
+        waiting.admin = line.split("admin_listen=").nth(1).expect("it is there").trim().to_owned();
+        waiting
+    }
+
+    /// Reads the log up to a line with this in it.
+    pub(crate) fn until(&mut self, part: &str) -> String {
+        loop {
+            let mut line = String::new();
+            let read = self.stderr.read_line(&mut line).expect("text");
+            assert!(read > 0, "it ended without {part}: {}", self.said);
+            self.said += &line;
+            if line.contains(part) {
+                return line;
+            }
+        }
+    }
+
+    pub(crate) fn get(&self, path: &str) -> (u16, String) {
+        get(&self.admin, path)
+    }
+
+    /// Asks it to stop: its exit code and all that it said.
+    pub(crate) fn stop(mut self) -> (Option<i32>, String) {
+        signal(&self.child, "-TERM");
+        let mut said = std::mem::take(&mut self.said);
+        self.stderr.read_to_string(&mut said).expect("text");
+        let stdout = self.child.stdout.take();
+        let _ = stdout.map(|mut stdout| stdout.read_to_string(&mut said));
+        (self.child.wait().expect("an end").code(), said)
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

@@ -9,7 +9,7 @@ use std::hint::spin_loop;
 /// looks away, the other works at the speed of a caller that is alone: an ID then costs under
 /// contention what it costs without.
 #[derive(Debug)]
-pub(super) struct BackOff {
+pub(crate) struct BackOff {
     pauses: u32,
 }
 
@@ -17,13 +17,13 @@ impl BackOff {
     const FIRST: u32 = 32;
     const LONGEST: u32 = 128;
 
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self { pauses: Self::FIRST }
     }
 
     /// Looks away, and the next time twice as long.
     #[cold]
-    pub(super) fn look_away(&mut self) {
+    pub(crate) fn look_away(&mut self) {
         (0..self.pauses).for_each(|_| spin_loop());
         self.pauses = (self.pauses * 2).min(Self::LONGEST);
     }

@@ -32,7 +32,8 @@ pub(super) fn insert(
         return Err(not_prepared("table WORKER_NODE does not exist").into());
     }
     connection.execute(
-        "INSERT INTO WORKER_NODE (HOST_NAME, PORT, TYPE) VALUES (?1, ?2, ?3)",
+        "INSERT INTO WORKER_NODE (HOST_NAME, PORT, TYPE, LAUNCH_DATE, MODIFIED, CREATED) \
+         VALUES (?1, ?2, ?3, CURRENT_DATE, CURRENT_TIMESTAMP, CURRENT_TIMESTAMP)",
         params![host, pid.to_string(), ACTUAL],
     )?;
     let id = connection.last_insert_rowid();

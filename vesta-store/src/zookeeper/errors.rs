@@ -26,7 +26,7 @@ impl From<StoreError> for Failure {
 
 /// What becomes of the session that a request failed in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Session {
+pub(super) enum Fate {
     /// It goes on: ZooKeeper has answered.
     Good,
     /// It has ended, or nobody knows; a new one may do better.
@@ -36,10 +36,10 @@ pub(super) enum Session {
 }
 
 impl Failure {
-    pub(super) fn session(&self) -> Session {
+    pub(super) fn fate_of_session(&self) -> Fate {
         match self {
-            Self::Store(_) => Session::Good,
-            Self::Client(Error::AuthFailed) => Session::Refused,
+            Self::Store(_) => Fate::Good,
+            Self::Client(Error::AuthFailed) => Fate::Refused,
             Self::Client(
                 Error::NoNode
                 | Error::NoAuth
@@ -52,8 +52,8 @@ impl Failure {
                 | Error::QuotaExceeded
                 | Error::Throttled
                 | Error::Unimplemented,
-            ) => Session::Good,
-            Self::Client(_) => Session::Lost,
+            ) => Fate::Good,
+            Self::Client(_) => Fate::Lost,
         }
     }
 
@@ -74,9 +74,9 @@ impl Failure {
             Error::NoChildrenForEphemerals => StoreError::permanent(format!(
                 "a znode of {path} is ephemeral, so another program made it; use another path"
             )),
-            Error::Unimplemented => StoreError::permanent(
-                "this server is too old; ZooKeeper 3.5 or newer is needed",
-            ),
+            Error::Unimplemented => {
+                StoreError::permanent("this server is too old; ZooKeeper 3.5 or newer is needed")
+            }
             Error::BadArguments(what) => {
                 StoreError::permanent(format!("ZooKeeper refuses the request: {what}"))
             }
@@ -157,11 +157,11 @@ mod tests {
 
     #[test]
     fn only_what_ends_a_session_gives_it_up() {
-        let after = |error: Error| Failure::from(error).session();
-        assert_eq!(after(Error::BadVersion), Session::Good);
-        assert_eq!(after(Error::NoAuth), Session::Good);
-        assert_eq!(after(Error::SessionExpired), Session::Lost);
-        assert_eq!(after(Error::ConnectionLoss), Session::Lost);
-        assert_eq!(after(Error::AuthFailed), Session::Refused);
+        let after = |error: Error| Failure::from(error).fate_of_session();
+        assert_eq!(after(Error::BadVersion), Fate::Good);
+        assert_eq!(after(Error::NoAuth), Fate::Good);
+        assert_eq!(after(Error::SessionExpired), Fate::Lost);
+        assert_eq!(after(Error::ConnectionLoss), Fate::Lost);
+        assert_eq!(after(Error::AuthFailed), Fate::Refused);
     }
 }

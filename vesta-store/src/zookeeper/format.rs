@@ -73,7 +73,11 @@ pub(super) fn alive(record: &Record) -> Vec<u8> {
     json(&Alive { host: &record.host, pid: record.pid })
 }
 
-pub(super) fn read_namespace(path: &str, data: &[u8], stat: &Stat) -> Result<Namespace, StoreError> {
+pub(super) fn read_namespace(
+    path: &str,
+    data: &[u8],
+    stat: &Stat,
+) -> Result<Namespace, StoreError> {
     let stored: StoredNamespace<'_> = read(path, data, stat)?;
     let number = |number| within_63_bits(number).map_err(|error| foreign(path, error));
     Ok(Namespace {
@@ -144,6 +148,8 @@ fn read_hex(path: &str, text: &str) -> Result<u128, StoreError> {
 
 #[cfg(test)]
 mod tests {
+    use vesta_service::IdMeta;
+
     use super::*;
 
     const STAT: Stat = Stat {
@@ -174,7 +180,7 @@ mod tests {
     #[test]
     fn znodes_are_as_documented() {
         let uuid = 0x5f0c_7b1e_93a2_4d68_8e17_c2b4_f690_3ad5;
-        let made = Namespace { uuid, fingerprint: "1-1-2-30-20-10".into(), floor: 0 };
+        let made = Namespace { uuid, fingerprint: IdMeta::MAX_PEAK.fingerprint(), floor: 0 };
         let claimed = Record {
             epoch: 3,
             owner: 0x92b1_04c8_d37e_4f15_a6d0_7e38_1b59_c2f4,
@@ -241,7 +247,8 @@ mod tests {
     fn the_name_of_a_record_is_its_machine_id() {
         assert_eq!(read_machine("0"), Some(0));
         assert_eq!(read_machine("9223372036854775807"), Some(u64::MAX >> 1));
-        for odd in ["", "07", "+7", "-1", "7 ", "x", "9223372036854775808", "18446744073709551616"] {
+        for odd in ["", "07", "+7", "-1", "7 ", "x", "9223372036854775808", "18446744073709551616"]
+        {
             assert_eq!(read_machine(odd), None, "{odd}");
         }
     }

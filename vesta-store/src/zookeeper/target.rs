@@ -67,7 +67,9 @@ impl Target {
 fn parse(url: &str) -> Result<Target, &'static str> {
     let (_, rest) = url.split_once("://").ok_or("the servers of ZooKeeper are missing")?;
     if rest.contains(['?', '#']) {
-        return Err("the zookeeper URL takes no options; in a password write ? as %3F and # as %23");
+        return Err(
+            "the zookeeper URL takes no options; in a password write ? as %3F and # as %23",
+        );
     }
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     if path.contains('@') {
@@ -115,7 +117,9 @@ fn parse_path(text: &str) -> Result<String, &'static str> {
     let path = decode(text.strip_suffix('/').unwrap_or(text))?;
     let mut names = path.split('/').skip(1); // what stands before the first slash is empty
     if names.clone().any(|name| !can_be_a_znode(name)) {
-        return Err("a name in the path is empty, `.`, `..` or has a character that ZooKeeper refuses");
+        return Err(
+            "a name in the path is empty, `.`, `..` or has a character that ZooKeeper refuses",
+        );
     }
     if names.next() == Some("zookeeper") {
         return Err("the znode /zookeeper belongs to ZooKeeper itself");
@@ -126,7 +130,8 @@ fn parse_path(text: &str) -> Result<String, &'static str> {
 /// Whether ZooKeeper takes this as the name of one znode.
 pub(super) fn can_be_a_znode(name: &str) -> bool {
     let refused = |c: char| {
-        matches!(u32::from(c), 0..=0x1F | 0x7F..=0x9F | 0xD800..=0xF8FF | 0xFFF0..=0xFFFF) || c == '/'
+        matches!(u32::from(c), 0..=0x1F | 0x7F..=0x9F | 0xD800..=0xF8FF | 0xFFF0..=0xFFFF)
+            || c == '/'
     };
     !name.is_empty() && name != "." && name != ".." && !name.contains(refused)
 }

@@ -1,0 +1,50 @@
+//! Positions as moments, and moments as positions.
+
+use vesta_intf::{IdError, IdMeta, UnixMillis};
+use vesta_service::sequence::Rules;
+
+/// The positions of a layout.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Calendar {
+    layout: IdMeta,
+    rules: Rules,
+}
+
+impl Calendar {
+    pub(crate) fn new(layout: IdMeta) -> Self {
+        let spec = layout.spec();
+        Self { layout, rules: Rules::new(spec.time_bits, spec.seq_bits, 0) }
+    }
+
+    pub(crate) const fn layout(&self) -> &IdMeta {
+        &self.layout
+    }
+
+    /// The first position of the tick to which a moment belongs.
+    ///
+    /// # Errors
+    /// As [`IdMeta::tick_at`].
+    pub(crate) fn position_at(&self, moment: UnixMillis) -> Result<u64, IdError> {
+        Ok(self.rules.position(self.layout.tick_at(moment)?))
+    }
+
+    /// When the tick of a position begins; the layout's end for a position beyond it.
+    pub(crate) fn moment_of(&self, position: u64) -> UnixMillis {
+        self.layout.moment_of(self.rules.tick(position)).unwrap_or(self.layout.end())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_comes_back_as_the_beginning_of_its_tick() {
+        let calendar = Calendar::new(IdMeta::MAX_PEAK);
+        let position = calendar.position_at(UnixMillis(1_767_225_600_999)).expect("inside");
+        assert_eq!(calendar.moment_of(position), UnixMillis(1_767_225_600_000));
+        assert_eq!(calendar.moment_of(position + 5), UnixMillis(1_767_225_600_000));
+        assert_eq!(calendar.moment_of(u64::MAX), IdMeta::MAX_PEAK.end());
+        assert!(calendar.position_at(UnixMillis(0)).is_err());
+    }
+}

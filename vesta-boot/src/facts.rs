@@ -1,0 +1,230 @@
+//! What the start-up lines say.
+
+use std::fmt::{self, Display, Formatter};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use vesta_intf::{IdMeta, IdService as _};
+
+use crate::{Assembled, Role};
+
+/// What the start-up lines say.
+#[derive(Debug, Clone)]
+pub struct Facts {
+    role: Role,
+    layout: IdMeta,
+    layout_ends: String,
+    layout_left: Duration,
+    machines: Vec<u64>,
+    machine_source: String,
+    may_forget: bool,
+    namespace: String,
+    listen: SocketAddr,
+    admin: Option<SocketAddr>,
+    first_id: Result<u64, String>,
+}
+
+impl Facts {
+    /// Takes the first ID, so that whoever starts the program sees that it works.
+    pub fn gather(
+        role: Role,
+        assembled: &Assembled,
+        listen: SocketAddr,
+        admin: Option<SocketAddr>,
+    ) -> Self {
+        let service = &assembled.service;
+        let first_id = service.gen_id().map_err(|error| error.to_string());
+        let status = service.status();
+        Self {
+            role,
+            layout: *service.meta(),
+            layout_ends: status.layout_ends.to_string(),
+            layout_left: status.layout_left,
+            machines: status.machines,
+            machine_source: status.machine_source,
+            may_forget: assembled.may_forget,
+            namespace: status.namespace,
+            listen,
+            admin,
+            first_id,
+        }
+    }
+
+    /// The same as one event, for logs that machines read.
+    pub(crate) fn log(&self) {
+        let version = env!("CARGO_PKG_VERSION");
+        tracing::info!(
+            program = self.role.name(),
+            version,
+            layout = self.layout.name(),
+            bits = %self.layout,
+            layout_ends = %self.layout_ends,
+            ids_per_second = self.capacity(),
+            machine_id = self.machines.first(),
+            machine_ids = %list(&self.machines),
+            machine_source = %self.machine_source,
+            may_forget = self.may_forget,
+            namespace = %self.namespace,
+            listen = %self.listen,
+            admin_listen = self.admin.map(tracing::field::display),
+            // Text: JSON readers round large numbers.
+            first_id = %self.first(),
+            "started"
+        );
+    }
+
+    /// Warns of what will need a hand before long.
+    pub(crate) fn warn(&self) {
+        if self.layout_left < TWO_YEARS {
+            tracing::warn!(
+                ends = %self.layout_ends,
+                "the layout {} runs out {}; plan a new layout or epoch",
+                self.layout.name(),
+                from_now(self.layout_left)
+            );
+        }
+    }
+
+    fn capacity(&self) -> u64 {
+        let count = u64::try_from(self.machines.len()).unwrap_or(1);
+        self.layout.capacity_per_second().saturating_mul(count)
+    }
+
+    fn first(&self) -> String {
+        match &self.first_id {
+            Ok(id) => id.to_string(),
+            Err(reason) => format!("not yet: {reason}"),
+        }
+    }
+}
+
+const DAY: Duration = Duration::from_secs(86_400);
+const TWO_YEARS: Duration = Duration::from_secs(2 * 365 * 86_400);
+
+fn from_now(left: Duration) -> String {
+    match left.as_secs() / DAY.as_secs() {
+        days @ 0..1000 => format!("in {days} days"),
+        days => format!("in {} years", days / 365),
+    }
+}
+
+/// `3, 7, 12`.
+fn list(machines: &[u64]) -> String {
+    machines.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// `1,048,576`.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// Where a caller on this host reaches a listener.
+fn reachable(mut address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() {
+        address.set_ip(match address {
+            SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    address
+}
+
+impl Display for Facts {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let mut line = |label: &str, text: &dyn Display| writeln!(f, "  {label:<11} {text}");
+        let date = self.layout_ends.get(..10).unwrap_or(&self.layout_ends);
+        let plan = if self.layout_left < TWO_YEARS { "; plan a new layout" } else { "" };
+        line("layout", &self.layout)?;
+        line("runs out", &format_args!("{date} ({}{plan})", from_now(self.layout_left)))?;
+        let capacity = grouped(self.capacity());
+        match self.machines.len() {
+            0 | 1 => line("capacity", &format_args!("{capacity} IDs/s"))?,
+            many => line("capacity", &format_args!("{capacity} IDs/s with {many} machine IDs"))?,
+        }
+        let label = if self.machines.len() == 1 { "machine ID" } else { "machine IDs" };
+        line(label, &format_args!("{} ({})", list(&self.machines), self.machine_source))?;
+        if self.may_forget {
+            line("durability", &"the store may lose what it acknowledged (see docs/SAFETY.md)")?;
+        }
+        line("namespace", &self.namespace)?;
+        line(self.role.protocol(), &self.listen)?;
+        match self.admin {
+            Some(admin) => line("admin", &format_args!("http://{admin}/"))?,
+            None => line("admin", &"off")?,
+        }
+        line("first ID", &self.first())?;
+        line("try", &self.role.first_call(reachable(self.listen)))?;
+        match self.admin {
+            Some(admin) => line("", &format_args!("curl http://{}/status", reachable(admin))),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(machines: &[u64], may_forget: bool) -> String {
+        let listen = "10.0.0.1:5".parse().expect("an address");
+        let facts = Facts {
+            role: Role::Server,
+            layout: IdMeta::MAX_PEAK,
+            layout_ends: "2049-01-09T00:00:00.000Z".to_owned(),
+            layout_left: 3 * TWO_YEARS,
+            machines: machines.to_vec(),
+            machine_source: "pool 0 to 1023 of Redis cache:6379".to_owned(),
+            may_forget,
+            namespace: "default".to_owned(),
+            listen,
+            admin: None,
+            first_id: Ok(5),
+        };
+        facts.to_string()
+    }
+
+    #[test]
+    fn several_machine_ids_are_listed_and_their_capacity_is_added_up() {
+        let said = facts(&[3, 7, 12, 40], false);
+        let machines = "  machine IDs 3, 7, 12, 40 (pool 0 to 1023 of Redis cache:6379)\n";
+        assert!(said.contains(machines), "{said}");
+        assert!(said.contains("  capacity    4,194,304 IDs/s with 4 machine IDs\n"), "{said}");
+        let said = facts(&[3], false);
+        assert!(said.contains("  machine ID  3 (pool"), "{said}");
+        assert!(said.contains("  capacity    1,048,576 IDs/s\n"), "{said}");
+    }
+
+    #[test]
+    fn a_store_that_may_forget_is_named_so() {
+        assert!(
+            facts(&[3], true).contains("  durability  the store may lose what it acknowledged")
+        );
+        assert!(!facts(&[3], false).contains("durability"));
+    }
+
+    #[test]
+    fn numbers_are_grouped_in_threes() {
+        for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_048_576, "1,048,576")] {
+            assert_eq!(grouped(number), text);
+        }
+    }
+
+    #[test]
+    fn a_listener_on_all_addresses_is_reached_on_loopback() {
+        for (bound, reached) in [
+            ("0.0.0.0:80", "127.0.0.1:80"),
+            ("[::]:80", "[::1]:80"),
+            ("10.0.0.1:80", "10.0.0.1:80"),
+        ] {
+            assert_eq!(reachable(bound.parse().expect("an address")).to_string(), reached);
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! A pool of machine IDs, looked at now and then. Never by whoever makes IDs.
+
+use std::ops::RangeInclusive;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde::Serialize;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+use vesta_intf::UnixMillis;
+use vesta_service::{Clock, LeaseStore, Record, StoreError, SystemClock};
+
+use crate::calendar::Calendar;
+
+/// At most so often is the pool looked at.
+const PAUSE: Duration = Duration::from_secs(30);
+
+/// For each record the pause is at least so long: many processes that look at many records must not
+/// become the store's work.
+const PAUSE_FOR_EACH: Duration = Duration::from_millis(300);
+
+/// A scrape waits so long for the store; the look then goes on without it, for the next one.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What has become of a machine ID.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Somebody has it, and its window is open.
+    Held,
+    /// Somebody has it, but let the window pass; last heard of then.
+    Silent { since: UnixMillis },
+    /// Nobody has it any more.
+    Released,
+    /// A process of another system has it.
+    Predecessor,
+}
+
+impl State {
+    /// The state of a record when the clock stands at a position.
+    pub(crate) fn of(record: &Record, now: u64) -> Self {
+        match record.owner {
+            0 => State::Released,
+            Record::PREDECESSOR => State::Predecessor,
+            _ if record.bound > now => State::Held,
+            _ => State::Silent { since: record.info_time },
+        }
+    }
+}
+
+/// How many machine IDs of a pool are in which state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub(crate) struct Fill {
+    /// Never claimed.
+    pub(crate) free: u64,
+    /// Given back.
+    pub(crate) released: u64,
+    /// In use, or not yet silent for long enough.
+    pub(crate) held: u64,
+    /// Silent for so long that they may be taken over.
+    pub(crate) expired: u64,
+    /// In use by another system.
+    pub(crate) predecessor: u64,
+}
+
+impl Fill {
+    pub(crate) const fn by_state(&self) -> [(&'static str, u64); 5] {
+        [
+            ("free", self.free),
+            ("released", self.released),
+            ("held", self.held),
+            ("expired", self.expired),
+            ("predecessor", self.predecessor),
+        ]
+    }
+
+    fn count(
+        records: &[(u64, Record)],
+        range: &RangeInclusive<u64>,
+        now: u64,
+        overdue: u64,
+    ) -> Self {
+        let mut fill = Self { free: range.end() - range.start() + 1, ..Self::default() };
+        for (_, record) in records.iter().filter(|(machine, _)| range.contains(machine)) {
+            fill.free -= 1;
+            *match State::of(record, now) {
+                State::Released => &mut fill.released,
+                State::Predecessor => &mut fill.predecessor,
+                State::Silent { .. } if record.bound <= overdue => &mut fill.expired,
+                State::Held | State::Silent { .. } => &mut fill.held,
+            } += 1;
+        }
+        fill
+    }
+}
+
+/// A pool of machine IDs, as an observer sees it.
+#[derive(Debug)]
+pub struct Pool {
+    store: Arc<dyn LeaseStore>,
+    namespace: String,
+    range: RangeInclusive<u64>,
+    calendar: Calendar,
+    grace: Duration,
+    clock: Arc<dyn Clock>,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    fill: Option<Fill>,
+    /// By the monotonic clock.
+    next_look: Duration,
+    looking: bool,
+}
+
+impl Pool {
+    pub(crate) fn new(
+        store: Arc<dyn LeaseStore>,
+        namespace: String,
+        range: RangeInclusive<u64>,
+        calendar: Calendar,
+        grace: Duration,
+    ) -> Self {
+        let clock = Arc::new(SystemClock::new());
+        Self { store, namespace, range, calendar, grace, clock, seen: Mutex::default() }
+    }
+
+    /// What was seen last; `None` before the first look and after one that failed.
+    pub(crate) fn fill(&self) -> Option<Fill> {
+        self.seen().fill
+    }
+
+    /// Looks again if it is time, in a thread for such things.
+    pub(crate) async fn refresh(self: Arc<Self>) {
+        if !self.is_due() {
+            return;
+        }
+        let look = spawn_blocking(move || self.look());
+        let _ = timeout(PATIENCE, look).await;
+    }
+
+    fn seen(&self) -> std::sync::MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner) // plain numbers
+    }
+
+    fn is_due(&self) -> bool {
+        let mut seen = self.seen();
+        let due = !seen.looking && self.clock.monotonic() >= seen.next_look;
+        seen.looking |= due;
+        due
+    }
+
+    fn look(&self) {
+        let found = self.store.list(&self.namespace);
+        let records = found.as_ref().map_or(0, Vec::len);
+        let each = PAUSE_FOR_EACH.saturating_mul(u32::try_from(records).unwrap_or(u32::MAX));
+        let fill = self.counted(found);
+        let mut seen = self.seen();
+        seen.fill = fill;
+        seen.next_look = self.clock.monotonic() + each.max(PAUSE);
+        seen.looking = false;
+    }
+
+    fn counted(&self, found: Result<Vec<(u64, Record)>, StoreError>) -> Option<Fill> {
+        let records = found
+            .inspect_err(|error| tracing::debug!(%error, "the pool could not be looked at"))
+            .ok()?;
+        let wall = self.clock.wall();
+        let grace = u64::try_from(self.grace.as_millis()).unwrap_or(u64::MAX);
+        let overdue = UnixMillis(wall.0.saturating_sub(grace));
+        let now = self.calendar.position_at(wall).ok()?;
+        // Before the epoch nothing was issued that could be overdue.
+        let overdue = self.calendar.position_at(overdue).unwrap_or(0);
+        Some(Fill::count(&records, &self.range, now, overdue))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use vesta_intf::IdMeta;
+    use vesta_service::{ManualClock, MemoryStore};
+
+    use super::*;
+
+    const NOW: UnixMillis = UnixMillis(1_767_225_600_000);
+
+    fn calendar() -> Calendar {
+        Calendar::new(IdMeta::MAX_PEAK)
+    }
+
+    fn at(seconds: i64) -> u64 {
+        let moment = NOW.0.checked_add_signed(seconds * 1000).expect("after 1970");
+        calendar().position_at(UnixMillis(moment)).expect("inside the layout")
+    }
+
+    fn record(owner: u128, bound: u64) -> Record {
+        Record { epoch: 1, owner, bound, info_time: UnixMillis(7), ..Record::default() }
+    }
+
+    #[test]
+    fn every_state_is_told_from_the_record() {
+        for (record, state) in [
+            (record(5, at(1)), State::Held),
+            (record(5, at(0)), State::Silent { since: UnixMillis(7) }),
+            (record(0, at(9)), State::Released),
+            (record(Record::PREDECESSOR, at(-99)), State::Predecessor),
+        ] {
+            assert_eq!(State::of(&record, at(0)), state);
+        }
+    }
+
+    fn pool(clock: &ManualClock) -> Arc<Pool> {
+        let store = MemoryStore::new();
+        store.open_namespace("default", &IdMeta::MAX_PEAK.fingerprint()).expect("memory");
+        let absent = Record::unclaimed(0).expect();
+        for (machine, record) in [
+            (1, record(5, at(3))),
+            (2, record(5, at(-59))),
+            (3, record(5, at(-60))),
+            (4, record(0, at(0))),
+            (5, record(Record::PREDECESSOR, at(0))),
+            (99, record(5, at(3))),
+        ] {
+            store.cas("default", machine, &absent, &record).expect("memory");
+        }
+        let (store, grace) = (Arc::new(store), Duration::from_secs(60));
+        let pool = Pool::new(store, "default".into(), 1..=9, calendar(), grace);
+        Arc::new(Pool { clock: Arc::new(clock.clone()), ..pool })
+    }
+
+    #[tokio::test]
+    async fn it_counts_its_own_range_and_looks_again_only_after_the_pause() {
+        let clock = ManualClock::at(NOW);
+        let pool = pool(&clock);
+        assert_eq!(pool.fill(), None);
+        Arc::clone(&pool).refresh().await;
+        let fill = Fill { free: 4, released: 1, held: 2, expired: 1, predecessor: 1 };
+        assert_eq!(pool.fill(), Some(fill));
+
+        let absent = Record::unclaimed(0).expect();
+        pool.store.cas("default", 6, &absent, &record(5, at(300))).expect("memory");
+        clock.advance(PAUSE - Duration::from_millis(1));
+        Arc::clone(&pool).refresh().await;
+        assert_eq!(pool.fill(), Some(fill), "it is not asked again before");
+        clock.advance(Duration::from_millis(1));
+        Arc::clone(&pool).refresh().await;
+        let fill = Fill { free: 3, released: 1, held: 2, expired: 2, predecessor: 1 };
+        assert_eq!(pool.fill(), Some(fill), "2 is overdue by now, 6 is held");
+    }
+
+    #[tokio::test]
+    async fn what_is_not_known_is_not_shown() {
+        let clock = ManualClock::at(NOW);
+        let (store, grace) = (Arc::new(MemoryStore::new()), Duration::from_secs(60));
+        let pool = Arc::new(Pool {
+            clock: Arc::new(clock),
+            ..Pool::new(store, "nobody-opened-it".into(), 1..=9, calendar(), grace)
+        });
+        Arc::clone(&pool).refresh().await;
+        assert_eq!(pool.fill(), None);
+        assert!(!pool.is_due(), "a store that does not answer is not asked all the time");
+    }
+}

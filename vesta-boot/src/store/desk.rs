@@ -1,0 +1,73 @@
+//! Where commands say what they do, and ask whether they should.
+
+use std::fmt;
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+
+use crate::StartError;
+
+type Ask = Box<dyn FnMut(&str) -> Result<bool, StartError>>;
+
+/// Output, and somebody to ask.
+pub(super) struct Desk {
+    say: Box<dyn FnMut(&str)>,
+    ask: Ask,
+}
+
+impl fmt::Debug for Desk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Desk")
+    }
+}
+
+impl Desk {
+    /// Standard output, and a person if there is a terminal.
+    pub(super) fn terminal() -> Self {
+        Self {
+            say: Box::new(|text| {
+                let mut out = io::stdout().lock();
+                // Nobody may be reading; what was done is done.
+                let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+            }),
+            ask: Box::new(ask_on_terminal),
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn new(
+        say: impl FnMut(&str) + 'static,
+        ask: impl FnMut(&str) -> Result<bool, StartError> + 'static,
+    ) -> Self {
+        Self { say: Box::new(say), ask: Box::new(ask) }
+    }
+
+    /// With `yes` nobody is asked.
+    pub(super) fn sure(self, yes: bool) -> Self {
+        if yes { Self { ask: Box::new(|_| Ok(true)), ..self } } else { self }
+    }
+
+    pub(super) fn say(&mut self, text: &str) {
+        (self.say)(text);
+    }
+
+    /// Whether to go on; says so if not.
+    pub(super) fn agrees(&mut self, question: &str) -> Result<bool, StartError> {
+        let agreed = (self.ask)(question)?;
+        if !agreed {
+            self.say("Nothing was changed.\n");
+        }
+        Ok(agreed)
+    }
+}
+
+fn ask_on_terminal(question: &str) -> Result<bool, StartError> {
+    if !io::stdin().is_terminal() {
+        return Err(StartError::Setting(
+            "nothing was changed: there is no terminal to ask on; add --yes to do it".to_owned(),
+        ));
+    }
+    let mut err = io::stderr().lock();
+    let _ = write!(err, "{question} [y/N] ").and_then(|()| err.flush());
+    let mut answer = String::new();
+    let read = io::stdin().lock().read_line(&mut answer);
+    Ok(read.is_ok() && matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+}

@@ -1,0 +1,128 @@
+//! `store raise-floor`: after a store has forgotten something.
+
+use jiff::Timestamp;
+use vesta_intf::UnixMillis;
+
+use super::{Desk, Opened};
+use crate::StartError;
+
+/// Beyond the windows, for clocks that differ.
+const MARGIN_MS: u64 = 60_000;
+
+/// A floor stops every claim until its moment, and never comes down again.
+const FURTHEST_MS: u64 = 86_400_000;
+
+pub(super) fn run(opened: &Opened, to: Option<&str>, desk: &mut Desk) -> Result<(), StartError> {
+    opened.insist_on_layout()?;
+    let now = opened.clock.wall();
+    let moment = match to {
+        Some(text) => parse(text)?,
+        None => UnixMillis(now.0 + opened.window_ms + MARGIN_MS),
+    };
+    if moment.since(now).is_some_and(|ahead| ahead > FURTHEST_MS) {
+        return Err(StartError::Setting(format!(
+            "--to {moment} is more than a day ahead of {now}; until then no machine ID could be \
+             claimed, and a floor is never lowered"
+        )));
+    }
+    let floor = opened.position_at(moment)?;
+    let name = &opened.name;
+    let before = opened.namespace.floor;
+    if before >= floor {
+        let stands = opened.calendar.moment_of(before);
+        desk.say(&format!(
+            "The floor of namespace {name} stands at {stands} already. Nothing was changed.\n"
+        ));
+        return Ok(());
+    }
+    desk.say(&format!(
+        "Raising the floor of namespace {name} in {} to {moment}:\n\
+         - every claim from now on starts at that moment or later, whatever the store has forgotten;\n\
+         - until then programs that start wait, or end if it is more than half a minute away;\n\
+         - programs that run are not stopped: stop those that still use an older copy of the store \
+         first;\n\
+         - it cannot be undone.\n",
+        opened.store.describe(),
+    ));
+    if !desk.agrees("Raise the floor?")? {
+        return Ok(());
+    }
+    let raised = opened.store.raise_floor(name, floor).map_err(|error| opened.failed(&error))?;
+    let stands = opened.calendar.moment_of(raised);
+    desk.say(&format!("The floor of namespace {name} is now {stands}.\n"));
+    Ok(())
+}
+
+fn parse(text: &str) -> Result<UnixMillis, StartError> {
+    let moment = text.trim().parse::<Timestamp>().ok();
+    moment
+        .and_then(|moment| u64::try_from(moment.as_millisecond()).ok())
+        .map(UnixMillis)
+        .ok_or_else(|| {
+            StartError::Setting(format!(
+                "--to must be a moment such as 2026-01-31T12:00:00Z, but is `{text}`"
+            ))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{NOW, World, at};
+    use super::*;
+
+    fn raise(world: &World, to: Option<&str>, answer: Option<bool>) -> Result<String, String> {
+        let opened = world.opened();
+        world.with_desk(answer, |desk| run(&opened, to, desk))
+    }
+
+    #[test]
+    fn by_default_it_is_raised_beyond_every_window() {
+        let world = World::new();
+        let said = raise(&world, None, Some(true)).expect("raised");
+        // The window of these tests has 5 s.
+        assert_eq!(world.opened().namespace.floor, at(65));
+        let moment = UnixMillis(NOW.0 + 65_000);
+        for part in [
+            format!("to {moment}:"),
+            "it cannot be undone".to_owned(),
+            format!("The floor of namespace default is now {moment}.\n"),
+        ] {
+            assert!(said.contains(&part), "{part} in {said}");
+        }
+    }
+
+    #[test]
+    fn a_moment_can_be_named() {
+        let world = World::new();
+        let to = UnixMillis(NOW.0 + 600_000).to_string();
+        raise(&world, Some(&to), Some(true)).expect("raised");
+        assert_eq!(world.opened().namespace.floor, at(600));
+        let said = raise(&world, None, Some(true)).expect("nothing to do");
+        assert!(said.contains(&format!("stands at {to} already")), "{said}");
+        assert_eq!(world.opened().namespace.floor, at(600), "never lowered");
+    }
+
+    #[test]
+    fn nothing_happens_unless_somebody_agrees() {
+        let world = World::new();
+        let said = raise(&world, None, Some(false)).expect("declined");
+        assert!(said.ends_with("Nothing was changed.\n"), "{said}");
+        assert!(raise(&world, None, None).expect_err("nobody to ask").contains("--yes"));
+        assert_eq!(world.opened().namespace.floor, 0);
+    }
+
+    #[test]
+    fn a_moment_that_makes_no_sense_is_refused() {
+        let world = World::new();
+        for (to, expected) in [
+            ("tomorrow", "--to must be a moment such as"),
+            ("2026-01-02", "--to must be a moment such as"),
+            ("2400-01-01T00:00:00Z", "is more than a day ahead"),
+            ("2014-01-01T00:00:00Z", "layout max-peak has no 2014-01-01T00:00:00.000Z"),
+        ] {
+            let said = raise(&world, Some(to), Some(true)).expect_err(to);
+            assert!(said.contains(expected), "{to}: {said}");
+        }
+        assert_eq!(world.opened().namespace.floor, 0);
+    }
+}

@@ -1,0 +1,169 @@
+//! `store free`: saying that the process with a machine ID is gone for good.
+
+use vesta_service::{Cas, Record};
+use vesta_store::import::change;
+
+use super::{Desk, Opened, attempt, plain};
+use crate::StartError;
+use crate::pool::State;
+
+pub(super) fn run(opened: &Opened, machine: u64, desk: &mut Desk) -> Result<(), StartError> {
+    opened.insist_on_layout()?;
+    let Opened { store, name, calendar, .. } = opened;
+    let record = store.read(name, machine).map_err(|error| opened.failed(&error))?;
+    let Some(record) = record else {
+        desk.say(&format!(
+            "Machine ID {machine} has no record in namespace {name}: nobody ever had it. Nothing was \
+             changed.\n"
+        ));
+        return Ok(());
+    };
+    let now = opened.position_at(opened.now()?)?;
+    let bound = calendar.moment_of(record.bound);
+    let owner = format!("{} (pid {})", plain(&record.host), record.pid);
+    let who = match State::of(&record, now) {
+        State::Released => {
+            desk.say(&format!("Machine ID {machine} is free already. Nothing was changed.\n"));
+            return Ok(());
+        }
+        // Its bound lies in the future: it was renewed less than a window ago.
+        State::Held => {
+            return Err(StartError::Setting(format!(
+                "machine ID {machine} is in use by {owner}: it was renewed less than a window ago; \
+                 stop that process, or if it is gone try again after {bound}"
+            )));
+        }
+        State::Silent { since } => format!("{owner}, silent since {since},"),
+        State::Predecessor => {
+            format!("{}, a process of another system,", plain(&record.host))
+        }
+    };
+    desk.say(&format!(
+        "Freeing machine ID {machine} of namespace {name} in {}:\n\
+         - you say that {who} is gone for good;\n\
+         - the pool may hand the machine ID out again, from {bound} on and never below.\n",
+        store.describe(),
+    ));
+    if !desk.agrees("Is it gone?")? {
+        return Ok(());
+    }
+    let free = Record {
+        owner: 0,
+        released: true,
+        attempt: attempt(),
+        info_time: opened.clock.wall(),
+        ..record.clone()
+    };
+    let outcome = change(&**store, name, machine, &record.expect(), &free)
+        .map_err(|error| opened.failed(&error))?;
+    match outcome {
+        Cas::Done => desk.say(&format!("Machine ID {machine} is free.\n")),
+        Cas::Conflict(_) => {
+            return Err(StartError::Setting(format!(
+                "machine ID {machine} was renewed or claimed at this moment, so its owner is not gone; \
+                 nothing was changed"
+            )));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use vesta_intf::UnixMillis;
+    use vesta_service::LeaseStore as _;
+
+    use super::super::testing::{NOW, World, at, held};
+    use super::*;
+
+    fn free(world: &World, machine: u64, answer: Option<bool>) -> Result<String, String> {
+        let opened = world.opened();
+        world.with_desk(answer, |desk| run(&opened, machine, desk))
+    }
+
+    #[test]
+    fn a_silent_owner_and_a_predecessor_are_freed_and_the_bound_stays() {
+        for (owner, who) in
+            [(5, "web-1 (pid 4711), silent since"), (Record::PREDECESSOR, "web-1, a process of")]
+        {
+            let world = World::new();
+            let record = Record { owner, ..held(at(-1)) };
+            world.put(7, &record);
+            let said = free(&world, 7, Some(true)).expect("freed");
+            assert!(said.contains(who), "{said}");
+            assert!(said.ends_with("Machine ID 7 is free.\n"), "{said}");
+            let after = world.record(7);
+            assert_eq!((after.owner, after.released, after.info_time), (0, true, NOW));
+            let same = Record {
+                attempt: after.attempt,
+                info_time: NOW,
+                owner: 0,
+                released: true,
+                ..record
+            };
+            assert_eq!(after, same, "epoch, bound and the names stay");
+        }
+    }
+
+    #[test]
+    fn one_that_was_renewed_in_the_last_window_is_refused() {
+        let world = World::new();
+        world.put(7, &held(at(1)));
+        let said = free(&world, 7, Some(true)).expect_err("it lives");
+        let after = UnixMillis(NOW.0 + 1000);
+        assert!(said.contains("in use by web-1 (pid 4711)"), "{said}");
+        assert!(said.contains(&format!("try again after {after}")), "{said}");
+        assert_eq!(world.record(7), held(at(1)));
+    }
+
+    #[test]
+    fn the_stores_clock_counts_if_it_is_behind_ours() {
+        let world = World::new().with_store_clock(UnixMillis(NOW.0 - 2000));
+        world.put(7, &held(at(-1)));
+        assert!(free(&world, 7, Some(true)).is_err(), "by the store's clock it lives");
+        let world = World::new().with_store_clock(UnixMillis(NOW.0 + 2000));
+        world.put(7, &held(at(1)));
+        assert!(free(&world, 7, Some(true)).is_err(), "by ours it lives");
+    }
+
+    #[test]
+    fn what_is_free_stays_as_it_is() {
+        let world = World::new();
+        assert!(free(&world, 7, None).expect("nothing to do").contains("has no record"));
+        let released = Record { owner: 0, released: true, ..held(at(-1)) };
+        world.put(7, &released);
+        assert!(free(&world, 7, None).expect("nothing to do").contains("is free already"));
+        assert_eq!(world.record(7), released);
+    }
+
+    #[test]
+    fn nothing_happens_unless_somebody_agrees() {
+        let world = World::new();
+        world.put(7, &held(at(-1)));
+        assert!(
+            free(&world, 7, Some(false)).expect("declined").ends_with("Nothing was changed.\n")
+        );
+        assert!(free(&world, 7, None).expect_err("nobody to ask").contains("--yes"));
+        assert_eq!(world.record(7), held(at(-1)));
+    }
+
+    #[test]
+    fn an_owner_that_comes_back_at_this_moment_keeps_it() {
+        let world = World::new();
+        world.put(7, &held(at(-1)));
+        let opened = world.opened();
+        let store = Arc::clone(&world.store);
+        let said = world.with_asked(
+            move || {
+                let (old, new) = (held(at(-1)), Record { attempt: 2, ..held(at(5)) });
+                store.0.cas("default", 7, &old.expect(), &new).expect("memory");
+                Ok(true)
+            },
+            |desk| run(&opened, 7, desk),
+        );
+        assert!(said.expect_err("it lives").contains("its owner is not gone"));
+        assert_eq!(world.record(7).bound, at(5));
+    }
+}

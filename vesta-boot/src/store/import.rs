@@ -1,0 +1,190 @@
+//! `store import`: machine IDs that another system has handed out.
+
+#[cfg(feature = "zookeeper")]
+mod leaf;
+#[cfg(feature = "mysql")]
+mod vesta_db;
+
+#[cfg(not(feature = "zookeeper"))]
+#[path = "import/off.rs"]
+mod leaf;
+#[cfg(not(feature = "mysql"))]
+#[path = "import/off.rs"]
+mod vesta_db;
+
+use std::fmt::Write as _;
+
+use vesta_intf::IdMeta;
+use vesta_service::{Clock as _, Record, SystemClock};
+use vesta_store::OpenError;
+use vesta_store::import::{Outcome, Plan, Predecessor, Target, plan, write};
+
+use super::{Desk, Opened, attempt, plain};
+use crate::assemble::options;
+use crate::{Config, Predecessors, StartError, StoreUrl, secret};
+
+pub(super) fn run(config: &Config, from: &Predecessors, desk: &mut Desk) -> Result<(), StartError> {
+    let found = read(from)?;
+    let source = Source::of(from);
+    desk.say(&source.found(&found));
+    if found.is_empty() {
+        return Ok(());
+    }
+    // What does not fit is refused before even a namespace is made.
+    let target = Target { layout: config.layout, floor: 0, now: SystemClock::new().wall() };
+    planned(&found, &[], &target)?;
+    take_over(&Opened::open(config, &options(config))?, &source, &found, desk)
+}
+
+/// A system that machine IDs come from.
+#[derive(Debug)]
+struct Source {
+    name: &'static str,
+    url: String,
+    /// The layout of its IDs, where there is but one.
+    layout: Option<IdMeta>,
+}
+
+impl Source {
+    fn of(from: &Predecessors) -> Self {
+        match from {
+            Predecessors::VestaDb { from } => {
+                Self { name: "The Java Vesta", url: from.to_string(), layout: None }
+            }
+            Predecessors::Leaf { from } => {
+                Self { name: "Leaf", url: from.to_string(), layout: Some(IdMeta::SNOWFLAKE) }
+            }
+        }
+    }
+
+    fn found(&self, found: &[Predecessor]) -> String {
+        let Self { name, url, .. } = self;
+        match found.len() {
+            0 => format!("{name} has handed out no machine ID in {url}. Nothing was changed.\n"),
+            1 => format!("{name} has handed out 1 machine ID in {url}.\n"),
+            many => format!("{name} has handed out {many} machine IDs in {url}.\n"),
+        }
+    }
+}
+
+fn read(from: &Predecessors) -> Result<Vec<Predecessor>, StartError> {
+    match from {
+        Predecessors::VestaDb { from } => {
+            insist_on_scheme(
+                from,
+                &["mysql", "mariadb"],
+                "mysql://user:password@host:3306/database",
+            )?;
+            vesta_db::read(from)
+        }
+        Predecessors::Leaf { from } => {
+            insist_on_scheme(from, &["zookeeper"], "zookeeper://host:2181/snowflake/NAME/forever")?;
+            leaf::read(from)
+        }
+    }
+}
+
+fn insist_on_scheme(url: &StoreUrl, schemes: &[&str], example: &str) -> Result<(), StartError> {
+    let scheme = url.expose().split_once(':').map_or("", |(scheme, _)| scheme);
+    if schemes.iter().any(|known| known.eq_ignore_ascii_case(scheme)) {
+        return Ok(());
+    }
+    Err(StartError::Setting(format!("--from must be a URL such as {example}, but is `{url}`")))
+}
+
+fn unread(error: OpenError) -> StartError {
+    let sentence = secret::hide(&format!("--from: {error}"));
+    match error {
+        OpenError::Store { source, .. } if !source.is_permanent() => {
+            StartError::Unavailable(sentence)
+        }
+        _ => StartError::Setting(sentence),
+    }
+}
+
+fn planned(
+    found: &[Predecessor],
+    records: &[(u64, Record)],
+    target: &Target,
+) -> Result<Plan, StartError> {
+    plan(found, records, target, attempt).map_err(|error| StartError::Setting(error.to_string()))
+}
+
+fn take_over(
+    opened: &Opened,
+    source: &Source,
+    found: &[Predecessor],
+    desk: &mut Desk,
+) -> Result<(), StartError> {
+    opened.insist_on_layout()?;
+    let Opened { store, name, namespace, calendar, clock, .. } = opened;
+    let target = Target { layout: *calendar.layout(), floor: namespace.floor, now: clock.wall() };
+    let records = store.list(name).map_err(|error| opened.failed(&error))?;
+    let Plan { write: new, left_alone } = planned(found, &records, &target)?;
+    let owners: Vec<_> = new.iter().map(|(machine, record)| (*machine, record.clone())).collect();
+    let outcomes = write(&**store, name, &target, new).map_err(|error| opened.failed(&error))?;
+
+    let mut all: Vec<(u64, Result<Record, Record>)> =
+        left_alone.into_iter().map(|(machine, record)| (machine, Err(record))).collect();
+    for ((machine, written), (_, outcome)) in owners.into_iter().zip(outcomes) {
+        all.push(match outcome {
+            Outcome::Written => (machine, Ok(written)),
+            Outcome::LeftAlone(record) => (machine, Err(record)),
+        });
+    }
+    all.sort_by_key(|(machine, _)| *machine);
+    desk.say(&said(opened, source, &all));
+    Ok(())
+}
+
+fn said(opened: &Opened, source: &Source, all: &[(u64, Result<Record, Record>)]) -> String {
+    let mut out = String::new();
+    let mut line = |text: String| {
+        let _ = writeln!(out, "{text}"); // a String takes everything
+    };
+    for (machine, outcome) in all {
+        line(match outcome {
+            Ok(record) => format!("  {machine:>6}  reserved for {}", plain(&record.host)),
+            Err(record) if record.owner == Record::PREDECESSOR => {
+                format!("  {machine:>6}  left alone: it is reserved for {}", plain(&record.host))
+            }
+            Err(record) if record.owner == 0 => {
+                format!("  {machine:>6}  left alone: it was used here, and is free")
+            }
+            Err(record) => format!(
+                "  {machine:>6}  left alone: {} (pid {}) has it here; is it the same machine ID twice?",
+                plain(&record.host),
+                record.pid
+            ),
+        });
+    }
+    let written = all.iter().filter(|(_, outcome)| outcome.is_ok()).count();
+    line(format!(
+        "{written} written, {} left alone, in namespace {} of {}.",
+        all.len() - written,
+        opened.name,
+        opened.store.describe()
+    ));
+    if written > 0 {
+        line(
+            "No pool of this namespace hands them out. When a process of the other system is stopped \
+             for good, give its machine ID to the pool: store free ID"
+                .to_owned(),
+        );
+    }
+    if let Some(theirs) = source
+        .layout
+        .filter(|theirs| theirs.fingerprint() != opened.calendar.layout().fingerprint())
+    {
+        line(format!(
+            "Note: {} makes IDs of the layout {}, but this namespace has another: IDs of the two can \
+             meet whatever the machine ID.",
+            source.name,
+            theirs.name()
+        ));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,86 @@
+//! What an import says and does, once the machine IDs are read.
+
+use super::super::testing::{NOW, World, at, held};
+use super::*;
+
+fn found(machine: u64, host: &str) -> Predecessor {
+    Predecessor { machine, host: host.into(), last_used: None }
+}
+
+fn leaf() -> Source {
+    let from = StoreUrl::new("zookeeper://u:pl4nted@zk:2181/snowflake/ids/forever");
+    Source::of(&Predecessors::Leaf { from })
+}
+
+fn import(world: &World, found: &[Predecessor]) -> Result<String, String> {
+    let opened = world.opened();
+    world.with_desk(None, |desk| take_over(&opened, &leaf(), found, desk))
+}
+
+#[test]
+fn each_machine_id_is_reserved_or_left_alone_and_told_so() {
+    let world = World::new();
+    world.put(4, &held(at(5)));
+    world.put(5, &Record { owner: 0, released: true, ..held(at(5)) });
+    let found = [found(3, "10.0.0.3:80"), found(4, "10.0.0.4:80"), found(5, "x"), found(9, "y")];
+    let said = import(&world, &found).expect("memory");
+    let expected = [
+        "       3  reserved for 10.0.0.3:80",
+        "       4  left alone: web-1 (pid 4711) has it here; is it the same machine ID twice?",
+        "       5  left alone: it was used here, and is free",
+        "       9  reserved for y",
+        "2 written, 2 left alone, in namespace default of memory.",
+    ];
+    assert_eq!(said.lines().take(5).collect::<Vec<_>>(), expected);
+    assert!(said.contains("store free ID\n"), "{said}");
+    assert!(said.contains("Note: Leaf makes IDs of the layout snowflake"), "{said}");
+    let record = world.record(3);
+    assert_eq!((record.owner, record.bound), (Record::PREDECESSOR, at(10)));
+    assert_eq!((record.epoch, record.host.as_str(), record.info_time), (1, "10.0.0.3:80", NOW));
+    assert_eq!(world.record(4), held(at(5)));
+}
+
+#[test]
+fn again_it_changes_nothing() {
+    let world = World::new();
+    let found = [found(3, "a"), found(9, "b")];
+    import(&world, &found).expect("memory");
+    let before = [world.record(3), world.record(9)];
+    let said = import(&world, &found).expect("memory");
+    assert!(said.contains("       3  left alone: it is reserved for a\n"), "{said}");
+    assert!(said.contains("0 written, 2 left alone"), "{said}");
+    assert!(!said.contains("store free"), "{said}");
+    assert_eq!([world.record(3), world.record(9)], before);
+}
+
+#[test]
+fn what_does_not_fit_is_refused_and_nothing_is_written() {
+    let world = World::new();
+    let said = import(&world, &[found(3, "a"), found(1024, "b")]).expect_err("refused");
+    assert!(said.contains("machine IDs of 0 to 1023, but the predecessors use 1024"), "{said}");
+    assert_eq!(world.opened().store.list("default").expect("memory"), []);
+}
+
+#[test]
+fn a_source_is_named_without_its_password() {
+    let source = leaf();
+    let said = source.found(&[found(1, "a")]) + &source.found(&[]);
+    assert!(
+        said.contains("Leaf has handed out 1 machine ID in zookeeper://u:***@zk:2181/"),
+        "{said}"
+    );
+    assert!(said.contains("no machine ID in"), "{said}");
+    assert!(!said.contains("pl4nted"), "{said}");
+}
+
+#[test]
+fn a_source_of_another_kind_is_refused() {
+    for from in ["sqlite:vesta.db", "redis://:pl4nted@h", "h", ":pl4nted@h"] {
+        let from = StoreUrl::new(from);
+        for from in [Predecessors::VestaDb { from: from.clone() }, Predecessors::Leaf { from }] {
+            let said = read(&from).expect_err("refused").to_string();
+            assert!(said.starts_with("--from must be a URL such as "), "{said}");
+            assert!(!said.contains("pl4nted"), "{said}");
+        }
+    }
+}

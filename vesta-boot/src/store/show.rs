@@ -1,0 +1,271 @@
+//! `store show`: the namespace, and who has which machine ID.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+use vesta_intf::UnixMillis;
+use vesta_service::Record;
+
+use super::{Opened, plain};
+use crate::StartError;
+use crate::pool::State;
+
+pub(super) fn run(opened: &Opened, json: bool) -> Result<String, StartError> {
+    let mut records = opened.store.list(&opened.name).map_err(|error| opened.failed(&error))?;
+    records.sort_by_key(|(machine, _)| *machine);
+    let now = opened.now()?;
+    let shown = Shown::of(opened, &records, now);
+    Ok(if json { shown.json() } else { shown.text() })
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Shown {
+    store: String,
+    may_forget: bool,
+    namespace: String,
+    uuid: String,
+    fingerprint: String,
+    /// The name of the configured layout; `null` if it is not the namespace's.
+    layout: Option<&'static str>,
+    /// A position, as text: it has more bits than a number in JSON.
+    floor: String,
+    floor_time: Option<String>,
+    records: Vec<Row>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Row {
+    machine: u64,
+    state: &'static str,
+    silent_since: Option<String>,
+    host: String,
+    pid: u32,
+    epoch: u64,
+    bound: String,
+    bound_time: Option<String>,
+    last_change: String,
+}
+
+impl Shown {
+    fn of(opened: &Opened, records: &[(u64, Record)], now: UnixMillis) -> Self {
+        let Opened { store, name, namespace, calendar, .. } = opened;
+        let ours = opened.is_of_our_layout();
+        // In another layout the same number is another moment.
+        let time = |position| ours.then(|| calendar.moment_of(position).to_string());
+        let row = |(machine, record): &(u64, Record)| {
+            // Before the epoch, or in another layout, nobody is called silent.
+            let now = if ours { calendar.position_at(now).unwrap_or(0) } else { 0 };
+            let (state, since) = match State::of(record, now) {
+                State::Held => ("held", None),
+                State::Silent { since } => ("silent", Some(since.to_string())),
+                State::Released => ("released", None),
+                State::Predecessor => ("predecessor", None),
+            };
+            Row {
+                machine: *machine,
+                state,
+                silent_since: since,
+                host: record.host.clone(),
+                pid: record.pid,
+                epoch: record.epoch,
+                bound: record.bound.to_string(),
+                bound_time: time(record.bound),
+                last_change: record.info_time.to_string(),
+            }
+        };
+        Self {
+            store: store.describe(),
+            may_forget: store.may_forget(),
+            namespace: name.clone(),
+            uuid: format!("{:032x}", namespace.uuid),
+            fingerprint: namespace.fingerprint.clone(),
+            layout: ours.then(|| calendar.layout().name()),
+            floor: namespace.floor.to_string(),
+            floor_time: time(namespace.floor).filter(|_| namespace.floor > 0),
+            records: records.iter().map(row).collect(),
+        }
+    }
+
+    fn json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("plain fields are JSON") + "\n"
+    }
+
+    fn text(&self) -> String {
+        let mut out = String::new();
+        let mut line = |label: &str, text: &str| {
+            let _ = writeln!(out, "{label:<11} {text}"); // a String takes everything
+        };
+        line("store", &self.store);
+        if self.may_forget {
+            line("durability", "it may lose what it acknowledged");
+        }
+        line("namespace", &self.namespace);
+        line("uuid", &self.uuid);
+        let layout = self.layout.unwrap_or("not the configured one, so that bounds are positions");
+        line("layout", &format!("{} ({layout})", self.fingerprint));
+        line(
+            "floor",
+            match (&self.floor_time, self.floor.as_str()) {
+                (Some(time), _) => time,
+                (None, "0") => "none",
+                (None, position) => position,
+            },
+        );
+        line("machine IDs", &self.summary());
+        if !self.records.is_empty() {
+            out.push('\n');
+            out += &self.table();
+        }
+        out
+    }
+
+    /// `3 (1 held, 2 released)`.
+    fn summary(&self) -> String {
+        let states = ["held", "silent", "released", "predecessor"]
+            .map(|state| (state, self.records.iter().filter(|row| row.state == state).count()));
+        let parts: Vec<_> = states
+            .iter()
+            .filter(|(_, count)| *count > 0)
+            .map(|(state, count)| format!("{count} {state}"))
+            .collect();
+        match parts.is_empty() {
+            true => "none was ever claimed".to_owned(),
+            false => parts.join(", "),
+        }
+    }
+
+    fn table(&self) -> String {
+        const HEAD: [&str; 7] =
+            ["machine", "state", "host", "pid", "epoch", "bound", "last change"];
+        let mut rows = vec![HEAD.map(str::to_owned)];
+        rows.extend(self.records.iter().map(Row::cells));
+        let width =
+            |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+        let widths: [usize; 7] = std::array::from_fn(width);
+        let mut out = String::new();
+        for row in &rows {
+            let mut line = String::new();
+            for (column, cell) in row.iter().enumerate() {
+                let width = widths[column];
+                let _ = match column {
+                    0 | 3 | 4 => write!(line, "{cell:>width$}  "), // numbers
+                    _ => write!(line, "{cell:<width$}  "),
+                };
+            }
+            out += line.trim_end();
+            out.push('\n');
+        }
+        out
+    }
+}
+
+impl Row {
+    fn cells(&self) -> [String; 7] {
+        let state = match &self.silent_since {
+            Some(since) => format!("silent since {since}"),
+            None => self.state.to_owned(),
+        };
+        [
+            self.machine.to_string(),
+            state,
+            plain(&self.host),
+            self.pid.to_string(),
+            self.epoch.to_string(),
+            self.bound_time.clone().unwrap_or_else(|| self.bound.clone()),
+            self.last_change.clone(),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use vesta_intf::IdMeta;
+    use vesta_service::LeaseStore as _;
+
+    use super::super::testing::{NOW, World, at, held};
+    use super::*;
+
+    fn world() -> World {
+        let world = World::new();
+        world.put(12, &Record { owner: Record::PREDECESSOR, pid: 0, ..held(at(10)) });
+        world.put(3, &held(at(5)));
+        world.put(7, &Record { host: "db\u{1b}[2J-2".into(), ..held(at(-100)) });
+        world.put(4, &Record { owner: 0, released: true, ..held(at(-7)) });
+        world
+    }
+
+    #[test]
+    fn a_person_sees_a_table() {
+        let opened = world().opened();
+        let uuid = format!("{:032x}", opened.namespace.uuid);
+        let expected = format!(
+            "\
+store       memory
+namespace   default
+uuid        {uuid}
+layout      1/1/2/30/20/10 tsm 1000ms @1420041600000 (max-peak)
+floor       none
+machine IDs 1 held, 1 silent, 1 released, 1 predecessor
+
+machine  state                                  host        pid  epoch  bound                     last change
+      3  held                                   web-1      4711      3  2026-01-01T00:00:05.000Z  2025-12-31T23:59:54.000Z
+      4  released                               web-1      4711      3  2025-12-31T23:59:53.000Z  2025-12-31T23:59:54.000Z
+      7  silent since 2025-12-31T23:59:54.000Z  db?[2J-2   4711      3  2025-12-31T23:58:20.000Z  2025-12-31T23:59:54.000Z
+     12  predecessor                            web-1         0      3  2026-01-01T00:00:10.000Z  2025-12-31T23:59:54.000Z
+"
+        );
+        let shown = run(&opened, false).expect("memory");
+        // Columns are as wide as what is in them.
+        let squeeze = |text: &str| {
+            text.lines()
+                .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(squeeze(&shown), squeeze(&expected));
+        let table: Vec<_> = shown.lines().skip(7).collect();
+        let column = table[0].find("last change");
+        assert!(table[1..].iter().all(|row| row.find("2025-12-31T23:59:54.000Z").is_some()));
+        assert!(table[1..].iter().all(|row| row.rfind("2025-12-31T23:59:54") == column), "{shown}");
+    }
+
+    #[test]
+    fn a_program_gets_json_with_large_numbers_as_text() {
+        let world = world();
+        world.store.raise_floor("default", at(60)).expect("memory");
+        let opened = world.opened();
+        let shown: Value =
+            serde_json::from_str(&run(&opened, true).expect("memory")).expect("JSON");
+        assert_eq!(shown["store"], "memory");
+        assert_eq!(shown["floor"], at(60).to_string());
+        assert_eq!(shown["floorTime"], UnixMillis(NOW.0 + 60_000).to_string());
+        let expected = json!({
+            "machine": 7, "state": "silent", "silentSince": "2025-12-31T23:59:54.000Z",
+            "host": "db\u{1b}[2J-2", "pid": 4711, "epoch": 3,
+            "bound": at(-100).to_string(), "boundTime": "2025-12-31T23:58:20.000Z",
+            "lastChange": "2025-12-31T23:59:54.000Z",
+        });
+        assert_eq!(shown["records"][2], expected);
+        assert_eq!(shown["records"].as_array().map(Vec::len), Some(4));
+    }
+
+    #[test]
+    fn with_another_layout_bounds_are_no_moments() {
+        let opened = world().opened_for(IdMeta::SNOWFLAKE);
+        let shown = run(&opened, false).expect("memory");
+        assert!(
+            shown.contains("(not the configured one, so that bounds are positions)"),
+            "{shown}"
+        );
+        assert!(shown.contains(&format!(" {} ", at(5))), "{shown}");
+        assert!(!shown.contains("silent"), "{shown}");
+    }
+
+    #[test]
+    fn an_empty_namespace_says_so() {
+        let shown = run(&World::new().opened(), false).expect("memory");
+        assert!(shown.ends_with("machine IDs none was ever claimed\n"), "{shown}");
+    }
+}

@@ -1,0 +1,74 @@
+//! The IDs of a stretch of time, as numbers to compare with.
+
+use super::{Field, IdMeta};
+use crate::{Id, IdError, UnixMillis};
+
+impl IdMeta {
+    /// The parts of an ID of this layout with every field 0 but the type, which is the layout's own:
+    /// what [`lower_bound`](Self::lower_bound) starts from.
+    pub fn blank(&self) -> Id {
+        Id { id_type: self.id_type, ..Id::default() }
+    }
+
+    /// The smallest ID that any generator of this layout can make from `moment` on: no ID below it
+    /// belongs to the tick of the moment or to a later one.
+    ///
+    /// Version, type and genMethod stand above the time, so bounds hold among the IDs that agree in
+    /// them. They are those of `base`, whose other parts do not matter: [`blank`](Self::blank), or an
+    /// ID taken apart. Where IDs of several generation methods share a table, each has its own range.
+    ///
+    /// A bound goes by the time inside the IDs, in whole ticks: with a unit of one second, the bound
+    /// of 10:00:00.700 is that of 10:00:00.000. For the IDs of a stretch from `a` up to but without
+    /// `b`, compare `lower_bound(a) <= id && id < lower_bound(b)`.
+    ///
+    /// ```
+    /// use vesta_intf::{GenMethod, Id, IdMeta, UnixMillis};
+    ///
+    /// let meta = IdMeta::MAX_PEAK;
+    /// let base = Id { gen_method: GenMethod::Rest.value(), ..meta.blank() };
+    /// let new_year = UnixMillis(1_767_225_600_000); // 2026-01-01T00:00:00Z
+    /// let first = meta.lower_bound(new_year, &base)?;
+    /// assert_eq!(meta.unpack(first)?.time, 347_184_000);
+    /// assert_eq!(meta.upper_bound(UnixMillis(new_year.0 - 1), &base)?, first - 1);
+    /// # Ok::<(), vesta_intf::IdError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`IdError::Invalid`] for `time` before the layout's epoch or from its end on, and for a
+    /// `layout` that does not sort by time. [`IdError::OutOfRange`] for a part of `base` that does not
+    /// fit, or the type of another layout.
+    pub fn lower_bound(&self, moment: UnixMillis, base: &Id) -> Result<u64, IdError> {
+        self.bound(moment, base, 0, 0)
+    }
+
+    /// The largest ID that any generator of this layout can make up to `moment`: no ID above it
+    /// belongs to the tick of the moment or to an earlier one. For the rest see
+    /// [`lower_bound`](Self::lower_bound).
+    ///
+    /// # Errors
+    /// As for [`lower_bound`](Self::lower_bound).
+    pub fn upper_bound(&self, moment: UnixMillis, base: &Id) -> Result<u64, IdError> {
+        self.bound(moment, base, self.max(Field::Seq), self.max(Field::Machine))
+    }
+
+    fn bound(&self, moment: UnixMillis, base: &Id, seq: u64, machine: u64) -> Result<u64, IdError> {
+        if !self.spec.order.sorts_by_time() {
+            let reason = "it sorts by machine before time; its IDs have no bounds by time";
+            return Err(IdError::invalid("layout", format!("{}: {reason}", self.name)));
+        }
+        if self.is_vesta() {
+            // With the other type it would be a bound of the other layout.
+            IdError::check("type", base.id_type, self.id_type, self.id_type)?;
+        }
+        let epoch = self.spec.epoch;
+        let time = match moment.since(epoch) {
+            None => Err(format!("{moment} is before {epoch}, where the layout begins")),
+            Some(_) if moment >= self.end() => {
+                Err(format!("{moment} is not before {}, where the layout ends", self.end()))
+            }
+            Some(since) => Ok(since / self.spec.unit.millis()),
+        };
+        let time = time.map_err(|reason| IdError::invalid("time", reason))?;
+        self.pack(&Id { time, seq, machine, ..*base })
+    }
+}

@@ -1,0 +1,43 @@
+//! A layout in words: for people, and for records that must tell layouts apart.
+
+use std::fmt;
+
+use super::{Field, FieldOrder, IdMeta};
+
+impl IdMeta {
+    /// What two generators must have in common for their IDs to live in one namespace: widths,
+    /// order, unit and epoch.
+    pub fn fingerprint(&self) -> String {
+        let s = &self.spec;
+        let order = match s.order {
+            FieldOrder::TimeSeqMachine => "tsm",
+            FieldOrder::TimeMachineSeq => "tms",
+            FieldOrder::MachineTimeSeq => "mts",
+        };
+        format!(
+            "{}/{}/{}/{}/{}/{} {order} {}ms @{}",
+            s.version_bits,
+            s.type_bits,
+            s.gen_method_bits,
+            s.time_bits,
+            s.seq_bits,
+            s.machine_bits,
+            s.unit.millis(),
+            s.epoch.0
+        )
+    }
+}
+
+/// `snowflake (version 1 + time 41 + machine 10 + seq 12 bits, millisecond)`.
+impl fmt::Display for IdMeta {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (", self.name)?;
+        let always = |field| matches!(field, Field::Time | Field::Seq | Field::Machine);
+        let shown = |field: &Field| self.bits(*field) > 0 || always(*field);
+        for (i, field) in self.fields().into_iter().filter(shown).enumerate() {
+            let plus = if i > 0 { " + " } else { "" };
+            write!(f, "{plus}{} {}", field.name(), self.bits(field))?;
+        }
+        write!(f, " bits, {})", self.spec.unit)
+    }
+}

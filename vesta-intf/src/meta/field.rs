@@ -1,0 +1,59 @@
+//! The fields of an ID and the order in which they stand.
+
+/// A field of an ID.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the names are those of the fields of Id")]
+pub enum Field {
+    Version,
+    Type,
+    GenMethod,
+    Time,
+    Seq,
+    Machine,
+}
+
+impl Field {
+    /// The name that users meet: in errors, in JSON, in the printed layout.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Field::Version => "version",
+            Field::Type => "type",
+            Field::GenMethod => "genMethod",
+            Field::Time => "time",
+            Field::Seq => "seq",
+            Field::Machine => "machine",
+        }
+    }
+}
+
+/// The order of time, sequence and machine, most significant first. Version, type and genMethod
+/// always stand above them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+pub enum FieldOrder {
+    /// Time, sequence, machine: Vesta, Sonyflake.
+    #[default]
+    TimeSeqMachine,
+    /// Time, machine, sequence: Twitter's snowflake, Leaf, uid-generator.
+    TimeMachineSeq,
+    /// Machine, time, sequence: what older documents of Vesta describe. Such IDs sort by machine
+    /// before time, so they are explained and put together, but not generated.
+    MachineTimeSeq,
+}
+
+impl FieldOrder {
+    /// The three fields, most significant first.
+    pub const fn fields(self) -> [Field; 3] {
+        match self {
+            FieldOrder::TimeSeqMachine => [Field::Time, Field::Seq, Field::Machine],
+            FieldOrder::TimeMachineSeq => [Field::Time, Field::Machine, Field::Seq],
+            FieldOrder::MachineTimeSeq => [Field::Machine, Field::Time, Field::Seq],
+        }
+    }
+
+    /// Whether IDs with the same fields above the time sort by their time first.
+    pub const fn sorts_by_time(self) -> bool {
+        matches!(self.fields()[0], Field::Time)
+    }
+}

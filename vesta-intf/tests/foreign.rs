@@ -1,0 +1,186 @@
+//! IDs that others made and published, explained. Where a source says only when an ID was made, the
+//! other parts are checked by arithmetic on its bits.
+
+use vesta_intf::{Field, FieldOrder, Id, IdMeta, LayoutSpec, UnixMillis};
+
+#[track_caller]
+fn explains(meta: IdMeta, raw: u64, moment: &str, machine: u64, seq: u64) -> Id {
+    let id = meta.unpack(raw).unwrap();
+    assert_eq!(meta.moment_of(id.time).unwrap().to_string(), moment, "{meta}");
+    assert_eq!((id.machine, id.seq), (machine, seq), "{meta}");
+    assert_eq!(meta.pack(&id).unwrap(), raw);
+    id
+}
+
+/// Discord, API reference, "Snowflakes": 175928847299117063 is worker 1, process 0, increment 7,
+/// 41944705796 ms after the epoch, 2016-04-30 11:18:25.796 UTC. The second: the documentation of
+/// twilight-util, `Snowflake::timestamp`.
+#[test]
+fn discord() {
+    let meta = IdMeta::DISCORD;
+    let id = explains(meta, 175928847299117063, "2016-04-30T11:18:25.796Z", 1 << 5, 7);
+    assert_eq!(id.time, 41_944_705_796);
+    assert_eq!((id.machine >> 5, id.machine & 31), (1, 0), "worker and process");
+
+    let id = meta.unpack(105484726235607040).unwrap();
+    assert_eq!(meta.moment_of(id.time).unwrap().to_string(), "2015-10-19T01:58:38.546Z");
+}
+
+/// Wikipedia, "Snowflake ID": the tweet 1541815603606036480 is 367597485448 ms after the epoch,
+/// 2022-06-28 16:07:40.105 UTC, machine 378, sequence 0.
+#[test]
+fn twitter() {
+    let id = explains(IdMeta::SNOWFLAKE, 1541815603606036480, "2022-06-28T16:07:40.105Z", 378, 0);
+    assert_eq!(id.time, 367_597_485_448);
+}
+
+/// Baidu's README shows 180363646902239241 as 2017-01-19 12:15:46 (in China), worker 4, sequence 9.
+/// Its spring configuration beside it: timeBits 29, workerBits 21, seqBits 13, epochStr 2016-09-20.
+#[test]
+fn uid_generator() {
+    let spec = LayoutSpec {
+        time_bits: 29,
+        machine_bits: 21,
+        seq_bits: 13,
+        epoch: UnixMillis(1_474_300_800_000), // 2016-09-20T00:00:00+08:00
+        ..*IdMeta::UID.spec()
+    };
+    let meta = IdMeta::new(spec).unwrap();
+    explains(meta, 180363646902239241, "2017-01-19T04:15:46.000Z", 4, 9);
+
+    // The default bits, by arithmetic: 3,600 s after 2016-05-20T00:00:00+08:00, worker 4, sequence 9.
+    let raw = 3600 << 35 | 4 << 13 | 9;
+    explains(IdMeta::UID, raw, "2016-05-19T17:00:00.000Z", 4, 9);
+}
+
+/// "Sharding & IDs at Instagram": 1387263000 ms after the epoch, user 31341 of 2000 shards (shard
+/// 1341), counter 5001 (modulo 1024), put together there as `<< 23`, `<< 10`. The two media IDs with
+/// their moments: Stack Overflow, question 63684126, "Instagram media ID to timestamp conversion".
+#[test]
+fn instagram() {
+    let meta = IdMeta::INSTAGRAM;
+    let id = Id { time: 1_387_263_000, machine: 31341 % 2000, seq: 5001 % 1024, ..Id::default() };
+    assert_eq!(meta.pack(&id).unwrap(), 1_387_263_000 << 23 | 1341 << 10 | 905);
+    for (raw, second) in
+        [(2384288897814875714, "2020-08-26T13:43:27"), (2383568809444681765, "2020-08-25T13:52:46")]
+    {
+        let time = meta.unpack(raw).unwrap().time;
+        let moment = meta.moment_of(time).unwrap().to_string();
+        assert!(moment.starts_with(second), "{moment}");
+    }
+}
+
+/// docs.joinmastodon.org, "Status": 103270115826048975, created at 2019-12-08T03:48:33.901Z. The
+/// database makes the ID, a moment apart from the program's own time.
+#[test]
+fn mastodon() {
+    let meta = IdMeta::MASTODON;
+    let id = explains(meta, 103270115826048975, "2019-12-08T03:48:33.849Z", 0, 40911);
+    let created = 1_575_776_913_901;
+    assert!(id.time.abs_diff(created) < 100);
+    assert!(meta.check_generates().unwrap_err().to_string().contains("only explains"));
+}
+
+/// Printed by `sonyflake.Decompose` of sony/sonyflake, in public programs that use it:
+/// `{"id":257532141091473317,"machine-id":51109,"msb":0,"sequence":0,"time":15350111788}` and
+/// `{"id":133591991580950539,"machine-id":11,"msb":0,"sequence":5,"time":7962703203}`.
+/// 15350111788 * 10 ms after 2014-09-01 is 2019-07-13T15:11:57.88Z.
+#[test]
+fn sonyflake() {
+    let meta = IdMeta::SONYFLAKE;
+    let id = explains(meta, 257532141091473317, "2019-07-13T15:11:57.880Z", 51109, 0);
+    assert_eq!(id.time, 15_350_111_788);
+    let id = meta.unpack(133591991580950539).unwrap();
+    assert_eq!((id.time, id.seq, id.machine), (7_962_703_203, 5, 11));
+    assert!(meta.unpack(1 << 63).is_err(), "63 bits");
+}
+
+/// The widths of the older documents, by arithmetic: 1420041600 + 94990103 is 1515031703.
+#[test]
+fn vesta_old() {
+    let meta = IdMeta::VESTA_OLD;
+    let raw = 2 << 60 | 1021 << 50 | 94_990_103 << 20 | 42;
+    let id = explains(meta, raw, "2018-01-04T02:08:23.000Z", 1021, 42);
+    assert_eq!((id.version, id.id_type, id.gen_method), (0, 0, 2));
+    assert_eq!(meta.explaining(raw), meta, "never taken for today's layout");
+    assert!(!meta.is_vesta());
+    let error = meta.check_generates().unwrap_err().to_string();
+    assert!(error.contains("vesta-old sorts by machine before time"), "{error}");
+}
+
+#[test]
+fn every_known_layout_is_found_by_its_name_and_says_what_it_is() {
+    let mut names = Vec::new();
+    for meta in IdMeta::all_known() {
+        assert_eq!(IdMeta::known(meta.name()).unwrap(), meta);
+        assert_ne!(meta.about(), "a layout of one's own", "{meta}");
+        assert!(!meta.about().contains('\n') && meta.about().len() < 80);
+        names.push(meta.name());
+    }
+    assert_eq!(names.len(), 10);
+    names.dedup();
+    assert_eq!(names.len(), 10);
+    let error = IdMeta::known("Discord").unwrap_err().to_string();
+    assert!(error.contains("max-peak") && error.contains("sonyflake"), "{error}");
+    let custom = IdMeta::new(*IdMeta::SNOWFLAKE.spec()).unwrap();
+    assert_eq!(custom.about(), "a layout of one's own");
+}
+
+#[test]
+fn which_layouts_can_make_ids() {
+    for meta in IdMeta::PRESETS {
+        meta.check_generates().unwrap();
+        assert_eq!(IdMeta::preset(meta.name()), Some(meta));
+    }
+    let able: Vec<_> = IdMeta::FOREIGN
+        .into_iter()
+        .filter(|meta| meta.check_generates().is_ok())
+        .map(|meta| meta.name())
+        .collect();
+    assert_eq!(able, ["discord", "instagram", "sonyflake"]);
+    assert_eq!(IdMeta::preset("discord"), None, "not offered to generators by name");
+}
+
+/// The order machine, time, sequence is part of the mechanism, not of one layout.
+#[test]
+fn a_layout_of_ones_own_with_the_machine_above_the_time_only_explains() {
+    let spec = LayoutSpec { order: FieldOrder::MachineTimeSeq, ..*IdMeta::SNOWFLAKE.spec() };
+    let error = IdMeta::new(spec).unwrap_err().to_string();
+    assert!(error.contains("time above the machine"), "{error}");
+    let meta = IdMeta::foreign(spec).unwrap();
+    assert_eq!(
+        meta.to_string(),
+        "custom (version 1 + machine 10 + time 41 + seq 12 bits, millisecond)"
+    );
+    assert_ne!(meta.fingerprint(), IdMeta::SNOWFLAKE.fingerprint());
+    let raw = 378 << 53 | 367_597_485_448 << 12 | 5;
+    explains(meta, raw, "2022-06-28T16:07:40.105Z", 378, 5);
+
+    for (bits, generates) in [(50, true), (51, false)] {
+        let wide = LayoutSpec { time_bits: bits, seq_bits: 12, machine_bits: 0, ..spec };
+        let wide = LayoutSpec { order: FieldOrder::TimeMachineSeq, ..wide };
+        assert_eq!(IdMeta::new(wide).is_ok(), generates);
+        assert_eq!(IdMeta::foreign(wide).unwrap().max(Field::Time), (1 << bits) - 1);
+    }
+}
+
+/// Widths at which naive arithmetic overflows.
+#[test]
+fn extreme_widths_are_refused_or_work() {
+    let none = LayoutSpec { version_bits: 0, machine_bits: 0, ..*IdMeta::SNOWFLAKE.spec() };
+    for time_bits in 0..=64u8 {
+        for seq_bits in [0, 64 - time_bits] {
+            let Ok(meta) = IdMeta::foreign(LayoutSpec { time_bits, seq_bits, ..none }) else {
+                assert!(time_bits == 0 || time_bits > 61, "{time_bits}");
+                continue;
+            };
+            let full =
+                Id { time: meta.max(Field::Time), seq: meta.max(Field::Seq), ..Id::default() };
+            let raw = meta.pack(&full).unwrap();
+            assert_eq!(meta.unpack(raw).unwrap(), full);
+            assert!(meta.capacity_per_second() >= 1000);
+            let last = UnixMillis(meta.end().0 - 1);
+            assert_eq!(meta.upper_bound(last, &meta.blank()).unwrap(), raw);
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! IDs as text: there and back, in order, and nothing else is taken for an ID.
+
+use proptest::prelude::*;
+use vesta_intf::{ErrorKind, IdFormat};
+
+/// Computed apart from this code, in Python: `f"{n:020}"`, `f"{n:016x}"`, and repeated division by 62
+/// and 32 with the alphabets of the documentation. `LygHa16AHYF` and `AzL8n0Y58m7` are also what GNU
+/// MP prints for 2^64 − 1 and 2^63 − 1 in base 62.
+const GOLDEN: [(u64, &str, &str, &str, &str); 10] = [
+    (0, "00000000000000000000", "0000000000000000", "00000000000", "0000000000000"),
+    (1, "00000000000000000001", "0000000000000001", "00000000001", "0000000000001"),
+    (61, "00000000000000000061", "000000000000003d", "0000000000z", "000000000001X"),
+    (62, "00000000000000000062", "000000000000003e", "00000000010", "000000000001Y"),
+    (
+        175928847299117063,
+        "00175928847299117063",
+        "0271065ac1020007",
+        "0Czks0tP37X",
+        "04W86BB0G4007",
+    ),
+    (
+        1285482222412933127,
+        "01285482222412933127",
+        "11d6f3454000a807",
+        "1WxWNOqQKdL",
+        "13NQK8N001A07",
+    ),
+    (9007199254740991, "00009007199254740991", "001fffffffffffff", "00fFgnDxSe7", "007ZZZZZZZZZZ"),
+    (
+        9223372036854775807,
+        "09223372036854775807",
+        "7fffffffffffffff",
+        "AzL8n0Y58m7",
+        "7ZZZZZZZZZZZZ",
+    ),
+    (
+        9223372036854775808,
+        "09223372036854775808",
+        "8000000000000000",
+        "AzL8n0Y58m8",
+        "8000000000000",
+    ),
+    (
+        18446744073709551615,
+        "18446744073709551615",
+        "ffffffffffffffff",
+        "LygHa16AHYF",
+        "FZZZZZZZZZZZZ",
+    ),
+];
+
+const FIXED: [IdFormat; 4] =
+    [IdFormat::PaddedDecimal, IdFormat::Hex, IdFormat::Base62, IdFormat::Crockford];
+
+fn alphabet(format: IdFormat) -> &'static [u8] {
+    match format {
+        IdFormat::Decimal | IdFormat::PaddedDecimal => b"0123456789",
+        IdFormat::Hex => b"0123456789abcdef",
+        IdFormat::Base62 => b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz",
+        IdFormat::Crockford => b"0123456789ABCDEFGHJKMNPQRSTVWXYZ",
+    }
+}
+
+/// The digits of any number in the longest text of the format; `None` if they do not suffice.
+fn digits(format: IdFormat, mut number: u128) -> Option<String> {
+    let symbols = alphabet(format);
+    let mut text = vec![b'0'; format.lengths().1];
+    for place in text.iter_mut().rev() {
+        *place = symbols[usize::try_from(number % symbols.len() as u128).unwrap()];
+        number /= symbols.len() as u128;
+    }
+    (number == 0).then(|| String::from_utf8(text).unwrap())
+}
+
+/// What the documentation says about a text: the number it stands for, if it is an ID.
+fn by_the_book(format: IdFormat, text: &str) -> Option<u64> {
+    let (min, max) = format.lengths();
+    if !(min..=max).contains(&text.chars().count()) {
+        return None;
+    }
+    let mut number = 0u128;
+    for character in text.chars() {
+        let meant = match (format, character) {
+            (IdFormat::Hex, c) => c.to_ascii_lowercase(),
+            (IdFormat::Crockford, 'i' | 'I' | 'l' | 'L') => '1',
+            (IdFormat::Crockford, 'o' | 'O') => '0',
+            (IdFormat::Crockford, c) => c.to_ascii_uppercase(),
+            (_, c) => c,
+        };
+        let symbols = alphabet(format);
+        let value = symbols.iter().position(|symbol| char::from(*symbol) == meant)?;
+        number = number * symbols.len() as u128 + value as u128;
+    }
+    u64::try_from(number).ok()
+}
+
+fn refusal(format: IdFormat, text: &str) -> String {
+    let error = format.parse(text).expect_err(text);
+    assert_eq!(error.kind(), ErrorKind::Invalid, "{text}");
+    error.to_string()
+}
+
+#[test]
+fn golden_texts() {
+    for (id, padded, hex, base62, crockford) in GOLDEN {
+        assert_eq!(IdFormat::Decimal.encode(id), id.to_string());
+        assert_eq!(IdFormat::Decimal.parse(&id.to_string()).unwrap(), id);
+        for (format, text) in FIXED.into_iter().zip([padded, hex, base62, crockford]) {
+            assert_eq!(format.encode(id), text);
+            assert_eq!(format.format(id).to_string(), text);
+            assert_eq!(format.parse(text).unwrap(), id, "{format} {text}");
+        }
+    }
+}
+
+#[test]
+fn names_lead_back_to_their_format() {
+    for format in IdFormat::ALL {
+        assert_eq!(format.name().parse::<IdFormat>().unwrap(), format);
+        assert_eq!(format.to_string(), format.name());
+    }
+    for name in ["", "Hex", "base64", "base 62"] {
+        let error = name.parse::<IdFormat>().expect_err(name).to_string();
+        assert!(error.contains("decimal, padded-decimal, hex, base62, crockford"), "{error}");
+    }
+}
+
+#[test]
+fn several_spellings_of_one_id_are_read() {
+    let id = 0xabcd_ef01_2345_6789;
+    assert_eq!(IdFormat::Hex.parse("ABCDEF0123456789").unwrap(), id);
+    assert_eq!(IdFormat::Hex.parse("aBcDeF0123456789").unwrap(), id);
+    assert_eq!(IdFormat::Crockford.parse("0000000000110").unwrap(), 0b00001_00001_00000);
+    for text in ["0000000000IL0", "0000000000il0", "oooooooooo11O", "OoOoOoOoOolI0"] {
+        assert_eq!(IdFormat::Crockford.parse(text).unwrap(), 0b00001_00001_00000, "{text}");
+    }
+    let upper = IdFormat::Crockford.encode(id);
+    assert_eq!(IdFormat::Crockford.parse(&upper.to_ascii_lowercase()).unwrap(), id);
+    for text in ["7", "007", "00000000000000000007"] {
+        assert_eq!(IdFormat::Decimal.parse(text).unwrap(), 7);
+    }
+}
+
+#[test]
+fn refusals_say_what_is_wrong() {
+    for (format, text, says) in [
+        (IdFormat::Decimal, "", "decimal takes 1 to 20 characters, not 0"),
+        (IdFormat::Decimal, "000000000000000000007", "1 to 20 characters, not 21"),
+        (IdFormat::Decimal, "-1", "character 1 is '-', which is not a digit of decimal (0-9)"),
+        (IdFormat::Decimal, "+1", "character 1 is '+'"),
+        (IdFormat::Decimal, "1 ", "character 2 is ' '"),
+        (IdFormat::Decimal, "1_000", "character 2 is '_'"),
+        (IdFormat::Decimal, "٣", "character 1 is '٣'"),
+        (IdFormat::Decimal, "1\n", r"character 2 is '\n'"),
+        (IdFormat::Decimal, "18446744073709551616", "above 18446744073709551615"),
+        (IdFormat::PaddedDecimal, "7", "padded-decimal takes exactly 20 characters, not 1"),
+        (IdFormat::PaddedDecimal, "18446744073709551616", "above 18446744073709551615"),
+        (IdFormat::Hex, "0x271065ac1020007", "hex takes exactly 16 characters, not 17"),
+        (IdFormat::Hex, "0x71065ac1020007", "character 2 is 'x'"),
+        (IdFormat::Hex, "ffffffffffffffffff", "exactly 16 characters, not 18"),
+        (IdFormat::Base62, "LygHa16AHY", "base62 takes exactly 11 characters, not 10"),
+        (IdFormat::Base62, "LygHa16AHY-", "not a digit of base62 (0-9, A-Z, a-z)"),
+        (IdFormat::Base62, "LygHa16AHYG", "above LygHa16AHYF"),
+        (IdFormat::Base62, "zzzzzzzzzzz", "above LygHa16AHYF"),
+        (IdFormat::Crockford, "G000000000000", "above FZZZZZZZZZZZZ"),
+        (IdFormat::Crockford, "ZZZZZZZZZZZZZ", "above FZZZZZZZZZZZZ"),
+        (IdFormat::Crockford, "U000000000000", "character 1 is 'U'"),
+        (IdFormat::Crockford, "0000-0000-0000-0", "exactly 13 characters, not 16"),
+        (IdFormat::Crockford, "0000-0000-000", "character 5 is '-'"),
+    ] {
+        let error = refusal(format, text);
+        assert!(error.starts_with("id: ") && error.contains(says), "{error}");
+    }
+}
+
+#[test]
+fn nothing_above_64_bits_is_an_id() {
+    for format in IdFormat::ALL {
+        let last = digits(format, u64::MAX.into()).unwrap();
+        assert_eq!(format.parse(&last).unwrap(), u64::MAX);
+        let width = u32::try_from(format.lengths().1).unwrap();
+        let largest = (alphabet(format).len() as u128).pow(width) - 1;
+        if format == IdFormat::Hex {
+            assert_eq!(largest, u64::MAX.into(), "16 digits are exactly 64 bits");
+            continue;
+        }
+        let first = u128::from(u64::MAX) + 1;
+        for above in [first, first + 1, first * 3 / 2, largest - 1, largest] {
+            assert!(refusal(format, &digits(format, above).unwrap()).contains("above"));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4000))]
+
+    #[test]
+    fn every_id_comes_back(id in any_id()) {
+        for format in IdFormat::ALL {
+            let text = format.format(id);
+            let (min, max) = format.lengths();
+            prop_assert!((min..=max).contains(&text.as_str().len()));
+            prop_assert_eq!(format.parse(text.as_str()).unwrap(), id);
+            if format != IdFormat::Decimal {
+                prop_assert_eq!(Some(text.to_string()), digits(format, id.into()));
+            }
+        }
+    }
+
+    #[test]
+    fn sortable_texts_sort_as_their_ids(a in any_id(), b in any_id(), near in 0..100u64) {
+        for b in [b, a.saturating_add(near)] {
+            for format in IdFormat::ALL.into_iter().filter(|format| format.is_sortable()) {
+                prop_assert_eq!(format.encode(a).cmp(&format.encode(b)), a.cmp(&b), "{}", format);
+            }
+        }
+    }
+
+    #[test]
+    fn what_overflows_is_refused(beyond in any::<u64>(), times in 1..5u128) {
+        let number = (times << 64) + u128::from(beyond);
+        for format in IdFormat::ALL {
+            if let Some(text) = digits(format, number) {
+                prop_assert!(format.parse(&text).is_err(), "{} {}", format, text);
+            }
+        }
+    }
+
+    /// One character changed: refused or another ID, unless both are spellings of one digit.
+    #[test]
+    fn a_wrong_character_never_passes_for_the_right_one(id in any_id(), place in 0..20usize) {
+        for format in IdFormat::ALL {
+            let text: Vec<char> = format.encode(id).chars().collect();
+            let place = place % text.len();
+            for wrong in (0..=0xffu8).map(char::from).chain(['Ａ', '٣', '\u{301}', '🦀']) {
+                let mut changed = text.clone();
+                changed[place] = wrong;
+                let changed: String = changed.into_iter().collect();
+                let read = format.parse(&changed).ok();
+                prop_assert_eq!(read, by_the_book(format, &changed), "{} {}", format, changed);
+                if read == Some(id) {
+                    let two_spellings = matches!(format, IdFormat::Hex | IdFormat::Crockford);
+                    prop_assert!(wrong == text[place] || two_spellings, "{} {}", format, changed);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_character_too_few_or_too_many_is_refused(id in any_id(), place in 0..20usize) {
+        for format in FIXED {
+            let text = format.encode(id);
+            let (front, back) = text.split_at(place % text.len());
+            let fewer = [front, &back[1..]].concat();
+            prop_assert!(format.parse(&fewer).is_err(), "{} {}", format, fewer);
+            for extra in ["0", "1", " ", "é"] {
+                let more = [front, extra, back].concat();
+                prop_assert!(format.parse(&more).is_err(), "{} {}", format, more);
+            }
+        }
+    }
+
+    #[test]
+    fn any_text_is_read_by_the_book(text in "[0-9A-Za-z]{0,22}|[0-9a-fA-F]{16}|[0-9]{1,20}|\\PC{0,24}") {
+        for format in IdFormat::ALL {
+            prop_assert_eq!(format.parse(&text).ok(), by_the_book(format, &text));
+        }
+    }
+}
+
+/// Small, large, and near a power of two.
+fn any_id() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        any::<u64>(),
+        0..100_000u64,
+        (0..64u32, 0..3u64).prop_map(|(bit, off)| (1u64 << bit).wrapping_add(off).wrapping_sub(1)),
+        (0..100u64).prop_map(|off| u64::MAX - off),
+    ]
+}

@@ -1,0 +1,188 @@
+//! Several machine IDs, the commands for the store, and a store that is away at start.
+
+use std::io::{BufRead as _, BufReader};
+use std::net::TcpStream;
+use std::path::Path;
+
+use serde_json::Value;
+use vesta_intf::IdMeta;
+
+use crate::support::{Running, Waiting, folder, run, text};
+
+/// Exit code and what was said, on either channel.
+fn store(folder: &Path, args: &[&str]) -> (Option<i32>, String) {
+    let output = run(folder, &[&["store"], args].concat(), &[]);
+    (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+}
+
+/// The rows of `store show`.
+fn records(folder: &Path, args: &[&str]) -> Vec<Value> {
+    let (code, said) = store(folder, &[&["show", "--json"], args].concat());
+    assert_eq!(code, Some(0), "{said}");
+    let shown: Value = serde_json::from_str(&said).expect("JSON");
+    shown["records"].as_array().expect("rows").clone()
+}
+
+#[test]
+fn several_machine_ids_are_said_and_used() {
+    let folder = folder();
+    let args =
+        ["--machine-count", "3", "--machine-range", "5-9", "--machine-claim-order", "lowest"];
+    let running = Running::start(folder.path(), &args);
+    let machines = "5, 6, 7 (pool 5 to 9 of SQLite vesta-data/vesta.db)";
+    assert_eq!(running.fact("machine IDs"), machines);
+    assert_eq!(running.fact("capacity"), "3,145,728 IDs/s with 3 machine IDs");
+    let first = IdMeta::MAX_PEAK.unpack(running.first_id()).expect("its parts");
+    assert!((5..=7).contains(&first.machine));
+    let (_, metrics) = running.get("/metrics");
+    assert!(metrics.contains("vesta_pool_machine_ids{state=\"held\"} 3\n"), "{metrics}");
+    running.signal("-TERM");
+    let (code, said) = running.end();
+    assert_eq!(code, Some(0), "{said}");
+    let states: Vec<_> =
+        records(folder.path(), &[]).iter().map(|row| row["state"].clone()).collect();
+    assert_eq!(states, ["released", "released", "released"]);
+}
+
+#[test]
+fn a_machine_id_for_each_start_is_never_used_again() {
+    let folder = folder();
+    let mut machines = Vec::new();
+    for _ in 0..3 {
+        let running = Running::start(folder.path(), &["--machine-strategy", "disposable"]);
+        assert!(
+            running.fact("machine ID").ends_with("(used once, from SQLite vesta-data/vesta.db)")
+        );
+        machines.push(running.machine());
+    }
+    assert_eq!(machines, [1, 2, 3]);
+    let (code, said) = store(folder.path(), &["show", "--layout", "max-peak"]);
+    assert_eq!((code, said.lines().count()), (Some(64), 1), "no lease was ever made: {said}");
+}
+
+#[test]
+fn what_is_missing_is_made_by_init_and_by_nothing_that_only_looks() {
+    let folder = folder();
+    let missing = "the database does not exist; have it created by `vesta-server store init`";
+    for args in [&["show"][..], &["free", "7", "--yes"], &["raise-floor", "--yes"]] {
+        let (code, said) = store(folder.path(), args);
+        assert_eq!(code, Some(64), "{said}");
+        assert!(said.contains(missing), "{said}");
+    }
+    let args = ["--auto-init=false", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];
+    let output = run(folder.path(), &args, &[]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(64), "{said}");
+    assert!(said.contains("does not exist, and auto_init is off; have it created by"), "{said}");
+    assert!(!folder.path().join("vesta-data/vesta.db").exists());
+
+    let (code, said) = store(folder.path(), &["init"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.starts_with("created namespace default in SQLite vesta-data/vesta.db"), "{said}");
+    let (code, said) = store(folder.path(), &["init"]);
+    assert_eq!((code, said.starts_with("there already, nothing to do")), (Some(0), true), "{said}");
+    let (code, said) = store(folder.path(), &["init", "--layout", "snowflake"]);
+    assert_eq!(code, Some(64), "{said}");
+    assert!(said.contains("namespace `default` is for layout 1/1/2/30/20/10"), "{said}");
+    let running = Running::start(folder.path(), &["--auto-init=false"]);
+    assert!(running.first_id() > 0);
+}
+
+#[test]
+fn a_machine_id_is_freed_only_once_its_owner_is_silent() {
+    let folder = folder();
+    // A layout of milliseconds, so that a short window has ticks enough.
+    let layout = ["--layout", "min-granularity"];
+    let lease = ["--machine-window-ms", "1500", "--machine-renew-every-ms", "500"];
+    let timeout = ["--machine-request-timeout-ms", "500"];
+    let running = Running::start(folder.path(), &[&layout[..], &lease, &timeout].concat());
+    let machine = running.machine().to_string();
+    let free = [&["free", &machine, "--yes"], &layout[..]].concat();
+
+    let (code, said) = store(folder.path(), &free);
+    assert_eq!(code, Some(64), "{said}");
+    assert!(said.contains(&format!("machine ID {machine} is in use by ")), "{said}");
+    running.signal("-KILL");
+    running.end();
+    while records(folder.path(), &layout)[0]["state"] != "silent" {}
+    let (code, said) = store(folder.path(), &["free", &machine, "--layout", "min-granularity"]);
+    assert_eq!(code, Some(64), "{said}");
+    assert!(said.ends_with("there is no terminal to ask on; add --yes to do it\n"), "{said}");
+    let (code, said) = store(folder.path(), &free);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.ends_with(&format!("Machine ID {machine} is free.\n")), "{said}");
+    assert_eq!(records(folder.path(), &layout)[0]["state"], "released");
+}
+
+#[test]
+fn a_floor_is_raised_and_shown() {
+    let folder = folder();
+    assert_eq!(store(folder.path(), &["init"]).0, Some(0));
+    let (code, said) = store(folder.path(), &["raise-floor"]);
+    assert_eq!(code, Some(64), "{said}");
+    let (code, said) =
+        store(folder.path(), &["raise-floor", "--yes", "--to", "2020-01-01T00:00:00Z"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("is now 2020-01-01T00:00:00.000Z.\n"), "{said}");
+    let (_, shown) = store(folder.path(), &["show"]);
+    assert!(shown.contains("floor       2020-01-01T00:00:00.000Z\n"), "{shown}");
+}
+
+#[test]
+fn settings_without_a_store_have_no_commands_for_it() {
+    let folder = folder();
+    for (args, expected) in [
+        (&["--machine-id", "7", "store", "show"][..], "no store; set machine.store"),
+        (&["--machine-strategy", "disposable", "store", "show"], "WORKER_NODE"),
+        (&["store", "import", "leaf", "--from", "mysql://u:s3cret@h/d"], "such as zookeeper://"),
+        (&["store", "import", "vesta-db", "--from", "h"], "--from must be a URL such as mysql://"),
+    ] {
+        let output = run(folder.path(), args, &[]);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(64), "{said}");
+        assert!(said.contains(expected), "{said}");
+        assert!(!said.contains("s3cret"), "{said}");
+    }
+}
+
+#[test]
+fn a_program_that_waits_is_alive_and_not_ready_until_the_store_answers() {
+    let folder = folder();
+    assert_eq!(store(folder.path(), &["init"]).0, Some(0));
+    let database = folder.path().join("vesta-data/vesta.db");
+    let database = rusqlite::Connection::open(database).expect("the pool");
+    database.execute_batch("BEGIN IMMEDIATE").expect("a lock");
+
+    let mut waiting = Waiting::start(folder.path(), &[]);
+    waiting.until("the store does not answer; trying again");
+    let (status, body) = waiting.get("/readyz");
+    assert_eq!(status, 503);
+    let expected =
+        "not ready: there is no machine ID yet; waiting for sqlite:vesta-data/vesta.db\n";
+    assert_eq!(body, expected);
+    assert_eq!(waiting.get("/healthz").0, 200);
+
+    database.execute_batch("ROLLBACK").expect("the lock is given back");
+    let stdout = BufReader::new(waiting.child.stdout.take().expect("its output"));
+    let lines: Vec<_> = stdout
+        .lines()
+        .map(|line| line.expect("text"))
+        .take_while(|line| !line.ends_with("/status"))
+        .collect();
+    let grpc = lines.iter().find_map(|line| line.strip_prefix("  gRPC")).expect("its listener");
+    assert!(TcpStream::connect(grpc.trim()).is_ok());
+    assert_eq!(waiting.get("/readyz"), (200, "ready\n".to_owned()));
+    assert_eq!(waiting.stop().0, Some(0));
+}
+
+#[test]
+fn a_program_that_waits_can_be_stopped() {
+    let folder = folder();
+    assert_eq!(store(folder.path(), &["init"]).0, Some(0));
+    let database = folder.path().join("vesta-data/vesta.db");
+    let database = rusqlite::Connection::open(database).expect("the pool");
+    database.execute_batch("BEGIN IMMEDIATE").expect("a lock");
+    let (code, said) = Waiting::start(folder.path(), &[]).stop();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("stopped before there was a machine ID"), "{said}");
+}

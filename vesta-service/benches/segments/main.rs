@@ -1,0 +1,139 @@
+//! What does a number of a segment cost inside the process?
+//!
+//! The store is memory and answers at once, so that what is measured is the service: the ranges are
+//! of a million numbers and more, and going over from one to the next is part of the figure. The
+//! yardstick of each group is a bare fetch-add, measured in the same run.
+#![allow(missing_docs, reason = "criterion's macros write public functions")]
+
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
+use std::time::{Duration, Instant};
+
+use criterion::measurement::WallTime;
+use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
+use vesta_service::{
+    MemorySegmentStore, NewSegmentTag, Segment, SegmentMode, SegmentService, SegmentStore as _,
+};
+
+const MODES: [(&str, SegmentMode); 2] =
+    [("strict", SegmentMode::Strict), ("relaxed", SegmentMode::Relaxed)];
+
+fn service(mode: SegmentMode) -> SegmentService {
+    let store = MemorySegmentStore::new();
+    for key in ["orders", "users"] {
+        store.create(&NewSegmentTag::new(key, 1_000_000).expect("valid")).expect("a new tag");
+    }
+    SegmentService::builder(Arc::new(store)).mode(mode).build().expect("a service")
+}
+
+/// Takes so many numbers that the ranges have their full size.
+fn warm(segment: &Segment) {
+    let mut out = vec![0; 10_000];
+    for _ in 0..20_000 {
+        segment.next_ids(&mut out).expect("numbers");
+    }
+}
+
+fn tuned<'a>(c: &'a mut Criterion, question: &str) -> BenchmarkGroup<'a, WallTime> {
+    let mut group = c.benchmark_group(question);
+    group
+        .sample_size(20)
+        .warm_up_time(Duration::from_millis(300))
+        .measurement_time(Duration::from_millis(1500));
+    group
+}
+
+fn alone(c: &mut Criterion) {
+    let mut group = tuned(c, "segments alone: one caller");
+    for (name, mode) in MODES {
+        let service = service(mode);
+        let orders = service.segment("orders").expect("a tag");
+        warm(&orders);
+        group.bench_function(format!("vesta {name}, tag in hand"), |b| {
+            b.iter(|| orders.next_id().expect("a number"));
+        });
+        group.bench_function(format!("vesta {name}, tag by name"), |b| {
+            b.iter(|| service.next_id(black_box("orders")).expect("a number"));
+        });
+        group.bench_function(format!("vesta {name}, two tags by name in turn"), |b| {
+            let mut keys = ["orders", "users"].into_iter().cycle();
+            b.iter(|| service.next_id(keys.next().unwrap_or_default()).expect("a number"));
+        });
+    }
+    let counter = AtomicU64::new(0);
+    group.bench_function("a bare fetch-add", |b| {
+        b.iter(|| counter.fetch_add(1, Ordering::Relaxed));
+    });
+    group.finish();
+}
+
+fn contended(c: &mut Criterion) {
+    for threads in [2, 8] {
+        let mut group = tuned(c, &format!("segments contended: {threads} callers, one tag"));
+        for (name, mode) in MODES {
+            let service = service(mode);
+            let orders = service.segment("orders").expect("a tag");
+            warm(&orders);
+            group.bench_function(format!("vesta {name}, tag in hand"), |b| {
+                b.iter_custom(|n| share(threads, n, || orders.next_id().expect("a number")));
+            });
+            group.bench_function(format!("vesta {name}, tag by name"), |b| {
+                b.iter_custom(|n| {
+                    share(threads, n, || service.next_id(black_box("orders")).expect("a number"))
+                });
+            });
+        }
+        let counter = AtomicU64::new(0);
+        group.bench_function("a bare fetch-add", |b| {
+            b.iter_custom(|n| share(threads, n, || counter.fetch_add(1, Ordering::Relaxed)));
+        });
+        group.finish();
+    }
+}
+
+/// Takes `n` numbers with several threads and says how long that took.
+fn share(threads: u64, n: u64, next: impl Fn() -> u64 + Sync) -> Duration {
+    let barrier = Barrier::new(usize::try_from(threads + 1).expect("few threads"));
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads)
+            .map(|_| {
+                scope.spawn(|| {
+                    barrier.wait();
+                    for _ in 0..n.div_ceil(threads) {
+                        black_box(next());
+                    }
+                })
+            })
+            .collect();
+        barrier.wait();
+        let start = now();
+        workers.into_iter().for_each(|worker| worker.join().expect("no panic"));
+        start.elapsed()
+    })
+}
+
+#[allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+fn batch(c: &mut Criterion) {
+    let mut group = tuned(c, "segments batch: cost of a call, divide by its numbers");
+    for (name, mode) in MODES {
+        let service = service(mode);
+        let orders = service.segment("orders").expect("a tag");
+        warm(&orders);
+        for size in [100, 1_000, 10_000] {
+            let mut out = vec![0; size];
+            group.throughput(Throughput::Elements(size as u64));
+            group.bench_function(format!("vesta {name}, {size} numbers"), |b| {
+                b.iter(|| orders.next_ids(black_box(&mut out)).expect("numbers"));
+            });
+        }
+    }
+    group.finish();
+}
+
+criterion_group!(benches, alone, contended, batch);
+criterion_main!(benches);

@@ -1,0 +1,77 @@
+//! Segment mode: dense, growing numbers for each tag, fetched from a database a range at a time.
+//!
+//! ```text
+//!  store.rs        the port: what a database has to offer
+//!  buffer.rs       the state of one tag: what to give out, what to fetch       pure
+//!  buffer/plan.rs  how much to fetch, and how early                            pure
+//!  allocator.rs    what every call touches
+//!  key.rs          one tag: its numbers, its state, those who wait
+//!  registry.rs     which tags there are, found without a lock
+//!  fetcher.rs      the jobs of the threads that talk to the store
+//!  core.rs         what the service consists of, and does
+//!  service.rs, handle.rs, future.rs   its faces
+//! ```
+//!
+//! # How a burst waits for the database instead of failing
+//!
+//! Only one request of a tag is under way at a time. Two would answer in any order, and numbers of one
+//! process have to increase; the second would also pay for another round trip to learn what a larger
+//! first one could have brought. So what is needed is asked for in one piece: `max_id` grows by whole
+//! steps, as many as the pace of the callers asks for.
+//!
+//! - The **step** follows Leaf: it doubles when a range lasted less than 15 minutes, is halved when it
+//!   lasted more than 30, is never below the table's, and does not grow by itself beyond 1,000,000.
+//! - The **number of steps** in one request, 1 to 256, follows the pace at which the callers use up
+//!   what is there (the time in which there was nothing does not count): enough for one second, or
+//!   for eight times as long as a fetch takes. When callers had to wait, it is at least twice as much
+//!   as the last time. With a fetch of 50 ms, a step of 1,000 and 100,000 numbers a second, the
+//!   requests bring 1,000, 10,000, 100,000, …: from the third on nobody waits.
+//! - The **moment** is when a tenth of the present range is used and there is no next one, as in Leaf,
+//!   or already when what is left does not last for 100 ms or four fetches.
+//!
+//! What a process has fetched and not given out when it ends is lost: about the last range or two, at
+//! most some seconds of its own pace.
+//!
+//! # What fails, and what comes of it
+//!
+//! A fetch that fails is repeated after 0.1 to 1 s, for as long as numbers are wanted. If only its
+//! answer was lost, its numbers are lost with it; those of the next are others. A store that offers
+//! numbers which this process had before (a backup was restored) is refused, until its `max_id` is
+//! above them.
+
+mod allocator;
+mod bell;
+mod buffer;
+mod builder;
+mod core;
+mod fetcher;
+#[cfg(feature = "async")]
+mod future;
+mod handle;
+mod key;
+mod memory;
+mod registry;
+mod service;
+mod status;
+mod store;
+
+pub use builder::SegmentBuilder;
+pub use handle::Segment;
+pub use memory::MemorySegmentStore;
+pub use service::SegmentService;
+pub use status::SegmentStatus;
+pub use store::{NewSegmentTag, NextRange, SegmentStore, SegmentTag};
+
+/// In which order the threads of a process get the numbers of a tag.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+pub enum SegmentMode {
+    /// Numbers increase over all threads: a call that begins after another has returned gets a
+    /// higher number.
+    #[default]
+    Strict,
+    /// Numbers increase within each thread, and are unique over all. Threads take short runs for
+    /// themselves, so that they do not wait for each other.
+    Relaxed,
+}

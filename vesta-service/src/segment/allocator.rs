@@ -1,0 +1,183 @@
+//! Handing out the numbers of one tag to all threads of the process.
+//!
+//! A [`Line`] is what every call touches: the next number and the end of the lot it belongs to. As
+//! the numbers of one line only ever grow, one compare-and-swap of the next number is enough; the end
+//! need not change in the same step. What is used up is replaced under a lock, outside.
+//!
+//! In strict mode all threads share one line. In relaxed mode they are spread over several
+//! **stripes**, lines of their own that take runs from the shared one, so that cores do not wait for
+//! each other: numbers increase within each thread, and across threads they do not.
+
+use std::cell::Cell;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::populator::BackOff;
+
+/// Numbers from `next` on below `end`; none if `next` has come to `end` or beyond.
+///
+/// Why no number is taken twice: `next` changes by compare-and-swap from below an `end` and, when it
+/// has reached it, by [`refill`](Self::refill) to a lot that lies above; so its value only grows, and
+/// a change from an old value fails. A caller that sees a new `end` also sees the `next` that was
+/// written before it, and so cannot take a number between two lots.
+#[derive(Debug)]
+#[repr(align(128))] // a cache line (pair) of its own: both words are written when a lot is used up
+pub(crate) struct Line {
+    next: AtomicU64,
+    end: AtomicU64,
+}
+
+impl Line {
+    pub(crate) const fn new() -> Self {
+        Self { next: AtomicU64::new(0), end: AtomicU64::new(0) }
+    }
+
+    /// The next 1 to `want` numbers, if there are any.
+    #[inline]
+    pub(crate) fn take(&self, want: u64) -> Option<Range<u64>> {
+        // Relaxed: the order of all changes of this one word is what uniqueness needs.
+        let mut start = self.next.load(Ordering::Relaxed);
+        let mut back_off = BackOff::new();
+        loop {
+            // Acquire, with the release in `refill`: see above.
+            let left = self.end.load(Ordering::Acquire).checked_sub(start)?;
+            if left == 0 {
+                return None;
+            }
+            let end = start + want.min(left);
+            match self.next.compare_exchange(start, end, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return Some(start..end),
+                Err(_) => {
+                    back_off.look_away();
+                    start = self.next.load(Ordering::Relaxed);
+                }
+            }
+        }
+    }
+
+    /// Goes over to another lot and takes the first 1 to `want` numbers of it. The caller holds the
+    /// line's lock and has seen, under it, that nothing is left. `lot` is not empty and lies above
+    /// everything the line had.
+    pub(crate) fn refill(&self, lot: Range<u64>, want: u64) -> Range<u64> {
+        debug_assert!(lot.start >= self.next.load(Ordering::Relaxed) && !lot.is_empty());
+        let end = lot.start + want.min(lot.end - lot.start);
+        self.next.store(end, Ordering::Relaxed);
+        // Release: `next` is seen before.
+        self.end.store(lot.end, Ordering::Release);
+        lot.start..end
+    }
+
+    /// Takes away what is left. The caller holds the line's lock.
+    pub(crate) fn stop(&self) {
+        self.end.store(0, Ordering::Release);
+    }
+
+    /// The first number that was not taken from here.
+    pub(crate) fn position(&self) -> u64 {
+        self.next.load(Ordering::Relaxed)
+    }
+}
+
+/// A line that some threads have to themselves.
+#[derive(Debug)]
+#[repr(align(128))]
+pub(crate) struct Stripe {
+    line: Line,
+    lock: Mutex<()>,
+}
+
+/// The most numbers that a stripe takes from the shared line at a time for single calls.
+const LONGEST_RUN: u64 = 1024;
+/// A stripe takes at most this part of a lot, so that a small one does for many threads.
+const SHARE: u64 = 64;
+
+/// The lines of one tag.
+#[derive(Debug)]
+pub(crate) struct Allocator {
+    shared: Line,
+    /// How many numbers a stripe takes at a time: depends on the size of the lot.
+    run: AtomicU64,
+    /// Empty in strict mode; otherwise a power of two.
+    stripes: Box<[Stripe]>,
+}
+
+/// Where the next thread that asks for the first time begins.
+static NEXT_SEAT: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    /// The number of the stripe this thread keeps to, not yet wrapped around.
+    static SEAT: Cell<usize> = Cell::new(NEXT_SEAT.fetch_add(1, Ordering::Relaxed));
+}
+
+impl Allocator {
+    /// One line for all threads.
+    pub(crate) fn strict() -> Self {
+        Self { shared: Line::new(), run: AtomicU64::new(1), stripes: Box::default() }
+    }
+
+    /// Several lines, so that threads rarely meet.
+    pub(crate) fn relaxed() -> Self {
+        let cores = std::thread::available_parallelism().map_or(4, usize::from);
+        let count = (cores * 8).next_power_of_two().clamp(8, 128);
+        let stripe = || Stripe { line: Line::new(), lock: Mutex::new(()) };
+        Self { stripes: (0..count).map(|_| stripe()).collect(), ..Self::strict() }
+    }
+
+    fn stripe(&self) -> Option<&Stripe> {
+        // A thread that is ending has no seat any more; any one will do.
+        let seat = SEAT.try_with(Cell::get).unwrap_or(0);
+        self.stripes.get(seat & self.stripes.len().wrapping_sub(1))
+    }
+
+    /// The next 1 to `want` numbers, if there are some at hand for this thread.
+    #[inline]
+    pub(crate) fn take(&self, want: u64) -> Option<Range<u64>> {
+        if self.stripes.is_empty() {
+            self.shared.take(want)
+        } else {
+            self.stripe()?.line.take(want)
+        }
+    }
+
+    /// As [`take`](Self::take), when that found nothing: `more` gives 1 to so many numbers from the
+    /// shared line, after refilling it if need be.
+    pub(crate) fn take_from<E>(
+        &self,
+        want: u64,
+        more: impl FnOnce(&Line, u64) -> Result<Range<u64>, E>,
+    ) -> Result<Range<u64>, E> {
+        let Some(stripe) = self.stripe() else { return more(&self.shared, want) };
+        let _guard = stripe.lock.lock();
+        if let Some(taken) = stripe.line.take(want) {
+            return Ok(taken);
+        }
+        let run = want.max(self.run.load(Ordering::Relaxed));
+        // Acquired first, so that `stop` finds whatever is taken here in the stripe.
+        let numbers = match self.shared.take(run) {
+            Some(numbers) => numbers,
+            None => more(&self.shared, run)?,
+        };
+        Ok(stripe.line.refill(numbers, want))
+    }
+
+    /// A lot of this size is now in use.
+    pub(crate) fn set_lot_size(&self, size: u64) {
+        self.run.store((size / SHARE).clamp(1, LONGEST_RUN), Ordering::Relaxed);
+    }
+
+    /// The line that all share. Its lock is the caller's.
+    pub(crate) const fn shared(&self) -> &Line {
+        &self.shared
+    }
+
+    /// Takes away what the stripes have. The shared line must be stopped before, and its lock given
+    /// back: a stripe that just took a run is waited for.
+    pub(crate) fn stop_stripes(&self) {
+        for stripe in &self.stripes {
+            let _guard = stripe.lock.lock();
+            stripe.line.stop();
+        }
+    }
+}

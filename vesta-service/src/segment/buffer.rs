@@ -1,0 +1,376 @@
+//! The state of one tag: what is at hand, what is under way, what to ask for next. Pure: the time
+//! and the store's answers come in as values, ranges and requests go out as values.
+//!
+//! A fetched range goes to the callers in two **lots**, its first tenth and the rest, so that
+//! handing out the second one is the sign that a tenth is used and the next range is due. Only one
+//! request of a tag is under way at a time: its answers then come in the order of their numbers,
+//! which strictly increasing IDs need, and no answer can overtake another. What several requests
+//! side by side would bring, one brings in its size instead (see [`Plan`]).
+
+mod plan;
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::time::Duration;
+
+use super::store::{MAX, NextRange, SegmentTag};
+use crate::StoreError;
+use plan::{Plan, per_second};
+
+/// The first pause after a failed fetch; it doubles with each further one.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+/// The longest pause after a failed fetch.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// What a fetch is thought to take before one was seen.
+const GUESSED_FETCH: Duration = Duration::from_millis(20);
+
+/// The numbers of one tag that are at hand or under way.
+#[derive(Debug, Clone)]
+pub(crate) struct Buffer {
+    plan: Plan,
+    standing: Standing,
+    phase: Phase,
+    /// Somebody asked for numbers: nothing is fetched for a tag that nobody uses.
+    wanted: bool,
+    /// Callers found nothing since the last range came.
+    starved: bool,
+    /// What the callers use up now.
+    open: Option<Open>,
+    /// What they get next.
+    lots: VecDeque<Lot>,
+    /// Every range below was had before; nothing below is taken again, whatever the store says.
+    highest: u64,
+    /// Fetches that failed one after another, and the last error there was.
+    failures: u32,
+    failures_total: u64,
+    error: Option<StoreError>,
+    /// Numbers in all lots that were used up or given up.
+    closed_total: u64,
+}
+
+/// Whether the store has numbers for the tag.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
+    Good,
+    /// There is no such tag, or no longer.
+    NoTag,
+    /// Its row has a step below 1 or a negative `max_id`.
+    BadRow,
+    /// There are no more numbers of 63 bits.
+    UsedUp,
+    /// The store offered numbers that were handed out before: it was restored from a backup, or
+    /// somebody set `max_id` back.
+    WentBack,
+    /// The service was shut down.
+    Closed,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Idle,
+    /// A fetch waits for a thread since this moment.
+    Queued(Duration),
+    /// A fetch is under way: asked for at this moment, so many numbers.
+    Fetching(Duration, u64),
+    /// The last fetch failed; not again before this moment.
+    Failed(Duration),
+}
+
+/// A part of a range.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Lot {
+    numbers: Range<u64>,
+    of: Range<u64>,
+}
+
+/// The lot that is being used up.
+#[derive(Debug, Clone)]
+struct Open {
+    lot: Lot,
+    since: Duration,
+}
+
+/// Why there are no numbers now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// They are being fetched; this is about when to come again.
+    NotYet(Duration),
+    /// The last fetch failed; the next is made after this time.
+    Failing(Duration),
+    /// It does not help to wait.
+    Never(Standing),
+}
+
+impl Buffer {
+    /// Nothing at hand.
+    pub(crate) fn new(tag: &SegmentTag, cap: u64) -> Self {
+        let mut buffer = Self {
+            plan: Plan::new(u64::try_from(tag.step).unwrap_or(1), cap),
+            standing: Standing::Good,
+            phase: Phase::Idle,
+            wanted: false,
+            starved: false,
+            open: None,
+            lots: VecDeque::new(),
+            highest: 0,
+            failures: 0,
+            failures_total: 0,
+            error: None,
+            closed_total: 0,
+        };
+        buffer.on_listed(tag);
+        buffer
+    }
+
+    /// The callers have used up what they had. Gives them more, if there is more; to be followed by
+    /// [`ask`](Self::ask) in any case.
+    pub(crate) fn next_lot(&mut self, now: Duration) -> Result<Range<u64>, Refusal> {
+        self.wanted = true;
+        if let Some(Open { lot, since }) = self.open.take() {
+            let count = lot.numbers.end - lot.numbers.start;
+            self.closed_total += count;
+            self.plan.used(count, now.saturating_sub(since));
+        }
+        match self.lots.pop_front() {
+            Some(lot) => {
+                let numbers = lot.numbers.clone();
+                self.open = Some(Open { lot, since: now });
+                Ok(numbers)
+            }
+            None => {
+                self.starved = true;
+                Err(self.refusal(now))
+            }
+        }
+    }
+
+    fn refusal(&self, now: Duration) -> Refusal {
+        if self.standing != Standing::Good {
+            return Refusal::Never(self.standing);
+        }
+        let tick = Duration::from_millis(1);
+        match self.phase {
+            Phase::Failed(until) => Refusal::Failing(until.saturating_sub(now).max(tick)),
+            Phase::Idle => Refusal::NotYet(tick),
+            Phase::Queued(since) | Phase::Fetching(since, _) => {
+                let usual = match self.plan.fetch_time() {
+                    Duration::ZERO => GUESSED_FETCH,
+                    known => known,
+                };
+                let waited = now.saturating_sub(since);
+                // Overdue: twice as long as until now is as good a guess as any.
+                let left = if waited < usual { usual - waited } else { waited };
+                let left = left.clamp(tick, LONGEST_PAUSE);
+                if self.failures > 0 { Refusal::Failing(left) } else { Refusal::NotYet(left) }
+            }
+        }
+    }
+
+    /// Whether a fetch is due. If so, it counts as queued from now on: a thread has to
+    /// [`begin`](Self::begin) it.
+    pub(crate) fn ask(&mut self, now: Duration) -> bool {
+        let free = match self.phase {
+            Phase::Idle => true,
+            Phase::Failed(until) => now >= until,
+            Phase::Queued(_) | Phase::Fetching(..) => false,
+        };
+        let due = free && self.wants_more();
+        if due {
+            self.phase = Phase::Queued(now);
+        }
+        due
+    }
+
+    fn wants_more(&self) -> bool {
+        self.standing == Standing::Good
+            && self.wanted
+            && (self.lots.is_empty() || self.at_hand() < self.plan.low_water())
+    }
+
+    /// Numbers that are not yet being used up.
+    fn at_hand(&self) -> u64 {
+        self.lots.iter().map(|lot| lot.numbers.end - lot.numbers.start).sum()
+    }
+
+    /// A thread turns to the queued fetch. Returns how many numbers it has to ask for; it then has to
+    /// report what came of it. `None` if they are no longer wanted.
+    pub(crate) fn begin(&mut self, now: Duration) -> Option<u64> {
+        let Phase::Queued(since) = self.phase else { return None };
+        if !self.wants_more() {
+            self.phase = Phase::Idle;
+            return None;
+        }
+        let size = self.plan.size(now, self.starved);
+        self.phase = Phase::Fetching(since, size);
+        Some(size)
+    }
+
+    /// What came of the fetch. To be followed by [`ask`](Self::ask), at once or after the pause that
+    /// is returned.
+    pub(crate) fn on_reply(
+        &mut self,
+        now: Duration,
+        reply: Result<NextRange, StoreError>,
+    ) -> Option<Duration> {
+        let Phase::Fetching(asked_at, size) = self.phase else { return None };
+        self.phase = Phase::Idle;
+        match reply {
+            Ok(NextRange::Numbers(range)) if range.is_empty() || range.end > MAX => {
+                let Range { start, end } = range;
+                let nonsense = format!("the store answered with the numbers {start} to {end}");
+                return Some(self.fail(now, StoreError::permanent(nonsense)));
+            }
+            Ok(NextRange::Numbers(range)) => self.take_in(asked_at, now, range),
+            Ok(NextRange::NoTag) => self.drop_all(Standing::NoTag),
+            Ok(NextRange::UsedUp) => {
+                self.recovered();
+                // What is left may still do for the table's own step.
+                if !self.plan.spare() || size <= self.plan.table_step() {
+                    self.settle(Standing::UsedUp);
+                }
+            }
+            Err(error) => return Some(self.fail(now, error)),
+        }
+        None
+    }
+
+    fn take_in(&mut self, asked_at: Duration, now: Duration, range: Range<u64>) {
+        self.recovered();
+        if matches!(self.standing, Standing::NoTag | Standing::Closed) {
+            return; // nobody may have them any more
+        }
+        if range.start < self.highest {
+            // Its own fetches must not be what brings the store above it: a person has to look.
+            self.highest = self.highest.max(range.end);
+            self.settle(Standing::WentBack);
+            return;
+        }
+        self.highest = range.end;
+        self.starved = false;
+        let size = range.end - range.start;
+        self.plan.fetched(asked_at, now, size);
+        let tenth = range.start + size.div_ceil(10);
+        for numbers in [range.start..tenth, tenth..range.end] {
+            if !numbers.is_empty() {
+                self.lots.push_back(Lot { numbers, of: range.clone() });
+            }
+        }
+    }
+
+    fn recovered(&mut self) {
+        self.failures = 0;
+    }
+
+    fn fail(&mut self, now: Duration, error: StoreError) -> Duration {
+        let pause = FIRST_PAUSE * 2_u32.saturating_pow(self.failures.min(8));
+        let pause = pause.min(LONGEST_PAUSE);
+        self.failures = self.failures.saturating_add(1);
+        self.failures_total += 1;
+        self.error = Some(error);
+        self.phase = Phase::Failed(now.saturating_add(pause));
+        pause
+    }
+
+    /// There will be no more ranges; what is at hand may be used up. A shutdown is final.
+    fn settle(&mut self, standing: Standing) {
+        if self.standing != Standing::Closed {
+            self.standing = standing;
+        }
+    }
+
+    /// The tag is in the table, like this.
+    pub(crate) fn on_listed(&mut self, tag: &SegmentTag) {
+        let max_id = u64::try_from(tag.max_id);
+        let step = u64::try_from(tag.step).ok().filter(|step| *step > 0);
+        let changed = step.is_some_and(|step| self.plan.set_table_step(step));
+        match self.standing {
+            Standing::Closed => {}
+            _ if max_id.is_err() || step.is_none() => self.settle(Standing::BadRow),
+            Standing::UsedUp if !changed => {}
+            Standing::WentBack if max_id.is_ok_and(|max_id| max_id <= self.highest) => {}
+            _ => self.settle(Standing::Good),
+        }
+    }
+
+    /// The tag is no longer in the table, or the service ends: what is at hand is given up. The caller
+    /// takes the open lot away from its users.
+    pub(crate) fn drop_all(&mut self, standing: Standing) {
+        self.settle(standing);
+        self.lots.clear();
+        if let Some(Open { lot, .. }) = self.open.take() {
+            self.closed_total += lot.numbers.end - lot.numbers.start;
+        }
+        self.wanted = false;
+    }
+
+    /// Whether the store has numbers.
+    pub(crate) const fn standing(&self) -> Standing {
+        self.standing
+    }
+
+    /// The last error of the store, if the fetch after it has not succeeded.
+    pub(crate) fn failing_because(&self) -> Option<&StoreError> {
+        self.error.as_ref().filter(|_| self.failures > 0)
+    }
+
+    /// The number below which everything is taken. A store that went back has to go beyond it.
+    pub(crate) const fn highest(&self) -> u64 {
+        self.highest
+    }
+
+    /// What people want to know. `position` is the first number that the callers have not had.
+    pub(crate) fn outlook(&self, now: Duration, position: u64) -> Outlook {
+        let open = self.open.as_ref();
+        let used = |open: &Open| {
+            let Range { start, end } = open.lot.numbers;
+            position.clamp(start, end) - start
+        };
+        let rate = match open {
+            None => 0,
+            Some(open) => match now.saturating_sub(open.since) {
+                young if young < Duration::from_secs(1) => self.plan.rate(),
+                old => per_second(used(open), old),
+            },
+        };
+        let mut next: Vec<_> = self.lots.iter().map(|lot| lot.of.clone()).collect();
+        next.dedup();
+        let current = open.map(|open| open.lot.of.clone());
+        next.retain(|range| Some(range) != current.as_ref());
+        Outlook {
+            current,
+            next,
+            taken: self.closed_total + open.map_or(0, used),
+            rate,
+            step: self.plan.step(now),
+            table_step: self.plan.table_step(),
+            fetching: matches!(self.phase, Phase::Queued(_) | Phase::Fetching(..)),
+            last_fetch: self.plan.last_fetch(),
+            fetches: self.plan.fetches(),
+            failures: self.failures_total,
+            failing: self.failures > 0,
+            error: self.error.clone(),
+        }
+    }
+}
+
+/// What people want to know about a tag.
+#[derive(Debug, Clone)]
+pub(crate) struct Outlook {
+    pub(crate) current: Option<Range<u64>>,
+    pub(crate) next: Vec<Range<u64>>,
+    /// Numbers that callers had so far, and those that were given up.
+    pub(crate) taken: u64,
+    pub(crate) rate: u64,
+    pub(crate) step: u64,
+    pub(crate) table_step: u64,
+    pub(crate) fetching: bool,
+    /// When the last range came, and how long that took.
+    pub(crate) last_fetch: Option<(Duration, Duration)>,
+    pub(crate) fetches: u64,
+    pub(crate) failures: u64,
+    pub(crate) failing: bool,
+    pub(crate) error: Option<StoreError>,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,195 @@
+//! The buffer against a model of a store, exhaustively where it is small.
+
+mod model;
+mod pace;
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::super::store::{MAX, NextRange};
+use super::{Buffer, Refusal, Standing};
+use model::{EVENTS, World, row};
+
+/// Every sequence of six events, and after each of them the way back to work.
+#[test]
+fn no_short_history_repeats_a_number_or_leaves_a_tag_waiting_for_ever() {
+    fn explore(world: &World, depth: usize, count: &mut u64) {
+        for event in EVENTS {
+            let mut next = world.clone();
+            next.happen(event);
+            *count += 1;
+            match depth {
+                1 => next.must_recover(),
+                _ => explore(&next, depth - 1, count),
+            }
+        }
+    }
+    let mut count = 0;
+    explore(&World::new(row(2, 1), 4), 6, &mut count);
+    assert!(count > 1_000_000, "{count}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn no_long_history_does_either(
+        step in 1..50_i64,
+        first in 0..1000_i64,
+        cap in 1..5000_u64,
+        events in proptest::collection::vec(proptest::sample::select(EVENTS.as_slice()), 1..600),
+    ) {
+        let mut world = World::new(row(step, first), cap);
+        for event in events {
+            world.happen(event);
+        }
+        world.must_recover();
+    }
+}
+
+/// Fetches once, with this answer.
+fn answered(buffer: &mut Buffer, reply: NextRange) -> Result<std::ops::Range<u64>, Refusal> {
+    let now = Duration::ZERO;
+    let _ = buffer.next_lot(now);
+    assert!(buffer.ask(now));
+    assert!(buffer.begin(now).is_some());
+    buffer.on_reply(now, Ok(reply));
+    buffer.next_lot(now)
+}
+
+#[test]
+fn the_next_range_is_asked_for_when_a_tenth_of_this_one_is_used() {
+    let mut buffer = Buffer::new(&row(1000, 1), 1_000_000);
+    let now = Duration::ZERO;
+    assert_eq!(answered(&mut buffer, NextRange::Numbers(1..1001)), Ok(1..101));
+    assert!(!buffer.ask(now), "a range is at hand");
+    assert_eq!(buffer.next_lot(now), Ok(101..1001));
+    assert!(buffer.ask(now));
+    assert!(!buffer.ask(now), "one request at a time");
+}
+
+#[test]
+fn nothing_is_fetched_for_a_tag_that_nobody_uses() {
+    let mut buffer = Buffer::new(&row(1000, 1), 1_000_000);
+    assert!(!buffer.ask(Duration::ZERO));
+    assert_eq!(buffer.begin(Duration::ZERO), None);
+}
+
+#[test]
+fn what_a_store_must_not_offer_is_refused_and_asked_for_again() {
+    for nonsense in [7..7, MAX - 10..MAX + 1] {
+        let mut buffer = Buffer::new(&row(10, 1), 100);
+        let refused = answered(&mut buffer, NextRange::Numbers(nonsense));
+        assert!(matches!(refused, Err(Refusal::Failing(_))), "{refused:?}");
+        assert!(buffer.failing_because().is_some_and(crate::StoreError::is_permanent));
+        assert!(buffer.ask(Duration::from_secs(2)));
+    }
+}
+
+#[test]
+fn a_store_that_went_back_is_refused_until_it_is_above_everything_again() {
+    let mut buffer = Buffer::new(&row(10, 1), 100);
+    assert_eq!(answered(&mut buffer, NextRange::Numbers(101..111)), Ok(101..102));
+    let now = Duration::ZERO;
+    assert_eq!(buffer.next_lot(now), Ok(102..111));
+    assert_eq!(
+        answered(&mut buffer, NextRange::Numbers(1..11)),
+        Err(Refusal::Never(Standing::WentBack))
+    );
+    for not_above in [11, 110, 111] {
+        buffer.on_listed(&row(10, not_above));
+        assert!(!buffer.ask(now), "{not_above}");
+    }
+    buffer.on_listed(&row(10, 112));
+    assert_eq!(answered(&mut buffer, NextRange::Numbers(112..122)), Ok(112..113));
+}
+
+#[test]
+fn a_removed_and_recreated_tag_does_not_repeat_its_numbers() {
+    let mut buffer = Buffer::new(&row(10, 1), 100);
+    assert_eq!(answered(&mut buffer, NextRange::Numbers(1..11)), Ok(1..2));
+    buffer.drop_all(Standing::NoTag);
+    assert_eq!(buffer.next_lot(Duration::ZERO), Err(Refusal::Never(Standing::NoTag)));
+    buffer.on_listed(&row(10, 1));
+    assert_eq!(
+        answered(&mut buffer, NextRange::Numbers(1..11)),
+        Err(Refusal::Never(Standing::WentBack))
+    );
+}
+
+#[test]
+fn a_range_for_a_tag_that_was_removed_meanwhile_is_dropped() {
+    let mut buffer = Buffer::new(&row(10, 1), 100);
+    let now = Duration::ZERO;
+    let _ = buffer.next_lot(now);
+    assert!(buffer.ask(now) && buffer.begin(now).is_some());
+    buffer.drop_all(Standing::NoTag);
+    buffer.on_reply(now, Ok(NextRange::Numbers(1..11)));
+    assert_eq!(buffer.next_lot(now), Err(Refusal::Never(Standing::NoTag)));
+}
+
+#[test]
+fn a_row_that_makes_no_sense_is_named_and_taken_up_when_it_is_repaired() {
+    for bad in [row(0, 1), row(-5, 1), row(10, -1)] {
+        let mut buffer = Buffer::new(&bad, 100);
+        let refused = buffer.next_lot(Duration::ZERO);
+        assert_eq!(refused, Err(Refusal::Never(Standing::BadRow)));
+        assert!(!buffer.ask(Duration::ZERO));
+        buffer.on_listed(&row(10, 1));
+        assert_eq!(answered(&mut buffer, NextRange::Numbers(1..11)), Ok(1..2));
+    }
+}
+
+#[test]
+fn near_the_end_it_asks_for_less_and_then_says_that_there_is_no_more() {
+    let mut buffer = Buffer::new(&row(10, 1), 1000);
+    let mut now = Duration::ZERO;
+    // Three fetches at once: the pace asks for several steps by then.
+    for first in [1, 1001, 2001] {
+        assert_eq!(
+            answered(&mut buffer, NextRange::Numbers(first..first + 1000)),
+            Ok(first..first + 100)
+        );
+        assert!(buffer.next_lot(now).is_ok());
+    }
+    assert!(buffer.ask(now));
+    assert!(buffer.begin(now).is_some_and(|size| size > 10));
+    buffer.on_reply(now, Ok(NextRange::UsedUp));
+    assert!(buffer.ask(now), "the table's own step may still fit");
+    assert_eq!(buffer.begin(now), Some(10));
+    buffer.on_reply(now, Ok(NextRange::Numbers(MAX - 10..MAX)));
+    assert_eq!(buffer.next_lot(now), Ok(MAX - 10..MAX - 9));
+    assert_eq!(buffer.next_lot(now), Ok(MAX - 9..MAX));
+    assert!(buffer.ask(now));
+    assert_eq!(buffer.begin(now), Some(10));
+    buffer.on_reply(now, Ok(NextRange::UsedUp));
+    assert_eq!(buffer.next_lot(now), Err(Refusal::Never(Standing::UsedUp)));
+    now += Duration::from_secs(3600);
+    buffer.on_listed(&row(10, i64::MAX));
+    assert!(!buffer.ask(now), "the end is the end");
+    buffer.on_listed(&row(3, i64::MAX - 5));
+    assert!(buffer.ask(now), "unless somebody makes the step smaller");
+}
+
+#[test]
+fn pauses_after_failures_grow_to_a_second_and_one_success_ends_them() {
+    let mut buffer = Buffer::new(&row(10, 1), 100);
+    let mut now = Duration::ZERO;
+    let _ = buffer.next_lot(now);
+    let mut pauses = Vec::new();
+    for _ in 0..40 {
+        assert!(buffer.ask(now) && buffer.begin(now).is_some());
+        let pause = buffer.on_reply(now, Err(model::no_answer())).expect("a pause");
+        assert!(matches!(buffer.next_lot(now), Err(Refusal::Failing(left)) if left <= pause));
+        assert!(!buffer.ask(now + pause - Duration::from_nanos(1)), "not before its time");
+        pauses.push(pause.as_millis());
+        now += pause;
+    }
+    assert_eq!(pauses[..6], [100, 200, 400, 800, 1000, 1000]);
+    assert_eq!(pauses[39], 1000);
+    assert!(buffer.ask(now) && buffer.begin(now).is_some());
+    assert_eq!(buffer.on_reply(now, Ok(NextRange::Numbers(1..11))), None);
+    assert!(buffer.failing_because().is_none());
+    assert!(buffer.next_lot(now).is_ok());
+}

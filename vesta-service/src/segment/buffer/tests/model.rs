@@ -1,0 +1,203 @@
+//! A store, its driver and its callers, as far as a buffer sees them.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use super::super::super::store::{NextRange, SegmentTag};
+use super::super::{Buffer, Refusal, Standing};
+use crate::StoreError;
+
+/// What can happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Event {
+    /// The callers have used up what they had.
+    Take,
+    /// A thread turns to the queued fetch.
+    Begin,
+    /// The store does what is asked and its answer arrives.
+    Answer,
+    /// The store does it, and the answer is lost.
+    AnswerLost,
+    /// The store refuses.
+    Refuse,
+    /// The table is read.
+    List,
+    /// The table is read and the tag is not in it.
+    Miss,
+    /// Another server takes numbers.
+    Other,
+    /// A pause ends, or the next minute begins.
+    Later,
+    /// Half an hour.
+    MuchLater,
+}
+
+pub(super) const EVENTS: [Event; 10] = [
+    Event::Take,
+    Event::Begin,
+    Event::Answer,
+    Event::AnswerLost,
+    Event::Refuse,
+    Event::List,
+    Event::Miss,
+    Event::Other,
+    Event::Later,
+    Event::MuchLater,
+];
+
+#[derive(Debug, Clone)]
+pub(super) struct World {
+    buffer: Buffer,
+    now: Duration,
+    /// The row in the table.
+    row: SegmentTag,
+    cap: u64,
+    /// A fetch is queued, as the driver knows.
+    queued: bool,
+    /// A fetch of this size is under way.
+    under_way: Option<u64>,
+    /// The driver looks again at this moment.
+    timer: Option<Duration>,
+    /// What this buffer was given, and not taken back.
+    granted: Vec<Range<u64>>,
+    /// The end of the last lot.
+    issued: u64,
+}
+
+pub(super) fn row(step: i64, max_id: i64) -> SegmentTag {
+    let key = "orders".into();
+    SegmentTag { key, max_id, step, description: None, update_time: None }
+}
+
+pub(super) fn no_answer() -> StoreError {
+    StoreError::unavailable("no answer", std::io::Error::from(std::io::ErrorKind::TimedOut))
+}
+
+impl World {
+    pub(super) fn new(row: SegmentTag, cap: u64) -> Self {
+        Self {
+            buffer: Buffer::new(&row, cap),
+            now: Duration::ZERO,
+            row,
+            cap,
+            queued: false,
+            under_way: None,
+            timer: None,
+            granted: Vec::new(),
+            issued: 0,
+        }
+    }
+
+    pub(super) fn happen(&mut self, event: Event) {
+        match event {
+            Event::Take => {
+                self.take();
+            }
+            Event::Begin if self.queued => {
+                self.queued = false;
+                assert_eq!(self.under_way, None, "one request at a time");
+                self.under_way = self.buffer.begin(self.now);
+                if let Some(size) = self.under_way {
+                    let step = self.row.step.unsigned_abs();
+                    assert!(size >= step && size <= 256 * self.cap.max(step), "{size}");
+                }
+            }
+            Event::Answer if self.under_way.is_some() => {
+                let range = self.advance_row();
+                self.reply(Ok(NextRange::Numbers(range)));
+            }
+            Event::AnswerLost if self.under_way.is_some() => {
+                self.advance_row();
+                self.reply(Err(no_answer()));
+            }
+            Event::Refuse if self.under_way.is_some() => {
+                self.reply(Err(StoreError::permanent("no")));
+            }
+            Event::List => {
+                self.buffer.on_listed(&self.row);
+                self.ask();
+            }
+            Event::Miss => {
+                self.buffer.drop_all(Standing::NoTag);
+                self.ask();
+            }
+            Event::Other => self.row.max_id += 3,
+            Event::Later => self.pass(Duration::from_secs(1)),
+            Event::MuchLater => self.pass(Duration::from_secs(1801)),
+            _ => {}
+        }
+        self.nobody_waits_in_vain();
+    }
+
+    fn advance_row(&mut self) -> Range<u64> {
+        let size = self.under_way.expect("under way");
+        let start = self.row.max_id.unsigned_abs();
+        self.row.max_id += i64::try_from(size).expect("small");
+        start..start + size
+    }
+
+    fn reply(&mut self, reply: Result<NextRange, StoreError>) {
+        self.under_way = None;
+        if let Ok(NextRange::Numbers(range)) = &reply {
+            self.granted.push(range.clone());
+        }
+        match self.buffer.on_reply(self.now, reply) {
+            Some(pause) => self.timer = Some(self.now + pause),
+            None => self.ask(),
+        }
+    }
+
+    fn pass(&mut self, time: Duration) {
+        self.now += time;
+        if self.timer.is_some_and(|timer| timer <= self.now) {
+            self.timer = None;
+            self.ask();
+        }
+    }
+
+    fn ask(&mut self) {
+        if self.buffer.ask(self.now) {
+            assert!(!self.queued && self.under_way.is_none(), "one request at a time");
+            self.queued = true;
+        }
+    }
+
+    /// The callers ask for numbers; `true` if they get some.
+    fn take(&mut self) -> bool {
+        let lot = self.buffer.next_lot(self.now);
+        self.ask();
+        let Ok(lot) = lot else { return false };
+        assert!(!lot.is_empty() && lot.start >= self.issued, "{lot:?} after {}", self.issued);
+        assert!(
+            self.granted.iter().any(|range| range.start <= lot.start && lot.end <= range.end),
+            "{lot:?} is not of {:?}",
+            self.granted
+        );
+        self.issued = lot.end;
+        true
+    }
+
+    /// Callers who may wait have something to wait for.
+    fn nobody_waits_in_vain(&self) {
+        let mut copy = self.clone();
+        if let Err(refusal) = copy.buffer.next_lot(self.now) {
+            let asks = copy.buffer.ask(self.now);
+            let hope = asks || self.queued || self.under_way.is_some() || self.timer.is_some();
+            let never = refusal == Refusal::Never(Standing::NoTag);
+            assert!(hope || never, "{refusal:?}: {self:?}");
+            assert!(never || !matches!(refusal, Refusal::Never(_)), "{refusal:?}");
+        }
+    }
+
+    /// With a store that works, and the tag in the table, callers get numbers again.
+    pub(super) fn must_recover(mut self) {
+        self.happen(Event::List);
+        for event in [Event::Later, Event::Begin, Event::Answer].repeat(4) {
+            if self.take() {
+                return;
+            }
+            self.happen(event);
+        }
+        panic!("stuck: {self:?}");
+    }
+}

@@ -1,0 +1,163 @@
+//! Which tags there are, and how a call finds its tag without a lock.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use vesta_intf::{Hold, HoldReason, IdError};
+
+use super::bell::Bell;
+use super::key::{Key, closed, not_found};
+use crate::StoreError;
+
+/// Every tag that was ever in the table, by name. Replaced as a whole when one is added.
+type Keys = HashMap<String, Arc<Key>>;
+
+/// Which tags there are.
+#[derive(Debug)]
+pub(crate) struct Registry {
+    /// Tells this registry from all others of the process.
+    number: u64,
+    /// How often `known.keys` was replaced.
+    version: AtomicU64,
+    known: Mutex<Known>,
+    /// Rung when tags were read, and at the end.
+    pub(crate) bell: Bell,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    keys: Arc<Keys>,
+    /// When the tags were read last, and why that failed since.
+    read_at: Option<Duration>,
+    failure: Option<StoreError>,
+    closed: bool,
+}
+
+static LAST_REGISTRY: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    /// What this thread looked up last: most threads stay with one service, and many with one tag.
+    static SEEN: RefCell<Seen> = RefCell::default();
+}
+
+#[derive(Default)]
+struct Seen {
+    registry: u64,
+    version: u64,
+    keys: Arc<Keys>,
+    last: Option<Arc<Key>>,
+}
+
+impl Registry {
+    pub(crate) fn new() -> Self {
+        Self {
+            number: LAST_REGISTRY.fetch_add(1, Ordering::Relaxed) + 1,
+            version: AtomicU64::new(1),
+            known: Mutex::default(),
+            bell: Bell::default(),
+        }
+    }
+
+    /// Calls `f`, which must be brief and call nothing back, with the tag of this name. `None` if
+    /// there is none yet.
+    #[inline]
+    pub(crate) fn with<T>(&self, name: &str, f: impl FnOnce(&Arc<Key>) -> T) -> Option<T> {
+        let mut f = Some(f);
+        let seen = SEEN.try_with(|seen| {
+            let mut seen = seen.borrow_mut();
+            if seen.registry != self.number || seen.last.as_ref().is_none_or(|k| k.name() != name) {
+                self.look_up(name, &mut seen);
+            }
+            Some((f.take()?)(seen.last.as_ref()?))
+        });
+        match seen {
+            Ok(result) => result,
+            // The thread is ending and remembers nothing any more.
+            Err(_) => Some((f.take()?)(self.keys().get(name)?)),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look_up(&self, name: &str, seen: &mut Seen) {
+        // Acquire, with the release in `add`: at least the tags of this version are there to be read.
+        let version = self.version.load(Ordering::Acquire);
+        if (seen.registry, seen.version) != (self.number, version) {
+            *seen = Seen { registry: self.number, version, keys: self.keys(), last: None };
+        }
+        seen.last = seen.keys.get(name).cloned();
+    }
+
+    /// Every tag that was ever in the table.
+    pub(crate) fn keys(&self) -> Arc<Keys> {
+        self.known.lock().keys.clone()
+    }
+
+    /// Adds tags, unless the service is closed: then they are closed as well.
+    pub(crate) fn add(&self, new: Vec<Arc<Key>>, now: Duration) {
+        if new.is_empty() {
+            return;
+        }
+        let mut known = self.known.lock();
+        if known.closed {
+            new.iter().for_each(|key| key.close(now));
+        }
+        let mut keys = Keys::clone(&known.keys);
+        keys.extend(new.into_iter().map(|key| (key.name().to_owned(), key)));
+        known.keys = Arc::new(keys);
+        self.version.fetch_add(1, Ordering::Release);
+    }
+
+    /// Notes that the tags were read, or why not.
+    pub(crate) fn on_read(&self, now: Duration, failure: Option<StoreError>) {
+        let mut known = self.known.lock();
+        if failure.is_none() {
+            known.read_at = Some(now);
+        }
+        known.failure = failure;
+        drop(known);
+        self.bell.ring();
+    }
+
+    /// No more tags. Returns all there are.
+    pub(crate) fn close(&self) -> Arc<Keys> {
+        let mut known = self.known.lock();
+        known.closed = true;
+        let keys = known.keys.clone();
+        drop(known);
+        self.bell.ring();
+        keys
+    }
+
+    /// Why there is no tag of this name.
+    #[cold]
+    pub(crate) fn missing(&self, name: &str, retry_after: Duration) -> IdError {
+        let known = self.known.lock();
+        if known.closed {
+            return closed();
+        }
+        match (known.read_at, &known.failure) {
+            (Some(_), _) => not_found(name),
+            (None, None) => Hold { retry_after, why: HoldReason::AwaitingLease }.into(),
+            (None, Some(error)) => IdError::Unavailable {
+                reason: "the store does not say which segment tags there are".into(),
+                retry_after: (!error.is_permanent()).then_some(retry_after),
+                source: Some(Arc::new(error.clone())),
+            },
+        }
+    }
+
+    /// When the tags were read last, and why they could not be read since.
+    pub(crate) fn last_read(&self) -> (Option<Duration>, Option<String>) {
+        let known = self.known.lock();
+        (known.read_at, known.failure.as_ref().map(ToString::to_string))
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.known.lock().closed
+    }
+}

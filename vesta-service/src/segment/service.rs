@@ -1,0 +1,208 @@
+//! The embedded segment service.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use vesta_intf::{IdError, IdRun};
+
+use super::builder::SegmentBuilder;
+use super::core::Core;
+use super::handle::{Segment, fill_at_once};
+use super::key::closed;
+use super::status::SegmentStatus;
+use super::store::{NewSegmentTag, SegmentStore, SegmentTag};
+use crate::StoreError;
+
+/// Gives out the numbers of segment tags: dense and growing, fetched from a database ahead of need.
+/// The [module](self) says how. Share it behind an [`Arc`]; one per process is enough.
+///
+/// A tag's name is looked up with each call; who takes many numbers of one tag gets a [`Segment`].
+///
+/// Dropping it closes it. What was fetched and not given out is then lost: numbers are dense up to
+/// that, and never repeated.
+#[derive(Debug)]
+pub struct SegmentService {
+    pub(super) core: Arc<Core>,
+}
+
+impl SegmentService {
+    /// How a service over this database is put together.
+    pub fn builder(store: Arc<dyn SegmentStore>) -> SegmentBuilder {
+        SegmentBuilder::new(store)
+    }
+
+    /// A tag for repeated use. May wait until the table was read for the first time.
+    ///
+    /// # Errors
+    /// [`IdError::NotFound`] if there is no such tag; otherwise as [`next_id`](Self::next_id).
+    pub fn segment(&self, key: &str) -> Result<Segment, IdError> {
+        self.core.segment(key, &mut None)
+    }
+
+    /// A new number of a tag. May wait for the database, at most for `max_wait`.
+    ///
+    /// # Errors
+    /// - [`IdError::NotFound`]: there is no such tag. Added to the table by others, it is known after
+    ///   at most one refresh.
+    /// - [`IdError::Hold`]: no number came within `max_wait`.
+    /// - [`IdError::Unavailable`]: the database fails, or went back behind numbers that were given out.
+    /// - [`IdError::Sealed`]: the service was closed, or the tag has no more numbers of 63 bits.
+    #[inline]
+    pub fn next_id(&self, key: &str) -> Result<u64, IdError> {
+        match self.core.registry.with(key, |key| key.take(1)) {
+            Some(Some(numbers)) => Ok(numbers.start),
+            _ => self.next_id_slowly(key),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn next_id_slowly(&self, key: &str) -> Result<u64, IdError> {
+        let mut deadline = None;
+        let segment = self.core.segment(key, &mut deadline)?;
+        Ok(segment.next(1, &mut deadline)?.start)
+    }
+
+    /// A new number of a tag without waiting.
+    ///
+    /// # Errors
+    /// [`IdError::Hold`] if there is none now: it says when. Otherwise as [`next_id`](Self::next_id).
+    #[inline]
+    pub fn try_next_id(&self, key: &str) -> Result<u64, IdError> {
+        match self.core.registry.with(key, |key| key.take(1)) {
+            Some(Some(numbers)) => Ok(numbers.start),
+            _ => self.try_segment(key)?.try_next_id(),
+        }
+    }
+
+    /// Fills `out` with new numbers of a tag, ascending. May wait, at most for `max_wait`.
+    ///
+    /// # Errors
+    /// As [`next_id`](Self::next_id). `out` then holds nothing of value; numbers that had been taken
+    /// for it are never given out.
+    pub fn next_ids(&self, key: &str, out: &mut [u64]) -> Result<(), IdError> {
+        match self.core.registry.with(key, |key| fill_at_once(key, out)) {
+            Some(filled) if filled == out.len() => Ok(()),
+            filled => self.fill(key, filled.unwrap_or(0), out),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn fill(&self, key: &str, filled: usize, out: &mut [u64]) -> Result<(), IdError> {
+        let mut deadline = None;
+        let segment = self.core.segment(key, &mut deadline)?;
+        segment.fill(filled, out, &mut deadline)
+    }
+
+    /// Fills the beginning of `out` with as many new numbers of a tag as there are now, ascending, and
+    /// says how many.
+    ///
+    /// # Errors
+    /// As [`try_next_id`](Self::try_next_id), if there is none at all.
+    pub fn try_next_ids(&self, key: &str, out: &mut [u64]) -> Result<usize, IdError> {
+        self.try_segment(key)?.try_next_ids(out)
+    }
+
+    /// 1 to `want` new numbers of a tag in one run. May wait for the first of them, at most for
+    /// `max_wait`.
+    ///
+    /// # Errors
+    /// As [`next_id`](Self::next_id); [`IdError::OutOfRange`] if `want` is 0.
+    pub fn next_run(&self, key: &str, want: u32) -> Result<IdRun, IdError> {
+        let mut deadline = None;
+        self.core.segment(key, &mut deadline)?.run(want, &mut deadline)
+    }
+
+    /// 1 to `want` new numbers of a tag in one run, without waiting.
+    ///
+    /// # Errors
+    /// As [`try_next_id`](Self::try_next_id); [`IdError::OutOfRange`] if `want` is 0.
+    pub fn try_next_run(&self, key: &str, want: u32) -> Result<IdRun, IdError> {
+        self.try_segment(key)?.try_next_run(want)
+    }
+
+    fn try_segment(&self, key: &str) -> Result<Segment, IdError> {
+        Ok(Segment { key: self.core.find(key)?, core: self.core.clone() })
+    }
+
+    /// How each tag in the table is doing in this process, by name.
+    pub fn status(&self) -> Vec<SegmentStatus> {
+        let now = self.core.now();
+        let keys = self.core.registry.keys();
+        let listed = keys.values().filter(|key| key.exists());
+        let mut status: Vec<_> = listed.map(|key| key.status(now)).collect();
+        status.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+        status
+    }
+
+    /// The rows of the table, read now. Blocks as long as the store does.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store does not answer.
+    pub fn tags(&self) -> Result<Vec<SegmentTag>, StoreError> {
+        self.core.store.tags()
+    }
+
+    /// Adds a tag to the table, and to this service at once. `false` if there is one of this name:
+    /// then that one stays as it is. Blocks as long as the store does.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store does not answer: it is then not known whether it was added.
+    pub fn create(&self, tag: &NewSegmentTag) -> Result<bool, StoreError> {
+        self.core.create(tag)
+    }
+
+    /// Reads now which tags there are, as is otherwise done every minute. Blocks as long as the store
+    /// does.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store does not answer: what was known goes on being used.
+    pub fn refresh(&self) -> Result<(), StoreError> {
+        self.core.read_tags()
+    }
+
+    /// How long ago the table was read; `None` if it never was.
+    pub fn last_refresh_age(&self) -> Option<Duration> {
+        let read_at = self.core.registry.last_read().0?;
+        Some(self.core.now().saturating_sub(read_at))
+    }
+
+    /// Why the service as a whole gives out no numbers, if that is so: it was closed, or the table was
+    /// never read. A tag says for itself how it is doing.
+    pub fn not_ready_because(&self) -> Option<String> {
+        if self.core.registry.is_closed() {
+            return Some(closed().to_string());
+        }
+        match self.core.registry.last_read() {
+            (Some(_), _) => None,
+            (None, failure) => {
+                let failure = failure.map_or(String::new(), |failure| format!(": {failure}"));
+                Some(format!("the segment tags have not been read yet{failure}"))
+            }
+        }
+    }
+
+    /// What a person would call the database, without secrets.
+    pub fn describe(&self) -> String {
+        self.core.store.describe()
+    }
+
+    /// Fetches what is due, if no thread does it, which is so with a clock of one's own. Returns how
+    /// long there is nothing more to do.
+    pub fn maintain(&self) -> Option<Duration> {
+        self.core.maintain()
+    }
+
+    /// Ends the service: no more numbers, of any tag. What was fetched and not given out is lost.
+    /// Does not wait for a store that is being asked. Calling it again does nothing.
+    pub fn close(&self) {
+        self.core.close();
+    }
+}
+
+impl Drop for SegmentService {
+    fn drop(&mut self) {
+        self.close();
+    }
+}

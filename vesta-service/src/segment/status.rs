@@ -1,0 +1,46 @@
+//! How the tags of a segment service are doing: for health checks, metrics and people.
+
+use std::ops::Range;
+use std::time::Duration;
+
+/// How one tag is doing in this process.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct SegmentStatus {
+    /// The tag's name.
+    pub key: String,
+    /// What it is for, as the table says.
+    pub description: Option<String>,
+    /// The range whose numbers are given out now.
+    pub current: Option<Range<u64>>,
+    /// The first number that was not given out. In relaxed mode not given to a thread.
+    pub position: u64,
+    /// The ranges that were fetched ahead.
+    pub next: Vec<Range<u64>>,
+    /// Numbers given out since the service was built. In relaxed mode those that threads hold count
+    /// too, and so do those that were given up because the tag was removed.
+    pub taken_total: u64,
+    /// Numbers that were taken for batches which then failed. They are never given out.
+    pub lost_total: u64,
+    /// Numbers given out a second: the pace of the last part of a range, or of the present one if
+    /// that lasts for more than a second.
+    pub rate: u64,
+    /// The step in the table.
+    pub table_step: u64,
+    /// The step that the next fetch has. One fetch can bring several steps.
+    pub step: u64,
+    /// Whether a fetch is under way.
+    pub fetching: bool,
+    /// How long ago a range came.
+    pub last_fetch_age: Option<Duration>,
+    /// How long that fetch took, from the moment it was due.
+    pub last_fetch_took: Option<Duration>,
+    /// Fetches that brought a range.
+    pub fetches_ok: u64,
+    /// Fetches that failed.
+    pub fetches_failed: u64,
+    /// The last error, also if it is over.
+    pub last_error: Option<String>,
+    /// Why numbers cannot be expected for the next seconds, if that is so.
+    pub not_ready_because: Option<String>,
+}

@@ -1,0 +1,152 @@
+//! The port to the databases that hold the tags.
+
+use std::fmt;
+use std::ops::Range;
+
+use vesta_intf::{IdError, UnixMillis};
+
+use crate::StoreError;
+
+/// The largest number a database can keep: its columns are signed, with 64 bits.
+pub(crate) const MAX: u64 = i64::MAX.unsigned_abs();
+
+/// A database of segment tags, shaped like Leaf's table `leaf_alloc`: it counts, for each tag, up to
+/// which number everything was handed out.
+///
+/// The calls block. They come from the segment service's own threads and from administration, never
+/// from the path that hands numbers out, and end within the store's request time-out, whatever the
+/// network does. After an error the next call connects anew. An implementation over an asynchronous
+/// client keeps its runtime to itself, so that embedding needs none.
+pub trait SegmentStore: Send + Sync + fmt::Debug {
+    /// What a person would call this store, without secrets: `MySQL vesta@db:3306/ids`.
+    fn describe(&self) -> String;
+
+    /// Every tag there is, as it stands in the table.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store does not answer, or has no such table.
+    fn tags(&self) -> Result<Vec<SegmentTag>, StoreError>;
+
+    /// Hands out the next `step` numbers of a tag for ever, in one atomic and durable step:
+    /// `max_id` becomes `max_id + step`, and the numbers from the old `max_id` on below the new one
+    /// are the caller's alone. `step` is 1 to 2^62; the tag's own step in the table is not looked at.
+    ///
+    /// `update_time` becomes the store's present time. Asked only with names as [`tags`](Self::tags)
+    /// listed them, so names may be compared as the database does.
+    ///
+    /// # Errors
+    /// [`StoreError`] if it is not known whether the step happened: its numbers are then lost, and
+    /// the caller asks for others. Permanent, with nothing changed, if the tag's `max_id` is negative.
+    fn next_range(&self, key: &str, step: u64) -> Result<NextRange, StoreError>;
+
+    /// Adds a tag, in one atomic step. `false`, and nothing is changed, if there is one of this name.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store does not answer; then it may have been added.
+    fn create(&self, tag: &NewSegmentTag) -> Result<bool, StoreError>;
+}
+
+/// The answer to a request for numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NextRange {
+    /// The numbers from `start` on below `end`. Not empty; `end` is at most 2^63 - 1.
+    Numbers(Range<u64>),
+    /// There is no such tag.
+    NoTag,
+    /// `max_id` would grow beyond 2^63 - 1: it stays as it was. Fewer numbers may still be there.
+    UsedUp,
+}
+
+/// A tag as it stands in the table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SegmentTag {
+    /// The tag's name: `biz_tag`.
+    pub key: String,
+    /// The first number that was never handed out. Negative numbers are a mistake of who wrote them.
+    pub max_id: i64,
+    /// How many numbers to fetch at a time, at least. It should be positive.
+    pub step: i64,
+    /// What the tag is for.
+    pub description: Option<String>,
+    /// When the row was last changed, where the store knows.
+    pub update_time: Option<UnixMillis>,
+}
+
+/// A tag to be added: checked, so that every store can keep it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewSegmentTag {
+    key: String,
+    first: u64,
+    step: u64,
+    description: Option<String>,
+}
+
+impl NewSegmentTag {
+    /// The longest name, in characters: what `biz_tag` has room for.
+    pub const MAX_KEY: usize = 128;
+    /// The longest description, in characters.
+    pub const MAX_DESCRIPTION: usize = 256;
+    /// The largest step: what the table's column has room for.
+    pub const MAX_STEP: u64 = i32::MAX.unsigned_abs() as u64;
+
+    /// A tag whose numbers begin at 1, as in Leaf, and are fetched `step` at a time.
+    ///
+    /// # Errors
+    /// [`IdError::Invalid`] if the name is empty, longer than 128 characters, or has control
+    /// characters or white space at an end; [`IdError::OutOfRange`] if the step is not 1 to 2^31 - 1.
+    pub fn new(key: impl Into<String>, step: u64) -> Result<Self, IdError> {
+        let key = key.into();
+        let wrong = |reason: &str| Err(IdError::invalid("key", reason));
+        if key.is_empty() || key.chars().count() > Self::MAX_KEY {
+            return wrong("it must have 1 to 128 characters");
+        }
+        if key.trim() != key || key.contains(char::is_control) {
+            return wrong("it must not begin or end with white space or have control characters");
+        }
+        IdError::check("step", step, 1, Self::MAX_STEP)?;
+        Ok(Self { key, first: 1, step, description: None })
+    }
+
+    /// The first number to be handed out, instead of 1: for numbers that another system began.
+    ///
+    /// # Errors
+    /// [`IdError::OutOfRange`] if it is 2^63 - 1 or more.
+    pub fn starting_at(mut self, first: u64) -> Result<Self, IdError> {
+        IdError::check("first", first, 0, MAX - 1)?;
+        self.first = first;
+        Ok(self)
+    }
+
+    /// What the tag is for.
+    ///
+    /// # Errors
+    /// [`IdError::Invalid`] if it has more than 256 characters.
+    pub fn described_as(mut self, description: impl Into<String>) -> Result<Self, IdError> {
+        let description = description.into();
+        if description.chars().count() > Self::MAX_DESCRIPTION {
+            return Err(IdError::invalid("description", "it must have at most 256 characters"));
+        }
+        self.description = Some(description);
+        Ok(self)
+    }
+
+    /// The tag's name: `biz_tag`.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// The first number to be handed out: `max_id` as it begins.
+    pub const fn first(&self) -> u64 {
+        self.first
+    }
+
+    /// How many numbers to fetch at a time.
+    pub const fn step(&self) -> u64 {
+        self.step
+    }
+
+    /// What the tag is for.
+    pub fn description(&self) -> Option<&str> {
+        self.description.as_deref()
+    }
+}

@@ -1,0 +1,17 @@
+//! Segment mode: unique and in order whatever threads, stores and operators do; never an error while
+//! the database answers.
+
+#[path = "segments/stores.rs"]
+mod stores;
+
+#[cfg(feature = "async")]
+#[path = "segments/asynchronous.rs"]
+mod asynchronous;
+#[path = "segments/faults.rs"]
+mod faults;
+#[path = "segments/order.rs"]
+mod order;
+#[path = "segments/tags.rs"]
+mod tags;
+#[path = "segments/waiting.rs"]
+mod waiting;

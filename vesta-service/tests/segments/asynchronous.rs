@@ -1,0 +1,119 @@
+//! Tasks: no runtime, woken when numbers come, nothing taken by who gives up.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::Duration;
+
+use vesta_service::{ErrorKind, SegmentMode};
+
+use crate::stores::{Mood, TestStore, patient};
+
+/// Counts how often it is woken.
+struct Woken(AtomicU64, Thread);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        self.1.unpark();
+    }
+}
+
+/// The smallest executor there is. Returns also how often the future was polled.
+fn block_on<T>(future: impl Future<Output = T>) -> (T, u64) {
+    let waker = Waker::from(Arc::new(Woken(AtomicU64::new(0), thread::current())));
+    let mut future = pin!(future);
+    let mut polls = 0;
+    loop {
+        polls += 1;
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(value) => return (value, polls),
+            Poll::Pending => thread::park(),
+        }
+    }
+}
+
+#[test]
+fn batches_and_runs_need_no_runtime() {
+    for mode in [SegmentMode::Strict, SegmentMode::Relaxed] {
+        let store = TestStore::with(&[("orders", 10)]);
+        let service = patient(&store).mode(mode).build().unwrap();
+        let first = block_on(service.next_id_async("orders")).0.unwrap();
+        let batch = block_on(service.next_ids_async("orders", 100_000)).0.unwrap();
+        assert_eq!(batch.len(), 100_000);
+        assert!(batch.is_sorted_by(|a, b| a < b) && batch[0] > first);
+        let runs = block_on(service.next_runs_async("orders", 100_000)).0.unwrap();
+        assert_eq!(runs.iter().map(|run| u64::from(run.count)).sum::<u64>(), 100_000);
+        assert!(runs[0].first > batch[99_999] && runs.len() < 100, "{} runs", runs.len());
+        let orders = block_on(service.segment_async("orders")).0.unwrap();
+        assert!(block_on(orders.next_id_async()).0.is_ok());
+        assert_eq!(block_on(orders.next_runs_async(5)).0.unwrap()[0].count, 5);
+        let error = block_on(service.next_id_async("users")).0.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+        assert!(block_on(service.next_run_async("orders", 0)).0.is_err());
+        assert!(block_on(service.next_runs_async("orders", 0)).0.unwrap().is_empty());
+    }
+}
+
+#[test]
+fn a_waiting_task_is_woken_by_the_numbers_and_not_by_a_timer() {
+    let store = TestStore::with(&[("orders", 10)]);
+    store.close_gate("orders");
+    let service = patient(&store).build().unwrap();
+    service.refresh().unwrap();
+    thread::scope(|scope| {
+        let task = scope.spawn(|| block_on(service.next_id_async("orders")));
+        store.wait_for_waiting(1);
+        store.open_gate("orders");
+        let (number, polls) = task.join().unwrap();
+        assert_eq!(number.unwrap(), 1);
+        assert!(polls <= 4, "polled {polls} times");
+    });
+}
+
+#[test]
+fn who_gives_up_takes_no_number_and_is_not_woken() {
+    let store = TestStore::with(&[("orders", 10)]);
+    store.close_gate("orders");
+    let service = patient(&store).build().unwrap();
+    service.refresh().unwrap();
+    let woken = Arc::new(Woken(AtomicU64::new(0), thread::current()));
+    let waker = Waker::from(woken.clone());
+    for _ in 0..100 {
+        let mut future = pin!(service.next_id_async("orders"));
+        assert!(future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    }
+    store.open_gate("orders");
+    assert_eq!(service.next_id("orders").unwrap(), 1);
+    assert_eq!(woken.0.load(Ordering::SeqCst), 0);
+}
+
+#[test]
+fn patience_ends_for_tasks_too() {
+    let store = TestStore::with(&[("orders", 10)]);
+    let service = patient(&store).max_wait(Duration::from_millis(1)).build().unwrap();
+    service.refresh().unwrap();
+    store.close_gate("orders");
+    let error = block_on(service.next_id_async("orders")).0.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::AwaitingLease);
+    store.open_gate("orders");
+    store.set(Mood::Refuses);
+    let error = block_on(service.next_id_async("no such tag")).0.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+}
+
+#[test]
+fn closing_ends_waiting_tasks() {
+    let store = TestStore::with(&[("orders", 10)]);
+    store.close_gate("orders");
+    let service = patient(&store).build().unwrap();
+    thread::scope(|scope| {
+        let task = scope.spawn(|| block_on(service.next_ids_async("orders", 5)).0);
+        store.wait_for_waiting(1);
+        service.close();
+        assert_eq!(task.join().unwrap().unwrap_err().kind(), ErrorKind::Sealed);
+        store.open_gate("orders");
+    });
+}

@@ -1,0 +1,230 @@
+//! Stores that are away, slow, forgetful, broken; and the way back.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use vesta_service::{Clock as _, ErrorKind, IdError, SegmentMode, SegmentStore as _};
+
+use crate::stores::{Mood, Seen, TestStore, by_hand, patient, row};
+
+#[test]
+fn a_store_that_is_away_at_the_start_is_waited_for_and_then_used() {
+    let store = TestStore::with(&[("orders", 10)]);
+    store.set(Mood::Away);
+    let (service, clock) = by_hand(&store);
+    assert_eq!(service.try_next_id("orders").unwrap_err().kind(), ErrorKind::AwaitingLease);
+    let before = clock.monotonic();
+    let error = service.next_id("orders").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.retry_after().is_some());
+    assert!(clock.monotonic() - before <= Duration::from_secs(2), "max_wait holds");
+    assert!(service.not_ready_because().unwrap().contains("secret-host"), "for operators");
+    store.set(Mood::Good);
+    assert_eq!(service.next_id("orders").unwrap(), 1, "the wait lasts until it is back");
+    assert_eq!(service.not_ready_because(), None);
+}
+
+#[test]
+fn twenty_seconds_without_the_store_end_within_one_and_repeat_nothing() {
+    for mood in [Mood::Away, Mood::LosesReplies, Mood::Refuses] {
+        let store = TestStore::with(&[("orders", 1000)]);
+        let (service, clock) = by_hand(&store);
+        let mut last = 0;
+        let mut take = || {
+            let number = service.next_id("orders")?;
+            assert!(number > last, "{number} after {last}");
+            last = number;
+            Ok::<_, IdError>(())
+        };
+        for _ in 0..5000 {
+            clock.advance(Duration::from_micros(100));
+            take().unwrap();
+            service.maintain();
+        }
+        store.set(mood);
+        let (went_away, mut errors) = (clock.monotonic(), 0);
+        while clock.monotonic() - went_away < Duration::from_secs(20) {
+            clock.advance(Duration::from_micros(100));
+            service.maintain();
+            if let Err(error) = take() {
+                assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+                assert!(!error.to_string().contains("secret-host"), "{error}");
+                errors += 1;
+            }
+        }
+        assert!(errors > 0, "the numbers at hand do not last for 20 s");
+        let status = &service.status()[0];
+        assert!(status.fetches_failed > 10 && status.not_ready_because.is_some(), "{status:?}");
+
+        store.set(Mood::Good);
+        clock.advance(Duration::from_secs(1));
+        service.maintain();
+        take().unwrap();
+        assert_eq!(service.status()[0].not_ready_because, None);
+        assert!(service.status()[0].last_error.is_some());
+    }
+}
+
+#[test]
+fn ten_thousand_lost_replies_repeat_nothing() {
+    let store = TestStore::with(&[("orders", 5)]);
+    let (service, clock) = by_hand(&store);
+    let seen = Seen::below(1 << 27);
+    for round in 0..10_000 {
+        store.set(Mood::LosesReplies);
+        let _ = service.try_next_id("orders").map(|number| assert!(seen.is_new(number)));
+        clock.advance(Duration::from_secs(1));
+        service.maintain();
+        store.set(Mood::Good);
+        for _ in 0..round % 30 {
+            assert!(seen.is_new(service.next_id("orders").unwrap()));
+        }
+    }
+    assert!(service.status()[0].fetches_failed > 1000);
+}
+
+#[test]
+fn what_only_a_person_can_repair_is_not_waited_for() {
+    let store = TestStore::with(&[("orders", 10)]);
+    let (service, clock) = by_hand(&store);
+    service.refresh().unwrap();
+    store.set(Mood::Refuses);
+    let _ = service.try_next_id("orders");
+    service.maintain();
+    let before = clock.monotonic();
+    let error = service.next_id("orders").unwrap_err();
+    assert_eq!((error.kind(), error.retry_after()), (ErrorKind::Unavailable, None));
+    assert_eq!(clock.monotonic(), before);
+    assert_eq!(
+        service.status()[0].not_ready_because.as_deref(),
+        Some("table leaf_alloc does not exist")
+    );
+    store.set(Mood::Good);
+    clock.advance(Duration::from_secs(1));
+    service.maintain();
+    assert_eq!(service.next_id("orders").unwrap(), 1);
+}
+
+#[test]
+fn a_store_that_panics_is_a_store_that_failed() {
+    let store = TestStore::with(&[("orders", 10)]);
+    let (service, clock) = by_hand(&store);
+    service.refresh().unwrap();
+    store.set(Mood::Panics);
+    assert_eq!(service.next_id("orders").unwrap_err().kind(), ErrorKind::Unavailable);
+    assert!(service.refresh().is_err());
+    store.set(Mood::Good);
+    clock.advance(Duration::from_secs(1));
+    assert_eq!(service.next_id("orders").unwrap(), 1);
+}
+
+#[test]
+fn tags_that_cannot_be_read_any_more_go_on_being_used() {
+    let store = TestStore::with(&[("orders", 1000)]);
+    let (service, clock) = by_hand(&store);
+    service.next_id("orders").unwrap();
+    store.set(Mood::Away);
+    clock.advance(Duration::from_secs(300));
+    service.maintain();
+    assert!(service.refresh().is_err());
+    assert!(service.next_id("orders").is_ok());
+    assert_eq!(service.next_id("users").unwrap_err().kind(), ErrorKind::NotFound);
+    assert!(service.last_refresh_age().unwrap() >= Duration::from_secs(300));
+}
+
+#[test]
+fn a_store_restored_from_a_backup_is_refused_until_it_is_repaired() {
+    let store = TestStore::with(&[("orders", 10)]);
+    let (service, _) = by_hand(&store);
+    let mut last = 0;
+    for _ in 0..1000 {
+        last = service.next_id("orders").unwrap();
+    }
+    store.rows.put(row("orders", 1, 10));
+    let error = loop {
+        match service.next_id("orders") {
+            Ok(number) => {
+                assert!(number > last, "{number} after {last}");
+                last = number;
+            }
+            Err(error) => break error,
+        }
+    };
+    assert_eq!((error.kind(), error.retry_after()), (ErrorKind::Unavailable, None));
+    let fetches = store.fetches.load(Ordering::Relaxed);
+    assert!(service.next_id("orders").is_err());
+    service.refresh().unwrap();
+    assert!(service.next_id("orders").is_err());
+    assert_eq!(store.fetches.load(Ordering::Relaxed), fetches, "it does not count its way up");
+    let above = i64::try_from(last).unwrap() + 1_000_000;
+    store.rows.put(row("orders", above, 10));
+    service.refresh().unwrap();
+    assert_eq!(service.next_id("orders").unwrap(), above.unsigned_abs());
+}
+
+#[test]
+fn a_tag_whose_fetch_hangs_does_not_hold_up_the_others() {
+    let tags = [("a", 10), ("b", 10), ("c", 10), ("d", 10), ("e", 10)];
+    let store = TestStore::with(&tags);
+    let service = patient(&store).build().unwrap();
+    service.refresh().unwrap();
+    for key in ["a", "b", "c"] {
+        store.close_gate(key);
+        assert_eq!(service.try_next_id(key).unwrap_err().kind(), ErrorKind::AwaitingLease);
+    }
+    store.wait_for_waiting(3);
+    for _ in 0..1000 {
+        service.next_id("d").unwrap();
+        service.next_id("e").unwrap();
+    }
+    for key in ["a", "b", "c"] {
+        assert!(service.try_next_id(key).is_err());
+        store.open_gate(key);
+        assert_eq!(service.next_id(key).unwrap(), 1);
+    }
+}
+
+#[test]
+fn a_late_answer_is_as_good_as_any() {
+    let store = TestStore::with(&[("orders", 10)]);
+    let service = patient(&store).build().unwrap();
+    assert_eq!(service.next_id("orders").unwrap(), 1);
+    store.close_gate("orders");
+    let orders = service.segment("orders").unwrap();
+    while orders.try_next_id().is_ok() {}
+    store.wait_for_waiting(1);
+    store.rows.next_range("orders", 1_000_000).unwrap(); // others go on meanwhile
+    store.open_gate("orders");
+    assert!(orders.next_id().unwrap() > 1_000_000);
+}
+
+#[test]
+fn closing_ends_those_who_wait_and_does_not_wait_for_the_store() {
+    for mode in [SegmentMode::Strict, SegmentMode::Relaxed] {
+        let store = TestStore::with(&[("orders", 10), ("users", 1000)]);
+        store.close_gate("orders");
+        let service = Arc::new(patient(&store).mode(mode).build().unwrap());
+        let users = service.segment("users").unwrap();
+        users.next_id().unwrap();
+        std::thread::scope(|scope| {
+            let waiters: Vec<_> =
+                (0..4).map(|_| scope.spawn(|| service.next_id("orders"))).collect();
+            store.wait_for_waiting(1);
+            service.close();
+            for waiter in waiters {
+                assert_eq!(waiter.join().unwrap().unwrap_err().kind(), ErrorKind::Sealed);
+            }
+        });
+        assert_eq!(
+            users.next_id().unwrap_err().kind(),
+            ErrorKind::Sealed,
+            "nothing at hand counts"
+        );
+        assert_eq!(users.next_ids(&mut [0; 3]).unwrap_err().kind(), ErrorKind::Sealed);
+        assert_eq!(service.next_id("other").unwrap_err().kind(), ErrorKind::Sealed);
+        assert!(service.not_ready_because().is_some());
+        store.open_gate("orders");
+        service.close();
+    }
+}

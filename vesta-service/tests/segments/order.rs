@@ -1,0 +1,149 @@
+//! 0 duplicates, and the order that was promised.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use vesta_service::{SegmentMode, SegmentService};
+
+use crate::stores::{Seen, TestStore, patient};
+
+const THREADS: u64 = 8;
+/// Numbers of each key and thread.
+const EACH: u64 = 200_000;
+/// Far more than could be fetched for that.
+const ROOM: usize = 1 << 30;
+
+/// What is watched of one key.
+struct Watch {
+    key: &'static str,
+    seen: Seen,
+    /// The highest number of all calls that have returned.
+    returned: AtomicU64,
+}
+
+impl Watch {
+    fn new(key: &'static str) -> Self {
+        Self { key, seen: Seen::below(ROOM), returned: AtomicU64::new(0) }
+    }
+}
+
+/// Takes single numbers, runs and batches of all keys in turn.
+fn take(service: &SegmentService, watches: &[Watch], thread: u64, strict: bool) {
+    let mut last = vec![0; watches.len()];
+    let mut taken = vec![0_u64; watches.len()];
+    let mut batch = vec![0; 3000];
+    let mut dice = thread;
+    while taken.iter().any(|taken| *taken < EACH) {
+        dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let index = usize::try_from(dice >> 40).unwrap() % watches.len();
+        let Watch { key, seen, returned } = &watches[index];
+        let before = returned.load(Ordering::Acquire);
+        let size = usize::try_from((dice >> 33) & 0x7f).unwrap() * 20 + 1;
+        let numbers = match (dice >> 60) & 7 {
+            0 => {
+                service.next_ids(key, &mut batch[..size]).unwrap();
+                &batch[..size]
+            }
+            1 => {
+                let run = service.next_run(key, 100).unwrap();
+                let count = run.iter().len();
+                run.write_to(&mut batch[..count]);
+                &batch[..count]
+            }
+            _ => {
+                batch[0] = service.next_id(key).unwrap();
+                &batch[..1]
+            }
+        };
+        if strict {
+            assert!(numbers[0] > before, "{} although {before} had been returned", numbers[0]);
+        }
+        for number in numbers {
+            assert!(*number > last[index], "{number} after {}: not increasing", last[index]);
+            last[index] = *number;
+            assert!(seen.is_new(*number), "duplicate: {number} of {key}");
+        }
+        returned.fetch_max(last[index], Ordering::Release);
+        taken[index] += numbers.len() as u64;
+    }
+}
+
+fn with_all_threads(mode: SegmentMode) {
+    // Ranges of a few numbers make every other call go over to another one.
+    let tags = [("tiny", 1), ("small", 7), ("usual", 1000)];
+    let store = TestStore::with(&tags);
+    let service = patient(&store).mode(mode).step_cap(2000).build().unwrap();
+    let watches = tags.map(|(key, _)| Watch::new(key));
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (service, watches) = (&service, &watches);
+            scope.spawn(move || take(service, watches, thread, mode == SegmentMode::Strict));
+        }
+    });
+    for watch in &watches {
+        assert!(watch.seen.count() >= THREADS * EACH);
+        let status = service.segment(watch.key).unwrap().status();
+        assert_eq!(status.fetches_failed, 0);
+        assert!(status.taken_total >= watch.seen.count());
+    }
+}
+
+#[test]
+fn strict_numbers_increase_over_all_threads() {
+    with_all_threads(SegmentMode::Strict);
+}
+
+#[test]
+fn relaxed_numbers_are_unique_and_increase_within_each_thread() {
+    with_all_threads(SegmentMode::Relaxed);
+}
+
+#[test]
+fn the_checker_finds_a_planted_duplicate() {
+    let seen = Seen::below(1000);
+    assert!(seen.is_new(63) && seen.is_new(64) && !seen.is_new(63));
+    assert_eq!(seen.count(), 2);
+}
+
+#[test]
+fn alone_it_leaves_no_gap() {
+    for mode in [SegmentMode::Strict, SegmentMode::Relaxed] {
+        let store = TestStore::with(&[("orders", 10)]);
+        let service = patient(&store).mode(mode).build().unwrap();
+        let orders = service.segment("orders").unwrap();
+        let mut batch = vec![0; 777];
+        let mut expected = 1;
+        for round in 0..500 {
+            let out = &mut batch[..round % 777 + 1];
+            orders.next_ids(out).unwrap();
+            for number in &*out {
+                assert_eq!(*number, expected);
+                expected += 1;
+            }
+            assert_eq!(service.next_id("orders").unwrap(), expected);
+            expected += 1;
+        }
+    }
+}
+
+#[test]
+fn many_services_over_one_store_never_overlap() {
+    let store = TestStore::with(&[("orders", 3)]);
+    let seen = Seen::below(ROOM);
+    std::thread::scope(|scope| {
+        for server in 0..32 {
+            let (store, seen) = (&store, &seen);
+            scope.spawn(move || {
+                let mode = [SegmentMode::Strict, SegmentMode::Relaxed][server % 2];
+                let service = patient(store).mode(mode).step_cap(50).build().unwrap();
+                let mut last = 0;
+                for _ in 0..20_000 {
+                    let number = service.next_id("orders").unwrap();
+                    assert!(number > last, "{number} after {last}");
+                    last = number;
+                    assert!(seen.is_new(number), "duplicate: {number}");
+                }
+            });
+        }
+    });
+    assert_eq!(seen.count(), 32 * 20_000);
+}

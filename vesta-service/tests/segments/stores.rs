@@ -1,0 +1,156 @@
+//! Stores that misbehave when they are told to, and services over them.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+use vesta_service::{
+    ManualClock, MemorySegmentStore, NewSegmentTag, NextRange, SegmentBuilder, SegmentService,
+    SegmentStore, SegmentTag, StoreError, UnixMillis,
+};
+
+/// What a store does with a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Mood {
+    #[default]
+    Good,
+    /// Does nothing and does not answer.
+    Away,
+    /// Does it and does not answer.
+    LosesReplies,
+    /// Refuses for good.
+    Refuses,
+    Panics,
+}
+
+/// A store in memory with moods and gates.
+#[derive(Debug, Default)]
+pub(crate) struct TestStore {
+    pub(crate) rows: MemorySegmentStore,
+    mood: Mutex<Mood>,
+    gate: Mutex<Gate>,
+    changed: Condvar,
+    pub(crate) fetches: AtomicU64,
+    pub(crate) reads: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Gate {
+    /// Tags whose fetches do not get through.
+    closed: HashSet<String>,
+    waiting: usize,
+}
+
+impl TestStore {
+    /// A store with these tags, each with its step; their numbers begin at 1.
+    pub(crate) fn with(tags: &[(&str, u64)]) -> Arc<Self> {
+        let store = Self::default();
+        for (key, step) in tags {
+            assert!(store.rows.create(&NewSegmentTag::new(*key, *step).unwrap()).unwrap());
+        }
+        Arc::new(store)
+    }
+
+    pub(crate) fn set(&self, mood: Mood) {
+        *self.mood.lock() = mood;
+    }
+
+    pub(crate) fn close_gate(&self, key: &str) {
+        self.gate.lock().closed.insert(key.into());
+    }
+
+    pub(crate) fn open_gate(&self, key: &str) {
+        self.gate.lock().closed.remove(key);
+        self.changed.notify_all();
+    }
+
+    /// Returns when so many fetches stand before closed gates.
+    pub(crate) fn wait_for_waiting(&self, count: usize) {
+        let mut gate = self.gate.lock();
+        self.changed.wait_while(&mut gate, |gate| gate.waiting < count);
+    }
+
+    fn pass_gate(&self, key: &str) {
+        let mut gate = self.gate.lock();
+        gate.waiting += 1;
+        self.changed.notify_all();
+        self.changed.wait_while(&mut gate, |gate| gate.closed.contains(key));
+        gate.waiting -= 1;
+    }
+
+    fn answer<T>(&self, work: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let away = || {
+            let error = std::io::Error::from(std::io::ErrorKind::TimedOut);
+            Err(StoreError::unavailable("secret-host did not answer", error))
+        };
+        let mood = *self.mood.lock();
+        match mood {
+            Mood::Good => work(),
+            Mood::Away => away(),
+            Mood::LosesReplies => work().and_then(|_| away()),
+            Mood::Refuses => Err(StoreError::permanent("table leaf_alloc does not exist")),
+            Mood::Panics => panic!("as the test wants it"),
+        }
+    }
+}
+
+impl SegmentStore for TestStore {
+    fn describe(&self) -> String {
+        "test store".into()
+    }
+
+    fn tags(&self) -> Result<Vec<SegmentTag>, StoreError> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        self.answer(|| self.rows.tags())
+    }
+
+    fn next_range(&self, key: &str, step: u64) -> Result<NextRange, StoreError> {
+        self.fetches.fetch_add(1, Ordering::Relaxed);
+        self.pass_gate(key);
+        self.answer(|| self.rows.next_range(key, step))
+    }
+
+    fn create(&self, tag: &NewSegmentTag) -> Result<bool, StoreError> {
+        self.answer(|| self.rows.create(tag))
+    }
+}
+
+/// A service with threads, which is patient enough for any machine.
+pub(crate) fn patient(store: &Arc<TestStore>) -> SegmentBuilder {
+    SegmentService::builder(store.clone()).max_wait(Duration::from_secs(300))
+}
+
+/// A service without threads, whose time passes when it is told to.
+pub(crate) fn by_hand(store: &Arc<TestStore>) -> (SegmentService, ManualClock) {
+    let clock = ManualClock::at(UnixMillis(1_700_000_000_000));
+    let builder = SegmentService::builder(store.clone()).clock(Arc::new(clock.clone()));
+    (builder.build().unwrap(), clock)
+}
+
+pub(crate) fn row(key: &str, max_id: i64, step: i64) -> SegmentTag {
+    SegmentTag { key: key.into(), max_id, step, description: None, update_time: None }
+}
+
+/// Remembers which numbers were seen, one bit each.
+pub(crate) struct Seen {
+    bits: Vec<AtomicU64>,
+}
+
+impl Seen {
+    pub(crate) fn below(end: usize) -> Self {
+        Self { bits: (0..end.div_ceil(64)).map(|_| AtomicU64::new(0)).collect() }
+    }
+
+    /// Whether the number is seen for the first time.
+    pub(crate) fn is_new(&self, number: u64) -> bool {
+        let word = &self.bits[usize::try_from(number / 64).unwrap()];
+        let bit = 1 << (number % 64);
+        word.fetch_or(bit, Ordering::Relaxed) & bit == 0
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.bits.iter().map(|word| u64::from(word.load(Ordering::Relaxed).count_ones())).sum()
+    }
+}

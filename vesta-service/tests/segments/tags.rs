@@ -1,0 +1,216 @@
+//! Tags that come, change, go, and come to their end.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use vesta_service::{ErrorKind, IdError, NewSegmentTag, SegmentStore as _};
+
+use crate::stores::{TestStore, by_hand, row};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn kind<T: std::fmt::Debug>(result: Result<T, IdError>) -> ErrorKind {
+    result.unwrap_err().kind()
+}
+
+#[test]
+fn an_unknown_tag_is_not_found_and_costs_the_store_nothing() {
+    let store = TestStore::with(&[("orders", 10)]);
+    let (service, _) = by_hand(&store);
+    service.next_id("orders").unwrap();
+    let asked = (store.fetches.load(Ordering::Relaxed), store.reads.load(Ordering::Relaxed));
+    for _ in 0..100 {
+        let error = service.next_id("no-such-tag").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+        assert_eq!(error.to_string(), "segment tag `no-such-tag` does not exist");
+        assert_eq!(kind(service.try_next_id("Orders")), ErrorKind::NotFound);
+        assert_eq!(kind(service.next_ids("", &mut [0; 5])), ErrorKind::NotFound);
+        assert_eq!(kind(service.next_run("x", 5)), ErrorKind::NotFound);
+        assert_eq!(kind(service.segment("x")), ErrorKind::NotFound);
+    }
+    let now = (store.fetches.load(Ordering::Relaxed), store.reads.load(Ordering::Relaxed));
+    assert_eq!(now, asked);
+}
+
+#[test]
+fn a_new_tag_is_known_after_at_most_a_refresh() {
+    let store = TestStore::with(&[]);
+    let (service, clock) = by_hand(&store);
+    assert_eq!(kind(service.next_id("orders")), ErrorKind::NotFound);
+    store.rows.put(row("orders", 500, 10));
+    clock.advance(MINUTE - Duration::from_secs(1));
+    service.maintain();
+    assert_eq!(kind(service.next_id("orders")), ErrorKind::NotFound);
+    clock.advance(Duration::from_secs(1));
+    service.maintain();
+    assert_eq!(service.next_id("orders").unwrap(), 500);
+
+    store.rows.put(row("users", 1, 10));
+    service.refresh().unwrap();
+    assert_eq!(service.next_id("users").unwrap(), 1);
+}
+
+#[test]
+fn a_created_tag_is_known_at_once_and_an_existing_one_stays() {
+    let store = TestStore::with(&[]);
+    let (service, _) = by_hand(&store);
+    let tag = NewSegmentTag::new("orders", 10).unwrap();
+    let tag = tag.starting_at(7000).unwrap().described_as("order numbers").unwrap();
+    assert!(service.create(&tag).unwrap());
+    assert_eq!(service.next_id("orders").unwrap(), 7000);
+    assert!(!service.create(&NewSegmentTag::new("orders", 10).unwrap()).unwrap());
+    assert_eq!(service.next_id("orders").unwrap(), 7001);
+    assert_eq!(service.status()[0].description.as_deref(), Some("order numbers"));
+    let tags = service.tags().unwrap();
+    assert_eq!((tags.len(), tags[0].key.as_str(), tags[0].step), (1, "orders", 10));
+}
+
+#[test]
+fn what_no_table_can_keep_is_refused() {
+    let long = "x".repeat(129);
+    for key in ["", " orders", "orders ", "a\nb", "a\0b", &long] {
+        assert_eq!(kind(NewSegmentTag::new(key, 10)), ErrorKind::Invalid, "{key:?}");
+    }
+    for step in [0, 1 << 31, u64::MAX] {
+        assert_eq!(kind(NewSegmentTag::new("orders", step)), ErrorKind::OutOfRange);
+    }
+    let tag = NewSegmentTag::new("é".repeat(128), (1 << 31) - 1).unwrap();
+    assert_eq!(kind(tag.clone().starting_at((1 << 63) - 1)), ErrorKind::OutOfRange);
+    assert_eq!(kind(tag.clone().described_as("x".repeat(257))), ErrorKind::Invalid);
+    assert!(tag.starting_at((1 << 63) - 2).is_ok());
+}
+
+#[test]
+fn a_removed_tag_stops_and_comes_back_above_what_it_was() {
+    let store = TestStore::with(&[("orders", 1000), ("users", 1000)]);
+    let (service, clock) = by_hand(&store);
+    let orders = service.segment("orders").unwrap();
+    let last = orders.next_id().unwrap();
+    store.rows.remove("orders");
+    assert!(orders.try_next_id().is_ok(), "not yet known");
+    clock.advance(MINUTE);
+    service.maintain();
+    for result in [orders.next_id(), orders.try_next_id(), service.next_id("orders")] {
+        assert_eq!(kind(result), ErrorKind::NotFound);
+    }
+    assert!(service.next_id("users").is_ok());
+    assert_eq!(service.status().len(), 1, "only what is in the table is shown");
+
+    // Put back where it began, it would repeat; put back higher, it goes on.
+    store.rows.put(row("orders", 1, 1000));
+    service.refresh().unwrap();
+    let error = orders.next_id().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.to_string().contains("set max_id of tag `orders` above"), "{error}");
+    store.rows.put(row("orders", 50_000, 1000));
+    service.refresh().unwrap();
+    assert!(last < 50_000);
+    assert_eq!(orders.next_id().unwrap(), 50_000);
+}
+
+#[test]
+fn a_removed_tag_stops_also_when_a_fetch_finds_it_missing() {
+    let store = TestStore::with(&[("orders", 10)]);
+    let (service, _) = by_hand(&store);
+    service.next_id("orders").unwrap();
+    store.rows.remove("orders");
+    let mut last = Ok(0);
+    for _ in 0..40 {
+        last = service.next_id("orders");
+    }
+    assert_eq!(kind(last), ErrorKind::NotFound);
+}
+
+#[test]
+fn a_step_that_was_changed_in_the_table_is_taken_up() {
+    let store = TestStore::with(&[("orders", 10)]);
+    let (service, clock) = by_hand(&store);
+    let orders = service.segment("orders").unwrap();
+    orders.next_id().unwrap();
+    assert_eq!((orders.status().table_step, orders.status().step), (10, 10));
+    let max_id = store.rows.tags().unwrap()[0].max_id;
+    store.rows.put(row("orders", max_id, 5000));
+    clock.advance(MINUTE);
+    service.maintain();
+    assert_eq!((orders.status().table_step, orders.status().step), (5000, 5000));
+}
+
+#[test]
+fn at_the_end_of_63_bits_there_is_an_error_and_no_wrap() {
+    let store = TestStore::with(&[]);
+    let end = i64::MAX;
+    store.rows.put(row("orders", end - 25, 10));
+    let (service, clock) = by_hand(&store);
+    let first = u64::try_from(end - 25).unwrap();
+    let mut numbers = Vec::new();
+    let error = loop {
+        match service.next_id("orders") {
+            Ok(number) => numbers.push(number),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.kind(), ErrorKind::Sealed);
+    assert_eq!(
+        error.to_string(),
+        "the generator has stopped: tag `orders` has no more numbers of 63 bits"
+    );
+    assert_eq!(numbers, (first..first + 20).collect::<Vec<_>>(), "as far as whole steps go");
+    clock.advance(MINUTE);
+    service.maintain();
+    assert_eq!(kind(service.next_id("orders")), ErrorKind::Sealed);
+    assert_eq!(kind(service.next_ids("orders", &mut [0; 3])), ErrorKind::Sealed);
+    assert!(service.status()[0].not_ready_because.is_some());
+}
+
+#[test]
+fn rows_that_make_no_sense_are_named_and_do_not_harm_others() {
+    let store = TestStore::with(&[("orders", 10)]);
+    store.rows.put(row("no step", 1, 0));
+    store.rows.put(row("negative", -5, 10));
+    let (service, _) = by_hand(&store);
+    assert_eq!(service.next_id("orders").unwrap(), 1);
+    for key in ["no step", "negative"] {
+        let error = service.next_id(key).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        let text = format!("the row of tag `{key}` needs a step above 0 and no negative max_id");
+        assert_eq!(error.to_string(), text);
+    }
+    store.rows.put(row("no step", 1, 5));
+    service.refresh().unwrap();
+    assert_eq!(service.next_id("no step").unwrap(), 1);
+}
+
+#[test]
+fn numbers_begin_where_the_table_says_zero_included() {
+    let store = TestStore::with(&[]);
+    store.rows.put(row("zero", 0, 10));
+    let (service, _) = by_hand(&store);
+    assert_eq!(service.next_id("zero").unwrap(), 0);
+    assert_eq!(service.next_run("zero", 5).unwrap().first, 1);
+}
+
+#[test]
+fn the_status_says_what_is_at_hand_and_how_fast_it_goes() {
+    let store = TestStore::with(&[("orders", 1000)]);
+    let (service, clock) = by_hand(&store);
+    let orders = service.segment("orders").unwrap();
+    let status = orders.status();
+    assert_eq!((status.current, status.fetches_ok, status.last_fetch_age), (None, 0, None));
+
+    for _ in 0..500 {
+        clock.advance(Duration::from_millis(10));
+        orders.next_id().unwrap();
+        service.maintain();
+    }
+    clock.advance(Duration::from_secs(1));
+    let status = orders.status();
+    assert_eq!(status.key, "orders");
+    assert_eq!((status.current, status.position), (Some(1..1001), 501));
+    assert_eq!(status.next, [1001..2001], "one step is enough at this pace");
+    assert_eq!((status.taken_total, status.lost_total), (500, 0));
+    assert!((75..100).contains(&status.rate), "{}", status.rate); // 400 in 5 s since the tenth
+    assert_eq!((status.fetches_ok, status.fetches_failed), (2, 0));
+    assert!(status.last_fetch_age.is_some() && status.last_fetch_took.is_some());
+    assert!(!status.fetching && status.not_ready_because.is_none() && status.last_error.is_none());
+    assert_eq!(service.last_refresh_age(), Some(Duration::from_secs(6)));
+}

@@ -1,0 +1,206 @@
+//! What every database of segment tags has to do, as one suite that is run against each unchanged.
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//! use vesta_service::{MemorySegmentStore, SegmentStore};
+//! use vesta_store::segment_conformance::{Database, Databases};
+//!
+//! struct Memory;
+//! struct One(Arc<MemorySegmentStore>);
+//!
+//! impl Databases for Memory {
+//!     fn fresh(&self) -> Box<dyn Database> {
+//!         Box::new(One(Arc::new(MemorySegmentStore::new())))
+//!     }
+//! }
+//!
+//! impl Database for One {
+//!     fn connect(&self) -> Arc<dyn SegmentStore> {
+//!         self.0.clone()
+//!     }
+//! }
+//!
+//! vesta_store::segment_conformance!(Memory);
+//! # fn main() {}
+//! ```
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use vesta_service::{NewSegmentTag, NextRange, SegmentStore};
+
+/// A kind of database.
+pub trait Databases: Send + Sync {
+    /// One without any tag.
+    fn fresh(&self) -> Box<dyn Database>;
+}
+
+/// One database; dropping it may remove it.
+pub trait Database: Send + Sync {
+    /// A new connection to it.
+    fn connect(&self) -> Arc<dyn SegmentStore>;
+}
+
+/// A promise, by its name: panics if the database does not keep it.
+pub type SegmentPromise = fn(&dyn Databases);
+
+macro_rules! promises {
+    ($d:tt $($name:ident)*) => {
+        /// Every promise with its name.
+        pub const SEGMENT_PROMISES: &[(&str, SegmentPromise)] = &[$((stringify!($name), $name),)*];
+
+        /// Makes a test of each promise of the [suite](mod@crate::segment_conformance).
+        #[macro_export]
+        macro_rules! segment_conformance {
+            ($d databases:expr) => {
+                $(
+                    #[test]
+                    fn $name() {
+                        ::vesta_store::segment_conformance::check(stringify!($name), &$d databases);
+                    }
+                )*
+            };
+        }
+    };
+}
+
+promises! { $
+    a_tag_comes_back_as_it_was_created
+    a_tag_is_created_once
+    ranges_follow_one_another
+    an_unknown_tag_is_said_to_be_unknown
+    of_many_callers_at_once_no_two_get_the_same_number
+    the_last_number_is_handed_out_and_then_no_more
+    tags_do_not_touch_each_other
+}
+
+/// Checks one promise by its name.
+///
+/// # Panics
+/// If the database does not keep it, or there is no such promise.
+pub fn check(name: &str, databases: &dyn Databases) {
+    let promise = SEGMENT_PROMISES.iter().find(|(known, _)| *known == name);
+    let (_, promise) = promise.expect("a name from SEGMENT_PROMISES");
+    promise(databases);
+}
+
+fn tag(key: &str, step: u64) -> NewSegmentTag {
+    NewSegmentTag::new(key, step).expect("a name and a step that are right")
+}
+
+fn numbers(store: &dyn SegmentStore, key: &str, step: u64) -> Range<u64> {
+    match store.next_range(key, step).expect("the database answers") {
+        NextRange::Numbers(range) => range,
+        other => panic!("expected numbers, got {other:?}"),
+    }
+}
+
+fn create(store: &dyn SegmentStore, tag: &NewSegmentTag) -> bool {
+    store.create(tag).expect("the database answers")
+}
+
+fn a_tag_comes_back_as_it_was_created(databases: &dyn Databases) {
+    let database = databases.fresh();
+    let store = database.connect();
+    assert_eq!(store.tags().expect("the database answers"), []);
+    let odd = "a'b\"c\\d; DROP TABLE leaf_alloc --\u{1F980}";
+    let described = tag(odd, NewSegmentTag::MAX_STEP)
+        .starting_at(1 << 53 | 1)
+        .and_then(|tag| tag.described_as("für \u{8ba2}\u{5355}"))
+        .expect("they are allowed");
+    assert!(create(&*store, &described));
+    assert!(create(&*store, &tag("orders", 1000)));
+    let mut tags = database.connect().tags().expect("the database answers");
+    tags.sort_by_key(|tag| tag.step);
+    let [orders, other] = &tags[..] else { panic!("{tags:?}") };
+    assert_eq!((&*orders.key, orders.max_id, orders.step), ("orders", 1, 1000));
+    assert_eq!(orders.description, None);
+    assert_eq!((&*other.key, other.max_id, other.step), (odd, 1 << 53 | 1, i64::from(i32::MAX)));
+    assert_eq!(other.description.as_deref(), Some("für \u{8ba2}\u{5355}"));
+}
+
+fn a_tag_is_created_once(databases: &dyn Databases) {
+    let database = databases.fresh();
+    let store = database.connect();
+    assert!(create(&*store, &tag("orders", 10)));
+    assert_eq!(numbers(&*store, "orders", 10), 1..11);
+    assert!(!create(&*database.connect(), &tag("orders", 20)));
+    let tags = store.tags().expect("the database answers");
+    assert_eq!((tags[0].max_id, tags[0].step), (11, 10), "it stays as it was");
+}
+
+fn ranges_follow_one_another(databases: &dyn Databases) {
+    let database = databases.fresh();
+    let (one, other) = (database.connect(), database.connect());
+    assert!(create(&*one, &tag("orders", 10)));
+    assert_eq!(numbers(&*one, "orders", 10), 1..11);
+    assert_eq!(numbers(&*other, "orders", 25), 11..36, "whatever step the table has");
+    assert_eq!(numbers(&*one, "orders", 1), 36..37);
+    assert_eq!(one.tags().expect("the database answers")[0].max_id, 37);
+}
+
+fn an_unknown_tag_is_said_to_be_unknown(databases: &dyn Databases) {
+    let database = databases.fresh();
+    let store = database.connect();
+    assert_eq!(store.next_range("nothing", 10).expect("it answers"), NextRange::NoTag);
+    assert_eq!(store.tags().expect("the database answers"), [], "and it is not made");
+}
+
+fn of_many_callers_at_once_no_two_get_the_same_number(databases: &dyn Databases) {
+    const CALLERS: u64 = 8;
+    const CALLS: u64 = 40;
+    let database = databases.fresh();
+    assert!(create(&*database.connect(), &tag("orders", 10)));
+    let mut ranges: Vec<Range<u64>> = std::thread::scope(|scope| {
+        let callers: Vec<_> = (0..CALLERS)
+            .map(|caller| {
+                let store = database.connect();
+                scope.spawn(move || {
+                    let mut own = Vec::new();
+                    for _ in 0..CALLS {
+                        // It may be too busy at a moment; what was taken then is lost, and no more.
+                        if let Ok(NextRange::Numbers(range)) =
+                            store.next_range("orders", 3 + caller)
+                        {
+                            assert_eq!(range.end - range.start, 3 + caller);
+                            own.push(range);
+                        }
+                    }
+                    assert!(own.is_sorted_by(|a, b| a.end <= b.start));
+                    own
+                })
+            })
+            .collect();
+        callers.into_iter().flat_map(|caller| caller.join().expect("no panic")).collect()
+    });
+    assert!(ranges.len() as u64 > CALLERS * CALLS / 2, "only {} were answered", ranges.len());
+    ranges.sort_by_key(|range| range.start);
+    assert!(ranges.windows(2).all(|pair| pair[0].end <= pair[1].start));
+}
+
+fn the_last_number_is_handed_out_and_then_no_more(databases: &dyn Databases) {
+    let database = databases.fresh();
+    let store = database.connect();
+    let end = i64::MAX.unsigned_abs();
+    let late = tag("late", 10).starting_at(end - 12).expect("it is allowed");
+    assert!(create(&*store, &late));
+    assert_eq!(numbers(&*store, "late", 10), end - 12..end - 2);
+    assert_eq!(store.next_range("late", 10).expect("it answers"), NextRange::UsedUp);
+    assert_eq!(numbers(&*store, "late", 2), end - 2..end);
+    for step in [1, 10, 1 << 62] {
+        assert_eq!(store.next_range("late", step).expect("it answers"), NextRange::UsedUp);
+    }
+    assert_eq!(store.tags().expect("the database answers")[0].max_id, i64::MAX, "it stays");
+}
+
+fn tags_do_not_touch_each_other(databases: &dyn Databases) {
+    let database = databases.fresh();
+    let store = database.connect();
+    for key in ["a", "b", "a:b", "a b"] {
+        assert!(create(&*store, &tag(key, 10)), "{key}");
+    }
+    assert_eq!(numbers(&*store, "a", 10), 1..11);
+    assert_eq!(numbers(&*store, "a:b", 5), 1..6);
+    assert_eq!(numbers(&*store, "b", 10), 1..11);
+    assert_eq!(numbers(&*store, "a", 10), 11..21);
+}

@@ -1,0 +1,181 @@
+//! Members that come and go.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use vesta_service::{Cas, Clock as _, LeaseStore, Record, StoreError, SystemClock};
+use vesta_store::conformance::{Fixture as _, Proxy};
+use vesta_store::{OpenError, Options};
+
+use crate::server::Server;
+use crate::{Area, claimed, refused, unavailable};
+
+fn claim(store: &dyn LeaseStore, epoch: u64) -> Result<Cas, StoreError> {
+    let expect = if epoch == 1 { Record::unclaimed(0) } else { claimed(epoch - 1) };
+    store.cas("ids", 1, &expect.expect(), &claimed(epoch))
+}
+
+fn open(url: &str, milliseconds: u64) -> Arc<dyn LeaseStore> {
+    let request_timeout = Some(Duration::from_millis(milliseconds));
+    vesta_store::open_with(url, &Options { request_timeout, ..Options::default() }).unwrap()
+}
+
+/// And the other way round, in turn, whether they refuse or do not answer at all.
+#[test]
+fn the_second_member_is_asked_when_the_first_is_dead() {
+    let area = Area::new();
+    let one = Proxy::start(area.address()).unwrap();
+    let two = Proxy::start(area.address()).unwrap();
+    let store = open(&area.url_over(&format!("{},{}", one.address(), two.address())), 4000);
+
+    one.refuse();
+    store.open_namespace("ids", "a layout").unwrap();
+    assert_eq!(claim(&*store, 1).unwrap(), Cas::Done);
+    let tried = one.accepted();
+    assert_eq!(claim(&*store, 2).unwrap(), Cas::Done);
+    assert_eq!(one.accepted(), tried, "it goes on with the one that answers");
+
+    one.heal();
+    two.freeze();
+    assert_eq!(claim(&*store, 3).unwrap(), Cas::Done);
+    assert_eq!(claim(&*store, 4).unwrap(), Cas::Done);
+    two.heal();
+    one.refuse();
+    assert_eq!(store.read("ids", 1).unwrap(), Some(claimed(4)));
+
+    two.refuse();
+    assert!(unavailable(claim(&*store, 5)).starts_with("etcd cannot be reached: 127.0.0.1:"));
+    one.heal();
+    two.heal();
+    assert_eq!(claim(&*store, 5).unwrap(), Cas::Done);
+}
+
+/// The request ends in time, and the next one does not trust the connection any more.
+#[test]
+fn a_silent_member_costs_the_request_time_out_and_its_connection() {
+    const LIMIT: u64 = 1000;
+    let area = Area::new();
+    area.connect().open_namespace("ids", "a layout").unwrap();
+    let proxy = Proxy::start(area.address()).unwrap();
+    let store = open(&area.url_over(&proxy.address().to_string()), LIMIT);
+    assert_eq!(store.read("ids", 1).unwrap(), None);
+
+    proxy.freeze();
+    let clock = SystemClock::new();
+    for connections in 1..=2 {
+        let start = clock.monotonic();
+        let said = unavailable(claim(&*store, 1));
+        assert!(said.starts_with("etcd did not answer: "), "{said}");
+        let took = clock.monotonic() - start;
+        assert!(took.as_millis() >= LIMIT.into() && took.as_secs() < 10, "{took:?}");
+        assert_eq!(proxy.accepted(), connections);
+    }
+    proxy.heal();
+    assert_eq!(claim(&*store, 1).unwrap(), Cas::Done);
+    assert_eq!(proxy.accepted(), 3);
+}
+
+/// Without a lost request if it is back in time.
+#[test]
+fn a_member_that_was_killed_is_used_again_after_its_start() {
+    let mut server = Server::start();
+    let store = vesta_store::open(&format!("etcd://{}", server.address())).unwrap();
+    store.open_namespace("ids", "a layout").unwrap();
+    for epoch in [1, 3, 5] {
+        assert_eq!(claim(&*store, epoch).unwrap(), Cas::Done);
+        server.kill();
+        if epoch > 1 {
+            assert!(unavailable(store.read("ids", 1)).starts_with("etcd cannot be reached: "));
+        }
+        server.restart();
+        assert_eq!(store.read("ids", 1).unwrap(), Some(claimed(epoch)));
+        assert_eq!(claim(&*store, epoch + 1).unwrap(), Cas::Done);
+    }
+}
+
+/// That it is away shows when it is asked.
+#[test]
+fn a_store_that_is_away_can_be_opened() {
+    let mut server = Server::start();
+    server.kill();
+    let store = vesta_store::open(&format!("etcd://{}", server.address())).unwrap();
+    unavailable(store.open_namespace("ids", "a layout"));
+    server.restart();
+    store.open_namespace("ids", "a layout").unwrap();
+}
+
+/// It would know nothing of what the first one promised.
+#[test]
+fn a_member_of_another_cluster_is_refused() {
+    let (area, other) = (Area::new(), Server::start());
+    let proxy = Proxy::start(area.address()).unwrap();
+    let url = area.url_over(&format!("{},{}", proxy.address(), other.address()));
+    let store = vesta_store::open(&url).unwrap();
+    store.open_namespace("ids", "a layout").unwrap();
+    assert_eq!(claim(&*store, 1).unwrap(), Cas::Done);
+    proxy.refuse();
+    let said = refused(claim(&*store, 2));
+    assert!(said.contains("another etcd cluster"), "{said}");
+    assert_eq!(other.raw().below(&area.prefix), []);
+}
+
+macro_rules! tls {
+    ($name:literal) => {
+        concat!(env!("CARGO_MANIFEST_DIR"), "/tests/etcd/tls/", $name)
+    };
+}
+
+#[test]
+fn tls_is_checked_against_the_authority_of_the_file() {
+    let server =
+        Server::start_with(&["--cert-file", tls!("server.pem"), "--key-file", tls!("server.key")]);
+    let at = |scheme: &str, address: &str, options: &str| {
+        vesta_store::open(&format!("{scheme}://{address}{options}")).unwrap()
+    };
+    let address = server.address();
+    let authority = concat!("?ca=", tls!("authority.pem"));
+    let store = at("etcds", &address, authority);
+    store.open_namespace("ids", "a layout").unwrap();
+    assert_eq!(claim(&*store, 1).unwrap(), Cas::Done);
+
+    let elsewhere = address.replace("127.0.0.1", "localhost");
+    for (store, why) in [
+        (at("etcds", &address, ""), "UnknownIssuer"),
+        (at("etcds", &elsewhere, authority), "not valid for name"),
+        (at("etcd", &address, ""), ""),
+    ] {
+        let said = unavailable(store.list("ids"));
+        assert!(said.starts_with("etcd cannot be reached: ") && said.contains(why), "{said}");
+    }
+
+    for file in [tls!("server.key"), tls!("missing.pem")] {
+        let error = vesta_store::open(&format!("etcds://{address}?ca={file}")).expect_err(file);
+        assert!(matches!(error, OpenError::Store { .. }), "{error:?}");
+        assert!(error.to_string().contains(&format!("the certificates in {file}")), "{error}");
+    }
+}
+
+/// It is told what to do, and what is there can still be read.
+#[test]
+fn a_full_database_is_no_reason_to_give_up() {
+    let server = Server::start_with(&["--quota-backend-bytes", "1000000"]);
+    let store = vesta_store::open(&format!("etcd://{}", server.address())).unwrap();
+    store.open_namespace("ids", "a layout").unwrap();
+    let mut before = Record::unclaimed(0);
+    for epoch in 1..1000 {
+        let after = Record { host: "x".repeat(100_000), ..claimed(epoch) };
+        match store.cas("ids", 1, &before.expect(), &after) {
+            Ok(done) => assert_eq!(done, Cas::Done),
+            full => {
+                let said = unavailable(full);
+                assert!(said.starts_with("etcd's database is full; have its history compacted"));
+                // With this answer etcd also carries out what fills it.
+                let found = store.read("ids", 1).unwrap().unwrap();
+                assert!(found == before || found == after);
+                return;
+            }
+        }
+        before = after;
+    }
+    panic!("it is never full");
+}

@@ -1,0 +1,56 @@
+//! `kill -9`, again and again.
+
+use std::time::Duration;
+
+use crate::checker::Checker;
+use crate::process::{Process, full, random};
+use crate::stores::Store;
+use crate::worker::{LAYOUT, Task};
+use crate::world::World;
+
+/// A quiet machine needs well under a second; this only guards.
+const FIRST_ID_WITHIN: Duration = Duration::from_secs(5);
+
+pub(crate) fn no_id_repeats_when_processes_are_killed(store: &Store) {
+    let kills = if full() { 90 } else { 20 };
+    let world = World::of(store);
+    let namespace = world.namespace();
+    let mut checker = Checker::new(LAYOUT);
+    // Somebody whom all this does not concern.
+    let mut neighbour = Process::start(&world.task(&namespace, "neighbour"));
+    neighbour.until_ids();
+
+    let mut first_ids = Vec::new();
+    let mut host = 0;
+    for start in 0..=kills {
+        host += u32::from(start % 5 == 4); // now and then one that remembers nothing
+        let task =
+            Task { greedy: start % 3 == 0, ..world.task(&namespace, &format!("host {host}")) };
+        let mut victim = Process::start(&task);
+        if start % 7 == 6 {
+            victim.listen(Duration::from_millis(random(100))); // somewhere in its start
+        } else {
+            first_ids.push(victim.until_first_id());
+            for _ in 0..random(50) {
+                victim.until_ids();
+            }
+        }
+        victim.kill();
+        assert_eq!(victim.held, [""; 0], "start {start}");
+        let checked = checker.check(&victim.ids);
+        checked.unwrap_or_else(|duplicate| panic!("start {start}: {duplicate}"));
+    }
+
+    neighbour.close();
+    assert_eq!(neighbour.held, [""; 0]);
+    checker.check(&neighbour.ids).unwrap();
+    first_ids.sort();
+    let (median, max) = (first_ids[first_ids.len() / 2], first_ids[first_ids.len() - 1]);
+    println!(
+        "{:9} | {kills} kills, {} IDs, 0 duplicates | first ID after {median:.0?} (median), \
+         {max:.0?} (longest)",
+        world.name,
+        checker.count(),
+    );
+    assert!(max < FIRST_ID_WITHIN, "{first_ids:?}");
+}

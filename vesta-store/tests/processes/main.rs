@@ -1,0 +1,89 @@
+//! Real processes on real stores: killed, paused, started at once, cut off from their store. What they
+//! made is checked for duplicates. The processes are this test program itself.
+//!
+//! The stores come from the environment (`scripts/test.sh` sets it); tests that stop a server start
+//! one of their own. With `VESTA_TEST_FULL` set they do more rounds. `--nocapture` shows the figures.
+#![cfg_attr(
+    not(any(
+        feature = "mysql",
+        feature = "postgres",
+        feature = "redis",
+        feature = "zookeeper",
+        feature = "etcd"
+    )),
+    allow(dead_code, unused_macros, reason = "what only servers need")
+)]
+
+mod checker;
+mod kills;
+mod outages;
+mod owners;
+mod process;
+mod secrets;
+mod server;
+mod stores;
+mod worker;
+mod world;
+
+/// A test of each scenario, with this store.
+macro_rules! on {
+    ($store:expr; $($module:ident: $($scenario:ident)*;)*) => {
+        $($(
+            #[test]
+            fn $scenario() {
+                crate::$module::$scenario(&$store);
+            }
+        )*)*
+    };
+}
+
+macro_rules! on_any {
+    ($store:expr) => {
+        on! { $store;
+            kills: no_id_repeats_when_processes_are_killed;
+            owners:
+                a_paused_owner_repeats_nothing_of_its_successor
+                two_starters_at_once_get_different_machine_ids
+                a_used_up_pool_names_the_holders;
+        }
+    };
+}
+
+macro_rules! on_a_server {
+    ($store:expr) => {
+        on_any!($store);
+        on! { $store;
+            outages:
+                an_outage_costs_nothing_within_the_window_and_ends_by_itself_after_it
+                long_outages_with_the_durations_of_the_store;
+            secrets: passwords_are_never_shown;
+        }
+    };
+}
+
+mod processes {
+    #[cfg(feature = "sqlite")]
+    mod sqlite {
+        on_any!(crate::stores::SQLITE);
+    }
+    #[cfg(feature = "mysql")]
+    mod mysql {
+        on_a_server!(crate::stores::MYSQL);
+    }
+    #[cfg(feature = "postgres")]
+    mod postgres {
+        on_a_server!(crate::stores::POSTGRES);
+    }
+    #[cfg(feature = "redis")]
+    mod redis {
+        on_a_server!(crate::stores::REDIS);
+    }
+    #[cfg(feature = "zookeeper")]
+    mod zookeeper {
+        on_a_server!(crate::stores::ZOOKEEPER);
+    }
+    #[cfg(feature = "etcd")]
+    mod etcd {
+        on_a_server!(crate::stores::ETCD);
+    }
+}

@@ -1,0 +1,105 @@
+//! Servers that stop answering, and servers that die.
+
+use std::time::Duration;
+
+use crate::checker::Checker;
+use crate::process::{Process, full, now};
+use crate::server::Server;
+use crate::stores::Store;
+use crate::worker::{LAYOUT, Task};
+use crate::world::{HASTY, PATIENT, World};
+
+/// What is aimed at is 2 s; this only guards.
+const RECOVERS_WITHIN: Duration = Duration::from_secs(5);
+
+type Switch = fn(&Server);
+
+/// One process whose window outlasts the outage, and one whose window does not.
+pub(crate) fn an_outage_costs_nothing_within_the_window_and_ends_by_itself_after_it(store: &Store) {
+    let server = Server::start(store);
+    let world = World::at(store, &server.url());
+    let namespace = world.namespace();
+    let [mut patient, mut hasty] = [PATIENT, HASTY].map(|timing| {
+        let host = format!("{timing:?}");
+        let task = Task { timing: Some(timing), ..world.task(&namespace, &host) };
+        let mut process = Process::start(&task);
+        process.until_ids();
+        process
+    });
+    let ways: [(&str, Switch, Switch); 2] = [
+        ("paused", Server::pause, Server::resume),
+        ("killed and started again", Server::kill, Server::start_again),
+    ];
+    for (way, stop, back) in ways {
+        stop(&server);
+        let stopped = now();
+        hasty.until_held();
+        hasty.listen(HASTY.request_timeout * 2); // into the time without a window
+        back(&server);
+        let is_back = now();
+        let recovered = hasty.until_ids_after(is_back) - is_back;
+        patient.until_ids_after(is_back + recovered);
+        println!(
+            "{:9} | {way} for {:.1?}: 0 errors within the window; after it clean errors, recovered \
+             in {recovered:.0?}",
+            world.name,
+            is_back - stopped,
+        );
+        assert!(recovered < RECOVERS_WITHIN, "{recovered:?}");
+        check_holds(&hasty);
+        assert_eq!(patient.held, [""; 0], "{way}");
+    }
+    for process in [&patient, &hasty] {
+        assert_eq!(process.machines.len(), 1, "nobody took anything over");
+    }
+    patient.close();
+    hasty.close();
+    let mut checker = Checker::new(LAYOUT);
+    checker.check(&patient.ids).unwrap();
+    checker.check(&hasty.ids).unwrap();
+}
+
+fn check_holds(process: &Process) {
+    for why in &process.held {
+        assert!(why.starts_with("AWAITING_LEASE "), "{why}");
+    }
+}
+
+/// 30 s and 120 s, with the store's own durations.
+pub(crate) fn long_outages_with_the_durations_of_the_store(store: &Store) {
+    if !full() {
+        println!("{:9} | outages of 30 s and 120 s: only in the full run", store.name);
+        return;
+    }
+    let server = Server::start(store);
+    let world = World::at(store, &server.url());
+    let namespace = world.namespace();
+    let mut process = Process::start(&Task { timing: None, ..world.task(&namespace, "host") });
+    let window = vesta_store::open(&server.url()).unwrap().timing().window;
+    process.until_ids();
+    let ways: [(u64, Switch, Switch); 2] =
+        [(30, Server::pause, Server::resume), (120, Server::kill, Server::start_again)];
+    for (seconds, stop, back) in ways {
+        let outage = Duration::from_secs(seconds);
+        let held_before = process.held.len();
+        stop(&server);
+        process.listen(outage);
+        back(&server);
+        let is_back = now();
+        let recovered = process.until_ids_after(is_back) - is_back;
+        let errors = process.held.len() - held_before;
+        println!(
+            "{:9} | away for {outage:?} with a window of {window:?}: {}, recovered in {recovered:.0?}",
+            world.name,
+            if errors == 0 { "0 errors" } else { "clean errors" },
+        );
+        assert!(recovered < RECOVERS_WITHIN, "{recovered:?}");
+        // Half a window is always left: it is renewed after a quarter.
+        assert!(errors == 0 || outage > window / 2);
+        assert!(errors > 0 || outage <= window);
+        check_holds(&process);
+    }
+    assert_eq!(process.machines.len(), 1);
+    process.close();
+    Checker::new(LAYOUT).check(&process.ids).unwrap();
+}

@@ -1,0 +1,105 @@
+//! Who may have a machine ID: a successor of an owner that is paused, one of two that start at once,
+//! nobody more than there are.
+
+use vesta_service::Timing;
+
+use crate::checker::Checker;
+use crate::process::{Event, Process, full};
+use crate::stores::Store;
+use crate::worker::{LAYOUT, Task};
+use crate::world::{HASTY, World};
+
+/// The paused one wakes up in the middle of making IDs, and does not know that time has passed.
+pub(crate) fn a_paused_owner_repeats_nothing_of_its_successor(store: &Store) {
+    let world = World::of(store);
+    let namespace = world.namespace();
+    let mut paused = Process::start(&Task {
+        range: Some(3..=4),
+        greedy: true,
+        ..world.task(&namespace, "paused")
+    });
+    let machine = paused.until_machine();
+    paused.until_ids();
+    paused.pause();
+
+    let only = Task { range: Some(machine..=machine), ..world.task(&namespace, "successor") };
+    let mut successor = Process::start(&only);
+    assert_eq!(successor.until_machine(), machine);
+    let taken_over = successor.until_ids();
+
+    paused.resume();
+    let other = paused.until_machine();
+    assert_ne!(other, machine, "it goes on with another machine ID");
+    let went_on = paused.until_ids();
+    successor.until_ids_after(went_on);
+    assert_eq!(successor.machines, [machine], "nothing happened to the successor");
+    assert_eq!(successor.held, [""; 0]);
+
+    paused.close();
+    successor.close();
+    let mut checker = Checker::new(LAYOUT);
+    checker.check(&paused.ids).unwrap();
+    checker.check(&successor.ids).unwrap();
+    println!(
+        "{:9} | paused owner fenced, went on with another machine ID {:.0?} after its successor's \
+         first ID; {} IDs, 0 duplicates",
+        world.name,
+        went_on - taken_over,
+        checker.count(),
+    );
+}
+
+/// The same host on the same empty store: both want the same machine ID first.
+pub(crate) fn two_starters_at_once_get_different_machine_ids(store: &Store) {
+    let rounds = if full() { 200 } else { 50 };
+    let world = World::of(store);
+    for round in 0..rounds {
+        let namespace = world.namespace();
+        let hosts = if round % 2 == 0 { ["a", "b"] } else { ["a", "a"] };
+        let mut starters = hosts.map(|host| {
+            let host = format!("{round}{host}");
+            Process::start(&Task { waits: true, ..world.task(&namespace, &host) })
+        });
+        for starter in &mut starters {
+            starter.until(|event| (*event == Event::Started).then_some(()));
+        }
+        starters.iter_mut().for_each(Process::go);
+        let mut checker = Checker::new(LAYOUT);
+        let machines = starters.each_mut().map(Process::until_machine);
+        assert_ne!(machines[0], machines[1], "round {round}");
+        for starter in &mut starters {
+            starter.until_ids();
+            starter.kill();
+            checker.check(&starter.ids).unwrap();
+        }
+    }
+    println!(
+        "{:9} | {rounds} times two starters at once, always different machine IDs",
+        world.name
+    );
+}
+
+pub(crate) fn a_used_up_pool_names_the_holders(store: &Store) {
+    let world = World::of(store);
+    let namespace = world.namespace();
+    // Too long for the third to wait for.
+    let timing = Some(Timing { takeover_grace: HASTY.takeover_grace * 60, ..HASTY });
+    let task = |host| Task { range: Some(5..=6), timing, ..world.task(&namespace, host) };
+    let mut holders = ["a", "b"].map(|host| Process::start(&task(host)));
+    let machines = holders.each_mut().map(Process::until_machine);
+    let mut third = Process::start(&task("c"));
+    let (_, reason) = third.until(|event| match event {
+        Event::Refused(reason) => Some(reason.clone()),
+        _ => None,
+    });
+    assert!(reason.starts_with("every machine ID of 5 to 6 is in use:"), "{reason}");
+    for (holder, machine) in holders.iter().zip(machines) {
+        assert!(reason.contains(&format!(" {machine} by ")), "{reason}");
+        assert!(reason.contains(&format!(" (pid {})", holder.pid())), "{reason}");
+    }
+    println!(
+        "{:9} | third process on a pool of two refused: {}",
+        world.name,
+        &reason[..reason.find(" Exhausted").unwrap_or(reason.len())]
+    );
+}

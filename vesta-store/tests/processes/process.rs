@@ -1,0 +1,249 @@
+//! Processes, seen from the test that starts them.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher as _, Hasher as _};
+use std::io::{BufRead, BufReader, Write as _};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use vesta_service::{Clock as _, SystemClock};
+
+use crate::worker::Task;
+
+/// Nothing here takes that long; a test that hangs fails.
+const WATCHDOG: Duration = Duration::from_secs(60);
+
+/// A process that makes IDs. Dropping it ends it.
+pub(crate) struct Process {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    events: Receiver<(Duration, Event)>,
+    spawned: Duration,
+    /// What it said so far.
+    pub(crate) ids: Vec<u64>,
+    pub(crate) machines: Vec<u64>,
+    pub(crate) held: Vec<String>,
+    pub(crate) other: Vec<String>,
+    /// Its stderr, if it traces.
+    pub(crate) log: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Event {
+    Started,
+    Machine(u64),
+    Ids(Vec<u64>),
+    /// IDs are not made now: the kind of the error and its text.
+    Held(String),
+    /// No machine ID, and why; it ends.
+    Refused(String),
+    Closed,
+    /// A line of stderr.
+    Log(String),
+    Other(String),
+}
+
+impl Event {
+    fn read(line: &str) -> Self {
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let number = |text: &str| text.parse().expect("a number");
+        match word {
+            "started" => Self::Started,
+            "machine" => Self::Machine(number(rest)),
+            "ids" => Self::Ids(rest.split(' ').map(number).collect()),
+            "held" => Self::Held(rest.to_owned()),
+            "refused" => Self::Refused(rest.to_owned()),
+            "closed" => Self::Closed,
+            _ => Self::Other(line.to_owned()),
+        }
+    }
+}
+
+impl Process {
+    pub(crate) fn start(task: &Task) -> Self {
+        let spawned = now();
+        let mut child = Command::new(std::env::current_exe().expect("the path of this program"))
+            .args(["--exact", "worker::worker", "--ignored", "--nocapture"])
+            .envs(task.variables())
+            .env_remove("RUST_BACKTRACE")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(if task.traces { Stdio::piped() } else { Stdio::inherit() })
+            .spawn()
+            .expect("it starts");
+        let stdin = child.stdin.take();
+        let stdout = BufReader::new(child.stdout.take().expect("it is piped"));
+        let stderr = child.stderr.take().map(BufReader::new);
+        let (sender, events) = channel();
+        let log_sender = sender.clone();
+        // Nobody need listen any more.
+        std::thread::spawn(move || {
+            read_lines(stdout, |line| drop(sender.send((now(), Event::read(line)))));
+        });
+        if let Some(stderr) = stderr {
+            std::thread::spawn(move || {
+                read_lines(stderr, |line| drop(log_sender.send((now(), Event::Log(line.into())))));
+            });
+        }
+        let (ids, machines, held, other, log) = Default::default();
+        Self { child, stdin, events, spawned, ids, machines, held, other, log }
+    }
+
+    /// What it says next; `None` if it has ended.
+    fn next(&mut self, limit: Duration) -> Result<Option<(Duration, Event)>, RecvTimeoutError> {
+        let next = match self.events.recv_timeout(limit) {
+            Ok(next) => next,
+            Err(RecvTimeoutError::Disconnected) => return Ok(None),
+            Err(timeout) => return Err(timeout),
+        };
+        match &next.1 {
+            Event::Machine(machine) => self.machines.push(*machine),
+            Event::Ids(ids) => self.ids.extend(ids),
+            Event::Held(why) => self.held.push(why.clone()),
+            Event::Refused(text) | Event::Other(text) => self.other.push(text.clone()),
+            Event::Log(line) => self.log.extend([line, "\n"]),
+            Event::Started | Event::Closed => {}
+        }
+        Ok(Some(next))
+    }
+
+    /// Waits for what `find` finds in what it says, and tells when it was said.
+    ///
+    /// # Panics
+    /// If the process ends before, or with the watchdog.
+    pub(crate) fn until<T>(&mut self, find: impl Fn(&Event) -> Option<T>) -> (Duration, T) {
+        let deadline = now() + WATCHDOG;
+        loop {
+            let left = deadline.saturating_sub(now());
+            let Ok(Some((at, event))) = self.next(left) else {
+                panic!(
+                    "{} does not come; held: {:?}, said: {:?}",
+                    std::any::type_name::<T>(),
+                    self.held,
+                    self.other
+                )
+            };
+            if let Some(found) = find(&event) {
+                return (at, found);
+            }
+        }
+    }
+
+    /// Waits until it has this machine ID or another than `before`.
+    pub(crate) fn until_machine(&mut self) -> u64 {
+        self.until(|event| match event {
+            Event::Machine(machine) => Some(*machine),
+            _ => None,
+        })
+        .1
+    }
+
+    /// Waits for the next IDs; when they came.
+    pub(crate) fn until_ids(&mut self) -> Duration {
+        self.until(|event| matches!(event, Event::Ids(_)).then_some(())).0
+    }
+
+    /// Waits until it has none to give.
+    pub(crate) fn until_held(&mut self) {
+        self.until(|event| matches!(event, Event::Held(_)).then_some(()));
+    }
+
+    /// Waits for its first ID; how long that took from the start of the process.
+    pub(crate) fn until_first_id(&mut self) -> Duration {
+        assert!(self.ids.is_empty(), "it was already read");
+        self.until_ids() - self.spawned
+    }
+
+    /// Waits for IDs that came after this moment.
+    pub(crate) fn until_ids_after(&mut self, moment: Duration) -> Duration {
+        loop {
+            let at = self.until_ids();
+            if at >= moment {
+                return at;
+            }
+        }
+    }
+
+    /// Listens for so long, whatever it says.
+    pub(crate) fn listen(&mut self, duration: Duration) {
+        let deadline = now() + duration;
+        while let Ok(Some(_)) = self.next(deadline.saturating_sub(now())) {}
+    }
+
+    /// Lets a process go on that waits.
+    pub(crate) fn go(&mut self) {
+        let stdin = self.stdin.as_mut().expect("it is not told to end");
+        stdin.write_all(b"go\n").expect("it listens");
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    fn signal(&self, signal: Signal) {
+        // It is a child that nobody has waited for: the number is still its own.
+        kill_process(Pid::from_child(&self.child), signal).expect("it may be signalled");
+    }
+
+    pub(crate) fn pause(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    pub(crate) fn resume(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    /// SIGKILL. What it had said before counts.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().expect("it may be killed");
+        self.end();
+    }
+
+    /// Has it give its machine ID back.
+    pub(crate) fn close(&mut self) {
+        self.stdin = None;
+        self.until(|event| (*event == Event::Closed).then_some(()));
+        self.end();
+    }
+
+    /// Waits until it has ended and listens to the rest.
+    fn end(&mut self) {
+        self.child.wait().expect("it ends");
+        while self.next(WATCHDOG).expect("its end is seen").is_some() {}
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill(); // it may have ended
+        let _ = self.child.wait();
+    }
+}
+
+/// Whole lines only: half a one was cut off by a kill.
+fn read_lines(mut from: impl BufRead, mut take: impl FnMut(&str)) {
+    let mut line = Vec::new();
+    while from.read_until(b'\n', &mut line).is_ok_and(|count| count > 0) {
+        if let Some(line) = line.strip_suffix(b"\n").filter(|line| !line.is_empty()) {
+            take(&String::from_utf8_lossy(line));
+        }
+        line.clear();
+    }
+}
+
+/// The monotonic clock.
+pub(crate) fn now() -> Duration {
+    SystemClock::new().monotonic()
+}
+
+/// A number below this one.
+pub(crate) fn random(below: u64) -> u64 {
+    RandomState::new().build_hasher().finish() % below
+}
+
+/// Whether there is time for more rounds.
+pub(crate) fn full() -> bool {
+    std::env::var_os("VESTA_TEST_FULL").is_some()
+}

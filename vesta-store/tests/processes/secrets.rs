@@ -1,0 +1,93 @@
+//! The password in a URL is shown by nothing, whatever goes wrong.
+
+use std::net::{Ipv4Addr, TcpListener};
+
+use crate::process::{Event, Process};
+use crate::stores::Store;
+use crate::worker::{TRACING, Task};
+use crate::world::World;
+
+const PLANTED: &str = "Hunter2-planted-9c1f";
+
+/// Not even at TRACE, by any crate, in any error or `Debug`.
+pub(crate) fn passwords_are_never_shown(store: &Store) {
+    let world = World::of(store);
+    let namespace = world.namespace();
+    let good = world.task(&namespace, "good");
+    let Parts { login, host, rest } = Parts::of(&good.url);
+    let own = login.split_once(':').map(|(_, password)| password);
+    let user = login.split(':').next().filter(|user| !user.is_empty());
+    let with = |login: &str, host: &str| format!("{}://{login}@{host}{rest}", store.name);
+    let planted = format!("{}:{PLANTED}", user.unwrap_or("vesta"));
+    let nowhere = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|one| one.local_addr());
+    let nowhere = nowhere.expect("a free port").to_string();
+    let has_ids = |event: &Event| matches!(event, Event::Ids(_)).then_some(());
+    let is_settled =
+        |event: &Event| matches!(event, Event::Ids(_) | Event::Refused(_)).then_some(());
+    let is_trying = |event: &Event| match event {
+        Event::Log(line) => line.contains("the store does not answer").then_some(()),
+        _ => None,
+    };
+
+    let mut said = String::new();
+    let mut run = |url: String, until: &dyn Fn(&Event) -> Option<()>| {
+        let mut process = Process::start(&Task { url, traces: true, ..good.clone() });
+        process.until(until);
+        process.kill();
+        assert!(process.log.contains(TRACING), "{}", process.log);
+        for text in process.other.iter().chain(&process.held).chain([&process.log]) {
+            said.extend([text, "\n"]);
+        }
+    };
+    run(good.url.clone(), &has_ids);
+    // Refused, where there are users.
+    run(with(&planted, host), &is_settled);
+    run(with(&planted, &nowhere), &is_trying);
+    // Characters that somebody forgot to encode.
+    for flaw in ["/", "?", "#", "@", ":", "%zz", "["] {
+        run(with(&format!("{planted}{flaw}{PLANTED}"), &nowhere), &|event| {
+            is_trying(event).or(is_settled(event))
+        });
+    }
+    run(format!("{}:{planted}", store.name), &is_settled);
+    for option in ["password", "auth", PLANTED] {
+        run(format!("{}?{option}={PLANTED}", with(&planted, &nowhere)), &|event| {
+            is_trying(event).or(is_settled(event))
+        });
+    }
+
+    assert!(finds(PLANTED, &format!("{said}{PLANTED}{said}")), "the search finds what is there");
+    for secret in own.into_iter().chain([PLANTED]) {
+        for shape in shapes(secret) {
+            assert!(!finds(&shape, &said), "{shape} is shown");
+        }
+    }
+    println!("{:9} | no password in {} KiB of traces", world.name, said.len() / 1024);
+}
+
+fn finds(text: &str, said: &str) -> bool {
+    said.to_ascii_lowercase().contains(&text.to_ascii_lowercase())
+}
+
+/// As text, and as bytes are printed.
+fn shapes(secret: &str) -> [String; 3] {
+    let bytes = secret.bytes().map(|byte| byte.to_string());
+    let hex = secret.bytes().map(|byte| format!("{byte:02x}"));
+    [secret.to_owned(), bytes.collect::<Vec<_>>().join(", "), hex.collect()]
+}
+
+/// `scheme://login@host/rest`.
+struct Parts<'a> {
+    login: &'a str,
+    host: &'a str,
+    rest: &'a str,
+}
+
+impl<'a> Parts<'a> {
+    fn of(url: &'a str) -> Self {
+        let (_, body) = url.split_once("://").expect("a URL");
+        let (login, place) = body.rsplit_once('@').unwrap_or(("", body));
+        let (host, rest) = place.split_at(place.find(['/', '?']).unwrap_or(place.len()));
+        Self { login, host, rest }
+    }
+}

@@ -1,0 +1,208 @@
+//! What runs in the processes: this test program, started by itself, makes IDs and says what becomes
+//! of it. Every ID that it has said is one that a caller got.
+
+use std::io::{BufRead as _, Write};
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+use vesta_service::{
+    ErrorKind, IdError, IdMeta, IdService as _, LocalIdService, MachineSource, Timing,
+};
+use vesta_store::Options;
+
+pub(crate) const LAYOUT: IdMeta = IdMeta::MIN_GRANULARITY;
+
+/// What a worker has to do.
+#[derive(Debug, Clone)]
+pub(crate) struct Task {
+    pub(crate) url: String,
+    pub(crate) namespace: String,
+    pub(crate) state_dir: PathBuf,
+    pub(crate) range: Option<RangeInclusive<u64>>,
+    /// The store's own, if there is none.
+    pub(crate) timing: Option<Timing>,
+    /// Claims a machine ID only when a line comes in.
+    pub(crate) waits: bool,
+    /// Makes IDs as fast as they are read.
+    pub(crate) greedy: bool,
+    /// Logs all there is to stderr.
+    pub(crate) traces: bool,
+}
+
+/// What a worker that traces says first.
+pub(crate) const TRACING: &str = "everything is logged from here on";
+
+const PREFIX: &str = "VESTA_WORKER_";
+/// Not greedy: so many IDs so often.
+const BATCH: usize = 200;
+const PACE: Duration = Duration::from_millis(5);
+
+impl Task {
+    /// As environment variables of the process.
+    pub(crate) fn variables(&self) -> Vec<(String, String)> {
+        let millis = |duration: Duration| duration.as_millis().to_string();
+        let timing = self.timing.map_or(String::new(), |t| {
+            [t.window, t.renew_every, t.request_timeout, t.takeover_grace].map(millis).join(" ")
+        });
+        let range =
+            self.range.as_ref().map_or(String::new(), |r| format!("{} {}", r.start(), r.end()));
+        [
+            ("URL", self.url.clone()),
+            ("NAMESPACE", self.namespace.clone()),
+            ("STATE_DIR", self.state_dir.display().to_string()),
+            ("RANGE", range),
+            ("TIMING", timing),
+            ("WAITS", self.waits.to_string()),
+            ("GREEDY", self.greedy.to_string()),
+            ("TRACES", self.traces.to_string()),
+        ]
+        .map(|(name, value)| (format!("{PREFIX}{name}"), value))
+        .into()
+    }
+
+    /// `None` if this process is no worker.
+    fn from_variables() -> Option<Self> {
+        let text = |name: &str| std::env::var(format!("{PREFIX}{name}"));
+        let url = text("URL").ok()?;
+        let text = |name: &str| text(name).expect("set together");
+        let numbers = |name| -> Vec<u64> {
+            text(name).split_whitespace().map(|number| number.parse().expect("a number")).collect()
+        };
+        let millis = Duration::from_millis;
+        Some(Self {
+            url,
+            namespace: text("NAMESPACE"),
+            state_dir: text("STATE_DIR").into(),
+            range: match numbers("RANGE")[..] {
+                [first, last] => Some(first..=last),
+                _ => None,
+            },
+            timing: match numbers("TIMING")[..] {
+                [window, renew_every, request_timeout, takeover_grace] => Some(Timing {
+                    window: millis(window),
+                    renew_every: millis(renew_every),
+                    request_timeout: millis(request_timeout),
+                    takeover_grace: millis(takeover_grace),
+                }),
+                _ => None,
+            },
+            waits: text("WAITS") == "true",
+            greedy: text("GREEDY") == "true",
+            traces: text("TRACES") == "true",
+        })
+    }
+
+    fn build(&self) -> Result<LocalIdService, String> {
+        let request_timeout = self.timing.map(|timing| timing.request_timeout);
+        let options = Options { request_timeout, ..Options::default() };
+        let store = vesta_store::open_with(&self.url, &options).map_err(in_full)?;
+        if self.traces {
+            eprintln!("{} {store:?} {store:#?}", store.describe());
+        }
+        let builder = LocalIdService::builder()
+            .layout(LAYOUT)
+            .namespace(&self.namespace)
+            .state_dir(&self.state_dir)
+            .machine(MachineSource::Pool { store, range: self.range.clone() });
+        let builder = match self.timing {
+            Some(timing) => builder.timing(timing),
+            None => builder,
+        };
+        builder.build().map_err(in_full)
+    }
+}
+
+/// An error with all that stands behind it, for people and for machines.
+fn in_full(error: impl std::error::Error) -> String {
+    let mut text = format!("{error} {error:?}");
+    let mut next = error.source();
+    while let Some(source) = next {
+        text += &format!(" {source} {source:?}");
+        next = source.source();
+    }
+    text.replace('\n', " ")
+}
+
+#[test]
+#[ignore = "what runs in the processes of the other tests"]
+fn worker() {
+    let Some(task) = Task::from_variables() else { return };
+    if task.traces {
+        tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::TRACE)
+            .with_writer(std::io::stderr)
+            .with_ansi(false)
+            .init();
+        tracing::trace!("{TRACING}");
+    }
+    // Whoever started this process and is gone wants nothing more.
+    let _ = work(&task, &commands(), &mut std::io::stdout().lock());
+}
+
+/// The lines that come in; the channel closes with them.
+fn commands() -> Receiver<()> {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines() {
+            if line.is_err() || sender.send(()).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+fn work(task: &Task, commands: &Receiver<()>, out: &mut impl Write) -> std::io::Result<()> {
+    writeln!(out, "\nstarted")?; // after what the test harness says
+    out.flush()?;
+    if task.waits && commands.recv().is_err() {
+        return Ok(());
+    }
+    let service = match task.build() {
+        Ok(service) => service,
+        Err(reason) => return writeln!(out, "refused {reason}"),
+    };
+    if task.traces {
+        writeln!(out, "debug {:?} {:?}", service, service.status())?;
+    }
+    let mut machine = None;
+    let mut held = None;
+    let mut batch = vec![0; 1]; // the first one alone
+    loop {
+        if machine != Some(service.machine()) {
+            machine = Some(service.machine());
+            writeln!(out, "machine {}", service.machine())?;
+        }
+        let made = service.try_gen_ids(&mut batch);
+        match &made {
+            Ok(count) => {
+                held = None;
+                let ids: String = batch[..*count].iter().map(|id| format!(" {id}")).collect();
+                writeln!(out, "ids{ids}")?;
+            }
+            Err(error) => report(error, &mut held, out)?,
+        }
+        out.flush()?;
+        batch.resize(BATCH, 0);
+        let pace = if task.greedy && made.is_ok() { Duration::ZERO } else { PACE };
+        if commands.recv_timeout(pace) == Err(RecvTimeoutError::Disconnected) {
+            service.close();
+            return writeln!(out, "closed");
+        }
+    }
+}
+
+/// The end of a tick is nothing to report, the same reason twice neither.
+fn report(
+    error: &IdError,
+    held: &mut Option<ErrorKind>,
+    out: &mut impl Write,
+) -> std::io::Result<()> {
+    let kind = error.kind();
+    if kind == ErrorKind::SequenceUsedUp || held.replace(kind) == Some(kind) {
+        return Ok(());
+    }
+    writeln!(out, "held {} {error}", kind.name())
+}

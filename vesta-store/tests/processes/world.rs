@@ -1,0 +1,69 @@
+//! The surroundings of a test: a store, a namespace of its own in it, and hosts.
+
+use std::time::Duration;
+
+use tempfile::TempDir;
+use vesta_service::Timing;
+
+use crate::process::random;
+use crate::stores::Store;
+use crate::worker::Task;
+
+const fn millis(count: u64) -> Duration {
+    Duration::from_millis(count)
+}
+
+/// As short as a noisy machine allows: what depends on a window is soon seen.
+pub(crate) const HASTY: Timing = Timing {
+    window: millis(1500),
+    renew_every: millis(500),
+    request_timeout: millis(400),
+    takeover_grace: millis(4500),
+};
+
+/// Its window is longer than any outage here.
+pub(crate) const PATIENT: Timing = Timing {
+    window: millis(40_000),
+    renew_every: millis(1000),
+    request_timeout: millis(400),
+    takeover_grace: millis(120_000),
+};
+
+pub(crate) struct World {
+    folder: TempDir,
+    pub(crate) name: &'static str,
+    url: String,
+}
+
+impl World {
+    pub(crate) fn of(store: &Store) -> Self {
+        let folder = tempfile::tempdir().expect("a folder for temporary files");
+        let url = store.url(folder.path());
+        Self { folder, name: store.name, url }
+    }
+
+    /// The same with this server.
+    pub(crate) fn at(store: &Store, url: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder for temporary files");
+        Self { folder, name: store.name, url: url.into() }
+    }
+
+    /// A namespace that nobody else has.
+    pub(crate) fn namespace(&self) -> String {
+        format!("processes-{:x}", random(u64::MAX))
+    }
+
+    /// Work for a process on this host.
+    pub(crate) fn task(&self, namespace: &str, host: &str) -> Task {
+        Task {
+            url: self.url.clone(),
+            namespace: namespace.into(),
+            state_dir: self.folder.path().join(host),
+            range: None,
+            timing: Some(HASTY),
+            waits: false,
+            greedy: false,
+            traces: false,
+        }
+    }
+}
