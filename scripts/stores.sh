@@ -326,8 +326,8 @@ start() {
     start_store "$store" "$first" "$second" &
     starting[$store]=$!
   done
-  # Asked to end meanwhile, nothing of it may go on.
-  trap 'kill "${starting[@]}" 2>/dev/null; for store in "${!starting[@]}"; do stop_store "$store"; done; exit 130' INT TERM
+  # Asked to end meanwhile: what is half started ends best once it has started.
+  trap 'wait; for store in "${!starting[@]}"; do stop_store "$store"; done; exit 130' INT TERM
   for store in "$@"; do
     wait "${starting[$store]}" || failed+=("$store")
   done

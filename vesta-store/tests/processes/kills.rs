@@ -44,6 +44,8 @@ pub(crate) fn no_id_repeats_when_processes_are_killed(store: &Store) {
     neighbour.close();
     assert_eq!(neighbour.held, [""; 0]);
     checker.check(&neighbour.ids).unwrap();
+    let planted = neighbour.ids[neighbour.ids.len() / 2];
+    assert_eq!(checker.check(&[planted]), Err(format!("{planted} twice")));
     first_ids.sort();
     let (median, max) = (first_ids[first_ids.len() / 2], first_ids[first_ids.len() - 1]);
     println!(
