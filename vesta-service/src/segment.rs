@@ -29,15 +29,8 @@
 //! - The **moment** is when a tenth of the present range is used and there is no next one, as in Leaf,
 //!   or already when what is left does not last for 100 ms or four fetches.
 //!
-//! What a process has fetched and not given out when it ends is lost: about the last range or two, at
-//! most some seconds of its own pace.
-//!
-//! # What fails, and what comes of it
-//!
-//! A fetch that fails is repeated after 0.1 to 1 s, for as long as numbers are wanted. If only its
-//! answer was lost, its numbers are lost with it; those of the next are others. A store that offers
-//! numbers which this process had before (a backup was restored) is refused, until its `max_id` is
-//! above them.
+//! What a process has fetched and not given out when it ends is lost: the last range or two, which at
+//! a high pace are some seconds of it.
 
 mod allocator;
 mod bell;

@@ -14,7 +14,7 @@ mod url;
 mod worker_nodes;
 
 pub(crate) use client::Client;
-pub(crate) use dialect::{Dialect, Statements, Tables, Value};
+pub(crate) use dialect::{Cells, Dialect, Statements, Tables, Value};
 pub(crate) use errors::{Class, Failure, ReadOnly};
 pub(crate) use store::{SqlStore, delegate};
 pub(crate) use url::{Shown, options_of};
@@ -22,5 +22,3 @@ pub(crate) use worker_nodes::Highest;
 
 #[cfg(feature = "mysql")]
 pub(crate) use client::Request;
-#[cfg(feature = "mysql")]
-pub(crate) use dialect::Cells;

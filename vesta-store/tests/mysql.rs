@@ -4,7 +4,7 @@
 mod shared;
 
 use std::collections::HashSet;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, Once};
 
 use sqlx::mysql::{MySqlConnection, MySqlRow};
 use sqlx::{AssertSqlSafe, Connection as _, Row as _};
@@ -21,8 +21,12 @@ struct Mysql;
 /// A database of one's own.
 struct Database(String);
 
+/// The suite is about stores that do not forget.
 fn server() -> String {
-    shared::server("VESTA_TEST_MYSQL")
+    static DURABLE: Once = Once::new();
+    let url = shared::server("VESTA_TEST_MYSQL");
+    DURABLE.call_once(|| drop(ask(&url, "SET GLOBAL sync_binlog = 1")));
+    url
 }
 
 /// Asks the server, in a database of it.
@@ -162,6 +166,19 @@ fn a_server_that_may_lose_changes_is_refused() {
     }
     store.list("ids").unwrap();
     opened(&database.url()).list("ids").unwrap();
+}
+
+/// Its binary log decides in a crash which commits are kept.
+#[test]
+fn a_server_that_may_lose_its_binary_log_may_forget() {
+    let alone = USERS.alone();
+    let database = alone.database();
+    assert!(!opened(&database.url()).may_forget());
+    let has_log = ask(&server(), "SELECT CAST(@@log_bin AS SIGNED)")[0].get::<i64, _>(0) == 1;
+    ask(&server(), "SET GLOBAL sync_binlog = 0");
+    let may_forget = opened(&database.url()).may_forget();
+    ask(&server(), "SET GLOBAL sync_binlog = 1");
+    assert_eq!(may_forget, has_log);
 }
 
 #[test]

@@ -34,6 +34,8 @@ pub(crate) struct Buffer {
     wanted: bool,
     /// Callers found nothing since the last range came.
     starved: bool,
+    /// The tag was in the table after the fetch under way had begun.
+    listed_since: bool,
     /// What the callers use up now.
     open: Option<Open>,
     /// What they get next.
@@ -110,6 +112,7 @@ impl Buffer {
             phase: Phase::Idle,
             wanted: false,
             starved: false,
+            listed_since: false,
             open: None,
             lots: VecDeque::new(),
             highest: 0,
@@ -202,6 +205,7 @@ impl Buffer {
         }
         let size = self.plan.size(now, self.starved);
         self.phase = Phase::Fetching(since, size);
+        self.listed_since = false;
         Some(size)
     }
 
@@ -221,7 +225,13 @@ impl Buffer {
                 return Some(self.fail(now, StoreError::permanent(nonsense)));
             }
             Ok(NextRange::Numbers(range)) => self.take_in(asked_at, now, range),
-            Ok(NextRange::NoTag) => self.drop_all(Standing::NoTag),
+            Ok(NextRange::NoTag) => {
+                self.recovered();
+                // It may have been put back meanwhile: the next fetch tells.
+                if !self.listed_since {
+                    self.drop_all(Standing::NoTag);
+                }
+            }
             Ok(NextRange::UsedUp) => {
                 self.recovered();
                 // What is left may still do for the table's own step.
@@ -283,6 +293,7 @@ impl Buffer {
         let max_id = u64::try_from(tag.max_id);
         let step = u64::try_from(tag.step).ok().filter(|step| *step > 0);
         let changed = step.is_some_and(|step| self.plan.set_table_step(step));
+        self.listed_since = true;
         match self.standing {
             Standing::Closed => {}
             _ if max_id.is_err() || step.is_none() => self.settle(Standing::BadRow),

@@ -1,5 +1,6 @@
 //! What a segment service consists of, and what is done with it.
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -135,9 +136,14 @@ impl Core {
     fn fetch(self: &Arc<Self>, key: &Arc<Key>) {
         let Some(size) = key.begin(self.now()) else { return };
         let reply = self.call(|store| store.next_range(key.name(), size));
-        if let Err(error) = &reply {
-            let store = self.store.describe();
-            tracing::warn!(store, tag = key.name(), %error, "no numbers fetched; trying again");
+        let tag = key.name();
+        match &reply {
+            Err(error) if !key.is_failing() => {
+                let store = self.store.describe();
+                tracing::warn!(store, tag, %error, "no numbers fetched; trying again");
+            }
+            Ok(_) if key.is_failing() => tracing::info!(tag, "numbers are fetched again"),
+            _ => {}
         }
         let now = self.now();
         match key.on_reply(now, reply) {
@@ -165,18 +171,17 @@ impl Core {
         let tags = match self.call(|store| store.tags()) {
             Ok(tags) => tags,
             Err(error) => {
-                tracing::warn!(store = self.store.describe(), %error, "cannot read the tags");
-                self.registry.on_read(self.now(), Some(error.clone()));
+                if self.registry.on_read(self.now(), Some(error.clone())) {
+                    let store = self.store.describe();
+                    tracing::warn!(store, %error, "cannot read the segment tags; trying again");
+                }
                 return Err(error);
             }
         };
         let now = self.now();
         let known = self.registry.keys();
-        let mut missing: std::collections::HashSet<&str> =
-            known.keys().map(String::as_str).collect();
         let mut new = Vec::new();
         for tag in &tags {
-            missing.remove(tag.key.as_str());
             match known.get(&tag.key) {
                 Some(key) => {
                     if key.on_listed(tag, now) {
@@ -186,13 +191,12 @@ impl Core {
                 None => new.push(Arc::new(Key::new(tag, self.mode, self.step_cap))),
             }
         }
-        for name in missing {
-            if let Some(key) = known.get(name) {
-                key.on_missing(now);
-            }
-        }
+        let listed: HashSet<&str> = tags.iter().map(|tag| tag.key.as_str()).collect();
+        known.iter().filter(|key| !listed.contains(key.name())).for_each(|key| key.on_missing(now));
         self.registry.add(new, now);
-        self.registry.on_read(now, None);
+        if self.registry.on_read(now, None) {
+            tracing::info!("the segment tags can be read again");
+        }
         Ok(())
     }
 
@@ -207,7 +211,7 @@ impl Core {
     pub(crate) fn close(&self) {
         self.jobs.stop();
         let now = self.now();
-        self.registry.close().values().for_each(|key| key.close(now));
+        self.registry.close().iter().for_each(|key| key.close(now));
     }
 
     /// Repeats an attempt until it succeeds, fails for good, or can no longer succeed in time. What it

@@ -237,6 +237,11 @@ impl Key {
         self.lost.fetch_add(count, Ordering::Relaxed); // a statistic
     }
 
+    /// Whether the last fetch failed.
+    pub(crate) fn is_failing(&self) -> bool {
+        self.state.lock().buffer.failing_because().is_some()
+    }
+
     /// Whether the tag is in the table, as far as is known.
     pub(crate) fn exists(&self) -> bool {
         self.state.lock().buffer.standing() != Standing::NoTag

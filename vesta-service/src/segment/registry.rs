@@ -13,8 +13,23 @@ use super::bell::Bell;
 use super::key::{Key, closed, not_found};
 use crate::StoreError;
 
-/// Every tag that was ever in the table, by name. Replaced as a whole when one is added.
-type Keys = HashMap<String, Arc<Key>>;
+/// Every tag that was ever in the table. Replaced as a whole when one is added.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Keys {
+    list: Vec<Arc<Key>>,
+    /// Where each stands in the list.
+    places: HashMap<String, usize>,
+}
+
+impl Keys {
+    pub(crate) fn get(&self, name: &str) -> Option<&Arc<Key>> {
+        self.list.get(*self.places.get(name)?)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Key>> {
+        self.list.iter()
+    }
+}
 
 /// Which tags there are.
 #[derive(Debug)]
@@ -49,7 +64,16 @@ struct Seen {
     registry: u64,
     version: u64,
     keys: Arc<Keys>,
-    last: Option<Arc<Key>>,
+    /// A place in the list; a number and not the tag itself, whose reference count all threads would
+    /// fight over.
+    last: usize,
+}
+
+impl Seen {
+    #[inline]
+    fn last(&self) -> Option<&Arc<Key>> {
+        self.keys.list.get(self.last)
+    }
 }
 
 impl Registry {
@@ -69,10 +93,10 @@ impl Registry {
         let mut f = Some(f);
         let seen = SEEN.try_with(|seen| {
             let mut seen = seen.borrow_mut();
-            if seen.registry != self.number || seen.last.as_ref().is_none_or(|k| k.name() != name) {
+            if seen.registry != self.number || seen.last().is_none_or(|key| key.name() != name) {
                 self.look_up(name, &mut seen);
             }
-            Some((f.take()?)(seen.last.as_ref()?))
+            Some((f.take()?)(seen.last()?))
         });
         match seen {
             Ok(result) => result,
@@ -81,15 +105,14 @@ impl Registry {
         }
     }
 
-    #[cold]
     #[inline(never)]
     fn look_up(&self, name: &str, seen: &mut Seen) {
         // Acquire, with the release in `add`: at least the tags of this version are there to be read.
         let version = self.version.load(Ordering::Acquire);
         if (seen.registry, seen.version) != (self.number, version) {
-            *seen = Seen { registry: self.number, version, keys: self.keys(), last: None };
+            *seen = Seen { registry: self.number, version, keys: self.keys(), last: 0 };
         }
-        seen.last = seen.keys.get(name).cloned();
+        seen.last = seen.keys.places.get(name).copied().unwrap_or(usize::MAX);
     }
 
     /// Every tag that was ever in the table.
@@ -107,20 +130,25 @@ impl Registry {
             new.iter().for_each(|key| key.close(now));
         }
         let mut keys = Keys::clone(&known.keys);
-        keys.extend(new.into_iter().map(|key| (key.name().to_owned(), key)));
+        for key in new {
+            keys.places.insert(key.name().to_owned(), keys.list.len());
+            keys.list.push(key);
+        }
         known.keys = Arc::new(keys);
         self.version.fetch_add(1, Ordering::Release);
     }
 
-    /// Notes that the tags were read, or why not.
-    pub(crate) fn on_read(&self, now: Duration, failure: Option<StoreError>) {
+    /// Notes that the tags were read, or why not. Returns whether that went otherwise the last time.
+    pub(crate) fn on_read(&self, now: Duration, failure: Option<StoreError>) -> bool {
         let mut known = self.known.lock();
         if failure.is_none() {
             known.read_at = Some(now);
         }
+        let changed = known.failure.is_some() != failure.is_some();
         known.failure = failure;
         drop(known);
         self.bell.ring();
+        changed
     }
 
     /// No more tags. Returns all there are.

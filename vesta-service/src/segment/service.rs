@@ -13,13 +13,52 @@ use super::status::SegmentStatus;
 use super::store::{NewSegmentTag, SegmentStore, SegmentTag};
 use crate::StoreError;
 
-/// Gives out the numbers of segment tags: dense and growing, fetched from a database ahead of need.
-/// The [module](self) says how. Share it behind an [`Arc`]; one per process is enough.
+/// Gives out the numbers of segment tags: dense, growing, fetched from a database ahead of need. One
+/// per process is enough; share it behind an [`Arc`].
 ///
-/// A tag's name is looked up with each call; who takes many numbers of one tag gets a [`Segment`].
+/// ```
+/// use std::sync::Arc;
+/// use vesta_service::{ErrorKind, MemorySegmentStore, NewSegmentTag, SegmentService};
 ///
-/// Dropping it closes it. What was fetched and not given out is then lost: numbers are dense up to
-/// that, and never repeated.
+/// let store = Arc::new(MemorySegmentStore::new()); // or a database of vesta-store
+/// let ids = SegmentService::builder(store).build()?;
+/// ids.create(&NewSegmentTag::new("orders", 1000)?)?;
+///
+/// assert_eq!(ids.next_id("orders")?, 1);
+/// let mut batch = [0; 100];
+/// ids.next_ids("orders", &mut batch)?;
+/// assert_eq!((batch[0], batch[99]), (2, 101));
+///
+/// let orders = ids.segment("orders")?; // looked up once: for many numbers
+/// assert_eq!(orders.next_id()?, 102);
+/// assert_eq!(ids.next_id("users").unwrap_err().kind(), ErrorKind::NotFound);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # The promise
+/// No number of a tag is given out twice, by this process or by any other over the same table: only
+/// what the database has counted away is given out, and nothing below what this process had before.
+/// Within a process the numbers of a tag increase (see [`SegmentMode`](crate::SegmentMode)); several
+/// processes have ranges of their own. What was fetched and not given out when a process ends is
+/// lost: a gap, of the last range or two.
+///
+/// # The path of a number
+/// Looking up a tag that this thread used last, and taking a number of it, is one compare-and-swap:
+/// no lock, no allocation, no clock. Threads of the service fetch the next range when a tenth of the
+/// present one is used, or earlier if what is left would not last for a few fetches. Each request
+/// brings what the pace of the callers needs for a second: one **step** of the table, which doubles
+/// while a range lasts less than 15 minutes and is halved when it lasts more than 30 (up to
+/// [`step_cap`](SegmentBuilder::step_cap)), or up to 256 steps at once. A burst that is quicker than
+/// the database waits, up to [`max_wait`](SegmentBuilder::max_wait); it does not fail.
+///
+/// # What can go wrong
+/// A fetch that fails is repeated every second at the latest. Calls are served from what is at hand,
+/// then wait, then fail with [`IdError::Unavailable`], whose source is what the database said. If
+/// only the answer was lost, a range is lost with it and the next one is another. A database that
+/// offers what this process already had (a backup was restored, somebody set `max_id` back) is
+/// refused until somebody has set `max_id` above it.
+///
+/// Dropping the service closes it.
 #[derive(Debug)]
 pub struct SegmentService {
     pub(super) core: Arc<Core>,
@@ -130,7 +169,7 @@ impl SegmentService {
     pub fn status(&self) -> Vec<SegmentStatus> {
         let now = self.core.now();
         let keys = self.core.registry.keys();
-        let listed = keys.values().filter(|key| key.exists());
+        let listed = keys.iter().filter(|key| key.exists());
         let mut status: Vec<_> = listed.map(|key| key.status(now)).collect();
         status.sort_unstable_by(|a, b| a.key.cmp(&b.key));
         status

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use vesta_service::{ErrorKind, SegmentMode};
 
-use crate::stores::{Mood, TestStore, patient};
+use crate::stores::{Mood, TestStore, by_hand, patient};
 
 /// Counts how often it is woken.
 struct Woken(AtomicU64, Thread);
@@ -116,4 +116,12 @@ fn closing_ends_waiting_tasks() {
         assert_eq!(task.join().unwrap().unwrap_err().kind(), ErrorKind::Sealed);
         store.open_gate("orders");
     });
+}
+
+#[test]
+fn with_a_clock_of_ones_own_a_task_does_what_is_due_itself() {
+    let store = TestStore::with(&[("orders", 10)]);
+    let (service, _) = by_hand(&store);
+    assert_eq!(block_on(service.next_id_async("orders")).0.unwrap(), 1);
+    assert_eq!(block_on(service.next_ids_async("orders", 1000)).0.unwrap()[999], 1001);
 }

@@ -228,3 +228,18 @@ fn closing_ends_those_who_wait_and_does_not_wait_for_the_store() {
         service.close();
     }
 }
+
+#[test]
+fn nothing_is_left_of_a_service_that_was_dropped() {
+    let (sender, gone) = std::sync::mpsc::channel();
+    let store = TestStore::with(&[("orders", 10), ("users", 10)]);
+    *store.gone.lock() = Some(sender);
+    let service = patient(&store).build().unwrap();
+    for _ in 0..1000 {
+        service.next_id("orders").unwrap();
+        service.next_id("users").unwrap();
+    }
+    drop((service, store));
+    let ended = gone.recv_timeout(Duration::from_secs(300));
+    assert!(ended.is_ok(), "its threads still hold the store");
+}

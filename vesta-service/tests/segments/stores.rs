@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
@@ -34,6 +35,16 @@ pub(crate) struct TestStore {
     changed: Condvar,
     pub(crate) fetches: AtomicU64,
     pub(crate) reads: AtomicU64,
+    /// Told when nobody uses the store any more.
+    pub(crate) gone: Mutex<Option<Sender<()>>>,
+}
+
+impl Drop for TestStore {
+    fn drop(&mut self) {
+        if let Some(gone) = self.gone.lock().take() {
+            let _ = gone.send(());
+        }
+    }
 }
 
 #[derive(Debug, Default)]

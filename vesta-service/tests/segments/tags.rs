@@ -1,11 +1,11 @@
 //! Tags that come, change, go, and come to their end.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use vesta_service::{ErrorKind, IdError, NewSegmentTag, SegmentStore as _};
+use vesta_service::{ErrorKind, IdError, NewSegmentTag, SegmentMode, SegmentStore as _};
 
-use crate::stores::{TestStore, by_hand, row};
+use crate::stores::{Seen, TestStore, by_hand, patient, row};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -206,11 +206,60 @@ fn the_status_says_what_is_at_hand_and_how_fast_it_goes() {
     let status = orders.status();
     assert_eq!(status.key, "orders");
     assert_eq!((status.current, status.position), (Some(1..1001), 501));
-    assert_eq!(status.next, [1001..2001], "one step is enough at this pace");
+    assert_eq!(status.next.len(), 1, "one step is enough at this pace");
+    assert_eq!(status.next[0], 1001..2001);
     assert_eq!((status.taken_total, status.lost_total), (500, 0));
     assert!((75..100).contains(&status.rate), "{}", status.rate); // 400 in 5 s since the tenth
     assert_eq!((status.fetches_ok, status.fetches_failed), (2, 0));
     assert!(status.last_fetch_age.is_some() && status.last_fetch_took.is_some());
     assert!(!status.fetching && status.not_ready_because.is_none() && status.last_error.is_none());
     assert_eq!(service.last_refresh_age(), Some(Duration::from_secs(6)));
+}
+
+#[test]
+fn coming_and_going_under_load_repeats_nothing() {
+    for mode in [SegmentMode::Strict, SegmentMode::Relaxed] {
+        let store = TestStore::with(&[("orders", 50)]);
+        let service = patient(&store).mode(mode).build().unwrap();
+        let seen = Seen::below(1 << 30);
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let orders = service.segment("orders").unwrap();
+                    let mut last = 0;
+                    while !over.load(Ordering::Relaxed) {
+                        match orders.next_id() {
+                            Ok(number) => {
+                                assert!(number > last, "{number} after {last}");
+                                assert!(seen.is_new(number), "duplicate: {number}");
+                                last = number;
+                            }
+                            Err(error) => assert_eq!(error.kind(), ErrorKind::NotFound),
+                        }
+                    }
+                });
+            }
+            for _ in 0..300 {
+                let mut row = store.rows.tags().unwrap().pop().unwrap();
+                store.rows.remove("orders");
+                service.refresh().unwrap();
+                assert!(service.status().is_empty());
+                assert_eq!(kind(service.next_id("orders")), ErrorKind::NotFound);
+                row.max_id += 100_000; // far above what is under way
+                store.rows.put(row);
+                service.refresh().unwrap();
+                service.next_id("orders").unwrap();
+            }
+            over.store(true, Ordering::Relaxed);
+        });
+        assert!(seen.count() > 300);
+    }
+}
+
+#[test]
+fn settings_out_of_their_range_are_refused() {
+    let store = TestStore::with(&[]);
+    assert!(patient(&store).step_cap(0).build().unwrap_err().is_configuration());
+    assert!(patient(&store).refresh_every(Duration::ZERO).build().is_err());
 }

@@ -130,6 +130,19 @@ fn a_range_for_a_tag_that_was_removed_meanwhile_is_dropped() {
 }
 
 #[test]
+fn a_tag_that_was_put_back_while_a_fetch_missed_it_is_not_lost() {
+    let mut buffer = Buffer::new(&row(10, 1), 100);
+    let now = Duration::ZERO;
+    let _ = buffer.next_lot(now);
+    assert!(buffer.ask(now) && buffer.begin(now).is_some());
+    buffer.on_listed(&row(10, 1));
+    buffer.on_reply(now, Ok(NextRange::NoTag));
+    assert!(buffer.ask(now) && buffer.begin(now).is_some(), "it looks again");
+    buffer.on_reply(now, Ok(NextRange::NoTag));
+    assert_eq!(buffer.next_lot(now), Err(Refusal::Never(Standing::NoTag)));
+}
+
+#[test]
 fn a_row_that_makes_no_sense_is_named_and_taken_up_when_it_is_repaired() {
     for bad in [row(0, 1), row(-5, 1), row(10, -1)] {
         let mut buffer = Buffer::new(&bad, 100);
