@@ -4,7 +4,7 @@
 # in temporary folders. What is missing for that is installed where apt-get can do it.
 #
 #   scripts/test.sh                       everything
-#   scripts/test.sh --full                with more rounds and longer outages: about half an hour
+#   scripts/test.sh --full                with more rounds and longer outages: ten minutes more
 #   scripts/test.sh --without NAME        but for a store (mysql, postgres, redis, zookeeper, etcd) or
 #                                         for the clients in other languages (interop); can be repeated
 #   scripts/test.sh -p vesta-store …      one crate, or whatever else `cargo test` takes

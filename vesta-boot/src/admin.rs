@@ -3,6 +3,7 @@
 mod gauges;
 mod guard;
 mod page;
+mod segments;
 mod status;
 
 use std::io;
@@ -10,14 +11,15 @@ use std::net::TcpListener;
 use std::sync::{Arc, OnceLock};
 
 use axum::Router;
-use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{Html, IntoResponse};
 use axum::routing::get;
 use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
 use tokio_util::sync::CancellationToken;
-use vesta_service::LocalIdService;
+use vesta_service::{LocalIdService, SegmentService};
 
 use crate::metrics::{Metrics, Requests};
 use crate::{Assembled, Pool, Role, not_ready_because};
@@ -44,6 +46,7 @@ struct View {
 struct Started {
     service: Arc<LocalIdService>,
     pool: Option<Arc<Pool>>,
+    segments: Option<Arc<SegmentService>>,
 }
 
 impl View {
@@ -53,6 +56,10 @@ impl View {
 
     fn pool(&self) -> Option<&Arc<Pool>> {
         self.started.get().and_then(|started| started.pool.as_ref())
+    }
+
+    fn segments(&self) -> Option<&SegmentService> {
+        self.started.get().and_then(|started| started.segments.as_deref())
     }
 
     fn not_ready_because(&self) -> Option<String> {
@@ -76,13 +83,18 @@ impl AdminState {
         let mut registry = Registry::with_prefix("vesta");
         registry.register_collector(Box::new(Requests(metrics)));
         registry.register_collector(Box::new(gauges::Gauges(view.clone())));
+        registry.register_collector(Box::new(gauges::SegmentGauges(view.clone())));
         Self { role, view, registry: Arc::new(registry) }
     }
 
     /// Now there is a service.
     pub fn started(&self, assembled: &Assembled) {
-        let Assembled { service, pool, .. } = assembled;
-        let started = Started { service: Arc::clone(service), pool: pool.clone() };
+        let Assembled { service, pool, segments, .. } = assembled;
+        let started = Started {
+            service: Arc::clone(service),
+            pool: pool.clone(),
+            segments: segments.clone(),
+        };
         let _ = self.view.started.set(started); // a program starts once
     }
 }
@@ -95,6 +107,8 @@ pub fn router(state: AdminState) -> Router {
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
         .route("/status", get(status))
+        .route("/segments", get(segments_now).post(new_segment))
+        .layer(DefaultBodyLimit::max(segments::MOST_BYTES))
         .with_state(state)
 }
 
@@ -115,7 +129,8 @@ async fn healthz(State(AdminState { view, .. }): State<AdminState>) -> (StatusCo
 
 async fn index(State(AdminState { role, view, .. }): State<AdminState>) -> Html<String> {
     let status = view.service().map(LocalIdService::status);
-    Html(page::render(role, status.as_ref(), view.not_ready_because()))
+    let not_ready = view.not_ready_because();
+    Html(page::render(role, status.as_ref(), not_ready, view.segments()))
 }
 
 async fn metrics(State(AdminState { view, registry, .. }): State<AdminState>) -> impl IntoResponse {
@@ -139,7 +154,26 @@ async fn readyz(State(AdminState { view, .. }): State<AdminState>) -> impl IntoR
 
 async fn status(State(AdminState { role, view, .. }): State<AdminState>) -> impl IntoResponse {
     look_at_pool(&view).await;
-    ([(header::CONTENT_TYPE, "application/json")], status::json(role, &view))
+    (JSON, status::json(role, &view))
+}
+
+const JSON: [(header::HeaderName, &str); 1] = [(header::CONTENT_TYPE, "application/json")];
+
+async fn segments_now(State(AdminState { view, .. }): State<AdminState>) -> impl IntoResponse {
+    let (status, body) = match segments::find(&view) {
+        Ok(service) => (StatusCode::OK, segments::json(&service)),
+        Err(answer) => answer,
+    };
+    (status, JSON, body)
+}
+
+async fn new_segment(
+    State(AdminState { view, .. }): State<AdminState>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> impl IntoResponse {
+    let (status, body) = segments::create(&view, &headers, &body).await;
+    (status, JSON, body)
 }
 
 async fn look_at_pool(view: &View) {

@@ -5,14 +5,17 @@ mod number;
 use std::sync::Arc;
 
 use vesta_intf::Field;
-use vesta_service::{Clock as _, LeaseStore, LocalIdService, MachineSource, SystemClock};
-use vesta_store::Options;
+use vesta_service::{
+    Clock as _, LeaseStore, LocalIdService, MachineSource, SegmentService, SegmentStore,
+    SystemClock,
+};
+use vesta_store::{OpenError, Options};
 
 pub(crate) use number::host_name;
 
 use crate::calendar::Calendar;
 use crate::pool::Pool;
-use crate::{Config, Machine, Number, StoreUrl, secret};
+use crate::{Config, Machine, Number, Segments, StoreUrl, secret};
 
 /// Why a program could not start.
 #[derive(Debug, thiserror::Error)]
@@ -32,13 +35,15 @@ pub struct Assembled {
     pub service: Arc<LocalIdService>,
     /// The pool that its machine IDs come from, to look at now and then.
     pub pool: Option<Arc<Pool>>,
+    /// Segment mode, if it is on.
+    pub segments: Option<Arc<SegmentService>>,
     /// Whether the store, as it is set up, may lose what it acknowledged.
     pub may_forget: bool,
 }
 
 impl From<LocalIdService> for Assembled {
     fn from(service: LocalIdService) -> Self {
-        Self { service: Arc::new(service), pool: None, may_forget: false }
+        Self { service: Arc::new(service), pool: None, segments: None, may_forget: false }
     }
 }
 
@@ -58,6 +63,9 @@ pub fn assemble(config: &Config) -> Result<Assembled, StartError> {
             layout.end(),
         )));
     }
+    // Its store is not waited for. It reads the tags while machine IDs are claimed.
+    let segments = config.segments.as_ref().map(|settings| segments(config, settings));
+    let segments = segments.transpose()?;
     let Source { machine, store, pool } = source(config)?;
     let mut builder = LocalIdService::builder()
         .layout(*layout)
@@ -86,6 +94,7 @@ pub fn assemble(config: &Config) -> Result<Assembled, StartError> {
     Ok(Assembled {
         service: Arc::new(service),
         pool: pool.map(Arc::new),
+        segments: segments.map(Arc::new),
         may_forget: store.is_some_and(|store| store.may_forget()),
     })
 }
@@ -142,6 +151,32 @@ pub(crate) fn options(config: &Config) -> Options {
 
 pub(crate) fn open(store: &StoreUrl, options: &Options) -> Result<Arc<dyn LeaseStore>, StartError> {
     vesta_store::open_with(store.expose(), options).map_err(cannot_open)
+}
+
+fn segments(config: &Config, settings: &Segments) -> Result<SegmentService, StartError> {
+    let store = open_segments(&settings.store, config.auto_init)?;
+    SegmentService::builder(store)
+        .mode(settings.mode)
+        .step_cap(settings.max_step)
+        .max_wait(config.max_wait)
+        .build()
+        .map_err(|error| StartError::Unavailable(format!("segment mode: {error}")))
+}
+
+pub(crate) fn open_segments(
+    store: &StoreUrl,
+    auto_init: bool,
+) -> Result<Arc<dyn SegmentStore>, StartError> {
+    let options = Options { auto_init, ..Options::default() };
+    vesta_store::open_segments(store.expose(), &options).map_err(|error| {
+        let sentence = format!("segment.store: {}", secret::hide(&error.to_string()));
+        match error {
+            OpenError::Store { source, .. } if !source.is_permanent() => {
+                StartError::Unavailable(sentence)
+            }
+            _ => StartError::Setting(sentence),
+        }
+    })
 }
 
 pub(crate) fn cannot_open(error: vesta_store::OpenError) -> StartError {

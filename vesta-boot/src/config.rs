@@ -3,6 +3,7 @@
 mod check;
 mod machine;
 mod print;
+mod segment;
 mod store;
 
 use std::net::SocketAddr;
@@ -13,6 +14,7 @@ use vesta_intf::{GenMethod, IdMeta};
 use vesta_service::PopulatorKind;
 
 pub use machine::{Machine, Number};
+pub use segment::Segments;
 pub use store::Lease;
 
 use crate::raw::Raw;
@@ -46,6 +48,8 @@ pub struct Config {
     pub auto_init: bool,
     /// Whether the program stays up while the store does not answer at start.
     pub wait_for_store: bool,
+    /// Where segment tags are; `None` if segment mode is off.
+    pub segments: Option<Segments>,
     /// IDs that may meet share it.
     pub namespace: String,
     /// The folder of the state files.

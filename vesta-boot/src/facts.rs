@@ -19,6 +19,7 @@ pub struct Facts {
     machine_source: String,
     may_forget: bool,
     namespace: String,
+    segments: Option<String>,
     listen: SocketAddr,
     admin: Option<SocketAddr>,
     first_id: Result<u64, String>,
@@ -44,6 +45,7 @@ impl Facts {
             machine_source: status.machine_source,
             may_forget: assembled.may_forget,
             namespace: status.namespace,
+            segments: assembled.segments.as_ref().map(|segments| segments.describe()),
             listen,
             admin,
             first_id,
@@ -65,6 +67,7 @@ impl Facts {
             machine_source = %self.machine_source,
             may_forget = self.may_forget,
             namespace = %self.namespace,
+            segments = self.segments,
             listen = %self.listen,
             admin_listen = self.admin.map(tracing::field::display),
             // Text: JSON readers round large numbers.
@@ -155,6 +158,9 @@ impl Display for Facts {
             line("durability", &"the store may lose what it acknowledged (see docs/SAFETY.md)")?;
         }
         line("namespace", &self.namespace)?;
+        if let Some(segments) = &self.segments {
+            line("segments", segments)?;
+        }
         line(self.role.protocol(), &self.listen)?;
         match self.admin {
             Some(admin) => line("admin", &format_args!("http://{admin}/"))?,
@@ -184,6 +190,7 @@ mod tests {
             machine_source: "pool 0 to 1023 of Redis cache:6379".to_owned(),
             may_forget,
             namespace: "default".to_owned(),
+            segments: None,
             listen,
             admin: None,
             first_id: Ok(5),

@@ -31,12 +31,13 @@ mod telemetry;
 pub use tokio_util::sync::CancellationToken;
 
 pub use assemble::{Assembled, StartError, assemble};
-pub use config::{Config, Lease, Log, LogFormat, Machine, Number};
+pub use config::{Config, Lease, Log, LogFormat, Machine, Number, Segments};
 pub use facts::Facts;
 pub use metrics::{Call, Metrics, Outcome};
 pub use pool::Pool;
 pub use raw::{
-    Asked, CustomLayout, Epoch, Given, KEYS, Key, Origin, Predecessors, Raw, StoreCommand, command,
+    Asked, CustomLayout, Epoch, Given, KEYS, Key, Origin, Predecessors, Raw, SegmentCommand,
+    StoreCommand, command,
 };
 pub use role::Role;
 pub use run::{ConfigError, Running, main};

@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, CommandFactory as _};
 
-pub use commands::{Predecessors, StoreCommand};
+pub use commands::{Predecessors, SegmentCommand, StoreCommand};
 pub use file::{CustomLayout, Epoch};
-use flags::Flags;
+use flags::{Flags, Task};
 
 use crate::{ConfigError, Role};
 
@@ -75,12 +75,15 @@ pub const KEYS: &[Key] = &[
     bare("machine.renew_every_ms", None),
     bare("machine.request_timeout_ms", None),
     bare("machine.takeover_grace_ms", None),
+    text("segment.store", None),
+    text("segment.mode", Some("strict")),
+    bare("segment.max_step", Some("1000000")),
     text("log.format", Some("human")),
     text("log.level", Some("info")),
 ];
 
-/// The settings that also count behind `store …`; the others stand before it.
-const OF_STORES: &[&str] = &[
+/// The settings that also count behind `store …` and `segment …`; the others stand before it.
+const OF_COMMANDS: &[&str] = &[
     "layout",
     "namespace",
     "state_dir",
@@ -88,6 +91,7 @@ const OF_STORES: &[&str] = &[
     "machine.window_ms",
     "machine.request_timeout_ms",
     "auto_init",
+    "segment.store",
     "log.format",
     "log.level",
 ];
@@ -173,6 +177,8 @@ pub enum Asked {
     PrintConfig(Raw),
     /// Do this to the store of these settings and end.
     Store(Raw, StoreCommand),
+    /// Do this to the segment tags of these settings and end.
+    Segment(Raw, SegmentCommand),
 }
 
 /// The command line of a program, with its defaults filled in.
@@ -189,7 +195,7 @@ pub fn command(role: Role) -> Command {
                 return arg;
             };
             let arg = arg.allow_negative_numbers(true); // so that -1 is refused with its range
-            let arg = arg.global(OF_STORES.contains(&key.name));
+            let arg = arg.global(OF_COMMANDS.contains(&key.name));
             match key.default(role) {
                 Some(default) => arg.default_value(default),
                 None => arg,
@@ -219,7 +225,8 @@ impl Raw {
         let asked = commands::of(&matches)
             .map_err(|error| ConfigError::Usage(error.format(&mut command)))?;
         Ok(match asked {
-            Some(asked) => Asked::Store(raw, asked),
+            Some(Task::Store(asked)) => Asked::Store(raw, asked),
+            Some(Task::Segment(asked)) => Asked::Segment(raw, asked),
             None => Asked::Run(raw),
         })
     }
@@ -277,24 +284,6 @@ impl Raw {
             },
             Origin::Default => "default".to_owned(),
         }
-    }
-}
-
-/// Settings of the design that this version does not have. Nobody may believe that they work.
-const NOT_OFFERED: [&str; 1] = ["VESTA_SEGMENT_STORE"];
-
-/// Refuses variables of settings that this version does not have.
-///
-/// # Errors
-/// [`ConfigError::Refused`] naming the variable.
-pub(crate) fn refuse_not_offered(
-    mut names: impl Iterator<Item = String>,
-) -> Result<(), ConfigError> {
-    match names.find(|name| NOT_OFFERED.contains(&name.as_str())) {
-        Some(name) => Err(ConfigError::refused(format!(
-            "{name} is set, but this version does not have that setting; unset it"
-        ))),
-        None => Ok(()),
     }
 }
 

@@ -50,6 +50,8 @@ Examples:
       VESTA_MACHINE_STORE, where others do not see it)
   vesta-server store show
       who has which machine ID; more such commands: vesta-server store --help
+  vesta-server --segment-store mysql://vesta:secret@db/leaf
+      numbers for each tag of Leaf's table too; vesta-server segment --help lists and adds tags
   vesta-server --config /etc/vesta.toml --print-config
       what would hold, and why
 
@@ -73,6 +75,8 @@ Examples:
       others do not see it)
   vesta-rest store show
       who has which machine ID; more such commands: vesta-rest store --help
+  vesta-rest --segment-store mysql://vesta:secret@db/leaf
+      numbers for each tag of Leaf's table too; vesta-rest segment --help lists and adds tags
   vesta-rest --config /etc/vesta.toml --print-config
       what would hold, and why
 

@@ -12,10 +12,10 @@ use sd_notify::NotifyState;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
-use vesta_service::LocalIdService;
+use vesta_service::{LocalIdService, SegmentService};
 
 use crate::admin::AdminState;
-use crate::raw::{refuse_not_offered, unknown_variables};
+use crate::raw::unknown_variables;
 use crate::shutdown::Control;
 use crate::{
     Asked, Assembled, Config, Facts, LogFormat, Metrics, Raw, Role, StartError, assemble, secret,
@@ -48,6 +48,8 @@ pub struct Running {
     pub config: Config,
     /// The service.
     pub service: Arc<LocalIdService>,
+    /// Segment mode, if it is on.
+    pub segments: Option<Arc<SegmentService>>,
     /// The public listener, bound and non-blocking.
     pub listener: TcpListener,
     /// What to count.
@@ -130,7 +132,6 @@ fn run(
 ) -> Result<(), End> {
     let variables = || std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let asked = Raw::read(role, args)?;
-    refuse_not_offered(variables())?;
     let raw = match asked {
         Asked::Run(raw) => raw,
         Asked::PrintConfig(raw) => {
@@ -142,6 +143,11 @@ fn run(
             let config = Config::check(&raw)?;
             telemetry::init(&config.log);
             return Ok(store::run(&config, &command)?);
+        }
+        Asked::Segment(raw, command) => {
+            let config = Config::check(&raw)?;
+            telemetry::init(&config.log);
+            return Ok(store::segment(&config, &command)?);
         }
     };
     let config = Config::check(&raw)?;
@@ -184,7 +190,7 @@ fn run(
     let listener = start_listening("listen", socket, listen)?;
     state.started(&assembled);
     let facts = Facts::gather(role, &assembled, listen, admin_address);
-    let service = assembled.service;
+    let Assembled { service, segments, .. } = assembled;
 
     announce(role, &config, &facts);
     notify(&[NotifyState::Ready]);
@@ -192,12 +198,16 @@ fn run(
     let served = serve(Running {
         config,
         service: Arc::clone(&service),
+        segments: segments.clone(),
         listener,
         metrics,
         shutdown: shutdown.clone(),
     });
     shutdown.cancel();
     notify(&[NotifyState::Stopping]);
+    if let Some(segments) = segments {
+        segments.close(); // waits for nobody
+    }
     close(service, control.left_of(drain_limit));
     served.map_err(|error| failed("cannot serve", error))
 }

@@ -1,4 +1,5 @@
-//! `vesta-server store …`: looking at a store, preparing it, repairing it, moving to it.
+//! `vesta-server store …`: looking at a store, preparing it, repairing it, moving to it; and
+//! `vesta-server segment …` for the tags of segment mode.
 //!
 //! Each command is a few lines over [`LeaseStore`], so that it works with every store. None of them
 //! can make a position be issued twice: bounds and floors only rise.
@@ -9,6 +10,7 @@ mod free;
 #[allow(clippy::duplicate_mod, reason = "one file stands in for every backend that is left out")]
 mod import;
 mod init;
+mod segments;
 mod show;
 
 use std::sync::Arc;
@@ -19,27 +21,46 @@ use vesta_store::Options;
 
 use crate::assemble::{open, options};
 use crate::calendar::Calendar;
-use crate::{Config, Machine, StartError, StoreCommand, secret};
+use crate::{Config, Machine, SegmentCommand, StartError, StoreCommand, secret};
 use desk::Desk;
+pub(crate) use segments::new_tag;
 
 /// Carries out a command and prints what it has to say.
 ///
 /// # Errors
 /// [`StartError`] with one sentence that says what to do.
 pub(crate) fn run(config: &Config, command: &StoreCommand) -> Result<(), StartError> {
-    carry_out(config, command, Desk::terminal()).map_err(|error| match error {
+    carry_out(config, command, Desk::terminal()).map_err(|error| plainly(config, error))
+}
+
+/// As [`run`], for segment tags.
+///
+/// # Errors
+/// [`StartError`] with one sentence that says what to do.
+pub(crate) fn segment(config: &Config, command: &SegmentCommand) -> Result<(), StartError> {
+    segments::run(config, command, &mut Desk::terminal()).map_err(|error| plainly(config, error))
+}
+
+fn plainly(config: &Config, error: StartError) -> StartError {
+    match error {
         // Not a setting of anybody's: commands that only look create nothing.
         StartError::Setting(said) if config.auto_init => {
             StartError::Setting(said.replace(", and auto_init is off;", ";"))
         }
         error => error,
-    })
+    }
 }
 
 fn carry_out(config: &Config, command: &StoreCommand, mut desk: Desk) -> Result<(), StartError> {
     let existing = Options { auto_init: false, ..options(config) };
     match command {
-        StoreCommand::Init => init::run(config, &mut desk),
+        StoreCommand::Init => {
+            // Segment tags can be all there is to prepare.
+            if config.machine.store().is_some() || config.segments.is_none() {
+                init::run(config, &mut desk)?;
+            }
+            segments::init(config, &mut desk)
+        }
         StoreCommand::Show { json } => {
             let opened = Opened::open(config, &existing)?;
             desk.say(&show::run(&opened, *json)?);

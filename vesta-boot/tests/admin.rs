@@ -12,7 +12,10 @@ use vesta_boot::{
     Asked, Assembled, CancellationToken, Config, Metrics, Outcome, Raw, Role, assemble,
 };
 use vesta_intf::{ErrorKind, UnixMillis};
-use vesta_service::{LocalIdService, MachineSource, ManualClock};
+use vesta_service::{
+    LocalIdService, MachineSource, ManualClock, MemorySegmentStore, NewSegmentTag, SegmentService,
+    SegmentStore as _,
+};
 
 struct Admin {
     service: Arc<LocalIdService>,
@@ -198,4 +201,149 @@ async fn requests_are_counted_by_method_and_outcome() {
     // Nobody asked for the others, and without a lease there is no window.
     assert!(!text.contains("vesta_window_left_seconds"), "{text}");
     assert!(!text.contains("AWAITING_LEASE"), "{text}");
+}
+
+/// Segment mode over a store in memory, whose tags were read.
+fn segments(tags: &[&str]) -> Arc<SegmentService> {
+    let store = MemorySegmentStore::new();
+    for key in tags {
+        store.create(&NewSegmentTag::new(*key, 1000).expect("a tag")).expect("memory");
+    }
+    let clock = ManualClock::at(UnixMillis(1_600_000_000_000));
+    let segments = SegmentService::builder(Arc::new(store)).clock(Arc::new(clock)).build();
+    let segments = segments.expect("a service");
+    segments.maintain();
+    Arc::new(segments)
+}
+
+fn admin_with(segments: Arc<SegmentService>) -> Admin {
+    let service = LocalIdService::builder()
+        .machine(MachineSource::Stateless(5))
+        .clock(Arc::new(ManualClock::at(UnixMillis(1_600_000_000_000))))
+        .build()
+        .expect("a service");
+    admin_of(Assembled { segments: Some(segments), ..Assembled::from(service) })
+}
+
+impl Admin {
+    async fn post(&self, kind: &str, body: &str) -> (StatusCode, serde_json::Value) {
+        let request = Request::post("/segments").header("content-type", kind);
+        let request = request.body(Body::from(body.to_owned())).expect("a request");
+        let answer = self.router.clone().oneshot(request).await.expect("an answer");
+        let status = answer.status();
+        let body = to_bytes(answer.into_body(), 1 << 20).await.expect("a body");
+        let json = serde_json::from_slice(&body).unwrap_or_else(|_| {
+            serde_json::Value::String(String::from_utf8_lossy(&body).into_owned())
+        });
+        (status, json)
+    }
+}
+
+#[tokio::test]
+async fn each_tag_is_shown_with_its_range_and_how_far_it_is_used() {
+    let segments = segments(&["orders", "users"]);
+    for _ in 0..250 {
+        segments.next_id("orders").expect("a number");
+    }
+    let admin = admin_with(segments);
+
+    let (status, body) = admin.get("/segments").await;
+    assert_eq!(status, StatusCode::OK);
+    let state: serde_json::Value = serde_json::from_str(&body).expect("JSON");
+    assert_eq!((&state["store"], &state["ready"]), (&"memory".into(), &true.into()));
+    let orders = &state["segments"][0];
+    assert_eq!(orders["key"], "orders");
+    assert_eq!(orders["current"], serde_json::json!({"from": "1", "below": "1001"}));
+    assert_eq!((&orders["position"], &orders["usedPercent"]), (&"251".into(), &25.into()));
+    assert_eq!((&orders["taken"], &orders["tableStep"]), (&250.into(), &1000.into()));
+    let users = &state["segments"][1];
+    assert_eq!((&users["key"], users["taken"].as_u64()), (&"users".into(), Some(0)));
+
+    let (_, metrics) = admin.get("/metrics").await;
+    for line in [
+        "vesta_segments_ready 1",
+        "vesta_segment_tags 2",
+        "vesta_segment_taken_total{key=\"orders\"} 250",
+        "vesta_segment_taken_total{key=\"users\"} 0",
+        "vesta_segment_lost_total{key=\"orders\"} 0",
+        "vesta_segment_ready{key=\"users\"} 1",
+        "vesta_segment_fetches_total{key=\"orders\",outcome=\"failed\"} 0",
+    ] {
+        assert!(metrics.lines().any(|it| it == line), "{line} in\n{metrics}");
+    }
+    let (_, page) = admin.get("/").await;
+    assert!(page.contains("<tr><td>orders<td>1 to 1000<td>251<td>25 %<td>"), "{page}");
+    let (_, status) = admin.get("/status").await;
+    let status: serde_json::Value = serde_json::from_str(&status).expect("JSON");
+    assert_eq!(status["segments"]["tags"], 2);
+    assert_eq!(status["segments"]["notReady"], serde_json::json!([]));
+}
+
+#[tokio::test]
+async fn beyond_a_hundred_tags_the_metrics_add_the_rest_up() {
+    let keys: Vec<_> = (0..103).map(|n| format!("tag-{n:03}")).collect();
+    let segments = segments(&keys.iter().map(String::as_str).collect::<Vec<_>>());
+    for key in &keys[99..] {
+        segments.next_id(key).expect("a number");
+    }
+    let (_, metrics) = admin_with(segments).get("/metrics").await;
+    let of = "vesta_segment_taken_total{key=";
+    assert_eq!(metrics.lines().filter(|line| line.starts_with(of)).count(), 101);
+    for line in [format!("{of}\"tag-099\"}} 1"), format!("{of}\"\"}} 3")] {
+        assert!(metrics.lines().any(|it| *it == line), "{line} in\n{metrics}");
+    }
+}
+
+#[tokio::test]
+async fn a_tag_is_added_once_and_gives_numbers_at_once() {
+    let segments = segments(&[]);
+    let admin = admin_with(Arc::clone(&segments));
+    let body = r#"{"key":"orders","step":500,"first":77,"description":"the orders"}"#;
+    let (status, said) = admin.post("application/json; charset=utf-8", body).await;
+    assert_eq!(status, StatusCode::CREATED, "{said}");
+    assert_eq!((&said["key"], &said["first"]), (&"orders".into(), &"77".into()));
+    assert_eq!(segments.next_id("orders").expect("a number"), 77);
+
+    let (status, said) = admin.post("application/json", body).await;
+    assert_eq!(status, StatusCode::CONFLICT);
+    assert_eq!(said["error"], "there is a tag `orders` already");
+    for (kind, body, expected, about) in [
+        ("text/plain", body, StatusCode::UNSUPPORTED_MEDIA_TYPE, "application/json"),
+        ("application/json", "{", StatusCode::BAD_REQUEST, "the body must be like"),
+        ("application/json", r#"{"key":"a"}"#, StatusCode::BAD_REQUEST, "step"),
+        ("application/json", r#"{"key":"a","step":1,"x":1}"#, StatusCode::BAD_REQUEST, "`x`"),
+        ("application/json", r#"{"key":"a","step":0}"#, StatusCode::BAD_REQUEST, "step must be 1"),
+        ("application/json", r#"{"key":"","step":1}"#, StatusCode::BAD_REQUEST, "key"),
+    ] {
+        let (status, said) = admin.post(kind, body).await;
+        assert_eq!(status, expected, "{body}: {said}");
+        assert!(said["error"].as_str().is_some_and(|said| said.contains(about)), "{said}");
+    }
+    let (status, _) = admin.post("application/json", &" ".repeat(20_000)).await;
+    assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE);
+}
+
+#[tokio::test]
+async fn without_segment_mode_its_page_says_which_setting_is_missing() {
+    let admin = admin();
+    let (status, body) = admin.get("/segments").await;
+    assert_eq!(status, StatusCode::NOT_FOUND);
+    assert!(body.contains("set segment.store"), "{body}");
+    assert!(!admin.get("/metrics").await.1.contains("vesta_segment"));
+    let metrics = Arc::new(Metrics::new(Role::Rest, &["genid"]));
+    let state = AdminState::new(Role::Rest, WAITING_FOR, metrics, CancellationToken::new());
+    assert_eq!(get(&router(state), "/segments").await.0, StatusCode::SERVICE_UNAVAILABLE);
+}
+
+#[tokio::test]
+async fn tags_that_cannot_be_read_leave_the_ids_ready() {
+    let segments = segments(&["orders"]);
+    segments.close();
+    let admin = admin_with(segments);
+    assert_eq!(admin.get("/readyz").await.0, StatusCode::OK);
+    let (_, metrics) = admin.get("/metrics").await;
+    assert!(metrics.contains("\nvesta_segments_ready 0\n"), "{metrics}");
+    let (_, status) = admin.get("/status").await;
+    let status: serde_json::Value = serde_json::from_str(&status).expect("JSON");
+    assert_eq!((&status["ready"], &status["segments"]["ready"]), (&true.into(), &false.into()));
 }

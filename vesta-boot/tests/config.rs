@@ -5,14 +5,17 @@ use std::time::Duration;
 
 use vesta_boot::{
     Asked, Config, ConfigError, KEYS, LogFormat, Machine, Number, Origin, Predecessors, Raw, Role,
-    StoreCommand,
+    SegmentCommand, StoreCommand,
 };
 use vesta_intf::{GenMethod, IdMeta};
-use vesta_service::{ClaimOrder, Timing};
+use vesta_service::{ClaimOrder, SegmentMode, Timing};
 
 fn raw(role: Role, args: &[&str]) -> Result<Raw, ConfigError> {
     match Raw::read(role, args)? {
-        Asked::Run(raw) | Asked::PrintConfig(raw) | Asked::Store(raw, _) => Ok(raw),
+        Asked::Run(raw)
+        | Asked::PrintConfig(raw)
+        | Asked::Store(raw, _)
+        | Asked::Segment(raw, _) => Ok(raw),
     }
 }
 
@@ -354,6 +357,22 @@ fn what_is_wrong_is_refused_with_one_sentence_that_says_what_to_do() {
             &["--stateless", "--machine-id", "1", "--machine-store", "sqlite:x"],
             "stateless = true is for",
         ),
+        // Segments.
+        (
+            &["--segment-store", "leaf"],
+            "segment.store must be a URL such as sqlite:vesta-data/vesta.db, but is `leaf` (flag \
+             --segment-store)",
+        ),
+        (&["--segment-store", "sqlite:a", "--segment-mode", "loose"], "must be strict or relaxed"),
+        (
+            &["--segment-store", "sqlite:a", "--segment-max-step", "1000001"],
+            "segment.max_step must be 1 to 1000000, but is `1000001`",
+        ),
+        (
+            &["--segment-mode", "relaxed"],
+            "segment.mode is for segment mode, which is off; set segment.store too",
+        ),
+        (&["--segment-max-step", "9"], "segment.max_step is for segment mode, which is off"),
         // Unsafe or clashing listeners.
         (&["--listen", "0.0.0.0:5"], "choose one of machine.id, machine.ips"),
         (&["--listen", "[::]:5"], "choose one of machine.id, machine.ips"),
@@ -399,16 +418,61 @@ fn what_is_safe_is_accepted() {
 
 #[test]
 fn a_command_line_that_clap_refuses_is_a_usage_error() {
-    for args in [&["--segment-store", "x"][..], &["--bogus"], &["stray"], &["--machine-id"]] {
+    for args in [&["--bogus"][..], &["stray"], &["--machine-id"]] {
         assert!(matches!(raw(Role::Rest, args), Err(ConfigError::Usage(_))), "{args:?}");
     }
 }
 
 #[test]
-fn settings_that_this_version_lacks_are_refused_in_a_file() {
-    let file = "[segment]\nstore = \"mysql://h/d\"\n";
-    let sentence = with_file(file, &[]).map(|config| config.role).expect_err(file);
-    assert!(sentence.contains("unknown field `segment`"), "{sentence}");
+fn segment_mode_is_off_unless_its_store_is_named() {
+    assert!(config(&[]).expect("right settings").segments.is_none());
+    let file = "[segment]\nstore = \"mysql://u:s3cret@h/d\"\n";
+    let segments = with_file(file, &[]).expect("right settings").segments.expect("it is on");
+    assert_eq!(segments.store.expose(), "mysql://u:s3cret@h/d");
+    assert_eq!((segments.mode, segments.max_step), (SegmentMode::Strict, 1_000_000));
+    let flags = ["--segment-mode", "relaxed", "--segment-max-step", "5000"];
+    let segments = with_file(file, &flags).expect("right settings").segments.expect("it is on");
+    assert_eq!((segments.mode, segments.max_step), (SegmentMode::Relaxed, 5000));
+    assert!(!format!("{segments:?}").contains("s3cret"));
+
+    let raw = raw(Role::Rest, &["--segment-store", "redis://:s3cret@h"]).expect("right settings");
+    let printed = Config::check(&raw).expect("right settings").print(&raw);
+    assert!(printed.contains("\n[segment]\nstore = \"redis://:***@h\""), "{printed}");
+    assert!(!format!("{raw:?}").contains("s3cret"));
+}
+
+#[test]
+fn a_command_for_segments_takes_its_store_on_either_side() {
+    let command = |args: &[&str]| match Raw::read(Role::Server, args) {
+        Ok(Asked::Segment(raw, command)) => {
+            let config = Config::check(&raw).expect("right settings");
+            let segments = config.segments.expect("it is on");
+            assert_eq!(segments.store.expose(), "sqlite:a.db");
+            command
+        }
+        other => panic!("{args:?}: {other:?}"),
+    };
+    assert_eq!(
+        command(&["--segment-store", "sqlite:a.db", "segment", "list", "--json"]),
+        SegmentCommand::List { json: true }
+    );
+    let create = ["segment", "create", "orders", "--step", "1000", "--segment-store=sqlite:a.db"];
+    assert_eq!(
+        command(&create),
+        SegmentCommand::Create { key: "orders".into(), step: 1000, first: 1, description: None }
+    );
+    assert_eq!(
+        command(&[&create[..], &["--first", "7", "--description", "the orders"]].concat()),
+        SegmentCommand::Create {
+            key: "orders".into(),
+            step: 1000,
+            first: 7,
+            description: Some("the orders".into()),
+        }
+    );
+    for args in [&["segment"][..], &["segment", "create", "orders"], &["segment", "drop"]] {
+        assert!(matches!(raw(Role::Rest, args), Err(ConfigError::Usage(_))), "{args:?}");
+    }
 }
 
 #[test]
@@ -489,8 +553,14 @@ fn a_planted_password_is_never_shown() {
             }
             Err(error) => shown.push(error.to_string()),
         }
+        let segments = self::raw(Role::Server, &["--segment-store", url]).expect("a command line");
+        shown.push(format!("{segments:?}"));
+        match Config::check(&segments) {
+            Ok(config) => shown.extend([format!("{config:#?}"), config.print(&segments)]),
+            Err(error) => shown.push(error.to_string()),
+        }
         // In the wrong place it must not come back in the error either.
-        let flags = ["--machine-id", "--layout", "--listen", "--machine-ips", "--machine-count"];
+        let flags = ["--machine-id", "--layout", "--listen", "--machine-ips", "--segment-mode"];
         for flag in flags.into_iter().filter(|_| url.contains("://")) {
             let error = self::config(&[flag, url]).map(|config| config.role).expect_err(flag);
             shown.push(error);

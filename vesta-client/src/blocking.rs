@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use parking_lot::Mutex;
 use tokio::runtime::{Builder as Runtime, Handle};
 use tokio::sync::oneshot;
-use vesta_intf::{AsyncIdService, Id, IdError, IdService, MAX_IDS_PER_CALL, MakeId};
+use vesta_intf::{AsyncIdService, Id, IdError, IdRun, IdService, MAX_IDS_PER_CALL, MakeId};
 
 use crate::builder::Builder;
 use crate::client::{Client as AsyncClient, Stats};
@@ -92,6 +92,26 @@ impl Client {
     /// What the client has done so far.
     pub fn stats(&self) -> Stats {
         self.client.stats()
+    }
+
+    /// The next number of a key, from a server with segment mode: see
+    /// [`Client::next_id`](crate::Client::next_id).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn next_id(&self, key: &str) -> Result<u64, IdError> {
+        let key = key.to_owned();
+        self.wait_for(move |client| async move { client.next_id(&key).await })
+    }
+
+    /// `count` numbers of a key as runs with step 1, in ascending order: see
+    /// [`Client::next_ids`](crate::Client::next_ids).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn next_ids(&self, key: &str, count: u32) -> Result<Vec<IdRun>, IdError> {
+        let key = key.to_owned();
+        self.wait_for(move |client| async move { client.next_ids(&key, count).await })
     }
 
     fn wait_for<T, F>(&self, call: impl FnOnce(AsyncClient) -> F) -> Result<T, IdError>

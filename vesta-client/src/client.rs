@@ -151,6 +151,30 @@ impl Client {
         }
     }
 
+    /// The next number of a key, from a server with segment mode. Always asks a server: neither
+    /// prefetch nor the local service knows these numbers.
+    ///
+    /// The numbers of one server and key strictly increase; those of several servers never overlap.
+    ///
+    /// # Errors
+    /// * [`IdError::NotFound`]: the servers know no such key (they learn of new ones within a minute).
+    /// * [`IdError::Unsupported`]: the server has no segment mode.
+    /// * [`IdError::Invalid`] unless the key has 1 to 128 bytes.
+    /// * Otherwise as for [`gen_id`](AsyncIdService::gen_id).
+    pub async fn next_id(&self, key: &str) -> Result<u64, IdError> {
+        self.shared.remote.next_id(key).await
+    }
+
+    /// `count` numbers of a key as runs with step 1, in ascending order, in one call to a server with
+    /// segment mode.
+    ///
+    /// # Errors
+    /// [`IdError::OutOfRange`] unless `count` is 1 to 1,048,576; otherwise as for
+    /// [`next_id`](Self::next_id).
+    pub async fn next_ids(&self, key: &str, count: u32) -> Result<Vec<IdRun>, IdError> {
+        self.shared.remote.next_ids(key, count).await
+    }
+
     #[inline]
     pub(crate) fn one_from_memory(&self) -> Option<u64> {
         self.shared.memory.as_ref()?.take(1).map(|run| run.first)

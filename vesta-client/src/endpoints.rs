@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tonic::transport::Channel;
-use vesta_intf::grpc::v1::id_service_client::IdServiceClient;
 
 use crate::retry::jitter;
 
@@ -21,19 +20,19 @@ const LONGEST_HOLD: Duration = Duration::from_secs(60);
 
 pub(crate) struct Endpoint {
     pub(crate) name: String,
-    channels: Vec<IdServiceClient<Channel>>,
+    channels: Vec<Channel>,
     next: AtomicUsize,
     health: Mutex<Health>,
 }
 
 impl Endpoint {
     pub(crate) fn new(name: String, channels: impl IntoIterator<Item = Channel>) -> Self {
-        let channels = channels.into_iter().map(IdServiceClient::new).collect();
+        let channels = channels.into_iter().collect();
         Self { name, channels, next: AtomicUsize::new(0), health: Mutex::default() }
     }
 
     /// One of its connections, in turn.
-    pub(crate) fn stub(&self) -> IdServiceClient<Channel> {
+    pub(crate) fn channel(&self) -> Channel {
         let next = self.next.fetch_add(1, Ordering::Relaxed);
         self.channels[next % self.channels.len()].clone()
     }

@@ -23,6 +23,7 @@
 //!   if an answer was lost, its IDs were never used, and unused IDs are harmless.
 //! * With [`Prefetch`], IDs wait in memory. An ID then costs a few nanoseconds and no await, and
 //!   callers are served from memory while every server is down.
+//! * With servers in segment mode, [`Client::next_id`] gives the dense, growing numbers of a key.
 //! * With a [fallback](Builder::fallback), a local `IdService` makes the IDs while no server can.
 //!
 //! What the client does not do: it never clamps a count, and it does not know the layout of the

@@ -11,13 +11,33 @@ use tokio::time::{Instant, sleep, timeout};
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::Channel;
 use tonic::{Code, Request, Response, Status, TimeoutExpired};
-use vesta_intf::grpc::v1::{self, id_service_client::IdServiceClient};
+use vesta_intf::grpc::v1::{
+    self, id_service_client::IdServiceClient, segment_service_client::SegmentServiceClient,
+};
 use vesta_intf::{Id, IdError, IdRun, MAX_IDS_PER_CALL, MAX_RUN_IDS_PER_CALL, MakeId};
 
 use crate::endpoints::{Endpoint, Endpoints};
 use crate::retry::{Budget, Decision, Failed, Retry};
 
-type Stub = IdServiceClient<Channel>;
+/// What speaks one of the protocol's services over a channel.
+trait Stub {
+    fn over(channel: Channel) -> Self;
+}
+
+type Ids = IdServiceClient<Channel>;
+type Segments = SegmentServiceClient<Channel>;
+
+impl Stub for Ids {
+    fn over(channel: Channel) -> Self {
+        Self::new(channel)
+    }
+}
+
+impl Stub for Segments {
+    fn over(channel: Channel) -> Self {
+        Self::new(channel)
+    }
+}
 
 pub(crate) struct Remote {
     pub(crate) endpoints: Endpoints,
@@ -71,8 +91,8 @@ impl Remote {
     }
 
     pub(crate) async fn gen_id(&self) -> Result<u64, IdError> {
-        let response =
-            self.call(v1::GenIdRequest {}, |mut stub, request| async move {
+        let response = self
+            .call(v1::GenIdRequest {}, |mut stub: Ids, request| async move {
                 stub.gen_id(request).await
             })
             .await?;
@@ -82,7 +102,7 @@ impl Remote {
     /// One attempt, to see whether a server is back. It costs one ID, which is harmless.
     pub(crate) async fn probe(&self) -> Result<(), IdError> {
         let deadline = Instant::now() + self.deadline;
-        let send = |mut stub: Stub, request| async move { stub.gen_id(request).await };
+        let send = |mut stub: Ids, request| async move { stub.gen_id(request).await };
         self.attempts(v1::GenIdRequest {}, send, 1, deadline).await.map(|_| ())
     }
 
@@ -90,7 +110,7 @@ impl Remote {
         check_count(count, MAX_IDS_PER_CALL)?;
         let request = v1::GenIdsRequest { count };
         let response = self
-            .call(request, |mut stub, request| async move { stub.gen_ids(request).await })
+            .call(request, |mut stub: Ids, request| async move { stub.gen_ids(request).await })
             .await?;
         let ids = response.ids;
         if ids.len() != count as usize || !ids.is_sorted_by(|a, b| a < b) {
@@ -103,7 +123,7 @@ impl Remote {
         check_count(count, MAX_RUN_IDS_PER_CALL)?;
         let request = v1::GenRunsRequest { count };
         let response = self
-            .call(request, |mut stub, request| async move { stub.gen_runs(request).await })
+            .call(request, |mut stub: Ids, request| async move { stub.gen_runs(request).await })
             .await?;
         let runs: Vec<IdRun> = response.runs.into_iter().map(IdRun::from).collect();
         let ids: u64 = runs.iter().map(|run| u64::from(run.count)).sum();
@@ -116,7 +136,7 @@ impl Remote {
     pub(crate) async fn exp_id(&self, raw: u64) -> Result<Id, IdError> {
         let request = v1::ExpIdRequest { id: raw };
         let id = self
-            .call(request, |mut stub, request| async move { stub.exp_id(request).await })
+            .call(request, |mut stub: Ids, request| async move { stub.exp_id(request).await })
             .await?;
         Ok(id.into())
     }
@@ -124,7 +144,7 @@ impl Remote {
     pub(crate) async fn make_id(&self, parts: MakeId) -> Result<u64, IdError> {
         let request = v1::MakeIdRequest::from(parts);
         let response = self
-            .call(request, |mut stub, request| async move { stub.make_id(request).await })
+            .call(request, |mut stub: Ids, request| async move { stub.make_id(request).await })
             .await?;
         Ok(response.id)
     }
@@ -132,7 +152,7 @@ impl Remote {
     pub(crate) async fn trans_time(&self, time: u64) -> Result<SystemTime, IdError> {
         let request = v1::TransTimeRequest { time };
         let response = self
-            .call(request, |mut stub, request| async move { stub.trans_time(request).await })
+            .call(request, |mut stub: Ids, request| async move { stub.trans_time(request).await })
             .await?;
         response
             .time
@@ -140,10 +160,37 @@ impl Remote {
             .ok_or_else(|| wrong_answer("no moment that this system can represent"))
     }
 
-    async fn call<Req: Clone, Resp, Fut>(
+    pub(crate) async fn next_id(&self, key: &str) -> Result<u64, IdError> {
+        check_key(key)?;
+        let request = v1::NextIdRequest { key: key.to_owned() };
+        let response = self
+            .call(request, |mut stub: Segments, request| async move { stub.next_id(request).await })
+            .await?;
+        Ok(response.id)
+    }
+
+    pub(crate) async fn next_ids(&self, key: &str, count: u32) -> Result<Vec<IdRun>, IdError> {
+        check_key(key)?;
+        check_count(count, MAX_RUN_IDS_PER_CALL)?;
+        let request = v1::NextIdsRequest { key: key.to_owned(), count };
+        let response =
+            self.call(request, |mut stub: Segments, request| async move {
+                stub.next_ids(request).await
+            })
+            .await?;
+        let runs: Vec<IdRun> = response.runs.into_iter().map(IdRun::from).collect();
+        let ids: u64 = runs.iter().map(|run| u64::from(run.count)).sum();
+        let dense = runs.iter().all(|run| run.step == 1);
+        if ids != u64::from(count) || !dense || !are_sound(&runs) {
+            return Err(wrong_answer("not ascending runs of as many numbers as were asked for"));
+        }
+        Ok(runs)
+    }
+
+    async fn call<S: Stub, Req: Clone, Resp, Fut>(
         &self,
         message: Req,
-        send: impl Fn(Stub, Request<Req>) -> Fut,
+        send: impl Fn(S, Request<Req>) -> Fut,
     ) -> Result<Resp, IdError>
     where
         Fut: Future<Output = Result<Response<Resp>, Status>>,
@@ -153,10 +200,10 @@ impl Remote {
         self.attempts(message, send, self.retry.max_attempts, deadline).await
     }
 
-    async fn attempts<Req: Clone, Resp, Fut>(
+    async fn attempts<S: Stub, Req: Clone, Resp, Fut>(
         &self,
         message: Req,
-        send: impl Fn(Stub, Request<Req>) -> Fut,
+        send: impl Fn(S, Request<Req>) -> Fut,
         max_attempts: u32,
         deadline: Instant,
     ) -> Result<Resp, IdError>
@@ -201,12 +248,12 @@ impl Remote {
         }
     }
 
-    async fn attempt<Req, Resp, Fut>(
+    async fn attempt<S: Stub, Req, Resp, Fut>(
         &self,
         endpoint: &Endpoint,
         left: Duration,
         message: Req,
-        send: &impl Fn(Stub, Request<Req>) -> Fut,
+        send: &impl Fn(S, Request<Req>) -> Fut,
     ) -> Result<Resp, Fault>
     where
         Fut: Future<Output = Result<Response<Resp>, Status>>,
@@ -217,7 +264,7 @@ impl Remote {
         if let Some(credentials) = &self.credentials {
             request.metadata_mut().insert("authorization", credentials.header.clone());
         }
-        match timeout(limit, send(endpoint.stub(), request)).await {
+        match timeout(limit, send(S::over(endpoint.channel()), request)).await {
             Ok(Ok(response)) => Ok(response.into_inner()),
             Ok(Err(status)) => Err(self.judge(endpoint, status, limit, left)),
             Err(_) => Err(self.no_answer(endpoint, limit, left)),
@@ -297,6 +344,17 @@ impl Remote {
 /// Refuses a number of IDs that no server gives in one call. Nothing is clamped.
 pub(crate) fn check_count(count: u32, most: u32) -> Result<(), IdError> {
     IdError::check("count", count.into(), 1, most.into())
+}
+
+/// The longest key of a segment, in bytes.
+const MAX_KEY: usize = 128;
+
+/// Refuses a key that no server takes.
+fn check_key(key: &str) -> Result<(), IdError> {
+    if key.is_empty() || key.len() > MAX_KEY {
+        return Err(IdError::invalid("key", "it must have 1 to 128 bytes"));
+    }
+    Ok(())
 }
 
 fn unavailable(reason: String, status: Status) -> IdError {

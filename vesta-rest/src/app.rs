@@ -70,7 +70,7 @@ const fn post(path: &'static str, handler: fn(usize, Route) -> Route) -> Endpoin
 }
 
 /// Every path there is. A request is matched in this order, so the busiest stand first.
-pub const ENDPOINTS: [Endpoint; 17] = [
+pub const ENDPOINTS: [Endpoint; 19] = [
     get("/genid", |i, route| route.to(move |req| vesta::genid(req, i))),
     get("/v1/id", |i, route| route.to(move |req| v1::id(req, i))),
     get("/v1/ids", |i, route| route.to(move |req| counted(req, i, v1::ids))),
@@ -81,7 +81,9 @@ pub const ENDPOINTS: [Endpoint; 17] = [
     post("/v1/ids:make", |i, route| {
         route.to(move |req, body| counted(req, i, move |req| v1::make(req, body)))
     }),
+    get("/v1/ids:bound", |i, route| route.to(move |req| counted(req, i, v1::bound))),
     get("/v1/layout", |i, route| route.to(move |req| counted(req, i, v1::layout))),
+    get("/v1/layouts", |i, route| route.to(move |req| counted(req, i, v1::layouts))),
     get("/api/snowflake/get/{key}", |i, route| route.to(move |req| leaf::snowflake(req, i))),
     get("/decodeSnowflakeId", |i, route| route.to(move |req| counted(req, i, leaf::decode))),
     get("/uid/get", |i, route| route.to(move |req| uid::get(req, i))),

@@ -2,22 +2,49 @@
 //! as doubles, which lose the lowest bits above 2^53.
 
 use serde::{Serialize, Serializer};
-use utoipa::ToSchema;
-use vesta_intf::{Field, Id, IdMeta, TimeUnit};
+use utoipa::openapi::{ObjectBuilder, RefOr, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
+use vesta_intf::{Field, Id, IdFormat, IdMeta, TimeUnit};
 
-/// An ID as a JSON string of decimal digits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ToSchema)]
-#[schema(
-    value_type = String,
-    pattern = "^[0-9]{1,20}$",
-    examples("2407837855670862845"),
-    description = "A 64-bit ID in decimal digits. A string, because JavaScript rounds numbers above 2^53."
-)]
-pub struct IdText(pub u64);
+/// An ID as a JSON string, in the format that was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IdText {
+    /// The ID.
+    pub id: u64,
+    /// How it is written.
+    pub format: IdFormat,
+}
+
+impl IdText {
+    /// Hands the text to `take`.
+    pub fn with<T>(self, take: impl FnOnce(&str) -> T) -> T {
+        match self.format {
+            // Decimal is what nearly everyone asks for, and itoa is the fastest at it.
+            IdFormat::Decimal => take(itoa::Buffer::new().format(self.id)),
+            format => take(format.format(self.id).as_str()),
+        }
+    }
+}
+
+impl PartialSchema for IdText {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .description(Some(
+                "A 64-bit ID in the format asked for, else in decimal digits. A string, because \
+                 JavaScript rounds numbers above 2^53.",
+            ))
+            .pattern(Some("^[0-9A-Za-z]{1,20}$"))
+            .examples(["2407837855670862845"])
+            .into()
+    }
+}
+
+impl ToSchema for IdText {}
 
 impl Serialize for IdText {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(itoa::Buffer::new().format(self.0))
+        self.with(|text| to.serialize_str(text))
     }
 }
 
@@ -73,13 +100,31 @@ impl From<Id> for Fields {
 pub struct Explained {
     /// The ID.
     pub id: IdText,
-    /// The layout that explains it: of Vesta's two, the one its type bit names.
+    /// The layout that explains it: the one asked for, else the server's; of Vesta's two, the one
+    /// that the ID's type bit names.
     pub layout: &'static str,
     /// The moment its time field means: the beginning of its second or millisecond, RFC 3339, UTC.
     pub moment: String,
     /// Its fields; one that the layout does not have is 0.
     #[serde(flatten)]
     pub fields: Fields,
+}
+
+/// The IDs of a moment, for comparisons.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(example = json!({
+    "lower": "2678628990637309952", "upper": "2678628991711051775",
+    "moment": "2026-01-01T00:00:00.000Z", "layout": "max-peak"
+}))]
+pub struct Bounds {
+    /// The smallest ID of the moment's tick.
+    pub lower: IdText,
+    /// The largest ID of the moment's tick.
+    pub upper: IdText,
+    /// The beginning of that tick, its second or millisecond, RFC 3339, UTC.
+    pub moment: String,
+    /// The layout of the IDs: the server's, or of Vesta's two the one of the type asked for.
+    pub layout: &'static str,
 }
 
 /// The parts of an ID to make.
@@ -119,20 +164,11 @@ pub struct Widths {
     pub machine: u8,
 }
 
-/// The layout of the IDs that this server makes.
+/// What a layout is, whoever uses it.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(example = json!({
-    "name": "max-peak",
-    "bits": {"version": 1, "type": 1, "genMethod": 2, "time": 30, "seq": 20, "machine": 10},
-    "order": ["version", "type", "genMethod", "time", "seq", "machine"],
-    "totalBits": 64, "unit": "second", "unitMillis": 1000,
-    "epoch": "2014-12-31T16:00:00.000Z", "epochMillis": 1420041600000u64,
-    "ends": "2049-01-09T05:37:04.000Z", "capacityPerSecond": 1048576,
-    "machine": 7, "genMethod": 2, "type": 0, "version": 0
-}))]
-pub struct Layout {
-    /// `max-peak`, `min-granularity`, `snowflake`, `uid`, `js-safe` or `custom`.
+pub struct Shape {
+    /// The name, or `custom`.
     pub name: &'static str,
     /// The widths of the fields.
     pub bits: Widths,
@@ -153,20 +189,10 @@ pub struct Layout {
     pub ends: String,
     /// The most IDs of one machine ID in a second.
     pub capacity_per_second: u64,
-    /// The machine ID that this server holds now.
-    pub machine: u64,
-    /// What stands in the genMethod field of its IDs.
-    pub gen_method: u64,
-    /// What stands in the type field of its IDs.
-    #[serde(rename = "type")]
-    pub id_type: u64,
-    /// What stands in the version field of its IDs.
-    pub version: u64,
 }
 
-impl Layout {
-    /// Describes a layout, and what this server's own IDs carry.
-    pub fn new(meta: &IdMeta, own: &Id) -> Self {
+impl From<&IdMeta> for Shape {
+    fn from(meta: &IdMeta) -> Self {
         let bits = Widths {
             version: meta.bits(Field::Version),
             id_type: meta.bits(Field::Type),
@@ -188,12 +214,86 @@ impl Layout {
             epoch_millis: meta.spec().epoch.0,
             ends: meta.end().to_string(),
             capacity_per_second: meta.capacity_per_second(),
-            machine: own.machine,
-            gen_method: own.gen_method,
-            id_type: own.id_type,
-            version: own.version,
         }
     }
+}
+
+/// The layout of the IDs that this server makes.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "name": "max-peak",
+    "bits": {"version": 1, "type": 1, "genMethod": 2, "time": 30, "seq": 20, "machine": 10},
+    "order": ["version", "type", "genMethod", "time", "seq", "machine"],
+    "totalBits": 64, "unit": "second", "unitMillis": 1000,
+    "epoch": "2014-12-31T16:00:00.000Z", "epochMillis": 1420041600000u64,
+    "ends": "2049-01-09T05:37:04.000Z", "capacityPerSecond": 1048576,
+    "machine": 7, "genMethod": 2, "type": 0, "version": 0
+}))]
+pub struct Layout {
+    /// The layout itself.
+    #[serde(flatten)]
+    pub shape: Shape,
+    /// The machine ID that this server holds now.
+    pub machine: u64,
+    /// What stands in the genMethod field of its IDs.
+    pub gen_method: u64,
+    /// What stands in the type field of its IDs.
+    #[serde(rename = "type")]
+    pub id_type: u64,
+    /// What stands in the version field of its IDs.
+    pub version: u64,
+}
+
+impl Layout {
+    /// Describes a layout, and what this server's own IDs carry.
+    pub fn new(meta: &IdMeta, own: &Id) -> Self {
+        let Id { machine, gen_method, id_type, version, .. } = *own;
+        Self { shape: meta.into(), machine, gen_method, id_type, version }
+    }
+}
+
+/// A layout that IDs can be explained by.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "name": "sonyflake",
+    "bits": {"version": 0, "type": 0, "genMethod": 0, "time": 39, "seq": 8, "machine": 16},
+    "order": ["time", "seq", "machine"], "totalBits": 63, "unit": "10 ms", "unitMillis": 10,
+    "epoch": "2014-09-01T00:00:00.000Z", "epochMillis": 1409529600000u64,
+    "ends": "2188-11-16T03:28:58.880Z", "capacityPerSecond": 25600,
+    "about": "Sonyflake with its default start time, in steps of 10 ms",
+    "makesIds": true, "own": false
+}))]
+pub struct KnownLayout {
+    /// The layout itself.
+    #[serde(flatten)]
+    pub shape: Shape,
+    /// What it is, for people.
+    pub about: &'static str,
+    /// Whether a generator can use a layout of this kind; false: it only explains IDs.
+    pub makes_ids: bool,
+    /// Whether this server makes its IDs in it.
+    pub own: bool,
+}
+
+impl KnownLayout {
+    /// Describes a layout, and whether it is the server's own.
+    pub fn new(meta: &IdMeta, own: &IdMeta) -> Self {
+        Self {
+            shape: meta.into(),
+            about: meta.about(),
+            makes_ids: meta.check_generates().is_ok(),
+            own: meta == own,
+        }
+    }
+}
+
+/// The layouts that IDs can be explained by.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct KnownLayouts {
+    /// The layouts.
+    pub layouts: Vec<KnownLayout>,
 }
 
 /// What is inside an ID, as Leaf's monitor says it. Every member is a string.

@@ -19,6 +19,7 @@ use vesta_boot::Outcome;
 use vesta_intf::{AsyncIdService, IdError, IdService};
 
 use crate::app::State;
+use crate::dto::IdText;
 use crate::params::Params;
 use crate::problem::Problem;
 
@@ -32,16 +33,32 @@ fn id_now(State { service, metrics, .. }: &State, method: usize) -> Result<u64, 
     Ok(id)
 }
 
-/// A new ID: at once if there is one, else as soon as the service has one.
+/// A new ID, for an endpoint without parameters.
 async fn new_id(req: &HttpRequest, method: usize) -> Result<u64, Problem> {
+    let nothing = Params::read(req.query_string(), &[]).map(drop);
+    issue(req, method, nothing).await.map(|(id, ())| id)
+}
+
+/// A new ID in the format that `format` asks for.
+async fn new_id_text(req: &HttpRequest, method: usize) -> Result<IdText, Problem> {
+    let format = Params::read(req.query_string(), &["format"]).and_then(|params| params.format());
+    issue(req, method, format).await.map(|(id, format)| IdText { id, format })
+}
+
+/// A new ID, at once if there is one, else as soon as the service has one, beside what was asked
+/// for. No ID is taken for a request that is refused.
+async fn issue<T>(
+    req: &HttpRequest,
+    method: usize,
+    asked: Result<T, Problem>,
+) -> Result<(u64, T), Problem> {
     let state = State::of(req);
     let State { service, metrics, request_timeout } = state;
-    if let Err(problem) = Params::read(req.query_string(), &[]) {
+    let asked = asked.inspect_err(|problem| {
         metrics.observe(method, Outcome::Error(problem.kind()), Duration::ZERO);
-        return Err(problem);
-    }
+    })?;
     let error = match id_now(state, method) {
-        Ok(id) => return Ok(id),
+        Ok(id) => return Ok((id, asked)),
         Err(error) => error,
     };
     let call = metrics.start(method);
@@ -51,7 +68,7 @@ async fn new_id(req: &HttpRequest, method: usize) -> Result<u64, Problem> {
     };
     call.done(Outcome::from(&result));
     metrics.issued(u64::from(result.is_ok()));
-    Ok(result?)
+    Ok((result?, asked))
 }
 
 /// New IDs, ascending.
@@ -95,4 +112,9 @@ fn no_store(mut response: HttpResponse) -> HttpResponse {
 /// The decimal digits of an ID.
 fn digits(id: u64) -> Bytes {
     Bytes::copy_from_slice(itoa::Buffer::new().format(id).as_bytes())
+}
+
+/// The text of an ID.
+fn characters(id: IdText) -> Bytes {
+    id.with(|text| Bytes::copy_from_slice(text.as_bytes()))
 }

@@ -14,6 +14,7 @@ pub mod app;
 mod connection;
 pub mod dto;
 mod handlers;
+mod moment;
 mod openapi;
 mod params;
 pub mod problem;

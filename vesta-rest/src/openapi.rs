@@ -7,11 +7,12 @@ use std::time::Duration;
 use actix_web::web::Bytes;
 use serde_json::json;
 use utoipa::openapi::example::ExampleBuilder;
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::{
     ContentBuilder, HeaderBuilder, ObjectBuilder, Ref, RefOr, Response, ResponseBuilder, Type,
 };
-use utoipa::{IntoResponses, OpenApi};
-use vesta_intf::{Hold, HoldReason, IdError};
+use utoipa::{IntoParams, IntoResponses, OpenApi};
+use vesta_intf::{Hold, HoldReason, IdError, IdFormat, IdMeta};
 
 use crate::dto;
 use crate::handlers::{leaf, pages, uid, v1, vesta};
@@ -37,7 +38,7 @@ use crate::problem::{PROBLEM_JSON, Problem};
     ),
     paths(
         vesta::genid, vesta::expid, vesta::transtime, vesta::makeid,
-        v1::id, v1::ids, v1::explain, v1::make, v1::layout,
+        v1::id, v1::ids, v1::explain, v1::make, v1::bound, v1::layout, v1::layouts,
         leaf::snowflake, leaf::decode, uid::get, uid::parse,
         pages::openapi,
     ),
@@ -53,6 +54,48 @@ static DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| {
 /// The document as JSON.
 pub(crate) fn document() -> Bytes {
     DOCUMENT.clone()
+}
+
+/// The parameter `format` of a query.
+pub(crate) struct FormatParam;
+
+impl IntoParams for FormatParam {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        vec![choice(
+            "format",
+            "How IDs are written; left out: decimal",
+            IdFormat::ALL.map(IdFormat::name),
+        )]
+    }
+}
+
+/// The parameter `layout` of a query.
+pub(crate) struct LayoutParam;
+
+impl IntoParams for LayoutParam {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        vec![choice(
+            "layout",
+            "The layout to explain the ID by; left out: the server's own, also if that is `custom`",
+            IdMeta::all_known().map(|meta| meta.name()),
+        )]
+    }
+}
+
+/// A parameter that may be left out, with the names that it takes; the first is the example.
+fn choice(
+    name: &str,
+    description: &str,
+    names: impl IntoIterator<Item = &'static str>,
+) -> Parameter {
+    let names: Vec<_> = names.into_iter().collect();
+    ParameterBuilder::new()
+        .name(name)
+        .parameter_in(ParameterIn::Query)
+        .description(Some(description))
+        .example(names.first().map(|first| json!(first)))
+        .schema(Some(ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names))))
+        .build()
 }
 
 type Responses = BTreeMap<String, RefOr<Response>>;

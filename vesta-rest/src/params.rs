@@ -4,8 +4,9 @@
 use std::borrow::Cow;
 
 use actix_web::web::Query;
-use vesta_intf::{Field, IdMeta, MakeId};
+use vesta_intf::{Field, Id, IdError, IdFormat, IdMeta, MakeId, UnixMillis};
 
+use crate::moment;
 use crate::problem::Problem;
 
 /// The longest piece of a caller's input that an error repeats, in characters.
@@ -66,6 +67,89 @@ impl Params {
     pub(crate) fn optional(&self, name: &str, min: u64, max: u64) -> Result<Option<u64>, Problem> {
         self.text(name).map(|text| number(name, text, min, max)).transpose()
     }
+
+    /// The format in which IDs are asked for and given; decimal unless `format` says another.
+    pub(crate) fn format(&self) -> Result<IdFormat, Problem> {
+        let Some(name) = self.text("format") else { return Ok(IdFormat::Decimal) };
+        name.parse()
+            .map_err(|_: IdError| none_of("format", &IdFormat::ALL.map(IdFormat::name), name))
+    }
+
+    /// The ID `id`, in the format that `format` names.
+    pub(crate) fn id(&self) -> Result<u64, Problem> {
+        match (self.text("id"), self.format()?) {
+            (Some(text), format) => id(text, format),
+            (None, IdFormat::Decimal) => Err(missing("id", 0, u64::MAX)),
+            (None, format) => {
+                Err(Problem::invalid("id", format!("id is missing; it must be an ID as {format}")))
+            }
+        }
+    }
+
+    /// The layout that explains this ID: the one that `layout` names, else as the server does it.
+    pub(crate) fn layout(&self, own: &IdMeta, raw: u64) -> Result<IdMeta, Problem> {
+        let Some(name) = self.text("layout") else { return Ok(own.explaining(raw)) };
+        let known = layouts(own);
+        let Some(meta) = known.iter().find(|meta| meta.name() == name) else {
+            let names: Vec<_> = known.iter().map(IdMeta::name).collect();
+            return Err(none_of("layout", &names, name));
+        };
+        let by_type = meta.explaining(raw);
+        if by_type.spec() != meta.spec() {
+            let (right, raw) = (by_type.name(), IdFormat::Decimal.format(raw));
+            let why = format!("layout must be {right} for {raw}, by its type bit, but is `{name}`");
+            return Err(Problem::invalid("layout", why));
+        }
+        Ok(*meta)
+    }
+
+    /// The moment `time`.
+    pub(crate) fn moment(&self) -> Result<UnixMillis, Problem> {
+        match self.text("time") {
+            Some(text) => moment::read("time", text),
+            None => Err(Problem::invalid(
+                "time",
+                format!("time is missing; it must be {}", moment::A_MOMENT),
+            )),
+        }
+    }
+
+    /// The layout of the IDs whose bounds are asked for, and what stands in them above the time:
+    /// the server's own, where nothing else is said.
+    pub(crate) fn above_time(&self, meta: &IdMeta, own: &Id) -> Result<(IdMeta, Id), Problem> {
+        let id_type = self.optional("type", 0, meta.max(Field::Type))?.unwrap_or(own.id_type);
+        let meta = meta.of_type_value(id_type)?;
+        let field = |name, field, own| {
+            self.optional(name, 0, meta.max(field)).map(|given| given.unwrap_or(own))
+        };
+        let gen_method = field("genMethod", Field::GenMethod, own.gen_method)?;
+        let version = field("version", Field::Version, own.version)?;
+        Ok((meta, Id { id_type, gen_method, version, ..Id::default() }))
+    }
+}
+
+/// The layouts that an ID can be explained by: those that have a name, before them the server's own
+/// if it has none.
+pub(crate) fn layouts(own: &IdMeta) -> Vec<IdMeta> {
+    let unnamed = IdMeta::known(own.name()).is_err().then_some(*own);
+    unnamed.into_iter().chain(IdMeta::all_known()).collect()
+}
+
+/// Reads an ID. Decimal is a whole number like any other.
+pub(crate) fn id(text: &str, format: IdFormat) -> Result<u64, Problem> {
+    match format {
+        IdFormat::Decimal => number("id", text, 0, u64::MAX),
+        format => Ok(format.parse(text)?),
+    }
+}
+
+/// The problem of a name that is not one of those there are.
+fn none_of(parameter: &str, names: &[&str], given: &str) -> Problem {
+    let names = names.join(", ");
+    Problem::invalid(
+        parameter,
+        format!("{parameter} must be one of {names}, but is {}", shown(given)),
+    )
 }
 
 /// The problem of a number that is not there.
@@ -89,9 +173,6 @@ pub(crate) fn number(name: &str, text: &str, min: u64, max: u64) -> Result<u64, 
         _ => Err(Problem::out_of_range(name, wrong(shown(text).into()))),
     }
 }
-
-/// The names of the parts of an ID, in a query as in JSON.
-pub(crate) const PARTS: [&str; 6] = ["time", "seq", "machine", "genMethod", "type", "version"];
 
 /// Collects the parts of an ID to make. `read` gives the number of a part, at most the maximum, or
 /// nothing. The type comes first: between Vesta's two layouts it decides how much time and seq hold.

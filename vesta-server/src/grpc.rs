@@ -20,8 +20,17 @@ use vesta_service::LocalIdService;
 use crate::deadline;
 
 /// The names of the methods, as the metrics show them.
-pub const METHODS: &[&str] =
-    &["GenId", "GenIds", "GenRuns", "StreamIds", "ExpId", "MakeId", "TransTime"];
+pub const METHODS: &[&str] = &[
+    "GenId",
+    "GenIds",
+    "GenRuns",
+    "StreamIds",
+    "ExpId",
+    "MakeId",
+    "TransTime",
+    "NextId",
+    "NextIds",
+];
 
 // Where each stands in METHODS.
 const GEN_ID: usize = 0;
@@ -31,6 +40,8 @@ const STREAM_IDS: usize = 3;
 const EXP_ID: usize = 4;
 const MAKE_ID: usize = 5;
 const TRANS_TIME: usize = 6;
+pub(crate) const NEXT_ID: usize = 7;
+pub(crate) const NEXT_IDS: usize = 8;
 
 /// IDs in each message of a stream, if the caller does not say.
 const DEFAULT_CHUNK: u32 = 1000;
@@ -50,8 +61,7 @@ impl Ids {
         caller: Option<Duration>,
         work: impl Future<Output = Result<T, IdError>>,
     ) -> Result<T, IdError> {
-        let limit = caller.unwrap_or(Duration::MAX).min(self.request_timeout);
-        timeout(limit, work).await.unwrap_or(Err(IdError::DeadlineExceeded))
+        within(self.request_timeout, caller, work).await
     }
 
     /// There is no ID now: wait for one, unless the caller will be gone by then.
@@ -170,6 +180,16 @@ impl Protocol for Ids {
         let moment = self.answer(TRANS_TIME, |service| IdService::trans_time(service, time))?;
         Ok(Response::new(v1::TransTimeResponse { time: Some(moment.into()) }))
     }
+}
+
+/// Awaits `work` for as long as the caller and the server have time.
+pub(crate) async fn within<T>(
+    request_timeout: Duration,
+    caller: Option<Duration>,
+    work: impl Future<Output = Result<T, IdError>>,
+) -> Result<T, IdError> {
+    let limit = caller.unwrap_or(Duration::MAX).min(request_timeout);
+    timeout(limit, work).await.unwrap_or(Err(IdError::DeadlineExceeded))
 }
 
 fn in_range(field: &'static str, value: u32, min: u32, max: u32) -> Result<(), IdError> {

@@ -13,10 +13,26 @@ use tonic_health::ServingStatus;
 use tonic_health::pb::health_server::Health as Protocol;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 use vesta_boot::not_ready_because;
-use vesta_service::LocalIdService;
+use vesta_service::{LocalIdService, SegmentService};
 
-/// The names that have a health: the server as a whole, and its service.
-const NAMES: [&str; 2] = ["", "vesta.v1.IdService"];
+/// What has a health of its own.
+#[derive(Debug, Clone, Copy)]
+enum Part {
+    /// The service that makes IDs; the server as a whole counts as it does.
+    Ids,
+    /// Segment mode. While it is off, nothing is served.
+    Segments,
+}
+
+impl Part {
+    fn named(name: &str) -> Option<Self> {
+        match name {
+            "" | "vesta.v1.IdService" => Some(Part::Ids),
+            "vesta.v1.SegmentService" => Some(Part::Segments),
+            _ => None,
+        }
+    }
+}
 
 /// How often a watched state is looked at.
 const WATCH: Duration = Duration::from_millis(500);
@@ -27,15 +43,20 @@ const SERVICE_UNKNOWN: i32 = 3;
 #[derive(Debug, Clone)]
 pub(crate) struct Health {
     pub(crate) service: Arc<LocalIdService>,
+    pub(crate) segments: Option<Arc<SegmentService>>,
     pub(crate) shutdown: CancellationToken,
 }
 
 impl Health {
-    fn now(&self) -> i32 {
-        let status = match not_ready_because(&self.service, &self.shutdown) {
-            None => ServingStatus::Serving,
-            Some(_) => ServingStatus::NotServing,
+    fn now(&self, part: Part) -> i32 {
+        let serves = match (part, &self.segments) {
+            (Part::Ids, _) => not_ready_because(&self.service, &self.shutdown).is_none(),
+            (Part::Segments, Some(segments)) => {
+                !self.shutdown.is_cancelled() && segments.not_ready_because().is_none()
+            }
+            (Part::Segments, None) => false,
         };
+        let status = if serves { ServingStatus::Serving } else { ServingStatus::NotServing };
         status as i32
     }
 }
@@ -46,10 +67,10 @@ impl Protocol for Health {
         &self,
         request: Request<HealthCheckRequest>,
     ) -> Result<Response<HealthCheckResponse>, Status> {
-        if !NAMES.contains(&request.get_ref().service.as_str()) {
-            return Err(Status::not_found("there is no service of that name here"));
+        match Part::named(&request.get_ref().service) {
+            Some(part) => Ok(Response::new(HealthCheckResponse { status: self.now(part) })),
+            None => Err(Status::not_found("there is no service of that name here")),
         }
-        Ok(Response::new(HealthCheckResponse { status: self.now() }))
     }
 
     type WatchStream = Pin<Box<dyn Stream<Item = Result<HealthCheckResponse, Status>> + Send>>;
@@ -58,14 +79,14 @@ impl Protocol for Health {
         &self,
         request: Request<HealthCheckRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
-        let known = NAMES.contains(&request.get_ref().service.as_str());
+        let part = Part::named(&request.get_ref().service);
         let health = self.clone();
         let changes = async_stream::stream! {
             let mut ticks = interval(WATCH);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
             let mut told = None;
             loop {
-                let now = if known { health.now() } else { SERVICE_UNKNOWN };
+                let now = part.map_or(SERVICE_UNKNOWN, |part| health.now(part));
                 if told != Some(now) {
                     told = Some(now);
                     yield Ok(HealthCheckResponse { status: now });

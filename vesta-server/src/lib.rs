@@ -9,6 +9,7 @@ mod deadline;
 mod grpc;
 mod health;
 mod routes;
+mod segments;
 mod serve;
 
 pub use grpc::METHODS;

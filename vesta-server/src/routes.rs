@@ -14,9 +14,11 @@ use tower::Service;
 use vesta_boot::Running;
 use vesta_intf::grpc::FILE_DESCRIPTOR_SET;
 use vesta_intf::grpc::v1::id_service_server::IdServiceServer;
+use vesta_intf::grpc::v1::segment_service_server::SegmentServiceServer;
 
 use crate::grpc::Ids;
 use crate::health::Health;
+use crate::segments::Segments;
 
 /// The largest request that is read, in bytes.
 const DECODE_LIMIT: usize = 64 * 1024;
@@ -26,6 +28,7 @@ const DECODE_LIMIT: usize = 64 * 1024;
 #[derive(Clone)]
 pub(crate) struct Services {
     ids: IdServiceServer<Ids>,
+    segments: SegmentServiceServer<Segments>,
     others: Routes,
 }
 
@@ -39,7 +42,13 @@ impl Services {
             request_timeout: running.config.request_timeout,
             shutdown: shutdown.clone(),
         };
-        let health = HealthServer::new(Health { service, shutdown });
+        let segments = Segments {
+            service: running.segments.clone(),
+            metrics: Arc::clone(&running.metrics),
+            request_timeout: running.config.request_timeout,
+        };
+        let health = Health { service, segments: running.segments.clone(), shutdown };
+        let health = HealthServer::new(health);
         let reflection = || {
             tonic_reflection::server::Builder::configure()
                 .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
@@ -54,7 +63,11 @@ impl Services {
                 reflection().build_v1alpha().expect(proof).max_decoding_message_size(DECODE_LIMIT),
             )
             .prepare();
-        Self { ids: IdServiceServer::new(ids).max_decoding_message_size(DECODE_LIMIT), others }
+        Self {
+            ids: IdServiceServer::new(ids).max_decoding_message_size(DECODE_LIMIT),
+            segments: SegmentServiceServer::new(segments).max_decoding_message_size(DECODE_LIMIT),
+            others,
+        }
     }
 }
 
@@ -71,8 +84,11 @@ impl Service<Request<Body>> for Services {
     }
 
     fn call(&mut self, request: Request<Body>) -> Answer {
-        if request.uri().path().starts_with("/vesta.v1.IdService/") {
+        let path = request.uri().path();
+        if path.starts_with("/vesta.v1.IdService/") {
             self.ids.call(request)
+        } else if path.starts_with("/vesta.v1.SegmentService/") {
+            self.segments.call(request)
         } else {
             Box::pin(self.others.call(request))
         }

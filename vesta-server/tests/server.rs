@@ -4,5 +4,7 @@
 mod around;
 #[path = "server/methods.rs"]
 mod methods;
+#[path = "server/segments.rs"]
+mod segments;
 #[path = "server/support.rs"]
 mod support;

@@ -1,5 +1,7 @@
 //! The state of the service as metrics, read at a scrape.
 
+mod segments;
+
 use std::fmt;
 use std::time::Duration;
 
@@ -13,6 +15,7 @@ use vesta_service::{LineStatus, LocalIdService, Status};
 
 use super::View;
 use crate::metrics::counter;
+pub(super) use segments::SegmentGauges;
 
 #[derive(Debug)]
 pub(super) struct Gauges(pub(super) View);

@@ -6,6 +6,7 @@ use serde::Serialize;
 use vesta_service::{LineStatus, LocalIdService};
 
 use super::View;
+use super::segments::Summary;
 use crate::Role;
 use crate::pool::Fill;
 
@@ -33,6 +34,8 @@ struct ServiceState<'a> {
     lines: Vec<LineState>,
     /// `null` without a pool, and while it does not answer.
     pool: Option<Fill>,
+    /// `null` if segment mode is off; `/segments` has more.
+    segments: Option<Summary>,
 }
 
 #[derive(Serialize)]
@@ -138,6 +141,7 @@ fn service_state<'a>(service: &'a LocalIdService, view: &View) -> ServiceState<'
         },
         lines: service.lines().into_iter().map(line_state).collect(),
         pool: view.pool().and_then(|pool| pool.fill()),
+        segments: view.segments().map(Summary::of),
     }
 }
 
@@ -163,6 +167,6 @@ fn window(left: Duration) -> Option<u64> {
     (left != Duration::MAX).then(|| millis(left))
 }
 
-fn millis(duration: Duration) -> u64 {
+pub(super) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -9,7 +9,7 @@ use tracing_subscriber::EnvFilter;
 use vesta_intf::{Field, GenMethod, IdMeta, LayoutSpec, UnixMillis};
 use vesta_service::PopulatorKind;
 
-use super::{Config, Log, LogFormat, machine, store};
+use super::{Config, Log, LogFormat, machine, segment, store};
 use crate::ConfigError;
 use crate::raw::{CustomLayout, Epoch, KEYS, Origin, Raw};
 
@@ -36,6 +36,7 @@ pub(super) fn check(raw: &Raw) -> Checked<Config> {
         auto_init: raw.truth("auto_init")?,
         wait_for_store: raw.truth("wait_for_store")?,
         machine,
+        segments: segment::check(raw)?,
         namespace: namespace(raw)?,
         state_dir: state_dir(raw)?,
         max_wait: raw.millis("max_wait_ms", 0)?,
@@ -73,7 +74,7 @@ impl Raw {
     pub(super) fn refuse(&self, name: &str, must: impl Display) -> ConfigError {
         let key = KEYS.iter().find(|key| key.name == name).expect("only settings are refused");
         let text = self.text(name);
-        let is_url = name == "machine.store" || text.contains("://");
+        let is_url = name.ends_with(".store") || text.contains("://");
         let value = if is_url { vesta_store::redact(text) } else { text.to_owned() };
         ConfigError::refused(format!("{name} {must}, but is `{value}` ({})", self.origin_of(key)))
     }

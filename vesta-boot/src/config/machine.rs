@@ -164,16 +164,15 @@ fn disposable(raw: &Raw, clash: Option<&str>) -> Result<Machine, ConfigError> {
     Ok(Machine::Disposable { store })
 }
 
+/// Whether it has a scheme; vesta-store says what is wrong with the rest.
+pub(super) fn looks_like_a_url(text: &str) -> bool {
+    text.split_once(':').is_some_and(|(scheme, rest)| !scheme.is_empty() && !rest.is_empty())
+}
+
 /// The store's URL; the default is inside the state folder, so that one setting moves all state.
 fn url(raw: &Raw) -> Result<StoreUrl, ConfigError> {
     match chosen(raw, "machine.store") {
-        Some(url)
-            if url
-                .split_once(':')
-                .is_some_and(|(scheme, rest)| !scheme.is_empty() && !rest.is_empty()) =>
-        {
-            Ok(StoreUrl::new(url))
-        }
+        Some(url) if looks_like_a_url(url) => Ok(StoreUrl::new(url)),
         Some(_) => {
             Err(raw.refuse("machine.store", "must be a URL such as sqlite:vesta-data/vesta.db"))
         }

@@ -53,6 +53,7 @@ fn value(config: &Config, raw: &Raw, name: &str) -> Option<String> {
         "gen_method" => Some(config.gen_method.value().to_string()),
         "workers" => Some(config.workers.to_string()),
         "machine.store" => config.machine.store().map(ToString::to_string),
+        "segment.store" => config.segments.as_ref().map(|segments| segments.store.to_string()),
         _ => raw.get(name).map(|given| given.value.clone()),
     }
 }

@@ -1,4 +1,4 @@
-//! `vesta-server store …`: what can be done to a store instead of serving.
+//! `vesta-server store …` and `segment …`: what can be done to a store instead of serving.
 
 use clap::{ArgMatches, FromArgMatches as _, Subcommand};
 
@@ -9,7 +9,7 @@ use crate::StoreUrl;
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 #[command(disable_help_subcommand = true)]
 pub enum StoreCommand {
-    /// Create tables, keys and the namespace, and say what was made
+    /// Create tables, keys and the namespace, and the segment tags' table; say what was made
     ///
     /// For stores in which the programs themselves may create nothing (auto_init = false). Does
     /// nothing if the namespace is there.
@@ -77,11 +77,39 @@ pub enum Predecessors {
     },
 }
 
+/// What to do with the tags in the database that `segment.store` names.
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+#[command(disable_help_subcommand = true)]
+pub enum SegmentCommand {
+    /// Show every tag, and where it stands; changes nothing
+    List {
+        /// Print one JSON object. Numbers of tags are strings
+        #[arg(long)]
+        json: bool,
+    },
+    /// Add a tag; refused if there is one of this name
+    ///
+    /// Programs that run know it within a minute. With auto_init, a table that is missing is created.
+    Create {
+        /// The tag's name, 1 to 128 characters
+        #[arg(value_name = "KEY")]
+        key: String,
+        /// How many numbers to fetch at a time, at least: about what one program needs in 15 minutes
+        #[arg(long, value_name = "N")]
+        step: u64,
+        /// The first number
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        first: u64,
+        /// What the tag is for, at most 256 characters
+        #[arg(long, value_name = "TEXT")]
+        description: Option<String>,
+    },
+}
+
 /// What the command line asks for, if it is not to serve.
-pub(super) fn of(matches: &ArgMatches) -> Result<Option<StoreCommand>, clap::Error> {
-    if matches.subcommand().is_none() {
-        return Ok(None);
+pub(super) fn of(matches: &ArgMatches) -> Result<Option<Task>, clap::Error> {
+    match matches.subcommand() {
+        Some(_) => Task::from_arg_matches(matches).map(Some),
+        None => Ok(None),
     }
-    let Task::Store(command) = Task::from_arg_matches(matches)?;
-    Ok(Some(command))
 }

@@ -69,6 +69,7 @@ struct File {
     workers: Option<u64>,
     admin: Option<Admin>,
     machine: Option<Machine>,
+    segment: Option<Segment>,
     log: Option<Log>,
 }
 
@@ -95,6 +96,15 @@ struct Machine {
     renew_every_ms: Option<u64>,
     request_timeout_ms: Option<u64>,
     takeover_grace_ms: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(dead_code, reason = "see File")]
+struct Segment {
+    store: Option<String>,
+    mode: Option<String>,
+    max_step: Option<u64>,
 }
 
 #[derive(Deserialize)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Parser, Subcommand};
 
-use super::StoreCommand;
+use super::{SegmentCommand, StoreCommand};
 
 /// The flags of both programs. Defaults are filled in from `KEYS`.
 #[derive(Debug, Parser)]
@@ -23,7 +23,7 @@ pub(super) struct Flags {
     #[arg(long, value_name = "IP:PORT", env = "VESTA_LISTEN", help_heading = "Listeners")]
     listen: Option<String>,
 
-    /// Listener for /metrics, /healthz, /readyz and /status; "off" switches it off
+    /// Listener for /metrics, /healthz, /readyz, /status and /segments; "off" switches it off
     #[arg(long, value_name = "IP:PORT", env = "VESTA_ADMIN_LISTEN", help_heading = "Listeners")]
     admin_listen: Option<String>,
 
@@ -140,6 +140,20 @@ pub(super) struct Flags {
     #[arg(help_heading = "Store")]
     machine_takeover_grace_ms: Option<String>,
 
+    /// Switches segment mode on: the database with the tags, as sqlite:PATH, mysql://, postgres:// or
+    /// redis:// [default: off]
+    #[arg(long, value_name = "URL", env = "VESTA_SEGMENT_STORE", help_heading = "Segments")]
+    segment_store: Option<String>,
+
+    /// strict: the numbers of a tag increase over all calls. relaxed: only within each thread, which
+    /// is faster under contention
+    #[arg(long, value_name = "NAME", env = "VESTA_SEGMENT_MODE", help_heading = "Segments")]
+    segment_mode: Option<String>,
+
+    /// How far the step of a tag grows by itself, 1 to 1000000
+    #[arg(long, value_name = "N", env = "VESTA_SEGMENT_MAX_STEP", help_heading = "Segments")]
+    segment_max_step: Option<String>,
+
     /// Longest wait of one call for an ID, in milliseconds
     #[arg(long, value_name = "MS", env = "VESTA_MAX_WAIT_MS", help_heading = "Limits")]
     max_wait_ms: Option<String>,
@@ -195,4 +209,7 @@ pub(super) enum Task {
     /// Look at the store of machine IDs, prepare it, repair it, move to it
     #[command(subcommand)]
     Store(StoreCommand),
+    /// List the tags of segment mode, and add some
+    #[command(subcommand)]
+    Segment(SegmentCommand),
 }

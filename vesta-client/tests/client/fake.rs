@@ -23,6 +23,7 @@ use tonic::{Request, Response, Status};
 use vesta_client::{Id, IdError, IdService, MakeId};
 use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::id_service_server::{self, IdServiceServer};
+use vesta_intf::grpc::v1::segment_service_server::{self, SegmentServiceServer};
 use vesta_intf::{Hold, HoldReason};
 
 /// What the server does with a call.
@@ -84,8 +85,12 @@ impl Fake {
         self.seen.lock().len()
     }
 
+    fn position(&self, count: u32) -> u64 {
+        self.position.fetch_add(count.into(), Ordering::Relaxed)
+    }
+
     fn take(&self, count: u32) -> u64 {
-        self.position.fetch_add(count.into(), Ordering::Relaxed) * MACHINES + self.machine
+        self.position(count) * MACHINES + self.machine
     }
 
     async fn obey(
@@ -186,6 +191,44 @@ impl id_service_server::IdService for Served {
     }
 }
 
+/// Knows the key `orders`, whose numbers are the positions of the server.
+#[tonic::async_trait]
+impl segment_service_server::SegmentService for Served {
+    async fn next_id(&self, request: Request<v1::NextIdRequest>) -> Answer<v1::NextIdResponse> {
+        self.0.obey("NextId", request.metadata(), 1).await?;
+        known(&request.get_ref().key)?;
+        Ok(Response::new(v1::NextIdResponse { id: self.0.position(1) }))
+    }
+
+    async fn next_ids(&self, request: Request<v1::NextIdsRequest>) -> Answer<v1::NextIdsResponse> {
+        let v1::NextIdsRequest { key, count } = request.get_ref();
+        let sound = self.0.obey("NextIds", request.metadata(), *count).await?;
+        known(key)?;
+        // Two runs with a gap between them, as at the border of two ranges.
+        let mut runs: Vec<_> = [count.div_ceil(2), count / 2]
+            .into_iter()
+            .filter(|count| *count > 0)
+            .map(|count| {
+                let first = self.0.position(count);
+                self.0.position(1);
+                v1::IdRun { first, step: 1, count }
+            })
+            .collect();
+        if !sound {
+            runs.reverse();
+            runs.iter_mut().filter(|_| *count == 1).for_each(|run| run.step = 2);
+        }
+        Ok(Response::new(v1::NextIdsResponse { runs }))
+    }
+}
+
+fn known(key: &str) -> Result<(), Status> {
+    if key == "orders" {
+        return Ok(());
+    }
+    Err(IdError::NotFound { what: format!("segment tag `{key}`").into() }.into())
+}
+
 /// A fake at the other end of pipes inside one runtime. It can be cut off and come back.
 pub(crate) struct Pipe {
     up: Arc<AtomicBool>,
@@ -198,6 +241,7 @@ impl Pipe {
         let (accept, incoming) = unbounded_channel();
         let server = Server::builder()
             .add_service(IdServiceServer::new(Served(Arc::clone(fake))))
+            .add_service(SegmentServiceServer::new(Served(Arc::clone(fake))))
             .serve_with_incoming(UnboundedReceiverStream::new(incoming));
         tokio::spawn(server);
         Self { up: Arc::new(AtomicBool::new(true)), wires: Arc::default(), accept }
@@ -251,6 +295,7 @@ impl Loopback {
         runtime.spawn(
             Server::builder()
                 .add_service(IdServiceServer::new(Served(Arc::clone(fake))))
+                .add_service(SegmentServiceServer::new(Served(Arc::clone(fake))))
                 .serve_with_incoming(incoming),
         );
         drop(inside);

@@ -6,4 +6,5 @@ mod endpoints;
 mod fake;
 mod fallback;
 mod memory;
+mod segments;
 mod setup;

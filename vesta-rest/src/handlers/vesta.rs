@@ -8,16 +8,17 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use vesta_intf::{Field, IdService, UnixMillis};
 
-use super::{digits, id_now, json, new_id, no_store, text};
+use super::{characters, digits, id_now, json, new_id_text, no_store, text};
 use crate::app::{METHODS, State};
-use crate::dto::Fields;
-use crate::openapi::{BadInput, CannotMake};
-use crate::params::{PARTS, Params, parts, shown};
+use crate::dto::{Fields, IdText};
+use crate::openapi::{BadInput, CannotMake, FormatParam, LayoutParam};
+use crate::params::{Params, parts, shown};
 use crate::problem::Problem;
 
-/// A new ID as decimal text
+/// A new ID as text, in decimal digits unless another format is asked for
 #[utoipa::path(
     get, path = "/genid", tag = "vesta",
+    params(FormatParam),
     responses(
         (status = 200, description = "The ID. Never the same twice, so `Cache-Control: no-store`.",
          body = String, content_type = "text/plain", example = "2407837855670862845"),
@@ -25,8 +26,8 @@ use crate::problem::Problem;
     )
 )]
 pub(crate) async fn genid(req: HttpRequest, method: usize) -> HttpResponse {
-    match new_id(&req, method).await {
-        Ok(id) => no_store(text(digits(id))),
+    match new_id_text(&req, method).await {
+        Ok(id) => no_store(text(characters(id))),
         Err(problem) => problem.response(),
     }
 }
@@ -46,20 +47,25 @@ pub(crate) fn genid_now(state: &State, req: &Request) -> Option<Response<BoxBody
 
 /// What is inside an ID
 ///
-/// Of Vesta's two layouts, the ID's own type bit chooses.
+/// By this server's layout, or the one that `layout` names. Of Vesta's two layouts, the ID's own
+/// type bit chooses.
 #[utoipa::path(
     get, path = "/expid", tag = "vesta",
-    params(("id" = String, Query, description = "The ID in decimal digits, 0 to 18446744073709551615",
-            example = "2407837855670862845")),
+    params(
+        ("id" = String, Query, description = "The ID, 0 to 18446744073709551615, in the format that `format` names",
+         example = "2407837855670862845"),
+        FormatParam, LayoutParam,
+    ),
     responses(
         (status = 200, description = "The fields of the ID.", body = Fields),
         BadInput,
     )
 )]
 pub(crate) async fn expid(req: HttpRequest) -> Result<HttpResponse, Problem> {
-    let params = Params::read(req.query_string(), &["id"])?;
-    let id = State::of(&req).service.exp_id(params.number("id", 0, u64::MAX)?)?;
-    Ok(json(&Fields::from(id)))
+    let params = Params::read(req.query_string(), &["id", "format", "layout"])?;
+    let raw = params.id()?;
+    let meta = params.layout(State::of(&req).service.meta(), raw)?;
+    Ok(json(&Fields::from(meta.unpack(raw)?)))
 }
 
 /// The moment that the time field of an ID means
@@ -120,6 +126,9 @@ pub(super) fn in_system_zone(moment: UnixMillis, format: &str) -> String {
     }
 }
 
+/// The parameters of `/makeid`: the parts of an ID, and how it is written.
+const MAKEID: [&str; 7] = ["time", "seq", "machine", "genMethod", "type", "version", "format"];
+
 /// An ID put together from its fields
 ///
 /// For tests and repairs: it is not a new ID. Nothing is masked, a field that does not fit is refused.
@@ -132,18 +141,20 @@ pub(super) fn in_system_zone(moment: UnixMillis, format: &str) -> String {
         ("genMethod" = Option<u64>, Query, description = "0 to 3; left out: the server's own", example = 2),
         ("type" = Option<u64>, Query, description = "0 max-peak, 1 min-granularity; left out: the server's own", example = 0),
         ("version" = Option<u64>, Query, description = "0 or 1; left out: the server's own", example = 0),
+        FormatParam,
     ),
     responses(
-        (status = 200, description = "The ID in decimal digits.", body = String,
+        (status = 200, description = "The ID.", body = String,
          content_type = "text/plain", example = "2407837855670862845"),
         BadInput,
     )
 )]
 pub(crate) async fn makeid(req: HttpRequest) -> Result<HttpResponse, Problem> {
-    let params = Params::read(req.query_string(), &PARTS)?;
+    let params = Params::read(req.query_string(), &MAKEID)?;
+    let format = params.format()?;
     let service = &State::of(&req).service;
     let parts = parts(service.meta(), |name, max| params.optional(name, 0, max))?;
-    Ok(text(digits(service.make_id(&parts)?)))
+    Ok(text(characters(IdText { id: service.make_id(&parts)?, format })))
 }
 
 #[cfg(test)]

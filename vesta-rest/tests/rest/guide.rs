@@ -1,7 +1,7 @@
 //! docs/REST.md says what the server does.
 
 use actix_web::test::TestRequest;
-use vesta_intf::ErrorKind;
+use vesta_intf::{ErrorKind, IdFormat, IdMeta};
 use vesta_rest::app::ENDPOINTS;
 
 use crate::support::{ask, get, service};
@@ -21,6 +21,19 @@ fn it_names_every_endpoint_and_every_kind_of_error() {
         let row = GUIDE.lines().find(|line| line.contains(&format!("`{}`", kind.name())));
         let row = row.unwrap_or_else(|| panic!("{} is missing", kind.name()));
         assert!(row.contains(&kind.http_status().to_string()), "{row}");
+    }
+}
+
+#[test]
+fn it_names_every_format_with_an_example_and_every_layout() {
+    for format in IdFormat::ALL {
+        let row = GUIDE.lines().find(|line| line.starts_with(&format!("| `{format}` |")));
+        let text = format.encode(2_407_837_855_670_862_845);
+        assert!(row.is_some_and(|row| row.ends_with(&format!("| `{text}` |"))), "{format} {text}");
+    }
+    let (_, layouts) = GUIDE.split_once("### IDs of others").unwrap();
+    for meta in IdMeta::all_known() {
+        assert!(layouts.contains(&format!("`{}`", meta.name())), "{meta}");
     }
 }
 
@@ -65,5 +78,5 @@ async fn its_examples_are_real() {
             checked += 1;
         }
     }
-    assert!(checked >= 7, "{checked}");
+    assert!(checked >= 15, "{checked}");
 }

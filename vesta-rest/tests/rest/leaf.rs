@@ -78,7 +78,10 @@ async fn a_uid_is_made_and_parsed_as_uid_generator_does() {
 async fn a_server_of_another_layout_parses_uids_but_says_that_it_makes_none() {
     let service = service();
     let detail = get(&service, "/uid/get").await.problem(501, "UNSUPPORTED");
-    assert!(detail.contains("layout max-peak") && detail.contains("FROM-UID-GENERATOR"), "{detail}");
+    assert!(
+        detail.contains("layout max-peak") && detail.contains("FROM-UID-GENERATOR"),
+        "{detail}"
+    );
     let body = get(&service, &format!("/uid/parse?uid={}", 102_u64 << 35)).await.json();
     assert_eq!(body["workerId"], "0");
     get(&service, "/uid/parse?uid=-1").await.problem(400, "INVALID");

@@ -40,6 +40,7 @@ impl Server {
         let running = Running {
             config,
             service,
+            segments: None,
             listener,
             metrics: Arc::new(Metrics::new(Role::Rest, METHODS)),
             shutdown: shutdown.clone(),
@@ -123,6 +124,7 @@ fn the_way_around_the_router_answers_as_the_router_does() {
     assert_eq!((short.0, short.2), (200, true));
 
     client.get("/genid?x=1").problem(400, "INVALID");
+    assert_eq!(client.get("/genid?format=hex").body.len(), 16);
     client.send("DELETE /genid HTTP/1.1\r\nhost: test\r\n\r\n");
     client.answer().problem(405, "METHOD_NOT_ALLOWED");
 }

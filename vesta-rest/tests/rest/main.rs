@@ -1,6 +1,9 @@
 //! vesta-rest from outside: the handlers over a scripted clock, and the real program over sockets.
 
+mod bounds;
+mod formats;
 mod guide;
+mod layouts;
 mod leaf;
 mod limits;
 mod openapi;

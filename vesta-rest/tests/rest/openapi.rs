@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
-use vesta_intf::ErrorKind;
+use serde_json::{Value, json};
+use vesta_intf::{ErrorKind, IdFormat, IdMeta};
 use vesta_rest::app::{ENDPOINTS, Verb};
 
 use crate::support::{get, post, service};
@@ -135,11 +135,40 @@ async fn ids_are_strings_in_it() {
         "/OneId/properties/id",
         "/Explained/allOf/1/properties/id",
         "/ManyIds/properties/ids/items",
+        "/Bounds/properties/lower",
+        "/Bounds/properties/upper",
     ] {
         let reference =
             &schemas.pointer(pointer).unwrap_or_else(|| panic!("{pointer}: {schemas:#}"))["$ref"];
         assert_eq!(reference, "#/components/schemas/IdText", "{pointer}");
     }
+}
+
+#[actix_web::test]
+async fn it_names_every_format_and_every_layout() {
+    let document = document().await;
+    let formats = IdFormat::ALL.map(IdFormat::name).to_vec();
+    let layouts: Vec<_> = IdMeta::all_known().map(|meta| meta.name()).collect();
+    let mut takes = BTreeMap::new();
+    for ((path, _), operation) in operations(&document) {
+        for parameter in operation["parameters"].as_array().into_iter().flatten() {
+            let names = match parameter["name"].as_str().unwrap() {
+                "format" => &formats,
+                "layout" => &layouts,
+                _ => continue,
+            };
+            assert_eq!(
+                (&parameter["in"], &parameter["required"]),
+                (&"query".into(), &false.into())
+            );
+            assert_eq!(parameter["schema"]["enum"], json!(names), "{path}");
+            takes.entry(path.clone()).or_insert_with(Vec::new).push(names.len());
+        }
+    }
+    let both = ["/expid", "/v1/ids/{id}"].map(|path| (path, vec![5, 10]));
+    let format = ["/genid", "/makeid", "/v1/id", "/v1/ids", "/v1/ids:bound", "/v1/ids:make"];
+    let all = format.map(|path| (path, vec![5])).into_iter().chain(both);
+    assert_eq!(takes, all.map(|(path, counts)| (path.to_owned(), counts)).collect());
 }
 
 #[actix_web::test]
@@ -159,7 +188,11 @@ async fn its_examples_are_what_the_server_answers() {
     assert_eq!(schemas["Layout"]["example"], layout);
 
     let operations = operations(&document);
-    for path in ["/expid", "/transtime", "/makeid"] {
+    let known = get(&service, "/v1/layouts").await.json();
+    let example = &schemas["KnownLayout"]["example"];
+    assert!(known["layouts"].as_array().unwrap().contains(example), "{known:#}");
+
+    for path in ["/expid", "/transtime", "/makeid", "/v1/ids:bound"] {
         let operation = operations[&(path.to_owned(), "get".to_owned())];
         let query: Vec<_> = operation["parameters"]
             .as_array()
@@ -175,6 +208,9 @@ async fn its_examples_are_what_the_server_answers() {
         if let Some(example) = operation["responses"]["200"]["content"]["text/plain"].get("example")
         {
             assert_eq!(*example, answer.body, "{path}");
+        }
+        if path == "/v1/ids:bound" {
+            assert_eq!(schemas["Bounds"]["example"], answer.json());
         }
     }
 }

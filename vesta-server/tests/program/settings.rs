@@ -41,8 +41,8 @@ fn a_wrong_setting_ends_with_64_and_one_sentence() {
         ),
         (
             &[],
-            &[("VESTA_SEGMENT_STORE", "mysql://h/d")],
-            "VESTA_SEGMENT_STORE is set, but this version does not have that setting",
+            &[("VESTA_SEGMENT_STORE", "zookeeper://u:s3cret@h/d")],
+            "segment.store: the zookeeper backend keeps no segment tags; segment mode needs sqlite",
         ),
         (&["--listen", "0.0.0.0:0"], &[], "choose one of machine.id"),
         (&["--listen", "0.0.0.0:0", "--machine-id", "1"], &[], "set allow_plaintext = true"),

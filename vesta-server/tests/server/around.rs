@@ -60,8 +60,12 @@ async fn health_flips_when_the_server_drains_and_the_watch_does_not_hold_it_up()
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn reflection_lists_the_services_in_both_versions() {
-    let expected =
-        ["grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection", "vesta.v1.IdService"];
+    let expected = [
+        "grpc.health.v1.Health",
+        "grpc.reflection.v1.ServerReflection",
+        "vesta.v1.IdService",
+        "vesta.v1.SegmentService",
+    ];
     let server = Server::start(IdMeta::MAX_PEAK);
     let channel = server.channel().await;
 

@@ -10,7 +10,7 @@ use vesta_boot::{CancellationToken, Config, Metrics, Role, Running};
 use vesta_intf::grpc::v1::id_service_client::IdServiceClient;
 use vesta_intf::{Field, GenMethod, IdMeta, UnixMillis};
 use vesta_server::Patience;
-use vesta_service::{LocalIdService, MachineSource, ManualClock};
+use vesta_service::{LocalIdService, MachineSource, ManualClock, SegmentService};
 
 /// 2018-01-04T10:21:43Z: 94,990,103 s after the epoch.
 pub(crate) const NOW: UnixMillis = UnixMillis(1_420_041_600_000 + 94_990_103_000);
@@ -32,6 +32,15 @@ impl Server {
     pub(crate) fn with(
         layout: IdMeta,
         patience: Patience,
+        adjust: impl FnOnce(&mut Config),
+    ) -> Self {
+        Self::with_segments(layout, patience, None, adjust)
+    }
+
+    pub(crate) fn with_segments(
+        layout: IdMeta,
+        patience: Patience,
+        segments: Option<Arc<SegmentService>>,
         adjust: impl FnOnce(&mut Config),
     ) -> Self {
         let clock = ManualClock::at(NOW);
@@ -56,6 +65,7 @@ impl Server {
         let running = Running {
             config,
             service: Arc::clone(&service),
+            segments,
             listener,
             metrics: Arc::clone(&metrics),
             shutdown: shutdown.clone(),

@@ -10,7 +10,7 @@ const THREADS: u64 = 8;
 /// Numbers of each key and thread.
 const EACH: u64 = 200_000;
 /// Far more than could be fetched for that.
-const ROOM: usize = 1 << 30;
+const ROOM: usize = 1 << 26;
 
 /// What is watched of one key.
 struct Watch {

@@ -219,9 +219,9 @@ fn the_status_says_what_is_at_hand_and_how_fast_it_goes() {
 #[test]
 fn coming_and_going_under_load_repeats_nothing() {
     for mode in [SegmentMode::Strict, SegmentMode::Relaxed] {
-        let store = TestStore::with(&[("orders", 50)]);
-        let service = patient(&store).mode(mode).build().unwrap();
-        let seen = Seen::below(1 << 30);
+        let store = TestStore::with(&[("orders", 10)]);
+        let service = patient(&store).mode(mode).step_cap(1).build().unwrap();
+        let seen = Seen::below(1 << 28);
         let over = AtomicBool::new(false);
         std::thread::scope(|scope| {
             for _ in 0..4 {
@@ -246,7 +246,7 @@ fn coming_and_going_under_load_repeats_nothing() {
                 service.refresh().unwrap();
                 assert!(service.status().is_empty());
                 assert_eq!(kind(service.next_id("orders")), ErrorKind::NotFound);
-                row.max_id += 100_000; // far above what is under way
+                row.max_id += 50_000; // above what is under way
                 store.rows.put(row);
                 service.refresh().unwrap();
                 service.next_id("orders").unwrap();

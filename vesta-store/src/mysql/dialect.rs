@@ -7,10 +7,10 @@ use sqlx::mysql::{
     MySql as Driver, MySqlArguments, MySqlConnectOptions, MySqlConnection, MySqlDatabaseError,
     MySqlRow,
 };
-use sqlx::{ConnectOptions as _, query::Query};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, query::Query};
 use vesta_service::StoreError;
 
-use super::statements::{CURRENT_READS, GALERA, INSERT_NODE, INSPECT, SESSION, STATEMENTS};
+use super::statements::{CURRENT_READS, GALERA, INSERT_NODE, INSPECT, STATEMENTS, session};
 use crate::OpenError;
 use crate::sql::{
     Cells as _, Class, Dialect, Failure, ReadOnly, Shown, Statements, Value, options_of,
@@ -83,9 +83,8 @@ impl Dialect for MySql {
 
     async fn connect(&self, limit: Duration) -> Result<MySqlConnection, sqlx::Error> {
         let mut connection = self.options.connect().await?;
-        let seconds = limit.as_secs_f64().ceil().max(1.0) as i64;
-        let limits = [Value::Number(seconds), Value::Number(seconds)];
-        Self::execute(&mut connection, SESSION, &limits).await?;
+        let session = AssertSqlSafe(session(limit)); // a number is all that is not constant
+        sqlx::raw_sql(session).execute(&mut connection).await?;
         if !Self::fetch(&mut connection, GALERA, &[]).await?.is_empty() {
             Self::execute(&mut connection, CURRENT_READS, &[]).await?;
         }

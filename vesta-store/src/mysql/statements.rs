@@ -3,6 +3,8 @@
 //! A value among the columns of a SELECT is cast, for MySQL would take it for a text; and sixteen
 //! bytes are sent as hexadecimal digits, for it would take them for UTF-8.
 
+use std::time::Duration;
+
 use crate::sql::{Statements, Tables};
 
 const NAMESPACE: &str = "
@@ -86,10 +88,14 @@ pub(super) const STATEMENTS: Statements = Statements {
 pub(super) const INSERT_NODE: &str = "INSERT INTO WORKER_NODE (HOST_NAME, PORT, TYPE, LAUNCH_DATE, MODIFIED, CREATED) \
      VALUES (?, ?, 2, CURRENT_DATE, CURRENT_TIMESTAMP, CURRENT_TIMESTAMP)";
 
-/// seconds, seconds
-pub(super) const SESSION: &str = "SET SESSION autocommit = 1, \
-     sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', \
-     innodb_lock_wait_timeout = ?, lock_wait_timeout = ?";
+/// What a session needs. Its lock waits end after the limit, in whole seconds.
+pub(super) fn session(limit: Duration) -> String {
+    let seconds = limit.as_millis().div_ceil(1000).clamp(1, 31_536_000);
+    format!(
+        "SET SESSION autocommit = 1, sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', \
+         innodb_lock_wait_timeout = {seconds}, lock_wait_timeout = {seconds}"
+    )
+}
 
 /// Is there such a thing as a Galera cluster?
 pub(super) const GALERA: &str = "SHOW VARIABLES LIKE 'wsrep_sync_wait'";
@@ -105,6 +111,13 @@ pub(super) const INSPECT: &str = "SELECT CONCAT(@@read_only), CONCAT(@@innodb_re
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lock_is_waited_for_in_whole_seconds() {
+        let waits = |millis| session(Duration::from_millis(millis));
+        assert!(waits(1).ends_with("innodb_lock_wait_timeout = 1, lock_wait_timeout = 1"));
+        assert!(waits(2001).ends_with("innodb_lock_wait_timeout = 3, lock_wait_timeout = 3"));
+    }
 
     #[test]
     fn the_tables_are_as_documented() {

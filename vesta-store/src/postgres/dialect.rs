@@ -6,10 +6,10 @@ use sqlx::error::DatabaseError;
 use sqlx::postgres::{
     PgArguments, PgConnectOptions, PgConnection, PgDatabaseError, PgRow, Postgres as Driver,
 };
-use sqlx::{ConnectOptions as _, Row as _, query::Query};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Row as _, query::Query};
 use vesta_service::StoreError;
 
-use super::statements::{INSERT_NODE, INSPECT, SESSION, STATEMENTS};
+use super::statements::{INSERT_NODE, INSPECT, STATEMENTS, session};
 use crate::OpenError;
 use crate::sql::{
     Cells as _, Class, Dialect, Failure, ReadOnly, Shown, Statements, Value, options_of,
@@ -87,8 +87,8 @@ impl Dialect for Postgres {
 
     async fn connect(&self, limit: Duration) -> Result<PgConnection, sqlx::Error> {
         let mut connection = self.options.connect().await?;
-        let millis = Value::Text(limit.as_millis().max(1).to_string());
-        Self::fetch(&mut connection, SESSION, &[millis]).await?;
+        let session = AssertSqlSafe(session(limit)); // a number is all that is not constant
+        sqlx::raw_sql(session).execute(&mut connection).await?;
         Ok(connection)
     }
 

@@ -1,5 +1,7 @@
 //! The texts of PostgreSQL. The tables are documented at [`PostgresStore`](super::PostgresStore).
 
+use std::time::Duration;
+
 use crate::sql::{Statements, Tables};
 
 const NAMESPACE: &str = "
@@ -78,16 +80,22 @@ pub(super) const STATEMENTS: Statements = Statements {
 pub(super) const INSERT_NODE: &str = "INSERT INTO worker_node (host_name, port, type, launch_date, modified, created) \
      VALUES ($1, $2, 2, CURRENT_DATE, now(), now()) RETURNING id::bigint";
 
-/// Milliseconds, as a text. That a table is there already is not worth a notice.
+/// What a session needs. Its lock waits end after the limit. That a table is there already is not
+/// worth a notice.
 ///
 /// There is no limit to the time of a statement: an end to the wait for a standby would look like
 /// its acknowledgement.
-pub(super) const SESSION: &str = "SELECT set_config('synchronous_commit', \
-     CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' \
-     ELSE 'on' END, false), \
-     set_config('default_transaction_isolation', 'read committed', false), \
-     set_config('client_min_messages', 'warning', false), \
-     set_config('lock_timeout', $1, false)";
+pub(super) fn session(limit: Duration) -> String {
+    let millis = limit.as_millis().clamp(1, i32::MAX as u128);
+    format!(
+        "SELECT set_config('synchronous_commit', \
+         CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' \
+         ELSE 'on' END, false), \
+         set_config('default_transaction_isolation', 'read committed', false), \
+         set_config('client_min_messages', 'warning', false), \
+         set_config('lock_timeout', '{millis}', false)"
+    )
+}
 
 pub(super) const INSPECT: &str =
     "SELECT pg_is_in_recovery(), current_setting('fsync'), current_setting('synchronous_commit')";

@@ -46,7 +46,7 @@ pub(crate) fn an_outage_costs_nothing_within_the_window_and_ends_by_itself_after
             is_back - stopped,
         );
         assert!(recovered < RECOVERS_WITHIN, "{recovered:?}");
-        check_holds(&hasty);
+        hasty.check_holds();
         assert_eq!(patient.held, [""; 0], "{way}");
     }
     for process in [&patient, &hasty] {
@@ -57,12 +57,6 @@ pub(crate) fn an_outage_costs_nothing_within_the_window_and_ends_by_itself_after
     let mut checker = Checker::new(LAYOUT);
     checker.check(&patient.ids).unwrap();
     checker.check(&hasty.ids).unwrap();
-}
-
-fn check_holds(process: &Process) {
-    for why in &process.held {
-        assert!(why.starts_with("AWAITING_LEASE "), "{why}");
-    }
 }
 
 /// 30 s and 120 s, with the store's own durations.
@@ -97,7 +91,7 @@ pub(crate) fn long_outages_with_the_durations_of_the_store(store: &Store) {
         // Half a window is always left: it is renewed after a quarter.
         assert!(errors == 0 || outage > window / 2);
         assert!(errors > 0 || outage <= window);
-        check_holds(&process);
+        process.check_holds();
     }
     assert_eq!(process.machines.len(), 1);
     process.close();

@@ -172,6 +172,14 @@ impl Process {
         while let Ok(Some(_)) = self.next(deadline.saturating_sub(now())) {}
     }
 
+    /// If it had none to give for a while, then because of its store; a machine that stands still for
+    /// longer than a window does that, too.
+    pub(crate) fn check_holds(&self) {
+        for why in &self.held {
+            assert!(why.starts_with("AWAITING_LEASE "), "{why}");
+        }
+    }
+
     /// Lets a process go on that waits.
     pub(crate) fn go(&mut self) {
         let stdin = self.stdin.as_mut().expect("it is not told to end");

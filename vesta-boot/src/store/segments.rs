@@ -1,0 +1,219 @@
+//! `segment list` and `segment create`: the tags in the database of segment mode.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+use vesta_intf::IdError;
+use vesta_service::{NewSegmentTag, SegmentStore, SegmentTag, StoreError};
+
+use super::{Desk, plain};
+use crate::assemble::open_segments;
+use crate::{Config, SegmentCommand, StartError, secret};
+
+pub(super) fn run(
+    config: &Config,
+    command: &SegmentCommand,
+    desk: &mut Desk,
+) -> Result<(), StartError> {
+    let Some(segments) = &config.segments else {
+        return Err(StartError::Setting(
+            "segment mode is off; set segment.store (--segment-store)".to_owned(),
+        ));
+    };
+    match command {
+        SegmentCommand::List { json } => {
+            desk.say(&list(&*open_segments(&segments.store, false)?, *json)?);
+        }
+        SegmentCommand::Create { key, step, first, description } => {
+            let tag = new_tag(key, *step, *first, description.as_deref());
+            let tag = tag.map_err(|error| StartError::Setting(error.to_string()))?;
+            create(&*open_segments(&segments.store, config.auto_init)?, &tag, desk)?;
+        }
+    }
+    Ok(())
+}
+
+/// A tag as somebody described it.
+pub(crate) fn new_tag(
+    key: &str,
+    step: u64,
+    first: u64,
+    description: Option<&str>,
+) -> Result<NewSegmentTag, IdError> {
+    let tag = NewSegmentTag::new(key, step)?.starting_at(first)?;
+    match description {
+        Some(text) => tag.described_as(text),
+        None => Ok(tag),
+    }
+}
+
+/// Creates the table of tags, if it is missing.
+pub(super) fn init(config: &Config, desk: &mut Desk) -> Result<(), StartError> {
+    if let Some(segments) = &config.segments {
+        let store = open_segments(&segments.store, true)?;
+        let tags = store.tags().map_err(|error| failed(&*store, &error))?;
+        desk.say(&format!(
+            "the segment tags are there in {}: {}\n",
+            store.describe(),
+            counted(tags.len())
+        ));
+    }
+    Ok(())
+}
+
+fn counted(tags: usize) -> String {
+    if tags == 1 { "1 tag".to_owned() } else { format!("{tags} tags") }
+}
+
+fn create(
+    store: &dyn SegmentStore,
+    tag: &NewSegmentTag,
+    desk: &mut Desk,
+) -> Result<(), StartError> {
+    let key = tag.key();
+    if !store.create(tag).map_err(|error| failed(store, &error))? {
+        return Err(StartError::Setting(format!(
+            "there is a tag `{key}` already in {}; nothing was changed",
+            store.describe()
+        )));
+    }
+    desk.say(&format!(
+        "created tag {key} in {}: numbers from {} on, {} at a time\n",
+        store.describe(),
+        tag.first(),
+        tag.step(),
+    ));
+    Ok(())
+}
+
+/// One object: what a program may want to know of the table.
+#[derive(Serialize)]
+struct Listed {
+    store: String,
+    segments: Vec<Row>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Row {
+    key: String,
+    /// The first number that nobody was given, as text: it may have more bits than a number in JSON.
+    next: String,
+    step: i64,
+    description: Option<String>,
+    update_time: Option<String>,
+}
+
+impl From<SegmentTag> for Row {
+    fn from(tag: SegmentTag) -> Self {
+        Self {
+            key: tag.key,
+            next: tag.max_id.to_string(),
+            step: tag.step,
+            description: tag.description,
+            update_time: tag.update_time.map(|time| time.to_string()),
+        }
+    }
+}
+
+fn list(store: &dyn SegmentStore, json: bool) -> Result<String, StartError> {
+    let mut tags = store.tags().map_err(|error| failed(store, &error))?;
+    tags.sort_by(|a, b| a.key.cmp(&b.key));
+    let rows = tags.into_iter().map(Row::from).collect();
+    let listed = Listed { store: store.describe(), segments: rows };
+    if json {
+        let text = serde_json::to_string_pretty(&listed).expect("plain fields are JSON");
+        return Ok(text + "\n");
+    }
+    Ok(text(&listed))
+}
+
+fn text(listed: &Listed) -> String {
+    let mut out = format!("{}: {}\n", listed.store, counted(listed.segments.len()));
+    if listed.segments.is_empty() {
+        return out;
+    }
+    let cells = |row: &Row| {
+        let told = |text: &Option<String>| text.as_deref().map_or("-".to_owned(), plain);
+        let (time, description) = (told(&row.update_time), told(&row.description));
+        [plain(&row.key), row.next.clone(), row.step.to_string(), time, description]
+    };
+    let head = ["key", "next number", "step", "last change", "description"].map(str::to_owned);
+    let rows: Vec<_> = [head].into_iter().chain(listed.segments.iter().map(cells)).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+    let [a, b, c, d] = [0, 1, 2, 3].map(|column| width(column).unwrap_or(0));
+    out.push('\n');
+    for [key, next, step, time, description] in &rows {
+        let _ = writeln!(out, "{key:a$}  {next:>b$}  {step:>c$}  {time:d$}  {description}");
+    }
+    out
+}
+
+fn failed(store: &dyn SegmentStore, error: &StoreError) -> StartError {
+    let sentence = secret::hide(&format!("{}: {error}", store.describe()));
+    if error.is_permanent() {
+        StartError::Setting(sentence)
+    } else {
+        StartError::Unavailable(sentence)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use vesta_service::MemorySegmentStore;
+
+    use super::super::testing::World;
+    use super::*;
+
+    fn created(store: &MemorySegmentStore, key: &str) -> Result<String, String> {
+        let tag = new_tag(key, 1000, 7, Some("the orders")).expect("a right tag");
+        World::new().with_desk(None, |desk| create(store, &tag, desk))
+    }
+
+    #[test]
+    fn a_tag_is_created_once_and_listed() {
+        let store = MemorySegmentStore::new();
+        let said = created(&store, "orders").expect("created");
+        assert_eq!(said, "created tag orders in memory: numbers from 7 on, 1000 at a time\n");
+        let said = created(&store, "orders").expect_err("it is there");
+        assert_eq!(said, "there is a tag `orders` already in memory; nothing was changed");
+
+        let said = list(&store, false).expect("a list");
+        let expected = "memory: 1 tag\n\n\
+            key     next number  step  last change  description\n\
+            orders            7  1000  -            the orders\n";
+        assert_eq!(said, expected);
+        let said = list(&store, true).expect("a list");
+        let said: serde_json::Value = serde_json::from_str(&said).expect("JSON");
+        assert_eq!(said["segments"][0]["key"], "orders");
+        assert_eq!(said["segments"][0]["next"], "7");
+        assert_eq!(said["segments"][0]["step"], 1000);
+    }
+
+    #[test]
+    fn what_others_wrote_into_the_table_does_not_reach_the_terminal_as_it_is() {
+        let store = MemorySegmentStore::new();
+        let tag = |key: &str| SegmentTag {
+            key: key.into(),
+            max_id: -5,
+            step: 0,
+            description: Some("\u{1b}[2J".into()),
+            update_time: None,
+        };
+        store.put(tag("a\nb"));
+        let said = list(&store, false).expect("a list");
+        assert!(said.ends_with("\na?b           -5     0  -            ?[2J\n"), "{said}");
+    }
+
+    #[test]
+    fn a_tag_that_makes_no_sense_is_refused() {
+        for (key, step, first, expected) in [
+            ("", 1, 1, "key"),
+            ("a", 0, 1, "step must be 1 to 2147483647, but is 0"),
+            ("a", 1, u64::MAX, "first must be 0 to"),
+        ] {
+            let said = new_tag(key, step, first, None).expect_err(expected).to_string();
+            assert!(said.contains(expected), "{said}");
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! The bounds of a moment, for comparisons in a database.
+
+use serde_json::{Value, json};
+use vesta_intf::{IdMeta, IdService, LayoutSpec, UnixMillis};
+
+use crate::support::{NOW, get, service, service_of};
+
+const NEW_YEAR: &str = "2026-01-01T00:00:00Z";
+
+/// By arithmetic: 2026-01-01T00:00:00Z is 1,767,225,600 s after 1970 and 347,184,000 s after Vesta's
+/// epoch; 2^60 is one genMethod, 2^62 the type, 2^63 the version.
+#[actix_web::test]
+async fn golden_bounds() {
+    let vesta = service();
+    let second: u64 = 347_184_000 << 30;
+    let milli: u64 = 347_184_000_000 << 20;
+    for (query, lower, width, layout) in [
+        ("", (2 << 60) + second, 1 << 30, "max-peak"),
+        ("&type=0", (2 << 60) + second, 1 << 30, "max-peak"),
+        ("&genMethod=0", second, 1 << 30, "max-peak"),
+        ("&genMethod=1&version=1", (1 << 63) + (1 << 60) + second, 1 << 30, "max-peak"),
+        ("&type=1", (1 << 62) + (2 << 60) + milli, 1 << 20, "min-granularity"),
+        (
+            "&type=1&genMethod=3&version=1",
+            (1 << 63) + (1 << 62) + (3 << 60) + milli,
+            1 << 20,
+            "min-granularity",
+        ),
+    ] {
+        let expected = json!({
+            "lower": lower.to_string(), "upper": (lower + width - 1).to_string(),
+            "moment": "2026-01-01T00:00:00.000Z", "layout": layout,
+        });
+        for time in [NEW_YEAR, "1767225600000", "2026-01-01T08:00:00%2B08:00"] {
+            let answer = get(&vesta, &format!("/v1/ids:bound?time={time}{query}")).await;
+            assert_eq!((answer.status, answer.json()), (200, expected.clone()), "{time} {query}");
+            assert_eq!(answer.header("content-type"), "application/json");
+        }
+    }
+
+    // 2022-06-28T16:07:40.105Z is 367,597,485,448 ms after Twitter's epoch.
+    let answer = get(&service_of(IdMeta::SNOWFLAKE), "/v1/ids:bound?time=1656432460105").await;
+    let lower: u64 = 367_597_485_448 << 22;
+    assert_eq!(
+        answer.json(),
+        json!({
+            "lower": lower.to_string(), "upper": (lower + (1 << 22) - 1).to_string(),
+            "moment": "2022-06-28T16:07:40.105Z", "layout": "snowflake",
+        })
+    );
+}
+
+/// The first bound as in [`golden_bounds`]; the texts by repeated division in Python.
+#[actix_web::test]
+async fn bounds_come_in_the_format_asked_for() {
+    let service = service();
+    for (format, lower, upper) in [
+        ("decimal", "2678628990637309952", "2678628991711051775"),
+        ("padded-decimal", "02678628990637309952", "02678628991711051775"),
+        ("base62", "3Bs9FVQAXuy", "3Bs9FWaprDT"),
+    ] {
+        let uri = format!("/v1/ids:bound?time={NEW_YEAR}&format={format}");
+        let answer = get(&service, &uri).await.json();
+        assert_eq!(
+            (&answer["lower"], &answer["upper"]),
+            (&json!(lower), &json!(upper)),
+            "{format}"
+        );
+    }
+}
+
+#[actix_web::test]
+async fn a_stretch_of_time_is_a_range_of_ids() {
+    for layout in [IdMeta::MAX_PEAK, IdMeta::MIN_GRANULARITY, IdMeta::SNOWFLAKE, IdMeta::JS_SAFE] {
+        let service = service_of(layout);
+        let number = |answer: &Value, name: &str| -> u64 {
+            answer[name].as_str().expect("a string").parse().unwrap()
+        };
+        let unit = layout.spec().unit.millis();
+        let at = async |millis: u64| {
+            let uri = format!("/v1/ids:bound?time={millis}");
+            let answer = get(&service, &uri).await.json();
+            (number(&answer, "lower"), number(&answer, "upper"), answer)
+        };
+        let (lower, upper, _) = at(NOW.0).await;
+        let (next, _, _) = at(NOW.0 + unit).await;
+        let (_, before, _) = at(NOW.0 - 1).await;
+        assert_eq!((upper + 1, before + 1), (next, lower), "{layout}");
+        for _ in 0..100 {
+            let id = service.gen_id().unwrap();
+            assert!((lower..=upper).contains(&id), "{layout}: {id}");
+        }
+        // A tick counts as a whole, and the answer says where it begins.
+        let (within, _, answer) = at(NOW.0 + unit - 1).await;
+        assert_eq!(within, lower);
+        assert_eq!(answer["moment"], NOW.to_string());
+    }
+}
+
+#[actix_web::test]
+async fn what_is_no_moment_of_the_layout_is_refused() {
+    let service = service();
+    let a_moment = "time must be milliseconds since 1970, or RFC 3339 with its offset such as 2026-01-01T00:00:00Z";
+    for (query, kind, parameter, detail) in [
+        (
+            "",
+            "INVALID",
+            "time",
+            "time is missing; it must be milliseconds since 1970, or RFC 3339 with its offset such \
+             as 2026-01-01T00:00:00Z"
+                .to_owned(),
+        ),
+        ("time=", "INVALID", "time", format!("{a_moment}, but is empty")),
+        ("time=-1", "INVALID", "time", format!("{a_moment}, but is `-1`")),
+        ("time=now", "INVALID", "time", format!("{a_moment}, but is `now`")),
+        ("time=2026-01-01", "INVALID", "time", format!("{a_moment}, but is `2026-01-01`")),
+        (
+            "time=2026-01-01T00:00:00",
+            "INVALID",
+            "time",
+            format!("{a_moment}, but is `2026-01-01T00:00:00`"),
+        ),
+        (
+            "time=2026-01-01T08:00:00+08:00",
+            "INVALID",
+            "time",
+            format!(
+                "{a_moment}, but is `2026-01-01T08:00:00 08:00`; in a URL + is written %2B"
+            ),
+        ),
+        ("time=2026-02-29T00:00:00Z", "INVALID", "time", format!("{a_moment}, but is `2026-02-29T00:00:00Z`")),
+        // Seconds in place of milliseconds.
+        (
+            "time=1767225600",
+            "INVALID",
+            "time",
+            "time: 1970-01-21T10:53:45.600Z is before 2014-12-31T16:00:00.000Z, where the layout begins"
+                .to_owned(),
+        ),
+        (
+            "time=2049-01-09T05:37:04Z",
+            "INVALID",
+            "time",
+            "time: 2049-01-09T05:37:04.000Z is not before 2049-01-09T05:37:04.000Z, where the layout ends"
+                .to_owned(),
+        ),
+        (
+            "time=1960-01-01T00:00:00Z",
+            "OUT_OF_RANGE",
+            "time",
+            "time must not be before 1970, but is `1960-01-01T00:00:00Z`".to_owned(),
+        ),
+        (
+            "time=18446744073709551616",
+            "OUT_OF_RANGE",
+            "time",
+            "time must be a whole number 0 to 18446744073709551615, but is `18446744073709551616`"
+                .to_owned(),
+        ),
+        ("time=0&time=1", "INVALID", "time", "time must be given once only".to_owned()),
+        (
+            "time=1767225600000&type=2",
+            "OUT_OF_RANGE",
+            "type",
+            "type must be a whole number 0 to 1, but is `2`".to_owned(),
+        ),
+        (
+            "time=1767225600000&genMethod=4",
+            "OUT_OF_RANGE",
+            "genMethod",
+            "genMethod must be a whole number 0 to 3, but is `4`".to_owned(),
+        ),
+        (
+            "time=1767225600000&version=2",
+            "OUT_OF_RANGE",
+            "version",
+            "version must be a whole number 0 to 1, but is `2`".to_owned(),
+        ),
+        (
+            "time=1767225600000&genMethod=rest",
+            "INVALID",
+            "genMethod",
+            "genMethod must be a whole number 0 to 3, but is `rest`".to_owned(),
+        ),
+        (
+            "time=1767225600000&machine=1",
+            "INVALID",
+            "machine",
+            "there is no parameter `machine`; this endpoint takes time, type, genMethod, version, format"
+                .to_owned(),
+        ),
+    ] {
+        let answer = get(&service, &format!("/v1/ids:bound?{query}")).await;
+        assert_eq!(answer.problem(400, kind), detail, "{query}");
+        assert_eq!(answer.json()["parameter"], parameter, "{query}");
+    }
+    // The other type's time reaches further.
+    let uri = "/v1/ids:bound?time=2049-01-09T05:37:04Z&type=1";
+    assert_eq!(get(&service, uri).await.status, 200);
+}
+
+#[actix_web::test]
+async fn a_layout_without_type_and_method_has_only_zeros_there() {
+    let service = service_of(IdMeta::SNOWFLAKE);
+    let plain = get(&service, "/v1/ids:bound?time=1767225600000").await;
+    let zeros =
+        get(&service, "/v1/ids:bound?time=1767225600000&type=0&genMethod=0&version=0").await;
+    assert_eq!((plain.status, &plain.body), (200, &zeros.body));
+    for name in ["type", "genMethod"] {
+        let uri = format!("/v1/ids:bound?time=1767225600000&{name}=1");
+        let detail = get(&service, &uri).await.problem(400, "OUT_OF_RANGE");
+        assert_eq!(detail, format!("{name} must be a whole number 0 to 0, but is `1`"));
+    }
+    // A layout that begins in 1970 has bounds from there on.
+    let spec = LayoutSpec {
+        epoch: UnixMillis(0),
+        time_bits: 42,
+        machine_bits: 9,
+        ..*IdMeta::SNOWFLAKE.spec()
+    };
+    let service = service_of(IdMeta::new(spec).unwrap());
+    let answer = get(&service, "/v1/ids:bound?time=0").await.json();
+    assert_eq!(
+        answer,
+        json!({"lower": "0", "upper": "2097151", "moment": "1970-01-01T00:00:00.000Z", "layout": "custom"})
+    );
+}

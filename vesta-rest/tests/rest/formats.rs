@@ -1,0 +1,242 @@
+//! IDs as text in any format: given, read, and refused where they are malformed.
+
+use serde_json::{Value, json};
+use vesta_intf::{IdFormat, IdService};
+
+use crate::support::{MACHINE, get, post, service};
+use crate::vesta::GOLDEN;
+
+/// The IDs of [`GOLDEN`] from the fifth on, as padded decimal, hex, base62 and Crockford's base32.
+/// Computed apart from this code, in Python: `f"{n:020}"`, `f"{n:016x}"`, and repeated division by 62
+/// and by 32.
+const TEXTS: [[&str; 4]; 5] = [
+    ["13835058055282163711", "bfffffffffffffff", "GU0iBVp7iAB", "BZZZZZZZZZZZZ"],
+    ["02407837855670862845", "216a5bc5c00003fd", "2rrvDihMXHR", "22TJVRQ0000ZX"],
+    ["04611686018428436480", "4000000000100000", "5UfZOVH6yAa", "4000000010000"],
+    ["07046982853636171783", "61cbe991a140a807", "8OZFsxR4MhL", "63JZ9J6GM1A07"],
+    ["18446744073709551615", "ffffffffffffffff", "LygHa16AHYF", "FZZZZZZZZZZZZ"],
+];
+
+const NAMES: &str = "decimal, padded-decimal, hex, base62, crockford";
+
+/// The parts, the ID, the name of a format and the text in it.
+fn golden() -> impl Iterator<Item = ([u64; 6], u64, IdFormat, String)> {
+    GOLDEN[4..].iter().zip(TEXTS).flat_map(|((parts, id), texts)| {
+        let [padded, hex, base62, crockford] = texts.map(str::to_owned);
+        let all = [id.to_string(), padded, hex, base62, crockford];
+        IdFormat::ALL.into_iter().zip(all).map(|(format, text)| (*parts, *id, format, text))
+    })
+}
+
+#[actix_web::test]
+async fn golden_ids_are_put_together_in_every_format() {
+    let service = service();
+    for ([id_type, machine, seq, time, gen_method, version], _, format, text) in golden() {
+        let uri = format!(
+            "/makeid?type={id_type}&machine={machine}&seq={seq}&time={time}&genMethod={gen_method}&version={version}&format={format}"
+        );
+        let answer = get(&service, &uri).await;
+        assert_eq!((answer.status, answer.body.as_str()), (200, text.as_str()), "{uri}");
+        let body = json!({
+            "type": id_type, "machine": machine, "seq": seq, "time": time,
+            "genMethod": gen_method, "version": version,
+        });
+        let uri = format!("/v1/ids:make?format={format}");
+        let answer = post(&service, &uri, body.to_string()).await;
+        assert_eq!((answer.status, answer.json()), (200, json!({"id": text})), "{uri}");
+    }
+}
+
+#[actix_web::test]
+async fn golden_ids_are_explained_from_every_format() {
+    let service = service();
+    for (_, id, format, text) in golden() {
+        let decimal = get(&service, &format!("/expid?id={id}")).await;
+        let answer = get(&service, &format!("/expid?id={text}&format={format}")).await;
+        assert_eq!((answer.status, &answer.body), (200, &decimal.body), "{format} {text}");
+
+        let mut explained = get(&service, &format!("/v1/ids/{id}")).await.json();
+        explained["id"] = Value::from(text.as_str());
+        let answer = get(&service, &format!("/v1/ids/{text}?format={format}")).await;
+        assert_eq!((answer.status, answer.json()), (200, explained), "{format} {text}");
+    }
+    // People who type are helped; the answer is as it is always written.
+    for (format, text) in [
+        ("crockford", "22tjvrqOoooZX"),
+        ("hex", "216A5BC5C00003FD"),
+        ("decimal", "002407837855670862845"),
+    ] {
+        let answer = get(&service, &format!("/v1/ids/{text}?format={format}")).await.json();
+        let format: IdFormat = format.parse().unwrap();
+        assert_eq!(answer["id"], format.encode(2_407_837_855_670_862_845), "{text}");
+        assert_eq!(answer["time"], 94_990_103);
+    }
+}
+
+#[actix_web::test]
+async fn new_ids_come_in_the_format_asked_for() {
+    let service = service();
+    let mut last = 0;
+    let mut newer = |format: IdFormat, text: &str| {
+        let (min, max) = format.lengths();
+        assert!((min..=max).contains(&text.len()), "{format} {text}");
+        let id = format.parse(text).unwrap();
+        assert!(id > last, "{id} after {last}");
+        last = id;
+        assert_eq!(service.exp_id(id).unwrap().machine, MACHINE);
+    };
+    for format in IdFormat::ALL {
+        let answer = get(&service, &format!("/genid?format={format}")).await;
+        assert_eq!((answer.status, answer.header("cache-control")), (200, "no-store"));
+        assert_eq!(answer.header("content-type"), "text/plain; charset=utf-8");
+        newer(format, &answer.body);
+
+        let answer = get(&service, &format!("/v1/id?format={format}")).await;
+        assert_eq!((answer.status, answer.header("cache-control")), (200, "no-store"));
+        newer(format, answer.json()["id"].as_str().expect("a string"));
+
+        let answer = get(&service, &format!("/v1/ids?format={format}&count=1000")).await;
+        assert_eq!((answer.status, answer.header("cache-control")), (200, "no-store"));
+        let ids = answer.json()["ids"].as_array().unwrap().clone();
+        assert_eq!(ids.len(), 1000);
+        ids.iter().for_each(|id| newer(format, id.as_str().expect("a string")));
+        if format.is_sortable() {
+            assert!(ids.is_sorted_by(|a, b| a.as_str() < b.as_str()), "{format}");
+        }
+    }
+}
+
+#[actix_web::test]
+async fn a_format_that_there_is_not_is_refused_and_no_id_is_taken() {
+    let service = service();
+    let before = service.gen_id().unwrap();
+    for path in [
+        "/genid?",
+        "/v1/id?",
+        "/v1/ids?count=2&",
+        "/expid?id=1&",
+        "/v1/ids/1?",
+        "/makeid?time=1&seq=0&",
+        "/v1/ids:bound?time=2026-01-01T00:00:00Z&",
+    ] {
+        for (given, shown) in [
+            ("", "``"),
+            ("Hex", "`Hex`"),
+            ("base64", "`base64`"),
+            ("padded_decimal", "`padded_decimal`"),
+            ("hex%20", "`hex `"),
+            ("hex%0a", "`hex\u{fffd}`"),
+        ] {
+            let answer = get(&service, &format!("{path}format={given}")).await;
+            let detail = answer.problem(400, "INVALID");
+            assert_eq!(detail, format!("format must be one of {NAMES}, but is {shown}"), "{path}");
+            assert_eq!(answer.json()["parameter"], "format");
+        }
+        let detail =
+            get(&service, &format!("{path}format=hex&format=hex")).await.problem(400, "INVALID");
+        assert_eq!(detail, "format must be given once only");
+        let long = get(&service, &format!("{path}format={}", "x".repeat(2000))).await;
+        assert!(long.problem(400, "INVALID").len() < 200);
+    }
+    let body = r#"{"time":1,"seq":0}"#;
+    for (query, detail) in [
+        ("format=Hex", format!("format must be one of {NAMES}, but is `Hex`")),
+        ("x=1", "there is no parameter `x`; this endpoint takes format".to_owned()),
+    ] {
+        let answer = post(&service, &format!("/v1/ids:make?{query}"), body).await;
+        assert_eq!(answer.problem(400, "INVALID"), detail);
+    }
+    let step = service.meta().step();
+    assert_eq!(service.gen_id().unwrap(), before + step, "a refused request takes no ID");
+
+    // Leaf's and uid-generator's answers are digits, as their callers know them.
+    for path in ["/api/snowflake/get/order", "/uid/parse", "/decodeSnowflakeId"] {
+        get(&service, &format!("{path}?format=hex")).await.problem(400, "INVALID");
+    }
+}
+
+#[actix_web::test]
+async fn a_text_that_is_no_id_of_its_format_is_refused() {
+    let service = service();
+    let decimal = "id must be a whole number 0 to 18446744073709551615, but is";
+    for (format, text, kind, says) in [
+        ("decimal", "", "INVALID", format!("{decimal} empty")),
+        ("decimal", "216a5bc5c00003fd", "INVALID", format!("{decimal} `216a5bc5c00003fd`")),
+        (
+            "decimal",
+            "18446744073709551616",
+            "OUT_OF_RANGE",
+            format!("{decimal} `18446744073709551616`"),
+        ),
+        ("hex", "", "INVALID", "id: hex takes exactly 16 characters, not 0".to_owned()),
+        // Digits alone are not taken for decimal.
+        (
+            "hex",
+            "2407837855670862845",
+            "INVALID",
+            "id: hex takes exactly 16 characters, not 19".to_owned(),
+        ),
+        (
+            "hex",
+            "0x6a5bc5c00003fd",
+            "INVALID",
+            "id: character 2 is 'x', which is not a digit of hex (0-9, a-f)".to_owned(),
+        ),
+        (
+            "padded-decimal",
+            "2407837855670862845",
+            "INVALID",
+            "id: padded-decimal takes exactly 20 characters, not 19".to_owned(),
+        ),
+        (
+            "padded-decimal",
+            "18446744073709551616",
+            "INVALID",
+            "id: it is above 18446744073709551615, the largest number of 64 bits".to_owned(),
+        ),
+        (
+            "base62",
+            "LygHa16AHYG",
+            "INVALID",
+            "id: it is above LygHa16AHYF, the largest number of 64 bits".to_owned(),
+        ),
+        (
+            "base62",
+            "2rrvDihM-HR",
+            "INVALID",
+            "id: character 9 is '-', which is not a digit of base62 (0-9, A-Z, a-z)".to_owned(),
+        ),
+        (
+            "crockford",
+            "G000000000000",
+            "INVALID",
+            "id: it is above FZZZZZZZZZZZZ, the largest number of 64 bits".to_owned(),
+        ),
+        (
+            "crockford",
+            "22TJVRQ0000ZU",
+            "INVALID",
+            "id: character 13 is 'U', which is not a digit of crockford (0-9, A-Z without U)"
+                .to_owned(),
+        ),
+    ] {
+        let answer = get(&service, &format!("/expid?id={text}&format={format}")).await;
+        assert_eq!(answer.problem(400, kind), says);
+        assert_eq!(answer.json()["parameter"], "id");
+        if !text.is_empty() {
+            let answer = get(&service, &format!("/v1/ids/{text}?format={format}")).await;
+            assert_eq!(answer.problem(400, kind), says);
+        }
+    }
+    let detail = get(&service, "/expid?format=base62").await.problem(400, "INVALID");
+    assert_eq!(detail, "id is missing; it must be an ID as base62");
+    // Without `format` nothing is guessed.
+    for text in TEXTS
+        .iter()
+        .flat_map(|texts| &texts[1..])
+        .filter(|text| text.contains(|c: char| !c.is_ascii_digit()))
+    {
+        get(&service, &format!("/expid?id={text}")).await.problem(400, "INVALID");
+        get(&service, &format!("/v1/ids/{text}")).await.problem(400, "INVALID");
+    }
+}
