@@ -12,7 +12,7 @@ use super::key::Key;
 
 /// How many fetches are under way at once: a store that is slow for one tag does not hold up the
 /// others. Threads are started when that many jobs are due at once for the first time.
-const MAX_THREADS: usize = 3;
+const MAX_THREADS: usize = 4;
 
 /// Something that talks to the store.
 #[derive(Debug, Clone)]
