@@ -7,9 +7,9 @@ use std::time::Duration;
 use actix_web::web::{self, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse, Route};
 use vesta_boot::{Metrics, Outcome};
-use vesta_service::LocalIdService;
+use vesta_service::{LocalIdService, SegmentService};
 
-use crate::handlers::{leaf, pages, uid, v1, vesta};
+use crate::handlers::{leaf, pages, segments, uid, v1, vesta};
 use crate::problem::Problem;
 
 /// What every handler shares.
@@ -17,6 +17,8 @@ use crate::problem::Problem;
 pub struct State {
     /// The generator.
     pub service: Arc<LocalIdService>,
+    /// The numbers of tags, if segment mode is on.
+    pub segments: Option<Arc<SegmentService>>,
     /// The counters of the admin listener, made with [`METHODS`].
     pub metrics: Arc<Metrics>,
     /// The longest that one request may take: to send its body, and to wait for an ID.
@@ -70,7 +72,7 @@ const fn post(path: &'static str, handler: fn(usize, Route) -> Route) -> Endpoin
 }
 
 /// Every path there is. A request is matched in this order, so the busiest stand first.
-pub const ENDPOINTS: [Endpoint; 19] = [
+pub const ENDPOINTS: [Endpoint; 23] = [
     get("/genid", |i, route| route.to(move |req| vesta::genid(req, i))),
     get("/v1/id", |i, route| route.to(move |req| v1::id(req, i))),
     get("/v1/ids", |i, route| route.to(move |req| counted(req, i, v1::ids))),
@@ -85,6 +87,14 @@ pub const ENDPOINTS: [Endpoint; 19] = [
     get("/v1/layout", |i, route| route.to(move |req| counted(req, i, v1::layout))),
     get("/v1/layouts", |i, route| route.to(move |req| counted(req, i, v1::layouts))),
     get("/api/snowflake/get/{key}", |i, route| route.to(move |req| leaf::snowflake(req, i))),
+    get("/api/segment/get/{key}", |i, route| {
+        route.to(move |req| counted(req, i, segments::leaf_get))
+    }),
+    get("/v1/segments/{key}/next", |i, route| {
+        route.to(move |req| counted(req, i, segments::v1_next))
+    }),
+    get("/cache", |i, route| route.to(move |req| counted(req, i, segments::cache))),
+    get("/db", |i, route| route.to(move |req| counted(req, i, segments::db))),
     get("/decodeSnowflakeId", |i, route| route.to(move |req| counted(req, i, leaf::decode))),
     get("/uid/get", |i, route| route.to(move |req| uid::get(req, i))),
     get("/uid/parse", |i, route| route.to(move |req| counted(req, i, uid::parse))),

@@ -5,6 +5,7 @@ use serde::{Serialize, Serializer};
 use utoipa::openapi::{ObjectBuilder, RefOr, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 use vesta_intf::{Field, Id, IdFormat, IdMeta, TimeUnit};
+use vesta_service::{SegmentStatus, SegmentTag};
 
 /// An ID as a JSON string, in the format that was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -327,6 +328,74 @@ pub struct UidParsed {
     pub worker_id: String,
     /// The place inside the second.
     pub sequence: String,
+}
+
+/// What a server has of one segment tag in memory. Numbers of tags are strings.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "key": "orders", "position": "1042", "current": ["1001", "2001"], "next": [["2001", "3001"]],
+    "step": 1000, "perSecond": 42
+}))]
+pub struct SegmentCache {
+    /// The tag.
+    pub key: String,
+    /// The first number that was not given out.
+    pub position: String,
+    /// The range given out now: its first number, and the first one after it.
+    pub current: Option<[String; 2]>,
+    /// The ranges that wait.
+    pub next: Vec<[String; 2]>,
+    /// The step of the next fetch.
+    pub step: u64,
+    /// Numbers given out a second.
+    pub per_second: u64,
+    /// The last error of the database, also if it is over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<String>,
+}
+
+impl From<SegmentStatus> for SegmentCache {
+    fn from(status: SegmentStatus) -> Self {
+        let text = |range: std::ops::Range<u64>| [range.start.to_string(), range.end.to_string()];
+        Self {
+            key: status.key,
+            position: status.position.to_string(),
+            current: status.current.map(text),
+            next: status.next.into_iter().map(text).collect(),
+            step: status.step,
+            per_second: status.rate,
+            last_error: status.last_error,
+        }
+    }
+}
+
+/// A row of the table of segment tags.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(example = json!({"biz_tag": "orders", "max_id": "3001", "step": 1000, "description": null, "update_time": "2026-01-01T00:00:00.000Z"}))]
+pub struct SegmentRow {
+    /// The tag.
+    pub biz_tag: String,
+    /// The first number that was never handed out.
+    pub max_id: String,
+    /// How many numbers are fetched at a time, at least.
+    pub step: i64,
+    /// What the tag is for.
+    pub description: Option<String>,
+    /// When the row was last changed, in UTC.
+    pub update_time: Option<String>,
+}
+
+impl From<SegmentTag> for SegmentRow {
+    fn from(tag: SegmentTag) -> Self {
+        Self {
+            biz_tag: tag.key,
+            max_id: tag.max_id.to_string(),
+            step: tag.step,
+            description: tag.description,
+            update_time: tag.update_time.map(|moment| moment.to_string()),
+        }
+    }
 }
 
 /// An error, as RFC 9457 has it.

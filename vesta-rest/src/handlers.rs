@@ -3,6 +3,7 @@
 
 pub(crate) mod leaf;
 pub(crate) mod pages;
+pub(crate) mod segments;
 pub(crate) mod uid;
 pub(crate) mod v1;
 pub(crate) mod vesta;
@@ -53,7 +54,7 @@ async fn issue<T>(
     asked: Result<T, Problem>,
 ) -> Result<(u64, T), Problem> {
     let state = State::of(req);
-    let State { service, metrics, request_timeout } = state;
+    let State { service, metrics, request_timeout, .. } = state;
     let asked = asked.inspect_err(|problem| {
         metrics.observe(method, Outcome::Error(problem.kind()), Duration::ZERO);
     })?;
@@ -73,7 +74,7 @@ async fn issue<T>(
 
 /// New IDs, ascending.
 async fn new_ids(req: &HttpRequest, count: u32) -> Result<Vec<u64>, Problem> {
-    let State { service, metrics, request_timeout } = State::of(req);
+    let State { service, metrics, request_timeout, .. } = State::of(req);
     let ids = in_time(*request_timeout, AsyncIdService::gen_ids(&**service, count)).await?;
     metrics.issued(u64::from(count));
     Ok(ids)

@@ -15,7 +15,7 @@ use utoipa::{IntoParams, IntoResponses, OpenApi};
 use vesta_intf::{Hold, HoldReason, IdError, IdFormat, IdMeta};
 
 use crate::dto;
-use crate::handlers::{leaf, pages, uid, v1, vesta};
+use crate::handlers::{leaf, pages, segments, uid, v1, vesta};
 use crate::problem::{PROBLEM_JSON, Problem};
 
 #[derive(OpenApi)]
@@ -33,13 +33,15 @@ use crate::problem::{PROBLEM_JSON, Problem};
         (name = "vesta", description = "Vesta's own four endpoints, with the bodies of the Java Vesta"),
         (name = "v1", description = "The JSON API"),
         (name = "leaf", description = "The endpoints of Meituan's Leaf, with its bodies"),
+        (name = "segments", description = "Dense, growing numbers for business tags, from a database"),
         (name = "uid", description = "The answers of Baidu's uid-generator, for a server with its layout"),
         (name = "about", description = "This document"),
     ),
     paths(
         vesta::genid, vesta::expid, vesta::transtime, vesta::makeid,
         v1::id, v1::ids, v1::explain, v1::make, v1::bound, v1::layout, v1::layouts,
-        leaf::snowflake, leaf::decode, uid::get, uid::parse,
+        leaf::snowflake, segments::leaf_get, leaf::decode, segments::cache, segments::db,
+        segments::v1_next, uid::get, uid::parse,
         pages::openapi,
     ),
     components(schemas(dto::ProblemBody<'static>)),

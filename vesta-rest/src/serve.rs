@@ -58,13 +58,14 @@ pub fn serve(running: Running) -> io::Result<()> {
 /// # Errors
 /// When the listener cannot be used.
 pub fn serve_with(running: Running, limits: Limits) -> io::Result<()> {
-    let Running { config, service, listener, metrics, shutdown, .. } = running;
+    let Running { config, service, segments, listener, metrics, shutdown, .. } = running;
     if config.workers > MAX_WORKERS {
         let many = format!("workers must be 1 to {MAX_WORKERS}, but is {}", config.workers);
         return Err(io::Error::new(io::ErrorKind::InvalidInput, many));
     }
     let state = web::Data::new(State {
         service,
+        segments,
         metrics: metrics.clone(),
         request_timeout: config.request_timeout,
     });

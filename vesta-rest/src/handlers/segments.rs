@@ -2,7 +2,7 @@
 
 use actix_web::web::Bytes;
 use actix_web::{HttpRequest, HttpResponse};
-use vesta_intf::{IdError, IdRun};
+use vesta_intf::{IdError, IdFormat, IdRun};
 use vesta_service::{SegmentService, SegmentTag};
 
 use super::leaf::{decimal, prefers_json};
@@ -23,9 +23,16 @@ fn segments(req: &HttpRequest) -> Result<&SegmentService, IdError> {
 }
 
 async fn next(req: &HttpRequest) -> Result<u64, Problem> {
-    let key = req.match_info().query("key");
+    let key = key(req);
     let limit = State::of(req).request_timeout;
-    Ok(in_time(limit, segments(req)?.next_id_async(key)).await?)
+    Ok(in_time(limit, segments(req)?.next_id_async(&key)).await?)
+}
+
+/// The tag of the path. The router leaves three characters as they came, which would change where a
+/// path is cut or what a second decoding means.
+fn key(req: &HttpRequest) -> String {
+    let key = req.match_info().query("key").replace("%2F", "/").replace("%2f", "/");
+    key.replace("%2B", "+").replace("%2b", "+").replace("%25", "%")
 }
 
 /// The next number of a tag, as Leaf's segment mode gives it
@@ -56,33 +63,25 @@ pub(crate) async fn leaf_get(req: HttpRequest) -> Result<HttpResponse, Problem> 
          description = "How many, 1 to 1,000. Left out: one, as `id`; else a list, as `ids`"),
     ),
     responses(
-        (status = 200, description = "The numbers, strictly ascending.", body = inline(OneNumberOrMany)),
+        (status = 200, body = OneId, description = "The number; with `count` a list under `ids`, ascending."),
         CannotMake, BadInput,
     )
 )]
 pub(crate) async fn v1_next(req: HttpRequest) -> Result<HttpResponse, Problem> {
     let params = Params::read(req.query_string(), &["count"])?;
     let Some(count) = params.optional("count", 1, MAX_COUNT)? else {
-        let id = IdText(next(&req).await?);
-        return Ok(no_store(json(&OneId { id })));
+        return Ok(no_store(json(&OneId { id: number(next(&req).await?) })));
     };
     let count = u32::try_from(count).expect("at most MAX_COUNT");
-    let key = req.match_info().query("key");
+    let key = key(&req);
     let limit = State::of(&req).request_timeout;
-    let runs = in_time(limit, segments(&req)?.next_runs_async(key, count)).await?;
-    let ids = runs.iter().flat_map(IdRun::iter).map(IdText).collect();
+    let runs = in_time(limit, segments(&req)?.next_runs_async(&key, count)).await?;
+    let ids = runs.iter().flat_map(IdRun::iter).map(number).collect();
     Ok(no_store(json(&ManyIds { ids })))
 }
 
-/// `{"id": …}` or `{"ids": […]}`.
-#[derive(utoipa::ToSchema)]
-#[schema(example = serde_json::json!({"id": "1001"}))]
-#[allow(dead_code, reason = "describes an answer that is one of two")]
-pub(crate) struct OneNumberOrMany {
-    /// Without `count`.
-    pub(crate) id: Option<IdText>,
-    /// With `count`.
-    pub(crate) ids: Option<Vec<IdText>>,
+fn number(id: u64) -> IdText {
+    IdText { id, format: IdFormat::Decimal }
 }
 
 /// The ranges of each tag in this server's memory
@@ -98,7 +97,8 @@ pub(crate) async fn cache(req: HttpRequest) -> Result<HttpResponse, Problem> {
     if prefers_json(&req) {
         return Ok(no_store(json(&rows)));
     }
-    let head = ["tag", "position", "current range", "next ranges", "step", "a second", "last error"];
+    let head =
+        ["tag", "position", "current range", "next ranges", "step", "a second", "last error"];
     let cells = rows.iter().map(|row| {
         let range = |range: &[String; 2]| format!("{} – {}", range[0], range[1]);
         [

@@ -10,6 +10,7 @@ mod openapi;
 mod pages;
 mod problems;
 mod program;
+mod segments;
 mod support;
 mod v1;
 mod vesta;

@@ -14,7 +14,7 @@ use serde_json::Value;
 use vesta_boot::{Metrics, Role};
 use vesta_intf::{GenMethod, IdMeta, UnixMillis};
 use vesta_rest::app::{State, configure};
-use vesta_service::{Builder, LocalIdService, MachineSource, ManualClock};
+use vesta_service::{Builder, LocalIdService, MachineSource, ManualClock, SegmentService};
 
 /// 2026-01-01T00:00:00Z.
 pub(crate) const NOW: UnixMillis = UnixMillis(1_767_225_600_000);
@@ -40,8 +40,16 @@ pub(crate) fn service_of(layout: IdMeta) -> Arc<LocalIdService> {
 }
 
 pub(crate) fn state(service: Arc<LocalIdService>) -> web::Data<State> {
+    state_with(service, None)
+}
+
+pub(crate) fn state_with(
+    service: Arc<LocalIdService>,
+    segments: Option<Arc<SegmentService>>,
+) -> web::Data<State> {
     web::Data::new(State {
         service,
+        segments,
         metrics: Arc::new(Metrics::new(Role::Rest, vesta_rest::METHODS)),
         request_timeout: Duration::from_secs(2),
     })
@@ -81,7 +89,10 @@ impl Answer {
 
 /// Asks an application that is made for this one request.
 pub(crate) async fn ask(service: &Arc<LocalIdService>, request: TestRequest) -> Answer {
-    let state = state(service.clone());
+    ask_with(state(service.clone()), request).await
+}
+
+pub(crate) async fn ask_with(state: web::Data<State>, request: TestRequest) -> Answer {
     let app = test::init_service(App::new().configure(|app| configure(app, state))).await;
     let response = app.call(request.to_request()).await.unwrap();
     let status = response.status().as_u16();
