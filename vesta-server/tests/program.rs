@@ -2,6 +2,8 @@
 
 #[path = "program/life.rs"]
 mod life;
+#[path = "program/segments.rs"]
+mod segments;
 #[path = "program/settings.rs"]
 mod settings;
 #[path = "program/stores.rs"]

@@ -6,7 +6,7 @@ mod statements;
 
 use std::sync::Arc;
 
-use vesta_service::{LeaseStore, Timing, WorkerNodeStore};
+use vesta_service::{LeaseStore, SegmentStore, Timing, WorkerNodeStore};
 
 use crate::sql::{Client, Highest, SqlStore, delegate};
 use crate::{OpenError, Options};
@@ -17,6 +17,13 @@ pub use predecessor::vesta_machine_ids;
 pub(crate) const BUILT_IN: bool = true;
 
 pub(crate) fn open(url: &str, options: &Options) -> Result<Arc<dyn LeaseStore>, OpenError> {
+    Ok(Arc::new(MysqlStore::open(url, options)?))
+}
+
+pub(crate) fn open_segments(
+    url: &str,
+    options: &Options,
+) -> Result<Arc<dyn SegmentStore>, OpenError> {
     Ok(Arc::new(MysqlStore::open(url, options)?))
 }
 
@@ -72,9 +79,18 @@ pub(crate) fn open_worker_nodes(
 ///   CREATED     TIMESTAMP   NOT NULL DEFAULT CURRENT_TIMESTAMP COMMENT 'created time',
 ///   PRIMARY KEY (ID)
 /// ) ENGINE = InnoDB;
+///
+/// CREATE TABLE IF NOT EXISTS leaf_alloc (
+///   biz_tag     VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT '',
+///   max_id      BIGINT       NOT NULL DEFAULT 1,
+///   step        INT          NOT NULL,
+///   description VARCHAR(256) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin DEFAULT NULL,
+///   update_time TIMESTAMP    NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
+///   PRIMARY KEY (biz_tag)
+/// ) ENGINE = InnoDB;
 /// ```
-/// Numbers have 63 bits; larger ones are refused. The last table is uid-generator's, whose own is
-/// used unchanged.
+/// Numbers have 63 bits; larger ones are refused. The last two tables are uid-generator's and
+/// Leaf's, whose own are used unchanged.
 pub struct MysqlStore(SqlStore<MySql>);
 
 impl MysqlStore {

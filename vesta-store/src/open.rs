@@ -36,8 +36,18 @@ macro_rules! backend {
 
 const BACKENDS: [Backend; 6] = [
     backend!(sqlite, ["sqlite"], Some(sqlite::open_worker_nodes), Some(sqlite::open_segments)),
-    backend!(mysql, ["mysql", "mariadb"], Some(mysql::open_worker_nodes), None),
-    backend!(postgres, ["postgres", "postgresql"], Some(postgres::open_worker_nodes), None),
+    backend!(
+        mysql,
+        ["mysql", "mariadb"],
+        Some(mysql::open_worker_nodes),
+        Some(mysql::open_segments)
+    ),
+    backend!(
+        postgres,
+        ["postgres", "postgresql"],
+        Some(postgres::open_worker_nodes),
+        Some(postgres::open_segments)
+    ),
     backend!(redis, ["redis", "rediss"], None, None),
     backend!(zookeeper, ["zookeeper"], None, None),
     backend!(etcd, ["etcd", "etcds"], None, None),

@@ -5,7 +5,7 @@ mod statements;
 
 use std::sync::Arc;
 
-use vesta_service::{LeaseStore, Timing, WorkerNodeStore};
+use vesta_service::{LeaseStore, SegmentStore, Timing, WorkerNodeStore};
 
 use crate::sql::{Client, Highest, SqlStore, delegate};
 use crate::{OpenError, Options};
@@ -14,6 +14,13 @@ use dialect::Postgres;
 pub(crate) const BUILT_IN: bool = true;
 
 pub(crate) fn open(url: &str, options: &Options) -> Result<Arc<dyn LeaseStore>, OpenError> {
+    Ok(Arc::new(PostgresStore::open(url, options)?))
+}
+
+pub(crate) fn open_segments(
+    url: &str,
+    options: &Options,
+) -> Result<Arc<dyn SegmentStore>, OpenError> {
     Ok(Arc::new(PostgresStore::open(url, options)?))
 }
 
@@ -65,6 +72,14 @@ pub(crate) fn open_worker_nodes(
 ///   launch_date DATE         NOT NULL,
 ///   modified    TIMESTAMPTZ  NOT NULL,
 ///   created     TIMESTAMPTZ  NOT NULL
+/// );
+///
+/// CREATE TABLE IF NOT EXISTS leaf_alloc (
+///   biz_tag     VARCHAR(128) NOT NULL DEFAULT '' PRIMARY KEY,
+///   max_id      BIGINT       NOT NULL DEFAULT 1,
+///   step        INTEGER      NOT NULL,
+///   description VARCHAR(256) DEFAULT NULL,
+///   update_time TIMESTAMPTZ  NOT NULL DEFAULT now()
 /// );
 /// ```
 /// Numbers have 63 bits; larger ones are refused. The last table is uid-generator's; one that is

@@ -142,6 +142,7 @@ fn ranges_follow_one_another(databases: &dyn Databases) {
 fn an_unknown_tag_is_said_to_be_unknown(databases: &dyn Databases) {
     let database = databases.fresh();
     let store = database.connect();
+    assert_eq!(store.tags().expect("the database answers"), []);
     assert_eq!(store.next_range("nothing", 10).expect("it answers"), NextRange::NoTag);
     assert_eq!(store.tags().expect("the database answers"), [], "and it is not made");
 }

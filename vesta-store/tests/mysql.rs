@@ -360,3 +360,29 @@ impl Drop for Alone {
         USERS.fewer.notify_all();
     }
 }
+
+mod segments {
+    use std::sync::Arc;
+
+    use vesta_service::SegmentStore;
+    use vesta_store::segment_conformance::{self, Databases};
+    use vesta_store::{Options, open_segments};
+
+    use super::Database;
+
+    struct Segments;
+
+    impl Databases for Segments {
+        fn fresh(&self) -> Box<dyn segment_conformance::Database> {
+            Box::new(Database::fresh())
+        }
+    }
+
+    impl segment_conformance::Database for Database {
+        fn connect(&self) -> Arc<dyn SegmentStore> {
+            open_segments(&self.url(), &Options::default()).expect("it opens")
+        }
+    }
+
+    vesta_store::segment_conformance!(Segments);
+}

@@ -274,3 +274,29 @@ fn the_table_of_uid_generator_is_used_unchanged() {
     assert_eq!((row.get::<String, _>(0), row.get::<String, _>(1)), ("host".into(), "4711".into()));
     assert_eq!((row.get::<i32, _>(2), row.get::<bool, _>(3)), (2, true));
 }
+
+mod segments {
+    use std::sync::Arc;
+
+    use vesta_service::SegmentStore;
+    use vesta_store::segment_conformance::{self, Databases};
+    use vesta_store::{Options, open_segments};
+
+    use super::Schema;
+
+    struct Segments;
+
+    impl Databases for Segments {
+        fn fresh(&self) -> Box<dyn segment_conformance::Database> {
+            Box::new(Schema::fresh())
+        }
+    }
+
+    impl segment_conformance::Database for Schema {
+        fn connect(&self) -> Arc<dyn SegmentStore> {
+            open_segments(&self.url(), &Options::default()).expect("it opens")
+        }
+    }
+
+    vesta_store::segment_conformance!(Segments);
+}

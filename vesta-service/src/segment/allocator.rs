@@ -181,3 +181,64 @@ impl Allocator {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A caller that sees a new end and an old next number would take from the gap between two lots.
+    #[test]
+    fn going_over_to_another_lot_gives_out_nothing_between_the_lots() {
+        const LOTS: u64 = 3_000_000;
+        let line = Line::new();
+        let count = |numbers: Range<u64>| {
+            assert!(numbers.start % 10 < 2 && numbers.end - numbers.start == 1, "{numbers:?}");
+            numbers.start
+        };
+        let sums = std::thread::scope(|scope| {
+            let callers = [(); 2].map(|()| {
+                scope.spawn(|| {
+                    let (mut sum, mut last) = (0, 0);
+                    while last < LOTS * 10 - 10 {
+                        match line.take(1).map(count) {
+                            Some(number) => {
+                                assert!(number > last, "{number} after {last}");
+                                last = number;
+                                sum += number;
+                            }
+                            None => last = last.max(line.position() - line.position() % 10),
+                        }
+                    }
+                    sum
+                })
+            });
+            let mut sum = 0;
+            // Lots of two numbers: 10 and 11, 20 and 21, ...
+            for lot in 1..=LOTS {
+                while let Some(number) = line.take(1).map(count) {
+                    sum += number;
+                }
+                sum += count(line.refill(lot * 10..lot * 10 + 2, 1));
+            }
+            while let Some(number) = line.take(1).map(count) {
+                sum += number;
+            }
+            callers.map(|caller| caller.join().expect("no panic")).iter().sum::<u64>() + sum
+        });
+        let every_number_once = (1..=LOTS).map(|lot| lot * 20 + 1).sum::<u64>();
+        assert_eq!(sums, every_number_once);
+    }
+
+    #[test]
+    fn a_run_ends_with_its_lot_and_nothing_comes_after_a_stop() {
+        let line = Line::new();
+        assert_eq!(line.take(5), None);
+        assert_eq!(line.refill(10..20, 4), 10..14);
+        assert_eq!(line.take(100), Some(14..20));
+        assert_eq!(line.take(1), None);
+        assert_eq!(line.refill(30..40, 1), 30..31);
+        line.stop();
+        assert_eq!((line.take(1), line.position()), (None, 31));
+        assert_eq!(line.refill(40..41, 9), 40..41);
+    }
+}

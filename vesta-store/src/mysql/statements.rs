@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::sql::{Statements, Tables};
+use crate::sql::{SegmentStatements, Statements, Tables};
 
 const NAMESPACE: &str = "
 CREATE TABLE IF NOT EXISTS vesta_namespace (
@@ -41,6 +41,16 @@ CREATE TABLE IF NOT EXISTS WORKER_NODE (
   MODIFIED    TIMESTAMP   NOT NULL DEFAULT CURRENT_TIMESTAMP COMMENT 'modified time',
   CREATED     TIMESTAMP   NOT NULL DEFAULT CURRENT_TIMESTAMP COMMENT 'created time',
   PRIMARY KEY (ID)
+) ENGINE = InnoDB";
+
+const LEAF_ALLOC: &str = "
+CREATE TABLE IF NOT EXISTS leaf_alloc (
+  biz_tag     VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT '',
+  max_id      BIGINT       NOT NULL DEFAULT 1,
+  step        INT          NOT NULL,
+  description VARCHAR(256) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin DEFAULT NULL,
+  update_time TIMESTAMP    NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
+  PRIMARY KEY (biz_tag)
 ) ENGINE = InnoDB";
 
 pub(super) const STATEMENTS: Statements = Statements {
@@ -82,6 +92,24 @@ pub(super) const STATEMENTS: Statements = Statements {
         create: &[WORKER_NODE],
     },
     highest_node: "SELECT CAST(MAX(ID) AS SIGNED) FROM WORKER_NODE",
+    segments: SegmentStatements {
+        table: Tables {
+            what: "table leaf_alloc",
+            find: "SELECT COALESCE(engine, table_type) FROM information_schema.tables \
+                   WHERE table_schema = DATABASE() AND table_name = 'leaf_alloc'",
+            create: &[LEAF_ALLOC],
+        },
+        tags: "SELECT biz_tag, max_id, CAST(step AS SIGNED), description, \
+               CAST(FLOOR(UNIX_TIMESTAMP(update_time) * 1000) AS SIGNED) \
+               FROM leaf_alloc ORDER BY biz_tag",
+        take: "UPDATE leaf_alloc SET max_id = LAST_INSERT_ID(max_id + ?), \
+               update_time = CURRENT_TIMESTAMP \
+               WHERE biz_tag = ? AND max_id >= 0 AND max_id <= 9223372036854775807 - ?",
+        taken: Some("SELECT CAST(LAST_INSERT_ID() AS SIGNED)"),
+        max_id: "SELECT max_id FROM leaf_alloc WHERE biz_tag = ?",
+        create: "INSERT INTO leaf_alloc (biz_tag, max_id, step, description, update_time) \
+                 VALUES (?, ?, ?, NULLIF(?, ''), CURRENT_TIMESTAMP)",
+    },
 };
 
 /// host, port; 2 is `ACTUAL`: not a container.
@@ -127,7 +155,8 @@ mod tests {
             let code = sql.lines().map(|line| line.split("-- ").next().unwrap());
             code.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ")
         };
-        let made = [NAMESPACE, RECORD, WORKER_NODE].map(|table| format!("{table};")).concat();
+        let made =
+            [NAMESPACE, RECORD, WORKER_NODE, LEAF_ALLOC].map(|table| format!("{table};")).concat();
         assert_eq!(tight(&shown), tight(&made.replace(';', ";\n")));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::sql::{Statements, Tables};
+use crate::sql::{SegmentStatements, Statements, Tables};
 
 const NAMESPACE: &str = "
 CREATE TABLE IF NOT EXISTS vesta_namespace (
@@ -36,6 +36,15 @@ CREATE TABLE IF NOT EXISTS worker_node (
   launch_date DATE         NOT NULL,
   modified    TIMESTAMPTZ  NOT NULL,
   created     TIMESTAMPTZ  NOT NULL
+)";
+
+const LEAF_ALLOC: &str = "
+CREATE TABLE IF NOT EXISTS leaf_alloc (
+  biz_tag     VARCHAR(128) NOT NULL DEFAULT '' PRIMARY KEY,
+  max_id      BIGINT       NOT NULL DEFAULT 1,
+  step        INTEGER      NOT NULL,
+  description VARCHAR(256) DEFAULT NULL,
+  update_time TIMESTAMPTZ  NOT NULL DEFAULT now()
 )";
 
 pub(super) const STATEMENTS: Statements = Statements {
@@ -74,6 +83,23 @@ pub(super) const STATEMENTS: Statements = Statements {
         create: &[WORKER_NODE],
     },
     highest_node: "SELECT max(id)::bigint FROM worker_node",
+    segments: SegmentStatements {
+        table: Tables {
+            what: "table leaf_alloc",
+            find: "SELECT relpersistence::text FROM pg_class WHERE oid = to_regclass('leaf_alloc')",
+            create: &[LEAF_ALLOC],
+        },
+        tags: "SELECT biz_tag, max_id, step::bigint, description, \
+               floor(extract(epoch FROM update_time) * 1000)::bigint \
+               FROM leaf_alloc ORDER BY biz_tag",
+        take: "UPDATE leaf_alloc SET max_id = max_id + $1::bigint, update_time = now() \
+               WHERE biz_tag = $2 AND max_id >= 0 AND max_id <= 9223372036854775807 - $3::bigint \
+               RETURNING max_id",
+        taken: None,
+        max_id: "SELECT max_id FROM leaf_alloc WHERE biz_tag = $1",
+        create: "INSERT INTO leaf_alloc (biz_tag, max_id, step, description, update_time) \
+                 VALUES ($1, $2, $3::bigint::int, NULLIF($4::varchar, ''), now())",
+    },
 };
 
 /// host, port; 2 is `ACTUAL`: not a container.
@@ -112,7 +138,8 @@ mod tests {
             let code = sql.lines().map(|line| line.split("-- ").next().unwrap());
             code.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ")
         };
-        let made = [NAMESPACE, RECORD, WORKER_NODE].map(|table| format!("{table};")).concat();
+        let made =
+            [NAMESPACE, RECORD, WORKER_NODE, LEAF_ALLOC].map(|table| format!("{table};")).concat();
         assert_eq!(tight(&shown), tight(&made.replace(';', ";\n")));
     }
 }

@@ -9,6 +9,7 @@ use sqlx::{ColumnIndex, Connection, Decode, Row, Type};
 use vesta_service::StoreError;
 
 use super::errors::{Class, Failure};
+use super::segments::SegmentStatements;
 
 /// A kind of database, and how to reach one.
 pub(crate) trait Dialect: Sized + Send + Sync + 'static {
@@ -88,6 +89,7 @@ pub(crate) struct Statements {
     pub(crate) node_table: Tables,
     /// → the highest number, or null
     pub(crate) highest_node: &'static str,
+    pub(crate) segments: SegmentStatements,
 }
 
 pub(crate) struct Tables {
@@ -113,6 +115,7 @@ pub(crate) enum Value {
 pub(crate) trait Cells {
     fn is_null(&self, column: usize) -> Result<bool, Failure>;
     fn number(&self, column: usize) -> Result<u64, Failure>;
+    fn signed(&self, column: usize) -> Result<i64, Failure>;
     fn flag(&self, column: usize) -> Result<bool, Failure>;
     fn text(&self, column: usize) -> Result<String, Failure>;
     fn wide(&self, column: usize) -> Result<u128, Failure>;
@@ -134,6 +137,10 @@ where
     fn number(&self, column: usize) -> Result<u64, Failure> {
         let number: i64 = self.try_get(column)?;
         u64::try_from(number).map_err(|_| foreign(format_args!("the number {number}")))
+    }
+
+    fn signed(&self, column: usize) -> Result<i64, Failure> {
+        Ok(self.try_get(column)?)
     }
 
     fn flag(&self, column: usize) -> Result<bool, Failure> {

@@ -1,10 +1,14 @@
 //! The ports, over any dialect.
 
-use vesta_service::{Cas, Expect, Namespace, Record, StoreError, Timing, UnixMillis};
+use vesta_service::{
+    Cas, Expect, Namespace, NewSegmentTag, NextRange, Record, SegmentTag, StoreError, Timing,
+    UnixMillis,
+};
 
 use super::client::Client;
 use super::dialect::Dialect;
 use super::records::{Change, List, Name, Now, OpenNamespace, RaiseFloor, Read, fitted, signed};
+use super::segments::{CreateTag, Tags, Take};
 use super::worker_nodes::{HOST_CHARS, InsertNode};
 use crate::{OpenError, Options};
 
@@ -70,6 +74,18 @@ impl<D: Dialect> SqlStore<D> {
     pub(crate) fn insert_node(&self, host: &str, pid: u32) -> Result<u64, StoreError> {
         let (host, port) = (fitted(host, HOST_CHARS), pid.to_string());
         self.client.ask(InsertNode { create: self.auto_init, host, port })
+    }
+
+    pub(crate) fn tags(&self) -> Result<Vec<SegmentTag>, StoreError> {
+        self.client.ask(Tags { create: self.auto_init })
+    }
+
+    pub(crate) fn next_range(&self, key: &str, step: u64) -> Result<NextRange, StoreError> {
+        self.client.ask(Take { key: key.into(), step })
+    }
+
+    pub(crate) fn create_tag(&self, tag: &NewSegmentTag) -> Result<bool, StoreError> {
+        self.client.ask(CreateTag { create: self.auto_init, tag: tag.clone() })
     }
 }
 
@@ -144,6 +160,33 @@ macro_rules! delegate {
 
             fn insert(&self, host: &str, pid: u32) -> Result<u64, ::vesta_service::StoreError> {
                 self.0.insert_node(host, pid)
+            }
+        }
+
+        impl ::vesta_service::SegmentStore for $store {
+            fn describe(&self) -> String {
+                self.0.describe()
+            }
+
+            fn tags(
+                &self,
+            ) -> Result<Vec<::vesta_service::SegmentTag>, ::vesta_service::StoreError> {
+                self.0.tags()
+            }
+
+            fn next_range(
+                &self,
+                key: &str,
+                step: u64,
+            ) -> Result<::vesta_service::NextRange, ::vesta_service::StoreError> {
+                self.0.next_range(key, step)
+            }
+
+            fn create(
+                &self,
+                tag: &::vesta_service::NewSegmentTag,
+            ) -> Result<bool, ::vesta_service::StoreError> {
+                self.0.create_tag(tag)
             }
         }
 

@@ -1,0 +1,88 @@
+//! Segment mode: its commands, its numbers, and what happens without its database.
+
+use serde_json::Value;
+use tonic::Code;
+use tonic::transport::{Channel, Endpoint};
+use vesta_intf::grpc::v1::segment_service_client::SegmentServiceClient;
+use vesta_intf::grpc::v1::{NextIdRequest, NextIdsRequest};
+
+use crate::support::{Running, folder, run, text};
+
+/// The pool's own file may hold the tags.
+const STORE: [&str; 2] = ["--segment-store", "sqlite:vesta-data/vesta.db"];
+
+async fn client(running: &Running) -> SegmentServiceClient<Channel> {
+    let endpoint = Endpoint::from_shared(format!("http://{}", running.address()));
+    SegmentServiceClient::new(endpoint.expect("a URL").connect().await.expect("a connection"))
+}
+
+#[tokio::test]
+async fn tags_are_created_by_command_and_their_numbers_never_repeat_over_a_restart() {
+    let folder = folder();
+    let segment = |args: &[&str]| {
+        let output = run(folder.path(), &[&["segment"], args, &STORE].concat(), &[]);
+        (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+    };
+    let (code, said) = segment(&["list"]);
+    assert_eq!((code, said.lines().count()), (Some(64), 1), "nothing is there: {said}");
+    let create = ["create", "orders", "--step", "100", "--first", "7"];
+    let (code, said) = segment(&create);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.starts_with("created tag orders in SQLite vesta-data/vesta.db"), "{said}");
+    let (code, said) = segment(&create);
+    assert_eq!((code, said.contains("already")), (Some(64), true), "{said}");
+
+    let mut last = 6;
+    for _ in 0..2 {
+        let running = Running::start(folder.path(), &STORE);
+        assert_eq!(running.fact("segments"), "SQLite vesta-data/vesta.db");
+        let mut client = client(&running).await;
+        let key = "orders".to_owned();
+        let first = client.next_id(NextIdRequest { key: key.clone() }).await;
+        let first = first.expect("a number").into_inner().id;
+        assert!(first > last, "{first} after {last}");
+        let runs = client.next_ids(NextIdsRequest { key, count: 250 }).await;
+        let runs = runs.expect("numbers").into_inner().runs;
+        assert_eq!(runs.iter().map(|run| run.count).sum::<u32>(), 250);
+        last = runs.last().map(|run| run.first + u64::from(run.count) - 1).expect("a run");
+
+        let (status, body) = running.get("/segments");
+        let state: Value = serde_json::from_str(&body).expect("JSON");
+        assert_eq!((status, &state["segments"][0]["taken"]), (200, &251.into()), "{body}");
+        running.signal("-TERM");
+        let (code, said) = running.end();
+        assert_eq!(code, Some(0), "{said}");
+    }
+    let (code, said) = segment(&["list", "--json"]);
+    assert_eq!(code, Some(0), "{said}");
+    let listed: Value = serde_json::from_str(&said).expect("JSON");
+    let next: u64 = listed["segments"][0]["next"].as_str().expect("text").parse().expect("digits");
+    assert!(next > last, "{next} after {last}");
+}
+
+#[tokio::test]
+async fn ids_do_not_need_the_database_of_the_segments() {
+    let folder = folder();
+    let store = ["--segment-store", "sqlite:tags.db", "--auto-init=false"];
+    let init = run(folder.path(), &["store", "init"], &[]);
+    assert_eq!(init.status.code(), Some(0), "{}", text(&init.stderr));
+    std::fs::copy(folder.path().join("vesta-data/vesta.db"), folder.path().join("tags.db"))
+        .expect("a database without the table");
+    let running = Running::start(folder.path(), &store);
+    assert!(running.first_id() > 0);
+    assert_eq!(running.get("/readyz"), (200, "ready\n".to_owned()));
+    let (_, metrics) = running.get("/metrics");
+    assert!(metrics.contains("\nvesta_segments_ready 0\n"), "{metrics}");
+    let mut client = client(&running).await;
+    let answer = client.next_id(NextIdRequest { key: "orders".to_owned() }).await;
+    let status = answer.expect_err("no table");
+    assert!(matches!(status.code(), Code::Unavailable | Code::DeadlineExceeded), "{status}");
+}
+
+#[test]
+fn a_command_without_the_setting_says_so() {
+    let folder = folder();
+    let output = run(folder.path(), &["segment", "list"], &[]);
+    assert_eq!(output.status.code(), Some(64));
+    assert!(text(&output.stderr).contains("set segment.store"), "{}", text(&output.stderr));
+}
