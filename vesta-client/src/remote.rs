@@ -1,5 +1,7 @@
 //! Calls to the servers: an endpoint is chosen, asked, and if need be another one.
 
+mod segments;
+
 use std::error::Error as _;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
@@ -11,9 +13,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::Channel;
 use tonic::{Code, Request, Response, Status, TimeoutExpired};
-use vesta_intf::grpc::v1::{
-    self, id_service_client::IdServiceClient, segment_service_client::SegmentServiceClient,
-};
+use vesta_intf::grpc::v1::{self, id_service_client::IdServiceClient};
 use vesta_intf::{Id, IdError, IdRun, MAX_IDS_PER_CALL, MAX_RUN_IDS_PER_CALL, MakeId};
 
 use crate::endpoints::{Endpoint, Endpoints};
@@ -25,15 +25,8 @@ trait Stub {
 }
 
 type Ids = IdServiceClient<Channel>;
-type Segments = SegmentServiceClient<Channel>;
 
 impl Stub for Ids {
-    fn over(channel: Channel) -> Self {
-        Self::new(channel)
-    }
-}
-
-impl Stub for Segments {
     fn over(channel: Channel) -> Self {
         Self::new(channel)
     }
@@ -158,33 +151,6 @@ impl Remote {
             .time
             .and_then(|time| SystemTime::try_from(time).ok())
             .ok_or_else(|| wrong_answer("no moment that this system can represent"))
-    }
-
-    pub(crate) async fn next_id(&self, key: &str) -> Result<u64, IdError> {
-        check_key(key)?;
-        let request = v1::NextIdRequest { key: key.to_owned() };
-        let response = self
-            .call(request, |mut stub: Segments, request| async move { stub.next_id(request).await })
-            .await?;
-        Ok(response.id)
-    }
-
-    pub(crate) async fn next_ids(&self, key: &str, count: u32) -> Result<Vec<IdRun>, IdError> {
-        check_key(key)?;
-        check_count(count, MAX_RUN_IDS_PER_CALL)?;
-        let request = v1::NextIdsRequest { key: key.to_owned(), count };
-        let response =
-            self.call(request, |mut stub: Segments, request| async move {
-                stub.next_ids(request).await
-            })
-            .await?;
-        let runs: Vec<IdRun> = response.runs.into_iter().map(IdRun::from).collect();
-        let ids: u64 = runs.iter().map(|run| u64::from(run.count)).sum();
-        let dense = runs.iter().all(|run| run.step == 1);
-        if ids != u64::from(count) || !dense || !are_sound(&runs) {
-            return Err(wrong_answer("not ascending runs of as many numbers as were asked for"));
-        }
-        Ok(runs)
     }
 
     async fn call<S: Stub, Req: Clone, Resp, Fut>(
@@ -344,17 +310,6 @@ impl Remote {
 /// Refuses a number of IDs that no server gives in one call. Nothing is clamped.
 pub(crate) fn check_count(count: u32, most: u32) -> Result<(), IdError> {
     IdError::check("count", count.into(), 1, most.into())
-}
-
-/// The longest key of a segment, in bytes.
-const MAX_KEY: usize = 128;
-
-/// Refuses a key that no server takes.
-fn check_key(key: &str) -> Result<(), IdError> {
-    if key.is_empty() || key.len() > MAX_KEY {
-        return Err(IdError::invalid("key", "it must have 1 to 128 bytes"));
-    }
-    Ok(())
 }
 
 fn unavailable(reason: String, status: Status) -> IdError {

@@ -13,7 +13,7 @@ use crate::populator::PopulatorKind;
 use crate::sequence::{Claim, Rules};
 use crate::status::{LineStatus, Status};
 
-/// Makes IDs inside this process. Share it behind an [`Arc`] or the
+/// Makes IDs inside this process. Share it behind an [`Arc`](std::sync::Arc) or the
 /// [`global`](crate::global) module; one per process is enough.
 ///
 /// Dropping it seals it, saves how far it came and gives its machine ID back.

@@ -243,7 +243,8 @@ pub(super) fn a_namespace_that_was_not_opened_is_refused(backend: &dyn Backend) 
 
 /// What it says of itself is usable.
 pub(super) fn its_durations_fit_together_and_its_clock_is_right(backend: &dyn Backend) {
-    let store = backend.fresh().connect();
+    let fixture = backend.fresh();
+    let store = fixture.connect();
     store.timing().check().expect("durations that fit together");
     assert!(!store.describe().is_empty());
     if let Some(theirs) = store.now().expect("the store answers") {
