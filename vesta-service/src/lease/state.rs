@@ -19,6 +19,8 @@ pub(crate) struct Lease {
     /// A change that was sent and not yet answered. Until its fate is known it is sent again
     /// unchanged, and nothing else is sent.
     pending: Option<Record>,
+    /// When that change was made, on the monotonic clock.
+    made: Duration,
     /// When to send next, on the monotonic clock.
     due: Duration,
     phase: Phase,
@@ -93,6 +95,7 @@ impl Lease {
             renew_every,
             record: claimed,
             pending: None,
+            made: now.monotonic,
             due,
             phase: Phase::Held,
         }
@@ -122,6 +125,7 @@ impl Lease {
         }
         if self.pending.is_none() {
             self.pending = self.change(now);
+            self.made = now.monotonic;
         }
         match &self.pending {
             Some(new) => Action::Write(self.record.expect(), new.clone()),
@@ -177,7 +181,9 @@ impl Lease {
                     return Event::Released;
                 }
                 if self.phase == Phase::Held {
-                    self.due = now.monotonic + spread(self.renew_every, now.random);
+                    // Counted from when it was made: one that was answered late, after an outage,
+                    // may lie in the past by now, and the next one is due at once.
+                    self.due = self.made + spread(self.renew_every, now.random);
                 }
                 Event::Raised(self.record.bound)
             }
@@ -223,6 +229,19 @@ mod tests {
             Action::Write(expect, new) => (expect, new),
             other => panic!("expected a write, got {other:?}"),
         }
+    }
+
+    #[test]
+    fn an_extend_that_an_outage_held_up_is_followed_by_the_next_one_at_once() {
+        let mut lease = lease();
+        let (_, held_up) = written(lease.next(now(2, 10)));
+        assert_eq!(lease.on_reply(Reply::Unknown, now(2, 10)), Event::Unsure);
+        let bound = held_up.bound;
+        assert_eq!(written(lease.next(now(60, 10))).1, held_up, "it is sent again unchanged");
+        assert_eq!(lease.on_reply(Reply::Done, now(60, 10)), Event::Raised(bound));
+        assert!(bound < RULES.position(160), "its bound is past by now");
+        let (_, next) = written(lease.next(now(60, 10)));
+        assert_eq!(next.bound, RULES.position(163));
     }
 
     #[test]

@@ -223,10 +223,12 @@ fn coming_and_going_under_load_repeats_nothing() {
         let service = patient(&store).mode(mode).step_cap(1).build().unwrap();
         let seen = Seen::below(1 << 28);
         let over = AtomicBool::new(false);
+        // Known before it goes for the first time.
+        let orders = service.segment("orders").unwrap();
         std::thread::scope(|scope| {
+            let _end = AtTheEnd(&over); // also of a failure, which the threads would hide for ever
             for _ in 0..4 {
                 scope.spawn(|| {
-                    let orders = service.segment("orders").unwrap();
                     let mut last = 0;
                     while !over.load(Ordering::Relaxed) {
                         match orders.next_id() {
@@ -251,9 +253,16 @@ fn coming_and_going_under_load_repeats_nothing() {
                 service.refresh().unwrap();
                 service.next_id("orders").unwrap();
             }
-            over.store(true, Ordering::Relaxed);
         });
         assert!(seen.count() > 300);
+    }
+}
+
+struct AtTheEnd<'a>(&'a AtomicBool);
+
+impl Drop for AtTheEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 
