@@ -208,7 +208,8 @@ impl Key {
         let before = state.buffer.standing();
         let pause = by(&mut state.buffer);
         let standing = state.buffer.standing();
-        let stops = standing != before && matches!(standing, Standing::NoTag | Standing::Closed);
+        // Also if it had ended before: whoever ended it may not have come to the stripes yet.
+        let stops = matches!(standing, Standing::NoTag | Standing::Closed);
         if stops {
             self.numbers.shared().stop();
         }
