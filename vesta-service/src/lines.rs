@@ -49,6 +49,12 @@ impl Lines {
         &self.first.line
     }
 
+    /// The grant in force, if there is but one line.
+    #[inline(always)]
+    pub(crate) fn single(&self) -> Option<&Grant> {
+        self.others.is_empty().then(|| self.first.line.current())
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Member> {
         std::iter::once(&self.first).chain(&self.others)
     }
@@ -58,11 +64,12 @@ impl Lines {
     }
 
     /// Takes up to `want` positions in one piece of one line, without waiting.
-    #[inline]
+    #[inline(always)] // on the way of every ID: a call would double its cost
     pub(crate) fn claim(&self, want: u32) -> Result<(&Grant, Claim), IdError> {
         if self.others.is_empty() { self.first.claim(want) } else { self.claim_from_any(want) }
     }
 
+    #[inline(never)]
     fn claim_from_any(&self, want: u32) -> Result<(&Grant, Claim), IdError> {
         let count = self.others.len() + 1;
         let seat = SEAT.get() % count;
@@ -103,7 +110,7 @@ impl Lines {
 }
 
 impl Member {
-    #[inline]
+    #[inline(always)]
     fn claim(&self, want: u32) -> Result<(&Grant, Claim), IdError> {
         let grant = self.line.current();
         match grant.claim(want) {

@@ -71,7 +71,8 @@ impl Rules {
     }
 
     /// The first position to be issued in a tick.
-    #[inline]
+    #[cold] // once in a tick
+    #[inline(never)]
     const fn start(&self, tick: u64) -> u64 {
         let first = self.position(tick);
         if self.start_below == 1 || tick > self.max_tick {
