@@ -48,8 +48,10 @@ impl Core {
 
     /// The tag of this name, without waiting.
     pub(crate) fn find(&self, name: &str) -> Result<Arc<Key>, IdError> {
-        let found = self.registry.with(name, Arc::clone);
-        found.ok_or_else(|| self.registry.missing(name, READ_AGAIN))
+        match self.registry.with(name, Arc::clone) {
+            Some(key) => Ok(key),
+            None => self.registry.find(name, READ_AGAIN),
+        }
     }
 
     /// The next 1 to `want` numbers, without waiting.

@@ -161,14 +161,18 @@ impl Registry {
         keys
     }
 
-    /// Why there is no tag of this name.
+    /// The tag of this name, or why there is none. Both are decided under one lock: whether a tag is
+    /// missing and whether the tags were read are one question.
     #[cold]
-    pub(crate) fn missing(&self, name: &str, retry_after: Duration) -> IdError {
+    pub(crate) fn find(&self, name: &str, retry_after: Duration) -> Result<Arc<Key>, IdError> {
         let known = self.known.lock();
-        if known.closed {
-            return closed();
+        if let Some(key) = known.keys.get(name) {
+            return Ok(key.clone());
         }
-        match (known.read_at, &known.failure) {
+        if known.closed {
+            return Err(closed());
+        }
+        Err(match (known.read_at, &known.failure) {
             (Some(_), _) => not_found(name),
             (None, None) => Hold { retry_after, why: HoldReason::AwaitingLease }.into(),
             (None, Some(error)) => IdError::Unavailable {
@@ -176,7 +180,7 @@ impl Registry {
                 retry_after: (!error.is_permanent()).then_some(retry_after),
                 source: Some(Arc::new(error.clone())),
             },
-        }
+        })
     }
 
     /// When the tags were read last, and why they could not be read since.
@@ -187,5 +191,29 @@ impl Registry {
 
     pub(crate) fn is_closed(&self) -> bool {
         self.known.lock().closed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SegmentMode;
+    use crate::segment::store::SegmentTag;
+
+    #[test]
+    fn a_tag_that_is_read_after_the_first_look_is_not_called_missing() {
+        let registry = Registry::new();
+        assert!(registry.with("orders", Arc::clone).is_none());
+        let tag = SegmentTag {
+            key: "orders".into(),
+            max_id: 1,
+            step: 10,
+            description: None,
+            update_time: None,
+        };
+        registry.add(vec![Arc::new(Key::new(&tag, SegmentMode::Strict, 1000))], Duration::ZERO);
+        registry.on_read(Duration::ZERO, None);
+        assert_eq!(registry.find("orders", Duration::ZERO).unwrap().name(), "orders");
+        assert!(matches!(registry.find("users", Duration::ZERO), Err(IdError::NotFound { .. })));
     }
 }

@@ -80,7 +80,9 @@ impl TestStore {
     /// Returns when so many fetches stand before closed gates.
     pub(crate) fn wait_for_waiting(&self, count: usize) {
         let mut gate = self.gate.lock();
-        self.changed.wait_while(&mut gate, |gate| gate.waiting < count);
+        let limit = Duration::from_secs(300);
+        let wait = self.changed.wait_while_for(&mut gate, |gate| gate.waiting < count, limit);
+        assert!(!wait.timed_out(), "{} of {count} fetches came", gate.waiting);
     }
 
     fn pass_gate(&self, key: &str) {
