@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use vesta_intf::{Field, GenMethod, IdError, IdMeta, SequenceStart};
 
+use crate::backlog::Backlog;
 use crate::clock::{AnyClock, Clock, SystemClock};
 use crate::grant::GrantFactory;
 use crate::lease::claim::{self, ClaimError, ClaimOrder, Claimant, PATIENCE, ticks};
@@ -322,6 +323,7 @@ impl Builder {
             described,
             window,
             lines,
+            backlog: Backlog::default(),
             positions_lost: AtomicU64::new(0),
         }))
     }

@@ -8,6 +8,7 @@ use futures_timer::Delay;
 use vesta_intf::{AsyncIdService, Id, IdError, IdRun, IdService, MakeId};
 
 use crate::LocalIdService;
+use crate::backlog::Batch;
 use crate::service::put_in_order;
 
 impl LocalIdService {
@@ -40,46 +41,33 @@ impl AsyncIdService for LocalIdService {
     }
 
     async fn gen_ids(&self, count: u32) -> Result<Vec<u64>, IdError> {
-        let wanted = usize::try_from(count).unwrap_or(usize::MAX);
-        let mut ids = Vec::with_capacity(wanted);
-        let filled = self
-            .await_for(|| {
-                while ids.len() < wanted {
-                    let left = u32::try_from(wanted - ids.len()).unwrap_or(u32::MAX);
-                    ids.extend(self.try_gen_run(left)?.iter());
-                }
-                Ok(())
-            })
-            .await;
-        if let Err(error) = filled {
-            self.lost(ids.len());
-            return Err(error);
-        }
+        let mut ids = Vec::with_capacity(usize::try_from(count).unwrap_or(0));
+        let mut batch = Batch::new(self, count);
+        self.await_for(|| {
+            while let Some(run) = batch.next_run()? {
+                ids.extend(run.iter());
+            }
+            Ok(())
+        })
+        .await?;
         put_in_order(&mut ids);
         Ok(ids)
     }
 
     async fn gen_runs(&self, count: u32) -> Result<Vec<IdRun>, IdError> {
         let mut runs: Vec<IdRun> = Vec::new();
-        let mut left = count;
-        let filled = self
-            .await_for(|| {
-                while left > 0 {
-                    let run = self.try_gen_run(left)?;
-                    left -= run.count;
-                    match runs.last_mut() {
-                        // Across ticks the progression often goes on: one run then says it all.
-                        Some(last) if last.continues_with(&run) => last.count += run.count,
-                        _ => runs.push(run),
-                    }
+        let mut batch = Batch::new(self, count);
+        self.await_for(|| {
+            while let Some(run) = batch.next_run()? {
+                match runs.last_mut() {
+                    // Across ticks the progression often goes on: one run then says it all.
+                    Some(last) if last.continues_with(&run) => last.count += run.count,
+                    _ => runs.push(run),
                 }
-                Ok(())
-            })
-            .await;
-        if let Err(error) = filled {
-            self.lost(usize::try_from(count - left).unwrap_or(usize::MAX));
-            return Err(error);
-        }
+            }
+            Ok(())
+        })
+        .await?;
         runs.sort_unstable_by_key(|run| run.first);
         Ok(runs)
     }

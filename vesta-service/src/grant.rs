@@ -1,8 +1,10 @@
 //! One machine ID, held for as long as its lease: an identity that never changes and is never used
 //! again after sealing.
 
+#[cfg(all(test, loom))]
+mod races;
+
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use vesta_intf::{Hold, HoldReason, Id, IdError, IdMeta};
 
@@ -10,6 +12,7 @@ use crate::clock::AnyClock;
 use crate::lease::timing::RETRY_AFTER;
 use crate::populator::{AnyPopulator, IdPopulator as _, PopulatorKind};
 use crate::sequence::{Claim, Refusal, Rules};
+use crate::sync::{AtomicU64, Ordering};
 use crate::ticks::Ticks;
 
 /// The right to issue positions of one machine ID, from where its line stands up to a bound.
@@ -53,6 +56,8 @@ impl Grant {
                 .populator
                 .claim(tick, want, &self.rules, self.limit())
                 .map_err(|refusal| self.explain(refusal)),
+            // A line that has ended is not waited for.
+            Err(_) if self.sealed_reason().is_some() => Err(self.explain(Refusal::Sealed)),
             Err(behind) => Err(Hold { retry_after: behind, why: HoldReason::ClockBehind }.into()),
         }
     }

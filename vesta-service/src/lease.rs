@@ -15,8 +15,12 @@
 
 pub(crate) mod claim;
 mod file;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod fuzz;
 pub(crate) mod keeper;
 mod memory;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod model;
 mod record;
 pub(crate) mod shadow;
 mod slot;
@@ -28,5 +32,6 @@ pub(crate) use file::check_namespace;
 pub use file::{FileStore, StateFileError};
 pub use memory::MemoryStore;
 pub use record::{Expect, Record};
+pub(crate) use store::ask_store;
 pub use store::{Cas, LeaseStore, Namespace, StoreError};
 pub use timing::Timing;

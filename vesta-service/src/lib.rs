@@ -36,6 +36,7 @@
     clippy::cast_precision_loss
 )]
 
+mod backlog;
 mod builder;
 mod clock;
 #[cfg(feature = "async")]
@@ -46,11 +47,14 @@ mod lease;
 mod lines;
 mod machine;
 mod populator;
+#[cfg(all(test, any(loom, shuttle)))]
+mod races;
 mod random;
 mod segment;
 pub mod sequence;
 mod service;
 mod status;
+mod sync;
 mod ticks;
 
 pub use builder::{BuildError, Builder};

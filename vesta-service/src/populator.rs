@@ -5,6 +5,8 @@ mod atomic;
 mod back_off;
 mod line;
 mod lock;
+#[cfg(all(test, loom))]
+mod races;
 mod sync;
 
 use std::fmt;

@@ -43,7 +43,11 @@ mod future;
 mod handle;
 mod key;
 mod memory;
+#[cfg(all(test, loom))]
+mod races;
 mod registry;
+#[cfg(all(test, shuttle))]
+mod schedules;
 mod service;
 mod status;
 mod store;

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use vesta_intf::{Id, IdError, IdMeta, IdRun, IdService, MakeId};
 
+use crate::backlog::{Backlog, Batch, Place};
 use crate::builder::Builder;
 use crate::clock::{AnyClock, Clock as _};
 use crate::grant::Grant;
@@ -38,6 +39,7 @@ pub(crate) struct Parts {
     /// The length of a window; `None` without a lease.
     pub(crate) window: Option<Duration>,
     pub(crate) lines: Lines,
+    pub(crate) backlog: Backlog,
     /// Positions that were taken for batches which then failed.
     pub(crate) positions_lost: AtomicU64,
 }
@@ -140,18 +142,16 @@ impl LocalIdService {
         self.parts.lines.iter().map(|member| self.parts.line_status(&member.line)).collect()
     }
 
-    /// Writes one run of new IDs to the beginning of `out` and says how many they are.
-    fn fill(&self, out: &mut [u64]) -> Result<usize, IdError> {
-        let run = self.try_gen_run(u32::try_from(out.len()).unwrap_or(u32::MAX))?;
-        let count = run.iter().len();
-        run.write_to(&mut out[..count]);
-        Ok(count)
+    /// Notes that so many positions were taken and will never be issued.
+    pub(crate) fn lost(&self, count: u32) {
+        self.parts.positions_lost.fetch_add(count.into(), Ordering::Relaxed); // a statistic
     }
 
-    /// Notes that so many positions were taken and will never be issued.
-    pub(crate) fn lost(&self, count: usize) {
-        let count = u64::try_from(count).unwrap_or(u64::MAX);
-        self.parts.positions_lost.fetch_add(count, Ordering::Relaxed); // a statistic
+    /// A place for a batch that has to wait for so many more.
+    pub(crate) fn enter_backlog(&self, ids: u32) -> Result<Place<'_>, IdError> {
+        let lines = u64::try_from(self.parts.lines.iter().count()).unwrap_or(u64::MAX);
+        let per_second = self.parts.meta.capacity_per_second().saturating_mul(lines);
+        self.parts.backlog.enter(ids.into(), per_second, self.parts.max_wait)
     }
 
     #[cfg(feature = "async")]
@@ -163,6 +163,21 @@ impl LocalIdService {
     pub(crate) fn monotonic(&self) -> Duration {
         self.parts.clock.monotonic()
     }
+}
+
+/// The longest batch that is one.
+const MOST_AT_ONCE: usize = 1 << 30;
+
+/// Writes a run to the beginning of `out` and says how many IDs it has.
+fn write(run: &IdRun, out: &mut [u64]) -> usize {
+    let count = run.iter().len();
+    run.write_to(&mut out[..count]);
+    count
+}
+
+/// Whether waiting helps.
+pub(crate) const fn is_hold(error: &IdError) -> bool {
+    matches!(error, IdError::Hold(_))
 }
 
 /// Makes a batch ascend that came from several machine IDs: several lines, or one after another.
@@ -197,32 +212,34 @@ impl IdService for LocalIdService {
     }
 
     fn gen_ids(&self, out: &mut [u64]) -> Result<(), IdError> {
-        let mut filled = 0;
-        let mut attempt = || {
-            while filled < out.len() {
-                filled += self.fill(&mut out[filled..])?;
+        // A batch counts in 32 bits; what is longer is several.
+        for part in out.chunks_mut(MOST_AT_ONCE) {
+            let mut batch = Batch::new(self, u32::try_from(part.len()).unwrap_or(u32::MAX));
+            let mut filled = 0;
+            let mut attempt = || {
+                while let Some(run) = batch.next_run()? {
+                    filled += write(&run, &mut part[filled..]);
+                }
+                Ok(())
+            };
+            match attempt() {
+                Ok(()) => {}
+                Err(error) => self.wait_for(error, attempt)?,
             }
-            Ok(())
-        };
-        let result = match attempt() {
-            Ok(()) => Ok(()),
-            Err(error) => self.wait_for(error, attempt),
-        };
-        match result {
-            Ok(()) => put_in_order(out),
-            Err(_) => self.lost(filled),
         }
-        result
+        put_in_order(out);
+        Ok(())
     }
 
     fn try_gen_ids(&self, out: &mut [u64]) -> Result<usize, IdError> {
         let mut filled = 0;
         while filled < out.len() {
-            match self.fill(&mut out[filled..]) {
-                Ok(more) => filled += more,
-                Err(IdError::Hold(_)) if filled > 0 => break,
+            let want = u32::try_from(out.len() - filled).unwrap_or(u32::MAX);
+            match self.try_gen_run(want) {
+                Ok(run) => filled += write(&run, &mut out[filled..]),
+                Err(error) if is_hold(&error) && filled > 0 => break,
                 Err(error) => {
-                    self.lost(filled);
+                    self.lost(u32::try_from(filled).unwrap_or(u32::MAX));
                     return Err(error);
                 }
             }

@@ -1,13 +1,12 @@
 //! The tick to go by, cheaply: the clock is read for each claim, but judged only when its tick
 //! changes.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use vesta_intf::{IdMeta, TimeUnit, UnixMillis};
 
 use crate::clock::{AnyClock, Clock as _, EffectiveClock, MAX_LEAD, Reading};
+use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
 
 /// The effective tick of one grant.
 #[derive(Debug)]
@@ -103,7 +102,7 @@ impl Ticks {
     pub(crate) fn judge_precisely(&self) -> Result<u64, Duration> {
         let reading = self.read();
         match reading.lead.checked_sub(MAX_LEAD) {
-            Some(behind) if !behind.is_zero() => Err(behind),
+            Some(behind) if !behind.is_zero() => Err(whole_millis(behind)),
             _ => Ok(self.scale.tick(reading.effective)),
         }
     }
@@ -132,6 +131,13 @@ impl Ticks {
         self.scale.tick(self.read().effective)
     }
 
+    /// The tick of the wall clock, as far as that is believed.
+    pub(crate) fn wall_tick(&self) -> u64 {
+        let Reading { effective, lead, .. } = self.read();
+        let lead = u64::try_from(lead.as_millis()).unwrap_or(u64::MAX);
+        self.scale.tick(UnixMillis(effective.0.saturating_sub(lead)))
+    }
+
     /// How far the effective clock is ahead of the wall clock.
     pub(crate) fn lead(&self) -> Duration {
         self.read().lead
@@ -144,9 +150,10 @@ impl Ticks {
         if reading.lead.is_zero() && !reading.suspect {
             return self.clock.until(begin);
         }
-        // Ahead of the wall clock it goes 10 % slow.
         let left = Duration::from_millis(begin.since(reading.effective).unwrap_or(0));
-        left + left / 9
+        // Ahead of the wall clock it goes 10 % slow until the wall clock is there, rounded down each time
+        // that somebody looks; one that is not followed goes by the monotonic clock.
+        (left + left / 9 + Duration::from_micros(1)).min(left + reading.lead)
     }
 
     /// How long it is until a tick begins, counted from the effective clock; for people.
@@ -154,4 +161,10 @@ impl Ticks {
         let reading = self.read();
         Duration::from_millis(self.scale.begin(tick).since(reading.effective).unwrap_or(0))
     }
+}
+
+/// Rounded up, as far as the wall clock has to go on: it counts whole milliseconds.
+fn whole_millis(duration: Duration) -> Duration {
+    let nanos = duration.as_nanos().next_multiple_of(1_000_000);
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }

@@ -5,6 +5,7 @@ mod common;
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
@@ -14,14 +15,16 @@ use vesta_service::{
     AsyncIdService, IdMeta, IdService, LocalIdService, MachineSource, ManualClock, PopulatorKind,
 };
 
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
 /// The smallest executor there is.
 fn block_on<T>(future: impl Future<Output = T>) -> T {
-    struct Unpark(Thread);
-    impl Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut future = pin!(future);
     loop {
@@ -83,4 +86,67 @@ fn a_wait_longer_than_allowed_ends_at_once_and_says_when() {
     IdService::gen_ids(&ids, &mut vec![0; 1 << 20]).unwrap();
     let error = block_on(AsyncIdService::gen_id(&ids)).unwrap_err();
     assert_eq!(error.retry_after(), Some(Duration::from_secs(1)));
+}
+
+/// Counts how often it is woken.
+struct Woken {
+    count: AtomicUsize,
+    thread: Thread,
+}
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.count.fetch_add(1, Ordering::SeqCst);
+        self.thread.unpark();
+    }
+}
+
+/// What a flood of batches comes to: those that may wait are complete, the others are refused before
+/// they have cost more than a tick.
+#[test]
+fn of_too_many_batches_some_are_served_and_the_others_refused_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::at(START);
+    let ids = fixed(IdMeta::MIN_GRANULARITY, &folder)
+        .clock(Arc::new(clock.clone()))
+        .max_wait(Duration::from_millis(40))
+        .build()
+        .unwrap();
+    let waker = Arc::new(Woken { count: AtomicUsize::new(0), thread: thread::current() });
+    let mut batches: Vec<_> =
+        (0..50).map(|_| Box::pin(AsyncIdService::gen_runs(&ids, 5 * 1024))).collect();
+    let (mut served, mut refused) = (Vec::new(), 0);
+    for tick in 0.. {
+        batches.retain_mut(|batch| {
+            let waker = Waker::from(waker.clone());
+            match batch.as_mut().poll(&mut Context::from_waker(&waker)) {
+                Poll::Pending => true,
+                Poll::Ready(Ok(runs)) => {
+                    served.extend(runs);
+                    false
+                }
+                Poll::Ready(Err(error)) => {
+                    let retry_after = error.retry_after().unwrap();
+                    assert!(tick == 0 && retry_after > Duration::from_millis(10), "{error}");
+                    refused += 1;
+                    false
+                }
+            }
+        });
+        if batches.is_empty() {
+            break;
+        }
+        clock.advance(Duration::from_millis(1));
+        while waker.count.load(Ordering::SeqCst) < batches.len() {
+            thread::park();
+        }
+        waker.count.store(0, Ordering::SeqCst);
+    }
+    served.sort_by_key(|run| run.first);
+    assert!(served.windows(2).all(|two| two[0].iter().last() < Some(two[1].first)));
+    let total: u32 = served.iter().map(|run| run.count).sum();
+    // 20 ms of patience for all of them together: four batches of 5 ms.
+    assert_eq!((total, refused), (4 * 5 * 1024, 46));
+    let lost = ids.status().positions_lost_total;
+    assert_eq!(lost, 0, "who was refused had taken nothing yet");
 }

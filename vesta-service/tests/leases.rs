@@ -20,10 +20,12 @@ struct Flaky {
     down: AtomicBool,
     lose_replies: AtomicU64,
     may_forget: AtomicBool,
+    panics: AtomicBool,
 }
 
 impl Flaky {
     fn reach(&self) -> Result<(), StoreError> {
+        assert!(!self.panics.load(Ordering::Relaxed), "a planted panic");
         let refused = std::io::Error::other("connection refused");
         match self.down.load(Ordering::Relaxed) {
             true => Err(StoreError::unavailable("cannot reach the store", refused)),
@@ -98,6 +100,17 @@ impl Setting {
             .state_dir(self.folder.path())
             .clock(Arc::new(self.clock.clone()))
             .build()
+    }
+
+    /// With the durations of Redis.
+    fn start_from_memory(&self) -> LocalIdService {
+        LocalIdService::builder()
+            .machine(MachineSource::Pool { store: self.store.clone(), range: Some(3..=4) })
+            .timing(Timing::IN_MEMORY)
+            .state_dir(self.folder.path())
+            .clock(Arc::new(self.clock.clone()))
+            .build()
+            .unwrap()
     }
 
     fn record(&self, machine: u64) -> Record {
@@ -324,20 +337,80 @@ fn a_machine_id_is_not_claimed_anew_from_a_store_that_was_wiped_while_running() 
 fn a_store_that_may_forget_is_kept_a_window_ahead_of() {
     let setting = Setting::new();
     setting.store.may_forget.store(true, Ordering::Relaxed);
-    let service = setting.start();
+    let service = setting.start_from_memory();
     let first = service.try_gen_id().unwrap_err();
     assert_eq!(first.kind(), ErrorKind::ClockBehind, "the window of somebody forgotten may last");
     let machine = service.machine();
-    setting.clock.advance(Duration::from_secs(2) + Duration::from_millis(1));
+    setting.clock.advance(Duration::from_secs(7) + Duration::from_millis(1));
     service.maintain();
     let id = service.exp_id(service.try_gen_id().unwrap()).unwrap();
     let ahead =
         service.trans_time(id.time).unwrap().duration_since(START.to_system_time()).unwrap();
     assert!(
-        ahead >= Duration::from_secs(7),
-        "one window of 5 s and the skew of 2 s, not {ahead:?}"
+        ahead >= Duration::from_secs(12),
+        "one window of 10 s and the skew of 2 s, not {ahead:?}"
     );
     assert_eq!((service.machine(), service.status().rehomed_total), (machine, 0));
+}
+
+/// Both begin at the same position.
+#[test]
+fn of_two_claims_of_a_store_that_forgot_the_first_at_once_only_the_second_issues() {
+    let first = Setting::new();
+    first.store.may_forget.store(true, Ordering::Relaxed);
+    let forgotten = first.start_from_memory();
+    first.store.store.forget();
+    let second = Setting {
+        store: first.store.clone(),
+        clock: first.clock.clone(),
+        folder: tempfile::tempdir().unwrap(),
+    };
+    let successor = second.start_from_memory();
+    assert_eq!(successor.machine(), forgotten.machine());
+    first.clock.advance(Duration::from_secs(8));
+    assert_eq!(forgotten.try_gen_id().unwrap_err().kind(), ErrorKind::AwaitingLease);
+    successor.maintain();
+    successor.try_gen_id().expect("it is the one that the store knows");
+    forgotten.maintain();
+    assert!(forgotten.try_gen_id().is_err());
+    assert_eq!(forgotten.status().fenced_total, 1);
+}
+
+#[test]
+fn a_store_that_panics_is_a_store_that_did_not_answer() {
+    let setting = Setting::new();
+    let service = setting.start();
+    let machine = service.machine();
+    setting.store.panics.store(true, Ordering::Relaxed);
+    for _ in 0..100 {
+        setting.clock.advance(Duration::from_millis(100));
+        service.maintain();
+    }
+    assert_eq!(service.try_gen_id().unwrap_err().kind(), ErrorKind::AwaitingLease);
+    setting.store.panics.store(false, Ordering::Relaxed);
+    setting.clock.advance(Duration::from_secs(1));
+    service.maintain();
+    service.try_gen_id().expect("it went on by itself");
+    assert_eq!(service.machine(), machine);
+}
+
+/// The file can no longer be written, but its lock still says who is alive.
+#[test]
+fn a_machine_id_whose_state_file_fails_is_not_taken_for_free_on_its_host() {
+    let setting = Setting::new();
+    let service = setting.start();
+    let machine = service.machine();
+    let file = setting.folder.path().join(format!("default-{machine}.state"));
+    std::fs::rename(&file, setting.folder.path().join("away")).unwrap();
+    setting.clock.advance(Duration::from_secs(2));
+    service.maintain(); // the renewal finds that it cannot be remembered
+    std::fs::rename(setting.folder.path().join("away"), &file).unwrap();
+    let other = setting.start();
+    assert_ne!(other.machine(), machine);
+    setting.clock.advance(Duration::from_secs(2));
+    service.maintain();
+    service.try_gen_id().expect("nobody took it");
+    assert_eq!(service.status().fenced_total, 0);
 }
 
 /// Somebody deletes the database under a running process: what that one may still issue is known to

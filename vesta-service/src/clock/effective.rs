@@ -49,18 +49,23 @@ impl EffectiveClock {
         let elapsed = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
         self.monotonic = self.monotonic.max(monotonic);
 
+        let led = self.effective.saturating_sub(self.believed);
         let expected = self.believed.saturating_add(elapsed);
         let suspect = wall > expected.max(self.effective).saturating_add(FAR_JUMP);
         self.believed = if suspect { expected } else { wall };
 
-        match self.effective.checked_sub(self.believed) {
-            None | Some(0) => self.effective = self.believed,
-            Some(lead) => {
-                // It stood still for as long as the lead was too much.
-                let moving = elapsed.min(MAX_LEAD_NANOS.saturating_sub(lead));
-                self.effective += moving - moving.div_ceil(10);
-            }
-        }
+        // Ahead it moved but for as long as the lead was too much; where it stands does not depend on
+        // how often somebody looks.
+        let lead = self.effective.saturating_sub(self.believed);
+        let moving = if lead > 0 {
+            elapsed.min(MAX_LEAD_NANOS.saturating_sub(lead))
+        } else {
+            let still = led.saturating_sub(MAX_LEAD_NANOS);
+            elapsed.saturating_sub(still).min(led.min(MAX_LEAD_NANOS) * 10)
+        };
+        let moved = self.effective + moving - moving.div_ceil(10);
+        let furthest = self.believed.saturating_add(led); // a lead does not grow while being caught up
+        self.effective = if lead > 0 { moved } else { moved.clamp(self.believed, furthest) };
         Reading { effective: UnixMillis(self.effective / 1_000_000), lead: self.lead(), suspect }
     }
 
@@ -102,6 +107,23 @@ mod tests {
         let after_a_minute = clock.observe(UnixMillis(back.0 + 60_000), ms(60_000));
         assert_eq!(after_a_minute.effective, UnixMillis(back.0 + 60_000));
         assert_eq!(after_a_minute.lead, ms(0));
+    }
+
+    #[test]
+    fn while_it_is_ahead_it_goes_on_as_far_however_often_somebody_looks() {
+        for ahead in [114, 2_000, 5_000, 8_000] {
+            let mut start = EffectiveClock::new(NOON, ms(0), UnixMillis(NOON.0 + ahead));
+            start.observe(NOON, ms(0));
+            let (mut often, mut seldom) = (start.clone(), start);
+            for passed in (100..=60_000).step_by(100) {
+                let wall = UnixMillis(NOON.0 + passed);
+                let dense = often.observe(wall, ms(passed));
+                let sparse = seldom.clone().observe(wall, ms(passed));
+                assert!(dense.effective.0.abs_diff(sparse.effective.0) <= 1, "{ahead}, {passed}");
+            }
+            let at_last = UnixMillis(NOON.0 + 60_000);
+            assert_eq!(seldom.observe(at_last, ms(60_000)).effective, at_last);
+        }
     }
 
     #[test]

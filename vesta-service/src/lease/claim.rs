@@ -1,7 +1,8 @@
 //! Choosing a record and claiming it.
 
-mod candidates;
+pub(super) mod candidates;
 mod error;
+pub(super) mod terms;
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -12,13 +13,14 @@ use std::time::Duration;
 use vesta_intf::{Field, IdError, IdMeta, UnixMillis};
 
 use super::shadow::Memory;
-use super::{Cas, FileStore, LeaseStore, Namespace, Record, StoreError, Timing};
+use super::{FileStore, LeaseStore, Namespace, Record, StoreError, Timing, ask_store};
 use crate::clock::Clock;
 use crate::machine::WorkerNodeStore;
 use crate::random;
 use crate::sequence::Rules;
 use candidates::{Candidate, Survey};
 pub use error::ClaimError;
+use terms::{Terms, took_effect};
 
 /// How far a claim may start ahead of the clock.
 pub(crate) const ROLLBACK_LEAD: Duration = Duration::from_secs(5);
@@ -261,15 +263,16 @@ impl Claimant {
         }
         let shadow = memory.of(*machine);
         let now = self.tick()?;
-        let known =
-            record.bound.max(namespace.floor).max(shadow.map_or(0, |shadow| shadow.record().bound));
-        let guarded = if self.guard || shadow.is_some_and(FileStore::is_damaged) {
-            self.rules.position(self.rules.tick(known) + 1 + self.window_ticks())
-        } else {
-            known
-        };
         let ahead = self.ahead();
-        let next = guarded.max(self.rules.position(now + ticks_or_none(ahead, &self.meta)));
+        let terms = Terms {
+            rules: &self.rules,
+            window_ticks: self.window_ticks(),
+            floor: namespace.floor,
+            remembered: shadow.map_or(0, |shadow| shadow.record().bound),
+            guard: self.guard || shadow.is_some_and(FileStore::is_damaged),
+            from_tick: now + ticks_or_none(ahead, &self.meta),
+        };
+        let next = terms.start(record);
         let tick = self.rules.tick(next);
         let starts = match (self.meta.moment_of(tick), &self.choice) {
             (Ok(moment), _) => moment,
@@ -281,34 +284,29 @@ impl Claimant {
         if lead > ROLLBACK_LEAD + ahead {
             return Ok(Attempt::TooFarAhead(starts));
         }
-        let claimed = Record {
-            epoch: record.epoch + 1,
-            owner: random::u128(),
-            bound: self.rules.position(tick.saturating_add(self.window_ticks())),
-            attempt: random::u63(),
-            released: false,
+        let mut claimed = Record {
             host: self.host.clone(),
             pid: std::process::id(),
             info_time: wall,
+            ..terms.claimed(record, next, random::u128(), random::u63())
         };
+        if self.store.may_forget() {
+            // Were this very claim forgotten, the next one could begin at the same position: so it
+            // buys nothing, and the first extend does.
+            claimed.bound = next;
+        }
         // A request whose reply was lost is sent again unchanged: the record then shows its attempt.
         let outcome =
             self.insist(|| self.store.cas(&self.namespace, *machine, &record.expect(), &claimed))?;
-        Ok(match outcome {
-            Cas::Conflict(current)
-                if current.attempt != claimed.attempt || !current.meets(&claimed.expect()) =>
-            {
-                Attempt::Taken
-            }
-            Cas::Done | Cas::Conflict(_) => {
-                let store_uuid = namespace.uuid;
-                Attempt::Granted(Granted { machine: *machine, record: claimed, next, store_uuid })
-            }
-        })
+        if !took_effect(&outcome, &claimed) {
+            return Ok(Attempt::Taken);
+        }
+        let store_uuid = namespace.uuid;
+        Ok(Attempt::Granted(Granted { machine: *machine, record: claimed, next, store_uuid }))
     }
 
     /// How far ahead of the clock a claim begins: beyond every window that the store may have
-    /// forgotten.
+    /// forgotten. None of those ended more than a window ahead of the clock of whoever bought it.
     pub(crate) fn ahead(&self) -> Duration {
         if self.store.may_forget() { self.timing.window + MAX_SKEW } else { Duration::ZERO }
     }
@@ -363,7 +361,7 @@ fn insist<T>(
     let deadline = clock.monotonic().saturating_add(patience);
     let mut pause = Duration::from_millis(100);
     loop {
-        match ask() {
+        match ask_store(&ask) {
             Ok(answer) => return Ok(answer),
             Err(source) if source.is_permanent() || clock.monotonic() >= deadline => {
                 return Err(ClaimError::Store { store: store(), source });

@@ -152,8 +152,7 @@ impl FileStore {
     pub(super) fn open_existing(path: PathBuf, subject: Subject) -> Result<Self, StateFileError> {
         let (file, slots) = lock_and_read(&path)?;
         let damaged = slots.iter().any(Option::is_none);
-        let newest = slots.into_iter().flatten().max_by_key(|slot| slot.generation);
-        let Some(slot) = newest else {
+        let Some(slot) = newest(slots) else {
             return Err(StateFileError::Damaged(path));
         };
         if slot.subject != subject {
@@ -314,6 +313,11 @@ fn sync_folder(folder: &Path) -> Result<(), StateFileError> {
 
 type Slots = [Option<Slot>; 2];
 
+/// The slot that counts.
+fn newest(slots: Slots) -> Option<Slot> {
+    slots.into_iter().flatten().max_by_key(|slot| slot.generation)
+}
+
 fn lock_and_read(path: &Path) -> Result<(File, Slots), StateFileError> {
     let mut file = OpenOptions::new()
         .read(true)
@@ -335,7 +339,7 @@ fn lock_and_read(path: &Path) -> Result<(File, Slots), StateFileError> {
 /// What a state file is about, if nobody else has it locked and it can be read.
 pub(super) fn subject_of(path: &Path) -> Option<Subject> {
     let (_file, slots) = lock_and_read(path).ok()?;
-    slots.into_iter().flatten().next().map(|slot| slot.subject)
+    newest(slots).map(|slot| slot.subject)
 }
 
 impl LeaseStore for FileStore {

@@ -1,21 +1,24 @@
 //! What keeps a lease alive: the thread that does what [`state`](super::state) says, and the list of
 //! grants that it leaves behind.
 
+#[cfg(all(test, loom))]
+mod races;
+#[cfg(all(test, shuttle))]
+mod schedules;
+
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
-
-use parking_lot::{Condvar, Mutex};
 
 use super::claim::{Choice, Claimant, Granted, PATIENCE};
 use super::shadow::Memory;
 use super::state::{Action, Event, Lease, Now, Reply};
 use super::timing::RETRY_AFTER;
-use super::{Cas, FileStore};
+use super::{Cas, FileStore, ask_store};
 use crate::clock::MAX_LEAD;
 use crate::grant::{Grant, GrantFactory};
 use crate::random;
+use crate::sync::{AtomicU64, AtomicUsize, Condvar, Mutex, Ordering, thread};
 
 /// After a claim that failed while running.
 const CLAIM_AGAIN: Duration = Duration::from_secs(1);
@@ -84,6 +87,11 @@ impl Line {
 
     /// Puts a new grant in force. The one before must be sealed.
     fn follow(&self, next: Grant) {
+        // Under the lock: whoever asks to stop finds this grant in force, or it comes sealed.
+        let state = self.signal.state.lock();
+        if state.stop {
+            next.seal("it was shut down");
+        }
         let index = self.others.push(next);
         self.current.store(index + 1, Ordering::Release);
     }
@@ -149,6 +157,9 @@ pub(crate) struct Driver {
     lease: Option<Lease>,
     /// What this host will remember of the record; not for state files, which are their own memory.
     shadow: Option<FileStore>,
+    /// It can no longer be written. It stays locked: that is how this host knows that the machine ID
+    /// is in use.
+    shadow_is_old: bool,
     remember_in: Option<PathBuf>,
     /// The uuid of the namespace, as the store gave it with the last claim.
     store_uuid: u128,
@@ -164,8 +175,16 @@ impl Driver {
         remember_in: Option<PathBuf>,
     ) -> Result<(Self, Line), crate::BuildError> {
         let (store_uuid, ahead) = (0, Duration::ZERO);
-        let mut driver =
-            Self { claimant, factory, lease: None, shadow: None, remember_in, store_uuid, ahead };
+        let mut driver = Self {
+            claimant,
+            factory,
+            lease: None,
+            shadow: None,
+            shadow_is_old: false,
+            remember_in,
+            store_uuid,
+            ahead,
+        };
         let grant = driver.claim()?;
         // Whoever waits for a store at start need not be deaf to a stop later.
         driver.claimant.patience = driver.claimant.patience.min(PATIENCE);
@@ -181,6 +200,7 @@ impl Driver {
         self.store_uuid = store_uuid;
         self.ahead = self.claimant.ahead();
         self.shadow = memory.keep(machine);
+        self.shadow_is_old = false;
         self.remember(&record);
         let grant = self.factory.make(machine, record.epoch, next, record.bound)?;
         let now = self.now(&grant);
@@ -191,18 +211,22 @@ impl Driver {
     }
 
     fn remember(&mut self, record: &super::Record) {
-        if let Some(Err(error)) =
-            self.shadow.as_ref().map(|shadow| shadow.write_shadow(self.store_uuid, record))
-        {
-            tracing::warn!(%error, "this host no longer remembers its machine ID");
-            self.shadow = None;
+        let Some(shadow) = self.shadow.as_ref().filter(|_| !self.shadow_is_old) else { return };
+        if let Err(error) = shadow.write_shadow(self.store_uuid, record) {
+            tracing::warn!(%error, "this host no longer remembers how far its machine ID was used");
+            self.shadow_is_old = true;
         }
     }
 
     fn now(&self, grant: &Grant) -> Now {
         Now {
             monotonic: self.claimant.clock.monotonic(),
-            tick: grant.ticks().effective_tick(),
+            // From a store that may forget no window reaches further ahead of the wall clock than where
+            // the next claim would begin.
+            tick: match self.claimant.store.may_forget() {
+                true => grant.ticks().wall_tick(),
+                false => grant.ticks().effective_tick(),
+            },
             wall: self.claimant.clock.wall(),
             random: random::u63(),
         }
@@ -236,7 +260,8 @@ impl Driver {
             Action::Stop => Some(Duration::ZERO),
             Action::Write(expect, new) => {
                 let Claimant { store, namespace, .. } = &self.claimant;
-                let reply = match store.cas(namespace, grant.machine(), &expect, &new) {
+                let reply = match ask_store(|| store.cas(namespace, grant.machine(), &expect, &new))
+                {
                     Ok(Cas::Done) => Reply::Done,
                     Ok(Cas::Conflict(current)) => Reply::Conflict(current),
                     Err(error) => {
@@ -295,9 +320,6 @@ impl Driver {
         }
         match self.claim() {
             Ok(grant) => {
-                if line.stopping() {
-                    grant.seal("it was shut down");
-                }
                 tracing::warn!(
                     machine = grant.machine(),
                     epoch = grant.epoch(),
@@ -337,7 +359,7 @@ impl Keeper {
         let patience = patience(&driver);
         let line = line.clone();
         let mut driver = driver;
-        std::thread::Builder::new().name("vesta-keeper".into()).spawn(move || {
+        thread::Builder::new().name("vesta-keeper".into()).spawn(move || {
             while let Some(pause) = driver.step(&line) {
                 if !pause.is_zero() {
                     line.sleep(pause);

@@ -115,6 +115,10 @@ fn adopt(folder: &Path, namespace: &str, fingerprint: &str) -> Vec<FileStore> {
             if subject.namespace != namespace || subject.fingerprint != fingerprint {
                 return None;
             }
+            // A copy under another number proves nothing about the process that has the original.
+            if path != FileStore::path_of(folder, namespace, subject.machine) {
+                return None;
+            }
             FileStore::open_existing(path, subject).ok()
         })
         .collect()
@@ -152,5 +156,19 @@ mod tests {
         assert_eq!(adopted.len(), 1);
         assert!(adopted[0].path().ends_with("eu-7.state"));
         assert_eq!(adopt(folder.path(), "eu", "another layout").len(), 0);
+    }
+
+    #[test]
+    fn a_copy_under_another_number_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let original = FileStore::open(folder.path(), "eu", "a layout", 7).unwrap();
+        fs::copy(original.path(), folder.path().join("eu-8.state")).unwrap();
+        assert_eq!(
+            adopt(folder.path(), "eu", "a layout").len(),
+            0,
+            "7 is in use, and 8 is not one"
+        );
+        drop(original);
+        assert_eq!(adopt(folder.path(), "eu", "a layout").len(), 1);
     }
 }

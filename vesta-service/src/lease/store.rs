@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use vesta_intf::UnixMillis;
@@ -126,6 +127,16 @@ impl StoreError {
     pub const fn is_permanent(&self) -> bool {
         self.permanent
     }
+}
+
+/// Asks a store. A panic of it counts as a request without an answer: the thread that keeps a lease,
+/// or fetches for a tag, must not end with it.
+pub(crate) fn ask_store<T>(
+    question: impl FnOnce() -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    catch_unwind(AssertUnwindSafe(question)).unwrap_or_else(|_| {
+        Err(StoreError::unavailable("the store panicked", std::io::Error::other("see above")))
+    })
 }
 
 impl fmt::Display for StoreError {

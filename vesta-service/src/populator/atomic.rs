@@ -1,9 +1,8 @@
 //! The position in one atomic word.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use super::{BackOff, IdPopulator};
 use crate::sequence::{Claim, Refusal, Rules, advance};
+use crate::sync::{AtomicU64, Ordering};
 
 /// Set in a word whose line is sealed. Positions have at most 63 bits (62 and one past the end), so
 /// the bits never meet.

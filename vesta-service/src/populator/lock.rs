@@ -1,9 +1,8 @@
 //! The position behind a mutex of parking_lot.
 
-use parking_lot::{Mutex, MutexGuard};
-
 use super::{BackOff, IdPopulator};
 use crate::sequence::{Claim, Refusal, Rules};
+use crate::sync::{Mutex, MutexGuard};
 
 /// Guards the position by a parking_lot mutex: one byte, and waiters sleep. The default, as the
 /// `ReentrantLock` was in the original; unlike there, nobody waits for time with the lock held.

@@ -1,9 +1,10 @@
 //! The position behind a mutex of the standard library.
 
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{PoisonError, TryLockError};
 
 use super::{BackOff, IdPopulator};
 use crate::sequence::{Claim, Refusal, Rules};
+use crate::sync::standard::{Mutex, MutexGuard};
 
 /// Guards the position by a standard mutex, as the original's `synchronized` method did.
 #[derive(Debug)]

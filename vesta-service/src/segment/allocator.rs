@@ -8,13 +8,15 @@
 //! **stripes**, lines of their own that take runs from the shared one, so that cores do not wait for
 //! each other: numbers increase within each thread, and across threads they do not.
 
+#[cfg(all(test, loom))]
+mod races;
+
 use std::cell::Cell;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-
-use parking_lot::Mutex;
+use std::sync::atomic::AtomicUsize;
 
 use crate::populator::BackOff;
+use crate::sync::{AtomicU64, Mutex, Ordering};
 
 /// Numbers from `next` on below `end`; none if `next` has come to `end` or beyond.
 ///
@@ -106,7 +108,7 @@ pub(crate) struct Allocator {
 /// Where the next thread that asks for the first time begins.
 static NEXT_SEAT: AtomicUsize = AtomicUsize::new(0);
 
-thread_local! {
+crate::sync::thread_local! {
     /// The number of the stripe this thread keeps to, not yet wrapped around.
     static SEAT: Cell<usize> = Cell::new(NEXT_SEAT.fetch_add(1, Ordering::Relaxed));
 }

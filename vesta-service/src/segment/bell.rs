@@ -1,11 +1,10 @@
 //! Waiting until something changes, for threads and for tasks, without polling.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
+use crate::sync::{AtomicU64, Condvar, Mutex, Ordering};
 
 /// Counts changes and wakes those who wait for the next one.
 ///

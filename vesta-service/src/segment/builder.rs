@@ -94,7 +94,7 @@ impl SegmentBuilder {
             refresh_every: self.refresh_every,
             registry: Registry::new(),
             jobs: Jobs::default(),
-            reading: parking_lot::Mutex::default(),
+            reading: crate::sync::Mutex::default(),
         });
         core.jobs.add(Job::Refresh);
         if !core.by_hand() {

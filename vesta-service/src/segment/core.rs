@@ -2,11 +2,9 @@
 
 use std::collections::HashSet;
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use vesta_intf::IdError;
 
 use super::bell::Bell;
@@ -17,6 +15,8 @@ use super::store::{NewSegmentTag, SegmentStore};
 use super::{Segment, SegmentMode};
 use crate::StoreError;
 use crate::clock::{AnyClock, Clock as _};
+use crate::lease::ask_store;
+use crate::sync::{Mutex, thread};
 
 /// After the tags could not be read.
 const READ_AGAIN: Duration = Duration::from_secs(1);
@@ -100,7 +100,7 @@ impl Core {
             }
             core.jobs.leave();
         };
-        let started = std::thread::Builder::new().name("vesta-segments".into()).spawn(work);
+        let started = thread::Builder::new().name("vesta-segments".into()).spawn(work);
         started.map(drop).inspect_err(|_| self.jobs.leave())
     }
 
@@ -137,7 +137,7 @@ impl Core {
 
     fn fetch(self: &Arc<Self>, key: &Arc<Key>) {
         let Some(size) = key.begin(self.now()) else { return };
-        let reply = self.call(|store| store.next_range(key.name(), size));
+        let reply = ask_store(|| self.store.next_range(key.name(), size));
         let tag = key.name();
         match &reply {
             Err(error) if !key.is_failing() => {
@@ -157,20 +157,10 @@ impl Core {
         }
     }
 
-    /// Calls the store. A panic of it counts as an error: it must not leave a tag waiting for ever.
-    fn call<T>(
-        &self,
-        f: impl FnOnce(&dyn SegmentStore) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        catch_unwind(AssertUnwindSafe(|| f(&*self.store))).unwrap_or_else(|_| {
-            Err(StoreError::unavailable("the store panicked", std::io::Error::other("see above")))
-        })
-    }
-
     /// Reads which tags there are, and acts upon it.
     pub(crate) fn read_tags(self: &Arc<Self>) -> Result<(), StoreError> {
         let _reading = self.reading.lock();
-        let tags = match self.call(|store| store.tags()) {
+        let tags = match ask_store(|| self.store.tags()) {
             Ok(tags) => tags,
             Err(error) => {
                 if self.registry.on_read(self.now(), Some(error.clone())) {
@@ -204,7 +194,7 @@ impl Core {
 
     /// Adds a tag to the store, and to what is known.
     pub(crate) fn create(self: &Arc<Self>, tag: &NewSegmentTag) -> Result<bool, StoreError> {
-        let created = self.call(|store| store.create(tag))?;
+        let created = ask_store(|| self.store.create(tag))?;
         self.read_tags()?;
         Ok(created)
     }

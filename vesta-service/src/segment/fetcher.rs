@@ -6,9 +6,8 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
-
 use super::key::Key;
+use crate::sync::{Condvar, Mutex};
 
 /// How many fetches are under way at once: a store that is slow for one tag does not hold up the
 /// others. Threads are started when that many jobs are due at once for the first time.

@@ -2,10 +2,8 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use vesta_intf::{Hold, HoldReason, IdError};
 
 use super::SegmentMode;
@@ -15,6 +13,7 @@ use super::buffer::{Buffer, Refusal, Standing};
 use super::status::SegmentStatus;
 use super::store::{NextRange, SegmentTag};
 use crate::StoreError;
+use crate::sync::{AtomicU64, Mutex, Ordering};
 
 /// One tag. Never removed from a service: its memory of what was given out must not be lost.
 #[derive(Debug)]

@@ -3,15 +3,14 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use vesta_intf::{Hold, HoldReason, IdError};
 
 use super::bell::Bell;
 use super::key::{Key, closed, not_found};
 use crate::StoreError;
+use crate::sync::{AtomicU64, Mutex, Ordering};
 
 /// Every tag that was ever in the table. Replaced as a whole when one is added.
 #[derive(Debug, Clone, Default)]
@@ -54,7 +53,7 @@ struct Known {
 
 static LAST_REGISTRY: AtomicU64 = AtomicU64::new(0);
 
-thread_local! {
+crate::sync::thread_local! {
     /// What this thread looked up last: most threads stay with one service, and many with one tag.
     static SEEN: RefCell<Seen> = RefCell::default();
 }

@@ -5,31 +5,31 @@ use crate::lease::Record;
 use crate::sequence::Rules;
 
 /// What is known at the moment of choosing.
-pub(super) struct Survey<'a> {
+pub(in crate::lease) struct Survey<'a> {
     /// Every record of the namespace.
-    pub(super) records: &'a [(u64, Record)],
+    pub(in crate::lease) records: &'a [(u64, Record)],
     /// The same, as seen one observation earlier.
-    pub(super) earlier: Option<&'a [(u64, Record)]>,
+    pub(in crate::lease) earlier: Option<&'a [(u64, Record)]>,
     /// The records that processes of this host held, all of them gone.
-    pub(super) shadows: &'a [(u64, Record)],
-    pub(super) choice: &'a Choice,
-    pub(super) order: ClaimOrder,
+    pub(in crate::lease) shadows: &'a [(u64, Record)],
+    pub(in crate::lease) choice: &'a Choice,
+    pub(in crate::lease) order: ClaimOrder,
     /// The position of the clock.
-    pub(super) now: u64,
+    pub(in crate::lease) now: u64,
     /// How long after its bound a silent owner's record may be taken.
-    pub(super) grace_ticks: u64,
-    pub(super) rules: &'a Rules,
+    pub(in crate::lease) grace_ticks: u64,
+    pub(in crate::lease) rules: &'a Rules,
     /// Where to begin among the unused ones.
-    pub(super) start_at: u64,
+    pub(in crate::lease) start_at: u64,
     /// The bound of a record that does not exist yet.
-    pub(super) floor: u64,
+    pub(in crate::lease) floor: u64,
 }
 
 /// A machine ID to try, with the record to replace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Candidate {
-    pub(super) machine: u64,
-    pub(super) record: Record,
+pub(in crate::lease) struct Candidate {
+    pub(in crate::lease) machine: u64,
+    pub(in crate::lease) record: Record,
 }
 
 /// So many unused ones are tried before the records are read again: a race of many starters on an
@@ -39,7 +39,7 @@ const UNUSED_AT_ONCE: usize = 64;
 impl Survey<'_> {
     /// My own last one; one never used; one given back; one whose owner is silent, the longest
     /// silent first. Or all of these by their number.
-    pub(super) fn candidates(&self) -> Vec<Candidate> {
+    pub(in crate::lease) fn candidates(&self) -> Vec<Candidate> {
         let mut found: Vec<Candidate> = Vec::new();
         let chosen = self.records.iter().filter(|(machine, _)| self.in_question(*machine));
 
@@ -65,7 +65,7 @@ impl Survey<'_> {
     }
 
     /// Whether a record in question can become free within so many ticks.
-    pub(super) fn may_end_within(&self, ticks: u64) -> bool {
+    pub(in crate::lease) fn may_end_within(&self, ticks: u64) -> bool {
         self.records.iter().any(|(machine, record)| {
             let grace = if record.owner == 0 { 0 } else { self.grace_ticks };
             self.in_question(*machine)

@@ -1,0 +1,160 @@
+//! Batches that wait for ticks to come.
+//!
+//! A batch that is larger than what a tick has left takes the rest and waits for more. If more and
+//! more of them did so, all would share each tick, none would be complete in time, and what they had
+//! taken would be wasted. So a batch may wait only if everybody who waits can be served in time; it
+//! is refused at once otherwise, before it has cost more than one tick.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use vesta_intf::{IdError, IdRun};
+
+use crate::LocalIdService;
+use crate::service::is_hold;
+
+/// How many IDs the waiting batches still need, all together.
+#[derive(Debug, Default)]
+pub(crate) struct Backlog {
+    ids: AtomicU64,
+}
+
+impl Backlog {
+    /// A place among those who wait, for `ids` of `per_second` that are made; refused if it would
+    /// take more than half of `patience` until all are served. Half, because those who share a tick
+    /// do not get the same of it. Who is alone may always try.
+    pub(crate) fn enter(
+        &self,
+        ids: u64,
+        per_second: u64,
+        patience: Duration,
+    ) -> Result<Place<'_>, IdError> {
+        // Relaxed: a number to estimate by; nothing else is published with it.
+        let before = self.ids.fetch_add(ids, Ordering::Relaxed);
+        let place = Place { backlog: self, ids };
+        let needed = time_for(before.saturating_add(ids), per_second);
+        if before > 0 && needed > patience / 2 {
+            return Err(IdError::Unavailable {
+                reason: "more batches are waiting than can be served in time".into(),
+                retry_after: Some(time_for(before, per_second)),
+                source: None,
+            });
+        }
+        Ok(place)
+    }
+}
+
+/// The place of one batch; given back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Place<'a> {
+    backlog: &'a Backlog,
+    ids: u64,
+}
+
+impl Place<'_> {
+    /// The batch now needs only so many.
+    pub(crate) fn shrink_to(&mut self, ids: u64) {
+        let served = self.ids.saturating_sub(ids);
+        self.ids -= served;
+        self.backlog.ids.fetch_sub(served, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.backlog.ids.fetch_sub(self.ids, Ordering::Relaxed);
+    }
+}
+
+/// A batch under way. What it took is lost if it is dropped before it is complete.
+#[derive(Debug)]
+pub(crate) struct Batch<'a> {
+    service: &'a LocalIdService,
+    wanted: u32,
+    left: u32,
+    place: Option<Place<'a>>,
+}
+
+impl<'a> Batch<'a> {
+    pub(crate) const fn new(service: &'a LocalIdService, wanted: u32) -> Self {
+        Self { service, wanted, left: wanted, place: None }
+    }
+
+    /// The next run, without waiting; `None` when the batch is complete. After a
+    /// [`Hold`](IdError::Hold) it may go on then; after any other error it is over.
+    pub(crate) fn next_run(&mut self) -> Result<Option<IdRun>, IdError> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        match self.service.try_gen_run(self.left) {
+            Ok(run) => {
+                self.left -= run.count;
+                if let Some(place) = &mut self.place {
+                    place.shrink_to(self.left.into());
+                }
+                Ok(Some(run))
+            }
+            Err(error) => {
+                if self.place.is_none() && is_hold(&error) {
+                    self.place = Some(self.service.enter_backlog(self.left)?);
+                }
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Drop for Batch<'_> {
+    fn drop(&mut self) {
+        if self.left > 0 {
+            self.service.lost(self.wanted - self.left);
+        }
+    }
+}
+
+fn time_for(ids: u64, per_second: u64) -> Duration {
+    let nanos = u128::from(ids) * 1_000_000_000 / u128::from(per_second.max(1));
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PER_SECOND: u64 = 1000;
+    const PATIENCE: Duration = Duration::from_secs(2);
+
+    fn refused(backlog: &Backlog, ids: u64) -> Option<Duration> {
+        backlog.enter(ids, PER_SECOND, PATIENCE).err().map(|error| error.retry_after().unwrap())
+    }
+
+    #[test]
+    fn it_fills_up_to_half_of_the_patience_and_says_when_to_come_back() {
+        let backlog = Backlog::default();
+        let first = backlog.enter(600, PER_SECOND, PATIENCE).unwrap();
+        let _second = backlog.enter(400, PER_SECOND, PATIENCE).unwrap();
+        assert_eq!(refused(&backlog, 1), Some(Duration::from_secs(1)));
+        drop(first);
+        assert_eq!(refused(&backlog, 600), None);
+        assert_eq!(refused(&backlog, 601), Some(Duration::from_millis(400)));
+    }
+
+    #[test]
+    fn what_was_served_makes_room() {
+        let backlog = Backlog::default();
+        let mut first = backlog.enter(1000, PER_SECOND, PATIENCE).unwrap();
+        first.shrink_to(999);
+        assert_eq!(refused(&backlog, 1), None);
+        first.shrink_to(0);
+        assert_eq!(refused(&backlog, 1000), None);
+        drop(first);
+        assert_eq!(backlog.ids.load(Ordering::Relaxed), 0, "nothing is given back twice");
+    }
+
+    #[test]
+    fn who_is_alone_may_always_try() {
+        let backlog = Backlog::default();
+        let _alone = backlog.enter(u64::MAX, PER_SECOND, PATIENCE).unwrap();
+        assert_eq!(refused(&backlog, 0), Some(Duration::from_nanos(u64::MAX)));
+    }
+}

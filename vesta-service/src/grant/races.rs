@@ -1,0 +1,205 @@
+//! A grant in every interleaving of callers, keeper and closer.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use vesta_intf::UnixMillis;
+
+use super::*;
+use crate::clock::Clock;
+use crate::races::{Ends, Thread, at_once, bounded, exhaustively, unique_and_growing};
+
+const META: IdMeta = IdMeta::MIN_GRANULARITY;
+/// Two positions are left in the tick that the clock shows, beginning with this one.
+const FIRST: u64 = (1_000_000 << 10) + 1022;
+
+/// Milliseconds since [`FIRST`], as some thread wrote them, which another may see late.
+#[derive(Debug)]
+struct Millis(AtomicU64);
+
+impl Clock for Millis {
+    fn wall(&self) -> UnixMillis {
+        UnixMillis(META.spec().epoch.0 + 1_000_000 + self.0.load(Ordering::Relaxed))
+    }
+
+    fn monotonic(&self) -> Duration {
+        Duration::from_millis(self.0.load(Ordering::Relaxed))
+    }
+
+    fn park(&self, _: Duration) {}
+}
+
+/// A grant of [`FIRST`] and what follows, what its record says, and its clock.
+struct Model {
+    grant: Grant,
+    /// The bound in the store. Relaxed, so that nothing but the grant itself makes a caller see it.
+    durable: AtomicU64,
+    clock: Arc<Millis>,
+}
+
+impl Model {
+    fn new(kind: PopulatorKind, limit: u64) -> Arc<Self> {
+        let clock = Arc::new(Millis(AtomicU64::new(0)));
+        let factory = GrantFactory {
+            meta: META,
+            rules: Rules::new(40, 10, 0),
+            clock: AnyClock::Other(clock.clone()),
+            populator: kind,
+            gen_method: 0,
+            version: 0,
+        };
+        let grant = factory.make(7, 1, FIRST, limit).expect("all fields fit");
+        // Makes what is made late.
+        grant.limit();
+        grant.populator.position();
+        grant.ticks.read();
+        let durable = AtomicU64::new(limit);
+        durable.load(Ordering::Relaxed);
+        Arc::new(Self { grant, durable, clock })
+    }
+
+    /// So many calls for `want` positions each.
+    fn issue(self: &Arc<Self>, calls: u32, want: u32) -> Thread<Vec<Range<u64>>> {
+        let this = self.clone();
+        Box::new(move || {
+            let mut taken = Vec::new();
+            for _ in 0..calls {
+                if let Ok(Claim { start, end }) = this.grant.claim(want) {
+                    let durable = this.durable.load(Ordering::Relaxed);
+                    assert!(end <= durable, "{start}..{end} lies beyond the record's {durable}");
+                    taken.push(start..end);
+                }
+            }
+            taken
+        })
+    }
+
+    /// The keeper's part: the store first, then the grant.
+    fn extend(self: &Arc<Self>, bound: u64) -> Thread<Vec<Range<u64>>> {
+        let this = self.clone();
+        Box::new(move || {
+            this.durable.store(bound, Ordering::Relaxed);
+            this.grant.raise(bound);
+            Vec::new()
+        })
+    }
+
+    fn seal(self: &Arc<Self>, reason: &'static str) -> Thread<Vec<Range<u64>>> {
+        let this = self.clone();
+        Box::new(move || {
+            let sealed_at = this.grant.seal(reason);
+            assert_eq!(this.grant.seal("it was sealed before"), sealed_at);
+            assert!(matches!(this.grant.claim(1), Err(IdError::Sealed { .. })), "never again");
+            Vec::new()
+        })
+    }
+}
+
+#[test]
+fn the_bound_is_raised_while_callers_wait_for_it() {
+    for kind in PopulatorKind::ALL {
+        let ends = Ends::new();
+        let note = ends.clone();
+        exhaustively(kind.name(), move || {
+            let model = Model::new(kind, FIRST + 1);
+            let taken = at_once(vec![model.issue(2, 2), model.extend(FIRST + 2)]);
+            note.note(unique_and_growing(&taken).last().map_or(0, |last| last.end - FIRST));
+        });
+        assert!(ends.get().iter().eq(&[1, 2]), "the new bound came too late, and in time");
+    }
+}
+
+#[test]
+fn the_bound_is_raised_under_two_callers() {
+    for kind in PopulatorKind::ALL {
+        bounded(kind.name(), move || {
+            let model = Model::new(kind, FIRST + 1);
+            let threads = vec![model.issue(1, 2), model.issue(1, 1), model.extend(FIRST + 2)];
+            unique_and_growing(&at_once(threads));
+        });
+    }
+}
+
+/// A caller that finds the tick used up looks at the precise clock, under a lock.
+#[test]
+fn the_clock_moves_on_when_the_tick_is_used_up() {
+    const NEXT_TICK: u64 = 1_000_001 << 10;
+    for kind in PopulatorKind::ALL {
+        let ends = Ends::new();
+        let note = ends.clone();
+        bounded(kind.name(), move || {
+            let model = Model::new(kind, u64::MAX);
+            let clock = model.clock.clone();
+            let tick: Thread<_> = Box::new(move || {
+                clock.0.store(1, Ordering::Relaxed);
+                Vec::new()
+            });
+            let taken = at_once(vec![model.issue(2, 1), model.issue(1, 2), tick]);
+            let all = unique_and_growing(&taken);
+            assert!(all.iter().all(|taken| taken.start >> 10 == (taken.end - 1) >> 10));
+            note.note(all.last().is_some_and(|last| last.start >= NEXT_TICK));
+        });
+        assert_eq!(ends.get().len(), 2, "some call came in the next tick, and none did");
+    }
+}
+
+#[test]
+fn it_is_fenced_while_it_is_closed_and_used() {
+    for kind in PopulatorKind::ALL {
+        bounded(kind.name(), move || {
+            let model = Model::new(kind, u64::MAX);
+            let (closer, keeper) = (model.seal("it was shut down"), model.seal("it was fenced"));
+            let all = unique_and_growing(&at_once(vec![model.issue(2, 1), closer, keeper]));
+            let end = all.last().map_or(FIRST, |last| last.end);
+            assert_eq!(model.grant.seal("again"), end, "sealed one past the last position");
+            let reason = model.grant.sealed_reason().expect("it is sealed");
+            assert!(["it was shut down", "it was fenced"].contains(&reason), "{reason}");
+        });
+    }
+}
+
+#[test]
+fn a_late_renewal_reopens_nothing() {
+    for kind in PopulatorKind::ALL {
+        bounded(kind.name(), move || {
+            let model = Model::new(kind, FIRST + 1);
+            let threads = vec![model.issue(1, 2), model.seal("fenced"), model.extend(FIRST + 2)];
+            let all = unique_and_growing(&at_once(threads));
+            let end = all.last().map_or(FIRST, |last| last.end);
+            assert_eq!(model.grant.seal("again"), end, "sealed one past the last position");
+        });
+    }
+}
+
+#[test]
+#[should_panic(expected = "lies beyond the record's")]
+fn planted_bound_raised_before_the_reply() {
+    exhaustively("planted fault", || {
+        let model = Model::new(PopulatorKind::Atomic, FIRST + 1);
+        let this = model.clone();
+        let hasty: Thread<_> = Box::new(move || {
+            this.grant.raise(FIRST + 2);
+            this.durable.store(FIRST + 2, Ordering::Relaxed);
+            Vec::new()
+        });
+        at_once(vec![model.issue(1, 2), hasty]);
+    });
+}
+
+/// The fault is one of memory order alone: in every interleaving of sequentially consistent memory it
+/// is right.
+#[test]
+#[should_panic(expected = "lies beyond the record's")]
+fn planted_bound_raised_in_no_order() {
+    exhaustively("planted fault", || {
+        let model = Model::new(PopulatorKind::Atomic, FIRST + 1);
+        let this = model.clone();
+        let careless: Thread<_> = Box::new(move || {
+            this.durable.store(FIRST + 2, Ordering::Relaxed);
+            this.grant.limit.fetch_max(FIRST + 2, Ordering::Relaxed);
+            Vec::new()
+        });
+        at_once(vec![model.issue(1, 2), careless]);
+    });
+}

@@ -1,0 +1,265 @@
+//! A model of the reservation protocol, explored state by state.
+//!
+//! The decisions are the product's: which records may be claimed (`claim::candidates`), what a claim
+//! asks for and what its reply means (`claim::terms`), the life of a lease (`state`), and which
+//! positions are issued (`sequence::advance`). The model is the world around them, as hostile as
+//! docs/SAFETY.md allows:
+//!
+//! * a request reaches the store at any time after it was sent, never, or several times; so does a
+//!   reply its process, but only as long as that waits for this very request: the client of a store
+//!   sees to it that no reply is taken for another's;
+//! * a process crashes at any time and remembers what its state file says, or nothing;
+//! * each look at a clock shows any time, and whoever wants a record may think its owner long silent;
+//! * with [`Copies`], the memory of a process is copied once.
+//!
+//! ```text
+//!  model.rs            what is explored, and what must hold
+//!  model/state.rs      one state, small: a search holds millions
+//!  model/world.rs      the store and the network
+//!  model/process.rs    a process, driven as keeper.rs drives it
+//!  model/fault.rs      one rule broken at a time, to see that the model would notice
+//!  model/symmetry.rs   states that are the same but for numbering
+//!  model/tests.rs      the searches
+//! ```
+
+mod fault;
+mod process;
+mod state;
+mod symmetry;
+mod tests;
+mod world;
+
+use stateright::{Model, Property};
+
+use crate::lease::Record;
+use crate::lease::claim::candidates::Survey;
+use crate::lease::claim::{Choice, ClaimOrder};
+use crate::sequence::Rules;
+use fault::Fault;
+use state::{Mark, Process, State};
+
+/// One step of one participant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// Lists the records, chooses one and sends a claim. The clock shows this tick.
+    Claim { process: usize, machine: usize, tick: u64 },
+    /// Stops waiting for the reply to a claim. The request may still arrive.
+    GiveUp { process: usize },
+    /// Issues a position. The clock shows this tick.
+    Issue { process: usize, tick: u64 },
+    /// Has the lease send what is due. The clock shows this tick.
+    Extend { process: usize, tick: u64 },
+    /// Seals the line and begins to release.
+    Release { process: usize },
+    /// What the process waits for reaches the store, and the reply sets out, in place of an earlier
+    /// one.
+    Deliver { process: usize },
+    /// A request that nobody waits for any more reaches the store.
+    DeliverLate { request: usize },
+    /// The reply reaches the process.
+    Receive { process: usize },
+    /// No reply reaches the process in time.
+    TimeOut { process: usize },
+    /// The process is gone, and another one starts in its place.
+    Crash { process: usize, remembers: bool },
+    /// The memory of one process is copied into another.
+    Copy { from: usize, into: usize },
+    /// The record vanishes; only where that fault is planted.
+    Vanish { machine: usize },
+}
+
+/// Whether the memory of a process is copied, once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Copies {
+    Never,
+    /// From then on original and copy draw different random numbers.
+    Differing,
+    /// From then on both draw the same ones, as where the system's generator was copied along.
+    Alike,
+}
+
+/// What is explored.
+#[derive(Debug, Clone)]
+struct Protocol {
+    rules: Rules,
+    window_ticks: u64,
+    /// The last tick that a clock shows.
+    last_tick: u64,
+    processes: usize,
+    machines: usize,
+    /// How many different requests are sent in all.
+    requests: u8,
+    /// Whether a process may remember, after a crash, what the store acknowledged to it.
+    remembering: bool,
+    copies: Copies,
+    fault: Option<Fault>,
+    /// Whether states count once that differ only in the numbers of processes and machine IDs.
+    symmetric: bool,
+    /// Whether to look for examples too: they show what the search has come across.
+    examples: bool,
+}
+
+impl Model for Protocol {
+    type State = State;
+    type Action = Step;
+
+    fn init_states(&self) -> Vec<State> {
+        vec![State::default()]
+    }
+
+    fn actions(&self, state: &State, steps: &mut Vec<Step>) {
+        let end = if self.fault.is_some() { Mark::REPEATED } else { Mark::VIOLATIONS };
+        if state.has_any(end) {
+            return;
+        }
+        let ticks = 0..=self.last_tick;
+        for process in 0..self.processes {
+            match &state.processes[process] {
+                Process::Idle { .. } => {
+                    if state.may_send(self.requests) {
+                        for machine in self.choices(state, process) {
+                            let claim = |tick| Step::Claim { process, machine, tick };
+                            steps.extend(ticks.clone().map(claim));
+                        }
+                    }
+                    if state.remembered[process].iter().any(Option::is_some) {
+                        steps.push(Step::Crash { process, remembers: false });
+                    }
+                    self.push_copies(state, process, steps);
+                }
+                Process::Claiming(claiming) => {
+                    steps.push(Step::GiveUp { process });
+                    steps.push(Step::Deliver { process });
+                    steps.push(Step::TimeOut { process });
+                    if claiming.reply.is_some() {
+                        steps.push(Step::Receive { process });
+                    }
+                }
+                Process::Holding(holding) => {
+                    steps.extend(ticks.clone().map(|tick| Step::Issue { process, tick }));
+                    if holding.pending.is_some() {
+                        steps.push(Step::Deliver { process });
+                        steps.push(Step::TimeOut { process });
+                    } else if state.may_send(self.requests) && holding.sealed.is_none() {
+                        steps.extend(ticks.clone().map(|tick| Step::Extend { process, tick }));
+                    }
+                    if holding.sealed.is_none() && state.may_send(self.requests) {
+                        steps.push(Step::Release { process });
+                    }
+                    if holding.reply.is_some() {
+                        steps.push(Step::Receive { process });
+                    }
+                    steps.push(Step::Crash { process, remembers: false });
+                    if self.remembering {
+                        steps.push(Step::Crash { process, remembers: true });
+                    }
+                }
+            }
+        }
+        steps.extend((0..state.late.len()).map(|request| Step::DeliverLate { request }));
+        if self.fault == Some(Fault::RecordVanishes) {
+            steps.extend((0..self.machines).map(|machine| Step::Vanish { machine }));
+        }
+    }
+
+    fn next_state(&self, last: &State, step: Step) -> Option<State> {
+        let mut next = last.clone();
+        match step {
+            Step::Claim { process, machine, tick } => {
+                self.claim(&mut next, process, machine, tick)?;
+            }
+            Step::GiveUp { process } => self.lose(&mut next, process),
+            Step::Issue { process, tick } => self.issue(&mut next, process, tick)?,
+            Step::Extend { process, tick } => self.extend(&mut next, process, tick)?,
+            Step::Release { process } => self.release(&mut next, process)?,
+            Step::Deliver { process } => self.deliver(&mut next, process),
+            Step::DeliverLate { request } => {
+                let request = next.late[request];
+                self.apply(&mut next, &request);
+            }
+            Step::Receive { process } => self.receive(&mut next, process)?,
+            Step::TimeOut { process } => self.time_out(&mut next, process)?,
+            Step::Crash { process, remembers } => self.crash(&mut next, process, remembers),
+            Step::Copy { from, into } => self.copy(&mut next, from, into),
+            Step::Vanish { machine } => next.records[machine] = state::Rec::default(),
+        }
+        if next == *last {
+            return None;
+        }
+        if self.symmetric {
+            symmetry::sort(&mut next);
+        }
+        Some(next)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        let always = state::rules().into_iter();
+        let mut properties: Vec<_> =
+            always.map(|(name, condition)| Property::always(name, condition)).collect();
+        if self.examples {
+            let sometimes = state::examples().into_iter();
+            properties
+                .extend(sometimes.map(|(name, condition)| Property::sometimes(name, condition)));
+        }
+        if self.copies != Copies::Never {
+            properties.push(Property::sometimes(COPY_REPEATS, |_, state: &State| {
+                state.has_any(Mark::COPY_REPEATED)
+            }));
+        }
+        properties
+    }
+}
+
+/// What no rule can prevent.
+const COPY_REPEATS: &str = "a copy issues what was issued";
+
+impl Protocol {
+    /// The machine IDs that a process may try to claim, with a clock that shows the end of time and
+    /// after having watched for long enough: a takeover is possible whenever somebody wants it.
+    fn choices(&self, state: &State, process: usize) -> Vec<usize> {
+        let records: Vec<(u64, Record)> = (0..)
+            .zip(&state.records[..self.machines])
+            .filter(|(_, rec)| rec.epoch > 0)
+            .map(|(machine, rec)| (machine, Record::from(*rec)))
+            .collect();
+        let shadows: Vec<(u64, Record)> = (0..)
+            .zip(state.remembered[process])
+            .filter_map(|(machine, rec)| Some((machine, Record::from(rec?))))
+            .collect();
+        let choice = Choice::Any(0..=u64::from(small(self.machines)) - 1);
+        let survey = Survey {
+            records: &records,
+            earlier: Some(&records),
+            shadows: &shadows,
+            choice: &choice,
+            order: ClaimOrder::Lowest,
+            now: self.rules.position(self.rules.max_tick() + 1),
+            grace_ticks: 0,
+            rules: &self.rules,
+            start_at: 0,
+            floor: 0,
+        };
+        let candidates = survey.candidates().into_iter();
+        candidates
+            .map(|candidate| {
+                let machine = usize::from(small(candidate.machine));
+                assert_eq!(candidate.record, state.records[machine].into());
+                machine
+            })
+            .collect()
+    }
+
+    fn push_copies(&self, state: &State, into: usize, steps: &mut Vec<Step>) {
+        if self.copies != Copies::Never && !state.was_copied() {
+            let others = (0..self.processes).filter(|from| *from != into);
+            let running =
+                others.filter(|from| !matches!(state.processes[*from], Process::Idle { .. }));
+            steps.extend(running.map(|from| Step::Copy { from, into }));
+        }
+    }
+}
+
+/// A number of the product's as one of the model's.
+fn small(number: impl TryInto<u8>) -> u8 {
+    number.try_into().unwrap_or_else(|_| panic!("the model's numbers have 8 bits"))
+}

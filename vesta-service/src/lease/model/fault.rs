@@ -1,0 +1,51 @@
+//! One rule broken at a time. The product knows none of these: the model does something else in its
+//! place.
+
+/// A rule that is broken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// A claim begins at the clock, whatever the bound.
+    ClaimAtTheClock,
+    /// The store takes any extend, whatever the record.
+    ExtendWithoutPrecondition,
+    /// A window is used as soon as it was asked for.
+    UseBeforeReply,
+    /// The record vanishes, as one with a lease or a time to live does.
+    RecordVanishes,
+    /// A release does not seal the line.
+    ReleaseWithoutSeal,
+    /// A claim begins one position below the bound.
+    ClaimBelowTheBound,
+    /// Positions are issued first and the bound is written later.
+    BoundAfterUse,
+    /// A clock that went back lowers the bound.
+    ExtendMayLower,
+    /// A time-out is taken for success.
+    TimeOutIsSuccess,
+    /// A release gives back the last position that was issued.
+    ReleaseOneTooFar,
+    /// A sealed line goes on when its machine ID is claimed again.
+    SealedIsRevived,
+    /// The store does not compare the bound for an extend.
+    ExtendWithoutBound,
+    /// Who finds the epoch it asked for takes the record for its own, without comparing the attempt.
+    EpochDecides,
+}
+
+impl Fault {
+    pub(super) const ALL: [Fault; 13] = [
+        Self::ClaimAtTheClock,
+        Self::ExtendWithoutPrecondition,
+        Self::UseBeforeReply,
+        Self::RecordVanishes,
+        Self::ReleaseWithoutSeal,
+        Self::ClaimBelowTheBound,
+        Self::BoundAfterUse,
+        Self::ExtendMayLower,
+        Self::TimeOutIsSuccess,
+        Self::ReleaseOneTooFar,
+        Self::SealedIsRevived,
+        Self::ExtendWithoutBound,
+        Self::EpochDecides,
+    ];
+}

@@ -1,0 +1,303 @@
+//! One state of the model. Small, because a search holds millions: numbers of 8 bits, and what the
+//! product keeps in a [`Lease`](crate::lease::state::Lease) as the few numbers it is made from.
+
+use super::{Protocol, small};
+use crate::lease::{Expect, Record};
+
+pub(super) const PROCESSES: usize = 3;
+pub(super) const MACHINES: usize = 2;
+
+/// A record, but for what people read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub(super) struct Rec {
+    pub(super) epoch: u8,
+    pub(super) owner: u8,
+    pub(super) bound: u8,
+    pub(super) attempt: u8,
+    pub(super) released: bool,
+}
+
+impl From<Rec> for Record {
+    fn from(rec: Rec) -> Self {
+        Record {
+            epoch: rec.epoch.into(),
+            owner: rec.owner.into(),
+            bound: rec.bound.into(),
+            attempt: rec.attempt.into(),
+            released: rec.released,
+            ..Record::default()
+        }
+    }
+}
+
+impl From<&Record> for Rec {
+    fn from(record: &Record) -> Self {
+        Rec {
+            epoch: small(record.epoch),
+            owner: small(record.owner),
+            bound: small(record.bound),
+            attempt: small(record.attempt),
+            released: record.released,
+        }
+    }
+}
+
+/// A compare-and-set on its way. What it expects is a record that was there once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Request {
+    pub(super) machine: u8,
+    pub(super) expected: Rec,
+    pub(super) new: Rec,
+}
+
+impl Request {
+    pub(super) fn expect(&self) -> Expect {
+        Record::from(self.expected).expect()
+    }
+}
+
+/// The reply to a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Answer {
+    Done,
+    Conflict(Rec),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Process {
+    /// Has no machine ID. `last` is the line it had, kept only where that fault is planted.
+    Idle {
+        last: Option<(u8, u8)>,
+    },
+    Claiming(Claiming),
+    Holding(Holding),
+}
+
+/// A claim that was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Claiming {
+    pub(super) request: Request,
+    /// The first position to issue.
+    pub(super) next: u8,
+    pub(super) reply: Option<Answer>,
+    pub(super) last: Option<(u8, u8)>,
+}
+
+/// A lease and its line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Holding {
+    pub(super) machine: u8,
+    /// As acknowledged last.
+    pub(super) record: Rec,
+    /// Sent and not yet answered.
+    pub(super) pending: Option<Rec>,
+    /// Where the line was sealed, if it was.
+    pub(super) sealed: Option<u8>,
+    pub(super) reply: Option<Answer>,
+    /// The first position not yet issued.
+    pub(super) next: u8,
+    /// The bound that the line goes by.
+    pub(super) limit: u8,
+}
+
+impl Holding {
+    /// What it may still issue.
+    fn line(&self) -> std::ops::Range<u8> {
+        if self.sealed.is_some() { 0..0 } else { self.next..self.limit.max(self.next) }
+    }
+
+    /// Its pending change as a request.
+    pub(super) fn request(&self) -> Option<Request> {
+        let request = |new| Request { machine: self.machine, expected: self.record, new };
+        self.pending.map(request)
+    }
+}
+
+/// What must not have happened, and what only a copy may cause.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Mark(u8);
+
+impl Mark {
+    pub(super) const REPEATED: Mark = Mark(1);
+    pub(super) const UNCOVERED: Mark = Mark(2);
+    pub(super) const LOWERED: Mark = Mark(4);
+    pub(super) const RETURNED: Mark = Mark(8);
+    pub(super) const VIOLATIONS: Mark = Mark(15);
+    /// A position was repeated that a copied process had been granted.
+    pub(super) const COPY_REPEATED: Mark = Mark(16);
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct State {
+    pub(super) records: [Rec; MACHINES],
+    pub(super) processes: [Process; PROCESSES],
+    /// Requests that nobody waits for any more and that may still take effect.
+    pub(super) late: Vec<Request>,
+    /// How many requests each process has sent: the numbers of the next ones follow from it.
+    pub(super) sent: [u8; PROCESSES],
+    /// What tells the numbers of one process from another's; two are equal only after a copy with
+    /// the same random numbers.
+    pub(super) seeds: [u8; PROCESSES],
+    /// The state files of processes that do not hold the machine ID now.
+    pub(super) remembered: [[Option<Rec>; MACHINES]; PROCESSES],
+    /// One bit for each position that was issued.
+    pub(super) issued: [u32; MACHINES],
+    /// The first position that a copied process had not been granted; 0 if none was copied.
+    pub(super) exposed: [u8; MACHINES],
+    marks: u8,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            records: Default::default(),
+            processes: [Process::Idle { last: None }; PROCESSES],
+            late: Vec::new(),
+            sent: Default::default(),
+            seeds: [0, 1, 2],
+            remembered: Default::default(),
+            issued: Default::default(),
+            exposed: Default::default(),
+            marks: 0,
+        }
+    }
+}
+
+impl State {
+    pub(super) fn has_any(&self, marks: Mark) -> bool {
+        self.marks & marks.0 != 0
+    }
+
+    pub(super) fn mark(&mut self, mark: Mark) {
+        self.marks |= mark.0;
+    }
+
+    pub(super) fn may_send(&self, limit: u8) -> bool {
+        self.sent.iter().sum::<u8>() < limit
+    }
+
+    /// A number that no request had before, as a random one would be. It does not depend on what
+    /// other processes did, so that fewer states differ only by it.
+    pub(super) fn draw(&mut self, process: usize) -> u8 {
+        self.sent[process] += 1;
+        self.sent[process] + 16 * self.seeds[process]
+    }
+
+    pub(super) fn was_copied(&self) -> bool {
+        self.exposed.iter().any(|position| *position > 0)
+    }
+
+    fn holders(&self) -> impl Iterator<Item = &Holding> {
+        self.processes.iter().filter_map(|process| match process {
+            Process::Holding(holding) => Some(holding),
+            _ => None,
+        })
+    }
+
+    fn bounds_cover_the_issued(&self) -> bool {
+        (0..MACHINES).all(|machine| {
+            let covered = self.records[machine].bound.max(self.exposed[machine]);
+            self.issued[machine] >> covered == 0
+        })
+    }
+
+    /// Whether the lines that are not sealed have nothing in common but what a copy was granted.
+    fn lines_are_apart(&self) -> bool {
+        self.holders().enumerate().all(|(i, one)| {
+            self.holders().skip(i + 1).filter(|other| other.machine == one.machine).all(|other| {
+                let from = one.line().start.max(other.line().start);
+                let to = one.line().end.min(other.line().end);
+                from >= to || to <= self.exposed[usize::from(one.machine)]
+            })
+        })
+    }
+
+    fn lines_are_unused(&self) -> bool {
+        self.holders().all(|holding| {
+            let machine = usize::from(holding.machine);
+            let mut line = holding.line();
+            line.all(|p| p < self.exposed[machine] || self.issued[machine] & (1 << p) == 0)
+        })
+    }
+}
+
+type Condition = fn(&Protocol, &State) -> bool;
+
+/// The promise itself.
+pub(super) const UNIQUE: &str = "no position is issued twice";
+
+/// What must hold in every state.
+pub(super) fn rules() -> [(&'static str, Condition); 7] {
+    [
+        (UNIQUE, |_, state| !state.has_any(Mark::REPEATED)),
+        ("what is issued lies below a durable bound", |_, state| !state.has_any(Mark::UNCOVERED)),
+        ("a bound goes down by a release only", |_, state| !state.has_any(Mark::LOWERED)),
+        ("a record never returns to an earlier state", |_, state| !state.has_any(Mark::RETURNED)),
+        ("nothing issued lies at or above the bound", |_, state| state.bounds_cover_the_issued()),
+        ("no two lines may still issue the same", |_, state| state.lines_are_apart()),
+        ("no line may still issue what was issued", |_, state| state.lines_are_unused()),
+    ]
+}
+
+/// What the search must come across: the corners that the rules are there for.
+pub(super) fn examples() -> [(&'static str, Condition); 9] {
+    [
+        ("a late extend is refused after a takeover", |_, state| {
+            state.holders().any(|h| {
+                h.sealed.is_none()
+                    && matches!(h.reply, Some(Answer::Conflict(rec)) if rec.epoch > h.record.epoch)
+            })
+        }),
+        ("an extend whose reply was lost is recognised by its attempt", |_, state| {
+            state.holders().any(|h| {
+                h.pending.is_some_and(|new| !new.released && h.reply == Some(Answer::Conflict(new)))
+            })
+        }),
+        ("a release whose reply was lost is recognised by its attempt", |_, state| {
+            state.holders().any(|h| {
+                h.pending.is_some_and(|new| new.released && h.reply == Some(Answer::Conflict(new)))
+            })
+        }),
+        ("a claim whose reply was lost is recognised by its attempt", |_, state| {
+            state.processes.iter().any(|process| {
+                let Process::Claiming(c) = process else { return false };
+                c.reply == Some(Answer::Conflict(c.request.new))
+            })
+        }),
+        ("a claim that was given up takes effect before the next one", |_, state| {
+            state.processes.iter().any(|process| {
+                let Process::Claiming(c) = process else { return false };
+                let Some(Answer::Conflict(current)) = c.reply else { return false };
+                let (mine, other) = (c.request.new.attempt, current.attempt);
+                current.epoch == c.request.new.epoch && mine != other && mine / 16 == other / 16
+            })
+        }),
+        ("a predecessor still issues beside its successor", |_, state| {
+            state.holders().any(|one| {
+                let machine = usize::from(one.machine);
+                !one.line().is_empty()
+                    && state.issued[machine] >> one.limit != 0
+                    && state.records[machine].epoch > one.record.epoch
+            })
+        }),
+        ("a successor begins where the line was sealed, inside a window", |model, state| {
+            state.processes.iter().any(|process| {
+                let Process::Claiming(c) = process else { return false };
+                let (next, rules) = (u64::from(c.next), &model.rules);
+                rules.position(rules.tick(next)) < next
+            })
+        }),
+        ("a process remembers a bound that was lowered since", |_, state| {
+            state.remembered.iter().flat_map(|all| all.iter().zip(&state.records)).any(
+                |(remembered, rec)| {
+                    remembered.is_some_and(|r| r.epoch == rec.epoch && r.bound > rec.bound)
+                },
+            )
+        }),
+        ("a release waits for an extend", |_, state| {
+            state
+                .holders()
+                .any(|h| h.sealed.is_some() && h.pending.is_some_and(|new| !new.released))
+        }),
+    ]
+}

@@ -1,0 +1,117 @@
+//! States that are the same but for the numbers of processes and machine IDs. It is enough to
+//! explore one of them: no rule goes by these numbers.
+
+use super::small;
+use super::state::{Answer, MACHINES, PROCESSES, Process, Rec, Request, State};
+
+/// Where each process and each machine ID goes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Numbering {
+    pub(super) processes: [usize; PROCESSES],
+    pub(super) machines: [usize; MACHINES],
+}
+
+/// Numbers processes and machine IDs anew: by what they are doing. Where several do the same, states
+/// that are the same may stay apart; they are then explored one by one.
+pub(super) fn sort(state: &mut State) {
+    const NOBODY: [usize; PROCESSES] = [0; PROCESSES];
+    let as_it_is = Numbering { processes: NOBODY, machines: [0, 1] };
+    let what = |machine: usize| {
+        let record = as_it_is.rec(state.records[machine]);
+        (record, state.issued[machine], state.exposed[machine])
+    };
+    let machines = if what(1) > what(0) { [1, 0] } else { [0, 1] };
+    // Seen from anybody: the numbers that requests have from their processes left out.
+    let seen = Numbering { processes: NOBODY, machines };
+    let keys: [_; PROCESSES] = std::array::from_fn(|process| {
+        let mut remembered = [None; MACHINES];
+        for (machine, rec) in state.remembered[process].into_iter().enumerate() {
+            remembered[machines[machine]] = rec.map(|rec| seen.rec(rec));
+        }
+        (seen.process(state.processes[process]), state.sent[process], remembered)
+    });
+    let mut from: [usize; PROCESSES] = std::array::from_fn(|process| process);
+    from.sort_by(|one, other| keys[*other].cmp(&keys[*one]));
+    let mut processes = [0; PROCESSES];
+    for (to, from) in from.into_iter().enumerate() {
+        processes[from] = to;
+    }
+    if processes.is_sorted() && machines.is_sorted() {
+        return;
+    }
+    *state = Numbering { processes, machines }.apply(state);
+}
+
+impl Numbering {
+    /// The same state with these numbers.
+    pub(super) fn apply(&self, state: &State) -> State {
+        let mut new = state.clone();
+        for (from, to) in self.processes.into_iter().enumerate() {
+            new.processes[to] = self.process(state.processes[from]);
+            new.sent[to] = state.sent[from];
+            for (machine, rec) in state.remembered[from].into_iter().enumerate() {
+                new.remembered[to][self.machines[machine]] = rec.map(|rec| self.rec(rec));
+            }
+        }
+        for (from, to) in self.machines.into_iter().enumerate() {
+            new.records[to] = self.rec(state.records[from]);
+            new.issued[to] = state.issued[from];
+            new.exposed[to] = state.exposed[from];
+        }
+        for request in &mut new.late {
+            *request = self.request(*request);
+        }
+        new.late.sort_unstable();
+        new
+    }
+
+    fn machine(&self, machine: u8) -> u8 {
+        small(self.machines[usize::from(machine)])
+    }
+
+    fn number(&self, number: u8) -> u8 {
+        match number.checked_sub(1).map(|n| n / 16) {
+            Some(process) => number % 16 + 16 * small(self.processes[usize::from(process)]),
+            None => 0,
+        }
+    }
+
+    fn rec(&self, rec: Rec) -> Rec {
+        Rec { owner: self.number(rec.owner), attempt: self.number(rec.attempt), ..rec }
+    }
+
+    fn request(&self, request: Request) -> Request {
+        Request {
+            machine: self.machine(request.machine),
+            expected: self.rec(request.expected),
+            new: self.rec(request.new),
+        }
+    }
+
+    fn answer(&self, answer: Answer) -> Answer {
+        match answer {
+            Answer::Done => Answer::Done,
+            Answer::Conflict(rec) => Answer::Conflict(self.rec(rec)),
+        }
+    }
+
+    fn process(&self, process: Process) -> Process {
+        let last = |(machine, next)| (self.machine(machine), next);
+        match process {
+            Process::Idle { last: line } => Process::Idle { last: line.map(last) },
+            Process::Claiming(mut claiming) => {
+                claiming.request = self.request(claiming.request);
+                claiming.reply = claiming.reply.map(|reply| self.answer(reply));
+                claiming.last = claiming.last.map(last);
+                Process::Claiming(claiming)
+            }
+            Process::Holding(mut holding) => {
+                holding.machine = self.machine(holding.machine);
+                holding.record = self.rec(holding.record);
+                holding.pending = holding.pending.map(|rec| self.rec(rec));
+                holding.reply = holding.reply.map(|reply| self.answer(reply));
+                Process::Holding(holding)
+            }
+        }
+    }
+}

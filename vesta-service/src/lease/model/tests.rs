@@ -1,0 +1,187 @@
+//! The searches.
+
+use std::collections::{BTreeSet, HashMap};
+
+use stateright::{Checker, HasDiscoveries, Model as _, Path};
+
+use super::fault::Fault;
+use super::state::{MACHINES, PROCESSES, State, UNIQUE, examples, rules};
+use super::symmetry::{self, Numbering};
+use super::{COPY_REPEATS, Copies, Protocol, Step};
+use crate::sequence::Rules;
+
+/// Two processes that share one machine ID. Time has four ticks of two positions, of which a clock
+/// shows the first three; a window is one tick.
+const PAIR: Protocol = Protocol {
+    rules: Rules::new(2, 1, 0),
+    window_ticks: 1,
+    last_tick: 2,
+    processes: 2,
+    machines: 1,
+    requests: 6,
+    remembering: false,
+    copies: Copies::Never,
+    fault: None,
+    symmetric: true,
+    examples: false,
+};
+
+fn is_full_run() -> bool {
+    std::env::var_os("VESTA_TEST_FULL").is_some()
+}
+
+/// What a search found.
+struct Found {
+    unique: usize,
+    paths: HashMap<&'static str, Path<State, Step>>,
+}
+
+impl Found {
+    /// How many steps lead to what bears out or breaks a rule.
+    fn steps(&self, name: &str) -> Option<usize> {
+        self.paths.get(name).map(|path| path.clone().into_actions().len())
+    }
+
+    fn must_hold(&self) {
+        for (name, _) in rules() {
+            if let Some(path) = self.paths.get(name) {
+                panic!("not so: {name}, after\n{path:?}");
+            }
+        }
+    }
+}
+
+/// Explores a model, nearest states first: all of it, or until so many steps were tried.
+fn explore(what: &str, model: Protocol, until: HasDiscoveries, most: Option<usize>) -> Found {
+    let threads = if model.fault.is_some() { 1 } else { 2 }; // one finds the shortest way
+    let mut search = model.checker().threads(threads).finish_when(until);
+    if let Some(most) = most {
+        search = search.target_state_count(most);
+    }
+    let search = search.spawn_bfs().join();
+    let (unique, tried) = (search.unique_state_count(), search.state_count());
+    println!("{what}: {unique} states, {tried} steps tried, depth {}", search.max_depth());
+    Found { unique, paths: search.discoveries() }
+}
+
+/// Every state there is; then all rules held in all of them.
+fn explore_all(what: &str, model: Protocol) -> Found {
+    let found = explore(what, model, HasDiscoveries::AnyFailures, None);
+    found.must_hold();
+    found
+}
+
+#[test]
+fn a_state_is_small() {
+    assert!(size_of::<State>() <= 160, "{} bytes", size_of::<State>());
+}
+
+#[test]
+fn two_processes_on_one_machine_id_completely() {
+    let (requests, least) = if is_full_run() { (7, 20_000_000) } else { (6, 5_000_000) };
+    let model = Protocol { requests, remembering: true, examples: true, ..PAIR };
+    let found = explore_all("two processes, one machine ID", model);
+    for (name, _) in examples() {
+        assert!(found.steps(name).is_some(), "never came across: {name}");
+    }
+    assert!(found.unique > least, "the model has shrunk");
+}
+
+#[test]
+fn three_processes_on_one_machine_id_completely() {
+    let (requests, least) = if is_full_run() { (6, 10_000_000) } else { (5, 2_500_000) };
+    let model = Protocol { processes: 3, requests, ..PAIR };
+    let found = explore_all("three processes, one machine ID", model);
+    assert!(found.unique > least, "the model has shrunk");
+}
+
+#[test]
+fn three_processes_on_two_machine_ids_completely() {
+    let model = Protocol { processes: 3, machines: 2, requests: 4, ..PAIR };
+    let found = explore_all("three processes, two machine IDs", model);
+    assert!(found.unique > 2_500_000, "the model has shrunk");
+}
+
+/// Too many states to see them all: the nearest ones. What bounds the search is memory.
+#[test]
+fn three_processes_on_two_machine_ids_that_remember() {
+    let model = Protocol { processes: 3, machines: 2, remembering: true, ..PAIR };
+    let what = "three processes that remember, two machine IDs";
+    let found = explore(what, model, HasDiscoveries::AnyFailures, Some(12_000_000));
+    found.must_hold();
+    assert!(found.unique > 2_500_000, "the model has shrunk");
+}
+
+#[test]
+fn each_broken_rule_is_noticed() {
+    let mut noticed = BTreeSet::new();
+    for fault in Fault::ALL {
+        let until = HasDiscoveries::AllOf(BTreeSet::from([UNIQUE]));
+        let model = Protocol { fault: Some(fault), ..PAIR };
+        let found = explore(&format!("{fault:?}"), model, until, Some(20_000_000));
+        let steps = found.steps(UNIQUE).unwrap_or_else(|| panic!("{fault:?} repeats nothing"));
+        println!("{fault:?}: a position is issued twice after {steps} steps");
+        noticed.extend(found.paths.keys().copied());
+    }
+    for (name, _) in rules() {
+        assert!(noticed.contains(name), "no fault breaks: {name}");
+    }
+}
+
+#[test]
+fn a_copy_repeats_only_what_was_granted_or_asked_for_when_it_was_made() {
+    let model = Protocol { copies: Copies::Differing, requests: 4, ..PAIR };
+    let found = explore_all("a copied process", model);
+    assert!(found.steps(COPY_REPEATS).is_some());
+    assert!(found.unique > 1_500_000, "the model has shrunk");
+}
+
+/// A limit of the protocol, and why the promise names it: both take the other's success for theirs.
+#[test]
+fn a_copy_that_draws_the_same_random_numbers_goes_on_repeating() {
+    let model = Protocol { copies: Copies::Alike, symmetric: false, ..PAIR };
+    let until = HasDiscoveries::AllOf(BTreeSet::from([UNIQUE]));
+    let found = explore("a copied process and generator", model, until, Some(20_000_000));
+    assert!(found.steps(UNIQUE).is_some());
+}
+
+/// Every numbering of processes and machine IDs.
+fn numberings() -> Vec<Numbering> {
+    let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
+    let both = |processes| [[0, 1], [1, 0]].map(|machines| Numbering { processes, machines });
+    orders.into_iter().flat_map(both).collect()
+}
+
+/// The states that follow, each by the least of its names.
+fn followers(model: &Protocol, state: &State) -> BTreeSet<State> {
+    let least = |state: State| numberings().iter().map(|n| n.apply(&state)).min();
+    model.next_states(state).into_iter().filter_map(least).collect()
+}
+
+#[test]
+fn states_that_differ_only_by_numbers_go_on_alike() {
+    const { assert!(PROCESSES == 3 && MACHINES == 2) };
+    let model = Protocol {
+        processes: 3,
+        machines: 2,
+        requests: 4,
+        remembering: true,
+        symmetric: false,
+        ..PAIR
+    };
+    let (mut state, mut renamed) = (State::default(), 0);
+    // A walk of its own way through the model, from the start again where it ends.
+    for step in 0..3_000_usize {
+        let mut sorted = state.clone();
+        symmetry::sort(&mut sorted);
+        renamed += usize::from(sorted != state);
+        assert_eq!(followers(&model, &state), followers(&model, &sorted));
+        let mut next = model.next_states(&state);
+        state = if next.is_empty() || step % 40 == 39 {
+            State::default()
+        } else {
+            next.swap_remove(step * 7919 % 1009 % next.len())
+        };
+    }
+    assert!(renamed > 1_000, "only {renamed} states were renamed");
+}

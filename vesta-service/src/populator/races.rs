@@ -1,0 +1,200 @@
+//! The populators in every interleaving of a few callers.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::*;
+use crate::races::{Ends, Thread, at_once, bounded, exhaustively, unique_and_growing};
+use crate::sync::{AtomicU64, Ordering};
+
+/// Four positions in each tick.
+const RULES: Rules = Rules::new(8, 2, 0);
+const FIRST: u64 = RULES.position(5);
+const NO_LIMIT: u64 = u64::MAX;
+
+#[derive(Debug, Clone, Copy)]
+enum Call {
+    Claim { tick: u64, want: u32, limit: u64 },
+    Seal,
+}
+
+const ONE: Call = Call::Claim { tick: 5, want: 1, limit: NO_LIMIT };
+
+#[derive(Debug, Default)]
+struct Seen {
+    taken: Vec<Range<u64>>,
+    refusals: Vec<Refusal>,
+    sealed_at: Option<u64>,
+}
+
+/// Has several threads make these calls, and checks what holds whatever comes first.
+fn race(populator: Arc<dyn IdPopulator>, threads: &[&'static [Call]]) -> Vec<Seen> {
+    populator.position(); // makes what is made late
+    let over = Arc::new(AtomicBool::new(false));
+    let callers = threads.iter().copied().map(|calls| {
+        let (populator, over) = (populator.clone(), over.clone());
+        Box::new(move || make(&*populator, &over, calls)) as Thread<Seen>
+    });
+    let seen = at_once(callers.collect());
+
+    let all = unique_and_growing(seen.iter().map(|seen| &seen.taken));
+    let end = all.last().map_or(FIRST, |last| last.end);
+    assert_eq!(populator.position(), end, "one past the last position");
+    for sealed_at in seen.iter().filter_map(|seen| seen.sealed_at) {
+        assert_eq!(sealed_at, end, "sealed one past the last position");
+    }
+    seen
+}
+
+fn make(populator: &dyn IdPopulator, over: &AtomicBool, calls: &[Call]) -> Seen {
+    let mut seen = Seen::default();
+    for call in calls {
+        match *call {
+            Call::Claim { tick, want, limit } => {
+                let was_over = over.load(Ordering::SeqCst);
+                match populator.claim(tick, want, &RULES, limit) {
+                    Ok(Claim { start, end }) => {
+                        assert!(!was_over, "taken after sealing: {start}..{end}");
+                        assert!(end <= limit, "beyond the bound: {start}..{end}");
+                        seen.taken.push(start..end);
+                    }
+                    Err(refusal) => seen.refusals.push(refusal),
+                }
+            }
+            Call::Seal => {
+                seen.sealed_at = Some(populator.seal());
+                over.store(true, Ordering::SeqCst);
+            }
+        }
+    }
+    seen
+}
+
+fn new(kind: PopulatorKind) -> Arc<dyn IdPopulator> {
+    match kind {
+        PopulatorKind::Lock => Arc::new(LockIdPopulator::new(FIRST)),
+        PopulatorKind::Sync => Arc::new(SyncIdPopulator::new(FIRST)),
+        PopulatorKind::Atomic => Arc::new(AtomicIdPopulator::new(FIRST)),
+    }
+}
+
+/// One of them reads a clock that has not moved on yet.
+#[test]
+fn two_callers_at_the_end_of_a_tick() {
+    const CALLS: [&[Call]; 2] = [
+        &[Call::Claim { tick: 5, want: 3, limit: NO_LIMIT }, ONE],
+        &[ONE, Call::Claim { tick: 6, want: 2, limit: NO_LIMIT }],
+    ];
+    for kind in PopulatorKind::ALL {
+        let ends = Ends::new();
+        let note = ends.clone();
+        exhaustively(kind.name(), move || {
+            let seen = race(new(kind), &CALLS);
+            note.note(seen.iter().map(|seen| seen.taken.first().map(|t| t.start)).collect());
+        });
+        let ends: &Vec<Vec<_>> = &ends.get().iter().cloned().collect();
+        assert!(ends.len() >= 2, "either came first: {ends:?}");
+    }
+}
+
+#[test]
+fn batches_at_the_bound() {
+    const BATCH: Call = Call::Claim { tick: 5, want: 2, limit: FIRST + 3 };
+    for kind in PopulatorKind::ALL {
+        exhaustively(kind.name(), move || {
+            let seen = race(new(kind), &[&[BATCH], &[BATCH, BATCH]]);
+            let taken: u64 =
+                seen.iter().flat_map(|seen| &seen.taken).map(|taken| taken.end - taken.start).sum();
+            assert_eq!(taken, 3, "everything below the bound is given out, and nothing else");
+            let refusals: Vec<_> = seen.iter().flat_map(|seen| &seen.refusals).collect();
+            assert_eq!(refusals, [&Refusal::AwaitingLease]);
+        });
+    }
+}
+
+#[test]
+fn a_caller_and_the_end() {
+    for kind in PopulatorKind::ALL {
+        let ends = Ends::new();
+        let note = ends.clone();
+        exhaustively(kind.name(), move || {
+            let seen = race(new(kind), &[&[ONE, ONE], &[Call::Seal]]);
+            note.note(seen[0].taken.len());
+        });
+        assert!(ends.get().iter().eq(&[0, 1, 2]), "sealed before, between and after the calls");
+    }
+}
+
+#[test]
+fn three_callers() {
+    for kind in PopulatorKind::ALL {
+        bounded(kind.name(), move || drop(race(new(kind), &[&[ONE, ONE], &[ONE], &[ONE]])));
+    }
+}
+
+#[test]
+fn two_callers_and_two_who_end_it() {
+    for kind in PopulatorKind::ALL {
+        bounded(kind.name(), move || {
+            drop(race(new(kind), &[&[ONE, ONE], &[ONE], &[Call::Seal], &[Call::Seal]]));
+        });
+    }
+}
+
+/// Faults that somebody could make while changing a populator.
+#[derive(Debug)]
+struct Faulty {
+    next: AtomicU64,
+    sealed: AtomicU64,
+    swaps: bool,
+}
+
+impl Faulty {
+    fn new(swaps: bool) -> Arc<Self> {
+        Arc::new(Self { next: AtomicU64::new(FIRST), sealed: AtomicU64::new(0), swaps })
+    }
+}
+
+impl IdPopulator for Faulty {
+    fn claim(&self, now_tick: u64, want: u32, rules: &Rules, limit: u64) -> Result<Claim, Refusal> {
+        loop {
+            if self.sealed.load(Ordering::SeqCst) != 0 {
+                return Err(Refusal::Sealed);
+            }
+            let next = self.next.load(Ordering::SeqCst);
+            let claim = crate::sequence::advance(next, now_tick, want, rules, limit)?;
+            if !self.swaps {
+                self.next.store(claim.end, Ordering::SeqCst);
+                return Ok(claim);
+            }
+            let (success, failure) = (Ordering::SeqCst, Ordering::SeqCst);
+            if self.next.compare_exchange(next, claim.end, success, failure).is_ok() {
+                return Ok(claim);
+            }
+        }
+    }
+
+    fn seal(&self) -> u64 {
+        let next = self.next.load(Ordering::SeqCst);
+        self.sealed.store(1, Ordering::SeqCst);
+        next
+    }
+
+    fn position(&self) -> u64 {
+        self.sealed.load(Ordering::SeqCst);
+        self.next.load(Ordering::SeqCst)
+    }
+}
+
+#[test]
+#[should_panic(expected = "given twice")]
+fn planted_load_then_store() {
+    exhaustively("planted fault", || drop(race(Faulty::new(false), &[&[ONE], &[ONE]])));
+}
+
+#[test]
+#[should_panic(expected = "sealed one past the last position")]
+fn planted_seal_in_two_steps() {
+    exhaustively("planted fault", || drop(race(Faulty::new(true), &[&[ONE], &[Call::Seal]])));
+}

@@ -1,0 +1,86 @@
+//! What the tests under a checker share. See scripts/races.sh.
+
+#[cfg(loom)]
+#[path = "races/loom.rs"]
+mod explore;
+#[cfg(shuttle)]
+#[path = "races/shuttle.rs"]
+mod explore;
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+pub(crate) use explore::*;
+
+/// Counts the executions of one model and says at the end how many they were.
+pub(crate) struct Executions {
+    of: String,
+    count: Arc<AtomicUsize>,
+}
+
+impl Executions {
+    fn new<M>(model: &M, what: &str) -> Self {
+        let path = std::any::type_name_of_val(model);
+        let path = path.trim_start_matches("vesta_service::").replace("::{{closure}}", "");
+        Self { of: format!("{path} {what}"), count: Arc::default() }
+    }
+
+    fn counter(&self) -> impl Fn() + Send + Sync + 'static {
+        let count = self.count.clone();
+        move || {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Executions {
+    fn drop(&mut self) {
+        let count = self.count.load(Ordering::Relaxed);
+        let found = if std::thread::panicking() { ", then the fault was found" } else { "" };
+        println!("\nraces: {}: {count} executions{found}", self.of);
+    }
+}
+
+/// The different ends that the executions of a model came to: a model whose threads never met would
+/// prove nothing. The checker does not see it.
+pub(crate) struct Ends<T>(Arc<Mutex<BTreeSet<T>>>);
+
+impl<T> Clone for Ends<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<T: Ord> Ends<T> {
+    pub(crate) fn new() -> Self {
+        Self(Arc::default())
+    }
+
+    pub(crate) fn note(&self, end: T) {
+        self.0.lock().expect("no panic meanwhile").insert(end);
+    }
+
+    pub(crate) fn get(&self) -> std::sync::MutexGuard<'_, BTreeSet<T>> {
+        self.0.lock().expect("no panic meanwhile")
+    }
+}
+
+/// Checks what each thread got, in its order: it grows in each, and nothing was given twice. Returns
+/// all of it in order.
+pub(crate) fn unique_and_growing<'a>(
+    threads: impl IntoIterator<Item = &'a Vec<Range<u64>>>,
+) -> Vec<Range<u64>> {
+    let mut all = Vec::new();
+    for taken in threads {
+        assert!(taken.iter().all(|taken| !taken.is_empty()), "nothing was given: {taken:?}");
+        let grows = taken.is_sorted_by(|one, next| one.end <= next.start);
+        assert!(grows, "not growing in one thread: {taken:?}");
+        all.extend(taken.iter().cloned());
+    }
+    all.sort_by_key(|taken| taken.start);
+    let once = all.is_sorted_by(|one, next| one.end <= next.start);
+    assert!(once, "given twice: {all:?}");
+    all
+}

@@ -1,0 +1,84 @@
+//! Shuttle: many random interleavings of a model.
+
+use std::env;
+use std::time::Duration;
+
+use shuttle::rand::{Rng as _, thread_rng};
+use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
+use shuttle::sync::atomic::{AtomicBool, Ordering};
+use shuttle::{Config, Runner};
+
+use vesta_intf::UnixMillis;
+
+use super::Executions;
+use crate::clock::{Clock, ManualClock};
+
+/// Longer than any wait that can time out.
+pub(crate) const NEVER: Duration = Duration::from_secs(36_000);
+
+fn run(
+    what: &str,
+    scheduler: impl Scheduler + 'static,
+    model: impl Fn() + Send + Sync + Clone + 'static,
+) {
+    let executions = Executions::new(&model, what);
+    let count = executions.counter();
+    let mut config = Config::default();
+    config.stack_size = 0x2_0000;
+    config.silence_warnings = true; // it takes all atomics for sequentially consistent: loom does not
+    Runner::new(scheduler, config).run(move || {
+        count();
+        model();
+    });
+}
+
+/// Runs the model in so many schedules, and in ten times as many if time does not matter: half of
+/// them choose the next thread at random in each step, half change a fixed order at a few random
+/// steps.
+pub(crate) fn at_random(
+    what: &str,
+    schedules: usize,
+    model: impl Fn() + Send + Sync + Clone + 'static,
+) {
+    let times = if env::var_os("VESTA_TEST_FULL").is_some() { 10 } else { 1 };
+    let half = schedules * times / 2;
+    run(&format!("({what}, random)"), RandomScheduler::new(half), model.clone());
+    run(&format!("({what}, PCT of depth 3)"), PctScheduler::new(3, half), model);
+}
+
+/// Lets the others go on for a while: up to so many steps of the calling thread.
+pub(crate) fn after_a_while(steps: usize) {
+    let nothing = AtomicBool::new(false);
+    for _ in 0..thread_rng().gen_range(0..steps) {
+        nothing.load(Ordering::SeqCst); // no yield, which would always let the others go on
+    }
+}
+
+/// Moves on when it is told to, and while somebody sleeps.
+#[derive(Debug)]
+pub(crate) struct ModelClock {
+    pub(crate) time: ManualClock,
+    nap: Duration,
+}
+
+impl ModelClock {
+    /// A clock that shows `wall`; whoever sleeps is woken after a `nap`.
+    pub(crate) fn at(wall: UnixMillis, nap: Duration) -> Self {
+        Self { time: ManualClock::at(wall), nap }
+    }
+}
+
+impl Clock for ModelClock {
+    fn wall(&self) -> UnixMillis {
+        self.time.wall()
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.time.monotonic()
+    }
+
+    fn park(&self, _: Duration) {
+        self.time.advance(self.nap);
+        shuttle::thread::yield_now();
+    }
+}

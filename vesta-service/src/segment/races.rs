@@ -1,0 +1,162 @@
+//! A tag in every interleaving of callers, the thread that fetches, and the end.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::key::Key;
+use super::{NextRange, SegmentMode, SegmentTag};
+use crate::races::{Ends, Thread, at_once, bounded, exhaustively, unique_and_growing};
+use crate::sync::{AtomicU64, Ordering};
+
+const NOW: Duration = Duration::from_secs(1);
+const MODES: [SegmentMode; 2] = [SegmentMode::Strict, SegmentMode::Relaxed];
+
+type Taken = Vec<Range<u64>>;
+
+struct Model {
+    key: Key,
+    closed: AtomicU64,
+}
+
+impl Model {
+    /// A tag whose first number was taken, and whose first fetch is under way.
+    fn new(mode: SegmentMode) -> Arc<Self> {
+        let (key, max_id, step) = ("orders".to_owned(), 1, 4);
+        let tag = SegmentTag { key, max_id, step, description: None, update_time: None };
+        let key = Key::new(&tag, mode, 1_000);
+        assert_eq!(key.take(1), None);
+        assert!(matches!(key.take_slowly(1, NOW), (Err(_), true)));
+        assert_eq!(key.begin(NOW), Some(4));
+        let closed = AtomicU64::new(0);
+        closed.load(Ordering::Relaxed); // makes what is made late
+        Arc::new(Self { key, closed })
+    }
+
+    fn with_numbers(mode: SegmentMode) -> Arc<Self> {
+        let model = Self::new(mode);
+        model.reply();
+        model
+    }
+
+    fn reply(&self) {
+        self.key.on_reply(NOW, Ok(NextRange::Numbers(1..5)));
+    }
+
+    fn take(&self, want: u64) -> Option<Range<u64>> {
+        let closed = self.closed.load(Ordering::Acquire) != 0;
+        let taken = self.key.take(want).or_else(|| self.key.take_slowly(want, NOW).0.ok())?;
+        assert!(!closed, "given out after the end: {taken:?}");
+        assert!(1 <= taken.start && taken.end <= 5, "not from the store: {taken:?}");
+        Some(taken)
+    }
+
+    fn caller(self: &Arc<Self>, wants: &'static [u64]) -> Thread<Taken> {
+        let this = self.clone();
+        Box::new(move || wants.iter().filter_map(|&want| this.take(want)).collect())
+    }
+
+    /// A caller that waits until there is something.
+    fn patient(self: &Arc<Self>) -> Thread<Taken> {
+        let this = self.clone();
+        Box::new(move || {
+            loop {
+                let seen = this.key.bell.changes();
+                if let Some(taken) = this.take(1) {
+                    return vec![taken];
+                }
+                this.key.bell.wait(seen, Duration::MAX);
+            }
+        })
+    }
+
+    fn fetcher(self: &Arc<Self>) -> Thread<Taken> {
+        let this = self.clone();
+        Box::new(move || {
+            this.reply();
+            Vec::new()
+        })
+    }
+
+    fn close(self: &Arc<Self>) -> Thread<Taken> {
+        let this = self.clone();
+        Box::new(move || {
+            this.key.close(NOW);
+            this.closed.store(1, Ordering::Release);
+            Vec::new()
+        })
+    }
+}
+
+#[test]
+fn two_callers_use_up_what_there_is() {
+    for mode in MODES {
+        exhaustively(&format!("{mode:?}"), move || {
+            let model = Model::with_numbers(mode);
+            let taken = at_once(vec![model.caller(&[1, 2]), model.caller(&[1, 1])]);
+            let all = unique_and_growing(&taken);
+            assert_eq!(all.last().map(|last| last.end), Some(5), "nothing is left: {all:?}");
+        });
+    }
+}
+
+/// In relaxed mode the threads of a model share a stripe.
+#[test]
+fn a_caller_and_the_end() {
+    for mode in MODES {
+        let ends = Ends::new();
+        let note = ends.clone();
+        exhaustively(&format!("{mode:?}"), move || {
+            let model = Model::with_numbers(mode);
+            let taken = at_once(vec![model.caller(&[1, 1, 1]), model.close()]);
+            note.note(unique_and_growing(&taken).len());
+            assert_eq!(model.take(1), None);
+        });
+        assert_eq!(ends.get().len(), 4, "it ended at every moment");
+    }
+}
+
+#[test]
+fn two_callers_and_the_end() {
+    for mode in MODES {
+        bounded(&format!("{mode:?}"), move || {
+            let model = Model::with_numbers(mode);
+            let threads = vec![model.caller(&[1]), model.caller(&[2]), model.close()];
+            unique_and_growing(&at_once(threads));
+        });
+    }
+}
+
+/// If a ring could be missed, the model would be deadlocked.
+#[test]
+fn whoever_waits_is_woken() {
+    exhaustively("Strict", || {
+        let model = Model::new(SegmentMode::Strict);
+        let taken = at_once(vec![model.patient(), model.fetcher()]);
+        assert_eq!(unique_and_growing(&taken).len(), 1);
+    });
+    for mode in MODES {
+        bounded(&format!("{mode:?}"), move || {
+            let model = Model::new(mode);
+            let taken = at_once(vec![model.patient(), model.patient(), model.fetcher()]);
+            assert_eq!(unique_and_growing(&taken).len(), 2);
+        });
+    }
+}
+
+/// The count is read too late: between the look and the wait the numbers come.
+#[test]
+#[should_panic(expected = "deadlock")]
+fn planted_count_read_after_the_look() {
+    exhaustively("planted fault", || {
+        let model = Model::new(SegmentMode::Strict);
+        let this = model.clone();
+        let careless: Thread<_> = Box::new(move || {
+            while this.take(1).is_none() {
+                this.key.bell.wait(this.key.bell.changes(), Duration::MAX);
+            }
+            Vec::new()
+        });
+        at_once(vec![careless, model.fetcher()]);
+    });
+}

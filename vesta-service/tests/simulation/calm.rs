@@ -1,0 +1,207 @@
+//! What people do, and the end of each history: all faults end, and everybody must come back.
+
+use vesta_service::{ErrorKind, FileStore, IdMeta, IdService as _, LeaseStore as _, UnixMillis};
+
+use super::ledger::Flaw;
+use super::node::Node;
+use super::plan::{NAMESPACES, Source};
+use super::store::Weather;
+use super::time::{HOUR, MILLI, MINUTE, SECOND};
+use super::world::World;
+
+impl World {
+    /// What docs/OPERATIONS.md says is to be done when a store has forgotten something.
+    /// Returns the moment of the new floor.
+    pub(crate) fn operate(&mut self, space: usize) -> Result<u64, Flaw> {
+        let namespace = NAMESPACES[space];
+        for number in 0..self.nodes.len() {
+            let node = &self.nodes[number];
+            if node.plan.space == space && !node.is_fixed() && node.service.is_some() {
+                if self.dice.percent(50) { self.stop(number)? } else { self.kill(number) }
+            }
+        }
+        let layout = self.plan.layout;
+        let seq_bits = layout.spec().seq_bits;
+        let window = self.plan.window();
+        let moment = UnixMillis((self.time.now() + window + MINUTE) / MILLI);
+        let by_clock = layout.tick_at(moment).unwrap_or(0) + 1;
+        // Up to where the hosts that refuse say that it was reserved.
+        let by_hosts = (self.shared.highest_grant(namespace) >> seq_bits) + 1;
+        let floor = by_clock.max(by_hosts) << seq_bits;
+        self.time.note(|| format!("an operator raises the floor of {namespace} to {floor:#x}"));
+        self.tally.add("floors raised", 1);
+        self.shared.raise_floor(namespace, floor);
+        self.wiped[space] = false;
+        self.operator_called[space] = false;
+        Ok(layout.moment_of(floor >> seq_bits).map_or(u64::MAX, |moment| moment.0 * MILLI))
+    }
+
+    fn kill(&mut self, number: usize) {
+        self.time.note(|| format!("node {number} is killed"));
+        self.nodes[number].crash();
+    }
+
+    /// All faults end. Within a bounded time every node issues again, unless a person has to act.
+    pub(crate) fn end_well(&mut self) -> Result<(), Flaw> {
+        self.time.note(|| "all faults end".into());
+        self.calm_since = Some(self.time.now());
+        self.shared.weather(Weather::default());
+        self.shared.deliver(true);
+        for number in 0..self.nodes.len() {
+            let node = &mut self.nodes[number];
+            node.port.cut_off(false);
+            node.clock.correct();
+            if node.paused {
+                self.wake(number)?;
+            }
+        }
+        let mut limit = self.time.now() + self.plan.grace() + 2 * self.plan.window() + 5 * MINUTE;
+        let everybody = self.one_for_each_reserved_id()?;
+        let mut waiting = everybody.clone();
+        let mut pause = SECOND;
+        loop {
+            for number in waiting.clone() {
+                self.restart_if_suspect(number)?;
+                if self.nodes[number].service.is_none() {
+                    self.start(number)?;
+                }
+                let before = self.nodes[number].made(&self.ledgers);
+                self.issue(number)?;
+                if self.nodes[number].made(&self.ledgers) > before {
+                    waiting.retain(|n| *n != number);
+                }
+            }
+            for space in 0..NAMESPACES.len() {
+                if self.operator_called[space] {
+                    let floor = self.operate(space)?;
+                    limit = limit.max(self.time.now()) + floor.saturating_sub(self.time.now());
+                    waiting = everybody.clone();
+                }
+            }
+            // Who waits for longer than anybody would needs no more tries.
+            let hopeless = waiting.iter().all(|number| self.has_a_reason(*number, HOUR));
+            if hopeless || self.time.now() > limit {
+                break;
+            }
+            self.pass(pause)?;
+            pause = (pause * 2).min(30 * SECOND);
+        }
+        let reasons: Vec<_> = waiting.iter().map(|n| self.has_a_reason(*n, 0)).collect();
+        let well = (everybody.len() - waiting.len()) as u64;
+        for (number, reason) in waiting.into_iter().zip(reasons) {
+            let is_well = self.plan.plant.is_some() || self.comes_back_when_it_said(number)?;
+            if !is_well && !reason {
+                let node = &self.nodes[number];
+                let status = node.service.as_ref().map(|service| service.lines());
+                return Err(Flaw::other(format!("node {number} did not come back: {status:#?}")));
+            }
+            self.tally.add("nodes that need a person at the end", 1);
+        }
+        self.tally.add("nodes that were well at the end", well);
+        Ok(())
+    }
+
+    /// Who is to come back: of several that were given one reserved machine ID, a person leaves the
+    /// first. Here they would go on taking it from each other, as nobody renews while one waits.
+    fn one_for_each_reserved_id(&mut self) -> Result<Vec<usize>, Flaw> {
+        let mut everybody: Vec<usize> = Vec::new();
+        for number in 0..self.nodes.len() {
+            let plan = |n: usize| (self.plan.nodes[n].space, self.plan.nodes[n].source);
+            let reserved = matches!(plan(number).1, Source::Reserved(_));
+            if reserved && everybody.iter().any(|earlier| plan(*earlier) == plan(number)) {
+                self.stop(number)?;
+            } else {
+                everybody.push(number);
+            }
+        }
+        Ok(everybody)
+    }
+
+    /// A fixed machine ID that was used up to a moment ahead waits for it, and says for how long.
+    fn comes_back_when_it_said(&mut self, number: usize) -> Result<bool, Flaw> {
+        for attempt in 0..8 {
+            let node = &self.nodes[number];
+            let Some(service) = &node.service else { return Ok(false) };
+            let Err(error) = service.try_gen_id() else { return Ok(true) };
+            let Some(wait) = error.retry_after() else { return Ok(false) };
+            self.time.note(|| format!("node {number} waits: {error}"));
+            if attempt == 0 && error.kind() == ErrorKind::ClockBehind {
+                self.tally.add("nodes that waited for their clock", 1);
+            }
+            // Wall clocks show whole milliseconds.
+            self.time.advance(u64::try_from(wait.as_nanos()).expect("years at most") + MILLI);
+            self.keep(number);
+        }
+        Ok(false)
+    }
+
+    /// A clock that jumped far ahead is not followed, not even when it was corrected so: a restart
+    /// accepts it.
+    fn restart_if_suspect(&mut self, number: usize) -> Result<(), Flaw> {
+        let node = &self.nodes[number];
+        if node.service.as_ref().is_some_and(|service| service.status().clock_suspect) {
+            self.tally.add("restarts to have a clock believed", 1);
+            self.stop(number)?;
+        }
+        Ok(())
+    }
+
+    /// Whether only a person can help: what it could use was used up to a moment far ahead by a clock
+    /// that was wrong, or others have it.
+    fn has_a_reason(&self, number: usize, far: u64) -> bool {
+        let node = &self.nodes[number];
+        let layout = &self.plan.layout;
+        let unit = layout.spec().unit.millis() * MILLI;
+        let tick = |nanos: u64| layout.tick_at(UnixMillis(nanos / MILLI)).unwrap_or(u64::MAX);
+        // Whatever right clocks wrote is free by then.
+        let by_right_clocks = tick(self.calm_since.unwrap_or(0) + self.plan.window() + 6 * SECOND);
+        let ahead = |bound: u64, grace: u64| {
+            let bound = bound >> layout.spec().seq_bits;
+            let free = bound + (grace + 2 * MINUTE) / unit;
+            bound > by_right_clocks && free > tick(self.time.now()) + far / unit
+        };
+        let others = |machine: u64| {
+            let others = self.nodes.iter().filter(|n| n.number != number);
+            others
+                .filter(|other| other.plan.space == node.plan.space)
+                .any(|other| other.machines().contains(&machine))
+        };
+        let out_of_reach = |machine: u64| {
+            let (floor, grace) = (self.shared.floor(node.namespace()), self.plan.grace());
+            others(machine)
+                || ahead(node.remembered(layout, machine), 0)
+                || match self.shared.record(node.namespace(), machine) {
+                    Some(record) => ahead(record.bound.max(floor), grace),
+                    None => ahead(floor, 0),
+                }
+        };
+        match node.plan.source {
+            Source::Pool(last) => {
+                (0..=last).filter(|machine| !out_of_reach(*machine)).count() < node.plan.count
+            }
+            Source::Reserved(id) => out_of_reach(id),
+            Source::Fixed(_) if node.service.is_some() => false, // it says itself how long it waits
+            Source::Fixed(id) => ahead(node.remembered(layout, id), 0),
+            Source::Stateless(_) => false,
+        }
+    }
+}
+
+impl Node {
+    /// The bound that its host remembers of a machine ID that none of its processes has.
+    fn remembered(&self, layout: &IdMeta, machine: u64) -> u64 {
+        let name = format!("{}-{machine}.state", self.namespace());
+        if !self.folder.join(name).exists() {
+            return 0;
+        }
+        let fingerprint = layout.fingerprint();
+        let file = FileStore::open(&self.folder, self.namespace(), &fingerprint, machine);
+        let record = file.ok().and_then(|file| file.read("", machine).ok()?);
+        record.map_or(0, |record| record.bound)
+    }
+
+    /// How much it has made.
+    fn made(&self, ledgers: &[super::ledger::Ledger]) -> u64 {
+        ledgers[self.plan.space].issued
+    }
+}

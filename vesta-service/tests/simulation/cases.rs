@@ -1,0 +1,261 @@
+//! Faults by number: each of these happened to somebody, many times over here.
+
+use vesta_service::{
+    BuildError, ClaimError, ErrorKind, IdError, IdMeta, IdService as _, MachineSource,
+};
+
+use super::dice::Dice;
+use super::ledger::{Ledger, Progress, Stretch};
+use super::plan::{NAMESPACES, Plan, Source};
+use super::run::{folder, times};
+use super::store::Weather;
+use super::time::{DAY, HostClock, MILLI, MINUTE, SECOND, Time, YEAR};
+use super::world::World;
+
+/// A world of nodes that are set up alike, and the folder that it needs.
+fn world(
+    layout: IdMeta,
+    sources: &[Source],
+    remembers: bool,
+    seed: u64,
+) -> (World, tempfile::TempDir) {
+    let folder = folder();
+    let plan = Plan::simple(layout, sources, remembers);
+    (World::new(plan, Dice::new(seed), folder.path(), false), folder)
+}
+
+impl World {
+    fn begin(&mut self, number: usize) -> Result<(), BuildError> {
+        self.nodes[number].start(&self.plan, &self.shared)
+    }
+
+    /// One ID, taken in by the checker.
+    fn make(&mut self, number: usize) -> Result<Stretch, IdError> {
+        let node = &mut self.nodes[number];
+        let id = node.service.as_ref().expect("it runs").gen_id()?;
+        let fixed = node.is_fixed();
+        let granted = |machine| match fixed {
+            true => u64::MAX,
+            false => self.shared.granted(NAMESPACES[0], machine),
+        };
+        let taken = self.ledgers[0].id(id, &mut node.progress, granted);
+        Ok(taken.unwrap_or_else(|flaw| panic!("{flaw}")))
+    }
+
+    fn bound(&self, machine: u64) -> u64 {
+        self.shared.record(NAMESPACES[0], machine).map_or(0, |record| record.bound)
+    }
+}
+
+/// hutool 1206, dolphinscheduler 6742: a clock that goes back a little is tolerated, and IDs repeat.
+#[test]
+fn a_clock_that_shows_up_to_100_ms_less_at_each_look() {
+    const BATCH: usize = 1000;
+    for layout in [IdMeta::MIN_GRANULARITY, IdMeta::SNOWFLAKE] {
+        let time = Time::starting(Plan::simple(layout, &[], false).start, false);
+        let folder = folder();
+        let service = vesta_service::LocalIdService::builder()
+            .layout(layout)
+            .machine(MachineSource::Fixed(1))
+            .state_dir(folder.path())
+            .clock(std::sync::Arc::new(HostClock::new(&time).trembling(100)))
+            .build()
+            .expect("it starts");
+        let (mut ledger, mut progress) = (Ledger::new(&layout), Progress::default());
+        let mut take = |id| {
+            ledger.id(id, &mut progress, |_| u64::MAX).unwrap_or_else(|flaw| panic!("{flaw}"));
+        };
+        let mut ids = [0; BATCH];
+        for round in 0..50_000 * times() {
+            // Every fifth thousand one by one.
+            if round % 5 == 0 {
+                (0..BATCH).for_each(|_| take(service.gen_id().expect("its lead is small")));
+            } else {
+                service.gen_ids(&mut ids).expect("its lead is small");
+                ids.iter().for_each(|id| take(*id));
+            }
+            time.advance(MILLI);
+            if round % 500 == 0 {
+                service.maintain();
+            }
+        }
+        assert!(ledger.issued >= 50_000_000);
+    }
+}
+
+/// Leaf 26, 84: every container is a new host, and the numbers are soon used up.
+#[test]
+fn three_thousand_hosts_that_come_and_go_do_not_use_up_sixteen_machine_ids() {
+    let (mut world, _folder) = world(IdMeta::MAX_PEAK, &[Source::Pool(15)], false, 9);
+    for host in 0..3000 {
+        world.begin(0).unwrap_or_else(|error| panic!("host {host}: {error}"));
+        world.make(0).expect("it has just started");
+        world.pass(8 * SECOND).expect("nothing is wrong");
+        world.make(0).expect("it goes on");
+        world.nodes[0].crash();
+    }
+}
+
+/// uid-generator PR 88: each start takes a new number.
+#[test]
+fn ten_thousand_starts_of_one_host_keep_its_machine_id() {
+    let (mut world, _folder) = world(IdMeta::MIN_GRANULARITY, &[Source::Pool(1023)], true, 13);
+    world.begin(0).expect("the first start");
+    let own = world.make(0).expect("it has just started").machine;
+    for start in 0..10_000 {
+        if start % 2 == 0 {
+            world.nodes[0].service = None;
+        } else {
+            // Its window is left out; were it back at once, it would take another machine ID.
+            world.nodes[0].crash();
+            world.time.advance(11 * SECOND);
+        }
+        world.begin(0).unwrap_or_else(|error| panic!("start {start}: {error}"));
+        let made = world.make(0).expect("it has just started");
+        assert_eq!(made.machine, own, "start {start}");
+    }
+    assert_eq!(world.shared.tally().of("first claims"), 1);
+}
+
+#[test]
+fn a_hundred_thousand_successors_begin_at_or_above_the_bound() {
+    let (mut world, _folder) = world(IdMeta::MIN_GRANULARITY, &[Source::Pool(0); 2], false, 21);
+    let mut before = 0;
+    for handover in 0..100_000 * times() {
+        let node = usize::from(handover % 2 == 1);
+        world.begin(node).unwrap_or_else(|error| panic!("handover {handover}: {error}"));
+        let count = 1 + world.dice.below(3);
+        for nth in 0..count {
+            let first = world.make(node).expect("it has just started");
+            assert!(nth > 0 || first.start >= before, "{first:?} is below the bound {before:#x}");
+        }
+        if world.dice.percent(30) {
+            world.time.advance(MILLI);
+            world.keep(node);
+        }
+        if world.dice.percent(80) {
+            world.nodes[node].service = None;
+        } else {
+            world.nodes[node].crash();
+            world.time.advance(2 * MINUTE);
+        }
+        before = world.bound(0);
+        assert!(before >= world.ledgers[0].end(0));
+    }
+    assert!(world.shared.tally().of("handovers") >= 99_999);
+}
+
+/// Leaf 216, hazelcast 17975: restarted, with the clock set back meanwhile.
+#[test]
+fn ten_thousand_restarts_with_the_clock_set_back() {
+    let sources = [Source::Fixed(7), Source::Pool(1023)];
+    let (mut world, _folder) = world(IdMeta::SNOWFLAKE, &sources, true, 6);
+    let (mut refused, mut waited) = (0, 0);
+    for restart in 0..10_000 {
+        let number = restart % 2;
+        world.nodes[number].crash();
+        if number == 1 {
+            world.nodes[number].lose_folder();
+        }
+        world.nodes[number].clock.correct();
+        let back = world.dice.span(YEAR);
+        world.nodes[number].clock.step(-i64::try_from(back).expect("a year"));
+        let began = world.time.now();
+        match world.begin(number) {
+            Ok(()) => waited += u64::from(world.time.now() > began + SECOND),
+            Err(BuildError::Claim(ClaimError::ClockBehind { .. })) if number == 0 => {
+                assert!(back > 20 * SECOND, "half a minute is waited for");
+                refused += 1;
+                world.nodes[number].clock.correct();
+                world.begin(number).expect("the clock is right again");
+            }
+            // Nobody who crashed is known to be gone while the clock stands before that.
+            Err(BuildError::Claim(ClaimError::Exhausted { .. })) if number == 1 => {
+                world.nodes[number].clock.correct();
+                world.time.advance(2 * MINUTE);
+                world.begin(number).expect("the clock is right again");
+            }
+            Err(error) => panic!("restart {restart}: {error}"),
+        }
+        match world.make(number) {
+            Ok(_) => {}
+            Err(error) => assert_eq!(error.kind(), ErrorKind::ClockBehind, "{error}"),
+        }
+        world.time.advance(SECOND);
+    }
+    assert!(refused > 100 && waited > 100, "{refused} refused, {waited} waited");
+}
+
+#[test]
+fn a_million_steps_of_up_to_five_seconds_back_are_not_noticed() {
+    for layout in IdMeta::PRESETS {
+        let (mut world, _folder) = world(layout, &[Source::Pool(3)], false, 5);
+        world.begin(0).expect("it starts");
+        for step in 0..200_000 * times() {
+            world.nodes[0].clock.correct();
+            let back = world.dice.within(0..=5 * SECOND);
+            world.nodes[0].clock.step(-i64::try_from(back).expect("seconds"));
+            world.make(0).unwrap_or_else(|error| panic!("step {step}: {error}"));
+            let passes = world.dice.within(MILLI..=10 * MILLI);
+            world.time.advance(passes);
+            if step % 200 == 0 {
+                world.keep(0);
+            }
+        }
+        let status = world.nodes[0].service.as_ref().expect("it runs").status();
+        assert_eq!((status.fenced_total, status.rehomed_total), (0, 0));
+    }
+}
+
+/// tikv/pd 6768: a moment in the future is written down, and stays.
+#[test]
+fn a_clock_that_jumps_far_ahead_leaves_nothing_behind() {
+    for far in [DAY, 100 * YEAR] {
+        let sources = [Source::Pool(7), Source::Pool(7)];
+        let (mut world, _folder) = world(IdMeta::MIN_GRANULARITY, &sources, false, 35);
+        (0..2).for_each(|number| world.begin(number).expect("it starts"));
+        for jump in 0..1000 {
+            let number = jump % 2;
+            world.nodes[number].clock.step(i64::try_from(far).expect("fits"));
+            for _ in 0..world.dice.within(1..=4) {
+                let span = world.dice.span(20 * SECOND);
+                world.pass(span).expect("nothing is wrong");
+                world.make(number).unwrap_or_else(|error| panic!("jump {jump}: {error}"));
+            }
+            let millis = (world.time.now() + world.plan.window() + 6 * SECOND) / MILLI;
+            let latest = world.plan.layout.tick_at(vesta_service::UnixMillis(millis));
+            let latest = latest.expect("2023") << world.plan.layout.spec().seq_bits;
+            for machine in 0..=7 {
+                assert!(world.bound(machine) <= latest, "a record lies far ahead of real time");
+            }
+            world.nodes[number].clock.correct();
+            world.pass(SECOND).expect("nothing is wrong");
+            world.make(number).unwrap_or_else(|error| panic!("after jump {jump}: {error}"));
+            let status = world.nodes[number].service.as_ref().expect("it runs").status();
+            assert!(!status.clock_suspect && status.rehomed_total == 0);
+        }
+    }
+}
+
+#[test]
+fn ten_thousand_lost_replies_cost_nothing() {
+    let (mut world, _folder) = world(IdMeta::SNOWFLAKE, &[Source::Pool(3)], false, 46);
+    let lossy = Weather { reply_lost: 100, ..Weather::default() };
+    world.begin(0).expect("it starts");
+    let mut bound = 0;
+    for _ in 0..10_000 {
+        world.shared.weather(lossy);
+        world.time.advance(SECOND);
+        world.keep(0);
+        world.shared.weather(Weather::default());
+        world.time.advance(SECOND);
+        world.keep(0);
+        let made = world.make(0).expect("the window is far from used up");
+        let now = world.bound(made.machine);
+        assert!(now > bound);
+        bound = now;
+    }
+    let status = world.nodes[0].service.as_ref().expect("it runs").status();
+    assert_eq!((status.epoch, status.fenced_total, status.rehomed_total), (1, 0, 0));
+    assert!(world.shared.tally().of("replies lost") >= 10_000);
+}

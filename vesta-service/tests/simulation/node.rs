@@ -1,0 +1,132 @@
+//! One node: a service with its clock, its folder and its line to the store.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use vesta_service::{BuildError, LocalIdService, MachineSource};
+
+use super::dice::Dice;
+use super::ledger::Progress;
+use super::plan::{NAMESPACES, NodePlan, Plan, Source};
+use super::store::{Port, Shared};
+use super::time::HostClock;
+
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) number: usize,
+    pub(crate) plan: NodePlan,
+    pub(crate) clock: HostClock,
+    pub(crate) folder: PathBuf,
+    pub(crate) port: Arc<Port>,
+    pub(crate) service: Option<LocalIdService>,
+    /// Stopped in the middle of whatever it does.
+    pub(crate) paused: bool,
+    /// When its keeper runs next, in true time.
+    pub(crate) keeper_at: u64,
+    pub(crate) progress: Progress,
+    /// Whether it ever had a machine ID.
+    pub(crate) started: bool,
+    /// Whether its files were damaged since it ran last.
+    pub(crate) torn: bool,
+}
+
+/// The contents of some files.
+pub(crate) type Files = Vec<(PathBuf, Vec<u8>)>;
+
+impl Node {
+    pub(crate) fn namespace(&self) -> &'static str {
+        NAMESPACES[self.plan.space]
+    }
+
+    pub(crate) fn is_fixed(&self) -> bool {
+        matches!(self.plan.source, Source::Fixed(_))
+    }
+
+    /// Starts a new life.
+    pub(crate) fn start(&mut self, plan: &Plan, shared: &Arc<Shared>) -> Result<(), BuildError> {
+        self.port = Port::new(shared, self.plan.host, plan.timing);
+        self.port.begin(2);
+        let store = self.port.clone();
+        let machine = match self.plan.source {
+            Source::Pool(last) => MachineSource::Pool { store, range: Some(0..=last) },
+            Source::Reserved(id) => MachineSource::Reserved { store, id },
+            Source::Fixed(id) => MachineSource::Fixed(id),
+            Source::Stateless(id) => MachineSource::Stateless(id),
+        };
+        let service = LocalIdService::builder()
+            .layout(plan.layout)
+            .namespace(self.namespace())
+            .machine(machine)
+            .machine_count(self.plan.count)
+            .claim_order(self.plan.order)
+            .populator(self.plan.populator)
+            .sequence_start(self.plan.start)
+            .timing(plan.timing)
+            .state_dir(&self.folder)
+            .clock(Arc::new(self.clock.clone()))
+            .build()?;
+        self.service = Some(service);
+        self.paused = false;
+        self.progress = Progress::default();
+        self.started = true;
+        Ok(())
+    }
+
+    /// Ends as a process does that is killed: nothing that it does at its end reaches the store or
+    /// its folder, and its locks are gone.
+    pub(crate) fn crash(&mut self) {
+        self.port.kill();
+        let files = self.state_file();
+        self.service = None;
+        write(files);
+    }
+
+    /// Its own state file, if it is of a fixed machine ID, which is its store.
+    pub(crate) fn state_file(&self) -> Files {
+        let Source::Fixed(id) = self.plan.source else { return Vec::new() };
+        let name = format!("{}-{id}.state", self.namespace());
+        read(&self.folder, |path| path.ends_with(&name))
+    }
+
+    /// Spoils one half of each of its files, as a write that was cut off does.
+    pub(crate) fn tear(&self, dice: &mut Dice) -> usize {
+        let files = if self.is_fixed() { self.state_file() } else { read(&self.folder, |_| true) };
+        let half = dice.index(2) * 512;
+        let torn = files.len();
+        write(files.into_iter().map(|(path, mut bytes)| {
+            let at = half + dice.index(512);
+            bytes[at] ^= 1 << dice.below(8);
+            (path, bytes)
+        }));
+        torn
+    }
+
+    /// Loses what its host remembers.
+    pub(crate) fn lose_folder(&self) {
+        for (path, _) in read(&self.folder, |_| true) {
+            fs::remove_file(path).expect("it was there");
+        }
+    }
+
+    /// The machine IDs it holds now.
+    pub(crate) fn machines(&self) -> BTreeSet<u64> {
+        let service = self.service.as_ref();
+        service.map(|s| s.status().machines.into_iter().collect()).unwrap_or_default()
+    }
+}
+
+fn read(folder: &Path, wanted: impl Fn(&Path) -> bool) -> Files {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let mut paths: Vec<_> = entries.map(|entry| entry.expect("readable").path()).collect();
+    paths.retain(|path| wanted(path));
+    paths.sort();
+    paths.into_iter().map(|path| (path.clone(), fs::read(path).expect("readable"))).collect()
+}
+
+pub(crate) fn write(files: impl IntoIterator<Item = (PathBuf, Vec<u8>)>) {
+    for (path, bytes) in files {
+        fs::write(path, bytes).expect("writable");
+    }
+}

@@ -1,0 +1,187 @@
+//! The line of one process to the store, which fails in every way.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+use vesta_service::{Cas, Expect, LeaseStore, Namespace, Record, StoreError, Timing, UnixMillis};
+
+use super::{Late, Shared, Space};
+use crate::time::{HOUR, MILLI, SECOND};
+
+/// The line of one process to the store.
+#[derive(Debug)]
+pub(crate) struct Port {
+    shared: Arc<Shared>,
+    host: usize,
+    timing: Timing,
+    cut_off: AtomicBool,
+    dead: AtomicBool,
+    failed: AtomicBool,
+    slow_left: AtomicU64,
+}
+
+impl Port {
+    pub(crate) fn new(shared: &Arc<Shared>, host: usize, timing: Timing) -> Arc<Self> {
+        Arc::new(Self {
+            shared: shared.clone(),
+            host,
+            timing,
+            cut_off: AtomicBool::new(false),
+            dead: AtomicBool::new(false),
+            failed: AtomicBool::new(false),
+            slow_left: AtomicU64::new(0),
+        })
+    }
+
+    pub(crate) fn cut_off(&self, is: bool) {
+        self.cut_off.store(is, Relaxed);
+    }
+
+    /// The process is gone: nothing of it reaches the store any more.
+    pub(crate) fn kill(&self) {
+        self.dead.store(true, Relaxed);
+    }
+
+    /// Before each call of the service: how many of its requests may take long, and none has failed.
+    pub(crate) fn begin(&self, slow: u64) {
+        self.slow_left.store(slow, Relaxed);
+        self.failed.store(false, Relaxed);
+    }
+
+    /// Whether a request failed since.
+    pub(crate) fn failed(&self) -> bool {
+        self.failed.load(Relaxed)
+    }
+
+    fn error(&self, why: &'static str) -> StoreError {
+        self.failed.store(true, Relaxed);
+        self.shared.time.note(|| format!("        the store: {why}"));
+        StoreError::unavailable("no answer from the store", io::Error::other(why))
+    }
+
+    /// Comes to the store, if it can be reached.
+    fn reach(&self) -> Result<(), StoreError> {
+        if self.dead.load(Relaxed) {
+            return Err(StoreError::permanent("the process is gone"));
+        }
+        let mut state = self.shared.state.lock();
+        let weather = state.weather;
+        if weather.slow > 0 && state.dice.percent(weather.slow) && self.slow_left.load(Relaxed) > 0
+        {
+            self.slow_left.fetch_sub(1, Relaxed);
+            let takes = state.dice.span(3 * SECOND);
+            state.tally.add("slow requests", 1);
+            self.shared.time.advance(takes);
+        }
+        let now = self.shared.time.now();
+        state.deliver(now, &self.shared);
+        if self.cut_off.load(Relaxed) || weather.down_until > now {
+            state.tally.add("requests to a store that was away", 1);
+            return Err(self.error("cannot be reached"));
+        }
+        if weather.refused > 0 && state.dice.percent(weather.refused) {
+            state.tally.add("requests lost", 1);
+            return Err(self.error("request lost"));
+        }
+        Ok(())
+    }
+}
+
+impl LeaseStore for Port {
+    fn describe(&self) -> String {
+        "the simulated store".into()
+    }
+
+    fn timing(&self) -> Timing {
+        self.timing
+    }
+
+    fn may_forget(&self) -> bool {
+        self.shared.may_forget
+    }
+
+    fn now(&self) -> Result<Option<UnixMillis>, StoreError> {
+        self.reach()?;
+        Ok(self.shared.may_forget.then(|| self.shared.time.millis()))
+    }
+
+    fn open_namespace(&self, namespace: &str, fingerprint: &str) -> Result<Namespace, StoreError> {
+        self.reach()?;
+        let mut state = self.shared.state.lock();
+        let uuid = u128::from(state.dice.next()) << 1 | 1;
+        let space = state.spaces.entry(namespace.into()).or_insert_with(|| Space {
+            meta: Namespace { uuid, fingerprint: fingerprint.into(), floor: 0 },
+            records: BTreeMap::new(),
+            changes: Vec::new(),
+            settled: 0,
+            granted: BTreeMap::new(),
+            released: Vec::new(),
+        });
+        Ok(space.meta.clone())
+    }
+
+    fn list(&self, namespace: &str) -> Result<Vec<(u64, Record)>, StoreError> {
+        self.reach()?;
+        let mut state = self.shared.state.lock();
+        let stale = state.weather.stale;
+        let stale = stale > 0 && state.dice.percent(stale);
+        let back = if stale { 1 + state.dice.index(6) } else { 0 };
+        let Some(space) = state.spaces.get(namespace) else {
+            return Err(StoreError::permanent("the namespace was not opened"));
+        };
+        let mut records = space.records.clone();
+        // As if this process had stopped between reading and writing. Never so far back that its
+        // host would not find what it wrote itself.
+        let undone = space.changes[space.settled..].iter().rev().take(back);
+        let mut stale = false;
+        for change in undone.take_while(|change| change.by != self.host) {
+            stale = true;
+            match &change.before {
+                Some(record) => records.insert(change.machine, record.clone()),
+                None => records.remove(&change.machine),
+            };
+        }
+        if stale {
+            state.tally.add("stale reads", 1);
+        }
+        Ok(records.into_iter().collect())
+    }
+
+    fn read(&self, namespace: &str, machine: u64) -> Result<Option<Record>, StoreError> {
+        self.reach()?;
+        Ok(self.shared.record(namespace, machine))
+    }
+
+    fn cas(
+        &self,
+        namespace: &str,
+        machine: u64,
+        expect: &Expect,
+        new: &Record,
+    ) -> Result<Cas, StoreError> {
+        self.reach()?;
+        let mut state = self.shared.state.lock();
+        let state = &mut *state;
+        let weather = state.weather;
+        let late = weather.late > 0 && state.dice.percent(weather.late);
+        let twice = weather.twice > 0 && state.dice.percent(weather.twice);
+        if late || twice {
+            let due = self.shared.time.now() + MILLI + state.dice.span(HOUR);
+            let (namespace, by) = (namespace.to_owned(), self.host);
+            let (expect, new) = (*expect, new.clone());
+            state.late.push(Late { due, by, namespace, machine, expect, new });
+            state.tally.add(if late { "changes done late" } else { "changes done twice" }, 1);
+        }
+        if late {
+            return Err(self.error("timed out, and does it later"));
+        }
+        let outcome = state.apply(self.host, namespace, machine, expect, new, &self.shared);
+        if weather.reply_lost > 0 && state.dice.percent(weather.reply_lost) {
+            state.tally.add("replies lost", 1);
+            return Err(self.error("does it, and the reply is lost"));
+        }
+        Ok(outcome)
+    }
+}

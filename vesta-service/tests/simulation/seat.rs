@@ -1,0 +1,46 @@
+//! A service with several machine IDs has each thread keep to one of them, and which one a thread
+//! begins with depends on what the process did before. Each history begins with the first.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use vesta_service::{
+    IdMeta, LocalIdService, MachineSource, StoreError, UnixMillis, WorkerNodeStore,
+};
+
+use super::time::{HostClock, SECOND, Time};
+
+#[derive(Debug, Default)]
+struct Numbers(AtomicU64);
+
+impl WorkerNodeStore for Numbers {
+    fn describe(&self) -> String {
+        "numbers".into()
+    }
+    fn insert(&self, _: &str, _: u32) -> Result<u64, StoreError> {
+        Ok(self.0.fetch_add(1, Relaxed))
+    }
+}
+
+/// Has this thread begin with the first machine ID of whatever service it uses next.
+pub(crate) fn take_the_first() {
+    let time = Time::starting(UnixMillis(1_700_000_000_000), false);
+    let service = LocalIdService::builder()
+        .layout(IdMeta::MAX_PEAK)
+        .machine(MachineSource::Disposable { nodes: Arc::<Numbers>::default() })
+        .machine_count(2)
+        .clock(Arc::new(HostClock::new(&time)))
+        .build()
+        .expect("it needs nothing");
+    let use_up = || {
+        let run = service.try_gen_run(u32::MAX).expect("two ticks of two machine IDs");
+        service.meta().unpack(run.first).expect("its own").machine
+    };
+    // A thread changes over when its own machine ID is used up in a tick.
+    if use_up() == 0 {
+        use_up();
+        time.advance(SECOND);
+        use_up();
+    }
+    assert_eq!(use_up(), 0);
+}

@@ -1,0 +1,278 @@
+//! The store that all hosts share: its records, what it forgets, and what arrives late.
+
+mod port;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use vesta_service::{Cas, Expect, Namespace, Record};
+
+use super::dice::Dice;
+use super::tally::Tally;
+use super::time::Time;
+pub(crate) use port::Port;
+
+/// A fault that no rule can survive, or that breaks one: to see whether it is noticed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Plant {
+    /// The store changes a record whatever it was expected to be.
+    IgnoresExpectations,
+    /// The store forgets what it acknowledged and does not say that it may.
+    Forgets,
+    /// Nothing is remembered.
+    Stateless,
+    /// A state file from before is put back.
+    StaleState,
+}
+
+/// How well the store answers: in so many of a hundred cases it fails in this way.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Weather {
+    pub(crate) down_until: u64,
+    pub(crate) refused: u64,
+    pub(crate) reply_lost: u64,
+    /// Reported as failed, done later: seconds or hours.
+    pub(crate) late: u64,
+    /// Done, and done again later.
+    pub(crate) twice: u64,
+    pub(crate) slow: u64,
+    /// A read shows what was so before the latest changes of others.
+    pub(crate) stale: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) time: Arc<Time>,
+    pub(crate) may_forget: bool,
+    pub(crate) plant: Option<Plant>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    dice: Dice,
+    spaces: BTreeMap<String, Space>,
+    weather: Weather,
+    late: Vec<Late>,
+    tally: Tally,
+    /// What broke a rule of the records.
+    flaw: Option<String>,
+}
+
+#[derive(Debug)]
+struct Space {
+    meta: Namespace,
+    records: BTreeMap<u64, Record>,
+    changes: Vec<Change>,
+    /// Changes before this one cannot be undone or be seen as not yet done.
+    settled: usize,
+    /// Up to where each line was ever granted.
+    granted: BTreeMap<u64, u64>,
+    /// What was given back, and at which position.
+    released: Vec<(u64, u64)>,
+}
+
+#[derive(Debug)]
+struct Change {
+    at: u64,
+    by: usize,
+    machine: u64,
+    before: Option<Record>,
+}
+
+#[derive(Debug)]
+struct Late {
+    due: u64,
+    by: usize,
+    namespace: String,
+    machine: u64,
+    expect: Expect,
+    new: Record,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        time: Arc<Time>,
+        dice: Dice,
+        may_forget: bool,
+        plant: Option<Plant>,
+    ) -> Arc<Self> {
+        let state = State {
+            dice,
+            spaces: BTreeMap::new(),
+            weather: Weather::default(),
+            late: Vec::new(),
+            tally: Tally::default(),
+            flaw: None,
+        };
+        Arc::new(Self { time, may_forget, plant, state: Mutex::new(state) })
+    }
+
+    pub(crate) fn weather(&self, weather: Weather) {
+        self.state.lock().weather = weather;
+    }
+
+    pub(crate) fn tally(&self) -> Tally {
+        self.state.lock().tally.clone()
+    }
+
+    pub(crate) fn flaw(&self) -> Option<String> {
+        self.state.lock().flaw.take()
+    }
+
+    /// Up to where the line of a machine ID was ever granted.
+    pub(crate) fn granted(&self, namespace: &str, machine: u64) -> u64 {
+        let state = self.state.lock();
+        let space = state.spaces.get(namespace);
+        space.and_then(|space| space.granted.get(&machine)).copied().unwrap_or(0)
+    }
+
+    /// Up to where any line was ever granted.
+    pub(crate) fn highest_grant(&self, namespace: &str) -> u64 {
+        let state = self.state.lock();
+        let space = state.spaces.get(namespace);
+        space.and_then(|space| space.granted.values().max()).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn record(&self, namespace: &str, machine: u64) -> Option<Record> {
+        self.state.lock().spaces.get(namespace)?.records.get(&machine).cloned()
+    }
+
+    pub(crate) fn floor(&self, namespace: &str) -> u64 {
+        self.state.lock().spaces.get(namespace).map_or(0, |space| space.meta.floor)
+    }
+
+    /// What was given back since the last call: machine ID and position.
+    pub(crate) fn released(&self, namespace: &str) -> Vec<(u64, u64)> {
+        let mut state = self.state.lock();
+        let space = state.spaces.get_mut(namespace);
+        space.map(|space| std::mem::take(&mut space.released)).unwrap_or_default()
+    }
+
+    /// Does what is late and due by now; with `all`, what is due later, too.
+    pub(crate) fn deliver(&self, all: bool) {
+        let mut state = self.state.lock();
+        let now = if all { u64::MAX } else { self.time.now() };
+        state.deliver(now, self);
+    }
+
+    /// Somebody who is not in the simulation takes a record over, and issues nothing.
+    pub(crate) fn steal(&self, namespace: &str, machine: u64) -> bool {
+        let mut state = self.state.lock();
+        let owner = u128::from(state.dice.next()) << 1 | 1;
+        let attempt = state.dice.next() >> 1;
+        let Some(record) = state.spaces.get(namespace).and_then(|s| s.records.get(&machine)) else {
+            return false;
+        };
+        let new =
+            Record { epoch: record.epoch + 1, owner, attempt, released: false, ..record.clone() };
+        let expect = record.expect();
+        state.apply(usize::MAX, namespace, machine, &expect, &new, self);
+        true
+    }
+
+    /// Forgets the changes of the last so many nanoseconds.
+    pub(crate) fn roll_back(&self, namespace: &str, nanos: u64) -> usize {
+        let mut state = self.state.lock();
+        let since = self.time.now().saturating_sub(nanos);
+        let Some(space) = state.spaces.get_mut(namespace) else { return 0 };
+        let mut undone = 0;
+        while space.changes.last().is_some_and(|change| change.at >= since) {
+            let Some(Change { machine, before, .. }) = space.changes.pop() else { break };
+            match before {
+                Some(record) => space.records.insert(machine, record),
+                None => space.records.remove(&machine),
+            };
+            undone += 1;
+        }
+        space.settled = space.changes.len();
+        undone
+    }
+
+    /// Forgets everything.
+    pub(crate) fn wipe(&self, namespace: &str) -> bool {
+        let mut state = self.state.lock();
+        let uuid = u128::from(state.dice.next()) << 1 | 1;
+        let Some(space) = state.spaces.get_mut(namespace) else { return false };
+        space.meta.uuid = uuid;
+        space.meta.floor = 0;
+        space.records.clear();
+        space.changes.clear();
+        space.settled = 0;
+        true
+    }
+
+    pub(crate) fn raise_floor(&self, namespace: &str, floor: u64) {
+        let mut state = self.state.lock();
+        if let Some(space) = state.spaces.get_mut(namespace) {
+            space.meta.floor = space.meta.floor.max(floor);
+            space.settled = space.changes.len();
+        }
+    }
+}
+
+impl State {
+    fn deliver(&mut self, now: u64, shared: &Shared) {
+        while let Some(next) = self.late.iter().position(|late| late.due <= now) {
+            let Late { by, namespace, machine, expect, new, .. } = self.late.remove(next);
+            shared
+                .time
+                .note(|| format!("        a late request about machine ID {machine} arrives"));
+            self.apply(by, &namespace, machine, &expect, &new, shared);
+        }
+    }
+
+    fn apply(
+        &mut self,
+        by: usize,
+        namespace: &str,
+        machine: u64,
+        expect: &Expect,
+        new: &Record,
+        shared: &Shared,
+    ) -> Cas {
+        let forgets = shared.plant == Some(Plant::Forgets) && self.dice.percent(20);
+        let Some(space) = self.spaces.get_mut(namespace) else {
+            return Cas::Conflict(Record::default());
+        };
+        let before = space.records.get(&machine).cloned();
+        let current = before.clone().unwrap_or_else(|| Record::unclaimed(space.meta.floor));
+        if !current.meets(expect) && shared.plant != Some(Plant::IgnoresExpectations) {
+            shared.time.note(|| format!("        machine ID {machine}: not as expected"));
+            return Cas::Conflict(current);
+        }
+        if shared.plant.is_none() && self.flaw.is_none() {
+            self.flaw = flaw(&current, new).map(|flaw| format!("machine ID {machine}: {flaw}"));
+        }
+        shared.time.note(|| {
+            let Record { epoch, owner, bound, .. } = new;
+            let owner = if *owner == 0 { "released" } else { "held" };
+            format!("        machine ID {machine}: epoch {epoch}, {owner}, bound {bound:#x}")
+        });
+        if new.epoch != current.epoch {
+            self.tally.add(if current.epoch == 0 { "first claims" } else { "handovers" }, 1);
+        }
+        let granted = space.granted.entry(machine).or_default();
+        *granted = new.bound.max(*granted);
+        if new.released {
+            space.released.push((machine, new.bound));
+        }
+        if forgets {
+            self.tally.add("changes acknowledged and forgotten", 1);
+        } else {
+            space.changes.push(Change { at: shared.time.now(), by, machine, before });
+            space.records.insert(machine, new.clone());
+        }
+        Cas::Done
+    }
+}
+
+/// What every change of a record keeps to.
+fn flaw(old: &Record, new: &Record) -> Option<String> {
+    let claimed = new.epoch == old.epoch + 1 && new.owner != 0;
+    let extended = new.epoch == old.epoch && new.owner == old.owner && new.bound > old.bound;
+    let released = new.epoch == old.epoch && new.owner == 0 && new.released;
+    let fits = claimed && new.bound >= old.bound || extended || released && new.bound <= old.bound;
+    (!fits).then(|| format!("{old:?} became {new:?}"))
+}
