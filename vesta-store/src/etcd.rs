@@ -3,6 +3,8 @@
 mod client;
 mod errors;
 mod format;
+#[cfg(test)]
+mod fuzz;
 mod records;
 mod target;
 

@@ -23,6 +23,8 @@
 
 #[cfg(feature = "testkit")]
 pub mod conformance;
+#[cfg(test)]
+mod fuzz;
 pub mod import;
 mod open;
 mod options;

@@ -1,6 +1,8 @@
 //! Records in MySQL or MariaDB.
 
 mod dialect;
+#[cfg(test)]
+mod fuzz;
 mod predecessor;
 mod statements;
 

@@ -48,7 +48,7 @@ const BACKENDS: [Backend; 6] = [
         Some(postgres::open_worker_nodes),
         Some(postgres::open_segments)
     ),
-    backend!(redis, ["redis", "rediss"], None, None),
+    backend!(redis, ["redis", "rediss"], None, Some(redis::open_segments)),
     backend!(zookeeper, ["zookeeper"], None, None),
     backend!(etcd, ["etcd", "etcds"], None, None),
 ];
@@ -195,7 +195,8 @@ fn is_scheme(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
 }
 
-/// Opens the segment tags in the database that a URL names.
+/// Opens the segment tags in the database that a URL names: an SQL database, or a Redis that forgets
+/// nothing.
 ///
 /// # Errors
 /// As [`open`], and [`OpenError::NoSegments`].

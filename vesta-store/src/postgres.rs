@@ -1,6 +1,8 @@
 //! Records in PostgreSQL.
 
 mod dialect;
+#[cfg(test)]
+mod fuzz;
 mod statements;
 
 use std::sync::Arc;

@@ -17,9 +17,11 @@ const SECRET_WORDS: &[&str] = &["pass", "pwd", "secret", "token", "auth", "key",
 /// assert_eq!(shown, "mysql://vesta:***@db:3306/ids?ssl=on&password=***");
 /// ```
 pub fn redact(url: &str) -> String {
-    let (scheme, body_at) = match url.find("://") {
-        Some(colon) => (&url[..colon], colon + 3),
-        None => url.find(':').map_or(("", 0), |colon| (&url[..colon], colon + 1)),
+    // From the first colon: a later `://` may be a part of a password.
+    let (scheme, body_at) = match url.find(':') {
+        Some(colon) if url[colon..].starts_with("://") => (&url[..colon], colon + 3),
+        Some(colon) => (&url[..colon], colon + 1),
+        None => ("", 0),
     };
     let mut secrets = [user_info(url, scheme, body_at), port(url, scheme, body_at), option(url)]
         .into_iter()
@@ -65,7 +67,8 @@ fn port(url: &str, scheme: &str, body_at: usize) -> Option<Range<usize>> {
             let port_at = name_ends + colon + 1;
             let port = &host[port_at..];
             if !port.is_empty() && port.parse::<u16>().is_err() {
-                return Some(at + port_at..url.rfind('@').unwrap_or(url.len()));
+                let end = url.rfind('@').filter(|end| *end > at + port_at);
+                return Some(at + port_at..end.unwrap_or(url.len()));
             }
         }
         at += host.len() + 1;
@@ -132,9 +135,12 @@ mod tests {
             "mysql://u:hunter2",
             "mysql://u:hunter2/d",
             "mysql://u:99999hunter2",
+            "mysql://u@h:hunter2",
             "mysql://h:3306,u:hunter2/d",
             "mysql:u:hunter2@h",
             "mysql:u:hunter2",
+            "mysql:u:hunter2://@h",
+            "mysql:u:x://hunter2:1@h",
             "mysql:/u:hunter2@h/d",
             "mysql:///u:hunter2@h/d",
             "redis://hunter2@h",

@@ -5,22 +5,34 @@ mod durability;
 mod errors;
 mod link;
 mod records;
+mod segments;
+mod values;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use vesta_service::{Cas, Expect, LeaseStore, Namespace, Record, StoreError, Timing, UnixMillis};
+use vesta_service::{
+    Cas, Expect, LeaseStore, Namespace, Record, SegmentStore, StoreError, Timing, UnixMillis,
+};
 
 use crate::{OpenError, Options};
 use address::Address;
 use durability::Doubts;
 use link::{Link, Pool};
 use records::{Change, Space};
+pub use segments::RedisSegmentStore;
 
 pub(crate) const BUILT_IN: bool = true;
 
 pub(crate) fn open(url: &str, options: &Options) -> Result<Arc<dyn LeaseStore>, OpenError> {
     Ok(Arc::new(RedisStore::open_with(url, options)?))
+}
+
+pub(crate) fn open_segments(
+    url: &str,
+    options: &Options,
+) -> Result<Arc<dyn SegmentStore>, OpenError> {
+    Ok(Arc::new(RedisSegmentStore::open_with(url, options)?))
 }
 
 /// Records in a Redis (5 or newer), or in what speaks its protocol and runs its scripts.
@@ -112,15 +124,12 @@ impl RedisStore {
         &self,
         request: impl FnOnce(&mut Link) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let answer = self.pool.take().and_then(|mut link| {
+        self.pool.ask(|link| {
             if link.is_new {
-                self.examine(&mut link)?;
+                self.examine(link)?;
             }
-            let answer = request(&mut link)?;
-            self.pool.put(link);
-            Ok(answer)
-        });
-        answer.inspect_err(|_| self.pool.clear())
+            request(link)
+        })
     }
 
     fn ask_about<T>(

@@ -3,6 +3,8 @@
 mod alive;
 mod errors;
 mod format;
+#[cfg(test)]
+mod fuzz;
 mod link;
 mod predecessor;
 mod records;

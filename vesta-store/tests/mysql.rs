@@ -140,6 +140,7 @@ fn claims_are_atomic_at_every_isolation_level() {
         let outcome = std::panic::catch_unwind(|| {
             shared::one_of_many_claims_wins(&url);
             shared::a_raised_floor_holds_for_claims_that_are_under_way(&url);
+            assert_eq!(shared::ranges_of_many_claims_follow_one_another(&url), 0);
         });
         set(&before);
         assert!(outcome.is_ok(), "{level}");

@@ -1,5 +1,7 @@
 //! Redis keeps the promises of every store, and those of its own.
 
+#[path = "redis/segments.rs"]
+mod segments;
 #[path = "redis/server.rs"]
 mod server;
 

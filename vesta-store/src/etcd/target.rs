@@ -63,7 +63,11 @@ impl Target {
 }
 
 fn parse(url: &str) -> Result<Target, &'static str> {
-    let (scheme, rest) = url.split_once("://").ok_or("the members of the cluster are missing")?;
+    // From the first colon: a later `://` may be a part of a password.
+    let (scheme, rest) = url
+        .split_once(':')
+        .and_then(|(scheme, rest)| Some((scheme, rest.strip_prefix("//")?)))
+        .ok_or("the members of the cluster are missing")?;
     if rest.contains('#') {
         return Err("the etcd URL contains a #; in a password write it as %23");
     }
@@ -211,6 +215,7 @@ mod tests {
         for url in [
             "etcd:",
             "etcd:h",
+            "etcd:u:x://hunter2:1@h",
             "etcd://",
             "etcd:///hunter2",
             "etcd://h,",

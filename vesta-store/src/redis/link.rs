@@ -27,6 +27,21 @@ impl Script {
     }
 }
 
+/// A script from files, the first of which goes before all.
+macro_rules! script {
+    ($name:ident, $($file:literal),+) => {
+        static $name: ::std::sync::LazyLock<$crate::redis::link::Script> =
+            ::std::sync::LazyLock::new(|| {
+                $crate::redis::link::Script::new(concat!(
+                    include_str!("scripts/flaw.lua"),
+                    $(include_str!($file)),+
+                ))
+            });
+    };
+}
+
+pub(super) use script;
+
 /// A connection in use, by a request that has to end in time.
 pub(super) struct Link {
     connection: Connection,
@@ -165,8 +180,21 @@ impl Pool {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A connection for one request, whose time begins now.
-    pub(super) fn take(&self) -> Result<Link, StoreError> {
+    /// Makes a request, whose time begins now. The connection is kept if it was answered. After an
+    /// error none is: the others are to the same server, or to one that is no longer there.
+    pub(super) fn ask<T>(
+        &self,
+        request: impl FnOnce(&mut Link) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let answer = self.take().and_then(|mut link| {
+            let answer = request(&mut link)?;
+            self.idle().push(Idle::Connection(link.connection));
+            Ok(answer)
+        });
+        answer.inspect_err(|_| self.idle().retain(|idle| matches!(idle, Idle::Arriving(_))))
+    }
+
+    fn take(&self) -> Result<Link, StoreError> {
         let deadline = SystemClock::new().monotonic().saturating_add(self.limit);
         let link = |connection, is_new| Link { connection, limit: self.limit, deadline, is_new };
         let next = self.idle().pop();
@@ -178,16 +206,6 @@ impl Pool {
         let mut link = link(self.arrival(arriving, deadline)?, true);
         link.log_in(&self.address)?;
         Ok(link)
-    }
-
-    /// Takes a connection back after a request that was answered.
-    pub(super) fn put(&self, link: Link) {
-        self.idle().push(Idle::Connection(link.connection));
-    }
-
-    /// After an error: the others are to the same server, or to one that is no longer there.
-    pub(super) fn clear(&self) {
-        self.idle().retain(|idle| matches!(idle, Idle::Arriving(_)));
     }
 
     fn arrival(

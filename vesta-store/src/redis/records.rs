@@ -1,25 +1,15 @@
 //! Keys and values, and the scripts that read and change them.
 
-use std::str::FromStr;
-use std::sync::LazyLock;
-
 use vesta_service::{Cas, Expect, Namespace, Record, StoreError, UnixMillis};
 
-use super::link::{Link, Script};
+use super::link::{Link, script};
+use super::values::{decimal, flaw_of_key, number, string};
 
-macro_rules! script {
-    ($name:ident, $file:literal) => {
-        static $name: LazyLock<Script> = LazyLock::new(|| {
-            Script::new(concat!(include_str!("scripts/common.lua"), include_str!($file)))
-        });
-    };
-}
-
-script!(OPEN, "scripts/open.lua");
-script!(READ, "scripts/read.lua");
-script!(LIST, "scripts/list.lua");
-script!(CAS, "scripts/cas.lua");
-script!(RAISE_FLOOR, "scripts/raise_floor.lua");
+script!(OPEN, "scripts/common.lua", "scripts/open.lua");
+script!(READ, "scripts/common.lua", "scripts/read.lua");
+script!(LIST, "scripts/common.lua", "scripts/list.lua");
+script!(CAS, "scripts/common.lua", "scripts/cas.lua");
+script!(RAISE_FLOOR, "scripts/common.lua", "scripts/raise_floor.lua");
 
 /// How many values a record has.
 const VALUES: usize = 8;
@@ -175,23 +165,12 @@ impl<'a> Space<'a> {
                 "namespace `{name}` is no longer the one that was opened: this Redis was wiped, \
                  restored, or is another one; start again"
             ),
-            ["type", key, kind] => format!(
-                "key `{key}` is a {kind}, which no Vesta wrote; use another prefix= or remove it"
-            ),
-            ["expires", key] => format!(
-                "key `{key}` would expire, and IDs could repeat; run `PERSIST {key}`, and do not \
-                 set times to live here"
-            ),
             ["lost", key, witness] => format!(
                 "key `{key}` is missing although `{witness}` is there: it was deleted, evicted or \
                  has expired; restore it, or use another namespace"
             ),
-            ["schema", key, schema] => format!(
-                "key `{key}` has schema `{schema}`, this Vesta knows schema 1; use the version that \
-                 made it"
-            ),
             ["damaged", key] => return damaged(key),
-            _ => format!("a script gave an answer that makes no sense: {words:?}"),
+            _ => flaw_of_key(&words),
         })
     }
 }
@@ -200,13 +179,6 @@ fn damaged(key: &str) -> StoreError {
     StoreError::permanent(format!(
         "key `{key}` holds what no Vesta wrote; restore it, or use another namespace"
     ))
-}
-
-fn decimal(number: u64) -> Result<String, StoreError> {
-    match i64::try_from(number) {
-        Ok(number) => Ok(number.to_string()),
-        Err(_) => Err(StoreError::permanent(format!("{number} has more than 63 bits"))),
-    }
 }
 
 fn hex(number: u128) -> String {
@@ -245,26 +217,14 @@ fn decode(key: &str, values: &[Vec<u8>]) -> Result<Record, StoreError> {
     decoded().ok_or_else(|| damaged(key))
 }
 
-fn string(value: &[u8]) -> Option<String> {
-    String::from_utf8(value.to_vec()).ok()
-}
-
-/// As [`decimal`] writes it, and no other way: it is compared as text.
-fn number<T: FromStr + ToString + Copy>(value: &[u8]) -> Option<T>
-where
-    u64: TryFrom<T>,
-{
-    let text = std::str::from_utf8(value).ok()?;
-    let number: T = text.parse().ok().filter(|number: &T| number.to_string() == text)?;
-    u64::try_from(number).ok().filter(|number| *number <= i64::MAX.unsigned_abs())?;
-    Some(number)
-}
-
 /// As [`hex`] writes it.
 fn owner(value: &[u8]) -> Option<u128> {
     let text = std::str::from_utf8(value).ok()?;
     u128::from_str_radix(text, 16).ok().filter(|number| hex(*number) == text)
 }
+
+#[cfg(test)]
+mod fuzz;
 
 #[cfg(test)]
 mod tests {

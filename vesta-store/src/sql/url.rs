@@ -26,7 +26,8 @@ pub(crate) fn options_of<O: FromStr<Err = sqlx::Error>>(
 }
 
 fn flaw(url: &str, known: &[&str]) -> Option<String> {
-    let Some((_, rest)) = url.split_once("://") else {
+    // From the first colon: a later `://` may be a part of a password.
+    let Some(rest) = url.split_once(':').and_then(|(_, rest)| rest.strip_prefix("//")) else {
         return Some("the URL has no `//` after its scheme".into());
     };
     let (place, options) = rest.split_once('?').unwrap_or((rest, ""));

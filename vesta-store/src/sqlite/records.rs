@@ -162,3 +162,6 @@ fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     let signed: i64 = row.get(column)?;
     u64::try_from(signed).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, signed))
 }
+
+#[cfg(test)]
+mod fuzz;

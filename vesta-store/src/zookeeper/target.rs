@@ -65,7 +65,11 @@ impl Target {
 }
 
 fn parse(url: &str) -> Result<Target, &'static str> {
-    let (_, rest) = url.split_once("://").ok_or("the servers of ZooKeeper are missing")?;
+    // From the first colon: a later `://` may be a part of a password.
+    let rest = url
+        .split_once(':')
+        .and_then(|(_, rest)| rest.strip_prefix("//"))
+        .ok_or("the servers of ZooKeeper are missing")?;
     if rest.contains(['?', '#']) {
         return Err(
             "the zookeeper URL takes no options; in a password write ? as %3F and # as %23",

@@ -15,11 +15,15 @@
 )]
 
 mod checker;
+#[cfg(feature = "sqlite")]
+mod files;
 mod kills;
 mod outages;
 mod owners;
 mod process;
 mod secrets;
+#[allow(dead_code, reason = "the stores of this build may keep no tags")]
+mod segments;
 mod server;
 #[allow(dead_code, reason = "rows of stores that are left out of this build")]
 mod stores;
@@ -62,22 +66,50 @@ macro_rules! on_a_server {
     };
 }
 
+#[allow(unused_macros, reason = "the stores of this build may keep no tags")]
+macro_rules! on_segments {
+    ($store:expr) => {
+        on! { $store;
+            segments: four_servers_take_ten_million_numbers_of_one_tag_and_none_repeats;
+        }
+    };
+}
+
+#[allow(unused_macros, reason = "the stores of this build may keep no tags")]
+macro_rules! on_segments_of_a_server {
+    ($store:expr) => {
+        on_segments!($store);
+        on! { $store;
+            segments: an_outage_of_the_tags_is_waited_for_and_nothing_repeats;
+        }
+    };
+}
+
 mod processes {
     #[cfg(feature = "sqlite")]
     mod sqlite {
         on_any!(crate::stores::SQLITE);
+        on_segments!(crate::stores::SQLITE);
+        on! { crate::stores::SQLITE;
+            files:
+                a_lock_on_the_tags_is_waited_for_and_nothing_repeats
+                a_range_that_is_handed_out_twice_is_found;
+        }
     }
     #[cfg(feature = "mysql")]
     mod mysql {
         on_a_server!(crate::stores::MYSQL);
+        on_segments_of_a_server!(crate::stores::MYSQL);
     }
     #[cfg(feature = "postgres")]
     mod postgres {
         on_a_server!(crate::stores::POSTGRES);
+        on_segments_of_a_server!(crate::stores::POSTGRES);
     }
     #[cfg(feature = "redis")]
     mod redis {
         on_a_server!(crate::stores::REDIS);
+        on_segments_of_a_server!(crate::stores::REDIS);
     }
     #[cfg(feature = "zookeeper")]
     mod zookeeper {

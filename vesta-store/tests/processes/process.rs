@@ -3,6 +3,7 @@
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::io::{BufRead, BufReader, Write as _};
+use std::ops::Range;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
@@ -23,6 +24,7 @@ pub(crate) struct Process {
     spawned: Duration,
     /// What it said so far.
     pub(crate) ids: Vec<u64>,
+    pub(crate) runs: Vec<Range<u64>>,
     pub(crate) machines: Vec<u64>,
     pub(crate) held: Vec<String>,
     pub(crate) other: Vec<String>,
@@ -35,6 +37,8 @@ pub(crate) enum Event {
     Started,
     Machine(u64),
     Ids(Vec<u64>),
+    /// Numbers of a tag, as often as it likes to say it.
+    Runs(Vec<Range<u64>>),
     /// IDs are not made now: the kind of the error and its text.
     Held(String),
     /// No machine ID, and why; it ends.
@@ -53,6 +57,13 @@ impl Event {
             "started" => Self::Started,
             "machine" => Self::Machine(number(rest)),
             "ids" => Self::Ids(rest.split(' ').map(number).collect()),
+            "runs" => {
+                let run = |text: &str| {
+                    let (start, end) = text.split_once("..").expect("a range");
+                    number(start)..number(end)
+                };
+                Self::Runs(rest.split(' ').map(run).collect())
+            }
             "held" => Self::Held(rest.to_owned()),
             "refused" => Self::Refused(rest.to_owned()),
             "closed" => Self::Closed,
@@ -63,14 +74,19 @@ impl Event {
 
 impl Process {
     pub(crate) fn start(task: &Task) -> Self {
+        Self::launch("worker::worker", task.variables(), task.traces)
+    }
+
+    /// Starts what this program does as that test, with these variables in its environment.
+    pub(crate) fn launch(test: &str, variables: Vec<(String, String)>, traces: bool) -> Self {
         let spawned = now();
         let mut child = Command::new(std::env::current_exe().expect("the path of this program"))
-            .args(["--exact", "worker::worker", "--ignored", "--nocapture"])
-            .envs(task.variables())
+            .args(["--exact", test, "--ignored", "--nocapture"])
+            .envs(variables)
             .env_remove("RUST_BACKTRACE")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(if task.traces { Stdio::piped() } else { Stdio::inherit() })
+            .stderr(if traces { Stdio::piped() } else { Stdio::inherit() })
             .spawn()
             .expect("it starts");
         let stdin = child.stdin.take();
@@ -87,8 +103,8 @@ impl Process {
                 read_lines(stderr, |line| drop(log_sender.send((now(), Event::Log(line.into())))));
             });
         }
-        let (ids, machines, held, other, log) = Default::default();
-        Self { child, stdin, events, spawned, ids, machines, held, other, log }
+        let (ids, runs, machines, held, other, log) = Default::default();
+        Self { child, stdin, events, spawned, ids, runs, machines, held, other, log }
     }
 
     /// What it says next; `None` if it has ended.
@@ -101,6 +117,7 @@ impl Process {
         match &next.1 {
             Event::Machine(machine) => self.machines.push(*machine),
             Event::Ids(ids) => self.ids.extend(ids),
+            Event::Runs(runs) => self.runs.extend_from_slice(runs),
             Event::Held(why) => self.held.push(why.clone()),
             Event::Refused(text) | Event::Other(text) => self.other.push(text.clone()),
             Event::Log(line) => self.log.extend([line, "\n"]),
@@ -209,10 +226,20 @@ impl Process {
         self.end();
     }
 
-    /// Has it give its machine ID back.
+    /// Has it give its machine ID back, or say what it took.
     pub(crate) fn close(&mut self) {
         self.stdin = None;
-        self.until(|event| (*event == Event::Closed).then_some(()));
+        self.until_closed();
+    }
+
+    /// Waits until it has done what it had to do, and ended. It may take its time as long as it goes on.
+    pub(crate) fn until_closed(&mut self) {
+        let closed = |event: &Event| match event {
+            Event::Ids(_) => Some(false),
+            Event::Closed => Some(true),
+            _ => None,
+        };
+        while !self.until(closed).1 {}
         self.end();
     }
 

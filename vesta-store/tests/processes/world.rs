@@ -48,6 +48,10 @@ impl World {
         Self { folder, name: store.name, url: url.into() }
     }
 
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
     /// A namespace that nobody else has.
     pub(crate) fn namespace(&self) -> String {
         format!("processes-{:x}", random(u64::MAX))

@@ -4,11 +4,14 @@ use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Write};
 use std::net::TcpListener;
+use std::ops::Range;
 use std::sync::{Arc, Barrier, Mutex, OnceLock};
 use std::time::Duration;
 
-use vesta_service::{Cas, Clock as _, LeaseStore, Record, StoreError, SystemClock, Timing};
-use vesta_store::{Options, open, open_with, open_worker_nodes};
+use vesta_service::{
+    Cas, Clock as _, LeaseStore, NewSegmentTag, NextRange, Record, StoreError, SystemClock, Timing,
+};
+use vesta_store::{Options, open, open_segments, open_with, open_worker_nodes};
 
 /// The URL of the server to use.
 pub(crate) fn server(variable: &str) -> String {
@@ -99,6 +102,57 @@ pub(crate) fn one_of_many_claims_wins(url: &str) {
             }
         }
     }
+}
+
+/// 32 connections take ranges of one tag at once: they follow one another without an overlap or a gap.
+/// Returns how many the server refused for a conflict; those took nothing.
+pub(crate) fn ranges_of_many_claims_follow_one_another(url: &str) -> usize {
+    const CLAIMERS: u64 = 32;
+    const ROUNDS: u64 = 8;
+    let start = Barrier::new(CLAIMERS.try_into().unwrap());
+    let opened = || open_segments(url, &Options::default()).unwrap();
+    assert!(opened().create(&NewSegmentTag::new("orders", 10).unwrap()).unwrap());
+    let answers: Vec<_> = std::thread::scope(|scope| {
+        let claimers: Vec<_> = (1..=CLAIMERS)
+            .map(|step| {
+                let (store, start) = (opened(), &start);
+                scope.spawn(move || {
+                    let _ = store.tags(); // it connects
+                    let claim = |_| {
+                        start.wait();
+                        store.next_range("orders", step)
+                    };
+                    (0..ROUNDS).map(claim).collect::<Vec<_>>()
+                })
+            })
+            .collect();
+        claimers.into_iter().flat_map(|claimer| claimer.join().unwrap()).collect()
+    });
+    let (mut ranges, mut refused) = (Vec::new(), 0);
+    for answer in answers {
+        match answer {
+            Ok(NextRange::Numbers(range)) => ranges.push(range),
+            Ok(other) => panic!("{other:?}"),
+            Err(error) => {
+                assert!(
+                    error.to_string().starts_with("other processes were in the way"),
+                    "{error}"
+                );
+                refused += 1;
+            }
+        }
+    }
+    let end = u64::try_from(opened().tags().unwrap()[0].max_id).unwrap();
+    assert!(in_order(&mut ranges, end), "to {end}: {ranges:?}");
+    ranges.push(1..2);
+    assert!(!in_order(&mut ranges, end), "a planted duplicate is found");
+    refused
+}
+
+fn in_order(ranges: &mut [Range<u64>], end: u64) -> bool {
+    ranges.sort_by_key(|range| range.start);
+    let whole = ranges[0].start == 1 && ranges[ranges.len() - 1].end == end;
+    whole && ranges.windows(2).all(|pair| pair[0].end == pair[1].start)
 }
 
 /// Once it is acknowledged, no first claim that counts with the old floor takes effect any more.

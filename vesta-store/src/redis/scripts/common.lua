@@ -1,14 +1,5 @@
--- Goes before every script. KEYS[1] and KEYS[2] are the namespace's; a reply begins with a word that
--- says what it is.
+-- Goes before every script about records. KEYS[1] and KEYS[2] are the namespace's.
 local meta, machines = KEYS[1], KEYS[2]
-
--- The reply about a key that Vesta did not leave so; nil if there is nothing to say.
-local function flaw(key, kind)
-  local found = redis.call('TYPE', key).ok
-  if found == 'none' then return nil end
-  if found ~= kind then return {'type', key, found} end
-  if redis.call('PTTL', key) ~= -1 then return {'expires', key} end
-end
 
 -- The namespace, or nil and the reply that says why not. An empty uuid means any.
 local function namespace(uuid)

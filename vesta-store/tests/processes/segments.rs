@@ -1,0 +1,135 @@
+//! Numbers of a tag, taken by several processes at once from one database: none comes twice, each process
+//! gets higher and higher ones, and a database that is away is waited for.
+
+mod numbers;
+mod taker;
+
+use std::ops::Range;
+use std::time::Duration;
+
+use vesta_service::NewSegmentTag;
+use vesta_store::{Options, open_segments};
+
+use crate::process::{Event, Process, full, now, random};
+use crate::server::Server;
+use crate::stores::Store;
+use crate::world::World;
+use numbers::{count, disjoint};
+use taker::STEP;
+pub(crate) use taker::Task;
+
+const PROCESSES: usize = 4;
+const NUMBERS: u64 = 10_000_000;
+const MANY_NUMBERS: u64 = 100_000_000;
+/// How long a database is away in the full run; otherwise until every process has noticed it.
+const OUTAGE: Duration = Duration::from_secs(20);
+
+impl World {
+    /// Work on a new tag that nobody else has.
+    pub(crate) fn taker(&self) -> Task {
+        let tag = format!("processes-{:x}", random(u64::MAX));
+        let store = open_segments(self.url(), &Options::default()).expect("it opens");
+        let new = NewSegmentTag::new(&tag, STEP).expect("a right tag");
+        assert!(store.create(&new).expect("the database answers"));
+        Task { url: self.url().into(), tag, count: None, repeats: false }
+    }
+}
+
+/// What all processes took, if none of it twice.
+pub(crate) fn union(takers: &[Process]) -> Result<Vec<Range<u64>>, String> {
+    disjoint(takers.iter().flat_map(|taker| taker.runs.clone()).collect())
+}
+
+/// Has them begin at once, and waits until each has its numbers.
+pub(crate) fn run(takers: &mut [Process]) {
+    for taker in takers.iter_mut() {
+        taker.until(|event| (*event == Event::Started).then_some(()));
+    }
+    takers.iter_mut().for_each(Process::go);
+    takers.iter_mut().for_each(Process::until_closed);
+}
+
+/// How often the numbers go over from one process to another.
+fn turns(takers: &[Process]) -> usize {
+    let of = |(owner, taker): (usize, &Process)| {
+        taker.runs.iter().map(move |run| (run.start, owner)).collect::<Vec<_>>()
+    };
+    let mut runs: Vec<_> = takers.iter().enumerate().flat_map(of).collect();
+    runs.sort_unstable();
+    runs.windows(2).filter(|pair| pair[0].1 != pair[1].1).count()
+}
+
+pub(crate) fn four_servers_take_ten_million_numbers_of_one_tag_and_none_repeats(store: &Store) {
+    let world = World::of(store);
+    let numbers = if full() { MANY_NUMBERS } else { NUMBERS };
+    let each = numbers / PROCESSES as u64;
+    let task = Task { count: Some(each), ..world.taker() };
+    let mut takers = [(); PROCESSES].map(|()| task.start());
+    let begin = now();
+    run(&mut takers);
+    let took = now() - begin;
+    let runs = union(&takers).unwrap_or_else(|duplicate| panic!("{duplicate}"));
+    assert_eq!(count(&runs), numbers);
+    for taker in &takers {
+        assert_eq!(taker.held, [""; 0], "while the database answers nobody fails");
+        assert_eq!(count(&taker.runs), each);
+    }
+    let turns = turns(&takers);
+    assert!(turns >= PROCESSES, "they came one after another, not at once");
+    println!(
+        "{:9} | {PROCESSES} processes took {numbers} numbers of one tag in {took:.1?}, in {turns} \
+         turns, 0 duplicates; the highest is {}",
+        world.name,
+        runs.last().map_or(0, |run| run.end - 1),
+    );
+}
+
+pub(crate) fn an_outage_of_the_tags_is_waited_for_and_nothing_repeats(store: &Store) {
+    let server = Server::start(store);
+    let world = World::at(store, &server.url());
+    let (pause, resume) = (|| server.pause(), || server.resume());
+    let (kill, start) = (|| server.kill(), || server.start_again());
+    outages(&world, &[("paused", &pause, &resume), ("killed and started again", &kill, &start)]);
+}
+
+pub(crate) type Switch<'a> = &'a dyn Fn();
+
+pub(crate) fn outages(world: &World, ways: &[(&str, Switch<'_>, Switch<'_>)]) {
+    let task = world.taker();
+    let mut takers = [(); PROCESSES].map(|()| task.start());
+    for taker in &mut takers {
+        taker.until_ids();
+    }
+    for (way, stop, back) in ways {
+        stop();
+        let stopped = now();
+        for taker in &mut takers {
+            taker.until(|event| match event {
+                Event::Held(why) if why.starts_with("UNAVAILABLE ") => Some(()),
+                _ => None,
+            });
+        }
+        if full() {
+            takers[0].listen(OUTAGE.saturating_sub(now() - stopped));
+        }
+        back();
+        let is_back = now();
+        let recovered = takers.each_mut().map(|taker| taker.until_ids_after(is_back) - is_back);
+        println!(
+            "{:9} | tags {way} for {:.1?}: {PROCESSES} processes waited, then UNAVAILABLE; recovered \
+             in {:.0?} at the latest",
+            world.name,
+            is_back - stopped,
+            recovered.into_iter().max().unwrap_or_default(),
+        );
+    }
+    for taker in &mut takers {
+        taker.close();
+        let said = "UNAVAILABLE the store does not give numbers of tag `";
+        for why in &taker.held {
+            assert!(why.starts_with("AWAITING_LEASE ") || why.starts_with(said), "{why}");
+        }
+    }
+    let runs = union(&takers).unwrap_or_else(|duplicate| panic!("{duplicate}"));
+    println!("{:9} | {} numbers, 0 duplicates", world.name, count(&runs));
+}

@@ -1,0 +1,78 @@
+//! What finds a number that was handed out twice, or after a higher one.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Brings runs of numbers, in any order, into order: those without a gap between them become one.
+/// Fails if two have a number in common.
+pub(crate) fn disjoint(mut runs: Vec<Range<u64>>) -> Result<Vec<Range<u64>>, String> {
+    runs.sort_unstable_by_key(|run| run.start);
+    let mut merged: Vec<Range<u64>> = Vec::new();
+    for run in runs {
+        assert!(!run.is_empty(), "{run:?} is empty");
+        match merged.last_mut() {
+            Some(last) if run.start < last.end => return Err(format!("{} twice", run.start)),
+            Some(last) if run.start == last.end => last.end = run.end,
+            _ => merged.push(run),
+        }
+    }
+    Ok(merged)
+}
+
+pub(crate) fn count(runs: &[Range<u64>]) -> u64 {
+    runs.iter().map(|run| run.end - run.start).sum()
+}
+
+/// The order of one process: a call that begins when another has returned gets a higher number,
+/// whichever threads they are.
+#[derive(Default)]
+pub(crate) struct Order {
+    /// The highest number of all calls that have returned.
+    returned: AtomicU64,
+}
+
+impl Order {
+    /// Before a call.
+    pub(crate) fn highest(&self) -> u64 {
+        self.returned.load(Ordering::SeqCst)
+    }
+
+    /// After the call, with what was the highest before it.
+    pub(crate) fn returned(&self, before: u64, number: u64) -> Result<(), String> {
+        self.returned.fetch_max(number, Ordering::SeqCst);
+        if number > before { Ok(()) } else { Err(format!("{number} after {before}")) }
+    }
+}
+
+#[test]
+fn a_planted_duplicate_is_found_wherever_it_is() {
+    let runs = vec![7..9, 1..4, 20..21, 4..7];
+    assert_eq!(disjoint(runs.clone()), Ok(vec![1..9, 20..21]));
+    assert_eq!(count(&[1..9, 20..21]), 9);
+    for number in [1, 3, 4, 8, 20] {
+        for place in 0..=runs.len() {
+            let mut planted = runs.clone();
+            planted.insert(place, number..number + 1);
+            let found = disjoint(planted).expect_err("a duplicate");
+            assert!(found.ends_with(" twice"), "{found}");
+        }
+    }
+    let with = |run: Range<u64>| runs.iter().cloned().chain([run]).collect();
+    for planted in [0..2, 3..5, 8..30, 0..100] {
+        disjoint(with(planted)).expect_err("a duplicate");
+    }
+    assert!(disjoint(with(9..20)).is_ok(), "what fits in between is none");
+}
+
+#[test]
+fn a_planted_step_back_is_found() {
+    let order = Order::default();
+    let before = order.highest();
+    assert_eq!(order.returned(before, 5), Ok(()));
+    assert_eq!(order.returned(before, 3), Ok(()), "both were under way at once");
+    let before = order.highest();
+    assert_eq!(before, 5);
+    assert_eq!(order.returned(before, 4), Err("4 after 5".into()));
+    assert_eq!(order.returned(before, 5), Err("5 after 5".into()));
+    assert_eq!(order.returned(before, 6), Ok(()));
+}
