@@ -1,5 +1,13 @@
 //! The program as people start it: its settings, its words, its signals, its exit codes.
 
+#[path = "program/clocks.rs"]
+mod clocks;
+#[path = "program/crowd.rs"]
+mod crowd;
+#[path = "program/disks.rs"]
+mod disks;
+#[path = "program/ledger.rs"]
+mod ledger;
 #[path = "program/life.rs"]
 mod life;
 #[path = "program/segments.rs"]

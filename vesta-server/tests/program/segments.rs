@@ -1,5 +1,9 @@
 //! Segment mode: its commands, its numbers, and what happens without its database.
 
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use serde_json::Value;
 use tonic::Code;
 use tonic::transport::{Channel, Endpoint};
@@ -58,6 +62,61 @@ async fn tags_are_created_by_command_and_their_numbers_never_repeat_over_a_resta
     let listed: Value = serde_json::from_str(&said).expect("JSON");
     let next: u64 = listed["segments"][0]["next"].as_str().expect("text").parse().expect("digits");
     assert!(next > last, "{next} after {last}");
+}
+
+/// Takes so many batches, each above all that this server's callers had before it began.
+async fn take(
+    mut client: SegmentServiceClient<Channel>,
+    batches: u32,
+    highest: Arc<AtomicU64>,
+) -> Vec<Range<u64>> {
+    let mut taken = Vec::new();
+    for _ in 0..batches {
+        let mut last = highest.load(Ordering::SeqCst);
+        let request = NextIdsRequest { key: "orders".to_owned(), count: 1000 };
+        for run in client.next_ids(request).await.expect("numbers").into_inner().runs {
+            assert!(run.first > last && run.step == 1, "{run:?} after {last}");
+            let end = run.first + u64::from(run.count);
+            taken.push(run.first..end);
+            last = end - 1;
+        }
+        highest.fetch_max(last, Ordering::SeqCst);
+    }
+    taken
+}
+
+fn some_number_is_there_twice(taken: &mut [Range<u64>]) -> bool {
+    taken.sort_by_key(|run| run.start);
+    taken.windows(2).any(|pair| pair[1].start < pair[0].end)
+}
+
+#[tokio::test]
+async fn four_servers_give_a_million_numbers_of_one_tag_to_many_callers_and_none_twice() {
+    const SERVERS: usize = 4;
+    const CALLERS: u32 = 8;
+    const BATCHES: u32 = 32;
+    let folder = folder();
+    let create = [&["segment", "create", "orders", "--step", "100"], &STORE[..]].concat();
+    let created = run(folder.path(), &create, &[]);
+    assert_eq!(created.status.code(), Some(0), "{}", text(&created.stderr));
+    let servers = [(); SERVERS].map(|()| Running::start(folder.path(), &STORE));
+    let mut calls = Vec::new();
+    for server in &servers {
+        let highest = Arc::new(AtomicU64::new(0));
+        for _ in 0..CALLERS {
+            calls.push(tokio::spawn(take(client(server).await, BATCHES, highest.clone())));
+        }
+    }
+    let mut taken = Vec::new();
+    for call in calls {
+        taken.extend(call.await.expect("in order"));
+    }
+    let numbers: u64 = taken.iter().map(|run| run.end - run.start).sum();
+    assert_eq!(numbers, SERVERS as u64 * u64::from(CALLERS * BATCHES) * 1000);
+    assert!(!some_number_is_there_twice(&mut taken));
+    let planted = taken[taken.len() / 2].end - 1;
+    taken.push(planted..planted + 1);
+    assert!(some_number_is_there_twice(&mut taken), "a planted duplicate is found");
 }
 
 #[tokio::test]

@@ -1,0 +1,115 @@
+//! Wrong clocks under the program as it is shipped: libfaketime stands between it and the system's
+//! clock and is told by a file how far to step. Only wall clocks are stepped; a monotonic clock that
+//! jumps would be a broken kernel.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tonic::Code;
+use vesta_intf::IdMeta;
+
+use crate::ledger::{Caller, Ledger};
+use crate::support::{FREE_PORTS, Running, folder, program};
+
+const HOUR: u64 = 3600;
+
+/// A wall clock that a test sets.
+struct WallClock {
+    offset: PathBuf,
+    library: PathBuf,
+}
+
+impl WallClock {
+    fn new(folder: &Path) -> Self {
+        let library = fs::read_dir("/usr/lib").into_iter().flatten().flatten().find_map(|entry| {
+            let library = entry.path().join("faketime/libfaketimeMT.so.1");
+            library.exists().then_some(library)
+        });
+        let library = library.expect("libfaketime: install the package `faketime`");
+        let clock = Self { offset: folder.join("offset"), library };
+        clock.step("+0");
+        clock
+    }
+
+    /// Sets it to so far from the right time: `-3s`, `+1d`.
+    fn step(&self, offset: &str) {
+        let new = self.offset.with_extension("new");
+        fs::write(&new, format!("{offset}\n")).expect("a file");
+        fs::rename(new, &self.offset).expect("the file");
+    }
+
+    fn start(&self, folder: &Path, args: &[&str]) -> Running {
+        let mut command = program(folder);
+        command.args(FREE_PORTS).args(args);
+        command.env("LD_PRELOAD", &self.library);
+        command.env("FAKETIME_TIMESTAMP_FILE", &self.offset);
+        command.env("FAKETIME_NO_CACHE", "1").env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+        Running::spawn(&mut command)
+    }
+}
+
+#[tokio::test]
+async fn a_member_of_a_pool_lives_through_every_step() {
+    let folder = folder();
+    let clock = WallClock::new(folder.path());
+    let running = clock.start(folder.path(), &[]);
+    let start = IdMeta::MAX_PEAK.unpack(running.first_id()).expect("its parts").time;
+    let mut caller = Caller::new(Ledger::default(), &running);
+    caller.undisturbed("none").await;
+    for step in ["-1s", "+0", "-3s", "-5s", "-4s", "-1s", "+0", "+2s", "-2s", "+0"] {
+        clock.step(step);
+        caller.undisturbed(step).await;
+    }
+    for step in ["-6s", "+0", "-1h", "+0", "+30m", "+0", "-30d", "+0", "-365d", "-1d", "+0"] {
+        clock.step(step);
+        caller.in_the_end(step).await;
+    }
+    // A jump far ahead is not followed: nothing that lasts is written down for then.
+    for step in ["+1d", "+365d", "+20y", "+0"] {
+        clock.step(step);
+        caller.in_the_end(step).await;
+    }
+    let ahead = caller.ledger.latest - start;
+    assert!(ahead < 2 * HOUR, "{ahead} s ahead of the start");
+    assert!(caller.ledger.last.len() > 2, "it changed its machine ID");
+    println!("{} IDs of {} machine IDs", caller.ledger.all.len(), caller.ledger.last.len());
+}
+
+#[tokio::test]
+async fn a_fixed_machine_id_waits_until_the_clock_is_right_again() {
+    let folder = folder();
+    let clock = WallClock::new(folder.path());
+    let running = clock.start(folder.path(), &["--machine-id", "7"]);
+    let mut caller = Caller::new(Ledger::default(), &running);
+    caller.undisturbed("none").await;
+    clock.step("-4s");
+    caller.undisturbed("-4s").await;
+    for step in ["-1h", "-365d"] {
+        clock.step(step);
+        let status = caller.refused().await;
+        assert_eq!(status.code(), Code::Unavailable, "{status:?}");
+        assert!(status.message().contains("clock stands behind"), "{status:?}");
+        clock.step("+0");
+        caller.in_the_end("+0").await;
+    }
+    assert_eq!(caller.ledger.last.len(), 1);
+}
+
+#[tokio::test]
+async fn the_bound_decides_when_the_clock_was_set_back_across_a_restart() {
+    for args in [&["--machine-id", "7"][..], &["--machine-range", "5-5"]] {
+        let folder = folder();
+        let clock = WallClock::new(folder.path());
+        let mut ledger = Ledger::default();
+        for step in ["+0", "-1s", "-3s", "-2s"] {
+            clock.step(step);
+            let mut running = clock.start(folder.path(), args);
+            let mut caller = Caller::new(std::mem::take(&mut ledger), &running);
+            caller.in_the_end(step).await;
+            ledger = caller.ledger;
+            running.child.kill().expect("it runs");
+            running.child.wait().expect("its end");
+        }
+        println!("{} IDs", ledger.all.len());
+    }
+}

@@ -1,0 +1,95 @@
+//! Disks that are full. The program runs in a mount namespace of its own, where its state folder is
+//! a file system of half a mebibyte.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use tonic::Code;
+
+use crate::ledger::{Caller, Ledger};
+use crate::support::{FREE_PORTS, Running, folder, text};
+
+const SMALL: &str = "mount -t tmpfs -o size=512k tmpfs vesta-data && $before exec \"$0\" \"$@\"";
+/// The shortest window of a layout by the second.
+const SHORT: [&str; 6] = [
+    "--machine-window-ms",
+    "2000",
+    "--machine-renew-every-ms",
+    "600",
+    "--machine-request-timeout-ms",
+    "600",
+];
+
+/// The program with a small disk, once `before` was done on it.
+fn on_a_small_disk(folder: &Path, before: &str) -> Command {
+    fs::create_dir(folder.join("vesta-data")).expect("a folder");
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-root-user", "--mount", "sh", "-c"]);
+    command.arg(SMALL.replace("$before", before));
+    command.arg(env!("CARGO_BIN_EXE_vesta-server")).args(FREE_PORTS);
+    command.current_dir(folder).env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+    command.stdin(Stdio::null());
+    command
+}
+
+/// Fills the disk of a running program to the last byte. Returns what to remove afterwards.
+fn fill(running: &Running, folder: &Path) -> PathBuf {
+    let root = PathBuf::from(format!("/proc/{}/root", running.child.id()));
+    let folder = folder.strip_prefix("/").expect("an absolute path");
+    let filler = root.join(folder).join("vesta-data/filler");
+    let mut file = File::create(&filler).expect("a file");
+    while file.write_all(&[0; 4096]).is_ok() {}
+    while file.write_all(&[0]).is_ok() {}
+    filler
+}
+
+#[tokio::test]
+async fn a_full_disk_ends_the_window_of_a_pool_and_nothing_else() {
+    let folder = folder();
+    let mut command = on_a_small_disk(folder.path(), "");
+    command.args(SHORT).args(["--machine-takeover-grace-ms", "6000"]);
+    let running = Running::spawn(&mut command);
+    let mut caller = Caller::new(Ledger::default(), &running);
+    for _ in 0..2 {
+        caller.undisturbed("room").await;
+        let filler = fill(&running, folder.path());
+        let status = caller.refused().await;
+        assert_eq!(status.code(), Code::Unavailable, "{status:?}");
+        assert_eq!(running.get("/readyz").0, 503);
+        fs::remove_file(filler).expect("it is there");
+        caller.in_the_end("room again").await;
+    }
+    assert_eq!(caller.ledger.last.len(), 1, "it kept its machine ID");
+    running.signal("-TERM");
+    let (code, said) = running.end();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("full"), "{said}");
+}
+
+#[tokio::test]
+async fn a_state_file_needs_no_room_once_it_is_there() {
+    let folder = folder();
+    let mut command = on_a_small_disk(folder.path(), "");
+    let running = Running::spawn(command.args(SHORT).args(["--machine-id", "7"]));
+    let mut caller = Caller::new(Ledger::default(), &running);
+    fill(&running, folder.path());
+    let start = caller.ledger.latest;
+    while caller.ledger.latest < start + 3 {
+        caller.undisturbed("a full disk").await;
+    }
+}
+
+#[test]
+fn nothing_starts_on_a_full_disk() {
+    for args in [&["--machine-id", "7"][..], &[]] {
+        let folder = folder();
+        let before = "! head -c 1048576 /dev/zero 2>/dev/null >vesta-data/filler;";
+        let output = on_a_small_disk(folder.path(), before).args(args).output().expect("it runs");
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(69), "{said}");
+        assert!(output.stdout.is_empty() && said.contains("vesta-data"), "{said}");
+        assert!(said.contains("full") || said.contains("No space left"), "{said}");
+    }
+}
