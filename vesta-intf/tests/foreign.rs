@@ -138,7 +138,7 @@ fn which_layouts_can_make_ids() {
         .map(|meta| meta.name())
         .collect();
     assert_eq!(able, ["discord", "instagram", "sonyflake"]);
-    assert_eq!(IdMeta::preset("discord"), None, "not offered to generators by name");
+    assert_eq!(IdMeta::preset("discord"), None, "not one of Vesta's own");
 }
 
 /// The order machine, time, sequence is part of the mechanism, not of one layout.

@@ -36,6 +36,42 @@ fn golden_values_of_the_original() {
     }
 }
 
+/// Nobody else has `js-safe`. Worked out by multiplication in another language: 2026-01-01T00:00:00Z is
+/// 347184000 s after the epoch, 2015-01-01T00:00:00+08:00, and
+/// 347184000 * 2^22 + 42 * 2^8 + 7 = 1456195239946759; all bits are 2^53 - 1, JavaScript's
+/// `Number.MAX_SAFE_INTEGER`.
+#[test]
+fn golden_values_of_js_safe() {
+    let meta = IdMeta::JS_SAFE;
+    for ([machine, seq, time], raw) in [
+        ([1, 0, 0], 1),
+        ([0, 1, 0], 256),
+        ([0, 0, 1], 4_194_304),
+        ([7, 42, 347_184_000], 1_456_195_239_946_759),
+        ([255, 16_383, 2_147_483_647], 9_007_199_254_740_991),
+    ] {
+        let id = Id { machine, seq, time, ..Id::default() };
+        assert_eq!(meta.pack(&id).unwrap(), raw, "{id:?}");
+        assert_eq!(meta.unpack(raw).unwrap(), id);
+    }
+    assert_eq!(meta.moment_of(347_184_000).unwrap().to_string(), "2026-01-01T00:00:00.000Z");
+}
+
+/// The layout that docs/LAYOUT.md describes as a custom one, worked out by multiplication in another
+/// language: 2026-06-01T12:00:00.123Z is 13089600123 ms after 2026-01-01, and
+/// 13089600123 * 2^22 + 1021 * 2^12 + 4095 = 54901762158485503. With version 1 that is 2^63 more.
+#[test]
+fn golden_values_of_a_custom_layout() {
+    let epoch = UnixMillis(1_767_225_600_000);
+    let meta = IdMeta::new(LayoutSpec { epoch, ..*IdMeta::SNOWFLAKE.spec() }).unwrap();
+    let id = Id { time: 13_089_600_123, machine: 1021, seq: 4095, ..Id::default() };
+    assert_eq!(meta.pack(&id).unwrap(), 54_901_762_158_485_503);
+    let negative = Id { version: 1, ..id };
+    assert_eq!(meta.pack(&negative).unwrap(), 9_278_273_799_013_261_311);
+    assert_eq!(meta.unpack(9_278_273_799_013_261_311).unwrap(), negative);
+    assert_eq!(meta.moment_of(id.time).unwrap().to_string(), "2026-06-01T12:00:00.123Z");
+}
+
 /// A value on each side of each boundary of each field, with every other field empty and full.
 #[test]
 fn every_preset_at_every_boundary() {

@@ -124,8 +124,9 @@ impl Member {
     fn unless_followed(&self, grant: &Grant, error: IdError) -> IdError {
         let again =
             IdError::Hold(Hold { retry_after: RETRY_AFTER, why: HoldReason::AwaitingLease });
-        if error.kind() == ErrorKind::ClockBehind {
-            self.line.wake_keeper(); // with a pool, another machine ID ends the wait
+        if matches!(error.kind(), ErrorKind::ClockBehind | ErrorKind::AwaitingLease) {
+            // After a step of the clock: another machine ID ends the wait, or another window does.
+            self.line.wake_keeper();
         }
         match error {
             IdError::Sealed { .. } if !std::ptr::eq(grant, self.line.current()) => again,

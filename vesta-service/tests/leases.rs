@@ -353,6 +353,39 @@ fn a_store_that_may_forget_is_kept_a_window_ahead_of() {
     assert_eq!((service.machine(), service.status().rehomed_total), (machine, 0));
 }
 
+/// Whatever window is asked for, and for a number of one's own.
+#[test]
+fn from_a_store_that_may_forget_ids_go_on_once_they_have_begun() {
+    let setting = Setting::new();
+    setting.store.may_forget.store(true, Ordering::Relaxed);
+    let service = LocalIdService::builder()
+        .machine(MachineSource::Reserved { store: setting.store.clone(), id: 7 })
+        .timing(Timing::ONE_HOST)
+        .state_dir(setting.folder.path())
+        .clock(Arc::new(setting.clock.clone()))
+        .build()
+        .unwrap();
+    setting.clock.advance(Duration::from_millis(7001));
+    for _ in 0..1000 {
+        service.maintain();
+        service.try_gen_id().unwrap();
+        setting.clock.advance(Duration::from_millis(50));
+    }
+}
+
+/// The window is beyond reach at once, and the next one is asked for at once.
+#[test]
+fn a_clock_stepped_ahead_beyond_the_window_costs_one_renewal() {
+    let setting = Setting::new();
+    let service = setting.start();
+    setting.clock.advance(Duration::from_millis(10));
+    service.try_gen_id().unwrap();
+    setting.clock.set_wall(UnixMillis(setting.clock.wall().0 + 30 * 60 * 1000));
+    assert_eq!(service.try_gen_id().unwrap_err().kind(), ErrorKind::AwaitingLease);
+    service.maintain();
+    service.try_gen_id().expect("it was extended before its time");
+}
+
 /// Both begin at the same position.
 #[test]
 fn of_two_claims_of_a_store_that_forgot_the_first_at_once_only_the_second_issues() {

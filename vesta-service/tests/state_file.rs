@@ -7,7 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::START;
+use common::{POPULATORS, START, generating_layouts};
+use vesta_intf::Field;
 use vesta_service::{
     BuildError, Clock as _, IdMeta, IdService as _, LocalIdService, MachineSource, ManualClock,
     StateFileError, UnixMillis,
@@ -25,9 +26,13 @@ fn start(folder: &Path, clock: &ManualClock) -> Result<LocalIdService, BuildErro
 
 /// Stops a service as `kill -9` does: nothing is released, but the lock is gone.
 fn kill(folder: &Path, service: LocalIdService) {
-    let state = fs::read(folder.join(FILE)).unwrap();
+    kill_with(&folder.join(FILE), service);
+}
+
+fn kill_with(file: &Path, service: LocalIdService) {
+    let state = fs::read(file).unwrap();
     drop(service);
-    fs::write(folder.join(FILE), state).unwrap();
+    fs::write(file, state).unwrap();
 }
 
 fn position(service: &LocalIdService, id: u64) -> u64 {
@@ -67,6 +72,43 @@ fn after_a_clean_stop_it_goes_on_where_it_was_without_waiting() {
         drop(service);
     }
     assert_eq!(clock.wall(), START, "nobody waited");
+}
+
+/// Kills and clean stops in turn, with the clock standing still, going on and set back a little.
+#[test]
+fn every_layout_goes_on_above_what_it_made_after_each_restart() {
+    for layout in generating_layouts() {
+        let folder = tempfile::tempdir().unwrap();
+        let machine = layout.max(Field::Machine);
+        let file = folder.path().join(format!("default-{machine}.state"));
+        let clock = ManualClock::at(START);
+        let mut last = 0;
+        for life in 0..12 {
+            let service = LocalIdService::builder()
+                .layout(layout)
+                .populator(POPULATORS[life % 3])
+                .machine(MachineSource::Fixed(machine))
+                .state_dir(folder.path())
+                .clock(Arc::new(clock.clone()))
+                .build()
+                .unwrap();
+            for _ in 0..300 {
+                let id = service.gen_id().unwrap();
+                assert!(id > last, "{id} after {last}: {layout}, life {life}");
+                last = id;
+            }
+            assert_eq!(service.exp_id(last).unwrap().machine, machine);
+            match life % 2 {
+                0 => kill_with(&file, service),
+                _ => drop(service),
+            }
+            match life % 3 {
+                0 => {}
+                1 => clock.advance(Duration::from_millis(3)),
+                _ => clock.set_wall(UnixMillis(clock.wall().0 - 1500)),
+            }
+        }
+    }
 }
 
 #[test]

@@ -5,10 +5,11 @@ mod common;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{START, Seen};
+use common::{START, START_OF_2023, Seen, generating_layouts};
+use vesta_intf::{Field, LayoutSpec};
 use vesta_service::{
     Clock as _, IdMeta, IdService as _, LocalIdService, MachineSource, ManualClock, MemoryStore,
-    PopulatorKind, SystemClock,
+    PopulatorKind, SequenceStart, SystemClock,
 };
 
 const THREADS: u64 = 8;
@@ -83,6 +84,53 @@ fn real(populator: PopulatorKind, layout: IdMeta) {
     take_with_all_threads(&service, &seen, REAL);
 }
 
+/// IDs of each layout; a short sequence is used up thousands of times by them.
+const EACH: u64 = 300_000;
+
+fn every_layout_scripted(populator: PopulatorKind) {
+    for layout in generating_layouts() {
+        let numbers = layout.max(Field::Seq) + 1;
+        let half = u32::try_from(numbers / 2).expect("few bits");
+        for start in [SequenceStart::Zero, SequenceStart::Random(half)] {
+            let service = LocalIdService::builder()
+                .layout(layout)
+                .populator(populator)
+                .sequence_start(start)
+                .clock(Arc::new(ManualClock::at(START)))
+                .max_wait(Duration::from_secs(1_000_000))
+                .machine(MachineSource::Stateless(layout.max(Field::Machine)))
+                .build()
+                .unwrap();
+            // As above; with a random start a tick has half of its numbers at least.
+            let ticks = (EACH.div_ceil(numbers) + 1) * 2 * (THREADS + 2);
+            take_with_all_threads(&service, &Seen::new(&layout, START, ticks), EACH);
+        }
+    }
+}
+
+fn every_layout_real(populator: PopulatorKind) {
+    let now = SystemClock::new().wall();
+    for mut layout in generating_layouts() {
+        if layout.end() <= now {
+            let spec = LayoutSpec { epoch: START_OF_2023, ..*layout.spec() };
+            layout = IdMeta::new(spec).unwrap();
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let service = LocalIdService::builder()
+            .layout(layout)
+            .populator(populator)
+            .machine(MachineSource::Fixed(layout.max(Field::Machine)))
+            .state_dir(folder.path())
+            .max_wait(Duration::from_secs(600))
+            .build()
+            .unwrap();
+        let ticks = 600 * 1000 / layout.spec().unit.millis();
+        let seen = Seen::new(&layout, SystemClock::new().wall(), ticks);
+        // What the slowest of them makes in a second or two.
+        take_with_all_threads(&service, &seen, 8192);
+    }
+}
+
 macro_rules! for_each {
     ($($name:ident: $populator:ident, $layout:ident;)*) => {
         mod on_a_scripted_clock {
@@ -107,6 +155,30 @@ for_each! {
     sync_min_granularity: Sync, MIN_GRANULARITY;
     atomic_max_peak: Atomic, MAX_PEAK;
     atomic_min_granularity: Atomic, MIN_GRANULARITY;
+}
+
+macro_rules! every_layout {
+    ($($name:ident: $populator:ident;)*) => {
+        mod every_layout_that_makes_ids {
+            $(mod $name {
+                #[test]
+                fn on_a_scripted_clock() {
+                    super::super::every_layout_scripted(super::super::PopulatorKind::$populator);
+                }
+
+                #[test]
+                fn on_the_real_clock() {
+                    super::super::every_layout_real(super::super::PopulatorKind::$populator);
+                }
+            })*
+        }
+    };
+}
+
+every_layout! {
+    lock: Lock;
+    sync: Sync;
+    atomic: Atomic;
 }
 
 #[test]

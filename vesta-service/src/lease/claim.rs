@@ -14,7 +14,7 @@ use vesta_intf::{Field, IdError, IdMeta, UnixMillis};
 
 use super::shadow::Memory;
 use super::{FileStore, LeaseStore, Namespace, Record, StoreError, Timing, ask_store};
-use crate::clock::Clock;
+use crate::clock::{Clock, MAX_LEAD};
 use crate::machine::WorkerNodeStore;
 use crate::random;
 use crate::sequence::Rules;
@@ -141,7 +141,14 @@ enum Attempt {
 impl Claimant {
     /// How many ticks a window has.
     pub(crate) fn window_ticks(&self) -> u64 {
-        ticks(self.timing.window, &self.meta)
+        ticks(self.window(), &self.meta)
+    }
+
+    /// From a store that may forget, windows count from the wall clock, while IDs may be as far ahead
+    /// of it as the lead: a shorter window would end before it begins.
+    fn window(&self) -> Duration {
+        let shortest = if self.store.may_forget() { 2 * MAX_LEAD } else { Duration::ZERO };
+        self.timing.window.max(shortest)
     }
 
     /// Claims a machine ID, with what this host remembers.
@@ -308,7 +315,7 @@ impl Claimant {
     /// How far ahead of the clock a claim begins: beyond every window that the store may have
     /// forgotten. None of those ended more than a window ahead of the clock of whoever bought it.
     pub(crate) fn ahead(&self) -> Duration {
-        if self.store.may_forget() { self.timing.window + MAX_SKEW } else { Duration::ZERO }
+        if self.store.may_forget() { self.window() + MAX_SKEW } else { Duration::ZERO }
     }
 
     fn regressed(&self, machine: u64, shadow: &Record) -> ClaimError {

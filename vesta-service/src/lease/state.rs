@@ -120,7 +120,11 @@ impl Lease {
         if self.phase == Phase::Over {
             return Action::Stop;
         }
-        if now.monotonic < self.due {
+        // A clock that was stepped ahead can stand beyond the bound long before a renewal is due.
+        let used_up = self.phase == Phase::Held
+            && self.pending.is_none()
+            && self.rules.position(now.tick) >= self.record.bound;
+        if now.monotonic < self.due && !used_up {
             return Action::Wait(self.due);
         }
         if self.pending.is_none() {
@@ -222,6 +226,17 @@ mod tests {
             ..Record::default()
         };
         Lease::new(RULES, 3, SECOND, claimed, now(0, 10))
+    }
+
+    #[test]
+    fn a_clock_beyond_the_bound_is_followed_before_a_renewal_is_due() {
+        let mut lease = lease();
+        assert!(matches!(lease.next(Now { tick: 102, ..now(0, 10) }), Action::Wait(_)));
+        let ahead = Now { tick: 103, ..now(0, 10) };
+        assert_eq!(written(lease.next(ahead)).1.bound, RULES.position(106));
+        // While nobody answers it is asked as often as after any other request.
+        assert_eq!(lease.on_reply(Reply::Unknown, ahead), Event::Unsure);
+        assert!(matches!(lease.next(ahead), Action::Wait(_)));
     }
 
     fn written(action: Action) -> (Expect, Record) {

@@ -3,10 +3,40 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use vesta_service::{Id, IdMeta, UnixMillis};
+use vesta_intf::{FieldOrder, LayoutSpec, TimeUnit};
+use vesta_service::{Id, IdMeta, PopulatorKind, UnixMillis};
 
 /// Some moment in 2023, inside every layout that is tested.
 pub const START: UnixMillis = UnixMillis(1_700_000_000_000);
+
+pub const POPULATORS: [PopulatorKind; 3] =
+    [PopulatorKind::Lock, PopulatorKind::Sync, PopulatorKind::Atomic];
+
+/// Every layout with a name that makes IDs, and two of one's own: a sequence that is soon used up, and
+/// no machine bits at all.
+pub fn generating_layouts() -> Vec<IdMeta> {
+    let own = |time_bits, seq_bits, machine_bits, order, unit| LayoutSpec {
+        version_bits: 0,
+        type_bits: 0,
+        gen_method_bits: 0,
+        time_bits,
+        seq_bits,
+        machine_bits,
+        order,
+        unit,
+        epoch: START_OF_2023,
+    };
+    let short = own(40, 4, 3, FieldOrder::TimeSeqMachine, TimeUnit::Millisecond);
+    let alone = own(39, 9, 0, FieldOrder::TimeMachineSeq, TimeUnit::TenMillis);
+    let known = IdMeta::all_known().filter(|meta| meta.check_generates().is_ok());
+    let layouts: Vec<_> =
+        known.chain([short, alone].map(|spec| IdMeta::new(spec).expect("it adds up"))).collect();
+    assert_eq!(layouts.len(), 5 + 3 + 2, "presets, those of others, one's own");
+    layouts
+}
+
+/// An epoch for layouts of one's own.
+pub const START_OF_2023: UnixMillis = UnixMillis(1_672_531_200_000);
 
 /// Remembers which positions were seen, one bit each.
 pub struct Seen {

@@ -1,0 +1,237 @@
+//! Every sequence of operations, compared with the model.
+
+use vesta_service::sequence::{Claim, Refusal};
+use vesta_service::{AtomicIdPopulator, IdPopulator, LockIdPopulator, SyncIdPopulator};
+
+use crate::model::{Model, Small};
+
+/// A populator that can be put into any state, so that sequences with a common beginning share it.
+pub(crate) trait Subject: IdPopulator + Sized {
+    fn at(position: u64) -> Self;
+
+    /// A copy. What can be seen of a populator is all there is to it; `replay` checks that.
+    fn copy(&self, sealed: bool) -> Self {
+        let copy = Self::at(self.position());
+        if sealed {
+            copy.seal();
+        }
+        copy
+    }
+}
+
+impl Subject for LockIdPopulator {
+    fn at(position: u64) -> Self {
+        Self::new(position)
+    }
+}
+
+impl Subject for SyncIdPopulator {
+    fn at(position: u64) -> Self {
+        Self::new(position)
+    }
+}
+
+impl Subject for AtomicIdPopulator {
+    fn at(position: u64) -> Self {
+        Self::new(position)
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Op {
+    /// So many positions.
+    Claim(u32),
+    /// The clock goes on.
+    Forward(u64),
+    /// The clock goes back.
+    Back(u64),
+    /// The clock shows the end of all time.
+    Forever,
+    /// The bound is moved on.
+    Extend(u64),
+    Seal,
+}
+
+/// Where sequences begin, and what they are made of.
+#[derive(Debug, Clone)]
+pub(crate) struct Scenario {
+    pub(crate) name: &'static str,
+    pub(crate) small: Small,
+    pub(crate) first: u64,
+    pub(crate) tick: u64,
+    pub(crate) limit: u64,
+}
+
+impl Scenario {
+    pub(crate) fn alphabet(&self) -> [Op; 9] {
+        let more_than_a_tick = u32::try_from(self.small.per_tick + 1).unwrap();
+        // In half of the scenarios a clock that jumps goes a few ticks, in the others out of its mind.
+        let jump = if self.first.is_multiple_of(2) { Op::Forward(3) } else { Op::Forever };
+        [
+            Op::Claim(1),
+            Op::Claim(2),
+            Op::Claim(more_than_a_tick),
+            Op::Forward(1),
+            Op::Back(1),
+            jump,
+            Op::Extend(1),
+            Op::Extend(self.small.per_tick),
+            Op::Seal,
+        ]
+    }
+}
+
+/// What was reached, and what the sequences went through.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Counts {
+    /// Sequences, each different from every other.
+    pub(crate) sequences: u64,
+    /// Operations on a populator.
+    pub(crate) operations: u64,
+    pub(crate) claimed: u64,
+    pub(crate) used_up: u64,
+    pub(crate) awaiting: u64,
+    pub(crate) exhausted: u64,
+    pub(crate) sealed: u64,
+}
+
+impl Counts {
+    fn count(&mut self, answer: Result<Claim, Refusal>) {
+        *match answer {
+            Ok(_) => &mut self.claimed,
+            Err(Refusal::SequenceUsedUp { .. }) => &mut self.used_up,
+            Err(Refusal::AwaitingLease) => &mut self.awaiting,
+            Err(Refusal::TimeExhausted) => &mut self.exhausted,
+            Err(Refusal::Sealed) => &mut self.sealed,
+        } += 1;
+    }
+
+    pub(crate) fn add(&mut self, other: Counts) {
+        self.sequences += other.sequences;
+        self.operations += other.operations;
+        self.claimed += other.claimed;
+        self.used_up += other.used_up;
+        self.awaiting += other.awaiting;
+        self.exhausted += other.exhausted;
+        self.sealed += other.sealed;
+    }
+}
+
+/// All that a sequence has changed but the populator.
+#[derive(Debug, Clone, Copy)]
+struct World {
+    tick: u64,
+    limit: u64,
+    model: Model,
+    /// The highest position issued so far: what must hold is told once more without the model.
+    highest: Option<u64>,
+}
+
+impl World {
+    fn new(scenario: &Scenario) -> Self {
+        let Scenario { first, tick, limit, .. } = *scenario;
+        Self { tick, limit, model: Model::new(first), highest: None }
+    }
+
+    /// Does one operation on both and compares.
+    fn step<S: Subject>(
+        &mut self,
+        subject: &S,
+        op: Op,
+        small: &Small,
+        counts: &mut Counts,
+    ) -> Result<(), String> {
+        match op {
+            Op::Claim(want) => {
+                counts.operations += 1;
+                let answer = subject.claim(self.tick, want, &small.rules, self.limit);
+                let expected = self.model.claim(small, self.tick, want, self.limit);
+                if answer != expected {
+                    return Err(format!("{answer:?}, expected {expected:?}"));
+                }
+                if let Ok(Claim { start, end }) = answer {
+                    let ascends = self.highest.is_none_or(|highest| start > highest);
+                    if !ascends || end <= start || end > self.limit || end > small.end() {
+                        return Err(format!("{answer:?} after {:?}", self.highest));
+                    }
+                    self.highest = Some(end - 1);
+                }
+                counts.count(answer);
+            }
+            Op::Forward(ticks) => self.tick = self.tick.saturating_add(ticks),
+            Op::Back(ticks) => self.tick = self.tick.saturating_sub(ticks),
+            Op::Forever => self.tick = u64::MAX,
+            Op::Extend(by) => self.limit = self.limit.saturating_add(by),
+            Op::Seal => {
+                counts.operations += 1;
+                self.model.sealed = true;
+                let (sealed_at, expected) = (subject.seal(), self.model.position());
+                if sealed_at != expected {
+                    return Err(format!("sealed at {sealed_at}, expected {expected}"));
+                }
+            }
+        }
+        let (position, expected) = (subject.position(), self.model.position());
+        if position != expected {
+            return Err(format!("stands at {position}, expected {expected}"));
+        }
+        Ok(())
+    }
+}
+
+fn explained(scenario: &Scenario, path: &[Op], flaw: &str) -> String {
+    let Scenario { name, first, tick, limit, .. } = scenario;
+    format!("{name} (position {first}, tick {tick}, bound {limit}): {path:?}: {flaw}")
+}
+
+/// Every sequence of up to `length` operations, depth first.
+pub(crate) fn explore<S: Subject>(scenario: &Scenario, length: usize) -> Result<Counts, String> {
+    fn below<S: Subject>(
+        scenario: &Scenario,
+        alphabet: &[Op],
+        subject: &S,
+        world: &World,
+        path: &mut Vec<Op>,
+        length: usize,
+        counts: &mut Counts,
+    ) -> Result<(), String> {
+        for op in alphabet {
+            path.push(*op);
+            let mut world_then = *world;
+            let changed =
+                matches!(op, Op::Claim(_) | Op::Seal).then(|| subject.copy(world.model.sealed));
+            let subject = changed.as_ref().unwrap_or(subject);
+            counts.sequences += 1;
+            world_then
+                .step(subject, *op, &scenario.small, counts)
+                .map_err(|flaw| explained(scenario, path, &flaw))?;
+            if path.len() < length {
+                below(scenario, alphabet, subject, &world_then, path, length, counts)?;
+            }
+            path.pop();
+        }
+        Ok(())
+    }
+    let mut counts = Counts::default();
+    let (subject, world) = (S::at(scenario.first), World::new(scenario));
+    below(scenario, &scenario.alphabet(), &subject, &world, &mut Vec::new(), length, &mut counts)?;
+    Ok(counts)
+}
+
+/// Every sequence of exactly `length` operations, each on a populator of its own from the beginning.
+pub(crate) fn replay<S: Subject>(scenario: &Scenario, length: u32) -> Result<Counts, String> {
+    let alphabet = scenario.alphabet();
+    let mut counts = Counts::default();
+    for number in 0..alphabet.len().pow(length) {
+        let (subject, mut world) = (S::at(scenario.first), World::new(scenario));
+        let digit = |place| alphabet[number / alphabet.len().pow(place) % alphabet.len()];
+        for place in 0..length {
+            world.step(&subject, digit(place), &scenario.small, &mut counts).map_err(|flaw| {
+                let path: Vec<Op> = (0..=place).map(digit).collect();
+                explained(scenario, &path, &flaw)
+            })?;
+        }
+        counts.sequences += 1;
+    }
+    Ok(counts)
+}

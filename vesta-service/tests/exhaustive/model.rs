@@ -1,0 +1,117 @@
+//! The rule in its plainest form: the set of what was issued, and a walk over all positions there are.
+
+use vesta_service::sequence::{Claim, Refusal, Rules, advance};
+
+/// A layout small enough to be walked through, and how generation uses it.
+#[derive(Debug, Clone)]
+pub(crate) struct Small {
+    pub(crate) rules: Rules,
+    pub(crate) ticks: u64,
+    pub(crate) per_tick: u64,
+    pub(crate) burst: u64,
+    /// With which sequence number each tick begins.
+    begins: Vec<u64>,
+}
+
+impl Small {
+    pub(crate) fn new(time_bits: u8, seq_bits: u8, burst: u64) -> Self {
+        Self::beginning(time_bits, seq_bits, burst, 1, 0)
+    }
+
+    /// A new tick begins at a sequence number below `below`. Which one that is, the model learns by
+    /// asking; that it stays the same, whatever happened before, is then checked.
+    pub(crate) fn beginning(
+        time_bits: u8,
+        seq_bits: u8,
+        burst: u64,
+        below: u64,
+        salt: u64,
+    ) -> Self {
+        let rules = Rules::new(time_bits, seq_bits, burst).starting_below(below, salt);
+        let (ticks, per_tick) = (1 << time_bits, 1 << seq_bits);
+        assert!(ticks * per_tick <= 128, "the set is one word");
+        assert_eq!(rules.max_tick() + 1, ticks);
+        let begins: Vec<u64> = (0..ticks)
+            .map(|tick| advance(0, tick, 1, &rules, u64::MAX).unwrap().start - tick * per_tick)
+            .collect();
+        assert!(begins.iter().all(|begin| *begin < below));
+        Self { rules, ticks, per_tick, burst, begins }
+    }
+
+    /// One past the last position.
+    pub(crate) fn end(&self) -> u64 {
+        self.ticks * self.per_tick
+    }
+}
+
+/// What a line has issued.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Model {
+    /// Positions below it belong to somebody else.
+    first: u64,
+    /// One bit for each position.
+    issued: u128,
+    pub(crate) sealed: bool,
+}
+
+impl Model {
+    pub(crate) fn new(first: u64) -> Self {
+        Self { first, issued: 0, sealed: false }
+    }
+
+    /// The positions that a claim may have: one piece, ascending. `None` if there are none.
+    fn available(&self, small: &Small, now: u64, want: u32, limit: u64) -> Option<Claim> {
+        let mut claim: Option<Claim> = None;
+        for tick in now..small.ticks.min(now.saturating_add(1 + small.burst)) {
+            let first = tick * small.per_tick;
+            // Only the tick of the clock, and if it was not entered before, begins somewhere inside.
+            let entered = self.first > first || self.issued >> first != 0;
+            let begin = if tick > now || entered { 0 } else { small.begins[tick as usize] };
+            for position in first + begin..first + small.per_tick {
+                let mine = position >= self.first && position < limit;
+                let ascends = self.issued >> position == 0;
+                if mine && ascends {
+                    let claim = claim.get_or_insert(Claim { start: position, end: position });
+                    if claim.end - claim.start < u64::from(want) {
+                        assert_eq!(claim.end, position, "one piece");
+                        claim.end += 1;
+                    }
+                }
+            }
+        }
+        claim
+    }
+
+    /// What a claim must return. The reason of a refusal is what would have to be different.
+    pub(crate) fn claim(
+        &mut self,
+        small: &Small,
+        now: u64,
+        want: u32,
+        limit: u64,
+    ) -> Result<Claim, Refusal> {
+        if self.sealed {
+            return Err(Refusal::Sealed);
+        }
+        if let Some(claim) = self.available(small, now, want, limit) {
+            for position in claim.start..claim.end {
+                assert_eq!(self.issued >> position, 0, "never twice, never back");
+                self.issued |= 1 << position;
+            }
+            return Ok(claim);
+        }
+        if self.available(small, now, want, u64::MAX).is_some() {
+            return Err(Refusal::AwaitingLease);
+        }
+        let mut later = now.saturating_add(1)..small.ticks;
+        match later.find(|tick| self.available(small, *tick, want, u64::MAX).is_some()) {
+            Some(until_tick) => Err(Refusal::SequenceUsedUp { until_tick }),
+            None => Err(Refusal::TimeExhausted),
+        }
+    }
+
+    /// The first position never issued.
+    pub(crate) fn position(&self) -> u64 {
+        if self.issued == 0 { self.first } else { u64::from(128 - self.issued.leading_zeros()) }
+    }
+}
