@@ -1,5 +1,7 @@
 //! The client for code without `async`.
 
+mod segment;
+
 use std::fmt;
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -9,11 +11,13 @@ use std::time::SystemTime;
 use parking_lot::Mutex;
 use tokio::runtime::{Builder as Runtime, Handle};
 use tokio::sync::oneshot;
-use vesta_intf::{AsyncIdService, Id, IdError, IdRun, IdService, MAX_IDS_PER_CALL, MakeId};
+use vesta_intf::{AsyncIdService, Id, IdError, IdService, MAX_IDS_PER_CALL, MakeId};
 
 use crate::builder::Builder;
 use crate::client::{Client as AsyncClient, Stats};
 use crate::remote::check_count;
+
+pub use segment::Segment;
 
 /// The blocking client of `vesta-server`, usable from any thread. It implements [`IdService`], as
 /// the embedded service does. A clone is cheap and shares everything.
@@ -48,6 +52,28 @@ struct Background {
     runtime: Handle,
     id: ThreadId,
     thread: Mutex<Option<(oneshot::Sender<()>, JoinHandle<()>)>>,
+}
+
+impl Background {
+    /// Has a call of the asynchronous client run on the background thread.
+    fn wait_for<T, F>(&self, call: F) -> Result<T, IdError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, IdError>> + Send + 'static,
+    {
+        if std::thread::current().id() == self.id {
+            return Err(IdError::invalid(
+                "thread",
+                "the blocking client cannot wait on its own background thread",
+            ));
+        }
+        let (answer, answered) = mpsc::sync_channel(1);
+        self.runtime.spawn(async move {
+            let _ = answer.send(call.await);
+        });
+        // The deadline of the call bounds this; nothing that blocks runs on the background thread.
+        answered.recv().unwrap_or_else(|_| Err(stopped_early()))
+    }
 }
 
 impl Drop for Background {
@@ -94,44 +120,12 @@ impl Client {
         self.client.stats()
     }
 
-    /// The next number of a key, from a server with segment mode: see
-    /// [`Client::next_id`](crate::Client::next_id).
-    ///
-    /// # Errors
-    /// The same.
-    pub fn next_id(&self, key: &str) -> Result<u64, IdError> {
-        let key = key.to_owned();
-        self.wait_for(move |client| async move { client.next_id(&key).await })
-    }
-
-    /// `count` numbers of a key as runs with step 1, in ascending order: see
-    /// [`Client::next_ids`](crate::Client::next_ids).
-    ///
-    /// # Errors
-    /// The same.
-    pub fn next_ids(&self, key: &str, count: u32) -> Result<Vec<IdRun>, IdError> {
-        let key = key.to_owned();
-        self.wait_for(move |client| async move { client.next_ids(&key, count).await })
-    }
-
     fn wait_for<T, F>(&self, call: impl FnOnce(AsyncClient) -> F) -> Result<T, IdError>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, IdError>> + Send + 'static,
     {
-        if std::thread::current().id() == self.background.id {
-            return Err(IdError::invalid(
-                "thread",
-                "the blocking client cannot wait on its own background thread",
-            ));
-        }
-        let (answer, answered) = mpsc::sync_channel(1);
-        let call = call(self.client.clone());
-        self.background.runtime.spawn(async move {
-            let _ = answer.send(call.await);
-        });
-        // The deadline of the call bounds this; nothing that blocks runs on the background thread.
-        answered.recv().unwrap_or_else(|_| Err(stopped_early()))
+        self.background.wait_for(call(self.client.clone()))
     }
 }
 

@@ -1,6 +1,7 @@
 //! How a client is set up. Everything is checked in `build`.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use crate::endpoints::{Endpoint, Endpoints, MOST_ENDPOINTS};
 use crate::prefetch::Prefetch;
 use crate::remote::{Counters, Credentials, Dice, Remote};
 use crate::retry::{Budget, Retry};
+use crate::tls::{Identity, Tls};
 
 /// While calls are under way, a silent connection is tested this often. An idle one is left to TCP.
 const HTTP2_PING_EVERY: Duration = Duration::from_secs(10);
@@ -38,6 +40,10 @@ const LONGEST: Duration = Duration::from_secs(3600);
 /// | [`prefetch`](Self::prefetch) | off |
 /// | [`fallback`](Self::fallback) | none |
 /// | [`bearer_token`](Self::bearer_token) | none |
+/// | [`ca_certificate`](Self::ca_certificate) | the authorities of the system |
+/// | [`client_certificate`](Self::client_certificate) | none |
+/// | [`server_name`](Self::server_name) | the host of the address |
+/// | [`allow_plaintext`](Self::allow_plaintext) | no |
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct Builder {
     endpoints: Vec<Source>,
@@ -49,6 +55,8 @@ pub struct Builder {
     prefetch: Option<Prefetch>,
     fallback: Option<Arc<dyn IdService>>,
     token: Option<Box<str>>,
+    tls: Tls,
+    allow_plaintext: bool,
 }
 
 enum Source {
@@ -69,12 +77,15 @@ impl Default for Builder {
             prefetch: None,
             fallback: None,
             token: None,
+            tls: Tls::default(),
+            allow_plaintext: false,
         }
     }
 }
 
 impl Builder {
-    /// A server: `http://host:port`. Call it again for each further server.
+    /// A server: `https://host:port`, or without encryption `http://host:port`. Call it again for each
+    /// further server.
     pub fn endpoint(mut self, address: impl Into<String>) -> Self {
         self.endpoints.push(Source::Address(address.into()));
         self
@@ -87,7 +98,7 @@ impl Builder {
 
     /// A server behind a channel that the program has set up itself, for what this builder does not
     /// offer: a Unix socket, a proxy, a pipe in a test. `name` stands in logs and errors. Of the
-    /// other options, `channels_per_endpoint` and `connect_timeout` do not apply to it.
+    /// other options, `channels_per_endpoint`, `connect_timeout` and those of TLS do not apply to it.
     pub fn channel(mut self, name: impl Into<String>, channel: Channel) -> Self {
         self.endpoints.push(Source::Channel(name.into(), channel));
         self
@@ -149,9 +160,44 @@ impl Builder {
     }
 
     /// A bearer token, sent with each call as `authorization: Bearer …`. It is in no log, no error
-    /// and no `Debug` text. Without TLS whoever reads the network reads it.
+    /// and no `Debug` text.
+    ///
+    /// Without TLS whoever reads the network reads it: an `http://` endpoint that is not on this host
+    /// is refused together with a token, unless [`allow_plaintext`](Self::allow_plaintext) is set.
     pub fn bearer_token(mut self, token: impl Into<Box<str>>) -> Self {
         self.token = Some(token.into());
+        self
+    }
+
+    /// Sends the bearer token without encryption too: the network is trusted.
+    pub fn allow_plaintext(mut self) -> Self {
+        self.allow_plaintext = true;
+        self
+    }
+
+    /// The authorities, as PEM, that `https://` servers may have their certificates from. If this is
+    /// left out, they are those that the system trusts.
+    pub fn ca_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.tls.authorities = Some(pem.into());
+        self
+    }
+
+    /// A certificate with its chain and its private key, both as PEM, for `https://` servers that ask
+    /// clients for one (mTLS). The key is in no log, no error and no `Debug` text.
+    pub fn client_certificate(
+        mut self,
+        certificate: impl Into<Vec<u8>>,
+        key: impl Into<Vec<u8>>,
+    ) -> Self {
+        let (certificate, key) = (certificate.into(), key.into());
+        self.tls.identity = Some(Identity { certificate, key });
+        self
+    }
+
+    /// The name or address that the certificates of `https://` servers must be for, where that is not
+    /// the host of the endpoint's address.
+    pub fn server_name(mut self, name: impl Into<String>) -> Self {
+        self.tls.server_name = Some(name.into());
         self
     }
 
@@ -167,6 +213,7 @@ impl Builder {
             IdError::invalid("runtime", "call build inside a tokio runtime, or use build_blocking")
         })?;
         self.check()?;
+        self.check_encryption()?;
         let credentials = self.token.map(credentials).transpose()?;
         let dice = Dice::default();
         let list = self
@@ -175,7 +222,7 @@ impl Builder {
             .map(|source| match source {
                 Source::Channel(name, channel) => Ok(Endpoint::new(name, [channel])),
                 Source::Address(address) => {
-                    let transport = transport(&address, self.connect_timeout)?;
+                    let transport = transport(&address, self.connect_timeout, &self.tls)?;
                     let channels =
                         (0..self.channels_per_endpoint).map(|_| transport.connect_lazy());
                     Ok(Endpoint::new(address, channels))
@@ -208,9 +255,40 @@ impl Builder {
         blocking::Client::start(self)
     }
 
+    /// Nothing that is secret goes out unencrypted by mistake.
+    fn check_encryption(&self) -> Result<(), IdError> {
+        let addresses = self.endpoints.iter().filter_map(|source| match source {
+            Source::Address(address) => Some(address.as_str()),
+            Source::Channel(..) => None,
+        });
+        for address in addresses {
+            let Some(uri) = address.parse::<Uri>().ok().filter(|_| !address.contains('@')) else {
+                continue; // refused with the other addresses that cannot work
+            };
+            if uri.scheme_str() != Some("http") {
+                continue;
+            }
+            if let Some(option) = self.tls.option() {
+                let reason = format!("is for https, but the endpoint is {address:?}");
+                return Err(IdError::invalid(option, reason));
+            }
+            if self.token.is_some() && !self.allow_plaintext && !is_loopback(&uri) {
+                let reason = format!(
+                    "could be read on its way to {address:?}; use https, or call allow_plaintext if \
+                     the network is trusted"
+                );
+                return Err(IdError::invalid("bearer_token", reason));
+            }
+        }
+        Ok(())
+    }
+
     fn check(&self) -> Result<(), IdError> {
         if self.endpoints.is_empty() {
-            return Err(IdError::invalid("endpoint", "give at least one, as http://host:port"));
+            return Err(IdError::invalid(
+                "endpoint",
+                "give at least one, as https://host:port or http://host:port",
+            ));
         }
         IdError::check("endpoints", self.endpoints.len() as u64, 1, MOST_ENDPOINTS as u64)?;
         IdError::check("channels_per_endpoint", self.channels_per_endpoint as u64, 1, 64)?;
@@ -242,34 +320,41 @@ fn credentials(token: Box<str>) -> Result<Credentials, IdError> {
     Ok(Credentials { header, token })
 }
 
-fn transport(address: &str, connect_timeout: Duration) -> Result<Transport, IdError> {
+/// Whether what is sent there stays on this host.
+fn is_loopback(uri: &Uri) -> bool {
+    let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
+    let name = host.trim_end_matches('.').to_ascii_lowercase();
+    match host.parse::<IpAddr>() {
+        Ok(address) => address.to_canonical().is_loopback(),
+        Err(_) => name == "localhost" || name.ends_with(".localhost"),
+    }
+}
+
+fn transport(address: &str, connect_timeout: Duration, tls: &Tls) -> Result<Transport, IdError> {
     let wrong = |reason: &str| IdError::invalid("endpoint", reason);
     // The address itself is not repeated where it may carry a password.
     if address.contains('@') {
-        return Err(wrong("must be http://host:port without user or password; use bearer_token"));
+        return Err(wrong("must be https://host:port without user or password; use bearer_token"));
     }
-    let form = || wrong(&format!("must be http://host:port, but is {address:?}"));
+    let form =
+        || wrong(&format!("must be http://host:port or https://host:port, but is {address:?}"));
     let uri: Uri = address.parse().map_err(|_| form())?;
-    match uri.scheme_str() {
-        Some("http") => {}
-        Some("https") => {
-            return Err(wrong(
-                "https needs TLS, which is not built into this client; use http://host:port \
-                 in a trusted network, or hand over a channel of your own",
-            ));
-        }
+    let encrypted = match uri.scheme_str() {
+        Some("http") => false,
+        Some("https") => true,
         _ => return Err(form()),
-    }
+    };
     if uri.port_u16().is_none() || !matches!(uri.path(), "" | "/") || uri.query().is_some() {
         return Err(form());
     }
-    Ok(Transport::from(uri)
+    let transport = Transport::from(uri)
         // With Nagle's algorithm a small call can wait for a delayed acknowledgement: 44 ms.
         .tcp_nodelay(true)
         .tcp_keepalive(Some(TCP_KEEPALIVE))
         .connect_timeout(connect_timeout)
         .http2_keep_alive_interval(HTTP2_PING_EVERY)
-        .keep_alive_timeout(HTTP2_PING_TIMEOUT))
+        .keep_alive_timeout(HTTP2_PING_TIMEOUT);
+    if encrypted { tls.over(transport) } else { Ok(transport) }
 }
 
 // By hand: the token must not be in it.
@@ -293,6 +378,8 @@ impl fmt::Debug for Builder {
             .field("prefetch", &self.prefetch)
             .field("fallback", &self.fallback.is_some())
             .field("bearer_token", &self.token.as_ref().map(|_| "[redacted]"))
+            .field("tls", &self.tls)
+            .field("allow_plaintext", &self.allow_plaintext)
             .finish()
     }
 }

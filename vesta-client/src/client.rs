@@ -1,12 +1,13 @@
 //! The asynchronous client: memory first, then the servers, then the local service.
 
+mod segment;
+
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::SystemTime;
 
 use tokio::runtime::Handle;
-use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use vesta_intf::{
     AsyncIdService, Id, IdError, IdRun, IdService, MAX_IDS_PER_CALL, MAX_RUN_IDS_PER_CALL, MakeId,
@@ -14,8 +15,10 @@ use vesta_intf::{
 
 use crate::builder::Builder;
 use crate::fallback::{Fallback, GRACE};
-use crate::prefetch::{Memory, Prefetch};
+use crate::prefetch::{Kept, Prefetch, Source};
 use crate::remote::{Remote, check_count};
+
+pub use segment::{Segment, SegmentStats};
 
 /// The asynchronous client of `vesta-server`. A clone is cheap and shares everything.
 ///
@@ -30,17 +33,10 @@ pub struct Client {
 }
 
 struct Shared {
-    memory: Option<Arc<Memory>>,
+    memory: Option<Kept>,
     remote: Arc<Remote>,
     fallback: Option<Arc<Fallback>>,
     runtime: Handle,
-    tasks: Vec<AbortHandle>,
-}
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        self.tasks.iter().for_each(AbortHandle::abort);
-    }
 }
 
 /// What a client has done so far.
@@ -81,14 +77,10 @@ impl Client {
     ) -> Self {
         let remote = Arc::new(remote);
         let fallback = local.map(|local| Arc::new(Fallback::new(local)));
-        let memory = prefetch.as_ref().map(|prefetch| Arc::new(Memory::new(prefetch)));
-        let mut tasks = Vec::new();
-        if let Some(memory) = &memory {
-            let fill = Arc::clone(memory).keep_filled(Arc::clone(&remote), fallback.clone());
-            tasks.push(runtime.spawn(fill).abort_handle());
-            tasks.push(runtime.spawn(Arc::clone(memory).drop_stale()).abort_handle());
-        }
-        Self { shared: Arc::new(Shared { memory, remote, fallback, runtime, tasks }) }
+        let memory = prefetch.map(|prefetch| {
+            Kept::new(&prefetch, Source::Ids(fallback.clone()), Arc::clone(&remote), &runtime)
+        });
+        Self { shared: Arc::new(Shared { memory, remote, fallback, runtime }) }
     }
 
     /// An ID without waiting: from memory, or from the local service while that is in use.
@@ -149,30 +141,6 @@ impl Client {
             fallback_active: fallback.as_ref().is_some_and(|fallback| fallback.active()),
             last_error: remote.counters.last_error.lock().clone(),
         }
-    }
-
-    /// The next number of a key, from a server with segment mode. Always asks a server: neither
-    /// prefetch nor the local service knows these numbers.
-    ///
-    /// The numbers of one server and key strictly increase; those of several servers never overlap.
-    ///
-    /// # Errors
-    /// * [`IdError::NotFound`]: the servers know no such key (they learn of new ones within a minute).
-    /// * [`IdError::Unsupported`]: the server has no segment mode.
-    /// * [`IdError::Invalid`] unless the key has 1 to 128 bytes.
-    /// * Otherwise as for [`gen_id`](AsyncIdService::gen_id).
-    pub async fn next_id(&self, key: &str) -> Result<u64, IdError> {
-        self.shared.remote.next_id(key).await
-    }
-
-    /// `count` numbers of a key as runs with step 1, in ascending order, in one call to a server with
-    /// segment mode.
-    ///
-    /// # Errors
-    /// [`IdError::OutOfRange`] unless `count` is 1 to 1,048,576; otherwise as for
-    /// [`next_id`](Self::next_id).
-    pub async fn next_ids(&self, key: &str, count: u32) -> Result<Vec<IdRun>, IdError> {
-        self.shared.remote.next_ids(key, count).await
     }
 
     #[inline]

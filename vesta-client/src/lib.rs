@@ -23,7 +23,8 @@
 //!   if an answer was lost, its IDs were never used, and unused IDs are harmless.
 //! * With [`Prefetch`], IDs wait in memory. An ID then costs a few nanoseconds and no await, and
 //!   callers are served from memory while every server is down.
-//! * With servers in segment mode, [`Client::next_id`] gives the dense, growing numbers of a key.
+//! * With servers in segment mode, [`Client::next_id`] gives the dense, growing numbers of a key, and
+//!   [`Client::segment`] gives them from memory.
 //! * With a [fallback](Builder::fallback), a local `IdService` makes the IDs while no server can.
 //!
 //! What the client does not do: it never clamps a count, and it does not know the layout of the
@@ -41,9 +42,10 @@ mod fallback;
 mod prefetch;
 mod remote;
 mod retry;
+mod tls;
 
 pub use builder::Builder;
-pub use client::{Client, Stats};
+pub use client::{Client, Segment, SegmentStats, Stats};
 pub use prefetch::Prefetch;
 pub use retry::Retry;
 

@@ -1,11 +1,14 @@
-//! IDs in memory before they are asked for: a caller takes one at once, and a task fetches more
-//! while there still are some.
+//! IDs, or numbers of a segment key, in memory before they are asked for: a caller takes one at once,
+//! and a task fetches more while there still are some.
 //!
 //! `buffer` decides (pure), `lane` hands out without a lock, and this file is the driver: it holds
 //! the lock, the task and the callers that wait.
 
 mod buffer;
+mod kept;
 mod lane;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,13 +19,13 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use vesta_intf::{Hold, HoldReason, IdError, IdRun, MAX_RUN_IDS_PER_CALL};
 
 use self::buffer::{Buffer, split};
+pub(crate) use self::kept::{Kept, Source};
 use self::lane::{Lane, MOST, Writer};
-use crate::fallback::Fallback;
 use crate::remote::Remote;
 
-/// How many IDs wait in memory, and for how long.
+/// How many IDs (or numbers of a segment key) wait in memory, and for how long.
 ///
-/// The memory is filled when the client is built and whenever a caller finds it at its low-water
+/// The memory is filled when the client or the handle of the key is made and whenever a caller finds it at its low-water
 /// mark; nobody asks for more while nobody takes any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prefetch {
@@ -86,6 +89,8 @@ struct State {
     lane_stale: u64,
     /// IDs that ever came from the servers.
     stored: u64,
+    /// IDs of the batches that wait.
+    awaited: u64,
     /// The last refill failed, and the next one does not start before this moment.
     failed: Option<(IdError, Instant)>,
 }
@@ -98,7 +103,7 @@ pub(crate) struct Level {
 }
 
 impl Memory {
-    pub(crate) fn new(prefetch: &Prefetch) -> Self {
+    fn new(prefetch: &Prefetch) -> Self {
         let (lane, writer) = Lane::new();
         // Small enough that the low-water mark is noticed in time.
         let mark = if prefetch.low_water == 0 { u32::MAX } else { prefetch.low_water / 4 };
@@ -110,6 +115,7 @@ impl Memory {
                 lane_asked_at: Duration::ZERO,
                 lane_stale: 0,
                 stored: 0,
+                awaited: 0,
                 failed: None,
             }),
             chunk: (prefetch.capacity / 16).min(mark).clamp(1, MOST),
@@ -139,7 +145,7 @@ impl Memory {
         if let Some(run) = self.lane.take(most) {
             return Some(run);
         }
-        let State { buffer, writer, lane_asked_at, .. } = &mut *state;
+        let State { buffer, writer, lane_asked_at, awaited, .. } = &mut *state;
         let next = buffer.take(self.start.elapsed(), self.chunk.max(most)).map(|aged| {
             let (mine, rest) = split(aged.run, most);
             (mine, rest, aged.asked_at)
@@ -155,19 +161,65 @@ impl Memory {
             // Else callers would add to a used-up turn for ever.
             _ => _ = self.lane.close(writer),
         }
-        if buffer.wanted(self.lane.left(writer).into()).is_some() {
+        if buffer.wanted(self.lane.left(writer).into(), *awaited).is_some() {
             self.wanted.notify_one();
         }
         next.map(|(mine, ..)| mine)
     }
 
+    /// Exactly `count` IDs, in the order in which single callers would have got them, or none.
+    pub(crate) fn take_batch(&self, count: u32) -> Option<Vec<IdRun>> {
+        let mut state = self.state.lock();
+        let State { buffer, writer, lane_asked_at, awaited, .. } = &mut *state;
+        let there = |buffer: &Buffer, writer: &Writer| {
+            buffer.left() + u64::from(self.lane.left(writer)) >= u64::from(count)
+        };
+        let mut runs = Vec::new();
+        if there(buffer, writer) {
+            // Others may take from the lane until here, and what is in it can be too old.
+            if let Some(rest) = self.lane.take_back(writer) {
+                buffer.put_back(rest, *lane_asked_at);
+            }
+            let now = self.start.elapsed();
+            buffer.drop_stale(now);
+            let mut missing = if there(buffer, writer) { count } else { 0 };
+            while missing > 0 {
+                let Some(aged) = buffer.take(now, missing) else { break };
+                missing -= aged.run.count;
+                append(&mut runs, aged.run);
+            }
+        }
+        if buffer.wanted(self.lane.left(writer).into(), *awaited).is_some() {
+            self.wanted.notify_one();
+        }
+        (!runs.is_empty()).then_some(runs)
+    }
+
     /// An ID; if there is none, as soon as a refill brings one.
     pub(crate) async fn wait_for_one(&self, deadline: Instant) -> Result<u64, IdError> {
+        self.wait_for(|| self.take(1), deadline).await.map(|run| run.first)
+    }
+
+    /// `count` IDs, as soon as refills have brought as many.
+    pub(crate) async fn wait_for_batch(
+        &self,
+        count: u32,
+        deadline: Instant,
+    ) -> Result<Vec<IdRun>, IdError> {
+        let _awaited = Awaited::add(self, count.into());
+        self.wait_for(|| self.take_batch(count), deadline).await
+    }
+
+    async fn wait_for<T>(
+        &self,
+        take: impl Fn() -> Option<T> + Send,
+        deadline: Instant,
+    ) -> Result<T, IdError> {
         loop {
             // Before looking, so that no result falls between.
             let mut outcome = self.outcome.subscribe();
-            if let Some(run) = self.take(1) {
-                return Ok(run.first);
+            if let Some(taken) = take() {
+                return Ok(taken);
             }
             if let Some((error, until)) = &self.state.lock().failed
                 && *until >= deadline
@@ -214,23 +266,16 @@ impl Memory {
     }
 
     /// Asks for more whenever callers need them. Ends only with its task.
-    pub(crate) async fn keep_filled(
-        self: Arc<Self>,
-        remote: Arc<Remote>,
-        fallback: Option<Arc<Fallback>>,
-    ) {
+    async fn keep_filled(self: Arc<Self>, source: Source, remote: Arc<Remote>) {
         let mut failures = 0_u32;
         loop {
             self.wanted.notified().await;
             let Some(count) = self.missing() else { continue };
             let asked_at = self.start.elapsed();
-            match remote.gen_runs(count).await {
+            match source.fetch(&remote, count).await {
                 Ok(runs) => {
                     failures = 0;
                     self.store(runs, asked_at);
-                    if let Some(fallback) = &fallback {
-                        fallback.leave();
-                    }
                 }
                 Err(error) => {
                     let longest = PAUSE.saturating_mul(1 << failures.min(5)).min(LONGEST_PAUSE);
@@ -248,7 +293,7 @@ impl Memory {
 
     fn missing(&self) -> Option<u32> {
         let state = self.state.lock();
-        state.buffer.wanted(self.lane.left(&state.writer).into())
+        state.buffer.wanted(self.lane.left(&state.writer).into(), state.awaited)
     }
 
     fn store(&self, runs: Vec<IdRun>, asked_at: Duration) {
@@ -263,7 +308,7 @@ impl Memory {
     }
 
     /// Drops what becomes too old. Sleeps until then; with nothing in memory it does not wake up.
-    pub(crate) async fn drop_stale(self: Arc<Self>) {
+    async fn drop_stale(self: Arc<Self>) {
         loop {
             match self.next_expiry() {
                 Some(at) => {
@@ -293,6 +338,38 @@ impl Memory {
             *lane_stale += u64::from(self.lane.close(writer));
         }
         buffer.drop_stale(now);
+    }
+}
+
+/// Adds a run, to the last one if it goes on there: memory cuts what came as one.
+fn append(runs: &mut Vec<IdRun>, run: IdRun) {
+    match runs.last_mut() {
+        Some(last)
+            if last.step == run.step
+                && last.first.checked_add(u64::from(last.count) * run.step) == Some(run.first) =>
+        {
+            last.count += run.count;
+        }
+        _ => runs.push(run),
+    }
+}
+
+/// IDs that a batch waits for; not any more when this is dropped.
+struct Awaited<'a> {
+    memory: &'a Memory,
+    count: u64,
+}
+
+impl<'a> Awaited<'a> {
+    fn add(memory: &'a Memory, count: u64) -> Self {
+        memory.state.lock().awaited += count;
+        Self { memory, count }
+    }
+}
+
+impl Drop for Awaited<'_> {
+    fn drop(&mut self) {
+        self.memory.state.lock().awaited -= self.count;
     }
 }
 

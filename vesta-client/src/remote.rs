@@ -2,6 +2,8 @@
 
 mod segments;
 
+pub(crate) use segments::check_key;
+
 use std::error::Error as _;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;

@@ -195,8 +195,8 @@ mod tests {
             IdError::DeadlineExceeded,
             IdError::NotFound { what: "it".into() },
             IdError::Unsupported { what: "it".into() },
-            IdError::Unauthenticated,
-            IdError::PermissionDenied,
+            IdError::Unauthenticated { reason: "no token".into() },
+            IdError::PermissionDenied { reason: "no scope".into() },
             IdError::Internal { reason: "bug".into(), source: None },
         ] {
             let decision = retry.decide(&failed(&error, 1, 1000), &budget);

@@ -18,9 +18,16 @@ impl Server {
     /// Starts `vesta-server` or `vesta-rest` on free ports and reads from its start-up lines where
     /// it listens.
     fn start(name: &str, protocol: &str) -> Self {
+        Self::with(name, protocol, &[], |_| ())
+    }
+
+    /// The same with further flags, in a folder that is prepared first.
+    fn with(name: &str, protocol: &str, flags: &[&str], prepare: impl FnOnce(&Path)) -> Self {
         let folder = tempfile::tempdir().unwrap();
+        prepare(folder.path());
         let mut process = Command::new(program(name))
             .args(["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"])
+            .args(flags)
             .current_dir(folder.path())
             .stdout(Stdio::piped())
             .spawn()
@@ -88,6 +95,23 @@ fn batch_takes_ids_from_memory() {
     let text = output(Command::new(env!("CARGO_BIN_EXE_batch")).arg(&endpoint));
     assert!(text.contains("10000 at once"), "{text}");
     assert!(text.contains("came from memory"), "{text}");
+}
+
+#[test]
+fn segment_prints_numbers_of_a_key() {
+    let server =
+        Server::with("vesta-server", "gRPC", &["--segment-store", "sqlite:tags.db"], |folder| {
+            let create = ["segment", "create", "orders", "--step", "1000"];
+            let store = ["--segment-store", "sqlite:tags.db"];
+            output(
+                Command::new(program("vesta-server")).args(create).args(store).current_dir(folder),
+            );
+        });
+    let endpoint = format!("http://{}", server.address);
+    let text = output(Command::new(env!("CARGO_BIN_EXE_segment")).args([&endpoint, "orders"]));
+    assert!(text.starts_with("order 1\norder 2\norder 3\n"), "{text}");
+    assert!(text.contains("100 at once, from 4 to 103"), "{text}");
+    assert!(text.contains("103 numbers came from memory"), "{text}");
 }
 
 #[test]

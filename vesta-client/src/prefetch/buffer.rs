@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use vesta_intf::IdRun;
+use vesta_intf::{IdRun, MAX_RUN_IDS_PER_CALL};
 
 use super::Prefetch;
 
@@ -63,7 +63,7 @@ impl Buffer {
         Some(taken)
     }
 
-    /// Gives back the end of what was taken last.
+    /// Gives back the end of what was taken last, to be handed out next.
     pub(super) fn put_back(&mut self, run: IdRun, asked_at: Duration) {
         self.left += u64::from(run.count);
         self.runs.push_front(Aged { run, asked_at });
@@ -105,15 +105,18 @@ impl Buffer {
         self.stale
     }
 
-    /// How many IDs to ask for, if the low-water mark is reached. `outside` counts those that were
-    /// taken from here but not handed out yet.
-    pub(super) fn wanted(&self, outside: u64) -> Option<u32> {
+    /// How many IDs to ask for, if the low-water mark is reached or there are fewer than callers wait
+    /// for. `outside` counts those that were taken from here but not handed out yet, `awaited` those
+    /// of the batches that wait: they come on top of the capacity, so that a batch may be larger.
+    pub(super) fn wanted(&self, outside: u64, awaited: u64) -> Option<u32> {
         let left = self.left + outside;
-        if left > self.low_water {
+        if left > self.low_water && left >= awaited {
             return None;
         }
-        // Above 0, as low_water < capacity; and capacity is a u32.
-        u32::try_from(self.capacity - left).ok()
+        // Above 0, as low_water < capacity.
+        let missing = (self.capacity + awaited).saturating_sub(left);
+        let most = u64::from(MAX_RUN_IDS_PER_CALL);
+        u32::try_from(missing.min(most)).ok()
     }
 }
 
@@ -160,22 +163,34 @@ mod tests {
     #[test]
     fn the_low_water_mark_asks_for_what_is_missing() {
         let mut buffer = buffer(100, 10, SECOND);
-        assert_eq!(buffer.wanted(0), Some(100));
-        assert_eq!(buffer.wanted(10), Some(90));
-        assert_eq!(buffer.wanted(11), None);
+        assert_eq!(buffer.wanted(0, 0), Some(100));
+        assert_eq!(buffer.wanted(10, 0), Some(90));
+        assert_eq!(buffer.wanted(11, 0), None);
         buffer.put([run(1, 1, 11)], SECOND);
-        assert_eq!(buffer.wanted(0), None);
+        assert_eq!(buffer.wanted(0, 0), None);
         buffer.take(SECOND, 1);
-        assert_eq!(buffer.wanted(0), Some(90));
+        assert_eq!(buffer.wanted(0, 0), Some(90));
+    }
+
+    #[test]
+    fn batches_that_wait_come_on_top() {
+        let mut buffer = buffer(100, 10, SECOND);
+        buffer.put([run(1, 1, 50)], SECOND);
+        assert_eq!(buffer.wanted(0, 50), None);
+        assert_eq!(buffer.wanted(0, 51), Some(101));
+        assert_eq!(buffer.wanted(9, 70), Some(111));
+        assert_eq!(buffer.wanted(20, 70), None);
+        // A call brings no more than this; the rest comes with the next one.
+        assert_eq!(buffer.wanted(0, 1 << 21), Some(MAX_RUN_IDS_PER_CALL));
     }
 
     #[test]
     fn a_low_water_mark_of_zero_asks_when_nothing_is_left() {
         let mut buffer = buffer(2, 0, SECOND);
         buffer.put([run(1, 1, 1)], SECOND);
-        assert_eq!(buffer.wanted(0), None);
+        assert_eq!(buffer.wanted(0, 0), None);
         buffer.take(SECOND, 1);
-        assert_eq!(buffer.wanted(0), Some(2));
+        assert_eq!(buffer.wanted(0, 0), Some(2));
     }
 
     #[test]
@@ -253,7 +268,7 @@ mod tests {
                     Step::Wait(ms) => now += Duration::from_millis(ms),
                 }
                 prop_assert_eq!(put, taken + buffer.left() + buffer.stale());
-                match buffer.wanted(0) {
+                match buffer.wanted(0, 0) {
                     Some(n) => prop_assert_eq!(u64::from(n) + buffer.left(), 1000),
                     None => prop_assert!(buffer.left() > 100),
                 }

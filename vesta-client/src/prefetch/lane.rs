@@ -142,6 +142,20 @@ impl Lane {
         writer.left(word)
     }
 
+    /// Hands out nothing from now on, and gives back what was left.
+    pub(super) fn take_back(&self, writer: &mut Writer) -> Option<IdRun> {
+        let slot = &self.slots[writer.turn as usize % SLOTS];
+        // Relaxed: only the holder of `writer` writes them.
+        let (first, step) = (slot.first.load(Ordering::Relaxed), slot.step.load(Ordering::Relaxed));
+        match self.close(writer) {
+            0 => None,
+            left => {
+                let taken = u64::from(writer.count - left);
+                Some(IdRun { first: first + taken * step, step, count: left })
+            }
+        }
+    }
+
     /// How many IDs are left.
     pub(super) fn left(&self, writer: &Writer) -> u32 {
         if !writer.open {
@@ -197,6 +211,19 @@ mod tests {
         assert_eq!(lane.take(1), None);
         lane.publish(&mut writer, run(500, 1)).unwrap();
         assert_eq!(lane.take(1), Some(run(500, 1)));
+    }
+
+    #[test]
+    fn what_is_taken_back_is_what_nobody_took() {
+        let (lane, mut writer) = Lane::new();
+        assert_eq!(lane.take_back(&mut writer), None);
+        lane.publish(&mut writer, run(100, 5)).unwrap();
+        lane.take(2);
+        assert_eq!(lane.take_back(&mut writer), Some(run(120, 3)));
+        assert_eq!((lane.take(1), lane.take_back(&mut writer)), (None, None));
+        lane.publish(&mut writer, run(500, 2)).unwrap();
+        lane.take(3);
+        assert_eq!(lane.take_back(&mut writer), None);
     }
 
     #[test]

@@ -47,7 +47,7 @@ impl Remote {
 const MAX_KEY: usize = 128;
 
 /// Refuses a key that no server takes.
-fn check_key(key: &str) -> Result<(), IdError> {
+pub(crate) fn check_key(key: &str) -> Result<(), IdError> {
     if key.is_empty() || key.len() > MAX_KEY {
         return Err(IdError::invalid("key", "it must have 1 to 128 bytes"));
     }

@@ -55,8 +55,8 @@ async fn the_kind_of_an_error_survives_the_wire() {
         IdError::DeadlineExceeded,
         IdError::NotFound { what: "key".into() },
         IdError::Unsupported { what: "segments".into() },
-        IdError::Unauthenticated,
-        IdError::PermissionDenied,
+        IdError::Unauthenticated { reason: "no token".into() },
+        IdError::PermissionDenied { reason: "no scope".into() },
         IdError::invalid("type", "must be 0 or 1"),
         unavailable(Some(ms(5))),
         IdError::Internal { reason: "bug".into(), source: None },
@@ -82,8 +82,8 @@ async fn what_cannot_succeed_later_is_asked_once() {
     for error in [
         IdError::invalid("count", "no"),
         IdError::TimeExhausted,
-        IdError::Unauthenticated,
-        IdError::PermissionDenied,
+        IdError::Unauthenticated { reason: "no token".into() },
+        IdError::PermissionDenied { reason: "no scope".into() },
     ] {
         let before = fake.calls();
         fake.next([Reply::Fail(error.clone())]);

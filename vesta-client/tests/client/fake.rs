@@ -270,6 +270,11 @@ impl Pipe {
         self.wires.lock().drain(..).for_each(|wire| wire.abort());
     }
 
+    /// Connections that are open.
+    pub(crate) fn connections(&self) -> usize {
+        self.wires.lock().iter().filter(|wire| !wire.is_finished()).count()
+    }
+
     pub(crate) fn mend(&self) {
         self.up.store(true, Ordering::Relaxed);
     }

@@ -80,7 +80,11 @@ async fn it_helps_every_call_but_make_id() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_says_no_is_not_overruled() {
     let (fake, _pipe, _local, client) = defended(None);
-    for error in [IdError::Unauthenticated, IdError::TimeExhausted, IdError::invalid("x", "y")] {
+    for error in [
+        IdError::Unauthenticated { reason: "no token".into() },
+        IdError::TimeExhausted,
+        IdError::invalid("x", "y"),
+    ] {
         fake.next([Reply::Fail(error.clone())]);
         assert_eq!(client.gen_id().await.unwrap_err().kind(), error.kind());
     }

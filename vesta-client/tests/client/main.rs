@@ -6,5 +6,8 @@ mod endpoints;
 mod fake;
 mod fallback;
 mod memory;
+#[cfg(feature = "tls")]
+mod secure;
+mod segment_memory;
 mod segments;
 mod setup;

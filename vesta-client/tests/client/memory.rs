@@ -162,7 +162,7 @@ async fn all_that_wait_are_woken_by_one_refill() {
 #[tokio::test(start_paused = true)]
 async fn all_that_wait_are_told_when_the_refill_fails() {
     let (fake, _pipe, client) = filled(prefetch(10, 0)).await;
-    fake.always(Reply::Fail(IdError::PermissionDenied));
+    fake.always(Reply::Fail(IdError::PermissionDenied { reason: "no scope".into() }));
     for _ in 0..10 {
         client.try_gen_id().unwrap();
     }
@@ -181,7 +181,7 @@ async fn all_that_wait_are_told_when_the_refill_fails() {
 #[tokio::test(start_paused = true)]
 async fn a_failing_server_is_not_pestered() {
     let (fake, _pipe, client) = filled(prefetch(10, 5)).await;
-    fake.always(Reply::Fail(IdError::PermissionDenied));
+    fake.always(Reply::Fail(IdError::PermissionDenied { reason: "no scope".into() }));
     let (start, mut given) = (Instant::now(), 0);
     while start.elapsed() < Duration::from_secs(10) {
         given += u32::from(client.try_gen_id().is_ok());

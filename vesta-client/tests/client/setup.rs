@@ -15,13 +15,15 @@ fn refusal(builder: Builder) -> String {
 #[tokio::test]
 async fn an_address_that_cannot_work_is_refused_with_a_sentence() {
     for (address, says) in [
-        ("https://10.0.0.1:50051", "https needs TLS, which is not built into this client"),
+        ("https://10.0.0.1", "must be http://host:port or https://host:port"),
+        ("https://10.0.0.1:50051/ids", "must be http://host:port or https://host:port"),
         ("10.0.0.1:50051", "must be http://host:port"),
         ("http://10.0.0.1", "must be http://host:port"),
         ("http://10.0.0.1:50051/ids", "must be http://host:port"),
         ("grpc://10.0.0.1:50051", "must be http://host:port"),
         ("", "must be http://host:port"),
         ("http://me:s3cr3t@10.0.0.1:50051", "without user or password"),
+        ("https://me:s3cr3t@10.0.0.1:50051", "without user or password"),
     ] {
         let said = refusal(Client::builder().endpoint(address));
         assert!(said.starts_with("endpoint: ") && said.contains(says), "{address}: {said}");

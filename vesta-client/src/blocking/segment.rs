@@ -1,0 +1,117 @@
+//! Numbers of segment keys for code without `async`.
+
+use std::fmt;
+use std::sync::Arc;
+
+use vesta_intf::{IdError, IdRun};
+
+use super::{Background, Client};
+use crate::client::{Segment as AsyncSegment, SegmentStats};
+use crate::prefetch::Prefetch;
+
+impl Client {
+    /// The next number of a key, from a server with segment mode: see
+    /// [`Client::next_id`](crate::Client::next_id).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn next_id(&self, key: &str) -> Result<u64, IdError> {
+        let (client, key) = (self.client.clone(), key.to_owned());
+        self.background.wait_for(async move { client.next_id(&key).await })
+    }
+
+    /// `count` numbers of a key as runs with step 1, in ascending order: see
+    /// [`Client::next_ids`](crate::Client::next_ids).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn next_ids(&self, key: &str, count: u32) -> Result<Vec<IdRun>, IdError> {
+        let (client, key) = (self.client.clone(), key.to_owned());
+        self.background.wait_for(async move { client.next_ids(&key, count).await })
+    }
+
+    /// Numbers of a key from memory: see [`Client::segment`](crate::Client::segment).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn segment(&self, key: &str) -> Result<Segment, IdError> {
+        Ok(self.handle(self.client.segment(key)?))
+    }
+
+    /// Numbers of a key from memory: see [`Client::segment_with`](crate::Client::segment_with).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn segment_with(&self, key: &str, prefetch: Prefetch) -> Result<Segment, IdError> {
+        Ok(self.handle(self.client.segment_with(key, prefetch)?))
+    }
+
+    fn handle(&self, segment: AsyncSegment) -> Segment {
+        Segment { segment, background: Arc::clone(&self.background) }
+    }
+}
+
+/// The numbers of one segment key, from memory: [`Segment`](crate::Segment) for code without
+/// `async`, made by [`Client::segment`]. Calls that find enough in memory never leave the calling
+/// thread; the others wait for the client's deadline at most.
+#[derive(Clone)]
+pub struct Segment {
+    segment: AsyncSegment,
+    background: Arc<Background>,
+}
+
+impl Segment {
+    /// The key.
+    pub fn key(&self) -> &str {
+        self.segment.key()
+    }
+
+    /// The next number.
+    ///
+    /// # Errors
+    /// As for [`Segment::next_id`](crate::Segment::next_id).
+    #[inline]
+    pub fn next_id(&self) -> Result<u64, IdError> {
+        match self.segment.one_from_memory() {
+            Some(number) => Ok(number),
+            None => {
+                let segment = self.segment.clone();
+                self.background.wait_for(async move { segment.next_id_slowly().await })
+            }
+        }
+    }
+
+    /// `count` numbers as runs with step 1: see [`Segment::next_ids`](crate::Segment::next_ids).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn next_ids(&self, count: u32) -> Result<Vec<IdRun>, IdError> {
+        match self.segment.batch_from_memory(count)? {
+            Some(runs) => Ok(runs),
+            None => {
+                let segment = self.segment.clone();
+                self.background.wait_for(async move { segment.next_ids_slowly(count).await })
+            }
+        }
+    }
+
+    /// The next number without waiting.
+    ///
+    /// # Errors
+    /// As for [`Segment::try_next_id`](crate::Segment::try_next_id).
+    #[inline]
+    pub fn try_next_id(&self) -> Result<u64, IdError> {
+        self.segment.try_next_id()
+    }
+
+    /// What the handle has done so far.
+    pub fn stats(&self) -> SegmentStats {
+        self.segment.stats()
+    }
+}
+
+impl fmt::Debug for Segment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("blocking::Segment").field(&self.segment).finish()
+    }
+}

@@ -1,0 +1,71 @@
+//! rustls, with ring. Errors name the option; none quotes from what was given.
+
+use std::error::Error as _;
+
+use rustls_pki_types::pem::PemObject as _;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
+use vesta_intf::IdError;
+
+use super::Tls;
+
+pub(super) fn encrypt(tls: &Tls, endpoint: Endpoint) -> Result<Endpoint, IdError> {
+    let mut config = ClientTlsConfig::new();
+    config = match &tls.authorities {
+        Some(pem) => {
+            check_certificates("ca_certificate", pem)?;
+            config.ca_certificate(Certificate::from_pem(pem))
+        }
+        None => config.with_native_roots(),
+    };
+    if let Some(own) = &tls.identity {
+        check_certificates("client_certificate", &own.certificate)?;
+        check_key("client_certificate", &own.key)?;
+        config = config.identity(Identity::from_pem(&own.certificate, &own.key));
+    }
+    if let Some(name) = &tls.server_name {
+        ServerName::try_from(name.as_str()).map_err(|_| {
+            IdError::invalid("server_name", format!("{name:?} is no DNS name and no IP address"))
+        })?;
+        config = config.domain_name(name);
+    }
+    endpoint.tls_config(config).map_err(|error| {
+        let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+        // What is left after the checks above.
+        let (option, what) = match &tls.identity {
+            Some(_) if tls.authorities.is_some() => {
+                ("client_certificate", "certificate and key do not go together")
+            }
+            _ => ("ca_certificate", "the authorities of this system cannot be used; give one"),
+        };
+        IdError::invalid(option, format!("{what} ({why})"))
+    })
+}
+
+fn check_certificates(option: &'static str, pem: &[u8]) -> Result<(), IdError> {
+    let sound = CertificateDer::pem_slice_iter(pem).try_fold(0, |n, it| it.map(|_| n + 1));
+    match sound {
+        Ok(1..) => Ok(()),
+        Ok(_) => Err(IdError::invalid(
+            option,
+            "there is no certificate in it; it must be PEM, with the line -----BEGIN CERTIFICATE-----",
+        )),
+        Err(_) => Err(IdError::invalid(option, "a certificate in it is damaged")),
+    }
+}
+
+fn check_key(option: &'static str, pem: &[u8]) -> Result<(), IdError> {
+    let encrypted = b"ENCRYPTED".as_slice();
+    if pem.windows(encrypted.len()).any(|part| part == encrypted) {
+        return Err(IdError::invalid(
+            option,
+            "the private key is encrypted; give it without a password",
+        ));
+    }
+    PrivateKeyDer::from_pem_slice(pem).map(drop).map_err(|_| {
+        IdError::invalid(
+            option,
+            "there is no private key in it; it must be PEM, with the line -----BEGIN PRIVATE KEY-----",
+        )
+    })
+}

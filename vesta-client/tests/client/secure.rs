@@ -1,0 +1,128 @@
+//! TLS and tokens: what is refused before anything is sent, and what is never shown. Real handshakes
+//! are in the tests of vesta-server.
+
+use rcgen::{CertificateParams, KeyPair};
+use vesta_client::{Builder, Client};
+
+const HTTPS: &str = "https://vesta.internal:50051";
+
+fn builder() -> Builder {
+    Client::builder().endpoint(HTTPS)
+}
+
+fn refusal(builder: Builder) -> String {
+    builder.build().expect_err("must be refused").to_string()
+}
+
+/// A certificate and its key.
+fn own() -> (String, String) {
+    let key = KeyPair::generate().unwrap();
+    let cert = CertificateParams::new(["a.test".to_owned()]).unwrap().self_signed(&key).unwrap();
+    (cert.pem(), key.serialize_pem())
+}
+
+#[tokio::test]
+async fn https_is_encrypted_with_authorities_of_ones_own() {
+    let (cert, key) = own();
+    let secure = || builder().ca_certificate(cert.clone());
+    assert!(secure().build().is_ok());
+    assert!(secure().server_name("10.0.0.1").bearer_token("t").build().is_ok());
+    assert!(secure().client_certificate(cert.clone(), key.clone()).build().is_ok());
+    for address in ["https://10.0.0.1:1", "https://[2001:db8::1]:1/", "https://localhost:1"] {
+        assert!(secure().endpoint(address).build().is_ok(), "{address}");
+    }
+}
+
+#[tokio::test]
+async fn what_tls_cannot_use_is_refused_by_name_and_not_shown() {
+    let (cert, key) = own();
+    let (_, other_key) = own();
+    let encrypted = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nczNjcmV0\n\
+        -----END ENCRYPTED PRIVATE KEY-----\n";
+    let damaged = "-----BEGIN CERTIFICATE-----\nczNjcmV0!\n-----END CERTIFICATE-----\n";
+    let secure = || builder().ca_certificate(cert.clone());
+    for (builder, says) in [
+        (builder().ca_certificate(""), "ca_certificate: there is no certificate in it"),
+        (builder().ca_certificate(key.clone()), "ca_certificate: there is no certificate in it"),
+        (builder().ca_certificate(damaged), "ca_certificate: a certificate in it is damaged"),
+        (
+            secure().client_certificate("", key.clone()),
+            "client_certificate: there is no certificate in it",
+        ),
+        (
+            secure().client_certificate(cert.clone(), cert.clone()),
+            "client_certificate: there is no private key in it",
+        ),
+        (
+            secure().client_certificate(cert.clone(), encrypted),
+            "client_certificate: the private key is encrypted",
+        ),
+        (
+            secure().client_certificate(cert.clone(), other_key.clone()),
+            "client_certificate: certificate and key do not go together",
+        ),
+        (secure().server_name("no name"), "server_name: \"no name\" is no DNS name"),
+        (
+            secure().endpoint("http://10.0.0.1:1"),
+            "ca_certificate: is for https, but the endpoint is",
+        ),
+        (
+            Client::builder().endpoint("http://127.0.0.1:1").server_name("a"),
+            "server_name: is for https, but the endpoint is",
+        ),
+    ] {
+        let said = refusal(builder);
+        assert!(said.starts_with(says), "{says}: {said}");
+        for secret in [&key, &other_key] {
+            assert!(!said.contains(secret.lines().nth(1).unwrap()), "{said}");
+        }
+        assert!(!said.contains("czNjcmV0"), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn a_token_does_not_leave_the_host_in_plain_text_unless_that_is_allowed() {
+    let to = |address: &str| Client::builder().endpoint(address).bearer_token("s3cr3t");
+    for address in [
+        "http://127.0.0.1:1",
+        "http://127.8.9.1:1",
+        "http://[::1]:1",
+        "http://[::ffff:127.0.0.1]:1",
+        "http://localhost:1",
+        "http://LOCALHOST.:1",
+        "http://vesta.localhost:1",
+    ] {
+        assert!(to(address).build().is_ok(), "{address}");
+    }
+    for address in [
+        "http://10.0.0.1:1",
+        "http://0.0.0.0:1",
+        "http://[2001:db8::1]:1",
+        "http://vesta.internal:1",
+        "http://localhost.example:1",
+        "http://127.0.0.1.example:1",
+        "http://notlocalhost:1",
+    ] {
+        let said = refusal(to(address));
+        assert!(said.starts_with("bearer_token: could be read on its way to \"http://"), "{said}");
+        assert!(said.contains("call allow_plaintext") && !said.contains("s3cr3t"), "{said}");
+        assert!(to(address).allow_plaintext().build().is_ok(), "{address}");
+        assert!(Client::builder().endpoint(address).build().is_ok(), "{address}");
+        let said = refusal(to("http://127.0.0.1:1").endpoint(address));
+        assert!(said.starts_with("bearer_token: "), "one is enough: {said}");
+    }
+    // Not even in the refusal of an address with a password.
+    let said = refusal(to("http://me:pl4nted@10.0.0.1:1"));
+    assert!(said.contains("without user or password") && !said.contains("pl4nted"), "{said}");
+}
+
+#[test]
+fn no_form_of_showing_a_builder_shows_the_private_key() {
+    let (cert, key) = own();
+    let builder = builder().client_certificate(cert, key.clone()).bearer_token("s3cr3t");
+    let shown = format!("{builder:?} {builder:#?}");
+    assert!(shown.contains("client_certificate: Some(\"[redacted]\")"), "{shown}");
+    assert!(!shown.contains(key.lines().nth(1).unwrap()) && !shown.contains("s3cr3t"), "{shown}");
+    let bytes = format!("{:?}", &key.as_bytes()[40..60]);
+    assert!(!shown.contains(bytes.trim_matches(['[', ']'])), "{shown}");
+}
