@@ -1,5 +1,6 @@
 //! The admin listener: metrics for Prometheus, health for orchestrators, state for people.
 
+mod access;
 mod gauges;
 mod guard;
 mod page;
@@ -14,6 +15,7 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware;
 use axum::response::{Html, IntoResponse};
 use axum::routing::get;
 use prometheus_client::encoding::text;
@@ -22,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use vesta_service::{LocalIdService, SegmentService};
 
 use crate::metrics::{Metrics, Requests};
-use crate::{Assembled, Pool, Role, not_ready_because};
+use crate::{Assembled, Pool, Role, Security, Tls, not_ready_because};
 
 /// What the admin listener shows.
 #[derive(Clone, Debug)]
@@ -30,6 +32,7 @@ pub struct AdminState {
     role: Role,
     view: View,
     registry: Arc<Registry>,
+    security: Security,
 }
 
 /// The state of a program, from its start to its end.
@@ -71,20 +74,27 @@ impl View {
 }
 
 impl AdminState {
-    /// The state of a program that has no machine ID yet: what it waits for, its counters, and
-    /// whether it is stopping.
+    /// The state of a program that has no machine ID yet: what it waits for, its counters, whether it
+    /// is stopping, and what protects its listeners.
     pub fn new(
         role: Role,
         waiting_for: &str,
         metrics: Arc<Metrics>,
         shutdown: CancellationToken,
+        security: &Security,
     ) -> Self {
         let view = View { started: Arc::default(), waiting_for: waiting_for.into(), shutdown };
         let mut registry = Registry::with_prefix("vesta");
         registry.register_collector(Box::new(Requests(metrics)));
         registry.register_collector(Box::new(gauges::Gauges(view.clone())));
         registry.register_collector(Box::new(gauges::SegmentGauges(view.clone())));
-        Self { role, view, registry: Arc::new(registry) }
+        registry.register_collector(Box::new(gauges::TlsGauges(security.clone())));
+        Self { role, view, registry: Arc::new(registry), security: security.clone() }
+    }
+
+    /// The listeners with TLS.
+    pub(crate) fn listeners(&self) -> Vec<Tls> {
+        self.security.listeners().map(|(_, tls)| tls.clone()).collect()
     }
 
     /// Now there is a service.
@@ -99,7 +109,8 @@ impl AdminState {
     }
 }
 
-/// The routes of the admin listener.
+/// The routes of the admin listener. If callers need tokens, all but `/healthz` and `/readyz` ask for
+/// one.
 pub fn router(state: AdminState) -> Router {
     Router::new()
         .route("/", get(index))
@@ -109,12 +120,14 @@ pub fn router(state: AdminState) -> Router {
         .route("/status", get(status))
         .route("/segments", get(segments_now).post(new_segment))
         .layer(DefaultBodyLimit::max(segments::MOST_BYTES))
+        .layer(middleware::from_fn_with_state(state.clone(), access::check))
         .with_state(state)
 }
 
 /// Serves until the process ends: while a stop drains requests, `/readyz` still has to say so.
 pub(crate) async fn serve(listener: TcpListener, state: AdminState) -> io::Result<()> {
-    axum::serve(guard::Guarded::new(listener)?, router(state)).await
+    let tls = state.security.admin_tls.clone();
+    axum::serve(guard::Guarded::new(listener, tls)?, router(state)).await
 }
 
 /// Whether a restart would not help: false only when the generator has stopped for good by itself.

@@ -4,7 +4,7 @@ mod number;
 
 use std::sync::Arc;
 
-use vesta_intf::Field;
+use vesta_intf::{Field, SequenceStart};
 use vesta_service::{
     Clock as _, LeaseStore, LocalIdService, MachineSource, SegmentService, SegmentStore,
     SystemClock,
@@ -39,11 +39,19 @@ pub struct Assembled {
     pub segments: Option<Arc<SegmentService>>,
     /// Whether the store, as it is set up, may lose what it acknowledged.
     pub may_forget: bool,
+    /// Where the sequence of a tick begins.
+    pub sequence_start: SequenceStart,
 }
 
 impl From<LocalIdService> for Assembled {
     fn from(service: LocalIdService) -> Self {
-        Self { service: Arc::new(service), pool: None, segments: None, may_forget: false }
+        Self {
+            service: Arc::new(service),
+            pool: None,
+            segments: None,
+            may_forget: false,
+            sequence_start: SequenceStart::default(),
+        }
     }
 }
 
@@ -72,6 +80,7 @@ pub fn assemble(config: &Config) -> Result<Assembled, StartError> {
         .populator(config.populator)
         .gen_method(config.gen_method)
         .version(config.version)
+        .sequence_start(config.sequence_start)
         .max_wait(config.max_wait)
         .namespace(config.namespace.as_str())
         .state_dir(&config.state_dir)
@@ -96,6 +105,7 @@ pub fn assemble(config: &Config) -> Result<Assembled, StartError> {
         pool: pool.map(Arc::new),
         segments: segments.map(Arc::new),
         may_forget: store.is_some_and(|store| store.may_forget()),
+        sequence_start: config.sequence_start,
     })
 }
 
@@ -168,17 +178,21 @@ pub(crate) fn open_segments(
     auto_init: bool,
 ) -> Result<Arc<dyn SegmentStore>, StartError> {
     let options = Options { auto_init, ..Options::default() };
-    vesta_store::open_segments(store.expose(), &options).map_err(|error| {
-        let sentence = format!("segment.store: {}", secret::hide(&error.to_string()));
-        match error {
-            OpenError::Store { source, .. } if !source.is_permanent() => {
-                StartError::Unavailable(sentence)
-            }
-            _ => StartError::Setting(sentence),
-        }
-    })
+    vesta_store::open_segments(store.expose(), &options)
+        .map_err(|error| not_opened("segment.store", error))
 }
 
-pub(crate) fn cannot_open(error: vesta_store::OpenError) -> StartError {
-    StartError::Setting(format!("machine.store: {}", secret::hide(&error.to_string())))
+pub(crate) fn cannot_open(error: OpenError) -> StartError {
+    not_opened("machine.store", error)
+}
+
+/// What waiting can mend, such as a full disk, is not the setting's fault.
+fn not_opened(setting: &str, error: OpenError) -> StartError {
+    let sentence = format!("{setting}: {}", secret::hide(&error.to_string()));
+    match error {
+        OpenError::Store { source, .. } if !source.is_permanent() => {
+            StartError::Unavailable(sentence)
+        }
+        _ => StartError::Setting(sentence),
+    }
 }

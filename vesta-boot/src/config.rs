@@ -1,22 +1,27 @@
 //! Settings that were checked. Whoever holds a [`Config`] need not doubt it.
 
+mod auth;
 mod check;
+mod listeners;
 mod machine;
 mod print;
 mod segment;
 mod store;
+mod tls;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use vesta_intf::{GenMethod, IdMeta};
+use vesta_intf::{GenMethod, IdMeta, SequenceStart};
 use vesta_service::PopulatorKind;
 
 pub use machine::{Machine, Number};
 pub use segment::Segments;
 pub use store::Lease;
+pub use tls::TlsFiles;
 
+use crate::auth::Auth;
 use crate::raw::Raw;
 use crate::{ConfigError, Role};
 
@@ -38,6 +43,8 @@ pub struct Config {
     pub gen_method: GenMethod,
     /// The version bit.
     pub version: u64,
+    /// Where the sequence of a tick begins.
+    pub sequence_start: SequenceStart,
     /// Where machine IDs come from.
     pub machine: Machine,
     /// How they are kept; `None` if they are not renewed.
@@ -66,6 +73,12 @@ pub struct Config {
     pub workers: usize,
     /// Whether listeners beyond loopback may be unencrypted.
     pub allow_plaintext: bool,
+    /// TLS of the public listener; `None` if it is not encrypted.
+    pub tls: Option<TlsFiles>,
+    /// TLS of the admin listener; `None` if it is not encrypted.
+    pub admin_tls: Option<TlsFiles>,
+    /// The tokens of callers; `None` if they need none.
+    pub auth: Option<Auth>,
     /// What is logged, and how.
     pub log: Log,
 }
@@ -100,6 +113,19 @@ impl Config {
     /// [`ConfigError::Refused`] with one sentence that says what to do.
     pub fn check(raw: &Raw) -> Result<Self, ConfigError> {
         check::check(raw)
+    }
+
+    /// Warns of what was allowed although it is not safe.
+    pub(crate) fn warn(&self) {
+        if self.auth.is_none() {
+            return;
+        }
+        for (name, address, tls) in listeners::exposed(self) {
+            tracing::warn!(
+                "{name} ({address}) is not encrypted: tokens can be read on their way; set {tls}.cert \
+                 and {tls}.key"
+            );
+        }
     }
 
     /// The settings as TOML, with the origin of each and passwords hidden. Without hidden passwords

@@ -4,9 +4,10 @@ use std::fmt::{self, Display, Formatter};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use vesta_intf::{IdMeta, IdService as _};
+use vesta_intf::{IdMeta, IdService as _, SequenceStart};
 
-use crate::{Assembled, Role};
+use crate::role::Door;
+use crate::{Assembled, Role, Security, Tls, Token};
 
 /// What the start-up lines say.
 #[derive(Debug, Clone)]
@@ -18,10 +19,12 @@ pub struct Facts {
     machines: Vec<u64>,
     machine_source: String,
     may_forget: bool,
+    sequence_start: SequenceStart,
     namespace: String,
     segments: Option<String>,
     listen: SocketAddr,
     admin: Option<SocketAddr>,
+    security: Security,
     first_id: Result<u64, String>,
 }
 
@@ -30,6 +33,7 @@ impl Facts {
     pub fn gather(
         role: Role,
         assembled: &Assembled,
+        security: &Security,
         listen: SocketAddr,
         admin: Option<SocketAddr>,
     ) -> Self {
@@ -44,10 +48,12 @@ impl Facts {
             machines: status.machines,
             machine_source: status.machine_source,
             may_forget: assembled.may_forget,
+            sequence_start: assembled.sequence_start,
             namespace: status.namespace,
             segments: assembled.segments.as_ref().map(|segments| segments.describe()),
             listen,
             admin,
+            security: security.clone(),
             first_id,
         }
     }
@@ -66,10 +72,15 @@ impl Facts {
             machine_ids = %list(&self.machines),
             machine_source = %self.machine_source,
             may_forget = self.may_forget,
+            sequence_start = %self.sequence_start,
             namespace = %self.namespace,
             segments = self.segments,
             listen = %self.listen,
             admin_listen = self.admin.map(tracing::field::display),
+            tls = self.security.tls.is_some(),
+            admin_tls = self.security.admin_tls.is_some(),
+            client_certificates = self.door().client_certificate,
+            tokens = self.tokens().as_deref(),
             // Text: JSON readers round large numbers.
             first_id = %self.first(),
             "started"
@@ -93,11 +104,35 @@ impl Facts {
         self.layout.capacity_per_second().saturating_mul(count)
     }
 
+    fn admin_door(&self) -> Door {
+        door(&self.security, self.security.admin_tls.as_ref())
+    }
+
+    /// What a caller of the public listener needs.
+    fn door(&self) -> Door {
+        door(&self.security, self.security.tls.as_ref())
+    }
+
+    /// `ci, web`.
+    fn tokens(&self) -> Option<String> {
+        let auth = self.security.auth.as_ref()?;
+        Some(auth.tokens().iter().map(Token::name).collect::<Vec<_>>().join(", "))
+    }
+
     fn first(&self) -> String {
         match &self.first_id {
             Ok(id) => id.to_string(),
             Err(reason) => format!("not yet: {reason}"),
         }
+    }
+}
+
+/// What a caller of the listener with this TLS needs.
+fn door(security: &Security, tls: Option<&Tls>) -> Door {
+    Door {
+        tls: tls.is_some(),
+        client_certificate: tls.is_some_and(Tls::needs_client_certificates),
+        token: security.auth.is_some(),
     }
 }
 
@@ -152,6 +187,9 @@ impl Display for Facts {
             0 | 1 => line("capacity", &format_args!("{capacity} IDs/s"))?,
             many => line("capacity", &format_args!("{capacity} IDs/s with {many} machine IDs"))?,
         }
+        if let SequenceStart::Random(below) = self.sequence_start {
+            line("sequence", &format_args!("each tick begins at a random number below {below}"))?;
+        }
         let label = if self.machines.len() == 1 { "machine ID" } else { "machine IDs" };
         line(label, &format_args!("{} ({})", list(&self.machines), self.machine_source))?;
         if self.may_forget {
@@ -163,13 +201,29 @@ impl Display for Facts {
         }
         line(self.role.protocol(), &self.listen)?;
         match self.admin {
-            Some(admin) => line("admin", &format_args!("http://{admin}/"))?,
+            Some(admin) => {
+                line("admin", &format_args!("{}://{admin}/", self.admin_door().scheme()))?
+            }
             None => line("admin", &"off")?,
         }
+        if let Some(tls) = &self.security.tls {
+            let until = tls.valid_until().to_string();
+            let until = until.get(..10).unwrap_or(&until);
+            let clients =
+                if tls.needs_client_certificates() { "; clients need one too" } else { "" };
+            line("TLS", &format_args!("certificate until {until}{clients}"))?;
+        }
+        if let Some(tokens) = self.tokens() {
+            line("tokens", &tokens)?;
+        }
         line("first ID", &self.first())?;
-        line("try", &self.role.first_call(reachable(self.listen)))?;
+        line("try", &self.role.first_call(reachable(self.listen), self.door()))?;
         match self.admin {
-            Some(admin) => line("", &format_args!("curl http://{}/status", reachable(admin))),
+            Some(admin) => {
+                let door = self.admin_door();
+                let (how, scheme) = (door.curl(), door.scheme());
+                line("", &format_args!("curl {how}{scheme}://{}/status", reachable(admin)))
+            }
             None => Ok(()),
         }
     }
@@ -179,9 +233,9 @@ impl Display for Facts {
 mod tests {
     use super::*;
 
-    fn facts(machines: &[u64], may_forget: bool) -> String {
+    fn facts(machines: &[u64], may_forget: bool) -> Facts {
         let listen = "10.0.0.1:5".parse().expect("an address");
-        let facts = Facts {
+        Facts {
             role: Role::Server,
             layout: IdMeta::MAX_PEAK,
             layout_ends: "2049-01-09T00:00:00.000Z".to_owned(),
@@ -189,32 +243,40 @@ mod tests {
             machines: machines.to_vec(),
             machine_source: "pool 0 to 1023 of Redis cache:6379".to_owned(),
             may_forget,
+            sequence_start: SequenceStart::Zero,
             namespace: "default".to_owned(),
             segments: None,
             listen,
             admin: None,
+            security: Security::default(),
             first_id: Ok(5),
-        };
-        facts.to_string()
+        }
     }
 
     #[test]
     fn several_machine_ids_are_listed_and_their_capacity_is_added_up() {
-        let said = facts(&[3, 7, 12, 40], false);
+        let said = facts(&[3, 7, 12, 40], false).to_string();
         let machines = "  machine IDs 3, 7, 12, 40 (pool 0 to 1023 of Redis cache:6379)\n";
         assert!(said.contains(machines), "{said}");
         assert!(said.contains("  capacity    4,194,304 IDs/s with 4 machine IDs\n"), "{said}");
-        let said = facts(&[3], false);
+        let said = facts(&[3], false).to_string();
         assert!(said.contains("  machine ID  3 (pool"), "{said}");
         assert!(said.contains("  capacity    1,048,576 IDs/s\n"), "{said}");
     }
 
     #[test]
     fn a_store_that_may_forget_is_named_so() {
-        assert!(
-            facts(&[3], true).contains("  durability  the store may lose what it acknowledged")
-        );
-        assert!(!facts(&[3], false).contains("durability"));
+        let durability = "  durability  the store may lose what it acknowledged";
+        assert!(facts(&[3], true).to_string().contains(durability));
+        assert!(!facts(&[3], false).to_string().contains("durability"));
+    }
+
+    #[test]
+    fn a_random_start_of_ticks_is_named() {
+        let said = Facts { sequence_start: SequenceStart::Random(100), ..facts(&[3], false) };
+        let line = "  sequence    each tick begins at a random number below 100\n";
+        assert!(said.to_string().contains(line), "{said}");
+        assert!(!facts(&[3], false).to_string().contains("sequence"));
     }
 
     #[test]

@@ -15,34 +15,42 @@
 
 pub mod admin;
 mod assemble;
+mod auth;
 mod calendar;
 mod config;
 mod facts;
+#[cfg(test)]
+mod fuzz;
 mod metrics;
 mod pool;
 mod raw;
 mod role;
 mod run;
 mod secret;
+mod security;
 mod shutdown;
 mod store;
 mod telemetry;
+mod tls;
 
 pub use tokio_util::sync::CancellationToken;
 
 pub use assemble::{Assembled, StartError, assemble};
-pub use config::{Config, Lease, Log, LogFormat, Machine, Number, Segments};
+pub use auth::{Auth, Denied, Scopes, Token};
+pub use config::{Config, Lease, Log, LogFormat, Machine, Number, Segments, TlsFiles};
 pub use facts::Facts;
 pub use metrics::{Call, Metrics, Outcome};
 pub use pool::Pool;
 pub use raw::{
     Asked, CustomLayout, Epoch, Given, KEYS, Key, Origin, Predecessors, Raw, SegmentCommand,
-    StoreCommand, command,
+    StoreCommand, TokenCommand, TokenTable, command,
 };
 pub use role::Role;
 pub use run::{ConfigError, Running, main};
 pub use secret::StoreUrl;
+pub use security::Security;
 pub use shutdown::not_ready_because;
+pub use tls::{Protocol, Stream, Tls};
 
 // The examples of the guides compile. They stand here because this crate knows every other one.
 #[cfg(doctest)]

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, CommandFactory as _};
 
-pub use commands::{Predecessors, SegmentCommand, StoreCommand};
-pub use file::{CustomLayout, Epoch};
+pub use commands::{Predecessors, SegmentCommand, StoreCommand, TokenCommand};
+pub use file::{CustomLayout, Epoch, TokenTable};
 use flags::{Flags, Task};
 
 use crate::{ConfigError, Role};
@@ -51,6 +51,7 @@ pub const KEYS: &[Key] = &[
     text("populator", Some("lock")),
     bare("gen_method", Some("1")).but_rest("2"),
     bare("version", Some("0")),
+    text("sequence_start", Some("zero")),
     text("namespace", Some("default")),
     text("state_dir", Some("vesta-data")),
     bare("stateless", Some("false")),
@@ -62,7 +63,13 @@ pub const KEYS: &[Key] = &[
     bare("drain_limit_ms", Some("10000")),
     bare("max_connections", Some("4096")),
     bare("workers", None),
+    text("tls.cert", None),
+    text("tls.key", None),
+    text("tls.client_ca", None),
     text("admin.listen", Some("127.0.0.1:50052")).but_rest("127.0.0.1:8089"),
+    text("admin.tls.cert", None),
+    text("admin.tls.key", None),
+    text("admin.tls.client_ca", None),
     bare("machine.id", None),
     text("machine.ips", None),
     bare("machine.ordinal", Some("false")),
@@ -164,6 +171,8 @@ pub struct Raw {
     given: BTreeMap<&'static str, Given>,
     /// `[layout.custom]`, used if `layout` is `custom`.
     pub custom: Option<CustomLayout>,
+    /// `[[auth.tokens]]`.
+    pub tokens: Vec<TokenTable>,
     /// The file that was read.
     pub file: Option<PathBuf>,
 }
@@ -179,6 +188,8 @@ pub enum Asked {
     Store(Raw, StoreCommand),
     /// Do this to the segment tags of these settings and end.
     Segment(Raw, SegmentCommand),
+    /// Make a token and end. Needs no settings.
+    Token(TokenCommand),
 }
 
 /// The command line of a program, with its defaults filled in.
@@ -216,6 +227,9 @@ impl Raw {
     {
         let mut command = command(role).no_binary_name(true);
         let matches = command.try_get_matches_from_mut(args).map_err(ConfigError::Usage)?;
+        if let Some(asked) = commands::token(&matches).map_err(ConfigError::Usage)? {
+            return Ok(Asked::Token(asked));
+        }
         let path = matches.get_one::<PathBuf>("config").filter(|p| !p.as_os_str().is_empty());
         let file = path.map(|path| file::read(path)).transpose()?.unwrap_or_default();
         let raw = Self::merge(role, &matches, file, path.map(PathBuf::as_path));
@@ -227,6 +241,7 @@ impl Raw {
         Ok(match asked {
             Some(Task::Store(asked)) => Asked::Store(raw, asked),
             Some(Task::Segment(asked)) => Asked::Segment(raw, asked),
+            Some(Task::Token(asked)) => Asked::Token(asked),
             None => Asked::Run(raw),
         })
     }
@@ -237,7 +252,7 @@ impl Raw {
             let value = key.default(role)?.to_owned();
             Some((key.name, Given { value, origin: Origin::Default }))
         });
-        Self { role, given: given.collect(), custom: None, file: None }
+        Self { role, given: given.collect(), custom: None, tokens: Vec::new(), file: None }
     }
 
     fn merge(role: Role, matches: &ArgMatches, file: file::Settings, path: Option<&Path>) -> Self {
@@ -258,6 +273,7 @@ impl Raw {
             }
         }
         raw.custom = file.custom;
+        raw.tokens = file.tokens;
         raw.file = path.map(Path::to_owned);
         raw
     }

@@ -45,6 +45,8 @@ Examples:
       on loopback, with a machine ID from the pool in vesta-data/vesta.db
   vesta-server --machine-id 7 --listen 10.0.0.7:50051 --allow-plaintext
       reachable from a trusted network, with a fixed machine ID
+  vesta-server --machine-id 7 --listen 10.0.0.7:50051 --tls-cert cert.pem --tls-key key.pem
+      reachable from any network, encrypted; vesta-server token new --name X makes tokens
   vesta-server --layout snowflake --machine-store mysql://vesta:secret@db/ids
       Twitter's and Leaf's bits, with a pool for all hosts (the password had better stand in
       VESTA_MACHINE_STORE, where others do not see it)
@@ -68,6 +70,8 @@ Examples:
       on loopback, with a machine ID from the pool in vesta-data/vesta.db
   vesta-rest --machine-id 7 --listen 10.0.0.7:8088 --allow-plaintext
       reachable from a trusted network, with a fixed machine ID
+  vesta-rest --machine-id 7 --listen 10.0.0.7:8088 --tls-cert cert.pem --tls-key key.pem
+      reachable from any network, encrypted; vesta-rest token new --name X makes tokens
   vesta-rest --layout js-safe
       IDs that JavaScript numbers hold exactly
   vesta-rest --machine-store mysql://vesta:secret@db/ids
@@ -87,10 +91,46 @@ Exit codes: 0 stopped as asked, 64 a setting is wrong or taken, 69 the store can
     }
 
     /// A first call to try, for the start-up lines.
-    pub(crate) fn first_call(self, listen: std::net::SocketAddr) -> String {
+    pub(crate) fn first_call(self, listen: std::net::SocketAddr, door: Door) -> String {
         match self {
-            Role::Server => format!("grpcurl -plaintext {listen} vesta.v1.IdService/GenId"),
-            Role::Rest => format!("curl http://{listen}/genid"),
+            Role::Server => {
+                let how = door.grpcurl();
+                format!("grpcurl {how}{listen} vesta.v1.IdService/GenId")
+            }
+            Role::Rest => format!("curl {}{}://{listen}/genid", door.curl(), door.scheme()),
         }
+    }
+}
+
+/// What a caller of a listener needs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Door {
+    pub(crate) tls: bool,
+    pub(crate) client_certificate: bool,
+    pub(crate) token: bool,
+}
+
+impl Door {
+    pub(crate) const fn scheme(self) -> &'static str {
+        if self.tls { "https" } else { "http" }
+    }
+
+    pub(crate) fn curl(self) -> String {
+        self.options([
+            (self.tls, "--cacert CA.pem "),
+            (self.client_certificate, "--cert CLIENT.pem --key CLIENT.key "),
+        ])
+    }
+
+    fn grpcurl(self) -> String {
+        self.options([
+            (true, if self.tls { "-cacert CA.pem " } else { "-plaintext " }),
+            (self.client_certificate, "-cert CLIENT.pem -key CLIENT.key "),
+        ])
+    }
+
+    fn options(self, options: [(bool, &str); 2]) -> String {
+        let token = (self.token, "-H 'authorization: Bearer TOKEN' ");
+        options.into_iter().chain([token]).filter(|it| it.0).map(|it| it.1).collect()
     }
 }

@@ -15,11 +15,12 @@ use tokio_util::sync::CancellationToken;
 use vesta_service::{LocalIdService, SegmentService};
 
 use crate::admin::AdminState;
+use crate::auth;
 use crate::raw::unknown_variables;
 use crate::shutdown::Control;
 use crate::{
-    Asked, Assembled, Config, Facts, LogFormat, Metrics, Raw, Role, StartError, assemble, secret,
-    store, telemetry,
+    Asked, Assembled, Config, Facts, LogFormat, Metrics, Raw, Role, Security, StartError,
+    TokenCommand, assemble, secret, store, telemetry, tls,
 };
 
 /// Why settings were not accepted.
@@ -52,6 +53,8 @@ pub struct Running {
     pub segments: Option<Arc<SegmentService>>,
     /// The public listener, bound and non-blocking.
     pub listener: TcpListener,
+    /// What protects it.
+    pub security: Security,
     /// What to count.
     pub metrics: Arc<Metrics>,
     /// Cancelled when the program should stop.
@@ -100,6 +103,7 @@ pub fn main(
     methods: &'static [&'static str],
     serve: impl FnOnce(Running) -> io::Result<()>,
 ) -> ExitCode {
+    tls::install_provider();
     let end = match run(role, methods, std::env::args_os().skip(1), serve) {
         Ok(()) => End::Done,
         Err(end) => end,
@@ -149,6 +153,9 @@ fn run(
             telemetry::init(&config.log);
             return Ok(store::segment(&config, &command)?);
         }
+        Asked::Token(TokenCommand::New { name, scopes }) => {
+            return Ok(auth::print_new(&name, &scopes)?);
+        }
     };
     let config = Config::check(&raw)?;
     telemetry::init(&config.log);
@@ -156,6 +163,7 @@ fn run(
         tracing::warn!("{name} is no setting and has no effect; see {} --help", role.name());
     }
 
+    let security = Security::of(&config)?;
     ask_for_descriptors(config.max_connections);
 
     let (socket, listen) = bind("listen", config.listen)?;
@@ -171,7 +179,8 @@ fn run(
         Some(store) => store.to_string(),
         None => "its state file".to_owned(),
     };
-    let state = AdminState::new(role, &waiting_for, Arc::clone(&metrics), shutdown.clone());
+    let state =
+        AdminState::new(role, &waiting_for, Arc::clone(&metrics), shutdown.clone(), &security);
     let control = Control::start(admin, state.clone(), shutdown.clone())
         .map_err(|error| failed("cannot listen to signals", error))?;
 
@@ -189,10 +198,12 @@ fn run(
     };
     let listener = start_listening("listen", socket, listen)?;
     state.started(&assembled);
-    let facts = Facts::gather(role, &assembled, listen, admin_address);
+    let facts = Facts::gather(role, &assembled, &security, listen, admin_address);
     let Assembled { service, segments, .. } = assembled;
 
     announce(role, &config, &facts);
+    config.warn();
+    security.listeners().for_each(|(_, tls)| tls.warn());
     notify(&[NotifyState::Ready]);
     let drain_limit = config.drain_limit;
     let served = serve(Running {
@@ -200,6 +211,7 @@ fn run(
         service: Arc::clone(&service),
         segments: segments.clone(),
         listener,
+        security,
         metrics,
         shutdown: shutdown.clone(),
     });

@@ -36,6 +36,11 @@ impl fmt::Debug for StoreUrl {
     }
 }
 
+/// Whether a text may be the URL of a store, wherever it was typed. One without `//` is one, too.
+pub(crate) fn may_be_url(text: &str) -> bool {
+    text.contains("://") || text.contains('@')
+}
+
 /// Hides the passwords of every URL inside a text: what was typed into the wrong setting ends up in
 /// error messages too.
 pub(crate) fn hide(text: &str) -> String {
@@ -56,7 +61,7 @@ pub(crate) fn hide_typed(text: &str, typed: impl Iterator<Item = String>) -> Str
         Some((flag, value)) if flag.starts_with("--") => value.to_owned(),
         _ => arg,
     });
-    let urls = values.filter(|value| value.contains("://") || value.contains('@'));
+    let urls = values.filter(|value| may_be_url(value));
     hide(&urls.fold(text.to_owned(), |text, url| text.replace(&url, &vesta_store::redact(&url))))
 }
 

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use vesta_service::{Clock as _, LocalIdService, SystemClock};
 
 use crate::admin::{self, AdminState};
+use crate::tls;
 
 /// Why calls for IDs are not expected to succeed; `None` if they are. What `/readyz` and the gRPC
 /// health service say.
@@ -25,8 +26,8 @@ pub fn not_ready_because(service: &LocalIdService, shutdown: &CancellationToken)
     }
 }
 
-/// The thread that listens to signals and serves the admin listener, so that both answer whatever
-/// the request path is doing.
+/// The thread that listens to signals, serves the admin listener and looks for new certificates, so
+/// that all of it works whatever the request path is doing.
 #[derive(Debug)]
 pub(crate) struct Control {
     clock: SystemClock,
@@ -57,13 +58,14 @@ impl Control {
                 shutdown.cancelled().await;
                 let _ = stop_began.set(clock.monotonic());
             };
+            let certificates = tls::watch(state.listeners());
             let admin = async {
                 let Some(listener) = admin else { return };
                 if let Err(error) = admin::serve(listener, state).await {
                     tracing::error!(%error, "the admin listener has stopped");
                 }
             };
-            tokio::join!(signals_to(&shutdown, terminate, interrupt), note, admin);
+            tokio::join!(signals_to(&shutdown, terminate, interrupt), note, admin, certificates);
         };
         std::thread::Builder::new()
             .name("vesta-control".to_owned())

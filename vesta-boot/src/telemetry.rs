@@ -11,6 +11,9 @@ pub(crate) fn init(log: &Log) {
     let builder = tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::new(directives(&log.level)))
         .with_writer(io::stderr)
+        // Whoever reads the log may be gone. It would be told so on the very pipe that is closed, and
+        // the thread that has something to say would panic.
+        .log_internal_errors(false)
         .with_ansi(io::stderr().is_terminal());
     // An error means that logging has been started before: by a test, or by an embedding program.
     let _ = match log.format {

@@ -9,7 +9,7 @@ use axum::http::{Request, StatusCode};
 use tower::ServiceExt as _;
 use vesta_boot::admin::{AdminState, router};
 use vesta_boot::{
-    Asked, Assembled, CancellationToken, Config, Metrics, Outcome, Raw, Role, assemble,
+    Asked, Assembled, CancellationToken, Config, Metrics, Outcome, Raw, Role, Security, assemble,
 };
 use vesta_intf::{ErrorKind, UnixMillis};
 use vesta_service::{
@@ -38,7 +38,13 @@ fn admin() -> Admin {
 fn admin_of(assembled: Assembled) -> Admin {
     let metrics = Arc::new(Metrics::new(Role::Rest, &["genid", "expid"]));
     let shutdown = CancellationToken::new();
-    let state = AdminState::new(Role::Rest, WAITING_FOR, Arc::clone(&metrics), shutdown.clone());
+    let state = AdminState::new(
+        Role::Rest,
+        WAITING_FOR,
+        Arc::clone(&metrics),
+        shutdown.clone(),
+        &Security::default(),
+    );
     state.started(&assembled);
     Admin { service: assembled.service, metrics, shutdown, router: router(state) }
 }
@@ -60,8 +66,13 @@ async fn get(router: &Router, path: &str) -> (StatusCode, String) {
 #[tokio::test]
 async fn before_there_is_a_machine_id_it_is_alive_and_not_ready() {
     let metrics = Arc::new(Metrics::new(Role::Rest, &["genid"]));
-    let router =
-        router(AdminState::new(Role::Rest, WAITING_FOR, metrics, CancellationToken::new()));
+    let router = router(AdminState::new(
+        Role::Rest,
+        WAITING_FOR,
+        metrics,
+        CancellationToken::new(),
+        &Security::default(),
+    ));
     let (status, body) = get(&router, "/readyz").await;
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(body, format!("not ready: there is no machine ID yet; waiting for {WAITING_FOR}\n"));
@@ -331,7 +342,13 @@ async fn without_segment_mode_its_page_says_which_setting_is_missing() {
     assert!(body.contains("set segment.store"), "{body}");
     assert!(!admin.get("/metrics").await.1.contains("vesta_segment"));
     let metrics = Arc::new(Metrics::new(Role::Rest, &["genid"]));
-    let state = AdminState::new(Role::Rest, WAITING_FOR, metrics, CancellationToken::new());
+    let state = AdminState::new(
+        Role::Rest,
+        WAITING_FOR,
+        metrics,
+        CancellationToken::new(),
+        &Security::default(),
+    );
     assert_eq!(get(&router(state), "/segments").await.0, StatusCode::SERVICE_UNAVAILABLE);
 }
 

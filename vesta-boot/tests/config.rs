@@ -7,7 +7,7 @@ use vesta_boot::{
     Asked, Config, ConfigError, KEYS, LogFormat, Machine, Number, Origin, Predecessors, Raw, Role,
     SegmentCommand, StoreCommand,
 };
-use vesta_intf::{GenMethod, IdMeta};
+use vesta_intf::{GenMethod, IdMeta, SequenceStart};
 use vesta_service::{ClaimOrder, SegmentMode, Timing};
 
 fn raw(role: Role, args: &[&str]) -> Result<Raw, ConfigError> {
@@ -16,6 +16,7 @@ fn raw(role: Role, args: &[&str]) -> Result<Raw, ConfigError> {
         | Asked::PrintConfig(raw)
         | Asked::Store(raw, _)
         | Asked::Segment(raw, _) => Ok(raw),
+        Asked::Token(_) => unreachable!("it has no settings"),
     }
 }
 
@@ -46,6 +47,7 @@ fn the_defaults_are_those_of_the_contract() {
         assert_eq!(config.layout, IdMeta::MAX_PEAK);
         assert_eq!(config.populator.to_string(), "lock");
         assert_eq!((config.version, config.namespace.as_str()), (0, "default"));
+        assert_eq!(config.sequence_start, SequenceStart::Zero);
         assert_eq!(config.state_dir.to_str(), Some("vesta-data"));
         assert_eq!(config.max_wait, Duration::from_secs(2));
         assert_eq!(config.request_timeout, Duration::from_secs(2));
@@ -74,6 +76,30 @@ fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
     assert_eq!(config.max_wait, Duration::from_millis(9));
     assert!(matches!(config.machine, Machine::Fixed(Number::Id(3))));
     assert_eq!(config.request_timeout, Duration::from_secs(2));
+}
+
+#[test]
+fn the_layouts_of_others_that_make_ids_can_be_chosen() {
+    for meta in IdMeta::FOREIGN.into_iter().filter(|meta| meta.check_generates().is_ok()) {
+        let config = config(&["--layout", meta.name()]).expect("right settings");
+        assert_eq!((config.layout, config.gen_method), (meta, GenMethod::Embed));
+    }
+    let file = "layout = \"sonyflake\"\n[machine]\nid = 65535\n";
+    assert_eq!(with_file(file, &[]).expect("right settings").layout, IdMeta::SONYFLAKE);
+}
+
+#[test]
+fn a_tick_can_begin_at_a_random_number() {
+    let file = "layout = \"snowflake\"\nsequence_start = \"random:100\"\n";
+    let config = with_file(file, &[]).expect("right settings");
+    assert_eq!(config.sequence_start, SequenceStart::Random(100));
+    let config = with_file(file, &["--sequence-start", "random:4096"]).expect("right settings");
+    assert_eq!(config.sequence_start, SequenceStart::Random(4096));
+    let config = with_file(file, &["--sequence-start=zero"]).expect("right settings");
+    assert_eq!(config.sequence_start, SequenceStart::Zero);
+    let raw = raw(Role::Server, &["--sequence-start", "random:7"]).expect("right settings");
+    let printed = Config::check(&raw).expect("right settings").print(&raw);
+    assert!(printed.contains("\nsequence_start = \"random:7\""), "{printed}");
 }
 
 #[test]
@@ -224,7 +250,16 @@ fn what_is_wrong_is_refused_with_one_sentence_that_says_what_to_do() {
         (&["--admin-listen", "on"], "admin.listen must be an IP address and a port"),
         (
             &["--layout", "twitter"],
-            "layout must be max-peak, min-granularity, snowflake, uid, js-safe or custom, but is `twitter`",
+            "layout must be max-peak, min-granularity, snowflake, uid, js-safe, discord, instagram, \
+             sonyflake or custom, but is `twitter`",
+        ),
+        (
+            &["--layout", "mastodon"],
+            "but is `mastodon` (flag --layout), which is for explaining IDs only",
+        ),
+        (
+            &["--layout", "vesta-old"],
+            "but is `vesta-old` (flag --layout), which is for explaining IDs only",
         ),
         (&["--layout", "custom"], "be described by [layout.custom] in the file"),
         (&["--populator", "spin"], "populator must be lock, sync or atomic, but is `spin`"),
@@ -232,6 +267,16 @@ fn what_is_wrong_is_refused_with_one_sentence_that_says_what_to_do() {
         (&["--gen-method", "1", "--layout", "snowflake"], "gen_method must be 0, but is `1`"),
         (&["--id-version", "2"], "version must be 0 to 1, but is `2` (flag --id-version)"),
         (&["--id-version", "1", "--layout", "js-safe"], "version must be 0, but is `1`"),
+        (
+            &["--sequence-start", "random"],
+            "sequence_start must be zero or random:N with N from 1 to 1048576 in this layout, but \
+             is `random` (flag --sequence-start)",
+        ),
+        (&["--sequence-start", "random:0"], "sequence_start must be zero or random:N"),
+        (
+            &["--sequence-start", "random:4097", "--layout", "snowflake"],
+            "N from 1 to 4096 in this layout, but is `random:4097`",
+        ),
         (&["--machine-id", "1024"], "machine.id must be 0 to 1023, but is `1024`"),
         (&["--machine-id", "256", "--layout", "js-safe"], "machine.id must be 0 to 255"),
         (&["--machine-id", "-1"], "machine.id must be 0 to 1023, but is `-1`"),
@@ -379,7 +424,8 @@ fn what_is_wrong_is_refused_with_one_sentence_that_says_what_to_do() {
         (&["--listen", "10.0.0.1:5", "--allow-plaintext"], "choose one of machine.id, machine.ips"),
         (
             &open,
-            "listen (0.0.0.0:5) is reachable from other hosts and not encrypted; set allow_plaintext = true",
+            "listen (0.0.0.0:5) is reachable from other hosts and not encrypted; set tls.cert and \
+             tls.key, or set allow_plaintext = true",
         ),
         (
             &["--admin-listen", "0.0.0.0:5"],

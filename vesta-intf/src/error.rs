@@ -50,9 +50,15 @@ pub enum IdError {
         what: Box<str>,
     },
     /// The caller did not prove who it is.
-    Unauthenticated,
+    Unauthenticated {
+        /// What is missing or not accepted.
+        reason: Box<str>,
+    },
     /// The caller may not do this.
-    PermissionDenied,
+    PermissionDenied {
+        /// What its credentials lack.
+        reason: Box<str>,
+    },
     /// A remote service cannot be reached or is not ready.
     Unavailable {
         /// What was tried, and what came of it.
@@ -178,8 +184,8 @@ impl IdError {
             IdError::DeadlineExceeded => ErrorKind::DeadlineExceeded,
             IdError::NotFound { .. } => ErrorKind::NotFound,
             IdError::Unsupported { .. } => ErrorKind::Unsupported,
-            IdError::Unauthenticated => ErrorKind::Unauthenticated,
-            IdError::PermissionDenied => ErrorKind::PermissionDenied,
+            IdError::Unauthenticated { .. } => ErrorKind::Unauthenticated,
+            IdError::PermissionDenied { .. } => ErrorKind::PermissionDenied,
             IdError::Unavailable { .. } => ErrorKind::Unavailable,
             IdError::Internal { .. } => ErrorKind::Internal,
         }
@@ -244,11 +250,10 @@ impl fmt::Display for IdError {
             IdError::DeadlineExceeded => f.write_str("the deadline passed before an ID was ready"),
             IdError::NotFound { what } => write!(f, "{what} does not exist"),
             IdError::Unsupported { what } => f.write_str(what),
-            IdError::Unauthenticated => f.write_str("credentials are missing or not accepted"),
-            IdError::PermissionDenied => f.write_str("these credentials do not allow this call"),
-            IdError::Unavailable { reason, .. } | IdError::Internal { reason, .. } => {
-                f.write_str(reason)
-            }
+            IdError::Unauthenticated { reason }
+            | IdError::PermissionDenied { reason }
+            | IdError::Unavailable { reason, .. }
+            | IdError::Internal { reason, .. } => f.write_str(reason),
         }
     }
 }

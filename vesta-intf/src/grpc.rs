@@ -72,8 +72,8 @@ impl From<Status> for IdError {
             ErrorKind::DeadlineExceeded => IdError::DeadlineExceeded,
             ErrorKind::NotFound => IdError::NotFound { what: message },
             ErrorKind::Unsupported => IdError::Unsupported { what: message },
-            ErrorKind::Unauthenticated => IdError::Unauthenticated,
-            ErrorKind::PermissionDenied => IdError::PermissionDenied,
+            ErrorKind::Unauthenticated => IdError::Unauthenticated { reason: message },
+            ErrorKind::PermissionDenied => IdError::PermissionDenied { reason: message },
             ErrorKind::Unavailable => IdError::Unavailable {
                 reason: message,
                 retry_after,
@@ -157,6 +157,17 @@ mod tests {
         assert_eq!(status.code(), Code::InvalidArgument);
         let back = IdError::from(status);
         assert!(back.to_string().contains("count must be 1 to 10000, but is 0"), "{back}");
+    }
+
+    #[test]
+    fn a_refusal_keeps_its_sentence() {
+        let sent =
+            IdError::PermissionDenied { reason: "the token `ci` has no scope `read`".into() };
+        let status = Status::from(sent.clone());
+        assert_eq!(status.code(), Code::PermissionDenied);
+        assert_eq!(IdError::from(status).to_string(), sent.to_string());
+        let back = IdError::from(Status::unauthenticated("no token"));
+        assert_eq!((back.kind(), &*back.to_string()), (ErrorKind::Unauthenticated, "no token"));
     }
 
     #[test]

@@ -4,11 +4,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use actix_web::middleware::from_fn;
 use actix_web::web::{self, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse, Route};
-use vesta_boot::{Metrics, Outcome};
+use vesta_boot::{Auth, Metrics, Outcome, Scopes};
 use vesta_service::{LocalIdService, SegmentService};
 
+use crate::access;
 use crate::handlers::{leaf, pages, segments, uid, v1, vesta};
 use crate::problem::Problem;
 
@@ -21,6 +23,10 @@ pub struct State {
     pub segments: Option<Arc<SegmentService>>,
     /// The counters of the admin listener, made with [`METHODS`].
     pub metrics: Arc<Metrics>,
+    /// The tokens of callers; `None` if they need none.
+    pub auth: Option<Auth>,
+    /// Whether callers reach this server by https.
+    pub encrypted: bool,
     /// The longest that one request may take: to send its body, and to wait for an ID.
     pub request_timeout: Duration,
 }
@@ -59,49 +65,59 @@ pub struct Endpoint {
     pub path: &'static str,
     /// Its one method.
     pub verb: Verb,
+    /// A caller's token must have one of these; none if it needs no token.
+    pub needs: Scopes,
     /// Puts the handler into a route. The number is the endpoint's place in [`METHODS`].
     handler: fn(usize, Route) -> Route,
 }
 
-const fn get(path: &'static str, handler: fn(usize, Route) -> Route) -> Endpoint {
-    Endpoint { path, verb: Verb::Get, handler }
+const fn get(path: &'static str, needs: Scopes, handler: fn(usize, Route) -> Route) -> Endpoint {
+    Endpoint { path, verb: Verb::Get, needs, handler }
 }
 
-const fn post(path: &'static str, handler: fn(usize, Route) -> Route) -> Endpoint {
-    Endpoint { path, verb: Verb::Post, handler }
+const fn post(path: &'static str, needs: Scopes, handler: fn(usize, Route) -> Route) -> Endpoint {
+    Endpoint { path, verb: Verb::Post, needs, handler }
 }
+
+// Short names for the table.
+const NONE: Scopes = Scopes::NONE;
+const GENERATE: Scopes = Scopes::GENERATE;
+const READ: Scopes = Scopes::READ;
+const SEGMENTS: Scopes = Scopes::SEGMENTS;
 
 /// Every path there is. A request is matched in this order, so the busiest stand first.
 pub const ENDPOINTS: [Endpoint; 23] = [
-    get("/genid", |i, route| route.to(move |req| vesta::genid(req, i))),
-    get("/v1/id", |i, route| route.to(move |req| v1::id(req, i))),
-    get("/v1/ids", |i, route| route.to(move |req| counted(req, i, v1::ids))),
-    get("/expid", |i, route| route.to(move |req| counted(req, i, vesta::expid))),
-    get("/transtime", |i, route| route.to(move |req| counted(req, i, vesta::transtime))),
-    get("/makeid", |i, route| route.to(move |req| counted(req, i, vesta::makeid))),
-    get("/v1/ids/{id}", |i, route| route.to(move |req| counted(req, i, v1::explain))),
-    post("/v1/ids:make", |i, route| {
+    get("/genid", GENERATE, |i, route| route.to(move |req| vesta::genid(req, i))),
+    get("/v1/id", GENERATE, |i, route| route.to(move |req| v1::id(req, i))),
+    get("/v1/ids", GENERATE, |i, route| route.to(move |req| counted(req, i, v1::ids))),
+    get("/expid", READ, |i, route| route.to(move |req| counted(req, i, vesta::expid))),
+    get("/transtime", READ, |i, route| route.to(move |req| counted(req, i, vesta::transtime))),
+    get("/makeid", READ, |i, route| route.to(move |req| counted(req, i, vesta::makeid))),
+    get("/v1/ids/{id}", READ, |i, route| route.to(move |req| counted(req, i, v1::explain))),
+    post("/v1/ids:make", READ, |i, route| {
         route.to(move |req, body| counted(req, i, move |req| v1::make(req, body)))
     }),
-    get("/v1/ids:bound", |i, route| route.to(move |req| counted(req, i, v1::bound))),
-    get("/v1/layout", |i, route| route.to(move |req| counted(req, i, v1::layout))),
-    get("/v1/layouts", |i, route| route.to(move |req| counted(req, i, v1::layouts))),
-    get("/api/snowflake/get/{key}", |i, route| route.to(move |req| leaf::snowflake(req, i))),
-    get("/api/segment/get/{key}", |i, route| {
+    get("/v1/ids:bound", READ, |i, route| route.to(move |req| counted(req, i, v1::bound))),
+    get("/v1/layout", READ, |i, route| route.to(move |req| counted(req, i, v1::layout))),
+    get("/v1/layouts", READ, |i, route| route.to(move |req| counted(req, i, v1::layouts))),
+    get("/api/snowflake/get/{key}", GENERATE, |i, route| {
+        route.to(move |req| leaf::snowflake(req, i))
+    }),
+    get("/api/segment/get/{key}", SEGMENTS, |i, route| {
         route.to(move |req| counted(req, i, segments::leaf_get))
     }),
-    get("/v1/segments/{key}/next", |i, route| {
+    get("/v1/segments/{key}/next", SEGMENTS, |i, route| {
         route.to(move |req| counted(req, i, segments::v1_next))
     }),
-    get("/cache", |i, route| route.to(move |req| counted(req, i, segments::cache))),
-    get("/db", |i, route| route.to(move |req| counted(req, i, segments::db))),
-    get("/decodeSnowflakeId", |i, route| route.to(move |req| counted(req, i, leaf::decode))),
-    get("/uid/get", |i, route| route.to(move |req| uid::get(req, i))),
-    get("/uid/parse", |i, route| route.to(move |req| counted(req, i, uid::parse))),
-    get("/openapi.json", |i, route| route.to(move |req| counted(req, i, pages::openapi))),
-    get("/", |i, route| route.to(move |req| counted(req, i, pages::index))),
-    get("/docs", |i, route| route.to(move |req| counted(req, i, pages::docs_moved))),
-    get("/docs/{file:.*}", |i, route| route.to(move |req| counted(req, i, pages::docs))),
+    get("/cache", SEGMENTS, |i, route| route.to(move |req| counted(req, i, segments::cache))),
+    get("/db", SEGMENTS, |i, route| route.to(move |req| counted(req, i, segments::db))),
+    get("/decodeSnowflakeId", READ, |i, route| route.to(move |req| counted(req, i, leaf::decode))),
+    get("/uid/get", GENERATE, |i, route| route.to(move |req| uid::get(req, i))),
+    get("/uid/parse", READ, |i, route| route.to(move |req| counted(req, i, uid::parse))),
+    get("/openapi.json", NONE, |i, route| route.to(move |req| counted(req, i, pages::openapi))),
+    get("/", NONE, |i, route| route.to(move |req| counted(req, i, pages::index))),
+    get("/docs", NONE, |i, route| route.to(move |req| counted(req, i, pages::docs_moved))),
+    get("/docs/{file:.*}", NONE, |i, route| route.to(move |req| counted(req, i, pages::docs))),
 ];
 
 /// The place in [`METHODS`] of whatever is none of our paths or methods.
@@ -120,28 +136,34 @@ pub const METHODS: &[&str] = &{
 
 /// Adds every endpoint to an application, with the state that they share.
 pub fn configure(app: &mut ServiceConfig, state: web::Data<State>) {
+    let open = state.auth.is_none();
     app.app_data(state);
-    for (i, Endpoint { path, verb, handler }) in ENDPOINTS.into_iter().enumerate() {
+    for (i, Endpoint { path, verb, needs, handler }) in ENDPOINTS.into_iter().enumerate() {
         let resource = match verb {
             Verb::Get => {
                 web::resource(path).route(handler(i, web::get())).route(handler(i, web::head()))
             }
             Verb::Post => web::resource(path).route(handler(i, web::post())),
         };
-        app.service(resource.default_service(web::to(move |req| {
-            counted(
-                req,
-                OTHER,
-                move |_| async move { Err(Problem::method_not_allowed(verb.allow())) },
-            )
-        })));
+        let resource =
+            resource.default_service(web::to(move |req| {
+                counted(req, OTHER, move |_| async move {
+                    Err(Problem::method_not_allowed(verb.allow()))
+                })
+            }));
+        if open || needs == NONE {
+            app.service(resource);
+        } else {
+            // Behind the router, so that no other spelling of a path leads around it.
+            let check = from_fn(move |req, next| access::check(i, needs, req, next));
+            app.service(resource.wrap(check));
+        }
     }
     app.default_service(web::to(|req| {
-        counted(
-            req,
-            OTHER,
-            |req: HttpRequest| async move { Err(Problem::no_such_path(req.path())) },
-        )
+        counted(req, OTHER, |req: HttpRequest| async move {
+            access::of_request(&req, Scopes::ANY)?;
+            Err(Problem::no_such_path(req.path()))
+        })
     }));
 }
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 use actix_web::rt::net::TcpStream;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
-use vesta_boot::Metrics;
+use vesta_boot::{Metrics, Stream, Tls};
 
 /// Admits connections up to a limit.
 #[derive(Debug)]
@@ -22,7 +22,17 @@ pub(crate) struct Gate {
     metrics: Arc<Metrics>,
     open: AtomicUsize,
     max: usize,
-    stall: Duration,
+    patience: Patience,
+    tls: Option<Tls>,
+}
+
+/// How long the gate's connections may take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    /// To set up TLS.
+    pub(crate) handshake: Duration,
+    /// Or a little less than twice that: with the rest of a request, or with reading an answer.
+    pub(crate) stall: Duration,
 }
 
 /// What a connection over the limit gets, before its request is read.
@@ -35,10 +45,14 @@ const FULL: &str = concat!(
 );
 
 impl Gate {
-    /// At most `max` connections at once; each is closed once it has stalled for `stall`, or a
-    /// little less than twice that.
-    pub(crate) fn new(metrics: Arc<Metrics>, max: usize, stall: Duration) -> Arc<Self> {
-        Arc::new(Self { metrics, open: AtomicUsize::new(0), max, stall })
+    /// At most `max` connections at once; each is closed when it is out of patience.
+    pub(crate) fn new(
+        metrics: Arc<Metrics>,
+        max: usize,
+        patience: Patience,
+        tls: Option<Tls>,
+    ) -> Arc<Self> {
+        Arc::new(Self { metrics, open: AtomicUsize::new(0), max, patience, tls })
     }
 
     /// Lets a connection in, or tells it that there are too many.
@@ -47,15 +61,19 @@ impl Gate {
         if self.open.fetch_add(1, Ordering::Relaxed) >= self.max {
             self.open.fetch_sub(1, Ordering::Relaxed);
             self.metrics.connection_refused();
-            // A fresh socket has room for this; a client that is gone already needs no answer.
-            let _ = io::Write::write(&mut io.into_std()?, FULL.as_bytes());
+            // A fresh socket has room for this; a client that is gone already needs no answer, and one
+            // that speaks TLS could not read it.
+            if self.tls.is_none() {
+                let _ = io::Write::write(&mut io.into_std()?, FULL.as_bytes());
+            }
             return Err(io::Error::other("too many connections"));
         }
         self.metrics.connection_opened();
         let slot = Slot(self.clone());
         // Without it, a peer that delays its acknowledgements holds back small answers.
         io.set_nodelay(true)?;
-        Ok(Connection { io, stall: Stall::new(self.stall), _slot: slot })
+        let io = Stream::new(io, self.tls.as_ref(), self.patience.handshake);
+        Ok(Connection { io, stall: Stall::new(self.patience.stall), _slot: slot })
     }
 }
 
@@ -73,7 +91,7 @@ impl Drop for Slot {
 /// A connection that gives an error when its peer stalls.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    io: TcpStream,
+    io: Stream,
     stall: Stall,
     _slot: Slot,
 }
@@ -86,6 +104,8 @@ pub(crate) struct Connection {
 struct Stall {
     limit: Duration,
     owing: bool,
+    /// An answer was written that is not on its way: TLS keeps some.
+    unflushed: bool,
     /// Counts the debts.
     debt: u32,
     timer: Option<Pin<Box<Sleep>>>,
@@ -95,7 +115,7 @@ struct Stall {
 
 impl Stall {
     fn new(limit: Duration) -> Self {
-        Self { limit, owing: false, debt: 0, timer: None, timed: None }
+        Self { limit, owing: false, unflushed: false, debt: 0, timer: None, timed: None }
     }
 
     /// Bytes of a request came, or an answer is not taken. What was owed before is owed since then.
@@ -109,6 +129,19 @@ impl Stall {
     /// An answer, or a part of it, was taken.
     fn paid(&mut self) {
         self.owing = false;
+    }
+
+    /// What was written is not taken.
+    fn owes_flush(&mut self) {
+        self.unflushed = true;
+        self.owes();
+    }
+
+    /// All that was written is on its way. There may have been nothing.
+    fn flushed(&mut self) {
+        if std::mem::take(&mut self.unflushed) {
+            self.paid();
+        }
     }
 
     /// Ready once the peer has stalled.
@@ -174,7 +207,17 @@ impl AsyncWrite for Connection {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().io).poll_flush(cx)
+        let this = self.get_mut();
+        match Pin::new(&mut this.io).poll_flush(cx) {
+            Poll::Ready(result) => {
+                this.stall.flushed();
+                Poll::Ready(result)
+            }
+            Poll::Pending => {
+                this.stall.owes_flush();
+                this.stall.poll(cx).map(Err)
+            }
+        }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -212,5 +255,28 @@ mod tests {
         stall.owes();
         assert!(!after(&mut stall, Duration::from_millis(20)).await, "a new debt is young");
         assert!(after(&mut stall, limit).await, "and due in its turn");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_stays_in_the_buffers_is_a_debt_too() {
+        let limit = Duration::from_secs(5);
+        let after = async |stall: &mut Stall, wait: Duration| {
+            tokio::time::advance(wait).await;
+            std::future::poll_fn(|cx| Poll::Ready(stall.poll(cx).is_ready())).await
+        };
+        let mut stall = Stall::new(limit);
+        stall.owes();
+        stall.flushed();
+        assert!(!after(&mut stall, Duration::ZERO).await);
+        assert!(after(&mut stall, limit).await, "nothing to flush pays for no request");
+
+        let mut stall = Stall::new(limit);
+        stall.owes_flush();
+        assert!(!after(&mut stall, Duration::ZERO).await);
+        stall.flushed();
+        assert!(!after(&mut stall, limit).await, "it was taken");
+        stall.owes_flush();
+        assert!(!after(&mut stall, Duration::ZERO).await);
+        assert!(after(&mut stall, limit).await);
     }
 }

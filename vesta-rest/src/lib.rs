@@ -10,6 +10,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod access;
 pub mod app;
 mod connection;
 pub mod dto;

@@ -1,22 +1,26 @@
 //! The OpenAPI document, made from the handlers' own annotations.
 
+mod tokens;
+
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use std::time::Duration;
 
 use actix_web::web::Bytes;
+use serde::Serialize;
 use serde_json::json;
 use utoipa::openapi::example::ExampleBuilder;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::{
     ContentBuilder, HeaderBuilder, ObjectBuilder, Ref, RefOr, Response, ResponseBuilder, Type,
 };
-use utoipa::{IntoParams, IntoResponses, OpenApi};
+use utoipa::{IntoParams, IntoResponses, OpenApi, ToSchema};
 use vesta_intf::{Hold, HoldReason, IdError, IdFormat, IdMeta};
 
 use crate::dto;
 use crate::handlers::{leaf, pages, segments, uid, v1, vesta};
 use crate::problem::{PROBLEM_JSON, Problem};
+use tokens::Tokens;
 
 #[derive(OpenApi)]
 #[openapi(
@@ -45,6 +49,7 @@ use crate::problem::{PROBLEM_JSON, Problem};
         pages::openapi,
     ),
     components(schemas(dto::ProblemBody<'static>)),
+    modifiers(&Tokens),
 )]
 struct Api;
 
@@ -56,6 +61,15 @@ static DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| {
 /// The document as JSON.
 pub(crate) fn document() -> Bytes {
     DOCUMENT.clone()
+}
+
+/// One number, or with `count` several.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "describes what two types answer")]
+pub(crate) enum OneOrMany {
+    One(dto::OneId),
+    Many(dto::ManyIds),
 }
 
 /// The parameter `format` of a query.
@@ -158,6 +172,25 @@ impl IntoResponses for BadJson {
             Problem::body_too_large(v1::MAX_BODY),
             Problem::not_json(),
         ])
+    }
+}
+
+/// The server has no such tag.
+pub(crate) struct NoSuchTag;
+
+impl IntoResponses for NoSuchTag {
+    fn responses() -> Responses {
+        responses([IdError::NotFound { what: "segment tag `orders`".into() }.into()])
+    }
+}
+
+/// The server does not offer this: its layout is another, or segment mode is off.
+pub(crate) struct NotOffered;
+
+impl IntoResponses for NotOffered {
+    fn responses() -> Responses {
+        let what = "numbers of a tag: segment mode is off; set segment.store (--segment-store)";
+        responses([IdError::Unsupported { what: what.into() }.into()])
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use actix_web::http::{StatusCode, header};
 use actix_web::{HttpResponse, ResponseError};
+use vesta_boot::Denied;
 use vesta_intf::{ErrorKind, IdError};
 
 use crate::dto::ProblemBody;
@@ -25,14 +26,16 @@ pub struct Problem {
     /// The kind's stable name; the errors of HTTP alone have names of their own.
     name: &'static str,
     title: &'static str,
-    detail: String,
-    parameter: Option<String>,
+    // Errors travel by value: boxed text keeps them small.
+    detail: Box<str>,
+    parameter: Option<Box<str>>,
     retry_after: Option<Duration>,
     allow: Option<&'static str>,
+    challenge: Option<&'static str>,
 }
 
 impl Problem {
-    fn of_kind(kind: ErrorKind, detail: impl Into<String>) -> Self {
+    fn of_kind(kind: ErrorKind, detail: impl Into<Box<str>>) -> Self {
         Self {
             status: StatusCode::from_u16(kind.http_status())
                 .expect("the table of kinds holds statuses from 400 to 599"),
@@ -43,6 +46,7 @@ impl Problem {
             parameter: None,
             retry_after: None,
             allow: None,
+            challenge: None,
         }
     }
 
@@ -51,26 +55,23 @@ impl Problem {
         status: StatusCode,
         name: &'static str,
         title: &'static str,
-        detail: impl Into<String>,
+        detail: impl Into<Box<str>>,
     ) -> Self {
         Self { status, name, title, ..Self::of_kind(ErrorKind::Invalid, detail) }
     }
 
     /// 400: a parameter or member that cannot be read, or is missing, repeated or unknown.
-    pub fn invalid(parameter: &str, detail: impl Into<String>) -> Self {
-        Self { parameter: Some(parameter.to_owned()), ..Self::of_kind(ErrorKind::Invalid, detail) }
+    pub fn invalid(parameter: &str, detail: impl Into<Box<str>>) -> Self {
+        Self { parameter: Some(parameter.into()), ..Self::of_kind(ErrorKind::Invalid, detail) }
     }
 
     /// 400: a number that does not fit.
-    pub fn out_of_range(parameter: &str, detail: impl Into<String>) -> Self {
-        Self {
-            parameter: Some(parameter.to_owned()),
-            ..Self::of_kind(ErrorKind::OutOfRange, detail)
-        }
+    pub fn out_of_range(parameter: &str, detail: impl Into<Box<str>>) -> Self {
+        Self { parameter: Some(parameter.into()), ..Self::of_kind(ErrorKind::OutOfRange, detail) }
     }
 
     /// 400: a body that cannot be read.
-    pub fn bad_body(detail: impl Into<String>) -> Self {
+    pub fn bad_body(detail: impl Into<Box<str>>) -> Self {
         Self::of_kind(ErrorKind::Invalid, detail)
     }
 
@@ -141,13 +142,17 @@ impl Problem {
         self.kind
     }
 
-    /// The response: status, `Retry-After` or `Allow` where they belong, and the body.
+    /// The response: status, `Retry-After`, `Allow` or `WWW-Authenticate` where they belong, and the
+    /// body.
     pub fn response(&self) -> HttpResponse {
         let mut response = HttpResponse::build(self.status);
         response.insert_header((header::CONTENT_TYPE, PROBLEM_JSON));
         response.insert_header((header::CACHE_CONTROL, "no-store"));
         if let Some(retry_after) = self.retry_after {
             response.insert_header((header::RETRY_AFTER, whole_seconds(retry_after)));
+        }
+        if let Some(challenge) = self.challenge {
+            response.insert_header((header::WWW_AUTHENTICATE, challenge));
         }
         if let Some(allow) = self.allow {
             response.insert_header((header::ALLOW, allow));
@@ -210,11 +215,18 @@ impl From<IdError> for Problem {
         });
         let parameter = match &error {
             IdError::OutOfRange { field, .. } | IdError::Invalid { field, .. } => {
-                Some((*field).to_owned())
+                Some((*field).into())
             }
             _ => None,
         };
         Self { retry_after, parameter, ..Self::of_kind(kind, error.to_string()) }
+    }
+}
+
+impl From<Denied> for Problem {
+    fn from(denied: Denied) -> Self {
+        let challenge = Some(denied.challenge());
+        Self { challenge, ..Self::from(IdError::from(denied)) }
     }
 }
 

@@ -18,7 +18,7 @@ use futures_util::future::{Either, ready};
 use vesta_boot::Running;
 
 use crate::app::{State, configure};
-use crate::connection::Gate;
+use crate::connection::{Gate, Patience};
 use crate::handlers::vesta::genid_now;
 
 /// How long a connection that is being closed may linger for its peer to read the last answer.
@@ -30,7 +30,8 @@ const MAX_WORKERS: usize = 512;
 /// The patience of the server with a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The longest time for the first byte and the head of a request, and for a stall later on.
+    /// The longest time for setting up TLS and for the first byte and the head of a request, and for a
+    /// stall later on.
     pub head: Duration,
     /// How long a connection may idle between requests.
     pub keep_alive: Duration,
@@ -58,7 +59,7 @@ pub fn serve(running: Running) -> io::Result<()> {
 /// # Errors
 /// When the listener cannot be used.
 pub fn serve_with(running: Running, limits: Limits) -> io::Result<()> {
-    let Running { config, service, segments, listener, metrics, shutdown, .. } = running;
+    let Running { config, service, segments, listener, security, metrics, shutdown } = running;
     if config.workers > MAX_WORKERS {
         let many = format!("workers must be 1 to {MAX_WORKERS}, but is {}", config.workers);
         return Err(io::Error::new(io::ErrorKind::InvalidInput, many));
@@ -67,11 +68,14 @@ pub fn serve_with(running: Running, limits: Limits) -> io::Result<()> {
         service,
         segments,
         metrics: metrics.clone(),
+        auth: security.auth,
+        encrypted: security.tls.is_some(),
         request_timeout: config.request_timeout,
     });
     // A request that waits for an ID as long as it may has not stalled.
     let stall = limits.head.max(config.request_timeout + LINGER);
-    let gate = Gate::new(metrics, config.max_connections, stall);
+    let patience = Patience { handshake: limits.head, stall };
+    let gate = Gate::new(metrics, config.max_connections, patience, security.tls);
 
     System::new().block_on(async move {
         let server = Server::build()

@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 use tonic::transport::server::Connected;
-use vesta_boot::Metrics;
+use vesta_boot::{Metrics, Stream, Tls};
 
 /// What every HTTP/2 client sends first: the preface and the head of a SETTINGS frame.
 const OPENING: usize = 24 + 9;
@@ -45,10 +45,10 @@ pub(crate) struct Accepted {
     pub(crate) place: Place,
 }
 
-/// A connection that is closed if its client does not open HTTP/2 in time. Later silence is found by
-/// HTTP/2's own pings.
+/// A connection that is closed if its client does not open HTTP/2, and before it TLS, in time. Later
+/// silence is found by HTTP/2's own pings.
 pub(crate) struct Connection {
-    stream: TcpStream,
+    stream: Stream,
     opening: Option<Opening>,
     _place: Place,
 }
@@ -60,10 +60,14 @@ struct Opening {
 
 impl Connection {
     /// Makes the connection the business of the runtime that this is called in.
-    pub(crate) fn adopt(accepted: Accepted, patience: Duration) -> io::Result<Self> {
+    pub(crate) fn adopt(
+        accepted: Accepted,
+        tls: Option<&Tls>,
+        patience: Duration,
+    ) -> io::Result<Self> {
         let opening = Opening { bytes_missing: OPENING, patience: Box::pin(sleep(patience)) };
         Ok(Self {
-            stream: TcpStream::from_std(accepted.stream)?,
+            stream: Stream::new(TcpStream::from_std(accepted.stream)?, tls, patience),
             opening: Some(opening),
             _place: accepted.place,
         })

@@ -4,8 +4,11 @@
 //! with a listener on `127.0.0.1:0` and a service whose clock they hold.
 #![forbid(unsafe_code)]
 
+mod access;
 mod connection;
 mod deadline;
+#[cfg(test)]
+mod fuzz;
 mod grpc;
 mod health;
 mod routes;

@@ -16,6 +16,7 @@ use vesta_intf::grpc::FILE_DESCRIPTOR_SET;
 use vesta_intf::grpc::v1::id_service_server::IdServiceServer;
 use vesta_intf::grpc::v1::segment_service_server::SegmentServiceServer;
 
+use crate::access::Access;
 use crate::grpc::Ids;
 use crate::health::Health;
 use crate::segments::Segments;
@@ -30,6 +31,7 @@ pub(crate) struct Services {
     ids: IdServiceServer<Ids>,
     segments: SegmentServiceServer<Segments>,
     others: Routes,
+    access: Access,
 }
 
 impl Services {
@@ -67,6 +69,7 @@ impl Services {
             ids: IdServiceServer::new(ids).max_decoding_message_size(DECODE_LIMIT),
             segments: SegmentServiceServer::new(segments).max_decoding_message_size(DECODE_LIMIT),
             others,
+            access: Access::new(running),
         }
     }
 }
@@ -84,6 +87,9 @@ impl Service<Request<Body>> for Services {
     }
 
     fn call(&mut self, request: Request<Body>) -> Answer {
+        if let Some(refusal) = self.access.refuses(&request) {
+            return Box::pin(std::future::ready(Ok(refusal.into_http())));
+        }
         let path = request.uri().path();
         if path.starts_with("/vesta.v1.IdService/") {
             self.ids.call(request)

@@ -19,7 +19,7 @@ use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Server;
-use vesta_boot::{Metrics, Running};
+use vesta_boot::{Metrics, Running, Tls};
 
 use crate::connection::{Accepted, Connection, Place};
 use crate::routes::Services;
@@ -27,7 +27,7 @@ use crate::routes::Services;
 /// How long a connection may say nothing.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
-    /// From the accept until HTTP/2 is open. Default 5 s.
+    /// From the accept until HTTP/2, and before it TLS, is open. Default 5 s.
     pub opening: Duration,
     /// Of an open connection, until it is asked for a sign of life. Default 5 s.
     pub silence: Duration,
@@ -72,7 +72,7 @@ pub fn serve(running: Running) -> io::Result<()> {
 /// As for [`serve`].
 pub fn serve_with(running: Running, patience: Patience) -> io::Result<()> {
     let services = Services::new(&running);
-    let Running { config, listener, metrics, shutdown, .. } = running;
+    let Running { config, listener, security, metrics, shutdown, .. } = running;
     let server = Server::builder()
         .timeout(config.request_timeout + AFTER_THE_LIMIT)
         .max_concurrent_streams(STREAMS)
@@ -87,6 +87,7 @@ pub fn serve_with(running: Running, patience: Patience) -> io::Result<()> {
             let worker = Worker {
                 server: server.clone(),
                 services: services.clone(),
+                tls: security.tls.clone(),
                 patience: patience.opening,
                 drain_limit: config.drain_limit,
                 shutdown: shutdown.clone(),
@@ -157,6 +158,7 @@ struct Desk {
 struct Worker {
     server: Server,
     services: Services,
+    tls: Option<Tls>,
     patience: Duration,
     drain_limit: Duration,
     shutdown: CancellationToken,
@@ -173,9 +175,9 @@ impl Worker {
     }
 
     async fn run(self, incoming: UnboundedReceiver<Accepted>) {
-        let Worker { server, services, patience, drain_limit, shutdown } = self;
+        let Worker { server, services, tls, patience, drain_limit, shutdown } = self;
         let incoming = UnboundedReceiverStream::new(incoming)
-            .map(|accepted| Connection::adopt(accepted, patience));
+            .map(move |accepted| Connection::adopt(accepted, tls.as_ref(), patience));
         let stop = shutdown.clone().cancelled_owned();
         let overdue = async {
             shutdown.cancelled().await;

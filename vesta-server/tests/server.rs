@@ -2,9 +2,18 @@
 
 #[path = "server/around.rs"]
 mod around;
+#[path = "server/bounds.rs"]
+mod bounds;
+#[allow(dead_code, reason = "vesta-boot's tests use the rest")]
+#[path = "../../vesta-boot/tests/common/certificates.rs"]
+mod certificates;
 #[path = "server/methods.rs"]
 mod methods;
 #[path = "server/segments.rs"]
 mod segments;
 #[path = "server/support.rs"]
 mod support;
+#[path = "server/tls.rs"]
+mod tls;
+#[path = "server/tokens.rs"]
+mod tokens;

@@ -1,6 +1,7 @@
 //! The state of the service as metrics, read at a scrape.
 
 mod segments;
+mod tls;
 
 use std::fmt;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use vesta_service::{LineStatus, LocalIdService, Status};
 use super::View;
 use crate::metrics::counter;
 pub(super) use segments::SegmentGauges;
+pub(super) use tls::TlsGauges;
 
 #[derive(Debug)]
 pub(super) struct Gauges(pub(super) View);

@@ -1,33 +1,35 @@
 //! The rules for single settings, and those between settings.
 
 use std::fmt::Display;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
-use vesta_intf::{Field, GenMethod, IdMeta, LayoutSpec, UnixMillis};
+use vesta_intf::{Field, GenMethod, IdMeta, LayoutSpec, SequenceStart, UnixMillis};
 use vesta_service::PopulatorKind;
 
-use super::{Config, Log, LogFormat, machine, segment, store};
-use crate::ConfigError;
+use super::{Config, Log, LogFormat, auth, listeners, machine, segment, store, tls};
 use crate::raw::{CustomLayout, Epoch, KEYS, Origin, Raw};
+use crate::{ConfigError, secret};
 
 type Checked<T> = Result<T, ConfigError>;
 
 pub(super) fn check(raw: &Raw) -> Checked<Config> {
     let layout = layout(raw)?;
     let machine = machine::check(raw, &layout)?;
+    let admin_listen = match raw.text("admin.listen") {
+        "off" => None,
+        _ => Some(raw.address("admin.listen")?),
+    };
     let config = Config {
         role: raw.role,
         listen: raw.address("listen")?,
-        admin_listen: match raw.text("admin.listen") {
-            "off" => None,
-            _ => Some(raw.address("admin.listen")?),
-        },
+        admin_listen,
         populator: raw.choice("populator", &POPULATORS)?,
         gen_method: gen_method(raw, &layout)?,
         version: raw.number("version", 0, layout.max(Field::Version))?,
+        sequence_start: sequence_start(raw, &layout)?,
         lease: store::lease(raw, &machine)?,
         store_timeout: match raw.get("machine.request_timeout_ms") {
             Some(_) => Some(raw.millis("machine.request_timeout_ms", 1)?),
@@ -48,10 +50,13 @@ pub(super) fn check(raw: &Raw) -> Checked<Config> {
             None => std::thread::available_parallelism().map_or(1, usize::from),
         },
         allow_plaintext: raw.truth("allow_plaintext")?,
+        tls: tls::public(raw)?,
+        admin_tls: tls::admin(raw, admin_listen.is_some())?,
+        auth: auth::check(raw)?,
         log: log(raw)?,
         layout,
     };
-    listeners(&config, raw)?;
+    listeners::check(&config, raw)?;
     Ok(config)
 }
 
@@ -74,7 +79,7 @@ impl Raw {
     pub(super) fn refuse(&self, name: &str, must: impl Display) -> ConfigError {
         let key = KEYS.iter().find(|key| key.name == name).expect("only settings are refused");
         let text = self.text(name);
-        let is_url = name.ends_with(".store") || text.contains("://");
+        let is_url = name.ends_with(".store") || secret::may_be_url(text);
         let value = if is_url { vesta_store::redact(text) } else { text.to_owned() };
         ConfigError::refused(format!("{name} {must}, but is `{value}` ({})", self.origin_of(key)))
     }
@@ -132,11 +137,19 @@ fn either(names: &[&str]) -> String {
 fn layout(raw: &Raw) -> Checked<IdMeta> {
     let name = raw.text("layout");
     if name != "custom" {
-        return IdMeta::preset(name).ok_or_else(|| {
-            let mut names: Vec<_> = IdMeta::PRESETS.iter().map(IdMeta::name).collect();
-            names.push("custom");
+        let makes_ids = |meta: &IdMeta| meta.check_generates().is_ok();
+        let refuse = || {
+            let able = IdMeta::all_known().filter(makes_ids);
+            let names: Vec<_> = able.map(|meta| meta.name()).chain(["custom"]).collect();
             raw.refuse("layout", format_args!("must be {}", either(&names)))
-        });
+        };
+        return match IdMeta::known(name) {
+            Ok(meta) if makes_ids(&meta) => Ok(meta),
+            Ok(_) => {
+                Err(ConfigError::refused(format!("{}, which is for explaining IDs only", refuse())))
+            }
+            Err(_) => Err(refuse()),
+        };
     }
     let Some(custom) = &raw.custom else {
         return Err(raw.refuse(
@@ -188,6 +201,15 @@ fn gen_method(raw: &Raw, layout: &IdMeta) -> Checked<GenMethod> {
     Ok(GenMethod::from_value(value).expect("at most the largest value there is"))
 }
 
+fn sequence_start(raw: &Raw, layout: &IdMeta) -> Checked<SequenceStart> {
+    let start = raw.text("sequence_start").parse().ok();
+    start.filter(|start: &SequenceStart| start.check(layout).is_ok()).ok_or_else(|| {
+        let most = layout.max(Field::Seq).saturating_add(1).min(u32::MAX.into());
+        let must = format!("must be zero or random:N with N from 1 to {most} in this layout");
+        raw.refuse("sequence_start", must)
+    })
+}
+
 fn namespace(raw: &Raw) -> Checked<String> {
     let name = raw.text("namespace");
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
@@ -199,7 +221,10 @@ fn namespace(raw: &Raw) -> Checked<String> {
 
 fn state_dir(raw: &Raw) -> Checked<PathBuf> {
     match raw.text("state_dir") {
-        "" => Err(raw.refuse("state_dir", "must be the path of a folder")),
+        // A URL belongs elsewhere, and its password would show wherever the folder does.
+        path if path.is_empty() || path.contains("://") => {
+            Err(raw.refuse("state_dir", "must be the path of a folder"))
+        }
         path => Ok(PathBuf::from(path)),
     }
 }
@@ -211,47 +236,12 @@ fn log(raw: &Raw) -> Checked<Log> {
     // EnvFilter takes any word for a module's name; a bare word is meant as a level.
     let levels = ["error", "warn", "info", "debug", "trace", "off"];
     let is_level = |part: &str| part.contains('=') || levels.contains(&part);
-    if !level.split(',').all(is_level) || EnvFilter::try_new(level).is_err() {
+    let wrong = !level.split(',').all(is_level) || secret::may_be_url(level);
+    if wrong || EnvFilter::try_new(level).is_err() {
         let must = format!("must be {}, also by module as in info,h2=debug", either(&levels));
         return Err(raw.refuse("log.level", must));
     }
     Ok(Log { format, level: level.to_owned() })
-}
-
-/// What must hold between listeners and the rest.
-fn listeners(config: &Config, raw: &Raw) -> Checked<()> {
-    let beyond_loopback = |address: IpAddr| !address.to_canonical().is_loopback();
-    if let Some(admin) = config.admin_listen {
-        let (a, b) = (config.listen, admin);
-        let meet = a.ip() == b.ip() || a.ip().is_unspecified() || b.ip().is_unspecified();
-        if a.port() != 0 && a.port() == b.port() && meet {
-            return Err(ConfigError::refused(format!(
-                "listen ({a}) and admin.listen ({b}) cannot share a port; give one of them another"
-            )));
-        }
-    }
-    // The embedded pool cannot see other hosts: two of them would hand out the same machine IDs.
-    let machine =
-        ["machine.id", "machine.ips", "machine.ordinal", "machine.store", "machine.range"];
-    if beyond_loopback(config.listen.ip()) && !machine.iter().any(|name| raw.is_explicit(name)) {
-        return Err(ConfigError::refused(format!(
-            "listen ({}) is reachable from other hosts, and the default pool cannot see which \
-             machine IDs they use; choose one of machine.id, machine.ips, machine.ordinal, \
-             machine.store or machine.range",
-            config.listen
-        )));
-    }
-    let exposed = [("listen", Some(config.listen)), ("admin.listen", config.admin_listen)]
-        .into_iter()
-        .find_map(|(name, address)| Some((name, address.filter(|a| beyond_loopback(a.ip()))?)));
-    if let (Some((name, address)), false) = (exposed, config.allow_plaintext) {
-        return Err(ConfigError::refused(format!(
-            "{name} ({address}) is reachable from other hosts and not encrypted; set \
-             allow_plaintext = true (--allow-plaintext) if the network is trusted, or listen on \
-             127.0.0.1"
-        )));
-    }
-    Ok(())
 }
 
 /// Whether a setting has a value that somebody chose and that is not the given one.

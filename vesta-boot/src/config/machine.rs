@@ -7,9 +7,9 @@ use vesta_service::{ClaimOrder, IpMap};
 
 use super::check::chosen;
 use super::store;
-use crate::ConfigError;
 use crate::raw::Raw;
 use crate::secret::StoreUrl;
+use crate::{ConfigError, secret};
 
 /// Where machine IDs come from.
 #[derive(Debug, Clone)]
@@ -199,8 +199,11 @@ fn range_of(raw: &Raw, max: u64) -> Result<RangeInclusive<u64>, ConfigError> {
 fn ip_map(raw: &Raw, max: u64) -> Result<IpMap, ConfigError> {
     let text = raw.text("machine.ips");
     let must = "must be a list such as 10.0.0.1=1,10.0.0.2=2";
-    let map = IpMap::parse(text)
-        .map_err(|error| raw.refuse("machine.ips", format_args!("{must} ({error})")))?;
+    let map = IpMap::parse(text).map_err(|error| {
+        // It quotes what was typed.
+        let why = if secret::may_be_url(text) { String::new() } else { format!(" ({error})") };
+        raw.refuse("machine.ips", format_args!("{must}{why}"))
+    })?;
     match map.entries().map(|entry| entry.1).max() {
         Some(id) if id > max => {
             Err(raw.refuse("machine.ips", format_args!("must hold machine IDs of 0 to {max}")))

@@ -2,6 +2,7 @@
 
 use super::store::{DURATIONS, TAKEOVER_GRACE};
 use super::{Config, Machine};
+use crate::auth::Auth;
 use crate::raw::{KEYS, Raw};
 
 pub(super) fn print(config: &Config, raw: &Raw) -> String {
@@ -36,6 +37,11 @@ pub(super) fn print(config: &Config, raw: &Raw) -> String {
     if let (Some(custom), "custom") = (&raw.custom, config.layout.name()) {
         let table = toml::to_string(custom).expect("plain numbers and names are TOML");
         out += &format!("\n[layout.custom]\n{table}");
+    }
+    for token in config.auth.iter().flat_map(Auth::tokens) {
+        let (name, scopes) = (token.name(), token.scopes().to_string().replace(", ", "\", \""));
+        out += &format!("\n[[auth.tokens]]\nname = \"{name}\"\nsha256 = \"***\"\n");
+        out += &format!("scopes = [\"{scopes}\"]\n");
     }
     out
 }

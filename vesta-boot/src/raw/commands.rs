@@ -1,9 +1,10 @@
-//! `vesta-server store …` and `segment …`: what can be done to a store instead of serving.
+//! `vesta-server store …`, `segment …` and `token …`: what can be done instead of serving.
 
 use clap::{ArgMatches, FromArgMatches as _, Subcommand};
 
 use super::flags::Task;
 use crate::StoreUrl;
+use crate::auth::Scopes;
 
 /// What to do to the store that the settings name.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
@@ -104,6 +105,33 @@ pub enum SegmentCommand {
         #[arg(long, value_name = "TEXT")]
         description: Option<String>,
     },
+}
+
+/// What to do about tokens.
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+#[command(disable_help_subcommand = true)]
+pub enum TokenCommand {
+    /// Make a token of 256 random bits: print it once, and what the settings file needs of it
+    ///
+    /// Works anywhere; reads no settings and changes nothing. The first line is the token, for the
+    /// caller; the rest is a table [[auth.tokens]] with its digest, for the servers.
+    New {
+        /// What logs and errors call it: 1 to 64 letters, digits, `.`, `_` or `-`
+        #[arg(long, value_name = "NAME")]
+        name: String,
+        /// What it may be used for
+        #[arg(long, value_name = "SCOPE,..", value_delimiter = ',', value_parser = Scopes::names())]
+        #[arg(default_value = "generate,read,segments")]
+        scopes: Vec<String>,
+    },
+}
+
+/// What the command line asks for that needs no settings.
+pub(super) fn token(matches: &ArgMatches) -> Result<Option<TokenCommand>, clap::Error> {
+    match matches.subcommand() {
+        Some(("token", matches)) => TokenCommand::from_arg_matches(matches).map(Some),
+        _ => Ok(None),
+    }
 }
 
 /// What the command line asks for, if it is not to serve.

@@ -1,6 +1,7 @@
 //! The TOML file.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 
 use serde::de::{self, Deserializer, MapAccess, Visitor, value::MapAccessDeserializer};
@@ -14,6 +15,7 @@ use crate::ConfigError;
 pub(super) struct Settings {
     pub(super) values: BTreeMap<String, String>,
     pub(super) custom: Option<CustomLayout>,
+    pub(super) tokens: Vec<TokenTable>,
 }
 
 /// `[layout.custom]`: the numbers of a layout of one's own.
@@ -56,6 +58,7 @@ struct File {
     populator: Option<String>,
     gen_method: Option<u64>,
     version: Option<u64>,
+    sequence_start: Option<String>,
     namespace: Option<String>,
     state_dir: Option<String>,
     stateless: Option<bool>,
@@ -67,7 +70,9 @@ struct File {
     drain_limit_ms: Option<u64>,
     max_connections: Option<u64>,
     workers: Option<u64>,
+    tls: Option<Tls>,
     admin: Option<Admin>,
+    auth: Option<Auth>,
     machine: Option<Machine>,
     segment: Option<Segment>,
     log: Option<Log>,
@@ -78,6 +83,46 @@ struct File {
 #[allow(dead_code, reason = "see File")]
 struct Admin {
     listen: Option<String>,
+    tls: Option<Tls>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(dead_code, reason = "see File")]
+struct Tls {
+    cert: Option<String>,
+    key: Option<String>,
+    client_ca: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Auth {
+    #[serde(default)]
+    tokens: Vec<TokenTable>,
+}
+
+/// `[[auth.tokens]]`: a token that callers may show. `Debug` hides its digest, in whose place somebody
+/// may have written the token itself.
+#[derive(Clone, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct TokenTable {
+    /// What logs and errors call it.
+    pub name: String,
+    /// Its SHA-256 in hexadecimal digits.
+    pub sha256: String,
+    /// What it may be used for.
+    pub scopes: Vec<String>,
+}
+
+impl fmt::Debug for TokenTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, scopes, .. } = self;
+        f.debug_struct("TokenTable")
+            .field("name", name)
+            .field("scopes", scopes)
+            .finish_non_exhaustive()
+    }
 }
 
 #[derive(Deserialize)]
@@ -160,7 +205,7 @@ pub(super) fn read(path: &Path) -> Result<Settings, ConfigError> {
 fn parse(text: &str) -> Result<Settings, String> {
     // toml's own rendering quotes the line, which may hold a password.
     let flaw = |error: toml::de::Error| {
-        let message = error.message().replace('\n', ", ");
+        let message = without_text(&error.message().replace('\n', ", "));
         match error.span() {
             Some(span) => {
                 let line = text[..span.start.min(text.len())].matches('\n').count() + 1;
@@ -174,12 +219,24 @@ fn parse(text: &str) -> Result<Settings, String> {
 
     let mut settings = Settings::default();
     flatten("", table, &mut settings.values);
-    settings.values.retain(|name, _| !name.starts_with("layout."));
+    settings.values.retain(|name, _| !name.starts_with("layout.") && !name.starts_with("auth."));
+    settings.tokens = file.auth.map(|auth| auth.tokens).unwrap_or_default();
     if let Some(Layout::Custom(custom)) = file.layout {
         settings.values.insert("layout".to_owned(), "custom".to_owned());
         settings.custom = Some(custom);
     }
     Ok(settings)
+}
+
+/// A text in the wrong place may be a token or a password.
+fn without_text(message: &str) -> String {
+    match message.split_once("string \"") {
+        Some((before, after)) => match after.rsplit_once('"') {
+            Some((_, after)) => format!("{before}string{after}"),
+            None => format!("{before}string"),
+        },
+        None => message.to_owned(),
+    }
 }
 
 fn flatten(prefix: &str, table: toml::Table, values: &mut BTreeMap<String, String>) {
@@ -208,6 +265,10 @@ mod tests {
             ("layout = 5\n", "the name of a layout, or a table [layout.custom]"),
             ("[layout.custom]\ntime_bits = 300\n", "line 2: invalid value: integer `300`"),
             ("[layout.own]\n", "unknown field `own`"),
+            ("[auth]\ntokens = \"s3cret\"\n", "line 2: invalid type: string, expected a sequence"),
+            ("[[auth.tokens]]\ntoken = \"s3cret\"\n", "line 2: unknown field `token`, expected"),
+            ("[[auth.tokens]]\nname = 5\nsha256 = \"s3cret\"\n", "line 2: invalid type: integer"),
+            ("[tls]\nkey = [\"s3cret\"]\n", "line 2: invalid type: sequence"),
         ] {
             let flaw = parse(text).expect_err(text);
             let flaw = ConfigError::refused(flaw).to_string();

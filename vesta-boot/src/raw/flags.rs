@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Parser, Subcommand};
 
-use super::{SegmentCommand, StoreCommand};
+use super::{SegmentCommand, StoreCommand, TokenCommand};
 
 /// The flags of both programs. Defaults are filled in from `KEYS`.
 #[derive(Debug, Parser)]
@@ -27,13 +27,43 @@ pub(super) struct Flags {
     #[arg(long, value_name = "IP:PORT", env = "VESTA_ADMIN_LISTEN", help_heading = "Listeners")]
     admin_listen: Option<String>,
 
+    /// PEM file with this server's certificate and its chain; switches TLS on for the public listener.
+    /// Files that are replaced while it runs are read again [default: no TLS]
+    #[arg(long, value_name = "FILE", env = "VESTA_TLS_CERT", help_heading = "Listeners")]
+    tls_cert: Option<String>,
+
+    /// PEM file with the private key of that certificate
+    #[arg(long, value_name = "FILE", env = "VESTA_TLS_KEY", help_heading = "Listeners")]
+    tls_key: Option<String>,
+
+    /// PEM file with the authorities of clients; a client then needs a certificate of one of them
+    #[arg(long, value_name = "FILE", env = "VESTA_TLS_CLIENT_CA", help_heading = "Listeners")]
+    tls_client_ca: Option<String>,
+
+    /// As --tls-cert, for the admin listener
+    #[arg(long, value_name = "FILE", env = "VESTA_ADMIN_TLS_CERT", help_heading = "Listeners")]
+    admin_tls_cert: Option<String>,
+
+    /// As --tls-key, for the admin listener
+    #[arg(long, value_name = "FILE", env = "VESTA_ADMIN_TLS_KEY", help_heading = "Listeners")]
+    admin_tls_key: Option<String>,
+
+    /// As --tls-client-ca, for the admin listener; its probes then need a certificate too
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "VESTA_ADMIN_TLS_CLIENT_CA",
+        help_heading = "Listeners"
+    )]
+    admin_tls_client_ca: Option<String>,
+
     /// Accept that listeners beyond loopback are not encrypted
     #[arg(long, value_name = "BOOL", env = "VESTA_ALLOW_PLAINTEXT", help_heading = "Listeners")]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     allow_plaintext: Option<String>,
 
-    /// Bits of an ID: max-peak, min-granularity, snowflake, uid, js-safe, or custom, which is
-    /// described by [layout.custom] in the file
+    /// Bits of an ID: max-peak, min-granularity, snowflake, uid, js-safe; discord, instagram,
+    /// sonyflake; or custom, which is described by [layout.custom] in the file
     #[arg(long, value_name = "NAME", env = "VESTA_LAYOUT", help_heading = "IDs")]
     layout: Option<String>,
 
@@ -48,6 +78,11 @@ pub(super) struct Flags {
     /// Value of the version bit; 1 makes IDs negative as signed 64-bit numbers
     #[arg(long, value_name = "0|1", env = "VESTA_ID_VERSION", help_heading = "IDs")]
     id_version: Option<String>,
+
+    /// Sequence number that a tick begins with: zero, or random:N for one below N; Leaf has
+    /// random:100
+    #[arg(long, value_name = "START", env = "VESTA_SEQUENCE_START", help_heading = "IDs")]
+    sequence_start: Option<String>,
 
     /// IDs that may meet in one table share a namespace
     #[arg(long, value_name = "NAME", env = "VESTA_NAMESPACE", help_heading = "IDs")]
@@ -212,4 +247,7 @@ pub(super) enum Task {
     /// List the tags of segment mode, and add some
     #[command(subcommand)]
     Segment(SegmentCommand),
+    /// Make tokens that callers show
+    #[command(subcommand)]
+    Token(TokenCommand),
 }

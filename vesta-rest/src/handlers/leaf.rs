@@ -23,7 +23,8 @@ use crate::problem::Problem;
     params(("key" = String, Path, description = "Any text", example = "test")),
     responses(
         (status = 200, description = "The ID; `application/json` if `Accept` prefers that, else text.",
-         body = String, content_type = "text/plain", example = "1234567890123456789"),
+         content((String = "text/plain", example = "1234567890123456789"),
+                 (u64 = "application/json", example = json!(1_234_567_890_123_456_789_u64)))),
         CannotMake,
     )
 )]

@@ -8,6 +8,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use utoipa_swagger_ui::Config;
 
 use super::ok;
+use crate::app::State;
 use crate::openapi;
 use crate::params::Params;
 use crate::problem::Problem;
@@ -33,7 +34,9 @@ fn page(content_type: &'static str, body: impl Into<actix_web::web::Bytes>) -> H
 /// `GET /`
 pub(crate) async fn index(req: HttpRequest) -> Result<HttpResponse, Problem> {
     Params::read(req.query_string(), &[])?;
-    Ok(page("text/html; charset=utf-8", INDEX.replace("127.0.0.1:8088", host(&req))))
+    let scheme = if State::of(&req).encrypted { "https" } else { "http" };
+    let here = format!("{scheme}://{}", host(&req));
+    Ok(page("text/html; charset=utf-8", INDEX.replace("http://127.0.0.1:8088", &here)))
 }
 
 /// Where the caller reached us, for a command to copy.

@@ -9,7 +9,7 @@ use super::leaf::{decimal, prefers_json};
 use super::{in_time, json, no_store, ok};
 use crate::app::State;
 use crate::dto::{IdText, ManyIds, OneId, SegmentCache, SegmentRow};
-use crate::openapi::{BadInput, CannotMake};
+use crate::openapi::{BadInput, CannotMake, NoSuchTag, NotOffered, OneOrMany};
 use crate::params::Params;
 use crate::problem::Problem;
 
@@ -41,8 +41,8 @@ fn key(req: &HttpRequest) -> String {
     params(("key" = String, Path, description = "The business tag", example = "leaf-segment-test")),
     responses(
         (status = 200, description = "The number; `application/json` if `Accept` prefers that, else text.",
-         body = String, content_type = "text/plain", example = "1001"),
-        CannotMake, BadInput,
+         content((String = "text/plain", example = "1001"), (u64 = "application/json", example = 1001))),
+        CannotMake, BadInput, NoSuchTag, NotOffered,
     )
 )]
 pub(crate) async fn leaf_get(req: HttpRequest) -> Result<HttpResponse, Problem> {
@@ -63,8 +63,8 @@ pub(crate) async fn leaf_get(req: HttpRequest) -> Result<HttpResponse, Problem> 
          description = "How many, 1 to 1,000. Left out: one, as `id`; else a list, as `ids`"),
     ),
     responses(
-        (status = 200, body = OneId, description = "The number; with `count` a list under `ids`, ascending."),
-        CannotMake, BadInput,
+        (status = 200, body = OneOrMany, description = "The number; with `count` a list under `ids`, ascending."),
+        CannotMake, BadInput, NoSuchTag, NotOffered,
     )
 )]
 pub(crate) async fn v1_next(req: HttpRequest) -> Result<HttpResponse, Problem> {
@@ -89,7 +89,11 @@ fn number(id: u64) -> IdText {
 /// A page for people; JSON if `Accept` prefers that.
 #[utoipa::path(
     get, path = "/cache", tag = "leaf",
-    responses((status = 200, description = "One entry for each tag.", body = Vec<SegmentCache>), BadInput)
+    responses(
+        (status = 200, description = "One entry for each tag.",
+         content((Vec<SegmentCache> = "application/json"), (String = "text/html"))),
+        BadInput, NotOffered,
+    )
 )]
 pub(crate) async fn cache(req: HttpRequest) -> Result<HttpResponse, Problem> {
     Params::read(req.query_string(), &[])?;
@@ -119,7 +123,11 @@ pub(crate) async fn cache(req: HttpRequest) -> Result<HttpResponse, Problem> {
 /// A page for people; JSON if `Accept` prefers that. Read now.
 #[utoipa::path(
     get, path = "/db", tag = "leaf",
-    responses((status = 200, description = "One entry for each row.", body = Vec<SegmentRow>), CannotMake, BadInput)
+    responses(
+        (status = 200, description = "One entry for each row.",
+         content((Vec<SegmentRow> = "application/json"), (String = "text/html"))),
+        CannotMake, BadInput, NotOffered,
+    )
 )]
 pub(crate) async fn db(req: HttpRequest) -> Result<HttpResponse, Problem> {
     Params::read(req.query_string(), &[])?;

@@ -10,7 +10,7 @@ use super::vesta::in_system_zone;
 use super::{digits, json, new_id, no_store, text};
 use crate::app::State;
 use crate::dto::UidParsed;
-use crate::openapi::{BadInput, CannotMake};
+use crate::openapi::{BadInput, CannotMake, NotOffered};
 use crate::params::Params;
 use crate::problem::Problem;
 
@@ -23,7 +23,7 @@ use crate::problem::Problem;
     responses(
         (status = 200, description = "The UID in decimal digits.", body = String,
          content_type = "text/plain", example = "3516414031872"),
-        CannotMake,
+        CannotMake, NotOffered,
     )
 )]
 pub(crate) async fn get(req: HttpRequest, method: usize) -> HttpResponse {

@@ -1,14 +1,16 @@
 //! Vesta's own four endpoints, with the bodies of the Java REST servers.
 
-use actix_http::{Request, Response};
+use actix_http::{HttpMessage as _, Request, Response};
 use actix_web::body::BoxBody;
 use actix_web::http::Method;
 use actix_web::{HttpRequest, HttpResponse};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use vesta_boot::Scopes;
 use vesta_intf::{Field, IdService, UnixMillis};
 
 use super::{characters, digits, id_now, json, new_id_text, no_store, text};
+use crate::access::judge;
 use crate::app::{METHODS, State};
 use crate::dto::{Fields, IdText};
 use crate::openapi::{BadInput, CannotMake, FormatParam, LayoutParam};
@@ -35,12 +37,14 @@ pub(crate) async fn genid(req: HttpRequest, method: usize) -> HttpResponse {
 /// The place of `/genid` in the table of endpoints.
 const GENID: usize = 0;
 
-/// The shortcut in front of the router: `GET /genid`, if an ID is ready, which it nearly always is.
+/// The shortcut in front of the router: `GET /genid`, if the caller may have an ID and one is ready,
+/// which it nearly always is.
 /// Everything else is `None`, and goes through the router to [`genid`].
 pub(crate) fn genid_now(state: &State, req: &Request) -> Option<Response<BoxBody>> {
     if req.uri().path_and_query()?.as_str() != METHODS[GENID] || req.method() != Method::GET {
         return None;
     }
+    judge(state, req.headers(), Scopes::GENERATE).ok()?;
     let id = id_now(state, GENID).ok()?;
     Some(no_store(text(digits(id))).into())
 }

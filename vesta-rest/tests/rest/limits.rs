@@ -5,16 +5,17 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use vesta_boot::{CancellationToken, Config, Metrics, Role, Running};
+use vesta_boot::{CancellationToken, Config, Metrics, Role, Running, Security};
 use vesta_rest::{Limits, METHODS, serve_with};
-use vesta_service::{LocalIdService, ManualClock};
+use vesta_service::{LocalIdService, ManualClock, SegmentService};
 
 use crate::support::{Answer, NOW, Raw, builder, service};
 use crate::vesta::tiny;
 
 /// A server inside this process; it stops on drop.
-struct Server {
-    address: SocketAddr,
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    pub(crate) security: Security,
     shutdown: CancellationToken,
     thread: Option<JoinHandle<std::io::Result<()>>>,
 }
@@ -24,8 +25,25 @@ impl Server {
         Self::start_with(service, limits, |_| ())
     }
 
-    fn start_with(
+    /// With the limits that a server has, and segment mode.
+    pub(crate) fn usual(
         service: Arc<LocalIdService>,
+        segments: Option<Arc<SegmentService>>,
+    ) -> Self {
+        Self::start_all(service, segments, Limits::default(), |_| ())
+    }
+
+    pub(crate) fn start_with(
+        service: Arc<LocalIdService>,
+        limits: Limits,
+        adjust: impl FnOnce(&mut Config),
+    ) -> Self {
+        Self::start_all(service, None, limits, adjust)
+    }
+
+    fn start_all(
+        service: Arc<LocalIdService>,
+        segments: Option<Arc<SegmentService>>,
         limits: Limits,
         adjust: impl FnOnce(&mut Config),
     ) -> Self {
@@ -37,16 +55,18 @@ impl Server {
         config.drain_limit = Duration::from_secs(5);
         adjust(&mut config);
         let shutdown = CancellationToken::new();
+        let security = Security::of(&config).unwrap();
         let running = Running {
             config,
             service,
-            segments: None,
+            segments,
             listener,
+            security: security.clone(),
             metrics: Arc::new(Metrics::new(Role::Rest, METHODS)),
             shutdown: shutdown.clone(),
         };
         let thread = std::thread::spawn(move || serve_with(running, limits));
-        Self { address, shutdown, thread: Some(thread) }
+        Self { address, security, shutdown, thread: Some(thread) }
     }
 
     fn stop(&mut self) -> std::io::Result<()> {
@@ -61,10 +81,18 @@ impl Drop for Server {
     }
 }
 
-const PATIENT: Limits =
+pub(crate) const PATIENT: Limits =
     Limits { head: Duration::from_secs(60), keep_alive: Duration::from_secs(60) };
 /// actix counts from a clock that it reads twice a second only.
-const HASTY: Limits = Limits { head: Duration::from_secs(1), keep_alive: Duration::from_secs(60) };
+pub(crate) const HASTY: Limits =
+    Limits { head: Duration::from_secs(1), keep_alive: Duration::from_secs(60) };
+
+#[test]
+fn the_default_patience_is_that_of_the_design() {
+    let Limits { head, keep_alive } = Limits::default();
+    assert_eq!(head, Duration::from_secs(5));
+    assert!(keep_alive > Duration::from_secs(60), "longer than common proxies have");
+}
 
 #[test]
 fn a_silent_connection_is_closed() {

@@ -64,7 +64,7 @@ impl Program {
             let rest = said.split(word).nth(1).unwrap_or_else(|| panic!("no {word} in {said}"));
             rest.split(end).next().unwrap().parse().unwrap()
         };
-        let (address, admin) = (after("curl http://", "/genid"), after("admin       http://", "/"));
+        let (address, admin) = (after("HTTP        ", "\n"), after("admin       http://", "/"));
         Self { child, said, address, admin }
     }
 
@@ -135,6 +135,48 @@ fn restarts_never_repeat_even_after_a_kill() {
         }
     }
     assert_eq!(seen.len(), 6000);
+}
+
+#[test]
+fn its_most_talkative_log_has_no_token() {
+    let dir = TempDir::new().unwrap();
+    let made = run(&["token", "new", "--name", "maker", "--scopes", "generate"]).stdout;
+    let made = String::from_utf8(made).unwrap();
+    let (token, table) = made.split_once("\n\n").unwrap();
+    std::fs::write(dir.path().join("vesta.toml"), table).unwrap();
+    // Into a file: nobody reads a pipe meanwhile.
+    let mut shell = Command::new("sh");
+    shell.args(["-c", r#"exec "$0" "$@" 2>trace.log"#, PROGRAM]);
+    let args =
+        ["--config", "vesta.toml", "--log-level", "trace,actix_http=trace,actix_server=trace"];
+    let program = Program::start_by(shell, dir.path(), &args);
+
+    let unknown = "unknown-s3cret-token";
+    for (address, uri, token, expected) in [
+        (program.address, "/genid", token, 200),
+        (program.address, "/v1/id", token, 200),
+        (program.address, "/v1/layout", token, 403),
+        (program.address, "/genid", unknown, 401),
+        (program.address, "/no-such-path", unknown, 401),
+        (program.admin, "/metrics", unknown, 401),
+        (program.admin, "/metrics", token, 403),
+    ] {
+        let mut client = Raw::connect(address);
+        let head = format!("GET {uri} HTTP/1.1\r\nhost: test\r\nauthorization: Bearer {token}\r\n");
+        client.send(&(head + "connection: close\r\n\r\n"));
+        let answer = client.closed();
+        assert!(answer.starts_with(&format!("HTTP/1.1 {expected} ")), "{uri}: {answer}");
+        assert!(!answer.contains(token), "{answer}");
+    }
+    let said = program.said.clone();
+    assert!(said.contains("  tokens      maker\n"), "{said}");
+    assert_eq!(program.stop().0, Some(0));
+    let log = std::fs::read_to_string(dir.path().join("trace.log")).unwrap();
+    assert!(log.contains("TRACE"), "it talks");
+    let digest = table.split('"').nth(3).unwrap();
+    for secret in [token, unknown, digest] {
+        assert!(secret.len() > 16 && !(said.clone() + &log).contains(secret), "{secret}");
+    }
 }
 
 #[test]

@@ -14,6 +14,11 @@ struct Segments {
 }
 
 fn started() -> Segments {
+    Segments { state: state_with(service(), Some(leafs())) }
+}
+
+/// Segment mode with a tag of Leaf's own tests.
+pub(crate) fn leafs() -> Arc<SegmentService> {
     let store = Arc::new(MemorySegmentStore::new());
     for (key, step) in [("leaf-segment-test", 2000), ("a/b <i>", 10)] {
         let tag = NewSegmentTag::new(key, step).and_then(|tag| tag.described_as("test & <b>"));
@@ -21,7 +26,7 @@ fn started() -> Segments {
     }
     let segments = SegmentService::builder(store).build().expect("a service");
     segments.refresh().expect("memory answers");
-    Segments { state: state_with(service(), Some(Arc::new(segments))) }
+    Arc::new(segments)
 }
 
 impl Segments {

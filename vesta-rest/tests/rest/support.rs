@@ -51,6 +51,8 @@ pub(crate) fn state_with(
         service,
         segments,
         metrics: Arc::new(Metrics::new(Role::Rest, vesta_rest::METHODS)),
+        auth: None,
+        encrypted: false,
         request_timeout: Duration::from_secs(2),
     })
 }

@@ -2,11 +2,9 @@
 //! a file system of half a mebibyte.
 
 use std::fs::{self, File};
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-
-use tonic::Code;
 
 use crate::ledger::{Caller, Ledger};
 use crate::support::{FREE_PORTS, Running, folder, text};
@@ -45,27 +43,28 @@ fn fill(running: &Running, folder: &Path) -> PathBuf {
     filler
 }
 
+/// SQLite may still find room in what it has; if it does not, IDs end with the window.
 #[tokio::test]
-async fn a_full_disk_ends_the_window_of_a_pool_and_nothing_else() {
+async fn a_full_disk_under_a_pool_repeats_nothing_and_is_over_when_there_is_room() {
     let folder = folder();
     let mut command = on_a_small_disk(folder.path(), "");
     command.args(SHORT).args(["--machine-takeover-grace-ms", "6000"]);
-    let running = Running::spawn(&mut command);
+    let mut running = Running::spawn(&mut command);
+    let log = running.child.stderr.take().expect("its log");
     let mut caller = Caller::new(Ledger::default(), &running);
-    for _ in 0..2 {
-        caller.undisturbed("room").await;
-        let filler = fill(&running, folder.path());
-        let status = caller.refused().await;
-        assert_eq!(status.code(), Code::Unavailable, "{status:?}");
-        assert_eq!(running.get("/readyz").0, 503);
-        fs::remove_file(filler).expect("it is there");
-        caller.in_the_end("room again").await;
+    caller.undisturbed("room").await;
+    let filler = fill(&running, folder.path());
+    let said = BufReader::new(log).lines().map_while(Result::ok).take(3).collect::<String>();
+    assert!(said.contains("the disk is full; free some space"), "{said}");
+    let start = caller.ledger.latest;
+    while caller.ledger.latest < start + 5 {
+        caller.in_the_end("a full disk").await;
     }
+    fs::remove_file(filler).expect("it is there");
+    caller.in_the_end("room again").await;
     assert_eq!(caller.ledger.last.len(), 1, "it kept its machine ID");
     running.signal("-TERM");
-    let (code, said) = running.end();
-    assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("full"), "{said}");
+    assert_eq!(running.end().0, Some(0));
 }
 
 #[tokio::test]

@@ -146,6 +146,16 @@ async fn a_second_signal_ends_at_once() {
 }
 
 #[test]
+fn nobody_has_to_read_what_it_says() {
+    let folder = folder();
+    let mut running = Running::start(folder.path(), &["--machine-id", "7", "--log-level", "trace"]);
+    drop(running.child.stderr.take());
+    assert_eq!(running.get("/readyz").0, 200);
+    running.signal("-TERM"); // which it logs
+    assert_eq!(running.end().0, Some(0));
+}
+
+#[test]
 fn two_programs_with_no_configuration_in_one_folder_get_different_machine_ids() {
     let folder = folder();
     let (one, other) = (Running::start(folder.path(), &[]), Running::start(folder.path(), &[]));

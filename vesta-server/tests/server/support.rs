@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tonic::transport::{Channel, Endpoint};
-use vesta_boot::{CancellationToken, Config, Metrics, Role, Running};
+use vesta_boot::{CancellationToken, Config, Metrics, Role, Running, Security};
 use vesta_intf::grpc::v1::id_service_client::IdServiceClient;
 use vesta_intf::{Field, GenMethod, IdMeta, UnixMillis};
 use vesta_server::Patience;
@@ -20,6 +20,7 @@ pub(crate) struct Server {
     pub(crate) clock: ManualClock,
     pub(crate) service: Arc<LocalIdService>,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) security: Security,
     pub(crate) shutdown: CancellationToken,
     thread: Option<JoinHandle<std::io::Result<()>>>,
 }
@@ -62,16 +63,18 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         listener.set_nonblocking(true).expect("a listener");
         let address = listener.local_addr().expect("its address");
+        let security = Security::of(&config).expect("readable files");
         let running = Running {
             config,
             service: Arc::clone(&service),
             segments,
             listener,
+            security: security.clone(),
             metrics: Arc::clone(&metrics),
             shutdown: shutdown.clone(),
         };
         let thread = std::thread::spawn(move || vesta_server::serve_with(running, patience));
-        Self { address, clock, service, metrics, shutdown, thread: Some(thread) }
+        Self { address, clock, service, metrics, security, shutdown, thread: Some(thread) }
     }
 
     pub(crate) async fn channel(&self) -> Channel {

@@ -1,0 +1,325 @@
+//! Bearer tokens: who may do what. A server knows only their digests.
+
+mod new;
+
+use std::fmt::{self, Debug, Display, Formatter};
+use std::ops::BitOr;
+use std::sync::Arc;
+
+use ring::digest::{SHA256, digest};
+use subtle::ConstantTimeEq as _;
+use vesta_intf::IdError;
+
+pub(crate) use new::print_new;
+
+/// What a token may be used for, or which of these a call asks for. A set of bits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Scopes(u8);
+
+impl Scopes {
+    /// Of a call: everybody may make it.
+    pub const NONE: Self = Self(0);
+    /// New IDs.
+    pub const GENERATE: Self = Self(1);
+    /// IDs and layouts explained, IDs put together.
+    pub const READ: Self = Self(1 << 1);
+    /// Numbers of tags, and how tags stand.
+    pub const SEGMENTS: Self = Self(1 << 2);
+    /// Reading what the admin listener shows.
+    pub const METRICS: Self = Self(1 << 3);
+    /// All of the admin listener, also new tags.
+    pub const ADMIN: Self = Self(1 << 4);
+    /// Of a call: every token is good enough.
+    pub const ANY: Self = Self((1 << 5) - 1);
+
+    const NAMED: [(&str, Self); 5] = [
+        ("generate", Self::GENERATE),
+        ("read", Self::READ),
+        ("segments", Self::SEGMENTS),
+        ("metrics", Self::METRICS),
+        ("admin", Self::ADMIN),
+    ];
+
+    /// The scope of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::NAMED.iter().find(|it| it.0 == name).map(|it| it.1)
+    }
+
+    /// The names of all scopes.
+    pub(crate) const fn names() -> [&'static str; 5] {
+        let [a, b, c, d, e] = Self::NAMED;
+        [a.0, b.0, c.0, d.0, e.0]
+    }
+
+    const fn has_one_of(self, others: Self) -> bool {
+        self.0 & others.0 != 0
+    }
+}
+
+impl BitOr for Scopes {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// `generate, read`.
+impl Display for Scopes {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let names = Self::NAMED.iter().filter(|it| self.has_one_of(it.1)).map(|it| it.0);
+        f.write_str(&names.collect::<Vec<_>>().join(", "))
+    }
+}
+
+impl Debug for Scopes {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+/// A token that a server knows by its digest. `Debug` hides that too.
+#[derive(Clone)]
+pub struct Token {
+    name: Arc<str>,
+    digest: [u8; 32],
+    scopes: Scopes,
+}
+
+impl Token {
+    /// A token of this SHA-256.
+    pub fn new(name: &str, digest: [u8; 32], scopes: Scopes) -> Self {
+        Self { name: name.into(), digest, scopes }
+    }
+
+    /// The token with this text.
+    pub fn of_text(name: &str, text: &str, scopes: Scopes) -> Self {
+        Self::new(name, sha256(text.as_bytes()), scopes)
+    }
+
+    /// Its name, for people.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it may be used for.
+    pub fn scopes(&self) -> Scopes {
+        self.scopes
+    }
+
+    pub(crate) fn has_digest_of(&self, other: &Self) -> bool {
+        self.digest == other.digest
+    }
+}
+
+impl Debug for Token {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.name, self.scopes)
+    }
+}
+
+/// The tokens of a server. Where there is an `Auth`, every call needs one of them.
+#[derive(Debug, Clone)]
+pub struct Auth {
+    tokens: Arc<[Token]>,
+}
+
+impl Auth {
+    /// Lets in whoever has one of these.
+    pub fn new(tokens: impl IntoIterator<Item = Token>) -> Self {
+        Self { tokens: tokens.into_iter().collect() }
+    }
+
+    /// The tokens.
+    pub fn tokens(&self) -> &[Token] {
+        &self.tokens
+    }
+
+    /// Judges a call by its header `authorization` and by the scopes of which it needs one.
+    ///
+    /// How long it takes does not depend on how much of a token is right.
+    ///
+    /// # Errors
+    /// [`Denied`], which never quotes the header.
+    pub fn check(&self, authorization: Option<&[u8]>, needs: Scopes) -> Result<(), Denied> {
+        if needs == Scopes::NONE {
+            return Ok(());
+        }
+        let header = authorization.ok_or(Denied::NoToken)?;
+        let (scheme, token) = header.split_at_checked(BEARER.len()).ok_or(Denied::NotBearer)?;
+        let token = token.trim_ascii();
+        if !scheme.eq_ignore_ascii_case(BEARER) || token.is_empty() {
+            return Err(Denied::NotBearer);
+        }
+        let digest = sha256(token);
+        let mut found = None;
+        for token in &*self.tokens {
+            if bool::from(token.digest.ct_eq(&digest)) {
+                found = Some(token);
+            }
+        }
+        match found {
+            None => Err(Denied::Unknown),
+            Some(token) if token.scopes.has_one_of(needs) => Ok(()),
+            Some(token) => Err(Denied::Lacks { token: Arc::clone(&token.name), needs }),
+        }
+    }
+}
+
+const BEARER: &[u8] = b"Bearer ";
+
+/// Why a call was not let in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Denied {
+    /// It came without a token.
+    NoToken,
+    /// Its header is not one of a bearer token.
+    NotBearer,
+    /// The token is none of those that the server knows.
+    Unknown,
+    /// The token is for other things.
+    Lacks {
+        /// Its name.
+        token: Arc<str>,
+        /// One of these would be needed.
+        needs: Scopes,
+    },
+}
+
+impl Denied {
+    /// What `WWW-Authenticate` says (RFC 6750).
+    pub const fn challenge(&self) -> &'static str {
+        match self {
+            Denied::NoToken => r#"Bearer realm="vesta""#,
+            Denied::NotBearer => r#"Bearer realm="vesta", error="invalid_request""#,
+            Denied::Unknown => r#"Bearer realm="vesta", error="invalid_token""#,
+            Denied::Lacks { .. } => r#"Bearer realm="vesta", error="insufficient_scope""#,
+        }
+    }
+}
+
+impl Display for Denied {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Denied::NoToken => {
+                f.write_str("a token is needed; send the header authorization: Bearer TOKEN")
+            }
+            Denied::NotBearer => f.write_str("the header authorization must be Bearer TOKEN"),
+            Denied::Unknown => f.write_str("this token is not known here"),
+            Denied::Lacks { token, needs } => {
+                let names = needs.to_string().replace(", ", " or ");
+                write!(
+                    f,
+                    "the token `{token}` may not be used for this; it needs the scope {names}"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for Denied {}
+
+impl From<Denied> for IdError {
+    fn from(denied: Denied) -> Self {
+        let reason = denied.to_string().into();
+        match denied {
+            Denied::NoToken | Denied::NotBearer | Denied::Unknown => {
+                IdError::Unauthenticated { reason }
+            }
+            Denied::Lacks { .. } => IdError::PermissionDenied { reason },
+        }
+    }
+}
+
+pub(crate) fn sha256(token: &[u8]) -> [u8; 32] {
+    let mut out = [0; 32];
+    out.copy_from_slice(digest(&SHA256, token).as_ref());
+    out
+}
+
+pub(crate) fn is_name(name: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    (1..=64).contains(&name.len()) && name.chars().all(is_plain)
+}
+
+pub(crate) fn digest_from_hex(text: &str) -> Option<[u8; 32]> {
+    let mut out = [0; 32];
+    if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    for (byte, pair) in out.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(out)
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn auth() -> Auth {
+        let token = |text: &str, scopes| Token::of_text(text, text, scopes);
+        Auth::new([
+            token("maker", Scopes::GENERATE | Scopes::READ),
+            token("watcher", Scopes::METRICS),
+        ])
+    }
+
+    fn check(header: &str, needs: Scopes) -> Result<(), Denied> {
+        auth().check(Some(header.as_bytes()), needs)
+    }
+
+    #[test]
+    fn a_token_opens_what_its_scopes_name_and_nothing_else() {
+        for needs in [Scopes::GENERATE, Scopes::READ, Scopes::ANY, Scopes::NONE] {
+            assert_eq!(check("Bearer maker", needs), Ok(()), "{needs}");
+        }
+        for needs in [Scopes::SEGMENTS, Scopes::METRICS, Scopes::ADMIN] {
+            let denied = Denied::Lacks { token: "maker".into(), needs };
+            assert_eq!(check("Bearer maker", needs), Err(denied), "{needs}");
+        }
+        let either = Scopes::METRICS | Scopes::ADMIN;
+        assert_eq!(check("Bearer watcher", either), Ok(()));
+        let denied = check("Bearer maker", either).expect_err("the wrong scopes");
+        assert!(denied.to_string().ends_with("it needs the scope metrics or admin"), "{denied}");
+    }
+
+    #[test]
+    fn what_is_no_known_token_is_told_apart() {
+        assert_eq!(auth().check(None, Scopes::READ), Err(Denied::NoToken));
+        for header in ["", "maker", "Bearer", "Bearer ", "Basic maker", "Bearermaker"] {
+            assert_eq!(check(header, Scopes::READ), Err(Denied::NotBearer), "{header:?}");
+        }
+        for header in ["Bearer make", "Bearer makers", "Bearer MAKER", "Bearer maker maker"] {
+            assert_eq!(check(header, Scopes::READ), Err(Denied::Unknown), "{header:?}");
+        }
+        for header in ["bearer maker", "BEARER  maker "] {
+            assert_eq!(check(header, Scopes::READ), Ok(()), "{header:?}");
+        }
+        assert_eq!(auth().check(None, Scopes::NONE), Ok(()));
+    }
+
+    #[test]
+    fn a_digest_is_64_hexadecimal_digits() {
+        // FIPS 180-2, appendix B.1.
+        let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(digest_from_hex(abc), Some(sha256(b"abc")));
+        assert_eq!(digest_from_hex(&abc.to_uppercase()), Some(sha256(b"abc")));
+        assert_eq!(hex(&sha256(b"abc")), abc);
+        for wrong in ["", "ba78", &abc[1..], &format!("{}+5", &abc[2..]), &"é".repeat(32)] {
+            assert_eq!(digest_from_hex(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn names_lead_to_their_scopes() {
+        let all = Scopes::names().map(|name| Scopes::named(name).expect("a scope"));
+        assert_eq!(all.into_iter().fold(Scopes::NONE, BitOr::bitor), Scopes::ANY);
+        assert_eq!(Scopes::ANY.to_string(), "generate, read, segments, metrics, admin");
+        assert_eq!(Scopes::named("all"), None);
+    }
+}

@@ -1,0 +1,38 @@
+//! `token new`: a fresh token, and what the server is to know of it.
+
+use std::io::{self, Write};
+
+use super::{hex, is_name, sha256};
+use crate::StartError;
+
+/// Prints a new token, and the table that lets it in. It is stored nowhere.
+pub(crate) fn print_new(name: &str, scopes: &[String]) -> Result<(), StartError> {
+    if !is_name(name) {
+        let sentence = "--name must be 1 to 64 letters, digits, `.`, `_` or `-`";
+        return Err(StartError::Setting(sentence.to_owned()));
+    }
+    let mut random = [0; 32];
+    getrandom::fill(&mut random).map_err(|error| {
+        StartError::Unavailable(format!("the system gives no random numbers: {error}"))
+    })?;
+    let token = format!("vesta_{}", hex(&random));
+    let text = format!("{token}\n\n{}", table(name, &token, scopes));
+    let printed = io::stdout().lock().write_all(text.as_bytes());
+    printed.map_err(|error| StartError::Unavailable(format!("cannot print the token: {error}")))?;
+    // Not among what is meant for files and pipes.
+    let _ = writeln!(
+        io::stderr(),
+        "\nThe first line is the token; it is shown this once. The rest goes into the file that the \
+         servers\nread (--config), and holds from their next start on."
+    );
+    Ok(())
+}
+
+fn table(name: &str, token: &str, scopes: &[String]) -> String {
+    let scopes: Vec<_> = scopes.iter().map(|scope| format!("\"{scope}\"")).collect();
+    format!(
+        "[[auth.tokens]]\nname = \"{name}\"\nsha256 = \"{}\"\nscopes = [{}]\n",
+        hex(&sha256(token.as_bytes())),
+        scopes.join(", ")
+    )
+}

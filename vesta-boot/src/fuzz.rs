@@ -1,0 +1,161 @@
+//! Settings of arbitrary text: they become a configuration or a refusal, and no password shows in
+//! either.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
+
+use texts::{Changes, damaged, kept};
+use urls::{Around, SECRET, with_secret};
+
+use crate::{Asked, Config, ConfigError, KEYS, Raw, Role, secret};
+
+#[path = "../../scripts/fuzz/texts.rs"]
+mod texts;
+#[path = "../../scripts/fuzz/urls.rs"]
+mod urls;
+
+const SCHEMES: [&str; 8] =
+    ["mysql", "postgres", "redis", "rediss", "etcd", "zookeeper", "sqlite", "ftp"];
+
+/// Cuts the file last: some file systems sync one that was emptied first.
+fn write(path: &Path, bytes: &[u8]) {
+    let file = File::options().write(true).create(true).truncate(false).open(path);
+    let mut file = file.expect("a file");
+    file.write_all(bytes).expect("room");
+    file.set_len(bytes.len() as u64).expect("room");
+}
+
+/// Everything that a program with these arguments may show, and the configuration if there is one.
+fn shown(role: Role, args: &[String]) -> (String, Option<Config>) {
+    let raw = match Raw::read(role, args) {
+        Ok(Asked::Run(raw) | Asked::PrintConfig(raw)) => raw,
+        Ok(other) => return (format!("{other:?}"), None),
+        // As main() says it.
+        Err(ConfigError::Usage(error)) => {
+            let said = error.render().to_string();
+            return (secret::hide_typed(&said, args.iter().cloned()), None);
+        }
+        Err(error) => return (format!("{error} {error:?}"), None),
+    };
+    match Config::check(&raw) {
+        Ok(config) => (format!("{raw:?} {config:?} {}", config.print(&raw)), Some(config)),
+        Err(error) => (format!("{raw:?} {error} {error:?}"), None),
+    }
+}
+
+fn with_file(role: Role, path: &Path) -> (String, Option<Config>) {
+    shown(role, &["--config".to_owned(), path.display().to_string()])
+}
+
+/// What is accepted prints as a file that is accepted, and prints the same.
+fn check_file(folder: &Path, text: &[u8]) {
+    let path = folder.join("vesta.toml");
+    for role in [Role::Server, Role::Rest] {
+        write(&path, text);
+        let Some(config) = with_file(role, &path).1 else { continue };
+        let args = ["--config".to_owned(), path.display().to_string()];
+        let Ok(Asked::Run(raw)) = Raw::read(role, &args) else { panic!("it was read before") };
+        let printed = config.print(&raw);
+        if printed.contains("***") {
+            continue; // a password is missing
+        }
+        write(&path, printed.as_bytes());
+        let Ok(Asked::Run(raw)) = Raw::read(role, &args) else {
+            panic!("it does not parse: {printed}")
+        };
+        let again = Config::check(&raw).unwrap_or_else(|error| panic!("{error}: {printed}"));
+        let values = |text: &str| -> Vec<String> {
+            text.lines().map(|line| line.split("  #").next().unwrap_or("").trim().into()).collect()
+        };
+        assert_eq!(values(&again.print(&raw)), values(&printed));
+    }
+}
+
+fn inputs() -> Vec<Vec<u8>> {
+    kept(env!("CARGO_MANIFEST_DIR"), "config")
+}
+
+#[test]
+fn files_of_any_text() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for input in inputs() {
+        check_file(folder.path(), &input);
+    }
+    bolero::check!().with_iterations(100).for_each(|text: &[u8]| check_file(folder.path(), text));
+}
+
+#[test]
+fn files_that_are_damaged() {
+    let (folder, inputs) = (tempfile::tempdir().expect("a folder"), inputs());
+    bolero::check!().with_iterations(400).with_type().for_each(
+        |(which, changes): &(u16, Changes)| {
+            // Few of them, so that some files stay right.
+            let few = changes.iter().take(usize::from(which % 5)).copied().collect();
+            check_file(folder.path(), &damaged(&inputs, *which, &few));
+        },
+    );
+}
+
+/// Where a password was typed: into this setting, in this way.
+type Typed = (u8, u8, Around);
+
+fn check_secret(
+    folder: &Path,
+    (setting, way, around): &Typed,
+    show: fn(Role, &[String]) -> (String, Option<Config>),
+) {
+    let key = &KEYS[usize::from(*setting) % KEYS.len()];
+    // No argument of a program has a NUL.
+    let url = with_secret(&SCHEMES, around).replace('\0', "0");
+    let is_path = key.name == "state_dir" || key.name.contains("tls.");
+    if is_path && !url.contains("://") {
+        return; // nothing tells it from a path
+    }
+    let quoted = toml::Value::from(url.as_str()).to_string();
+    let path = folder.join("vesta.toml");
+    let by_file = |text: String| {
+        write(&path, text.as_bytes());
+        vec!["--config".to_owned(), path.display().to_string()]
+    };
+    let args = match way % 8 {
+        0..=2 => by_file(format!("{} = {quoted}\n", key.name)),
+        3 => by_file(format!("{} = {url}\n", key.name)),
+        4 => by_file(format!("[machine]\nstore = {quoted}\n{} = 1\n", key.name)),
+        5 => vec![key.flag(), url.clone()],
+        6 => vec![format!("{}={url}", key.flag())],
+        _ => vec!["--machine-store".to_owned(), url.clone(), key.flag(), "x".to_owned()],
+    };
+    for role in [Role::Server, Role::Rest] {
+        let said = show(role, &args).0;
+        assert!(!said.contains(SECRET), "{args:?} {url:?}: {said}");
+    }
+}
+
+#[test]
+fn no_setting_shows_a_password() {
+    let folder = tempfile::tempdir().expect("a folder");
+    bolero::check!()
+        .with_iterations(1_000)
+        .with_type()
+        .for_each(|typed: &Typed| check_secret(folder.path(), typed, shown));
+}
+
+/// What clap says, as it comes.
+fn planted(role: Role, args: &[String]) -> (String, Option<Config>) {
+    match Raw::read(role, args) {
+        Err(ConfigError::Usage(error)) => (error.render().to_string(), None),
+        _ => (String::new(), None),
+    }
+}
+
+#[test]
+#[should_panic(expected = "test failed")]
+fn a_usage_that_quotes_what_was_typed_is_noticed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    bolero::check!()
+        .with_iterations(1_000)
+        .with_shrink_time(std::time::Duration::ZERO)
+        .with_type()
+        .for_each(|typed: &Typed| check_secret(folder.path(), typed, planted));
+}

@@ -1,0 +1,229 @@
+//! TLS of a listener: the certificate in force, and how it is renewed without a restart.
+
+mod files;
+mod stream;
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use rustls::ServerConfig;
+use tokio::task::spawn_blocking;
+use tokio::time::{MissedTickBehavior, interval_at};
+use tokio_rustls::TlsAcceptor;
+use vesta_intf::UnixMillis;
+use vesta_service::{Clock as _, SystemClock};
+
+pub use stream::Stream;
+
+use crate::{ConfigError, TlsFiles};
+use files::{Fingerprint, Pems, Validity};
+
+/// How often the files are looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+
+/// A certificate that ends sooner than this is pointed out when it is taken into use.
+const SOON: Duration = Duration::from_secs(7 * 86_400);
+
+/// Makes ring the cryptography of every TLS connection of this process that does not say which.
+pub(crate) fn install_provider() {
+    // An error means that somebody chose before; listeners say ring by themselves.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+/// What a listener may be asked for, in the order of preference (ALPN).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Protocol {
+    /// HTTP/2, as gRPC needs it.
+    Http2,
+    /// HTTP/1.1.
+    Http1,
+}
+
+impl Protocol {
+    fn alpn(self) -> Vec<Vec<u8>> {
+        match self {
+            Protocol::Http2 => vec![b"h2".to_vec()],
+            Protocol::Http1 => vec![b"http/1.1".to_vec()],
+        }
+    }
+}
+
+/// TLS of one listener, over files that may be replaced while it runs. A clone shares everything.
+#[derive(Clone)]
+pub struct Tls(Arc<Shared>);
+
+struct Shared {
+    files: TlsFiles,
+    protocol: Protocol,
+    current: RwLock<Current>,
+    /// What was last found in the files, good or bad.
+    seen: Mutex<Fingerprint>,
+    handshakes_failed: AtomicU64,
+}
+
+/// What new connections get.
+#[derive(Clone)]
+struct Current {
+    config: Arc<ServerConfig>,
+    validity: Validity,
+}
+
+impl Tls {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// [`ConfigError::Refused`] with one sentence that names the file and what is wrong with it.
+    pub fn load(files: &TlsFiles, protocol: Protocol) -> Result<Self, ConfigError> {
+        let read = Pems::read(files);
+        let seen = Fingerprint::of(&read);
+        let current =
+            read.and_then(|pems| current(&pems, files, protocol)).map_err(ConfigError::refused)?;
+        Ok(Self(Arc::new(Shared {
+            files: files.clone(),
+            protocol,
+            current: RwLock::new(current),
+            seen: Mutex::new(seen),
+            handshakes_failed: AtomicU64::new(0),
+        })))
+    }
+
+    /// Looks whether the files have changed, and takes what they hold now for new connections.
+    /// Returns whether it did.
+    ///
+    /// # Errors
+    /// What is wrong with the new files, once for each change of them; the certificate stays.
+    pub fn reload(&self) -> Result<bool, ConfigError> {
+        let Shared { files, protocol, current: in_force, seen, .. } = &*self.0;
+        let read = Pems::read(files);
+        let now = Fingerprint::of(&read);
+        let before =
+            std::mem::replace(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner), now);
+        if before == now {
+            return Ok(false);
+        }
+        let new =
+            read.and_then(|pems| current(&pems, files, *protocol)).map_err(ConfigError::refused)?;
+        *in_force.write().unwrap_or_else(PoisonError::into_inner) = new;
+        Ok(true)
+    }
+
+    /// The last moment at which the certificate is valid, to the second.
+    pub fn valid_until(&self) -> UnixMillis {
+        self.current().validity.until
+    }
+
+    /// Whether clients need a certificate too.
+    pub fn needs_client_certificates(&self) -> bool {
+        self.0.files.client_ca.is_some()
+    }
+
+    /// Connections that ended before TLS was set up.
+    pub fn handshakes_failed(&self) -> u64 {
+        self.0.handshakes_failed.load(Relaxed)
+    }
+
+    fn current(&self) -> Current {
+        self.0.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn acceptor(&self) -> TlsAcceptor {
+        TlsAcceptor::from(self.current().config)
+    }
+
+    fn handshake_failed(&self) {
+        self.0.handshakes_failed.fetch_add(1, Relaxed); // a number that stands alone
+    }
+
+    /// Points out a certificate that will need a hand before long.
+    pub(crate) fn warn(&self) {
+        let Validity { from, until } = self.current().validity;
+        let now = SystemClock::new().wall();
+        let (setting, file) = (self.0.files.setting, self.0.files.cert.display());
+        if let Some(from) = from.filter(|from| *from > now) {
+            tracing::warn!("{setting}.cert: the certificate in {file} is not valid before {from}");
+        } else if until <= now {
+            tracing::warn!("{setting}.cert: the certificate in {file} has expired on {until}");
+        } else if until.0 - now.0 < u64::try_from(SOON.as_millis()).unwrap_or(u64::MAX) {
+            tracing::warn!("{setting}.cert: the certificate in {file} expires on {until}");
+        }
+    }
+
+    fn look(&self) {
+        let setting = self.0.files.setting;
+        match self.reload() {
+            Ok(false) => {}
+            Ok(true) => {
+                tracing::info!("{setting}: new files, certificate until {}", self.valid_until());
+                self.warn();
+            }
+            Err(error) => tracing::warn!("the certificate stays as it was: {error}"),
+        }
+    }
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Tls").field(&self.0.files).finish()
+    }
+}
+
+fn current(pems: &Pems, files: &TlsFiles, protocol: Protocol) -> Result<Current, String> {
+    let mut config = pems.server_config(files)?;
+    config.alpn_protocols = protocol.alpn();
+    let now = SystemClock::new().wall();
+    Ok(Current { config: Arc::new(config), validity: pems.validity(files, now)? })
+}
+
+/// Looks at the files of these listeners now and then, for as long as the program runs.
+pub(crate) async fn watch(listeners: Vec<Tls>) {
+    if listeners.is_empty() {
+        return;
+    }
+    let mut ticks = interval_at(tokio::time::Instant::now() + LOOK_EVERY, LOOK_EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let listeners = listeners.clone();
+        // Files may lie on a network.
+        let _ = spawn_blocking(move || listeners.iter().for_each(Tls::look)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use rcgen::{CertificateParams, KeyPair, date_time_ymd};
+
+    use super::*;
+
+    fn write(files: &TlsFiles, until: i32) {
+        let mut params = CertificateParams::new(["a.test".to_owned()]).expect("a name");
+        params.not_after = date_time_ymd(until, 1, 1);
+        let key = KeyPair::generate().expect("a key");
+        fs::write(&files.cert, params.self_signed(&key).expect("a certificate").pem())
+            .expect("a file");
+        fs::write(&files.key, key.serialize_pem()).expect("a file");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn new_files_are_noticed_by_the_one_who_watches() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let files = TlsFiles::new(folder.path().join("c.pem"), folder.path().join("k.pem"));
+        write(&files, 2030);
+        let tls = Tls::load(&files, Protocol::Http1).expect("sound files");
+        let watch = tokio::spawn(watch(vec![tls.clone()]));
+        let before = tls.valid_until();
+        tokio::time::sleep(LOOK_EVERY * 3).await;
+        assert_eq!(tls.valid_until(), before);
+
+        write(&files, 2040);
+        while tls.valid_until() == before {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        assert!(!watch.is_finished());
+    }
+}

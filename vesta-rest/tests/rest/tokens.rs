@@ -1,0 +1,186 @@
+//! Which token opens which endpoint.
+
+use std::collections::BTreeSet;
+
+use actix_web::test::TestRequest;
+use actix_web::web;
+use vesta_boot::{Auth, Outcome, Scopes, Token};
+use vesta_intf::ErrorKind;
+use vesta_rest::METHODS;
+use vesta_rest::app::{ENDPOINTS, State, Verb};
+
+use crate::limits::{PATIENT, Server};
+use crate::segments::leafs;
+use crate::support::{Answer, Raw, ask_with, service, state_with};
+
+const NAMES: [(&str, Scopes); 5] = [
+    ("t-generate", Scopes::GENERATE),
+    ("t-read", Scopes::READ),
+    ("t-segments", Scopes::SEGMENTS),
+    ("t-metrics", Scopes::METRICS),
+    ("t-admin", Scopes::ADMIN),
+];
+
+fn auth() -> Auth {
+    Auth::new(NAMES.map(|(name, scopes)| Token::of_text(name, name, scopes)))
+}
+
+fn guarded() -> web::Data<State> {
+    let state = state_with(service(), Some(leafs())).into_inner();
+    let State { service, segments, metrics, request_timeout, .. } = &*state;
+    web::Data::new(State {
+        service: service.clone(),
+        segments: segments.clone(),
+        metrics: metrics.clone(),
+        auth: Some(auth()),
+        encrypted: false,
+        request_timeout: *request_timeout,
+    })
+}
+
+/// A request to an endpoint that is answered with 200 to whoever may send it.
+fn request(path: &str) -> (String, &'static str) {
+    match path {
+        "/v1/ids" => ("/v1/ids?count=2".into(), ""),
+        "/expid" => ("/expid?id=1".into(), ""),
+        "/transtime" => ("/transtime?time=1".into(), ""),
+        "/makeid" => ("/makeid?time=1&seq=1".into(), ""),
+        "/v1/ids/{id}" => ("/v1/ids/1".into(), ""),
+        "/v1/ids:make" => (path.into(), r#"{"time":1,"seq":1}"#),
+        "/v1/ids:bound" => ("/v1/ids:bound?time=2026-01-01T00:00:00Z".into(), ""),
+        "/decodeSnowflakeId" => ("/decodeSnowflakeId?snowflakeId=1".into(), ""),
+        "/uid/parse" => ("/uid/parse?uid=1".into(), ""),
+        _ => {
+            let path =
+                path.replace("{key}", "leaf-segment-test").replace("{file:.*}", "index.html");
+            (path, "")
+        }
+    }
+}
+
+async fn ask(state: &web::Data<State>, verb: Verb, path: &str, header: Option<&str>) -> Answer {
+    let (uri, body) = request(path);
+    let mut asked = match verb {
+        Verb::Get => TestRequest::get().uri(&uri),
+        Verb::Post => TestRequest::post()
+            .uri(&uri)
+            .set_payload(body)
+            .insert_header(("content-type", "application/json")),
+    };
+    if let Some(header) = header {
+        asked = asked.insert_header(("authorization", header));
+    }
+    ask_with(state.clone(), asked).await
+}
+
+/// Refused for its layout, whoever asks.
+const OTHER_LAYOUTS: [&str; 2] = ["/uid/get", "/uid/parse"];
+
+#[actix_web::test]
+async fn each_endpoint_opens_to_tokens_of_its_scope_only() {
+    let state = guarded();
+    let mut scopes = BTreeSet::new();
+    for (method, endpoint) in ENDPOINTS.iter().enumerate() {
+        let (verb, path) = (endpoint.verb, endpoint.path);
+        scopes.insert(endpoint.needs.to_string());
+        let expected = |let_in: bool, answer: &Answer| match let_in {
+            true if OTHER_LAYOUTS.contains(&path) => {
+                assert!(![401, 403].contains(&answer.status), "{path}: {answer:?}");
+            }
+            true => assert!([200, 308].contains(&answer.status), "{path}: {answer:?}"),
+            false => {
+                let detail = answer.problem(403, "PERMISSION_DENIED");
+                assert!(
+                    detail.ends_with(&format!("it needs the scope {}", endpoint.needs)),
+                    "{detail}"
+                );
+                let challenge = r#"Bearer realm="vesta", error="insufficient_scope""#;
+                assert_eq!(answer.header("www-authenticate"), challenge);
+                assert_eq!(answer.header("cache-control"), "no-store");
+            }
+        };
+        let open = endpoint.needs == Scopes::NONE;
+        for (name, scope) in NAMES {
+            let answer = ask(&state, verb, path, Some(&format!("Bearer {name}"))).await;
+            expected(open || scope == endpoint.needs, &answer);
+        }
+        for (header, challenge, says) in [
+            (None, r#"Bearer realm="vesta""#, "send the header authorization: Bearer TOKEN"),
+            (Some("Bearer t-unknown"), r#"error="invalid_token""#, "this token is not known here"),
+            (Some("Basic dDp0"), r#"error="invalid_request""#, "must be Bearer TOKEN"),
+        ] {
+            let answer = ask(&state, verb, path, header).await;
+            if open {
+                expected(true, &answer);
+                continue;
+            }
+            let detail = answer.problem(401, "UNAUTHENTICATED");
+            assert!(detail.contains(says), "{detail}");
+            assert!(answer.header("www-authenticate").ends_with(challenge), "{answer:?}");
+            assert!(!answer.body.contains("t-unknown"), "{answer:?}");
+        }
+        let counted = |kind| state.metrics.requests(method, Outcome::Error(kind));
+        let refused = if open { (0, 0) } else { (3, 4) };
+        let kinds = (counted(ErrorKind::Unauthenticated), counted(ErrorKind::PermissionDenied));
+        assert_eq!(kinds, refused, "{}", METHODS[method]);
+    }
+    assert_eq!(scopes.into_iter().collect::<Vec<_>>(), ["", "generate", "read", "segments"]);
+}
+
+#[actix_web::test]
+async fn what_does_not_exist_asks_for_some_token() {
+    let state = guarded();
+    for path in ["/no-such-path", "/v1", "/genid/", "/GENID"] {
+        ask(&state, Verb::Get, path, None).await.problem(401, "UNAUTHENTICATED");
+        ask(&state, Verb::Get, path, Some("Bearer t-metrics")).await.problem(404, "NOT_FOUND");
+    }
+    ask(&state, Verb::Post, "/genid", None).await.problem(401, "UNAUTHENTICATED");
+    let answer = ask(&state, Verb::Post, "/genid", Some("Bearer t-generate")).await;
+    answer.problem(405, "METHOD_NOT_ALLOWED");
+}
+
+#[test]
+fn no_spelling_of_a_path_leads_around_its_scope() {
+    let server = Server::start_with(service(), PATIENT, |config| config.auth = Some(auth()));
+    let mut client = Raw::connect(server.address);
+    let mut get = |uri: &str, token: &str| {
+        client.send(&format!(
+            "GET {uri} HTTP/1.1\r\nhost: test\r\nauthorization: Bearer {token}\r\n\r\n"
+        ));
+        client.answer()
+    };
+    assert_eq!(get("/genid", "t-generate").status, 200, "the way around the router");
+    assert_eq!(get("/%67enid", "t-generate").status, 200, "the router");
+    for uri in ["/genid", "/%67enid", "/gen%69d", "/genid?format=hex", "http://test/genid"] {
+        get(uri, "t-read").problem(403, "PERMISSION_DENIED");
+        get(uri, "t-unknown").problem(401, "UNAUTHENTICATED");
+    }
+    for uri in ["//genid", "/./genid", "/docs/../genid", "/genid;x", "/genid%00"] {
+        let answer = get(uri, "t-unknown");
+        assert_ne!(answer.status, 200, "{uri}: {answer:?}");
+    }
+    client.send("HEAD /genid HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n");
+    let said = client.closed();
+    assert!(said.starts_with("HTTP/1.1 401"), "{said}");
+}
+
+#[actix_web::test]
+async fn the_document_says_where_tokens_are_needed() {
+    let document = ask(&guarded(), Verb::Get, "/openapi.json", None).await.json();
+    let scheme = &document["components"]["securitySchemes"]["token"];
+    assert_eq!((&scheme["type"], &scheme["scheme"]), (&"http".into(), &"bearer".into()));
+    for endpoint in ENDPOINTS {
+        let verb = if endpoint.verb == Verb::Get { "get" } else { "post" };
+        let operation = &document["paths"][endpoint.path][verb];
+        if operation.is_null() {
+            assert_eq!(endpoint.needs, Scopes::NONE, "{}", endpoint.path);
+            continue;
+        }
+        let needs = endpoint.needs != Scopes::NONE;
+        let security = serde_json::json!([{}, {"token": []}]);
+        assert_eq!(operation["security"] == security, needs, "{}", endpoint.path);
+        for status in ["401", "403"] {
+            assert_eq!(operation["responses"][status].is_object(), needs, "{}", endpoint.path);
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! TLS from the outside: who gets in, who does not and learns why, and what a stalled client costs.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject as _};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use tempfile::TempDir;
+use vesta_boot::TlsFiles;
+use vesta_client::{AsyncIdService, Builder, Client, ErrorKind, Retry};
+use vesta_intf::IdMeta;
+use vesta_intf::grpc::v1;
+use vesta_server::Patience;
+
+use crate::certificates::{Authority, Own, asking};
+use crate::support::Server;
+
+/// A server with this certificate; with an authority of clients, it asks for theirs.
+fn serving(own: &Own, clients: Option<&Authority>) -> (Server, TempDir) {
+    serving_with(own, clients, Patience::default(), usize::MAX)
+}
+
+fn serving_with(
+    own: &Own,
+    clients: Option<&Authority>,
+    patience: Patience,
+    connections: usize,
+) -> (Server, TempDir) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let files = files(own, clients, folder.path());
+    let server = Server::with(IdMeta::MAX_PEAK, patience, |config| {
+        config.tls = Some(files);
+        config.max_connections = config.max_connections.min(connections);
+    });
+    (server, folder)
+}
+
+fn files(own: &Own, clients: Option<&Authority>, folder: &Path) -> TlsFiles {
+    let files = own.write(folder);
+    match clients {
+        Some(clients) => asking(files, clients, folder),
+        None => files,
+    }
+}
+
+fn client(server: &Server, authority: &Authority) -> Builder {
+    Client::builder()
+        .endpoint(format!("https://{}", server.address))
+        .ca_certificate(authority.pem())
+        .retry(Retry { max_attempts: 1, ..Retry::default() })
+        .deadline(Duration::from_secs(60))
+}
+
+async fn refused(builder: Builder) -> String {
+    let error = builder.build().expect("right options").gen_id().await.expect_err("no way in");
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
+    error.to_string()
+}
+
+async fn gets_an_id(builder: Builder) {
+    builder.build().expect("right options").gen_id().await.expect("an ID");
+}
+
+fn failures(server: &Server) -> u64 {
+    server.security.tls.as_ref().expect("it is on").handshakes_failed()
+}
+
+/// A client may know of its failure before the server has counted it.
+async fn until_failures(server: &Server, count: u64) {
+    let counted = async {
+        while failures(server) < count {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(120), counted).await.expect("they are counted");
+    assert_eq!(failures(server), count);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_client_that_trusts_the_authority_gets_ids() {
+    let authority = Authority::new("one");
+    let (server, _folder) = serving(&authority.server(), None);
+    let client = client(&server, &authority).build().expect("right options");
+    for _ in 0..100 {
+        client.gen_id().await.expect("an ID");
+    }
+    assert_eq!(client.gen_ids(10_000).await.expect("a batch").len(), 10_000);
+    assert_eq!(
+        client.gen_runs(1_000_000).await.expect("runs").iter().map(|r| r.count).sum::<u32>(),
+        1_000_000
+    );
+    assert_eq!(failures(&server), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_blocking_client_speaks_tls_too() {
+    let authority = Authority::new("one");
+    let (server, _folder) = serving(&authority.server(), None);
+    let client = client(&server, &authority).build_blocking().expect("right options");
+    let id = tokio::task::spawn_blocking(move || vesta_intf::IdService::gen_id(&client));
+    id.await.expect("no panic").expect("an ID");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_server_that_is_not_who_it_should_be_is_not_asked() {
+    let (authority, other) = (Authority::new("one"), Authority::new("another"));
+    let (server, _folder) = serving(&authority.server_named(&["vesta.internal"]), None);
+    let said = refused(client(&server, &authority)).await;
+    assert!(said.contains("not valid for name"), "{said}");
+    gets_an_id(client(&server, &authority).server_name("vesta.internal")).await;
+    let said = refused(client(&server, &other).server_name("vesta.internal")).await;
+    assert!(said.contains("UnknownIssuer"), "{said}");
+
+    let (expired, _folder) = serving(&authority.expired(), None);
+    let said = refused(client(&expired, &authority)).await;
+    assert!(said.contains("expired"), "{said}");
+    // Whom nobody's certificate convinces, the system's authorities do not either.
+    let address = format!("https://{}", server.address);
+    let system =
+        Client::builder().endpoint(address).retry(Retry { max_attempts: 1, ..Retry::default() });
+    match system.build() {
+        Ok(client) => {
+            let said = client.gen_id().await.expect_err("unknown to the system").to_string();
+            assert!(said.contains("invalid peer certificate"), "{said}");
+        }
+        // A system without any.
+        Err(error) => assert!(error.to_string().starts_with("ca_certificate: "), "{error}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn without_tls_nobody_gets_anywhere() {
+    let authority = Authority::new("one");
+    let (server, _folder) = serving(&authority.server(), None);
+    let plain = Client::builder().endpoint(format!("http://{}", server.address));
+    refused(plain.retry(Retry { max_attempts: 1, ..Retry::default() })).await;
+    until_failures(&server, 1).await;
+
+    let plain = Server::start(IdMeta::MAX_PEAK);
+    let said = refused(client(&plain, &authority)).await;
+    assert!(said.starts_with("no answer from https://127.0.0.1:"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_server_that_asks_for_certificates_lets_in_only_who_has_one() {
+    let (servers, clients) = (Authority::new("servers"), Authority::new("clients"));
+    let (server, _folder) = serving(&servers.server(), Some(&clients));
+    let own = clients.client();
+    let good = || client(&server, &servers).client_certificate(own.cert.clone(), own.key.clone());
+    gets_an_id(good()).await;
+
+    let said = refused(client(&server, &servers)).await;
+    assert!(said.contains("CertificateRequired"), "{said}");
+    let other = servers.client();
+    let said = refused(client(&server, &servers).client_certificate(other.cert, other.key)).await;
+    assert!(said.contains("UnknownCA") || said.contains("UnknownCa"), "{said}");
+    let late = clients.issue(&[], rcgen::ExtendedKeyUsagePurpose::ClientAuth, 2020);
+    let said = refused(client(&server, &servers).client_certificate(late.cert, late.key)).await;
+    assert!(said.contains("CertificateExpired"), "{said}");
+    until_failures(&server, 3).await;
+    gets_an_id(good()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_new_certificate_holds_for_new_connections_and_a_bad_one_never() {
+    let (old, new) = (Authority::new("old"), Authority::new("new"));
+    let (server, folder) = serving(&old.server(), None);
+    let tls = server.security.tls.clone().expect("it is on");
+    let kept = client(&server, &old).build().expect("right options");
+    kept.gen_id().await.expect("an ID");
+
+    std::fs::write(folder.path().join("cert.pem"), "half a fi").expect("a file");
+    tls.reload().expect_err("no certificate");
+    gets_an_id(client(&server, &old)).await;
+
+    new.server().write(folder.path());
+    assert!(tls.reload().expect("sound files"));
+    gets_an_id(client(&server, &new)).await;
+    assert!(refused(client(&server, &old)).await.contains("UnknownIssuer"));
+    kept.gen_id().await.expect("its connection goes on");
+}
+
+/// TLS by hand, without a word of HTTP.
+fn silent(server: &Server, authority: &Authority) -> StreamOwned<ClientConnection, TcpStream> {
+    let mut roots = RootCertStore::empty();
+    let pem = authority.pem();
+    roots.add(CertificateDer::from_pem_slice(pem.as_bytes()).expect("PEM")).expect("an authority");
+    let ring = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = ClientConfig::builder_with_provider(ring)
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec(), b"h2".to_vec()];
+    let name = ServerName::try_from("localhost").expect("a name");
+    let session = ClientConnection::new(Arc::new(config), name).expect("a session");
+    let socket = TcpStream::connect(server.address).expect("a connection");
+    socket.set_read_timeout(Some(Duration::from_secs(60))).expect("a time-out");
+    let mut stream = StreamOwned::new(session, socket);
+    while stream.conn.is_handshaking() {
+        stream.conn.complete_io(&mut stream.sock).expect("a handshake");
+    }
+    stream
+}
+
+/// Waits for the server to close the connection.
+fn is_closed(mut stream: impl std::io::Read) -> bool {
+    match stream.read_to_end(&mut Vec::new()) {
+        Ok(_) => true,
+        Err(error) => matches!(
+            error.kind(),
+            std::io::ErrorKind::ConnectionReset | std::io::ErrorKind::UnexpectedEof
+        ),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_client_that_stalls_before_or_after_the_handshake_is_closed() {
+    let short = Duration::from_millis(300);
+    let patience = Patience { opening: short, silence: short, answer: short };
+    let authority = Authority::new("one");
+    let (server, _folder) = serving_with(&authority.server(), None, patience, 2);
+    let connect = |bytes: &[u8]| {
+        let mut socket = TcpStream::connect(server.address).expect("a connection");
+        socket.set_read_timeout(Some(Duration::from_secs(60))).expect("a time-out");
+        socket.write_all(bytes).expect("some bytes");
+        socket
+    };
+    assert!(is_closed(connect(b"")), "silent");
+    // The head of a record with a ClientHello of 512 bytes, and three of them.
+    assert!(is_closed(connect(&[22, 3, 1, 2, 0, 1, 0, 1])), "half a hello");
+    assert_eq!(failures(&server), 2);
+    let stream = silent(&server, &authority);
+    assert_eq!(stream.conn.alpn_protocol(), Some(&b"h2"[..]));
+    assert!(is_closed(stream), "silent after the handshake");
+
+    // One that does not go away after its handshake has failed holds its place for no longer either.
+    let stuck = connect(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+    let mut said = Vec::new();
+    let _ = (&stuck).read_to_end(&mut said);
+    assert_eq!(said.first(), Some(&21), "an alert, and then the end: {said:?}");
+    let _held = [connect(b""), stuck];
+    loop {
+        // Both places become free again.
+        if client(&server, &authority).build().expect("right options").gen_id().await.is_ok() {
+            break;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_handshake_holds_a_place_among_the_connections() {
+    let authority = Authority::new("one");
+    let (server, _folder) = serving_with(&authority.server(), None, Patience::default(), 1);
+    let waiting = TcpStream::connect(server.address).expect("a connection");
+    refused(client(&server, &authority)).await;
+    drop(waiting);
+    while client(&server, &authority).build().expect("right options").gen_id().await.is_err() {}
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_stop_waits_for_a_handshake_no_longer_than_its_patience() {
+    let authority = Authority::new("one");
+    let patience = Patience { opening: Duration::from_millis(300), ..Patience::default() };
+    let (mut server, _folder) = serving_with(&authority.server(), None, patience, 9);
+    let waiting = TcpStream::connect(server.address).expect("a connection");
+    gets_an_id(client(&server, &authority)).await;
+    let server = tokio::task::spawn_blocking(move || server.stop());
+    server.await.expect("it has stopped");
+    assert!(is_closed(waiting));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn other_languages_way_of_health_works_over_tls() {
+    let authority = Authority::new("one");
+    let (server, _folder) = serving(&authority.server(), None);
+    let tls = tonic::transport::ClientTlsConfig::new()
+        .ca_certificate(tonic::transport::Certificate::from_pem(authority.pem()));
+    let endpoint = tonic::transport::Endpoint::from_shared(format!("https://{}", server.address));
+    let endpoint = endpoint.expect("a URL").tls_config(tls).expect("right options");
+    let channel = endpoint.connect().await.expect("a connection");
+    let mut client = tonic_health::pb::health_client::HealthClient::new(channel.clone());
+    let request = tonic_health::pb::HealthCheckRequest { service: String::new() };
+    client.check(request).await.expect("an answer");
+    let mut ids = v1::id_service_client::IdServiceClient::new(channel);
+    ids.gen_id(v1::GenIdRequest {}).await.expect("an ID");
+}

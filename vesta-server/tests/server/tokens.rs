@@ -1,0 +1,160 @@
+//! Which token opens which method.
+
+use tonic::metadata::MetadataValue;
+use tonic::service::Interceptor;
+use tonic::service::interceptor::InterceptedService;
+use tonic::transport::Channel;
+use tonic::{Code, Request, Status};
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_client::HealthClient;
+use tonic_reflection::pb::v1 as reflection;
+use vesta_boot::{Auth, Outcome, Scopes, Token};
+use vesta_client::{AsyncIdService, Client, ErrorKind};
+use vesta_intf::grpc::v1;
+use vesta_intf::grpc::v1::id_service_client::IdServiceClient;
+use vesta_intf::grpc::v1::segment_service_client::SegmentServiceClient;
+use vesta_intf::{IdError, IdMeta};
+use vesta_server::{METHODS, Patience};
+
+use crate::support::Server;
+
+const NAMES: [(&str, Scopes); 5] = [
+    ("t-generate", Scopes::GENERATE),
+    ("t-read", Scopes::READ),
+    ("t-segments", Scopes::SEGMENTS),
+    ("t-metrics", Scopes::METRICS),
+    ("t-admin", Scopes::ADMIN),
+];
+
+fn guarded() -> Server {
+    let tokens = NAMES.map(|(name, scopes)| Token::of_text(name, name, scopes));
+    Server::with(IdMeta::MAX_PEAK, Patience::default(), |config| {
+        config.auth = Some(Auth::new(tokens));
+    })
+}
+
+/// Sends a header as it is.
+#[derive(Clone)]
+struct Sends(Option<&'static str>);
+
+impl Interceptor for Sends {
+    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
+        if let Some(header) = self.0 {
+            request.metadata_mut().insert("authorization", MetadataValue::from_static(header));
+        }
+        Ok(request)
+    }
+}
+
+type Sending = InterceptedService<Channel, Sends>;
+
+/// The outcome of each method, in the order of METHODS.
+async fn all(channel: &Channel, header: Option<&'static str>) -> Vec<Code> {
+    let service = || -> Sending { InterceptedService::new(channel.clone(), Sends(header)) };
+    let mut ids = IdServiceClient::new(service());
+    let mut segments = SegmentServiceClient::new(service());
+    let code =
+        |status: Result<(), Status>| status.map_or_else(|status| status.code(), |()| Code::Ok);
+    vec![
+        code(ids.gen_id(v1::GenIdRequest {}).await.map(drop)),
+        code(ids.gen_ids(v1::GenIdsRequest { count: 2 }).await.map(drop)),
+        code(ids.gen_runs(v1::GenRunsRequest { count: 2 }).await.map(drop)),
+        code(ids.stream_ids(v1::StreamIdsRequest { chunk: 1, total: 1 }).await.map(drop)),
+        code(ids.exp_id(v1::ExpIdRequest { id: 1 }).await.map(drop)),
+        code(
+            ids.make_id(v1::MakeIdRequest { time: 1, seq: 1, ..Default::default() })
+                .await
+                .map(drop),
+        ),
+        code(ids.trans_time(v1::TransTimeRequest { time: 1 }).await.map(drop)),
+        code(segments.next_id(v1::NextIdRequest { key: "a".into() }).await.map(drop)),
+        code(segments.next_ids(v1::NextIdsRequest { key: "a".into(), count: 1 }).await.map(drop)),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn each_method_opens_to_tokens_of_its_scope_only() {
+    let server = guarded();
+    let channel = server.channel().await;
+    // Segment mode is off here: who gets in learns that.
+    let (ok, off, no) = (Code::Ok, Code::Unimplemented, Code::PermissionDenied);
+    for (header, expected) in [
+        ("Bearer t-generate", [ok, ok, ok, ok, no, no, no, no, no]),
+        ("Bearer t-read", [no, no, no, no, ok, ok, ok, no, no]),
+        ("Bearer t-segments", [no, no, no, no, no, no, no, off, off]),
+        ("Bearer t-metrics", [no; 9]),
+        ("Bearer t-admin", [no; 9]),
+        ("Bearer t-unknown", [Code::Unauthenticated; 9]),
+        ("Basic t-generate", [Code::Unauthenticated; 9]),
+        ("t-generate", [Code::Unauthenticated; 9]),
+    ] {
+        assert_eq!(all(&channel, Some(header)).await, expected, "{header}");
+    }
+    assert_eq!(all(&channel, None).await, [Code::Unauthenticated; 9]);
+    for (method, name) in METHODS.iter().enumerate() {
+        let refused = |kind| server.metrics.requests(method, Outcome::Error(kind));
+        assert_eq!(refused(ErrorKind::Unauthenticated), 4, "{name}");
+        assert_eq!(refused(ErrorKind::PermissionDenied), 4, "{name}");
+    }
+    let open = Server::start(IdMeta::MAX_PEAK);
+    let codes = all(&open.channel().await, Some("Bearer t-unknown")).await;
+    assert_eq!(codes, [ok, ok, ok, ok, ok, ok, ok, off, off], "without tokens nobody needs one");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn health_needs_no_token_and_everything_else_needs_some() {
+    let server = guarded();
+    let channel = server.channel().await;
+    let mut health = HealthClient::new(channel.clone());
+    let of = || HealthCheckRequest { service: String::new() };
+    health.check(of()).await.expect("an answer");
+    health.watch(of()).await.expect("a stream").into_inner().message().await.expect("a state");
+
+    for (header, expected) in [
+        (None, Code::Unauthenticated),
+        (Some("Bearer x"), Code::Unauthenticated),
+        (Some("Bearer t-metrics"), Code::Ok),
+    ] {
+        let service = InterceptedService::new(channel.clone(), Sends(header));
+        let mut client = reflection::server_reflection_client::ServerReflectionClient::new(service);
+        let list =
+            reflection::server_reflection_request::MessageRequest::ListServices(String::new());
+        let request = reflection::ServerReflectionRequest {
+            host: String::new(),
+            message_request: Some(list),
+        };
+        let answer = client.server_reflection_info(tokio_stream::once(request)).await;
+        let code = answer.map_or_else(|status| status.code(), |_| Code::Ok);
+        assert_eq!(code, expected, "{header:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_client_shows_its_token_and_hears_what_is_wrong_with_it() {
+    let server = guarded();
+    let client = |token: Option<&str>| {
+        let builder = Client::builder().endpoint(format!("http://{}", server.address));
+        match token {
+            Some(token) => builder.bearer_token(token).build(),
+            None => builder.build(),
+        }
+        .expect("right options")
+    };
+    let good = client(Some("t-generate"));
+    good.gen_id().await.expect("an ID");
+    let error = good.exp_id(1).await.expect_err("another scope");
+    assert!(matches!(error, IdError::PermissionDenied { .. }), "{error:?}");
+    let said = error.to_string();
+    assert!(
+        said.contains("the token `t-generate` may not") || said.contains("[redacted]"),
+        "{said}"
+    );
+    assert!(said.ends_with("it needs the scope read"), "{said}");
+
+    let error = client(None).gen_id().await.expect_err("no token");
+    assert!(matches!(error, IdError::Unauthenticated { .. }), "{error:?}");
+    assert!(error.to_string().contains("send the header authorization: Bearer TOKEN"), "{error}");
+    let error = client(Some("s3cret")).gen_id().await.expect_err("an unknown token");
+    assert_eq!(error.to_string(), "this token is not known here");
+    assert_eq!(client(Some("s3cret")).stats().retries, 0, "asking again would not help");
+}
