@@ -4,7 +4,8 @@
 # in temporary folders. What is missing for that is installed where apt-get can do it.
 #
 #   scripts/test.sh                       everything
-#   scripts/test.sh --full                with more rounds and longer outages: ten minutes more
+#   scripts/test.sh --full                with more rounds, longer outages, larger models, fuzzing led by
+#                                         coverage, and requests made from the OpenAPI document
 #   scripts/test.sh --without NAME        but for a store (mysql, postgres, redis, zookeeper, etcd) or
 #                                         for the clients in other languages (interop); can be repeated
 #   scripts/test.sh -p vesta-store …      one crate, or whatever else `cargo test` takes
@@ -21,7 +22,7 @@ interop=true
 while :; do
   case "${1:-}" in
     -h | --help)
-      sed -n '2,15s/^# \{0,1\}//p' "$0"
+      sed -n '2,16s/^# \{0,1\}//p' "$0"
       exit 0
       ;;
     --full)
@@ -73,6 +74,9 @@ command -v cargo >/dev/null || {
 }
 command -v cc >/dev/null || install gcc libc6-dev
 command -v curl >/dev/null || install curl ca-certificates
+# For wrong clocks and full disks under the real programs.
+ls /usr/lib/*/faketime/libfaketimeMT.so.1 >/dev/null 2>&1 || install faketime
+command -v unshare >/dev/null || install util-linux
 
 failed() {
   echo "FAILED: $1" >&2
@@ -139,6 +143,11 @@ else
   run "the crates" --workspace --exclude vesta-store --all-features
   run "the stores" -p vesta-store --features "$features"
   run_processes -p vesta-store --features "$features"
+fi
+scripts/races.sh ${VESTA_TEST_FULL:+--full} || failed "the races"
+if [ -n "${VESTA_TEST_FULL:-}" ]; then
+  scripts/fuzz.sh 30 || failed "fuzzing"
+  scripts/schemathesis.sh || failed "the REST server against its OpenAPI document"
 fi
 if $interop; then
   python3 -c 'import ensurepip, venv' 2>/dev/null || install python3 python3-venv

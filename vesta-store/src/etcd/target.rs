@@ -135,6 +135,9 @@ fn parse_options(text: &str) -> Result<Option<PathBuf>, &'static str> {
         let Some(("ca", file)) = option.split_once('=') else {
             return Err("the only option of the etcd URL is `ca`");
         };
+        if file.contains(';') {
+            return Err("options are parted by &; in the name of a file write ; as %3B");
+        }
         let file = decode(file)?;
         if file.is_empty() || ca.replace(file.into()).is_some() {
             return Err("the option `ca` names one file");
@@ -252,6 +255,7 @@ mod tests {
             "etcds://h?ca=",
             "etcds://h?ca=a&ca=b",
             "etcds://h?CA=a",
+            "etcds://h?ca=a;password=hunter2",
             "etcds://h?ca=a;hunter2=b@c",
         ] {
             let error = Target::parse(url).expect_err(url);
