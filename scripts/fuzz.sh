@@ -65,8 +65,9 @@ folder=$(mkdir -p "${CARGO_TARGET_DIR:-target}/fuzzing" && cd "${CARGO_TARGET_DI
 case $folder in *' '*) fail "the target folder must not contain blanks: $folder" ;; esac
 host=$(rustc -vV | sed -n 's/^host: //p')
 
-# A build of its own: every crate counts its branches and shows what it compares.
-flags="--cfg fuzzing --cfg fuzzing_libfuzzer -Cpasses=sancov-module"
+# A build of its own: every crate counts its branches and shows what it compares. Programs that come along,
+# but are not run, lack what libFuzzer brings.
+flags="--cfg fuzzing --cfg fuzzing_libfuzzer -Cpasses=sancov-module -Clink-arg=-Wl,--warn-unresolved-symbols"
 for option in level=4 inline-8bit-counters pc-table trace-compares stack-depth; do
   flags="$flags -Cllvm-args=-sanitizer-coverage-$option"
 done
@@ -89,7 +90,7 @@ while read -r package selection name kept; do
   [ "$wanted" ] || continue
   place=$folder/$package/${name//::/.}
   mkdir -p "$place/corpus" "$place/failures"
-  binary=$(program "$package" "$selection")
+  binary=$(program "$package" "$selection") || fail "the tests of $package do not build"
   [ -x "$binary" ] || fail "no test program for $package $selection"
   printf '\n== %s %s, %s s\n' "$package" "$name" "$seconds"
   began=$SECONDS

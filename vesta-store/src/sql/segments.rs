@@ -72,7 +72,12 @@ impl<D: Dialect> Request<D> for Take {
         };
         if let Some(row) = rows.first() {
             let end = row.number(0)?;
-            return Ok(NextRange::Numbers(end - self.step..end));
+            // Only a trigger or another statement than ours could make it less.
+            let Some(first) = end.checked_sub(self.step) else {
+                let said = format!("max_id of tag `{}` did not grow by {}", self.key, self.step);
+                return Err(StoreError::permanent(said).into());
+            };
+            return Ok(NextRange::Numbers(first..end));
         }
         let rows = D::fetch(connection, statements.max_id, &[key]).await?;
         match rows.first().map(|row| row.signed(0)).transpose()? {
