@@ -212,6 +212,7 @@ impl IdService for LocalIdService {
     }
 
     fn gen_ids(&self, out: &mut [u64]) -> Result<(), IdError> {
+        let mut runs = 0;
         // A batch counts in 32 bits; what is longer is several.
         for part in out.chunks_mut(MOST_AT_ONCE) {
             let mut batch = Batch::new(self, u32::try_from(part.len()).unwrap_or(u32::MAX));
@@ -219,6 +220,7 @@ impl IdService for LocalIdService {
             let mut attempt = || {
                 while let Some(run) = batch.next_run()? {
                     filled += write(&run, &mut part[filled..]);
+                    runs += 1;
                 }
                 Ok(())
             };
@@ -227,7 +229,9 @@ impl IdService for LocalIdService {
                 Err(error) => self.wait_for(error, attempt)?,
             }
         }
-        put_in_order(out);
+        if runs > 1 {
+            put_in_order(out);
+        }
         Ok(())
     }
 
