@@ -129,3 +129,24 @@ impl IdPopulator for AnyPopulator {
         self.as_dyn().position()
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_is_chosen_by_its_name_and_goes_by_the_same_rule() {
+        let rules = Rules::new(3, 2, 0);
+        for kind in PopulatorKind::ALL {
+            assert_eq!(kind.to_string().parse::<PopulatorKind>().unwrap(), kind);
+            let chosen = AnyPopulator::new(kind, 5);
+            assert_eq!(chosen.position(), 5);
+            assert_eq!(chosen.claim(2, 2, &rules, u64::MAX), Ok(Claim { start: 8, end: 10 }));
+            assert_eq!((chosen.position(), chosen.seal()), (10, 10));
+            assert_eq!(chosen.claim(3, 1, &rules, u64::MAX), Err(Refusal::Sealed));
+        }
+        let names: Vec<_> = PopulatorKind::ALL.iter().map(ToString::to_string).collect();
+        assert_eq!(names, ["lock", "sync", "atomic"]);
+        assert!("mutex".parse::<PopulatorKind>().is_err());
+    }
+}
