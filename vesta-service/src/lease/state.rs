@@ -239,6 +239,13 @@ mod tests {
         assert!(matches!(lease.next(ahead), Action::Wait(_)));
     }
 
+    #[test]
+    fn each_change_has_an_attempt_and_a_time_of_its_own() {
+        let later = Now { wall: UnixMillis(7), ..now(2, 42) };
+        let (_, new) = written(lease().next(later));
+        assert_eq!((new.attempt, new.info_time), (42, UnixMillis(7)));
+    }
+
     fn written(action: Action) -> (Expect, Record) {
         match action {
             Action::Write(expect, new) => (expect, new),
