@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, atomic};
 use std::time::Duration;
 
 use vesta_intf::{Hold, HoldReason, IdError};
@@ -51,7 +51,8 @@ struct Known {
     closed: bool,
 }
 
-static LAST_REGISTRY: AtomicU64 = AtomicU64::new(0);
+/// One count for the process, so not of the primitives of a checker, which belong to one model.
+static LAST_REGISTRY: atomic::AtomicU64 = atomic::AtomicU64::new(0);
 
 crate::sync::thread_local! {
     /// What this thread looked up last: most threads stay with one service, and many with one tag.
