@@ -111,9 +111,9 @@ start_stores() {
   eval "$(scripts/stores.sh env "$folder")"
 }
 
-# The tests start the real programs.
-cargo build --quiet -p vesta-server -p vesta-rest -p vesta-sample || failed "building the programs"
 if [ $# -gt 0 ]; then
+  # The tests start real programs, some of another crate; those of all crates together are built with them.
+  cargo build --quiet -p vesta-server -p vesta-rest || failed "building the programs"
   case " $* " in
     *vesta-store*) start_stores ;;
     *" -p "* | *" --package"*) ;; # no other crate needs one

@@ -67,7 +67,7 @@ impl BuildError {
                 ClaimError::Fingerprint { .. } => true,
                 ClaimError::Time(error) => matches!(error, IdError::TimeExhausted),
                 // A pool can have a free machine ID later; one chosen by its number is taken.
-                ClaimError::Exhausted { range, .. } => range.start() == range.end(),
+                ClaimError::Exhausted { range, ahead: None, .. } => range.start() == range.end(),
                 _ => false,
             },
             Self::StateFile(error) => !matches!(error, StateFileError::Io { .. }),

@@ -89,6 +89,40 @@ fn with_a_pool_a_clock_far_behind_costs_only_the_machine_id() {
     assert_eq!(shown, UnixMillis(START.0 - 3_600_000).to_system_time(), "on time again");
 }
 
+/// For hours the clock is hours behind; with and without another machine ID to go on with meanwhile.
+#[test]
+fn a_clock_set_right_after_hours_is_followed() {
+    let hour = Duration::from_secs(3600);
+    for machines in [1, 2] {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = ManualClock::at(START);
+        let pool = Arc::new(MemoryStore::new());
+        let service = LocalIdService::builder()
+            .machine(MachineSource::Pool { store: pool, range: Some(1..=machines) })
+            .state_dir(folder.path())
+            .clock(Arc::new(clock.clone()))
+            .build()
+            .unwrap();
+        let before = service.gen_id().unwrap();
+        clock.set_wall(UnixMillis(START.0 - 8 * 3_600_000));
+        for _ in 0..7 * 360 {
+            clock.advance(hour / 360);
+            service.maintain();
+            assert_eq!(service.try_gen_id().is_ok(), machines > 1);
+        }
+        let right = UnixMillis(START.0 + 7 * 3_600_000);
+        clock.set_wall(right);
+        service.maintain();
+        clock.advance(Duration::from_secs(10));
+        service.maintain();
+        let id = service.try_gen_id().unwrap();
+        assert!(id > before);
+        assert!(!service.status().clock_suspect);
+        let moment = service.meta().moment_of(service.exp_id(id).unwrap().time).unwrap();
+        assert!((right..UnixMillis(right.0 + 12_000)).contains(&moment), "{moment}");
+    }
+}
+
 #[test]
 fn a_jump_far_ahead_is_not_followed_and_nothing_far_ahead_is_recorded() {
     for jump in [86_400_000, 100 * 365 * 86_400_000] {

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use common::START;
 use vesta_service::{
-    BuildError, Cas, ClaimError, Clock as _, ErrorKind, Expect, IdService as _, LeaseStore,
-    LocalIdService, MachineSource, ManualClock, MemoryStore, Namespace, Record, StoreError, Timing,
-    UnixMillis,
+    BuildError, Cas, ClaimError, ClaimOrder, Clock as _, ErrorKind, Expect, IdService as _,
+    LeaseStore, LocalIdService, MachineSource, ManualClock, MemoryStore, Namespace, Record,
+    StoreError, Timing, UnixMillis,
 };
 
 /// A store that can be made unreachable, or to lose its replies after doing what was asked.
@@ -257,6 +257,37 @@ fn two_services_get_different_ids_and_the_third_hears_who_holds_them() {
     let pid = format!("(pid {})", std::process::id());
     assert!(error.contains("every machine ID of 3 to 4 is in use"), "{error}");
     assert_eq!(error.matches(&pid).count(), 2, "{error}");
+}
+
+#[test]
+fn a_pool_that_is_free_but_used_beyond_the_clock_says_up_to_when() {
+    let setting = Setting::new();
+    drop((setting.start(), setting.start()));
+    setting.clock.set_wall(UnixMillis(START.0 - 3_600_000));
+    let error = setting.try_start().unwrap_err();
+    assert!(!error.is_configuration());
+    let BuildError::Claim(ClaimError::Exhausted { holders, range, ahead: Some(ahead) }) = &error
+    else {
+        panic!("{error}");
+    };
+    assert_eq!((holders.len(), range), (0, &(3..=4)));
+    let (used_until, now) = ahead;
+    assert!((START..UnixMillis(START.0 + 2_000)).contains(used_until), "{error}");
+    assert!(*now < UnixMillis(START.0 - 3_500_000), "{error}");
+    let sentence = error.to_string();
+    for part in ["no machine ID of 3 to 4 can be had", &used_until.to_string(), &now.to_string()] {
+        assert!(sentence.contains(part), "{sentence}");
+    }
+}
+
+#[test]
+fn orders_have_the_names_that_configurations_use() {
+    for (order, name) in [(ClaimOrder::Stable, "stable"), (ClaimOrder::Lowest, "lowest")] {
+        assert_eq!(order.to_string(), name);
+        assert_eq!(name.parse::<ClaimOrder>().unwrap(), order);
+    }
+    let error = "random".parse::<ClaimOrder>().unwrap_err().to_string();
+    assert!(error.contains("`random` is not one of stable, lowest"), "{error}");
 }
 
 #[test]

@@ -21,6 +21,8 @@ pub(crate) struct EffectiveClock {
     effective: u64,
     /// The wall clock as it should stand by the monotonic clock since it was last believed.
     believed: u64,
+    /// Where it would stand had it never been set back.
+    furthest: u64,
     monotonic: Duration,
 }
 
@@ -38,21 +40,31 @@ pub(crate) struct Reading {
 impl EffectiveClock {
     /// Starts at the wall clock, or at `not_before` if that is later.
     pub(crate) fn new(wall: UnixMillis, monotonic: Duration, not_before: UnixMillis) -> Self {
-        let nanos = |moment: UnixMillis| moment.0.saturating_mul(1_000_000);
-        Self { effective: nanos(wall.max(not_before)), believed: nanos(wall), monotonic }
+        let [effective, wall] =
+            [wall.max(not_before), wall].map(|moment| moment.0.saturating_mul(1_000_000));
+        Self { effective, believed: wall, furthest: wall, monotonic }
+    }
+
+    /// Believes the wall clock as far as a predecessor on the same clocks did: it may have been set
+    /// back since.
+    pub(crate) fn trust_as(&mut self, before: &Self) {
+        let since = nanos(self.monotonic.saturating_sub(before.monotonic));
+        self.furthest = self.furthest.max(before.furthest.saturating_add(since));
     }
 
     /// Takes what the clocks show now and says what time to go by.
     pub(crate) fn observe(&mut self, wall: UnixMillis, monotonic: Duration) -> Reading {
         let wall = wall.0.saturating_mul(1_000_000);
-        let elapsed = monotonic.saturating_sub(self.monotonic);
-        let elapsed = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
+        let elapsed = nanos(monotonic.saturating_sub(self.monotonic));
         self.monotonic = self.monotonic.max(monotonic);
 
         let led = self.effective.saturating_sub(self.believed);
         let expected = self.believed.saturating_add(elapsed);
-        let suspect = wall > expected.max(self.effective).saturating_add(FAR_JUMP);
+        // A step back that is corrected is no jump, however long it took.
+        let furthest = self.furthest.saturating_add(elapsed);
+        let suspect = wall > furthest.max(self.effective).saturating_add(FAR_JUMP);
         self.believed = if suspect { expected } else { wall };
+        self.furthest = furthest.max(self.believed);
 
         // Ahead it moved but for as long as the lead was too much; where it stands does not depend on
         // how often somebody looks.
@@ -64,14 +76,18 @@ impl EffectiveClock {
             elapsed.saturating_sub(still).min(led.min(MAX_LEAD_NANOS) * 10)
         };
         let moved = self.effective + moving - moving.div_ceil(10);
-        let furthest = self.believed.saturating_add(led); // a lead does not grow while being caught up
-        self.effective = if lead > 0 { moved } else { moved.clamp(self.believed, furthest) };
+        let most = self.believed.saturating_add(led); // a lead does not grow while being caught up
+        self.effective = if lead > 0 { moved } else { moved.clamp(self.believed, most) };
         Reading { effective: UnixMillis(self.effective / 1_000_000), lead: self.lead(), suspect }
     }
 
     fn lead(&self) -> Duration {
         Duration::from_nanos(self.effective.saturating_sub(self.believed))
     }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -159,6 +175,21 @@ mod tests {
         let corrected = clock.observe(UnixMillis(NOON.0 + 1000), ms(1000));
         assert!(!corrected.suspect);
         assert_eq!(corrected.effective, UnixMillis(NOON.0 + 1000));
+    }
+
+    #[test]
+    fn a_step_back_may_be_corrected_after_many_hours() {
+        let mut clock = EffectiveClock::new(NOON, ms(0), UnixMillis(0));
+        let hour = 3_600_000;
+        for passed in (0..10 * hour).step_by(600_000) {
+            let reading = clock.observe(UnixMillis(NOON.0 - 8 * hour + passed), ms(passed));
+            assert!(!reading.suspect && reading.effective >= NOON, "{reading:?}");
+        }
+        let right = UnixMillis(NOON.0 + 10 * hour);
+        let jumped = clock.clone().observe(UnixMillis(right.0 + hour + 1), ms(10 * hour));
+        assert!(jumped.suspect, "more than an hour ahead of every clock so far");
+        let corrected = clock.observe(right, ms(10 * hour));
+        assert_eq!(corrected, Reading { effective: right, lead: ms(0), suspect: false });
     }
 
     #[test]

@@ -223,7 +223,7 @@ impl Claimant {
                 }
             }
             if out_of_patience || !survey.may_end_within(ticks(PATIENCE, &self.meta)) {
-                return Err(self.exhausted(&records));
+                return Err(self.exhausted(&records, ahead));
             }
             // A silent owner is only believed dead if its record also does not change while we
             // watch, by our own clock.
@@ -344,7 +344,7 @@ impl Claimant {
         true
     }
 
-    fn exhausted(&self, records: &[(u64, Record)]) -> ClaimError {
+    fn exhausted(&self, records: &[(u64, Record)], ahead: Option<UnixMillis>) -> ClaimError {
         let range = match &self.choice {
             Choice::Any(range) => range.clone(),
             Choice::Only { machine, .. } => *machine..=*machine,
@@ -354,7 +354,8 @@ impl Claimant {
             .filter(|(machine, record)| range.contains(machine) && record.owner != 0)
             .map(|(machine, record)| (*machine, record.host.clone(), record.pid))
             .collect();
-        ClaimError::Exhausted { holders, range }
+        let ahead = ahead.map(|used_until| (used_until, self.clock.wall()));
+        ClaimError::Exhausted { holders, range, ahead }
     }
 }
 

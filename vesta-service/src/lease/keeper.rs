@@ -325,6 +325,7 @@ impl Driver {
                     epoch = grant.epoch(),
                     "going on with this machine ID"
                 );
+                grant.ticks().trust_as(line.current().ticks());
                 line.follow(grant);
                 *line.failure.lock() = None;
                 Line::count(&line.counters.rehomed);

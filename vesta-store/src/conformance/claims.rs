@@ -40,7 +40,7 @@ pub(super) fn a_used_up_pool_names_the_holders(backend: &dyn Backend) {
     let services: Vec<_> = (0..4).map(|i| built(world.pool(&format!("host{i}"), 0..=3))).collect();
     let before: Vec<_> = (0..4).map(|machine| world.record(machine)).collect();
     let error = refused(world.pool("one too many", 0..=3));
-    let ClaimError::Exhausted { holders, range } = &error else { panic!("{error}") };
+    let ClaimError::Exhausted { holders, range, ahead: None } = &error else { panic!("{error}") };
     assert_eq!(*range, 0..=3);
     let machines: Vec<_> = holders.iter().map(|(machine, ..)| *machine).collect();
     assert_eq!(machines, [0, 1, 2, 3]);

@@ -28,12 +28,15 @@ pub enum ClaimError {
         /// The layout that was configured.
         ours: String,
     },
-    /// Every machine ID in question is held.
+    /// No machine ID in question is free.
     Exhausted {
         /// Who holds them: machine ID, host, process.
         holders: Vec<(u64, String, u32)>,
         /// The machine IDs in question.
         range: RangeInclusive<u64>,
+        /// Of those that nobody holds, if there are any: up to when the first was used, which is too
+        /// far ahead of the clock, and what the clock shows.
+        ahead: Option<(UnixMillis, UnixMillis)>,
     },
     /// The fixed machine ID was used up to a moment too far ahead of the clock.
     ClockBehind {
@@ -85,15 +88,24 @@ impl fmt::Display for ClaimError {
                 "namespace `{namespace}` is for layout {theirs}, but {ours} is configured; use \
                  another namespace for another layout"
             ),
-            Self::Exhausted { holders, range } => {
+            Self::Exhausted { holders, range, ahead: None } => {
                 write!(f, "every machine ID of {} to {} is in use:", range.start(), range.end())?;
-                for (machine, host, pid) in holders.iter().take(10) {
-                    write!(f, " {machine} by {host} (pid {pid}),")?;
-                }
-                if holders.len() > 10 {
-                    write!(f, " … {} in all;", holders.len())?;
-                }
+                list(f, holders)?;
                 f.write_str(" stop one, or widen machine.range")
+            }
+            Self::Exhausted { holders, range, ahead: Some((used_until, now)) } => {
+                let (first, last) = (range.start(), range.end());
+                write!(f, "no machine ID of {first} to {last} can be had:")?;
+                if !holders.is_empty() {
+                    f.write_str(" in use are")?;
+                    list(f, holders)?;
+                    f.write_str(" and of the others")?;
+                }
+                write!(
+                    f,
+                    " the first was used up to {used_until}, but the clock shows {now}; set the \
+                     clock, or widen machine.range"
+                )
             }
             Self::ClockBehind { machine, used_until, now } => write!(
                 f,
@@ -120,6 +132,16 @@ impl fmt::Display for ClaimError {
             Self::Time(error) => error.fmt(f),
         }
     }
+}
+
+fn list(f: &mut fmt::Formatter<'_>, holders: &[(u64, String, u32)]) -> fmt::Result {
+    for (machine, host, pid) in holders.iter().take(10) {
+        write!(f, " {machine} by {host} (pid {pid}),")?;
+    }
+    if holders.len() > 10 {
+        write!(f, " … {} in all;", holders.len())?;
+    }
+    Ok(())
 }
 
 impl Error for ClaimError {
