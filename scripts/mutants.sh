@@ -1,80 +1,141 @@
 #!/usr/bin/env bash
 # Mutation testing: small faults are put, one after another, into the parts of vesta-service on which
-# uniqueness rests. A fault that no test notices is a survivor: a test is missing, or the code is.
+# uniqueness rests. A fault that no test notices is a survivor: a test is missing, or the code is. Lists
+# the survivors, and fails if the tests notice fewer than 90 % of the faults in a part.
 #
-#   scripts/mutants.sh                    sequence, populators, leases and state files: hours
-#   scripts/mutants.sh sequence           one part: sequence, populator or lease
-#   scripts/mutants.sh lease slot.rs      one file of a part
+#   scripts/mutants.sh                    all parts: half an hour
+#   scripts/mutants.sh PART …             sequence, populator, lease, state-file
+#   scripts/mutants.sh PART --file NAME   one file of a part, by the end of its path
 #
-# Needs cargo-mutants: `cargo install cargo-mutants --locked`. It works on a copy of the source, with a
-# target folder of its own (VESTA_MUTANTS_DIR, by default target/mutants), one fault at a time. Only
-# those tests of vesta-service run that take seconds.
+# Needs cargo-mutants, and installs it if it is missing: once, which takes some minutes. It works on
+# copies of the source, as many as there are processors but at most four, each with a target folder of
+# its own below VESTA_MUTANTS_DIR (default: target/mutants). Only tests of vesta-service run, those that
+# take at most seconds.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-command -v cargo-mutants >/dev/null || {
-  echo "cargo-mutants is missing: cargo install cargo-mutants --locked" >&2
-  exit 1
+version=27.1.0
+export PATH=$PATH:${CARGO_HOME:-$HOME/.cargo}/bin
+if ! command -v cargo-mutants >/dev/null; then
+  echo "installing cargo-mutants $version"
+  cargo install --quiet --locked "cargo-mutants@$version"
+fi
+
+usage() {
+  sed -n '2,13s/^# \{0,1\}//p' "$0" >&2
+  exit 64
 }
 
-source=vesta-service/src
-near=(--lib --test=populators --test=exhaustive --test=clocks)
-far=(--test=leases --test=state_file --test=several --test=model)
-case "${1-all}" in
-  all)
-    files=("$source/sequence.rs" "$source/populator*.rs" "$source/populator/*.rs" "$source/lease.rs" "$source/lease/**/*.rs")
-    tests=("${near[@]}" "${far[@]}")
-    ;;
-  sequence) files=("$source/sequence.rs") tests=("${near[@]}") ;;
-  populator) files=("$source/populator.rs" "$source/populator/${2-*.rs}") tests=("${near[@]}") ;;
-  lease) files=("$source/lease.rs" "$source/lease/**/${2-*.rs}") tests=("${near[@]}" "${far[@]}") ;;
-  *)
-    sed -n '2,12s/^# \{0,1\}//p' "$0" >&2
-    exit 64
-    ;;
-esac
+parts=()
+only=
+while [ $# -gt 0 ]; do
+  case "$1" in
+    sequence | populator | lease | state-file) parts+=("$1") ;;
+    --file) only=${2:-} && shift && [ -n "$only" ] || usage ;;
+    *) usage ;;
+  esac
+  shift
+done
+[ ${#parts[@]} -gt 0 ] || parts=(sequence populator lease state-file)
 
+source=vesta-service/src
 folder=$(realpath -m "${VESTA_MUTANTS_DIR:-${CARGO_TARGET_DIR:-target}/mutants}")
-mkdir -p "$folder"
-# Not the target folder of a checkout: cargo would take the copy's programs for the checkout's.
-export CARGO_TARGET_DIR=$folder/target
+workers=$(($(nproc) < 4 ? $(nproc) : 4))
 # Most of the time goes into compiling.
 export CARGO_PROFILE_DEV_DEBUG=0 RUST_BACKTRACE=0
-build=("${tests[@]}" --config=profile.dev.package.vesta-service.opt-level=1)
 
-selected=()
-for file in "${files[@]}"; do
-  selected+=(--file "$file")
-done
 # What is itself a test.
+selection=()
 for file in tests races schedules fuzz model memory; do
-  selected+=(--exclude "**/$file.rs" --exclude "$source/**/$file/**")
+  selection+=(--exclude "**/$file.rs" --exclude "$source/**/$file/**")
 done
 # Models and fuzzing are other means, and take minutes; the rest of what is skipped says the same as
 # what is not, at greater length.
 skipped=()
 for test in every_sequence_lock every_sequence_sync every_sequence_atomic every_sequence_from \
-  lease::model:: lease::fuzz:: segment:: clocks_that a_store_that_loses services_that every_planted; do
+  lease::model:: lease::fuzz:: segment:: every_planted; do
   skipped+=(--skip "$test")
 done
 
-started=$(date +%s)
-status=0
-nice -n 15 cargo mutants --package vesta-service "${selected[@]}" "${build[@]/#/--cargo-arg=}" \
-  --jobs 1 --timeout "${VESTA_MUTANTS_TIMEOUT:-120}" --output "$folder" --no-shuffle --colors never \
-  -- -- "${skipped[@]}" || status=$?
-# 2: there are survivors; 3: some ran out of time, which counts as noticed.
-[ "$status" = 0 ] || [ "$status" = 2 ] || [ "$status" = 3 ] || exit "$status"
-
-result=$folder/mutants.out
-count() {
-  wc -l <"$result/$1.txt"
+# mutate PART WORKER: puts this worker's share of the faults in.
+mutate() {
+  local part=$1 worker=$2 files=() tests=(--lib) status=0 file
+  case "$part" in
+    sequence) files=(sequence.rs) tests+=(--test=exhaustive --test=populators) ;;
+    populator)
+      files=(populator.rs 'populator/*.rs')
+      tests+=(--test=clocks --test=exhaustive --test=populators)
+      ;;
+    lease)
+      files=(lease.rs 'lease/**/*.rs')
+      tests+=(--test=clocks --test=leases --test=several --test=state_file)
+      ;;
+    state-file)
+      files=(lease/file.rs lease/slot.rs lease/shadow.rs)
+      tests+=(--test=leases --test=several --test=state_file)
+      ;;
+  esac
+  local build=("${tests[@]}" --config=profile.dev.package.vesta-service.opt-level=1)
+  local selected=("${selection[@]}")
+  for file in "${files[@]}"; do
+    [ -z "$only" ] && selected+=(--file "$source/$file") || selected+=(--file "$source/**/$only")
+  done
+  if [ "$part" = lease ]; then
+    selected+=(--exclude "$source/lease/file.rs" --exclude "$source/lease/slot.rs" --exclude "$source/lease/shadow.rs")
+  fi
+  mkdir -p "$folder/$part-$worker"
+  # Not the target folder of a checkout: cargo would take the copy's programs for the checkout's.
+  CARGO_TARGET_DIR=$folder/target-$worker cargo mutants --package vesta-service "${selected[@]}" \
+    "${build[@]/#/--cargo-arg=}" --shard "$worker/$workers" --sharding round-robin --jobs 1 \
+    --minimum-test-timeout 20 --output "$folder/$part-$worker" --no-shuffle --colors never \
+    -- -- "${skipped[@]}" >"$folder/$part-$worker/log" 2>&1 || status=$?
+  case "$status" in
+    0 | 2 | 3) ;; # 2: there are survivors; 3: some ran out of time, which counts as noticed
+    *)
+      cat "$folder/$part-$worker/log" >&2
+      return 1
+      ;;
+  esac
 }
-echo
-echo "caught $(count caught), timed out $(count timeout), missed $(count missed)," \
-  "unviable $(count unviable), in $(($(date +%s) - started)) s"
-if [ -s "$result/missed.txt" ]; then
-  echo "survivors:"
-  sed 's/^/  /' "$result/missed.txt"
+
+work() {
+  local part
+  for part in "${parts[@]}"; do
+    mutate "$part" "$1" || return 1
+  done
+}
+
+# lines PART NAME: what cargo-mutants listed there, of all workers.
+lines() {
+  cat "$folder/$1"-*/mutants.out/"$2.txt"
+}
+
+for part in "${parts[@]}"; do
+  rm -rf "$folder/$part"-*
+done
+pids=()
+for ((worker = 0; worker < workers; worker++)); do
+  work "$worker" &
+  pids+=($!)
+done
+failed=false
+for pid in "${pids[@]}"; do
+  wait "$pid" || failed=true
+done
+! $failed || exit 1
+
+for part in "${parts[@]}"; do
+  caught=$(lines "$part" caught | wc -l) slow=$(lines "$part" timeout | wc -l)
+  missed=$(lines "$part" missed | wc -l) unviable=$(lines "$part" unviable | wc -l)
+  all=$((caught + slow + missed))
+  [ "$all" -gt 0 ] || { echo "$part: no fault was put in" >&2 && exit 1; }
+  noticed=$((caught + slow))
+  echo "mutants: $part: $noticed of $all noticed ($((100 * noticed / all)) %), $slow of them by running" \
+    "out of time; $unviable more do not compile"
+  lines "$part" missed | sort | sed "s/^/  survivor: /"
+  [ $((100 * noticed)) -ge $((90 * all)) ] || failed=true
+done
+if $failed; then
+  echo "fewer than 90 % were noticed" >&2
   exit 1
 fi
