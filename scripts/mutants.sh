@@ -68,11 +68,11 @@ mutate() {
       ;;
     lease)
       files=(lease.rs 'lease/**/*.rs')
-      tests+=(--test=clocks --test=leases --test=several --test=state_file)
+      tests+=(--test=claims --test=clocks --test=disposable --test=leases --test=several --test=state_file)
       ;;
     state-file)
       files=(lease/file.rs lease/slot.rs lease/shadow.rs)
-      tests+=(--test=leases --test=several --test=state_file)
+      tests+=(--test=claims --test=leases --test=several --test=state_file)
       ;;
   esac
   local build=("${tests[@]}" --config=profile.dev.package.vesta-service.opt-level=1)

@@ -5,7 +5,8 @@
 #
 #   scripts/test.sh                       everything
 #   scripts/test.sh --full                with more rounds, longer outages, larger models, fuzzing led by
-#                                         coverage, and requests made from the OpenAPI document
+#                                         coverage, requests made from the OpenAPI document, and
+#                                         mutation testing: about an hour
 #   scripts/test.sh --without NAME        but for a store (mysql, postgres, redis, zookeeper, etcd) or
 #                                         for the clients in other languages (interop); can be repeated
 #   scripts/test.sh -p vesta-store …      one crate, or whatever else `cargo test` takes
@@ -22,7 +23,7 @@ interop=true
 while :; do
   case "${1:-}" in
     -h | --help)
-      sed -n '2,16s/^# \{0,1\}//p' "$0"
+      sed -n '2,17s/^# \{0,1\}//p' "$0"
       exit 0
       ;;
     --full)
@@ -148,6 +149,7 @@ scripts/races.sh ${VESTA_TEST_FULL:+--full} || failed "the races"
 if [ -n "${VESTA_TEST_FULL:-}" ]; then
   scripts/fuzz.sh 30 || failed "fuzzing"
   scripts/schemathesis.sh || failed "the REST server against its OpenAPI document"
+  scripts/mutants.sh || failed "mutation testing"
 fi
 if $interop; then
   python3 -c 'import ensurepip, venv' 2>/dev/null || install python3 python3-venv

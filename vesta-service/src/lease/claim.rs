@@ -319,16 +319,20 @@ impl Claimant {
     }
 
     fn regressed(&self, machine: u64, shadow: &Record) -> ClaimError {
-        let tick = self.rules.tick(shadow.bound);
-        // Rounded up: a floor there lies above the bound.
-        let tick = tick + u64::from(self.rules.position(tick) < shadow.bound);
-        let last = self.meta.moment_of(tick);
         ClaimError::StoreRegressed {
             store: self.store.describe(),
             namespace: self.namespace.clone(),
             machine,
-            used_until: last.unwrap_or(self.meta.end()),
+            used_until: self.used_until(shadow.bound),
         }
+    }
+
+    /// The moment before which every position below the bound lies. Rounded up: a floor there lies
+    /// above the bound.
+    fn used_until(&self, bound: u64) -> UnixMillis {
+        let tick = self.rules.tick(bound);
+        let tick = tick + u64::from(self.rules.position(tick) < bound);
+        self.meta.moment_of(tick).unwrap_or(self.meta.end())
     }
 
     /// Waits for the clock to come near enough to `used_until`, if that is a matter of seconds.
@@ -354,7 +358,11 @@ impl Claimant {
             .filter(|(machine, record)| range.contains(machine) && record.owner != 0)
             .map(|(machine, record)| (*machine, record.host.clone(), record.pid))
             .collect();
-        let ahead = ahead.map(|used_until| (used_until, self.clock.wall()));
+        let free = records
+            .iter()
+            .filter(|(machine, record)| range.contains(machine) && record.owner == 0)
+            .map(|(_, record)| self.used_until(record.bound));
+        let ahead = free.chain(ahead).min().map(|used_until| (used_until, self.clock.wall()));
         ClaimError::Exhausted { holders, range, ahead }
     }
 }

@@ -154,11 +154,14 @@ mod tests {
 
     #[test]
     fn it_comes_back_as_it_was_but_for_a_long_host_name() {
-        let mut expected = slot();
-        let back = Slot::decode(&expected.encode()).unwrap();
-        expected.record.host.truncate(back.record.host.len());
-        assert_eq!(back, expected);
-        assert!(back.record.host.len() > MAX_HOST - 4);
+        for prefix in ["", "h", "hö", "hös"] {
+            let mut expected = slot();
+            expected.record.host = format!("{prefix}{}", "中".repeat(100));
+            let back = Slot::decode(&expected.encode()).unwrap();
+            let whole = prefix.len() + (MAX_HOST - prefix.len()) / 3 * 3;
+            expected.record.host.truncate(whole);
+            assert_eq!(back, expected, "cut after the last whole character that fits");
+        }
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! Segment tags in a Redis.
 
+#[cfg(test)]
+mod fuzz;
+
 use vesta_service::{
     NewSegmentTag, NextRange, SegmentStore, SegmentTag, StoreError, Timing, UnixMillis,
 };
@@ -136,22 +139,25 @@ impl RedisSegmentStore {
     }
 
     fn decode(&self, values: &[Vec<u8>]) -> Result<SegmentTag, StoreError> {
-        let decoded = || {
-            let [key, max_id, step, description, update_time] = values else { return None };
-            let there = |value: &Vec<u8>| !value.is_empty();
-            let text = Some(description).filter(|value| there(value));
-            let time = Some(update_time).filter(|value| there(value));
-            Some(SegmentTag {
-                key: string(key)?,
-                max_id: exact(max_id)?,
-                step: exact(step)?,
-                description: text.map(|text| String::from_utf8_lossy(text).into_owned()),
-                update_time: time.and_then(|time| number(time)).map(UnixMillis),
-            })
-        };
-        let key = || self.key(&String::from_utf8_lossy(&values[0]));
-        decoded().ok_or_else(|| damaged(&key()))
+        let key =
+            || self.key(&values.first().map_or("".into(), |key| String::from_utf8_lossy(key)));
+        decode(values).ok_or_else(|| damaged(&key()))
     }
+}
+
+/// What people alone read may be missing, or what it is.
+fn decode(values: &[Vec<u8>]) -> Option<SegmentTag> {
+    let [key, max_id, step, description, update_time] = values else { return None };
+    let there = |value: &&Vec<u8>| !value.is_empty();
+    let text = Some(description).filter(there);
+    let time = Some(update_time).filter(there);
+    Some(SegmentTag {
+        key: string(key)?,
+        max_id: exact(max_id)?,
+        step: exact(step)?,
+        description: text.map(|text| String::from_utf8_lossy(text).into_owned()),
+        update_time: time.and_then(|time| number(time)).map(UnixMillis),
+    })
 }
 
 fn forgetful(doubts: &[&str]) -> StoreError {

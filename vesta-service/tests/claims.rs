@@ -1,0 +1,326 @@
+//! Claims that meet others: what they wait for, how often they look again, and how much they buy.
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use common::START;
+use parking_lot::Mutex;
+use vesta_service::{
+    BuildError, Cas, ClaimError, Clock, Expect, IdMeta, IdService as _, LeaseStore, LocalIdService,
+    MachineSource, ManualClock, MemoryStore, Namespace, Record, StoreError, Timing, UnixMillis,
+};
+
+/// A store in which somebody else is faster a few times.
+#[derive(Debug)]
+struct Busy {
+    store: MemoryStore,
+    timing: Timing,
+    /// How many of the next claims somebody else precedes, and gives back again at once.
+    others: AtomicU64,
+    /// What its clock shows, if it has one.
+    now: Option<UnixMillis>,
+    may_forget: bool,
+}
+
+impl Busy {
+    fn new(timing: Timing, others: u64) -> Arc<Self> {
+        Arc::new(Self::quiet(timing).precede(others))
+    }
+
+    fn quiet(timing: Timing) -> Self {
+        let store = MemoryStore::new();
+        Self { store, timing, others: AtomicU64::new(0), now: None, may_forget: false }
+    }
+
+    fn precede(self, others: u64) -> Self {
+        Self { others: others.into(), ..self }
+    }
+
+    /// In which machine ID 3 has a record.
+    fn with(record: Record) -> Arc<Self> {
+        let this = Self::new(Timing::ONE_HOST, 0);
+        this.open_namespace("default", &IdMeta::MAX_PEAK.fingerprint()).unwrap();
+        let unclaimed = Record::unclaimed(0).expect();
+        assert!(matches!(this.cas("default", 3, &unclaimed, &record), Ok(Cas::Done)));
+        this
+    }
+
+    fn record(&self, machine: u64) -> Record {
+        self.store.read("default", machine).unwrap().unwrap()
+    }
+}
+
+impl LeaseStore for Busy {
+    fn describe(&self) -> String {
+        "busy".into()
+    }
+    fn timing(&self) -> Timing {
+        self.timing
+    }
+    fn now(&self) -> Result<Option<UnixMillis>, StoreError> {
+        Ok(self.now)
+    }
+    fn may_forget(&self) -> bool {
+        self.may_forget
+    }
+    fn open_namespace(&self, name: &str, fingerprint: &str) -> Result<Namespace, StoreError> {
+        self.store.open_namespace(name, fingerprint)
+    }
+    fn list(&self, namespace: &str) -> Result<Vec<(u64, Record)>, StoreError> {
+        self.store.list(namespace)
+    }
+    fn read(&self, namespace: &str, machine: u64) -> Result<Option<Record>, StoreError> {
+        self.store.read(namespace, machine)
+    }
+    fn cas(
+        &self,
+        namespace: &str,
+        machine: u64,
+        expect: &Expect,
+        new: &Record,
+    ) -> Result<Cas, StoreError> {
+        let fewer = |left: u64| left.checked_sub(1);
+        if self.others.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer).is_ok() {
+            let bound = expect.bound; // they issued nothing
+            let theirs = Record { owner: 0, bound, released: true, attempt: 1, ..new.clone() };
+            self.store.cas(namespace, machine, expect, &theirs)?;
+        }
+        self.store.cas(namespace, machine, expect, new)
+    }
+}
+
+/// A clock that counts how often somebody waits, and does something with one of the waits.
+struct Waits {
+    clock: ManualClock,
+    count: AtomicU64,
+    at: u64,
+    then: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl std::fmt::Debug for Waits {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Waits")
+    }
+}
+
+impl Waits {
+    fn new(at: u64, then: impl FnOnce() + Send + 'static) -> Arc<Self> {
+        let then: Box<dyn FnOnce() + Send> = Box::new(then);
+        Arc::new(Self {
+            clock: ManualClock::at(START),
+            count: AtomicU64::new(0),
+            at,
+            then: Mutex::new(Some(then)),
+        })
+    }
+
+    fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+}
+
+impl Clock for Waits {
+    fn wall(&self) -> UnixMillis {
+        self.clock.wall()
+    }
+    fn monotonic(&self) -> Duration {
+        self.clock.monotonic()
+    }
+    fn park(&self, duration: Duration) {
+        self.clock.park(duration);
+        if self.count.fetch_add(1, Ordering::Relaxed) + 1 == self.at {
+            let then = self.then.lock().take();
+            then.expect("this wait comes once")();
+        }
+    }
+}
+
+fn start(
+    machine: MachineSource,
+    folder: &std::path::Path,
+    clock: Arc<dyn Clock>,
+) -> Result<LocalIdService, BuildError> {
+    LocalIdService::builder().machine(machine).state_dir(folder).clock(clock).build()
+}
+
+fn only_3(store: Arc<dyn LeaseStore>) -> MachineSource {
+    MachineSource::Pool { store, range: Some(3..=3) }
+}
+
+#[test]
+fn who_was_beaten_to_a_record_looks_again_without_waiting() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Busy::new(Timing::ONE_HOST, 4);
+    let clock = Waits::new(u64::MAX, || ());
+    let service = start(only_3(store.clone()), folder.path(), clock.clone()).unwrap();
+    assert_eq!(store.record(3).epoch, 5, "four others were faster");
+    assert_eq!(clock.count(), 0);
+    drop(service);
+}
+
+#[test]
+fn a_claim_says_whose_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Busy::new(Timing::ONE_HOST, 0);
+    let clock = Arc::new(ManualClock::at(START));
+    let service = start(only_3(store.clone()), folder.path(), clock).unwrap();
+    let record = store.record(3);
+    assert!(!record.host.is_empty() && record.owner != 0 && record.attempt != 0, "{record:?}");
+    assert_eq!((record.pid, record.info_time), (std::process::id(), START));
+    drop(service);
+}
+
+#[test]
+fn a_silent_owner_is_watched_for_one_and_a_half_renewals() {
+    let folder = tempfile::tempdir().unwrap();
+    let bound = IdMeta::MAX_PEAK.tick_at(UnixMillis(START.0 - 61_000)).unwrap() << 20;
+    let store = Busy::with(Record { epoch: 1, owner: 7, bound, ..Record::default() });
+    let clock = Waits::new(u64::MAX, || ());
+    let service = start(only_3(store.clone()), folder.path(), clock.clone()).unwrap();
+    assert_eq!(store.record(3).epoch, 2);
+    assert_eq!(clock.wall().since(START), Some(2250), "milliseconds, at a renewal every 1.5 s");
+    drop(service);
+}
+
+#[test]
+fn a_named_record_up_to_five_seconds_ahead_of_the_clock_is_taken_at_once() {
+    for (ahead, waits) in [(4_000, 0), (5_000, 0), (6_000, 1)] {
+        let folder = tempfile::tempdir().unwrap();
+        let bound = IdMeta::MAX_PEAK.tick_at(UnixMillis(START.0 + ahead)).unwrap() << 20;
+        let store = Busy::with(Record { epoch: 1, bound, released: true, ..Record::default() });
+        let clock = Waits::new(u64::MAX, || ());
+        let named = MachineSource::Reserved { store, id: 3 };
+        let service = start(named, folder.path(), clock.clone()).unwrap();
+        assert_eq!(clock.count(), waits, "{ahead} ms ahead");
+        drop(service);
+    }
+}
+
+#[test]
+fn a_bound_is_told_as_the_moment_before_which_all_of_it_lies() {
+    for (above, seconds) in [(0, 100), (1, 101)] {
+        let folder = tempfile::tempdir().unwrap();
+        let tick = IdMeta::MAX_PEAK.tick_at(UnixMillis(START.0 + 100_000)).unwrap();
+        let bound = (tick << 20) + above;
+        let store = Busy::with(Record { epoch: 1, bound, released: true, ..Record::default() });
+        let clock = Arc::new(ManualClock::at(START));
+        let error = start(only_3(store), folder.path(), clock).unwrap_err();
+        let BuildError::Claim(ClaimError::Exhausted { ahead: Some((until, now)), .. }) = error
+        else {
+            panic!("{error}");
+        };
+        assert_eq!((until, now), (UnixMillis(START.0 + seconds * 1000), START));
+    }
+}
+
+/// A store without a clock is believed.
+#[test]
+fn a_clock_that_differs_from_the_stores_is_refused() {
+    for (may_forget, limit) in [(false, 60_000), (true, 1_000)] {
+        for (apart, fits) in
+            [(None, true), (Some(0), true), (Some(limit), true), (Some(limit + 1), false)]
+        {
+            for behind in [false, true] {
+                let folder = tempfile::tempdir().unwrap();
+                let now = apart.map(|apart| match behind {
+                    true => UnixMillis(START.0 - apart),
+                    false => UnixMillis(START.0 + apart),
+                });
+                let store = Arc::new(Busy { now, may_forget, ..Busy::quiet(Timing::IN_MEMORY) });
+                let clock = Arc::new(ManualClock::at(START));
+                match start(only_3(store), folder.path(), clock) {
+                    Ok(_) => assert!(fits, "{apart:?} ms apart, may forget: {may_forget}"),
+                    Err(BuildError::Claim(ClaimError::ClocksDiffer { ours, theirs })) => {
+                        assert_eq!((ours, Some(theirs)), (START, now));
+                        assert!(!fits, "{apart:?} ms apart, may forget: {may_forget}");
+                    }
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        }
+    }
+}
+
+/// The newest of what a state file remembers may be what is damaged.
+#[test]
+fn beside_a_damaged_state_file_a_claim_keeps_the_distance_of_a_window() {
+    for damaged in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Busy::new(Timing::ONE_HOST, 0);
+        let clock = Arc::new(ManualClock::at(START));
+        drop(start(only_3(store.clone()), folder.path(), clock.clone()).unwrap());
+        let bound = store.record(3).bound;
+        if damaged {
+            let path = folder.path().join("default-3.state");
+            let mut bytes = std::fs::read(&path).unwrap();
+            bytes[100] ^= 1; // in the first of two halves
+            std::fs::write(path, bytes).unwrap();
+        }
+        clock.advance(Duration::from_secs(1));
+        let service = start(only_3(store.clone()), folder.path(), clock.clone()).unwrap();
+        let id = service.exp_id(service.gen_id().unwrap()).unwrap();
+        assert!((id.time << 20 | id.seq) >= bound);
+        // It was given back at once, so the bound is of the first tick.
+        let first = IdMeta::MAX_PEAK.tick_at(START).unwrap();
+        assert_eq!(id.time - first, if damaged { 1 + 5 } else { 1 });
+    }
+}
+
+/// Another starter of this host has the state files for a moment.
+#[test]
+fn a_state_file_that_is_locked_for_a_moment_is_waited_for() {
+    for (freed_at, expected) in [(1, Ok(())), (5, Ok(())), (6, Err(5))] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().to_owned();
+        let theirs = Waits::new(u64::MAX, || ());
+        let other = start(only_3(Arc::new(MemoryStore::new())), &path, theirs).unwrap();
+        let clock = Waits::new(freed_at, move || {
+            drop(other);
+            for file in std::fs::read_dir(path).unwrap() {
+                std::fs::remove_file(file.unwrap().path()).unwrap();
+            }
+        });
+        let store = Arc::new(MemoryStore::new());
+        match (start(only_3(store), folder.path(), clock.clone()), expected) {
+            (Ok(service), Ok(())) => {
+                assert_eq!((service.machine(), clock.count()), (3, freed_at));
+                let waited = clock.wall().since(START).unwrap();
+                assert_eq!(waited, freed_at * 100, "milliseconds");
+            }
+            (Err(BuildError::Claim(ClaimError::Exhausted { .. })), Err(waits)) => {
+                assert_eq!(clock.count(), waits);
+            }
+            (result, _) => panic!("freed at {freed_at}: {result:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_named_machine_id_in_a_store_buys_no_more_than_it_is_quickly_had_again() {
+    let short = Timing {
+        window: Duration::from_secs(4),
+        takeover_grace: Duration::from_secs(12),
+        ..Timing::FILE
+    };
+    for (timing, named, seconds) in [
+        (Timing::NETWORK, true, 5),
+        (Timing::NETWORK, false, 60),
+        (Timing::IN_MEMORY, true, 5),
+        (short, true, 4),
+        (short, false, 4),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Busy::new(timing, 0);
+        let source = match named {
+            true => MachineSource::Reserved { store: store.clone(), id: 3 },
+            false => only_3(store.clone()),
+        };
+        let service = start(source, folder.path(), Arc::new(ManualClock::at(START))).unwrap();
+        let now = IdMeta::MAX_PEAK.tick_at(START).unwrap();
+        assert_eq!(store.record(3).bound >> 20, now + seconds, "{timing:?}, named: {named}");
+        service.gen_id().unwrap();
+    }
+}
