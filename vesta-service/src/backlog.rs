@@ -8,10 +8,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use vesta_intf::{IdError, IdRun};
+use vesta_intf::{Hold, IdError, IdRun};
 
 use crate::LocalIdService;
-use crate::service::is_hold;
 
 /// How many IDs the waiting batches still need, all together.
 #[derive(Debug, Default)]
@@ -21,24 +20,20 @@ pub(crate) struct Backlog {
 
 impl Backlog {
     /// A place among those who wait, for `ids` of `per_second` that are made; refused if it would
-    /// take more than half of `patience` until all are served. Half, because those who share a tick
-    /// do not get the same of it. Who is alone may always try.
+    /// take more than half of `patience` until all are served, with the time until those before are.
+    /// Half, because those who share a tick do not get the same of it. Who is alone may always try.
     pub(crate) fn enter(
         &self,
         ids: u64,
         per_second: u64,
         patience: Duration,
-    ) -> Result<Place<'_>, IdError> {
+    ) -> Result<Place<'_>, Duration> {
         // Relaxed: a number to estimate by; nothing else is published with it.
         let before = self.ids.fetch_add(ids, Ordering::Relaxed);
         let place = Place { backlog: self, ids };
         let needed = time_for(before.saturating_add(ids), per_second);
         if before > 0 && needed > patience / 2 {
-            return Err(IdError::Unavailable {
-                reason: "more batches are waiting than can be served in time".into(),
-                retry_after: Some(time_for(before, per_second)),
-                source: None,
-            });
+            return Err(time_for(before, per_second));
         }
         Ok(place)
     }
@@ -80,29 +75,36 @@ impl<'a> Batch<'a> {
         Self { service, wanted, left: wanted, place: None }
     }
 
-    /// The next run, without waiting; `None` when the batch is complete. After a
-    /// [`Hold`](IdError::Hold) it may go on then; after any other error it is over.
-    pub(crate) fn next_run(&mut self) -> Result<Option<IdRun>, IdError> {
-        if self.left == 0 {
-            return Ok(None);
-        }
-        match self.service.try_gen_run(self.left) {
-            Ok(run) => {
-                self.left -= run.count;
-                if let Some(place) = &mut self.place {
-                    place.shrink_to(self.left.into());
+    /// Hands out runs, without waiting, until the batch is complete. After an `Err` with a
+    /// [`Hold`](IdError::Hold) it may go on then. It is over after any other, and after an `Ok(Err(_))`:
+    /// too many wait already.
+    pub(crate) fn fill(&mut self, mut take: impl FnMut(IdRun)) -> Result<Filled, IdError> {
+        while self.left > 0 {
+            match self.service.try_gen_run(self.left) {
+                Ok(run) => {
+                    self.left -= run.count;
+                    if let Some(place) = &mut self.place {
+                        place.shrink_to(self.left.into());
+                    }
+                    take(run);
                 }
-                Ok(Some(run))
-            }
-            Err(error) => {
-                if self.place.is_none() && is_hold(&error) {
-                    self.place = Some(self.service.enter_backlog(self.left)?);
+                Err(IdError::Hold(Hold { why, .. })) if self.place.is_none() => {
+                    match self.service.enter_backlog(self.left) {
+                        Ok(place) => self.place = Some(place),
+                        Err(retry_after) => {
+                            return Ok(Err(IdError::Hold(Hold { why, retry_after })));
+                        }
+                    }
                 }
-                Err(error)
+                Err(error) => return Err(error),
             }
         }
+        Ok(Ok(()))
     }
 }
+
+/// What a batch came to: complete, or refused.
+pub(crate) type Filled = Result<(), IdError>;
 
 impl Drop for Batch<'_> {
     fn drop(&mut self) {
@@ -125,7 +127,7 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(2);
 
     fn refused(backlog: &Backlog, ids: u64) -> Option<Duration> {
-        backlog.enter(ids, PER_SECOND, PATIENCE).err().map(|error| error.retry_after().unwrap())
+        backlog.enter(ids, PER_SECOND, PATIENCE).err()
     }
 
     #[test]

@@ -43,13 +43,7 @@ impl AsyncIdService for LocalIdService {
     async fn gen_ids(&self, count: u32) -> Result<Vec<u64>, IdError> {
         let mut ids = Vec::with_capacity(usize::try_from(count).unwrap_or(0));
         let mut batch = Batch::new(self, count);
-        self.await_for(|| {
-            while let Some(run) = batch.next_run()? {
-                ids.extend(run.iter());
-            }
-            Ok(())
-        })
-        .await?;
+        self.await_for(|| batch.fill(|run| ids.extend(run.iter()))).await??;
         put_in_order(&mut ids);
         Ok(ids)
     }
@@ -58,16 +52,13 @@ impl AsyncIdService for LocalIdService {
         let mut runs: Vec<IdRun> = Vec::new();
         let mut batch = Batch::new(self, count);
         self.await_for(|| {
-            while let Some(run) = batch.next_run()? {
-                match runs.last_mut() {
-                    // Across ticks the progression often goes on: one run then says it all.
-                    Some(last) if last.continues_with(&run) => last.count += run.count,
-                    _ => runs.push(run),
-                }
-            }
-            Ok(())
+            batch.fill(|run| match runs.last_mut() {
+                // Across ticks the progression often goes on: one run then says it all.
+                Some(last) if last.continues_with(&run) => last.count += run.count,
+                _ => runs.push(run),
+            })
         })
-        .await?;
+        .await??;
         runs.sort_unstable_by_key(|run| run.first);
         Ok(runs)
     }

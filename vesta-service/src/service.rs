@@ -148,7 +148,7 @@ impl LocalIdService {
     }
 
     /// A place for a batch that has to wait for so many more.
-    pub(crate) fn enter_backlog(&self, ids: u32) -> Result<Place<'_>, IdError> {
+    pub(crate) fn enter_backlog(&self, ids: u32) -> Result<Place<'_>, Duration> {
         let lines = u64::try_from(self.parts.lines.iter().count()).unwrap_or(u64::MAX);
         let per_second = self.parts.meta.capacity_per_second().saturating_mul(lines);
         self.parts.backlog.enter(ids.into(), per_second, self.parts.max_wait)
@@ -176,7 +176,7 @@ fn write(run: &IdRun, out: &mut [u64]) -> usize {
 }
 
 /// Whether waiting helps.
-pub(crate) const fn is_hold(error: &IdError) -> bool {
+const fn is_hold(error: &IdError) -> bool {
     matches!(error, IdError::Hold(_))
 }
 
@@ -218,15 +218,14 @@ impl IdService for LocalIdService {
             let mut batch = Batch::new(self, u32::try_from(part.len()).unwrap_or(u32::MAX));
             let mut filled = 0;
             let mut attempt = || {
-                while let Some(run) = batch.next_run()? {
+                batch.fill(|run| {
                     filled += write(&run, &mut part[filled..]);
                     runs += 1;
-                }
-                Ok(())
+                })
             };
             match attempt() {
-                Ok(()) => {}
-                Err(error) => self.wait_for(error, attempt)?,
+                Ok(done) => done?,
+                Err(error) => self.wait_for(error, attempt)??,
             }
         }
         if runs > 1 {

@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use common::START;
 use vesta_service::{
-    AsyncIdService, IdMeta, IdService, LocalIdService, MachineSource, ManualClock, PopulatorKind,
+    AsyncIdService, ErrorKind, IdMeta, IdService, LocalIdService, MachineSource, ManualClock,
+    PopulatorKind,
 };
 
 struct Unpark(Thread);
@@ -126,6 +127,7 @@ fn of_too_many_batches_some_are_served_and_the_others_refused_at_once() {
                     false
                 }
                 Poll::Ready(Err(error)) => {
+                    assert_eq!(error.kind(), ErrorKind::SequenceUsedUp);
                     let retry_after = error.retry_after().unwrap();
                     assert!(tick == 0 && retry_after > Duration::from_millis(10), "{error}");
                     refused += 1;
