@@ -68,7 +68,8 @@ mutate() {
       ;;
     lease)
       files=(lease.rs 'lease/**/*.rs')
-      tests+=(--test=claims --test=clocks --test=disposable --test=leases --test=several --test=state_file)
+      tests+=(--test=claims --test=clocks --test=disposable --test=keeper --test=leases --test=several
+        --test=state_file)
       ;;
     state-file)
       files=(lease/file.rs lease/slot.rs lease/shadow.rs)

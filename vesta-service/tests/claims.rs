@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::error::Error as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -214,6 +215,28 @@ fn a_bound_is_told_as_the_moment_before_which_all_of_it_lies() {
         };
         assert_eq!((until, now), (UnixMillis(START.0 + seconds * 1000), START));
     }
+}
+
+#[test]
+fn an_unused_machine_id_begins_at_the_floor_of_its_namespace() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = MemoryStore::new();
+    store.open_namespace("default", &IdMeta::MAX_PEAK.fingerprint()).unwrap();
+    let floor = (IdMeta::MAX_PEAK.tick_at(START).unwrap() << 20) + 1000;
+    store.raise_floor("default", floor).unwrap();
+    let clock = Arc::new(ManualClock::at(START));
+    let service = start(only_3(Arc::new(store)), folder.path(), clock).unwrap();
+    let id = service.exp_id(service.gen_id().unwrap()).unwrap();
+    assert_eq!(id.time << 20 | id.seq, floor);
+}
+
+#[test]
+fn a_store_has_no_floor_unless_it_says_so_and_an_error_names_its_cause() {
+    let store = Busy::quiet(Timing::ONE_HOST);
+    assert!(store.raise_floor("default", 1).unwrap_err().is_permanent());
+    let refused = StoreError::unavailable("cannot reach it", std::io::Error::other("refused"));
+    assert_eq!(refused.source().unwrap().to_string(), "refused");
+    assert_eq!(refused.to_string(), "cannot reach it: refused");
 }
 
 /// A store without a clock is believed.
