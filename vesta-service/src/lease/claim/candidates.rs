@@ -172,19 +172,23 @@ mod tests {
         shadows: &[(u64, Record)],
         choice: Choice,
     ) -> Vec<u64> {
-        let survey = Survey {
+        let survey = Survey { earlier, shadows, order, ..survey(records, &choice) };
+        survey.candidates().into_iter().map(|c| c.machine).collect()
+    }
+
+    fn survey<'a>(records: &'a [(u64, Record)], choice: &'a Choice) -> Survey<'a> {
+        Survey {
             records,
-            earlier,
-            shadows,
-            choice: &choice,
-            order,
+            earlier: None,
+            shadows: &[],
+            choice,
+            order: ClaimOrder::Stable,
             now: at(NOW),
             grace_ticks: 60,
             rules: &RULES,
             start_at: 6,
             floor: 0,
-        };
-        survey.candidates().into_iter().map(|c| c.machine).collect()
+        }
     }
 
     #[test]
@@ -252,5 +256,32 @@ mod tests {
         let records = [(2, released(NOW))];
         assert_eq!(tried(&records, None, &[], Choice::Only { machine: 2, alone: false }), [2]);
         assert_eq!(tried(&records, None, &[], Choice::Only { machine: 3, alone: false }), [3]);
+    }
+    #[test]
+    fn whether_waiting_may_help() {
+        for (choice, record, expected) in [
+            (Choice::Any(0..=3), released(NOW + 30), true),
+            (Choice::Any(0..=3), released(NOW + 31), false),
+            (Choice::Any(0..=3), held(9, NOW - 30), true),
+            (Choice::Any(0..=3), held(9, NOW - 29), false),
+            (Choice::Any(3..=4), held(9, NOW - 30), false),
+            (Choice::Any(0..=3), held(Record::PREDECESSOR, NOW - 100), false),
+            (Choice::Only { machine: 2, alone: false }, held(9, NOW - 30), true),
+            (Choice::Only { machine: 2, alone: false }, held(Record::PREDECESSOR, 0), true),
+            (Choice::Only { machine: 1, alone: false }, held(9, NOW - 30), false),
+        ] {
+            let records = [(2, record)];
+            let survey = survey(&records, &choice);
+            assert_eq!(survey.may_end_within(30), expected, "{choice:?}, {records:?}");
+        }
+    }
+
+    #[test]
+    fn the_first_unused_one_differs_from_host_to_host() {
+        for (start_at, first) in [(0, 10), (3, 13), (4, 10), (7, 13)] {
+            let choice = Choice::Any(10..=13);
+            let found = Survey { start_at, ..survey(&[], &choice) }.candidates();
+            assert_eq!(found.first().map(|candidate| candidate.machine), Some(first));
+        }
     }
 }

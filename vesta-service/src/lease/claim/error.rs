@@ -152,3 +152,51 @@ impl Error for ClaimError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exhausted(count: u64, ahead: Option<(UnixMillis, UnixMillis)>) -> String {
+        let holders = (0..count).map(|machine| (machine, format!("h{machine}"), 1)).collect();
+        ClaimError::Exhausted { holders, range: 0..=11, ahead }.to_string()
+    }
+
+    #[test]
+    fn of_many_holders_the_first_ten_are_named() {
+        let ten = "0 by h0 (pid 1), 1 by h1 (pid 1), 2 by h2 (pid 1), 3 by h3 (pid 1), 4 by h4 \
+                   (pid 1), 5 by h5 (pid 1), 6 by h6 (pid 1), 7 by h7 (pid 1), 8 by h8 (pid 1), 9 \
+                   by h9 (pid 1),";
+        for (count, more) in [(10, ""), (11, " … 11 in all;")] {
+            let expected = format!(
+                "every machine ID of 0 to 11 is in use: {ten}{more} stop one, or widen machine.range"
+            );
+            assert_eq!(exhausted(count, None), expected);
+        }
+    }
+
+    #[test]
+    fn those_that_wait_for_the_clock_are_told_from_those_in_use() {
+        let ahead = Some((UnixMillis(1_700_000_000_000), UnixMillis(1_600_000_000_000)));
+        let the_first = "the first was used up to 2023-11-14T22:13:20.000Z, but the clock shows \
+                         2020-09-13T12:26:40.000Z; set the clock, or widen machine.range";
+        assert_eq!(
+            exhausted(0, ahead),
+            format!("no machine ID of 0 to 11 can be had: {the_first}")
+        );
+        let one = "in use are 0 by h0 (pid 1), and of the others";
+        assert_eq!(
+            exhausted(1, ahead),
+            format!("no machine ID of 0 to 11 can be had: {one} {the_first}")
+        );
+    }
+
+    #[test]
+    fn a_stores_error_is_the_cause() {
+        let source = StoreError::permanent("it is damaged");
+        let error = ClaimError::Store { store: "a store".into(), source };
+        assert_eq!(error.source().map(ToString::to_string), Some("it is damaged".into()));
+        assert_eq!(error.to_string(), "a store: it is damaged");
+        assert!(ClaimError::Time(IdError::TimeExhausted).source().is_none());
+    }
+}
