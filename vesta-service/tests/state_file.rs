@@ -287,3 +287,23 @@ fn a_damaged_slot_takes_no_acknowledged_bound_with_it() {
         assert!(service.gen_id().unwrap() > last);
     }
 }
+
+#[test]
+fn a_folder_that_is_none_is_an_error_with_its_cause() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let error = start(&file, &ManualClock::at(START)).unwrap_err();
+    let BuildError::StateFile(error) = error else { panic!("{error}") };
+    let cause = std::error::Error::source(&error).unwrap().to_string();
+    assert!(error.to_string().ends_with(&cause) && error.to_string().starts_with("cannot "));
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let nested = folder.path().join("a").join("b");
+    let clock = ManualClock::at(START);
+    let before = start(&nested, &clock).unwrap().gen_id().unwrap();
+    assert!(start(&nested, &clock).unwrap().gen_id().unwrap() > before);
+}
