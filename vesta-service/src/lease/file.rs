@@ -364,8 +364,8 @@ impl LeaseStore for FileStore {
         Ok(vec![(self.subject.machine, self.record())])
     }
 
-    fn read(&self, _namespace: &str, _machine: u64) -> Result<Option<Record>, StoreError> {
-        Ok(Some(self.record()))
+    fn read(&self, _namespace: &str, machine: u64) -> Result<Option<Record>, StoreError> {
+        Ok((machine == self.subject.machine).then(|| self.record()))
     }
 
     fn cas(
@@ -383,5 +383,24 @@ impl LeaseStore for FileStore {
             return Ok(Cas::Conflict(locked.record.clone()));
         }
         self.write_locked(&mut locked, 0, new).map(|()| Cas::Done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_keeps_the_record_of_one_machine_id() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = FileStore::open(folder.path(), "eu", "a layout", 7).unwrap();
+        let new = Record { epoch: 1, owner: 9, bound: 100, ..Record::default() };
+        let unused = Record::default().expect();
+        assert!(matches!(store.cas("eu", 7, &unused, &new), Ok(Cas::Done)));
+        assert!(matches!(store.cas("eu", 7, &unused, &new), Ok(Cas::Conflict(now)) if now == new));
+        assert_eq!(store.read("eu", 7).unwrap(), Some(new.clone()));
+        assert_eq!(store.list("eu").unwrap(), [(7, new)]);
+        assert_eq!(store.read("eu", 8).unwrap(), None);
+        assert!(store.cas("eu", 8, &unused, &Record::default()).unwrap_err().is_permanent());
     }
 }
