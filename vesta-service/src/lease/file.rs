@@ -402,5 +402,17 @@ mod tests {
         assert_eq!(store.list("eu").unwrap(), [(7, new)]);
         assert_eq!(store.read("eu", 8).unwrap(), None);
         assert!(store.cas("eu", 8, &unused, &Record::default()).unwrap_err().is_permanent());
+        assert!(store.describe().ends_with("eu-7.state"));
+    }
+
+    #[test]
+    fn a_file_that_somebody_else_made_meanwhile_is_left_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = FileStore::open(folder.path(), "eu", "a layout", 7).unwrap();
+        let before = fs::read(store.path()).unwrap();
+        let other = Subject { machine: 8, ..store.subject.clone() };
+        create(folder.path(), store.path(), &other).unwrap();
+        assert_eq!(fs::read(store.path()).unwrap(), before);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no draft is left behind");
     }
 }

@@ -155,6 +155,7 @@ mod tests {
         let adopted = adopt(folder.path(), "eu", "a layout");
         assert_eq!(adopted.len(), 1);
         assert!(adopted[0].path().ends_with("eu-7.state"));
+        drop(adopted);
         assert_eq!(adopt(folder.path(), "eu", "another layout").len(), 0);
     }
 
@@ -170,5 +171,55 @@ mod tests {
         );
         drop(original);
         assert_eq!(adopt(folder.path(), "eu", "a layout").len(), 1);
+    }
+    #[test]
+    fn a_file_for_another_layout_is_not_in_use_unless_somebody_has_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = FileStore::open(folder.path(), "eu", "a layout", 7).unwrap();
+        let other = FileStore::open(folder.path(), "eu", "another layout", 8).unwrap();
+        let memory = Memory::read(Some(folder.path().into()), "eu", "a layout".into());
+        assert!(memory.is_in_use(7) && memory.is_in_use(8) && !memory.is_in_use(9));
+        drop((own, other));
+        assert!(!memory.is_in_use(7) && !memory.is_in_use(8));
+    }
+
+    #[test]
+    fn a_store_that_does_not_know_what_it_acknowledged_is_noticed() {
+        let acknowledged = Record { epoch: 3, owner: 9, bound: 100, ..Record::default() };
+        let folder = tempfile::tempdir().unwrap();
+        let open = || FileStore::open(folder.path(), "eu", "a layout", 7).unwrap();
+        open().write_shadow(1, &acknowledged).unwrap();
+        let unknown = |uuid, floor, machine, known: &Record| {
+            let memory = Memory::read(Some(folder.path().into()), "eu", "a layout".into());
+            let namespace = Namespace { uuid, fingerprint: "a layout".into(), floor };
+            memory.unknown_to(&namespace, &[(machine, known.clone())])
+        };
+        let same = |change: fn(&mut Record)| {
+            let mut record = acknowledged.clone();
+            change(&mut record);
+            record
+        };
+        for (uuid, floor, machine, known) in [
+            (1, 0, 7, same(|_| ())),
+            (1, 0, 7, same(|record| record.bound = 101)),
+            (1, 0, 7, same(|record| (record.owner, record.bound) = (8, 50))), // given back
+            (1, 0, 7, same(|record| (record.epoch, record.bound) = (4, 50))),
+            (2, 100, 8, same(|_| ())), // above what was used
+        ] {
+            assert_eq!(unknown(uuid, floor, machine, &known), None, "{known:?}");
+        }
+        for (uuid, floor, machine, known) in [
+            (1, 0, 7, same(|record| record.bound = 99)),
+            (1, 0, 7, same(|record| record.epoch = 2)),
+            (1, 0, 7, same(|record| (record.epoch, record.owner) = (2, 8))),
+            (1, 0, 8, same(|_| ())), // no record
+            (2, 0, 7, same(|_| ())), // another store
+            (2, 99, 7, same(|_| ())),
+        ] {
+            let expected = Some((7, acknowledged.clone()));
+            assert_eq!(unknown(uuid, floor, machine, &known), expected, "{known:?}");
+        }
+        open().write_shadow(0, &acknowledged).unwrap();
+        assert_eq!(unknown(1, 0, 8, &acknowledged), None, "a file that stands for itself");
     }
 }
