@@ -30,6 +30,7 @@ vesta-store    --lib,--all-features  zookeeper::fuzz::znodes_that_are_damaged
 vesta-store    --lib,--all-features  zookeeper::fuzz::urls_of_any_text
 vesta-store    --lib,--all-features  redis::records::fuzz::values_that_are_damaged
 vesta-store    --lib,--all-features  redis::records::fuzz::urls_of_any_text
+vesta-store    --lib,--all-features  redis::segments::fuzz::values_that_are_damaged
 vesta-boot     --lib                 fuzz::files_of_any_text                   config
 vesta-boot     --lib                 fuzz::no_setting_shows_a_password
 vesta-rest     --test=rest           fuzz::requests_of_any_text                requests

@@ -41,6 +41,7 @@ done
 source=vesta-service/src
 folder=$(realpath -m "${VESTA_MUTANTS_DIR:-${CARGO_TARGET_DIR:-target}/mutants}")
 workers=$(($(nproc) < 4 ? $(nproc) : 4))
+unset VESTA_TEST_FULL # the tests that take seconds do
 # Most of the time goes into compiling.
 export CARGO_PROFILE_DEV_DEBUG=0 RUST_BACKTRACE=0
 

@@ -47,6 +47,9 @@ impl World {
         self.calm_since = Some(self.time.now());
         self.shared.weather(Weather::default());
         self.shared.deliver(true);
+        // One after another they would watch for so long, while nobody renews, that those who were first
+        // are taken for gone again, and so on for ever.
+        self.time.watch_for(SECOND.min(self.plan.renew * 3 / 2));
         for number in 0..self.nodes.len() {
             let node = &mut self.nodes[number];
             node.port.cut_off(false);
