@@ -100,7 +100,8 @@ fn histories_that_once_went_wrong() {
     let ms = Duration::from_millis;
     let seconds = setting_of(custom(TimeUnit::Second, 30, 0, FieldOrder::TimeSeqMachine, 1 << 33));
     let millis = setting_of(IdMeta::MIN_GRANULARITY);
-    let histories: [(&str, Setting, &[Operation]); 5] = [
+    let single = Setting { last_machine: 0, may_forget: true, ..seconds };
+    let histories: [(&str, Setting, &[Operation]); 6] = [
         (
             "the time to come back was too early when nobody looked at the clock meanwhile",
             seconds,
@@ -133,6 +134,18 @@ fn histories_that_once_went_wrong() {
                 TryRun(0, 1),
                 Step(0, -12_000),
                 TryMany(0, 1),
+            ],
+        ),
+        (
+            "a jump of an hour was judged by how often somebody had looked at the clock before",
+            single,
+            &[
+                Retry(0),
+                Run(0, ms(0)),
+                Drift(0, ms(4_999)),
+                Step(0, 2),
+                Step(0, 3_600_000),
+                TryOne(0),
             ],
         ),
     ];

@@ -21,7 +21,7 @@ pub(crate) struct EffectiveClock {
     effective: u64,
     /// The wall clock as it should stand by the monotonic clock since it was last believed.
     believed: u64,
-    /// Where it would stand had it never been set back.
+    /// Where it would stand had it never been set back; never behind `effective`.
     furthest: u64,
     monotonic: Duration,
 }
@@ -42,7 +42,7 @@ impl EffectiveClock {
     pub(crate) fn new(wall: UnixMillis, monotonic: Duration, not_before: UnixMillis) -> Self {
         let [effective, wall] =
             [wall.max(not_before), wall].map(|moment| moment.0.saturating_mul(1_000_000));
-        Self { effective, believed: wall, furthest: wall, monotonic }
+        Self { effective, believed: wall, furthest: effective, monotonic }
     }
 
     /// Believes the wall clock as far as a predecessor on the same clocks did: it may have been set
@@ -62,7 +62,7 @@ impl EffectiveClock {
         let expected = self.believed.saturating_add(elapsed);
         // A step back that is corrected is no jump, however long it took.
         let furthest = self.furthest.saturating_add(elapsed);
-        let suspect = wall > furthest.max(self.effective).saturating_add(FAR_JUMP);
+        let suspect = wall > furthest.saturating_add(FAR_JUMP);
         self.believed = if suspect { expected } else { wall };
         self.furthest = furthest.max(self.believed);
 
@@ -175,6 +175,17 @@ mod tests {
         let corrected = clock.observe(UnixMillis(NOON.0 + 1000), ms(1000));
         assert!(!corrected.suspect);
         assert_eq!(corrected.effective, UnixMillis(NOON.0 + 1000));
+    }
+
+    #[test]
+    fn a_jump_is_judged_alike_at_the_first_look_and_at_the_next() {
+        for (ahead, step) in [(0, 3_600_001), (16_000, 3_600_001), (16_000, 3_616_001)] {
+            let mut clock = EffectiveClock::new(NOON, ms(0), UnixMillis(NOON.0 + ahead));
+            let jumped = UnixMillis(NOON.0 + step + 5_000);
+            let first = clock.observe(jumped, ms(5_000)).suspect;
+            assert_eq!(first, step > ahead + 3_600_000, "{ahead} ms ahead");
+            assert_eq!(clock.observe(jumped, ms(5_000)).suspect, first, "{ahead} ms ahead");
+        }
     }
 
     #[test]
