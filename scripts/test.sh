@@ -153,7 +153,7 @@ else
 fi
 scripts/races.sh ${VESTA_TEST_FULL:+--full} || failed "the races"
 if [ -n "${VESTA_TEST_FULL:-}" ]; then
-  scripts/fuzz.sh 15 || failed "fuzzing"
+  scripts/fuzz.sh 10 || failed "fuzzing"
   scripts/schemathesis.sh || failed "the REST server against its OpenAPI document"
 fi
 if $interop; then

@@ -4,7 +4,7 @@
 //! ```sh
 //! VESTA_TEST_SEED=7 cargo test -p vesta-service --test simulation any_history -- --nocapture
 //! ```
-//! tells the story of one seed. `VESTA_TEST_FULL=1` plays three times as many.
+//! tells the story of one seed. `VESTA_TEST_FULL=1` plays twice as many.
 //!
 //! The random numbers of the services themselves name owners and requests, which are only compared,
 //! and vary the pause between two renewals, which is too short here to be seen. Two things remain

@@ -31,7 +31,7 @@ pub(crate) fn seed() -> Option<u64> {
 
 /// How many times as much is wanted.
 pub(crate) fn times() -> u64 {
-    if std::env::var_os("VESTA_TEST_FULL").is_some() { 3 } else { 1 }
+    if std::env::var_os("VESTA_TEST_FULL").is_some() { 2 } else { 1 }
 }
 
 /// Tells the story of a seed.
