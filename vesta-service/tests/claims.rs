@@ -322,6 +322,19 @@ fn a_state_file_that_is_locked_for_a_moment_is_waited_for() {
 }
 
 #[test]
+fn who_waits_in_vain_for_a_state_file_is_not_sent_to_the_clock() {
+    let folder = tempfile::tempdir().unwrap();
+    let theirs = Arc::new(ManualClock::at(START));
+    let _other = start(only_3(Arc::new(MemoryStore::new())), folder.path(), theirs).unwrap();
+    let bound = IdMeta::MAX_PEAK.tick_at(UnixMillis(START.0 - 100_000)).unwrap() << 20;
+    let store = Busy::with(Record { epoch: 1, bound, released: true, ..Record::default() });
+    let clock = Arc::new(ManualClock::at(START));
+    let error = start(only_3(store), folder.path(), clock).unwrap_err();
+    let exhausted = matches!(error, BuildError::Claim(ClaimError::Exhausted { ahead: None, .. }));
+    assert!(exhausted, "{error}");
+}
+
+#[test]
 fn a_named_machine_id_in_a_store_buys_no_more_than_it_is_quickly_had_again() {
     let short = Timing {
         window: Duration::from_secs(4),

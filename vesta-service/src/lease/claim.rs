@@ -362,7 +362,8 @@ impl Claimant {
             .iter()
             .filter(|(machine, record)| range.contains(machine) && record.owner == 0)
             .map(|(_, record)| self.used_until(record.bound));
-        let ahead = free.chain(ahead).min().map(|used_until| (used_until, self.clock.wall()));
+        let now = self.clock.wall();
+        let ahead = free.chain(ahead).filter(|until| *until > now).min().map(|until| (until, now));
         ClaimError::Exhausted { holders, range, ahead }
     }
 }
