@@ -109,7 +109,7 @@ fn each_way_to_a_machine_id_is_understood() {
     assert_eq!(machine(&["--machine-ordinal"]), "Fixed(HostOrdinal)");
     assert_eq!(machine(&["--machine-ordinal=true"]), "Fixed(HostOrdinal)");
     assert_eq!(machine(&["--machine-id", "5", "--stateless"]), "Stateless(5)");
-    let map = machine(&["--machine-ips", "10.0.0.1=1,::1=7"]);
+    let map = machine(&["--machine-ips", "10.0.0.1=1,fd00::1=7"]);
     assert!(map.starts_with("Fixed(IpMap") && map.contains("10.0.0.1: 1"), "{map}");
     assert_eq!(
         machine(&["--machine-range", "924-1023", "--state-dir", "/var/lib/vesta/"]),
@@ -286,6 +286,7 @@ fn what_is_wrong_is_refused_with_one_sentence_that_says_what_to_do() {
             "machine.ips must be a list such as 10.0.0.1=1,10.0.0.2=2",
         ),
         (&["--machine-ips", "10.0.0.1=1,10.0.0.1=2"], "machine.ips"),
+        (&["--machine-ips", "127.0.0.1=1"], "127.0.0.1 does not name one host"),
         (&["--machine-ips", "10.0.0.1=1024"], "machine.ips must hold machine IDs of 0 to 1023"),
         (&["--machine-ordinal=yes"], "machine.ordinal must be true or false, but is `yes`"),
         (&["--machine-store", "vesta.db"], "machine.store must be a URL such as sqlite:"),

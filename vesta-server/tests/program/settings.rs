@@ -65,6 +65,7 @@ fn a_wrong_setting_ends_with_64_and_one_sentence() {
         ),
         (&["--machine-store", "sqlite:file/vesta.db"], &[], "machine.store: "),
         (&["--machine-ips", "192.0.2.1=1"], &[], "none of this host's addresses"),
+        (&["--machine-ips", "127.0.0.1=1"], &[], "127.0.0.1 does not name one host"),
     ] {
         let free: &[&str] = if args.contains(&"--listen") || args.contains(&"--admin-listen") {
             &[]

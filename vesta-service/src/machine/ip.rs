@@ -15,8 +15,9 @@ impl IpMap {
     /// Reads `10.0.0.1=1,10.0.0.2=2`.
     ///
     /// # Errors
-    /// [`IdError::Invalid`] for an entry that is not `address=number`, and for an address or a
-    /// number that comes twice.
+    /// [`IdError::Invalid`] for an entry that is not `address=number`, for an address or a number that
+    /// comes twice, and for an address that does not name one host: loopback, link-local, unspecified,
+    /// multicast or broadcast. Every host has those, so two hosts would take one machine ID.
     pub fn parse(text: &str) -> Result<Self, IdError> {
         let flaw = |reason: String| IdError::invalid("machine IPs", reason);
         let mut map = BTreeMap::new();
@@ -27,6 +28,12 @@ impl IpMap {
                 .ok_or_else(|| {
                     flaw(format!("`{entry}` is not `address=number`, as in 10.0.0.1=1,10.0.0.2=2"))
                 })?;
+            if !names_one_host(address) {
+                return Err(flaw(format!(
+                    "{address} does not name one host; use an address that other hosts reach this \
+                     one by"
+                )));
+            }
             if map.values().any(|m| *m == machine) {
                 return Err(flaw(format!("machine ID {machine} is given to two addresses")));
             }
@@ -54,7 +61,7 @@ impl IpMap {
     }
 
     fn find(&self, own: impl Iterator<Item = IpAddr>) -> Result<(IpAddr, u64), IdError> {
-        let own: Vec<IpAddr> = own.collect();
+        let own: Vec<IpAddr> = own.filter(|address| names_one_host(*address)).collect();
         let list = |addresses: &[IpAddr]| {
             addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
         };
@@ -73,14 +80,52 @@ impl IpMap {
     }
 }
 
+fn names_one_host(address: IpAddr) -> bool {
+    let shared = match address.to_canonical() {
+        IpAddr::V4(v4) => v4.is_link_local() || v4.is_broadcast(),
+        IpAddr::V6(v6) => v6.is_unicast_link_local(),
+    };
+    let address = address.to_canonical();
+    !shared && !address.is_loopback() && !address.is_unspecified() && !address.is_multicast()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
+    fn addresses_that_every_host_has_are_neither_taken_nor_proposed() {
+        let every_host_has = [
+            "127.0.0.1",
+            "127.8.0.1",
+            "::1",
+            "::ffff:127.0.0.1",
+            "0.0.0.0",
+            "::",
+            "169.254.1.1",
+            "fe80::1",
+            "224.0.0.1",
+            "ff02::1",
+            "255.255.255.255",
+            "::ffff:169.254.1.1",
+        ];
+        for address in every_host_has {
+            let error = IpMap::parse(&format!("{address}=1")).expect_err(address).to_string();
+            assert!(error.contains("does not name one host"), "{error}");
+        }
+        let own = every_host_has.into_iter().chain(["10.0.0.9"]);
+        let map = IpMap::parse("10.0.0.1=1").unwrap();
+        let error = map.find(own.map(|address| address.parse().unwrap())).unwrap_err().to_string();
+        assert!(
+            error.contains("none of this host's addresses (10.0.0.9) is in the map"),
+            "{error}"
+        );
+    }
+
+    #[test]
     fn a_map_gives_one_number_to_each_address_and_one_address_to_each_number() {
-        let map = IpMap::parse("10.0.0.1=1, ::1=7").unwrap();
-        assert_eq!(map.to_string(), "10.0.0.1=1,::1=7");
+        let map = IpMap::parse("10.0.0.1=1, fd00::1=7").unwrap();
+        assert_eq!(map.to_string(), "10.0.0.1=1,fd00::1=7");
         for (text, about) in [
             ("", "address=number"),
             ("10.0.0.1", "address=number"),
