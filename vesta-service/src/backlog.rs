@@ -88,10 +88,12 @@ impl<'a> Batch<'a> {
                     }
                     take(run);
                 }
-                Err(IdError::Hold(Hold { why, .. })) if self.place.is_none() => {
+                Err(IdError::Hold(Hold { why, retry_after })) if self.place.is_none() => {
                     match self.service.enter_backlog(self.left) {
                         Ok(place) => self.place = Some(place),
-                        Err(retry_after) => {
+                        // Before both waits are over, another attempt finds what this one found.
+                        Err(served_in) => {
+                            let retry_after = retry_after.max(served_in);
                             return Ok(Err(IdError::Hold(Hold { why, retry_after })));
                         }
                     }
@@ -121,7 +123,12 @@ fn time_for(ids: u64, per_second: u64) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use vesta_intf::UnixMillis;
+
     use super::*;
+    use crate::{MachineSource, ManualClock};
 
     const PER_SECOND: u64 = 1000;
     const PATIENCE: Duration = Duration::from_secs(2);
@@ -151,6 +158,47 @@ mod tests {
         assert_eq!(refused(&backlog, 1000), None);
         drop(first);
         assert_eq!(backlog.ids.load(Ordering::Relaxed), 0, "nothing is given back twice");
+    }
+
+    /// Two callers that take turns by their own schedule, for eight seconds: each asks for all that a
+    /// second has, and comes back exactly when it was told.
+    #[test]
+    fn a_refused_batch_is_not_told_to_come_back_before_it_has_a_chance() {
+        let folder = tempfile::tempdir().unwrap();
+        let start = UnixMillis(1_700_000_000_000);
+        let clock = ManualClock::at(start);
+        let service = LocalIdService::builder()
+            .machine(MachineSource::Fixed(1))
+            .state_dir(folder.path())
+            .clock(Arc::new(clock.clone()))
+            .build()
+            .unwrap();
+        let all = 1 << 20;
+        service.try_gen_run(10).unwrap(); // so that the first batch lacks ten of its second
+        let mut callers = [(); 2].map(|()| (Duration::ZERO, Batch::new(&service, all)));
+        let (mut refusals, mut complete, mut passed) = (0, 0, Duration::ZERO);
+        while passed < Duration::from_secs(8) {
+            callers.sort_by_key(|(due, _)| *due);
+            let (due, batch) = &mut callers[0];
+            clock.advance(*due - passed);
+            passed = *due;
+            service.maintain();
+            let wait = match batch.fill(|_| {}) {
+                Err(IdError::Hold(hold)) => hold.retry_after,
+                Ok(filled) => {
+                    *batch = Batch::new(&service, all);
+                    match filled {
+                        Ok(()) => complete += 1,
+                        Err(_) => refusals += 1,
+                    }
+                    filled.err().and_then(|error| error.retry_after()).unwrap_or_default()
+                }
+                Err(error) => panic!("{error}"),
+            };
+            *due += wait;
+            assert!(refusals <= 10, "{refusals} refusals after {passed:?}");
+        }
+        assert!(complete >= 7, "{complete} batches");
     }
 
     #[test]
