@@ -156,18 +156,15 @@ impl Claimant {
     /// clock that stands a little behind.
     pub(crate) fn claim(&self, memory: &mut Memory) -> Result<Granted, ClaimError> {
         self.tick()?;
-        let namespace = self.insist(|| self.open())?;
-        let ours = self.meta.fingerprint();
-        if namespace.fingerprint != ours {
-            let (name, theirs) = (self.namespace.clone(), namespace.fingerprint);
-            return Err(ClaimError::Fingerprint { namespace: name, theirs, ours });
-        }
+        self.open()?;
         self.compare_clocks()?;
 
         let deadline = self.clock.monotonic().saturating_add(PATIENCE);
         let mut earlier: Option<Vec<(u64, Record)>> = None;
         let mut glances = 0;
         loop {
+            // Each time: the loop lasts up to half a minute, in which the floor may be raised.
+            let namespace = self.open()?;
             let records = self.insist(|| self.store.list(&self.namespace))?;
             if let Some((machine, shadow)) = memory.unknown_to(&namespace, &records) {
                 return Err(self.regressed(machine, &shadow));
@@ -236,8 +233,15 @@ impl Claimant {
         self.meta.tick_at(self.clock.wall()).map_err(ClaimError::Time)
     }
 
-    fn open(&self) -> Result<Namespace, StoreError> {
-        self.store.open_namespace(&self.namespace, &self.meta.fingerprint())
+    /// The namespace as it is now, for the layout that is configured.
+    fn open(&self) -> Result<Namespace, ClaimError> {
+        let ours = self.meta.fingerprint();
+        let namespace = self.insist(|| self.store.open_namespace(&self.namespace, &ours))?;
+        if namespace.fingerprint != ours {
+            let (name, theirs) = (self.namespace.clone(), namespace.fingerprint);
+            return Err(ClaimError::Fingerprint { namespace: name, theirs, ours });
+        }
+        Ok(namespace)
     }
 
     fn compare_clocks(&self) -> Result<(), ClaimError> {
@@ -264,52 +268,86 @@ impl Claimant {
         namespace: &Namespace,
         memory: &Memory,
     ) -> Result<Attempt, ClaimError> {
-        let Candidate { machine, record } = candidate;
-        if memory.is_in_use(*machine) {
+        let machine = candidate.machine;
+        if memory.is_in_use(machine) {
             return Ok(Attempt::InUseHere);
         }
-        let shadow = memory.of(*machine);
-        let now = self.tick()?;
+        let shadow = memory.of(machine);
         let ahead = self.ahead();
-        let terms = Terms {
-            rules: &self.rules,
-            window_ticks: self.window_ticks(),
-            floor: namespace.floor,
-            remembered: shadow.map_or(0, |shadow| shadow.record().bound),
-            guard: self.guard || shadow.is_some_and(FileStore::is_damaged),
-            from_tick: now + ticks_or_none(ahead, &self.meta),
-        };
-        let next = terms.start(record);
-        let tick = self.rules.tick(next);
-        let starts = match (self.meta.moment_of(tick), &self.choice) {
-            (Ok(moment), _) => moment,
-            (Err(_), Choice::Any(_)) => return Ok(Attempt::Spent),
-            (Err(_), Choice::Only { .. }) => return Err(ClaimError::Time(IdError::TimeExhausted)),
-        };
-        let wall = self.clock.wall();
-        let lead = starts.since(wall).map_or(Duration::ZERO, Duration::from_millis);
-        if lead > ROLLBACK_LEAD + ahead {
-            return Ok(Attempt::TooFarAhead(starts));
+        let (mut record, mut floor) = (candidate.record.clone(), namespace.floor);
+        let mut mine = None;
+        loop {
+            let terms = Terms {
+                rules: &self.rules,
+                window_ticks: self.window_ticks(),
+                floor,
+                remembered: shadow.map_or(0, |shadow| shadow.record().bound),
+                guard: self.guard || shadow.is_some_and(FileStore::is_damaged),
+                from_tick: self.tick()? + ticks_or_none(ahead, &self.meta),
+            };
+            let next = terms.start(&record);
+            let tick = self.rules.tick(next);
+            let starts = match (self.meta.moment_of(tick), &self.choice) {
+                (Ok(moment), _) => moment,
+                (Err(_), Choice::Any(_)) => return Ok(Attempt::Spent),
+                (Err(_), Choice::Only { .. }) => {
+                    return Err(ClaimError::Time(IdError::TimeExhausted));
+                }
+            };
+            let wall = self.clock.wall();
+            let lead = starts.since(wall).map_or(Duration::ZERO, Duration::from_millis);
+            if lead > ROLLBACK_LEAD + ahead {
+                if let Some(unused) = mine {
+                    self.give_back(machine, &record, unused)?;
+                }
+                return Ok(Attempt::TooFarAhead(starts));
+            }
+            let mut claimed = Record {
+                host: self.host.clone(),
+                pid: std::process::id(),
+                info_time: wall,
+                ..terms.claimed(&record, next, random::u128(), random::u63())
+            };
+            if self.store.may_forget() {
+                // Were this very claim forgotten, the next one could begin at the same position: so it
+                // buys nothing, and the first extend does.
+                claimed.bound = next;
+            }
+            if !self.change(machine, &record, &claimed)? {
+                return Ok(Attempt::Taken);
+            }
+            // Once more: a floor that was acknowledged before the claim took effect must not be missed.
+            let now = self.open()?;
+            if now.uuid != namespace.uuid {
+                return Ok(Attempt::Taken); // of a store that is gone
+            }
+            if now.floor <= next {
+                let store_uuid = namespace.uuid;
+                return Ok(Attempt::Granted(Granted {
+                    machine,
+                    record: claimed,
+                    next,
+                    store_uuid,
+                }));
+            }
+            // Nothing was issued yet: the claim is made anew, above the floor.
+            (record, floor, mine) = (claimed, now.floor, Some(next));
         }
-        let mut claimed = Record {
-            host: self.host.clone(),
-            pid: std::process::id(),
-            info_time: wall,
-            ..terms.claimed(record, next, random::u128(), random::u63())
-        };
-        if self.store.may_forget() {
-            // Were this very claim forgotten, the next one could begin at the same position: so it
-            // buys nothing, and the first extend does.
-            claimed.bound = next;
-        }
-        // A request whose reply was lost is sent again unchanged: the record then shows its attempt.
+    }
+
+    /// Replaces a record. A request whose reply was lost is sent again unchanged: the record then shows
+    /// its attempt.
+    fn change(&self, machine: u64, old: &Record, new: &Record) -> Result<bool, ClaimError> {
         let outcome =
-            self.insist(|| self.store.cas(&self.namespace, *machine, &record.expect(), &claimed))?;
-        if !took_effect(&outcome, &claimed) {
-            return Ok(Attempt::Taken);
-        }
-        let store_uuid = namespace.uuid;
-        Ok(Attempt::Granted(Granted { machine: *machine, record: claimed, next, store_uuid }))
+            self.insist(|| self.store.cas(&self.namespace, machine, &old.expect(), new))?;
+        Ok(took_effect(&outcome, new))
+    }
+
+    /// Releases a claim of which nothing was issued.
+    fn give_back(&self, machine: u64, claimed: &Record, unused: u64) -> Result<(), ClaimError> {
+        let free = Record { owner: 0, released: true, attempt: random::u63(), ..claimed.clone() };
+        let bound = unused.min(claimed.bound);
+        self.change(machine, claimed, &Record { bound, ..free }).map(drop)
     }
 
     /// How far ahead of the clock a claim begins: beyond every window that the store may have
