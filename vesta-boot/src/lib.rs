@@ -42,7 +42,7 @@ pub use facts::Facts;
 pub use metrics::{Call, Metrics, Outcome};
 pub use pool::Pool;
 pub use raw::{
-    Asked, CustomLayout, Epoch, Given, KEYS, Key, Origin, Predecessors, Raw, SegmentCommand,
+    Asked, CustomLayout, Epoch, Given, KEYS, Key, LegacySystem, Origin, Raw, SegmentCommand,
     StoreCommand, TokenCommand, TokenTable, command,
 };
 pub use role::Role;

@@ -32,7 +32,7 @@ pub(crate) enum State {
     /// Nobody has it any more.
     Released,
     /// A process of another system has it.
-    Predecessor,
+    ForeignOwner,
 }
 
 impl State {
@@ -40,7 +40,7 @@ impl State {
     pub(crate) fn of(record: &Record, now: u64) -> Self {
         match record.owner {
             0 => State::Released,
-            Record::PREDECESSOR => State::Predecessor,
+            Record::FOREIGN => State::ForeignOwner,
             _ if record.bound > now => State::Held,
             _ => State::Silent { since: record.info_time },
         }
@@ -59,7 +59,7 @@ pub(crate) struct Fill {
     /// Silent for so long that they may be taken over.
     pub(crate) expired: u64,
     /// In use by another system.
-    pub(crate) predecessor: u64,
+    pub(crate) foreign: u64,
 }
 
 impl Fill {
@@ -69,7 +69,7 @@ impl Fill {
             ("released", self.released),
             ("held", self.held),
             ("expired", self.expired),
-            ("predecessor", self.predecessor),
+            ("foreign", self.foreign),
         ]
     }
 
@@ -84,7 +84,7 @@ impl Fill {
             fill.free -= 1;
             *match State::of(record, now) {
                 State::Released => &mut fill.released,
-                State::Predecessor => &mut fill.predecessor,
+                State::ForeignOwner => &mut fill.foreign,
                 State::Silent { .. } if record.bound <= overdue => &mut fill.expired,
                 State::Held | State::Silent { .. } => &mut fill.held,
             } += 1;
@@ -203,7 +203,7 @@ mod tests {
             (record(5, at(1)), State::Held),
             (record(5, at(0)), State::Silent { since: UnixMillis(7) }),
             (record(0, at(9)), State::Released),
-            (record(Record::PREDECESSOR, at(-99)), State::Predecessor),
+            (record(Record::FOREIGN, at(-99)), State::ForeignOwner),
         ] {
             assert_eq!(State::of(&record, at(0)), state);
         }
@@ -218,7 +218,7 @@ mod tests {
             (2, record(5, at(-59))),
             (3, record(5, at(-60))),
             (4, record(0, at(0))),
-            (5, record(Record::PREDECESSOR, at(0))),
+            (5, record(Record::FOREIGN, at(0))),
             (99, record(5, at(3))),
         ] {
             store.cas("default", machine, &absent, &record).expect("memory");
@@ -234,7 +234,7 @@ mod tests {
         let pool = pool(&clock);
         assert_eq!(pool.fill(), None);
         Arc::clone(&pool).refresh().await;
-        let fill = Fill { free: 4, released: 1, held: 2, expired: 1, predecessor: 1 };
+        let fill = Fill { free: 4, released: 1, held: 2, expired: 1, foreign: 1 };
         assert_eq!(pool.fill(), Some(fill));
 
         let absent = Record::unclaimed(0).expect();
@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(pool.fill(), Some(fill), "it is not asked again before");
         clock.advance(Duration::from_millis(1));
         Arc::clone(&pool).refresh().await;
-        let fill = Fill { free: 3, released: 1, held: 2, expired: 2, predecessor: 1 };
+        let fill = Fill { free: 3, released: 1, held: 2, expired: 2, foreign: 1 };
         assert_eq!(pool.fill(), Some(fill), "2 is overdue by now, 6 is held");
     }
 

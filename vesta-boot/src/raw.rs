@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, CommandFactory as _};
 
-pub use commands::{Predecessors, SegmentCommand, StoreCommand, TokenCommand};
+pub use commands::{LegacySystem, SegmentCommand, StoreCommand, TokenCommand};
 pub use file::{CustomLayout, Epoch, TokenTable};
 use flags::{Flags, Task};
 

@@ -99,19 +99,19 @@ async fn every_line_and_the_pool_are_shown() {
     let machines = admin.service.status().machines;
     assert_eq!(machines.len(), 3);
     for (line, machine) in machines.iter().enumerate() {
-        let labels = format!("{{line=\"{line}\",machine=\"{machine}\"");
+        let labels = format!("{{slot=\"{line}\",machine=\"{machine}\"");
         for sample in [
-            format!("vesta_line_ready{labels}}} 1"),
-            format!("vesta_line_epoch{labels}}} 1"),
-            format!("vesta_line_fenced_total{labels}}} 0"),
-            format!("vesta_line_rehomed_total{labels}}} 0"),
-            format!("vesta_line_renewals_total{labels},outcome=\"failed\"}} 0"),
-            format!("vesta_line_sealed{labels},reason=\"\"}} 0"),
+            format!("vesta_machine_ready{labels}}} 1"),
+            format!("vesta_machine_epoch{labels}}} 1"),
+            format!("vesta_machine_fenced_total{labels}}} 0"),
+            format!("vesta_machine_rehomed_total{labels}}} 0"),
+            format!("vesta_machine_renewals_total{labels},outcome=\"failed\"}} 0"),
+            format!("vesta_machine_sealed{labels},reason=\"\"}} 0"),
         ] {
             assert!(text.lines().any(|it| it == sample), "{sample} in\n{text}");
         }
         for start in ["window_left_seconds", "lead_seconds", "last_renewal_age_seconds"] {
-            let start = format!("vesta_line_{start}{labels}}} ");
+            let start = format!("vesta_machine_{start}{labels}}} ");
             assert!(text.lines().any(|it| it.starts_with(&start)), "{start} in\n{text}");
         }
     }
@@ -123,7 +123,7 @@ async fn every_line_and_the_pool_are_shown() {
         "vesta_pool_machine_ids{state=\"held\"} 3",
         "vesta_pool_machine_ids{state=\"released\"} 0",
         "vesta_pool_machine_ids{state=\"expired\"} 0",
-        "vesta_pool_machine_ids{state=\"predecessor\"} 0",
+        "vesta_pool_machine_ids{state=\"foreign\"} 0",
     ] {
         assert!(text.lines().any(|it| it == sample), "{sample} in\n{text}");
     }
@@ -131,9 +131,9 @@ async fn every_line_and_the_pool_are_shown() {
     let state: serde_json::Value =
         serde_json::from_str(&admin.get("/status").await.1).expect("JSON");
     assert_eq!(state["machine"]["ids"], serde_json::json!(machines));
-    assert_eq!(state["lines"][2]["machine"], machines[2]);
-    assert_eq!(state["lines"][2]["ready"], true);
-    assert!(state["lines"][2]["windowLeftMs"].as_u64().is_some_and(|left| left > 0), "{state}");
+    assert_eq!(state["machines"][2]["machine"], machines[2]);
+    assert_eq!(state["machines"][2]["ready"], true);
+    assert!(state["machines"][2]["windowLeftMs"].as_u64().is_some_and(|left| left > 0), "{state}");
     assert_eq!(state["layout"]["idsPerSecond"], 3 * 1_048_576);
     assert_eq!(state["pool"]["held"], 3);
 }

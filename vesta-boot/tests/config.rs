@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use vesta_boot::{
-    Asked, Config, ConfigError, KEYS, LogFormat, Machine, Number, Origin, Predecessors, Raw, Role,
+    Asked, Config, ConfigError, KEYS, LegacySystem, LogFormat, Machine, Number, Origin, Raw, Role,
     SegmentCommand, StoreCommand,
 };
 use vesta_intf::{GenMethod, IdMeta, SequenceStart};
@@ -208,7 +208,7 @@ fn a_command_for_the_store_takes_the_settings_on_either_side() {
         StoreCommand::RaiseFloor { to: Some("2026-01-01T00:00:00Z".to_owned()), yes: true }
     );
     match command(&["store", "import", "leaf", "--from", "zookeeper://u:s3cret@h/x"]) {
-        StoreCommand::Import(Predecessors::Leaf { from }) => {
+        StoreCommand::Import(LegacySystem::Leaf { from }) => {
             assert_eq!(from.expose(), "zookeeper://u:s3cret@h/x");
             assert!(!format!("{from:?}").contains("s3cret"));
         }

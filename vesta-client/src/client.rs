@@ -87,7 +87,7 @@ impl Client {
     ///
     /// # Errors
     /// * Nothing in memory: what the last refill failed with, until the next one starts; otherwise
-    ///   [`IdError::Hold`], as a refill is on its way.
+    ///   [`IdError::NotReady`], as a refill is on its way.
     /// * [`IdError::Unsupported`] without prefetch: there is nothing to wait for.
     #[inline]
     pub fn try_gen_id(&self) -> Result<u64, IdError> {
@@ -215,7 +215,7 @@ impl Client {
             self.probe(fallback);
             match fallback.run(ids.into(), deadline, &mut local).await {
                 // The local service cannot help either: on to the servers.
-                Err(error) if !matches!(error, IdError::Hold(_)) => {}
+                Err(error) if !matches!(error, IdError::NotReady(_)) => {}
                 result => return result,
             }
         }
@@ -226,7 +226,7 @@ impl Client {
         fallback.enter(&error);
         let until = deadline.max(Instant::now() + GRACE);
         match fallback.run(ids.into(), until, &mut local).await {
-            Err(IdError::Hold(hold)) => Err(IdError::Hold(hold)),
+            Err(IdError::NotReady(hold)) => Err(IdError::NotReady(hold)),
             result => result.map_err(|_| error),
         }
     }

@@ -98,7 +98,7 @@ impl Fallback {
                     self.ids.fetch_add(ids, Ordering::Relaxed);
                     return Ok(value);
                 }
-                Err(IdError::Hold(hold)) if Instant::now() + hold.retry_after < until => {
+                Err(IdError::NotReady(hold)) if Instant::now() + hold.retry_after < until => {
                     sleep(hold.retry_after.max(SHORTEST_SLEEP)).await;
                 }
                 Err(error) => return Err(error),

@@ -16,7 +16,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until, timeout_at};
-use vesta_intf::{Hold, HoldReason, IdError, IdRun, MAX_RUN_IDS_PER_CALL};
+use vesta_intf::{IdError, IdRun, MAX_RUN_IDS_PER_CALL, NotReady, NotReadyReason};
 
 use self::buffer::{Buffer, split};
 pub(crate) use self::kept::{Kept, Source};
@@ -242,7 +242,8 @@ impl Memory {
 
     /// What to tell a caller that found nothing and does not wait.
     pub(crate) fn why_empty(&self) -> IdError {
-        let hold = |after| Hold { retry_after: after, why: HoldReason::AwaitingLease }.into();
+        let hold =
+            |after| NotReady { retry_after: after, why: NotReadyReason::AwaitingLease }.into();
         match &self.state.lock().failed {
             Some((error, until)) => match until.saturating_duration_since(Instant::now()) {
                 Duration::ZERO => hold(REFILL_TIME),
@@ -375,7 +376,9 @@ impl Drop for Awaited<'_> {
 
 fn with_retry_after(error: IdError, left: Duration) -> IdError {
     match error {
-        IdError::Hold(Hold { why, .. }) => IdError::Hold(Hold { retry_after: left, why }),
+        IdError::NotReady(NotReady { why, .. }) => {
+            IdError::NotReady(NotReady { retry_after: left, why })
+        }
         IdError::Unavailable { reason, source, .. } => {
             IdError::Unavailable { reason, retry_after: Some(left), source }
         }

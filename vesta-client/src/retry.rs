@@ -163,7 +163,7 @@ impl Budget {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use vesta_intf::{Hold, HoldReason};
+    use vesta_intf::{NotReady, NotReadyReason};
 
     fn unavailable(retry_after: Option<Duration>) -> IdError {
         IdError::Unavailable { reason: "down".into(), retry_after, source: None }
@@ -171,7 +171,7 @@ mod tests {
 
     fn hold(millis: u64) -> IdError {
         let retry_after = Duration::from_millis(millis);
-        IdError::Hold(Hold { retry_after, why: HoldReason::AwaitingLease })
+        IdError::NotReady(NotReady { retry_after, why: NotReadyReason::AwaitingLease })
     }
 
     fn failed(error: &IdError, attempts: u32, remaining_ms: u64) -> Failed<'_> {

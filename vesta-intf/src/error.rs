@@ -11,7 +11,7 @@ use std::time::Duration;
 #[non_exhaustive]
 pub enum IdError {
     /// Not now, but at a moment that is known.
-    Hold(Hold),
+    NotReady(NotReady),
     /// A value does not fit: the field, what came and what would fit.
     OutOfRange {
         /// The name of the field or parameter.
@@ -79,17 +79,17 @@ pub enum IdError {
 
 /// "Not now", as a value that says when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Hold {
+pub struct NotReady {
     /// After this time another attempt makes sense; before it, none does.
     pub retry_after: Duration,
     /// What is being waited for.
-    pub why: HoldReason,
+    pub why: NotReadyReason,
 }
 
-/// What a [`Hold`] waits for.
+/// What a [`NotReady`] waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum HoldReason {
+pub enum NotReadyReason {
     /// Every sequence number of the current tick is used: the next tick.
     SequenceUsedUp,
     /// The durable bound is reached: the store's acknowledgement of the next window.
@@ -172,10 +172,10 @@ impl IdError {
     /// The kind of this error.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            IdError::Hold(Hold { why, .. }) => match why {
-                HoldReason::SequenceUsedUp => ErrorKind::SequenceUsedUp,
-                HoldReason::AwaitingLease => ErrorKind::AwaitingLease,
-                HoldReason::ClockBehind => ErrorKind::ClockBehind,
+            IdError::NotReady(NotReady { why, .. }) => match why {
+                NotReadyReason::SequenceUsedUp => ErrorKind::SequenceUsedUp,
+                NotReadyReason::AwaitingLease => ErrorKind::AwaitingLease,
+                NotReadyReason::ClockBehind => ErrorKind::ClockBehind,
             },
             IdError::OutOfRange { .. } => ErrorKind::OutOfRange,
             IdError::Invalid { .. } => ErrorKind::Invalid,
@@ -194,7 +194,7 @@ impl IdError {
     /// The earliest moment at which another attempt makes sense, where it is known.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
-            IdError::Hold(hold) => Some(hold.retry_after),
+            IdError::NotReady(hold) => Some(hold.retry_after),
             IdError::Unavailable { retry_after, .. } => *retry_after,
             _ => None,
         }
@@ -217,18 +217,18 @@ impl IdError {
     }
 }
 
-impl From<Hold> for IdError {
-    fn from(hold: Hold) -> Self {
-        IdError::Hold(hold)
+impl From<NotReady> for IdError {
+    fn from(hold: NotReady) -> Self {
+        IdError::NotReady(hold)
     }
 }
 
-impl fmt::Display for HoldReason {
+impl fmt::Display for NotReadyReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            HoldReason::SequenceUsedUp => "every sequence number of the current tick is used",
-            HoldReason::AwaitingLease => "the store has not yet confirmed the next window",
-            HoldReason::ClockBehind => "the clock stands behind IDs that were already issued",
+            NotReadyReason::SequenceUsedUp => "every sequence number of the current tick is used",
+            NotReadyReason::AwaitingLease => "the store has not yet confirmed the next window",
+            NotReadyReason::ClockBehind => "the clock stands behind IDs that were already issued",
         })
     }
 }
@@ -236,7 +236,7 @@ impl fmt::Display for HoldReason {
 impl fmt::Display for IdError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            IdError::Hold(Hold { retry_after, why }) => {
+            IdError::NotReady(NotReady { retry_after, why }) => {
                 write!(f, "{why}; try again in {} ms", retry_after.as_micros().div_ceil(1000))
             }
             IdError::OutOfRange { field, value, min, max } => {
@@ -287,7 +287,8 @@ mod tests {
 
     #[test]
     fn what_can_be_retried_says_when() {
-        let hold = Hold { retry_after: Duration::from_millis(3), why: HoldReason::SequenceUsedUp };
+        let hold =
+            NotReady { retry_after: Duration::from_millis(3), why: NotReadyReason::SequenceUsedUp };
         let error = IdError::from(hold);
         assert_eq!(error.retry_after(), Some(Duration::from_millis(3)));
         assert_eq!(error.kind().http_status(), 429);

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
-use crate::{ErrorKind, Hold, HoldReason, Id, IdError, IdRun, MakeId};
+use crate::{ErrorKind, Id, IdError, IdRun, MakeId, NotReady, NotReadyReason};
 
 /// The generated code: messages, `id_service_client`, `id_service_server`.
 #[allow(
@@ -56,13 +56,14 @@ impl From<Status> for IdError {
             .filter(|info| info.domain == ERROR_DOMAIN)
             .and_then(|info| ErrorKind::from_name(&info.reason))
             .unwrap_or_else(|| kind_of_code(status.code()));
-        let hold =
-            |why| IdError::Hold(Hold { retry_after: retry_after.unwrap_or(Duration::ZERO), why });
+        let hold = |why| {
+            IdError::NotReady(NotReady { retry_after: retry_after.unwrap_or(Duration::ZERO), why })
+        };
         let message: Box<str> = status.message().into();
         match kind {
-            ErrorKind::SequenceUsedUp => hold(HoldReason::SequenceUsedUp),
-            ErrorKind::AwaitingLease => hold(HoldReason::AwaitingLease),
-            ErrorKind::ClockBehind => hold(HoldReason::ClockBehind),
+            ErrorKind::SequenceUsedUp => hold(NotReadyReason::SequenceUsedUp),
+            ErrorKind::AwaitingLease => hold(NotReadyReason::AwaitingLease),
+            ErrorKind::ClockBehind => hold(NotReadyReason::ClockBehind),
             // The numbers stay on the server; its sentence names them.
             ErrorKind::OutOfRange | ErrorKind::Invalid => {
                 IdError::Invalid { field: "request", reason: message }
@@ -145,9 +146,12 @@ mod tests {
 
     #[test]
     fn the_kind_and_the_moment_survive_the_wire() {
-        for why in [HoldReason::SequenceUsedUp, HoldReason::AwaitingLease, HoldReason::ClockBehind]
-        {
-            let sent = IdError::from(Hold { retry_after: Duration::from_micros(1500), why });
+        for why in [
+            NotReadyReason::SequenceUsedUp,
+            NotReadyReason::AwaitingLease,
+            NotReadyReason::ClockBehind,
+        ] {
+            let sent = IdError::from(NotReady { retry_after: Duration::from_micros(1500), why });
             let back = IdError::from(Status::from(sent.clone()));
             assert_eq!(back.kind(), sent.kind());
             assert_eq!(back.retry_after(), sent.retry_after());

@@ -38,7 +38,7 @@ mod time;
 #[cfg(feature = "grpc")]
 pub mod grpc;
 
-pub use error::{ErrorKind, Hold, HoldReason, IdError};
+pub use error::{ErrorKind, IdError, NotReady, NotReadyReason};
 pub use format::{IdFormat, IdText};
 pub use id::{GenMethod, Id, IdRun, IdType};
 pub use make::MakeId;

@@ -15,13 +15,13 @@ pub trait IdService: Send + Sync {
     /// A new ID. May wait, at most for the service's `max_wait`.
     ///
     /// # Errors
-    /// [`IdError::Hold`] if nothing was free within `max_wait`; otherwise what [`IdError`] lists.
+    /// [`IdError::NotReady`] if nothing was free within `max_wait`; otherwise what [`IdError`] lists.
     fn gen_id(&self) -> Result<u64, IdError>;
 
     /// A new ID without waiting.
     ///
     /// # Errors
-    /// [`IdError::Hold`] if there is none now; it says when.
+    /// [`IdError::NotReady`] if there is none now; it says when.
     fn try_gen_id(&self) -> Result<u64, IdError>;
 
     /// Fills `out` with new IDs, ascending. May wait, at most for the service's `max_wait`.
@@ -35,7 +35,7 @@ pub trait IdService: Send + Sync {
     /// many.
     ///
     /// # Errors
-    /// [`IdError::Hold`] if there is none at all; it says when.
+    /// [`IdError::NotReady`] if there is none at all; it says when.
     fn try_gen_ids(&self, out: &mut [u64]) -> Result<usize, IdError>;
 
     /// Explains an ID: takes it apart. Of Vesta's two layouts, the ID's own type bit chooses.

@@ -64,7 +64,7 @@ async fn issue<T>(
     };
     let call = metrics.start(method);
     let result = match error {
-        IdError::Hold(_) => in_time(*request_timeout, AsyncIdService::gen_id(&**service)).await,
+        IdError::NotReady(_) => in_time(*request_timeout, AsyncIdService::gen_id(&**service)).await,
         error => Err(error),
     };
     call.done(Outcome::from(&result));

@@ -15,7 +15,7 @@ use utoipa::openapi::{
     ContentBuilder, HeaderBuilder, ObjectBuilder, Ref, RefOr, Response, ResponseBuilder, Type,
 };
 use utoipa::{IntoParams, IntoResponses, OpenApi, ToSchema};
-use vesta_intf::{Hold, HoldReason, IdError, IdFormat, IdMeta};
+use vesta_intf::{IdError, IdFormat, IdMeta, NotReady, NotReadyReason};
 
 use crate::dto;
 use crate::handlers::{leaf, pages, segments, uid, v1, vesta};
@@ -199,11 +199,12 @@ pub(crate) struct CannotMake;
 
 impl IntoResponses for CannotMake {
     fn responses() -> Responses {
-        let hold = |millis, why| Hold { retry_after: Duration::from_millis(millis), why }.into();
+        let hold =
+            |millis, why| NotReady { retry_after: Duration::from_millis(millis), why }.into();
         let errors: [IdError; 7] = [
-            hold(480, HoldReason::SequenceUsedUp),
-            hold(1500, HoldReason::AwaitingLease),
-            hold(6000, HoldReason::ClockBehind),
+            hold(480, NotReadyReason::SequenceUsedUp),
+            hold(1500, NotReadyReason::AwaitingLease),
+            hold(6000, NotReadyReason::ClockBehind),
             IdError::Sealed { reason: "the server is shutting down".into() },
             IdError::DeadlineExceeded,
             IdError::TimeExhausted,

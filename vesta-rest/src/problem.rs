@@ -250,7 +250,7 @@ impl ResponseError for Problem {
 mod tests {
     use actix_web::body::to_bytes;
     use serde_json::Value;
-    use vesta_intf::{Hold, HoldReason};
+    use vesta_intf::{NotReady, NotReadyReason};
 
     use super::*;
 
@@ -272,7 +272,7 @@ mod tests {
             (Duration::from_millis(1000), "1", 1000),
             (Duration::from_millis(1001), "2", 1001),
         ] {
-            let hold = Hold { retry_after: wait, why: HoldReason::SequenceUsedUp };
+            let hold = NotReady { retry_after: wait, why: NotReadyReason::SequenceUsedUp };
             let (status, retry_after, body) = render(hold.into()).await;
             assert_eq!((status, retry_after.as_deref()), (429, Some(seconds)));
             assert_eq!(body["retry_after_ms"], millis);

@@ -13,7 +13,8 @@ use vesta_boot::{Metrics, Outcome};
 use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::id_service_server::IdService as Protocol;
 use vesta_intf::{
-    AsyncIdService, Hold, HoldReason, IdError, IdService, MAX_IDS_PER_CALL, MAX_RUN_IDS_PER_CALL,
+    AsyncIdService, IdError, IdService, MAX_IDS_PER_CALL, MAX_RUN_IDS_PER_CALL, NotReady,
+    NotReadyReason,
 };
 use vesta_service::LocalIdService;
 
@@ -65,7 +66,7 @@ impl Ids {
     }
 
     /// There is no ID now: wait for one, unless the caller will be gone by then.
-    async fn patiently(&self, metadata: &MetadataMap, hold: Hold) -> Result<u64, IdError> {
+    async fn patiently(&self, metadata: &MetadataMap, hold: NotReady) -> Result<u64, IdError> {
         let caller = deadline::of_caller(metadata);
         if caller.is_some_and(|limit| limit < hold.retry_after) {
             return Err(IdError::DeadlineExceeded);
@@ -95,7 +96,9 @@ impl Protocol for Ids {
         let call = self.metrics.start(GEN_ID);
         let result = match self.service.try_gen_id() {
             // Boxed, so that the future of the usual case stays small.
-            Err(IdError::Hold(hold)) => Box::pin(self.patiently(request.metadata(), hold)).await,
+            Err(IdError::NotReady(hold)) => {
+                Box::pin(self.patiently(request.metadata(), hold)).await
+            }
             result => result,
         };
         self.metrics.issued(u64::from(result.is_ok()));
@@ -226,7 +229,7 @@ fn chunks(
                     yield Ok(v1::GenIdsResponse { ids });
                 }
                 // Nothing is free within max_wait; a stream has time.
-                Err(IdError::Hold(Hold { why: HoldReason::SequenceUsedUp, retry_after })) => {
+                Err(IdError::NotReady(NotReady { why: NotReadyReason::SequenceUsedUp, retry_after })) => {
                     tokio::select! {
                         () = shutdown.cancelled() => {}
                         () = sleep(retry_after) => {}

@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use vesta_intf::{Hold, IdError, IdRun};
+use vesta_intf::{IdError, IdRun, NotReady};
 
 use crate::LocalIdService;
 
@@ -76,7 +76,7 @@ impl<'a> Batch<'a> {
     }
 
     /// Hands out runs, without waiting, until the batch is complete. After an `Err` with a
-    /// [`Hold`](IdError::Hold) it may go on then. It is over after any other, and after an `Ok(Err(_))`:
+    /// [`NotReady`](IdError::NotReady) it may go on then. It is over after any other, and after an `Ok(Err(_))`:
     /// too many wait already.
     pub(crate) fn fill(&mut self, mut take: impl FnMut(IdRun)) -> Result<Filled, IdError> {
         while self.left > 0 {
@@ -88,13 +88,13 @@ impl<'a> Batch<'a> {
                     }
                     take(run);
                 }
-                Err(IdError::Hold(Hold { why, retry_after })) if self.place.is_none() => {
+                Err(IdError::NotReady(NotReady { why, retry_after })) if self.place.is_none() => {
                     match self.service.enter_backlog(self.left) {
                         Ok(place) => self.place = Some(place),
                         // Before both waits are over, another attempt finds what this one found.
                         Err(served_in) => {
                             let retry_after = retry_after.max(served_in);
-                            return Ok(Err(IdError::Hold(Hold { why, retry_after })));
+                            return Ok(Err(IdError::NotReady(NotReady { why, retry_after })));
                         }
                     }
                 }
@@ -184,7 +184,7 @@ mod tests {
             passed = *due;
             service.maintain();
             let wait = match batch.fill(|_| {}) {
-                Err(IdError::Hold(hold)) => hold.retry_after,
+                Err(IdError::NotReady(hold)) => hold.retry_after,
                 Ok(filled) => {
                     *batch = Batch::new(&service, all);
                     match filled {

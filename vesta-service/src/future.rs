@@ -23,7 +23,7 @@ impl LocalIdService {
                 Ok(value) => return Ok(value),
                 Err(error) => error,
             };
-            let IdError::Hold(hold) = error else { return Err(error) };
+            let IdError::NotReady(hold) = error else { return Err(error) };
             let now = self.monotonic();
             let deadline = *deadline.get_or_insert(now.saturating_add(self.max_wait()));
             if now.saturating_add(hold.retry_after) > deadline {

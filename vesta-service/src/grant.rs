@@ -6,7 +6,7 @@ mod races;
 
 use std::sync::OnceLock;
 
-use vesta_intf::{Hold, HoldReason, Id, IdError, IdMeta};
+use vesta_intf::{Id, IdError, IdMeta, NotReady, NotReadyReason};
 
 use crate::clock::AnyClock;
 use crate::lease::timing::RETRY_AFTER;
@@ -58,19 +58,22 @@ impl Grant {
                 .map_err(|refusal| self.explain(refusal)),
             // A line that has ended is not waited for.
             Err(_) if self.sealed_reason().is_some() => Err(self.explain(Refusal::Sealed)),
-            Err(behind) => Err(Hold { retry_after: behind, why: HoldReason::ClockBehind }.into()),
+            Err(behind) => {
+                Err(NotReady { retry_after: behind, why: NotReadyReason::ClockBehind }.into())
+            }
         }
     }
 
     #[cold]
     fn explain(&self, refusal: Refusal) -> IdError {
         match refusal {
-            Refusal::SequenceUsedUp { until_tick } => {
-                Hold { retry_after: self.ticks.until(until_tick), why: HoldReason::SequenceUsedUp }
-                    .into()
+            Refusal::SequenceUsedUp { until_tick } => NotReady {
+                retry_after: self.ticks.until(until_tick),
+                why: NotReadyReason::SequenceUsedUp,
             }
+            .into(),
             Refusal::AwaitingLease => {
-                Hold { retry_after: RETRY_AFTER, why: HoldReason::AwaitingLease }.into()
+                NotReady { retry_after: RETRY_AFTER, why: NotReadyReason::AwaitingLease }.into()
             }
             Refusal::TimeExhausted => IdError::TimeExhausted,
             Refusal::Sealed => IdError::Sealed {

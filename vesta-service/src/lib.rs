@@ -73,8 +73,8 @@ pub use segment::{
     SegmentService, SegmentStatus, SegmentStore, SegmentTag,
 };
 pub use service::LocalIdService;
-pub use status::{LineStatus, Status};
+pub use status::{MachineStatus, Status};
 pub use vesta_intf::{
-    AsyncIdService, ErrorKind, GenMethod, Hold, HoldReason, Id, IdError, IdMeta, IdRun, IdService,
-    IdType, MakeId, SequenceStart, UnixMillis,
+    AsyncIdService, ErrorKind, GenMethod, Id, IdError, IdMeta, IdRun, IdService, IdType, MakeId,
+    NotReady, NotReadyReason, SequenceStart, UnixMillis,
 };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use vesta_intf::{ErrorKind, Hold, HoldReason, IdError};
+use vesta_intf::{ErrorKind, IdError, NotReady, NotReadyReason};
 
 use crate::grant::Grant;
 use crate::lease::keeper::{Keeper, Line};
@@ -122,8 +122,10 @@ impl Member {
     /// A grant that was sealed because its machine ID was lost will have a successor.
     #[cold]
     fn unless_followed(&self, grant: &Grant, error: IdError) -> IdError {
-        let again =
-            IdError::Hold(Hold { retry_after: RETRY_AFTER, why: HoldReason::AwaitingLease });
+        let again = IdError::NotReady(NotReady {
+            retry_after: RETRY_AFTER,
+            why: NotReadyReason::AwaitingLease,
+        });
         if matches!(error.kind(), ErrorKind::ClockBehind | ErrorKind::AwaitingLease) {
             // After a step of the clock: another machine ID ends the wait, or another window does.
             self.line.wake_keeper();
@@ -139,9 +141,9 @@ impl Member {
 /// The refusal that is worth coming back for sooner.
 fn sooner(one: IdError, other: IdError) -> IdError {
     match (&one, &other) {
-        (IdError::Hold(a), IdError::Hold(b)) if b.retry_after < a.retry_after => other,
-        (IdError::Hold(_), _) => one,
-        (_, IdError::Hold(_)) => other,
+        (IdError::NotReady(a), IdError::NotReady(b)) if b.retry_after < a.retry_after => other,
+        (IdError::NotReady(_), _) => one,
+        (_, IdError::NotReady(_)) => other,
         _ => one,
     }
 }

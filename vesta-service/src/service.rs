@@ -12,7 +12,7 @@ use crate::grant::Grant;
 use crate::lines::Lines;
 use crate::populator::PopulatorKind;
 use crate::sequence::{Claim, Rules};
-use crate::status::{LineStatus, Status};
+use crate::status::{MachineStatus, Status};
 
 /// Makes IDs inside this process. Share it behind an [`Arc`](std::sync::Arc) or the
 /// [`global`](crate::global) module; one per process is enough.
@@ -104,7 +104,7 @@ impl LocalIdService {
         let deadline = self.parts.clock.monotonic().saturating_add(self.parts.max_wait);
         let mut error = first;
         loop {
-            let IdError::Hold(hold) = error else { return Err(error) };
+            let IdError::NotReady(hold) = error else { return Err(error) };
             if self.parts.clock.monotonic().saturating_add(hold.retry_after) > deadline {
                 return Err(error);
             }
@@ -138,8 +138,8 @@ impl LocalIdService {
     }
 
     /// How each of its machine IDs is doing.
-    pub fn lines(&self) -> Vec<LineStatus> {
-        self.parts.lines.iter().map(|member| self.parts.line_status(&member.line)).collect()
+    pub fn machines(&self) -> Vec<MachineStatus> {
+        self.parts.lines.iter().map(|member| self.parts.machine_status(&member.line)).collect()
     }
 
     /// Notes that so many positions were taken and will never be issued.
@@ -176,8 +176,8 @@ fn write(run: &IdRun, out: &mut [u64]) -> usize {
 }
 
 /// Whether waiting helps.
-const fn is_hold(error: &IdError) -> bool {
-    matches!(error, IdError::Hold(_))
+const fn is_not_ready(error: &IdError) -> bool {
+    matches!(error, IdError::NotReady(_))
 }
 
 /// Makes a batch ascend that came from several machine IDs: several lines, or one after another.
@@ -240,7 +240,7 @@ impl IdService for LocalIdService {
             let want = u32::try_from(out.len() - filled).unwrap_or(u32::MAX);
             match self.try_gen_run(want) {
                 Ok(run) => filled += write(&run, &mut out[filled..]),
-                Err(error) if is_hold(&error) && filled > 0 => break,
+                Err(error) if is_not_ready(&error) && filled > 0 => break,
                 Err(error) => {
                     self.lost(u32::try_from(filled).unwrap_or(u32::MAX));
                     return Err(error);

@@ -11,7 +11,7 @@ use crate::populator::PopulatorKind;
 use crate::service::{Parts, millis};
 
 /// How a service is doing. Where it holds several machine IDs, this is the sum of its
-/// [lines](LineStatus): ready while one of them is.
+/// [lines](MachineStatus): ready while one of them is.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Status {
@@ -60,7 +60,7 @@ pub struct Status {
 /// How one machine ID of a service is doing.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct LineStatus {
+pub struct MachineStatus {
     /// The machine ID now held.
     pub machine: u64,
     /// The epoch of its claim; 0 without a lease.
@@ -93,7 +93,7 @@ pub struct LineStatus {
 const NOT_READY_BELOW: Duration = Duration::from_secs(5);
 
 impl Parts {
-    pub(crate) fn line_status(&self, line: &Line) -> LineStatus {
+    pub(crate) fn machine_status(&self, line: &Line) -> MachineStatus {
         let Parts { meta, rules, clock, .. } = self;
         let grant = line.current();
         let ended = grant.sealed_reason().map(str::to_owned);
@@ -122,7 +122,7 @@ impl Parts {
         let counters = &line.counters;
         let renewed_at = counters.renewed_at.load(Ordering::Relaxed);
         let age = millis(clock.monotonic()).saturating_sub(renewed_at);
-        LineStatus {
+        MachineStatus {
             machine: grant.machine(),
             epoch: grant.epoch(),
             ready: not_ready_because.is_none(),
@@ -141,10 +141,10 @@ impl Parts {
 
     pub(crate) fn status(&self) -> Status {
         let lines: Vec<_> =
-            self.lines.iter().map(|member| self.line_status(&member.line)).collect();
+            self.lines.iter().map(|member| self.machine_status(&member.line)).collect();
         let first = &lines[0]; // there is at least one
         let ready = lines.iter().any(|line| line.ready);
-        let sum = |count: fn(&LineStatus) -> u64| lines.iter().map(count).sum();
+        let sum = |count: fn(&MachineStatus) -> u64| lines.iter().map(count).sum();
         let wall = self.clock.wall();
         Status {
             machine: first.machine,

@@ -63,7 +63,7 @@ fn check_service((widths, order, unit, epoch, seed, parts, few): &Numbers) {
                 assert_eq!((parts.machine, meta.pack(&parts).unwrap()), (machine, id));
                 last = Some(id);
             }
-            Err(IdError::TimeExhausted | IdError::Hold(_)) => break,
+            Err(IdError::TimeExhausted | IdError::NotReady(_)) => break,
             Err(other) => panic!("{meta}: {other}"),
         }
     }

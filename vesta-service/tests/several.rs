@@ -130,7 +130,7 @@ fn losing_one_line_costs_its_share_until_another_machine_id_is_found() {
     let status = service.status();
     assert!(status.ready && !status.machines.contains(&lost), "{status:?}");
     assert_eq!((status.fenced_total, status.rehomed_total), (1, 1));
-    let lines = service.lines();
+    let lines = service.machines();
     assert_eq!(lines.iter().filter(|line| line.fenced_total == 1).count(), 1);
     assert!(lines.iter().all(|line| line.ready));
 }

@@ -3,14 +3,14 @@
 //!
 //! ```
 //! use vesta_service::{IdMeta, LeaseStore, MemoryStore, Record, UnixMillis};
-//! use vesta_store::import::{self, Predecessor, Target};
+//! use vesta_store::import::{self, ForeignOwner, Target};
 //!
 //! let store = MemoryStore::new(); // or what `vesta_store::open` gives
 //! let layout = IdMeta::SNOWFLAKE;
 //! let namespace = store.open_namespace("default", &layout.fingerprint())?;
 //! let now = UnixMillis(1_767_225_600_000);
 //!
-//! let found = [Predecessor { machine: 5, host: "10.0.0.5:8080".into(), last_used: None }];
+//! let found = [ForeignOwner { machine: 5, host: "10.0.0.5:8080".into(), last_used: None }];
 //! let mut numbers = 1..; // random ones, in earnest
 //! let target = Target { layout, floor: namespace.floor, now };
 //! let records = store.list("default")?;
@@ -19,7 +19,7 @@
 //!
 //! assert_eq!(written, [(5, import::Outcome::Written)]);
 //! let record = store.read("default", 5)?.expect("it was written");
-//! assert_eq!(record.owner, Record::PREDECESSOR); // no pool hands it out
+//! assert_eq!(record.owner, Record::FOREIGN); // no pool hands it out
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -30,7 +30,7 @@ use vesta_service::{Cas, Expect, IdError, IdMeta, LeaseStore, Record, StoreError
 
 /// A machine ID that a predecessor of Vesta uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Predecessor {
+pub struct ForeignOwner {
     /// The machine ID.
     pub machine: u64,
     /// Who has it, as far as the other system knows: an address, perhaps with a port.
@@ -74,7 +74,7 @@ pub enum Outcome {
 pub enum PlanError {
     /// The layout has no such machine IDs.
     #[error(
-        "the layout {layout} has machine IDs of 0 to {max}, but the predecessors use {}; choose the \
+        "the layout {layout} has machine IDs of 0 to {max}, but the foreign owners use {}; choose the \
          layout that they have",
         list(.machines)
     )]
@@ -116,7 +116,7 @@ const HOST_CHARS: usize = 200;
 /// # Errors
 /// [`PlanError`] if the layout has no such machine ID or moment.
 pub fn plan(
-    found: &[Predecessor],
+    found: &[ForeignOwner],
     records: &[(u64, Record)],
     target: &Target,
     mut attempt: impl FnMut() -> u64,
@@ -131,7 +131,7 @@ pub fn plan(
 
     let rules = Rules::new(spec.time_bits, spec.seq_bits, 0);
     let mut plan = Plan::default();
-    for (machine, Predecessor { host, last_used, .. }) in merged(found) {
+    for (machine, ForeignOwner { host, last_used, .. }) in merged(found) {
         if let Some((_, record)) = records.iter().find(|(it, _)| *it == machine) {
             plan.left_alone.push((machine, record.clone()));
             continue;
@@ -142,7 +142,7 @@ pub fn plan(
             layout.tick_at(moment).map_err(|source| PlanError::Time { machine, moment, source })?;
         let record = Record {
             epoch: 1,
-            owner: Record::PREDECESSOR,
+            owner: Record::FOREIGN,
             bound: rules.position(tick).max(*floor),
             attempt: attempt(),
             released: false,
@@ -156,8 +156,8 @@ pub fn plan(
 }
 
 /// By machine ID; of one that was found twice, all hosts and the latest moment.
-fn merged(found: &[Predecessor]) -> BTreeMap<u64, Predecessor> {
-    let mut merged: BTreeMap<u64, Predecessor> = BTreeMap::new();
+fn merged(found: &[ForeignOwner]) -> BTreeMap<u64, ForeignOwner> {
+    let mut merged: BTreeMap<u64, ForeignOwner> = BTreeMap::new();
     for it in found {
         merged
             .entry(it.machine)

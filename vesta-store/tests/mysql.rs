@@ -10,7 +10,7 @@ use sqlx::mysql::{MySqlConnection, MySqlRow};
 use sqlx::{AssertSqlSafe, Connection as _, Row as _};
 use vesta_service::{LeaseStore, StoreError};
 use vesta_store::conformance::{Backend, Fixture};
-use vesta_store::import::Predecessor;
+use vesta_store::import::ForeignOwner;
 use vesta_store::mysql::{highest_worker_node, vesta_machine_ids};
 use vesta_store::{OpenError, Options, open, open_worker_nodes};
 
@@ -306,7 +306,7 @@ fn machine_ids_of_the_java_vesta_are_found() {
         ));
         let found = vesta_machine_ids(&database.url()).unwrap();
         let predecessor =
-            |machine, host: &str| Predecessor { machine, host: host.into(), last_used: None };
+            |machine, host: &str| ForeignOwner { machine, host: host.into(), last_used: None };
         let expected =
             [(1, "10.0.0.1"), (3, "10.0.0.3"), (1023, "ü")].map(|(m, h)| predecessor(m, h));
         assert_eq!(found, expected);

@@ -12,7 +12,7 @@ use std::thread;
 
 use tree::{Tree, Zookeeper, patient};
 use vesta_service::{Cas, LeaseStore, Record, StoreError, UnixMillis};
-use vesta_store::import::Predecessor;
+use vesta_store::import::ForeignOwner;
 use vesta_store::zookeeper::leaf_machine_ids;
 use vesta_store::{OpenError, Options};
 use zookeeper_client::CreateMode;
@@ -94,7 +94,7 @@ fn an_owner_shows_that_it_is_connected() {
     tree.wait_until("ids/alive/7", |stat| stat.is_none());
 
     // A machine ID of somebody else's is not shown as ours.
-    let predecessor = Record { owner: Record::PREDECESSOR, ..released.clone() };
+    let predecessor = Record { owner: Record::FOREIGN, ..released.clone() };
     assert_eq!(change(&*store, &released, &predecessor).unwrap(), Cas::Done);
     let ours = Record { owner: 9, ..claimed(2) };
     assert_eq!(store.cas(NAMESPACE, 8, &Record::unclaimed(0).expect(), &ours).unwrap(), Cas::Done);
@@ -250,7 +250,7 @@ fn the_machine_ids_of_leaf_are_found() {
     assert!(failed(&url).contains("there is no znode"));
     tree.create("forever", "", CreateMode::Persistent);
     assert_eq!(leaf_machine_ids(&url).unwrap(), []);
-    let worker = |number: u64| Predecessor {
+    let worker = |number: u64| ForeignOwner {
         machine: number,
         host: format!("10.0.0.{number}:8080"),
         last_used: Some(UnixMillis(1_767_225_600_000 + number)),

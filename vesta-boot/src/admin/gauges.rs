@@ -12,7 +12,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Unit;
-use vesta_service::{LineStatus, LocalIdService, Status};
+use vesta_service::{LocalIdService, MachineStatus, Status};
 
 use super::View;
 use crate::metrics::counter;
@@ -29,7 +29,7 @@ impl Collector for Gauges {
         encoder.number("ready", "1 if calls for IDs are expected to succeed", u64::from(ready))?;
         let Some(service) = self.0.service() else { return Ok(()) };
         whole(&mut encoder, &service.status())?;
-        lines(&mut encoder, service)?;
+        machines(&mut encoder, service)?;
         match self.0.pool().and_then(|pool| pool.fill()) {
             Some(fill) => encoder.numbers(
                 "pool_machine_ids",
@@ -82,31 +82,31 @@ fn whole(encoder: &mut Encoder<'_>, status: &Status) -> fmt::Result {
 }
 
 /// Each machine ID. One that is lost and one that was just claimed may have the same number, so the
-/// line has a number of its own.
-fn lines(encoder: &mut Encoder<'_>, service: &LocalIdService) -> fmt::Result {
-    let lines: Vec<_> = service.lines().into_iter().enumerate().collect();
-    let labels = |number: usize, line: &LineStatus| {
-        [("line", number.to_string()), ("machine", line.machine.to_string())]
+/// slot has a number of its own.
+fn machines(encoder: &mut Encoder<'_>, service: &LocalIdService) -> fmt::Result {
+    let lines: Vec<_> = service.machines().into_iter().enumerate().collect();
+    let labels = |number: usize, line: &MachineStatus| {
+        [("slot", number.to_string()), ("machine", line.machine.to_string())]
     };
-    type Of<T> = fn(&LineStatus) -> T;
+    type Of<T> = fn(&MachineStatus) -> T;
     let seconds: [(&str, &str, Of<Duration>); 3] = [
-        ("line_window_left", "Time until its durable bound is reached", |line| line.window_left),
-        ("line_lead", "How far its issued time runs ahead", |line| line.lead),
-        ("line_last_renewal_age", "Time since its last renewal", |line| line.last_renewal_age),
+        ("machine_window_left", "Time until its durable bound is reached", |line| line.window_left),
+        ("machine_lead", "How far its issued time runs ahead", |line| line.lead),
+        ("machine_last_renewal_age", "Time since its last renewal", |line| line.last_renewal_age),
     ];
     for (name, help, of) in seconds {
         encoder.seconds(name, help, lines.iter().map(|(n, line)| (labels(*n, line), of(line))))?;
     }
     let numbers: [(&str, &str, Of<u64>); 2] = [
-        ("line_ready", "1 if it is expected to make IDs", |line| u64::from(line.ready)),
-        ("line_epoch", "The epoch of its lease", |line| line.epoch),
+        ("machine_ready", "1 if it is expected to make IDs", |line| u64::from(line.ready)),
+        ("machine_epoch", "The epoch of its lease", |line| line.epoch),
     ];
     for (name, help, of) in numbers {
         encoder.numbers(name, help, lines.iter().map(|(n, line)| (labels(*n, line), of(line))))?;
     }
     let counters: [(&str, &str, Of<u64>); 2] = [
-        ("line_fenced", "Its leases lost to another owner", |line| line.fenced_total),
-        ("line_rehomed", "Machine IDs it claimed while running", |line| line.rehomed_total),
+        ("machine_fenced", "Its leases lost to another owner", |line| line.fenced_total),
+        ("machine_rehomed", "Machine IDs it claimed while running", |line| line.rehomed_total),
     ];
     for (name, help, of) in counters {
         encoder.counters(name, help, lines.iter().map(|(n, line)| (labels(*n, line), of(line))))?;
@@ -117,14 +117,14 @@ fn lines(encoder: &mut Encoder<'_>, service: &LocalIdService) -> fmt::Result {
             ([a.clone(), b.clone(), ("outcome", outcome.to_owned())], count)
         })
     });
-    encoder.counters("line_renewals", "Renewals of its lease by outcome", renewals)?;
+    encoder.counters("machine_renewals", "Renewals of its lease by outcome", renewals)?;
     let sealed = lines.iter().map(|(number, line)| {
         let [a, b] = labels(*number, line);
         let reason = line.sealed.clone();
         let sealed = u64::from(reason.is_some());
         ([a, b, ("reason", reason.unwrap_or_default())], sealed)
     });
-    encoder.numbers("line_sealed", "1 if it stopped for good, and why", sealed)
+    encoder.numbers("machine_sealed", "1 if it stopped for good, and why", sealed)
 }
 
 fn outcomes(ok: u64, failed: u64) -> [(&'static str, u64); 2] {

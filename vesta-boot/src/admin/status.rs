@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use vesta_service::{LineStatus, LocalIdService};
+use vesta_service::{LocalIdService, MachineStatus};
 
 use super::View;
 use super::segments::Summary;
@@ -26,12 +26,12 @@ struct State<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ServiceState<'a> {
-    machine: MachineState,
+    machine: MachineIds,
     namespace: String,
     layout: LayoutState<'a>,
     populator: String,
     lease: LeaseState,
-    lines: Vec<LineState>,
+    machines: Vec<MachineState>,
     /// `null` without a pool, and while it does not answer.
     pool: Option<Fill>,
     /// `null` if segment mode is off; `/segments` has more.
@@ -39,7 +39,7 @@ struct ServiceState<'a> {
 }
 
 #[derive(Serialize)]
-struct MachineState {
+struct MachineIds {
     /// The first of `ids`.
     id: u64,
     ids: Vec<u64>,
@@ -78,7 +78,7 @@ struct LeaseState {
 /// One machine ID.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct LineState {
+struct MachineState {
     machine: u64,
     epoch: u64,
     ready: bool,
@@ -112,7 +112,7 @@ fn service_state<'a>(service: &'a LocalIdService, view: &View) -> ServiceState<'
     let meta = service.meta();
     let count = u64::try_from(status.machines.len()).unwrap_or(1);
     ServiceState {
-        machine: MachineState {
+        machine: MachineIds {
             id: status.machine,
             ids: status.machines,
             source: status.machine_source,
@@ -139,14 +139,14 @@ fn service_state<'a>(service: &'a LocalIdService, view: &View) -> ServiceState<'
             positions_lost: status.positions_lost_total,
             sealed: status.sealed,
         },
-        lines: service.lines().into_iter().map(line_state).collect(),
+        machines: service.machines().into_iter().map(machine_state).collect(),
         pool: view.pool().and_then(|pool| pool.fill()),
         segments: view.segments().map(Summary::of),
     }
 }
 
-fn line_state(line: LineStatus) -> LineState {
-    LineState {
+fn machine_state(line: MachineStatus) -> MachineState {
+    MachineState {
         machine: line.machine,
         epoch: line.epoch,
         ready: line.ready,

@@ -57,13 +57,13 @@ pub enum StoreCommand {
     /// record already is left alone, so that doing it again changes nothing. When the process of
     /// the other system is stopped for good, `store free ID` gives its machine ID to the pool.
     #[command(subcommand)]
-    Import(Predecessors),
+    Import(LegacySystem),
 }
 
 /// Where machine IDs of a predecessor are read.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 #[command(disable_help_subcommand = true)]
-pub enum Predecessors {
+pub enum LegacySystem {
     /// From the MySQL database of the Java Vesta ID Generator
     VestaDb {
         /// mysql://user:password@host:3306/database

@@ -34,7 +34,7 @@ pub(super) fn run(opened: &Opened, machine: u64, desk: &mut Desk) -> Result<(), 
             )));
         }
         State::Silent { since } => format!("{owner}, silent since {since},"),
-        State::Predecessor => {
+        State::ForeignOwner => {
             format!("{}, a process of another system,", plain(&record.host))
         }
     };
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn a_silent_owner_and_a_predecessor_are_freed_and_the_bound_stays() {
         for (owner, who) in
-            [(5, "web-1 (pid 4711), silent since"), (Record::PREDECESSOR, "web-1, a process of")]
+            [(5, "web-1 (pid 4711), silent since"), (Record::FOREIGN, "web-1, a process of")]
         {
             let world = World::new();
             let record = Record { owner, ..held(at(-1)) };

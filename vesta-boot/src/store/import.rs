@@ -17,13 +17,13 @@ use std::fmt::Write as _;
 use vesta_intf::IdMeta;
 use vesta_service::{Clock as _, Record, SystemClock};
 use vesta_store::OpenError;
-use vesta_store::import::{Outcome, Plan, Predecessor, Target, plan, write};
+use vesta_store::import::{ForeignOwner, Outcome, Plan, Target, plan, write};
 
 use super::{Desk, Opened, attempt, plain};
 use crate::assemble::options;
-use crate::{Config, Predecessors, StartError, StoreUrl, secret};
+use crate::{Config, LegacySystem, StartError, StoreUrl, secret};
 
-pub(super) fn run(config: &Config, from: &Predecessors, desk: &mut Desk) -> Result<(), StartError> {
+pub(super) fn run(config: &Config, from: &LegacySystem, desk: &mut Desk) -> Result<(), StartError> {
     let found = read(from)?;
     let source = Source::of(from);
     desk.say(&source.found(&found));
@@ -46,18 +46,18 @@ struct Source {
 }
 
 impl Source {
-    fn of(from: &Predecessors) -> Self {
+    fn of(from: &LegacySystem) -> Self {
         match from {
-            Predecessors::VestaDb { from } => {
+            LegacySystem::VestaDb { from } => {
                 Self { name: "The Java Vesta", url: from.to_string(), layout: None }
             }
-            Predecessors::Leaf { from } => {
+            LegacySystem::Leaf { from } => {
                 Self { name: "Leaf", url: from.to_string(), layout: Some(IdMeta::SNOWFLAKE) }
             }
         }
     }
 
-    fn found(&self, found: &[Predecessor]) -> String {
+    fn found(&self, found: &[ForeignOwner]) -> String {
         let Self { name, url, .. } = self;
         match found.len() {
             0 => format!("{name} has handed out no machine ID in {url}. Nothing was changed.\n"),
@@ -67,9 +67,9 @@ impl Source {
     }
 }
 
-fn read(from: &Predecessors) -> Result<Vec<Predecessor>, StartError> {
+fn read(from: &LegacySystem) -> Result<Vec<ForeignOwner>, StartError> {
     match from {
-        Predecessors::VestaDb { from } => {
+        LegacySystem::VestaDb { from } => {
             insist_on_scheme(
                 from,
                 &["mysql", "mariadb"],
@@ -77,7 +77,7 @@ fn read(from: &Predecessors) -> Result<Vec<Predecessor>, StartError> {
             )?;
             vesta_db::read(from)
         }
-        Predecessors::Leaf { from } => {
+        LegacySystem::Leaf { from } => {
             insist_on_scheme(from, &["zookeeper"], "zookeeper://host:2181/snowflake/NAME/forever")?;
             leaf::read(from)
         }
@@ -103,7 +103,7 @@ fn unread(error: OpenError) -> StartError {
 }
 
 fn planned(
-    found: &[Predecessor],
+    found: &[ForeignOwner],
     records: &[(u64, Record)],
     target: &Target,
 ) -> Result<Plan, StartError> {
@@ -113,7 +113,7 @@ fn planned(
 fn take_over(
     opened: &Opened,
     source: &Source,
-    found: &[Predecessor],
+    found: &[ForeignOwner],
     desk: &mut Desk,
 ) -> Result<(), StartError> {
     opened.insist_on_layout()?;
@@ -145,7 +145,7 @@ fn said(opened: &Opened, source: &Source, all: &[(u64, Result<Record, Record>)])
     for (machine, outcome) in all {
         line(match outcome {
             Ok(record) => format!("  {machine:>6}  reserved for {}", plain(&record.host)),
-            Err(record) if record.owner == Record::PREDECESSOR => {
+            Err(record) if record.owner == Record::FOREIGN => {
                 format!("  {machine:>6}  left alone: it is reserved for {}", plain(&record.host))
             }
             Err(record) if record.owner == 0 => {

@@ -61,7 +61,7 @@ impl Shown {
                 State::Held => ("held", None),
                 State::Silent { since } => ("silent", Some(since.to_string())),
                 State::Released => ("released", None),
-                State::Predecessor => ("predecessor", None),
+                State::ForeignOwner => ("foreign", None),
             };
             Row {
                 machine: *machine,
@@ -123,7 +123,7 @@ impl Shown {
 
     /// `3 (1 held, 2 released)`.
     fn summary(&self) -> String {
-        let states = ["held", "silent", "released", "predecessor"]
+        let states = ["held", "silent", "released", "foreign"]
             .map(|state| (state, self.records.iter().filter(|row| row.state == state).count()));
         let parts: Vec<_> = states
             .iter()
@@ -190,7 +190,7 @@ mod tests {
 
     fn world() -> World {
         let world = World::new();
-        world.put(12, &Record { owner: Record::PREDECESSOR, pid: 0, ..held(at(10)) });
+        world.put(12, &Record { owner: Record::FOREIGN, pid: 0, ..held(at(10)) });
         world.put(3, &held(at(5)));
         world.put(7, &Record { host: "db\u{1b}[2J-2".into(), ..held(at(-100)) });
         world.put(4, &Record { owner: 0, released: true, ..held(at(-7)) });
@@ -208,13 +208,13 @@ namespace   default
 uuid        {uuid}
 layout      1/1/2/30/20/10 tsm 1000ms @1420041600000 (max-peak)
 floor       none
-machine IDs 1 held, 1 silent, 1 released, 1 predecessor
+machine IDs 1 held, 1 silent, 1 released, 1 foreign
 
 machine  state                                  host        pid  epoch  bound                     last change
       3  held                                   web-1      4711      3  2026-01-01T00:00:05.000Z  2025-12-31T23:59:54.000Z
       4  released                               web-1      4711      3  2025-12-31T23:59:53.000Z  2025-12-31T23:59:54.000Z
       7  silent since 2025-12-31T23:59:54.000Z  db?[2J-2   4711      3  2025-12-31T23:58:20.000Z  2025-12-31T23:59:54.000Z
-     12  predecessor                            web-1         0      3  2026-01-01T00:00:10.000Z  2025-12-31T23:59:54.000Z
+     12  foreign                                web-1         0      3  2026-01-01T00:00:10.000Z  2025-12-31T23:59:54.000Z
 "
         );
         let shown = run(&opened, false).expect("memory");

@@ -142,7 +142,7 @@ impl Segment {
     ///
     /// # Errors
     /// Nothing in memory: what the last refill failed with, until the next one starts; otherwise
-    /// [`IdError::Hold`], as a refill is on its way.
+    /// [`IdError::NotReady`], as a refill is on its way.
     #[inline]
     pub fn try_next_id(&self) -> Result<u64, IdError> {
         self.one_from_memory().ok_or_else(|| self.shared.memory.why_empty())

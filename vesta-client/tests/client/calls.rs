@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
 use vesta_client::{AsyncIdService, Builder, Client, ErrorKind, Id, IdError, IdRun, MakeId, Retry};
-use vesta_intf::{Hold, HoldReason};
+use vesta_intf::{NotReady, NotReadyReason};
 
 use crate::fake::{Fake, Loopback, MACHINES, Pipe, Reply, ms, unavailable};
 
@@ -45,11 +45,11 @@ async fn the_kind_of_an_error_survives_the_wire() {
     let fake = Fake::new(1);
     let pipe = Pipe::to(&fake);
     let client = through(&pipe).retry(ONCE).build().unwrap();
-    let hold = |why| IdError::Hold(Hold { retry_after: ms(3), why });
+    let hold = |why| IdError::NotReady(NotReady { retry_after: ms(3), why });
     let errors = [
-        hold(HoldReason::SequenceUsedUp),
-        hold(HoldReason::AwaitingLease),
-        hold(HoldReason::ClockBehind),
+        hold(NotReadyReason::SequenceUsedUp),
+        hold(NotReadyReason::AwaitingLease),
+        hold(NotReadyReason::ClockBehind),
         IdError::TimeExhausted,
         IdError::Sealed { reason: "shut down".into() },
         IdError::DeadlineExceeded,
@@ -98,7 +98,8 @@ async fn a_retry_is_never_earlier_than_the_server_said() {
     let fake = Fake::new(1);
     let pipe = Pipe::to(&fake);
     let client = through(&pipe).build().unwrap();
-    let hold = IdError::Hold(Hold { retry_after: ms(300), why: HoldReason::AwaitingLease });
+    let hold =
+        IdError::NotReady(NotReady { retry_after: ms(300), why: NotReadyReason::AwaitingLease });
     fake.next([Reply::Fail(unavailable(Some(ms(700)))), Reply::Fail(hold)]);
     client.gen_id().await.unwrap();
     let at: Vec<Instant> = fake.seen.lock().iter().map(|seen| seen.at).collect();

@@ -24,7 +24,7 @@ use vesta_client::{Id, IdError, IdService, MakeId};
 use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::id_service_server::{self, IdServiceServer};
 use vesta_intf::grpc::v1::segment_service_server::{self, SegmentServiceServer};
-use vesta_intf::{Hold, HoldReason};
+use vesta_intf::{NotReady, NotReadyReason};
 
 /// What the server does with a call.
 #[derive(Clone)]
@@ -353,7 +353,7 @@ impl IdService for Local {
         let one_less = |n: u64| n.checked_sub(1);
         if self.holds.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok() {
             let retry_after = Duration::from_millis(1);
-            return Err(Hold { retry_after, why: HoldReason::SequenceUsedUp }.into());
+            return Err(NotReady { retry_after, why: NotReadyReason::SequenceUsedUp }.into());
         }
         let made = out.len().min(10);
         for id in &mut out[..made] {

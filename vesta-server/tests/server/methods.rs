@@ -193,7 +193,7 @@ async fn a_caller_with_less_time_than_the_wait_is_told_at_once_and_costs_nothing
         assert_eq!(status.code(), Code::DeadlineExceeded, "{status}");
     }
     // The clock did not move, and neither did the position.
-    assert!(matches!(server.service.try_gen_id(), Err(IdError::Hold(_))));
+    assert!(matches!(server.service.try_gen_id(), Err(IdError::NotReady(_))));
     server.clock.advance(Duration::from_secs(1));
     let raw = client.gen_id(v1::GenIdRequest {}).await.expect("an ID").into_inner().id;
     let parts = IdMeta::MAX_PEAK.unpack(raw).expect("its parts");

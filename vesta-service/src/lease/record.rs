@@ -38,7 +38,7 @@ pub struct Expect {
 impl Record {
     /// The [`owner`](Self::owner) of a machine ID that a process of another system uses. A pool never
     /// hands it out; who names it, or an operator who frees it, says that the other process is gone.
-    pub const PREDECESSOR: u128 = u128::MAX;
+    pub const FOREIGN: u128 = u128::MAX;
 
     /// The record of a machine ID that was never claimed: an absent record means this one.
     pub fn unclaimed(floor: u64) -> Self {

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use vesta_intf::{Hold, HoldReason, IdError};
+use vesta_intf::{IdError, NotReady, NotReadyReason};
 
 use super::SegmentMode;
 use super::allocator::Allocator;
@@ -101,7 +101,7 @@ impl Key {
         let name = &self.name;
         match refusal {
             Refusal::NotYet(retry_after) => {
-                Hold { retry_after, why: HoldReason::AwaitingLease }.into()
+                NotReady { retry_after, why: NotReadyReason::AwaitingLease }.into()
             }
             Refusal::Failing(retry_after) => {
                 let error = buffer.failing_because();

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, atomic};
 use std::time::Duration;
 
-use vesta_intf::{Hold, HoldReason, IdError};
+use vesta_intf::{IdError, NotReady, NotReadyReason};
 
 use super::bell::Bell;
 use super::key::{Key, closed, not_found};
@@ -174,7 +174,7 @@ impl Registry {
         }
         Err(match (known.read_at, &known.failure) {
             (Some(_), _) => not_found(name),
-            (None, None) => Hold { retry_after, why: HoldReason::AwaitingLease }.into(),
+            (None, None) => NotReady { retry_after, why: NotReadyReason::AwaitingLease }.into(),
             (None, Some(error)) => IdError::Unavailable {
                 reason: "the store does not say which segment tags there are".into(),
                 retry_after: (!error.is_permanent()).then_some(retry_after),

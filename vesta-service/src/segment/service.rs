@@ -83,7 +83,7 @@ impl SegmentService {
     /// # Errors
     /// - [`IdError::NotFound`]: there is no such tag. Added to the table by others, it is known after
     ///   at most one refresh.
-    /// - [`IdError::Hold`]: no number came within `max_wait`.
+    /// - [`IdError::NotReady`]: no number came within `max_wait`.
     /// - [`IdError::Unavailable`]: the database fails, or went back behind numbers that were given out.
     /// - [`IdError::Sealed`]: the service was closed, or the tag has no more numbers of 63 bits.
     #[inline]
@@ -105,7 +105,7 @@ impl SegmentService {
     /// A new number of a tag without waiting.
     ///
     /// # Errors
-    /// [`IdError::Hold`] if there is none now: it says when. Otherwise as [`next_id`](Self::next_id).
+    /// [`IdError::NotReady`] if there is none now: it says when. Otherwise as [`next_id`](Self::next_id).
     #[inline]
     pub fn try_next_id(&self, key: &str) -> Result<u64, IdError> {
         match self.core.registry.with(key, |key| key.take(1)) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use vesta_intf::Field;
 use vesta_service::{
-    Clock as _, ErrorKind, Hold, HoldReason, Id, IdError, SequenceStart, UnixMillis,
+    Clock as _, ErrorKind, Id, IdError, NotReady, NotReadyReason, SequenceStart, UnixMillis,
 };
 
 use crate::store::Window;
@@ -180,9 +180,15 @@ impl World {
     pub(crate) fn check_refused(&mut self, host: usize, error: &IdError) -> Verdict {
         let counts = &mut self.counts;
         *match error {
-            IdError::Hold(Hold { why: HoldReason::SequenceUsedUp, .. }) => &mut counts.used_up,
-            IdError::Hold(Hold { why: HoldReason::AwaitingLease, .. }) => &mut counts.awaiting,
-            IdError::Hold(Hold { why: HoldReason::ClockBehind, .. }) => &mut counts.behind,
+            IdError::NotReady(NotReady { why: NotReadyReason::SequenceUsedUp, .. }) => {
+                &mut counts.used_up
+            }
+            IdError::NotReady(NotReady { why: NotReadyReason::AwaitingLease, .. }) => {
+                &mut counts.awaiting
+            }
+            IdError::NotReady(NotReady { why: NotReadyReason::ClockBehind, .. }) => {
+                &mut counts.behind
+            }
             IdError::TimeExhausted => &mut counts.exhausted,
             IdError::Sealed { .. } => &mut counts.sealed,
             other => return Err(format!("refused: {other}")),
@@ -225,12 +231,14 @@ impl World {
         let next = u128::from(issued.map_or(window.base, |last| last + 1));
         let used_up = next >= at(tick + 1);
         let justified = match error {
-            IdError::Hold(Hold { why: HoldReason::ClockBehind, .. }) => status.lead > MAX_LEAD,
-            IdError::Hold(Hold { why: HoldReason::SequenceUsedUp, .. }) => {
+            IdError::NotReady(NotReady { why: NotReadyReason::ClockBehind, .. }) => {
+                status.lead > MAX_LEAD
+            }
+            IdError::NotReady(NotReady { why: NotReadyReason::SequenceUsedUp, .. }) => {
                 // A grant begins where the clock was, not where the record ended.
                 used_up || issued.is_none()
             }
-            IdError::Hold(Hold { why: HoldReason::AwaitingLease, .. }) => {
+            IdError::NotReady(NotReady { why: NotReadyReason::AwaitingLease, .. }) => {
                 let begins = at(tick) + u128::from(self.begins_below() - 1);
                 !used_up && next.max(begins) >= window.told.into()
             }

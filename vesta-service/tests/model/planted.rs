@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
-use vesta_service::{Hold, HoldReason, IdError, IdRun, IdService as _, LocalIdService};
+use vesta_service::{IdError, IdRun, IdService as _, LocalIdService, NotReady, NotReadyReason};
 
 /// What is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -90,8 +90,8 @@ impl Subject {
                 state.overflowed = false;
                 again.map_or(Ok(run), only)
             }
-            Err(IdError::Hold(Hold { retry_after, why })) => {
-                let used_up = why == HoldReason::SequenceUsedUp;
+            Err(IdError::NotReady(NotReady { retry_after, why })) => {
+                let used_up = why == NotReadyReason::SequenceUsedUp;
                 state.overflowed |= used_up;
                 let retry_after = match self.flaw {
                     Flaw::ComesBackTooEarly => retry_after.saturating_sub(Duration::from_millis(2)),
@@ -99,13 +99,13 @@ impl Subject {
                     _ => retry_after,
                 };
                 let why = match self.flaw {
-                    Flaw::NamesAnotherReason if used_up => HoldReason::AwaitingLease,
+                    Flaw::NamesAnotherReason if used_up => NotReadyReason::AwaitingLease,
                     _ => why,
                 };
                 if self.flaw == Flaw::IsSealedWithoutReason && used_up {
                     return Err(IdError::Sealed { reason: "".into() });
                 }
-                Err(Hold { retry_after, why }.into())
+                Err(NotReady { retry_after, why }.into())
             }
             Err(IdError::Sealed { .. }) if self.flaw == Flaw::IssuesAfterTheEnd => {
                 let last = state.issued.last().copied().unwrap_or(0);

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use vesta_intf::Field;
 use vesta_service::{
-    BuildError, ClaimError, Clock as _, Hold, HoldReason, IdError, IdService as _, LocalIdService,
-    MachineSource, ManualClock, UnixMillis,
+    BuildError, ClaimError, Clock as _, IdError, IdService as _, LocalIdService, MachineSource,
+    ManualClock, NotReady, NotReadyReason, UnixMillis,
 };
 
 use crate::check::{Counts, Verdict};
@@ -243,7 +243,7 @@ impl World {
         &mut self,
         host: usize,
         want: u32,
-    ) -> Result<Option<Result<(), Hold>>, String> {
+    ) -> Result<Option<Result<(), NotReady>>, String> {
         let Some(running) = &self.hosts[host].running else { return Ok(None) };
         match running.subject.try_run(want) {
             Ok(run) => {
@@ -256,7 +256,7 @@ impl World {
             Err(error) => {
                 self.check_refused(host, &error)?;
                 Ok(match error {
-                    IdError::Hold(hold) => Some(Err(hold)),
+                    IdError::NotReady(hold) => Some(Err(hold)),
                     _ => None,
                 })
             }
@@ -313,11 +313,11 @@ impl World {
             return Ok(()); // another line may be the one to wait for
         }
         let (clock, status) = (clock.clone(), running.subject.service.status());
-        if hold.why == HoldReason::AwaitingLease {
+        if hold.why == NotReadyReason::AwaitingLease {
             return self.await_bound(host, hold);
         }
-        let never_early =
-            status.lead.is_zero() && !status.clock_suspect || hold.why == HoldReason::ClockBehind;
+        let never_early = status.lead.is_zero() && !status.clock_suspect
+            || hold.why == NotReadyReason::ClockBehind;
         let mut left = hold.retry_after;
         if never_early && let Some(before) = left.checked_sub(Duration::from_millis(1)) {
             clock.advance(before);
@@ -332,7 +332,7 @@ impl World {
         match self.try_run(host, 1)? {
             Some(Err(again)) if again.why == hold.why => {
                 // The wall clock is right to the millisecond, and so is a lead told by it.
-                if never_early && hold.why == HoldReason::SequenceUsedUp
+                if never_early && hold.why == NotReadyReason::SequenceUsedUp
                     || again.retry_after > Duration::from_millis(2)
                 {
                     return Err(format!("{hold:?}, and then {again:?}"));
@@ -351,7 +351,7 @@ impl World {
     }
 
     /// While its machine ID is its own and the store answers, the bound moves on in time.
-    fn await_bound(&mut self, host: usize, hold: Hold) -> Verdict {
+    fn await_bound(&mut self, host: usize, hold: NotReady) -> Verdict {
         let renewal = self.setting.timing().renew_every.mul_f64(1.1);
         let attempts = renewal.as_millis() / hold.retry_after.as_millis();
         for attempt in 0..attempts + 3 {
@@ -362,7 +362,7 @@ impl World {
             clock.advance(hold.retry_after);
             running.subject.service.maintain();
             match self.try_run(host, 1)? {
-                Some(Err(Hold { why: HoldReason::AwaitingLease, .. })) => {}
+                Some(Err(NotReady { why: NotReadyReason::AwaitingLease, .. })) => {}
                 _ => {
                     let waited = u64::try_from(attempt + 1).unwrap();
                     self.counts.bound_awaited += 1;

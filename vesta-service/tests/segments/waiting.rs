@@ -72,9 +72,9 @@ fn without_waiting_there_is_as_much_as_there_is() {
     let store = TestStore::with(&[("orders", 1000)]);
     let (service, _) = by_hand(&store);
     let mut out = [0; 5000];
-    assert!(matches!(service.try_next_ids("orders", &mut out), Err(IdError::Hold(_))));
+    assert!(matches!(service.try_next_ids("orders", &mut out), Err(IdError::NotReady(_))));
     service.maintain();
-    assert!(matches!(service.try_next_ids("orders", &mut out), Err(IdError::Hold(_))));
+    assert!(matches!(service.try_next_ids("orders", &mut out), Err(IdError::NotReady(_))));
     service.maintain();
     assert_eq!(service.try_next_ids("orders", &mut out).unwrap(), 1000);
     assert_eq!(out[..1000], (1..=1000).collect::<Vec<_>>());

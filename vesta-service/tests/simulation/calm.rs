@@ -95,7 +95,7 @@ impl World {
             let is_well = self.plan.plant.is_some() || self.comes_back_when_it_said(number)?;
             if !is_well && !reason {
                 let node = &self.nodes[number];
-                let status = node.service.as_ref().map(|service| service.lines());
+                let status = node.service.as_ref().map(|service| service.machines());
                 return Err(Flaw::other(format!("node {number} did not come back: {status:#?}")));
             }
             self.tally.add("nodes that need a person at the end", 1);

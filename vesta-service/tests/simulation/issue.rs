@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use vesta_service::{ErrorKind, IdError, IdRun, IdService as _, LineStatus, LocalIdService};
+use vesta_service::{ErrorKind, IdError, IdRun, IdService as _, LocalIdService, MachineStatus};
 
 use super::ledger::{Flaw, Stretch};
 use super::plan::NAMESPACES;
@@ -101,7 +101,7 @@ impl World {
         let Some(service) = &node.service else { return Ok(()) };
         node.port.begin(1);
         let space = node.plan.space;
-        let before = service.lines();
+        let before = service.machines();
         let fixed = node.is_fixed() || self.plan.plant.is_some();
         let shared = &self.shared;
         let mut take = Take {
@@ -127,10 +127,10 @@ impl World {
         });
         self.tally.add(if how == "in runs" { "IDs in runs" } else { "IDs one by one" }, count);
         let error = made?;
-        let after = service.lines();
+        let after = service.machines();
         let held = |machine: &u64| before.iter().chain(&after).any(|line| line.machine == *machine);
         // While it waited it may have had one, and lost it again.
-        let rehomed = |lines: &[LineStatus]| lines.iter().map(|l| l.rehomed_total).sum::<u64>();
+        let rehomed = |lines: &[MachineStatus]| lines.iter().map(|l| l.rehomed_total).sum::<u64>();
         let passed_through = rehomed(&after) > rehomed(&before) + 1;
         if let Some(foreign) = used.iter().find(|machine| !held(machine) && !passed_through) {
             return Err(Flaw::other(format!("node {number} made IDs of machine ID {foreign}")));

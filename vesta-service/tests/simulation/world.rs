@@ -303,8 +303,8 @@ impl Drop for World {
 
 /// Whether the service says that its store has forgotten something.
 pub(crate) fn sees_that_it_forgot(service: &LocalIdService) -> bool {
-    let says = |line: &vesta_service::LineStatus| {
+    let says = |line: &vesta_service::MachineStatus| {
         line.not_ready_because.as_ref().is_some_and(|why| why.contains("has forgotten"))
     };
-    service.lines().iter().any(says)
+    service.machines().iter().any(says)
 }

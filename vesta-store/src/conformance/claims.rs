@@ -200,7 +200,7 @@ pub(super) fn one_process_holds_several_machine_ids(backend: &dyn Backend) {
     assert!(!machines.contains(&other.machine()));
     world.clock.advance(2 * SECOND);
     service.maintain();
-    assert!(service.lines().iter().all(|line| line.renewals_ok == 1), "each is extended");
+    assert!(service.machines().iter().all(|line| line.renewals_ok == 1), "each is extended");
     drop(service);
     assert!(machines.iter().all(|machine| world.record(*machine).released));
 }
@@ -210,7 +210,7 @@ pub(super) fn what_another_system_uses_is_left_to_it(backend: &dyn Backend) {
     let world = World::new(backend);
     let imported = Record {
         epoch: 1,
-        owner: Record::PREDECESSOR,
+        owner: Record::FOREIGN,
         bound: world.position(),
         attempt: 1,
         host: "10.0.0.1".into(),

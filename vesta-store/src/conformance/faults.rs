@@ -1,14 +1,14 @@
 //! Requests and replies that get lost, and a store that forgets.
 
 use vesta_service::{
-    BuildError, ClaimError, Clock as _, HoldReason, IdError, IdService as _, LocalIdService,
+    BuildError, ClaimError, Clock as _, IdError, IdService as _, LocalIdService, NotReadyReason,
 };
 
 use super::Backend;
 use super::world::{NAMESPACE, SECOND, World, crash, next_position, position_of};
 
 fn awaits_lease(service: &LocalIdService) -> bool {
-    matches!(service.try_gen_id(), Err(IdError::Hold(hold)) if hold.why == HoldReason::AwaitingLease)
+    matches!(service.try_gen_id(), Err(IdError::NotReady(hold)) if hold.why == NotReadyReason::AwaitingLease)
 }
 
 /// It is sent again unchanged, and found to have been done: one claim, not two.
@@ -131,7 +131,7 @@ pub(super) fn ids_end_at_the_bound_while_the_store_is_away_and_come_back(backend
         world.clock.advance(SECOND);
         service.maintain();
     }
-    assert!(matches!(service.gen_id(), Err(IdError::Hold(_))), "it waits, but not for ever");
+    assert!(matches!(service.gen_id(), Err(IdError::NotReady(_))), "it waits, but not for ever");
 
     connection.come_back();
     let start = world.clock.monotonic();

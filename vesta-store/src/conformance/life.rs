@@ -157,7 +157,7 @@ pub(super) fn a_delayed_extend_of_a_fenced_owner_changes_nothing(backend: &dyn B
     service.maintain();
     assert_eq!(service.status().fenced_total, 1);
     match service.try_gen_id() {
-        Err(IdError::Sealed { .. } | IdError::Hold(_)) => {}
+        Err(IdError::Sealed { .. } | IdError::NotReady(_)) => {}
         other => panic!("expected no ID from a lost machine ID, got {other:?}"),
     }
 }

@@ -11,8 +11,8 @@ const NOW: UnixMillis = UnixMillis(1_767_225_600_000);
 const LAYOUT: IdMeta = IdMeta::SNOWFLAKE;
 const NAMESPACE: &str = "default";
 
-fn found(machine: u64, host: &str, last_used: Option<u64>) -> Predecessor {
-    Predecessor { machine, host: host.into(), last_used: last_used.map(UnixMillis) }
+fn found(machine: u64, host: &str, last_used: Option<u64>) -> ForeignOwner {
+    ForeignOwner { machine, host: host.into(), last_used: last_used.map(UnixMillis) }
 }
 
 fn target(floor: u64) -> Target {
@@ -23,7 +23,7 @@ fn position(moment: u64) -> u64 {
     LAYOUT.tick_at(UnixMillis(moment)).expect("inside the layout") << LAYOUT.spec().seq_bits
 }
 
-fn planned(found: &[Predecessor], records: &[(u64, Record)], floor: u64) -> Plan {
+fn planned(found: &[ForeignOwner], records: &[(u64, Record)], floor: u64) -> Plan {
     let mut attempts = 100..;
     plan(found, records, &target(floor), || attempts.next().expect("endless")).expect("a plan")
 }
@@ -39,7 +39,7 @@ fn a_predecessor_gets_a_record_that_no_pool_hands_out() {
     let plan = planned(&[found(7, "10.0.0.7:8080", None)], &[], 0);
     let record = Record {
         epoch: 1,
-        owner: Record::PREDECESSOR,
+        owner: Record::FOREIGN,
         bound: position(NOW.0 + 10_000),
         attempt: 100,
         released: false,
@@ -85,12 +85,12 @@ fn a_machine_id_with_a_record_is_left_alone() {
 
 #[test]
 fn what_the_layout_does_not_have_is_refused_before_anything_is_written() {
-    let refusal = |found: &[Predecessor]| {
+    let refusal = |found: &[ForeignOwner]| {
         plan(found, &[], &target(0), || 1).expect_err("refused").to_string()
     };
     assert_eq!(
         refusal(&[found(1, "a", None), found(1024, "b", None), found(5000, "c", None)]),
-        "the layout snowflake has machine IDs of 0 to 1023, but the predecessors use 1024, 5000; \
+        "the layout snowflake has machine IDs of 0 to 1023, but the foreign owners use 1024, 5000; \
          choose the layout that they have"
     );
     let many: Vec<_> = (1024..1040).map(|machine| found(machine, "h", None)).collect();

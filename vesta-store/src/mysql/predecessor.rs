@@ -4,7 +4,7 @@ use vesta_service::{StoreError, Timing};
 
 use super::dialect::MySql;
 use crate::OpenError;
-use crate::import::Predecessor;
+use crate::import::ForeignOwner;
 use crate::sql::{Cells as _, Client, Dialect as _, Failure, Request};
 
 /// Some made the table with the first name, others with the second; where names are told apart by
@@ -23,7 +23,7 @@ const NO_SUCH_TABLE: &str = "42S02";
 ///
 /// # Errors
 /// [`OpenError`] if the database cannot be asked, or has no such table.
-pub fn vesta_machine_ids(url: &str) -> Result<Vec<Predecessor>, OpenError> {
+pub fn vesta_machine_ids(url: &str) -> Result<Vec<ForeignOwner>, OpenError> {
     let limit = Timing::NETWORK.request_timeout;
     Client::for_reading(MySql::new(url)?, limit)?.ask_once(InUse)
 }
@@ -31,7 +31,7 @@ pub fn vesta_machine_ids(url: &str) -> Result<Vec<Predecessor>, OpenError> {
 struct InUse;
 
 impl Request<MySql> for InUse {
-    type Answer = Vec<Predecessor>;
+    type Answer = Vec<ForeignOwner>;
 
     async fn carry_out(
         &self,
@@ -47,7 +47,7 @@ impl Request<MySql> for InUse {
                 rows => rows?,
             };
             let predecessor = |row: &<MySql as crate::sql::Dialect>::Row| {
-                Ok(Predecessor { machine: row.number(0)?, host: row.text(1)?, last_used: None })
+                Ok(ForeignOwner { machine: row.number(0)?, host: row.text(1)?, last_used: None })
             };
             return rows.iter().map(predecessor).collect();
         }

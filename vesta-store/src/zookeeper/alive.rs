@@ -13,7 +13,7 @@ use super::records::Place;
 /// Follows a change of a record that this session has made.
 pub(super) fn show(session: &Arc<Session>, place: &Place, machine: u64, record: &Record) {
     let path = place.alive(machine);
-    let held = record.owner != 0 && record.owner != Record::PREDECESSOR;
+    let held = record.owner != 0 && record.owner != Record::FOREIGN;
     let changes =
         if held { session.alive().insert(path.clone()) } else { session.alive().remove(&path) };
     if changes {

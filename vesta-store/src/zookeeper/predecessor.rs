@@ -8,7 +8,7 @@ use super::ZookeeperStore;
 use super::errors::Failure;
 use super::link::Session;
 use super::target::Target;
-use crate::import::Predecessor;
+use crate::import::ForeignOwner;
 use crate::{OpenError, Options};
 
 const EXAMPLE: &str = "the znode of Leaf's workers as the path, for example \
@@ -35,7 +35,7 @@ struct Endpoint {
 /// # Errors
 /// [`OpenError::Malformed`] for a URL without a path; [`OpenError::Store`] if ZooKeeper does not answer
 /// within 2 s, or there is no such znode, or it has children that are no workers of Leaf, which are named.
-pub fn leaf_machine_ids(url: &str) -> Result<Vec<Predecessor>, OpenError> {
+pub fn leaf_machine_ids(url: &str) -> Result<Vec<ForeignOwner>, OpenError> {
     let target = Target::parse(url)?;
     if target.path.is_empty() {
         return Err(OpenError::Malformed {
@@ -52,7 +52,7 @@ pub fn leaf_machine_ids(url: &str) -> Result<Vec<Predecessor>, OpenError> {
         .map_err(|source| OpenError::Store { store, source })
 }
 
-async fn read(session: &Session, path: &str) -> Result<Vec<Predecessor>, Failure> {
+async fn read(session: &Session, path: &str) -> Result<Vec<ForeignOwner>, Failure> {
     let synced = session.client.sync(path);
     let names = session.client.list_children(path);
     synced.await?;
@@ -87,14 +87,14 @@ async fn read(session: &Session, path: &str) -> Result<Vec<Predecessor>, Failure
     Ok(found)
 }
 
-fn predecessor(name: &str, data: &[u8]) -> Option<Predecessor> {
+fn predecessor(name: &str, data: &[u8]) -> Option<ForeignOwner> {
     let (address, number) = name.rsplit_once('-')?;
     let digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
     let machine = digits.then(|| number.parse().ok()).flatten()?;
     let Endpoint { ip, port, timestamp } = serde_json::from_slice(data).ok()?;
     let host = format!("{ip}:{port}");
     let is_leafs = host == address;
-    is_leafs.then_some(Predecessor { machine, host, last_used: Some(UnixMillis(timestamp)) })
+    is_leafs.then_some(ForeignOwner { machine, host, last_used: Some(UnixMillis(timestamp)) })
 }
 
 #[cfg(test)]
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn the_machine_id_is_the_number_of_the_znode() {
         let data = br#"{"ip":"10.0.0.5","port":"8080","timestamp":1767225600000}"#;
-        let expected = Predecessor {
+        let expected = ForeignOwner {
             machine: 3,
             host: "10.0.0.5:8080".into(),
             last_used: Some(UnixMillis(1_767_225_600_000)),

@@ -1,11 +1,11 @@
 //! Machine IDs of Leaf, in ZooKeeper.
 
-use vesta_store::import::Predecessor;
+use vesta_store::import::ForeignOwner;
 use vesta_store::zookeeper::leaf_machine_ids;
 
 use super::unread;
 use crate::{StartError, StoreUrl};
 
-pub(super) fn read(from: &StoreUrl) -> Result<Vec<Predecessor>, StartError> {
+pub(super) fn read(from: &StoreUrl) -> Result<Vec<ForeignOwner>, StartError> {
     leaf_machine_ids(from.expose()).map_err(unread)
 }

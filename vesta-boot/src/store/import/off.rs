@@ -1,11 +1,11 @@
 //! What stands in where the backend was left out of this build.
 
-use vesta_store::import::Predecessor;
+use vesta_store::import::ForeignOwner;
 
 use super::unread;
 use crate::{StartError, StoreUrl};
 
-pub(super) fn read(from: &StoreUrl) -> Result<Vec<Predecessor>, StartError> {
+pub(super) fn read(from: &StoreUrl) -> Result<Vec<ForeignOwner>, StartError> {
     match vesta_store::open(from.expose()) {
         Err(error) => Err(unread(error)), // it names the feature to enable
         Ok(_) => unreachable!("callers look at the scheme first"),

@@ -3,16 +3,16 @@
 use super::super::testing::{NOW, World, at, held};
 use super::*;
 
-fn found(machine: u64, host: &str) -> Predecessor {
-    Predecessor { machine, host: host.into(), last_used: None }
+fn found(machine: u64, host: &str) -> ForeignOwner {
+    ForeignOwner { machine, host: host.into(), last_used: None }
 }
 
 fn leaf() -> Source {
     let from = StoreUrl::new("zookeeper://u:pl4nted@zk:2181/snowflake/ids/forever");
-    Source::of(&Predecessors::Leaf { from })
+    Source::of(&LegacySystem::Leaf { from })
 }
 
-fn import(world: &World, found: &[Predecessor]) -> Result<String, String> {
+fn import(world: &World, found: &[ForeignOwner]) -> Result<String, String> {
     let opened = world.opened();
     world.with_desk(None, |desk| take_over(&opened, &leaf(), found, desk))
 }
@@ -35,7 +35,7 @@ fn each_machine_id_is_reserved_or_left_alone_and_told_so() {
     assert!(said.contains("store free ID\n"), "{said}");
     assert!(said.contains("Note: Leaf makes IDs of the layout snowflake"), "{said}");
     let record = world.record(3);
-    assert_eq!((record.owner, record.bound), (Record::PREDECESSOR, at(10)));
+    assert_eq!((record.owner, record.bound), (Record::FOREIGN, at(10)));
     assert_eq!((record.epoch, record.host.as_str(), record.info_time), (1, "10.0.0.3:80", NOW));
     assert_eq!(world.record(4), held(at(5)));
 }
@@ -57,7 +57,7 @@ fn again_it_changes_nothing() {
 fn what_does_not_fit_is_refused_and_nothing_is_written() {
     let world = World::new();
     let said = import(&world, &[found(3, "a"), found(1024, "b")]).expect_err("refused");
-    assert!(said.contains("machine IDs of 0 to 1023, but the predecessors use 1024"), "{said}");
+    assert!(said.contains("machine IDs of 0 to 1023, but the foreign owners use 1024"), "{said}");
     assert_eq!(world.opened().store.list("default").expect("memory"), []);
 }
 
@@ -77,7 +77,7 @@ fn a_source_is_named_without_its_password() {
 fn a_source_of_another_kind_is_refused() {
     for from in ["sqlite:vesta.db", "redis://:pl4nted@h", "h", ":pl4nted@h"] {
         let from = StoreUrl::new(from);
-        for from in [Predecessors::VestaDb { from: from.clone() }, Predecessors::Leaf { from }] {
+        for from in [LegacySystem::VestaDb { from: from.clone() }, LegacySystem::Leaf { from }] {
             let said = read(&from).expect_err("refused").to_string();
             assert!(said.starts_with("--from must be a URL such as "), "{said}");
             assert!(!said.contains("pl4nted"), "{said}");

@@ -83,7 +83,7 @@ impl Survey<'_> {
 
     /// Whether a process of another system has it, which only somebody who names it may doubt.
     fn is_elsewhere(&self, record: &Record) -> bool {
-        record.owner == Record::PREDECESSOR && matches!(self.choice, Choice::Any(_))
+        record.owner == Record::FOREIGN && matches!(self.choice, Choice::Any(_))
     }
 
     fn rank(&self, machine: u64, record: &Record) -> Option<Rank> {
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn what_another_system_uses_is_only_taken_by_who_names_it() {
-        let records = [(1, held(Record::PREDECESSOR, NOW - 1_000))];
+        let records = [(1, held(Record::FOREIGN, NOW - 1_000))];
         assert_eq!(tried(&records, Some(&records), &[], Choice::Any(1..=1)), [0; 0]);
         let named = Choice::Only { machine: 1, alone: false };
         assert_eq!(tried(&records, Some(&records), &[], named), [1]);
@@ -265,9 +265,9 @@ mod tests {
             (Choice::Any(0..=3), held(9, NOW - 30), true),
             (Choice::Any(0..=3), held(9, NOW - 29), false),
             (Choice::Any(3..=4), held(9, NOW - 30), false),
-            (Choice::Any(0..=3), held(Record::PREDECESSOR, NOW - 100), false),
+            (Choice::Any(0..=3), held(Record::FOREIGN, NOW - 100), false),
             (Choice::Only { machine: 2, alone: false }, held(9, NOW - 30), true),
-            (Choice::Only { machine: 2, alone: false }, held(Record::PREDECESSOR, 0), true),
+            (Choice::Only { machine: 2, alone: false }, held(Record::FOREIGN, 0), true),
             (Choice::Only { machine: 1, alone: false }, held(9, NOW - 30), false),
         ] {
             let records = [(2, record)];

@@ -160,7 +160,7 @@ impl Model {
                         assert!(end <= bound, "{end} lies beyond the record's {bound}");
                         taken.entry(grant.machine()).or_default().push(start..end);
                     }
-                    Err(IdError::Hold(_) | IdError::Sealed { .. }) => after_a_while(9),
+                    Err(IdError::NotReady(_) | IdError::Sealed { .. }) => after_a_while(9),
                     Err(error) => panic!("{error}"),
                 }
             }
