@@ -15,6 +15,7 @@ mod openapi;
 mod pages;
 mod problems;
 mod program;
+mod readme;
 mod segments;
 mod support;
 mod tls;

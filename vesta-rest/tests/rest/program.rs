@@ -9,13 +9,13 @@ use tempfile::TempDir;
 
 use crate::support::Raw;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_vesta-rest");
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_vesta-rest");
 
 fn command(dir: &Path, args: &[&str]) -> Command {
     prepare(Command::new(PROGRAM), dir, args)
 }
 
-fn prepare(mut command: Command, dir: &Path, args: &[&str]) -> Command {
+pub(crate) fn prepare(mut command: Command, dir: &Path, args: &[&str]) -> Command {
     command.current_dir(dir).args(args).stdin(Stdio::null());
     for (name, _) in std::env::vars_os() {
         if name.to_str().is_some_and(|name| name.starts_with("VESTA_")) {
@@ -31,11 +31,11 @@ fn run(args: &[&str]) -> Output {
 }
 
 /// A running program; killed on drop.
-struct Program {
+pub(crate) struct Program {
     child: Child,
-    said: String,
-    address: SocketAddr,
-    admin: SocketAddr,
+    pub(crate) said: String,
+    pub(crate) address: SocketAddr,
+    pub(crate) admin: SocketAddr,
 }
 
 impl Program {
@@ -46,18 +46,19 @@ impl Program {
 
     fn start_by(command: Command, dir: &Path, args: &[&str]) -> Self {
         let ports = ["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];
-        let mut child = prepare(command, dir, &[&ports, args].concat())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        Self::spawn(prepare(command, dir, &[&ports, args].concat()))
+            .unwrap_or_else(|ended| panic!("ended: {ended:?}"))
+    }
+
+    /// Runs a command until it serves; the error is the output of one that ended instead.
+    pub(crate) fn spawn(mut command: Command) -> Result<Self, Output> {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut said = String::new();
         let mut lines = BufReader::new(child.stdout.take().unwrap());
         while !said.contains("/status\n") {
             if lines.read_line(&mut said).unwrap() == 0 {
-                let mut errors = String::new();
-                child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
-                panic!("ended: {said}{errors}");
+                let ended = child.wait_with_output().unwrap();
+                return Err(Output { stdout: said.into_bytes(), ..ended });
             }
         }
         let after = |word: &str, end: &str| {
@@ -65,7 +66,7 @@ impl Program {
             rest.split(end).next().unwrap().parse().unwrap()
         };
         let (address, admin) = (after("HTTP        ", "\n"), after("admin       http://", "/"));
-        Self { child, said, address, admin }
+        Ok(Self { child, said, address, admin })
     }
 
     fn signal(&self, name: &str) {
