@@ -16,6 +16,7 @@ mod pages;
 mod problems;
 mod program;
 mod readme;
+mod rust_version;
 mod segments;
 mod support;
 mod tls;

@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use crate::program::{PROGRAM, Program, prepare};
 
-const READMES: [&str; 2] =
+pub(crate) const READMES: [&str; 2] =
     [include_str!("../../../README.md"), include_str!("../../../README.zh-CN.md")];
 
 /// The program in the examples; `$0`, which is built already, takes its place.
