@@ -126,6 +126,7 @@ if [ $# -gt 0 ]; then
   exit 0
 fi
 
+scripts/alerts.sh || failed "the suggested alerts"
 start_stores
 # The processes are tests that mostly wait: several at once, and not beside those that use the
 # processors, but for mutation testing, which has what they leave.
