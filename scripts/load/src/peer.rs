@@ -1,11 +1,18 @@
-//! The servers that do nothing: the frameworks as they come, with Vesta's allocator.
+//! The servers that do nothing: the frameworks with their defaults, on Vesta's allocator and runtimes.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::thread::available_parallelism;
 
 use actix_web::{App, HttpServer, web};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio_stream::StreamExt as _;
+use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::transport::Server;
-use tonic::transport::server::TcpIncoming;
+use tonic::transport::server::Router;
 use tonic::{Request, Response, Status};
 use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::id_service_server::{IdService, IdServiceServer};
@@ -61,14 +68,37 @@ fn only_gen_id() -> Status {
     Status::unimplemented("the bare server answers GenId only")
 }
 
-/// Serves until the process ends: tokio's multi-threaded runtime and tonic's server, both with
-/// their defaults, and TCP_NODELAY.
-#[tokio::main]
-pub(crate) async fn echo_grpc(listen: SocketAddr) -> Result<(), Failure> {
-    let incoming = TcpIncoming::bind(listen)?.with_nodelay(Some(true));
-    println!("{LABEL} {}", incoming.local_addr()?);
-    let echo = IdServiceServer::new(Echo::default());
-    Ok(Server::builder().add_service(echo).serve_with_incoming(incoming).await?)
+/// Serves until the process ends: tonic's server with its defaults and TCP_NODELAY, on the runtimes of
+/// vesta-server, which are an acceptor and a worker with a runtime of its own thread for each CPU.
+/// On one multi-threaded runtime tonic is slower, and the comparison would be one of runtimes.
+pub(crate) fn echo_grpc(listen: SocketAddr) -> Result<(), Failure> {
+    let server = Server::builder().add_service(IdServiceServer::new(Echo::default()));
+    let workers = (0..available_parallelism()?.get())
+        .map(|number| worker(number, server.clone()))
+        .collect::<io::Result<Vec<_>>>()?;
+    runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+        let listener = TcpListener::bind(listen).await?;
+        println!("{LABEL} {}", listener.local_addr()?);
+        // In turn: all connections of a round are opened before it and closed after it, so that no
+        // worker has more of them than one above another.
+        for worker in workers.iter().cycle() {
+            let (stream, _) = listener.accept().await?;
+            stream.set_nodelay(true)?;
+            worker.send(stream.into_std()?)?;
+        }
+        Ok(())
+    })
+}
+
+/// Starts a worker, which serves the connections that it is sent.
+fn worker(number: usize, server: Router) -> io::Result<UnboundedSender<std::net::TcpStream>> {
+    let (connections, incoming) = unbounded_channel();
+    let incoming = UnboundedReceiverStream::new(incoming).map(TcpStream::from_std);
+    let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
+    std::thread::Builder::new()
+        .name(format!("bare-worker-{number}"))
+        .spawn(move || runtime.block_on(server.serve_with_incoming(incoming)))?;
+    Ok(connections)
 }
 
 /// Serves until the process ends: actix-web's server with its defaults and one route.

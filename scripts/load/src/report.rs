@@ -202,7 +202,8 @@ impl Results {
             "Each number is the median of {} rounds (of {} for batches, idling and prefetching), with \
              the smallest and the largest. A ratio is the median of the ratios of rounds next to each \
              other. Rounds of requests take {round} s, in turns with the bare server, from {} of one \
-             client on the same machine; there, {}. All servers use the same allocator.",
+             client on the same machine; there, {}. All servers use the same allocator, and a \
+             runtime of one thread for each core.",
             self.rounds,
             self.long_rounds,
             if self.threads == 1 {

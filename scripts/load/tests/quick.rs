@@ -1,6 +1,7 @@
 //! The program measures: a smoke run in which the bare servers stand in the place of Vesta's.
 
-use std::process::Command;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
 
 #[test]
 fn a_quick_calibration_finds_requests_in_every_round() {
@@ -15,7 +16,12 @@ fn a_quick_calibration_finds_requests_in_every_round() {
     assert!(output.status.success(), "{errors}");
 
     let text = String::from_utf8(output.stdout).unwrap();
-    for expected in ["## gRPC, unary `GenId`", "## REST, `GET /genid`", "| 8 | **ratio** |"] {
+    for expected in [
+        "and a runtime of one thread for each core.",
+        "## gRPC, unary `GenId`",
+        "## REST, `GET /genid`",
+        "| 8 | **ratio** |",
+    ] {
         assert!(text.contains(expected), "{text}");
     }
     let results: serde_json::Value =
@@ -44,4 +50,39 @@ fn a_program_that_is_not_there_is_named() {
     let errors = String::from_utf8(output.stderr).unwrap();
     assert!(errors.contains("/no/such/vesta-server: No such file"), "{errors}");
     assert!(errors.contains("--help"), "{errors}");
+}
+
+/// The names of a process's threads, each of which begins with that of the process.
+fn threads(pid: u32) -> Vec<String> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    let name = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm")).unwrap();
+    let mut names: Vec<_> = tasks.map(|task| name(task.unwrap()).trim_end().to_owned()).collect();
+    names.sort();
+    names
+}
+
+/// As vesta-server has them: beside one multi-threaded runtime its requests/s would say little of Vesta.
+#[test]
+fn the_bare_tonic_has_an_acceptor_and_a_worker_for_each_core() {
+    let mut server = Command::new(env!("CARGO_BIN_EXE_vesta-load"))
+        .arg("echo-grpc")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It starts its workers before it says where it listens; they name themselves.
+    let mut line = String::new();
+    BufReader::new(server.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    let mut names = threads(server.id());
+    while names.iter().filter(|name| *name == "vesta-load").count() > 1 {
+        names = threads(server.id());
+    }
+    server.kill().unwrap();
+    server.wait().unwrap();
+
+    assert!(line.starts_with("listening on 127.0.0.1:"), "{line}");
+    let cores = std::thread::available_parallelism().unwrap().get();
+    let workers = (0..cores).map(|number| format!("bare-worker-{number}"));
+    let mut expected: Vec<_> = workers.chain(["vesta-load".to_owned()]).collect();
+    expected.sort();
+    assert_eq!(names, expected);
 }
