@@ -65,16 +65,16 @@ mutate() {
     sequence) files=(sequence.rs) tests+=(--test=exhaustive --test=populators) ;;
     populator)
       files=(populator.rs 'populator/*.rs')
-      tests+=(--test=clocks --test=exhaustive --test=populators)
+      tests+=(--test=clock_faults --test=exhaustive --test=populators)
       ;;
     lease)
       files=(lease.rs 'lease/**/*.rs')
-      tests+=(--test=claims --test=clocks --test=disposable --test=keeper --test=leases --test=several
+      tests+=(--test=claims --test=clock_faults --test=disposable_machine_ids --test=keeper_thread --test=leases --test=machine_count
         --test=state_file)
       ;;
     state-file)
       files=(lease/file.rs lease/slot.rs lease/shadow.rs)
-      tests+=(--test=claims --test=leases --test=several --test=state_file)
+      tests+=(--test=claims --test=leases --test=machine_count --test=state_file)
       ;;
   esac
   local build=("${tests[@]}" --config=profile.dev.package.vesta-service.opt-level=1)

@@ -23,7 +23,7 @@ fn cpu() -> Duration {
     Duration::from_millis(10) * (ticks(11).expect("utime") + ticks(12).expect("stime"))
 }
 
-/// How often threads of this process went to sleep by themselves.
+/// Voluntary context switches of this process.
 fn sleeps() -> u64 {
     let tasks = fs::read_dir("/proc/self/task").expect("Linux");
     tasks

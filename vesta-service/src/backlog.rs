@@ -2,7 +2,7 @@
 //!
 //! A batch that is larger than what a tick has left takes the rest and waits for more. If more and
 //! more of them did so, all would share each tick, none would be complete in time, and what they had
-//! taken would be wasted. So a batch may wait only if everybody who waits can be served in time; it
+//! taken would be wasted. So a batch may wait only if every waiting batch can be served in time; it
 //! is refused at once otherwise, before it has cost more than one tick.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,41 +12,42 @@ use vesta_intf::{IdError, IdRun, NotReady};
 
 use crate::LocalIdService;
 
-/// How many IDs the waiting batches still need, all together.
+/// IDs that all waiting batches together still need.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
     ids: AtomicU64,
 }
 
 impl Backlog {
-    /// A place among those who wait, for `ids` of `per_second` that are made; refused if it would
-    /// take more than half of `patience` until all are served, with the time until those before are.
-    /// Half, because those who share a tick do not get the same of it. Who is alone may always try.
+    /// A permit of the wait queue, for `ids` of the `per_second` that are made. Refused if serving all
+    /// waiting batches would take more than half of `timeout`, with the time until those before it are
+    /// served. Half, because batches that share a tick do not get equal parts of it. A sole waiter
+    /// always gets one.
     pub(crate) fn enter(
         &self,
         ids: u64,
         per_second: u64,
-        patience: Duration,
-    ) -> Result<Place<'_>, Duration> {
+        timeout: Duration,
+    ) -> Result<Permit<'_>, Duration> {
         // Relaxed: a number to estimate by; nothing else is published with it.
         let before = self.ids.fetch_add(ids, Ordering::Relaxed);
-        let place = Place { backlog: self, ids };
+        let permit = Permit { backlog: self, ids };
         let needed = time_for(before.saturating_add(ids), per_second);
-        if before > 0 && needed > patience / 2 {
+        if before > 0 && needed > timeout / 2 {
             return Err(time_for(before, per_second));
         }
-        Ok(place)
+        Ok(permit)
     }
 }
 
-/// The place of one batch; given back when it is dropped.
+/// Permit of one batch; given back on drop.
 #[derive(Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct Permit<'a> {
     backlog: &'a Backlog,
     ids: u64,
 }
 
-impl Place<'_> {
+impl Permit<'_> {
     /// The batch now needs only so many.
     pub(crate) fn shrink_to(&mut self, ids: u64) {
         let served = self.ids.saturating_sub(ids);
@@ -55,7 +56,7 @@ impl Place<'_> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Permit<'_> {
     fn drop(&mut self) {
         self.backlog.ids.fetch_sub(self.ids, Ordering::Relaxed);
     }
@@ -67,12 +68,12 @@ pub(crate) struct Batch<'a> {
     service: &'a LocalIdService,
     wanted: u32,
     left: u32,
-    place: Option<Place<'a>>,
+    permit: Option<Permit<'a>>,
 }
 
 impl<'a> Batch<'a> {
     pub(crate) const fn new(service: &'a LocalIdService, wanted: u32) -> Self {
-        Self { service, wanted, left: wanted, place: None }
+        Self { service, wanted, left: wanted, permit: None }
     }
 
     /// Hands out runs, without waiting, until the batch is complete. After an `Err` with a
@@ -83,14 +84,14 @@ impl<'a> Batch<'a> {
             match self.service.try_gen_run(self.left) {
                 Ok(run) => {
                     self.left -= run.count;
-                    if let Some(place) = &mut self.place {
-                        place.shrink_to(self.left.into());
+                    if let Some(permit) = &mut self.permit {
+                        permit.shrink_to(self.left.into());
                     }
                     take(run);
                 }
-                Err(IdError::NotReady(NotReady { why, retry_after })) if self.place.is_none() => {
+                Err(IdError::NotReady(NotReady { why, retry_after })) if self.permit.is_none() => {
                     match self.service.enter_backlog(self.left) {
-                        Ok(place) => self.place = Some(place),
+                        Ok(permit) => self.permit = Some(permit),
                         // Before both waits are over, another attempt finds what this one found.
                         Err(served_in) => {
                             let retry_after = retry_after.max(served_in);
@@ -105,7 +106,7 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// What a batch came to: complete, or refused.
+/// Outcome of a batch: complete, or refused.
 pub(crate) type Filled = Result<(), IdError>;
 
 impl Drop for Batch<'_> {
@@ -131,17 +132,17 @@ mod tests {
     use crate::{MachineSource, ManualClock};
 
     const PER_SECOND: u64 = 1000;
-    const PATIENCE: Duration = Duration::from_secs(2);
+    const TIMEOUT: Duration = Duration::from_secs(2);
 
     fn refused(backlog: &Backlog, ids: u64) -> Option<Duration> {
-        backlog.enter(ids, PER_SECOND, PATIENCE).err()
+        backlog.enter(ids, PER_SECOND, TIMEOUT).err()
     }
 
     #[test]
-    fn it_fills_up_to_half_of_the_patience_and_says_when_to_come_back() {
+    fn it_fills_up_to_half_of_the_timeout_and_says_when_to_come_back() {
         let backlog = Backlog::default();
-        let first = backlog.enter(600, PER_SECOND, PATIENCE).unwrap();
-        let _second = backlog.enter(400, PER_SECOND, PATIENCE).unwrap();
+        let first = backlog.enter(600, PER_SECOND, TIMEOUT).unwrap();
+        let _second = backlog.enter(400, PER_SECOND, TIMEOUT).unwrap();
         assert_eq!(refused(&backlog, 1), Some(Duration::from_secs(1)));
         drop(first);
         assert_eq!(refused(&backlog, 600), None);
@@ -151,7 +152,7 @@ mod tests {
     #[test]
     fn what_was_served_makes_room() {
         let backlog = Backlog::default();
-        let mut first = backlog.enter(1000, PER_SECOND, PATIENCE).unwrap();
+        let mut first = backlog.enter(1000, PER_SECOND, TIMEOUT).unwrap();
         first.shrink_to(999);
         assert_eq!(refused(&backlog, 1), None);
         first.shrink_to(0);
@@ -202,9 +203,9 @@ mod tests {
     }
 
     #[test]
-    fn who_is_alone_may_always_try() {
+    fn a_sole_waiter_may_always_try() {
         let backlog = Backlog::default();
-        let _alone = backlog.enter(u64::MAX, PER_SECOND, PATIENCE).unwrap();
+        let _alone = backlog.enter(u64::MAX, PER_SECOND, TIMEOUT).unwrap();
         assert_eq!(refused(&backlog, 0), Some(Duration::from_nanos(u64::MAX)));
     }
 }

@@ -1,4 +1,4 @@
-//! How a service is put together. Nothing half-built ever exists.
+//! Builder of the embedded service. Nothing half-built ever exists.
 
 use std::error::Error;
 use std::fmt;
@@ -11,16 +11,17 @@ use vesta_intf::{Field, GenMethod, IdError, IdMeta, SequenceStart};
 
 use crate::backlog::Backlog;
 use crate::clock::{AnyClock, Clock, SystemClock};
-use crate::grant::GrantFactory;
+use crate::held_lease::HeldLeaseFactory;
 use crate::lease::claim::{self, ClaimError, ClaimOrder, Claimant, PATIENCE, ticks};
-use crate::lease::keeper::{Driver, Keeper, Line};
+use crate::lease::keeper::{Driver, Keeper, Line as MachineSlot};
 use crate::lease::{StateFileError, Timing, check_namespace};
-use crate::lines::{Lines, Member};
+
 use crate::machine::{self, MachineSource, Resolved};
 use crate::populator::PopulatorKind;
 use crate::random;
 use crate::sequence::Rules;
 use crate::service::{LocalIdService, Parts};
+use crate::slots::{Member, Slots};
 
 /// More machine IDs in one process would only be a mistake.
 const MAX_MACHINES: usize = 64;
@@ -59,7 +60,7 @@ pub enum BuildError {
 }
 
 impl BuildError {
-    /// Whether somebody has to change a setting: trying again with the same ones cannot help.
+    /// `true` if a setting has to change: trying again with the same ones cannot help.
     pub fn is_configuration(&self) -> bool {
         match self {
             Self::Setting(_) => true,
@@ -144,23 +145,23 @@ impl Builder {
         Self { layout, ..self }
     }
 
-    /// How the position is guarded. Default: [`PopulatorKind::Lock`].
+    /// The populator, which guards the position. Default: [`PopulatorKind::Lock`].
     pub fn populator(self, populator: PopulatorKind) -> Self {
         Self { populator, ..self }
     }
 
-    /// What the genMethod field says. Default: [`GenMethod::Embed`]. Layouts without the field do
+    /// The genMethod field. Default: [`GenMethod::Embed`]. Layouts without the field do
     /// without it.
     pub fn gen_method(self, gen_method: GenMethod) -> Self {
         Self { gen_method, ..self }
     }
 
-    /// What the version field says. Default: 0; 1 makes IDs negative as signed numbers.
+    /// The version field. Default: 0; 1 makes IDs negative as signed numbers.
     pub fn version(self, version: u64) -> Self {
         Self { version, ..self }
     }
 
-    /// How long one call may wait. Default: 2 s.
+    /// The longest wait of one call. Default: 2 s.
     pub fn max_wait(self, max_wait: Duration) -> Self {
         Self { max_wait, ..self }
     }
@@ -186,7 +187,7 @@ impl Builder {
         Self { machine: Some(machine), ..self }
     }
 
-    /// How many machine IDs the service holds at once, from a pool. Capacity multiplies: threads are
+    /// The number of machine IDs the service holds at once, from a pool. Capacity multiplies: threads are
     /// spread over them, each ID's line strictly increases, and the loss of one costs its share.
     /// IDs of different lines made in one tick are in no order. Default: 1.
     pub fn machine_count(self, machine_count: usize) -> Self {
@@ -205,8 +206,8 @@ impl Builder {
         Self { sequence_start, ..self }
     }
 
-    /// Whether [`build`](Self::build) waits for a store that does not answer for as long as it takes,
-    /// instead of 30 s. Default: no.
+    /// Makes [`build`](Self::build) wait as long as it takes for a store that does not answer, instead
+    /// of 30 s. Default: no.
     pub fn wait_for_store(self, wait_for_store: bool) -> Self {
         Self { wait_for_store, ..self }
     }
@@ -247,7 +248,7 @@ impl Builder {
             let reason = "only a pool hands out several machine IDs";
             return Err(IdError::invalid("machine count", reason).into());
         }
-        let factory = GrantFactory {
+        let factory = HeldLeaseFactory {
             meta,
             rules,
             clock: any_clock.clone(),
@@ -260,11 +261,10 @@ impl Builder {
         let patience = if self.wait_for_store { Duration::MAX } else { PATIENCE };
         let count = 0..self.machine_count;
         let resolved = source.resolve(&meta, &self.namespace, &self.state_dir, &any_clock)?;
-        let (members, described, window) = match resolved {
+        let (members, shown, window) = match resolved {
             Resolved::Stateless { machine } => {
-                let described =
-                    format!("fixed {machine}, stateless: IDs can repeat after a restart");
-                (vec![unbounded(&factory, machine)?], described, None)
+                let shown = format!("fixed {machine}, stateless: IDs can repeat after a restart");
+                (vec![unbounded(&factory, machine)?], shown, None)
             }
             Resolved::Disposable { nodes } => {
                 let member = |_| {
@@ -274,7 +274,7 @@ impl Builder {
                 let members = count.map(member).collect::<Result<_, BuildError>>()?;
                 (members, format!("used once, from {}", nodes.describe()), None)
             }
-            Resolved::Lease { store, choice, guard, described, remember } => {
+            Resolved::Lease { store, choice, guard, shown, remember } => {
                 let timing = self.timing.unwrap_or_else(|| choice.timing(&*store));
                 timing.check()?;
                 if ticks(timing.window, &meta) < 2 {
@@ -302,17 +302,17 @@ impl Builder {
                         Ok(member) => members.push(member),
                         Err(error) => {
                             // What was claimed so far goes back at once.
-                            if let Some(lines) = Lines::new(members) {
-                                lines.close();
+                            if let Some(slots) = Slots::new(members) {
+                                slots.close();
                             }
                             return Err(error);
                         }
                     }
                 }
-                (members, described, Some(timing.window))
+                (members, shown, Some(timing.window))
             }
         };
-        let lines = Lines::new(members).expect("machine_count is at least 1");
+        let slots = Slots::new(members).expect("machine_count is at least 1");
         Ok(LocalIdService::new(Parts {
             meta,
             rules,
@@ -320,34 +320,34 @@ impl Builder {
             max_wait: self.max_wait,
             clock: any_clock,
             namespace: self.namespace,
-            described,
+            machine_source: shown,
             window,
-            lines,
+            slots,
             backlog: Backlog::default(),
             positions_lost: AtomicU64::new(0),
         }))
     }
 }
 
-/// A line without a lease, from now on.
-fn unbounded(factory: &GrantFactory, machine: u64) -> Result<Member, BuildError> {
+/// A machine slot without a lease, from now on.
+fn unbounded(factory: &HeldLeaseFactory, machine: u64) -> Result<Member, BuildError> {
     let now = factory.meta.tick_at(factory.clock.wall())?;
-    let grant = factory.make(machine, 0, factory.rules.position(now), u64::MAX)?;
-    Ok(Member { line: Arc::new(Line::new(grant)), keeper: None })
+    let lease = factory.make(machine, 0, factory.rules.position(now), u64::MAX)?;
+    Ok(Member { slot: Arc::new(MachineSlot::new(lease)), keeper: None })
 }
 
-/// A line whose machine ID is claimed and kept.
+/// A machine slot whose machine ID is claimed and kept.
 fn leased(
     claimant: Claimant,
-    factory: GrantFactory,
+    factory: HeldLeaseFactory,
     remember_in: Option<PathBuf>,
     clock: &AnyClock,
 ) -> Result<Member, BuildError> {
-    let (driver, line) = Driver::start(claimant, factory, remember_in)?;
-    let line = Arc::new(line);
+    let (driver, slot) = Driver::start(claimant, factory, remember_in)?;
+    let slot = Arc::new(slot);
     let keeper = match clock {
-        AnyClock::System(_) => Keeper::in_thread(driver, &line).map_err(BuildError::Thread)?,
+        AnyClock::System(_) => Keeper::in_thread(driver, &slot).map_err(BuildError::Thread)?,
         AnyClock::Other(_) => Keeper::by_hand(driver),
     };
-    Ok(Member { line, keeper: Some(keeper) })
+    Ok(Member { slot, keeper: Some(keeper) })
 }

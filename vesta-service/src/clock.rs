@@ -1,4 +1,4 @@
-//! Where time is read, and threads are put to sleep. Nothing else in Vesta does either.
+//! The clock port and the system's clocks. Nothing else in Vesta reads time or puts a thread to sleep.
 //!
 //! Uniqueness does not depend on any clock. A clock here may lag by a little, be stepped, or stand
 //! still: what is issued stays unique, only its time field gets worse.
@@ -27,7 +27,7 @@ pub trait Clock: Send + Sync + fmt::Debug {
         self.wall().0 / 1000
     }
 
-    /// How long it is until the wall clock reaches `moment`; zero if it has.
+    /// Time until the wall clock reaches `moment`; zero if it has.
     fn until(&self, moment: UnixMillis) -> Duration {
         Duration::from_millis(moment.since(self.wall()).unwrap_or(0))
     }
@@ -136,7 +136,7 @@ fn cycle_counter() -> u64 {
     0
 }
 
-/// The system's clocks, or somebody else's. An enum and not a box: the usual case can be inlined.
+/// The system's clocks, or a custom one. An enum and not a box: the usual case can be inlined.
 #[derive(Debug, Clone)]
 pub(crate) enum AnyClock {
     System(SystemClock),

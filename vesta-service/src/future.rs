@@ -1,4 +1,4 @@
-//! The asynchronous face of the embedded service. Needs no runtime: waits go through one timer
+//! `AsyncIdService` for the embedded service. Needs no runtime: waits go through one timer
 //! thread, which sleeps while nobody waits and is right to a fraction of a millisecond, where the
 //! timers of runtimes round up to whole ones and would lose every other tick.
 

@@ -42,9 +42,8 @@ mod clock;
 #[cfg(feature = "async")]
 mod future;
 pub mod global;
-mod grant;
+mod held_lease;
 mod lease;
-mod lines;
 mod machine;
 mod populator;
 #[cfg(all(test, any(loom, shuttle)))]
@@ -53,6 +52,7 @@ mod random;
 mod segment;
 pub mod sequence;
 mod service;
+mod slots;
 mod status;
 mod sync;
 mod ticks;

@@ -1,4 +1,4 @@
-//! Where a machine ID comes from.
+//! Sources of machine IDs.
 
 mod host;
 mod ip;
@@ -19,12 +19,12 @@ use crate::clock::{AnyClock, Clock as _};
 use crate::lease::claim::Choice;
 use crate::lease::{FileStore, LeaseStore, StateFileError};
 
-/// Where a service gets its machine ID from. There is no default: two services that both believe to
-/// be machine 1 are the most common way to duplicate IDs.
+/// Source of a service's machine ID. There is no default: two services that both think they
+/// are machine 1 are the most common way to duplicate IDs.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum MachineSource {
-    /// This number, made restart-safe by a state file in the state folder. Nobody else may use the
+    /// This number, made restart-safe by a state file in the state folder. No other process may use the
     /// number in this namespace; on the same host the file's lock sees to that.
     Fixed(u64),
     /// The number that the map has for one of this host's addresses; then as [`Fixed`](Self::Fixed).
@@ -60,23 +60,13 @@ pub enum MachineSource {
 /// A source, resolved to what a claim needs.
 #[derive(Debug)]
 pub(crate) enum Resolved {
-    Lease {
-        store: Arc<dyn LeaseStore>,
-        choice: Choice,
-        guard: bool,
-        described: String,
-        remember: bool,
-    },
-    Disposable {
-        nodes: Arc<dyn WorkerNodeStore>,
-    },
-    Stateless {
-        machine: u64,
-    },
+    Lease { store: Arc<dyn LeaseStore>, choice: Choice, guard: bool, shown: String, remember: bool },
+    Disposable { nodes: Arc<dyn WorkerNodeStore> },
+    Stateless { machine: u64 },
 }
 
 impl MachineSource {
-    /// Whether there can be several of it.
+    /// `true` if it can give one service several machine IDs.
     pub(crate) const fn hands_out(&self) -> bool {
         matches!(self, MachineSource::Pool { .. } | MachineSource::Disposable { .. })
     }
@@ -93,10 +83,10 @@ impl MachineSource {
         let fixed = |machine, origin: String| {
             check(machine)?;
             let file = open_patiently(state_dir, namespace, meta, machine, clock)?;
-            let described = format!("{origin}, state file {}", file.path().display());
+            let shown = format!("{origin}, state file {}", file.path().display());
             let guard = file.is_damaged();
             let choice = Choice::Only { machine, alone: true };
-            Ok(Resolved::Lease { store: Arc::new(file), choice, guard, described, remember: false })
+            Ok(Resolved::Lease { store: Arc::new(file), choice, guard, shown, remember: false })
         };
         match self {
             MachineSource::Fixed(machine) => fixed(machine, "fixed".into()),
@@ -114,16 +104,16 @@ impl MachineSource {
                 if range.is_empty() {
                     return Err(IdError::invalid("machine range", "the range is empty").into());
                 }
-                let described =
+                let shown =
                     format!("pool {} to {} of {}", range.start(), range.end(), store.describe());
                 let choice = Choice::Any(range);
-                Ok(Resolved::Lease { store, choice, guard: false, described, remember: true })
+                Ok(Resolved::Lease { store, choice, guard: false, shown, remember: true })
             }
             MachineSource::Reserved { store, id } => {
                 check(id)?;
-                let described = format!("reserved through {}", store.describe());
+                let shown = format!("reserved through {}", store.describe());
                 let choice = Choice::Only { machine: id, alone: false };
-                Ok(Resolved::Lease { store, choice, guard: false, described, remember: true })
+                Ok(Resolved::Lease { store, choice, guard: false, shown, remember: true })
             }
             MachineSource::Disposable { nodes } => Ok(Resolved::Disposable { nodes }),
             MachineSource::Stateless(machine) => {

@@ -3,7 +3,7 @@
 
 mod atomic;
 mod back_off;
-mod line;
+mod cursor;
 mod lock;
 #[cfg(all(test, loom))]
 mod races;
@@ -13,7 +13,7 @@ use std::fmt;
 use std::str::FromStr;
 
 pub(crate) use back_off::BackOff;
-use line::Line;
+use cursor::Cursor;
 
 pub use atomic::AtomicIdPopulator;
 pub use lock::LockIdPopulator;

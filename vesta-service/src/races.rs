@@ -1,4 +1,4 @@
-//! What the tests under a checker share. See scripts/races.sh.
+//! Support shared by the tests under a checker. See scripts/races.sh.
 
 #[cfg(loom)]
 #[path = "races/loom.rs"]

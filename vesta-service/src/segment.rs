@@ -7,7 +7,7 @@
 //!  allocator.rs    what every call touches
 //!  key.rs          one tag: its numbers, its state, those who wait
 //!  registry.rs     which tags there are, found without a lock
-//!  fetcher.rs      the jobs of the threads that talk to the store
+//!  jobs.rs      the jobs of the threads that talk to the store
 //!  core.rs         what the service consists of, and does
 //!  service.rs, handle.rs, future.rs   its faces
 //! ```
@@ -33,16 +33,16 @@
 //! a high pace are some seconds of it.
 
 mod allocator;
-mod bell;
 mod buffer;
 mod builder;
 mod core;
-mod fetcher;
 #[cfg(feature = "async")]
 mod future;
 mod handle;
+mod jobs;
 mod key;
 mod memory;
+mod notify;
 #[cfg(all(test, loom))]
 mod races;
 mod registry;

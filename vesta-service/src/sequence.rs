@@ -13,7 +13,7 @@
 //! What is taken lies at or after `next` and `pos(now_tick)`, and before `cap` and `limit`. Where the
 //! settings want it, a new tick begins some way into its sequence numbers.
 
-/// What a layout and its settings say about positions.
+/// The rules that a layout and its settings set for positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rules {
     seq_bits: u8,

@@ -5,13 +5,13 @@ use std::time::{Duration, SystemTime};
 
 use vesta_intf::{Id, IdError, IdMeta, IdRun, IdService, MakeId};
 
-use crate::backlog::{Backlog, Batch, Place};
+use crate::backlog::{Backlog, Batch, Permit};
 use crate::builder::Builder;
 use crate::clock::{AnyClock, Clock as _};
-use crate::grant::Grant;
-use crate::lines::Lines;
+use crate::held_lease::HeldLease;
 use crate::populator::PopulatorKind;
 use crate::sequence::{Claim, Rules};
+use crate::slots::Slots;
 use crate::status::{MachineStatus, Status};
 
 /// Makes IDs inside this process. Share it behind an [`Arc`](std::sync::Arc) or the
@@ -20,13 +20,13 @@ use crate::status::{MachineStatus, Status};
 /// Dropping it seals it, saves how far it came and gives its machine ID back.
 ///
 /// A process that forks must build the service in the child: parent and child would otherwise both
-/// issue from one line.
+/// issue from the same positions.
 #[derive(Debug)]
 pub struct LocalIdService {
     parts: Parts,
 }
 
-/// What a service consists of.
+/// State of a service.
 #[derive(Debug)]
 pub(crate) struct Parts {
     pub(crate) meta: IdMeta,
@@ -35,25 +35,25 @@ pub(crate) struct Parts {
     pub(crate) max_wait: Duration,
     pub(crate) clock: AnyClock,
     pub(crate) namespace: String,
-    pub(crate) described: String,
+    pub(crate) machine_source: String,
     /// The length of a window; `None` without a lease.
     pub(crate) window: Option<Duration>,
-    pub(crate) lines: Lines,
+    pub(crate) slots: Slots,
     pub(crate) backlog: Backlog,
     /// Positions that were taken for batches which then failed.
     pub(crate) positions_lost: AtomicU64,
 }
 
 impl LocalIdService {
-    /// How a service is put together.
+    /// Builder of a service.
     pub fn builder() -> Builder {
         Builder::default()
     }
 
     pub(crate) fn new(parts: Parts) -> Self {
         let now = millis(parts.clock.monotonic());
-        for member in parts.lines.iter() {
-            member.line.counters.renewed_at.store(now, Ordering::Relaxed);
+        for member in parts.slots.iter() {
+            member.slot.counters.renewed_at.store(now, Ordering::Relaxed);
         }
         Self { parts }
     }
@@ -66,7 +66,7 @@ impl LocalIdService {
     /// The machine ID now held, or the first of them. It can change while running, if another process
     /// takes it over.
     pub fn machine(&self) -> u64 {
-        self.parts.lines.first().current().machine()
+        self.parts.slots.first().current().machine()
     }
 
     /// New IDs in one run of 1 to `want`, without waiting.
@@ -75,8 +75,8 @@ impl LocalIdService {
     /// As [`IdService::try_gen_id`]; [`IdError::OutOfRange`] if `want` is 0.
     pub fn try_gen_run(&self, want: u32) -> Result<IdRun, IdError> {
         IdError::check("count", want.into(), 1, u32::MAX.into())?;
-        let (grant, Claim { start, end }) = self.claim(want)?;
-        let first = self.parts.meta.id_at(grant.base(), start);
+        let (lease, Claim { start, end }) = self.claim(want)?;
+        let first = self.parts.meta.id_at(lease.base(), start);
         // A claim is never longer than what was wanted.
         let count = u32::try_from(end - start).unwrap_or(want);
         Ok(IdRun { first, step: self.parts.meta.step(), count })
@@ -85,13 +85,13 @@ impl LocalIdService {
     #[cold]
     #[inline(never)]
     fn try_gen_id_from_any(&self) -> Result<u64, IdError> {
-        let (grant, claim) = self.claim(1)?;
-        Ok(self.parts.meta.id_at(grant.base(), claim.start))
+        let (lease, claim) = self.claim(1)?;
+        Ok(self.parts.meta.id_at(lease.base(), claim.start))
     }
 
     #[inline]
-    fn claim(&self, want: u32) -> Result<(&Grant, Claim), IdError> {
-        self.parts.lines.claim(want)
+    fn claim(&self, want: u32) -> Result<(&HeldLease, Claim), IdError> {
+        self.parts.slots.claim(want)
     }
 
     /// Repeats an attempt until it succeeds, fails for good, or can no longer succeed in time.
@@ -122,24 +122,24 @@ impl LocalIdService {
     /// Renews the lease if that is due and no thread does it, which is so with a clock of one's own.
     /// Returns how long there is nothing more to do.
     pub fn maintain(&self) -> Option<Duration> {
-        self.parts.lines.maintain()
+        self.parts.slots.maintain()
     }
 
     /// Ends the service: no more IDs, the bound is saved and the machine ID given back. If the store
     /// does not answer within two request time-outs, the bound is left where it is, which costs a
     /// successor at most one window. Calling it again does nothing.
     pub fn close(&self) {
-        self.parts.lines.close();
+        self.parts.slots.close();
     }
 
-    /// How the service is doing.
+    /// Status of the service.
     pub fn status(&self) -> Status {
         self.parts.status()
     }
 
-    /// How each of its machine IDs is doing.
+    /// Status of each of its machine IDs.
     pub fn machines(&self) -> Vec<MachineStatus> {
-        self.parts.lines.iter().map(|member| self.parts.machine_status(&member.line)).collect()
+        self.parts.slots.iter().map(|member| self.parts.machine_status(&member.slot)).collect()
     }
 
     /// Notes that so many positions were taken and will never be issued.
@@ -147,9 +147,9 @@ impl LocalIdService {
         self.parts.positions_lost.fetch_add(count.into(), Ordering::Relaxed); // a statistic
     }
 
-    /// A place for a batch that has to wait for so many more.
-    pub(crate) fn enter_backlog(&self, ids: u32) -> Result<Place<'_>, Duration> {
-        let lines = u64::try_from(self.parts.lines.iter().count()).unwrap_or(u64::MAX);
+    /// A permit for a batch that has to wait for so many more.
+    pub(crate) fn enter_backlog(&self, ids: u32) -> Result<Permit<'_>, Duration> {
+        let lines = u64::try_from(self.parts.slots.iter().count()).unwrap_or(u64::MAX);
         let per_second = self.parts.meta.capacity_per_second().saturating_mul(lines);
         self.parts.backlog.enter(ids.into(), per_second, self.parts.max_wait)
     }
@@ -175,7 +175,7 @@ fn write(run: &IdRun, out: &mut [u64]) -> usize {
     count
 }
 
-/// Whether waiting helps.
+/// `true` if waiting helps.
 const fn is_not_ready(error: &IdError) -> bool {
     matches!(error, IdError::NotReady(_))
 }
@@ -203,10 +203,10 @@ impl IdService for LocalIdService {
     #[inline]
     fn try_gen_id(&self) -> Result<u64, IdError> {
         // The usual case by itself: what it shares with the others would go through memory.
-        if let Some(grant) = self.parts.lines.single()
-            && let Ok(claim) = grant.claim(1)
+        if let Some(lease) = self.parts.slots.single()
+            && let Ok(claim) = lease.claim(1)
         {
-            return Ok(self.parts.meta.id_at(grant.base(), claim.start));
+            return Ok(self.parts.meta.id_at(lease.base(), claim.start));
         }
         self.try_gen_id_from_any()
     }
@@ -256,8 +256,8 @@ impl IdService for LocalIdService {
     }
 
     fn make_id(&self, parts: &MakeId) -> Result<u64, IdError> {
-        let grant = self.parts.lines.first().current();
-        let own = self.parts.meta.unpack(grant.base())?;
+        let lease = self.parts.slots.first().current();
+        let own = self.parts.meta.unpack(lease.base())?;
         let id_type = parts.id_type.unwrap_or(own.id_type);
         let meta = self.parts.meta.of_type_value(id_type)?;
         meta.pack(&Id {

@@ -1,4 +1,4 @@
-//! How a service is doing: for health checks, metrics and people.
+//! Service status, for health checks, metrics and people.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -6,12 +6,12 @@ use std::time::Duration;
 use vesta_intf::UnixMillis;
 
 use crate::clock::{Clock as _, MAX_LEAD, Reading};
-use crate::lease::keeper::Line;
+use crate::lease::keeper::Line as MachineSlot;
 use crate::populator::PopulatorKind;
 use crate::service::{Parts, millis};
 
-/// How a service is doing. Where it holds several machine IDs, this is the sum of its
-/// [lines](MachineStatus): ready while one of them is.
+/// Status of a service. Where it holds several machine IDs, this is the sum of its
+/// [machine IDs](MachineStatus): ready while one of them is.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Status {
@@ -19,37 +19,37 @@ pub struct Status {
     pub machine: u64,
     /// All machine IDs now held.
     pub machines: Vec<u64>,
-    /// Where they came from.
+    /// Their source.
     pub machine_source: String,
     /// The epoch of the claim of the first; 0 without a lease.
     pub epoch: u64,
     /// The namespace.
     pub namespace: String,
-    /// How the position is guarded.
+    /// The populator.
     pub populator: PopulatorKind,
-    /// Whether IDs can be expected for the next seconds.
+    /// Set if IDs can be expected for the next seconds.
     pub ready: bool,
     /// Why not.
     pub not_ready_because: Option<String>,
-    /// How long IDs can be made without hearing from the store; `Duration::MAX` without a lease.
+    /// Time for which IDs can be made without the store; `Duration::MAX` without a lease.
     pub window_left: Duration,
-    /// How far issued time runs ahead of the wall clock, at least.
+    /// Lead of issued time over the wall clock, at least.
     pub lead: Duration,
-    /// Whether the wall clock jumped so far ahead that it is not followed.
+    /// Set if the wall clock jumped so far ahead that it is not followed.
     pub clock_suspect: bool,
     /// The moment from which on the layout has no more IDs.
     pub layout_ends: UnixMillis,
-    /// How long it is until then.
+    /// Time until then.
     pub layout_left: Duration,
     /// Renewals of the bound that were acknowledged.
     pub renewals_ok: u64,
     /// Renewals that were not answered.
     pub renewals_failed: u64,
-    /// How long ago a bound was last renewed or claimed.
+    /// Time since a bound was last renewed or claimed.
     pub last_renewal_age: Duration,
-    /// How often another process took a machine ID over.
+    /// Takeovers of a machine ID by another process.
     pub fenced_total: u64,
-    /// How often a machine ID was claimed anew while running.
+    /// Machine IDs claimed anew while running.
     pub rehomed_total: u64,
     /// Positions that were taken for batches which then failed. They are never issued.
     pub positions_lost_total: u64,
@@ -57,7 +57,7 @@ pub struct Status {
     pub sealed: Option<String>,
 }
 
-/// How one machine ID of a service is doing.
+/// Status of one machine ID of a service.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct MachineStatus {
@@ -65,49 +65,49 @@ pub struct MachineStatus {
     pub machine: u64,
     /// The epoch of its claim; 0 without a lease.
     pub epoch: u64,
-    /// Whether it can be expected to make IDs for the next seconds.
+    /// Set if it can be expected to make IDs for the next seconds.
     pub ready: bool,
     /// Why not.
     pub not_ready_because: Option<String>,
-    /// How long it makes IDs without hearing from the store; `Duration::MAX` without a lease.
+    /// Time for which it makes IDs without the store; `Duration::MAX` without a lease.
     pub window_left: Duration,
-    /// How far issued time runs ahead of the wall clock.
+    /// Lead of issued time over the wall clock.
     pub lead: Duration,
-    /// Whether the wall clock jumped so far ahead that it is not followed.
+    /// Set if the wall clock jumped so far ahead that it is not followed.
     pub clock_suspect: bool,
     /// Renewals of the bound that were acknowledged.
     pub renewals_ok: u64,
     /// Renewals that were not answered.
     pub renewals_failed: u64,
-    /// How long ago the bound was last renewed or claimed.
+    /// Time since the bound was last renewed or claimed.
     pub last_renewal_age: Duration,
-    /// How often another process took the machine ID over.
+    /// Takeovers of the machine ID by another process.
     pub fenced_total: u64,
-    /// How often a machine ID was claimed anew while running.
+    /// Machine IDs claimed anew while running.
     pub rehomed_total: u64,
     /// Why no more IDs will ever be made with it, if that is so.
     pub sealed: Option<String>,
 }
 
-/// A line is no longer ready with less than this left in its window, or a fifth of the window.
+/// A slot is no longer ready with less than this left in its window, or a fifth of the window.
 const NOT_READY_BELOW: Duration = Duration::from_secs(5);
 
 impl Parts {
-    pub(crate) fn machine_status(&self, line: &Line) -> MachineStatus {
+    pub(crate) fn machine_status(&self, slot: &MachineSlot) -> MachineStatus {
         let Parts { meta, rules, clock, .. } = self;
-        let grant = line.current();
-        let ended = grant.sealed_reason().map(str::to_owned);
-        let sealed = ended.clone().filter(|_| !line.will_follow());
+        let lease = slot.current();
+        let ended = lease.sealed_reason().map(str::to_owned);
+        let sealed = ended.clone().filter(|_| !slot.will_follow());
         let window_left = match self.window {
-            Some(_) => grant.ticks().distance(rules.tick(grant.limit())),
+            Some(_) => lease.ticks().distance(rules.tick(lease.limit())),
             None => Duration::MAX,
         };
-        let Reading { lead, suspect, .. } = grant.ticks().read();
+        let Reading { lead, suspect, .. } = lease.ticks().read();
         let low = self.window.map_or(Duration::ZERO, |w| (w / 5).min(NOT_READY_BELOW));
         let not_ready_because = if let Some(reason) = &sealed {
             Some(format!("the generator has stopped: {reason}"))
         } else if let Some(reason) = &ended {
-            let failure = line.last_failure().map_or(String::new(), |f| format!("; {f}"));
+            let failure = slot.last_failure().map_or(String::new(), |f| format!("; {f}"));
             Some(format!("another machine ID is being claimed: {reason}{failure}"))
         } else if lead > MAX_LEAD {
             Some(format!("the clock stands {} s behind IDs already issued", lead.as_secs()))
@@ -119,12 +119,12 @@ impl Parts {
         } else {
             None
         };
-        let counters = &line.counters;
+        let counters = &slot.counters;
         let renewed_at = counters.renewed_at.load(Ordering::Relaxed);
         let age = millis(clock.monotonic()).saturating_sub(renewed_at);
         MachineStatus {
-            machine: grant.machine(),
-            epoch: grant.epoch(),
+            machine: lease.machine(),
+            epoch: lease.epoch(),
             ready: not_ready_because.is_none(),
             not_ready_because,
             window_left,
@@ -140,33 +140,37 @@ impl Parts {
     }
 
     pub(crate) fn status(&self) -> Status {
-        let lines: Vec<_> =
-            self.lines.iter().map(|member| self.machine_status(&member.line)).collect();
-        let first = &lines[0]; // there is at least one
-        let ready = lines.iter().any(|line| line.ready);
-        let sum = |count: fn(&MachineStatus) -> u64| lines.iter().map(count).sum();
+        let slots: Vec<_> =
+            self.slots.iter().map(|member| self.machine_status(&member.slot)).collect();
+        let first = &slots[0]; // there is at least one
+        let ready = slots.iter().any(|slot| slot.ready);
+        let sum = |count: fn(&MachineStatus) -> u64| slots.iter().map(count).sum();
         let wall = self.clock.wall();
         Status {
             machine: first.machine,
-            machines: lines.iter().map(|line| line.machine).collect(),
-            machine_source: self.described.clone(),
+            machines: slots.iter().map(|slot| slot.machine).collect(),
+            machine_source: self.machine_source.clone(),
             epoch: first.epoch,
             namespace: self.namespace.clone(),
             populator: self.populator,
             ready,
             not_ready_because: first.not_ready_because.clone().filter(|_| !ready),
-            window_left: lines.iter().map(|line| line.window_left).max().unwrap_or_default(),
-            lead: lines.iter().map(|line| line.lead).min().unwrap_or_default(),
-            clock_suspect: lines.iter().any(|line| line.clock_suspect),
+            window_left: slots.iter().map(|slot| slot.window_left).max().unwrap_or_default(),
+            lead: slots.iter().map(|slot| slot.lead).min().unwrap_or_default(),
+            clock_suspect: slots.iter().any(|slot| slot.clock_suspect),
             layout_ends: self.meta.end(),
             layout_left: Duration::from_millis(self.meta.end().since(wall).unwrap_or(0)),
-            renewals_ok: sum(|line| line.renewals_ok),
-            renewals_failed: sum(|line| line.renewals_failed),
-            last_renewal_age: lines.iter().map(|l| l.last_renewal_age).min().unwrap_or_default(),
-            fenced_total: sum(|line| line.fenced_total),
-            rehomed_total: sum(|line| line.rehomed_total),
+            renewals_ok: sum(|slot| slot.renewals_ok),
+            renewals_failed: sum(|slot| slot.renewals_failed),
+            last_renewal_age: slots
+                .iter()
+                .map(|slot| slot.last_renewal_age)
+                .min()
+                .unwrap_or_default(),
+            fenced_total: sum(|slot| slot.fenced_total),
+            rehomed_total: sum(|slot| slot.rehomed_total),
             positions_lost_total: self.positions_lost.load(Ordering::Relaxed),
-            sealed: first.sealed.clone().filter(|_| lines.iter().all(|l| l.sealed.is_some())),
+            sealed: first.sealed.clone().filter(|_| slots.iter().all(|slot| slot.sealed.is_some())),
         }
     }
 }

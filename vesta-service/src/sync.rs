@@ -2,8 +2,8 @@
 //! are, or, under `--cfg loom` and `--cfg shuttle`, those of a checker, which tries the
 //! interleavings of the threads one after another. See scripts/races.sh.
 //!
-//! What stays outside: clocks, files, statistics, and whatever is `static`, as which seat a thread
-//! takes: a checker's primitive belongs to one execution of one model. None of them waits for another
+//! What stays outside: clocks, files, statistics, and whatever is `static`, as a thread's home
+//! slot: a checker's primitive belongs to one execution of one model. None of them waits for another
 //! thread or decides what is issued.
 
 #[cfg(any(loom, shuttle))]

@@ -8,7 +8,7 @@ use vesta_intf::{IdMeta, TimeUnit, UnixMillis};
 use crate::clock::{AnyClock, Clock as _, EffectiveClock, MAX_LEAD, Reading};
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
 
-/// The effective tick of one grant.
+/// The effective tick of one lease.
 #[derive(Debug)]
 pub(crate) struct Ticks {
     clock: AnyClock,
@@ -20,7 +20,7 @@ pub(crate) struct Ticks {
     state: Mutex<EffectiveClock>,
 }
 
-/// How a layout counts. Seconds from a whole second on can be told by the cheapest clock.
+/// Time unit of a layout. Seconds from a whole second on can be told by the cheapest clock.
 #[derive(Debug, Clone, Copy)]
 enum Scale {
     WholeSeconds { epoch: u64 },
@@ -74,7 +74,7 @@ impl Ticks {
         }
     }
 
-    /// Believes the wall clock as far as the grant before did.
+    /// Believes the wall clock as far as the lease before did.
     pub(crate) fn trust_as(&self, before: &Ticks) {
         let before = before.state.lock().clone();
         self.state.lock().trust_as(&before);
@@ -144,12 +144,12 @@ impl Ticks {
         self.scale.tick(UnixMillis(effective.0.saturating_sub(lead)))
     }
 
-    /// How far the effective clock is ahead of the wall clock.
+    /// Lead of the effective clock over the wall clock.
     pub(crate) fn lead(&self) -> Duration {
         self.read().lead
     }
 
-    /// How long it is until a tick begins, by the effective clock.
+    /// Time until a tick begins, by the effective clock.
     pub(crate) fn until(&self, tick: u64) -> Duration {
         let begin = self.scale.begin(tick);
         let reading = self.read();
@@ -162,7 +162,7 @@ impl Ticks {
         (left + left / 9 + Duration::from_micros(1)).min(left + reading.lead)
     }
 
-    /// How long it is until a tick begins, counted from the effective clock; for people.
+    /// Time until a tick begins, counted from the effective clock; for people.
     pub(crate) fn distance(&self, tick: u64) -> Duration {
         let reading = self.read();
         Duration::from_millis(self.scale.begin(tick).since(reading.effective).unwrap_or(0))

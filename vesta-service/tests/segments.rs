@@ -5,8 +5,8 @@
 mod stores;
 
 #[cfg(feature = "async")]
-#[path = "segments/asynchronous.rs"]
-mod asynchronous;
+#[path = "segments/async_calls.rs"]
+mod async_calls;
 #[path = "segments/faults.rs"]
 mod faults;
 #[path = "segments/order.rs"]

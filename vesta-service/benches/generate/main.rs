@@ -1,4 +1,4 @@
-//! What does an ID cost inside the process?
+//! Cost of an ID inside the process.
 //!
 //! Each group answers one question. Layouts called *roomy* have so many sequence numbers in a tick
 //! that it is the generator that is measured and not the wait for the next tick; every measurement

@@ -1,4 +1,4 @@
-//! What does a number of a segment cost inside the process?
+//! Cost of a segment number inside the process.
 //!
 //! The store is memory and answers at once, so that what is measured is the service: the ranges are
 //! of a million numbers and more, and going over from one to the next is part of the figure. The

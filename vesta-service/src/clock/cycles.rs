@@ -17,7 +17,7 @@ use vesta_intf::UnixMillis;
 
 use super::{cycle_counter, monotonic, since_1970};
 
-/// What a thread knows: from `from` on, for `span` cycles, the wall clock shows `millis`.
+/// Last reading of a thread: from `from` on, for `span` cycles, the wall clock shows `millis`.
 #[derive(Clone, Copy)]
 struct Anchor {
     from: u64,
@@ -95,7 +95,7 @@ fn measure() {
     *measured_from = Some((before, now));
 }
 
-/// Whether the counter runs evenly: the processor says so and the kernel itself keeps time by it.
+/// `true` if the counter runs evenly: the processor says so and the kernel itself keeps time by it.
 static TRUSTED: LazyLock<bool> = LazyLock::new(|| {
     let source =
         std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource")

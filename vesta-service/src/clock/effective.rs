@@ -26,14 +26,14 @@ pub(crate) struct EffectiveClock {
     monotonic: Duration,
 }
 
-/// What the effective clock shows.
+/// Reading of the effective clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reading {
     /// The time to go by.
     pub(crate) effective: UnixMillis,
-    /// How far it is ahead of the wall clock.
+    /// Lead over the wall clock.
     pub(crate) lead: Duration,
-    /// Whether the wall clock jumped so far ahead that it is not believed.
+    /// Set if the wall clock jumped so far ahead that it is not believed.
     pub(crate) suspect: bool,
 }
 

@@ -16,7 +16,7 @@ use super::state::{Action, Event, Lease, Now, Reply};
 use super::timing::RETRY_AFTER;
 use super::{Cas, FileStore, ask_store};
 use crate::clock::MAX_LEAD;
-use crate::grant::{Grant, GrantFactory};
+use crate::held_lease::{HeldLease as Grant, HeldLeaseFactory as GrantFactory};
 use crate::random;
 use crate::sync::{AtomicU64, AtomicUsize, Condvar, Mutex, Ordering, thread};
 

@@ -10,7 +10,7 @@ use crate::lease::StoreError;
 ///
 /// The calls block, and come from start-up only.
 pub trait WorkerNodeStore: Send + Sync + fmt::Debug {
-    /// What a person would call it, without secrets.
+    /// Display name, without secrets.
     fn describe(&self) -> String;
 
     /// Inserts a row and returns its number, which no other row ever had.

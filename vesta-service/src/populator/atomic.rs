@@ -44,7 +44,7 @@ impl IdPopulator for AtomicIdPopulator {
             {
                 Ok(_) => return Ok(claim),
                 Err(_) => {
-                    back_off.look_away();
+                    back_off.spin();
                     word = self.word.load(Ordering::Relaxed);
                 }
             }

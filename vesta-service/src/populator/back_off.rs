@@ -1,12 +1,12 @@
-//! Looking away after losing a race for the position.
+//! Back-off after losing a race for the position.
 
 use std::hint::spin_loop;
 
-/// How long a caller looks away that found the position taken: about half a microsecond at first,
-/// two at most.
+/// Spin time of a caller that found the position taken: about half a microsecond at first, two at
+/// most.
 ///
 /// Cores that fight over one word spend their time moving it between their caches. While one of them
-/// looks away, the other works at the speed of a caller that is alone: an ID then costs under
+/// backs off, the other works at the speed of a caller that is alone: an ID then costs under
 /// contention what it costs without.
 #[derive(Debug)]
 pub(crate) struct BackOff {
@@ -21,9 +21,9 @@ impl BackOff {
         Self { pauses: Self::FIRST }
     }
 
-    /// Looks away, and the next time twice as long.
+    /// Spins, and the next time twice as long.
     #[cold]
-    pub(crate) fn look_away(&mut self) {
+    pub(crate) fn spin(&mut self) {
         (0..self.pauses).for_each(|_| spin_loop());
         self.pauses = (self.pauses * 2).min(Self::LONGEST);
     }

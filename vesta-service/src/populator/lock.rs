@@ -8,20 +8,20 @@ use crate::sync::{Mutex, MutexGuard};
 /// `ReentrantLock` was in the original; unlike there, nobody waits for time with the lock held.
 #[derive(Debug)]
 pub struct LockIdPopulator {
-    line: Mutex<super::Line>,
+    cursor: Mutex<super::Cursor>,
 }
 
 impl LockIdPopulator {
     /// Starts at a position.
     pub const fn new(position: u64) -> Self {
-        Self { line: Mutex::new(super::Line::new(position)) }
+        Self { cursor: Mutex::new(super::Cursor::new(position)) }
     }
 
     #[inline]
-    fn lock(&self) -> MutexGuard<'_, super::Line> {
-        self.line.try_lock().unwrap_or_else(|| {
-            BackOff::new().look_away();
-            self.line.lock()
+    fn lock(&self) -> MutexGuard<'_, super::Cursor> {
+        self.cursor.try_lock().unwrap_or_else(|| {
+            BackOff::new().spin();
+            self.cursor.lock()
         })
     }
 }

@@ -9,24 +9,24 @@ use crate::sync::standard::{Mutex, MutexGuard};
 /// Guards the position by a standard mutex, as the original's `synchronized` method did.
 #[derive(Debug)]
 pub struct SyncIdPopulator {
-    line: Mutex<super::Line>,
+    cursor: Mutex<super::Cursor>,
 }
 
 impl SyncIdPopulator {
     /// Starts at a position.
     pub const fn new(position: u64) -> Self {
-        Self { line: Mutex::new(super::Line::new(position)) }
+        Self { cursor: Mutex::new(super::Cursor::new(position)) }
     }
 
-    /// The line is changed by one assignment, so a panic elsewhere cannot leave it half changed.
+    /// The cursor is changed by one assignment, so a panic elsewhere cannot leave it half changed.
     #[inline]
-    fn lock(&self) -> MutexGuard<'_, super::Line> {
-        match self.line.try_lock() {
-            Ok(line) => line,
+    fn lock(&self) -> MutexGuard<'_, super::Cursor> {
+        match self.cursor.try_lock() {
+            Ok(cursor) => cursor,
             Err(TryLockError::Poisoned(error)) => error.into_inner(),
             Err(TryLockError::WouldBlock) => {
-                BackOff::new().look_away();
-                self.line.lock().unwrap_or_else(PoisonError::into_inner)
+                BackOff::new().spin();
+                self.cursor.lock().unwrap_or_else(PoisonError::into_inner)
             }
         }
     }

@@ -9,11 +9,11 @@ use loom::thread;
 use super::Executions;
 
 thread_local! {
-    /// Whether the last thread of a model is its first.
+    /// Set if the threads of a model start in reverse order.
     static REVERSED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// How often threads are interrupted where the interleavings are too many to see them all.
+/// Preemption bound where the interleavings are too many to see them all.
 fn interruptions() -> usize {
     if env::var_os("VESTA_TEST_FULL").is_some() { 4 } else { 3 }
 }
@@ -46,7 +46,7 @@ pub(crate) fn bounded(what: &str, model: impl Fn() + Send + Sync + Clone + 'stat
     check(&format!("({what}, {bound} interruptions)"), Some(bound), model);
 }
 
-/// What one thread of a model does.
+/// Body of one thread of a model.
 pub(crate) type Thread<T> = Box<dyn FnOnce() -> T + Send>;
 
 /// Runs these threads, one of them in the calling one; returns what each of them returned.

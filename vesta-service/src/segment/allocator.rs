@@ -1,6 +1,6 @@
-//! Handing out the numbers of one tag to all threads of the process.
+//! Hands out the numbers of one tag to all threads of the process.
 //!
-//! A [`Line`] is what every call touches: the next number and the end of the lot it belongs to. As
+//! A [`RangeCursor`] is what every call touches: the next number and the end of the chunk it belongs to. As
 //! the numbers of one line only ever grow, one compare-and-swap of the next number is enough; the end
 //! need not change in the same step. What is used up is replaced under a lock, outside.
 //!
@@ -21,17 +21,17 @@ use crate::sync::{AtomicU64, Mutex, Ordering};
 /// Numbers from `next` on below `end`; none if `next` has come to `end` or beyond.
 ///
 /// Why no number is taken twice: `next` changes by compare-and-swap from below an `end` and, when it
-/// has reached it, by [`refill`](Self::refill) to a lot that lies above; so its value only grows, and
+/// has reached it, by [`refill`](Self::refill) to a chunk that lies above; so its value only grows, and
 /// a change from an old value fails. A caller that sees a new `end` also sees the `next` that was
-/// written before it, and so cannot take a number between two lots.
+/// written before it, and so cannot take a number between two chunks.
 #[derive(Debug)]
-#[repr(align(128))] // a cache line (pair) of its own: both words are written when a lot is used up
-pub(crate) struct Line {
+#[repr(align(128))] // a cache line (pair) of its own: both words are written when a chunk is used up
+pub(crate) struct RangeCursor {
     next: AtomicU64,
     end: AtomicU64,
 }
 
-impl Line {
+impl RangeCursor {
     pub(crate) const fn new() -> Self {
         Self { next: AtomicU64::new(0), end: AtomicU64::new(0) }
     }
@@ -52,23 +52,23 @@ impl Line {
             match self.next.compare_exchange(start, end, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return Some(start..end),
                 Err(_) => {
-                    back_off.look_away();
+                    back_off.spin();
                     start = self.next.load(Ordering::Relaxed);
                 }
             }
         }
     }
 
-    /// Goes over to another lot and takes the first 1 to `want` numbers of it. The caller holds the
-    /// line's lock and has seen, under it, that nothing is left. `lot` is not empty and lies above
+    /// Goes over to another chunk and takes the first 1 to `want` numbers of it. The caller holds the
+    /// line's lock and has seen, under it, that nothing is left. `chunk` is not empty and lies above
     /// everything the line had.
-    pub(crate) fn refill(&self, lot: Range<u64>, want: u64) -> Range<u64> {
-        debug_assert!(lot.start >= self.next.load(Ordering::Relaxed) && !lot.is_empty());
-        let end = lot.start + want.min(lot.end - lot.start);
+    pub(crate) fn refill(&self, chunk: Range<u64>, want: u64) -> Range<u64> {
+        debug_assert!(chunk.start >= self.next.load(Ordering::Relaxed) && !chunk.is_empty());
+        let end = chunk.start + want.min(chunk.end - chunk.start);
         self.next.store(end, Ordering::Relaxed);
         // Release: `next` is seen before.
-        self.end.store(lot.end, Ordering::Release);
-        lot.start..end
+        self.end.store(chunk.end, Ordering::Release);
+        chunk.start..end
     }
 
     /// Takes away what is left. The caller holds the line's lock.
@@ -86,51 +86,51 @@ impl Line {
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Stripe {
-    line: Line,
+    cursor: RangeCursor,
     lock: Mutex<()>,
 }
 
 /// The most numbers that a stripe takes from the shared line at a time for single calls.
 const LONGEST_RUN: u64 = 1024;
-/// A stripe takes at most this part of a lot, so that a small one does for many threads.
+/// A stripe takes at most this part of a chunk, so that a small one does for many threads.
 const SHARE: u64 = 64;
 
 /// The lines of one tag.
 #[derive(Debug)]
 pub(crate) struct Allocator {
-    shared: Line,
-    /// How many numbers a stripe takes at a time: depends on the size of the lot.
+    shared: RangeCursor,
+    /// Numbers that a stripe takes at a time: depends on the size of the chunk.
     run: AtomicU64,
     /// Empty in strict mode; otherwise a power of two.
     stripes: Box<[Stripe]>,
 }
 
-/// Where the next thread that asks for the first time begins.
-static NEXT_SEAT: AtomicUsize = AtomicUsize::new(0);
+/// Home slot of the next thread that asks for the first time.
+static NEXT_HOME: AtomicUsize = AtomicUsize::new(0);
 
 crate::sync::thread_local! {
     /// The number of the stripe this thread keeps to, not yet wrapped around.
-    static SEAT: Cell<usize> = Cell::new(NEXT_SEAT.fetch_add(1, Ordering::Relaxed));
+    static HOME: Cell<usize> = Cell::new(NEXT_HOME.fetch_add(1, Ordering::Relaxed));
 }
 
 impl Allocator {
     /// One line for all threads.
     pub(crate) fn strict() -> Self {
-        Self { shared: Line::new(), run: AtomicU64::new(1), stripes: Box::default() }
+        Self { shared: RangeCursor::new(), run: AtomicU64::new(1), stripes: Box::default() }
     }
 
     /// Several lines, so that threads rarely meet.
     pub(crate) fn relaxed() -> Self {
         let cores = std::thread::available_parallelism().map_or(4, usize::from);
         let count = (cores * 8).next_power_of_two().clamp(8, 128);
-        let stripe = || Stripe { line: Line::new(), lock: Mutex::new(()) };
+        let stripe = || Stripe { cursor: RangeCursor::new(), lock: Mutex::new(()) };
         Self { stripes: (0..count).map(|_| stripe()).collect(), ..Self::strict() }
     }
 
     fn stripe(&self) -> Option<&Stripe> {
-        // A thread that is ending has no seat any more; any one will do.
-        let seat = SEAT.try_with(Cell::get).unwrap_or(0);
-        self.stripes.get(seat & self.stripes.len().wrapping_sub(1))
+        // A thread that is ending has no home any more; any one will do.
+        let home = HOME.try_with(Cell::get).unwrap_or(0);
+        self.stripes.get(home & self.stripes.len().wrapping_sub(1))
     }
 
     /// The next 1 to `want` numbers, if there are some at hand for this thread.
@@ -139,7 +139,7 @@ impl Allocator {
         if self.stripes.is_empty() {
             self.shared.take(want)
         } else {
-            self.stripe()?.line.take(want)
+            self.stripe()?.cursor.take(want)
         }
     }
 
@@ -148,11 +148,11 @@ impl Allocator {
     pub(crate) fn take_from<E>(
         &self,
         want: u64,
-        more: impl FnOnce(&Line, u64) -> Result<Range<u64>, E>,
+        more: impl FnOnce(&RangeCursor, u64) -> Result<Range<u64>, E>,
     ) -> Result<Range<u64>, E> {
         let Some(stripe) = self.stripe() else { return more(&self.shared, want) };
         let _guard = stripe.lock.lock();
-        if let Some(taken) = stripe.line.take(want) {
+        if let Some(taken) = stripe.cursor.take(want) {
             return Ok(taken);
         }
         let run = want.max(self.run.load(Ordering::Relaxed));
@@ -161,16 +161,16 @@ impl Allocator {
             Some(numbers) => numbers,
             None => more(&self.shared, run)?,
         };
-        Ok(stripe.line.refill(numbers, want))
+        Ok(stripe.cursor.refill(numbers, want))
     }
 
-    /// A lot of this size is now in use.
-    pub(crate) fn set_lot_size(&self, size: u64) {
+    /// A chunk of this size is now in use.
+    pub(crate) fn set_chunk_size(&self, size: u64) {
         self.run.store((size / SHARE).clamp(1, LONGEST_RUN), Ordering::Relaxed);
     }
 
     /// The line that all share. Its lock is the caller's.
-    pub(crate) const fn shared(&self) -> &Line {
+    pub(crate) const fn shared(&self) -> &RangeCursor {
         &self.shared
     }
 
@@ -179,7 +179,7 @@ impl Allocator {
     pub(crate) fn stop_stripes(&self) {
         for stripe in &self.stripes {
             let _guard = stripe.lock.lock();
-            stripe.line.stop();
+            stripe.cursor.stop();
         }
     }
 }
@@ -188,11 +188,11 @@ impl Allocator {
 mod tests {
     use super::*;
 
-    /// A caller that sees a new end and an old next number would take from the gap between two lots.
+    /// A caller that sees a new end and an old next number would take from the gap between two chunks.
     #[test]
     fn going_over_to_another_lot_gives_out_nothing_between_the_lots() {
-        const LOTS: u64 = 3_000_000;
-        let line = Line::new();
+        const CHUNKS: u64 = 3_000_000;
+        let cursor = RangeCursor::new();
         let count = |numbers: Range<u64>| {
             assert!(numbers.start % 10 < 2 && numbers.end - numbers.start == 1, "{numbers:?}");
             numbers.start
@@ -201,14 +201,14 @@ mod tests {
             let callers = [(); 2].map(|()| {
                 scope.spawn(|| {
                     let (mut sum, mut last) = (0, 0);
-                    while last < LOTS * 10 - 10 {
-                        match line.take(1).map(count) {
+                    while last < CHUNKS * 10 - 10 {
+                        match cursor.take(1).map(count) {
                             Some(number) => {
                                 assert!(number > last, "{number} after {last}");
                                 last = number;
                                 sum += number;
                             }
-                            None => last = last.max(line.position() - line.position() % 10),
+                            None => last = last.max(cursor.position() - cursor.position() % 10),
                         }
                     }
                     sum
@@ -216,31 +216,31 @@ mod tests {
             });
             let mut sum = 0;
             // Lots of two numbers: 10 and 11, 20 and 21, ...
-            for lot in 1..=LOTS {
-                while let Some(number) = line.take(1).map(count) {
+            for chunk in 1..=CHUNKS {
+                while let Some(number) = cursor.take(1).map(count) {
                     sum += number;
                 }
-                sum += count(line.refill(lot * 10..lot * 10 + 2, 1));
+                sum += count(cursor.refill(chunk * 10..chunk * 10 + 2, 1));
             }
-            while let Some(number) = line.take(1).map(count) {
+            while let Some(number) = cursor.take(1).map(count) {
                 sum += number;
             }
             callers.map(|caller| caller.join().expect("no panic")).iter().sum::<u64>() + sum
         });
-        let every_number_once = (1..=LOTS).map(|lot| lot * 20 + 1).sum::<u64>();
+        let every_number_once = (1..=CHUNKS).map(|chunk| chunk * 20 + 1).sum::<u64>();
         assert_eq!(sums, every_number_once);
     }
 
     #[test]
     fn a_run_ends_with_its_lot_and_nothing_comes_after_a_stop() {
-        let line = Line::new();
-        assert_eq!(line.take(5), None);
-        assert_eq!(line.refill(10..20, 4), 10..14);
-        assert_eq!(line.take(100), Some(14..20));
-        assert_eq!(line.take(1), None);
-        assert_eq!(line.refill(30..40, 1), 30..31);
-        line.stop();
-        assert_eq!((line.take(1), line.position()), (None, 31));
-        assert_eq!(line.refill(40..41, 9), 40..41);
+        let cursor = RangeCursor::new();
+        assert_eq!(cursor.take(5), None);
+        assert_eq!(cursor.refill(10..20, 4), 10..14);
+        assert_eq!(cursor.take(100), Some(14..20));
+        assert_eq!(cursor.take(1), None);
+        assert_eq!(cursor.refill(30..40, 1), 30..31);
+        cursor.stop();
+        assert_eq!((cursor.take(1), cursor.position()), (None, 31));
+        assert_eq!(cursor.refill(40..41, 9), 40..41);
     }
 }

@@ -1,7 +1,7 @@
 //! The state of one tag: what is at hand, what is under way, what to ask for next. Pure: the time
 //! and the store's answers come in as values, ranges and requests go out as values.
 //!
-//! A fetched range goes to the callers in two **lots**, its first tenth and the rest, so that
+//! A fetched range goes to the callers in two **chunks**, its first tenth and the rest, so that
 //! handing out the second one is the sign that a tenth is used and the next range is due. Only one
 //! request of a tag is under way at a time: its answers then come in the order of their numbers,
 //! which strictly increasing IDs need, and no answer can overtake another. What several requests
@@ -21,38 +21,38 @@ use plan::{Plan, per_second};
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// The longest pause after a failed fetch.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// What a fetch is thought to take before one was seen.
+/// Assumed duration of a fetch before one was seen.
 const GUESSED_FETCH: Duration = Duration::from_millis(20);
 
 /// The numbers of one tag that are at hand or under way.
 #[derive(Debug, Clone)]
 pub(crate) struct Buffer {
     plan: Plan,
-    standing: Standing,
+    health: Health,
     phase: Phase,
-    /// Somebody asked for numbers: nothing is fetched for a tag that nobody uses.
+    /// Numbers were asked for: nothing is fetched for an unused tag.
     wanted: bool,
     /// Callers found nothing since the last range came.
     starved: bool,
     /// The tag was in the table after the fetch under way had begun.
     listed_since: bool,
-    /// What the callers use up now.
+    /// The chunk that callers use up now.
     open: Option<Open>,
-    /// What they get next.
-    lots: VecDeque<Lot>,
+    /// The chunks that they get next.
+    chunks: VecDeque<Chunk>,
     /// Every range below was had before; nothing below is taken again, whatever the store says.
     highest: u64,
     /// Fetches that failed one after another, and the last error there was.
     failures: u32,
     failures_total: u64,
     error: Option<StoreError>,
-    /// Numbers in all lots that were used up or given up.
+    /// Numbers in all chunks that were used up or given up.
     closed_total: u64,
 }
 
-/// Whether the store has numbers for the tag.
+/// Health of a tag: can the store give numbers for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum Health {
     Good,
     /// There is no such tag, or no longer.
     NoTag,
@@ -80,15 +80,15 @@ enum Phase {
 
 /// A part of a range.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Lot {
+struct Chunk {
     numbers: Range<u64>,
     of: Range<u64>,
 }
 
-/// The lot that is being used up.
+/// The chunk that is being used up.
 #[derive(Debug, Clone)]
 struct Open {
-    lot: Lot,
+    chunk: Chunk,
     since: Duration,
 }
 
@@ -100,7 +100,7 @@ pub(crate) enum Refusal {
     /// The last fetch failed; the next is made after this time.
     Failing(Duration),
     /// It does not help to wait.
-    Never(Standing),
+    Never(Health),
 }
 
 impl Buffer {
@@ -108,13 +108,13 @@ impl Buffer {
     pub(crate) fn new(tag: &SegmentTag, cap: u64) -> Self {
         let mut buffer = Self {
             plan: Plan::new(u64::try_from(tag.step).unwrap_or(1), cap),
-            standing: Standing::Good,
+            health: Health::Good,
             phase: Phase::Idle,
             wanted: false,
             starved: false,
             listed_since: false,
             open: None,
-            lots: VecDeque::new(),
+            chunks: VecDeque::new(),
             highest: 0,
             failures: 0,
             failures_total: 0,
@@ -127,17 +127,17 @@ impl Buffer {
 
     /// The callers have used up what they had. Gives them more, if there is more; to be followed by
     /// [`ask`](Self::ask) in any case.
-    pub(crate) fn next_lot(&mut self, now: Duration) -> Result<Range<u64>, Refusal> {
+    pub(crate) fn next_chunk(&mut self, now: Duration) -> Result<Range<u64>, Refusal> {
         self.wanted = true;
-        if let Some(Open { lot, since }) = self.open.take() {
-            let count = lot.numbers.end - lot.numbers.start;
+        if let Some(Open { chunk, since }) = self.open.take() {
+            let count = chunk.numbers.end - chunk.numbers.start;
             self.closed_total += count;
             self.plan.used(count, now.saturating_sub(since));
         }
-        match self.lots.pop_front() {
-            Some(lot) => {
-                let numbers = lot.numbers.clone();
-                self.open = Some(Open { lot, since: now });
+        match self.chunks.pop_front() {
+            Some(chunk) => {
+                let numbers = chunk.numbers.clone();
+                self.open = Some(Open { chunk, since: now });
                 Ok(numbers)
             }
             None => {
@@ -148,8 +148,8 @@ impl Buffer {
     }
 
     fn refusal(&self, now: Duration) -> Refusal {
-        if self.standing != Standing::Good {
-            return Refusal::Never(self.standing);
+        if self.health != Health::Good {
+            return Refusal::Never(self.health);
         }
         let tick = Duration::from_millis(1);
         match self.phase {
@@ -169,7 +169,7 @@ impl Buffer {
         }
     }
 
-    /// Whether a fetch is due. If so, it counts as queued from now on: a thread has to
+    /// Returns `true` if a fetch is due, which then counts as queued: a thread has to
     /// [`begin`](Self::begin) it.
     pub(crate) fn ask(&mut self, now: Duration) -> bool {
         let free = match self.phase {
@@ -185,14 +185,14 @@ impl Buffer {
     }
 
     fn wants_more(&self) -> bool {
-        self.standing == Standing::Good
+        self.health == Health::Good
             && self.wanted
-            && (self.lots.is_empty() || self.at_hand() < self.plan.low_water())
+            && (self.chunks.is_empty() || self.at_hand() < self.plan.low_water())
     }
 
     /// Numbers that are not yet being used up.
     fn at_hand(&self) -> u64 {
-        self.lots.iter().map(|lot| lot.numbers.end - lot.numbers.start).sum()
+        self.chunks.iter().map(|chunk| chunk.numbers.end - chunk.numbers.start).sum()
     }
 
     /// A thread turns to the queued fetch. Returns how many numbers it has to ask for; it then has to
@@ -209,7 +209,7 @@ impl Buffer {
         Some(size)
     }
 
-    /// What came of the fetch. To be followed by [`ask`](Self::ask), at once or after the pause that
+    /// Takes in the outcome of the fetch. To be followed by [`ask`](Self::ask), at once or after the pause that
     /// is returned.
     pub(crate) fn on_reply(
         &mut self,
@@ -229,14 +229,14 @@ impl Buffer {
                 self.recovered();
                 // It may have been put back meanwhile: the next fetch tells.
                 if !self.listed_since {
-                    self.drop_all(Standing::NoTag);
+                    self.drop_all(Health::NoTag);
                 }
             }
             Ok(NextRange::UsedUp) => {
                 self.recovered();
                 // What is left may still do for the table's own step.
                 if !self.plan.spare() || size <= self.plan.table_step() {
-                    self.settle(Standing::UsedUp);
+                    self.settle(Health::UsedUp);
                 }
             }
             Err(error) => return Some(self.fail(now, error)),
@@ -246,13 +246,13 @@ impl Buffer {
 
     fn take_in(&mut self, asked_at: Duration, now: Duration, range: Range<u64>) {
         self.recovered();
-        if matches!(self.standing, Standing::NoTag | Standing::Closed) {
+        if matches!(self.health, Health::NoTag | Health::Closed) {
             return; // nobody may have them any more
         }
         if range.start < self.highest {
             // Its own fetches must not be what brings the store above it: a person has to look.
             self.highest = self.highest.max(range.end);
-            self.settle(Standing::WentBack);
+            self.settle(Health::WentBack);
             return;
         }
         self.highest = range.end;
@@ -262,7 +262,7 @@ impl Buffer {
         let tenth = range.start + size.div_ceil(10);
         for numbers in [range.start..tenth, tenth..range.end] {
             if !numbers.is_empty() {
-                self.lots.push_back(Lot { numbers, of: range.clone() });
+                self.chunks.push_back(Chunk { numbers, of: range.clone() });
             }
         }
     }
@@ -282,9 +282,9 @@ impl Buffer {
     }
 
     /// There will be no more ranges; what is at hand may be used up. A shutdown is final.
-    fn settle(&mut self, standing: Standing) {
-        if self.standing != Standing::Closed {
-            self.standing = standing;
+    fn settle(&mut self, health: Health) {
+        if self.health != Health::Closed {
+            self.health = health;
         }
     }
 
@@ -294,29 +294,29 @@ impl Buffer {
         let step = u64::try_from(tag.step).ok().filter(|step| *step > 0);
         let changed = step.is_some_and(|step| self.plan.set_table_step(step));
         self.listed_since = true;
-        match self.standing {
-            Standing::Closed => {}
-            _ if max_id.is_err() || step.is_none() => self.settle(Standing::BadRow),
-            Standing::UsedUp if !changed => {}
-            Standing::WentBack if max_id.is_ok_and(|max_id| max_id <= self.highest) => {}
-            _ => self.settle(Standing::Good),
+        match self.health {
+            Health::Closed => {}
+            _ if max_id.is_err() || step.is_none() => self.settle(Health::BadRow),
+            Health::UsedUp if !changed => {}
+            Health::WentBack if max_id.is_ok_and(|max_id| max_id <= self.highest) => {}
+            _ => self.settle(Health::Good),
         }
     }
 
     /// The tag is no longer in the table, or the service ends: what is at hand is given up. The caller
-    /// takes the open lot away from its users.
-    pub(crate) fn drop_all(&mut self, standing: Standing) {
-        self.settle(standing);
-        self.lots.clear();
-        if let Some(Open { lot, .. }) = self.open.take() {
-            self.closed_total += lot.numbers.end - lot.numbers.start;
+    /// takes the open chunk away from its users.
+    pub(crate) fn drop_all(&mut self, health: Health) {
+        self.settle(health);
+        self.chunks.clear();
+        if let Some(Open { chunk, .. }) = self.open.take() {
+            self.closed_total += chunk.numbers.end - chunk.numbers.start;
         }
         self.wanted = false;
     }
 
-    /// Whether the store has numbers.
-    pub(crate) const fn standing(&self) -> Standing {
-        self.standing
+    /// Health of the tag.
+    pub(crate) const fn health(&self) -> Health {
+        self.health
     }
 
     /// The last error of the store, if the fetch after it has not succeeded.
@@ -329,11 +329,11 @@ impl Buffer {
         self.highest
     }
 
-    /// What people want to know. `position` is the first number that the callers have not had.
-    pub(crate) fn outlook(&self, now: Duration, position: u64) -> Outlook {
+    /// Snapshot for status pages. `position` is the first number that the callers have not had.
+    pub(crate) fn snapshot(&self, now: Duration, position: u64) -> Snapshot {
         let open = self.open.as_ref();
         let used = |open: &Open| {
-            let Range { start, end } = open.lot.numbers;
+            let Range { start, end } = open.chunk.numbers;
             position.clamp(start, end) - start
         };
         let rate = match open {
@@ -343,11 +343,11 @@ impl Buffer {
                 old => per_second(used(open), old),
             },
         };
-        let mut next: Vec<_> = self.lots.iter().map(|lot| lot.of.clone()).collect();
+        let mut next: Vec<_> = self.chunks.iter().map(|chunk| chunk.of.clone()).collect();
         next.dedup();
-        let current = open.map(|open| open.lot.of.clone());
+        let current = open.map(|open| open.chunk.of.clone());
         next.retain(|range| Some(range) != current.as_ref());
-        Outlook {
+        Snapshot {
             current,
             next,
             taken: self.closed_total + open.map_or(0, used),
@@ -364,9 +364,9 @@ impl Buffer {
     }
 }
 
-/// What people want to know about a tag.
+/// Snapshot of a tag for status pages.
 #[derive(Debug, Clone)]
-pub(crate) struct Outlook {
+pub(crate) struct Snapshot {
     pub(crate) current: Option<Range<u64>>,
     pub(crate) next: Vec<Range<u64>>,
     /// Numbers that callers had so far, and those that were given up.

@@ -1,4 +1,4 @@
-//! How a segment service is put together.
+//! Builder of the segment service.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use vesta_intf::IdError;
 
 use super::SegmentMode;
 use super::core::Core;
-use super::fetcher::{Job, Jobs};
+use super::jobs::{Job, Jobs};
 use super::registry::Registry;
 use super::service::SegmentService;
 use super::store::SegmentStore;
@@ -51,7 +51,7 @@ impl SegmentBuilder {
         self
     }
 
-    /// How far a step grows by itself, at least 1; a step in the table that is larger stays. Default:
+    /// The largest step that is reached by growing, at least 1; a step in the table that is larger stays. Default:
     /// 1,000,000.
     #[must_use]
     pub fn step_cap(mut self, step_cap: u64) -> Self {
@@ -59,8 +59,7 @@ impl SegmentBuilder {
         self
     }
 
-    /// How often the table is read for tags that were added, changed or removed, at least every
-    /// millisecond. Default: 60 s.
+    /// The interval at which the table is read for tags that were added, changed or removed, at least 1 ms. Default: 60 s.
     #[must_use]
     pub fn refresh_every(mut self, refresh_every: Duration) -> Self {
         self.refresh_every = refresh_every;

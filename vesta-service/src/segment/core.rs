@@ -1,4 +1,4 @@
-//! What a segment service consists of, and what is done with it.
+//! State and operations of a segment service.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use vesta_intf::IdError;
 
-use super::bell::Bell;
-use super::fetcher::{Job, Jobs};
+use super::jobs::{Job, Jobs};
 use super::key::{Key, Then};
+use super::notify::Notify;
 use super::registry::Registry;
 use super::store::{NewSegmentTag, SegmentStore};
 use super::{Segment, SegmentMode};
@@ -21,7 +21,7 @@ use crate::sync::{Mutex, thread};
 /// After the tags could not be read.
 const READ_AGAIN: Duration = Duration::from_secs(1);
 
-/// What a segment service consists of.
+/// State of a segment service.
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) store: Arc<dyn SegmentStore>,
@@ -41,7 +41,7 @@ impl Core {
         self.clock.monotonic()
     }
 
-    /// Whether nobody but callers does what is due.
+    /// `true` if only callers do what is due.
     pub(crate) fn by_hand(&self) -> bool {
         matches!(self.clock, AnyClock::Other(_))
     }
@@ -207,33 +207,33 @@ impl Core {
     }
 
     /// Repeats an attempt until it succeeds, fails for good, or can no longer succeed in time. What it
-    /// waits for rings `bell`. `deadline` is set by the first of several waits of one call.
+    /// waits for rings `notify`. `deadline` is set by the first of several waits of one call.
     pub(crate) fn wait_for<T>(
         self: &Arc<Self>,
-        bell: &Bell,
+        notify: &Notify,
         deadline: &mut Option<Duration>,
         mut attempt: impl FnMut() -> Result<T, IdError>,
     ) -> Result<T, IdError> {
         loop {
-            let seen = bell.changes();
+            let seen = notify.changes();
             let error = match attempt() {
                 Ok(value) => return Ok(value),
                 Err(error) => error,
             };
             let Some(left) = self.time_left(&error, deadline) else { return Err(error) };
             if !self.by_hand() {
-                bell.wait(seen, left);
+                notify.wait(seen, left);
                 continue;
             }
             let pause = self.maintain();
-            if bell.changes() == seen {
+            if notify.changes() == seen {
                 let pause = pause.unwrap_or(left).min(left).max(Duration::from_millis(1));
                 self.clock.park(pause);
             }
         }
     }
 
-    /// How long it makes sense to wait after this error.
+    /// The longest useful wait after this error.
     pub(crate) fn time_left(
         &self,
         error: &IdError,
@@ -256,7 +256,7 @@ impl Core {
     ) -> Result<Segment, IdError> {
         let key = match self.find(name) {
             Ok(key) => key,
-            Err(_) => self.wait_for(&self.registry.bell, deadline, || self.find(name))?,
+            Err(_) => self.wait_for(&self.registry.notify, deadline, || self.find(name))?,
         };
         Ok(Segment { core: self.clone(), key })
     }

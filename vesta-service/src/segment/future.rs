@@ -1,4 +1,4 @@
-//! The asynchronous face of the segment service. Needs no runtime: a task is woken when numbers
+//! Async twins of the segment service. Needs no runtime: a task is woken when numbers
 //! come, or by one timer thread at the end of its patience.
 
 use std::future::poll_fn;
@@ -10,8 +10,8 @@ use std::time::Duration;
 use futures_timer::Delay;
 use vesta_intf::{IdError, IdRun};
 
-use super::bell::Bell;
 use super::handle::{Segment, as_run};
+use super::notify::Notify;
 use super::service::SegmentService;
 
 impl SegmentService {
@@ -26,7 +26,7 @@ impl SegmentService {
     async fn found(&self, key: &str, deadline: &mut Option<Duration>) -> Result<Segment, IdError> {
         let core = &self.core;
         let attempt = || Ok(Segment { key: core.find(key)?, core: core.clone() });
-        core.await_for(&core.registry.bell, deadline, attempt).await
+        core.await_for(&core.registry.notify, deadline, attempt).await
     }
 
     /// [`next_id`](Self::next_id) for tasks. Dropped before it is ready, it takes no number.
@@ -98,7 +98,7 @@ impl Segment {
         deadline: &mut Option<Duration>,
     ) -> Result<IdRun, IdError> {
         let attempt = || Ok(as_run(&self.core.take(&self.key, want.into())?));
-        self.core.await_for(&self.key.bell, deadline, attempt).await
+        self.core.await_for(&self.key.notify, deadline, attempt).await
     }
 
     async fn runs_within(
@@ -119,7 +119,7 @@ impl Segment {
             }
             Ok(())
         };
-        let filled = self.core.await_for(&self.key.bell, deadline, attempt).await;
+        let filled = self.core.await_for(&self.key.notify, deadline, attempt).await;
         if let Err(error) = filled {
             self.key.lost((count - left).into());
             return Err(error);
@@ -134,12 +134,12 @@ impl super::core::Core {
     /// [`wait_for`](Self::wait_for) for tasks.
     async fn await_for<T>(
         self: &std::sync::Arc<Self>,
-        bell: &Bell,
+        notify: &Notify,
         deadline: &mut Option<Duration>,
         mut attempt: impl FnMut() -> Result<T, IdError>,
     ) -> Result<T, IdError> {
         loop {
-            let seen = bell.changes();
+            let seen = notify.changes();
             let error = match attempt() {
                 Ok(value) => return Ok(value),
                 Err(error) => error,
@@ -148,18 +148,19 @@ impl super::core::Core {
             if let Some(pause) = self.maintain() {
                 left = left.min(pause); // nobody else does what is due then
             }
-            bell.changed(seen, left).await;
+            notify.changed(seen, left).await;
         }
     }
 }
 
-impl Bell {
+impl Notify {
     /// Ready when the count is another one than `seen`, or after `limit`.
     async fn changed(&self, seen: u64, limit: Duration) {
         let mut delay = Delay::new(limit);
-        let mut ticket = Ticket { bell: self, number: NEXT_TICKET.fetch_add(1, Ordering::Relaxed) };
+        let mut waiter =
+            Waiter { notify: self, number: NEXT_WAITER.fetch_add(1, Ordering::Relaxed) };
         poll_fn(|cx: &mut Context<'_>| {
-            if ticket.register(seen, cx.waker()) {
+            if waiter.register(seen, cx.waker()) {
                 Pin::new(&mut delay).poll(cx)
             } else {
                 Poll::Ready(())
@@ -169,19 +170,19 @@ impl Bell {
     }
 }
 
-static NEXT_TICKET: AtomicU64 = AtomicU64::new(0);
+static NEXT_WAITER: AtomicU64 = AtomicU64::new(0);
 
 /// A task's place among those who wait; given back when it is dropped.
-struct Ticket<'a> {
-    bell: &'a Bell,
+struct Waiter<'a> {
+    notify: &'a Notify,
     number: u64,
 }
 
-impl Ticket<'_> {
+impl Waiter<'_> {
     /// Has the task woken when the count is another one than `seen`; `false` if it already is.
     fn register(&mut self, seen: u64, waker: &Waker) -> bool {
-        let mut tasks = self.bell.tasks.lock();
-        let waits = self.bell.changes() == seen;
+        let mut tasks = self.notify.tasks.lock();
+        let waits = self.notify.changes() == seen;
         if waits {
             tasks.insert(self.number, waker.clone());
         }
@@ -189,9 +190,9 @@ impl Ticket<'_> {
     }
 }
 
-impl Drop for Ticket<'_> {
+impl Drop for Waiter<'_> {
     fn drop(&mut self) {
-        self.bell.tasks.lock().remove(&self.number);
+        self.notify.tasks.lock().remove(&self.number);
     }
 }
 
@@ -203,28 +204,28 @@ mod tests {
 
     #[test]
     fn a_task_that_gives_up_leaves_no_waker_behind() {
-        let bell = Bell::default();
+        let notify = Notify::default();
         let mut context = Context::from_waker(Waker::noop());
         {
-            let mut first = pin!(bell.changed(0, Duration::MAX));
-            let mut second = pin!(bell.changed(0, Duration::from_secs(300)));
+            let mut first = pin!(notify.changed(0, Duration::MAX));
+            let mut second = pin!(notify.changed(0, Duration::from_secs(300)));
             for _ in 0..3 {
                 assert!(first.as_mut().poll(&mut context).is_pending());
                 assert!(second.as_mut().poll(&mut context).is_pending());
             }
-            assert_eq!(bell.tasks.lock().len(), 2);
+            assert_eq!(notify.tasks.lock().len(), 2);
         }
-        assert_eq!(bell.tasks.lock().len(), 0);
+        assert_eq!(notify.tasks.lock().len(), 0);
     }
 
     #[test]
     fn a_ring_between_the_look_and_the_wait_is_not_missed() {
-        let bell = Bell::default();
+        let notify = Notify::default();
         let mut context = Context::from_waker(Waker::noop());
-        let seen = bell.changes();
-        let mut late = pin!(bell.changed(seen, Duration::from_secs(300)));
-        bell.ring();
+        let seen = notify.changes();
+        let mut late = pin!(notify.changed(seen, Duration::from_secs(300)));
+        notify.notify();
         assert!(late.as_mut().poll(&mut context).is_ready());
-        bell.wait(seen, Duration::from_secs(300));
+        notify.wait(seen, Duration::from_secs(300));
     }
 }

@@ -93,7 +93,7 @@ impl Segment {
         Ok(as_run(&self.core.take(&self.key, want.into())?))
     }
 
-    /// How the tag is doing in this process.
+    /// Status of the tag in this process.
     pub fn status(&self) -> SegmentStatus {
         self.key.status(self.core.now())
     }
@@ -112,7 +112,7 @@ impl Segment {
         deadline: &mut Option<Duration>,
     ) -> Result<Range<u64>, IdError> {
         let attempt = || self.core.take(&self.key, want);
-        self.core.wait_for(&self.key.bell, deadline, attempt)
+        self.core.wait_for(&self.key.notify, deadline, attempt)
     }
 
     /// Fills what is not yet filled.
@@ -131,7 +131,7 @@ impl Segment {
             }
             Ok(())
         };
-        let result = self.core.wait_for(&self.key.bell, deadline, attempt);
+        let result = self.core.wait_for(&self.key.notify, deadline, attempt);
         result.inspect_err(|_| self.key.lost(length(&out[..filled])))
     }
 }

@@ -8,8 +8,8 @@ use vesta_intf::{IdError, NotReady, NotReadyReason};
 
 use super::SegmentMode;
 use super::allocator::Allocator;
-use super::bell::Bell;
-use super::buffer::{Buffer, Refusal, Standing};
+use super::buffer::{Buffer, Health, Refusal};
+use super::notify::Notify;
 use super::status::SegmentStatus;
 use super::store::{NextRange, SegmentTag};
 use crate::StoreError;
@@ -23,7 +23,7 @@ pub(crate) struct Key {
     /// Also the lock of the shared line.
     state: Mutex<State>,
     /// Rung when numbers came, and when it is known that none will.
-    pub(crate) bell: Bell,
+    pub(crate) notify: Notify,
     lost: AtomicU64,
 }
 
@@ -33,7 +33,7 @@ struct State {
     description: Option<String>,
 }
 
-/// What a thread that reports the store's answer has to do next.
+/// Next duty of the thread that reported the store's answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Then {
     Nothing,
@@ -54,7 +54,7 @@ impl Key {
             name: tag.key.clone(),
             numbers,
             state: Mutex::new(state),
-            bell: Bell::default(),
+            notify: Notify::default(),
             lost: AtomicU64::new(0),
         }
     }
@@ -79,17 +79,17 @@ impl Key {
         now: Duration,
     ) -> (Result<Range<u64>, IdError>, bool) {
         let mut due = false;
-        let taken = self.numbers.take_from(want, |line, want| {
+        let taken = self.numbers.take_from(want, |cursor, want| {
             let mut state = self.state.lock();
-            if let Some(taken) = line.take(want) {
+            if let Some(taken) = cursor.take(want) {
                 return Ok(taken); // somebody else was quicker
             }
-            let lot = state.buffer.next_lot(now);
+            let chunk = state.buffer.next_chunk(now);
             due = state.buffer.ask(now);
-            match lot {
-                Ok(lot) => {
-                    self.numbers.set_lot_size(lot.end - lot.start);
-                    Ok(line.refill(lot, want))
+            match chunk {
+                Ok(chunk) => {
+                    self.numbers.set_chunk_size(chunk.end - chunk.start);
+                    Ok(cursor.refill(chunk, want))
                 }
                 Err(refusal) => Err(self.explain(refusal, &state.buffer)),
             }
@@ -114,9 +114,9 @@ impl Key {
                     source: error.map(|e| Arc::new(e.clone()) as _),
                 }
             }
-            Refusal::Never(Standing::NoTag) => not_found(name),
-            Refusal::Never(Standing::Closed) => closed(),
-            Refusal::Never(Standing::UsedUp) => {
+            Refusal::Never(Health::NoTag) => not_found(name),
+            Refusal::Never(Health::Closed) => closed(),
+            Refusal::Never(Health::UsedUp) => {
                 let reason = format!("tag `{name}` has no more numbers of 63 bits");
                 IdError::Sealed { reason: reason.into() }
             }
@@ -131,21 +131,21 @@ impl Key {
     /// Why no more numbers will come by themselves.
     fn trouble(&self, buffer: &Buffer) -> Option<String> {
         let name = &self.name;
-        match buffer.standing() {
-            Standing::Good => None,
-            Standing::NoTag => Some(format!("tag `{name}` is not in the table")),
-            Standing::BadRow => {
+        match buffer.health() {
+            Health::Good => None,
+            Health::NoTag => Some(format!("tag `{name}` is not in the table")),
+            Health::BadRow => {
                 Some(format!("the row of tag `{name}` needs a step above 0 and no negative max_id"))
             }
-            Standing::UsedUp => Some(format!("tag `{name}` has no more numbers of 63 bits")),
-            Standing::WentBack => {
+            Health::UsedUp => Some(format!("tag `{name}` has no more numbers of 63 bits")),
+            Health::WentBack => {
                 let highest = buffer.highest();
                 Some(format!(
                     "the store went back: set max_id of tag `{name}` above {highest}, and above \
                      everything that any server gave out"
                 ))
             }
-            Standing::Closed => Some("it was shut down".into()),
+            Health::Closed => Some("it was shut down".into()),
         }
     }
 
@@ -154,14 +154,14 @@ impl Key {
         self.state.lock().buffer.begin(now)
     }
 
-    /// What came of it.
+    /// Takes in its outcome.
     pub(crate) fn on_reply(&self, now: Duration, reply: Result<NextRange, StoreError>) -> Then {
         let then = self.change(now, |buffer| buffer.on_reply(now, reply));
-        self.bell.ring();
+        self.notify.notify();
         then
     }
 
-    /// Whether a fetch is due. If so, it counts as queued from now on.
+    /// Returns `true` if a fetch is due, which then counts as queued.
     pub(crate) fn ask(&self, now: Duration) -> bool {
         self.state.lock().buffer.ask(now)
     }
@@ -183,32 +183,32 @@ impl Key {
 
     /// The tag is not in the table, or no longer.
     pub(crate) fn on_missing(&self, now: Duration) {
-        self.end(now, Standing::NoTag);
+        self.end(now, Health::NoTag);
     }
 
     /// No more numbers, ever.
     pub(crate) fn close(&self, now: Duration) {
-        self.end(now, Standing::Closed);
+        self.end(now, Health::Closed);
     }
 
-    fn end(&self, now: Duration, standing: Standing) {
+    fn end(&self, now: Duration, health: Health) {
         self.change(now, |buffer| {
-            if buffer.standing() != standing {
-                buffer.drop_all(standing);
+            if buffer.health() != health {
+                buffer.drop_all(health);
             }
             None
         });
-        self.bell.ring();
+        self.notify.notify();
     }
 
     /// Changes the state and draws the conclusions.
     fn change(&self, now: Duration, by: impl FnOnce(&mut Buffer) -> Option<Duration>) -> Then {
         let mut state = self.state.lock();
-        let before = state.buffer.standing();
+        let before = state.buffer.health();
         let pause = by(&mut state.buffer);
-        let standing = state.buffer.standing();
+        let health = state.buffer.health();
         // Also if it had ended before: whoever ended it may not have come to the stripes yet.
-        let stops = matches!(standing, Standing::NoTag | Standing::Closed);
+        let stops = matches!(health, Health::NoTag | Health::Closed);
         if stops {
             self.numbers.shared().stop();
         }
@@ -217,9 +217,9 @@ impl Key {
             None if state.buffer.ask(now) => Then::Fetch,
             None => Then::Nothing,
         };
-        if standing != before {
+        if health != before {
             match self.trouble(&state.buffer) {
-                Some(trouble) if standing != Standing::Closed => {
+                Some(trouble) if health != Health::Closed => {
                     tracing::warn!(tag = self.name, "{trouble}");
                 }
                 _ => {}
@@ -237,39 +237,39 @@ impl Key {
         self.lost.fetch_add(count, Ordering::Relaxed); // a statistic
     }
 
-    /// Whether the last fetch failed.
+    /// `true` if the last fetch failed.
     pub(crate) fn is_failing(&self) -> bool {
         self.state.lock().buffer.failing_because().is_some()
     }
 
-    /// Whether the tag is in the table, as far as is known.
+    /// `true` if the tag is in the table, as far as is known.
     pub(crate) fn exists(&self) -> bool {
-        self.state.lock().buffer.standing() != Standing::NoTag
+        self.state.lock().buffer.health() != Health::NoTag
     }
 
     pub(crate) fn status(&self, now: Duration) -> SegmentStatus {
         let state = self.state.lock();
         let position = self.numbers.shared().position();
-        let outlook = state.buffer.outlook(now, position);
-        let (at, took) = outlook.last_fetch.unzip();
-        let last_error = outlook.error.map(|error| error.to_string());
-        let failing = last_error.clone().filter(|_| outlook.failing);
+        let snapshot = state.buffer.snapshot(now, position);
+        let (at, took) = snapshot.last_fetch.unzip();
+        let last_error = snapshot.error.map(|error| error.to_string());
+        let failing = last_error.clone().filter(|_| snapshot.failing);
         SegmentStatus {
             key: self.name.clone(),
             description: state.description.clone(),
-            current: outlook.current,
+            current: snapshot.current,
             position,
-            next: outlook.next,
-            taken_total: outlook.taken,
+            next: snapshot.next,
+            taken_total: snapshot.taken,
             lost_total: self.lost.load(Ordering::Relaxed),
-            rate: outlook.rate,
-            table_step: outlook.table_step,
-            step: outlook.step,
-            fetching: outlook.fetching,
+            rate: snapshot.rate,
+            table_step: snapshot.table_step,
+            step: snapshot.step,
+            fetching: snapshot.fetching,
             last_fetch_age: at.map(|at| now.saturating_sub(at)),
             last_fetch_took: took,
-            fetches_ok: outlook.fetches,
-            fetches_failed: outlook.failures,
+            fetches_ok: snapshot.fetches,
+            fetches_failed: snapshot.failures,
             last_error,
             not_ready_because: self.trouble(&state.buffer).or(failing),
         }

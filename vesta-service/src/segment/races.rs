@@ -61,16 +61,16 @@ impl Model {
         let this = self.clone();
         Box::new(move || {
             loop {
-                let seen = this.key.bell.changes();
+                let seen = this.key.notify.changes();
                 if let Some(taken) = this.take(1) {
                     return vec![taken];
                 }
-                this.key.bell.wait(seen, Duration::MAX);
+                this.key.notify.wait(seen, Duration::MAX);
             }
         })
     }
 
-    fn fetcher(self: &Arc<Self>) -> Thread<Taken> {
+    fn jobs(self: &Arc<Self>) -> Thread<Taken> {
         let this = self.clone();
         Box::new(move || {
             this.reply();
@@ -132,13 +132,13 @@ fn two_callers_and_the_end() {
 fn whoever_waits_is_woken() {
     exhaustively("Strict", || {
         let model = Model::new(SegmentMode::Strict);
-        let taken = at_once(vec![model.patient(), model.fetcher()]);
+        let taken = at_once(vec![model.patient(), model.jobs()]);
         assert_eq!(unique_and_growing(&taken).len(), 1);
     });
     for mode in MODES {
         bounded(&format!("{mode:?}"), move || {
             let model = Model::new(mode);
-            let taken = at_once(vec![model.patient(), model.patient(), model.fetcher()]);
+            let taken = at_once(vec![model.patient(), model.patient(), model.jobs()]);
             assert_eq!(unique_and_growing(&taken).len(), 2);
         });
     }
@@ -153,10 +153,10 @@ fn planted_count_read_after_the_look() {
         let this = model.clone();
         let careless: Thread<_> = Box::new(move || {
             while this.take(1).is_none() {
-                this.key.bell.wait(this.key.bell.changes(), Duration::MAX);
+                this.key.notify.wait(this.key.notify.changes(), Duration::MAX);
             }
             Vec::new()
         });
-        at_once(vec![careless, model.fetcher()]);
+        at_once(vec![careless, model.jobs()]);
     });
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use vesta_intf::{IdError, NotReady, NotReadyReason};
 
-use super::bell::Bell;
 use super::key::{Key, closed, not_found};
+use super::notify::Notify;
 use crate::StoreError;
 use crate::sync::{AtomicU64, Mutex, Ordering};
 
@@ -35,11 +35,11 @@ impl Keys {
 pub(crate) struct Registry {
     /// Tells this registry from all others of the process.
     number: u64,
-    /// How often `known.keys` was replaced.
+    /// Version of `known.keys`.
     version: AtomicU64,
     known: Mutex<Known>,
     /// Rung when tags were read, and at the end.
-    pub(crate) bell: Bell,
+    pub(crate) notify: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -55,7 +55,7 @@ struct Known {
 static LAST_REGISTRY: atomic::AtomicU64 = atomic::AtomicU64::new(0);
 
 crate::sync::thread_local! {
-    /// What this thread looked up last: most threads stay with one service, and many with one tag.
+    /// Last look-up of this thread: most threads stay with one service, and many with one tag.
     static SEEN: RefCell<Seen> = RefCell::default();
 }
 
@@ -82,7 +82,7 @@ impl Registry {
             number: LAST_REGISTRY.fetch_add(1, Ordering::Relaxed) + 1,
             version: AtomicU64::new(1),
             known: Mutex::default(),
-            bell: Bell::default(),
+            notify: Notify::default(),
         }
     }
 
@@ -147,7 +147,7 @@ impl Registry {
         let changed = known.failure.is_some() != failure.is_some();
         known.failure = failure;
         drop(known);
-        self.bell.ring();
+        self.notify.notify();
         changed
     }
 
@@ -157,7 +157,7 @@ impl Registry {
         known.closed = true;
         let keys = known.keys.clone();
         drop(known);
-        self.bell.ring();
+        self.notify.notify();
         keys
     }
 

@@ -25,7 +25,7 @@ type Taken = Vec<Range<u64>>;
 #[derive(Debug)]
 struct Store {
     tags: MemorySegmentStore,
-    /// Whether some requests and some replies are lost.
+    /// Set if some requests and some replies are lost.
     lossy: bool,
     /// A fault of the store: it counts nothing away.
     forgetful: bool,

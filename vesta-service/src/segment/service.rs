@@ -65,7 +65,7 @@ pub struct SegmentService {
 }
 
 impl SegmentService {
-    /// How a service over this database is put together.
+    /// Builder of a service over this database.
     pub fn builder(store: Arc<dyn SegmentStore>) -> SegmentBuilder {
         SegmentBuilder::new(store)
     }
@@ -165,7 +165,7 @@ impl SegmentService {
         Ok(Segment { key: self.core.find(key)?, core: self.core.clone() })
     }
 
-    /// How each tag in the table is doing in this process, by name.
+    /// Status of each tag in the table in this process, by name.
     pub fn status(&self) -> Vec<SegmentStatus> {
         let now = self.core.now();
         let keys = self.core.registry.keys();
@@ -201,7 +201,7 @@ impl SegmentService {
         self.core.read_tags()
     }
 
-    /// How long ago the table was read; `None` if it never was.
+    /// Time since the table was read; `None` if it never was.
     pub fn last_refresh_age(&self) -> Option<Duration> {
         let read_at = self.core.registry.last_read().0?;
         Some(self.core.now().saturating_sub(read_at))
@@ -222,7 +222,7 @@ impl SegmentService {
         }
     }
 
-    /// What a person would call the database, without secrets.
+    /// Display name of the database, without secrets.
     pub fn describe(&self) -> String {
         self.core.store.describe()
     }

@@ -1,15 +1,15 @@
-//! How the tags of a segment service are doing: for health checks, metrics and people.
+//! Tag status, for health checks, metrics and people.
 
 use std::ops::Range;
 use std::time::Duration;
 
-/// How one tag is doing in this process.
+/// Status of one tag in this process.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct SegmentStatus {
     /// The tag's name.
     pub key: String,
-    /// What it is for, as the table says.
+    /// Its description in the table.
     pub description: Option<String>,
     /// The range whose numbers are given out now.
     pub current: Option<Range<u64>>,
@@ -29,11 +29,11 @@ pub struct SegmentStatus {
     pub table_step: u64,
     /// The step that the next fetch has. One fetch can bring several steps.
     pub step: u64,
-    /// Whether a fetch is under way.
+    /// Set while a fetch is under way.
     pub fetching: bool,
-    /// How long ago a range came.
+    /// Time since the last range came.
     pub last_fetch_age: Option<Duration>,
-    /// How long that fetch took, from the moment it was due.
+    /// Duration of that fetch, from the moment it was due.
     pub last_fetch_took: Option<Duration>,
     /// Fetches that brought a range.
     pub fetches_ok: u64,

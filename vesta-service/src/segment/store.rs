@@ -18,7 +18,7 @@ pub(crate) const MAX: u64 = i64::MAX.unsigned_abs();
 /// network does. After an error the next call connects anew. An implementation over an asynchronous
 /// client keeps its runtime to itself, so that embedding needs none.
 pub trait SegmentStore: Send + Sync + fmt::Debug {
-    /// What a person would call this store, without secrets: `MySQL vesta@db:3306/ids`.
+    /// Display name, without secrets: `MySQL vesta@db:3306/ids`.
     fn describe(&self) -> String;
 
     /// Every tag there is, as it stands in the table.
@@ -64,9 +64,9 @@ pub struct SegmentTag {
     pub key: String,
     /// The first number that was never handed out. Negative numbers are a mistake of who wrote them.
     pub max_id: i64,
-    /// How many numbers to fetch at a time, at least. It should be positive.
+    /// The least numbers to fetch at a time. It should be positive.
     pub step: i64,
-    /// What the tag is for.
+    /// The purpose of the tag.
     pub description: Option<String>,
     /// When the row was last changed, where the store knows.
     pub update_time: Option<UnixMillis>,
@@ -117,7 +117,7 @@ impl NewSegmentTag {
         Ok(self)
     }
 
-    /// What the tag is for.
+    /// The purpose of the tag.
     ///
     /// # Errors
     /// [`IdError::Invalid`] if it has more than 256 characters.
@@ -140,12 +140,12 @@ impl NewSegmentTag {
         self.first
     }
 
-    /// How many numbers to fetch at a time.
+    /// Numbers to fetch at a time.
     pub const fn step(&self) -> u64 {
         self.step
     }
 
-    /// What the tag is for.
+    /// The purpose of the tag.
     pub fn description(&self) -> Option<&str> {
         self.description.as_deref()
     }

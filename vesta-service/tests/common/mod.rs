@@ -1,4 +1,4 @@
-//! What several tests need.
+//! Support shared by several tests.
 #![allow(dead_code, unreachable_pub, reason = "not every test needs all of it")]
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -57,7 +57,7 @@ impl Seen {
         }
     }
 
-    /// Whether the ID is seen for the first time.
+    /// `true` if the ID is seen for the first time.
     pub fn is_new(&self, id: &Id) -> bool {
         let at = (id.time - self.first_tick) << self.seq_bits | id.seq;
         let word = &self.bits[usize::try_from(at / 64).expect("fits")];
@@ -65,7 +65,7 @@ impl Seen {
         word.fetch_or(bit, Ordering::Relaxed) & bit == 0
     }
 
-    /// How many different ones were seen.
+    /// The number of different ones seen.
     pub fn count(&self) -> u64 {
         self.bits.iter().map(|word| u64::from(word.load(Ordering::Relaxed).count_ones())).sum()
     }

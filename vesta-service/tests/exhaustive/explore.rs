@@ -81,7 +81,7 @@ impl Scenario {
     }
 }
 
-/// What was reached, and what the sequences went through.
+/// Coverage of the exploration.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Counts {
     /// Sequences, each different from every other.

@@ -44,7 +44,7 @@ impl Small {
     }
 }
 
-/// What a line has issued.
+/// Positions that a line has issued.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Model {
     /// Positions below it belong to somebody else.
@@ -82,7 +82,7 @@ impl Model {
         claim
     }
 
-    /// What a claim must return. The reason of a refusal is what would have to be different.
+    /// The result that a claim must have. The reason of a refusal is what would have to be different.
     pub(crate) fn claim(
         &mut self,
         small: &Small,

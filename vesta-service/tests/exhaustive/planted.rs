@@ -19,7 +19,7 @@ struct State {
 #[derive(Debug)]
 pub(crate) struct Faulty<const FAULT: usize>(Mutex<State>);
 
-/// What is wrong with each.
+/// The fault planted in each.
 pub(crate) const FAULTS: [&str; 12] = [
     "nothing",
     "repeats the first position after an overflow, as the original did",

@@ -12,7 +12,7 @@ const EACH: u64 = 200_000;
 /// Far more than could be fetched for that.
 const ROOM: usize = 1 << 26;
 
-/// What is watched of one key.
+/// Observations of one key.
 struct Watch {
     key: &'static str,
     seen: Seen,

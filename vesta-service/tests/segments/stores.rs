@@ -12,7 +12,7 @@ use vesta_service::{
     SegmentStore, SegmentTag, StoreError, UnixMillis,
 };
 
-/// What a store does with a request.
+/// Fate of a request at the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Mood {
     #[default]
@@ -156,7 +156,7 @@ impl Seen {
         Self { bits: (0..end.div_ceil(64)).map(|_| AtomicU64::new(0)).collect() }
     }
 
-    /// Whether the number is seen for the first time.
+    /// `true` if the number is seen for the first time.
     pub(crate) fn is_new(&self, number: u64) -> bool {
         let word = &self.bits[usize::try_from(number / 64).unwrap()];
         let bit = 1 << (number % 64);

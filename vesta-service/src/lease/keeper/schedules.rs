@@ -12,10 +12,10 @@ use super::*;
 use crate::clock::AnyClock;
 use crate::lease::claim::ClaimOrder;
 use crate::lease::{Expect, LeaseStore, MemoryStore, Namespace, Record, StoreError, Timing};
-use crate::lines::{Lines, Member};
 use crate::populator::PopulatorKind;
 use crate::races::{Ends, ModelClock, NEVER, after_a_while, at_random, unique_and_growing};
 use crate::sequence::{Claim, Rules};
+use crate::slots::{Member, Slots};
 
 const META: IdMeta = IdMeta::MIN_GRANULARITY;
 const NAMESPACE: &str = "default";
@@ -100,7 +100,7 @@ type Taken = BTreeMap<u64, Vec<Range<u64>>>;
 struct Model {
     store: Arc<Store>,
     clock: Arc<ModelClock>,
-    lines: Arc<Lines>,
+    lines: Arc<Slots>,
     closed: Arc<AtomicBool>,
     /// How often the lease is renewed.
     unit: Duration,
@@ -141,7 +141,8 @@ impl Model {
         let (driver, line) = Driver::start(claimant, factory, None).expect("there are enough");
         let line = Arc::new(line);
         let keeper = Keeper::in_thread(driver, &line).expect("threads of a model start");
-        let lines = Lines::new(vec![Member { line, keeper: Some(keeper) }]).expect("there is one");
+        let lines =
+            Slots::new(vec![Member { slot: line, keeper: Some(keeper) }]).expect("there is one");
         let (lines, closed) = (Arc::new(lines), Arc::default());
         Self { store, clock, lines, closed, unit }
     }

@@ -6,46 +6,46 @@ use std::sync::Arc;
 use super::*;
 use crate::races::{Ends, Thread, at_once, bounded, exhaustively, unique_and_growing};
 
-/// What is used up first, and what comes then. Numbers between them are nobody's.
-const LOTS: [Range<u64>; 2] = [10..12, 20..22];
+/// The chunk used up first, and the next one. Numbers between them are nobody's.
+const CHUNKS: [Range<u64>; 2] = [10..12, 20..22];
 
-/// Goes over to another lot: [`Line::refill`], or something that looks like it.
-type Refill = fn(&Line, Range<u64>, u64) -> Range<u64>;
+/// Goes over to another chunk: [`RangeCursor::refill`], or something that looks like it.
+type Refill = fn(&RangeCursor, Range<u64>, u64) -> Range<u64>;
 
 struct Model {
-    line: Line,
+    cursor: RangeCursor,
     /// The line's lock, and what is to come.
-    lots: Mutex<VecDeque<Range<u64>>>,
+    chunks: Mutex<VecDeque<Range<u64>>>,
     refill: Refill,
     stopped: AtomicU64,
 }
 
 impl Model {
     fn new(refill: Refill) -> Arc<Self> {
-        let [first, second] = LOTS;
-        let line = Line::new();
-        assert_eq!(line.refill(first.start - 1..first.end, 1), 9..10);
-        let lots = Mutex::new(VecDeque::from([second]));
+        let [first, second] = CHUNKS;
+        let cursor = RangeCursor::new();
+        assert_eq!(cursor.refill(first.start - 1..first.end, 1), 9..10);
+        let chunks = Mutex::new(VecDeque::from([second]));
         let stopped = AtomicU64::new(0);
         stopped.load(Ordering::Relaxed); // makes what is made late
-        Arc::new(Self { line, lots, refill, stopped })
+        Arc::new(Self { line, chunks, refill, stopped })
     }
 
     fn take(&self, want: u64, from_more: bool) -> Option<Range<u64>> {
         let stopped = self.stopped.load(Ordering::Acquire) != 0;
-        let taken = self.line.take(want).or_else(|| {
+        let taken = self.cursor.take(want).or_else(|| {
             if !from_more {
                 return None;
             }
-            let mut lots = self.lots.lock();
-            self.line.take(want).or_else(|| {
-                let lot = lots.pop_front()?;
-                Some((self.refill)(&self.line, lot, want))
+            let mut chunks = self.chunks.lock();
+            self.cursor.take(want).or_else(|| {
+                let chunk = chunks.pop_front()?;
+                Some((self.refill)(&self.cursor, chunk, want))
             })
         })?;
         assert!(!stopped, "taken after the end: {taken:?}");
-        let given = |lot: &Range<u64>| lot.start <= taken.start && taken.end <= lot.end;
-        assert!(LOTS.iter().any(given), "from between two lots: {taken:?}");
+        let given = |chunk: &Range<u64>| chunk.start <= taken.start && taken.end <= chunk.end;
+        assert!(CHUNKS.iter().any(given), "from between two chunks: {taken:?}");
         Some(taken)
     }
 
@@ -58,9 +58,9 @@ impl Model {
         let this = self.clone();
         Box::new(move || {
             {
-                let mut lots = this.lots.lock();
-                this.line.stop();
-                lots.clear();
+                let mut chunks = this.chunks.lock();
+                this.cursor.stop();
+                chunks.clear();
             }
             this.stopped.store(1, Ordering::Release);
             Vec::new()
@@ -79,19 +79,19 @@ fn two_callers_at_the_end_of_a_lot() {
     let ends = Ends::new();
     let note = ends.clone();
     exhaustively("line", move || {
-        let model = Model::new(Line::refill);
+        let model = Model::new(RangeCursor::refill);
         let taken = at_once(vec![model.caller(&[1, 1], true), model.caller(&[1, 1], true)]);
         assert_eq!(count(&unique_and_growing(&taken)), 4, "everything is given out");
         note.note(taken.iter().map(|taken| taken[0].start).collect());
     });
     let ends: &Vec<Vec<_>> = &ends.get().iter().cloned().collect();
-    assert!(ends.len() > 2, "they shared the lots in different ways: {ends:?}");
+    assert!(ends.len() > 2, "they shared the chunks in different ways: {ends:?}");
 }
 
 #[test]
 fn a_lot_begins_while_a_caller_takes() {
     exhaustively("line", || {
-        let model = Model::new(Line::refill);
+        let model = Model::new(RangeCursor::refill);
         let threads = vec![model.caller(&[2, 1, 1], true), model.caller(&[1, 2], false)];
         unique_and_growing(&at_once(threads));
     });
@@ -100,7 +100,7 @@ fn a_lot_begins_while_a_caller_takes() {
 #[test]
 fn a_lot_begins_under_three_callers() {
     bounded("line", || {
-        let model = Model::new(Line::refill);
+        let model = Model::new(RangeCursor::refill);
         let threads = [true, false, false].map(|more| model.caller(&[1, 1], more));
         unique_and_growing(&at_once(threads.into()));
     });
@@ -111,7 +111,7 @@ fn a_caller_and_the_end() {
     let ends = Ends::new();
     let note = ends.clone();
     exhaustively("line", move || {
-        let model = Model::new(Line::refill);
+        let model = Model::new(RangeCursor::refill);
         let taken = at_once(vec![model.caller(&[1, 2, 1], true), model.stop()]);
         note.note(count(&unique_and_growing(&taken)));
     });
@@ -120,14 +120,14 @@ fn a_caller_and_the_end() {
 
 /// In this order a caller can see the new end beside the old next number.
 #[test]
-#[should_panic(expected = "from between two lots")]
+#[should_panic(expected = "from between two chunks")]
 fn planted_end_before_next() {
     exhaustively("planted fault", || {
-        let model = Model::new(|line, lot, want| {
-            let end = lot.start + want.min(lot.end - lot.start);
-            line.end.store(lot.end, Ordering::Release);
+        let model = Model::new(|line, chunk, want| {
+            let end = chunk.start + want.min(chunk.end - chunk.start);
+            line.end.store(chunk.end, Ordering::Release);
             line.next.store(end, Ordering::Release);
-            lot.start..end
+            chunk.start..end
         });
         at_once(vec![model.caller(&[2, 1], true), model.caller(&[1], false)]);
     });

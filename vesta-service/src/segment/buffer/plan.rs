@@ -1,4 +1,4 @@
-//! How many numbers to fetch at a time, and how early. Pure.
+//! Fetch planning: how many numbers at a time, and how early. Pure.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ const SPAN: Duration = Duration::from_secs(1);
 const LEAD: Duration = Duration::from_millis(100);
 /// A burst shorter than this counts as one of this length.
 const SHORTEST: Duration = Duration::from_millis(10);
-/// How many steps one fetch brings at most.
+/// The most steps that one fetch brings.
 const MAX_STEPS: u64 = 256;
 /// No database counts further than 2^63; what is asked for stays well below.
 const MAX_SIZE: u64 = 1 << 62;
 
-/// What decides the size of the next fetch.
+/// Inputs to the size of the next fetch.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     /// The step in the table: the smallest there is.
@@ -30,7 +30,7 @@ pub(crate) struct Plan {
     fetches: u64,
     /// Numbers a second, while there were some.
     rate: u64,
-    /// How long a fetch takes, as callers see it.
+    /// Duration of a fetch, as callers see it.
     fetch_time: Duration,
     /// The end of the numbers is near: no more than the table's step at a time.
     sparing: bool,
@@ -80,7 +80,7 @@ impl Plan {
         step.clamp(self.table_step, cap)
     }
 
-    /// How many numbers to fetch now: whole steps, and one of them unless the pace asks for more.
+    /// The size of a fetch made now: whole steps, and one of them unless the pace asks for more.
     pub(crate) fn size(&self, now: Duration, starved: bool) -> u64 {
         if self.sparing {
             return self.table_step;
@@ -145,7 +145,7 @@ impl Plan {
         self.table_step
     }
 
-    /// How long a fetch takes, as far as that is known.
+    /// Duration of a fetch, as far as that is known.
     pub(crate) const fn fetch_time(&self) -> Duration {
         self.fetch_time
     }
@@ -156,7 +156,7 @@ impl Plan {
     }
 }
 
-/// What is used up in `span` at this rate.
+/// Numbers used up in `span` at this rate.
 fn numbers(rate: u64, span: Duration) -> u64 {
     let count = u128::from(rate) * span.as_nanos() / 1_000_000_000;
     u64::try_from(count).unwrap_or(u64::MAX)

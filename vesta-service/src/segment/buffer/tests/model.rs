@@ -4,10 +4,10 @@ use std::ops::Range;
 use std::time::Duration;
 
 use super::super::super::store::{NextRange, SegmentTag};
-use super::super::{Buffer, Refusal, Standing};
+use super::super::{Buffer, Health, Refusal};
 use crate::StoreError;
 
-/// What can happen.
+/// Events of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Event {
     /// The callers have used up what they had.
@@ -58,9 +58,9 @@ pub(super) struct World {
     under_way: Option<u64>,
     /// The driver looks again at this moment.
     timer: Option<Duration>,
-    /// What this buffer was given, and not taken back.
+    /// Ranges that this buffer was given and did not give up.
     granted: Vec<Range<u64>>,
-    /// The end of the last lot.
+    /// The end of the last chunk.
     issued: u64,
 }
 
@@ -118,7 +118,7 @@ impl World {
                 self.ask();
             }
             Event::Miss => {
-                self.buffer.drop_all(Standing::NoTag);
+                self.buffer.drop_all(Health::NoTag);
                 self.ask();
             }
             Event::Other => self.row.max_id += 3,
@@ -164,26 +164,26 @@ impl World {
 
     /// The callers ask for numbers; `true` if they get some.
     fn take(&mut self) -> bool {
-        let lot = self.buffer.next_lot(self.now);
+        let chunk = self.buffer.next_chunk(self.now);
         self.ask();
-        let Ok(lot) = lot else { return false };
-        assert!(!lot.is_empty() && lot.start >= self.issued, "{lot:?} after {}", self.issued);
+        let Ok(chunk) = chunk else { return false };
+        assert!(!chunk.is_empty() && chunk.start >= self.issued, "{chunk:?} after {}", self.issued);
         assert!(
-            self.granted.iter().any(|range| range.start <= lot.start && lot.end <= range.end),
-            "{lot:?} is not of {:?}",
+            self.granted.iter().any(|range| range.start <= chunk.start && chunk.end <= range.end),
+            "{chunk:?} is not of {:?}",
             self.granted
         );
-        self.issued = lot.end;
+        self.issued = chunk.end;
         true
     }
 
     /// Callers who may wait have something to wait for.
     fn nobody_waits_in_vain(&self) {
         let mut copy = self.clone();
-        if let Err(refusal) = copy.buffer.next_lot(self.now) {
+        if let Err(refusal) = copy.buffer.next_chunk(self.now) {
             let asks = copy.buffer.ask(self.now);
             let hope = asks || self.queued || self.under_way.is_some() || self.timer.is_some();
-            let never = refusal == Refusal::Never(Standing::NoTag);
+            let never = refusal == Refusal::Never(Health::NoTag);
             assert!(hope || never, "{refusal:?}: {self:?}");
             assert!(never || !matches!(refusal, Refusal::Never(_)), "{refusal:?}");
         }

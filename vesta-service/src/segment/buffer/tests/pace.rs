@@ -73,7 +73,7 @@ fn waits(rate: u32, seconds: u32, step: i64, fetch: Duration) -> Vec<Duration> {
             }
             if let Some((done, size)) = under_way
                 && (done <= now || at_hand == 0)
-                && (done <= now || buffer.clone().next_lot(now).is_err())
+                && (done <= now || buffer.clone().next_chunk(now).is_err())
             {
                 now = now.max(done);
                 buffer.on_reply(done, Ok(NextRange::Numbers(next_range..next_range + size)));
@@ -85,7 +85,7 @@ fn waits(rate: u32, seconds: u32, step: i64, fetch: Duration) -> Vec<Duration> {
             if at_hand > 0 {
                 break;
             }
-            at_hand = buffer.next_lot(now).map_or(0, |lot| lot.end - lot.start);
+            at_hand = buffer.next_chunk(now).map_or(0, |chunk| chunk.end - chunk.start);
             queued |= buffer.ask(now);
         }
         at_hand -= 1;

@@ -1,4 +1,4 @@
-//! The lines of one service, one for each machine ID it holds, and which of them a caller uses.
+//! The machine slots of one service, one for each machine ID it holds, and their choice by thread.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -7,52 +7,52 @@ use std::time::Duration;
 
 use vesta_intf::{ErrorKind, IdError, NotReady, NotReadyReason};
 
-use crate::grant::Grant;
-use crate::lease::keeper::{Keeper, Line};
+use crate::held_lease::HeldLease;
+use crate::lease::keeper::{Keeper, Line as MachineSlot};
 use crate::lease::timing::RETRY_AFTER;
 use crate::sequence::Claim;
 
-/// A line, and who keeps its lease.
+/// A machine slot, and the keeper of its lease.
 #[derive(Debug)]
 pub(crate) struct Member {
-    pub(crate) line: Arc<Line>,
+    pub(crate) slot: Arc<MachineSlot>,
     /// `None` without a lease.
     pub(crate) keeper: Option<Keeper>,
 }
 
-/// At least one line. Callers are spread over them: each thread keeps to one, and goes over to
-/// another when its own has nothing to give.
+/// At least one machine slot. Callers are spread over them: each thread keeps to its home slot, and
+/// changes to another when that has nothing to give.
 #[derive(Debug)]
-pub(crate) struct Lines {
+pub(crate) struct Slots {
     first: Member,
     others: Box<[Member]>,
 }
 
-/// Where the next thread that asks for the first time begins.
-static NEXT_SEAT: AtomicUsize = AtomicUsize::new(0);
+/// Home slot of the next thread that asks for the first time.
+static NEXT_HOME: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    /// The number of the line this thread keeps to, not yet wrapped around.
-    static SEAT: Cell<usize> = Cell::new(NEXT_SEAT.fetch_add(1, Ordering::Relaxed));
+    /// Home slot of this thread, not yet wrapped around.
+    static HOME: Cell<usize> = Cell::new(NEXT_HOME.fetch_add(1, Ordering::Relaxed));
 }
 
-impl Lines {
+impl Slots {
     /// `None` if there is none.
     pub(crate) fn new(members: Vec<Member>) -> Option<Self> {
         let mut members = members.into_iter();
         Some(Self { first: members.next()?, others: members.collect() })
     }
 
-    /// The first line, which is the only one of most services.
+    /// The first slot, which is the only one of most services.
     #[inline]
-    pub(crate) fn first(&self) -> &Line {
-        &self.first.line
+    pub(crate) fn first(&self) -> &MachineSlot {
+        &self.first.slot
     }
 
-    /// The grant in force, if there is but one line.
+    /// The lease in force, if there is but one slot.
     #[inline(always)]
-    pub(crate) fn single(&self) -> Option<&Grant> {
-        self.others.is_empty().then(|| self.first.line.current())
+    pub(crate) fn single(&self) -> Option<&HeldLease> {
+        self.others.is_empty().then(|| self.first.slot.current())
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Member> {
@@ -63,47 +63,47 @@ impl Lines {
         if index == 0 { &self.first } else { &self.others[index - 1] }
     }
 
-    /// Takes up to `want` positions in one piece of one line, without waiting.
+    /// Takes up to `want` positions in one piece of one slot, without waiting.
     #[inline(always)] // on the way of every ID: a call would double its cost
-    pub(crate) fn claim(&self, want: u32) -> Result<(&Grant, Claim), IdError> {
+    pub(crate) fn claim(&self, want: u32) -> Result<(&HeldLease, Claim), IdError> {
         if self.others.is_empty() { self.first.claim(want) } else { self.claim_from_any(want) }
     }
 
     #[inline(never)]
-    fn claim_from_any(&self, want: u32) -> Result<(&Grant, Claim), IdError> {
+    fn claim_from_any(&self, want: u32) -> Result<(&HeldLease, Claim), IdError> {
         let count = self.others.len() + 1;
-        let seat = SEAT.get() % count;
+        let home = HOME.get() % count;
         let mut refusal: Option<IdError> = None;
-        for index in (seat..count).chain(0..seat) {
+        for index in (home..count).chain(0..home) {
             match self.get(index).claim(want) {
                 Ok(claimed) => {
-                    if index != seat {
-                        SEAT.set(index);
+                    if index != home {
+                        HOME.set(index);
                     }
                     return Ok(claimed);
                 }
                 Err(error) => refusal = Some(refusal.map_or(error.clone(), |r| sooner(r, error))),
             }
         }
-        Err(refusal.unwrap_or(IdError::TimeExhausted)) // there is at least one line
+        Err(refusal.unwrap_or(IdError::TimeExhausted)) // there is at least one slot
     }
 
     /// Renews what is due, where no thread does it. Returns how long there is nothing more to do.
     pub(crate) fn maintain(&self) -> Option<Duration> {
-        let due = self.iter().filter_map(|member| member.keeper.as_ref()?.maintain(&member.line));
+        let due = self.iter().filter_map(|member| member.keeper.as_ref()?.maintain(&member.slot));
         due.min()
     }
 
-    /// Seals every line and gives the records back, as far as the store answers in time.
+    /// Seals every slot and gives the records back, as far as the store answers in time.
     pub(crate) fn close(&self) {
         // All are asked before one is waited for: the waits overlap.
         for member in self.iter() {
-            member.line.request_stop();
-            member.line.current().seal("it was shut down");
+            member.slot.request_stop();
+            member.slot.current().seal("it was shut down");
         }
-        for Member { line, keeper } in self.iter() {
+        for Member { slot, keeper } in self.iter() {
             if let Some(keeper) = keeper {
-                keeper.close(line);
+                keeper.close(slot);
             }
         }
     }
@@ -111,28 +111,28 @@ impl Lines {
 
 impl Member {
     #[inline(always)]
-    fn claim(&self, want: u32) -> Result<(&Grant, Claim), IdError> {
-        let grant = self.line.current();
-        match grant.claim(want) {
-            Ok(claim) => Ok((grant, claim)),
-            Err(error) => Err(self.unless_followed(grant, error)),
+    fn claim(&self, want: u32) -> Result<(&HeldLease, Claim), IdError> {
+        let lease = self.slot.current();
+        match lease.claim(want) {
+            Ok(claim) => Ok((lease, claim)),
+            Err(error) => Err(self.unless_followed(lease, error)),
         }
     }
 
-    /// A grant that was sealed because its machine ID was lost will have a successor.
+    /// A lease that was sealed because its machine ID was lost will have a successor.
     #[cold]
-    fn unless_followed(&self, grant: &Grant, error: IdError) -> IdError {
+    fn unless_followed(&self, lease: &HeldLease, error: IdError) -> IdError {
         let again = IdError::NotReady(NotReady {
             retry_after: RETRY_AFTER,
             why: NotReadyReason::AwaitingLease,
         });
         if matches!(error.kind(), ErrorKind::ClockBehind | ErrorKind::AwaitingLease) {
             // After a step of the clock: another machine ID ends the wait, or another window does.
-            self.line.wake_keeper();
+            self.slot.wake_keeper();
         }
         match error {
-            IdError::Sealed { .. } if !std::ptr::eq(grant, self.line.current()) => again,
-            IdError::Sealed { .. } if self.line.will_follow() => again,
+            IdError::Sealed { .. } if !std::ptr::eq(lease, self.slot.current()) => again,
+            IdError::Sealed { .. } if self.slot.will_follow() => again,
             error => error,
         }
     }

@@ -1,4 +1,4 @@
-//! Who talks to the store: a few threads that share one list of jobs, or whoever calls `maintain`.
+//! Jobs of the fetch workers: a small thread pool, or the caller of `maintain`.
 
 use std::cmp::Reverse;
 use std::collections::binary_heap::PeekMut;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::key::Key;
 use crate::sync::{Condvar, Mutex};
 
-/// How many fetches are under way at once: a store that is slow for one tag does not hold up the
+/// The most fetches under way at once: a store that is slow for one tag does not hold up the
 /// others. Threads are started when that many jobs are due at once for the first time.
 const MAX_THREADS: usize = 4;
 

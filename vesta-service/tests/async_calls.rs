@@ -102,7 +102,7 @@ impl Wake for Woken {
     }
 }
 
-/// What a flood of batches comes to: those that may wait are complete, the others are refused before
+/// Outcome of a flood of batches: those that may wait are complete, the others are refused before
 /// they have cost more than a tick.
 #[test]
 fn of_too_many_batches_some_are_served_and_the_others_refused_at_once() {

@@ -1,15 +1,15 @@
-//! What a mutex guards.
+//! Position state guarded by the mutex.
 
 use crate::sequence::{Claim, Refusal, Rules, advance};
 
 /// The first position not yet issued, and whether the line is sealed.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct Cursor {
     next: u64,
     sealed: bool,
 }
 
-impl Line {
+impl Cursor {
     pub(super) const fn new(position: u64) -> Self {
         Self { next: position, sealed: false }
     }

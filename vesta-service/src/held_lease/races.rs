@@ -1,4 +1,4 @@
-//! A grant in every interleaving of callers, keeper and closer.
+//! A lease in every interleaving of callers, keeper and closer.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -30,10 +30,10 @@ impl Clock for Millis {
     fn park(&self, _: Duration) {}
 }
 
-/// A grant of [`FIRST`] and what follows, what its record says, and its clock.
+/// A lease of [`FIRST`] and what follows, what its record says, and its clock.
 struct Model {
-    grant: Grant,
-    /// The bound in the store. Relaxed, so that nothing but the grant itself makes a caller see it.
+    lease: HeldLease,
+    /// The bound in the store. Relaxed, so that nothing but the lease itself makes a caller see it.
     durable: AtomicU64,
     clock: Arc<Millis>,
 }
@@ -41,7 +41,7 @@ struct Model {
 impl Model {
     fn new(kind: PopulatorKind, limit: u64) -> Arc<Self> {
         let clock = Arc::new(Millis(AtomicU64::new(0)));
-        let factory = GrantFactory {
+        let factory = HeldLeaseFactory {
             meta: META,
             rules: Rules::new(40, 10, 0),
             clock: AnyClock::Other(clock.clone()),
@@ -49,14 +49,14 @@ impl Model {
             gen_method: 0,
             version: 0,
         };
-        let grant = factory.make(7, 1, FIRST, limit).expect("all fields fit");
+        let lease = factory.make(7, 1, FIRST, limit).expect("all fields fit");
         // Makes what is made late.
-        grant.limit();
-        grant.populator.position();
-        grant.ticks.read();
+        lease.limit();
+        lease.populator.position();
+        lease.ticks.read();
         let durable = AtomicU64::new(limit);
         durable.load(Ordering::Relaxed);
-        Arc::new(Self { grant, durable, clock })
+        Arc::new(Self { lease, durable, clock })
     }
 
     /// So many calls for `want` positions each.
@@ -65,7 +65,7 @@ impl Model {
         Box::new(move || {
             let mut taken = Vec::new();
             for _ in 0..calls {
-                if let Ok(Claim { start, end }) = this.grant.claim(want) {
+                if let Ok(Claim { start, end }) = this.lease.claim(want) {
                     let durable = this.durable.load(Ordering::Relaxed);
                     assert!(end <= durable, "{start}..{end} lies beyond the record's {durable}");
                     taken.push(start..end);
@@ -75,12 +75,12 @@ impl Model {
         })
     }
 
-    /// The keeper's part: the store first, then the grant.
+    /// The keeper's part: the store first, then the lease.
     fn extend(self: &Arc<Self>, bound: u64) -> Thread<Vec<Range<u64>>> {
         let this = self.clone();
         Box::new(move || {
             this.durable.store(bound, Ordering::Relaxed);
-            this.grant.raise(bound);
+            this.lease.raise(bound);
             Vec::new()
         })
     }
@@ -88,9 +88,9 @@ impl Model {
     fn seal(self: &Arc<Self>, reason: &'static str) -> Thread<Vec<Range<u64>>> {
         let this = self.clone();
         Box::new(move || {
-            let sealed_at = this.grant.seal(reason);
-            assert_eq!(this.grant.seal("it was sealed before"), sealed_at);
-            assert!(matches!(this.grant.claim(1), Err(IdError::Sealed { .. })), "never again");
+            let sealed_at = this.lease.seal(reason);
+            assert_eq!(this.lease.seal("it was sealed before"), sealed_at);
+            assert!(matches!(this.lease.claim(1), Err(IdError::Sealed { .. })), "never again");
             Vec::new()
         })
     }
@@ -152,8 +152,8 @@ fn it_is_fenced_while_it_is_closed_and_used() {
             let (closer, keeper) = (model.seal("it was shut down"), model.seal("it was fenced"));
             let all = unique_and_growing(&at_once(vec![model.issue(2, 1), closer, keeper]));
             let end = all.last().map_or(FIRST, |last| last.end);
-            assert_eq!(model.grant.seal("again"), end, "sealed one past the last position");
-            let reason = model.grant.sealed_reason().expect("it is sealed");
+            assert_eq!(model.lease.seal("again"), end, "sealed one past the last position");
+            let reason = model.lease.sealed_reason().expect("it is sealed");
             assert!(["it was shut down", "it was fenced"].contains(&reason), "{reason}");
         });
     }
@@ -167,7 +167,7 @@ fn a_late_renewal_reopens_nothing() {
             let threads = vec![model.issue(1, 2), model.seal("fenced"), model.extend(FIRST + 2)];
             let all = unique_and_growing(&at_once(threads));
             let end = all.last().map_or(FIRST, |last| last.end);
-            assert_eq!(model.grant.seal("again"), end, "sealed one past the last position");
+            assert_eq!(model.lease.seal("again"), end, "sealed one past the last position");
         });
     }
 }
@@ -179,7 +179,7 @@ fn planted_bound_raised_before_the_reply() {
         let model = Model::new(PopulatorKind::Atomic, FIRST + 1);
         let this = model.clone();
         let hasty: Thread<_> = Box::new(move || {
-            this.grant.raise(FIRST + 2);
+            this.lease.raise(FIRST + 2);
             this.durable.store(FIRST + 2, Ordering::Relaxed);
             Vec::new()
         });
@@ -197,7 +197,7 @@ fn planted_bound_raised_in_no_order() {
         let this = model.clone();
         let careless: Thread<_> = Box::new(move || {
             this.durable.store(FIRST + 2, Ordering::Relaxed);
-            this.grant.limit.fetch_max(FIRST + 2, Ordering::Relaxed);
+            this.lease.limit.fetch_max(FIRST + 2, Ordering::Relaxed);
             Vec::new()
         });
         at_once(vec![model.issue(1, 2), careless]);

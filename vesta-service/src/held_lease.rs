@@ -15,9 +15,9 @@ use crate::sequence::{Claim, Refusal, Rules};
 use crate::sync::{AtomicU64, Ordering};
 use crate::ticks::Ticks;
 
-/// The right to issue positions of one machine ID, from where its line stands up to a bound.
+/// A held lease: the right to issue positions of one machine ID up to a bound.
 #[derive(Debug)]
-pub(crate) struct Grant {
+pub(crate) struct HeldLease {
     machine: u64,
     epoch: u64,
     /// The ID at position 0: every field but time and sequence.
@@ -30,11 +30,11 @@ pub(crate) struct Grant {
     populator: AnyPopulator,
 }
 
-impl Grant {
+impl HeldLease {
     /// Takes up to `want` positions in one piece, without waiting.
     #[inline]
     pub(crate) fn claim(&self, want: u32) -> Result<Claim, IdError> {
-        // Acquire, with the release in `raise`: who sees the new bound sees all that led to it.
+        // Acquire, with the release in `raise`: whoever sees the new bound sees all that led to it.
         let limit = self.limit.load(Ordering::Acquire);
         if let Ok(tick) = self.ticks.now() {
             match self.populator.claim(tick, want, &self.rules, limit) {
@@ -126,9 +126,9 @@ impl Grant {
     }
 }
 
-/// Makes the grants of one service, which differ in their machine ID only.
+/// Makes the leases of one service, which differ in their machine ID only.
 #[derive(Debug, Clone)]
-pub(crate) struct GrantFactory {
+pub(crate) struct HeldLeaseFactory {
     pub(crate) meta: IdMeta,
     pub(crate) rules: Rules,
     pub(crate) clock: AnyClock,
@@ -137,8 +137,8 @@ pub(crate) struct GrantFactory {
     pub(crate) version: u64,
 }
 
-impl GrantFactory {
-    /// The grant of a claim: from `next` on, below `limit`.
+impl HeldLeaseFactory {
+    /// The lease of a claim: from `next` on, below `limit`.
     ///
     /// # Errors
     /// [`IdError::OutOfRange`] if a field does not fit the layout.
@@ -148,7 +148,7 @@ impl GrantFactory {
         epoch: u64,
         next: u64,
         limit: u64,
-    ) -> Result<Grant, IdError> {
+    ) -> Result<HeldLease, IdError> {
         let base = self.meta.pack(&Id {
             machine,
             gen_method: self.gen_method,
@@ -156,7 +156,7 @@ impl GrantFactory {
             id_type: self.meta.id_type(),
             ..Id::default()
         })?;
-        Ok(Grant {
+        Ok(HeldLease {
             machine,
             epoch,
             base,

@@ -1,4 +1,4 @@
-//! Waiting until something changes, for threads and for tasks, without polling.
+//! Change notification for threads and tasks, without polling.
 
 use std::collections::BTreeMap;
 use std::task::Waker;
@@ -8,32 +8,32 @@ use crate::sync::{AtomicU64, Condvar, Mutex, Ordering};
 
 /// Counts changes and wakes those who wait for the next one.
 ///
-/// Who waits reads the count first, then looks whether there is something for it, and then waits for
-/// the count to be another one: so it misses no change.
+/// A waiter reads the count first, then looks for what it needs, and then waits for the count to
+/// differ: so it misses no change.
 #[derive(Debug, Default)]
-pub(crate) struct Bell {
+pub(crate) struct Notify {
     changes: AtomicU64,
     /// The tasks that wait, each under a number of its own.
     pub(super) tasks: Mutex<BTreeMap<u64, Waker>>,
-    rung: Condvar,
+    changed: Condvar,
 }
 
-impl Bell {
-    /// How many changes there were.
+impl Notify {
+    /// The number of changes so far.
     pub(crate) fn changes(&self) -> u64 {
-        // Acquire, with the release in `ring`: who sees the count sees what changed.
+        // Acquire, with the release in `notify`: whoever sees the count sees what changed.
         self.changes.load(Ordering::Acquire)
     }
 
-    /// Something changed; the change itself is made before.
-    pub(crate) fn ring(&self) {
+    /// Reports a change, which was made before.
+    pub(crate) fn notify(&self) {
         let tasks = {
-            // Under the lock: between a waiter's look at the count and its sleep there is no ring.
+            // Under the lock: between a waiter's look at the count and its sleep there is no change.
             let mut tasks = self.tasks.lock();
             self.changes.fetch_add(1, Ordering::Release);
             std::mem::take(&mut *tasks)
         };
-        self.rung.notify_all();
+        self.changed.notify_all();
         tasks.into_values().for_each(Waker::wake);
     }
 
@@ -41,6 +41,6 @@ impl Bell {
     /// most.
     pub(crate) fn wait(&self, seen: u64, limit: Duration) {
         let mut tasks = self.tasks.lock();
-        self.rung.wait_while_for(&mut tasks, |_| self.changes() == seen, limit);
+        self.changed.wait_while_for(&mut tasks, |_| self.changes() == seen, limit);
     }
 }
