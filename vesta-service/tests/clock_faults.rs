@@ -10,6 +10,7 @@ use vesta_service::{
     Clock as _, ErrorKind, IdMeta, IdService as _, LocalIdService, MachineSource, ManualClock,
     MemoryStore, PopulatorKind, UnixMillis,
 };
+use vesta_testkit::Rng;
 
 fn fixed(clock: &ManualClock, layout: IdMeta, folder: &tempfile::TempDir) -> LocalIdService {
     LocalIdService::builder()
@@ -29,13 +30,12 @@ fn steps_of_up_to_five_seconds_are_invisible() {
         let folder = tempfile::tempdir().unwrap();
         let clock = ManualClock::at(START);
         let service = fixed(&clock, layout, &folder);
-        let (mut last, mut dice, mut real) = (0, 1_u64, START.0);
+        let (mut last, mut rng, mut real) = (0, Rng::new(1), START.0);
         for step in 0..1_000_000_u64 {
-            dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(99);
             // Time passes; the wall clock shows anything between 4 s late and right.
             clock.advance(Duration::from_millis(1));
             real += 1;
-            clock.set_wall(UnixMillis(real - (dice >> 33) % 4000));
+            clock.set_wall(UnixMillis(real - rng.below(4000)));
             if step % 500 == 0 {
                 service.maintain();
             }

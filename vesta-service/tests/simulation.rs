@@ -11,16 +11,18 @@
 //! that a seed does not decide: with `SequenceStart::Random`, with which numbers ticks begin, and, by
 //! the name of the host it runs on, which machine ID of a fresh pool is the first.
 
-#[path = "simulation/calm.rs"]
-mod calm;
 #[path = "simulation/cases.rs"]
 mod cases;
 #[path = "simulation/clocks.rs"]
 mod clocks;
-#[path = "simulation/dice.rs"]
-mod dice;
-#[path = "simulation/issue.rs"]
-mod issue;
+#[path = "simulation/counts.rs"]
+mod counts;
+#[path = "simulation/fault_free.rs"]
+mod fault_free;
+#[path = "simulation/generation.rs"]
+mod generation;
+#[path = "simulation/home_slot.rs"]
+mod home_slot;
 #[path = "simulation/ledger.rs"]
 mod ledger;
 #[path = "simulation/node.rs"]
@@ -29,19 +31,15 @@ mod node;
 mod plan;
 #[path = "simulation/run.rs"]
 mod run;
-#[path = "simulation/seat.rs"]
-mod seat;
 #[path = "simulation/store.rs"]
 mod store;
-#[path = "simulation/tally.rs"]
-mod tally;
 #[path = "simulation/time.rs"]
 mod time;
 #[path = "simulation/world.rs"]
 mod world;
 
 use ledger::Fault;
-use store::Plant;
+use store::Planted;
 
 const SEEDS: u64 = 20_000;
 
@@ -54,7 +52,7 @@ fn any_history() {
     }
     let seeds = SEEDS * run::times();
     let results = run::play_all(0..seeds, None, false);
-    println!("{}", results.tally);
+    println!("{}", results.counts);
     if let Some((seed, flaw)) = results.flaws.iter().min_by_key(|(seed, _)| *seed) {
         run::fail(*seed, flaw);
     }
@@ -69,7 +67,7 @@ fn any_history() {
         ("stores wiped", seeds / 100),
         ("nodes that were well at the end", seeds * 3),
     ] {
-        let count = results.tally.of(what);
+        let count = results.counts.of(what);
         assert!(count >= least, "{what}: {count}, which is less than {least}: it tests too little");
     }
 }
@@ -77,23 +75,23 @@ fn any_history() {
 /// The same checker, where something is broken that must be found.
 #[test]
 fn what_is_broken_on_purpose_is_found() {
-    for (plant, seeds) in [
-        (Plant::IgnoresExpectations, 100),
-        (Plant::Forgets, 100),
-        (Plant::Stateless, 50),
-        (Plant::StaleState, 100),
+    for (planted, seeds) in [
+        (Planted::IgnoresExpectations, 100),
+        (Planted::Forgets, 100),
+        (Planted::Stateless, 50),
+        (Planted::StaleState, 100),
     ] {
-        let results = run::play_all(0..seeds, Some(plant), true);
+        let results = run::play_all(0..seeds, Some(planted), true);
         let repeated = results.flaws.iter().filter(|(_, flaw)| flaw.fault == Fault::Repeated);
         let found = repeated.count();
-        println!("{plant:?}: IDs came twice in {found} of {seeds} histories");
-        assert!(found >= 3, "{plant:?} came to light in {found} of {seeds} histories only");
+        println!("{planted:?}: IDs came twice in {found} of {seeds} histories");
+        assert!(found >= 3, "{planted:?} came to light in {found} of {seeds} histories only");
         let other = results.flaws.iter().find(|(_, flaw)| flaw.fault == Fault::Other);
-        assert!(other.is_none(), "{plant:?}: {other:?}");
+        assert!(other.is_none(), "{planted:?}: {other:?}");
     }
 }
 
-/// What is found can be looked at: the same seed is the same history.
+/// A seed that failed can be looked at: the same seed is the same history.
 #[test]
 fn a_seed_is_a_history() {
     let mut compared = 0;

@@ -11,6 +11,7 @@ use vesta_service::{
     Clock as _, IdMeta, IdService as _, LocalIdService, MachineSource, ManualClock, MemoryStore,
     PopulatorKind, SequenceStart, SystemClock,
 };
+use vesta_testkit::Rng;
 
 const THREADS: u64 = 8;
 const SCRIPTED: u64 = 50_000_000;
@@ -20,10 +21,9 @@ const REAL: u64 = 5_000_000;
 fn take(service: &LocalIdService, seen: &Seen, thread: u64, wanted: u64) {
     let meta = service.meta();
     let mut batch = vec![0; 3000];
-    let (mut taken, mut last, mut dice) = (0, 0, thread);
+    let (mut taken, mut last, mut rng) = (0, 0, Rng::new(thread));
     while taken < wanted {
-        dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let size = if dice >> 63 == 0 { 1 } else { (dice >> 33) % 3000 + 1 };
+        let size = if rng.percent(50) { 1 } else { rng.within(1..=3000) };
         let out = &mut batch[..usize::try_from(size).expect("small")];
         if size == 1 {
             out[0] = service.gen_id().expect("an ID");

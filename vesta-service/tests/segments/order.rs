@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use vesta_service::{SegmentMode, SegmentService};
+use vesta_testkit::Rng;
 
 use crate::stores::{Seen, TestStore, patient};
 
@@ -31,14 +32,13 @@ fn take(service: &SegmentService, watches: &[Watch], thread: u64, strict: bool) 
     let mut last = vec![0; watches.len()];
     let mut taken = vec![0_u64; watches.len()];
     let mut batch = vec![0; 3000];
-    let mut dice = thread;
+    let mut rng = Rng::new(thread);
     while taken.iter().any(|taken| *taken < EACH) {
-        dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let index = usize::try_from(dice >> 40).unwrap() % watches.len();
+        let index = rng.index(watches.len());
         let Watch { key, seen, returned } = &watches[index];
         let before = returned.load(Ordering::Acquire);
-        let size = usize::try_from((dice >> 33) & 0x7f).unwrap() * 20 + 1;
-        let numbers = match (dice >> 60) & 7 {
+        let size = rng.index(128) * 20 + 1;
+        let numbers = match rng.below(8) {
             0 => {
                 service.next_ids(key, &mut batch[..size]).unwrap();
                 &batch[..size]

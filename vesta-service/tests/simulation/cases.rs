@@ -3,11 +3,11 @@
 use vesta_service::{
     BuildError, ClaimError, ErrorKind, IdError, IdMeta, IdService as _, MachineSource,
 };
+use vesta_testkit::{Rng, fast_folder};
 
-use super::dice::Dice;
 use super::ledger::{Ledger, Progress, Stretch};
 use super::plan::{NAMESPACES, Plan, Source};
-use super::run::{folder, times};
+use super::run::times;
 use super::store::Weather;
 use super::time::{DAY, HostClock, MILLI, MINUTE, SECOND, Time, YEAR};
 use super::world::World;
@@ -19,9 +19,9 @@ fn world(
     remembers: bool,
     seed: u64,
 ) -> (World, tempfile::TempDir) {
-    let folder = folder();
+    let folder = fast_folder();
     let plan = Plan::simple(layout, sources, remembers);
-    (World::new(plan, Dice::new(seed), folder.path(), false), folder)
+    (World::new(plan, Rng::new(seed), folder.path(), false), folder)
 }
 
 impl World {
@@ -53,7 +53,7 @@ fn a_clock_that_shows_up_to_100_ms_less_at_each_look() {
     const BATCH: usize = 1000;
     for layout in [IdMeta::MIN_GRANULARITY, IdMeta::SNOWFLAKE] {
         let time = Time::starting(Plan::simple(layout, &[], false).start, false);
-        let folder = folder();
+        let folder = fast_folder();
         let service = vesta_service::LocalIdService::builder()
             .layout(layout)
             .machine(MachineSource::Fixed(1))
@@ -114,7 +114,7 @@ fn ten_thousand_starts_of_one_host_keep_its_machine_id() {
         let made = world.make(0).expect("it has just started");
         assert_eq!(made.machine, own, "start {start}");
     }
-    assert_eq!(world.shared.tally().of("first claims"), 1);
+    assert_eq!(world.shared.counts().of("first claims"), 1);
 }
 
 #[test]
@@ -124,16 +124,16 @@ fn a_hundred_thousand_successors_begin_at_or_above_the_bound() {
     for handover in 0..100_000 * times() {
         let node = usize::from(handover % 2 == 1);
         world.begin(node).unwrap_or_else(|error| panic!("handover {handover}: {error}"));
-        let count = 1 + world.dice.below(3);
+        let count = 1 + world.rng.below(3);
         for nth in 0..count {
             let first = world.make(node).expect("it has just started");
             assert!(nth > 0 || first.start >= before, "{first:?} is below the bound {before:#x}");
         }
-        if world.dice.percent(30) {
+        if world.rng.percent(30) {
             world.time.advance(MILLI);
             world.keep(node);
         }
-        if world.dice.percent(80) {
+        if world.rng.percent(80) {
             world.nodes[node].service = None;
         } else {
             world.nodes[node].crash();
@@ -142,7 +142,7 @@ fn a_hundred_thousand_successors_begin_at_or_above_the_bound() {
         before = world.bound(0);
         assert!(before >= world.ledgers[0].end(0));
     }
-    assert!(world.shared.tally().of("handovers") >= 99_999);
+    assert!(world.shared.counts().of("handovers") >= 99_999);
 }
 
 /// Leaf 216, hazelcast 17975: restarted, with the clock set back meanwhile.
@@ -158,7 +158,7 @@ fn ten_thousand_restarts_with_the_clock_set_back() {
             world.nodes[number].lose_folder();
         }
         world.nodes[number].clock.correct();
-        let back = world.dice.span(YEAR);
+        let back = world.rng.span(YEAR);
         world.nodes[number].clock.step(-i64::try_from(back).expect("a year"));
         let began = world.time.now();
         match world.begin(number) {
@@ -193,10 +193,10 @@ fn a_million_steps_of_up_to_five_seconds_back_are_not_noticed() {
         world.begin(0).expect("it starts");
         for step in 0..200_000 * times() {
             world.nodes[0].clock.correct();
-            let back = world.dice.within(0..=5 * SECOND);
+            let back = world.rng.within(0..=5 * SECOND);
             world.nodes[0].clock.step(-i64::try_from(back).expect("seconds"));
             world.make(0).unwrap_or_else(|error| panic!("step {step}: {error}"));
-            let passes = world.dice.within(MILLI..=10 * MILLI);
+            let passes = world.rng.within(MILLI..=10 * MILLI);
             world.time.advance(passes);
             if step % 200 == 0 {
                 world.keep(0);
@@ -217,8 +217,8 @@ fn a_clock_that_jumps_far_ahead_leaves_nothing_behind() {
         for jump in 0..1000 {
             let number = jump % 2;
             world.nodes[number].clock.step(i64::try_from(far).expect("fits"));
-            for _ in 0..world.dice.within(1..=4) {
-                let span = world.dice.span(20 * SECOND);
+            for _ in 0..world.rng.within(1..=4) {
+                let span = world.rng.span(20 * SECOND);
                 world.pass(span).expect("nothing is wrong");
                 world.make(number).unwrap_or_else(|error| panic!("jump {jump}: {error}"));
             }
@@ -257,5 +257,5 @@ fn ten_thousand_lost_replies_cost_nothing() {
     }
     let status = world.nodes[0].service.as_ref().expect("it runs").status();
     assert_eq!((status.epoch, status.fenced_total, status.rehomed_total), (1, 0, 0));
-    assert!(world.shared.tally().of("replies lost") >= 10_000);
+    assert!(world.shared.counts().of("replies lost") >= 10_000);
 }

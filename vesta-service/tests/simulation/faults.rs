@@ -1,31 +1,31 @@
-//! What goes wrong, but for clocks.
+//! Faults of nodes, network and store.
 
 use super::World;
 use crate::ledger::Flaw;
 use crate::plan::{Class, NAMESPACES};
-use crate::store::{Plant, Weather};
+use crate::store::{Planted, Weather};
 use crate::time::MINUTE;
 
 impl World {
     /// The node that is to suffer, if there is one that runs.
     fn victim(&mut self) -> Option<usize> {
         let running: Vec<_> = self.nodes.iter().filter(|node| node.service.is_some()).collect();
-        if running.is_empty() { None } else { Some(running[self.dice.index(running.len())].number) }
+        if running.is_empty() { None } else { Some(running[self.rng.index(running.len())].number) }
     }
 
     pub(super) fn fault(&mut self) -> Result<(), Flaw> {
-        match self.dice.below(20) {
+        match self.rng.below(20) {
             0..=4 => self.clock_fault(),
             5..=6 => {
                 let Some(number) = self.victim() else { return Ok(()) };
                 self.time.note(|| format!("node {number} is paused"));
-                self.tally.add("pauses", 1);
+                self.counts.add("pauses", 1);
                 self.nodes[number].paused = true;
             }
             7..=9 => {
                 let Some(number) = self.victim() else { return Ok(()) };
                 self.crash(number)?;
-                if self.dice.percent(60) {
+                if self.rng.percent(60) {
                     self.start(number)?;
                 }
             }
@@ -33,25 +33,25 @@ impl World {
                 let Some(number) = self.victim() else { return Ok(()) };
                 if !self.nodes[number].paused {
                     self.stop(number)?;
-                    if self.dice.percent(60) {
+                    if self.rng.percent(60) {
                         self.start(number)?;
                     }
                 }
             }
             12..=14 => self.weather(),
             15 => {
-                let number = self.dice.index(self.nodes.len());
-                let is = self.dice.percent(50);
+                let number = self.rng.index(self.nodes.len());
+                let is = self.rng.percent(50);
                 self.time.note(|| format!("node {number} is cut off from the store: {is}"));
-                self.tally.add("partitions", u64::from(is));
-                self.nodes[number].port.cut_off(is);
+                self.counts.add("partitions", u64::from(is));
+                self.nodes[number].wire.cut_off(is);
             }
             16..=17 => {
-                let space = self.dice.index(2);
-                let machine = self.dice.below(12);
+                let space = self.rng.index(2);
+                let machine = self.rng.below(12);
                 if self.shared.steal(NAMESPACES[space], machine) {
                     self.time.note(|| format!("machine ID {machine} is taken over by a stranger"));
-                    self.tally.add("forced takeovers", 1);
+                    self.counts.add("forced takeovers", 1);
                 }
             }
             _ => self.forget()?,
@@ -61,13 +61,13 @@ impl World {
 
     pub(crate) fn crash(&mut self, number: usize) -> Result<(), Flaw> {
         self.time.note(|| format!("node {number} crashes"));
-        self.tally.add("crashes", 1);
+        self.counts.add("crashes", 1);
         let node = &mut self.nodes[number];
-        if self.plan.plant == Some(Plant::StaleState) {
+        if self.plan.planted == Some(Planted::StaleState) {
             let before = node.state_file();
             self.time.advance(self.plan.renew);
             self.keep(number);
-            self.issue(number)?;
+            self.generate(number)?;
             self.nodes[number].crash();
             crate::node::write(before);
             return Ok(());
@@ -77,16 +77,16 @@ impl World {
         let shared = self.nodes.iter().filter(|n| n.plan.host == self.nodes[number].plan.host);
         let alone = shared.count() == 1;
         let node = &mut self.nodes[number];
-        if self.plan.class != Class::Wiped && !node.is_fixed() && alone && self.dice.percent(40) {
+        if self.plan.class != Class::Wiped && !node.is_fixed() && alone && self.rng.percent(40) {
             self.time.note(|| "and its host remembers nothing".into());
-            self.tally.add("state folders lost", 1);
+            self.counts.add("state folders lost", 1);
             node.lose_folder();
-        } else if self.plan.class == Class::Durable && !node.torn && self.dice.percent(10) {
+        } else if self.plan.class == Class::Durable && !node.torn && self.rng.percent(10) {
             node.torn = alone;
             if alone {
-                let torn = node.tear(&mut self.dice);
+                let torn = node.tear(&mut self.rng);
                 self.time.note(|| format!("and {torn} state files are damaged in one half"));
-                self.tally.add("state files torn", torn as u64);
+                self.counts.add("state files torn", torn as u64);
             }
         }
         Ok(())
@@ -94,9 +94,9 @@ impl World {
 
     fn weather(&mut self) {
         let now = self.time.now();
-        let dice = &mut self.dice;
-        let mut some = |chance, of_hundred: &[u64]| match dice.percent(chance) {
-            true => dice.pick(of_hundred),
+        let rng = &mut self.rng;
+        let mut some = |chance, of_hundred: &[u64]| match rng.percent(chance) {
+            true => rng.pick(of_hundred),
             false => 0,
         };
         let mut weather = Weather {
@@ -108,11 +108,11 @@ impl World {
             slow: some(30, &[20, 80]),
             stale: some(40, &[30, 90]),
         };
-        if dice.percent(25) {
-            weather.down_until = now + dice.span(30 * MINUTE);
-            self.tally.add("outages", 1);
+        if rng.percent(25) {
+            weather.down_until = now + rng.span(30 * MINUTE);
+            self.counts.add("outages", 1);
         }
-        if dice.percent(30) {
+        if rng.percent(30) {
             weather = Weather::default();
         }
         self.time.note(|| format!("{weather:?}"));
@@ -120,27 +120,27 @@ impl World {
     }
 
     fn forget(&mut self) -> Result<(), Flaw> {
-        let space = self.dice.index(2);
+        let space = self.rng.index(2);
         let namespace = NAMESPACES[space];
         match self.plan.class {
             Class::Durable => {}
             Class::MayForget => {
-                let span = self.dice.span(20 * MINUTE);
+                let span = self.rng.span(20 * MINUTE);
                 let undone = self.shared.roll_back(namespace, span);
                 self.time.note(|| format!("the store forgets its last {undone} changes"));
-                self.tally.add("stores that lost changes", u64::from(undone > 0));
+                self.counts.add("stores that lost changes", u64::from(undone > 0));
             }
             Class::Wiped => {
                 let users = self.nodes.iter().filter(|n| n.plan.space == space && !n.is_fixed());
                 if users.clone().count() > 0 && users.clone().all(|node| node.started) {
                     self.shared.wipe(namespace);
                     self.time.note(|| format!("the store forgets everything about {namespace}"));
-                    self.tally.add("stores wiped", 1);
+                    self.counts.add("stores wiped", 1);
                     self.wiped[space] = true;
                 }
             }
         }
-        if self.operator_called[space] && self.dice.percent(50) {
+        if self.operator_called[space] && self.rng.percent(50) {
             self.operate(space)?;
         }
         Ok(())

@@ -6,7 +6,7 @@ use std::fmt;
 use vesta_intf::FieldOrder::{MachineTimeSeq, TimeMachineSeq, TimeSeqMachine};
 use vesta_service::{IdMeta, IdRun};
 
-/// What is wrong with an ID.
+/// The rule that an ID breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fault {
     /// It was issued before.
@@ -47,7 +47,7 @@ pub(crate) struct Stretch {
     pub(crate) end: u64,
 }
 
-/// How far each line of one process came.
+/// The position that each line of one process has reached.
 #[derive(Debug, Default)]
 pub(crate) struct Progress(Vec<(u64, u64)>);
 

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use vesta_service::{BuildError, LocalIdService, MachineSource};
+use vesta_testkit::Rng;
 
-use super::dice::Dice;
 use super::ledger::Progress;
 use super::plan::{NAMESPACES, NodePlan, Plan, Source};
-use super::store::{Port, Shared};
+use super::store::{Shared, Wire};
 use super::time::HostClock;
 
 #[derive(Debug)]
@@ -19,16 +19,16 @@ pub(crate) struct Node {
     pub(crate) plan: NodePlan,
     pub(crate) clock: HostClock,
     pub(crate) folder: PathBuf,
-    pub(crate) port: Arc<Port>,
+    pub(crate) wire: Arc<Wire>,
     pub(crate) service: Option<LocalIdService>,
-    /// Stopped in the middle of whatever it does.
+    /// Stopped in the middle of a call.
     pub(crate) paused: bool,
     /// When its keeper runs next, in true time.
     pub(crate) keeper_at: u64,
     pub(crate) progress: Progress,
-    /// Whether it ever had a machine ID.
+    /// It has had a machine ID before.
     pub(crate) started: bool,
-    /// Whether its files were damaged since it ran last.
+    /// Its files were damaged since it ran last.
     pub(crate) torn: bool,
 }
 
@@ -46,9 +46,9 @@ impl Node {
 
     /// Starts a new life.
     pub(crate) fn start(&mut self, plan: &Plan, shared: &Arc<Shared>) -> Result<(), BuildError> {
-        self.port = Port::new(shared, self.plan.host, plan.timing);
-        self.port.begin(2);
-        let store = self.port.clone();
+        self.wire = Wire::new(shared, self.plan.host, plan.timing);
+        self.wire.begin(2);
+        let store = self.wire.clone();
         let machine = match self.plan.source {
             Source::Pool(last) => MachineSource::Pool { store, range: Some(0..=last) },
             Source::Reserved(id) => MachineSource::Reserved { store, id },
@@ -77,7 +77,7 @@ impl Node {
     /// Ends as a process does that is killed: nothing that it does at its end reaches the store or
     /// its folder, and its locks are gone.
     pub(crate) fn crash(&mut self) {
-        self.port.kill();
+        self.wire.kill();
         let files = self.state_file();
         self.service = None;
         write(files);
@@ -91,13 +91,13 @@ impl Node {
     }
 
     /// Spoils one half of each of its files, as a write that was cut off does.
-    pub(crate) fn tear(&self, dice: &mut Dice) -> usize {
+    pub(crate) fn tear(&self, rng: &mut Rng) -> usize {
         let files = if self.is_fixed() { self.state_file() } else { read(&self.folder, |_| true) };
-        let half = dice.index(2) * 512;
+        let half = rng.index(2) * 512;
         let torn = files.len();
         write(files.into_iter().map(|(path, mut bytes)| {
-            let at = half + dice.index(512);
-            bytes[at] ^= 1 << dice.below(8);
+            let at = half + rng.index(512);
+            bytes[at] ^= 1 << rng.below(8);
             (path, bytes)
         }));
         torn

@@ -1,12 +1,12 @@
-//! What a seed stands for: who is there, and how it is set up.
+//! The plan of one history, drawn from its seed: nodes, settings, and how often faults come.
 
 use std::time::Duration;
 
 use vesta_intf::{FieldOrder, LayoutSpec, TimeUnit};
 use vesta_service::{ClaimOrder, IdMeta, PopulatorKind, SequenceStart, Timing, UnixMillis};
+use vesta_testkit::Rng;
 
-use super::dice::Dice;
-use super::store::Plant;
+use super::store::Planted;
 use super::time::{DAY, HOUR, MILLI, RENEW_EVERY, SECOND};
 
 /// 2023-11-14, inside every layout.
@@ -14,7 +14,7 @@ const START: u64 = 1_700_000_000_000;
 
 pub(crate) const NAMESPACES: [&str; 2] = ["default", "eu-1"];
 
-/// What the store is allowed to do.
+/// The promises of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Class {
     /// It keeps what it acknowledged.
@@ -41,7 +41,7 @@ pub(crate) struct NodePlan {
     /// Its state folder; two nodes may share one.
     pub(crate) host: usize,
     pub(crate) source: Source,
-    /// Whether the host has a folder to remember machine IDs in.
+    /// The host has a folder to remember machine IDs in.
     pub(crate) remembers: bool,
     pub(crate) count: usize,
     pub(crate) order: ClaimOrder,
@@ -53,14 +53,14 @@ pub(crate) struct NodePlan {
 pub(crate) struct Plan {
     pub(crate) layout: IdMeta,
     pub(crate) class: Class,
-    pub(crate) plant: Option<Plant>,
+    pub(crate) planted: Option<Planted>,
     pub(crate) start: UnixMillis,
-    /// How often a keeper runs, in nanoseconds.
+    /// The time between two runs of a keeper, in nanoseconds.
     pub(crate) renew: u64,
     pub(crate) timing: Timing,
     pub(crate) nodes: Vec<NodePlan>,
     pub(crate) steps: u64,
-    /// How bad it gets: of a hundred steps so many are faults.
+    /// Faults in a hundred steps.
     pub(crate) trouble: u64,
 }
 
@@ -81,8 +81,8 @@ fn tiny() -> IdMeta {
 }
 
 impl Plan {
-    pub(crate) fn new(plant: Option<Plant>, dice: &mut Dice) -> Self {
-        let layout = dice.weighed(&[
+    pub(crate) fn new(planted: Option<Planted>, rng: &mut Rng) -> Self {
+        let layout = rng.weighed(&[
             (30, IdMeta::MAX_PEAK),
             (20, IdMeta::MIN_GRANULARITY),
             (20, IdMeta::SNOWFLAKE),
@@ -92,30 +92,30 @@ impl Plan {
             (5, tiny()),
         ]);
         let mut class =
-            dice.weighed(&[(70, Class::Durable), (15, Class::MayForget), (15, Class::Wiped)]);
-        if plant.is_some() {
+            rng.weighed(&[(70, Class::Durable), (15, Class::MayForget), (15, Class::Wiped)]);
+        if planted.is_some() {
             class = Class::Durable;
         }
-        let window = SECOND * dice.pick(&[3, 10, 20, 60]);
+        let window = SECOND * rng.pick(&[3, 10, 20, 60]);
         // Longer than a claim may take: the others stand still meanwhile and cannot renew.
-        let grace = dice.weighed(&[(80, 100 * SECOND), (20, 600 * SECOND)]).max(3 * window);
+        let grace = rng.weighed(&[(80, 100 * SECOND), (20, 600 * SECOND)]).max(3 * window);
         let timing = Timing {
             window: Duration::from_nanos(window),
             renew_every: RENEW_EVERY,
             request_timeout: RENEW_EVERY,
             takeover_grace: Duration::from_nanos(grace),
         };
-        let start = UnixMillis(START + dice.below(100 * DAY / MILLI));
+        let start = UnixMillis(START + rng.below(100 * DAY / MILLI));
         Self {
             layout,
             class,
-            plant,
+            planted,
             start,
             renew: window / 3,
             timing,
-            nodes: nodes(&layout, class, plant, dice),
-            steps: dice.within(60..=140),
-            trouble: dice.pick(&[10, 30, 50]),
+            nodes: nodes(&layout, class, planted, rng),
+            steps: rng.within(60..=140),
+            trouble: rng.pick(&[10, 30, 50]),
         }
     }
 
@@ -136,7 +136,7 @@ impl Plan {
         Self {
             layout,
             class: Class::Durable,
-            plant: None,
+            planted: None,
             start: UnixMillis(START),
             renew: window / 4,
             timing: Timing {
@@ -156,12 +156,12 @@ impl Plan {
         u64::try_from(self.timing.window.as_nanos()).expect("a minute at most")
     }
 
-    /// How long after its bound a silent owner's record may be taken, in nanoseconds.
+    /// The time after its bound until an expired owner's record may be taken, in nanoseconds.
     pub(crate) fn grace(&self) -> u64 {
         u64::try_from(self.timing.takeover_grace.as_nanos()).expect("minutes")
     }
 
-    /// How far a clock may be wrong, in nanoseconds.
+    /// The largest error of a clock, in nanoseconds.
     pub(crate) fn largest_clock_error(&self) -> i128 {
         i128::from(match self.class {
             Class::Durable => u64::MAX,
@@ -171,44 +171,44 @@ impl Plan {
     }
 }
 
-fn nodes(layout: &IdMeta, class: Class, plant: Option<Plant>, dice: &mut Dice) -> Vec<NodePlan> {
-    let how_many = dice.within(3..=8);
-    let mix = dice.weighed(&[(65, 0), (15, 1), (8, 2), (12, 3)]);
-    let several = dice.percent(20);
-    let size = dice.within(1..=how_many + 4) * if several { 2 } else { 1 };
-    let remember = class == Class::Wiped || dice.percent(30);
-    let random = layout.name() != "custom" && dice.percent(25);
-    let order = dice.pick(&ClaimOrder::ALL);
-    let spaces = if dice.percent(20) { 2 } else { 1 };
+fn nodes(layout: &IdMeta, class: Class, planted: Option<Planted>, rng: &mut Rng) -> Vec<NodePlan> {
+    let how_many = rng.within(3..=8);
+    let mix = rng.weighed(&[(65, 0), (15, 1), (8, 2), (12, 3)]);
+    let several = rng.percent(20);
+    let size = rng.within(1..=how_many + 4) * if several { 2 } else { 1 };
+    let remember = class == Class::Wiped || rng.percent(30);
+    let random = layout.name() != "custom" && rng.percent(25);
+    let order = rng.pick(&ClaimOrder::ALL);
+    let spaces = if rng.percent(20) { 2 } else { 1 };
     (0..how_many)
         .map(|number| {
-            let source = match (plant, mix) {
-                (Some(Plant::Stateless), _) => Source::Stateless(number),
-                (Some(Plant::StaleState), _) => Source::Fixed(number),
+            let source = match (planted, mix) {
+                (Some(Planted::Stateless), _) => Source::Stateless(number),
+                (Some(Planted::StaleState), _) => Source::Fixed(number),
                 (Some(_), _) => Source::Pool(size),
                 (None, 0) => Source::Pool(size),
-                (None, 1) => Source::Reserved(dice.below(how_many)),
+                (None, 1) => Source::Reserved(rng.below(how_many)),
                 (None, 2) => Source::Fixed(100 + number),
-                _ => match dice.below(3) {
+                _ => match rng.below(3) {
                     0 => Source::Pool(size),
-                    1 => Source::Reserved(dice.below(size + 3)),
+                    1 => Source::Reserved(rng.below(size + 3)),
                     _ => Source::Fixed(100 + number),
                 },
             };
-            let alone = class == Class::Wiped || dice.percent(85);
+            let alone = class == Class::Wiped || rng.percent(85);
             NodePlan {
-                space: dice.index(spaces),
+                space: rng.index(spaces),
                 host: usize::try_from(if alone { number } else { number / 2 }).expect("small"),
                 source,
                 remembers: remember || matches!(source, Source::Fixed(_)),
                 count: match source {
-                    Source::Pool(_) if several => dice.pick(&[2, 4]),
+                    Source::Pool(_) if several => rng.pick(&[2, 4]),
                     _ => 1,
                 },
-                order: if dice.percent(80) { order } else { dice.pick(&ClaimOrder::ALL) },
-                populator: dice.pick(&PopulatorKind::ALL),
+                order: if rng.percent(80) { order } else { rng.pick(&ClaimOrder::ALL) },
+                populator: rng.pick(&PopulatorKind::ALL),
                 start: match random {
-                    true => SequenceStart::Random(dice.pick(&[2, 50, 100])),
+                    true => SequenceStart::Random(rng.pick(&[2, 50, 100])),
                     false => SequenceStart::Zero,
                 },
             }

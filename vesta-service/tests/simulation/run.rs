@@ -1,25 +1,19 @@
 //! Many histories, on all processors.
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use parking_lot::Mutex;
+use vesta_testkit::{fast_folder, is_full_run};
 
+use super::counts::Counts;
+use super::home_slot;
 use super::ledger::Flaw;
-use super::seat;
-use super::store::Plant;
-use super::tally::Tally;
+use super::store::Planted;
 use super::world::{Outcome, World};
 
-/// A folder that is fast where there is one: what is synced here need not survive.
-pub(crate) fn folder() -> tempfile::TempDir {
-    let fast = PathBuf::from("/dev/shm");
-    if fast.is_dir() { tempfile::tempdir_in(fast) } else { tempfile::tempdir() }.expect("a folder")
-}
-
-/// What many histories came to.
+/// The outcome of many histories.
 pub(crate) struct Results {
-    pub(crate) tally: Tally,
+    pub(crate) counts: Counts,
     pub(crate) flaws: Vec<(u64, Flaw)>,
 }
 
@@ -29,9 +23,9 @@ pub(crate) fn seed() -> Option<u64> {
     Some(seed.parse().expect("VESTA_TEST_SEED is a number"))
 }
 
-/// How many times as much is wanted.
+/// A factor for the number of rounds.
 pub(crate) fn times() -> u64 {
-    if std::env::var_os("VESTA_TEST_FULL").is_some() { 2 } else { 1 }
+    if is_full_run() { 2 } else { 1 }
 }
 
 /// Tells the story of a seed.
@@ -45,30 +39,34 @@ pub(crate) fn tell(seed: u64) {
     }
 }
 
-pub(crate) fn play(seed: u64, plant: Option<Plant>, traced: bool) -> Outcome {
-    let folder = folder();
-    seat::take_the_first();
-    World::play(seed, plant, folder.path(), traced)
+pub(crate) fn play(seed: u64, planted: Option<Planted>, traced: bool) -> Outcome {
+    let folder = fast_folder();
+    home_slot::take_the_first();
+    World::play(seed, planted, folder.path(), traced)
 }
 
 /// Plays all these seeds. After the first flaw no new ones are begun, unless all are wanted.
-pub(crate) fn play_all(seeds: std::ops::Range<u64>, plant: Option<Plant>, go_on: bool) -> Results {
+pub(crate) fn play_all(
+    seeds: std::ops::Range<u64>,
+    planted: Option<Planted>,
+    go_on: bool,
+) -> Results {
     let next = AtomicU64::new(seeds.start);
-    let results = Mutex::new(Results { tally: Tally::default(), flaws: Vec::new() });
+    let results = Mutex::new(Results { counts: Counts::default(), flaws: Vec::new() });
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
-    let folder = folder();
+    let folder = fast_folder();
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                let mut tally = Tally::default();
+                let mut counts = Counts::default();
                 loop {
                     let seed = next.fetch_add(1, Relaxed);
                     if seed >= seeds.end {
                         break;
                     }
-                    seat::take_the_first();
-                    let outcome = World::play(seed, plant, folder.path(), false);
-                    tally.merge(&outcome.tally);
+                    home_slot::take_the_first();
+                    let outcome = World::play(seed, planted, folder.path(), false);
+                    counts.merge(&outcome.counts);
                     if let Some(flaw) = outcome.flaw {
                         results.lock().flaws.push((seed, flaw));
                         if !go_on {
@@ -76,7 +74,7 @@ pub(crate) fn play_all(seeds: std::ops::Range<u64>, plant: Option<Plant>, go_on:
                         }
                     }
                 }
-                results.lock().tally.merge(&tally);
+                results.lock().counts.merge(&counts);
             });
         }
     });

@@ -1,21 +1,21 @@
 //! The store that all hosts share: its records, what it forgets, and what arrives late.
 
-mod port;
+mod wire;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use vesta_service::{Cas, Expect, Namespace, Record};
+use vesta_testkit::Rng;
 
-use super::dice::Dice;
-use super::tally::Tally;
+use super::counts::Counts;
 use super::time::Time;
-pub(crate) use port::Port;
+pub(crate) use wire::Wire;
 
 /// A fault that no rule can survive, or that breaks one: to see whether it is noticed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Plant {
+pub(crate) enum Planted {
     /// The store changes a record whatever it was expected to be.
     IgnoresExpectations,
     /// The store forgets what it acknowledged and does not say that it may.
@@ -26,7 +26,7 @@ pub(crate) enum Plant {
     StaleState,
 }
 
-/// How well the store answers: in so many of a hundred cases it fails in this way.
+/// Store and network conditions: in so many of a hundred cases a request fails in this way.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Weather {
     pub(crate) down_until: u64,
@@ -45,18 +45,18 @@ pub(crate) struct Weather {
 pub(crate) struct Shared {
     pub(crate) time: Arc<Time>,
     pub(crate) may_forget: bool,
-    pub(crate) plant: Option<Plant>,
+    pub(crate) planted: Option<Planted>,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
-    dice: Dice,
+    rng: Rng,
     spaces: BTreeMap<String, Space>,
     weather: Weather,
     late: Vec<Late>,
-    tally: Tally,
-    /// What broke a rule of the records.
+    counts: Counts,
+    /// The first change that broke a rule of the records.
     flaw: Option<String>,
 }
 
@@ -69,7 +69,7 @@ struct Space {
     settled: usize,
     /// Up to where each line was ever granted.
     granted: BTreeMap<u64, u64>,
-    /// What was given back, and at which position.
+    /// Machine IDs released, and at which position.
     released: Vec<(u64, u64)>,
 }
 
@@ -94,27 +94,27 @@ struct Late {
 impl Shared {
     pub(crate) fn new(
         time: Arc<Time>,
-        dice: Dice,
+        rng: Rng,
         may_forget: bool,
-        plant: Option<Plant>,
+        planted: Option<Planted>,
     ) -> Arc<Self> {
         let state = State {
-            dice,
+            rng,
             spaces: BTreeMap::new(),
             weather: Weather::default(),
             late: Vec::new(),
-            tally: Tally::default(),
+            counts: Counts::default(),
             flaw: None,
         };
-        Arc::new(Self { time, may_forget, plant, state: Mutex::new(state) })
+        Arc::new(Self { time, may_forget, planted, state: Mutex::new(state) })
     }
 
     pub(crate) fn weather(&self, weather: Weather) {
         self.state.lock().weather = weather;
     }
 
-    pub(crate) fn tally(&self) -> Tally {
-        self.state.lock().tally.clone()
+    pub(crate) fn counts(&self) -> Counts {
+        self.state.lock().counts.clone()
     }
 
     pub(crate) fn flaw(&self) -> Option<String> {
@@ -143,7 +143,7 @@ impl Shared {
         self.state.lock().spaces.get(namespace).map_or(0, |space| space.meta.floor)
     }
 
-    /// What was given back since the last call: machine ID and position.
+    /// Takes the releases since the last call: machine ID and position.
     pub(crate) fn released(&self, namespace: &str) -> Vec<(u64, u64)> {
         let mut state = self.state.lock();
         let space = state.spaces.get_mut(namespace);
@@ -160,8 +160,8 @@ impl Shared {
     /// Somebody who is not in the simulation takes a record over, and issues nothing.
     pub(crate) fn steal(&self, namespace: &str, machine: u64) -> bool {
         let mut state = self.state.lock();
-        let owner = u128::from(state.dice.next()) << 1 | 1;
-        let attempt = state.dice.next() >> 1;
+        let owner = u128::from(state.rng.bits()) << 1 | 1;
+        let attempt = state.rng.bits() >> 1;
         let Some(record) = state.spaces.get(namespace).and_then(|s| s.records.get(&machine)) else {
             return false;
         };
@@ -193,7 +193,7 @@ impl Shared {
     /// Forgets everything.
     pub(crate) fn wipe(&self, namespace: &str) -> bool {
         let mut state = self.state.lock();
-        let uuid = u128::from(state.dice.next()) << 1 | 1;
+        let uuid = u128::from(state.rng.bits()) << 1 | 1;
         let Some(space) = state.spaces.get_mut(namespace) else { return false };
         space.meta.uuid = uuid;
         space.meta.floor = 0;
@@ -232,17 +232,17 @@ impl State {
         new: &Record,
         shared: &Shared,
     ) -> Cas {
-        let forgets = shared.plant == Some(Plant::Forgets) && self.dice.percent(20);
+        let forgets = shared.planted == Some(Planted::Forgets) && self.rng.percent(20);
         let Some(space) = self.spaces.get_mut(namespace) else {
             return Cas::Conflict(Record::default());
         };
         let before = space.records.get(&machine).cloned();
         let current = before.clone().unwrap_or_else(|| Record::unclaimed(space.meta.floor));
-        if !current.meets(expect) && shared.plant != Some(Plant::IgnoresExpectations) {
+        if !current.meets(expect) && shared.planted != Some(Planted::IgnoresExpectations) {
             shared.time.note(|| format!("        machine ID {machine}: not as expected"));
             return Cas::Conflict(current);
         }
-        if shared.plant.is_none() && self.flaw.is_none() {
+        if shared.planted.is_none() && self.flaw.is_none() {
             self.flaw = flaw(&current, new).map(|flaw| format!("machine ID {machine}: {flaw}"));
         }
         shared.time.note(|| {
@@ -251,7 +251,7 @@ impl State {
             format!("        machine ID {machine}: epoch {epoch}, {owner}, bound {bound:#x}")
         });
         if new.epoch != current.epoch {
-            self.tally.add(if current.epoch == 0 { "first claims" } else { "handovers" }, 1);
+            self.counts.add(if current.epoch == 0 { "first claims" } else { "handovers" }, 1);
         }
         let granted = space.granted.entry(machine).or_default();
         *granted = new.bound.max(*granted);
@@ -259,7 +259,7 @@ impl State {
             space.released.push((machine, new.bound));
         }
         if forgets {
-            self.tally.add("changes acknowledged and forgotten", 1);
+            self.counts.add("changes acknowledged and forgotten", 1);
         } else {
             space.changes.push(Change { at: shared.time.now(), by, machine, before });
             space.records.insert(machine, new.clone());
@@ -268,7 +268,7 @@ impl State {
     }
 }
 
-/// What every change of a record keeps to.
+/// The rule that a change of a record breaks, if it breaks one.
 fn flaw(old: &Record, new: &Record) -> Option<String> {
     let claimed = new.epoch == old.epoch + 1 && new.owner != 0;
     let extended = new.epoch == old.epoch && new.owner == old.owner && new.bound > old.bound;

@@ -1,4 +1,4 @@
-//! True time, which nobody in the simulation can read, and the clocks of the hosts, which differ
+//! Simulated time: true time, which no service can read, and the clocks of the hosts, which differ
 //! from it.
 
 use std::sync::Arc;
@@ -18,11 +18,11 @@ pub(crate) const YEAR: u64 = 365 * DAY;
 /// No clock shows more: 64 bits of nanoseconds end in 2554.
 const LATEST: u64 = 500 * YEAR;
 
-/// What the services are told: so short that their random ± 10 % of it, which comes from the
+/// The renewal time that services are given: so short that their random ± 10 % of it, which comes from the
 /// operating system, is less than any step of simulated time. When a keeper runs is decided by the
 /// world, jitter included.
 pub(crate) const RENEW_EVERY: Duration = Duration::from_micros(1);
-/// How long a claim watches a silent owner, as the services ask for it.
+/// The time for which a claim watches an expired owner, as the services ask for it.
 const WATCH: Duration = Duration::from_nanos(1500);
 /// A service that parks more often in one history makes no progress.
 const MAX_PARKS: u64 = 1_000_000;
@@ -33,7 +33,7 @@ pub(crate) struct Time {
     start: u64,
     now: AtomicU64,
     hands: Mutex<Vec<Arc<Hands>>>,
-    /// How long a claim really watches a silent owner.
+    /// The time for which a claim really watches an expired owner.
     watch: AtomicU64,
     parks: AtomicU64,
     trace: Option<Mutex<Vec<String>>>,
@@ -142,7 +142,7 @@ impl HostClock {
         self.drift(0, 0);
     }
 
-    /// How far it is from true time, in nanoseconds.
+    /// Its distance from true time, in nanoseconds.
     pub(crate) fn error(&self) -> i128 {
         i128::from(self.hands.wall.load(Relaxed)) - i128::from(self.time.now())
     }

@@ -1,4 +1,4 @@
-//! Issuing, and what may come of it.
+//! Generation: every way to ask for IDs, and the errors it may end with.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ const BATCH: usize = 1500;
 
 impl World {
     /// A node makes IDs, in one of all ways.
-    pub(crate) fn issue(&mut self, number: usize) -> Result<(), Flaw> {
-        match self.dice.below(10) {
+    pub(crate) fn generate(&mut self, number: usize) -> Result<(), Flaw> {
+        match self.rng.below(10) {
             0..=2 => self.one_by_one(number),
             3..=4 => self.batches(number),
             _ => self.runs(number),
@@ -23,8 +23,8 @@ impl World {
     }
 
     fn one_by_one(&mut self, number: usize) -> Result<(), Flaw> {
-        let wanted = self.dice.span(1500);
-        let waits = self.dice.percent(50);
+        let wanted = self.rng.span(1500);
+        let waits = self.rng.percent(50);
         self.with(number, "one by one", |service, take| {
             for _ in 0..wanted {
                 let id = if waits { service.gen_id() } else { service.try_gen_id() };
@@ -38,8 +38,8 @@ impl World {
     }
 
     fn batches(&mut self, number: usize) -> Result<(), Flaw> {
-        let wanted = 1 + self.dice.index(BATCH);
-        let waits = self.dice.percent(50);
+        let wanted = 1 + self.rng.index(BATCH);
+        let waits = self.rng.percent(50);
         self.with(number, "in batches", |service, take| {
             let mut ids = [0; BATCH];
             let ids = &mut ids[..wanted];
@@ -63,10 +63,10 @@ impl World {
     fn runs(&mut self, number: usize) -> Result<(), Flaw> {
         let tick = self.plan.layout.spec().unit.millis() * 1_000_000;
         let ticks = if tick < SECOND { 20 } else { 4 };
-        for _ in 0..self.dice.within(1..=ticks) {
-            let want = match self.dice.percent(70) {
+        for _ in 0..self.rng.within(1..=ticks) {
+            let want = match self.rng.percent(70) {
                 true => u32::MAX,
-                false => u32::try_from(1 + self.dice.span(1 << 20)).expect("fits"),
+                false => u32::try_from(1 + self.rng.span(1 << 20)).expect("fits"),
             };
             let mut ended = false;
             self.with(number, "in runs", |service, take| {
@@ -99,10 +99,10 @@ impl World {
     ) -> Result<(), Flaw> {
         let node = &mut self.nodes[number];
         let Some(service) = &node.service else { return Ok(()) };
-        node.port.begin(1);
+        node.wire.begin(1);
         let space = node.plan.space;
         let before = service.machines();
-        let fixed = node.is_fixed() || self.plan.plant.is_some();
+        let fixed = node.is_fixed() || self.plan.planted.is_some();
         let shared = &self.shared;
         let mut take = Take {
             ledger: &mut self.ledgers[space],
@@ -125,7 +125,7 @@ impl World {
             ),
             _ => format!("node {number} makes none {how}"),
         });
-        self.tally.add(if how == "in runs" { "IDs in runs" } else { "IDs one by one" }, count);
+        self.counts.add(if how == "in runs" { "IDs in runs" } else { "IDs one by one" }, count);
         let error = made?;
         let after = service.machines();
         let held = |machine: &u64| before.iter().chain(&after).any(|line| line.machine == *machine);
@@ -143,7 +143,7 @@ impl World {
         self.judge(number, &error)
     }
 
-    /// Whether an error is one that callers are told about, and says when to come back.
+    /// Checks that an error is one that callers are told about, and says when to come back.
     fn judge(&mut self, number: usize, error: &IdError) -> Result<(), Flaw> {
         let tick = Duration::from_millis(self.plan.layout.spec().unit.millis());
         let (kind, when) = (error.kind(), error.retry_after());
@@ -166,7 +166,7 @@ impl World {
                 )));
             }
         };
-        self.tally.add(what, 1);
+        self.counts.add(what, 1);
         Ok(())
     }
 }

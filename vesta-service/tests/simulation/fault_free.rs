@@ -1,4 +1,5 @@
-//! What people do, and the end of each history: all faults end, and everybody must come back.
+//! Recovery: what an operator does, and the fault-free end of each history, in which every node must
+//! issue again.
 
 use vesta_service::{ErrorKind, FileStore, IdMeta, IdService as _, LeaseStore as _, UnixMillis};
 
@@ -10,14 +11,14 @@ use super::time::{HOUR, MILLI, MINUTE, SECOND};
 use super::world::World;
 
 impl World {
-    /// What docs/OPERATIONS.md says is to be done when a store has forgotten something.
+    /// Does what docs/OPERATIONS.md prescribes for a store that has forgotten something.
     /// Returns the moment of the new floor.
     pub(crate) fn operate(&mut self, space: usize) -> Result<u64, Flaw> {
         let namespace = NAMESPACES[space];
         for number in 0..self.nodes.len() {
             let node = &self.nodes[number];
             if node.plan.space == space && !node.is_fixed() && node.service.is_some() {
-                if self.dice.percent(50) { self.stop(number)? } else { self.kill(number) }
+                if self.rng.percent(50) { self.stop(number)? } else { self.kill(number) }
             }
         }
         let layout = self.plan.layout;
@@ -29,7 +30,7 @@ impl World {
         let by_hosts = (self.shared.highest_grant(namespace) >> seq_bits) + 1;
         let floor = by_clock.max(by_hosts) << seq_bits;
         self.time.note(|| format!("an operator raises the floor of {namespace} to {floor:#x}"));
-        self.tally.add("floors raised", 1);
+        self.counts.add("floors raised", 1);
         self.shared.raise_floor(namespace, floor);
         self.wiped[space] = false;
         self.operator_called[space] = false;
@@ -44,7 +45,7 @@ impl World {
     /// All faults end. Within a bounded time every node issues again, unless a person has to act.
     pub(crate) fn end_well(&mut self) -> Result<(), Flaw> {
         self.time.note(|| "all faults end".into());
-        self.calm_since = Some(self.time.now());
+        self.faultless_since = Some(self.time.now());
         self.shared.weather(Weather::default());
         self.shared.deliver(true);
         // One after another they would watch for so long, while nobody renews, that those who were first
@@ -52,7 +53,7 @@ impl World {
         self.time.watch_for(SECOND.min(self.plan.renew * 3 / 2));
         for number in 0..self.nodes.len() {
             let node = &mut self.nodes[number];
-            node.port.cut_off(false);
+            node.wire.cut_off(false);
             node.clock.correct();
             if node.paused {
                 self.wake(number)?;
@@ -69,7 +70,7 @@ impl World {
                     self.start(number)?;
                 }
                 let before = self.nodes[number].made(&self.ledgers);
-                self.issue(number)?;
+                self.generate(number)?;
                 if self.nodes[number].made(&self.ledgers) > before {
                     waiting.retain(|n| *n != number);
                 }
@@ -92,19 +93,19 @@ impl World {
         let reasons: Vec<_> = waiting.iter().map(|n| self.has_a_reason(*n, 0)).collect();
         let well = (everybody.len() - waiting.len()) as u64;
         for (number, reason) in waiting.into_iter().zip(reasons) {
-            let is_well = self.plan.plant.is_some() || self.comes_back_when_it_said(number)?;
+            let is_well = self.plan.planted.is_some() || self.comes_back_when_it_said(number)?;
             if !is_well && !reason {
                 let node = &self.nodes[number];
                 let status = node.service.as_ref().map(|service| service.machines());
                 return Err(Flaw::other(format!("node {number} did not come back: {status:#?}")));
             }
-            self.tally.add("nodes that need a person at the end", 1);
+            self.counts.add("nodes that need a person at the end", 1);
         }
-        self.tally.add("nodes that were well at the end", well);
+        self.counts.add("nodes that were well at the end", well);
         Ok(())
     }
 
-    /// Who is to come back: of several that were given one reserved machine ID, a person leaves the
+    /// The nodes that are to come back: of several that were given one reserved machine ID, a person leaves the
     /// first. Here they would go on taking it from each other, as nobody renews while one waits.
     fn one_for_each_reserved_id(&mut self) -> Result<Vec<usize>, Flaw> {
         let mut everybody: Vec<usize> = Vec::new();
@@ -129,7 +130,7 @@ impl World {
             let Some(wait) = error.retry_after() else { return Ok(false) };
             self.time.note(|| format!("node {number} waits: {error}"));
             if attempt == 0 && error.kind() == ErrorKind::ClockBehind {
-                self.tally.add("nodes that waited for their clock", 1);
+                self.counts.add("nodes that waited for their clock", 1);
             }
             // Wall clocks show whole milliseconds.
             self.time.advance(u64::try_from(wait.as_nanos()).expect("years at most") + MILLI);
@@ -143,13 +144,13 @@ impl World {
     fn restart_if_suspect(&mut self, number: usize) -> Result<(), Flaw> {
         let node = &self.nodes[number];
         if node.service.as_ref().is_some_and(|service| service.status().clock_suspect) {
-            self.tally.add("restarts to have a clock believed", 1);
+            self.counts.add("restarts to have a clock believed", 1);
             self.stop(number)?;
         }
         Ok(())
     }
 
-    /// Whether only a person can help: what it could use was used up to a moment far ahead by a clock
+    /// True if only a person can help: what it could use was used up to a moment far ahead by a clock
     /// that was wrong, or others have it.
     fn has_a_reason(&self, number: usize, far: u64) -> bool {
         let node = &self.nodes[number];
@@ -157,7 +158,8 @@ impl World {
         let unit = layout.spec().unit.millis() * MILLI;
         let tick = |nanos: u64| layout.tick_at(UnixMillis(nanos / MILLI)).unwrap_or(u64::MAX);
         // Whatever right clocks wrote is free by then.
-        let by_right_clocks = tick(self.calm_since.unwrap_or(0) + self.plan.window() + 6 * SECOND);
+        let by_right_clocks =
+            tick(self.faultless_since.unwrap_or(0) + self.plan.window() + 6 * SECOND);
         let ahead = |bound: u64, grace: u64| {
             let bound = bound >> layout.spec().seq_bits;
             let free = bound + (grace + 2 * MINUTE) / unit;
@@ -203,7 +205,7 @@ impl Node {
         record.map_or(0, |record| record.bound)
     }
 
-    /// How much it has made.
+    /// The number of IDs issued in its namespace.
     fn made(&self, ledgers: &[super::ledger::Ledger]) -> u64 {
         ledgers[self.plan.space].issued
     }

@@ -1,12 +1,12 @@
-//! What happened, and how often.
+//! Counts of everything that happened, by name.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Tally(BTreeMap<&'static str, u64>);
+pub(crate) struct Counts(BTreeMap<&'static str, u64>);
 
-impl Tally {
+impl Counts {
     pub(crate) fn add(&mut self, what: &'static str, count: u64) {
         *self.0.entry(what).or_default() += count;
     }
@@ -15,14 +15,14 @@ impl Tally {
         self.0.get(what).copied().unwrap_or(0)
     }
 
-    pub(crate) fn merge(&mut self, other: &Tally) {
+    pub(crate) fn merge(&mut self, other: &Counts) {
         for (what, count) in &other.0 {
             self.add(what, *count);
         }
     }
 }
 
-impl fmt::Display for Tally {
+impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (what, count) in &self.0 {
             writeln!(f, "{count:>16}  {what}")?;

@@ -1,5 +1,6 @@
-//! A service with several machine IDs has each thread keep to one of them, and which one a thread
-//! begins with depends on what the process did before. Each history begins with the first.
+//! The home slot of a thread: a service with several machine IDs has each thread keep to one of them,
+//! and which one it begins with depends on what the process did before. Each history begins with the
+//! first.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

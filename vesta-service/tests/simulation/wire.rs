@@ -1,4 +1,4 @@
-//! The line of one process to the store, which fails in every way.
+//! The connection of one process to the store, which fails in every way.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,9 +10,9 @@ use vesta_service::{Cas, Expect, LeaseStore, Namespace, Record, StoreError, Timi
 use super::{Late, Shared, Space};
 use crate::time::{HOUR, MILLI, SECOND};
 
-/// The line of one process to the store.
+/// The connection of one process to the store.
 #[derive(Debug)]
-pub(crate) struct Port {
+pub(crate) struct Wire {
     shared: Arc<Shared>,
     host: usize,
     timing: Timing,
@@ -22,7 +22,7 @@ pub(crate) struct Port {
     slow_left: AtomicU64,
 }
 
-impl Port {
+impl Wire {
     pub(crate) fn new(shared: &Arc<Shared>, host: usize, timing: Timing) -> Arc<Self> {
         Arc::new(Self {
             shared: shared.clone(),
@@ -50,7 +50,7 @@ impl Port {
         self.failed.store(false, Relaxed);
     }
 
-    /// Whether a request failed since.
+    /// True if a request failed since.
     pub(crate) fn failed(&self) -> bool {
         self.failed.load(Relaxed)
     }
@@ -68,28 +68,27 @@ impl Port {
         }
         let mut state = self.shared.state.lock();
         let weather = state.weather;
-        if weather.slow > 0 && state.dice.percent(weather.slow) && self.slow_left.load(Relaxed) > 0
-        {
+        if weather.slow > 0 && state.rng.percent(weather.slow) && self.slow_left.load(Relaxed) > 0 {
             self.slow_left.fetch_sub(1, Relaxed);
-            let takes = state.dice.span(3 * SECOND);
-            state.tally.add("slow requests", 1);
+            let takes = state.rng.span(3 * SECOND);
+            state.counts.add("slow requests", 1);
             self.shared.time.advance(takes);
         }
         let now = self.shared.time.now();
         state.deliver(now, &self.shared);
         if self.cut_off.load(Relaxed) || weather.down_until > now {
-            state.tally.add("requests to a store that was away", 1);
+            state.counts.add("requests to a store that was away", 1);
             return Err(self.error("cannot be reached"));
         }
-        if weather.refused > 0 && state.dice.percent(weather.refused) {
-            state.tally.add("requests lost", 1);
+        if weather.refused > 0 && state.rng.percent(weather.refused) {
+            state.counts.add("requests lost", 1);
             return Err(self.error("request lost"));
         }
         Ok(())
     }
 }
 
-impl LeaseStore for Port {
+impl LeaseStore for Wire {
     fn describe(&self) -> String {
         "the simulated store".into()
     }
@@ -110,7 +109,7 @@ impl LeaseStore for Port {
     fn open_namespace(&self, namespace: &str, fingerprint: &str) -> Result<Namespace, StoreError> {
         self.reach()?;
         let mut state = self.shared.state.lock();
-        let uuid = u128::from(state.dice.next()) << 1 | 1;
+        let uuid = u128::from(state.rng.bits()) << 1 | 1;
         let space = state.spaces.entry(namespace.into()).or_insert_with(|| Space {
             meta: Namespace { uuid, fingerprint: fingerprint.into(), floor: 0 },
             records: BTreeMap::new(),
@@ -126,8 +125,8 @@ impl LeaseStore for Port {
         self.reach()?;
         let mut state = self.shared.state.lock();
         let stale = state.weather.stale;
-        let stale = stale > 0 && state.dice.percent(stale);
-        let back = if stale { 1 + state.dice.index(6) } else { 0 };
+        let stale = stale > 0 && state.rng.percent(stale);
+        let back = if stale { 1 + state.rng.index(6) } else { 0 };
         let Some(space) = state.spaces.get(namespace) else {
             return Err(StoreError::permanent("the namespace was not opened"));
         };
@@ -144,7 +143,7 @@ impl LeaseStore for Port {
             };
         }
         if stale {
-            state.tally.add("stale reads", 1);
+            state.counts.add("stale reads", 1);
         }
         Ok(records.into_iter().collect())
     }
@@ -165,21 +164,21 @@ impl LeaseStore for Port {
         let mut state = self.shared.state.lock();
         let state = &mut *state;
         let weather = state.weather;
-        let late = weather.late > 0 && state.dice.percent(weather.late);
-        let twice = weather.twice > 0 && state.dice.percent(weather.twice);
+        let late = weather.late > 0 && state.rng.percent(weather.late);
+        let twice = weather.twice > 0 && state.rng.percent(weather.twice);
         if late || twice {
-            let due = self.shared.time.now() + MILLI + state.dice.span(HOUR);
+            let due = self.shared.time.now() + MILLI + state.rng.span(HOUR);
             let (namespace, by) = (namespace.to_owned(), self.host);
             let (expect, new) = (*expect, new.clone());
             state.late.push(Late { due, by, namespace, machine, expect, new });
-            state.tally.add(if late { "changes done late" } else { "changes done twice" }, 1);
+            state.counts.add(if late { "changes done late" } else { "changes done twice" }, 1);
         }
         if late {
             return Err(self.error("timed out, and does it later"));
         }
         let outcome = state.apply(self.host, namespace, machine, expect, new, &self.shared);
-        if weather.reply_lost > 0 && state.dice.percent(weather.reply_lost) {
-            state.tally.add("replies lost", 1);
+        if weather.reply_lost > 0 && state.rng.percent(weather.reply_lost) {
+            state.counts.add("replies lost", 1);
             return Err(self.error("does it, and the reply is lost"));
         }
         Ok(outcome)

@@ -1,18 +1,22 @@
-//! The one source of chance: SplitMix64 (Steele, Lea, Flood 2014).
+//! Seeded random numbers: SplitMix64 (Steele, Lea, Flood 2014).
 
 use std::ops::RangeInclusive;
 
+/// The random number generator of a test: the same seed gives the same numbers.
 #[derive(Debug, Clone)]
-pub(crate) struct Dice(u64);
+pub struct Rng(u64);
 
-impl Dice {
-    pub(crate) fn new(seed: u64) -> Self {
-        let mut dice = Self(seed ^ 0x5EED_0F7E_57A1_D5EE);
-        dice.next();
-        dice
+impl Rng {
+    /// A generator that this seed decides.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        let mut rng = Self(seed ^ 0x5EED_0F7E_57A1_D5EE);
+        rng.bits();
+        rng
     }
 
-    pub(crate) fn next(&mut self) -> u64 {
+    /// 64 random bits.
+    pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -21,29 +25,38 @@ impl Dice {
     }
 
     /// A number from 0 to `sides` - 1.
-    pub(crate) fn below(&mut self, sides: u64) -> u64 {
-        self.next() % sides
+    ///
+    /// # Panics
+    /// If there are none.
+    pub fn below(&mut self, sides: u64) -> u64 {
+        self.bits() % sides
     }
 
-    pub(crate) fn index(&mut self, len: usize) -> usize {
+    /// An index into a sequence of this length.
+    ///
+    /// # Panics
+    /// If the length is 0.
+    pub fn index(&mut self, len: usize) -> usize {
         usize::try_from(self.below(len as u64)).expect("smaller than a length")
     }
 
-    pub(crate) fn within(&mut self, range: RangeInclusive<u64>) -> u64 {
+    /// A number in this range.
+    pub fn within(&mut self, range: RangeInclusive<u64>) -> u64 {
         range.start() + self.below(range.end() - range.start() + 1)
     }
 
     /// True in so many of a hundred cases.
-    pub(crate) fn percent(&mut self, of_hundred: u64) -> bool {
+    pub fn percent(&mut self, of_hundred: u64) -> bool {
         self.below(100) < of_hundred
     }
 
-    pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+    /// One of these, each as often as any other.
+    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.index(from.len())]
     }
 
     /// One of these, as often as its weight says.
-    pub(crate) fn weighed<T: Copy>(&mut self, from: &[(u64, T)]) -> T {
+    pub fn weighed<T: Copy>(&mut self, from: &[(u64, T)]) -> T {
         let mut at = self.below(from.iter().map(|(weight, _)| weight).sum());
         for (weight, what) in from {
             match at.checked_sub(*weight) {
@@ -55,7 +68,7 @@ impl Dice {
     }
 
     /// Some length of time up to `max`: of each order of magnitude as often as of any other.
-    pub(crate) fn span(&mut self, max: u64) -> u64 {
+    pub fn span(&mut self, max: u64) -> u64 {
         let bits = self.below(u64::from(max.max(1).ilog2()) + 1);
         self.within(0..=max.min((2 << bits) - 1))
     }
