@@ -13,11 +13,11 @@ use vesta_store::{OpenError, Options};
 
 pub(crate) use number::host_name;
 
-use crate::calendar::Calendar;
 use crate::pool::Pool;
+use crate::ticks::TickConverter;
 use crate::{Config, Machine, Number, Segments, StoreUrl, secret};
 
-/// Why a program could not start.
+/// A failure to start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// A setting is wrong, taken or unsafe: exit code 64.
@@ -28,16 +28,16 @@ pub enum StartError {
     Unavailable(String),
 }
 
-/// A service, and what is known of its store.
+/// A service with its pool, segments and facts about its store.
 #[derive(Debug)]
 pub struct Assembled {
     /// The service.
     pub service: Arc<LocalIdService>,
-    /// The pool that its machine IDs come from, to look at now and then.
+    /// The pool of its machine IDs, for occasional observation.
     pub pool: Option<Arc<Pool>>,
     /// Segment mode, if it is on.
     pub segments: Option<Arc<SegmentService>>,
-    /// Whether the store, as it is set up, may lose what it acknowledged.
+    /// True if the store, as it is set up, may lose acknowledged writes.
     pub may_forget: bool,
     /// Where the sequence of a tick begins.
     pub sequence_start: SequenceStart,
@@ -130,7 +130,7 @@ fn source(config: &Config) -> Result<Source, StartError> {
                 Arc::clone(&store),
                 config.namespace.clone(),
                 range.clone().unwrap_or(0..=config.layout.max(Field::Machine)),
-                Calendar::new(config.layout),
+                TickConverter::new(config.layout),
                 config.lease.map(|lease| lease.timing().takeover_grace).unwrap_or_default(),
             );
             let machine = MachineSource::Pool { store: Arc::clone(&store), range: range.clone() };
@@ -186,7 +186,7 @@ pub(crate) fn cannot_open(error: OpenError) -> StartError {
     not_opened("machine.store", error)
 }
 
-/// What waiting can mend, such as a full disk, is not the setting's fault.
+/// Transient failures, such as a full disk, are not the setting's fault.
 fn not_opened(setting: &str, error: OpenError) -> StartError {
     let sentence = format!("{setting}: {}", secret::hide(&error.to_string()));
     match error {

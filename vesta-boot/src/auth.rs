@@ -1,7 +1,5 @@
 //! Bearer tokens: who may do what. A server knows only their digests.
 
-mod new;
-
 use std::fmt::{self, Debug, Display, Formatter};
 use std::ops::BitOr;
 use std::sync::Arc;
@@ -9,8 +7,6 @@ use std::sync::Arc;
 use ring::digest::{SHA256, digest};
 use subtle::ConstantTimeEq as _;
 use vesta_intf::IdError;
-
-pub(crate) use new::print_new;
 
 /// What a token may be used for, or which of these a call asks for. A set of bits.
 #[derive(Clone, Copy, PartialEq, Eq)]

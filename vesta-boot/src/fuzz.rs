@@ -8,7 +8,7 @@ use std::path::Path;
 use texts::{Changes, damaged, kept};
 use urls::{Around, SECRET, with_secret};
 
-use crate::{Asked, Config, ConfigError, KEYS, Raw, Role, secret};
+use crate::{Config, ConfigError, Invocation, KEYS, Raw, Role, secret};
 
 #[path = "../../scripts/fuzz/texts.rs"]
 mod texts;
@@ -29,7 +29,7 @@ fn write(path: &Path, bytes: &[u8]) {
 /// Everything that a program with these arguments may show, and the configuration if there is one.
 fn shown(role: Role, args: &[String]) -> (String, Option<Config>) {
     let raw = match Raw::read(role, args) {
-        Ok(Asked::Run(raw) | Asked::PrintConfig(raw)) => raw,
+        Ok(Invocation::Run(raw) | Invocation::PrintConfig(raw)) => raw,
         Ok(other) => return (format!("{other:?}"), None),
         // As main() says it.
         Err(ConfigError::Usage(error)) => {
@@ -55,13 +55,13 @@ fn check_file(folder: &Path, text: &[u8]) {
         write(&path, text);
         let Some(config) = with_file(role, &path).1 else { continue };
         let args = ["--config".to_owned(), path.display().to_string()];
-        let Ok(Asked::Run(raw)) = Raw::read(role, &args) else { panic!("it was read before") };
+        let Ok(Invocation::Run(raw)) = Raw::read(role, &args) else { panic!("it was read before") };
         let printed = config.print(&raw);
         if printed.contains("***") {
             continue; // a password is missing
         }
         write(&path, printed.as_bytes());
-        let Ok(Asked::Run(raw)) = Raw::read(role, &args) else {
+        let Ok(Invocation::Run(raw)) = Raw::read(role, &args) else {
             panic!("it does not parse: {printed}")
         };
         let again = Config::check(&raw).unwrap_or_else(|error| panic!("{error}: {printed}"));

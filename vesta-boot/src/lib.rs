@@ -16,9 +16,8 @@
 pub mod admin;
 mod assemble;
 mod auth;
-mod calendar;
+pub mod commands;
 mod config;
-mod facts;
 #[cfg(test)]
 mod fuzz;
 mod metrics;
@@ -29,8 +28,9 @@ mod run;
 mod secret;
 mod security;
 mod shutdown;
-mod store;
+mod summary;
 mod telemetry;
+mod ticks;
 mod tls;
 
 pub use tokio_util::sync::CancellationToken;
@@ -38,18 +38,17 @@ pub use tokio_util::sync::CancellationToken;
 pub use assemble::{Assembled, StartError, assemble};
 pub use auth::{Auth, Denied, Scopes, Token};
 pub use config::{Config, Lease, Log, LogFormat, Machine, Number, Segments, TlsFiles};
-pub use facts::Facts;
 pub use metrics::{Call, Metrics, Outcome};
 pub use pool::Pool;
 pub use raw::{
-    Asked, CustomLayout, Epoch, Given, KEYS, Key, LegacySystem, Origin, Raw, SegmentCommand,
-    StoreCommand, TokenCommand, TokenTable, command,
+    CustomLayout, Epoch, Given, Invocation, KEYS, Key, Origin, Raw, TokenTable, command,
 };
 pub use role::Role;
 pub use run::{ConfigError, Running, main};
 pub use secret::StoreUrl;
 pub use security::Security;
 pub use shutdown::not_ready_because;
+pub use summary::StartupSummary;
 pub use tls::{Protocol, Stream, Tls};
 
 // The examples of the guides compile. They stand here because this crate knows every other one.

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use vesta_intf::UnixMillis;
 use vesta_service::{Clock, LeaseStore, Record, StoreError, SystemClock};
 
-use crate::calendar::Calendar;
+use crate::ticks::TickConverter;
 
 /// At most so often is the pool looked at.
 const PAUSE: Duration = Duration::from_secs(30);
@@ -99,7 +99,7 @@ pub struct Pool {
     store: Arc<dyn LeaseStore>,
     namespace: String,
     range: RangeInclusive<u64>,
-    calendar: Calendar,
+    ticks: TickConverter,
     grace: Duration,
     clock: Arc<dyn Clock>,
     seen: Mutex<Seen>,
@@ -118,11 +118,11 @@ impl Pool {
         store: Arc<dyn LeaseStore>,
         namespace: String,
         range: RangeInclusive<u64>,
-        calendar: Calendar,
+        ticks: TickConverter,
         grace: Duration,
     ) -> Self {
         let clock = Arc::new(SystemClock::new());
-        Self { store, namespace, range, calendar, grace, clock, seen: Mutex::default() }
+        Self { store, namespace, range, ticks, grace, clock, seen: Mutex::default() }
     }
 
     /// What was seen last; `None` before the first look and after one that failed.
@@ -168,9 +168,9 @@ impl Pool {
         let wall = self.clock.wall();
         let grace = u64::try_from(self.grace.as_millis()).unwrap_or(u64::MAX);
         let overdue = UnixMillis(wall.0.saturating_sub(grace));
-        let now = self.calendar.position_at(wall).ok()?;
+        let now = self.ticks.position_at(wall).ok()?;
         // Before the epoch nothing was issued that could be overdue.
-        let overdue = self.calendar.position_at(overdue).unwrap_or(0);
+        let overdue = self.ticks.position_at(overdue).unwrap_or(0);
         Some(Fill::count(&records, &self.range, now, overdue))
     }
 }
@@ -184,13 +184,13 @@ mod tests {
 
     const NOW: UnixMillis = UnixMillis(1_767_225_600_000);
 
-    fn calendar() -> Calendar {
-        Calendar::new(IdMeta::MAX_PEAK)
+    fn ticks() -> TickConverter {
+        TickConverter::new(IdMeta::MAX_PEAK)
     }
 
     fn at(seconds: i64) -> u64 {
         let moment = NOW.0.checked_add_signed(seconds * 1000).expect("after 1970");
-        calendar().position_at(UnixMillis(moment)).expect("inside the layout")
+        ticks().position_at(UnixMillis(moment)).expect("inside the layout")
     }
 
     fn record(owner: u128, bound: u64) -> Record {
@@ -224,7 +224,7 @@ mod tests {
             store.cas("default", machine, &absent, &record).expect("memory");
         }
         let (store, grace) = (Arc::new(store), Duration::from_secs(60));
-        let pool = Pool::new(store, "default".into(), 1..=9, calendar(), grace);
+        let pool = Pool::new(store, "default".into(), 1..=9, ticks(), grace);
         Arc::new(Pool { clock: Arc::new(clock.clone()), ..pool })
     }
 
@@ -254,7 +254,7 @@ mod tests {
         let (store, grace) = (Arc::new(MemoryStore::new()), Duration::from_secs(60));
         let pool = Arc::new(Pool {
             clock: Arc::new(clock),
-            ..Pool::new(store, "nobody-opened-it".into(), 1..=9, calendar(), grace)
+            ..Pool::new(store, "nobody-opened-it".into(), 1..=9, ticks(), grace)
         });
         Arc::clone(&pool).refresh().await;
         assert_eq!(pool.fill(), None);

@@ -1,7 +1,6 @@
 //! Settings as typed: from flags, the environment and a TOML file, with where each came from.
 //! Nothing is judged here but the shape of the file; `config` does the checking.
 
-mod commands;
 mod file;
 mod flags;
 
@@ -10,12 +9,12 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use clap::parser::ValueSource;
-use clap::{ArgMatches, Command, CommandFactory as _};
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
 
-pub use commands::{LegacySystem, SegmentCommand, StoreCommand, TokenCommand};
 pub use file::{CustomLayout, Epoch, TokenTable};
-use flags::{Flags, Task};
+use flags::Flags;
 
+use crate::commands::{Command, TokenCommand};
 use crate::{ConfigError, Role};
 
 /// A setting that exists.
@@ -177,23 +176,21 @@ pub struct Raw {
     pub file: Option<PathBuf>,
 }
 
-/// What a command line asks for.
+/// The request of a command line.
 #[derive(Debug)]
-pub enum Asked {
+pub enum Invocation {
     /// Run with these settings.
     Run(Raw),
     /// Show these settings and end.
     PrintConfig(Raw),
-    /// Do this to the store of these settings and end.
-    Store(Raw, StoreCommand),
-    /// Do this to the segment tags of these settings and end.
-    Segment(Raw, SegmentCommand),
+    /// Carry out a command with these settings and end.
+    Command(Raw, Command),
     /// Make a token and end. Needs no settings.
     Token(TokenCommand),
 }
 
 /// The command line of a program, with its defaults filled in.
-pub fn command(role: Role) -> Command {
+pub fn command(role: Role) -> clap::Command {
     Flags::command()
         .name(role.name())
         .bin_name(role.name())
@@ -220,29 +217,27 @@ impl Raw {
     /// # Errors
     /// [`ConfigError::Usage`] for a command line that clap refuses, and for `--help` and
     /// `--version`; [`ConfigError::Refused`] for a file that cannot be read.
-    pub fn read<I, S>(role: Role, args: I) -> Result<Asked, ConfigError>
+    pub fn read<I, S>(role: Role, args: I) -> Result<Invocation, ConfigError>
     where
         I: IntoIterator<Item = S>,
         S: Into<std::ffi::OsString> + Clone,
     {
         let mut command = command(role).no_binary_name(true);
         let matches = command.try_get_matches_from_mut(args).map_err(ConfigError::Usage)?;
-        if let Some(asked) = commands::token(&matches).map_err(ConfigError::Usage)? {
-            return Ok(Asked::Token(asked));
+        let asked = matches.subcommand().map(|_| Command::from_arg_matches(&matches)).transpose();
+        let asked = asked.map_err(|error| ConfigError::Usage(error.format(&mut command)))?;
+        if let Some(Command::Token(asked)) = asked {
+            return Ok(Invocation::Token(asked));
         }
         let path = matches.get_one::<PathBuf>("config").filter(|p| !p.as_os_str().is_empty());
         let file = path.map(|path| file::read(path)).transpose()?.unwrap_or_default();
         let raw = Self::merge(role, &matches, file, path.map(PathBuf::as_path));
         if matches.get_flag("print_config") {
-            return Ok(Asked::PrintConfig(raw));
+            return Ok(Invocation::PrintConfig(raw));
         }
-        let asked = commands::of(&matches)
-            .map_err(|error| ConfigError::Usage(error.format(&mut command)))?;
         Ok(match asked {
-            Some(Task::Store(asked)) => Asked::Store(raw, asked),
-            Some(Task::Segment(asked)) => Asked::Segment(raw, asked),
-            Some(Task::Token(asked)) => Asked::Token(asked),
-            None => Asked::Run(raw),
+            Some(command) => Invocation::Command(raw, command),
+            None => Invocation::Run(raw),
         })
     }
 

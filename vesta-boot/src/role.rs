@@ -1,6 +1,6 @@
-//! The two programs.
+//! Roles: the two server programs.
 
-/// Which program is running. They differ in defaults and in how they are called.
+/// The running program. The two differ in defaults and in protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// `vesta-server`: gRPC.
@@ -90,27 +90,27 @@ Exit codes: 0 stopped as asked, 64 a setting is wrong or taken, 69 the store can
         }
     }
 
-    /// A first call to try, for the start-up lines.
-    pub(crate) fn first_call(self, listen: std::net::SocketAddr, door: Door) -> String {
+    /// A first call to try, for the start-up summary.
+    pub(crate) fn first_call(self, listen: std::net::SocketAddr, needs: ClientNeeds) -> String {
         match self {
             Role::Server => {
-                let how = door.grpcurl();
+                let how = needs.grpcurl();
                 format!("grpcurl {how}{listen} vesta.v1.IdService/GenId")
             }
-            Role::Rest => format!("curl {}{}://{listen}/genid", door.curl(), door.scheme()),
+            Role::Rest => format!("curl {}{}://{listen}/genid", needs.curl(), needs.scheme()),
         }
     }
 }
 
-/// What a caller of a listener needs.
+/// Requirements for clients of a listener.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Door {
+pub(crate) struct ClientNeeds {
     pub(crate) tls: bool,
     pub(crate) client_certificate: bool,
     pub(crate) token: bool,
 }
 
-impl Door {
+impl ClientNeeds {
     pub(crate) const fn scheme(self) -> &'static str {
         if self.tls { "https" } else { "http" }
     }

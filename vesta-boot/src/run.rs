@@ -1,4 +1,4 @@
-//! One program from its command line to its exit code.
+//! A program from its command line to its exit code.
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
@@ -15,19 +15,18 @@ use tokio_util::sync::CancellationToken;
 use vesta_service::{LocalIdService, SegmentService};
 
 use crate::admin::AdminState;
-use crate::auth;
 use crate::raw::unknown_variables;
 use crate::shutdown::Control;
 use crate::{
-    Asked, Assembled, Config, Facts, LogFormat, Metrics, Raw, Role, Security, StartError,
-    TokenCommand, assemble, secret, store, telemetry, tls,
+    Assembled, Config, Invocation, LogFormat, Metrics, Raw, Role, Security, StartError,
+    StartupSummary, assemble, commands, secret, telemetry, tls,
 };
 
-/// Why settings were not accepted.
+/// A refusal of settings or of a command line.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// One sentence that says what is wrong and what to do.
+    /// One sentence: the fault, and the remedy.
     #[error("{0}")]
     Refused(String),
     /// A command line that does not parse, `--help` or `--version`.
@@ -53,15 +52,15 @@ pub struct Running {
     pub segments: Option<Arc<SegmentService>>,
     /// The public listener, bound and non-blocking.
     pub listener: TcpListener,
-    /// What protects it.
+    /// Its protection.
     pub security: Security,
-    /// What to count.
+    /// The counters.
     pub metrics: Arc<Metrics>,
     /// Cancelled when the program should stop.
     pub shutdown: CancellationToken,
 }
 
-/// How a program ended.
+/// The end of a program.
 enum End {
     Done,
     Usage(clap::Error),
@@ -135,32 +134,24 @@ fn run(
     serve: impl FnOnce(Running) -> io::Result<()>,
 ) -> Result<(), End> {
     let variables = || std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    let asked = Raw::read(role, args)?;
-    let raw = match asked {
-        Asked::Run(raw) => raw,
-        Asked::PrintConfig(raw) => {
+    let raw = match Raw::read(role, args)? {
+        Invocation::Run(raw) => raw,
+        Invocation::PrintConfig(raw) => {
             let config = Config::check(&raw)?;
             let _ = write!(io::stdout(), "{}", config.print(&raw));
             return Ok(());
         }
-        Asked::Store(raw, command) => {
+        Invocation::Command(raw, command) => {
             let config = Config::check(&raw)?;
             telemetry::init(&config.log);
-            return Ok(store::run(&config, &command)?);
+            return Ok(commands::run(&config, &command)?);
         }
-        Asked::Segment(raw, command) => {
-            let config = Config::check(&raw)?;
-            telemetry::init(&config.log);
-            return Ok(store::segment(&config, &command)?);
-        }
-        Asked::Token(TokenCommand::New { name, scopes }) => {
-            return Ok(auth::print_new(&name, &scopes)?);
-        }
+        Invocation::Token(command) => return Ok(commands::make_token(&command)?),
     };
     let config = Config::check(&raw)?;
     telemetry::init(&config.log);
     for name in unknown_variables(variables()) {
-        tracing::warn!("{name} is no setting and has no effect; see {} --help", role.name());
+        tracing::warn!("unknown setting {name} is ignored; see {} --help", role.name());
     }
 
     let security = Security::of(&config)?;
@@ -188,20 +179,20 @@ fn run(
         let admin = admin_address.map(tracing::field::display);
         tracing::info!(
             admin_listen = admin,
-            "starting; /readyz tells when {waiting_for} has answered"
+            "starting; /readyz reports when {waiting_for} has answered"
         );
-        notify(&[NotifyState::Ready]); // it is up, and has promised no more
+        notify(&[NotifyState::Ready]); // it is up, and promises no more
     }
     let Some(assembled) = assemble_unless_stopped(&config, &shutdown)? else {
-        tracing::info!("stopped before there was a machine ID");
+        tracing::info!("stopped before a machine ID was claimed");
         return Ok(());
     };
     let listener = start_listening("listen", socket, listen)?;
     state.started(&assembled);
-    let facts = Facts::gather(role, &assembled, &security, listen, admin_address);
+    let summary = StartupSummary::gather(role, &assembled, &security, listen, admin_address);
     let Assembled { service, segments, .. } = assembled;
 
-    announce(role, &config, &facts);
+    announce(role, &config, &summary);
     config.warn();
     security.listeners().for_each(|(_, tls)| tls.warn());
     notify(&[NotifyState::Ready]);
@@ -218,7 +209,7 @@ fn run(
     shutdown.cancel();
     notify(&[NotifyState::Stopping]);
     if let Some(segments) = segments {
-        segments.close(); // waits for nobody
+        segments.close(); // does not wait
     }
     close(service, control.left_of(drain_limit));
     served.map_err(|error| failed("cannot serve", error))
@@ -254,29 +245,29 @@ fn assemble_unless_stopped(
     })
 }
 
-fn announce(role: Role, config: &Config, facts: &Facts) {
+fn announce(role: Role, config: &Config, summary: &StartupSummary) {
     match config.log.format {
-        LogFormat::Json => facts.log(),
+        LogFormat::Json => summary.log(),
         LogFormat::Human => {
             let version = env!("CARGO_PKG_VERSION");
             let mut out = io::stdout().lock();
-            // Nobody may be reading; the server works all the same.
-            let _ = write!(out, "{} {version}\n{facts}", role.name()).and_then(|()| out.flush());
+            // The reader may be gone; the server works all the same.
+            let _ = write!(out, "{} {version}\n{summary}", role.name()).and_then(|()| out.flush());
         }
     }
-    facts.warn();
+    summary.warn();
 }
 
 fn notify(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
-        tracing::warn!(%error, "cannot tell systemd about the state of this process");
+        tracing::warn!(%error, "cannot notify systemd of the state of this process");
     }
 }
 
 /// Descriptors that are not connections: listeners, runtimes, log, state.
 const OTHER_DESCRIPTORS: u64 = 64;
 
-/// Many systems give a process 1,024 file descriptors and let it have more for the asking.
+/// Raises the limit of file descriptors, which many systems set to 1,024 and let a process raise.
 fn ask_for_descriptors(connections: usize) {
     let wanted = u64::try_from(connections).unwrap_or(u64::MAX).saturating_add(OTHER_DESCRIPTORS);
     let limit = getrlimit(Resource::Nofile);
@@ -295,11 +286,11 @@ fn ask_for_descriptors(connections: usize) {
     }
 }
 
-/// Connections that the kernel holds for us while we are busy.
+/// Connections that the kernel queues.
 const BACKLOG: i32 = 1024;
 
-/// Takes an address. Nobody is let in yet: who comes before there is an ID to give is refused at
-/// once, and not left waiting.
+/// Binds an address without listening: until there are IDs, callers are refused at once instead of
+/// left waiting.
 fn bind(setting: &str, address: SocketAddr) -> Result<(Socket, SocketAddr), End> {
     let open = || {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
@@ -311,7 +302,7 @@ fn bind(setting: &str, address: SocketAddr) -> Result<(Socket, SocketAddr), End>
     open().map_err(|error| cannot_listen(setting, address, &error))
 }
 
-/// Lets connections in.
+/// Starts to accept connections.
 fn start_listening(setting: &str, socket: Socket, bound: SocketAddr) -> Result<TcpListener, End> {
     let listen = || {
         socket.listen(BACKLOG)?;
@@ -323,12 +314,14 @@ fn start_listening(setting: &str, socket: Socket, bound: SocketAddr) -> Result<T
 
 fn cannot_listen(setting: &str, address: SocketAddr, error: &io::Error) -> End {
     let what = match error.kind() {
-        io::ErrorKind::AddrInUse => "is taken; stop who uses it, or choose another".to_owned(),
+        io::ErrorKind::AddrInUse => {
+            "is already in use; stop the process that uses it, or choose another port".to_owned()
+        }
         io::ErrorKind::AddrNotAvailable => {
-            "is no address of this host; choose one that is".to_owned()
+            "is not an address of this host; choose one that is".to_owned()
         }
         io::ErrorKind::PermissionDenied => {
-            "needs rights that this process does not have; choose a port above 1023".to_owned()
+            "needs privileges that this process does not have; choose a port above 1023".to_owned()
         }
         _ => format!("cannot be listened on: {error}"),
     };
@@ -336,14 +329,14 @@ fn cannot_listen(setting: &str, address: SocketAddr, error: &io::Error) -> End {
 }
 
 /// Closes the service: saves the bound and releases the machine ID. A store that does not answer
-/// must not hold up the end of the process; then the bound stays where it is.
+/// must not delay the end of the process; the bound then stays where it is.
 fn close(service: Arc<LocalIdService>, limit: Duration) {
     let (done, wait) = mpsc::channel();
     let closing = std::thread::Builder::new().name("vesta-close".to_owned()).spawn(move || {
         service.close();
         let _ = done.send(());
     });
-    // Even after a drain that used up its limit the store gets a moment.
+    // Even after a drain that used up its limit, the store gets a moment.
     let limit = limit.max(Duration::from_millis(200));
     match closing {
         Ok(_) if wait.recv_timeout(limit).is_ok() => tracing::info!("stopped"),

@@ -1,10 +1,10 @@
-//! What protects the listeners of a program.
+//! Protection of the listeners: TLS and tokens.
 
 use crate::auth::Auth;
 use crate::tls::{Protocol, Tls};
 use crate::{Config, ConfigError, Role};
 
-/// What protects the listeners of a program. By default nothing does.
+/// Protection of the listeners. By default there is none.
 #[derive(Debug, Clone, Default)]
 pub struct Security {
     /// TLS of the public listener.
@@ -16,7 +16,7 @@ pub struct Security {
 }
 
 impl Security {
-    /// What the settings ask for. Reads the files of TLS.
+    /// Loads the protection that the settings configure. Reads the files of TLS.
     ///
     /// # Errors
     /// [`ConfigError::Refused`] with one sentence that names the file and what is wrong with it.

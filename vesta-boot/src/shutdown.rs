@@ -1,4 +1,4 @@
-//! How a program learns that it should stop, and what its health says meanwhile.
+//! Signals, graceful stop, and health meanwhile.
 
 use std::io;
 use std::net::TcpListener;
@@ -12,8 +12,8 @@ use vesta_service::{Clock as _, LocalIdService, SystemClock};
 use crate::admin::{self, AdminState};
 use crate::tls;
 
-/// Why calls for IDs are not expected to succeed; `None` if they are. What `/readyz` and the gRPC
-/// health service say.
+/// The reason that `/readyz` and the gRPC health service give for not being ready; `None` if calls
+/// for IDs should succeed.
 pub fn not_ready_because(service: &LocalIdService, shutdown: &CancellationToken) -> Option<String> {
     if shutdown.is_cancelled() {
         return Some("the server is stopping".to_owned());
@@ -26,8 +26,8 @@ pub fn not_ready_because(service: &LocalIdService, shutdown: &CancellationToken)
     }
 }
 
-/// The thread that listens to signals, serves the admin listener and looks for new certificates, so
-/// that all of it works whatever the request path is doing.
+/// Handle of the control thread, which waits for signals, serves the admin listener and reloads
+/// certificates, whatever the request path is doing.
 #[derive(Debug)]
 pub(crate) struct Control {
     clock: SystemClock,
@@ -35,7 +35,7 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// Starts the thread; on return the signals are being listened to.
+    /// Starts the thread; on return its signal handlers are installed.
     pub(crate) fn start(
         admin: Option<TcpListener>,
         state: AdminState,
@@ -74,7 +74,7 @@ impl Control {
         Ok(control)
     }
 
-    /// What is left of a limit that began with the stop.
+    /// The rest of a time limit that began with the stop.
     pub(crate) fn left_of(&self, limit: Duration) -> Duration {
         let began = self.stop_began.get().copied();
         let spent = began.map_or(Duration::ZERO, |began| self.clock.monotonic() - began);

@@ -11,8 +11,8 @@ pub(crate) fn init(log: &Log) {
     let builder = tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::new(directives(&log.level)))
         .with_writer(io::stderr)
-        // Whoever reads the log may be gone. It would be told so on the very pipe that is closed, and
-        // the thread that has something to say would panic.
+        // The reader of the log may be gone. The error would be reported on the very pipe that is
+        // closed, and the logging thread would panic.
         .log_internal_errors(false)
         .with_ansi(io::stderr().is_terminal());
     // An error means that logging has been started before: by a test, or by an embedding program.
@@ -22,9 +22,9 @@ pub(crate) fn init(log: &Log) {
     };
 }
 
-/// What clients do wrong, actix-http reports as errors: they could fill the log. actix-server tells
-/// of each worker, zookeeper-client of each session. Whoever wants to see one of them names it in the
-/// level, which comes later and wins.
+/// Quietens noisy libraries: actix-http reports faults of clients as errors, which could fill the log;
+/// actix-server reports each worker, zookeeper-client each session. A directive in `log.level` comes
+/// later and wins.
 fn directives(level: &str) -> String {
     match level {
         "off" => level.to_owned(),

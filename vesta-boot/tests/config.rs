@@ -3,20 +3,19 @@
 use std::fs;
 use std::time::Duration;
 
+use vesta_boot::commands::{Command, LegacySystem, SegmentCommand, StoreCommand};
 use vesta_boot::{
-    Asked, Config, ConfigError, KEYS, LegacySystem, LogFormat, Machine, Number, Origin, Raw, Role,
-    SegmentCommand, StoreCommand,
+    Config, ConfigError, Invocation, KEYS, LogFormat, Machine, Number, Origin, Raw, Role,
 };
 use vesta_intf::{GenMethod, IdMeta, SequenceStart};
 use vesta_service::{ClaimOrder, SegmentMode, Timing};
 
 fn raw(role: Role, args: &[&str]) -> Result<Raw, ConfigError> {
     match Raw::read(role, args)? {
-        Asked::Run(raw)
-        | Asked::PrintConfig(raw)
-        | Asked::Store(raw, _)
-        | Asked::Segment(raw, _) => Ok(raw),
-        Asked::Token(_) => unreachable!("it has no settings"),
+        Invocation::Run(raw) | Invocation::PrintConfig(raw) | Invocation::Command(raw, _) => {
+            Ok(raw)
+        }
+        Invocation::Token(_) => unreachable!("it has no settings"),
     }
 }
 
@@ -189,7 +188,8 @@ fn a_command_for_the_store_takes_the_settings_on_either_side() {
     let before = ["--machine-store", "etcd://h", "--namespace", "orders", "store", "free", "7"];
     let after = ["store", "free", "7", "--machine-store", "etcd://h", "--namespace", "orders"];
     for args in [before, after] {
-        let Ok(Asked::Store(raw, command)) = Raw::read(Role::Server, args) else {
+        let Ok(Invocation::Command(raw, Command::Store(command))) = Raw::read(Role::Server, args)
+        else {
             panic!("{args:?}")
         };
         assert_eq!(command, StoreCommand::Free { machine: 7, yes: false });
@@ -198,7 +198,7 @@ fn a_command_for_the_store_takes_the_settings_on_either_side() {
         assert_eq!(config.machine.store().map(|store| store.expose()), Some("etcd://h"));
     }
     let command = |args: &[&str]| match Raw::read(Role::Rest, args) {
-        Ok(Asked::Store(_, command)) => command,
+        Ok(Invocation::Command(_, Command::Store(command))) => command,
         other => panic!("{args:?}: {other:?}"),
     };
     assert_eq!(command(&["store", "init"]), StoreCommand::Init);
@@ -491,7 +491,7 @@ fn segment_mode_is_off_unless_its_store_is_named() {
 #[test]
 fn a_command_for_segments_takes_its_store_on_either_side() {
     let command = |args: &[&str]| match Raw::read(Role::Server, args) {
-        Ok(Asked::Segment(raw, command)) => {
+        Ok(Invocation::Command(raw, Command::Segment(command))) => {
             let config = Config::check(&raw).expect("right settings");
             let segments = config.segments.expect("it is on");
             assert_eq!(segments.store.expose(), "sqlite:a.db");

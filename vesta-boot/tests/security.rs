@@ -8,8 +8,9 @@ use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};
 use tower::ServiceExt as _;
 use vesta_boot::admin::{AdminState, router};
+use vesta_boot::commands::TokenCommand;
 use vesta_boot::{
-    Asked, CancellationToken, Config, Metrics, Raw, Role, Scopes, Security, Tls, TokenCommand,
+    CancellationToken, Config, Invocation, Metrics, Raw, Role, Scopes, Security, Tls,
 };
 
 /// SHA-256 of "abc" and of "abd".
@@ -18,7 +19,7 @@ const ABD: &str = "a52d159f262b2c6ddb724a61840befc36eb30c88877a4030b65cbe8629844
 
 fn raw(args: &[&str]) -> Result<Raw, String> {
     match Raw::read(Role::Server, args) {
-        Ok(Asked::Run(raw)) => Ok(raw),
+        Ok(Invocation::Run(raw)) => Ok(raw),
         Ok(other) => panic!("{other:?}"),
         Err(error) => Err(error.to_string()),
     }
@@ -179,7 +180,7 @@ fn a_token_that_is_not_right_is_refused_and_not_repeated() {
 #[test]
 fn making_a_token_needs_no_settings() {
     let new = |args: &[&str]| match Raw::read(Role::Server, args) {
-        Ok(Asked::Token(TokenCommand::New { name, scopes })) => Ok((name, scopes.join(" "))),
+        Ok(Invocation::Token(TokenCommand::New { name, scopes })) => Ok((name, scopes.join(" "))),
         Ok(other) => panic!("{other:?}"),
         Err(error) => Err(error.to_string()),
     };

@@ -11,8 +11,8 @@ use vesta_service::{NewSegmentTag, SegmentService, SegmentStatus};
 
 use super::View;
 use super::status::millis;
+use crate::commands::new_tag;
 use crate::secret;
-use crate::store::new_tag;
 
 /// What is said while segment mode is off.
 pub(super) const OFF: &str = "segment mode is off; set segment.store (--segment-store)";

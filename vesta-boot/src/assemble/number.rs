@@ -1,4 +1,4 @@
-//! The machine ID of this host, where it is known before anybody is asked.
+//! The machine ID of this host, where settings and host alone determine it.
 
 use vesta_intf::IdError;
 use vesta_service::host_ordinal;
@@ -6,12 +6,12 @@ use vesta_service::host_ordinal;
 use super::StartError;
 use crate::Number;
 
-/// The name that the kernel has for this host.
+/// This host's name according to the kernel.
 pub(crate) fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// The machine ID, and how it was found.
+/// The machine ID and its source.
 pub(super) fn resolve(number: &Number) -> Result<(u64, String), StartError> {
     let refused = |error: IdError| StartError::Setting(error.to_string());
     match number {

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgAction, Parser, Subcommand};
+use clap::{ArgAction, Parser};
 
-use super::{SegmentCommand, StoreCommand, TokenCommand};
+use crate::commands::Command;
 
 /// The flags of both programs. Defaults are filled in from `KEYS`.
 #[derive(Debug, Parser)]
@@ -235,19 +235,5 @@ pub(super) struct Flags {
     version: Option<bool>,
 
     #[command(subcommand)]
-    command: Option<Task>,
-}
-
-/// What a program can do instead of serving.
-#[derive(Debug, Subcommand)]
-pub(super) enum Task {
-    /// Look at the store of machine IDs, prepare it, repair it, move to it
-    #[command(subcommand)]
-    Store(StoreCommand),
-    /// List the tags of segment mode, and add some
-    #[command(subcommand)]
-    Segment(SegmentCommand),
-    /// Make tokens that callers show
-    #[command(subcommand)]
-    Token(TokenCommand),
+    command: Option<Command>,
 }

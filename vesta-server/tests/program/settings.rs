@@ -46,12 +46,16 @@ fn a_wrong_setting_ends_with_64_and_one_sentence() {
         ),
         (&["--listen", "0.0.0.0:0"], &[], "choose one of machine.id"),
         (&["--listen", "0.0.0.0:0", "--machine-id", "1"], &[], "set allow_plaintext = true"),
-        (&["--listen", &taken], &[], "is taken; stop who uses it, or choose another"),
+        (
+            &["--listen", &taken],
+            &[],
+            "is already in use; stop the process that uses it, or choose another port",
+        ),
         (&["--admin-listen", &taken], &[], "admin.listen: 127.0.0.1:"),
         (
             &["--listen", "192.0.2.1:1", "--machine-id", "1", "--allow-plaintext"],
             &[],
-            "is no address of this host",
+            "is not an address of this host",
         ),
         (
             &["--machine-store", "mongodb://u:s3cret@h/d"],
@@ -157,7 +161,8 @@ fn a_misspelt_variable_is_pointed_out() {
         .spawn()
         .expect("the program starts");
     let stderr = BufReader::new(child.stderr.take().expect("its log"));
-    let warning = stderr.lines().map_while(Result::ok).find(|line| line.contains("no setting"));
+    let warning =
+        stderr.lines().map_while(Result::ok).find(|line| line.contains("unknown setting"));
     child.kill().expect("it runs");
     child.wait().expect("an end");
     assert!(warning.is_some_and(|line| line.contains("VESTA_MACHINEID")));

@@ -1,16 +1,16 @@
-//! Positions as moments, and moments as positions.
+//! Converter between positions and moments.
 
 use vesta_intf::{IdError, IdMeta, UnixMillis};
 use vesta_service::sequence::Rules;
 
-/// The positions of a layout.
+/// Tick converter of a layout.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Calendar {
+pub(crate) struct TickConverter {
     layout: IdMeta,
     rules: Rules,
 }
 
-impl Calendar {
+impl TickConverter {
     pub(crate) fn new(layout: IdMeta) -> Self {
         let spec = layout.spec();
         Self { layout, rules: Rules::new(spec.time_bits, spec.seq_bits, 0) }
@@ -28,7 +28,7 @@ impl Calendar {
         Ok(self.rules.position(self.layout.tick_at(moment)?))
     }
 
-    /// When the tick of a position begins; the layout's end for a position beyond it.
+    /// The moment at which the tick of a position begins; the layout's end for a position beyond it.
     pub(crate) fn moment_of(&self, position: u64) -> UnixMillis {
         self.layout.moment_of(self.rules.tick(position)).unwrap_or(self.layout.end())
     }
@@ -40,11 +40,11 @@ mod tests {
 
     #[test]
     fn a_moment_comes_back_as_the_beginning_of_its_tick() {
-        let calendar = Calendar::new(IdMeta::MAX_PEAK);
-        let position = calendar.position_at(UnixMillis(1_767_225_600_999)).expect("inside");
-        assert_eq!(calendar.moment_of(position), UnixMillis(1_767_225_600_000));
-        assert_eq!(calendar.moment_of(position + 5), UnixMillis(1_767_225_600_000));
-        assert_eq!(calendar.moment_of(u64::MAX), IdMeta::MAX_PEAK.end());
-        assert!(calendar.position_at(UnixMillis(0)).is_err());
+        let ticks = TickConverter::new(IdMeta::MAX_PEAK);
+        let position = ticks.position_at(UnixMillis(1_767_225_600_999)).expect("inside");
+        assert_eq!(ticks.moment_of(position), UnixMillis(1_767_225_600_000));
+        assert_eq!(ticks.moment_of(position + 5), UnixMillis(1_767_225_600_000));
+        assert_eq!(ticks.moment_of(u64::MAX), IdMeta::MAX_PEAK.end());
+        assert!(ticks.position_at(UnixMillis(0)).is_err());
     }
 }

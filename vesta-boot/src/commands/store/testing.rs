@@ -1,4 +1,4 @@
-//! A store in memory, a clock that stands still, and somebody who answers questions.
+//! Test support: a store in memory, a stopped clock, and a scripted prompt.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -9,21 +9,21 @@ use vesta_service::{
     Cas, Expect, LeaseStore, ManualClock, MemoryStore, Namespace, Record, StoreError, Timing,
 };
 
-use super::{Desk, Opened};
+use super::{Console, Opened};
 use crate::StartError;
-use crate::calendar::Calendar;
+use crate::ticks::TickConverter;
 
 /// 2026-01-01T00:00:00Z.
-pub(super) const NOW: UnixMillis = UnixMillis(1_767_225_600_000);
+pub(crate) const NOW: UnixMillis = UnixMillis(1_767_225_600_000);
 
 /// The position of a moment, in seconds from now.
-pub(super) fn at(seconds: i64) -> u64 {
+pub(crate) fn at(seconds: i64) -> u64 {
     let moment = NOW.0.checked_add_signed(seconds * 1000).expect("after 1970");
-    Calendar::new(IdMeta::MAX_PEAK).position_at(UnixMillis(moment)).expect("inside the layout")
+    TickConverter::new(IdMeta::MAX_PEAK).position_at(UnixMillis(moment)).expect("inside the layout")
 }
 
 /// The record of a process up to this bound.
-pub(super) fn held(bound: u64) -> Record {
+pub(crate) fn held(bound: u64) -> Record {
     Record {
         epoch: 3,
         owner: 5,
@@ -38,7 +38,7 @@ pub(super) fn held(bound: u64) -> Record {
 
 /// A store in memory that may have a clock.
 #[derive(Debug, Default)]
-pub(super) struct Store(pub(super) MemoryStore, Mutex<Option<UnixMillis>>);
+pub(crate) struct Store(pub(super) MemoryStore, Mutex<Option<UnixMillis>>);
 
 impl LeaseStore for Store {
     fn describe(&self) -> String {
@@ -80,20 +80,20 @@ impl LeaseStore for Store {
     }
 }
 
-pub(super) struct World {
-    pub(super) store: Arc<Store>,
+pub(crate) struct World {
+    pub(crate) store: Arc<Store>,
 }
 
 impl World {
     /// A namespace for max-peak.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let world = Self { store: Arc::default() };
         let fingerprint = IdMeta::MAX_PEAK.fingerprint();
         world.store.open_namespace("default", &fingerprint).expect("memory");
         world
     }
 
-    pub(super) fn with_store_clock(self, now: UnixMillis) -> Self {
+    pub(crate) fn with_store_clock(self, now: UnixMillis) -> Self {
         *self.store.1.lock().expect("nobody panics") = Some(now);
         self
     }
@@ -105,39 +105,40 @@ impl World {
     pub(super) fn opened_for(&self, layout: IdMeta) -> Opened {
         let store: Arc<dyn LeaseStore> = self.store.clone();
         let clock = Arc::new(ManualClock::at(NOW));
-        Opened::new(store, "default", Calendar::new(layout), 5000, clock).expect("memory")
+        Opened::new(store, "default", TickConverter::new(layout), 5000, clock).expect("memory")
     }
 
-    pub(super) fn put(&self, machine: u64, record: &Record) {
+    pub(crate) fn put(&self, machine: u64, record: &Record) {
         let absent = Record::unclaimed(0).expect();
         let done = self.store.cas("default", machine, &absent, record).expect("memory");
         assert_eq!(done, Cas::Done);
     }
 
-    pub(super) fn record(&self, machine: u64) -> Record {
+    pub(crate) fn record(&self, machine: u64) -> Record {
         self.store.read("default", machine).expect("memory").expect("a record")
     }
 
-    /// What a command says, to somebody with this answer; `None` is nobody.
-    pub(super) fn with_desk(
+    /// Output of a command whose prompt gets this answer; `None` is no terminal.
+    pub(crate) fn with_console(
         &self,
         answer: Option<bool>,
-        command: impl FnOnce(&mut Desk) -> Result<(), StartError>,
+        command: impl FnOnce(&mut Console) -> Result<(), StartError>,
     ) -> Result<String, String> {
         let nobody = || StartError::Setting("add --yes".into());
         self.with_asked(move || answer.ok_or_else(nobody), command)
     }
 
-    pub(super) fn with_asked(
+    pub(crate) fn with_asked(
         &self,
         mut ask: impl FnMut() -> Result<bool, StartError> + 'static,
-        command: impl FnOnce(&mut Desk) -> Result<(), StartError>,
+        command: impl FnOnce(&mut Console) -> Result<(), StartError>,
     ) -> Result<String, String> {
         let said = Rc::new(RefCell::new(String::new()));
         let heard = Rc::clone(&said);
-        let mut desk = Desk::new(move |text| heard.borrow_mut().push_str(text), move |_| ask());
-        let done = command(&mut desk);
-        drop(desk);
+        let mut console =
+            Console::new(move |text| heard.borrow_mut().push_str(text), move |_| ask());
+        let done = command(&mut console);
+        drop(console);
         done.map(|()| said.take()).map_err(|error| error.to_string())
     }
 }

@@ -1,4 +1,4 @@
-//! What stands in where the backend was left out of this build.
+//! Stub for a backend disabled by its feature.
 
 use vesta_store::import::ForeignOwner;
 

@@ -1,4 +1,4 @@
-//! Where commands say what they do, and ask whether they should.
+//! Output of commands, and their confirmation prompt.
 
 use std::fmt;
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
@@ -7,25 +7,25 @@ use crate::StartError;
 
 type Ask = Box<dyn FnMut(&str) -> Result<bool, StartError>>;
 
-/// Output, and somebody to ask.
-pub(super) struct Desk {
+/// Output and prompt.
+pub(super) struct Console {
     say: Box<dyn FnMut(&str)>,
     ask: Ask,
 }
 
-impl fmt::Debug for Desk {
+impl fmt::Debug for Console {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Desk")
+        f.write_str("Console")
     }
 }
 
-impl Desk {
-    /// Standard output, and a person if there is a terminal.
+impl Console {
+    /// Standard output, and a prompt if there is a terminal.
     pub(super) fn terminal() -> Self {
         Self {
             say: Box::new(|text| {
                 let mut out = io::stdout().lock();
-                // Nobody may be reading; what was done is done.
+                // The reader may be gone; what was done is done.
                 let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
             }),
             ask: Box::new(ask_on_terminal),
@@ -40,7 +40,7 @@ impl Desk {
         Self { say: Box::new(say), ask: Box::new(ask) }
     }
 
-    /// With `yes` nobody is asked.
+    /// Skips the prompt if `yes`.
     pub(super) fn sure(self, yes: bool) -> Self {
         if yes { Self { ask: Box::new(|_| Ok(true)), ..self } } else { self }
     }
@@ -49,7 +49,7 @@ impl Desk {
         (self.say)(text);
     }
 
-    /// Whether to go on; says so if not.
+    /// Asks for confirmation; without it, reports that nothing was changed.
     pub(super) fn agrees(&mut self, question: &str) -> Result<bool, StartError> {
         let agreed = (self.ask)(question)?;
         if !agreed {

@@ -1,24 +1,47 @@
-//! `vesta-server store …`, `segment …` and `token …`: what can be done instead of serving.
+//! Commands that run instead of a server: `store …`, `segment …` and `token …`.
+//!
+//! None of them can make a position be issued twice: bounds and floors only rise.
 
-use clap::{ArgMatches, FromArgMatches as _, Subcommand};
+mod console;
+mod segment;
+mod store;
+mod token;
 
-use super::flags::Task;
-use crate::StoreUrl;
+use clap::Subcommand;
+use vesta_service::StoreError;
+
 use crate::auth::Scopes;
+use crate::{Config, StartError, StoreUrl, secret};
+use console::Console;
+pub(crate) use segment::new_tag;
 
-/// What to do to the store that the settings name.
+/// A command, in the place of serving.
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+pub enum Command {
+    /// Look at the store of machine IDs, prepare it, repair it, move to it
+    #[command(subcommand)]
+    Store(StoreCommand),
+    /// List the tags of segment mode, and add some
+    #[command(subcommand)]
+    Segment(SegmentCommand),
+    /// Make tokens for callers
+    #[command(subcommand)]
+    Token(TokenCommand),
+}
+
+/// Commands on the store of machine IDs.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 #[command(disable_help_subcommand = true)]
 pub enum StoreCommand {
-    /// Create tables, keys and the namespace, and the segment tags' table; say what was made
+    /// Create tables, keys and the namespace, and the segment tags' table; report what was created
     ///
-    /// For stores in which the programs themselves may create nothing (auto_init = false). Does
-    /// nothing if the namespace is there.
+    /// For stores in which the servers themselves may create nothing (auto_init = false). Does
+    /// nothing if the namespace exists.
     Init,
-    /// Show the namespace, and who has which machine ID; changes nothing
+    /// Show the namespace and the owner of each machine ID; changes nothing
     ///
     /// States: held (its window is open), silent (its owner has let the window pass), released
-    /// (given back), predecessor (a process of another system has it).
+    /// (given back), foreign (a process of another system has it).
     Show {
         /// Print one JSON object. Positions and other large numbers are strings
         #[arg(long)]
@@ -34,20 +57,20 @@ pub enum StoreCommand {
         /// The moment, as 2026-01-31T12:00:00Z [default: now + the window + 60 s]
         #[arg(long, value_name = "TIME")]
         to: Option<String>,
-        /// Do it without asking
+        /// Skip the confirmation prompt
         #[arg(long)]
         yes: bool,
     },
-    /// Say that the process with a machine ID is gone for good, so that the pool may hand it out
+    /// Declare the owner of a machine ID gone for good, so that the pool may hand it out
     ///
-    /// For a silent owner that shall not be waited for, and for the predecessors that `store import`
+    /// For a silent owner that is not worth waiting for, and for the foreign owners that `store import`
     /// has written. What the owner had reserved stays reserved. Should it still run, it loses the
     /// machine ID at its next renewal; one of another system does not notice, so stop it first.
     Free {
         /// The machine ID
         #[arg(value_name = "ID")]
         machine: u64,
-        /// Do it without asking
+        /// Skip the confirmation prompt
         #[arg(long)]
         yes: bool,
     },
@@ -60,7 +83,7 @@ pub enum StoreCommand {
     Import(LegacySystem),
 }
 
-/// Where machine IDs of a predecessor are read.
+/// A legacy system whose machine IDs can be taken over.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 #[command(disable_help_subcommand = true)]
 pub enum LegacySystem {
@@ -78,11 +101,11 @@ pub enum LegacySystem {
     },
 }
 
-/// What to do with the tags in the database that `segment.store` names.
+/// Commands on the segment tags in the database of `segment.store`.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 #[command(disable_help_subcommand = true)]
 pub enum SegmentCommand {
-    /// Show every tag, and where it stands; changes nothing
+    /// Show every tag and its next number; changes nothing
     List {
         /// Print one JSON object. Numbers of tags are strings
         #[arg(long)]
@@ -90,54 +113,82 @@ pub enum SegmentCommand {
     },
     /// Add a tag; refused if there is one of this name
     ///
-    /// Programs that run know it within a minute. With auto_init, a table that is missing is created.
+    /// Running servers see it within a minute. With auto_init, a missing table is created.
     Create {
         /// The tag's name, 1 to 128 characters
         #[arg(value_name = "KEY")]
         key: String,
-        /// How many numbers to fetch at a time, at least: about what one program needs in 15 minutes
+        /// Least numbers to fetch at a time: about as many as one server needs in 15 minutes
         #[arg(long, value_name = "N")]
         step: u64,
         /// The first number
         #[arg(long, value_name = "N", default_value_t = 1)]
         first: u64,
-        /// What the tag is for, at most 256 characters
+        /// Purpose of the tag, at most 256 characters
         #[arg(long, value_name = "TEXT")]
         description: Option<String>,
     },
 }
 
-/// What to do about tokens.
+/// Commands on tokens.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 #[command(disable_help_subcommand = true)]
 pub enum TokenCommand {
-    /// Make a token of 256 random bits: print it once, and what the settings file needs of it
+    /// Make a token of 256 random bits; print it once, with the table for the settings file
     ///
     /// Works anywhere; reads no settings and changes nothing. The first line is the token, for the
     /// caller; the rest is a table [[auth.tokens]] with its digest, for the servers.
     New {
-        /// What logs and errors call it: 1 to 64 letters, digits, `.`, `_` or `-`
+        /// Its name in logs and errors: 1 to 64 letters, digits, `.`, `_` or `-`
         #[arg(long, value_name = "NAME")]
         name: String,
-        /// What it may be used for
+        /// Scopes it opens
         #[arg(long, value_name = "SCOPE,..", value_delimiter = ',', value_parser = Scopes::names())]
         #[arg(default_value = "generate,read,segments")]
         scopes: Vec<String>,
     },
 }
 
-/// What the command line asks for that needs no settings.
-pub(super) fn token(matches: &ArgMatches) -> Result<Option<TokenCommand>, clap::Error> {
-    match matches.subcommand() {
-        Some(("token", matches)) => TokenCommand::from_arg_matches(matches).map(Some),
-        _ => Ok(None),
+/// Carries out a command and prints its report.
+///
+/// # Errors
+/// [`StartError`] with one sentence that says what to do.
+pub(crate) fn run(config: &Config, command: &Command) -> Result<(), StartError> {
+    let mut console = Console::terminal();
+    let done = match command {
+        Command::Store(command) => store::run(config, command, console),
+        Command::Segment(command) => segment::run(config, command, &mut console),
+        Command::Token(command) => make_token(command),
+    };
+    done.map_err(|error| match error {
+        // Not a setting anybody chose: commands that only look create nothing.
+        StartError::Setting(said) if config.auto_init => {
+            StartError::Setting(said.replace(", and auto_init is off;", ";"))
+        }
+        error => error,
+    })
+}
+
+/// Carries out a command that needs no settings.
+///
+/// # Errors
+/// [`StartError`] with one sentence that says what to do.
+pub(crate) fn make_token(
+    TokenCommand::New { name, scopes }: &TokenCommand,
+) -> Result<(), StartError> {
+    token::print_new(name, scopes)
+}
+
+fn failed(store: &str, error: &StoreError) -> StartError {
+    let sentence = secret::hide(&format!("{store}: {error}"));
+    if error.is_permanent() {
+        StartError::Setting(sentence)
+    } else {
+        StartError::Unavailable(sentence)
     }
 }
 
-/// What the command line asks for, if it is not to serve.
-pub(super) fn of(matches: &ArgMatches) -> Result<Option<Task>, clap::Error> {
-    match matches.subcommand() {
-        Some(_) => Task::from_arg_matches(matches).map(Some),
-        None => Ok(None),
-    }
+/// Text that others wrote into a store, made safe for a terminal.
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }

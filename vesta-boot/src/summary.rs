@@ -1,4 +1,4 @@
-//! What the start-up lines say.
+//! The start-up summary: lines on stdout, or one log event.
 
 use std::fmt::{self, Display, Formatter};
 use std::net::SocketAddr;
@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use vesta_intf::{IdMeta, IdService as _, SequenceStart};
 
-use crate::role::Door;
+use crate::role::ClientNeeds;
 use crate::{Assembled, Role, Security, Tls, Token};
 
-/// What the start-up lines say.
+/// The start-up summary.
 #[derive(Debug, Clone)]
-pub struct Facts {
+pub struct StartupSummary {
     role: Role,
     layout: IdMeta,
     layout_ends: String,
@@ -28,8 +28,8 @@ pub struct Facts {
     first_id: Result<u64, String>,
 }
 
-impl Facts {
-    /// Takes the first ID, so that whoever starts the program sees that it works.
+impl StartupSummary {
+    /// Gathers the summary and takes the first ID, as proof that the program works.
     pub fn gather(
         role: Role,
         assembled: &Assembled,
@@ -58,7 +58,7 @@ impl Facts {
         }
     }
 
-    /// The same as one event, for logs that machines read.
+    /// Logs the summary as one event.
     pub(crate) fn log(&self) {
         let version = env!("CARGO_PKG_VERSION");
         tracing::info!(
@@ -79,7 +79,7 @@ impl Facts {
             admin_listen = self.admin.map(tracing::field::display),
             tls = self.security.tls.is_some(),
             admin_tls = self.security.admin_tls.is_some(),
-            client_certificates = self.door().client_certificate,
+            client_certificates = self.needs().client_certificate,
             tokens = self.tokens().as_deref(),
             // Text: JSON readers round large numbers.
             first_id = %self.first(),
@@ -87,7 +87,7 @@ impl Facts {
         );
     }
 
-    /// Warns of what will need a hand before long.
+    /// Warns of a layout that runs out soon.
     pub(crate) fn warn(&self) {
         if self.layout_left < TWO_YEARS {
             tracing::warn!(
@@ -104,13 +104,13 @@ impl Facts {
         self.layout.capacity_per_second().saturating_mul(count)
     }
 
-    fn admin_door(&self) -> Door {
-        door(&self.security, self.security.admin_tls.as_ref())
+    fn admin_needs(&self) -> ClientNeeds {
+        needs(&self.security, self.security.admin_tls.as_ref())
     }
 
-    /// What a caller of the public listener needs.
-    fn door(&self) -> Door {
-        door(&self.security, self.security.tls.as_ref())
+    /// Requirements for clients of the public listener.
+    fn needs(&self) -> ClientNeeds {
+        needs(&self.security, self.security.tls.as_ref())
     }
 
     /// `ci, web`.
@@ -127,9 +127,9 @@ impl Facts {
     }
 }
 
-/// What a caller of the listener with this TLS needs.
-fn door(security: &Security, tls: Option<&Tls>) -> Door {
-    Door {
+/// Requirements for clients of a listener with this TLS.
+fn needs(security: &Security, tls: Option<&Tls>) -> ClientNeeds {
+    ClientNeeds {
         tls: tls.is_some(),
         client_certificate: tls.is_some_and(Tls::needs_client_certificates),
         token: security.auth.is_some(),
@@ -164,7 +164,7 @@ fn grouped(number: u64) -> String {
     out
 }
 
-/// Where a caller on this host reaches a listener.
+/// The address at which clients on this host reach a listener.
 fn reachable(mut address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() {
         address.set_ip(match address {
@@ -175,7 +175,7 @@ fn reachable(mut address: SocketAddr) -> SocketAddr {
     address
 }
 
-impl Display for Facts {
+impl Display for StartupSummary {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let mut line = |label: &str, text: &dyn Display| writeln!(f, "  {label:<11} {text}");
         let date = self.layout_ends.get(..10).unwrap_or(&self.layout_ends);
@@ -193,7 +193,7 @@ impl Display for Facts {
         let label = if self.machines.len() == 1 { "machine ID" } else { "machine IDs" };
         line(label, &format_args!("{} ({})", list(&self.machines), self.machine_source))?;
         if self.may_forget {
-            line("durability", &"the store may lose what it acknowledged (see docs/SAFETY.md)")?;
+            line("durability", &"the store may lose acknowledged writes (see docs/SAFETY.md)")?;
         }
         line("namespace", &self.namespace)?;
         if let Some(segments) = &self.segments {
@@ -202,7 +202,7 @@ impl Display for Facts {
         line(self.role.protocol(), &self.listen)?;
         match self.admin {
             Some(admin) => {
-                line("admin", &format_args!("{}://{admin}/", self.admin_door().scheme()))?
+                line("admin", &format_args!("{}://{admin}/", self.admin_needs().scheme()))?
             }
             None => line("admin", &"off")?,
         }
@@ -217,11 +217,11 @@ impl Display for Facts {
             line("tokens", &tokens)?;
         }
         line("first ID", &self.first())?;
-        line("try", &self.role.first_call(reachable(self.listen), self.door()))?;
+        line("try", &self.role.first_call(reachable(self.listen), self.needs()))?;
         match self.admin {
             Some(admin) => {
-                let door = self.admin_door();
-                let (how, scheme) = (door.curl(), door.scheme());
+                let needs = self.admin_needs();
+                let (how, scheme) = (needs.curl(), needs.scheme());
                 line("", &format_args!("curl {how}{scheme}://{}/status", reachable(admin)))
             }
             None => Ok(()),
@@ -233,9 +233,9 @@ impl Display for Facts {
 mod tests {
     use super::*;
 
-    fn facts(machines: &[u64], may_forget: bool) -> Facts {
+    fn summary(machines: &[u64], may_forget: bool) -> StartupSummary {
         let listen = "10.0.0.1:5".parse().expect("an address");
-        Facts {
+        StartupSummary {
             role: Role::Server,
             layout: IdMeta::MAX_PEAK,
             layout_ends: "2049-01-09T00:00:00.000Z".to_owned(),
@@ -255,28 +255,29 @@ mod tests {
 
     #[test]
     fn several_machine_ids_are_listed_and_their_capacity_is_added_up() {
-        let said = facts(&[3, 7, 12, 40], false).to_string();
+        let said = summary(&[3, 7, 12, 40], false).to_string();
         let machines = "  machine IDs 3, 7, 12, 40 (pool 0 to 1023 of Redis cache:6379)\n";
         assert!(said.contains(machines), "{said}");
         assert!(said.contains("  capacity    4,194,304 IDs/s with 4 machine IDs\n"), "{said}");
-        let said = facts(&[3], false).to_string();
+        let said = summary(&[3], false).to_string();
         assert!(said.contains("  machine ID  3 (pool"), "{said}");
         assert!(said.contains("  capacity    1,048,576 IDs/s\n"), "{said}");
     }
 
     #[test]
     fn a_store_that_may_forget_is_named_so() {
-        let durability = "  durability  the store may lose what it acknowledged";
-        assert!(facts(&[3], true).to_string().contains(durability));
-        assert!(!facts(&[3], false).to_string().contains("durability"));
+        let durability = "  durability  the store may lose acknowledged writes";
+        assert!(summary(&[3], true).to_string().contains(durability));
+        assert!(!summary(&[3], false).to_string().contains("durability"));
     }
 
     #[test]
     fn a_random_start_of_ticks_is_named() {
-        let said = Facts { sequence_start: SequenceStart::Random(100), ..facts(&[3], false) };
+        let said =
+            StartupSummary { sequence_start: SequenceStart::Random(100), ..summary(&[3], false) };
         let line = "  sequence    each tick begins at a random number below 100\n";
         assert!(said.to_string().contains(line), "{said}");
-        assert!(!facts(&[3], false).to_string().contains("sequence"));
+        assert!(!summary(&[3], false).to_string().contains("sequence"));
     }
 
     #[test]

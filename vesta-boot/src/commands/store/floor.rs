@@ -1,18 +1,22 @@
-//! `store raise-floor`: after a store has forgotten something.
+//! `store raise-floor`: for a store that has lost writes.
 
 use jiff::Timestamp;
 use vesta_intf::UnixMillis;
 
-use super::{Desk, Opened};
+use super::{Console, Opened};
 use crate::StartError;
 
-/// Beyond the windows, for clocks that differ.
+/// Margin beyond the windows, for clocks that differ.
 const MARGIN_MS: u64 = 60_000;
 
-/// A floor stops every claim until its moment, and never comes down again.
+/// Longest distance of a floor: it delays every claim until its moment, and is never lowered.
 const FURTHEST_MS: u64 = 86_400_000;
 
-pub(super) fn run(opened: &Opened, to: Option<&str>, desk: &mut Desk) -> Result<(), StartError> {
+pub(super) fn run(
+    opened: &Opened,
+    to: Option<&str>,
+    console: &mut Console,
+) -> Result<(), StartError> {
     opened.insist_on_layout()?;
     let now = opened.clock.wall();
     let moment = match to {
@@ -29,13 +33,13 @@ pub(super) fn run(opened: &Opened, to: Option<&str>, desk: &mut Desk) -> Result<
     let name = &opened.name;
     let before = opened.namespace.floor;
     if before >= floor {
-        let stands = opened.calendar.moment_of(before);
-        desk.say(&format!(
+        let stands = opened.ticks.moment_of(before);
+        console.say(&format!(
             "The floor of namespace {name} stands at {stands} already. Nothing was changed.\n"
         ));
         return Ok(());
     }
-    desk.say(&format!(
+    console.say(&format!(
         "Raising the floor of namespace {name} in {} to {moment}:\n\
          - every claim from now on starts at that moment or later, whatever the store has forgotten;\n\
          - until then programs that start wait, or end if it is more than half a minute away;\n\
@@ -44,12 +48,12 @@ pub(super) fn run(opened: &Opened, to: Option<&str>, desk: &mut Desk) -> Result<
          - it cannot be undone.\n",
         opened.store.describe(),
     ));
-    if !desk.agrees("Raise the floor?")? {
+    if !console.agrees("Raise the floor?")? {
         return Ok(());
     }
     let raised = opened.store.raise_floor(name, floor).map_err(|error| opened.failed(&error))?;
-    let stands = opened.calendar.moment_of(raised);
-    desk.say(&format!("The floor of namespace {name} is now {stands}.\n"));
+    let stands = opened.ticks.moment_of(raised);
+    console.say(&format!("The floor of namespace {name} is now {stands}.\n"));
     Ok(())
 }
 
@@ -72,7 +76,7 @@ mod tests {
 
     fn raise(world: &World, to: Option<&str>, answer: Option<bool>) -> Result<String, String> {
         let opened = world.opened();
-        world.with_desk(answer, |desk| run(&opened, to, desk))
+        world.with_console(answer, |console| run(&opened, to, console))
     }
 
     #[test]

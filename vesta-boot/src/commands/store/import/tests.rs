@@ -1,4 +1,4 @@
-//! What an import says and does, once the machine IDs are read.
+//! Imports, from the machine IDs read to the records and the report.
 
 use super::super::testing::{NOW, World, at, held};
 use super::*;
@@ -14,7 +14,7 @@ fn leaf() -> Source {
 
 fn import(world: &World, found: &[ForeignOwner]) -> Result<String, String> {
     let opened = world.opened();
-    world.with_desk(None, |desk| take_over(&opened, &leaf(), found, desk))
+    world.with_console(None, |console| take_over(&opened, &leaf(), found, console))
 }
 
 #[test]

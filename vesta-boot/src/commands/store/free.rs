@@ -1,29 +1,29 @@
-//! `store free`: saying that the process with a machine ID is gone for good.
+//! `store free`: gives a machine ID back to the pool when its owner is gone for good.
 
 use vesta_service::{Cas, Record};
 use vesta_store::import::change;
 
-use super::{Desk, Opened, attempt, plain};
+use super::{Console, Opened, attempt, plain};
 use crate::StartError;
 use crate::pool::State;
 
-pub(super) fn run(opened: &Opened, machine: u64, desk: &mut Desk) -> Result<(), StartError> {
+pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Result<(), StartError> {
     opened.insist_on_layout()?;
-    let Opened { store, name, calendar, .. } = opened;
+    let Opened { store, name, ticks, .. } = opened;
     let record = store.read(name, machine).map_err(|error| opened.failed(&error))?;
     let Some(record) = record else {
-        desk.say(&format!(
+        console.say(&format!(
             "Machine ID {machine} has no record in namespace {name}: nobody ever had it. Nothing was \
              changed.\n"
         ));
         return Ok(());
     };
     let now = opened.position_at(opened.now()?)?;
-    let bound = calendar.moment_of(record.bound);
+    let bound = ticks.moment_of(record.bound);
     let owner = format!("{} (pid {})", plain(&record.host), record.pid);
     let who = match State::of(&record, now) {
         State::Released => {
-            desk.say(&format!("Machine ID {machine} is free already. Nothing was changed.\n"));
+            console.say(&format!("Machine ID {machine} is free already. Nothing was changed.\n"));
             return Ok(());
         }
         // Its bound lies in the future: it was renewed less than a window ago.
@@ -38,13 +38,13 @@ pub(super) fn run(opened: &Opened, machine: u64, desk: &mut Desk) -> Result<(), 
             format!("{}, a process of another system,", plain(&record.host))
         }
     };
-    desk.say(&format!(
+    console.say(&format!(
         "Freeing machine ID {machine} of namespace {name} in {}:\n\
          - you say that {who} is gone for good;\n\
          - the pool may hand the machine ID out again, from {bound} on and never below.\n",
         store.describe(),
     ));
-    if !desk.agrees("Is it gone?")? {
+    if !console.agrees("Is it gone?")? {
         return Ok(());
     }
     let free = Record {
@@ -57,7 +57,7 @@ pub(super) fn run(opened: &Opened, machine: u64, desk: &mut Desk) -> Result<(), 
     let outcome = change(&**store, name, machine, &record.expect(), &free)
         .map_err(|error| opened.failed(&error))?;
     match outcome {
-        Cas::Done => desk.say(&format!("Machine ID {machine} is free.\n")),
+        Cas::Done => console.say(&format!("Machine ID {machine} is free.\n")),
         Cas::Conflict(_) => {
             return Err(StartError::Setting(format!(
                 "machine ID {machine} was renewed or claimed at this moment, so its owner is not gone; \
@@ -80,7 +80,7 @@ mod tests {
 
     fn free(world: &World, machine: u64, answer: Option<bool>) -> Result<String, String> {
         let opened = world.opened();
-        world.with_desk(answer, |desk| run(&opened, machine, desk))
+        world.with_console(answer, |console| run(&opened, machine, console))
     }
 
     #[test]
@@ -161,7 +161,7 @@ mod tests {
                 store.0.cas("default", 7, &old.expect(), &new).expect("memory");
                 Ok(true)
             },
-            |desk| run(&opened, 7, desk),
+            |console| run(&opened, 7, console),
         );
         assert!(said.expect_err("it lives").contains("its owner is not gone"));
         assert_eq!(world.record(7).bound, at(5));

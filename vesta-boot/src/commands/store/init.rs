@@ -1,42 +1,42 @@
-//! `store init`: creating what the programs themselves may not create.
+//! `store init`: creates what the servers themselves may not create.
 
 use vesta_store::Options;
 
-use super::{Desk, Opened};
+use super::{Console, Opened};
 use crate::assemble::{cannot_open, host_name, options};
 use crate::{Config, Machine, StartError, secret};
 
-pub(super) fn run(config: &Config, desk: &mut Desk) -> Result<(), StartError> {
+pub(super) fn run(config: &Config, console: &mut Console) -> Result<(), StartError> {
     let creating = Options { auto_init: true, ..options(config) };
     if let Machine::Disposable { store } = &config.machine {
-        return worker_nodes(store.expose(), &creating, desk);
+        return worker_nodes(store.expose(), &creating, console);
     }
     let existing = Options { auto_init: false, ..creating.clone() };
     let (opened, made) = match Opened::open(config, &existing) {
         Ok(opened) => (opened, false),
-        // It is missing, or there is another fault, which then shows again.
+        // It is missing, or there is another fault, which then appears again.
         Err(StartError::Setting(_)) => (Opened::open(config, &creating)?, true),
         Err(error) => return Err(error),
     };
     opened.insist_on_layout()?;
-    desk.say(&said(&opened, made));
+    console.say(&said(&opened, made));
     Ok(())
 }
 
 fn said(opened: &Opened, made: bool) -> String {
-    let Opened { store, name, namespace, calendar, .. } = opened;
-    let what = if made { "created" } else { "there already, nothing to do:" };
+    let Opened { store, name, namespace, ticks, .. } = opened;
+    let what = if made { "created" } else { "already there, nothing to do:" };
     format!(
         "{what} namespace {name} in {}\n  uuid        {:032x}\n  layout      {}\n  fingerprint {}\n",
         store.describe(),
         namespace.uuid,
-        calendar.layout(),
+        ticks.layout(),
         namespace.fingerprint,
     )
 }
 
 /// The table of worker nodes is made with its first row.
-fn worker_nodes(url: &str, creating: &Options, desk: &mut Desk) -> Result<(), StartError> {
+fn worker_nodes(url: &str, creating: &Options, console: &mut Console) -> Result<(), StartError> {
     let nodes = vesta_store::open_worker_nodes(url, creating).map_err(cannot_open)?;
     let number = nodes.insert(&host_name(), std::process::id()).map_err(|error| {
         let sentence = secret::hide(&format!("{}: {error}", nodes.describe()));
@@ -46,8 +46,8 @@ fn worker_nodes(url: &str, creating: &Options, desk: &mut Desk) -> Result<(), St
             StartError::Unavailable(sentence)
         }
     })?;
-    desk.say(&format!(
-        "the table WORKER_NODE is there in {}; this used up its number {number}\n",
+    console.say(&format!(
+        "the table WORKER_NODE exists in {}; this used up its number {number}\n",
         nodes.describe()
     ));
     Ok(())
@@ -65,7 +65,7 @@ mod tests {
         let uuid = format!("{:032x}", opened.namespace.uuid);
         let said_of = |made| said(&opened, made);
         assert!(said_of(true).starts_with("created namespace default in memory\n"));
-        assert!(said_of(false).starts_with("there already, nothing to do: namespace default"));
+        assert!(said_of(false).starts_with("already there, nothing to do: namespace default"));
         for part in [uuid.as_str(), "max-peak (version 1", "1/1/2/30/20/10 tsm"] {
             assert!(said_of(true).contains(part), "{part} in {}", said_of(true));
         }

@@ -1,4 +1,4 @@
-//! `store show`: the namespace, and who has which machine ID.
+//! `store show`: the namespace, and the owner of each machine ID.
 
 use std::fmt::Write as _;
 
@@ -50,13 +50,13 @@ struct Row {
 
 impl Shown {
     fn of(opened: &Opened, records: &[(u64, Record)], now: UnixMillis) -> Self {
-        let Opened { store, name, namespace, calendar, .. } = opened;
+        let Opened { store, name, namespace, ticks, .. } = opened;
         let ours = opened.is_of_our_layout();
         // In another layout the same number is another moment.
-        let time = |position| ours.then(|| calendar.moment_of(position).to_string());
+        let time = |position| ours.then(|| ticks.moment_of(position).to_string());
         let row = |(machine, record): &(u64, Record)| {
-            // Before the epoch, or in another layout, nobody is called silent.
-            let now = if ours { calendar.position_at(now).unwrap_or(0) } else { 0 };
+            // Before the epoch, or in another layout, no owner counts as silent.
+            let now = if ours { ticks.position_at(now).unwrap_or(0) } else { 0 };
             let (state, since) = match State::of(record, now) {
                 State::Held => ("held", None),
                 State::Silent { since } => ("silent", Some(since.to_string())),
@@ -81,7 +81,7 @@ impl Shown {
             namespace: name.clone(),
             uuid: format!("{:032x}", namespace.uuid),
             fingerprint: namespace.fingerprint.clone(),
-            layout: ours.then(|| calendar.layout().name()),
+            layout: ours.then(|| ticks.layout().name()),
             floor: namespace.floor.to_string(),
             floor_time: time(namespace.floor).filter(|_| namespace.floor > 0),
             records: records.iter().map(row).collect(),
@@ -99,7 +99,7 @@ impl Shown {
         };
         line("store", &self.store);
         if self.may_forget {
-            line("durability", "it may lose what it acknowledged");
+            line("durability", "it may lose acknowledged writes");
         }
         line("namespace", &self.namespace);
         line("uuid", &self.uuid);

@@ -1,12 +1,12 @@
-//! `token new`: a fresh token, and what the server is to know of it.
+//! `token new`: a fresh token, and its table for the servers.
 
 use std::io::{self, Write};
 
-use super::{hex, is_name, sha256};
 use crate::StartError;
+use crate::auth::{hex, is_name, sha256};
 
 /// Prints a new token, and the table that lets it in. It is stored nowhere.
-pub(crate) fn print_new(name: &str, scopes: &[String]) -> Result<(), StartError> {
+pub(super) fn print_new(name: &str, scopes: &[String]) -> Result<(), StartError> {
     if !is_name(name) {
         let sentence = "--name must be 1 to 64 letters, digits, `.`, `_` or `-`";
         return Err(StartError::Setting(sentence.to_owned()));

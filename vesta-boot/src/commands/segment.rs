@@ -4,16 +4,16 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 use vesta_intf::IdError;
-use vesta_service::{NewSegmentTag, SegmentStore, SegmentTag, StoreError};
+use vesta_service::{NewSegmentTag, SegmentStore, SegmentTag};
 
-use super::{Desk, plain};
+use super::{Console, SegmentCommand, failed, plain};
 use crate::assemble::open_segments;
-use crate::{Config, SegmentCommand, StartError, secret};
+use crate::{Config, StartError};
 
 pub(super) fn run(
     config: &Config,
     command: &SegmentCommand,
-    desk: &mut Desk,
+    console: &mut Console,
 ) -> Result<(), StartError> {
     let Some(segments) = &config.segments else {
         return Err(StartError::Setting(
@@ -22,18 +22,18 @@ pub(super) fn run(
     };
     match command {
         SegmentCommand::List { json } => {
-            desk.say(&list(&*open_segments(&segments.store, false)?, *json)?);
+            console.say(&list(&*open_segments(&segments.store, false)?, *json)?);
         }
         SegmentCommand::Create { key, step, first, description } => {
             let tag = new_tag(key, *step, *first, description.as_deref());
             let tag = tag.map_err(|error| StartError::Setting(error.to_string()))?;
-            create(&*open_segments(&segments.store, config.auto_init)?, &tag, desk)?;
+            create(&*open_segments(&segments.store, config.auto_init)?, &tag, console)?;
         }
     }
     Ok(())
 }
 
-/// A tag as somebody described it.
+/// Checks the description of a tag.
 pub(crate) fn new_tag(
     key: &str,
     step: u64,
@@ -48,12 +48,12 @@ pub(crate) fn new_tag(
 }
 
 /// Creates the table of tags, if it is missing.
-pub(super) fn init(config: &Config, desk: &mut Desk) -> Result<(), StartError> {
+pub(super) fn init(config: &Config, console: &mut Console) -> Result<(), StartError> {
     if let Some(segments) = &config.segments {
         let store = open_segments(&segments.store, true)?;
-        let tags = store.tags().map_err(|error| failed(&*store, &error))?;
-        desk.say(&format!(
-            "the segment tags are there in {}: {}\n",
+        let tags = store.tags().map_err(|error| failed(&store.describe(), &error))?;
+        console.say(&format!(
+            "the segment tags exist in {}: {}\n",
             store.describe(),
             counted(tags.len())
         ));
@@ -68,16 +68,16 @@ fn counted(tags: usize) -> String {
 fn create(
     store: &dyn SegmentStore,
     tag: &NewSegmentTag,
-    desk: &mut Desk,
+    console: &mut Console,
 ) -> Result<(), StartError> {
     let key = tag.key();
-    if !store.create(tag).map_err(|error| failed(store, &error))? {
+    if !store.create(tag).map_err(|error| failed(&store.describe(), &error))? {
         return Err(StartError::Setting(format!(
-            "there is a tag `{key}` already in {}; nothing was changed",
+            "tag `{key}` already exists in {}; nothing was changed",
             store.describe()
         )));
     }
-    desk.say(&format!(
+    console.say(&format!(
         "created tag {key} in {}: numbers from {} on, {} at a time\n",
         store.describe(),
         tag.first(),
@@ -86,7 +86,7 @@ fn create(
     Ok(())
 }
 
-/// One object: what a program may want to know of the table.
+/// All tags of a store, as JSON.
 #[derive(Serialize)]
 struct Listed {
     store: String,
@@ -97,7 +97,7 @@ struct Listed {
 #[serde(rename_all = "camelCase")]
 struct Row {
     key: String,
-    /// The first number that nobody was given, as text: it may have more bits than a number in JSON.
+    /// The first number not handed out, as text: it may have more bits than a number in JSON.
     next: String,
     step: i64,
     description: Option<String>,
@@ -117,7 +117,7 @@ impl From<SegmentTag> for Row {
 }
 
 fn list(store: &dyn SegmentStore, json: bool) -> Result<String, StartError> {
-    let mut tags = store.tags().map_err(|error| failed(store, &error))?;
+    let mut tags = store.tags().map_err(|error| failed(&store.describe(), &error))?;
     tags.sort_by(|a, b| a.key.cmp(&b.key));
     let rows = tags.into_iter().map(Row::from).collect();
     let listed = Listed { store: store.describe(), segments: rows };
@@ -149,25 +149,16 @@ fn text(listed: &Listed) -> String {
     out
 }
 
-fn failed(store: &dyn SegmentStore, error: &StoreError) -> StartError {
-    let sentence = secret::hide(&format!("{}: {error}", store.describe()));
-    if error.is_permanent() {
-        StartError::Setting(sentence)
-    } else {
-        StartError::Unavailable(sentence)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use vesta_service::MemorySegmentStore;
 
-    use super::super::testing::World;
     use super::*;
+    use crate::commands::store::testing::World;
 
     fn created(store: &MemorySegmentStore, key: &str) -> Result<String, String> {
         let tag = new_tag(key, 1000, 7, Some("the orders")).expect("a right tag");
-        World::new().with_desk(None, |desk| create(store, &tag, desk))
+        World::new().with_console(None, |console| create(store, &tag, console))
     }
 
     #[test]
@@ -176,7 +167,7 @@ mod tests {
         let said = created(&store, "orders").expect("created");
         assert_eq!(said, "created tag orders in memory: numbers from 7 on, 1000 at a time\n");
         let said = created(&store, "orders").expect_err("it is there");
-        assert_eq!(said, "there is a tag `orders` already in memory; nothing was changed");
+        assert_eq!(said, "tag `orders` already exists in memory; nothing was changed");
 
         let said = list(&store, false).expect("a list");
         let expected = "memory: 1 tag\n\n\

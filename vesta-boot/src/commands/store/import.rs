@@ -1,4 +1,4 @@
-//! `store import`: machine IDs that another system has handed out.
+//! `store import`: takes over machine IDs that a legacy system has handed out.
 
 #[cfg(feature = "zookeeper")]
 mod leaf;
@@ -19,29 +19,34 @@ use vesta_service::{Clock as _, Record, SystemClock};
 use vesta_store::OpenError;
 use vesta_store::import::{ForeignOwner, Outcome, Plan, Target, plan, write};
 
-use super::{Desk, Opened, attempt, plain};
+use super::{Console, Opened, attempt, plain};
 use crate::assemble::options;
-use crate::{Config, LegacySystem, StartError, StoreUrl, secret};
+use crate::commands::LegacySystem;
+use crate::{Config, StartError, StoreUrl, secret};
 
-pub(super) fn run(config: &Config, from: &LegacySystem, desk: &mut Desk) -> Result<(), StartError> {
+pub(super) fn run(
+    config: &Config,
+    from: &LegacySystem,
+    console: &mut Console,
+) -> Result<(), StartError> {
     let found = read(from)?;
     let source = Source::of(from);
-    desk.say(&source.found(&found));
+    console.say(&source.found(&found));
     if found.is_empty() {
         return Ok(());
     }
     // What does not fit is refused before even a namespace is made.
     let target = Target { layout: config.layout, floor: 0, now: SystemClock::new().wall() };
     planned(&found, &[], &target)?;
-    take_over(&Opened::open(config, &options(config))?, &source, &found, desk)
+    take_over(&Opened::open(config, &options(config))?, &source, &found, console)
 }
 
-/// A system that machine IDs come from.
+/// A legacy system as source of machine IDs.
 #[derive(Debug)]
 struct Source {
     name: &'static str,
     url: String,
-    /// The layout of its IDs, where there is but one.
+    /// The layout of its IDs, if it has only one.
     layout: Option<IdMeta>,
 }
 
@@ -114,11 +119,11 @@ fn take_over(
     opened: &Opened,
     source: &Source,
     found: &[ForeignOwner],
-    desk: &mut Desk,
+    console: &mut Console,
 ) -> Result<(), StartError> {
     opened.insist_on_layout()?;
-    let Opened { store, name, namespace, calendar, clock, .. } = opened;
-    let target = Target { layout: *calendar.layout(), floor: namespace.floor, now: clock.wall() };
+    let Opened { store, name, namespace, ticks, clock, .. } = opened;
+    let target = Target { layout: *ticks.layout(), floor: namespace.floor, now: clock.wall() };
     let records = store.list(name).map_err(|error| opened.failed(&error))?;
     let Plan { write: new, left_alone } = planned(found, &records, &target)?;
     let owners: Vec<_> = new.iter().map(|(machine, record)| (*machine, record.clone())).collect();
@@ -133,7 +138,7 @@ fn take_over(
         });
     }
     all.sort_by_key(|(machine, _)| *machine);
-    desk.say(&said(opened, source, &all));
+    console.say(&said(opened, source, &all));
     Ok(())
 }
 
@@ -172,9 +177,8 @@ fn said(opened: &Opened, source: &Source, all: &[(u64, Result<Record, Record>)])
                 .to_owned(),
         );
     }
-    if let Some(theirs) = source
-        .layout
-        .filter(|theirs| theirs.fingerprint() != opened.calendar.layout().fingerprint())
+    if let Some(theirs) =
+        source.layout.filter(|theirs| theirs.fingerprint() != opened.ticks.layout().fingerprint())
     {
         line(format!(
             "Note: {} makes IDs of the layout {}, but this namespace has another: IDs of the two can \
