@@ -14,8 +14,8 @@ use vesta_boot::{
 };
 use vesta_intf::{ErrorKind, UnixMillis};
 use vesta_service::{
-    LocalIdService, MachineSource, ManualClock, MemorySegmentStore, NewSegmentTag, SegmentService,
-    SegmentStore as _,
+    Drive, LocalIdService, MachineSource, ManualClock, MemorySegmentStore, NewSegmentTag,
+    SegmentService, SegmentStore as _,
 };
 
 struct Admin {
@@ -31,6 +31,7 @@ fn admin() -> Admin {
     let service = LocalIdService::builder()
         .machine(MachineSource::Stateless(5))
         .clock(Arc::new(ManualClock::at(UnixMillis(1_600_000_000_000))))
+        .drive(Drive::ByHand)
         .build()
         .expect("a service");
     admin_of(Assembled::from(service))
@@ -222,7 +223,10 @@ fn segments(tags: &[&str]) -> Arc<SegmentService> {
         store.create(&NewSegmentTag::new(*key, 1000).expect("a tag")).expect("memory");
     }
     let clock = ManualClock::at(UnixMillis(1_600_000_000_000));
-    let segments = SegmentService::builder(Arc::new(store)).clock(Arc::new(clock)).build();
+    let segments = SegmentService::builder(Arc::new(store))
+        .clock(Arc::new(clock))
+        .drive(Drive::ByHand)
+        .build();
     let segments = segments.expect("a service");
     segments.maintain();
     Arc::new(segments)
@@ -232,6 +236,7 @@ fn admin_with(segments: Arc<SegmentService>) -> Admin {
     let service = LocalIdService::builder()
         .machine(MachineSource::Stateless(5))
         .clock(Arc::new(ManualClock::at(UnixMillis(1_600_000_000_000))))
+        .drive(Drive::ByHand)
         .build()
         .expect("a service");
     admin_of(Assembled { segments: Some(segments), ..Assembled::from(service) })

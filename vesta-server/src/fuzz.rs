@@ -13,8 +13,8 @@ use tonic::codegen::{Bytes, Service};
 use vesta_boot::{CancellationToken, Config, Metrics, Role, Running, Security};
 use vesta_intf::{GenMethod, UnixMillis};
 use vesta_service::{
-    LocalIdService, MachineSource, ManualClock, MemorySegmentStore, NewSegmentTag, SegmentService,
-    SegmentStore as _,
+    Drive, LocalIdService, MachineSource, ManualClock, MemorySegmentStore, NewSegmentTag,
+    SegmentService, SegmentStore as _,
 };
 
 use crate::routes::Services;
@@ -51,6 +51,7 @@ impl Server {
             .gen_method(GenMethod::Central)
             .machine(MachineSource::Stateless(1021))
             .clock(Arc::new(clock.clone()))
+            .drive(Drive::ByHand)
             .build()
             .expect("a service");
         let store = Arc::new(MemorySegmentStore::new());

@@ -129,7 +129,7 @@ mod tests {
     use vesta_intf::UnixMillis;
 
     use super::*;
-    use crate::{MachineSource, ManualClock};
+    use crate::{Drive, MachineSource, ManualClock};
 
     const PER_SECOND: u64 = 1000;
     const TIMEOUT: Duration = Duration::from_secs(2);
@@ -172,6 +172,7 @@ mod tests {
             .machine(MachineSource::Fixed(1))
             .state_dir(folder.path())
             .clock(Arc::new(clock.clone()))
+            .drive(Drive::ByHand)
             .build()
             .unwrap();
         let all = 1 << 20;

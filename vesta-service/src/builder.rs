@@ -26,6 +26,17 @@ use crate::slots::{Member, Slots};
 /// More machine IDs in one process would only be a mistake.
 const MAX_MACHINES: usize = 64;
 
+/// Driver of what happens between calls: renewing a lease, fetching segments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Drive {
+    /// Threads of the service.
+    #[default]
+    Thread,
+    /// Calls that wait, and `maintain`. No thread is started, so that with a
+    /// [`ManualClock`](crate::ManualClock) every run is the same.
+    ByHand,
+}
+
 /// Builds a [`LocalIdService`]. Only [`machine`](Self::machine) has no default.
 #[derive(Debug, Clone)]
 pub struct Builder {
@@ -35,6 +46,7 @@ pub struct Builder {
     version: u64,
     max_wait: Duration,
     clock: Option<Arc<dyn Clock>>,
+    drive: Drive,
     namespace: String,
     state_dir: PathBuf,
     machine: Option<MachineSource>,
@@ -127,6 +139,7 @@ impl Default for Builder {
             version: 0,
             max_wait: Duration::from_secs(2),
             clock: None,
+            drive: Drive::default(),
             namespace: "default".into(),
             state_dir: "vesta-data".into(),
             machine: None,
@@ -166,10 +179,15 @@ impl Builder {
         Self { max_wait, ..self }
     }
 
-    /// Another clock than the system's. No thread is then started: calls that wait keep the lease
-    /// alive themselves, and so does [`LocalIdService::maintain`].
+    /// Another clock than the system's. A clock that does not run by itself needs
+    /// [`Drive::ByHand`].
     pub fn clock(self, clock: Arc<dyn Clock>) -> Self {
         Self { clock: Some(clock), ..self }
+    }
+
+    /// The driver of renewals. Default: [`Drive::Thread`].
+    pub fn drive(self, drive: Drive) -> Self {
+        Self { drive, ..self }
     }
 
     /// The namespace: machine IDs whose IDs may meet in one table share it. Default: `default`.
@@ -297,7 +315,7 @@ impl Builder {
                 let remember_in = remember.then(|| self.state_dir.clone());
                 let mut members = Vec::new();
                 for _ in count {
-                    match leased(claimant.clone(), factory.clone(), remember_in.clone(), &any_clock)
+                    match leased(claimant.clone(), factory.clone(), remember_in.clone(), self.drive)
                     {
                         Ok(member) => members.push(member),
                         Err(error) => {
@@ -341,13 +359,13 @@ fn leased(
     claimant: Claimant,
     factory: HeldLeaseFactory,
     remember_in: Option<PathBuf>,
-    clock: &AnyClock,
+    drive: Drive,
 ) -> Result<Member, BuildError> {
     let (driver, slot) = Driver::start(claimant, factory, remember_in)?;
     let slot = Arc::new(slot);
-    let keeper = match clock {
-        AnyClock::System(_) => Keeper::in_thread(driver, &slot).map_err(BuildError::Thread)?,
-        AnyClock::Other(_) => Keeper::by_hand(driver),
+    let keeper = match drive {
+        Drive::Thread => Keeper::in_thread(driver, &slot).map_err(BuildError::Thread)?,
+        Drive::ByHand => Keeper::by_hand(driver),
     };
     Ok(Member { slot, keeper: Some(keeper) })
 }

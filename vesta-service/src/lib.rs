@@ -57,7 +57,7 @@ mod status;
 mod sync;
 mod ticks;
 
-pub use builder::{BuildError, Builder};
+pub use builder::{BuildError, Builder, Drive};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use lease::claim::{ClaimError, ClaimOrder};
 pub use lease::{

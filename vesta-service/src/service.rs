@@ -119,8 +119,8 @@ impl LocalIdService {
         }
     }
 
-    /// Renews the lease if that is due and no thread does it, which is so with a clock of one's own.
-    /// Returns how long there is nothing more to do.
+    /// Renews the lease if that is due and no thread does it, which is so with
+    /// [`Drive::ByHand`](crate::Drive::ByHand). Returns how long there is nothing more to do.
     pub fn maintain(&self) -> Option<Duration> {
         self.parts.slots.maintain()
     }

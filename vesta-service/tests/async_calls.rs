@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use common::START;
 use vesta_service::{
-    AsyncIdService, ErrorKind, IdMeta, IdService, LocalIdService, MachineSource, ManualClock,
-    PopulatorKind,
+    AsyncIdService, Drive, ErrorKind, IdMeta, IdService, LocalIdService, MachineSource,
+    ManualClock, PopulatorKind,
 };
 
 struct Unpark(Thread);
@@ -63,8 +63,11 @@ fn batches_and_runs_go_over_many_ticks_without_a_runtime() {
 fn dropping_a_waiting_call_pushes_nothing_into_the_future() {
     let folder = tempfile::tempdir().unwrap();
     let clock = ManualClock::at(START);
-    let ids =
-        fixed(IdMeta::MIN_GRANULARITY, &folder).clock(Arc::new(clock.clone())).build().unwrap();
+    let ids = fixed(IdMeta::MIN_GRANULARITY, &folder)
+        .clock(Arc::new(clock.clone()))
+        .drive(Drive::ByHand)
+        .build()
+        .unwrap();
     let mut tick = [0; 1024];
     IdService::gen_ids(&ids, &mut tick).unwrap();
     for _ in 0..1000 {
@@ -81,6 +84,7 @@ fn a_wait_longer_than_allowed_ends_at_once_and_says_when() {
     let clock = ManualClock::at(START);
     let ids = fixed(IdMeta::MAX_PEAK, &folder)
         .clock(Arc::new(clock.clone()))
+        .drive(Drive::ByHand)
         .max_wait(Duration::from_millis(900))
         .build()
         .unwrap();
@@ -110,6 +114,7 @@ fn of_too_many_batches_some_are_served_and_the_others_refused_at_once() {
     let clock = ManualClock::at(START);
     let ids = fixed(IdMeta::MIN_GRANULARITY, &folder)
         .clock(Arc::new(clock.clone()))
+        .drive(Drive::ByHand)
         .max_wait(Duration::from_millis(40))
         .build()
         .unwrap();

@@ -10,8 +10,9 @@ use std::time::Duration;
 use common::START;
 use parking_lot::Mutex;
 use vesta_service::{
-    BuildError, Cas, ClaimError, Clock, Expect, IdMeta, IdService as _, LeaseStore, LocalIdService,
-    MachineSource, ManualClock, MemoryStore, Namespace, Record, StoreError, Timing, UnixMillis,
+    BuildError, Cas, ClaimError, Clock, Drive, Expect, IdMeta, IdService as _, LeaseStore,
+    LocalIdService, MachineSource, ManualClock, MemoryStore, Namespace, Record, StoreError, Timing,
+    UnixMillis,
 };
 
 /// A store in which somebody else is faster a few times.
@@ -144,7 +145,12 @@ fn start(
     folder: &std::path::Path,
     clock: Arc<dyn Clock>,
 ) -> Result<LocalIdService, BuildError> {
-    LocalIdService::builder().machine(machine).state_dir(folder).clock(clock).build()
+    LocalIdService::builder()
+        .machine(machine)
+        .state_dir(folder)
+        .clock(clock)
+        .drive(Drive::ByHand)
+        .build()
 }
 
 fn only_3(store: Arc<dyn LeaseStore>) -> MachineSource {

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use common::START;
 use vesta_service::{
-    Clock as _, ErrorKind, IdMeta, IdService as _, LocalIdService, MachineSource, ManualClock,
-    MemoryStore, PopulatorKind, UnixMillis,
+    Clock as _, Drive, ErrorKind, IdMeta, IdService as _, LocalIdService, MachineSource,
+    ManualClock, MemoryStore, PopulatorKind, UnixMillis,
 };
 use vesta_testkit::Rng;
 
@@ -19,6 +19,7 @@ fn fixed(clock: &ManualClock, layout: IdMeta, folder: &tempfile::TempDir) -> Loc
         .machine(MachineSource::Fixed(1))
         .state_dir(folder.path())
         .clock(Arc::new(clock.clone()))
+        .drive(Drive::ByHand)
         .build()
         .unwrap()
 }
@@ -75,6 +76,7 @@ fn with_a_pool_a_clock_far_behind_costs_only_the_machine_id() {
         .machine(MachineSource::Pool { store: Arc::new(MemoryStore::new()), range: None })
         .state_dir(folder.path())
         .clock(Arc::new(clock.clone()))
+        .drive(Drive::ByHand)
         .build()
         .unwrap();
     let first = service.machine();
@@ -105,6 +107,7 @@ fn a_clock_set_right_after_hours_is_followed() {
             .machine(MachineSource::Pool { store: pool, range: Some(1..=machines) })
             .state_dir(folder.path())
             .clock(Arc::new(clock.clone()))
+            .drive(Drive::ByHand)
             .build()
             .unwrap();
         let before = service.gen_id().unwrap();

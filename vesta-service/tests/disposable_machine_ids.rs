@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use common::START;
 use vesta_service::{
-    BuildError, ClaimError, IdMeta, IdService as _, LocalIdService, MachineSource, ManualClock,
-    StoreError, WorkerNodeStore,
+    BuildError, ClaimError, Drive, IdMeta, IdService as _, LocalIdService, MachineSource,
+    ManualClock, StoreError, WorkerNodeStore,
 };
 
 /// A table in memory, as a database has it.
@@ -46,6 +46,7 @@ fn start(
         .layout(layout)
         .machine(MachineSource::Disposable { nodes: table.clone() })
         .clock(Arc::new(clock.clone()))
+        .drive(Drive::ByHand)
         .build()
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use common::START;
 use vesta_service::{
-    BuildError, Builder, Cas, ClaimError, Expect, IdMeta, IdService as _, LeaseStore,
+    BuildError, Builder, Cas, ClaimError, Drive, Expect, IdMeta, IdService as _, LeaseStore,
     LocalIdService, MachineSource, ManualClock, MemoryStore, Namespace, Record, StoreError, Timing,
     UnixMillis,
 };
@@ -61,6 +61,7 @@ impl Raised {
             .machine(MachineSource::Pool { store: self.clone(), range: Some(0..=0) })
             .state_dir(folder.path())
             .clock(Arc::new(ManualClock::at(START)))
+            .drive(Drive::ByHand)
     }
 }
 

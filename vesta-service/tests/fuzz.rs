@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use vesta_intf::{Field, FieldOrder, LayoutSpec, TimeUnit};
 use vesta_service::{
-    Clock as _, IdError, IdMeta, IdService as _, LocalIdService, MachineSource, MakeId,
+    Clock as _, Drive, IdError, IdMeta, IdService as _, LocalIdService, MachineSource, MakeId,
     ManualClock, MemorySegmentStore, SegmentService, SegmentTag, UnixMillis,
 };
 
@@ -49,6 +49,7 @@ fn check_service((widths, order, unit, epoch, seed, parts, few): &Numbers) {
         .version(parts[1] & meta.max(Field::Version))
         .max_wait(Duration::from_secs(3))
         .clock(Arc::new(clock.clone()))
+        .drive(Drive::ByHand)
         .build();
     let service = match built {
         Ok(service) => service,
@@ -125,8 +126,11 @@ fn tags_of_any_rows() {
             let (key, max_id) = write(&store, row);
             first.insert(key, max_id);
         }
-        let service =
-            SegmentService::builder(store.clone()).clock(Arc::new(clock.clone())).build().unwrap();
+        let service = SegmentService::builder(store.clone())
+            .clock(Arc::new(clock.clone()))
+            .drive(Drive::ByHand)
+            .build()
+            .unwrap();
         let before = clock.monotonic();
         for (key, max_id) in &first {
             let mut next = u64::try_from(*max_id).ok();

@@ -1,12 +1,12 @@
-//! The keeper in a thread of its own, by the real clock.
+//! The keeper in a thread of its own, by the real clock, as it is and as a custom one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use vesta_service::{
-    Cas, Expect, IdMeta, IdService as _, LeaseStore, LocalIdService, MachineSource, MemoryStore,
-    Namespace, Record, StoreError, Timing,
+    Builder, Cas, Clock, Expect, IdMeta, IdService as _, LeaseStore, LocalIdService, MachineSource,
+    MemoryStore, Namespace, Record, StoreError, SystemClock, Timing, UnixMillis,
 };
 
 /// A store that takes its time for each change.
@@ -50,11 +50,36 @@ impl LeaseStore for Busy {
     }
 }
 
+/// The real clock, as a clock of one's own.
+#[derive(Debug)]
+struct Custom(SystemClock);
+
+impl Clock for Custom {
+    fn wall(&self) -> UnixMillis {
+        self.0.wall()
+    }
+    fn monotonic(&self) -> Duration {
+        self.0.monotonic()
+    }
+    fn park(&self, duration: Duration) {
+        self.0.park(duration);
+    }
+}
+
 #[test]
 fn it_renews_without_being_asked_and_the_end_waits_until_the_machine_id_is_given_back() {
+    renews(LocalIdService::builder());
+}
+
+#[test]
+fn it_does_so_by_a_custom_clock() {
+    renews(LocalIdService::builder().clock(Arc::new(Custom(SystemClock::new()))));
+}
+
+fn renews(builder: Builder) {
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(Busy::default());
-    let service = LocalIdService::builder()
+    let service = builder
         .layout(IdMeta::MIN_GRANULARITY)
         .machine(MachineSource::Pool { store: store.clone(), range: Some(3..=3) })
         .state_dir(folder.path())

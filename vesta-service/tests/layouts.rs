@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use common::START;
 use vesta_service::{
-    IdMeta, IdService as _, LocalIdService, MachineSource, ManualClock, PopulatorKind,
+    Drive, IdMeta, IdService as _, LocalIdService, MachineSource, ManualClock, PopulatorKind,
     SequenceStart, UnixMillis,
 };
 
@@ -19,6 +19,7 @@ fn service(layout: IdMeta, start: SequenceStart, clock: &ManualClock) -> LocalId
         .sequence_start(start)
         .machine(MachineSource::Stateless(3))
         .clock(Arc::new(clock.clone()))
+        .drive(Drive::ByHand)
         .build()
         .unwrap()
 }
@@ -33,6 +34,7 @@ fn every_layout_that_may_generate_does_and_explains_what_it_made() {
             .layout(layout)
             .machine(MachineSource::Stateless(3))
             .clock(Arc::new(clock.clone()))
+            .drive(Drive::ByHand)
             .build();
         if layout.check_generates().is_err() {
             assert!(build.unwrap_err().is_configuration(), "{}", layout.name());

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use common::START;
 use vesta_service::{
-    BuildError, Cas, ClaimError, ClaimOrder, Clock as _, ErrorKind, Expect, IdService as _,
+    BuildError, Cas, ClaimError, ClaimOrder, Clock as _, Drive, ErrorKind, Expect, IdService as _,
     LeaseStore, LocalIdService, MachineSource, ManualClock, MemoryStore, Namespace, Record,
     StoreError, Timing, UnixMillis,
 };
@@ -99,6 +99,7 @@ impl Setting {
             .machine(MachineSource::Pool { store: self.store.clone(), range: Some(3..=4) })
             .state_dir(self.folder.path())
             .clock(Arc::new(self.clock.clone()))
+            .drive(Drive::ByHand)
             .build()
     }
 
@@ -109,6 +110,7 @@ impl Setting {
             .timing(Timing::IN_MEMORY)
             .state_dir(self.folder.path())
             .clock(Arc::new(self.clock.clone()))
+            .drive(Drive::ByHand)
             .build()
             .unwrap()
     }
@@ -252,6 +254,7 @@ fn two_services_get_different_ids_and_the_third_hears_who_holds_them() {
         .machine(MachineSource::Pool { store: setting.store.clone(), range: Some(3..=4) })
         .state_dir(setting.folder.path())
         .clock(Arc::new(setting.clock.clone()))
+        .drive(Drive::ByHand)
         .build();
     let error = third.unwrap_err().to_string();
     let pid = format!("(pid {})", std::process::id());
@@ -306,6 +309,7 @@ fn a_store_that_is_away_at_start_is_asked_for_half_a_minute() {
         .machine(MachineSource::Pool { store: setting.store.clone(), range: None })
         .state_dir(setting.folder.path())
         .clock(Arc::new(setting.clock.clone()))
+        .drive(Drive::ByHand)
         .build();
     let error = started.unwrap_err();
     assert!(!error.is_configuration());
@@ -323,6 +327,7 @@ fn a_namespace_is_for_one_layout() {
         .machine(MachineSource::Pool { store: setting.store.clone(), range: None })
         .state_dir(setting.folder.path())
         .clock(Arc::new(setting.clock.clone()))
+        .drive(Drive::ByHand)
         .build();
     let error = other.unwrap_err();
     assert!(error.is_configuration());
@@ -402,6 +407,7 @@ fn from_a_store_that_may_forget_ids_go_on_once_they_have_begun() {
         .timing(Timing::ONE_HOST)
         .state_dir(setting.folder.path())
         .clock(Arc::new(setting.clock.clone()))
+        .drive(Drive::ByHand)
         .build()
         .unwrap();
     setting.clock.advance(Duration::from_millis(7001));
@@ -500,6 +506,7 @@ fn a_machine_id_in_use_on_this_host_is_not_claimed_although_the_store_forgot_it(
         .machine(MachineSource::Pool { store: wiped.store.clone(), range: Some(3..=4) })
         .state_dir(setting.folder.path())
         .clock(Arc::new(setting.clock.clone()))
+        .drive(Drive::ByHand)
         .build()
         .unwrap();
     assert_ne!(newcomer.machine(), owner.machine());
@@ -547,6 +554,7 @@ fn a_damaged_memory_of_a_reserved_id_delays_the_start_and_does_not_prevent_it() 
             .machine(MachineSource::Reserved { store: setting.store.clone(), id: 7 })
             .state_dir(setting.folder.path())
             .clock(Arc::new(setting.clock.clone()))
+            .drive(Drive::ByHand)
             .build()
             .unwrap()
     };
@@ -568,6 +576,7 @@ fn the_longest_wait_that_can_be_set_is_no_error() {
         .machine(MachineSource::Pool { store: setting.store.clone(), range: None })
         .state_dir(setting.folder.path())
         .clock(Arc::new(setting.clock.clone()))
+        .drive(Drive::ByHand)
         .max_wait(Duration::MAX)
         .build()
         .unwrap();

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use common::START;
 use vesta_service::{
-    BuildError, ErrorKind, IdMeta, IdService as _, LeaseStore, LocalIdService, MachineSource,
-    ManualClock, MemoryStore, PopulatorKind, Record,
+    BuildError, Drive, ErrorKind, IdMeta, IdService as _, LeaseStore, LocalIdService,
+    MachineSource, ManualClock, MemoryStore, PopulatorKind, Record,
 };
 
 struct Setting {
@@ -34,6 +34,7 @@ impl Setting {
             .machine_count(count)
             .state_dir(self.folder.path())
             .clock(Arc::new(self.clock.clone()))
+            .drive(Drive::ByHand)
             .build()
     }
 
@@ -101,6 +102,7 @@ fn threads_are_spread_and_nothing_repeats() {
             .machine_count(4)
             .state_dir(setting.folder.path())
             .clock(Arc::new(setting.clock.clone()))
+            .drive(Drive::ByHand)
             .build()
             .unwrap();
         let ids: Vec<Vec<u64>> = std::thread::scope(|scope| {

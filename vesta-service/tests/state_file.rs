@@ -10,8 +10,8 @@ use std::time::Duration;
 use common::{POPULATORS, START, generating_layouts};
 use vesta_intf::Field;
 use vesta_service::{
-    BuildError, Clock as _, IdMeta, IdService as _, LocalIdService, MachineSource, ManualClock,
-    StateFileError, UnixMillis,
+    BuildError, Clock as _, Drive, IdMeta, IdService as _, LocalIdService, MachineSource,
+    ManualClock, StateFileError, UnixMillis,
 };
 
 const FILE: &str = "default-7.state";
@@ -21,6 +21,7 @@ fn start(folder: &Path, clock: &ManualClock) -> Result<LocalIdService, BuildErro
         .machine(MachineSource::Fixed(7))
         .state_dir(folder)
         .clock(Arc::new(clock.clone()))
+        .drive(Drive::ByHand)
         .build()
 }
 
@@ -90,6 +91,7 @@ fn every_layout_goes_on_above_what_it_made_after_each_restart() {
                 .machine(MachineSource::Fixed(machine))
                 .state_dir(folder.path())
                 .clock(Arc::new(clock.clone()))
+                .drive(Drive::ByHand)
                 .build()
                 .unwrap();
             for _ in 0..300 {
@@ -186,6 +188,7 @@ fn an_empty_or_foreign_file_is_refused_with_instructions() {
         .machine(MachineSource::Fixed(7))
         .state_dir(folder.path())
         .clock(Arc::new(clock.clone()))
+        .drive(Drive::ByHand)
         .build();
     let error = other_layout.unwrap_err();
     assert!(matches!(error, BuildError::StateFile(StateFileError::Foreign { .. })), "{error}");
@@ -195,6 +198,7 @@ fn an_empty_or_foreign_file_is_refused_with_instructions() {
         .machine(MachineSource::Fixed(8))
         .state_dir(folder.path())
         .clock(Arc::new(clock.clone()))
+        .drive(Drive::ByHand)
         .build();
     let error = renamed.unwrap_err().to_string();
     assert!(error.contains("belongs to machine ID 7"), "{error}");

@@ -8,8 +8,8 @@ use std::time::Duration;
 use common::{START, START_OF_2023, Seen, generating_layouts};
 use vesta_intf::{Field, LayoutSpec};
 use vesta_service::{
-    Clock as _, IdMeta, IdService as _, LocalIdService, MachineSource, ManualClock, MemoryStore,
-    PopulatorKind, SequenceStart, SystemClock,
+    Clock as _, Drive, IdMeta, IdService as _, LocalIdService, MachineSource, ManualClock,
+    MemoryStore, PopulatorKind, SequenceStart, SystemClock,
 };
 use vesta_testkit::Rng;
 
@@ -55,6 +55,7 @@ fn scripted(populator: PopulatorKind, layout: IdMeta) {
         .layout(layout)
         .populator(populator)
         .clock(Arc::new(clock.clone()))
+        .drive(Drive::ByHand)
         // A thread that is not scheduled for a while sees much scripted time pass.
         .max_wait(Duration::from_secs(1_000_000))
         .machine(MachineSource::Pool { store: Arc::new(MemoryStore::new()), range: None })
@@ -97,6 +98,7 @@ fn every_layout_scripted(populator: PopulatorKind) {
                 .populator(populator)
                 .sequence_start(start)
                 .clock(Arc::new(ManualClock::at(START)))
+                .drive(Drive::ByHand)
                 .max_wait(Duration::from_secs(1_000_000))
                 .machine(MachineSource::Stateless(layout.max(Field::Machine)))
                 .build()

@@ -16,8 +16,8 @@ use serde_json::Value;
 use vesta_intf::{FieldOrder, GenMethod, IdMeta, LayoutSpec, TimeUnit, UnixMillis};
 use vesta_rest::app::configure;
 use vesta_service::{
-    LocalIdService, MachineSource, ManualClock, MemorySegmentStore, NewSegmentTag, SegmentService,
-    SegmentStore as _,
+    Drive, LocalIdService, MachineSource, ManualClock, MemorySegmentStore, NewSegmentTag,
+    SegmentService, SegmentStore as _,
 };
 
 use crate::support::{NOW, state_with};
@@ -122,6 +122,7 @@ fn with_applications(target: impl FnOnce(&dyn Fn(&[u8]))) -> (u32, u32) {
             .gen_method(if layout.is_vesta() { GenMethod::Rest } else { GenMethod::Embed })
             .machine(MachineSource::Stateless(machine))
             .clock(Arc::new(clock.clone()))
+            .drive(Drive::ByHand)
             .build()
             .expect("a service");
         let state = state_with(Arc::new(service), Some(Arc::clone(&segments)));

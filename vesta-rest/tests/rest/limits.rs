@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use vesta_boot::{CancellationToken, Config, Metrics, Role, Running, Security};
 use vesta_rest::{Limits, METHODS, serve_with};
-use vesta_service::{LocalIdService, ManualClock, SegmentService};
+use vesta_service::{Drive, LocalIdService, ManualClock, SegmentService};
 
 use crate::support::{Answer, NOW, Raw, builder, service};
 use crate::vesta::tiny;
@@ -227,7 +227,12 @@ fn concurrent_requests_get_distinct_ids_that_increase_on_each_connection() {
 #[test]
 fn a_stop_lets_the_request_in_flight_finish() {
     let clock = ManualClock::at(NOW);
-    let service = builder().layout(tiny()).clock(Arc::new(clock.clone())).build().unwrap();
+    let service = builder()
+        .layout(tiny())
+        .clock(Arc::new(clock.clone()))
+        .drive(Drive::ByHand)
+        .build()
+        .unwrap();
     let mut server = Server::start_with(Arc::new(service), PATIENT, |config| {
         config.request_timeout = Duration::from_secs(2);
     });

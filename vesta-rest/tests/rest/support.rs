@@ -14,7 +14,7 @@ use serde_json::Value;
 use vesta_boot::{Metrics, Role};
 use vesta_intf::{GenMethod, IdMeta, UnixMillis};
 use vesta_rest::app::{State, configure};
-use vesta_service::{Builder, LocalIdService, MachineSource, ManualClock, SegmentService};
+use vesta_service::{Builder, Drive, LocalIdService, MachineSource, ManualClock, SegmentService};
 
 /// 2026-01-01T00:00:00Z.
 pub(crate) const NOW: UnixMillis = UnixMillis(1_767_225_600_000);
@@ -28,6 +28,7 @@ pub(crate) fn builder() -> Builder {
         .gen_method(GenMethod::Rest)
         .machine(MachineSource::Stateless(MACHINE))
         .clock(Arc::new(ManualClock::at(NOW)))
+        .drive(Drive::ByHand)
 }
 
 pub(crate) fn service() -> Arc<LocalIdService> {

@@ -10,7 +10,7 @@ use vesta_boot::{CancellationToken, Config, Metrics, Role, Running, Security};
 use vesta_intf::grpc::v1::id_service_client::IdServiceClient;
 use vesta_intf::{Field, GenMethod, IdMeta, UnixMillis};
 use vesta_server::Patience;
-use vesta_service::{LocalIdService, MachineSource, ManualClock, SegmentService};
+use vesta_service::{Drive, LocalIdService, MachineSource, ManualClock, SegmentService};
 
 /// 2018-01-04T10:21:43Z: 94,990,103 s after the epoch.
 pub(crate) const NOW: UnixMillis = UnixMillis(1_420_041_600_000 + 94_990_103_000);
@@ -52,6 +52,7 @@ impl Server {
             // The scripted clock may run far ahead of real time; requests end by the real one.
             .max_wait(Duration::from_secs(1_000_000))
             .clock(Arc::new(clock.clone()))
+            .drive(Drive::ByHand)
             .build()
             .expect("a service");
         let mut config = Config::defaults(Role::Server);

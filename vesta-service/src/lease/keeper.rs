@@ -376,7 +376,7 @@ impl Keeper {
         Ok(Self { runs: Runs::InThread, patience })
     }
 
-    /// Leaves the driving to [`maintain`](Self::maintain): for scripted clocks.
+    /// Leaves the driving to [`maintain`](Self::maintain).
     pub(crate) fn by_hand(driver: Driver) -> Self {
         Self { patience: patience(&driver), runs: Runs::ByHand(Mutex::new(Some(Box::new(driver)))) }
     }

@@ -11,7 +11,7 @@ use super::jobs::{Job, Jobs};
 use super::registry::Registry;
 use super::service::SegmentService;
 use super::store::SegmentStore;
-use crate::builder::BuildError;
+use crate::builder::{BuildError, Drive};
 use crate::clock::{AnyClock, Clock, SystemClock};
 
 /// Builds a [`SegmentService`]. Everything has a default but the store.
@@ -23,6 +23,7 @@ pub struct SegmentBuilder {
     step_cap: u64,
     refresh_every: Duration,
     clock: Option<Arc<dyn Clock>>,
+    drive: Drive,
 }
 
 impl SegmentBuilder {
@@ -34,6 +35,7 @@ impl SegmentBuilder {
             step_cap: 1_000_000,
             refresh_every: Duration::from_secs(60),
             clock: None,
+            drive: Drive::default(),
         }
     }
 
@@ -66,11 +68,18 @@ impl SegmentBuilder {
         self
     }
 
-    /// Another clock than the machine's. Nothing then happens in the background: waiting calls and
-    /// [`SegmentService::maintain`] do what is due, which makes every test repeatable.
+    /// Another clock than the system's. A clock that does not run by itself needs
+    /// [`Drive::ByHand`].
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
+        self
+    }
+
+    /// The driver of fetches. Default: [`Drive::Thread`].
+    #[must_use]
+    pub fn drive(mut self, drive: Drive) -> Self {
+        self.drive = drive;
         self
     }
 
@@ -87,6 +96,7 @@ impl SegmentBuilder {
         let core = Arc::new(Core {
             store: self.store,
             clock: self.clock.map_or(AnyClock::System(SystemClock::new()), AnyClock::Other),
+            drive: self.drive,
             mode: self.mode,
             max_wait: self.max_wait,
             step_cap: self.step_cap,

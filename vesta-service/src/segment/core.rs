@@ -14,6 +14,7 @@ use super::registry::Registry;
 use super::store::{NewSegmentTag, SegmentStore};
 use super::{Segment, SegmentMode};
 use crate::StoreError;
+use crate::builder::Drive;
 use crate::clock::{AnyClock, Clock as _};
 use crate::lease::ask_store;
 use crate::sync::{Mutex, thread};
@@ -26,6 +27,7 @@ const READ_AGAIN: Duration = Duration::from_secs(1);
 pub(crate) struct Core {
     pub(crate) store: Arc<dyn SegmentStore>,
     pub(crate) clock: AnyClock,
+    pub(crate) drive: Drive,
     pub(crate) mode: SegmentMode,
     pub(crate) max_wait: Duration,
     pub(crate) step_cap: u64,
@@ -43,7 +45,7 @@ impl Core {
 
     /// `true` if only callers do what is due.
     pub(crate) fn by_hand(&self) -> bool {
-        matches!(self.clock, AnyClock::Other(_))
+        self.drive == Drive::ByHand
     }
 
     /// The tag of this name, without waiting.

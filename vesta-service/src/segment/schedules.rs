@@ -14,8 +14,8 @@ use super::{
     MemorySegmentStore, NewSegmentTag, NextRange, SegmentMode, SegmentService, SegmentStore,
     SegmentTag,
 };
-use crate::StoreError;
 use crate::races::{Ends, ModelClock, NEVER, after_a_while, at_random, unique_and_growing};
+use crate::{Drive, StoreError};
 
 const TAG: &str = "orders";
 const MODES: [SegmentMode; 2] = [SegmentMode::Strict, SegmentMode::Relaxed];
@@ -87,7 +87,9 @@ impl Model {
         let service = if threads {
             service
         } else {
-            service.clock(Arc::new(ModelClock::at(UnixMillis(0), Duration::from_millis(50))))
+            service
+                .clock(Arc::new(ModelClock::at(UnixMillis(0), Duration::from_millis(50))))
+                .drive(Drive::ByHand)
         };
         let service = Arc::new(service.build().expect("it can be built"));
         Self { store, service, over: Arc::default() }

@@ -227,7 +227,8 @@ impl SegmentService {
         self.core.store.describe()
     }
 
-    /// Fetches what is due, if no thread does it, which is so with a clock of one's own. Returns how
+    /// Fetches what is due, if no thread does it, which is so with
+    /// [`Drive::ByHand`](crate::Drive::ByHand). Returns how
     /// long there is nothing more to do.
     pub fn maintain(&self) -> Option<Duration> {
         self.core.maintain()

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use vesta_intf::Field;
 use vesta_service::{
-    BuildError, ClaimError, Clock as _, IdError, IdService as _, LocalIdService, MachineSource,
-    ManualClock, NotReady, NotReadyReason, UnixMillis,
+    BuildError, ClaimError, Clock as _, Drive, IdError, IdService as _, LocalIdService,
+    MachineSource, ManualClock, NotReady, NotReadyReason, UnixMillis,
 };
 
 use crate::check::{Counts, Verdict};
@@ -160,6 +160,7 @@ impl World {
             .max_wait(MAX_WAIT)
             .timing(self.setting.timing())
             .clock(Arc::new(host.clock.clone()))
+            .drive(Drive::ByHand)
             // A folder that cannot be made: this host remembers nothing.
             .state_dir(host.folder.as_ref().map_or("/dev/null/none".as_ref(), |f| f.path()))
             .build();

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use vesta_service::{
-    ManualClock, MemorySegmentStore, NewSegmentTag, NextRange, SegmentBuilder, SegmentService,
-    SegmentStore, SegmentTag, StoreError, UnixMillis,
+    Drive, ManualClock, MemorySegmentStore, NewSegmentTag, NextRange, SegmentBuilder,
+    SegmentService, SegmentStore, SegmentTag, StoreError, UnixMillis,
 };
 
 /// Fate of a request at the store.
@@ -138,7 +138,8 @@ pub(crate) fn patient(store: &Arc<TestStore>) -> SegmentBuilder {
 /// A service without threads, whose time passes when it is told to.
 pub(crate) fn by_hand(store: &Arc<TestStore>) -> (SegmentService, ManualClock) {
     let clock = ManualClock::at(UnixMillis(1_700_000_000_000));
-    let builder = SegmentService::builder(store.clone()).clock(Arc::new(clock.clone()));
+    let builder =
+        SegmentService::builder(store.clone()).clock(Arc::new(clock.clone())).drive(Drive::ByHand);
     (builder.build().unwrap(), clock)
 }
 

@@ -1,7 +1,7 @@
 //! Faults by number: each of these happened to somebody, many times over here.
 
 use vesta_service::{
-    BuildError, ClaimError, ErrorKind, IdError, IdMeta, IdService as _, MachineSource,
+    BuildError, ClaimError, Drive, ErrorKind, IdError, IdMeta, IdService as _, MachineSource,
 };
 use vesta_testkit::{Rng, fast_folder};
 
@@ -59,6 +59,7 @@ fn a_clock_that_shows_up_to_100_ms_less_at_each_look() {
             .machine(MachineSource::Fixed(1))
             .state_dir(folder.path())
             .clock(std::sync::Arc::new(HostClock::new(&time).trembling(100)))
+            .drive(Drive::ByHand)
             .build()
             .expect("it starts");
         let (mut ledger, mut progress) = (Ledger::new(&layout), Progress::default());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use vesta_service::{
-    IdMeta, LocalIdService, MachineSource, StoreError, UnixMillis, WorkerNodeStore,
+    Drive, IdMeta, LocalIdService, MachineSource, StoreError, UnixMillis, WorkerNodeStore,
 };
 
 use super::time::{HostClock, SECOND, Time};
@@ -31,6 +31,7 @@ pub(crate) fn take_the_first() {
         .machine(MachineSource::Disposable { nodes: Arc::<Numbers>::default() })
         .machine_count(2)
         .clock(Arc::new(HostClock::new(&time)))
+        .drive(Drive::ByHand)
         .build()
         .expect("it needs nothing");
     let use_up = || {

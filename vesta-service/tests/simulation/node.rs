@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use vesta_service::{BuildError, LocalIdService, MachineSource};
+use vesta_service::{BuildError, Drive, LocalIdService, MachineSource};
 use vesta_testkit::Rng;
 
 use super::ledger::Progress;
@@ -66,6 +66,7 @@ impl Node {
             .timing(plan.timing)
             .state_dir(&self.folder)
             .clock(Arc::new(self.clock.clone()))
+            .drive(Drive::ByHand)
             .build()?;
         self.service = Some(service);
         self.paused = false;

@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use vesta_service::{BuildError, Cas, ClaimError, Clock as _, IdError, IdService as _, Record};
+use vesta_service::{
+    BuildError, Cas, ClaimError, Clock as _, Drive, IdError, IdService as _, Record,
+};
 
 use super::Backend;
 use super::clocks::BusyClock;
@@ -102,7 +104,7 @@ pub(super) fn a_record_that_changes_while_watched_is_not_taken_over(backend: &dy
         assert_eq!(store.cas(NAMESPACE, 0, &current.expect(), &new).unwrap(), Cas::Done);
     };
     let clock = BusyClock { clock: world.clock.clone(), while_waiting: sign_of_life };
-    let refused = world.pool("b", 0..=0).clock(Arc::new(clock)).build();
+    let refused = world.pool("b", 0..=0).clock(Arc::new(clock)).drive(Drive::ByHand).build();
     assert!(matches!(refused, Err(BuildError::Claim(ClaimError::Exhausted { .. }))), "{refused:?}");
     assert_eq!(world.record(0).expect(), held.expect());
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use vesta_service::{
-    Builder, Clock as _, IdMeta, IdService as _, LeaseStore, LocalIdService, MachineSource,
+    Builder, Clock as _, Drive, IdMeta, IdService as _, LeaseStore, LocalIdService, MachineSource,
     ManualClock, Record, Timing, UnixMillis,
 };
 
@@ -82,6 +82,7 @@ impl World {
             .timing(TIMING)
             .namespace(NAMESPACE)
             .clock(Arc::new(self.clock.clone()))
+            .drive(Drive::ByHand)
             .state_dir(self.folder(host))
     }
 
