@@ -260,7 +260,7 @@ impl Admin {
 async fn each_tag_is_shown_with_its_range_and_how_far_it_is_used() {
     let segments = segments(&["orders", "users"]);
     for _ in 0..250 {
-        segments.next_id("orders").expect("a number");
+        segments.segment("orders").and_then(|tag| tag.next()).expect("a number");
     }
     let admin = admin_with(segments);
 
@@ -301,7 +301,7 @@ async fn beyond_a_hundred_tags_the_metrics_add_the_rest_up() {
     let keys: Vec<_> = (0..103).map(|n| format!("tag-{n:03}")).collect();
     let segments = segments(&keys.iter().map(String::as_str).collect::<Vec<_>>());
     for key in &keys[99..] {
-        segments.next_id(key).expect("a number");
+        segments.segment(key).and_then(|tag| tag.next()).expect("a number");
     }
     let (_, metrics) = admin_with(segments).get("/metrics").await;
     let of = "vesta_segment_taken_total{key=";
@@ -319,7 +319,7 @@ async fn a_tag_is_added_once_and_gives_numbers_at_once() {
     let (status, said) = admin.post("application/json; charset=utf-8", body).await;
     assert_eq!(status, StatusCode::CREATED, "{said}");
     assert_eq!((&said["key"], &said["first"]), (&"orders".into(), &"77".into()));
-    assert_eq!(segments.next_id("orders").expect("a number"), 77);
+    assert_eq!(segments.segment("orders").and_then(|tag| tag.next()).expect("a number"), 77);
 
     let (status, said) = admin.post("application/json", body).await;
     assert_eq!(status, StatusCode::CONFLICT);

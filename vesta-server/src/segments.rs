@@ -39,11 +39,11 @@ impl Segments {
 
     async fn one(&self, metadata: &MetadataMap, key: &str) -> Result<u64, IdError> {
         let service = self.service(key)?;
-        match service.try_next_id(key) {
+        match service.try_segment(key).and_then(|segment| segment.try_next()) {
             // Boxed, so that the future of the usual case stays small.
             Err(error) if error.retry_after().is_some() => {
                 let caller = deadline::of_caller(metadata);
-                let work = service.next_id_async(key);
+                let work = async { service.segment_async(key).await?.next_async().await };
                 Box::pin(within(self.request_timeout, caller, work)).await
             }
             result => result,
@@ -59,7 +59,8 @@ impl Segments {
         let service = self.service(key)?;
         IdError::check("count", count.into(), 1, MAX_RUN_IDS_PER_CALL.into())?;
         let caller = deadline::of_caller(metadata);
-        within(self.request_timeout, caller, service.next_runs_async(key, count)).await
+        let work = async { service.segment_async(key).await?.next_runs_async(count).await };
+        within(self.request_timeout, caller, work).await
     }
 }
 

@@ -336,6 +336,7 @@ impl Builder {
             rules,
             populator: self.populator,
             max_wait: self.max_wait,
+            drive: self.drive,
             clock: any_clock,
             namespace: self.namespace,
             machine_source: shown,

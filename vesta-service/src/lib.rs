@@ -56,6 +56,7 @@ mod slots;
 mod status;
 mod sync;
 mod ticks;
+mod wait;
 
 pub use builder::{BuildError, Builder, Drive};
 pub use clock::{Clock, ManualClock, SystemClock};

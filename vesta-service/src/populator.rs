@@ -2,7 +2,6 @@
 //! [`sequence::advance`](crate::sequence::advance) alone; a populator only makes it atomic.
 
 mod atomic;
-mod back_off;
 mod cursor;
 mod lock;
 #[cfg(all(test, loom))]
@@ -12,7 +11,6 @@ mod sync;
 use std::fmt;
 use std::str::FromStr;
 
-pub(crate) use back_off::BackOff;
 use cursor::Cursor;
 
 pub use atomic::AtomicIdPopulator;

@@ -6,9 +6,8 @@
 //!  buffer/plan.rs  how much to fetch, and how early                            pure
 //!  allocator.rs    what every call touches
 //!  key.rs          one tag: its numbers, its state, those who wait
-//!  registry.rs     which tags there are, found without a lock
-//!  jobs.rs      the jobs of the threads that talk to the store
-//!  core.rs         what the service consists of, and does
+//!  jobs.rs         the jobs of the threads that talk to the store
+//!  core.rs         the tags, and the work that is done for them
 //!  service.rs, handle.rs, future.rs   its faces
 //! ```
 //!
@@ -42,10 +41,8 @@ mod handle;
 mod jobs;
 mod key;
 mod memory;
-mod notify;
 #[cfg(all(test, loom))]
 mod races;
-mod registry;
 #[cfg(all(test, shuttle))]
 mod schedules;
 mod service;

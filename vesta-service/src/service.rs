@@ -6,13 +6,14 @@ use std::time::{Duration, SystemTime};
 use vesta_intf::{Id, IdError, IdMeta, IdRun, IdService, MakeId};
 
 use crate::backlog::{Backlog, Batch, Permit};
-use crate::builder::Builder;
+use crate::builder::{Builder, Drive};
 use crate::clock::{AnyClock, Clock as _};
 use crate::held_lease::HeldLease;
 use crate::populator::PopulatorKind;
 use crate::sequence::{Claim, Rules};
 use crate::slots::Slots;
 use crate::status::{MachineStatus, Status};
+use crate::wait::Wait;
 
 /// Makes IDs inside this process. Share it behind an [`Arc`](std::sync::Arc) or the
 /// [`global`](crate::global) module; one per process is enough.
@@ -33,6 +34,7 @@ pub(crate) struct Parts {
     pub(crate) rules: Rules,
     pub(crate) populator: PopulatorKind,
     pub(crate) max_wait: Duration,
+    pub(crate) drive: Drive,
     pub(crate) clock: AnyClock,
     pub(crate) namespace: String,
     pub(crate) machine_source: String,
@@ -94,29 +96,12 @@ impl LocalIdService {
         self.parts.slots.claim(want)
     }
 
-    /// Repeats an attempt until it succeeds, fails for good, or can no longer succeed in time.
+    /// The wait of one call.
     #[cold]
-    fn wait_for<T>(
-        &self,
-        first: IdError,
-        mut attempt: impl FnMut() -> Result<T, IdError>,
-    ) -> Result<T, IdError> {
-        let deadline = self.parts.clock.monotonic().saturating_add(self.parts.max_wait);
-        let mut error = first;
-        loop {
-            let IdError::NotReady(hold) = error else { return Err(error) };
-            if self.parts.clock.monotonic().saturating_add(hold.retry_after) > deadline {
-                return Err(error);
-            }
-            self.maintain();
-            if !hold.retry_after.is_zero() {
-                self.parts.clock.park(hold.retry_after);
-            }
-            match attempt() {
-                Ok(value) => return Ok(value),
-                Err(next) => error = next,
-            }
-        }
+    pub(crate) fn wait(&self) -> Wait<'_, impl Fn() -> Option<Duration>> {
+        let Parts { clock, drive, max_wait, .. } = &self.parts;
+        let maintain = || self.maintain();
+        Wait { clock, drive: *drive, max_wait: *max_wait, notify: None, maintain }
     }
 
     /// Renews the lease if that is due and no thread does it, which is so with
@@ -153,16 +138,6 @@ impl LocalIdService {
         let per_second = self.parts.meta.capacity_per_second().saturating_mul(lines);
         self.parts.backlog.enter(ids.into(), per_second, self.parts.max_wait)
     }
-
-    #[cfg(feature = "async")]
-    pub(crate) fn max_wait(&self) -> Duration {
-        self.parts.max_wait
-    }
-
-    #[cfg(feature = "async")]
-    pub(crate) fn monotonic(&self) -> Duration {
-        self.parts.clock.monotonic()
-    }
 }
 
 /// The longest batch that is one.
@@ -187,6 +162,14 @@ pub(crate) fn put_in_order(ids: &mut [u64]) {
     }
 }
 
+/// Adds a run, to the last one if it continues that: across ticks a progression often goes on.
+pub(crate) fn append(runs: &mut Vec<IdRun>, run: IdRun) {
+    match runs.last_mut() {
+        Some(last) if last.continues_with(&run) => last.count += run.count,
+        _ => runs.push(run),
+    }
+}
+
 pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
@@ -196,7 +179,7 @@ impl IdService for LocalIdService {
     fn gen_id(&self) -> Result<u64, IdError> {
         match self.try_gen_id() {
             Ok(id) => Ok(id),
-            Err(error) => self.wait_for(error, || self.try_gen_id()),
+            Err(_) => self.wait().until(|| self.try_gen_id()),
         }
     }
 
@@ -217,16 +200,12 @@ impl IdService for LocalIdService {
         for part in out.chunks_mut(MOST_AT_ONCE) {
             let mut batch = Batch::new(self, u32::try_from(part.len()).unwrap_or(u32::MAX));
             let mut filled = 0;
-            let mut attempt = || {
+            self.wait().until(|| {
                 batch.fill(|run| {
                     filled += write(&run, &mut part[filled..]);
                     runs += 1;
                 })
-            };
-            match attempt() {
-                Ok(done) => done?,
-                Err(error) => self.wait_for(error, attempt)??,
-            }
+            })??;
         }
         if runs > 1 {
             put_in_order(out);

@@ -7,17 +7,10 @@
 //! thread or decides what is issued.
 
 #[cfg(any(loom, shuttle))]
-mod checked;
-#[cfg(loom)]
-#[path = "sync/loom.rs"]
-mod checker;
-#[cfg(shuttle)]
-#[path = "sync/shuttle.rs"]
-mod checker;
+#[path = "races/checked.rs"]
+mod primitives;
 #[cfg(not(any(loom, shuttle)))]
-mod native;
+#[path = "sync/native.rs"]
+mod primitives;
 
-#[cfg(any(loom, shuttle))]
-pub(crate) use checked::*;
-#[cfg(not(any(loom, shuttle)))]
-pub(crate) use native::*;
+pub(crate) use primitives::*;

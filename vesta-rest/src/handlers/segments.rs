@@ -23,9 +23,10 @@ fn segments(req: &HttpRequest) -> Result<&SegmentService, IdError> {
 }
 
 async fn next(req: &HttpRequest) -> Result<u64, Problem> {
-    let key = key(req);
+    let (key, service) = (key(req), segments(req)?);
     let limit = State::of(req).request_timeout;
-    Ok(in_time(limit, segments(req)?.next_id_async(&key)).await?)
+    let next = async { service.segment_async(&key).await?.next_async().await };
+    Ok(in_time(limit, next).await?)
 }
 
 /// The tag of the path. The router leaves three characters as they came, which would change where a
@@ -73,9 +74,10 @@ pub(crate) async fn v1_next(req: HttpRequest) -> Result<HttpResponse, Problem> {
         return Ok(no_store(json(&OneId { id: number(next(&req).await?) })));
     };
     let count = u32::try_from(count).expect("at most MAX_COUNT");
-    let key = key(&req);
+    let (key, service) = (key(&req), segments(&req)?);
     let limit = State::of(&req).request_timeout;
-    let runs = in_time(limit, segments(&req)?.next_runs_async(&key, count)).await?;
+    let runs = async { service.segment_async(&key).await?.next_runs_async(count).await };
+    let runs = in_time(limit, runs).await?;
     let ids = runs.iter().flat_map(IdRun::iter).map(number).collect();
     Ok(no_store(json(&ManyIds { ids })))
 }

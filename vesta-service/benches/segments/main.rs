@@ -29,10 +29,13 @@ fn service(mode: SegmentMode) -> SegmentService {
 
 /// Takes so many numbers that the ranges have their full size.
 fn warm(segment: &Segment) {
-    let mut out = vec![0; 10_000];
     for _ in 0..20_000 {
-        segment.next_ids(&mut out).expect("numbers");
+        segment.next_runs(10_000).expect("numbers");
     }
+}
+
+fn by_name(service: &SegmentService, key: &str) -> u64 {
+    service.segment(key).and_then(|segment| segment.next()).expect("a number")
 }
 
 fn tuned<'a>(c: &'a mut Criterion, question: &str) -> BenchmarkGroup<'a, WallTime> {
@@ -51,14 +54,14 @@ fn alone(c: &mut Criterion) {
         let orders = service.segment("orders").expect("a tag");
         warm(&orders);
         group.bench_function(format!("vesta {name}, tag in hand"), |b| {
-            b.iter(|| orders.next_id().expect("a number"));
+            b.iter(|| orders.next().expect("a number"));
         });
         group.bench_function(format!("vesta {name}, tag by name"), |b| {
-            b.iter(|| service.next_id(black_box("orders")).expect("a number"));
+            b.iter(|| by_name(&service, black_box("orders")));
         });
         group.bench_function(format!("vesta {name}, two tags by name in turn"), |b| {
             let mut keys = ["orders", "users"].into_iter().cycle();
-            b.iter(|| service.next_id(keys.next().unwrap_or_default()).expect("a number"));
+            b.iter(|| by_name(&service, keys.next().unwrap_or_default()));
         });
     }
     let counter = AtomicU64::new(0);
@@ -76,12 +79,10 @@ fn contended(c: &mut Criterion) {
             let orders = service.segment("orders").expect("a tag");
             warm(&orders);
             group.bench_function(format!("vesta {name}, tag in hand"), |b| {
-                b.iter_custom(|n| share(threads, n, || orders.next_id().expect("a number")));
+                b.iter_custom(|n| share(threads, n, || orders.next().expect("a number")));
             });
             group.bench_function(format!("vesta {name}, tag by name"), |b| {
-                b.iter_custom(|n| {
-                    share(threads, n, || service.next_id(black_box("orders")).expect("a number"))
-                });
+                b.iter_custom(|n| share(threads, n, || by_name(&service, black_box("orders"))));
             });
         }
         let counter = AtomicU64::new(0);
@@ -125,10 +126,9 @@ fn batch(c: &mut Criterion) {
         let orders = service.segment("orders").expect("a tag");
         warm(&orders);
         for size in [100, 1_000, 10_000] {
-            let mut out = vec![0; size];
-            group.throughput(Throughput::Elements(size as u64));
+            group.throughput(Throughput::Elements(size.into()));
             group.bench_function(format!("vesta {name}, {size} numbers"), |b| {
-                b.iter(|| orders.next_ids(black_box(&mut out)).expect("numbers"));
+                b.iter(|| orders.next_runs(black_box(size)).expect("numbers"));
             });
         }
     }

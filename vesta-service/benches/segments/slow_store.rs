@@ -143,7 +143,7 @@ fn main() {
             SegmentService::builder(Arc::new(store)).mode(mode).build().expect("a service");
         let orders = service.segment("orders").expect("a tag");
         let name = format!("{mode:?}, {takes} ms a fetch");
-        let next = || || orders.next_id().ok();
+        let next = || || orders.next().ok();
         load(&name, rate, period, next, || orders.status().fetches_ok);
     }
 }

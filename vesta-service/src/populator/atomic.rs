@@ -1,8 +1,9 @@
 //! The position in one atomic word.
 
-use super::{BackOff, IdPopulator};
+use super::IdPopulator;
 use crate::sequence::{Claim, Refusal, Rules, advance};
 use crate::sync::{AtomicU64, Ordering};
+use crate::wait::BackOff;
 
 /// Set in a word whose line is sealed. Positions have at most 63 bits (62 and one past the end), so
 /// the bits never meet.

@@ -1,8 +1,9 @@
 //! The position behind a mutex of parking_lot.
 
-use super::{BackOff, IdPopulator};
+use super::IdPopulator;
 use crate::sequence::{Claim, Refusal, Rules};
 use crate::sync::{Mutex, MutexGuard};
+use crate::wait::BackOff;
 
 /// Guards the position by a parking_lot mutex: one byte, and waiters sleep. The default, as the
 /// `ReentrantLock` was in the original; unlike there, nobody waits for time with the lock held.

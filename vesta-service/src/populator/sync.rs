@@ -2,9 +2,10 @@
 
 use std::sync::{PoisonError, TryLockError};
 
-use super::{BackOff, IdPopulator};
+use super::IdPopulator;
 use crate::sequence::{Claim, Refusal, Rules};
 use crate::sync::standard::{Mutex, MutexGuard};
+use crate::wait::BackOff;
 
 /// Guards the position by a standard mutex, as the original's `synchronized` method did.
 #[derive(Debug)]

@@ -15,8 +15,8 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::sync::atomic::AtomicUsize;
 
-use crate::populator::BackOff;
 use crate::sync::{AtomicU64, Mutex, Ordering};
+use crate::wait::BackOff;
 
 /// Numbers from `next` on below `end`; none if `next` has come to `end` or beyond.
 ///

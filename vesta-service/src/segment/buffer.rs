@@ -13,6 +13,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::Duration;
 
+use super::status::SegmentStatus;
 use super::store::{MAX, NextRange, SegmentTag};
 use crate::StoreError;
 use plan::{Plan, per_second};
@@ -27,6 +28,8 @@ const GUESSED_FETCH: Duration = Duration::from_millis(20);
 /// The numbers of one tag that are at hand or under way.
 #[derive(Debug, Clone)]
 pub(crate) struct Buffer {
+    key: String,
+    description: Option<String>,
     plan: Plan,
     health: Health,
     phase: Phase,
@@ -107,6 +110,8 @@ impl Buffer {
     /// Nothing at hand.
     pub(crate) fn new(tag: &SegmentTag, cap: u64) -> Self {
         let mut buffer = Self {
+            key: tag.key.clone(),
+            description: None,
             plan: Plan::new(u64::try_from(tag.step).unwrap_or(1), cap),
             health: Health::Good,
             phase: Phase::Idle,
@@ -290,6 +295,7 @@ impl Buffer {
 
     /// The tag is in the table, like this.
     pub(crate) fn on_listed(&mut self, tag: &SegmentTag) {
+        self.description.clone_from(&tag.description);
         let max_id = u64::try_from(tag.max_id);
         let step = u64::try_from(tag.step).ok().filter(|step| *step > 0);
         let changed = step.is_some_and(|step| self.plan.set_table_step(step));
@@ -324,13 +330,27 @@ impl Buffer {
         self.error.as_ref().filter(|_| self.failures > 0)
     }
 
-    /// The number below which everything is taken. A store that went back has to go beyond it.
-    pub(crate) const fn highest(&self) -> u64 {
-        self.highest
+    /// Why no more numbers will come by themselves.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        let (key, highest) = (&self.key, self.highest);
+        Some(match self.health {
+            Health::Good => return None,
+            Health::NoTag => format!("tag `{key}` is not in the table"),
+            Health::BadRow => {
+                format!("the row of tag `{key}` needs a step above 0 and no negative max_id")
+            }
+            Health::UsedUp => format!("tag `{key}` has no more numbers of 63 bits"),
+            Health::WentBack => format!(
+                "the store went back: set max_id of tag `{key}` above {highest}, and above \
+                 everything that any server gave out"
+            ),
+            Health::Closed => "it was shut down".into(),
+        })
     }
 
-    /// Snapshot for status pages. `position` is the first number that the callers have not had.
-    pub(crate) fn snapshot(&self, now: Duration, position: u64) -> Snapshot {
+    /// Status of the tag. `position` is the first number that the callers have not had, `lost_total`
+    /// what was taken for batches that failed.
+    pub(crate) fn status(&self, now: Duration, position: u64, lost_total: u64) -> SegmentStatus {
         let open = self.open.as_ref();
         let used = |open: &Open| {
             let Range { start, end } = open.chunk.numbers;
@@ -343,44 +363,32 @@ impl Buffer {
                 old => per_second(used(open), old),
             },
         };
+        let current = open.map(|open| open.chunk.of.clone());
         let mut next: Vec<_> = self.chunks.iter().map(|chunk| chunk.of.clone()).collect();
         next.dedup();
-        let current = open.map(|open| open.chunk.of.clone());
         next.retain(|range| Some(range) != current.as_ref());
-        Snapshot {
+        let (last_at, last_fetch_took) = self.plan.last_fetch().unzip();
+        let failing = self.failing_because().map(ToString::to_string);
+        SegmentStatus {
+            key: self.key.clone(),
+            description: self.description.clone(),
             current,
+            position,
             next,
-            taken: self.closed_total + open.map_or(0, used),
+            taken_total: self.closed_total + open.map_or(0, used),
+            lost_total,
             rate,
-            step: self.plan.step(now),
             table_step: self.plan.table_step(),
+            step: self.plan.step(now),
             fetching: matches!(self.phase, Phase::Queued(_) | Phase::Fetching(..)),
-            last_fetch: self.plan.last_fetch(),
-            fetches: self.plan.fetches(),
-            failures: self.failures_total,
-            failing: self.failures > 0,
-            error: self.error.clone(),
+            last_fetch_age: last_at.map(|at| now.saturating_sub(at)),
+            last_fetch_took,
+            fetches_ok: self.plan.fetches(),
+            fetches_failed: self.failures_total,
+            last_error: self.error.as_ref().map(ToString::to_string),
+            not_ready_because: self.trouble().or(failing),
         }
     }
-}
-
-/// Snapshot of a tag for status pages.
-#[derive(Debug, Clone)]
-pub(crate) struct Snapshot {
-    pub(crate) current: Option<Range<u64>>,
-    pub(crate) next: Vec<Range<u64>>,
-    /// Numbers that callers had so far, and those that were given up.
-    pub(crate) taken: u64,
-    pub(crate) rate: u64,
-    pub(crate) step: u64,
-    pub(crate) table_step: u64,
-    pub(crate) fetching: bool,
-    /// When the last range came, and how long that took.
-    pub(crate) last_fetch: Option<(Duration, Duration)>,
-    pub(crate) fetches: u64,
-    pub(crate) failures: u64,
-    pub(crate) failing: bool,
-    pub(crate) error: Option<StoreError>,
 }
 
 #[cfg(test)]

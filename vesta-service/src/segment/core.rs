@@ -1,23 +1,23 @@
-//! State and operations of a segment service.
+//! State and work of a segment service: the tags, and what is fetched for them.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use vesta_intf::IdError;
+use vesta_intf::{IdError, NotReady, NotReadyReason};
 
-use super::jobs::{Job, Jobs};
-use super::key::{Key, Then};
-use super::notify::Notify;
-use super::registry::Registry;
-use super::store::{NewSegmentTag, SegmentStore};
-use super::{Segment, SegmentMode};
+use super::buffer::Health;
+use super::builder::SegmentBuilder;
+use super::jobs::{Job, Jobs, MAX_THREADS};
+use super::key::{Key, closed, not_found};
+use super::store::NewSegmentTag;
 use crate::StoreError;
 use crate::builder::Drive;
-use crate::clock::{AnyClock, Clock as _};
+use crate::clock::Clock as _;
 use crate::lease::ask_store;
 use crate::sync::{Mutex, thread};
+use crate::wait::{Notify, Wait};
 
 /// After the tags could not be read.
 const READ_AGAIN: Duration = Duration::from_secs(1);
@@ -25,74 +25,119 @@ const READ_AGAIN: Duration = Duration::from_secs(1);
 /// State of a segment service.
 #[derive(Debug)]
 pub(crate) struct Core {
-    pub(crate) store: Arc<dyn SegmentStore>,
-    pub(crate) clock: AnyClock,
-    pub(crate) drive: Drive,
-    pub(crate) mode: SegmentMode,
-    pub(crate) max_wait: Duration,
-    pub(crate) step_cap: u64,
-    pub(crate) refresh_every: Duration,
-    pub(crate) registry: Registry,
-    pub(crate) jobs: Jobs,
+    pub(super) settings: SegmentBuilder,
+    known: Mutex<Known>,
+    /// Notified when the tags were read, and at the end.
+    pub(super) listed: Notify,
+    jobs: Jobs,
     /// Held while tags are read or added, so that an old list never replaces a newer one.
-    pub(crate) reading: Mutex<()>,
+    reading: Mutex<()>,
+}
+
+/// The tags, as far as they are known.
+#[derive(Debug, Default)]
+struct Known {
+    /// Every tag that was ever in the table.
+    keys: BTreeMap<String, Arc<Key>>,
+    /// When the tags were read last, and why that failed since.
+    read_at: Option<Duration>,
+    failure: Option<StoreError>,
+    closed: bool,
 }
 
 impl Core {
-    pub(crate) fn now(&self) -> Duration {
-        self.clock.monotonic()
+    /// A service whose tags are read as its first job.
+    pub(super) fn start(settings: SegmentBuilder) -> std::io::Result<Arc<Self>> {
+        let max_threads = if settings.drive == Drive::Thread { MAX_THREADS } else { 0 };
+        let core = Arc::new(Self {
+            settings,
+            known: Mutex::default(),
+            listed: Notify::default(),
+            jobs: Jobs::new(max_threads),
+            reading: Mutex::default(),
+        });
+        core.try_add(Duration::ZERO, Job::Refresh)?;
+        Ok(core)
     }
 
-    /// `true` if only callers do what is due.
-    pub(crate) fn by_hand(&self) -> bool {
-        self.drive == Drive::ByHand
+    pub(super) fn now(&self) -> Duration {
+        self.settings.clock.monotonic()
     }
 
-    /// The tag of this name, without waiting.
-    pub(crate) fn find(&self, name: &str) -> Result<Arc<Key>, IdError> {
-        match self.registry.with(name, Arc::clone) {
-            Some(key) => Ok(key),
-            None => self.registry.find(name, READ_AGAIN),
+    /// The tag of this name, without waiting. Whether a tag is missing and whether the tags were read
+    /// is one question, answered under one lock.
+    pub(super) fn find(&self, name: &str) -> Result<Arc<Key>, IdError> {
+        let known = self.known.lock();
+        if let Some(key) = known.keys.get(name) {
+            return Ok(key.clone());
         }
+        let retry_after = READ_AGAIN;
+        Err(match (known.read_at, &known.failure) {
+            _ if known.closed => closed(),
+            (Some(_), _) => not_found(name),
+            (None, None) => NotReady { retry_after, why: NotReadyReason::AwaitingLease }.into(),
+            (None, Some(error)) => IdError::Unavailable {
+                reason: "the store does not say which segment tags there are".into(),
+                retry_after: (!error.is_permanent()).then_some(retry_after),
+                source: Some(Arc::new(error.clone())),
+            },
+        })
     }
 
-    /// The next 1 to `want` numbers, without waiting.
-    #[inline]
-    pub(crate) fn take(self: &Arc<Self>, key: &Arc<Key>, want: u64) -> Result<Range<u64>, IdError> {
-        match key.take(want) {
-            Some(numbers) => Ok(numbers),
-            None => self.take_slowly(key, want),
-        }
+    /// Every tag that was ever in the table, by name.
+    pub(super) fn keys(&self) -> Vec<Arc<Key>> {
+        self.known.lock().keys.values().cloned().collect()
     }
 
+    /// When the tags were read last, and why the service as a whole gives out no numbers.
+    pub(super) fn condition(&self) -> (Option<Duration>, Option<String>) {
+        let known = self.known.lock();
+        let failure = || known.failure.as_ref().map_or(String::new(), |error| format!(": {error}"));
+        let unread = || format!("the segment tags have not been read yet{}", failure());
+        let trouble = match known.read_at {
+            _ if known.closed => Some(closed().to_string()),
+            None => Some(unread()),
+            Some(_) => None,
+        };
+        (known.read_at, trouble)
+    }
+
+    /// The next 1 to `want` numbers, when none are at hand for this thread.
     #[cold]
     #[inline(never)]
-    pub(crate) fn take_slowly(
+    pub(super) fn take_slowly(
         self: &Arc<Self>,
         key: &Arc<Key>,
         want: u64,
     ) -> Result<Range<u64>, IdError> {
         let (taken, due) = key.take_slowly(want, self.now());
         if due {
-            self.add(Job::Fetch(key.clone()));
+            self.add(Duration::ZERO, Job::Fetch(key.clone()));
         }
         taken
     }
 
-    /// Has a job done, by one more thread if need be.
-    pub(crate) fn add(self: &Arc<Self>, job: Job) {
-        let more = self.jobs.add(job);
-        if more && !self.by_hand() {
-            // If it does not start, the others will do it.
-            if let Err(error) = self.start_thread() {
-                tracing::warn!(%error, "cannot start one more thread for segments");
-            }
+    /// The wait of one call for what `notify` reports.
+    pub(super) fn wait<'a>(
+        self: &'a Arc<Self>,
+        notify: &'a Notify,
+    ) -> Wait<'a, impl Fn() -> Option<Duration>> {
+        let SegmentBuilder { clock, drive, max_wait, .. } = &self.settings;
+        let maintain = || self.maintain();
+        Wait { clock, drive: *drive, max_wait: *max_wait, notify: Some(notify), maintain }
+    }
+
+    fn add(self: &Arc<Self>, pause: Duration, job: Job) {
+        // If it does not start, the others will do it.
+        if let Err(error) = self.try_add(pause, job) {
+            tracing::warn!(%error, "cannot start one more thread for segments");
         }
     }
 
-    /// Starts a thread that does jobs, unless there are enough.
-    pub(crate) fn start_thread(self: &Arc<Self>) -> std::io::Result<()> {
-        if !self.jobs.admit() {
+    /// Has a job done after a pause, by one more thread if need be.
+    fn try_add(self: &Arc<Self>, pause: Duration, job: Job) -> std::io::Result<()> {
+        let now = self.now();
+        if !self.jobs.add(now, now.saturating_add(pause), job) {
             return Ok(());
         }
         let core = self.clone();
@@ -100,15 +145,14 @@ impl Core {
             while let Some(job) = core.jobs.wait(|| core.now()) {
                 core.perform(job);
             }
-            core.jobs.leave();
         };
         let started = thread::Builder::new().name("vesta-segments".into()).spawn(work);
-        started.map(drop).inspect_err(|_| self.jobs.leave())
+        started.map(drop).inspect_err(|_| self.jobs.not_started())
     }
 
     /// Does what is due, if no thread does it. Returns how long there is nothing more to do.
-    pub(crate) fn maintain(self: &Arc<Self>) -> Option<Duration> {
-        if !self.by_hand() {
+    pub(super) fn maintain(self: &Arc<Self>) -> Option<Duration> {
+        if self.settings.drive == Drive::Thread {
             return None;
         }
         loop {
@@ -122,144 +166,94 @@ impl Core {
     fn perform(self: &Arc<Self>, job: Job) {
         match job {
             Job::Fetch(key) => self.fetch(&key),
-            Job::Look(key) => {
-                if key.ask(self.now()) {
-                    self.fetch(&key);
-                }
-            }
             Job::Refresh => {
-                let again = match self.read_tags() {
-                    Ok(()) => self.refresh_every,
-                    Err(_) => READ_AGAIN.min(self.refresh_every),
-                };
-                self.jobs.add_at(self.now().saturating_add(again), Job::Refresh);
+                let every = self.settings.refresh_every;
+                let again = self.read_tags().map_or(READ_AGAIN.min(every), |()| every);
+                self.add(again, Job::Refresh);
             }
         }
     }
 
     fn fetch(self: &Arc<Self>, key: &Arc<Key>) {
         let Some(size) = key.begin(self.now()) else { return };
-        let reply = ask_store(|| self.store.next_range(key.name(), size));
+        let store = &self.settings.store;
+        let reply = ask_store(|| store.next_range(key.name(), size));
         let tag = key.name();
         match &reply {
             Err(error) if !key.is_failing() => {
-                let store = self.store.describe();
+                let store = store.describe();
                 tracing::warn!(store, tag, %error, "no numbers fetched; trying again");
             }
             Ok(_) if key.is_failing() => tracing::info!(tag, "numbers are fetched again"),
             _ => {}
         }
-        let now = self.now();
-        match key.on_reply(now, reply) {
-            Then::Nothing => {}
-            Then::Fetch => self.add(Job::Fetch(key.clone())),
-            Then::Pause(pause) => {
-                self.jobs.add_at(now.saturating_add(pause), Job::Look(key.clone()));
-            }
+        if let Some(pause) = key.on_reply(self.now(), reply) {
+            self.add(pause, Job::Fetch(key.clone()));
         }
     }
 
     /// Reads which tags there are, and acts upon it.
-    pub(crate) fn read_tags(self: &Arc<Self>) -> Result<(), StoreError> {
+    pub(super) fn read_tags(self: &Arc<Self>) -> Result<(), StoreError> {
         let _reading = self.reading.lock();
-        let tags = match ask_store(|| self.store.tags()) {
-            Ok(tags) => tags,
-            Err(error) => {
-                if self.registry.on_read(self.now(), Some(error.clone())) {
-                    let store = self.store.describe();
-                    tracing::warn!(store, %error, "cannot read the segment tags; trying again");
-                }
-                return Err(error);
-            }
-        };
+        let SegmentBuilder { store, mode, step_cap, .. } = &self.settings;
+        let tags = ask_store(|| store.tags());
         let now = self.now();
-        let known = self.registry.keys();
-        let mut new = Vec::new();
-        for tag in &tags {
-            match known.get(&tag.key) {
-                Some(key) => {
-                    if key.on_listed(tag, now) {
-                        self.add(Job::Fetch(key.clone()));
+        if let Ok(tags) = &tags {
+            let listed: HashSet<&str> = tags.iter().map(|tag| tag.key.as_str()).collect();
+            for key in self.keys().iter().filter(|key| !listed.contains(key.name())) {
+                key.end(now, Health::NoTag);
+            }
+            for tag in tags {
+                let mut known = self.known.lock();
+                let Some(key) = known.keys.get(&tag.key).cloned() else {
+                    let key = Arc::new(Key::new(tag, *mode, *step_cap));
+                    if known.closed {
+                        key.end(now, Health::Closed);
                     }
+                    known.keys.insert(tag.key.clone(), key);
+                    continue;
+                };
+                drop(known);
+                if let Some(pause) = key.on_listed(tag, now) {
+                    self.add(pause, Job::Fetch(key));
                 }
-                None => new.push(Arc::new(Key::new(tag, self.mode, self.step_cap))),
             }
         }
-        let listed: HashSet<&str> = tags.iter().map(|tag| tag.key.as_str()).collect();
-        known.iter().filter(|key| !listed.contains(key.name())).for_each(|key| key.on_missing(now));
-        self.registry.add(new, now);
-        if self.registry.on_read(now, None) {
-            tracing::info!("the segment tags can be read again");
+        let mut known = self.known.lock();
+        let failed_before = known.failure.is_some();
+        known.failure = tags.as_ref().err().cloned();
+        if tags.is_ok() {
+            known.read_at = Some(now);
         }
-        Ok(())
+        drop(known);
+        self.listed.notify();
+        match &tags {
+            Err(error) if !failed_before => {
+                let store = store.describe();
+                tracing::warn!(store, %error, "cannot read the segment tags; trying again");
+            }
+            Ok(_) if failed_before => tracing::info!("the segment tags can be read again"),
+            _ => {}
+        }
+        tags.map(drop)
     }
 
     /// Adds a tag to the store, and to what is known.
-    pub(crate) fn create(self: &Arc<Self>, tag: &NewSegmentTag) -> Result<bool, StoreError> {
-        let created = ask_store(|| self.store.create(tag))?;
+    pub(super) fn create(self: &Arc<Self>, tag: &NewSegmentTag) -> Result<bool, StoreError> {
+        let created = ask_store(|| self.settings.store.create(tag))?;
         self.read_tags()?;
         Ok(created)
     }
 
     /// No more numbers.
-    pub(crate) fn close(&self) {
+    pub(super) fn close(&self) {
         self.jobs.stop();
+        let mut known = self.known.lock();
+        known.closed = true;
+        let keys: Vec<_> = known.keys.values().cloned().collect();
+        drop(known);
+        self.listed.notify();
         let now = self.now();
-        self.registry.close().iter().for_each(|key| key.close(now));
-    }
-
-    /// Repeats an attempt until it succeeds, fails for good, or can no longer succeed in time. What it
-    /// waits for rings `notify`. `deadline` is set by the first of several waits of one call.
-    pub(crate) fn wait_for<T>(
-        self: &Arc<Self>,
-        notify: &Notify,
-        deadline: &mut Option<Duration>,
-        mut attempt: impl FnMut() -> Result<T, IdError>,
-    ) -> Result<T, IdError> {
-        loop {
-            let seen = notify.changes();
-            let error = match attempt() {
-                Ok(value) => return Ok(value),
-                Err(error) => error,
-            };
-            let Some(left) = self.time_left(&error, deadline) else { return Err(error) };
-            if !self.by_hand() {
-                notify.wait(seen, left);
-                continue;
-            }
-            let pause = self.maintain();
-            if notify.changes() == seen {
-                let pause = pause.unwrap_or(left).min(left).max(Duration::from_millis(1));
-                self.clock.park(pause);
-            }
-        }
-    }
-
-    /// The longest useful wait after this error.
-    pub(crate) fn time_left(
-        &self,
-        error: &IdError,
-        deadline: &mut Option<Duration>,
-    ) -> Option<Duration> {
-        let retry_after = error.retry_after()?;
-        let now = self.now();
-        let deadline = *deadline.get_or_insert(now.saturating_add(self.max_wait));
-        let left = deadline.saturating_sub(now);
-        // While the store works, nobody knows; when it is given a rest, nothing comes before its end.
-        let hopeless = matches!(error, IdError::Unavailable { .. }) && retry_after > left;
-        (!left.is_zero() && !hopeless).then_some(left)
-    }
-
-    /// A tag for repeated use, once it is known.
-    pub(crate) fn segment(
-        self: &Arc<Self>,
-        name: &str,
-        deadline: &mut Option<Duration>,
-    ) -> Result<Segment, IdError> {
-        let key = match self.find(name) {
-            Ok(key) => key,
-            Err(_) => self.wait_for(&self.registry.notify, deadline, || self.find(name))?,
-        };
-        Ok(Segment { core: self.clone(), key })
+        keys.iter().for_each(|key| key.end(now, Health::Closed));
     }
 }

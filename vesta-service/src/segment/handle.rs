@@ -9,9 +9,10 @@ use vesta_intf::{IdError, IdRun};
 use super::core::Core;
 use super::key::Key;
 use super::status::SegmentStatus;
+use crate::service::append;
+use crate::wait::Wait;
 
-/// One tag of a [`SegmentService`](super::SegmentService), looked up once: for callers that take many
-/// numbers of it. Clones are the same tag.
+/// One tag of a [`SegmentService`](super::SegmentService). Clones are the same tag.
 ///
 /// It ends with the service. If the tag is removed from the table, calls fail with
 /// [`IdError::NotFound`] until it is back.
@@ -30,67 +31,61 @@ impl Segment {
     /// A new number. May wait for the database, at most for the service's `max_wait`.
     ///
     /// # Errors
-    /// As [`SegmentService::next_id`](super::SegmentService::next_id).
+    /// - [`IdError::NotFound`]: the tag was removed from the table.
+    /// - [`IdError::NotReady`]: no number came within `max_wait`.
+    /// - [`IdError::Unavailable`]: the database fails, or went back behind numbers that were given out.
+    /// - [`IdError::Sealed`]: the service was closed, or the tag has no more numbers of 63 bits.
     #[inline]
-    pub fn next_id(&self) -> Result<u64, IdError> {
+    pub fn next(&self) -> Result<u64, IdError> {
         match self.key.take(1) {
             Some(numbers) => Ok(numbers.start),
-            None => self.next(1, &mut None).map(|numbers| numbers.start),
+            None => self.next_slowly(),
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn next_slowly(&self) -> Result<u64, IdError> {
+        self.wait().until(|| self.try_next())
     }
 
     /// A new number without waiting.
     ///
     /// # Errors
-    /// As [`SegmentService::try_next_id`](super::SegmentService::try_next_id).
+    /// [`IdError::NotReady`] if there is none now: it says when. Otherwise as [`next`](Self::next).
     #[inline]
-    pub fn try_next_id(&self) -> Result<u64, IdError> {
-        Ok(self.core.take(&self.key, 1)?.start)
-    }
-
-    /// Fills `out` with new numbers, ascending. May wait, at most for the service's `max_wait`.
-    ///
-    /// # Errors
-    /// As [`SegmentService::next_ids`](super::SegmentService::next_ids).
-    #[inline]
-    pub fn next_ids(&self, out: &mut [u64]) -> Result<(), IdError> {
-        let filled = fill_at_once(&self.key, out);
-        if filled == out.len() { Ok(()) } else { self.fill(filled, out, &mut None) }
-    }
-
-    /// Fills the beginning of `out` with as many new numbers as there are now, ascending, and says how
-    /// many.
-    ///
-    /// # Errors
-    /// As [`try_next_id`](Self::try_next_id), if there is none at all.
-    pub fn try_next_ids(&self, out: &mut [u64]) -> Result<usize, IdError> {
-        let mut filled = 0;
-        while filled < out.len() {
-            match self.core.take(&self.key, length(&out[filled..])) {
-                Ok(numbers) => filled += write(&numbers, &mut out[filled..]),
-                Err(error) if filled == 0 => return Err(error),
-                Err(_) => break,
-            }
-        }
-        Ok(filled)
+    pub fn try_next(&self) -> Result<u64, IdError> {
+        Ok(self.take(1)?.start)
     }
 
     /// 1 to `want` new numbers in one run. May wait for the first of them, at most for the service's
     /// `max_wait`.
     ///
     /// # Errors
-    /// As [`next_id`](Self::next_id); [`IdError::OutOfRange`] if `want` is 0.
+    /// As [`next`](Self::next); [`IdError::OutOfRange`] if `want` is 0.
     pub fn next_run(&self, want: u32) -> Result<IdRun, IdError> {
-        self.run(want, &mut None)
+        self.wait().until(|| self.try_next_run(want))
     }
 
     /// 1 to `want` new numbers in one run, without waiting.
     ///
     /// # Errors
-    /// As [`try_next_id`](Self::try_next_id); [`IdError::OutOfRange`] if `want` is 0.
+    /// As [`try_next`](Self::try_next); [`IdError::OutOfRange`] if `want` is 0.
     pub fn try_next_run(&self, want: u32) -> Result<IdRun, IdError> {
         IdError::check("count", want.into(), 1, u32::MAX.into())?;
-        Ok(as_run(&self.core.take(&self.key, want.into())?))
+        let numbers = self.take(want.into())?;
+        let count = u32::try_from(numbers.end - numbers.start).unwrap_or(want);
+        Ok(IdRun { first: numbers.start, step: 1, count })
+    }
+
+    /// `count` new numbers as runs, ascending. May wait, at most for the service's `max_wait`.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next). Numbers that had been taken are then never given out.
+    pub fn next_runs(&self, count: u32) -> Result<Vec<IdRun>, IdError> {
+        let mut batch = Batch::new(self, count);
+        self.wait().until(|| batch.fill())?;
+        Ok(batch.finish())
     }
 
     /// Status of the tag in this process.
@@ -98,66 +93,55 @@ impl Segment {
         self.key.status(self.core.now())
     }
 
-    pub(super) fn run(&self, want: u32, deadline: &mut Option<Duration>) -> Result<IdRun, IdError> {
-        IdError::check("count", want.into(), 1, u32::MAX.into())?;
-        Ok(as_run(&self.next(want.into(), deadline)?))
+    /// The next 1 to `want` numbers, without waiting.
+    #[inline]
+    fn take(&self, want: u64) -> Result<Range<u64>, IdError> {
+        match self.key.take(want) {
+            Some(numbers) => Ok(numbers),
+            None => self.core.take_slowly(&self.key, want),
+        }
     }
 
-    /// The next 1 to `want` numbers, as soon as there are some.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn next(
-        &self,
-        want: u64,
-        deadline: &mut Option<Duration>,
-    ) -> Result<Range<u64>, IdError> {
-        let attempt = || self.core.take(&self.key, want);
-        self.core.wait_for(&self.key.notify, deadline, attempt)
-    }
-
-    /// Fills what is not yet filled.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn fill(
-        &self,
-        mut filled: usize,
-        out: &mut [u64],
-        deadline: &mut Option<Duration>,
-    ) -> Result<(), IdError> {
-        let attempt = || {
-            while filled < out.len() {
-                let numbers = self.core.take(&self.key, length(&out[filled..]))?;
-                filled += write(&numbers, &mut out[filled..]);
-            }
-            Ok(())
-        };
-        let result = self.core.wait_for(&self.key.notify, deadline, attempt);
-        result.inspect_err(|_| self.key.lost(length(&out[..filled])))
+    pub(super) fn wait(&self) -> Wait<'_, impl Fn() -> Option<Duration>> {
+        self.core.wait(&self.key.notify)
     }
 }
 
-/// Fills the beginning of `out` with what is at hand in one piece.
-#[inline]
-pub(super) fn fill_at_once(key: &Key, out: &mut [u64]) -> usize {
-    if out.is_empty() { 0 } else { key.take(length(out)).map_or(0, |numbers| write(&numbers, out)) }
+/// A batch under way. What it took is lost if it is dropped before it is complete.
+pub(super) struct Batch<'a> {
+    segment: &'a Segment,
+    runs: Vec<IdRun>,
+    wanted: u32,
+    left: u32,
 }
 
-fn length(out: &[u64]) -> u64 {
-    u64::try_from(out.len()).unwrap_or(u64::MAX)
-}
-
-/// Writes the numbers, which are no more than `out` has room for. Returns how many they are.
-#[inline]
-fn write(numbers: &Range<u64>, out: &mut [u64]) -> usize {
-    let count = usize::try_from(numbers.end - numbers.start).unwrap_or(out.len());
-    for (slot, number) in out[..count].iter_mut().zip(numbers.start..) {
-        *slot = number;
+impl<'a> Batch<'a> {
+    pub(super) const fn new(segment: &'a Segment, wanted: u32) -> Self {
+        Self { segment, runs: Vec::new(), wanted, left: wanted }
     }
-    count
+
+    /// Takes numbers, without waiting, until the batch is complete.
+    pub(super) fn fill(&mut self) -> Result<(), IdError> {
+        while self.left > 0 {
+            let run = self.segment.try_next_run(self.left)?;
+            self.left -= run.count;
+            append(&mut self.runs, run);
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(mut self) -> Vec<IdRun> {
+        let mut runs = std::mem::take(&mut self.runs);
+        // A task that went on in another thread has runs of several stripes in relaxed mode.
+        runs.sort_unstable_by_key(|run| run.first);
+        runs
+    }
 }
 
-/// At most `u32::MAX` numbers as a run.
-pub(super) fn as_run(numbers: &Range<u64>) -> IdRun {
-    let count = u32::try_from(numbers.end - numbers.start).unwrap_or(u32::MAX);
-    IdRun { first: numbers.start, step: 1, count }
+impl Drop for Batch<'_> {
+    fn drop(&mut self) {
+        if self.left > 0 {
+            self.segment.key.lost((self.wanted - self.left).into());
+        }
+    }
 }

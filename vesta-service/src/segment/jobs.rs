@@ -1,147 +1,101 @@
 //! Jobs of the fetch workers: a small thread pool, or the caller of `maintain`.
 
-use std::cmp::Reverse;
-use std::collections::binary_heap::PeekMut;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::key::Key;
 use crate::sync::{Condvar, Mutex};
 
-/// The most fetches under way at once: a store that is slow for one tag does not hold up the
-/// others. Threads are started when that many jobs are due at once for the first time.
-const MAX_THREADS: usize = 4;
+/// The most fetches under way at once: a store that is slow for one tag does not hold up the others.
+/// Threads are started when that many jobs are due at once for the first time.
+pub(super) const MAX_THREADS: usize = 4;
 
-/// Something that talks to the store.
+/// Work at the store.
 #[derive(Debug, Clone)]
-pub(crate) enum Job {
-    /// The fetch of a tag, which is queued.
+pub(super) enum Job {
+    /// The fetch of a tag, if it is due then.
     Fetch(Arc<Key>),
-    /// A look whether the fetch of a tag is due.
-    Look(Arc<Key>),
     /// Reading which tags there are.
     Refresh,
 }
 
 /// The jobs that are due, and those that will be.
-#[derive(Debug, Default)]
-pub(crate) struct Jobs {
+#[derive(Debug)]
+pub(super) struct Jobs {
     list: Mutex<List>,
     changed: Condvar,
+    max_threads: usize,
 }
 
 #[derive(Debug, Default)]
 struct List {
-    due: VecDeque<Job>,
-    later: BinaryHeap<Reverse<Later>>,
-    /// Breaks ties between jobs of the same moment.
+    /// By moment, and in the order in which they came.
+    jobs: BTreeMap<(Duration, u64), Job>,
     count: u64,
     threads: usize,
     idle: usize,
     stop: bool,
 }
 
-#[derive(Debug)]
-struct Later {
-    at: Duration,
-    number: u64,
-    job: Job,
-}
-
 impl Jobs {
-    /// Adds a job that is due. Returns whether one more thread should be started.
-    pub(crate) fn add(&self, job: Job) -> bool {
-        let mut list = self.list.lock();
-        list.due.push_back(job);
-        self.changed.notify_one();
-        !list.stop && list.due.len() > list.idle && list.threads < MAX_THREADS
+    pub(super) fn new(max_threads: usize) -> Self {
+        Self { list: Mutex::default(), changed: Condvar::default(), max_threads }
     }
 
-    /// Adds a job for later.
-    pub(crate) fn add_at(&self, at: Duration, job: Job) {
+    /// Adds a job for a moment. Returns `true` if one more thread has to be started.
+    pub(super) fn add(&self, now: Duration, at: Duration, job: Job) -> bool {
         let mut list = self.list.lock();
         list.count += 1;
         let number = list.count;
-        list.later.push(Reverse(Later { at, number, job }));
+        list.jobs.insert((at, number), job);
         self.changed.notify_one();
+        let due = list.jobs.range(..=(now, u64::MAX)).take(MAX_THREADS + 1).count();
+        let more = !list.stop && due > list.idle && list.threads < self.max_threads;
+        list.threads += usize::from(more);
+        more
+    }
+
+    /// A thread could not be started.
+    pub(super) fn not_started(&self) {
+        self.list.lock().threads -= 1;
     }
 
     /// The next job that is due; without one, how long there is none, as far as is known.
-    pub(crate) fn take(&self, now: Duration) -> Result<Job, Option<Duration>> {
+    pub(super) fn take(&self, now: Duration) -> Result<Job, Option<Duration>> {
         self.list.lock().take(now)
     }
 
     /// The next job, for a thread that has nothing else to do. `None` at the end.
-    pub(crate) fn wait(&self, now: impl Fn() -> Duration) -> Option<Job> {
+    pub(super) fn wait(&self, now: impl Fn() -> Duration) -> Option<Job> {
         let mut list = self.list.lock();
-        loop {
-            if list.stop {
-                return None;
-            }
+        while !list.stop {
             let pause = match list.take(now()) {
                 Ok(job) => return Some(job),
-                Err(pause) => pause,
+                Err(pause) => pause.unwrap_or(Duration::MAX),
             };
             list.idle += 1;
-            match pause {
-                Some(pause) => drop(self.changed.wait_for(&mut list, pause)),
-                None => self.changed.wait(&mut list),
-            }
+            self.changed.wait_for(&mut list, pause);
             list.idle -= 1;
         }
-    }
-
-    /// Counts one more thread, if there may be one.
-    pub(crate) fn admit(&self) -> bool {
-        let mut list = self.list.lock();
-        let admitted = !list.stop && list.threads < MAX_THREADS;
-        list.threads += usize::from(admitted);
-        admitted
-    }
-
-    /// A thread has ended, or could not be started.
-    pub(crate) fn leave(&self) {
-        self.list.lock().threads -= 1;
+        None
     }
 
     /// Ends the threads: each after what it is doing.
-    pub(crate) fn stop(&self) {
+    pub(super) fn stop(&self) {
         let mut list = self.list.lock();
-        *list = List { stop: true, threads: list.threads, idle: list.idle, ..List::default() };
+        list.jobs.clear();
+        list.stop = true;
         self.changed.notify_all();
     }
 }
 
 impl List {
     fn take(&mut self, now: Duration) -> Result<Job, Option<Duration>> {
-        // What has waited for its time comes first: there is never much of it.
-        if let Some(first) = self.later.peek_mut()
-            && first.0.at <= now
-        {
-            return Ok(PeekMut::pop(first).0.job);
+        match self.jobs.first_entry() {
+            Some(first) if first.key().0 <= now => Ok(first.remove()),
+            Some(first) => Err(Some(first.key().0.saturating_sub(now))),
+            None => Err(None),
         }
-        let pause = self.later.peek().map(|Reverse(later)| later.at.saturating_sub(now));
-        self.due.pop_front().ok_or(pause)
-    }
-}
-
-impl PartialEq for Later {
-    fn eq(&self, other: &Self) -> bool {
-        self.number == other.number
-    }
-}
-
-impl Eq for Later {}
-
-impl PartialOrd for Later {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Later {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.at, self.number).cmp(&(other.at, other.number))
     }
 }

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::buffer::Health;
 use super::key::Key;
 use super::{NextRange, SegmentMode, SegmentTag};
 use crate::races::{Ends, Thread, at_once, bounded, exhaustively, unique_and_growing};
@@ -81,7 +82,7 @@ impl Model {
     fn close(self: &Arc<Self>) -> Thread<Taken> {
         let this = self.clone();
         Box::new(move || {
-            this.key.close(NOW);
+            this.key.end(NOW, Health::Closed);
             this.closed.store(1, Ordering::Release);
             Vec::new()
         })

@@ -101,7 +101,7 @@ impl Model {
             let mut taken = Taken::new();
             for want in wants {
                 let over = this.over.load(Ordering::SeqCst);
-                match this.service.next_run(TAG, *want) {
+                match this.service.segment(TAG).and_then(|tag| tag.next_run(*want)) {
                     Ok(run) => {
                         assert!(!over, "given out after the end: {run:?}");
                         taken.push(run.first..run.first + u64::from(run.count));

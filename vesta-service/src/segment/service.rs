@@ -3,12 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use vesta_intf::{IdError, IdRun};
+use vesta_intf::IdError;
 
 use super::builder::SegmentBuilder;
 use super::core::Core;
-use super::handle::{Segment, fill_at_once};
-use super::key::closed;
+use super::handle::Segment;
 use super::status::SegmentStatus;
 use super::store::{NewSegmentTag, SegmentStore, SegmentTag};
 use crate::StoreError;
@@ -24,14 +23,11 @@ use crate::StoreError;
 /// let ids = SegmentService::builder(store).build()?;
 /// ids.create(&NewSegmentTag::new("orders", 1000)?)?;
 ///
-/// assert_eq!(ids.next_id("orders")?, 1);
-/// let mut batch = [0; 100];
-/// ids.next_ids("orders", &mut batch)?;
-/// assert_eq!((batch[0], batch[99]), (2, 101));
-///
-/// let orders = ids.segment("orders")?; // looked up once: for many numbers
-/// assert_eq!(orders.next_id()?, 102);
-/// assert_eq!(ids.next_id("users").unwrap_err().kind(), ErrorKind::NotFound);
+/// let orders = ids.segment("orders")?; // looked up once: keep it
+/// assert_eq!(orders.next()?, 1);
+/// let run = orders.next_run(50)?;
+/// assert_eq!((run.first, run.count), (2, 50));
+/// assert_eq!(ids.segment("users").unwrap_err().kind(), ErrorKind::NotFound);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
@@ -43,8 +39,7 @@ use crate::StoreError;
 /// lost: a gap, of the last range or two.
 ///
 /// # The path of a number
-/// Looking up a tag that this thread used last, and taking a number of it, is one compare-and-swap:
-/// no lock, no allocation, no clock. Threads of the service fetch the next range when a tenth of the
+/// Taking a number of a [`Segment`] is one compare-and-swap: no lock, no allocation, no clock. Threads of the service fetch the next range when a tenth of the
 /// present one is used, or earlier if what is left would not last for a few fetches. Each request
 /// brings what the pace of the callers needs for a second: one **step** of the table, which doubles
 /// while a range lasts less than 15 minutes and is halved when it lasts more than 30 (up to
@@ -70,109 +65,31 @@ impl SegmentService {
         SegmentBuilder::new(store)
     }
 
-    /// A tag for repeated use. May wait until the table was read for the first time.
-    ///
-    /// # Errors
-    /// [`IdError::NotFound`] if there is no such tag; otherwise as [`next_id`](Self::next_id).
-    pub fn segment(&self, key: &str) -> Result<Segment, IdError> {
-        self.core.segment(key, &mut None)
-    }
-
-    /// A new number of a tag. May wait for the database, at most for `max_wait`.
+    /// A tag, for as many numbers of it as are wanted. May wait until the table was read for the first
+    /// time, at most for [`max_wait`](SegmentBuilder::max_wait).
     ///
     /// # Errors
     /// - [`IdError::NotFound`]: there is no such tag. Added to the table by others, it is known after
     ///   at most one refresh.
-    /// - [`IdError::NotReady`]: no number came within `max_wait`.
-    /// - [`IdError::Unavailable`]: the database fails, or went back behind numbers that were given out.
-    /// - [`IdError::Sealed`]: the service was closed, or the tag has no more numbers of 63 bits.
-    #[inline]
-    pub fn next_id(&self, key: &str) -> Result<u64, IdError> {
-        match self.core.registry.with(key, |key| key.take(1)) {
-            Some(Some(numbers)) => Ok(numbers.start),
-            _ => self.next_id_slowly(key),
-        }
+    /// - [`IdError::NotReady`], [`IdError::Unavailable`]: the table was not read yet, or cannot be.
+    /// - [`IdError::Sealed`]: the service was closed.
+    pub fn segment(&self, key: &str) -> Result<Segment, IdError> {
+        self.core.wait(&self.core.listed).until(|| self.try_segment(key))
     }
 
-    #[cold]
-    #[inline(never)]
-    fn next_id_slowly(&self, key: &str) -> Result<u64, IdError> {
-        let mut deadline = None;
-        let segment = self.core.segment(key, &mut deadline)?;
-        Ok(segment.next(1, &mut deadline)?.start)
-    }
-
-    /// A new number of a tag without waiting.
+    /// [`segment`](Self::segment) without waiting.
     ///
     /// # Errors
-    /// [`IdError::NotReady`] if there is none now: it says when. Otherwise as [`next_id`](Self::next_id).
-    #[inline]
-    pub fn try_next_id(&self, key: &str) -> Result<u64, IdError> {
-        match self.core.registry.with(key, |key| key.take(1)) {
-            Some(Some(numbers)) => Ok(numbers.start),
-            _ => self.try_segment(key)?.try_next_id(),
-        }
-    }
-
-    /// Fills `out` with new numbers of a tag, ascending. May wait, at most for `max_wait`.
-    ///
-    /// # Errors
-    /// As [`next_id`](Self::next_id). `out` then holds nothing of value; numbers that had been taken
-    /// for it are never given out.
-    pub fn next_ids(&self, key: &str, out: &mut [u64]) -> Result<(), IdError> {
-        match self.core.registry.with(key, |key| fill_at_once(key, out)) {
-            Some(filled) if filled == out.len() => Ok(()),
-            filled => self.fill(key, filled.unwrap_or(0), out),
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn fill(&self, key: &str, filled: usize, out: &mut [u64]) -> Result<(), IdError> {
-        let mut deadline = None;
-        let segment = self.core.segment(key, &mut deadline)?;
-        segment.fill(filled, out, &mut deadline)
-    }
-
-    /// Fills the beginning of `out` with as many new numbers of a tag as there are now, ascending, and
-    /// says how many.
-    ///
-    /// # Errors
-    /// As [`try_next_id`](Self::try_next_id), if there is none at all.
-    pub fn try_next_ids(&self, key: &str, out: &mut [u64]) -> Result<usize, IdError> {
-        self.try_segment(key)?.try_next_ids(out)
-    }
-
-    /// 1 to `want` new numbers of a tag in one run. May wait for the first of them, at most for
-    /// `max_wait`.
-    ///
-    /// # Errors
-    /// As [`next_id`](Self::next_id); [`IdError::OutOfRange`] if `want` is 0.
-    pub fn next_run(&self, key: &str, want: u32) -> Result<IdRun, IdError> {
-        let mut deadline = None;
-        self.core.segment(key, &mut deadline)?.run(want, &mut deadline)
-    }
-
-    /// 1 to `want` new numbers of a tag in one run, without waiting.
-    ///
-    /// # Errors
-    /// As [`try_next_id`](Self::try_next_id); [`IdError::OutOfRange`] if `want` is 0.
-    pub fn try_next_run(&self, key: &str, want: u32) -> Result<IdRun, IdError> {
-        self.try_segment(key)?.try_next_run(want)
-    }
-
-    fn try_segment(&self, key: &str) -> Result<Segment, IdError> {
+    /// The same.
+    pub fn try_segment(&self, key: &str) -> Result<Segment, IdError> {
         Ok(Segment { key: self.core.find(key)?, core: self.core.clone() })
     }
 
     /// Status of each tag in the table in this process, by name.
     pub fn status(&self) -> Vec<SegmentStatus> {
         let now = self.core.now();
-        let keys = self.core.registry.keys();
-        let listed = keys.iter().filter(|key| key.exists());
-        let mut status: Vec<_> = listed.map(|key| key.status(now)).collect();
-        status.sort_unstable_by(|a, b| a.key.cmp(&b.key));
-        status
+        let keys = self.core.keys();
+        keys.iter().filter(|key| key.exists()).map(|key| key.status(now)).collect()
     }
 
     /// The rows of the table, read now. Blocks as long as the store does.
@@ -180,7 +97,7 @@ impl SegmentService {
     /// # Errors
     /// [`StoreError`] if the store does not answer.
     pub fn tags(&self) -> Result<Vec<SegmentTag>, StoreError> {
-        self.core.store.tags()
+        self.core.settings.store.tags()
     }
 
     /// Adds a tag to the table, and to this service at once. `false` if there is one of this name:
@@ -203,28 +120,19 @@ impl SegmentService {
 
     /// Time since the table was read; `None` if it never was.
     pub fn last_refresh_age(&self) -> Option<Duration> {
-        let read_at = self.core.registry.last_read().0?;
+        let read_at = self.core.condition().0?;
         Some(self.core.now().saturating_sub(read_at))
     }
 
     /// Why the service as a whole gives out no numbers, if that is so: it was closed, or the table was
     /// never read. A tag says for itself how it is doing.
     pub fn not_ready_because(&self) -> Option<String> {
-        if self.core.registry.is_closed() {
-            return Some(closed().to_string());
-        }
-        match self.core.registry.last_read() {
-            (Some(_), _) => None,
-            (None, failure) => {
-                let failure = failure.map_or(String::new(), |failure| format!(": {failure}"));
-                Some(format!("the segment tags have not been read yet{failure}"))
-            }
-        }
+        self.core.condition().1
     }
 
     /// Display name of the database, without secrets.
     pub fn describe(&self) -> String {
-        self.core.store.describe()
+        self.core.settings.store.describe()
     }
 
     /// Fetches what is due, if no thread does it, which is so with

@@ -1,4 +1,4 @@
-//! Tasks: no runtime, woken when numbers come, nothing taken by who gives up.
+//! Tasks: no runtime, woken when numbers come, nothing taken by a task that gives up.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -7,9 +7,9 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-use vesta_service::{ErrorKind, SegmentMode};
+use vesta_service::{ErrorKind, IdError, IdRun, SegmentMode, SegmentService};
 
-use crate::stores::{Mood, TestStore, by_hand, patient};
+use crate::stores::{Mood, TestStore, by_hand, ids, next, patient};
 
 /// Counts how often it is woken.
 struct Woken(AtomicU64, Thread);
@@ -35,25 +35,41 @@ fn block_on<T>(future: impl Future<Output = T>) -> (T, u64) {
     }
 }
 
+async fn next_async(service: &SegmentService, key: &str) -> Result<u64, IdError> {
+    service.segment_async(key).await?.next_async().await
+}
+
+async fn runs_async(
+    service: &SegmentService,
+    key: &str,
+    count: u32,
+) -> Result<Vec<IdRun>, IdError> {
+    service.segment_async(key).await?.next_runs_async(count).await
+}
+
+async fn ids_async(service: &SegmentService, key: &str, count: u32) -> Result<Vec<u64>, IdError> {
+    Ok(ids(&runs_async(service, key, count).await?))
+}
+
 #[test]
 fn batches_and_runs_need_no_runtime() {
     for mode in [SegmentMode::Strict, SegmentMode::Relaxed] {
         let store = TestStore::with(&[("orders", 10)]);
         let service = patient(&store).mode(mode).build().unwrap();
-        let first = block_on(service.next_id_async("orders")).0.unwrap();
-        let batch = block_on(service.next_ids_async("orders", 100_000)).0.unwrap();
+        let first = block_on(next_async(&service, "orders")).0.unwrap();
+        let batch = block_on(ids_async(&service, "orders", 100_000)).0.unwrap();
         assert_eq!(batch.len(), 100_000);
         assert!(batch.is_sorted_by(|a, b| a < b) && batch[0] > first);
-        let runs = block_on(service.next_runs_async("orders", 100_000)).0.unwrap();
+        let runs = block_on(runs_async(&service, "orders", 100_000)).0.unwrap();
         assert_eq!(runs.iter().map(|run| u64::from(run.count)).sum::<u64>(), 100_000);
         assert!(runs[0].first > batch[99_999] && runs.len() < 100, "{} runs", runs.len());
         let orders = block_on(service.segment_async("orders")).0.unwrap();
-        assert!(block_on(orders.next_id_async()).0.is_ok());
+        assert!(block_on(orders.next_async()).0.is_ok());
         assert_eq!(block_on(orders.next_runs_async(5)).0.unwrap()[0].count, 5);
-        let error = block_on(service.next_id_async("users")).0.unwrap_err();
+        let error = block_on(next_async(&service, "users")).0.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
-        assert!(block_on(service.next_run_async("orders", 0)).0.is_err());
-        assert!(block_on(service.next_runs_async("orders", 0)).0.unwrap().is_empty());
+        assert!(block_on(orders.next_run_async(0)).0.is_err());
+        assert!(block_on(runs_async(&service, "orders", 0)).0.unwrap().is_empty());
     }
 }
 
@@ -64,7 +80,7 @@ fn a_waiting_task_is_woken_by_the_numbers_and_not_by_a_timer() {
     let service = patient(&store).build().unwrap();
     service.refresh().unwrap();
     thread::scope(|scope| {
-        let task = scope.spawn(|| block_on(service.next_id_async("orders")));
+        let task = scope.spawn(|| block_on(next_async(&service, "orders")));
         store.wait_for_waiting(1);
         store.open_gate("orders");
         let (number, polls) = task.join().unwrap();
@@ -74,7 +90,7 @@ fn a_waiting_task_is_woken_by_the_numbers_and_not_by_a_timer() {
 }
 
 #[test]
-fn who_gives_up_takes_no_number_and_is_not_woken() {
+fn a_task_that_gives_up_takes_no_number_and_is_not_woken() {
     let store = TestStore::with(&[("orders", 10)]);
     store.close_gate("orders");
     let service = patient(&store).build().unwrap();
@@ -82,11 +98,11 @@ fn who_gives_up_takes_no_number_and_is_not_woken() {
     let woken = Arc::new(Woken(AtomicU64::new(0), thread::current()));
     let waker = Waker::from(woken.clone());
     for _ in 0..100 {
-        let mut future = pin!(service.next_id_async("orders"));
+        let mut future = pin!(next_async(&service, "orders"));
         assert!(future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
     }
     store.open_gate("orders");
-    assert_eq!(service.next_id("orders").unwrap(), 1);
+    assert_eq!(next(&service, "orders").unwrap(), 1);
     assert_eq!(woken.0.load(Ordering::SeqCst), 0);
 }
 
@@ -96,11 +112,11 @@ fn patience_ends_for_tasks_too() {
     let service = patient(&store).max_wait(Duration::from_millis(1)).build().unwrap();
     service.refresh().unwrap();
     store.close_gate("orders");
-    let error = block_on(service.next_id_async("orders")).0.unwrap_err();
+    let error = block_on(next_async(&service, "orders")).0.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::AwaitingLease);
     store.open_gate("orders");
     store.set(Mood::Refuses);
-    let error = block_on(service.next_id_async("no such tag")).0.unwrap_err();
+    let error = block_on(next_async(&service, "no such tag")).0.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
 }
 
@@ -110,7 +126,7 @@ fn closing_ends_waiting_tasks() {
     store.close_gate("orders");
     let service = patient(&store).build().unwrap();
     thread::scope(|scope| {
-        let task = scope.spawn(|| block_on(service.next_ids_async("orders", 5)).0);
+        let task = scope.spawn(|| block_on(ids_async(&service, "orders", 5)).0);
         store.wait_for_waiting(1);
         service.close();
         assert_eq!(task.join().unwrap().unwrap_err().kind(), ErrorKind::Sealed);
@@ -119,9 +135,9 @@ fn closing_ends_waiting_tasks() {
 }
 
 #[test]
-fn with_a_clock_of_ones_own_a_task_does_what_is_due_itself() {
+fn driven_by_hand_a_task_does_what_is_due_itself() {
     let store = TestStore::with(&[("orders", 10)]);
     let (service, _) = by_hand(&store);
-    assert_eq!(block_on(service.next_id_async("orders")).0.unwrap(), 1);
-    assert_eq!(block_on(service.next_ids_async("orders", 1000)).0.unwrap()[999], 1001);
+    assert_eq!(block_on(next_async(&service, "orders")).0.unwrap(), 1);
+    assert_eq!(block_on(ids_async(&service, "orders", 1000)).0.unwrap()[999], 1001);
 }

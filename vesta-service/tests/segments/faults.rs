@@ -6,22 +6,22 @@ use std::time::Duration;
 
 use vesta_service::{Clock as _, ErrorKind, IdError, SegmentMode, SegmentStore as _};
 
-use crate::stores::{Mood, Seen, TestStore, by_hand, patient, row};
+use crate::stores::{Mood, Seen, TestStore, by_hand, next, patient, row, try_next};
 
 #[test]
 fn a_store_that_is_away_at_the_start_is_waited_for_and_then_used() {
     let store = TestStore::with(&[("orders", 10)]);
     store.set(Mood::Away);
     let (service, clock) = by_hand(&store);
-    assert_eq!(service.try_next_id("orders").unwrap_err().kind(), ErrorKind::AwaitingLease);
+    assert_eq!(try_next(&service, "orders").unwrap_err().kind(), ErrorKind::AwaitingLease);
     let before = clock.monotonic();
-    let error = service.next_id("orders").unwrap_err();
+    let error = next(&service, "orders").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(error.retry_after().is_some());
     assert!(clock.monotonic() - before <= Duration::from_secs(2), "max_wait holds");
     assert!(service.not_ready_because().unwrap().contains("secret-host"), "for operators");
     store.set(Mood::Good);
-    assert_eq!(service.next_id("orders").unwrap(), 1, "the wait lasts until it is back");
+    assert_eq!(next(&service, "orders").unwrap(), 1, "the wait lasts until it is back");
     assert_eq!(service.not_ready_because(), None);
 }
 
@@ -32,7 +32,7 @@ fn twenty_seconds_without_the_store_end_within_one_and_repeat_nothing() {
         let (service, clock) = by_hand(&store);
         let mut last = 0;
         let mut take = || {
-            let number = service.next_id("orders")?;
+            let number = next(&service, "orders")?;
             assert!(number > last, "{number} after {last}");
             last = number;
             Ok::<_, IdError>(())
@@ -73,12 +73,12 @@ fn ten_thousand_lost_replies_repeat_nothing() {
     let seen = Seen::below(1 << 27);
     for round in 0..10_000 {
         store.set(Mood::LosesReplies);
-        let _ = service.try_next_id("orders").map(|number| assert!(seen.is_new(number)));
+        let _ = try_next(&service, "orders").map(|number| assert!(seen.is_new(number)));
         clock.advance(Duration::from_secs(1));
         service.maintain();
         store.set(Mood::Good);
         for _ in 0..round % 30 {
-            assert!(seen.is_new(service.next_id("orders").unwrap()));
+            assert!(seen.is_new(next(&service, "orders").unwrap()));
         }
     }
     assert!(service.status()[0].fetches_failed > 1000);
@@ -90,10 +90,10 @@ fn what_only_a_person_can_repair_is_not_waited_for() {
     let (service, clock) = by_hand(&store);
     service.refresh().unwrap();
     store.set(Mood::Refuses);
-    let _ = service.try_next_id("orders");
+    let _ = try_next(&service, "orders");
     service.maintain();
     let before = clock.monotonic();
-    let error = service.next_id("orders").unwrap_err();
+    let error = next(&service, "orders").unwrap_err();
     assert_eq!((error.kind(), error.retry_after()), (ErrorKind::Unavailable, None));
     assert_eq!(clock.monotonic(), before);
     assert_eq!(
@@ -103,7 +103,7 @@ fn what_only_a_person_can_repair_is_not_waited_for() {
     store.set(Mood::Good);
     clock.advance(Duration::from_secs(1));
     service.maintain();
-    assert_eq!(service.next_id("orders").unwrap(), 1);
+    assert_eq!(next(&service, "orders").unwrap(), 1);
 }
 
 #[test]
@@ -112,24 +112,24 @@ fn a_store_that_panics_is_a_store_that_failed() {
     let (service, clock) = by_hand(&store);
     service.refresh().unwrap();
     store.set(Mood::Panics);
-    assert_eq!(service.next_id("orders").unwrap_err().kind(), ErrorKind::Unavailable);
+    assert_eq!(next(&service, "orders").unwrap_err().kind(), ErrorKind::Unavailable);
     assert!(service.refresh().is_err());
     store.set(Mood::Good);
     clock.advance(Duration::from_secs(1));
-    assert_eq!(service.next_id("orders").unwrap(), 1);
+    assert_eq!(next(&service, "orders").unwrap(), 1);
 }
 
 #[test]
 fn tags_that_cannot_be_read_any_more_go_on_being_used() {
     let store = TestStore::with(&[("orders", 1000)]);
     let (service, clock) = by_hand(&store);
-    service.next_id("orders").unwrap();
+    next(&service, "orders").unwrap();
     store.set(Mood::Away);
     clock.advance(Duration::from_secs(300));
     service.maintain();
     assert!(service.refresh().is_err());
-    assert!(service.next_id("orders").is_ok());
-    assert_eq!(service.next_id("users").unwrap_err().kind(), ErrorKind::NotFound);
+    assert!(next(&service, "orders").is_ok());
+    assert_eq!(next(&service, "users").unwrap_err().kind(), ErrorKind::NotFound);
     assert!(service.last_refresh_age().unwrap() >= Duration::from_secs(300));
 }
 
@@ -139,11 +139,11 @@ fn a_store_restored_from_a_backup_is_refused_until_it_is_repaired() {
     let (service, _) = by_hand(&store);
     let mut last = 0;
     for _ in 0..1000 {
-        last = service.next_id("orders").unwrap();
+        last = next(&service, "orders").unwrap();
     }
     store.rows.put(row("orders", 1, 10));
     let error = loop {
-        match service.next_id("orders") {
+        match next(&service, "orders") {
             Ok(number) => {
                 assert!(number > last, "{number} after {last}");
                 last = number;
@@ -153,14 +153,14 @@ fn a_store_restored_from_a_backup_is_refused_until_it_is_repaired() {
     };
     assert_eq!((error.kind(), error.retry_after()), (ErrorKind::Unavailable, None));
     let fetches = store.fetches.load(Ordering::Relaxed);
-    assert!(service.next_id("orders").is_err());
+    assert!(next(&service, "orders").is_err());
     service.refresh().unwrap();
-    assert!(service.next_id("orders").is_err());
+    assert!(next(&service, "orders").is_err());
     assert_eq!(store.fetches.load(Ordering::Relaxed), fetches, "it does not count its way up");
     let above = i64::try_from(last).unwrap() + 1_000_000;
     store.rows.put(row("orders", above, 10));
     service.refresh().unwrap();
-    assert_eq!(service.next_id("orders").unwrap(), above.unsigned_abs());
+    assert_eq!(next(&service, "orders").unwrap(), above.unsigned_abs());
 }
 
 #[test]
@@ -171,17 +171,17 @@ fn a_tag_whose_fetch_hangs_does_not_hold_up_the_others() {
     service.refresh().unwrap();
     for key in ["a", "b", "c"] {
         store.close_gate(key);
-        assert_eq!(service.try_next_id(key).unwrap_err().kind(), ErrorKind::AwaitingLease);
+        assert_eq!(try_next(&service, key).unwrap_err().kind(), ErrorKind::AwaitingLease);
     }
     store.wait_for_waiting(3);
     for _ in 0..1000 {
-        service.next_id("d").unwrap();
-        service.next_id("e").unwrap();
+        next(&service, "d").unwrap();
+        next(&service, "e").unwrap();
     }
     for key in ["a", "b", "c"] {
-        assert!(service.try_next_id(key).is_err());
+        assert!(try_next(&service, key).is_err());
         store.open_gate(key);
-        assert_eq!(service.next_id(key).unwrap(), 1);
+        assert_eq!(next(&service, key).unwrap(), 1);
     }
 }
 
@@ -189,14 +189,14 @@ fn a_tag_whose_fetch_hangs_does_not_hold_up_the_others() {
 fn a_late_answer_is_as_good_as_any() {
     let store = TestStore::with(&[("orders", 10)]);
     let service = patient(&store).build().unwrap();
-    assert_eq!(service.next_id("orders").unwrap(), 1);
+    assert_eq!(next(&service, "orders").unwrap(), 1);
     store.close_gate("orders");
     let orders = service.segment("orders").unwrap();
-    while orders.try_next_id().is_ok() {}
+    while orders.try_next().is_ok() {}
     store.wait_for_waiting(1);
     store.rows.next_range("orders", 1_000_000).unwrap(); // others go on meanwhile
     store.open_gate("orders");
-    assert!(orders.next_id().unwrap() > 1_000_000);
+    assert!(orders.next().unwrap() > 1_000_000);
 }
 
 #[test]
@@ -206,23 +206,19 @@ fn closing_ends_those_who_wait_and_does_not_wait_for_the_store() {
         store.close_gate("orders");
         let service = Arc::new(patient(&store).mode(mode).build().unwrap());
         let users = service.segment("users").unwrap();
-        users.next_id().unwrap();
+        users.next().unwrap();
         std::thread::scope(|scope| {
             let waiters: Vec<_> =
-                (0..4).map(|_| scope.spawn(|| service.next_id("orders"))).collect();
+                (0..4).map(|_| scope.spawn(|| next(&service, "orders"))).collect();
             store.wait_for_waiting(1);
             service.close();
             for waiter in waiters {
                 assert_eq!(waiter.join().unwrap().unwrap_err().kind(), ErrorKind::Sealed);
             }
         });
-        assert_eq!(
-            users.next_id().unwrap_err().kind(),
-            ErrorKind::Sealed,
-            "nothing at hand counts"
-        );
-        assert_eq!(users.next_ids(&mut [0; 3]).unwrap_err().kind(), ErrorKind::Sealed);
-        assert_eq!(service.next_id("other").unwrap_err().kind(), ErrorKind::Sealed);
+        assert_eq!(users.next().unwrap_err().kind(), ErrorKind::Sealed, "nothing at hand counts");
+        assert_eq!(users.next_runs(3).unwrap_err().kind(), ErrorKind::Sealed);
+        assert_eq!(next(&service, "other").unwrap_err().kind(), ErrorKind::Sealed);
         assert!(service.not_ready_because().is_some());
         store.open_gate("orders");
         service.close();
@@ -236,8 +232,8 @@ fn nothing_is_left_of_a_service_that_was_dropped() {
     *store.gone.lock() = Some(sender);
     let service = patient(&store).build().unwrap();
     for _ in 0..1000 {
-        service.next_id("orders").unwrap();
-        service.next_id("users").unwrap();
+        next(&service, "orders").unwrap();
+        next(&service, "users").unwrap();
     }
     drop((service, store));
     let ended = gone.recv_timeout(Duration::from_secs(300));

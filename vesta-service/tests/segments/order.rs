@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use vesta_service::{SegmentMode, SegmentService};
 use vesta_testkit::Rng;
 
-use crate::stores::{Seen, TestStore, patient};
+use crate::stores::{Seen, TestStore, batch, ids, next, patient, run};
 
 const THREADS: u64 = 8;
 /// Numbers of each key and thread.
@@ -31,36 +31,24 @@ impl Watch {
 fn take(service: &SegmentService, watches: &[Watch], thread: u64, strict: bool) {
     let mut last = vec![0; watches.len()];
     let mut taken = vec![0_u64; watches.len()];
-    let mut batch = vec![0; 3000];
     let mut rng = Rng::new(thread);
     while taken.iter().any(|taken| *taken < EACH) {
         let index = rng.index(watches.len());
         let Watch { key, seen, returned } = &watches[index];
         let before = returned.load(Ordering::Acquire);
-        let size = rng.index(128) * 20 + 1;
+        let size = u32::try_from(rng.below(128)).unwrap() * 20 + 1;
         let numbers = match rng.below(8) {
-            0 => {
-                service.next_ids(key, &mut batch[..size]).unwrap();
-                &batch[..size]
-            }
-            1 => {
-                let run = service.next_run(key, 100).unwrap();
-                let count = run.iter().len();
-                run.write_to(&mut batch[..count]);
-                &batch[..count]
-            }
-            _ => {
-                batch[0] = service.next_id(key).unwrap();
-                &batch[..1]
-            }
+            0 => batch(service, key, size).unwrap(),
+            1 => ids(&[run(service, key, 100).unwrap()]),
+            _ => vec![next(service, key).unwrap()],
         };
         if strict {
             assert!(numbers[0] > before, "{} although {before} had been returned", numbers[0]);
         }
-        for number in numbers {
-            assert!(*number > last[index], "{number} after {}: not increasing", last[index]);
-            last[index] = *number;
-            assert!(seen.is_new(*number), "duplicate: {number} of {key}");
+        for &number in &numbers {
+            assert!(number > last[index], "{number} after {}: not increasing", last[index]);
+            last[index] = number;
+            assert!(seen.is_new(number), "duplicate: {number} of {key}");
         }
         returned.fetch_max(last[index], Ordering::Release);
         taken[index] += numbers.len() as u64;
@@ -110,16 +98,13 @@ fn alone_it_leaves_no_gap() {
         let store = TestStore::with(&[("orders", 10)]);
         let service = patient(&store).mode(mode).build().unwrap();
         let orders = service.segment("orders").unwrap();
-        let mut batch = vec![0; 777];
         let mut expected = 1;
         for round in 0..500 {
-            let out = &mut batch[..round % 777 + 1];
-            orders.next_ids(out).unwrap();
-            for number in &*out {
-                assert_eq!(*number, expected);
+            for number in ids(&orders.next_runs(round % 777 + 1).unwrap()) {
+                assert_eq!(number, expected);
                 expected += 1;
             }
-            assert_eq!(service.next_id("orders").unwrap(), expected);
+            assert_eq!(next(&service, "orders").unwrap(), expected);
             expected += 1;
         }
     }
@@ -137,7 +122,7 @@ fn many_services_over_one_store_never_overlap() {
                 let service = patient(store).mode(mode).step_cap(50).build().unwrap();
                 let mut last = 0;
                 for _ in 0..20_000 {
-                    let number = service.next_id("orders").unwrap();
+                    let number = next(&service, "orders").unwrap();
                     assert!(number > last, "{number} after {last}");
                     last = number;
                     assert!(seen.is_new(number), "duplicate: {number}");

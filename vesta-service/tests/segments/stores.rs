@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use vesta_service::{
-    Drive, ManualClock, MemorySegmentStore, NewSegmentTag, NextRange, SegmentBuilder,
-    SegmentService, SegmentStore, SegmentTag, StoreError, UnixMillis,
+    Drive, IdError, IdRun, ManualClock, MemorySegmentStore, NewSegmentTag, NextRange,
+    SegmentBuilder, SegmentService, SegmentStore, SegmentTag, StoreError, UnixMillis,
 };
 
 /// Fate of a request at the store.
@@ -141,6 +141,27 @@ pub(crate) fn by_hand(store: &Arc<TestStore>) -> (SegmentService, ManualClock) {
     let builder =
         SegmentService::builder(store.clone()).clock(Arc::new(clock.clone())).drive(Drive::ByHand);
     (builder.build().unwrap(), clock)
+}
+
+/// A number of a tag that is looked up for it.
+pub(crate) fn next(service: &SegmentService, key: &str) -> Result<u64, IdError> {
+    service.segment(key)?.next()
+}
+
+pub(crate) fn try_next(service: &SegmentService, key: &str) -> Result<u64, IdError> {
+    service.try_segment(key)?.try_next()
+}
+
+pub(crate) fn run(service: &SegmentService, key: &str, want: u32) -> Result<IdRun, IdError> {
+    service.segment(key)?.next_run(want)
+}
+
+pub(crate) fn batch(service: &SegmentService, key: &str, count: u32) -> Result<Vec<u64>, IdError> {
+    Ok(ids(&service.segment(key)?.next_runs(count)?))
+}
+
+pub(crate) fn ids(runs: &[IdRun]) -> Vec<u64> {
+    runs.iter().flat_map(IdRun::iter).collect()
 }
 
 pub(crate) fn row(key: &str, max_id: i64, step: i64) -> SegmentTag {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use vesta_service::{ErrorKind, IdError, NewSegmentTag, SegmentMode, SegmentStore as _};
 
-use crate::stores::{Seen, TestStore, by_hand, patient, row};
+use crate::stores::{Seen, TestStore, batch, by_hand, next, patient, row, run, try_next};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -17,15 +17,15 @@ fn kind<T: std::fmt::Debug>(result: Result<T, IdError>) -> ErrorKind {
 fn an_unknown_tag_is_not_found_and_costs_the_store_nothing() {
     let store = TestStore::with(&[("orders", 10)]);
     let (service, _) = by_hand(&store);
-    service.next_id("orders").unwrap();
+    next(&service, "orders").unwrap();
     let asked = (store.fetches.load(Ordering::Relaxed), store.reads.load(Ordering::Relaxed));
     for _ in 0..100 {
-        let error = service.next_id("no-such-tag").unwrap_err();
+        let error = next(&service, "no-such-tag").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
         assert_eq!(error.to_string(), "segment tag `no-such-tag` does not exist");
-        assert_eq!(kind(service.try_next_id("Orders")), ErrorKind::NotFound);
-        assert_eq!(kind(service.next_ids("", &mut [0; 5])), ErrorKind::NotFound);
-        assert_eq!(kind(service.next_run("x", 5)), ErrorKind::NotFound);
+        assert_eq!(kind(try_next(&service, "Orders")), ErrorKind::NotFound);
+        assert_eq!(kind(batch(&service, "", 5)), ErrorKind::NotFound);
+        assert_eq!(kind(run(&service, "x", 5)), ErrorKind::NotFound);
         assert_eq!(kind(service.segment("x")), ErrorKind::NotFound);
     }
     let now = (store.fetches.load(Ordering::Relaxed), store.reads.load(Ordering::Relaxed));
@@ -36,18 +36,18 @@ fn an_unknown_tag_is_not_found_and_costs_the_store_nothing() {
 fn a_new_tag_is_known_after_at_most_a_refresh() {
     let store = TestStore::with(&[]);
     let (service, clock) = by_hand(&store);
-    assert_eq!(kind(service.next_id("orders")), ErrorKind::NotFound);
+    assert_eq!(kind(next(&service, "orders")), ErrorKind::NotFound);
     store.rows.put(row("orders", 500, 10));
     clock.advance(MINUTE - Duration::from_secs(1));
     service.maintain();
-    assert_eq!(kind(service.next_id("orders")), ErrorKind::NotFound);
+    assert_eq!(kind(next(&service, "orders")), ErrorKind::NotFound);
     clock.advance(Duration::from_secs(1));
     service.maintain();
-    assert_eq!(service.next_id("orders").unwrap(), 500);
+    assert_eq!(next(&service, "orders").unwrap(), 500);
 
     store.rows.put(row("users", 1, 10));
     service.refresh().unwrap();
-    assert_eq!(service.next_id("users").unwrap(), 1);
+    assert_eq!(next(&service, "users").unwrap(), 1);
 }
 
 #[test]
@@ -57,9 +57,9 @@ fn a_created_tag_is_known_at_once_and_an_existing_one_stays() {
     let tag = NewSegmentTag::new("orders", 10).unwrap();
     let tag = tag.starting_at(7000).unwrap().described_as("order numbers").unwrap();
     assert!(service.create(&tag).unwrap());
-    assert_eq!(service.next_id("orders").unwrap(), 7000);
+    assert_eq!(next(&service, "orders").unwrap(), 7000);
     assert!(!service.create(&NewSegmentTag::new("orders", 10).unwrap()).unwrap());
-    assert_eq!(service.next_id("orders").unwrap(), 7001);
+    assert_eq!(next(&service, "orders").unwrap(), 7001);
     assert_eq!(service.status()[0].description.as_deref(), Some("order numbers"));
     let tags = service.tags().unwrap();
     assert_eq!((tags.len(), tags[0].key.as_str(), tags[0].step), (1, "orders", 10));
@@ -85,38 +85,38 @@ fn a_removed_tag_stops_and_comes_back_above_what_it_was() {
     let store = TestStore::with(&[("orders", 1000), ("users", 1000)]);
     let (service, clock) = by_hand(&store);
     let orders = service.segment("orders").unwrap();
-    let last = orders.next_id().unwrap();
+    let last = orders.next().unwrap();
     store.rows.remove("orders");
-    assert!(orders.try_next_id().is_ok(), "not yet known");
+    assert!(orders.try_next().is_ok(), "not yet known");
     clock.advance(MINUTE);
     service.maintain();
-    for result in [orders.next_id(), orders.try_next_id(), service.next_id("orders")] {
+    for result in [orders.next(), orders.try_next(), next(&service, "orders")] {
         assert_eq!(kind(result), ErrorKind::NotFound);
     }
-    assert!(service.next_id("users").is_ok());
+    assert!(next(&service, "users").is_ok());
     assert_eq!(service.status().len(), 1, "only what is in the table is shown");
 
     // Put back where it began, it would repeat; put back higher, it goes on.
     store.rows.put(row("orders", 1, 1000));
     service.refresh().unwrap();
-    let error = orders.next_id().unwrap_err();
+    let error = orders.next().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(error.to_string().contains("set max_id of tag `orders` above"), "{error}");
     store.rows.put(row("orders", 50_000, 1000));
     service.refresh().unwrap();
     assert!(last < 50_000);
-    assert_eq!(orders.next_id().unwrap(), 50_000);
+    assert_eq!(orders.next().unwrap(), 50_000);
 }
 
 #[test]
 fn a_removed_tag_stops_also_when_a_fetch_finds_it_missing() {
     let store = TestStore::with(&[("orders", 10)]);
     let (service, _) = by_hand(&store);
-    service.next_id("orders").unwrap();
+    next(&service, "orders").unwrap();
     store.rows.remove("orders");
     let mut last = Ok(0);
     for _ in 0..40 {
-        last = service.next_id("orders");
+        last = next(&service, "orders");
     }
     assert_eq!(kind(last), ErrorKind::NotFound);
 }
@@ -126,7 +126,7 @@ fn a_step_that_was_changed_in_the_table_is_taken_up() {
     let store = TestStore::with(&[("orders", 10)]);
     let (service, clock) = by_hand(&store);
     let orders = service.segment("orders").unwrap();
-    orders.next_id().unwrap();
+    orders.next().unwrap();
     assert_eq!((orders.status().table_step, orders.status().step), (10, 10));
     let max_id = store.rows.tags().unwrap()[0].max_id;
     store.rows.put(row("orders", max_id, 5000));
@@ -144,7 +144,7 @@ fn at_the_end_of_63_bits_there_is_an_error_and_no_wrap() {
     let first = u64::try_from(end - 25).unwrap();
     let mut numbers = Vec::new();
     let error = loop {
-        match service.next_id("orders") {
+        match next(&service, "orders") {
             Ok(number) => numbers.push(number),
             Err(error) => break error,
         }
@@ -157,8 +157,8 @@ fn at_the_end_of_63_bits_there_is_an_error_and_no_wrap() {
     assert_eq!(numbers, (first..first + 20).collect::<Vec<_>>(), "as far as whole steps go");
     clock.advance(MINUTE);
     service.maintain();
-    assert_eq!(kind(service.next_id("orders")), ErrorKind::Sealed);
-    assert_eq!(kind(service.next_ids("orders", &mut [0; 3])), ErrorKind::Sealed);
+    assert_eq!(kind(next(&service, "orders")), ErrorKind::Sealed);
+    assert_eq!(kind(batch(&service, "orders", 3)), ErrorKind::Sealed);
     assert!(service.status()[0].not_ready_because.is_some());
 }
 
@@ -168,16 +168,16 @@ fn rows_that_make_no_sense_are_named_and_do_not_harm_others() {
     store.rows.put(row("no step", 1, 0));
     store.rows.put(row("negative", -5, 10));
     let (service, _) = by_hand(&store);
-    assert_eq!(service.next_id("orders").unwrap(), 1);
+    assert_eq!(next(&service, "orders").unwrap(), 1);
     for key in ["no step", "negative"] {
-        let error = service.next_id(key).unwrap_err();
+        let error = next(&service, key).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unavailable);
         let text = format!("the row of tag `{key}` needs a step above 0 and no negative max_id");
         assert_eq!(error.to_string(), text);
     }
     store.rows.put(row("no step", 1, 5));
     service.refresh().unwrap();
-    assert_eq!(service.next_id("no step").unwrap(), 1);
+    assert_eq!(next(&service, "no step").unwrap(), 1);
 }
 
 #[test]
@@ -185,8 +185,8 @@ fn numbers_begin_where_the_table_says_zero_included() {
     let store = TestStore::with(&[]);
     store.rows.put(row("zero", 0, 10));
     let (service, _) = by_hand(&store);
-    assert_eq!(service.next_id("zero").unwrap(), 0);
-    assert_eq!(service.next_run("zero", 5).unwrap().first, 1);
+    assert_eq!(next(&service, "zero").unwrap(), 0);
+    assert_eq!(run(&service, "zero", 5).unwrap().first, 1);
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn the_status_says_what_is_at_hand_and_how_fast_it_goes() {
 
     for _ in 0..500 {
         clock.advance(Duration::from_millis(10));
-        orders.next_id().unwrap();
+        orders.next().unwrap();
         service.maintain();
     }
     clock.advance(Duration::from_secs(1));
@@ -231,7 +231,7 @@ fn coming_and_going_under_load_repeats_nothing() {
                 scope.spawn(|| {
                     let mut last = 0;
                     while !over.load(Ordering::Relaxed) {
-                        match orders.next_id() {
+                        match orders.next() {
                             Ok(number) => {
                                 assert!(number > last, "{number} after {last}");
                                 assert!(seen.is_new(number), "duplicate: {number}");
@@ -247,11 +247,11 @@ fn coming_and_going_under_load_repeats_nothing() {
                 store.rows.remove("orders");
                 service.refresh().unwrap();
                 assert!(service.status().is_empty());
-                assert_eq!(kind(service.next_id("orders")), ErrorKind::NotFound);
+                assert_eq!(kind(next(&service, "orders")), ErrorKind::NotFound);
                 row.max_id += 50_000; // above what is under way
                 store.rows.put(row);
                 service.refresh().unwrap();
-                assert!(seen.is_new(service.next_id("orders").unwrap()));
+                assert!(seen.is_new(next(&service, "orders").unwrap()));
             }
         });
         assert!(seen.count() >= 300);

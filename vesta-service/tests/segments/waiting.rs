@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use vesta_service::{Clock as _, ErrorKind, IdError, SegmentMode};
 
-use crate::stores::{Mood, Seen, TestStore, by_hand, patient};
+use crate::stores::{Mood, Seen, TestStore, batch, by_hand, ids, next, patient};
 
 #[test]
 fn a_burst_waits_for_the_database_and_nobody_fails() {
@@ -19,7 +19,7 @@ fn a_burst_waits_for_the_database_and_nobody_fails() {
             for _ in 0..64 {
                 scope.spawn(|| {
                     for _ in 0..50 {
-                        let number = service.next_id("orders").unwrap();
+                        let number = next(&service, "orders").unwrap();
                         assert!(seen.is_new(number), "duplicate: {number}");
                     }
                 });
@@ -37,21 +37,21 @@ fn numbers_at_hand_are_given_out_while_the_next_ones_are_fetched() {
     let store = TestStore::with(&[("orders", 1000)]);
     let service = patient(&store).build().unwrap();
     let orders = service.segment("orders").unwrap();
-    orders.next_id().unwrap();
+    orders.next().unwrap();
     store.close_gate("orders");
     // A tenth is used, the next range is asked for and does not come.
     for expected in 2..=1000 {
-        match orders.try_next_id() {
+        match orders.try_next() {
             Ok(number) => assert_eq!(number, expected),
             Err(error) => panic!("{expected}: {error}"),
         }
     }
     store.wait_for_waiting(1);
-    let error = orders.try_next_id().unwrap_err();
+    let error = orders.try_next().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::AwaitingLease);
     assert!(error.retry_after().is_some_and(|after| after > Duration::ZERO));
     store.open_gate("orders");
-    assert_eq!(orders.next_id().unwrap(), 1001);
+    assert_eq!(orders.next().unwrap(), 1001);
 }
 
 #[test]
@@ -59,11 +59,10 @@ fn a_batch_larger_than_everything_at_hand_is_filled() {
     let store = TestStore::with(&[("orders", 10)]);
     for mode in [SegmentMode::Strict, SegmentMode::Relaxed] {
         let service = patient(&store).mode(mode).build().unwrap();
-        let mut batch = vec![0; 1_000_000];
-        service.next_ids("orders", &mut batch).unwrap();
-        assert!(batch.is_sorted_by(|a, b| a < b));
-        service.next_ids("orders", &mut []).unwrap();
-        assert_eq!(service.try_next_ids("orders", &mut []).unwrap(), 0);
+        let filled = batch(&service, "orders", 1_000_000).unwrap();
+        assert_eq!(filled.len(), 1_000_000);
+        assert!(filled.is_sorted_by(|a, b| a < b));
+        assert!(batch(&service, "orders", 0).unwrap().is_empty());
     }
 }
 
@@ -71,17 +70,17 @@ fn a_batch_larger_than_everything_at_hand_is_filled() {
 fn without_waiting_there_is_as_much_as_there_is() {
     let store = TestStore::with(&[("orders", 1000)]);
     let (service, _) = by_hand(&store);
-    let mut out = [0; 5000];
-    assert!(matches!(service.try_next_ids("orders", &mut out), Err(IdError::NotReady(_))));
+    assert!(matches!(service.try_segment("orders"), Err(IdError::NotReady(_))));
     service.maintain();
-    assert!(matches!(service.try_next_ids("orders", &mut out), Err(IdError::NotReady(_))));
+    let orders = service.try_segment("orders").unwrap();
+    assert!(matches!(orders.try_next_run(5000), Err(IdError::NotReady(_))));
     service.maintain();
-    assert_eq!(service.try_next_ids("orders", &mut out).unwrap(), 1000);
-    assert_eq!(out[..1000], (1..=1000).collect::<Vec<_>>());
-    let error = service.try_next_run("orders", 0).unwrap_err();
+    let runs = [(); 2].map(|()| orders.try_next_run(5000).unwrap());
+    assert_eq!(ids(&runs), (1..=1000).collect::<Vec<_>>());
+    let error = orders.try_next_run(0).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::OutOfRange);
     service.maintain();
-    let run = service.try_next_run("orders", u32::MAX).unwrap();
+    let run = orders.try_next_run(u32::MAX).unwrap();
     assert_eq!((run.first, run.step), (1001, 1));
     assert!(run.count >= 100);
 }
@@ -90,16 +89,16 @@ fn without_waiting_there_is_as_much_as_there_is() {
 fn a_batch_that_fails_says_what_was_lost_with_it() {
     let store = TestStore::with(&[("orders", 1000)]);
     let (service, clock) = by_hand(&store);
-    service.next_id("orders").unwrap();
+    next(&service, "orders").unwrap();
     store.set(Mood::Away);
     let before = clock.monotonic();
-    let error = service.next_ids("orders", &mut [0; 5000]).unwrap_err();
+    let error = batch(&service, "orders", 5000).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(clock.monotonic() - before <= Duration::from_secs(2), "max_wait is for the whole call");
     assert_eq!(service.status()[0].lost_total, 999);
     store.set(Mood::Good);
     clock.advance(Duration::from_secs(1));
-    assert!(service.next_id("orders").unwrap() > 1000);
+    assert!(next(&service, "orders").unwrap() > 1000);
 }
 
 #[test]
@@ -111,10 +110,10 @@ fn many_threads_see_a_new_tag_as_soon_as_it_is_created() {
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                assert!(service.next_id("orders").is_err());
+                assert!(next(&service, "orders").is_err());
                 barrier.wait();
                 barrier.wait();
-                service.next_id("orders").unwrap();
+                next(&service, "orders").unwrap();
             });
         }
         barrier.wait();

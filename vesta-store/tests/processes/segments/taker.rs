@@ -189,7 +189,7 @@ fn take(
     let mut taken = 0;
     while count != Some(taken) && !stop.load(Ordering::Relaxed) {
         let before = order.highest();
-        match segment.next_id() {
+        match segment.next() {
             Ok(number) => {
                 order.returned(before, number).unwrap_or_else(|error| panic!("{error}"));
                 match runs.last_mut() {

@@ -1,13 +1,20 @@
 //! The primitives of the checker, with the signatures that the crate is written for.
 
+#[cfg(loom)]
+#[path = "loom_primitives.rs"]
+mod checker;
+#[cfg(shuttle)]
+#[path = "shuttle_primitives.rs"]
+mod checker;
+
 use std::ops::{Deref, DerefMut};
 use std::sync::{LockResult, OnceLock, PoisonError, TryLockError, TryLockResult};
 use std::time::Duration;
 
 pub(crate) use std::sync::atomic::Ordering;
 
-use super::checker::{self, sync};
-pub(crate) use super::checker::{thread, thread_local};
+use checker::sync;
+pub(crate) use checker::{thread, thread_local};
 
 /// Made on first use: constructors here are `const`, those of a checker are not. In a model, what is
 /// made like this must be touched before it is shared, as if the constructor had made it; loom panics

@@ -1,0 +1,69 @@
+//! The wait of a call that finds nothing yet: blocking or async, and bounded.
+
+mod back_off;
+#[cfg(feature = "async")]
+mod future;
+mod notify;
+
+use std::time::Duration;
+
+use vesta_intf::IdError;
+
+use crate::builder::Drive;
+use crate::clock::{AnyClock, Clock as _};
+
+pub(crate) use back_off::BackOff;
+pub(crate) use notify::Notify;
+
+/// The wait of one call, over all its attempts.
+pub(crate) struct Wait<'a, M> {
+    pub(crate) clock: &'a AnyClock,
+    pub(crate) drive: Drive,
+    pub(crate) max_wait: Duration,
+    /// Notified when another attempt makes sense. Without it, the errors say when.
+    pub(crate) notify: Option<&'a Notify>,
+    /// Does what is due, if no thread does it. Returns how long there is nothing more to do.
+    pub(crate) maintain: M,
+}
+
+impl<M: Fn() -> Option<Duration>> Wait<'_, M> {
+    /// Repeats an attempt until it succeeds, fails for good, or can no longer succeed in time.
+    pub(crate) fn until<T>(
+        &self,
+        mut attempt: impl FnMut() -> Result<T, IdError>,
+    ) -> Result<T, IdError> {
+        let mut deadline = None;
+        loop {
+            let seen = self.seen();
+            let error = match attempt() {
+                Ok(value) => return Ok(value),
+                Err(error) => error,
+            };
+            let pause = self.pause(error, &mut deadline)?;
+            match self.notify {
+                Some(notify) if self.drive == Drive::Thread => notify.wait(seen, pause),
+                Some(_) if self.seen() != seen => {} // it was brought just now
+                _ => self.clock.park(pause),
+            }
+        }
+    }
+
+    fn seen(&self) -> u64 {
+        self.notify.map_or(0, Notify::changes)
+    }
+
+    /// The pause after a failed attempt, or its error if no other can succeed in time.
+    fn pause(&self, error: IdError, deadline: &mut Option<Duration>) -> Result<Duration, IdError> {
+        let Some(retry_after) = error.retry_after() else { return Err(error) };
+        let now = self.clock.monotonic();
+        let deadline = *deadline.get_or_insert(now.saturating_add(self.max_wait));
+        let guessed = matches!(error, IdError::NotReady(_));
+        let pause = match (self.notify, deadline.checked_sub(now)) {
+            (None, Some(left)) if retry_after <= left => retry_after,
+            // How long a store takes is a guess; when it is given a rest, nothing comes before its end.
+            (Some(_), Some(left)) if !left.is_zero() && (guessed || retry_after <= left) => left,
+            _ => return Err(error),
+        };
+        Ok((self.maintain)().map_or(pause, |due| due.min(pause)))
+    }
+}
