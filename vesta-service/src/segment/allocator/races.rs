@@ -28,7 +28,7 @@ impl Model {
         let chunks = Mutex::new(VecDeque::from([second]));
         let stopped = AtomicU64::new(0);
         stopped.load(Ordering::Relaxed); // makes what is made late
-        Arc::new(Self { line, chunks, refill, stopped })
+        Arc::new(Self { cursor, chunks, refill, stopped })
     }
 
     fn take(&self, want: u64, from_more: bool) -> Option<Range<u64>> {
@@ -75,7 +75,7 @@ fn count(taken: &[Range<u64>]) -> u64 {
 }
 
 #[test]
-fn two_callers_at_the_end_of_a_lot() {
+fn two_callers_at_the_end_of_a_chunk() {
     let ends = Ends::new();
     let note = ends.clone();
     exhaustively("line", move || {
@@ -89,7 +89,7 @@ fn two_callers_at_the_end_of_a_lot() {
 }
 
 #[test]
-fn a_lot_begins_while_a_caller_takes() {
+fn a_chunk_begins_while_a_caller_takes() {
     exhaustively("line", || {
         let model = Model::new(RangeCursor::refill);
         let threads = vec![model.caller(&[2, 1, 1], true), model.caller(&[1, 2], false)];
@@ -98,7 +98,7 @@ fn a_lot_begins_while_a_caller_takes() {
 }
 
 #[test]
-fn a_lot_begins_under_three_callers() {
+fn a_chunk_begins_under_three_callers() {
     bounded("line", || {
         let model = Model::new(RangeCursor::refill);
         let threads = [true, false, false].map(|more| model.caller(&[1, 1], more));
