@@ -1,5 +1,5 @@
-//! What does an ID cost from a prefetching client? Over loopback from a server that only counts,
-//! against a bare shared counter in the same run.
+//! Cost of an ID from a prefetching client, over loopback from a server that only counts, against a
+//! bare shared counter in the same run.
 
 use std::hint::black_box;
 use std::net::SocketAddr;
@@ -142,7 +142,7 @@ fn cost_of_an_id(c: &mut Criterion) {
     group.finish();
 }
 
-/// One poll of `gen_id`; waits only if the memory is empty.
+/// One poll of `gen_id`; waits only if the buffer is empty.
 fn poll_or_wait(runtime: &tokio::runtime::Runtime, client: &Client) -> u64 {
     let mut call = pin!(client.gen_id());
     match call.as_mut().poll(&mut Context::from_waker(Waker::noop())) {

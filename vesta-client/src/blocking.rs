@@ -1,4 +1,4 @@
-//! The client for code without `async`.
+//! Blocking client.
 
 mod segment;
 
@@ -32,13 +32,13 @@ pub use segment::Segment;
 /// # Ok::<(), vesta_client::IdError>(())
 /// ```
 ///
-/// One background thread does the network work. With prefetch, calls that find enough IDs in memory
-/// never leave the calling thread.
+/// One background thread does the network work. With prefetch, calls that find enough IDs in the
+/// buffer never leave the calling thread.
 ///
-/// `try_` calls never wait: see [`Client::try_gen_id`](crate::Client::try_gen_id) for their answers.
+/// `try_` calls never wait: see [`Client::try_gen_id`](crate::Client::try_gen_id).
 ///
 /// Inside an async runtime a call blocks the runtime's thread as every blocking call does, for the
-/// deadline at most; it cannot deadlock, as the answer comes from a thread of its own. Prefer
+/// deadline at most; it cannot deadlock, as the result comes from a separate thread. Prefer
 /// [`crate::Client`] there. Only on the client's own background thread (in a tracing subscriber or
 /// a fallback service that calls back) a call that would have to wait is refused as
 /// [`IdError::Invalid`].
@@ -55,7 +55,7 @@ struct Background {
 }
 
 impl Background {
-    /// Has a call of the asynchronous client run on the background thread.
+    /// Runs a call of the asynchronous client on the background thread.
     fn wait_for<T, F>(&self, call: F) -> Result<T, IdError>
     where
         T: Send + 'static,
@@ -71,7 +71,7 @@ impl Background {
         self.runtime.spawn(async move {
             let _ = answer.send(call.await);
         });
-        // The deadline of the call bounds this; nothing that blocks runs on the background thread.
+        // Bounded by the deadline of the call; nothing that blocks runs on the background thread.
         answered.recv().unwrap_or_else(|_| Err(stopped_early()))
     }
 }
@@ -79,7 +79,7 @@ impl Background {
 impl Drop for Background {
     fn drop(&mut self) {
         let Some((stop, thread)) = self.thread.get_mut().take() else { return };
-        // The thread waits for this sender to go.
+        // Ends the thread, which waits for this sender to be dropped.
         drop(stop);
         if std::thread::current().id() != self.id {
             let _ = thread.join();
@@ -115,7 +115,7 @@ impl Client {
         Ok(Self { client, background: Arc::new(Background { runtime, id, thread }) })
     }
 
-    /// What the client has done so far.
+    /// Statistics since the start of the client.
     pub fn stats(&self) -> Stats {
         self.client.stats()
     }
@@ -133,9 +133,9 @@ impl IdService for Client {
     /// Waits for the client's deadline at most.
     #[inline]
     fn gen_id(&self) -> Result<u64, IdError> {
-        match self.client.one_from_memory() {
+        match self.client.take_one() {
             Some(id) => Ok(id),
-            None => self.wait_for(|client| async move { client.gen_id_slowly().await }),
+            None => self.wait_for(|client| async move { client.gen_id_slow().await }),
         }
     }
 
@@ -152,7 +152,7 @@ impl IdService for Client {
         }
         let count = u32::try_from(out.len()).unwrap_or(u32::MAX);
         check_count(count, MAX_IDS_PER_CALL)?;
-        let ids = match self.client.batch_from_memory(count) {
+        let ids = match self.client.take_batch(count) {
             ids if ids.len() == out.len() => ids,
             ids => self.wait_for(move |client| async move { client.complete(ids, count).await })?,
         };

@@ -1,4 +1,4 @@
-//! How a client is set up. Everything is checked in `build`.
+//! Client configuration. Everything is checked in `build`.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -15,19 +15,19 @@ use crate::blocking;
 use crate::client::Client;
 use crate::endpoints::{Endpoint, Endpoints, MOST_ENDPOINTS};
 use crate::prefetch::Prefetch;
-use crate::remote::{Counters, Credentials, Dice, Remote};
+use crate::remote::{Counters, Credentials, Remote, Rng};
 use crate::retry::{Budget, Retry};
 use crate::tls::{Identity, Tls};
 
-/// While calls are under way, a silent connection is tested this often. An idle one is left to TCP.
+/// Ping interval of a silent connection with calls in flight. An idle one is left to TCP.
 const HTTP2_PING_EVERY: Duration = Duration::from_secs(10);
 const HTTP2_PING_TIMEOUT: Duration = Duration::from_secs(5);
 const TCP_KEEPALIVE: Duration = Duration::from_secs(60);
 
-/// Longer waits than this are mistakes.
+/// Maximum of all time limits; longer ones are mistakes.
 const LONGEST: Duration = Duration::from_secs(3600);
 
-/// Sets up a [`Client`] or a [`blocking::Client`]. Start with [`Client::builder`].
+/// Builder of a [`Client`] or a [`blocking::Client`]. Start with [`Client::builder`].
 ///
 /// | option | default |
 /// |---|---|
@@ -69,7 +69,7 @@ impl Default for Builder {
         Self {
             endpoints: Vec::new(),
             channels_per_endpoint: 1,
-            // More than a server's default max_wait, so that its answer says what the matter is.
+            // More than a server's default max_wait, so that its response names the cause.
             deadline: Duration::from_secs(3),
             attempt_timeout: None,
             connect_timeout: Duration::from_secs(1),
@@ -84,20 +84,19 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// A server: `https://host:port`, or without encryption `http://host:port`. Call it again for each
-    /// further server.
+    /// Adds a server: `https://host:port`, or without encryption `http://host:port`.
     pub fn endpoint(mut self, address: impl Into<String>) -> Self {
         self.endpoints.push(Source::Address(address.into()));
         self
     }
 
-    /// Several servers: see [`endpoint`](Self::endpoint).
+    /// Adds several servers: see [`endpoint`](Self::endpoint).
     pub fn endpoints<A: Into<String>>(self, addresses: impl IntoIterator<Item = A>) -> Self {
         addresses.into_iter().fold(self, Self::endpoint)
     }
 
-    /// A server behind a channel that the program has set up itself, for what this builder does not
-    /// offer: a Unix socket, a proxy, a pipe in a test. `name` stands in logs and errors. Of the
+    /// Adds a server behind a custom channel, for what this builder does not offer: a Unix socket, a
+    /// proxy, a pipe in a test. `name` appears in logs and errors. Of the
     /// other options, `channels_per_endpoint`, `connect_timeout` and those of TLS do not apply to it.
     pub fn channel(mut self, name: impl Into<String>, channel: Channel) -> Self {
         self.endpoints.push(Source::Channel(name.into(), channel));
@@ -111,40 +110,40 @@ impl Builder {
         self
     }
 
-    /// The time for one call with all its attempts: 1 ms to 1 h, default 3 s. The server is told
-    /// (`grpc-timeout`), and the client does not wait longer either.
+    /// Time limit of one call with all its attempts: 1 ms to 1 h, default 3 s. It is sent to the server
+    /// (`grpc-timeout`) and enforced by the client.
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
         self
     }
 
-    /// The time after which another endpoint is asked if one does not answer: at least 1 ms,
-    /// default half of the deadline. With a single endpoint the default is the deadline.
+    /// Time limit of one attempt, after which another endpoint is tried: at least 1 ms, default half of
+    /// the deadline, or all of it with a single endpoint.
     pub fn attempt_timeout(mut self, timeout: Duration) -> Self {
         self.attempt_timeout = Some(timeout);
         self
     }
 
-    /// The time for opening a connection: 1 ms to 1 h, default 1 s.
+    /// Time limit of opening a connection: 1 ms to 1 h, default 1 s.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
     }
 
-    /// How failed calls are tried again.
+    /// Retry policy of failed calls.
     pub fn retry(mut self, retry: Retry) -> Self {
         self.retry = retry;
         self
     }
 
-    /// Keeps IDs in memory, so that `gen_id` costs nanoseconds. Off by default.
+    /// Prefetches IDs, so that `gen_id` costs nanoseconds. Off by default.
     pub fn prefetch(mut self, prefetch: Prefetch) -> Self {
         self.prefetch = Some(prefetch);
         self
     }
 
     /// A local service that makes the IDs while no server can, such as
-    /// `vesta_service::LocalIdService`; the client goes back to the servers by itself.
+    /// `vesta_service::LocalIdService`; the client returns to the servers by itself.
     ///
     /// **It needs a machine ID of its own, in the namespace and with the layout of the servers**,
     /// or its IDs could repeat theirs. (Vesta's layouts also tell them apart by genMethod: a server
@@ -153,37 +152,36 @@ impl Builder {
     /// It takes over when a call failed for good by an error of the kind "unavailable" or by its
     /// deadline, and then also explains IDs and translates times; `make_id` is left to the servers,
     /// because it fills in their machine ID. While it is in use, one caller every half a second
-    /// has the servers tried. Only the calls of it that do not wait are used.
+    /// triggers a probe of the servers. Only its `try_` calls are used.
     pub fn fallback(mut self, local: Arc<dyn IdService>) -> Self {
         self.fallback = Some(local);
         self
     }
 
-    /// A bearer token, sent with each call as `authorization: Bearer …`. It is in no log, no error
-    /// and no `Debug` text.
+    /// A bearer token, sent with each call as `authorization: Bearer …`. It appears in no log, no
+    /// error and no `Debug` text.
     ///
-    /// Without TLS whoever reads the network reads it: an `http://` endpoint that is not on this host
-    /// is refused together with a token, unless [`allow_plaintext`](Self::allow_plaintext) is set.
+    /// Without TLS it is readable on the network: an `http://` endpoint that is not on this host is
+    /// refused together with a token, unless [`allow_plaintext`](Self::allow_plaintext) is set.
     pub fn bearer_token(mut self, token: impl Into<Box<str>>) -> Self {
         self.token = Some(token.into());
         self
     }
 
-    /// Sends the bearer token without encryption too: the network is trusted.
+    /// Allows the bearer token without encryption, in a trusted network.
     pub fn allow_plaintext(mut self) -> Self {
         self.allow_plaintext = true;
         self
     }
 
-    /// The authorities, as PEM, that `https://` servers may have their certificates from. If this is
-    /// left out, they are those that the system trusts.
+    /// Trusted authorities of `https://` servers, as PEM. Default: those of the system.
     pub fn ca_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.tls.authorities = Some(pem.into());
         self
     }
 
     /// A certificate with its chain and its private key, both as PEM, for `https://` servers that ask
-    /// clients for one (mTLS). The key is in no log, no error and no `Debug` text.
+    /// clients for one (mTLS). The key appears in no log, no error and no `Debug` text.
     pub fn client_certificate(
         mut self,
         certificate: impl Into<Vec<u8>>,
@@ -194,19 +192,19 @@ impl Builder {
         self
     }
 
-    /// The name or address that the certificates of `https://` servers must be for, where that is not
-    /// the host of the endpoint's address.
+    /// Expected name or address in the certificates of `https://` servers. Default: the host of the
+    /// endpoint's address.
     pub fn server_name(mut self, name: impl Into<String>) -> Self {
         self.tls.server_name = Some(name.into());
         self
     }
 
-    /// The asynchronous client. Connections are opened when they are first needed.
+    /// Builds the asynchronous client. Connections are opened when they are first needed.
     ///
     /// It belongs to the Tokio runtime in which it was built and works for as long as that runs.
     ///
     /// # Errors
-    /// [`IdError::Invalid`] or [`IdError::OutOfRange`] with the option that is wrong; `Invalid`
+    /// [`IdError::Invalid`] or [`IdError::OutOfRange`] with the name of the invalid option; `Invalid`
     /// too if this is not called inside a Tokio runtime.
     pub fn build(self) -> Result<Client, IdError> {
         let runtime = Handle::try_current().map_err(|_| {
@@ -215,7 +213,7 @@ impl Builder {
         self.check()?;
         self.check_encryption()?;
         let credentials = self.token.map(credentials).transpose()?;
-        let dice = Dice::default();
+        let rng = Rng::default();
         let list = self
             .endpoints
             .into_iter()
@@ -231,8 +229,8 @@ impl Builder {
             .collect::<Result<Vec<_>, IdError>>()?;
         let share = if list.len() == 1 { self.deadline } else { self.deadline / 2 };
         let attempt_timeout = self.attempt_timeout.unwrap_or(share).min(self.deadline);
-        // Clients that start together should not all begin with the same server.
-        let first = dice.throw() as usize % list.len();
+        // Clients that start together should not all start with the same server.
+        let first = rng.next() as usize % list.len();
         let remote = Remote {
             endpoints: Endpoints::new(list, first, attempt_timeout),
             deadline: self.deadline,
@@ -241,13 +239,13 @@ impl Builder {
             budget: Budget::new(&self.retry),
             credentials,
             counters: Counters::default(),
-            dice,
+            rng,
             start: Instant::now(),
         };
         Ok(Client::new(remote, self.prefetch, self.fallback, runtime))
     }
 
-    /// The blocking client, with a thread of its own.
+    /// Builds the blocking client, with a background thread.
     ///
     /// # Errors
     /// As for [`build`](Self::build); [`IdError::Internal`] if the thread cannot be started.
@@ -255,7 +253,7 @@ impl Builder {
         blocking::Client::start(self)
     }
 
-    /// Nothing that is secret goes out unencrypted by mistake.
+    /// Refuses to send secrets without encryption.
     fn check_encryption(&self) -> Result<(), IdError> {
         let addresses = self.endpoints.iter().filter_map(|source| match source {
             Source::Address(address) => Some(address.as_str()),
@@ -263,7 +261,7 @@ impl Builder {
         });
         for address in addresses {
             let Some(uri) = address.parse::<Uri>().ok().filter(|_| !address.contains('@')) else {
-                continue; // refused with the other addresses that cannot work
+                continue; // refused later, with other invalid addresses
             };
             if uri.scheme_str() != Some("http") {
                 continue;
@@ -320,7 +318,7 @@ fn credentials(token: Box<str>) -> Result<Credentials, IdError> {
     Ok(Credentials { header, token })
 }
 
-/// Whether what is sent there stays on this host.
+/// True if the URI is on this host.
 fn is_loopback(uri: &Uri) -> bool {
     let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
     let name = host.trim_end_matches('.').to_ascii_lowercase();
@@ -357,7 +355,7 @@ fn transport(address: &str, connect_timeout: Duration, tls: &Tls) -> Result<Tran
     if encrypted { tls.over(transport) } else { Ok(transport) }
 }
 
-// By hand: the token must not be in it.
+// Manual: omits the token.
 impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self

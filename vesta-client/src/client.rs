@@ -1,4 +1,4 @@
-//! The asynchronous client: memory first, then the servers, then the local service.
+//! Asynchronous client: prefetch buffer first, then the servers, then the local service.
 
 mod segment;
 
@@ -15,15 +15,15 @@ use vesta_intf::{
 
 use crate::builder::Builder;
 use crate::fallback::{Fallback, GRACE};
-use crate::prefetch::{Kept, Prefetch, Source};
+use crate::prefetch::{Prefetch, Prefetcher, Source};
 use crate::remote::{Remote, check_count};
 
 pub use segment::{Segment, SegmentStats};
 
 /// The asynchronous client of `vesta-server`. A clone is cheap and shares everything.
 ///
-/// Dropping a future of it before it is ready loses at most the IDs that this one call would have
-/// had; other callers and the prefetched IDs are not affected.
+/// Dropping a future of it before it is ready loses at most the IDs of that call; other callers and
+/// the prefetched IDs are not affected.
 ///
 /// The IDs of one server strictly increase on each machine ID it holds. Between several servers
 /// only the time field orders them.
@@ -33,38 +33,38 @@ pub struct Client {
 }
 
 struct Shared {
-    memory: Option<Kept>,
+    prefetcher: Option<Prefetcher>,
     remote: Arc<Remote>,
     fallback: Option<Arc<Fallback>>,
     runtime: Handle,
 }
 
-/// What a client has done so far.
+/// Statistics of a client since its start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Calls to the servers, however many attempts each took; refills of the memory included.
+    /// Calls to the servers, refills included, regardless of the attempts each took.
     pub calls: u64,
-    /// Further attempts of these calls.
+    /// Retries of these calls.
     pub retries: u64,
-    /// IDs handed out from memory.
+    /// IDs handed out from the prefetch buffer.
     pub prefetched_ids: u64,
-    /// IDs in memory now.
+    /// IDs in the prefetch buffer now.
     pub prefetched_left: u64,
-    /// IDs that became too old in memory and were dropped.
+    /// IDs that expired in the prefetch buffer and were dropped.
     pub stale_ids: u64,
     /// IDs made by the local service.
     pub fallback_ids: u64,
-    /// Changes from the servers to the local service and back.
+    /// Switches from the servers to the local service and back.
     pub fallback_switches: u64,
-    /// The local service is in use now.
+    /// True while the local service is in use.
     pub fallback_active: bool,
-    /// What the last failed attempt said, even if the call succeeded later.
+    /// Error of the last failed attempt, even if the call succeeded later.
     pub last_error: Option<Box<str>>,
 }
 
 impl Client {
-    /// The way to set up a client.
+    /// Starts the configuration of a client.
     pub fn builder() -> Builder {
         Builder::default()
     }
@@ -77,21 +77,21 @@ impl Client {
     ) -> Self {
         let remote = Arc::new(remote);
         let fallback = local.map(|local| Arc::new(Fallback::new(local)));
-        let memory = prefetch.map(|prefetch| {
-            Kept::new(&prefetch, Source::Ids(fallback.clone()), Arc::clone(&remote), &runtime)
+        let prefetcher = prefetch.map(|prefetch| {
+            Prefetcher::new(&prefetch, Source::Ids(fallback.clone()), Arc::clone(&remote), &runtime)
         });
-        Self { shared: Arc::new(Shared { memory, remote, fallback, runtime }) }
+        Self { shared: Arc::new(Shared { prefetcher, remote, fallback, runtime }) }
     }
 
-    /// An ID without waiting: from memory, or from the local service while that is in use.
+    /// An ID without waiting: from the prefetch buffer, or from the local service while that is in use.
     ///
     /// # Errors
-    /// * Nothing in memory: what the last refill failed with, until the next one starts; otherwise
-    ///   [`IdError::NotReady`], as a refill is on its way.
+    /// * Empty buffer: the error of the last refill, until the next one starts; otherwise
+    ///   [`IdError::NotReady`], as a refill is in progress.
     /// * [`IdError::Unsupported`] without prefetch: there is nothing to wait for.
     #[inline]
     pub fn try_gen_id(&self) -> Result<u64, IdError> {
-        match self.one_from_memory() {
+        match self.take_one() {
             Some(id) => Ok(id),
             None => {
                 let mut id = [0];
@@ -100,12 +100,12 @@ impl Client {
         }
     }
 
-    /// As many IDs as there are without waiting, ascending, and how many.
+    /// Fills `out` with the IDs available without waiting, ascending, and returns how many.
     ///
     /// # Errors
     /// As for [`try_gen_id`](Self::try_gen_id), if there is none at all.
     pub fn try_gen_ids(&self, out: &mut [u64]) -> Result<usize, IdError> {
-        let taken = self.fill_from_memory(out);
+        let taken = self.take_into(out);
         if taken > 0 || out.is_empty() {
             sort(&mut out[..taken]);
             return Ok(taken);
@@ -114,8 +114,8 @@ impl Client {
             self.probe(fallback);
             return fallback.try_gen_ids(out);
         }
-        match &self.shared.memory {
-            Some(memory) => Err(memory.why_empty()),
+        match &self.shared.prefetcher {
+            Some(prefetcher) => Err(prefetcher.why_empty()),
             None => Err(IdError::Unsupported {
                 what: "a client without prefetch cannot answer without waiting; build it with \
                        prefetch, or use a call that waits"
@@ -124,10 +124,10 @@ impl Client {
         }
     }
 
-    /// What the client has done so far.
+    /// Statistics since the start of the client.
     pub fn stats(&self) -> Stats {
-        let Shared { memory, remote, fallback, .. } = &*self.shared;
-        let level = memory.as_ref().map(|memory| memory.level());
+        let Shared { prefetcher, remote, fallback, .. } = &*self.shared;
+        let level = prefetcher.as_ref().map(|prefetcher| prefetcher.level());
         let (fallback_ids, fallback_switches) =
             fallback.as_ref().map_or((0, 0), |fallback| fallback.counts());
         Stats {
@@ -144,17 +144,17 @@ impl Client {
     }
 
     #[inline]
-    pub(crate) fn one_from_memory(&self) -> Option<u64> {
-        self.shared.memory.as_ref()?.take(1).map(|run| run.first)
+    pub(crate) fn take_one(&self) -> Option<u64> {
+        self.shared.prefetcher.as_ref()?.take(1).map(|run| run.first)
     }
 
-    /// Fills `out` from the beginning with what is in memory.
-    pub(crate) fn fill_from_memory(&self, out: &mut [u64]) -> usize {
-        let Some(memory) = &self.shared.memory else { return 0 };
+    /// Fills the beginning of `out` from the prefetch buffer.
+    pub(crate) fn take_into(&self, out: &mut [u64]) -> usize {
+        let Some(prefetcher) = &self.shared.prefetcher else { return 0 };
         let mut filled = 0;
         while filled < out.len() {
             let missing = u32::try_from(out.len() - filled).unwrap_or(u32::MAX);
-            let Some(run) = memory.take(missing) else { break };
+            let Some(run) = prefetcher.take(missing) else { break };
             for id in run.iter() {
                 out[filled] = id;
                 filled += 1;
@@ -163,31 +163,31 @@ impl Client {
         filled
     }
 
-    /// One ID that is not in memory at the moment.
-    pub(crate) async fn gen_id_slowly(&self) -> Result<u64, IdError> {
-        let Shared { memory, remote, .. } = &*self.shared;
+    /// Slow path of `gen_id`: the prefetch buffer is empty.
+    pub(crate) async fn gen_id_slow(&self) -> Result<u64, IdError> {
+        let Shared { prefetcher, remote, .. } = &*self.shared;
         let from_servers = async {
-            match memory {
-                Some(memory) => memory.wait_for_one(Instant::now() + remote.deadline).await,
+            match prefetcher {
+                Some(prefetcher) => prefetcher.wait_for_one(Instant::now() + remote.deadline).await,
                 None => remote.gen_id().await,
             }
         };
         self.or_locally(1, from_servers, |local| local.try_gen_id()).await
     }
 
-    /// `count` ascending IDs from memory, if it has as many; fewer if others were faster.
-    pub(crate) fn batch_from_memory(&self, count: u32) -> Vec<u64> {
+    /// `count` ascending IDs from the prefetch buffer, if it has as many; fewer if others were faster.
+    pub(crate) fn take_batch(&self, count: u32) -> Vec<u64> {
         let mut ids = Vec::new();
-        if self.shared.memory.as_ref().is_some_and(|m| m.left() >= u64::from(count)) {
+        if self.shared.prefetcher.as_ref().is_some_and(|m| m.left() >= u64::from(count)) {
             ids.resize(count as usize, 0);
-            let filled = self.fill_from_memory(&mut ids);
+            let filled = self.take_into(&mut ids);
             ids.truncate(filled);
             sort(&mut ids);
         }
         ids
     }
 
-    /// Adds what is missing to a batch from memory, in one call.
+    /// Completes a batch from the prefetch buffer in one call.
     pub(crate) async fn complete(
         &self,
         mut ids: Vec<u64>,
@@ -202,7 +202,7 @@ impl Client {
         Ok(ids)
     }
 
-    /// Asks the servers, and the local service if they cannot be used.
+    /// Calls the servers, and falls back to the local service if they are unavailable.
     async fn or_locally<T>(
         &self,
         ids: u32,
@@ -214,7 +214,7 @@ impl Client {
         if fallback.active() {
             self.probe(fallback);
             match fallback.run(ids.into(), deadline, &mut local).await {
-                // The local service cannot help either: on to the servers.
+                // The local service failed: try the servers.
                 Err(error) if !matches!(error, IdError::NotReady(_)) => {}
                 result => return result,
             }
@@ -226,12 +226,12 @@ impl Client {
         fallback.enter(&error);
         let until = deadline.max(Instant::now() + GRACE);
         match fallback.run(ids.into(), until, &mut local).await {
-            Err(IdError::NotReady(hold)) => Err(IdError::NotReady(hold)),
+            Err(IdError::NotReady(not_ready)) => Err(IdError::NotReady(not_ready)),
             result => result.map_err(|_| error),
         }
     }
 
-    /// Sees in the background whether the servers are back, if it is time to.
+    /// Probes the servers in the background if a probe is due.
     fn probe(&self, fallback: &Arc<Fallback>) {
         if fallback.probe_is_due() {
             let (remote, fallback) = (Arc::clone(&self.shared.remote), Arc::clone(fallback));
@@ -244,14 +244,14 @@ impl Client {
     }
 }
 
-/// IDs that came from different servers need not ascend.
+/// Sorts IDs, as those of different servers need not ascend.
 fn sort(ids: &mut [u64]) {
     if !ids.is_sorted() {
         ids.sort_unstable();
     }
 }
 
-/// A step that fills a list of `count` IDs, however many calls it takes.
+/// A step that fills a list of `count` IDs, in as many calls as needed.
 fn fill(count: u32) -> impl FnMut(&dyn IdService) -> Result<Vec<u64>, IdError> + Send {
     let mut ids = vec![];
     let mut filled = 0;
@@ -267,29 +267,29 @@ fn fill(count: u32) -> impl FnMut(&dyn IdService) -> Result<Vec<u64>, IdError> +
 }
 
 impl AsyncIdService for Client {
-    /// From memory if there are any, and then ready at once.
+    /// From the prefetch buffer if it is not empty, and then ready at once.
     ///
     /// # Errors
-    /// [`IdError::DeadlineExceeded`] and whatever the last attempt failed with.
+    /// [`IdError::DeadlineExceeded`] and the error of the last attempt.
     #[inline]
     async fn gen_id(&self) -> Result<u64, IdError> {
-        if let Some(id) = self.one_from_memory() {
+        if let Some(id) = self.take_one() {
             return Ok(id);
         }
-        // In a box, so that the future that is ready at once stays small.
-        Box::pin(self.gen_id_slowly()).await
+        // Boxed, so that the future of the fast path stays small.
+        Box::pin(self.gen_id_slow()).await
     }
 
-    /// From memory if it has as many, otherwise in one call.
+    /// From the prefetch buffer if it has as many, otherwise in one call.
     ///
     /// # Errors
     /// [`IdError::OutOfRange`] unless `count` is 1 to 10,000; otherwise as for `gen_id`.
     async fn gen_ids(&self, count: u32) -> Result<Vec<u64>, IdError> {
         check_count(count, MAX_IDS_PER_CALL)?;
-        self.complete(self.batch_from_memory(count), count).await
+        self.complete(self.take_batch(count), count).await
     }
 
-    /// Always asks the servers: whoever takes runs keeps a stock of his own.
+    /// Always calls the servers: callers that take runs do their own prefetching.
     ///
     /// # Errors
     /// [`IdError::OutOfRange`] unless `count` is 1 to 1,048,576; otherwise as for `gen_id`.
@@ -306,7 +306,7 @@ impl AsyncIdService for Client {
         self.or_locally(0, self.shared.remote.exp_id(raw), |local| local.exp_id(raw)).await
     }
 
-    /// Never answered by the local service, which would fill in its own machine ID.
+    /// Never served by the local service, which would fill in its own machine ID.
     async fn make_id(&self, parts: &MakeId) -> Result<u64, IdError> {
         self.shared.remote.make_id(*parts).await
     }
@@ -333,14 +333,14 @@ fn runs_of(ids: &[u64]) -> Vec<IdRun> {
     runs
 }
 
-// By hand: the token must not be in it.
+// Manual: omits the token.
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Shared { memory, remote, fallback, .. } = &*self.shared;
+        let Shared { prefetcher, remote, fallback, .. } = &*self.shared;
         f.debug_struct("Client")
             .field("endpoints", &remote.endpoints.names().collect::<Vec<_>>())
             .field("deadline", &remote.deadline)
-            .field("prefetch", &memory.is_some())
+            .field("prefetch", &prefetcher.is_some())
             .field("fallback", &fallback.is_some())
             .field("bearer_token", &remote.credentials.as_ref().map(|_| "[redacted]"))
             .finish_non_exhaustive()

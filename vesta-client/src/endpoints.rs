@@ -1,4 +1,4 @@
-//! Which server is asked: round-robin over those that are healthy.
+//! Endpoint selection: round-robin over the healthy ones.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -8,21 +8,21 @@ use tonic::transport::Channel;
 
 use crate::retry::jitter;
 
-/// As many as the set of those already asked in a call has bits.
+/// Maximum number of endpoints: the bits of the set of those already tried in a call.
 pub(crate) const MOST_ENDPOINTS: usize = 64;
 
-/// An endpoint that failed is left alone for about this long, doubled with each further failure.
+/// Time for which a failed endpoint is skipped, doubled with each further failure.
 const SKIP: Duration = Duration::from_millis(100);
 const LONGEST_SKIP: Duration = Duration::from_secs(5);
 
-/// A server that says "not now" is left alone for as long as it says, at most this long.
+/// Maximum time for which an endpoint is skipped after "not ready".
 const LONGEST_HOLD: Duration = Duration::from_secs(60);
 
 pub(crate) struct Endpoint {
     pub(crate) name: String,
     channels: Vec<Channel>,
     next: AtomicUsize,
-    health: Mutex<Health>,
+    health: Mutex<HealthTracker>,
 }
 
 impl Endpoint {
@@ -31,7 +31,7 @@ impl Endpoint {
         Self { name, channels, next: AtomicUsize::new(0), health: Mutex::default() }
     }
 
-    /// One of its connections, in turn.
+    /// One of its connections, round-robin.
     pub(crate) fn channel(&self) -> Channel {
         let next = self.next.fetch_add(1, Ordering::Relaxed);
         self.channels[next % self.channels.len()].clone()
@@ -43,8 +43,8 @@ impl Endpoint {
         }
     }
 
-    pub(crate) fn held(&self, now: Duration, retry_after: Duration) {
-        self.health.lock().held(now, retry_after);
+    pub(crate) fn deferred(&self, now: Duration, retry_after: Duration) {
+        self.health.lock().deferred(now, retry_after);
     }
 
     pub(crate) fn failed(&self, now: Duration, random: u64, error: &vesta_intf::IdError) {
@@ -54,39 +54,39 @@ impl Endpoint {
     }
 }
 
-/// What is known about an endpoint. Times count from the start of the client.
+/// Health of an endpoint over time. Times count from the start of the client.
 #[derive(Debug, Default)]
-struct Health {
-    /// Failures since it last answered.
+struct HealthTracker {
+    /// Failures since the last response.
     failures: u32,
-    /// It is left alone until then, if there is another.
+    /// Skipped until then, if there is another endpoint.
     skip_until: Duration,
-    /// One call has been sent to see whether it is back.
+    /// A trial call is in flight.
     on_trial: bool,
 }
 
-impl Health {
-    fn standing(&self, now: Duration) -> Standing {
+impl HealthTracker {
+    fn health(&self, now: Duration) -> Health {
         match self {
-            Health { skip_until, .. } if *skip_until <= now => Standing::Healthy,
-            Health { failures: 0, .. } => Standing::Held,
-            _ => Standing::Failed,
+            HealthTracker { skip_until, .. } if *skip_until <= now => Health::Healthy,
+            HealthTracker { failures: 0, .. } => Health::Deferred,
+            _ => Health::Failed,
         }
     }
 
-    /// Returns whether it had failed before.
+    /// Returns true if it had failed before.
     fn answered(&mut self) -> bool {
         std::mem::take(self).failures > 0
     }
 
-    fn held(&mut self, now: Duration, retry_after: Duration) {
+    fn deferred(&mut self, now: Duration, retry_after: Duration) {
         self.answered();
         self.skip_until = now + retry_after.min(LONGEST_HOLD);
     }
 
-    /// Returns whether it had not failed before.
+    /// Returns true if it had not failed before.
     fn failed(&mut self, now: Duration, random: u64) -> bool {
-        // Many calls may fail for one and the same reason: that counts once.
+        // Concurrent calls that fail for the same reason count once.
         if self.failures > 0 && !self.on_trial && now < self.skip_until {
             return false;
         }
@@ -97,7 +97,7 @@ impl Health {
         self.failures == 1
     }
 
-    /// A call goes there. After a failure the first one is a trial, and the others keep away.
+    /// Registers a call. After a failure the first one is a trial, and others avoid the endpoint.
     fn claim(&mut self, now: Duration, trial_time: Duration) {
         if self.failures > 0 && now >= self.skip_until {
             self.on_trial = true;
@@ -109,7 +109,7 @@ impl Health {
 pub(crate) struct Endpoints {
     list: Vec<Endpoint>,
     next: AtomicUsize,
-    /// How long a trial may take.
+    /// Time limit of a trial.
     trial_time: Duration,
 }
 
@@ -119,45 +119,44 @@ impl Endpoints {
         Self { list, next: AtomicUsize::new(first), trial_time }
     }
 
-    /// The endpoint for the next attempt of a call that already asked those in `tried`.
+    /// Picks the endpoint for the next attempt of a call that already tried those in `tried`.
     pub(crate) fn pick(&self, now: Duration, tried: &mut u64) -> &Endpoint {
         let start = self.next.fetch_add(1, Ordering::Relaxed) % self.list.len();
-        let index = choose(start, self.list.len(), *tried, |i| self.standing(i, now));
+        let index = choose(start, self.list.len(), *tried, |i| self.health(i, now));
         *tried |= 1 << index;
         let endpoint = &self.list[index];
         endpoint.health.lock().claim(now, self.trial_time);
         endpoint
     }
 
-    /// Whether a healthy endpoint was not asked yet.
+    /// True if there is a healthy endpoint that was not tried yet.
     pub(crate) fn elsewhere(&self, now: Duration, tried: u64) -> bool {
-        (0..self.list.len())
-            .any(|i| tried >> i & 1 == 0 && self.standing(i, now) == Standing::Healthy)
+        (0..self.list.len()).any(|i| tried >> i & 1 == 0 && self.health(i, now) == Health::Healthy)
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.list.iter().map(|endpoint| endpoint.name.as_str())
     }
 
-    fn standing(&self, index: usize, now: Duration) -> Standing {
-        self.list[index].health.lock().standing(now)
+    fn health(&self, index: usize, now: Duration) -> Health {
+        self.list[index].health.lock().health(now)
     }
 }
 
-/// Which endpoints to ask first.
+/// Health of an endpoint, in order of preference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Standing {
+enum Health {
     Healthy,
-    /// It failed, and it is not yet time to see whether it is back.
+    /// It failed, and its trial is not due yet.
     Failed,
-    /// It said when to come back, and that is later.
-    Held,
+    /// It returned a retry delay that has not elapsed.
+    Deferred,
 }
 
-/// The first one of the best standing from `start` on, rather one that was not tried. A call is
-/// never refused for lack of a healthy endpoint.
-fn choose(start: usize, count: usize, tried: u64, standing: impl Fn(usize) -> Standing) -> usize {
-    let rank = |index: &usize| (standing(*index), tried >> index & 1);
+/// Chooses the first endpoint of the best health from `start` on, preferring those not yet tried. A
+/// call is never refused for lack of a healthy endpoint.
+fn choose(start: usize, count: usize, tried: u64, health: impl Fn(usize) -> Health) -> usize {
+    let rank = |index: &usize| (health(*index), tried >> index & 1);
     (0..count).map(|k| (start + k) % count).min_by_key(rank).unwrap_or(start)
 }
 
@@ -169,38 +168,38 @@ mod tests {
 
     #[test]
     fn healthy_endpoints_take_turns() {
-        let standing = [Standing::Healthy, Standing::Failed, Standing::Healthy];
-        let pick = |start, tried| choose(start, 3, tried, |i| standing[i]);
+        let healths = [Health::Healthy, Health::Failed, Health::Healthy];
+        let pick = |start, tried| choose(start, 3, tried, |i| healths[i]);
         assert_eq!([pick(0, 0), pick(1, 0), pick(2, 0)], [0, 2, 2]);
         assert_eq!(pick(0, 0b001), 2, "one that was not tried comes first");
         assert_eq!(pick(0, 0b101), 0, "and then again a healthy one");
     }
 
     #[test]
-    fn if_none_is_healthy_those_that_failed_take_turns_and_the_held_come_last() {
-        let pick = |start, tried| choose(start, 3, tried, |_| Standing::Failed);
+    fn if_none_is_healthy_those_that_failed_take_turns_and_the_deferred_come_last() {
+        let pick = |start, tried| choose(start, 3, tried, |_| Health::Failed);
         assert_eq!([pick(0, 0), pick(1, 0), pick(2, 0)], [0, 1, 2]);
         assert_eq!([pick(0, 0b001), pick(2, 0b111)], [1, 2]);
-        let standing = [Standing::Held, Standing::Failed, Standing::Held];
-        assert_eq!(choose(2, 3, 0b010, |i| standing[i]), 1);
-        assert_eq!(choose(2, 3, 0, |_| Standing::Held), 2);
+        let healths = [Health::Deferred, Health::Failed, Health::Deferred];
+        assert_eq!(choose(2, 3, 0b010, |i| healths[i]), 1);
+        assert_eq!(choose(2, 3, 0, |_| Health::Deferred), 2);
     }
 
     #[test]
-    fn a_held_endpoint_is_healthy_again_when_its_time_has_come() {
-        let mut health = Health::default();
+    fn a_deferred_endpoint_is_healthy_again_after_its_delay() {
+        let mut health = HealthTracker::default();
         health.failed(MS, 0);
-        assert_eq!(health.standing(MS), Standing::Failed);
-        health.held(2 * MS, 5 * MS);
-        assert_eq!(health.standing(6 * MS), Standing::Held);
-        assert_eq!(health.standing(7 * MS), Standing::Healthy);
-        health.held(MS, Duration::MAX);
+        assert_eq!(health.health(MS), Health::Failed);
+        health.deferred(2 * MS, 5 * MS);
+        assert_eq!(health.health(6 * MS), Health::Deferred);
+        assert_eq!(health.health(7 * MS), Health::Healthy);
+        health.deferred(MS, Duration::MAX);
         assert_eq!(health.skip_until, MS + LONGEST_HOLD);
     }
 
     #[test]
     fn failures_at_the_same_time_count_once_and_later_ones_double() {
-        let mut health = Health::default();
+        let mut health = HealthTracker::default();
         assert!(health.failed(MS, u64::MAX));
         let until = health.skip_until;
         assert!((100 * MS..=101 * MS).contains(&until), "{until:?}");
@@ -219,7 +218,7 @@ mod tests {
 
     #[test]
     fn one_call_at_a_time_finds_out_whether_an_endpoint_is_back() {
-        let mut health = Health::default();
+        let mut health = HealthTracker::default();
         health.claim(MS, 500 * MS);
         assert_eq!(health.skip_until, Duration::ZERO, "healthy ones are not on trial");
         health.failed(MS, 0);

@@ -1,4 +1,4 @@
-//! The last line of defence: a local service that makes the IDs while no server can.
+//! Fallback: a local service that makes the IDs while no server can.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,14 +8,14 @@ use tokio::time::{Instant, sleep};
 use tonic::Code;
 use vesta_intf::{IdError, IdService};
 
-/// While the local service is used, one call to the servers is made at most this often to see
-/// whether they are back. Only callers cause it: an idle client does not.
+/// Minimum interval of probes of the servers while the local service is in use. Callers trigger them:
+/// an idle client sends none.
 const PROBE_EVERY: Duration = Duration::from_millis(500);
 
-/// The local service may use this much time, even if the deadline is nearer.
+/// Minimum time for the local service, even if the deadline is nearer.
 pub(crate) const GRACE: Duration = Duration::from_millis(250);
 
-/// Shorter holds are waited for this long, so that waiting never becomes spinning.
+/// Minimum sleep, so that waiting never becomes spinning.
 const SHORTEST_SLEEP: Duration = Duration::from_micros(100);
 
 pub(crate) struct Fallback {
@@ -40,13 +40,13 @@ impl Fallback {
         }
     }
 
-    /// Whether this error means that the servers cannot be used, rather than that they said no.
+    /// True if this error means that the servers are unavailable, rather than that they refused.
     pub(crate) fn covers(error: &IdError) -> bool {
         let code = error.kind().grpc_code();
         code == Code::Unavailable as i32 || code == Code::DeadlineExceeded as i32
     }
 
-    /// The servers are not used at the moment.
+    /// True while the local service is in use.
     pub(crate) fn active(&self) -> bool {
         self.active.load(Ordering::Relaxed)
     }
@@ -55,7 +55,7 @@ impl Fallback {
         if !self.active.swap(true, Ordering::Relaxed) {
             self.switches.fetch_add(1, Ordering::Relaxed);
             self.put_off_probe(self.now());
-            tracing::warn!(%error, "no vesta server can be used; the local service makes the ids");
+            tracing::warn!(%error, "no vesta server is available; the local service makes the ids");
         }
     }
 
@@ -66,7 +66,7 @@ impl Fallback {
         }
     }
 
-    /// Whether the caller is the one that looks whether the servers are back.
+    /// True if a probe is due and this caller is to send it.
     pub(crate) fn probe_is_due(&self) -> bool {
         let (now, due) = (self.now(), self.next_probe.load(Ordering::Relaxed));
         now >= due
@@ -98,22 +98,24 @@ impl Fallback {
                     self.ids.fetch_add(ids, Ordering::Relaxed);
                     return Ok(value);
                 }
-                Err(IdError::NotReady(hold)) if Instant::now() + hold.retry_after < until => {
-                    sleep(hold.retry_after.max(SHORTEST_SLEEP)).await;
+                Err(IdError::NotReady(not_ready))
+                    if Instant::now() + not_ready.retry_after < until =>
+                {
+                    sleep(not_ready.retry_after.max(SHORTEST_SLEEP)).await;
                 }
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// One ID without waiting.
+    /// IDs of the local service, without waiting.
     pub(crate) fn try_gen_ids(&self, out: &mut [u64]) -> Result<usize, IdError> {
         let made = self.local.try_gen_ids(out)?;
         self.ids.fetch_add(made as u64, Ordering::Relaxed);
         Ok(made)
     }
 
-    /// IDs made here, and how often there was a change from or to here.
+    /// Number of IDs made here, and of switches to and from here.
     pub(crate) fn counts(&self) -> (u64, u64) {
         (self.ids.load(Ordering::Relaxed), self.switches.load(Ordering::Relaxed))
     }

@@ -9,7 +9,7 @@
 //!     .endpoint("http://10.0.0.2:50051")
 //!     .prefetch(Prefetch::default())
 //!     .build()?;
-//! let id = client.gen_id().await?; // from memory: a few nanoseconds
+//! let id = client.gen_id().await?; // from the prefetch buffer: a few nanoseconds
 //! println!("{id} contains {:?}", client.exp_id(id).await?);
 //! # Ok(())
 //! # }
@@ -17,18 +17,18 @@
 //!
 //! * [`Client`] implements [`AsyncIdService`], [`blocking::Client`] implements [`IdService`]: code
 //!   written against the traits runs with an embedded generator or with servers unchanged.
-//! * Each call has a **deadline**. Within it, what can succeed later is tried again: another endpoint
-//!   at once, the same one after a random backoff and never earlier than the server said. A budget
-//!   keeps retries from adding more than a tenth to the load ([`Retry`]). Asking again is always safe:
-//!   if an answer was lost, its IDs were never used, and unused IDs are harmless.
-//! * With [`Prefetch`], IDs wait in memory. An ID then costs a few nanoseconds and no await, and
-//!   callers are served from memory while every server is down.
-//! * With servers in segment mode, [`Client::next_id`] gives the dense, growing numbers of a key, and
-//!   [`Client::segment`] gives them from memory.
+//! * Each call has a **deadline**. Within it, errors that may pass are retried: on another endpoint at
+//!   once, on the same one after a random backoff and never before the retry delay of the server. A
+//!   budget keeps retries from adding more than a tenth to the load ([`Retry`]). Retrying is always
+//!   safe: if a response was lost, its IDs were never used, and unused IDs are harmless.
+//! * With [`Prefetch`], IDs are buffered in memory. An ID then costs a few nanoseconds and no await,
+//!   and callers are served from the buffer while every server is down.
+//! * With servers in segment mode, [`Client::next_id`] returns the dense, increasing numbers of a key,
+//!   and [`Client::segment`] prefetches them.
 //! * With a [fallback](Builder::fallback), a local `IdService` makes the IDs while no server can.
 //!
-//! What the client does not do: it never clamps a count, and it does not know the layout of the
-//! servers; explaining IDs and putting them together is asked of them.
+//! The client never clamps a count, and it does not know the layout of the servers: they explain and
+//! assemble IDs.
 //!
 //! Build a client after forking, never before: a forked process would hand out the same prefetched
 //! IDs again.

@@ -1,12 +1,12 @@
-//! IDs, or numbers of a segment key, in memory before they are asked for: a caller takes one at once,
-//! and a task fetches more while there still are some.
+//! Prefetching of IDs or segment numbers: callers take from memory, and a task refills it ahead of
+//! demand.
 //!
-//! `buffer` decides (pure), `lane` hands out without a lock, and this file is the driver: it holds
-//! the lock, the task and the callers that wait.
+//! `buffer` decides (pure), `ring` hands out without a lock, and this file is the driver: it holds
+//! the lock, the tasks and the waiting callers.
 
 mod buffer;
-mod kept;
-mod lane;
+mod ring;
+mod source;
 #[cfg(test)]
 mod tests;
 
@@ -19,25 +19,25 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use vesta_intf::{IdError, IdRun, MAX_RUN_IDS_PER_CALL, NotReady, NotReadyReason};
 
 use self::buffer::{Buffer, split};
-pub(crate) use self::kept::{Kept, Source};
-use self::lane::{Lane, MOST, Writer};
+use self::ring::{MAX_RUN, Ring, Writer};
+pub(crate) use self::source::{Prefetcher, Source};
 use crate::remote::Remote;
 
-/// How many IDs (or numbers of a segment key) wait in memory, and for how long.
+/// Settings of a prefetch buffer of IDs or segment numbers: its capacity and their maximum age.
 ///
-/// The memory is filled when the client or the handle of the key is made and whenever a caller finds it at its low-water
-/// mark; nobody asks for more while nobody takes any.
+/// The buffer is filled when the client or segment handle is created, and refilled when a caller
+/// finds it at its low-water mark; without callers there are no refills.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prefetch {
-    /// IDs in memory at most: 1 to 1,048,576, default 10,000. The time for which callers are served
-    /// while every server is down is this number divided by the IDs taken per second.
+    /// Capacity in IDs: 1 to 1,048,576, default 10,000. Divided by the IDs taken per second, it is the
+    /// time for which callers are served while every server is down.
     pub capacity: u32,
-    /// More are asked for when this many are left: less than `capacity`, default 5,000. 0 waits
-    /// until none is left.
+    /// Low-water mark, at which a refill starts: less than `capacity`, default 5,000. 0 waits until
+    /// none is left.
     pub low_water: u32,
-    /// IDs that were asked for longer ago are dropped, not handed out. At least 1 ms, default 60 s;
-    /// `Duration::MAX` keeps them for ever. It is about order and freshness alone, as an ID stays
-    /// unique at any age; it is kept to within a few milliseconds.
+    /// Maximum age: IDs requested longer ago are dropped. At least 1 ms, default 60 s;
+    /// `Duration::MAX` keeps them forever. It concerns order and freshness only, as an ID stays unique
+    /// at any age; it is exact to a few milliseconds.
     pub max_age: Duration,
 }
 
@@ -59,148 +59,148 @@ impl Prefetch {
     }
 }
 
-/// After a failed refill the next one waits for this long, doubled with each failure.
+/// Delay of the next refill after a failed one, doubled with each failure.
 const PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// What a caller that does not wait is told while a refill is on its way: about a round trip.
+/// Retry hint while a refill is in progress: about a round trip.
 const REFILL_TIME: Duration = Duration::from_millis(1);
 
-pub(crate) struct Memory {
-    lane: Lane,
+pub(crate) struct PrefetchBuffer {
+    ring: Ring,
     state: Mutex<State>,
-    /// IDs that go from the buffer to the lane at a time.
+    /// Number of IDs moved from the buffer to the ring at a time.
     chunk: u32,
     start: Instant,
-    /// A caller found too few IDs.
+    /// Wakes the refill task: a caller found too few IDs.
     wanted: Notify,
-    /// There are IDs that can become too old.
+    /// Wakes the expiry task: there are IDs that can expire.
     stored: Notify,
-    /// The result of each refill, for the callers that wait: `None` is success.
+    /// Result of each refill, for waiting callers: `None` is success.
     outcome: watch::Sender<Option<IdError>>,
 }
 
 struct State {
     buffer: Buffer,
     writer: Writer,
-    /// When the run in the lane was asked for.
-    lane_asked_at: Duration,
-    /// IDs that became too old in the lane.
-    lane_stale: u64,
-    /// IDs that ever came from the servers.
+    /// Request time of the run in the ring.
+    ring_asked_at: Duration,
+    /// IDs that expired in the ring.
+    ring_stale: u64,
+    /// Total number of IDs received from the servers.
     stored: u64,
-    /// IDs of the batches that wait.
+    /// Number of IDs of waiting batches.
     awaited: u64,
-    /// The last refill failed, and the next one does not start before this moment.
+    /// Error of the last refill, and the earliest start of the next one.
     failed: Option<(IdError, Instant)>,
 }
 
-/// Numbers for the statistics.
+/// Statistics of a prefetch buffer.
 pub(crate) struct Level {
     pub(crate) left: u64,
     pub(crate) handed_out: u64,
     pub(crate) stale: u64,
 }
 
-impl Memory {
+impl PrefetchBuffer {
     fn new(prefetch: &Prefetch) -> Self {
-        let (lane, writer) = Lane::new();
+        let (ring, writer) = Ring::new();
         // Small enough that the low-water mark is noticed in time.
         let mark = if prefetch.low_water == 0 { u32::MAX } else { prefetch.low_water / 4 };
-        let memory = Self {
-            lane,
+        let this = Self {
+            ring,
             state: Mutex::new(State {
                 buffer: Buffer::new(prefetch),
                 writer,
-                lane_asked_at: Duration::ZERO,
-                lane_stale: 0,
+                ring_asked_at: Duration::ZERO,
+                ring_stale: 0,
                 stored: 0,
                 awaited: 0,
                 failed: None,
             }),
-            chunk: (prefetch.capacity / 16).min(mark).clamp(1, MOST),
+            chunk: (prefetch.capacity / 16).min(mark).clamp(1, MAX_RUN),
             start: Instant::now(),
             wanted: Notify::new(),
             stored: Notify::new(),
             outcome: watch::Sender::new(None),
         };
-        memory.wanted.notify_one();
-        memory
+        this.wanted.notify_one();
+        this
     }
 
-    /// Up to `most` IDs of one run, without waiting.
+    /// Takes up to `most` IDs of one run, without waiting.
     #[inline]
     pub(crate) fn take(&self, most: u32) -> Option<IdRun> {
-        match self.lane.take(most) {
+        match self.ring.take(most) {
             Some(run) => Some(run),
-            None => self.take_and_move_on(most),
+            None => self.take_and_publish(most),
         }
     }
 
-    /// The lane has nothing: takes from the buffer, and puts the next run into the lane.
+    /// Slow path of an empty ring: takes from the buffer, and publishes the next run.
     #[cold]
-    fn take_and_move_on(&self, most: u32) -> Option<IdRun> {
+    fn take_and_publish(&self, most: u32) -> Option<IdRun> {
         let mut state = self.state.lock();
         // Another caller may have been here first.
-        if let Some(run) = self.lane.take(most) {
+        if let Some(run) = self.ring.take(most) {
             return Some(run);
         }
-        let State { buffer, writer, lane_asked_at, awaited, .. } = &mut *state;
+        let State { buffer, writer, ring_asked_at, awaited, .. } = &mut *state;
         let next = buffer.take(self.start.elapsed(), self.chunk.max(most)).map(|aged| {
             let (mine, rest) = split(aged.run, most);
             (mine, rest, aged.asked_at)
         });
         match next {
             Some((_, Some(rest), asked_at)) => {
-                // Refused only after 2^38 runs, when the lane has no more turns.
-                if let Err(rest) = self.lane.publish(writer, rest) {
+                // Fails only after 2^38 runs, when the ring runs out of generations.
+                if let Err(rest) = self.ring.publish(writer, rest) {
                     buffer.put_back(rest, asked_at);
                 }
-                *lane_asked_at = asked_at;
+                *ring_asked_at = asked_at;
             }
-            // Else callers would add to a used-up turn for ever.
-            _ => _ = self.lane.close(writer),
+            // Otherwise callers would keep adding to a used-up generation.
+            _ => _ = self.ring.close(writer),
         }
-        if buffer.wanted(self.lane.left(writer).into(), *awaited).is_some() {
+        if buffer.wanted(self.ring.left(writer).into(), *awaited).is_some() {
             self.wanted.notify_one();
         }
         next.map(|(mine, ..)| mine)
     }
 
-    /// Exactly `count` IDs, in the order in which single callers would have got them, or none.
+    /// Takes exactly `count` IDs, in the order of single takes, or none.
     pub(crate) fn take_batch(&self, count: u32) -> Option<Vec<IdRun>> {
         let mut state = self.state.lock();
-        let State { buffer, writer, lane_asked_at, awaited, .. } = &mut *state;
-        let there = |buffer: &Buffer, writer: &Writer| {
-            buffer.left() + u64::from(self.lane.left(writer)) >= u64::from(count)
+        let State { buffer, writer, ring_asked_at, awaited, .. } = &mut *state;
+        let available = |buffer: &Buffer, writer: &Writer| {
+            buffer.left() + u64::from(self.ring.left(writer)) >= u64::from(count)
         };
         let mut runs = Vec::new();
-        if there(buffer, writer) {
-            // Others may take from the lane until here, and what is in it can be too old.
-            if let Some(rest) = self.lane.take_back(writer) {
-                buffer.put_back(rest, *lane_asked_at);
+        if available(buffer, writer) {
+            // Others may take from the ring until here, and its run may have expired.
+            if let Some(rest) = self.ring.take_back(writer) {
+                buffer.put_back(rest, *ring_asked_at);
             }
             let now = self.start.elapsed();
             buffer.drop_stale(now);
-            let mut missing = if there(buffer, writer) { count } else { 0 };
+            let mut missing = if available(buffer, writer) { count } else { 0 };
             while missing > 0 {
                 let Some(aged) = buffer.take(now, missing) else { break };
                 missing -= aged.run.count;
                 append(&mut runs, aged.run);
             }
         }
-        if buffer.wanted(self.lane.left(writer).into(), *awaited).is_some() {
+        if buffer.wanted(self.ring.left(writer).into(), *awaited).is_some() {
             self.wanted.notify_one();
         }
         (!runs.is_empty()).then_some(runs)
     }
 
-    /// An ID; if there is none, as soon as a refill brings one.
+    /// Takes an ID, waiting for a refill if there is none.
     pub(crate) async fn wait_for_one(&self, deadline: Instant) -> Result<u64, IdError> {
         self.wait_for(|| self.take(1), deadline).await.map(|run| run.first)
     }
 
-    /// `count` IDs, as soon as refills have brought as many.
+    /// Takes `count` IDs, waiting for refills until there are as many.
     pub(crate) async fn wait_for_batch(
         &self,
         count: u32,
@@ -216,7 +216,7 @@ impl Memory {
         deadline: Instant,
     ) -> Result<T, IdError> {
         loop {
-            // Before looking, so that no result falls between.
+            // Subscribes before taking, so that no result is missed.
             let mut outcome = self.outcome.subscribe();
             if let Some(taken) = take() {
                 return Ok(taken);
@@ -240,33 +240,33 @@ impl Memory {
         }
     }
 
-    /// What to tell a caller that found nothing and does not wait.
+    /// Error of a call that does not wait and found nothing.
     pub(crate) fn why_empty(&self) -> IdError {
-        let hold =
+        let not_ready =
             |after| NotReady { retry_after: after, why: NotReadyReason::AwaitingLease }.into();
         match &self.state.lock().failed {
             Some((error, until)) => match until.saturating_duration_since(Instant::now()) {
-                Duration::ZERO => hold(REFILL_TIME),
+                Duration::ZERO => not_ready(REFILL_TIME),
                 left => with_retry_after(error.clone(), left),
             },
-            None => hold(REFILL_TIME),
+            None => not_ready(REFILL_TIME),
         }
     }
 
-    /// IDs in memory.
+    /// Number of IDs in the buffer and the ring.
     pub(crate) fn left(&self) -> u64 {
         let state = self.state.lock();
-        state.buffer.left() + u64::from(self.lane.left(&state.writer))
+        state.buffer.left() + u64::from(self.ring.left(&state.writer))
     }
 
     pub(crate) fn level(&self) -> Level {
         let state = self.state.lock();
-        let left = state.buffer.left() + u64::from(self.lane.left(&state.writer));
-        let stale = state.buffer.stale() + state.lane_stale;
+        let left = state.buffer.left() + u64::from(self.ring.left(&state.writer));
+        let stale = state.buffer.stale() + state.ring_stale;
         Level { left, stale, handed_out: state.stored - left - stale }
     }
 
-    /// Asks for more whenever callers need them. Ends only with its task.
+    /// Refill task: fetches whenever IDs are wanted.
     async fn keep_filled(self: Arc<Self>, source: Source, remote: Arc<Remote>) {
         let mut failures = 0_u32;
         loop {
@@ -294,7 +294,7 @@ impl Memory {
 
     fn missing(&self) -> Option<u32> {
         let state = self.state.lock();
-        state.buffer.wanted(self.lane.left(&state.writer).into(), state.awaited)
+        state.buffer.wanted(self.ring.left(&state.writer).into(), state.awaited)
     }
 
     fn store(&self, runs: Vec<IdRun>, asked_at: Duration) {
@@ -308,7 +308,7 @@ impl Memory {
         self.outcome.send_replace(None);
     }
 
-    /// Drops what becomes too old. Sleeps until then; with nothing in memory it does not wake up.
+    /// Expiry task: sleeps until the oldest IDs expire; never wakes up while the buffer is empty.
     async fn drop_stale(self: Arc<Self>) {
         loop {
             match self.next_expiry() {
@@ -323,10 +323,10 @@ impl Memory {
 
     fn next_expiry(&self) -> Option<Instant> {
         let state = self.state.lock();
-        // What is in the lane came before what is in the buffer.
-        let oldest = match self.lane.left(&state.writer) {
+        // The run in the ring is older than those in the buffer.
+        let oldest = match self.ring.left(&state.writer) {
             0 => state.buffer.oldest()?,
-            _ => state.lane_asked_at,
+            _ => state.ring_asked_at,
         };
         self.start.checked_add(state.buffer.expiry(oldest)?)
     }
@@ -334,15 +334,15 @@ impl Memory {
     fn expire(&self) {
         let now = self.start.elapsed();
         let mut state = self.state.lock();
-        let State { buffer, writer, lane_stale, lane_asked_at, .. } = &mut *state;
-        if buffer.is_stale(*lane_asked_at, now) {
-            *lane_stale += u64::from(self.lane.close(writer));
+        let State { buffer, writer, ring_stale, ring_asked_at, .. } = &mut *state;
+        if buffer.is_stale(*ring_asked_at, now) {
+            *ring_stale += u64::from(self.ring.close(writer));
         }
         buffer.drop_stale(now);
     }
 }
 
-/// Adds a run, to the last one if it goes on there: memory cuts what came as one.
+/// Appends a run, merged with the last one if contiguous: buffer and ring split runs.
 fn append(runs: &mut Vec<IdRun>, run: IdRun) {
     match runs.last_mut() {
         Some(last)
@@ -355,22 +355,22 @@ fn append(runs: &mut Vec<IdRun>, run: IdRun) {
     }
 }
 
-/// IDs that a batch waits for; not any more when this is dropped.
+/// Registration of a batch that waits for IDs, removed on drop.
 struct Awaited<'a> {
-    memory: &'a Memory,
+    buffer: &'a PrefetchBuffer,
     count: u64,
 }
 
 impl<'a> Awaited<'a> {
-    fn add(memory: &'a Memory, count: u64) -> Self {
-        memory.state.lock().awaited += count;
-        Self { memory, count }
+    fn add(buffer: &'a PrefetchBuffer, count: u64) -> Self {
+        buffer.state.lock().awaited += count;
+        Self { buffer, count }
     }
 }
 
 impl Drop for Awaited<'_> {
     fn drop(&mut self) {
-        self.memory.state.lock().awaited -= self.count;
+        self.buffer.state.lock().awaited -= self.count;
     }
 }
 

@@ -1,4 +1,4 @@
-//! Calls to the servers: an endpoint is chosen, asked, and if need be another one.
+//! Calls to the servers, with endpoint selection, retries and deadlines.
 
 mod segments;
 
@@ -21,7 +21,7 @@ use vesta_intf::{Id, IdError, IdRun, MAX_IDS_PER_CALL, MAX_RUN_IDS_PER_CALL, Mak
 use crate::endpoints::{Endpoint, Endpoints};
 use crate::retry::{Budget, Decision, Failed, Retry};
 
-/// What speaks one of the protocol's services over a channel.
+/// gRPC stub of one of the protocol's services.
 trait Stub {
     fn over(channel: Channel) -> Self;
 }
@@ -36,19 +36,19 @@ impl Stub for Ids {
 
 pub(crate) struct Remote {
     pub(crate) endpoints: Endpoints,
-    /// For a call with all its attempts.
+    /// Time limit of a call with all its attempts.
     pub(crate) deadline: Duration,
-    /// For one attempt, if there is another endpoint to turn to.
+    /// Time limit of one attempt.
     pub(crate) attempt_timeout: Duration,
     pub(crate) retry: Retry,
     pub(crate) budget: Budget,
     pub(crate) credentials: Option<Credentials>,
     pub(crate) counters: Counters,
-    pub(crate) dice: Dice,
+    pub(crate) rng: Rng,
     pub(crate) start: Instant,
 }
 
-/// A bearer token. Has no `Debug`, so that it cannot be printed by accident.
+/// A bearer token. Without `Debug`, so that it cannot be printed by accident.
 pub(crate) struct Credentials {
     pub(crate) header: MetadataValue<Ascii>,
     pub(crate) token: Box<str>,
@@ -61,20 +61,20 @@ pub(crate) struct Counters {
     pub(crate) last_error: Mutex<Option<Box<str>>>,
 }
 
-/// Random enough to spread clients over time; nothing secret depends on it.
+/// Random numbers to spread clients over time; nothing secret depends on them.
 #[derive(Default)]
-pub(crate) struct Dice {
+pub(crate) struct Rng {
     hasher: RandomState,
-    throws: AtomicU64,
+    draws: AtomicU64,
 }
 
-impl Dice {
-    pub(crate) fn throw(&self) -> u64 {
-        self.hasher.hash_one(self.throws.fetch_add(1, Ordering::Relaxed))
+impl Rng {
+    pub(crate) fn next(&self) -> u64 {
+        self.hasher.hash_one(self.draws.fetch_add(1, Ordering::Relaxed))
     }
 }
 
-/// An attempt that failed, and what it says about the endpoint.
+/// Error of an attempt, and its verdict on the endpoint.
 struct Fault {
     error: IdError,
     endpoint_failed: bool,
@@ -82,7 +82,7 @@ struct Fault {
 
 impl Remote {
     pub(crate) fn random(&self) -> u64 {
-        self.dice.throw()
+        self.rng.next()
     }
 
     pub(crate) async fn gen_id(&self) -> Result<u64, IdError> {
@@ -94,7 +94,7 @@ impl Remote {
         Ok(response.id)
     }
 
-    /// One attempt, to see whether a server is back. It costs one ID, which is harmless.
+    /// A single attempt, to probe the servers. It costs one ID, which is harmless.
     pub(crate) async fn probe(&self) -> Result<(), IdError> {
         let deadline = Instant::now() + self.deadline;
         let send = |mut stub: Ids, request| async move { stub.gen_id(request).await };
@@ -109,7 +109,7 @@ impl Remote {
             .await?;
         let ids = response.ids;
         if ids.len() != count as usize || !ids.is_sorted_by(|a, b| a < b) {
-            return Err(wrong_answer("not as many ascending ids as were asked for"));
+            return Err(invalid_response("not the requested number of ascending ids"));
         }
         Ok(ids)
     }
@@ -123,7 +123,7 @@ impl Remote {
         let runs: Vec<IdRun> = response.runs.into_iter().map(IdRun::from).collect();
         let ids: u64 = runs.iter().map(|run| u64::from(run.count)).sum();
         if ids != u64::from(count) || !are_sound(&runs) {
-            return Err(wrong_answer("not runs of as many ids as were asked for"));
+            return Err(invalid_response("not runs of the requested number of ids"));
         }
         Ok(runs)
     }
@@ -152,7 +152,7 @@ impl Remote {
         response
             .time
             .and_then(|time| SystemTime::try_from(time).ok())
-            .ok_or_else(|| wrong_answer("no moment that this system can represent"))
+            .ok_or_else(|| invalid_response("a time that this system cannot represent"))
     }
 
     async fn call<S: Stub, Req: Clone, Resp, Fut>(
@@ -193,7 +193,7 @@ impl Remote {
                 }
                 Err(fault) => fault,
             };
-            self.note(endpoint, &fault);
+            self.record(endpoint, &fault);
             let failed = Failed {
                 attempts,
                 error: &fault.error,
@@ -234,29 +234,35 @@ impl Remote {
         }
         match timeout(limit, send(S::over(endpoint.channel()), request)).await {
             Ok(Ok(response)) => Ok(response.into_inner()),
-            Ok(Err(status)) => Err(self.judge(endpoint, status, limit, left)),
-            Err(_) => Err(self.no_answer(endpoint, limit, left)),
+            Ok(Err(status)) => Err(self.classify(endpoint, status, limit, left)),
+            Err(_) => Err(self.no_response(endpoint, limit, left)),
         }
     }
 
-    /// What a failed attempt means. A status with a source was not sent by a server: the transport
-    /// made it up. `Unknown` is not in Vesta's table either.
-    fn judge(&self, endpoint: &Endpoint, status: Status, limit: Duration, left: Duration) -> Fault {
+    /// Classifies a failed attempt. A status with a source was not sent by a server but made by the
+    /// transport. `Unknown` is not in Vesta's table either.
+    fn classify(
+        &self,
+        endpoint: &Endpoint,
+        status: Status,
+        limit: Duration,
+        left: Duration,
+    ) -> Fault {
         if caused_by_timeout(&status) {
-            return self.no_answer(endpoint, limit, left);
+            return self.no_response(endpoint, limit, left);
         }
         if status.source().is_some() || status.code() == Code::Unknown {
-            let reason = format!("no answer from {}: {}", endpoint.name, root_cause(&status));
+            let reason = format!("no response from {}: {}", endpoint.name, root_cause(&status));
             return Fault {
                 error: unavailable(self.redact(reason), status),
                 endpoint_failed: true,
             };
         }
         match IdError::from(self.redact_status(status)) {
-            // The server kept to the time of this attempt; the call may have more.
+            // The server met the deadline of this attempt; the call may have more time.
             IdError::DeadlineExceeded if limit < left => {
                 let endpoint_failed = false;
-                Fault { endpoint_failed, ..self.no_answer(endpoint, limit, left) }
+                Fault { endpoint_failed, ..self.no_response(endpoint, limit, left) }
             }
             error => {
                 let failed = matches!(error, IdError::Unavailable { .. } | IdError::Sealed { .. });
@@ -265,30 +271,30 @@ impl Remote {
         }
     }
 
-    fn no_answer(&self, endpoint: &Endpoint, limit: Duration, left: Duration) -> Fault {
-        // The last attempt of a call may have had too little time to say anything about a server.
+    fn no_response(&self, endpoint: &Endpoint, limit: Duration, left: Duration) -> Fault {
+        // The last attempt of a call may have had too little time to be a verdict on the server.
         let endpoint_failed = limit >= self.attempt_timeout / 2;
         if limit >= left {
             return Fault { error: IdError::DeadlineExceeded, endpoint_failed };
         }
-        let reason = format!("no answer from {} within {} ms", endpoint.name, limit.as_millis());
+        let reason = format!("no response from {} within {} ms", endpoint.name, limit.as_millis());
         let error = IdError::Unavailable { reason: reason.into(), retry_after: None, source: None };
         Fault { error, endpoint_failed }
     }
 
-    fn note(&self, endpoint: &Endpoint, fault: &Fault) {
+    fn record(&self, endpoint: &Endpoint, fault: &Fault) {
         let now = self.start.elapsed();
         match (&fault.error, fault.error.retry_after()) {
-            (_, Some(after)) => endpoint.held(now, after),
+            (_, Some(after)) => endpoint.deferred(now, after),
             (error, None) if fault.endpoint_failed => endpoint.failed(now, self.random(), error),
             (IdError::DeadlineExceeded, None) => {}
-            // "No" is an answer, too.
+            // A refusal is a response, too.
             _ => endpoint.answered(),
         }
         *self.counters.last_error.lock() = Some(fault.error.to_string().into());
     }
 
-    /// A server or proxy that quotes the token in a message must not bring it into our logs.
+    /// Removes the token from a message: a server or proxy may quote it.
     fn redact(&self, text: String) -> String {
         match &self.credentials {
             Some(Credentials { token, .. }) if text.contains(&**token) => {
@@ -309,7 +315,7 @@ impl Remote {
     }
 }
 
-/// Refuses a number of IDs that no server gives in one call. Nothing is clamped.
+/// Refuses a count above the limit of a call. Nothing is clamped.
 pub(crate) fn check_count(count: u32, most: u32) -> Result<(), IdError> {
     IdError::check("count", count.into(), 1, most.into())
 }
@@ -319,13 +325,13 @@ fn unavailable(reason: String, status: Status) -> IdError {
     IdError::Unavailable { reason: reason.into(), retry_after: None, source }
 }
 
-fn wrong_answer(what: &str) -> IdError {
-    let reason = format!("the server's answer is wrong: {what}").into();
+fn invalid_response(what: &str) -> IdError {
+    let reason = format!("invalid response from the server: {what}").into();
     IdError::Internal { reason, source: None }
 }
 
-/// Whether the runs are in order, lie within 64 bits and cannot share an ID. They may reach into each
-/// other: those of different machine IDs never meet.
+/// True if the runs are in order, within 64 bits and disjoint. They may interleave: those of different
+/// machine IDs never share an ID.
 fn are_sound(runs: &[IdRun]) -> bool {
     let last = |run: &IdRun| {
         let distance = u64::from(run.count).checked_sub(1)?.checked_mul(run.step)?;
@@ -352,7 +358,7 @@ fn caused_by_timeout(status: &Status) -> bool {
     false
 }
 
-/// The innermost error says it most plainly: "Connection refused" rather than "transport error".
+/// The innermost error, which is the most specific: "Connection refused" rather than "transport error".
 fn root_cause(status: &Status) -> String {
     let Some(mut cause) = status.source() else { return status.message().to_owned() };
     while let Some(inner) = cause.source() {
@@ -386,10 +392,10 @@ mod tests {
     }
 
     #[test]
-    fn dice_fall_differently_each_time_and_for_each_client() {
-        let (one, other) = (Dice::default(), Dice::default());
-        let throws: std::collections::HashSet<u64> =
-            (0..100).flat_map(|_| [one.throw(), other.throw()]).collect();
-        assert_eq!(throws.len(), 200);
+    fn random_numbers_differ_each_time_and_for_each_client() {
+        let (one, other) = (Rng::default(), Rng::default());
+        let draws: std::collections::HashSet<u64> =
+            (0..100).flat_map(|_| [one.next(), other.next()]).collect();
+        assert_eq!(draws.len(), 200);
     }
 }

@@ -1,7 +1,6 @@
-//! Whether a failed call is tried again, and when. Pure: time left and a random number come in,
-//! a decision goes out.
+//! Retry decisions. Pure: the time left and a random number are parameters, the decision is returned.
 //!
-//! Asking for IDs again is always safe: if the first answer was lost, its IDs were never used, and
+//! Requesting IDs again is always safe: if the first response was lost, its IDs were never used, and
 //! an unused ID is harmless.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,12 +8,11 @@ use std::time::Duration;
 
 use vesta_intf::{ErrorKind, IdError};
 
-/// How failed calls are tried again.
+/// Retry policy of failed calls.
 ///
 /// Between two attempts the client waits for a random time, uniformly distributed between 0 and
-/// `backoff_base * 2^(attempts made - 1)`, at most `backoff_cap` ("full jitter"). If the error says
-/// when another attempt makes sense, the wait starts there. If another endpoint is healthy, that
-/// one is asked at once.
+/// `backoff_base * 2^(attempts made - 1)`, at most `backoff_cap` ("full jitter"). If the error has a
+/// retry delay, the wait starts after it. If another endpoint is healthy, that one is called at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retry {
     /// Attempts of one call in total; 1 switches retries off. At least 1, default 10.
@@ -23,9 +21,9 @@ pub struct Retry {
     pub backoff_base: Duration,
     /// Longest wait before any attempt. Default 1 s.
     pub backoff_cap: Duration,
-    /// Retries that all calls together may make while nothing succeeds. Default 100.
+    /// Retry budget of all calls together while nothing succeeds. Default 100.
     pub budget: u32,
-    /// So many successful calls earn one more retry, up to `budget`. At least 1, default 10:
+    /// Successful calls that earn one more retry, up to `budget`. At least 1, default 10:
     /// in the long run a client adds at most 10 % to the load of the servers.
     pub successes_per_retry: u32,
 }
@@ -42,14 +40,14 @@ impl Default for Retry {
     }
 }
 
-/// An attempt that failed.
+/// A failed attempt.
 pub(crate) struct Failed<'a> {
     /// Attempts of this call so far, this one included.
     pub(crate) attempts: u32,
     pub(crate) error: &'a IdError,
     /// Until the deadline of the call.
     pub(crate) remaining: Duration,
-    /// Another endpoint is healthy and was not asked yet in this call.
+    /// True if another endpoint is healthy and was not tried yet in this call.
     pub(crate) elsewhere: bool,
     /// Uniformly distributed over all values.
     pub(crate) random: u64,
@@ -58,25 +56,25 @@ pub(crate) struct Failed<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Decision {
     RetryAfter(Duration),
-    GiveUp(Because),
+    GiveUp(GiveUpReason),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Because {
+pub(crate) enum GiveUpReason {
     /// No later attempt can succeed.
     Final,
-    /// `max_attempts` are made.
+    /// `max_attempts` is reached.
     Attempts,
     /// The next attempt would come too late.
     Deadline,
-    /// Too many calls fail at the moment; more of them would only add load.
+    /// The retry budget is exhausted; more retries would only add load.
     Budget,
 }
 
-/// An attempt needs at least this much time before the deadline.
+/// Minimum time for an attempt before the deadline.
 const SHORTEST_ATTEMPT: Duration = Duration::from_millis(1);
 
-/// Whether the same question can have a better answer later, or from another server.
+/// True if the same call can succeed later, or on another server.
 pub(crate) fn can_succeed_later(error: &IdError) -> bool {
     matches!(
         error.kind(),
@@ -89,13 +87,13 @@ pub(crate) fn can_succeed_later(error: &IdError) -> bool {
 }
 
 impl Retry {
-    /// The one place where retries are decided. Takes a token from `budget` only if it says yes.
+    /// Decides on a retry. Takes a token from `budget` only if it grants one.
     pub(crate) fn decide(&self, failed: &Failed<'_>, budget: &Budget) -> Decision {
         if !can_succeed_later(failed.error) {
-            return Decision::GiveUp(Because::Final);
+            return Decision::GiveUp(GiveUpReason::Final);
         }
         if failed.attempts >= self.max_attempts {
-            return Decision::GiveUp(Because::Attempts);
+            return Decision::GiveUp(GiveUpReason::Attempts);
         }
         let earliest = match failed.error.retry_after() {
             Some(after) if !failed.elsewhere => after,
@@ -103,10 +101,10 @@ impl Retry {
         };
         let room = failed.remaining.saturating_sub(earliest);
         if room < 2 * SHORTEST_ATTEMPT {
-            return Decision::GiveUp(Because::Deadline);
+            return Decision::GiveUp(GiveUpReason::Deadline);
         }
         if !budget.withdraw() {
-            return Decision::GiveUp(Because::Budget);
+            return Decision::GiveUp(GiveUpReason::Budget);
         }
         if failed.elsewhere {
             return Decision::RetryAfter(Duration::ZERO);
@@ -122,16 +120,16 @@ impl Retry {
     }
 }
 
-/// A time between 0 and `longest`, chosen by `random`.
+/// A duration between 0 and `longest`, chosen by `random`.
 pub(crate) fn jitter(longest: Duration, random: u64) -> Duration {
     let nanos = longest.as_nanos().min(u128::from(u64::MAX));
     Duration::from_nanos(((nanos * u128::from(random)) >> 64) as u64)
 }
 
-/// The retries that are left to all calls together: a token bucket that successes fill.
+/// Retry budget of all calls together: a token bucket filled by successes.
 #[derive(Debug)]
 pub(crate) struct Budget {
-    /// In successes: a retry costs `cost` of them.
+    /// Balance in successes; a retry costs `cost` of them.
     balance: AtomicU64,
     cost: u64,
     full: u64,
@@ -144,7 +142,7 @@ impl Budget {
         Self { balance: AtomicU64::new(full), cost, full }
     }
 
-    /// A call succeeded.
+    /// Records a successful call.
     pub(crate) fn deposit(&self) {
         // Relaxed: the balance guards no other memory. It is nearly always full, and then not written.
         let _ = self.balance.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |b| {
@@ -169,7 +167,7 @@ mod tests {
         IdError::Unavailable { reason: "down".into(), retry_after, source: None }
     }
 
-    fn hold(millis: u64) -> IdError {
+    fn not_ready(millis: u64) -> IdError {
         let retry_after = Duration::from_millis(millis);
         IdError::NotReady(NotReady { retry_after, why: NotReadyReason::AwaitingLease })
     }
@@ -184,7 +182,7 @@ mod tests {
         let retry = Retry::default();
         let budget = Budget::new(&retry);
         let sealed = IdError::Sealed { reason: "shut down".into() };
-        for error in [hold(1), unavailable(None), sealed] {
+        for error in [not_ready(1), unavailable(None), sealed] {
             let decision = retry.decide(&failed(&error, 1, 1000), &budget);
             assert!(matches!(decision, Decision::RetryAfter(_)), "{error:?}");
         }
@@ -200,7 +198,7 @@ mod tests {
             IdError::Internal { reason: "bug".into(), source: None },
         ] {
             let decision = retry.decide(&failed(&error, 1, 1000), &budget);
-            assert_eq!(decision, Decision::GiveUp(Because::Final), "{error:?}");
+            assert_eq!(decision, Decision::GiveUp(GiveUpReason::Final), "{error:?}");
         }
     }
 
@@ -208,15 +206,15 @@ mod tests {
     fn a_moment_beyond_the_deadline_ends_the_call_at_once_and_costs_nothing() {
         let retry = Retry { budget: 1, ..Retry::default() };
         let budget = Budget::new(&retry);
-        let late = retry.decide(&failed(&hold(500), 1, 400), &budget);
-        assert_eq!(late, Decision::GiveUp(Because::Deadline));
+        let late = retry.decide(&failed(&not_ready(500), 1, 400), &budget);
+        assert_eq!(late, Decision::GiveUp(GiveUpReason::Deadline));
         assert!(matches!(
-            retry.decide(&failed(&hold(500), 1, 600), &budget),
+            retry.decide(&failed(&not_ready(500), 1, 600), &budget),
             Decision::RetryAfter(_)
         ));
         assert_eq!(
-            retry.decide(&failed(&hold(500), 1, 600), &budget),
-            Decision::GiveUp(Because::Budget)
+            retry.decide(&failed(&not_ready(500), 1, 600), &budget),
+            Decision::GiveUp(GiveUpReason::Budget)
         );
     }
 
@@ -232,13 +230,13 @@ mod tests {
         let waits: Vec<_> = (1..=8).map(longest).collect();
         assert_eq!(waits, [25, 50, 100, 200, 400, 800, 1000, 1000]);
         let end = retry.decide(&failed(&error, 10, 100_000), &budget);
-        assert_eq!(end, Decision::GiveUp(Because::Attempts));
+        assert_eq!(end, Decision::GiveUp(GiveUpReason::Attempts));
     }
 
     #[test]
     fn another_healthy_endpoint_is_asked_at_once() {
         let retry = Retry::default();
-        let error = hold(60_000);
+        let error = not_ready(60_000);
         let failed = Failed { elsewhere: true, ..failed(&error, 1, 100) };
         let decision = retry.decide(&failed, &Budget::new(&retry));
         assert_eq!(decision, Decision::RetryAfter(Duration::ZERO));
@@ -272,7 +270,7 @@ mod tests {
             let failed = Failed { attempts, error: &error, remaining, elsewhere, random };
             let wait = match retry.decide(&failed, &Budget::new(&retry)) {
                 Decision::GiveUp(because) => {
-                    prop_assert_ne!(because, Because::Final);
+                    prop_assert_ne!(because, GiveUpReason::Final);
                     return Ok(());
                 }
                 Decision::RetryAfter(wait) => wait,

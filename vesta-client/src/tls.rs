@@ -1,4 +1,4 @@
-//! TLS, as it was asked for. Nothing is read or checked before `build`.
+//! TLS options. Nothing is read or checked before `build`.
 
 #[cfg(not(feature = "tls"))]
 #[path = "tls/off.rs"]
@@ -12,13 +12,13 @@ use std::fmt;
 use tonic::transport::Endpoint;
 use vesta_intf::IdError;
 
-/// How servers are checked, and what is shown to them. Text is PEM.
+/// TLS options: trusted authorities, client certificate, expected server name. Text is PEM.
 #[derive(Default)]
 pub(crate) struct Tls {
-    /// The authorities that servers may have their certificates from; `None`: those of the system.
+    /// Trusted authorities; `None`: those of the system.
     pub(crate) authorities: Option<Vec<u8>>,
     pub(crate) identity: Option<Identity>,
-    /// The name that certificates must have; `None`: that of the address.
+    /// Expected name in server certificates; `None`: the host of the address.
     pub(crate) server_name: Option<String>,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Identity {
 }
 
 impl Tls {
-    /// The first option that was set, by its name.
+    /// Name of the first option that is set.
     pub(crate) fn option(&self) -> Option<&'static str> {
         [
             ("ca_certificate", self.authorities.is_some()),
@@ -40,13 +40,13 @@ impl Tls {
         .find_map(|(name, set)| set.then_some(name))
     }
 
-    /// Encrypts the connections to an endpoint.
+    /// Enables TLS on an endpoint.
     pub(crate) fn over(&self, endpoint: Endpoint) -> Result<Endpoint, IdError> {
         connector::encrypt(self, endpoint)
     }
 }
 
-// By hand: the private key must not be in it.
+// Manual: omits the private key.
 impl fmt::Debug for Tls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tls")

@@ -1,4 +1,4 @@
-//! What the client logs. Alone in its process: log levels are cached for all threads.
+//! Log messages of the client. Alone in its process: log levels are cached for all threads.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -72,7 +72,7 @@ async fn each_change_to_the_local_service_and_back_is_one_line() {
     assert_eq!(client.stats().fallback_switches, 4);
     let expected = [
         "the endpoint failed; others are preferred",
-        "no vesta server can be used; the local service makes the ids",
+        "no vesta server is available; the local service makes the ids",
         "the endpoint answers again",
         "a vesta server makes the ids again",
     ];

@@ -1,107 +1,107 @@
-//! What can go wrong, sorted by what the caller can do about it, and the one table that maps it to
-//! gRPC codes and HTTP statuses.
+//! Errors, classified by what the caller can do about them, and the one table that maps them to gRPC
+//! codes and HTTP statuses.
 
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Why an ID was not made, explained or put together.
+/// Error of making, explaining or assembling an ID.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum IdError {
-    /// Not now, but at a moment that is known.
+    /// Not now; says when another attempt makes sense.
     NotReady(NotReady),
-    /// A value does not fit: the field, what came and what would fit.
+    /// A value is outside its range.
     OutOfRange {
         /// The name of the field or parameter.
         field: &'static str,
-        /// What came.
+        /// The value given.
         value: u64,
-        /// The smallest value that fits.
+        /// The smallest valid value.
         min: u64,
-        /// The largest value that fits.
+        /// The largest valid value.
         max: u64,
     },
-    /// A parameter that cannot be read, or a setting that does not add up.
+    /// A malformed parameter, or an inconsistent setting.
     Invalid {
         /// The name of the field or parameter.
         field: &'static str,
-        /// What is wrong with it, and what would be right.
+        /// The defect, and what a valid value looks like.
         reason: Box<str>,
     },
     /// The layout's time field has run out. No ID will be made any more; the layout has to change.
     TimeExhausted,
     /// The generator has stopped for good: it was shut down, or it lost its machine ID.
     Sealed {
-        /// Why it stopped.
+        /// The reason it stopped.
         reason: Box<str>,
     },
     /// The caller's deadline passed before there was an answer.
     DeadlineExceeded,
-    /// Nothing of that name exists here.
+    /// Nothing of that name exists.
     NotFound {
-        /// What was looked for.
+        /// The thing that was not found.
         what: Box<str>,
     },
-    /// This service does not offer what was asked for, or it is switched off.
+    /// The service does not offer the requested feature, or it is disabled.
     Unsupported {
-        /// What was asked for, and how to switch it on.
+        /// The missing feature, and how to enable it.
         what: Box<str>,
     },
-    /// The caller did not prove who it is.
+    /// The caller is not authenticated.
     Unauthenticated {
-        /// What is missing or not accepted.
+        /// The missing or rejected credential.
         reason: Box<str>,
     },
     /// The caller may not do this.
     PermissionDenied {
-        /// What its credentials lack.
+        /// The missing permission.
         reason: Box<str>,
     },
     /// A remote service cannot be reached or is not ready.
     Unavailable {
-        /// What was tried, and what came of it.
+        /// The attempt and its failure.
         reason: Box<str>,
-        /// The earliest moment at which another attempt makes sense, where it is known.
+        /// The delay after which another attempt makes sense, where it is known.
         retry_after: Option<Duration>,
-        /// The error underneath.
+        /// The underlying error.
         source: Option<Arc<dyn Error + Send + Sync>>,
     },
     /// A fault of the service itself.
     Internal {
-        /// What happened.
+        /// Description of the fault.
         reason: Box<str>,
-        /// The error underneath.
+        /// The underlying error.
         source: Option<Arc<dyn Error + Send + Sync>>,
     },
 }
 
-/// "Not now", as a value that says when.
+/// "Not now", with the time after which to try again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotReady {
     /// After this time another attempt makes sense; before it, none does.
     pub retry_after: Duration,
-    /// What is being waited for.
+    /// The condition being waited for.
     pub why: NotReadyReason,
 }
 
-/// What a [`NotReady`] waits for.
+/// Condition that a [`NotReady`] waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum NotReadyReason {
-    /// Every sequence number of the current tick is used: the next tick.
+    /// The next tick: every sequence number of the current one is used.
     SequenceUsedUp,
-    /// The durable bound is reached: the store's acknowledgement of the next window.
+    /// The store's acknowledgement of the next window: the durable bound is reached.
     AwaitingLease,
-    /// The wall clock stands too far behind what was already issued: the clock.
+    /// The wall clock: it is too far behind the IDs already issued.
     ClockBehind,
 }
 
 /// The kinds of errors: the rows of the table that gRPC and HTTP share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "each is explained at the variant of IdError it stands for")]
+#[allow(missing_docs, reason = "each is documented at the corresponding variant of IdError")]
 pub enum ErrorKind {
     SequenceUsedUp,
     AwaitingLease,
@@ -119,7 +119,7 @@ pub enum ErrorKind {
     Internal,
 }
 
-/// Kind, stable name, number of the gRPC code, HTTP status.
+/// Kind, stable name, gRPC code, HTTP status.
 const TABLE: [(ErrorKind, &str, i32, u16); 14] = [
     (ErrorKind::SequenceUsedUp, "SEQUENCE_USED_UP", 8, 429),
     (ErrorKind::AwaitingLease, "AWAITING_LEASE", 14, 503),
@@ -138,7 +138,7 @@ const TABLE: [(ErrorKind, &str, i32, u16); 14] = [
 ];
 
 impl ErrorKind {
-    /// Every kind there is.
+    /// All kinds.
     pub fn all() -> impl Iterator<Item = ErrorKind> {
         TABLE.iter().map(|row| row.0)
     }
@@ -191,16 +191,16 @@ impl IdError {
         }
     }
 
-    /// The earliest moment at which another attempt makes sense, where it is known.
+    /// The delay after which another attempt makes sense, where it is known.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
-            IdError::NotReady(hold) => Some(hold.retry_after),
+            IdError::NotReady(not_ready) => Some(not_ready.retry_after),
             IdError::Unavailable { retry_after, .. } => *retry_after,
             _ => None,
         }
     }
 
-    /// A parameter or setting that is not right.
+    /// Creates an [`IdError::Invalid`].
     pub fn invalid(field: &'static str, reason: impl Into<Box<str>>) -> Self {
         IdError::Invalid { field, reason: reason.into() }
     }
@@ -218,8 +218,8 @@ impl IdError {
 }
 
 impl From<NotReady> for IdError {
-    fn from(hold: NotReady) -> Self {
-        IdError::NotReady(hold)
+    fn from(not_ready: NotReady) -> Self {
+        IdError::NotReady(not_ready)
     }
 }
 
@@ -228,7 +228,7 @@ impl fmt::Display for NotReadyReason {
         f.write_str(match self {
             NotReadyReason::SequenceUsedUp => "every sequence number of the current tick is used",
             NotReadyReason::AwaitingLease => "the store has not yet confirmed the next window",
-            NotReadyReason::ClockBehind => "the clock stands behind IDs that were already issued",
+            NotReadyReason::ClockBehind => "the clock is behind IDs that were already issued",
         })
     }
 }

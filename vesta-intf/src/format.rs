@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::IdError;
 
-/// How an ID is written as text, and read back.
+/// Text format of an ID.
 ///
 /// ```
 /// use vesta_intf::IdFormat;
@@ -17,21 +17,21 @@ use crate::IdError;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum IdFormat {
-    /// Decimal digits, 1 to 20 of them, without leading zeros; they are accepted when reading.
+    /// Decimal digits, 1 to 20 of them, without leading zeros; those are accepted when parsing.
     #[default]
     Decimal,
     /// Decimal digits, always 20.
     PaddedDecimal,
-    /// Lower-case hexadecimal digits, always 16. Both cases are accepted when reading.
+    /// Lower-case hexadecimal digits, always 16. Both cases are accepted when parsing.
     Hex,
     /// Digits, upper-case and lower-case letters in the order of ASCII, always 11 characters.
     Base62,
-    /// Crockford's base32 in upper case, always 13 characters, without check symbol. When reading,
+    /// Crockford's base32 in upper case, always 13 characters, without check symbol. When parsing,
     /// lower case is accepted too, and I and L for 1, O for 0; hyphens are not.
     Crockford,
 }
 
-/// The digits of a format, and what each byte means as one; `NONE` for those that are no digit.
+/// Digits of a format, and the value of each byte; `NONE` for bytes that are no digit.
 struct Digits {
     symbols: &'static [u8],
     values: [u8; 256],
@@ -58,7 +58,7 @@ impl Digits {
         Self { symbols, values }
     }
 
-    /// The same digits, where these bytes are read as those.
+    /// The same digits, with these bytes parsed as those.
     const fn same(mut self, these: &[u8], those: &[u8]) -> Self {
         assert!(these.len() == those.len());
         let mut i = 0;
@@ -71,7 +71,7 @@ impl Digits {
 }
 
 impl IdFormat {
-    /// Every format there is.
+    /// All formats.
     pub const ALL: [IdFormat; 5] =
         [Self::Decimal, Self::PaddedDecimal, Self::Hex, Self::Base62, Self::Crockford];
 
@@ -86,14 +86,13 @@ impl IdFormat {
         }
     }
 
-    /// Whether the texts, as they are written here, sort byte by byte as the IDs do as unsigned
-    /// numbers. A database column of [`Base62`](Self::Base62) needs a collation that does so too ("C",
+    /// True if the texts sort byte by byte in the order of the IDs as unsigned numbers. A database column of [`Base62`](Self::Base62) needs a collation that does so too ("C",
     /// binary).
     pub const fn is_sortable(self) -> bool {
         !matches!(self, IdFormat::Decimal)
     }
 
-    /// The shortest and the longest text, in characters.
+    /// Minimum and maximum length of the text, in characters.
     pub const fn lengths(self) -> (usize, usize) {
         match self {
             IdFormat::Decimal => (1, 20),

@@ -1,8 +1,8 @@
-//! The protocol of `vesta-server`: messages, client and server stubs, and how [`IdError`] travels.
+//! The protocol of `vesta-server`: messages, client and server stubs, and the encoding of [`IdError`].
 //!
 //! An error is a `tonic::Status` with the code of the one table in this crate, a sentence for
-//! people, `google.rpc.ErrorInfo` (domain `vesta`, reason = the name of the kind) and, where another
-//! attempt can succeed, `google.rpc.RetryInfo`. Nobody needs to read the sentence.
+//! humans, `google.rpc.ErrorInfo` (domain `vesta`, reason = the name of the kind) and, where another
+//! attempt can succeed, `google.rpc.RetryInfo`. Programs never need to parse the sentence.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -46,8 +46,8 @@ impl From<IdError> for Status {
     }
 }
 
-/// Back from the wire. The kind comes from the error's details; a status without them (from a
-/// proxy, or from the transport) is judged by its code.
+/// Decodes an error. The kind comes from its details; for a status without them (from a proxy, or
+/// from the transport) it is derived from the code.
 impl From<Status> for IdError {
     fn from(status: Status) -> Self {
         let retry_after = status.get_details_retry_info().and_then(|info| info.retry_delay);
@@ -56,15 +56,15 @@ impl From<Status> for IdError {
             .filter(|info| info.domain == ERROR_DOMAIN)
             .and_then(|info| ErrorKind::from_name(&info.reason))
             .unwrap_or_else(|| kind_of_code(status.code()));
-        let hold = |why| {
+        let not_ready = |why| {
             IdError::NotReady(NotReady { retry_after: retry_after.unwrap_or(Duration::ZERO), why })
         };
         let message: Box<str> = status.message().into();
         match kind {
-            ErrorKind::SequenceUsedUp => hold(NotReadyReason::SequenceUsedUp),
-            ErrorKind::AwaitingLease => hold(NotReadyReason::AwaitingLease),
-            ErrorKind::ClockBehind => hold(NotReadyReason::ClockBehind),
-            // The numbers stay on the server; its sentence names them.
+            ErrorKind::SequenceUsedUp => not_ready(NotReadyReason::SequenceUsedUp),
+            ErrorKind::AwaitingLease => not_ready(NotReadyReason::AwaitingLease),
+            ErrorKind::ClockBehind => not_ready(NotReadyReason::ClockBehind),
+            // The range is not transmitted as numbers; the message names it.
             ErrorKind::OutOfRange | ErrorKind::Invalid => {
                 IdError::Invalid { field: "request", reason: message }
             }

@@ -1,4 +1,4 @@
-//! What is inside an ID.
+//! Fields of an ID, and runs of IDs.
 
 /// An ID taken apart. Plain numbers: [`IdMeta::pack`](crate::IdMeta::pack) checks that each fits
 /// its field, nothing is masked. A field that a layout does not have is 0.
@@ -6,7 +6,7 @@
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "camelCase"))]
 pub struct Id {
-    /// How the ID was made: see [`GenMethod`]. Vesta layouts only.
+    /// Generation method: see [`GenMethod`]. Vesta layouts only.
     pub gen_method: u64,
     /// The machine ID (worker ID) that made it.
     pub machine: u64,
@@ -14,7 +14,7 @@ pub struct Id {
     pub seq: u64,
     /// Ticks since the layout's epoch, in the layout's unit.
     pub time: u64,
-    /// Which of Vesta's two layouts it has: see [`IdType`].
+    /// The layout among Vesta's two: see [`IdType`].
     #[cfg_attr(feature = "serde", serde(rename = "type"))]
     pub id_type: u64,
     /// The version bit; in other layouts the sign bit. 1 makes the ID negative as a signed number.
@@ -28,12 +28,12 @@ pub struct IdRun {
     pub first: u64,
     /// The distance between neighbours; at least 1.
     pub step: u64,
-    /// How many; at least 1.
+    /// Number of IDs; at least 1.
     pub count: u32,
 }
 
 impl IdRun {
-    /// Whether `next` is what this run would count on to.
+    /// True if `next` continues this run without a gap.
     pub fn continues_with(&self, next: &IdRun) -> bool {
         let follows = u64::from(self.count).checked_mul(self.step);
         self.step == next.step
@@ -45,7 +45,7 @@ impl IdRun {
         let mut id = self.first;
         for slot in out.iter_mut().take(self.iter().len()) {
             *slot = id;
-            // Past the last one it may wrap; that value is not written.
+            // May wrap after the last one; that value is not written.
             id = id.wrapping_add(self.step);
         }
     }
@@ -57,7 +57,7 @@ impl IdRun {
     }
 }
 
-/// Vesta's two layouts, as the type bit of an ID tells them apart.
+/// Vesta's two layouts, distinguished by the type bit of an ID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum IdType {
@@ -77,7 +77,7 @@ impl IdType {
     }
 }
 
-/// How an ID came to its user: the two genMethod bits of a Vesta ID.
+/// Generation method: the two genMethod bits of a Vesta ID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(u8)]
 pub enum GenMethod {

@@ -1,4 +1,4 @@
-//! The contract of Vesta: what an ID is, and what a service that makes IDs promises.
+//! The contract of Vesta: the definition of an ID, and the interface of services that make IDs.
 //!
 //! ```
 //! use vesta_intf::{Id, IdMeta};
@@ -46,9 +46,8 @@ pub use meta::{Field, FieldOrder, IdMeta, LayoutSpec, SequenceStart};
 pub use service::{AsyncIdService, IdService};
 pub use time::{TimeUnit, UnixMillis};
 
-/// The largest number of IDs that one batch call takes (`gen_ids` over a wire, `GET /v1/ids`
-/// has a lower one of its own).
+/// Maximum number of IDs per batch call (`gen_ids` over gRPC; `GET /v1/ids` has a lower one).
 pub const MAX_IDS_PER_CALL: u32 = 10_000;
 
-/// The largest number of IDs that one call for runs takes.
+/// Maximum number of IDs per call for runs.
 pub const MAX_RUN_IDS_PER_CALL: u32 = 1_048_576;

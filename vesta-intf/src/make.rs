@@ -1,7 +1,7 @@
-//! The parts from which an ID is put together by hand.
+//! Parts of an ID to assemble.
 
-/// The parts of an ID to make: `time` and `seq` always, the others only where the service's own
-/// value is not wanted. Replaces the five `makeId` overloads of the Java Vesta, whose argument
+/// Parts of an ID to assemble: `time` and `seq` always, the others only to override the service's
+/// own value. Replaces the five `makeId` overloads of the Java Vesta, whose argument
 /// order was easily swapped.
 ///
 /// ```

@@ -1,4 +1,4 @@
-//! Layouts: which bits of an ID mean what.
+//! Layouts: the meaning of the bits of an ID.
 
 mod bounds;
 mod describe;
@@ -10,7 +10,7 @@ pub use start::SequenceStart;
 
 use crate::{Id, IdError, IdType, TimeUnit, UnixMillis};
 
-/// The numbers that define a layout, unchecked. [`IdMeta::new`] checks them.
+/// Definition of a layout, unchecked. [`IdMeta::new`] checks it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the widths are in bits, named after the fields of Id")]
 pub struct LayoutSpec {
@@ -22,9 +22,9 @@ pub struct LayoutSpec {
     pub machine_bits: u8,
     /// The order of the lower three fields.
     pub order: FieldOrder,
-    /// The meaning of one step of the time field.
+    /// Unit of the time field.
     pub unit: TimeUnit,
-    /// The moment at which the time field is 0.
+    /// Moment at which the time field is 0.
     pub epoch: UnixMillis,
 }
 
@@ -47,7 +47,7 @@ const fn max_of(bits: u8) -> u64 {
 }
 
 impl IdMeta {
-    /// A layout of one's own, to make IDs with; it is called `custom`.
+    /// A custom layout to make IDs with, named `custom`.
     ///
     /// # Errors
     /// [`IdError::Invalid`] with the rule that is broken: those of [`foreign`](Self::foreign) and
@@ -58,21 +58,20 @@ impl IdMeta {
         Ok(meta)
     }
 
-    /// The layout of IDs that others made, to explain them and to put some together; it is called
-    /// `custom`.
+    /// A layout of foreign IDs, to explain and assemble them, named `custom`.
     ///
     /// # Errors
     /// [`IdError::Invalid`] with the rule that is broken: at most 64 bits in all, at least one bit of
-    /// time, at most one version bit, and a time field whose end can be told in milliseconds since
-    /// 1970.
+    /// time, at most one version bit, and a time field whose end can be expressed in milliseconds
+    /// since 1970.
     pub fn foreign(spec: LayoutSpec) -> Result<Self, IdError> {
-        match Self::flaw(&spec) {
+        match Self::validation_error(&spec) {
             Some(reason) => Err(IdError::invalid("layout", reason)),
             None => Ok(Self::unchecked("custom", 0, spec)),
         }
     }
 
-    /// Whether a service can make IDs in this layout. Every layout from [`new`](Self::new) and all of
+    /// Checks that a service can make IDs in this layout. Every layout from [`new`](Self::new) and all of
     /// [`PRESETS`](Self::PRESETS) pass, whether or not their time has run out.
     ///
     /// # Errors
@@ -80,7 +79,7 @@ impl IdMeta {
     /// ID would not sort after older ones; and time and sequence must together have at most 62 bits,
     /// as positions have.
     pub fn check_generates(&self) -> Result<(), IdError> {
-        match Self::obstacle(&self.spec) {
+        match Self::blocker(&self.spec) {
             Some(reason) => Err(IdError::invalid("layout", format!("{} {reason}", self.name))),
             None => Ok(()),
         }
@@ -90,8 +89,8 @@ impl IdMeta {
         Self { name, id_type, spec }
     }
 
-    /// What keeps these numbers from being a layout.
-    pub(crate) const fn flaw(s: &LayoutSpec) -> Option<&'static str> {
+    /// Validation error of a layout definition.
+    pub(crate) const fn validation_error(s: &LayoutSpec) -> Option<&'static str> {
         let widths = [
             s.version_bits,
             s.type_bits,
@@ -114,7 +113,7 @@ impl IdMeta {
         if s.time_bits == 0 {
             return Some("the time field needs at least 1 bit");
         }
-        // The end of the time field must be a moment that can be told, with room for arithmetic.
+        // The end of the time field must be a representable moment, with room for arithmetic.
         let span = match s.time_bits {
             62.. => None,
             bits => (1u64 << bits).checked_mul(s.unit.millis()),
@@ -125,8 +124,8 @@ impl IdMeta {
         }
     }
 
-    /// What keeps a layout from being used by a generator.
-    pub(crate) const fn obstacle(s: &LayoutSpec) -> Option<&'static str> {
+    /// Reason why no generator can use a layout.
+    pub(crate) const fn blocker(s: &LayoutSpec) -> Option<&'static str> {
         if !s.order.sorts_by_time() {
             return Some(
                 "sorts by machine before time, so it only explains IDs; to make IDs choose a layout \
@@ -151,17 +150,17 @@ impl IdMeta {
         &self.spec
     }
 
-    /// What stands in the type field of the IDs of this layout.
+    /// Value of the type field in IDs of this layout.
     pub const fn id_type(&self) -> u64 {
         self.id_type
     }
 
-    /// Whether this is one of Vesta's two layouts, which an ID's own type bit tells apart.
+    /// True for Vesta's two layouts, which an ID's type bit distinguishes.
     pub fn is_vesta(&self) -> bool {
         self.same_bits(&Self::MAX_PEAK) || self.same_bits(&Self::MIN_GRANULARITY)
     }
 
-    /// Whether both make the same IDs, whatever they are called.
+    /// True if both make the same IDs, regardless of their names.
     fn same_bits(&self, other: &Self) -> bool {
         self.spec == other.spec && self.id_type == other.id_type
     }
@@ -221,7 +220,7 @@ impl IdMeta {
         [Field::Version, Field::Type, Field::GenMethod, first, second, third]
     }
 
-    /// How far a field stands above the lowest bit.
+    /// Distance of a field from the lowest bit.
     pub const fn shift(&self, field: Field) -> u8 {
         use FieldOrder::{MachineTimeSeq, TimeMachineSeq, TimeSeqMachine};
         let s = &self.spec;
@@ -240,7 +239,7 @@ impl IdMeta {
         }
     }
 
-    /// All bits of the layout together; an ID is below `2^total_bits`.
+    /// Total width in bits; an ID is below `2^total_bits`.
     pub const fn total_bits(&self) -> u8 {
         self.shift(Field::Version) + self.spec.version_bits
     }
@@ -315,7 +314,7 @@ impl IdMeta {
         }
     }
 
-    /// The most IDs that one machine ID can issue in a second.
+    /// Maximum number of IDs per second and machine ID.
     pub const fn capacity_per_second(&self) -> u64 {
         (1u64 << self.spec.seq_bits).saturating_mul(1000 / self.spec.unit.millis())
     }
@@ -347,7 +346,7 @@ impl IdMeta {
         Ok(UnixMillis(self.spec.epoch.0 + tick * self.spec.unit.millis()))
     }
 
-    /// The moment from which on the layout has no more IDs.
+    /// The moment at which the layout runs out of IDs.
     pub const fn end(&self) -> UnixMillis {
         UnixMillis(self.spec.epoch.0 + (self.max(Field::Time) + 1) * self.spec.unit.millis())
     }

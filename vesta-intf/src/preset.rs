@@ -1,4 +1,4 @@
-//! The layouts that have a name.
+//! Named layouts.
 
 mod foreign;
 
@@ -25,9 +25,9 @@ const fn vesta(name: &'static str, id_type: u64, time: u8, seq: u8, unit: TimeUn
     )
 }
 
-/// Presets are checked like everything else: one that does not add up does not compile.
+/// Checks a preset at compile time.
 const fn preset(name: &'static str, id_type: u64, spec: LayoutSpec) -> IdMeta {
-    assert!(IdMeta::flaw(&spec).is_none() && IdMeta::obstacle(&spec).is_none());
+    assert!(IdMeta::validation_error(&spec).is_none() && IdMeta::blocker(&spec).is_none());
     IdMeta::unchecked(name, id_type, spec)
 }
 
@@ -95,7 +95,7 @@ impl IdMeta {
         },
     );
 
-    /// The layouts that Vesta makes IDs in.
+    /// The layouts in which Vesta makes IDs.
     pub const PRESETS: [IdMeta; 5] =
         [Self::MAX_PEAK, Self::MIN_GRANULARITY, Self::SNOWFLAKE, Self::UID, Self::JS_SAFE];
 
@@ -123,7 +123,7 @@ impl IdMeta {
         })
     }
 
-    /// What this layout is, in one line for people.
+    /// One-line description of the layout.
     pub fn about(&self) -> &'static str {
         match self.name() {
             "max-peak" => "Vesta's type 0: seconds, for the highest peaks",

@@ -1,10 +1,10 @@
-//! The service that makes IDs, in its blocking and its asynchronous form.
+//! Interface of services that make IDs, blocking and asynchronous.
 
 use std::time::SystemTime;
 
 use crate::{Id, IdError, IdRun, MakeId};
 
-/// Makes 64-bit IDs that never repeat, and says what is inside one.
+/// Makes 64-bit IDs that never repeat, and explains them.
 ///
 /// Implemented by the embedded service (`vesta_service::LocalIdService`) and by the blocking client
 /// (`vesta_client::blocking::Client`), so that a program can change from one to the other without a
@@ -44,7 +44,7 @@ pub trait IdService: Send + Sync {
     /// [`IdError::OutOfRange`] if the number has more bits than the layout.
     fn exp_id(&self, raw: u64) -> Result<Id, IdError>;
 
-    /// Puts an ID together from its parts, for tests and repairs. It is not a new ID.
+    /// Assembles an ID from its parts, for tests and repairs. It is not a new ID.
     ///
     /// # Errors
     /// [`IdError::OutOfRange`] for a part that does not fit its field.
@@ -57,7 +57,7 @@ pub trait IdService: Send + Sync {
     fn trans_time(&self, time: u64) -> Result<SystemTime, IdError>;
 }
 
-/// The asynchronous twin of [`IdService`]: what the servers await and the client implements.
+/// Asynchronous twin of [`IdService`], awaited by the servers and implemented by the client.
 ///
 /// No future of it needs a certain runtime unless the implementation says so. Dropping a future
 /// before it is ready never issues an ID and never pushes the service's position into the future.

@@ -21,7 +21,7 @@ impl UnixMillis {
     }
 }
 
-/// RFC 3339 in UTC, for people: `2015-01-01T00:00:00.000Z`.
+/// RFC 3339 in UTC: `2015-01-01T00:00:00.000Z`.
 impl fmt::Display for UnixMillis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (days, rest) = (self.0 / 86_400_000, self.0 % 86_400_000);
@@ -51,7 +51,7 @@ fn civil_from_days(days: u64) -> (u64, u64, u64) {
     (era * 400 + year_of_era + u64::from(month <= 2), month, day)
 }
 
-/// What one step of a layout's time field means.
+/// Unit of a layout's time field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]

@@ -90,7 +90,7 @@ fn a_base_of_another_layout_is_refused() {
     assert!(error.to_string().contains("no bounds by time"), "{error}");
 }
 
-/// What stands below the time in `base` does not matter.
+/// Fields below the time in `base` do not matter.
 #[test]
 fn any_id_will_do_as_a_base() {
     let moment = UnixMillis(1_767_225_600_000);

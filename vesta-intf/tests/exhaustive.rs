@@ -50,7 +50,7 @@ fn layouts(total: u8) -> Vec<IdMeta> {
     found
 }
 
-/// What the fields show, most significant first.
+/// Widths and order of the fields, most significant first.
 struct Odometer<'a> {
     sizes: &'a [(Field, u64)],
     shows: Vec<u64>,
@@ -164,7 +164,7 @@ fn everything_else(meta: &IdMeta, pack: Pack) -> Result<u64, String> {
     Ok(refused)
 }
 
-/// Whether the way by which services make IDs, from a base and a position, gives the same ones.
+/// Checks that services, which make IDs from a base and a position, make the same ones.
 fn every_position(meta: &IdMeta) -> u64 {
     let spec = meta.spec();
     let mut made = 0;

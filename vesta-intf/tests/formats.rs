@@ -72,7 +72,7 @@ fn digits(format: IdFormat, mut number: u128) -> Option<String> {
     (number == 0).then(|| String::from_utf8(text).unwrap())
 }
 
-/// What the documentation says about a text: the number it stands for, if it is an ID.
+/// Reference parser, written from the documentation: the number of a text, if it is an ID.
 fn by_the_book(format: IdFormat, text: &str) -> Option<u64> {
     let (min, max) = format.lengths();
     if !(min..=max).contains(&text.chars().count()) {

@@ -197,7 +197,7 @@ proptest! {
         prop_assert_eq!(meta.total_bits(), place);
     }
 
-    /// What generation does (base and position) is what packing does (fields).
+    /// Generation (base and position) gives the same IDs as packing (fields).
     #[test]
     fn a_position_on_a_line_is_the_id_of_its_fields(meta in layout_with_positions(), seeds in any::<[u64; 6]>()) {
         let id = parts(&meta, seeds);

@@ -1,4 +1,4 @@
-//! Who may ask for what.
+//! Authorization of REST requests: the scopes each endpoint needs.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use vesta_boot::{Denied, Outcome, Scopes};
 use crate::app::State;
 use crate::problem::Problem;
 
-/// Judges a request by its token, if the server has some.
-pub(crate) fn judge(state: &State, headers: &HeaderMap, needs: Scopes) -> Result<(), Denied> {
+/// Checks a request's token, if the server requires tokens.
+pub(crate) fn authorize(state: &State, headers: &HeaderMap, needs: Scopes) -> Result<(), Denied> {
     match &state.auth {
         Some(auth) => {
             auth.check(headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes), needs)
@@ -23,10 +23,10 @@ pub(crate) fn judge(state: &State, headers: &HeaderMap, needs: Scopes) -> Result
 }
 
 pub(crate) fn of_request(req: &HttpRequest, needs: Scopes) -> Result<(), Problem> {
-    Ok(judge(State::of(req), req.headers(), needs)?)
+    Ok(authorize(State::of(req), req.headers(), needs)?)
 }
 
-/// Stands before an endpoint. A refusal counts as a request of it.
+/// Middleware of one endpoint. A refusal counts as a request to it.
 pub(crate) async fn check(
     method: usize,
     needs: Scopes,

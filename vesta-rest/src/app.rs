@@ -1,5 +1,5 @@
-//! The table of endpoints, and the application that is built from it: a route for each path, a 405
-//! for its other methods, a 404 for everything else.
+//! Endpoint table, and the application built from it: a route for each path, a 405 for its other
+//! methods, a 404 for everything else.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,20 +14,20 @@ use crate::access;
 use crate::handlers::{leaf, pages, segments, uid, v1, vesta};
 use crate::problem::Problem;
 
-/// What every handler shares.
+/// State shared by all handlers.
 #[derive(Debug)]
 pub struct State {
     /// The generator.
     pub service: Arc<LocalIdService>,
-    /// The numbers of tags, if segment mode is on.
+    /// The segment service, if segment mode is on.
     pub segments: Option<Arc<SegmentService>>,
-    /// The counters of the admin listener, made with [`METHODS`].
+    /// Request metrics, created with [`METHODS`].
     pub metrics: Arc<Metrics>,
-    /// The tokens of callers; `None` if they need none.
+    /// Accepted tokens; `None` if callers need none.
     pub auth: Option<Auth>,
-    /// Whether callers reach this server by https.
+    /// True if callers reach this server over https.
     pub encrypted: bool,
-    /// The longest that one request may take: to send its body, and to wait for an ID.
+    /// Time limit of a request, for receiving its body and for waiting for an ID.
     pub request_timeout: Duration,
 }
 
@@ -49,7 +49,7 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// What `Allow` says.
+    /// Value of the `Allow` header.
     pub fn allow(self) -> &'static str {
         match self {
             Verb::Get => "GET, HEAD",
@@ -61,13 +61,13 @@ impl Verb {
 /// One path and its method.
 #[derive(Debug, Clone, Copy)]
 pub struct Endpoint {
-    /// The path; `{name}` is a part that varies.
+    /// Path pattern; `{name}` is a variable segment.
     pub path: &'static str,
     /// Its one method.
     pub verb: Verb,
-    /// A caller's token must have one of these; none if it needs no token.
+    /// Scopes, one of which a caller's token must have; none if no token is needed.
     pub needs: Scopes,
-    /// Puts the handler into a route. The number is the endpoint's place in [`METHODS`].
+    /// Adds the handler to a route. The number is the endpoint's index in [`METHODS`].
     handler: fn(usize, Route) -> Route,
 }
 
@@ -85,7 +85,7 @@ const GENERATE: Scopes = Scopes::GENERATE;
 const READ: Scopes = Scopes::READ;
 const SEGMENTS: Scopes = Scopes::SEGMENTS;
 
-/// Every path there is. A request is matched in this order, so the busiest stand first.
+/// All endpoints. A request is matched in this order, so the busiest come first.
 pub const ENDPOINTS: [Endpoint; 23] = [
     get("/genid", GENERATE, |i, route| route.to(move |req| vesta::genid(req, i))),
     get("/v1/id", GENERATE, |i, route| route.to(move |req| v1::id(req, i))),
@@ -120,10 +120,10 @@ pub const ENDPOINTS: [Endpoint; 23] = [
     get("/docs/{file:.*}", NONE, |i, route| route.to(move |req| counted(req, i, pages::docs))),
 ];
 
-/// The place in [`METHODS`] of whatever is none of our paths or methods.
+/// Index in [`METHODS`] of requests to unknown paths or methods.
 const OTHER: usize = ENDPOINTS.len();
 
-/// The names under which the metrics count requests: the paths of [`ENDPOINTS`], and `other`.
+/// Metric labels of requests: the paths of [`ENDPOINTS`], and `other`.
 pub const METHODS: &[&str] = &{
     let mut names = ["other"; OTHER + 1];
     let mut i = 0;
@@ -134,7 +134,7 @@ pub const METHODS: &[&str] = &{
     names
 };
 
-/// Adds every endpoint to an application, with the state that they share.
+/// Adds every endpoint and the shared state to an application.
 pub fn configure(app: &mut ServiceConfig, state: web::Data<State>) {
     let open = state.auth.is_none();
     app.app_data(state);
@@ -154,7 +154,7 @@ pub fn configure(app: &mut ServiceConfig, state: web::Data<State>) {
         if open || needs == NONE {
             app.service(resource);
         } else {
-            // Behind the router, so that no other spelling of a path leads around it.
+            // Behind the router, so that no other spelling of a path bypasses it.
             let check = from_fn(move |req, next| access::check(i, needs, req, next));
             app.service(resource.wrap(check));
         }
@@ -167,8 +167,8 @@ pub fn configure(app: &mut ServiceConfig, state: web::Data<State>) {
     }));
 }
 
-/// Runs a handler, counts and times it, and turns its error into a response. A handler that is
-/// dropped, because its client went away, counts as cancelled.
+/// Runs a handler, counts and times it, and turns its error into a response. A handler dropped
+/// because its client went away counts as cancelled.
 async fn counted<F: Future<Output = Result<HttpResponse, Problem>>>(
     req: HttpRequest,
     method: usize,

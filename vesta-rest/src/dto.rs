@@ -1,5 +1,5 @@
-//! What goes over the wire as JSON. IDs are strings: JavaScript and many JSON parsers read numbers
-//! as doubles, which lose the lowest bits above 2^53.
+//! JSON bodies. IDs are strings: JavaScript and many JSON parsers read numbers as doubles, which
+//! lose the lowest bits above 2^53.
 
 use serde::{Serialize, Serializer};
 use utoipa::openapi::{ObjectBuilder, RefOr, Schema, Type};
@@ -7,20 +7,20 @@ use utoipa::{PartialSchema, ToSchema};
 use vesta_intf::{Field, Id, IdFormat, IdMeta, TimeUnit};
 use vesta_service::{SegmentStatus, SegmentTag};
 
-/// An ID as a JSON string, in the format that was asked for.
+/// An ID as a JSON string, in the requested format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IdText {
     /// The ID.
     pub id: u64,
-    /// How it is written.
+    /// Text format.
     pub format: IdFormat,
 }
 
 impl IdText {
-    /// Hands the text to `take`.
+    /// Passes the text to `take`.
     pub fn with<T>(self, take: impl FnOnce(&str) -> T) -> T {
         match self.format {
-            // Decimal is what nearly everyone asks for, and itoa is the fastest at it.
+            // Decimal is by far the most common, and itoa is the fastest at it.
             IdFormat::Decimal => take(itoa::Buffer::new().format(self.id)),
             format => take(format.format(self.id).as_str()),
         }
@@ -32,7 +32,7 @@ impl PartialSchema for IdText {
         ObjectBuilder::new()
             .schema_type(Type::String)
             .description(Some(
-                "A 64-bit ID in the format asked for, else in decimal digits. A string, because \
+                "A 64-bit ID in the requested format, by default decimal. A string, because \
                  JavaScript rounds numbers above 2^53.",
             ))
             .pattern(Some("^[0-9A-Za-z]{1,20}$"))
@@ -70,11 +70,11 @@ pub struct ManyIds {
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({"genMethod": 2, "machine": 1022, "seq": 0, "time": 12758739, "type": 0, "version": 0}))]
 pub struct Fields {
-    /// How it was made: 0 embedded, 1 central server, 2 REST, 3 reserved.
+    /// Generation method: 0 embedded, 1 central server, 2 REST, 3 reserved.
     pub gen_method: u64,
     /// The machine ID that made it.
     pub machine: u64,
-    /// Its place inside the tick.
+    /// Sequence number inside the tick.
     pub seq: u64,
     /// Ticks since the layout's epoch, in the layout's unit.
     pub time: u64,
@@ -101,10 +101,10 @@ impl From<Id> for Fields {
 pub struct Explained {
     /// The ID.
     pub id: IdText,
-    /// The layout that explains it: the one asked for, else the server's; of Vesta's two, the one
+    /// Layout used: the requested one, else the server's; of Vesta's two, the one
     /// that the ID's type bit names.
     pub layout: &'static str,
-    /// The moment its time field means: the beginning of its second or millisecond, RFC 3339, UTC.
+    /// Start of its second or millisecond, RFC 3339, UTC.
     pub moment: String,
     /// Its fields; one that the layout does not have is 0.
     #[serde(flatten)]
@@ -122,13 +122,13 @@ pub struct Bounds {
     pub lower: IdText,
     /// The largest ID of the moment's tick.
     pub upper: IdText,
-    /// The beginning of that tick, its second or millisecond, RFC 3339, UTC.
+    /// Start of that tick, its second or millisecond, RFC 3339, UTC.
     pub moment: String,
-    /// The layout of the IDs: the server's, or of Vesta's two the one of the type asked for.
+    /// Layout of the IDs: the server's, or of Vesta's two the one of the requested type.
     pub layout: &'static str,
 }
 
-/// The parts of an ID to make.
+/// Parts of an ID to assemble.
 #[derive(Debug, ToSchema)]
 #[schema(
     rename_all = "camelCase",
@@ -138,7 +138,7 @@ pub struct Bounds {
 pub struct Parts {
     /// Ticks since the layout's epoch, in the layout's unit.
     pub time: u64,
-    /// The place inside the tick.
+    /// Sequence number inside the tick.
     pub seq: u64,
     /// The machine ID; left out: the server's own.
     pub machine: Option<u64>,
@@ -165,7 +165,7 @@ pub struct Widths {
     pub machine: u8,
 }
 
-/// What a layout is, whoever uses it.
+/// Definition of a layout, independent of the server that uses it.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Shape {
@@ -177,18 +177,18 @@ pub struct Shape {
     pub order: Vec<&'static str>,
     /// All bits together; an ID is below 2^totalBits.
     pub total_bits: u8,
-    /// What one step of the time field is: `second`, `10 ms` or `millisecond`.
+    /// Unit of the time field: `second`, `10 ms` or `millisecond`.
     #[schema(value_type = String)]
     pub unit: String,
     /// The same in milliseconds.
     pub unit_millis: u64,
-    /// The moment at which the time field is 0.
+    /// Moment at which the time field is 0.
     pub epoch: String,
     /// The same in milliseconds since 1970.
     pub epoch_millis: u64,
-    /// The moment from which on the layout has no more IDs.
+    /// Moment at which the layout runs out of IDs.
     pub ends: String,
-    /// The most IDs of one machine ID in a second.
+    /// Maximum number of IDs per second and machine ID.
     pub capacity_per_second: u64,
 }
 
@@ -237,17 +237,17 @@ pub struct Layout {
     pub shape: Shape,
     /// The machine ID that this server holds now.
     pub machine: u64,
-    /// What stands in the genMethod field of its IDs.
+    /// Value of the genMethod field of its IDs.
     pub gen_method: u64,
-    /// What stands in the type field of its IDs.
+    /// Value of the type field of its IDs.
     #[serde(rename = "type")]
     pub id_type: u64,
-    /// What stands in the version field of its IDs.
+    /// Value of the version field of its IDs.
     pub version: u64,
 }
 
 impl Layout {
-    /// Describes a layout, and what this server's own IDs carry.
+    /// Describes a layout and the constant fields of this server's IDs.
     pub fn new(meta: &IdMeta, own: &Id) -> Self {
         let Id { machine, gen_method, id_type, version, .. } = *own;
         Self { shape: meta.into(), machine, gen_method, id_type, version }
@@ -270,11 +270,11 @@ pub struct KnownLayout {
     /// The layout itself.
     #[serde(flatten)]
     pub shape: Shape,
-    /// What it is, for people.
+    /// One-line description.
     pub about: &'static str,
-    /// Whether a generator can use a layout of this kind; false: it only explains IDs.
+    /// True if a generator can use a layout of this kind; false if it only explains IDs.
     pub makes_ids: bool,
-    /// Whether this server makes its IDs in it.
+    /// True if this server makes its IDs in it.
     pub own: bool,
 }
 
@@ -297,7 +297,7 @@ pub struct KnownLayouts {
     pub layouts: Vec<KnownLayout>,
 }
 
-/// What is inside an ID, as Leaf's monitor says it. Every member is a string.
+/// The fields of an ID as Leaf's monitor shows them. Every member is a string.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
@@ -306,13 +306,13 @@ pub struct KnownLayouts {
 pub struct LeafDecoded {
     /// Milliseconds since 1970 and, in brackets, the same in the server's time zone.
     pub timestamp: String,
-    /// The place inside the tick.
+    /// Sequence number inside the tick.
     pub sequence_id: String,
     /// The machine ID.
     pub worker_id: String,
 }
 
-/// What is inside a UID, as uid-generator says it. Every member is a string.
+/// The fields of a UID as uid-generator shows them. Every member is a string.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
@@ -326,11 +326,11 @@ pub struct UidParsed {
     pub timestamp: String,
     /// The machine ID.
     pub worker_id: String,
-    /// The place inside the second.
+    /// Sequence number inside the second.
     pub sequence: String,
 }
 
-/// What a server has of one segment tag in memory. Numbers of tags are strings.
+/// In-memory ranges of one segment tag. Its numbers are strings.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
@@ -340,17 +340,17 @@ pub struct UidParsed {
 pub struct SegmentCache {
     /// The tag.
     pub key: String,
-    /// The first number that was not given out.
+    /// The next number to issue.
     pub position: String,
-    /// The range given out now: its first number, and the first one after it.
+    /// Current range: its first number, and the first one after it.
     pub current: Option<[String; 2]>,
-    /// The ranges that wait.
+    /// Prefetched ranges.
     pub next: Vec<[String; 2]>,
-    /// The step of the next fetch.
+    /// Step of the next fetch.
     pub step: u64,
-    /// Numbers given out a second.
+    /// Numbers issued per second.
     pub per_second: u64,
-    /// The last error of the database, also if it is over.
+    /// Last database error, even if it has since recovered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
 }
@@ -378,11 +378,11 @@ pub struct SegmentRow {
     pub biz_tag: String,
     /// The first number that was never handed out.
     pub max_id: String,
-    /// How many numbers are fetched at a time, at least.
+    /// Minimum number of numbers per fetch.
     pub step: i64,
-    /// What the tag is for.
+    /// Purpose of the tag.
     pub description: Option<String>,
-    /// When the row was last changed, in UTC.
+    /// Time of the last change to the row, in UTC.
     pub update_time: Option<String>,
 }
 
@@ -409,20 +409,20 @@ pub struct ProblemBody<'a> {
     /// A URN of the kind.
     #[serde(rename = "type")]
     pub type_uri: String,
-    /// The kind in words; the same for every error of the kind.
+    /// Title of the kind; the same for every error of the kind.
     #[schema(value_type = String)]
     pub title: &'static str,
     /// The HTTP status.
     pub status: u16,
-    /// What is wrong here, and what to do about it.
+    /// Description of this error, and how to fix it.
     pub detail: &'a str,
-    /// The stable name of the kind, the same as over gRPC: what a program decides by.
+    /// Stable name of the kind, the same as over gRPC, for programs to branch on.
     #[schema(value_type = String)]
     pub kind: &'static str,
-    /// The parameter or member that is wrong, if it is one.
+    /// The offending parameter or member, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parameter: Option<&'a str>,
-    /// Before this many milliseconds no other attempt makes sense. In whole seconds: `Retry-After`.
+    /// Minimum delay in milliseconds before another attempt. In whole seconds: `Retry-After`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
 }

@@ -1,5 +1,5 @@
-//! The endpoints: Vesta's own four, the JSON API, those of Leaf and uid-generator, and the pages
-//! that describe them.
+//! Handlers: Vesta's own four endpoints, the JSON API, those of Leaf and uid-generator, and the
+//! documentation pages.
 
 pub(crate) mod leaf;
 pub(crate) mod pages;
@@ -24,11 +24,11 @@ use crate::dto::IdText;
 use crate::params::Params;
 use crate::problem::Problem;
 
-/// A new ID if there is one now, else the reason. The hot path of this server: nothing is
-/// allocated, waited for or written, and no clock is read beyond what the ID itself needs.
+/// A new ID if one is ready, else the reason. The hot path of this server: it neither allocates, waits
+/// nor writes, and reads no clock beyond what the ID itself needs.
 fn id_now(State { service, metrics, .. }: &State, method: usize) -> Result<u64, IdError> {
     let id = service.try_gen_id()?;
-    // Far below the histogram's lowest bucket; to know how far would cost more than the ID.
+    // Far below the histogram's lowest bucket; measuring it would cost more than the ID.
     metrics.observe(method, Outcome::Ok, Duration::ZERO);
     metrics.issued(1);
     Ok(id)
@@ -40,26 +40,26 @@ async fn new_id(req: &HttpRequest, method: usize) -> Result<u64, Problem> {
     issue(req, method, nothing).await.map(|(id, ())| id)
 }
 
-/// A new ID in the format that `format` asks for.
+/// A new ID in the format given by `format`.
 async fn new_id_text(req: &HttpRequest, method: usize) -> Result<IdText, Problem> {
     let format = Params::read(req.query_string(), &["format"]).and_then(|params| params.format());
     issue(req, method, format).await.map(|(id, format)| IdText { id, format })
 }
 
-/// A new ID, at once if there is one, else as soon as the service has one, beside what was asked
-/// for. No ID is taken for a request that is refused.
+/// A new ID, at once if one is ready, else as soon as the service has one, along with the parsed
+/// parameters. A refused request takes no ID.
 async fn issue<T>(
     req: &HttpRequest,
     method: usize,
-    asked: Result<T, Problem>,
+    params: Result<T, Problem>,
 ) -> Result<(u64, T), Problem> {
     let state = State::of(req);
     let State { service, metrics, request_timeout, .. } = state;
-    let asked = asked.inspect_err(|problem| {
+    let params = params.inspect_err(|problem| {
         metrics.observe(method, Outcome::Error(problem.kind()), Duration::ZERO);
     })?;
     let error = match id_now(state, method) {
-        Ok(id) => return Ok((id, asked)),
+        Ok(id) => return Ok((id, params)),
         Err(error) => error,
     };
     let call = metrics.start(method);
@@ -69,7 +69,7 @@ async fn issue<T>(
     };
     call.done(Outcome::from(&result));
     metrics.issued(u64::from(result.is_ok()));
-    Ok((result?, asked))
+    Ok((result?, params))
 }
 
 /// New IDs, ascending.
@@ -80,7 +80,7 @@ async fn new_ids(req: &HttpRequest, count: u32) -> Result<Vec<u64>, Problem> {
     Ok(ids)
 }
 
-/// Waits for an answer of the service, but not beyond the limit.
+/// Awaits the service, up to the limit.
 async fn in_time<T>(
     limit: Duration,
     answer: impl Future<Output = Result<T, IdError>>,
@@ -94,17 +94,17 @@ fn ok(content_type: &'static str, body: impl Into<Bytes>) -> HttpResponse {
     response
 }
 
-/// Text that a cache may keep.
+/// A cacheable text response.
 fn text(body: impl Into<Bytes>) -> HttpResponse {
     ok("text/plain; charset=utf-8", body)
 }
 
-/// JSON that a cache may keep.
+/// A cacheable JSON response.
 fn json(body: &impl Serialize) -> HttpResponse {
     ok("application/json", serde_json::to_vec(body).expect("strings and numbers always serialise"))
 }
 
-/// Marks a response that must not come twice: a cached ID would be a duplicate.
+/// Marks a response as not cacheable: a cached ID would be a duplicate.
 fn no_store(mut response: HttpResponse) -> HttpResponse {
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response

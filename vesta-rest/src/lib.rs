@@ -1,8 +1,8 @@
-//! Vesta over HTTP: the four endpoints of the Java Vesta, a JSON API, and what describes them.
+//! Vesta over HTTP: the four endpoints of the Java Vesta, a JSON API, and their documentation.
 //!
-//! [`app`] is the table of endpoints, `handlers` answers them, [`problem`] is every error,
+//! [`app`] is the endpoint table, `handlers` are the endpoints, [`problem`] is every error,
 //! [`serve`](serve()) is the server with its limits. Configuration, the generator itself, metrics
-//! and the stop belong to vesta-boot.
+//! and shutdown belong to vesta-boot.
 //!
 //! ```
 //! // Every endpoint is in one table; the OpenAPI document and the metrics follow it.

@@ -1,27 +1,27 @@
-//! Moments that a caller names: as a number, or as RFC 3339.
+//! Parsing of moments in requests: milliseconds or RFC 3339.
 
 use jiff::Timestamp;
 use vesta_intf::UnixMillis;
 
-use crate::params::{number, shown};
+use crate::params::{number, quoted};
 use crate::problem::Problem;
 
-/// What a moment looks like, for errors.
+/// Description of a valid moment, for errors.
 pub(crate) const A_MOMENT: &str =
     "milliseconds since 1970, or RFC 3339 with its offset such as 2026-01-01T00:00:00Z";
 
-/// Reads a moment: digits alone are milliseconds since 1970, everything else is RFC 3339. A time
-/// without an offset would mean another moment on every host, so it is refused. What is finer than a
-/// millisecond is rounded down, as the ticks of a layout are.
+/// Parses a moment: digits alone are milliseconds since 1970, everything else is RFC 3339. A time
+/// without an offset would mean another moment on every host, so it is refused. Fractions of a
+/// millisecond are rounded down, as the ticks of a layout are.
 pub(crate) fn read(name: &str, text: &str) -> Result<UnixMillis, Problem> {
     if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
         return number(name, text, 0, u64::MAX).map(UnixMillis);
     }
     let moment = is_rfc_3339(text).then(|| text.parse::<Timestamp>().ok()).flatten();
     let Some(moment) = moment else {
-        // In a query + means a blank; whoever forgets that meets it here.
+        // In a query, + means a space.
         let hint = if text.contains(' ') { "; in a URL + is written %2B" } else { "" };
-        let is = if text.is_empty() { "empty".to_owned() } else { shown(text) };
+        let is = if text.is_empty() { "empty".to_owned() } else { quoted(text) };
         return Err(Problem::invalid(
             name,
             format!("{name} must be {A_MOMENT}, but is {is}{hint}"),
@@ -30,12 +30,12 @@ pub(crate) fn read(name: &str, text: &str) -> Result<UnixMillis, Problem> {
     u64::try_from(moment.as_nanosecond().div_euclid(1_000_000)).map(UnixMillis).map_err(|_| {
         Problem::out_of_range(
             name,
-            format!("{name} must not be before 1970, but is {}", shown(text)),
+            format!("{name} must not be before 1970, but is {}", quoted(text)),
         )
     })
 }
 
-/// Whether this has the form of RFC 3339: `2026-01-01T00:00:00`, at most nine digits of a fraction,
+/// True for the form of RFC 3339: `2026-01-01T00:00:00`, at most nine digits of a fraction,
 /// `Z` or an offset. jiff, which reads more than that, does the calendar. No leap seconds: IDs do not
 /// count them.
 fn is_rfc_3339(text: &str) -> bool {
@@ -59,7 +59,8 @@ fn is_rfc_3339(text: &str) -> bool {
     has_form(date_time, "0000-00-00T00:00:00") && !date_time.ends_with("60") && zone
 }
 
-/// Whether a text has digits where the form has zeros, and else the same characters in either case.
+/// True if the text has digits where the form has zeros, and otherwise the same characters in either
+/// case.
 fn has_form(text: &str, form: &str) -> bool {
     text.len() == form.len()
         && text.bytes().zip(form.bytes()).all(|(byte, form)| match form {

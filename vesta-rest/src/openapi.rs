@@ -1,4 +1,4 @@
-//! The OpenAPI document, made from the handlers' own annotations.
+//! The OpenAPI document, generated from the handlers' annotations.
 
 mod tokens;
 
@@ -37,8 +37,8 @@ use tokens::Tokens;
         (name = "vesta", description = "Vesta's own four endpoints, with the bodies of the Java Vesta"),
         (name = "v1", description = "The JSON API"),
         (name = "leaf", description = "The endpoints of Meituan's Leaf, with its bodies"),
-        (name = "segments", description = "Dense, growing numbers for business tags, from a database"),
-        (name = "uid", description = "The answers of Baidu's uid-generator, for a server with its layout"),
+        (name = "segments", description = "Segment numbers: dense, increasing sequences by tag, from a database"),
+        (name = "uid", description = "The endpoints of Baidu's uid-generator, for a server with its layout"),
         (name = "about", description = "This document"),
     ),
     paths(
@@ -66,7 +66,7 @@ pub(crate) fn document() -> Bytes {
 /// One number, or with `count` several.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
-#[allow(dead_code, reason = "describes what two types answer")]
+#[allow(dead_code, reason = "describes the responses of two types")]
 pub(crate) enum OneOrMany {
     One(dto::OneId),
     Many(dto::ManyIds),
@@ -79,7 +79,7 @@ impl IntoParams for FormatParam {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
         vec![choice(
             "format",
-            "How IDs are written; left out: decimal",
+            "Text format of IDs; default: decimal",
             IdFormat::ALL.map(IdFormat::name),
         )]
     }
@@ -153,7 +153,7 @@ fn bad_input() -> [Problem; 2] {
     ]
 }
 
-/// What can be wrong with the parameters of any endpoint.
+/// Problems with the parameters of any endpoint.
 pub(crate) struct BadInput;
 
 impl IntoResponses for BadInput {
@@ -162,7 +162,7 @@ impl IntoResponses for BadInput {
     }
 }
 
-/// What can be wrong with a body of JSON. Stands beside [`BadInput`].
+/// Problems with a JSON body, in addition to [`BadInput`].
 pub(crate) struct BadJson;
 
 impl IntoResponses for BadJson {
@@ -184,27 +184,27 @@ impl IntoResponses for NoSuchTag {
     }
 }
 
-/// The server does not offer this: its layout is another, or segment mode is off.
+/// The server does not offer this: it has another layout, or segment mode is off.
 pub(crate) struct NotOffered;
 
 impl IntoResponses for NotOffered {
     fn responses() -> Responses {
-        let what = "numbers of a tag: segment mode is off; set segment.store (--segment-store)";
+        let what = "segment mode is off; set segment.store (--segment-store)";
         responses([IdError::Unsupported { what: what.into() }.into()])
     }
 }
 
-/// Why an ID may not be made.
+/// Reasons why no ID can be made.
 pub(crate) struct CannotMake;
 
 impl IntoResponses for CannotMake {
     fn responses() -> Responses {
-        let hold =
+        let not_ready =
             |millis, why| NotReady { retry_after: Duration::from_millis(millis), why }.into();
         let errors: [IdError; 7] = [
-            hold(480, NotReadyReason::SequenceUsedUp),
-            hold(1500, NotReadyReason::AwaitingLease),
-            hold(6000, NotReadyReason::ClockBehind),
+            not_ready(480, NotReadyReason::SequenceUsedUp),
+            not_ready(1500, NotReadyReason::AwaitingLease),
+            not_ready(6000, NotReadyReason::ClockBehind),
             IdError::Sealed { reason: "the server is shutting down".into() },
             IdError::DeadlineExceeded,
             IdError::TimeExhausted,

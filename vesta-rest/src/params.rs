@@ -1,5 +1,5 @@
-//! Reading parameters strictly: each is known, given at most once, and a whole number in range.
-//! What does not fit is refused with a sentence that names the parameter and its range.
+//! Strict parameter parsing: each is known, given at most once, and a whole number in range.
+//! Anything else is refused with a sentence that names the parameter and its range.
 
 use std::borrow::Cow;
 
@@ -9,14 +9,14 @@ use vesta_intf::{Field, Id, IdError, IdFormat, IdMeta, MakeId, UnixMillis};
 use crate::moment;
 use crate::problem::Problem;
 
-/// The longest piece of a caller's input that an error repeats, in characters.
-const SHOWN: usize = 40;
+/// Maximum length of a caller's input repeated in an error, in characters.
+const QUOTED: usize = 40;
 
-/// Input as an error may repeat it: short, in backquotes, without control characters.
-pub(crate) fn shown(text: &str) -> String {
+/// Quotes input for an error: short, in backquotes, without control characters.
+pub(crate) fn quoted(text: &str) -> String {
     let mut out = String::from("`");
-    out.extend(text.chars().take(SHOWN).map(|c| if c.is_control() { '\u{fffd}' } else { c }));
-    out.push_str(if text.chars().nth(SHOWN).is_some() { "…`" } else { "`" });
+    out.extend(text.chars().take(QUOTED).map(|c| if c.is_control() { '\u{fffd}' } else { c }));
+    out.push_str(if text.chars().nth(QUOTED).is_some() { "…`" } else { "`" });
     out
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct Params {
 }
 
 impl Params {
-    /// Reads a query string in which only the parameters `known` may stand, each once.
+    /// Parses a query string with only the parameters in `known`, each at most once.
     pub(crate) fn read(query: &str, known: &[&str]) -> Result<Self, Problem> {
         if query.is_empty() {
             return Ok(Self { given: Vec::new() });
@@ -43,7 +43,7 @@ impl Params {
                 };
                 return Err(Problem::invalid(
                     name,
-                    format!("there is no parameter {}; {there_are}", shown(name)),
+                    format!("there is no parameter {}; {there_are}", quoted(name)),
                 ));
             }
             if given[..i].iter().any(|(earlier, _)| earlier == name) {
@@ -53,29 +53,29 @@ impl Params {
         Ok(Self { given })
     }
 
-    /// The text of a parameter, if it is there.
+    /// The text of a parameter, if present.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.given.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
     }
 
-    /// A whole number that must be there.
+    /// A required whole number.
     pub(crate) fn number(&self, name: &str, min: u64, max: u64) -> Result<u64, Problem> {
         self.optional(name, min, max)?.ok_or_else(|| missing(name, min, max))
     }
 
-    /// A whole number that may be there.
+    /// An optional whole number.
     pub(crate) fn optional(&self, name: &str, min: u64, max: u64) -> Result<Option<u64>, Problem> {
         self.text(name).map(|text| number(name, text, min, max)).transpose()
     }
 
-    /// The format in which IDs are asked for and given; decimal unless `format` says another.
+    /// The format of IDs in request and response; decimal unless `format` names another.
     pub(crate) fn format(&self) -> Result<IdFormat, Problem> {
         let Some(name) = self.text("format") else { return Ok(IdFormat::Decimal) };
         name.parse()
             .map_err(|_: IdError| none_of("format", &IdFormat::ALL.map(IdFormat::name), name))
     }
 
-    /// The ID `id`, in the format that `format` names.
+    /// The parameter `id`, in the format named by `format`.
     pub(crate) fn id(&self) -> Result<u64, Problem> {
         match (self.text("id"), self.format()?) {
             (Some(text), format) => id(text, format),
@@ -86,7 +86,7 @@ impl Params {
         }
     }
 
-    /// The layout that explains this ID: the one that `layout` names, else as the server does it.
+    /// The layout to explain this ID by: the one named by `layout`, else the server's.
     pub(crate) fn layout(&self, own: &IdMeta, raw: u64) -> Result<IdMeta, Problem> {
         let Some(name) = self.text("layout") else { return Ok(own.explaining(raw)) };
         let known = layouts(own);
@@ -103,7 +103,7 @@ impl Params {
         Ok(*meta)
     }
 
-    /// The moment `time`.
+    /// The parameter `time` as a moment.
     pub(crate) fn moment(&self) -> Result<UnixMillis, Problem> {
         match self.text("time") {
             Some(text) => moment::read("time", text),
@@ -114,8 +114,8 @@ impl Params {
         }
     }
 
-    /// The layout of the IDs whose bounds are asked for, and what stands in them above the time:
-    /// the server's own, where nothing else is said.
+    /// The layout of the IDs whose bounds are requested, and their fields above the time; the
+    /// server's own where not given.
     pub(crate) fn above_time(&self, meta: &IdMeta, own: &Id) -> Result<(IdMeta, Id), Problem> {
         let id_type = self.optional("type", 0, meta.max(Field::Type))?.unwrap_or(own.id_type);
         let meta = meta.of_type_value(id_type)?;
@@ -128,14 +128,13 @@ impl Params {
     }
 }
 
-/// The layouts that an ID can be explained by: those that have a name, before them the server's own
-/// if it has none.
+/// Layouts to explain IDs by: the named ones, preceded by the server's own if it has no name.
 pub(crate) fn layouts(own: &IdMeta) -> Vec<IdMeta> {
     let unnamed = IdMeta::known(own.name()).is_err().then_some(*own);
     unnamed.into_iter().chain(IdMeta::all_known()).collect()
 }
 
-/// Reads an ID. Decimal is a whole number like any other.
+/// Parses an ID. Decimal is a whole number like any other.
 pub(crate) fn id(text: &str, format: IdFormat) -> Result<u64, Problem> {
     match format {
         IdFormat::Decimal => number("id", text, 0, u64::MAX),
@@ -143,21 +142,21 @@ pub(crate) fn id(text: &str, format: IdFormat) -> Result<u64, Problem> {
     }
 }
 
-/// The problem of a name that is not one of those there are.
+/// Problem of an unknown name.
 fn none_of(parameter: &str, names: &[&str], given: &str) -> Problem {
     let names = names.join(", ");
     Problem::invalid(
         parameter,
-        format!("{parameter} must be one of {names}, but is {}", shown(given)),
+        format!("{parameter} must be one of {names}, but is {}", quoted(given)),
     )
 }
 
-/// The problem of a number that is not there.
+/// Problem of a missing number.
 fn missing(name: &str, min: u64, max: u64) -> Problem {
     Problem::invalid(name, format!("{name} is missing; it must be a whole number {min} to {max}"))
 }
 
-/// Reads a whole number: decimal digits only, no sign, no blanks, nothing clamped.
+/// Parses a whole number: decimal digits only, no sign, no blanks, nothing clamped.
 pub(crate) fn number(name: &str, text: &str, min: u64, max: u64) -> Result<u64, Problem> {
     let wrong =
         |is: Cow<'_, str>| format!("{name} must be a whole number {min} to {max}, but is {is}");
@@ -165,17 +164,17 @@ pub(crate) fn number(name: &str, text: &str, min: u64, max: u64) -> Result<u64, 
         return Err(Problem::invalid(name, wrong("empty".into())));
     }
     if !text.bytes().all(|b| b.is_ascii_digit()) {
-        return Err(Problem::invalid(name, wrong(shown(text).into())));
+        return Err(Problem::invalid(name, wrong(quoted(text).into())));
     }
     match text.parse() {
         Ok(value) if (min..=max).contains(&value) => Ok(value),
         // Digits only, so what does not parse is beyond 64 bits.
-        _ => Err(Problem::out_of_range(name, wrong(shown(text).into()))),
+        _ => Err(Problem::out_of_range(name, wrong(quoted(text).into()))),
     }
 }
 
-/// Collects the parts of an ID to make. `read` gives the number of a part, at most the maximum, or
-/// nothing. The type comes first: between Vesta's two layouts it decides how much time and seq hold.
+/// Collects the parts of an ID to assemble. `read` returns the number of a part, at most the maximum,
+/// or nothing. The type comes first: between Vesta's two layouts it decides the widths of time and seq.
 pub(crate) fn parts(
     own: &IdMeta,
     mut read: impl FnMut(&'static str, u64) -> Result<Option<u64>, Problem>,
@@ -232,7 +231,7 @@ mod tests {
 
     #[test]
     fn an_error_repeats_only_a_little_of_what_came() {
-        let text = shown(&"x\n".repeat(500));
-        assert!(text.chars().count() <= SHOWN + 3 && !text.contains('\n'), "{text}");
+        let text = quoted(&"x\n".repeat(500));
+        assert!(text.chars().count() <= QUOTED + 3 && !text.contains('\n'), "{text}");
     }
 }

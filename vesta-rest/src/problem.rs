@@ -1,5 +1,5 @@
 //! Errors as RFC 9457 `application/problem+json`. Status and kind come from the one table in
-//! vesta-intf; what HTTP alone knows (405, 408, 413, 415) is added here.
+//! vesta-intf; errors of HTTP alone (405, 408, 413, 415) are added here.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,11 +14,11 @@ use crate::dto::ProblemBody;
 /// The media type of RFC 9457.
 pub const PROBLEM_JSON: &str = "application/problem+json";
 
-/// What a 503 advises when nothing better is known: a drained server is usually replaced, and a
-/// lost machine ID usually re-claimed, within a second.
+/// Default `Retry-After` of a 503: a drained server is usually replaced, and a lost machine ID
+/// usually re-claimed, within a second.
 const RETRY_UNKNOWN: Duration = Duration::from_secs(1);
 
-/// An error on its way to an HTTP client.
+/// An error response.
 #[derive(Debug, Clone)]
 pub struct Problem {
     status: StatusCode,
@@ -50,7 +50,7 @@ impl Problem {
         }
     }
 
-    /// A fault of the request that only HTTP knows.
+    /// An error of HTTP alone.
     fn of_http(
         status: StatusCode,
         name: &'static str,
@@ -77,7 +77,7 @@ impl Problem {
 
     /// 404: nothing is at this path.
     pub fn no_such_path(path: &str) -> Self {
-        let path = crate::params::shown(path);
+        let path = crate::params::quoted(path);
         Self::of_kind(
             ErrorKind::NotFound,
             format!("nothing is at {path}; GET / lists the endpoints"),
@@ -132,12 +132,12 @@ impl Problem {
         self.status
     }
 
-    /// When another attempt makes sense, where that is known.
+    /// Delay after which another attempt makes sense, where it is known.
     pub fn retry_after(&self) -> Option<Duration> {
         self.retry_after
     }
 
-    /// The kind, for the metrics; what HTTP alone knows counts as [`ErrorKind::Invalid`].
+    /// The kind, for the metrics; errors of HTTP alone count as [`ErrorKind::Invalid`].
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
@@ -161,7 +161,7 @@ impl Problem {
             .body(serde_json::to_vec(&self.body()).expect("strings and numbers always serialise"))
     }
 
-    /// What the response holds.
+    /// The response body.
     pub fn body(&self) -> ProblemBody<'_> {
         ProblemBody {
             type_uri: format!(
@@ -178,7 +178,7 @@ impl Problem {
     }
 }
 
-/// `Retry-After` counts whole seconds; rounded down, a client would come too early.
+/// `Retry-After` in whole seconds; rounded down, a client would come too early.
 fn whole_seconds(wait: Duration) -> u64 {
     wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
 }
@@ -265,15 +265,15 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn a_hold_says_when_in_whole_seconds_rounded_up_and_in_milliseconds() {
+    async fn not_ready_carries_retry_after_in_whole_seconds_rounded_up_and_in_milliseconds() {
         for (wait, seconds, millis) in [
             (Duration::from_micros(1), "1", 1),
             (Duration::from_millis(999), "1", 999),
             (Duration::from_millis(1000), "1", 1000),
             (Duration::from_millis(1001), "2", 1001),
         ] {
-            let hold = NotReady { retry_after: wait, why: NotReadyReason::SequenceUsedUp };
-            let (status, retry_after, body) = render(hold.into()).await;
+            let not_ready = NotReady { retry_after: wait, why: NotReadyReason::SequenceUsedUp };
+            let (status, retry_after, body) = render(not_ready.into()).await;
             assert_eq!((status, retry_after.as_deref()), (429, Some(seconds)));
             assert_eq!(body["retry_after_ms"], millis);
             assert_eq!(body["kind"], "SEQUENCE_USED_UP");
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn what_cannot_be_retried_does_not_say_when() {
+    async fn an_error_that_cannot_be_retried_has_no_retry_after() {
         let (status, retry_after, body) = render(IdError::TimeExhausted).await;
         assert_eq!((status, retry_after), (500, None));
         assert_eq!(body.get("retry_after_ms"), None);

@@ -1,4 +1,4 @@
-//! Who may call what.
+//! Authorization: the scope each method needs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use vesta_intf::IdError;
 
 use crate::grpc::METHODS;
 
-/// The scope that each method asks for, in the order of [`METHODS`].
+/// Scope of each method, in the order of [`METHODS`].
 const SCOPES: [(&str, Scopes); METHODS.len()] = [
     ("/vesta.v1.IdService/GenId", Scopes::GENERATE),
     ("/vesta.v1.IdService/GenIds", Scopes::GENERATE),
@@ -23,7 +23,7 @@ const SCOPES: [(&str, Scopes); METHODS.len()] = [
     ("/vesta.v1.SegmentService/NextIds", Scopes::SEGMENTS),
 ];
 
-/// Judges calls by their tokens, if the server has some.
+/// Checks the tokens of calls, if the server requires tokens.
 #[derive(Clone)]
 pub(crate) struct Access {
     auth: Option<Auth>,
@@ -35,7 +35,7 @@ impl Access {
         Self { auth: running.security.auth.clone(), metrics: Arc::clone(&running.metrics) }
     }
 
-    /// Why a call is not let in, if it is not. It counts as a call of its method.
+    /// The status of a refused call, `None` if it is allowed. A refusal counts as a call of its method.
     pub(crate) fn refuses<B>(&self, request: &Request<B>) -> Option<Status> {
         let auth = self.auth.as_ref()?;
         let path = request.uri().path();
@@ -51,8 +51,7 @@ impl Access {
     }
 }
 
-/// Health is for probes, which have no token. Reflection, and what does not exist, is for everybody
-/// who has one.
+/// Scopes of the other paths: none for health probes, any for reflection and unknown paths.
 fn others(path: &str) -> Scopes {
     if path.starts_with("/grpc.health.v1.Health/") { Scopes::NONE } else { Scopes::ANY }
 }

@@ -1,20 +1,19 @@
-//! How long a caller is willing to wait: the header `grpc-timeout`.
+//! The caller's deadline: the header `grpc-timeout`.
 
 use std::time::Duration;
 
 use tonic::metadata::MetadataMap;
 
-/// An answer should leave a little before the caller's deadline; one that arrives after it helps
-/// nobody.
+/// Margin before the caller's deadline: a response that arrives after it is useless.
 const HEAD_START: Duration = Duration::from_millis(2);
 
-/// How long work for this caller may take; `None` if the caller set no deadline.
+/// Time limit of work for this caller; `None` if the caller set no deadline.
 pub(crate) fn of_caller(metadata: &MetadataMap) -> Option<Duration> {
     let text = metadata.get("grpc-timeout")?.to_str().ok()?;
     Some(parse(text)?.saturating_sub(HEAD_START))
 }
 
-/// Up to 8 digits and a unit: gRPC over HTTP/2, "Timeout".
+/// Parses up to 8 digits and a unit: gRPC over HTTP/2, "Timeout".
 fn parse(text: &str) -> Option<Duration> {
     let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
     if digits.is_empty() || digits.len() > 8 || !digits.bytes().all(|b| b.is_ascii_digit()) {
@@ -37,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_header_is_read_as_the_protocol_has_it() {
+    fn the_header_is_parsed_as_the_protocol_specifies() {
         for (text, expected) in [
             ("99999999H", Some(Duration::from_secs(99_999_999 * 3600))),
             ("2M", Some(Duration::from_secs(120))),

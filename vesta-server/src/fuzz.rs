@@ -197,7 +197,7 @@ fn check(server: &Server, (method, form, header, fields, bytes): &Call) {
     match server.call(path, &headers, body) {
         None => assert!(path.ends_with("StreamIds"), "{path} does not end"),
         Some(status) => {
-            // 2 would be an error that nobody made a status of.
+            // 2 (unknown) would be an error that was not mapped to a status.
             let known: u8 = status.parse().expect("a number");
             assert!(known <= 16 && known != 2, "{path} ends with {status}");
         }

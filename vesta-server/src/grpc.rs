@@ -1,4 +1,4 @@
-//! The methods of `vesta.v1.IdService`.
+//! Implementation of `vesta.v1.IdService`.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use vesta_service::LocalIdService;
 
 use crate::deadline;
 
-/// The names of the methods, as the metrics show them.
+/// Method names, as labels of the metrics.
 pub const METHODS: &[&str] = &[
     "GenId",
     "GenIds",
@@ -33,7 +33,7 @@ pub const METHODS: &[&str] = &[
     "NextIds",
 ];
 
-// Where each stands in METHODS.
+// Indexes in METHODS.
 const GEN_ID: usize = 0;
 const GEN_IDS: usize = 1;
 const GEN_RUNS: usize = 2;
@@ -44,7 +44,7 @@ const TRANS_TIME: usize = 6;
 pub(crate) const NEXT_ID: usize = 7;
 pub(crate) const NEXT_IDS: usize = 8;
 
-/// IDs in each message of a stream, if the caller does not say.
+/// Default number of IDs in each message of a stream.
 const DEFAULT_CHUNK: u32 = 1000;
 
 #[derive(Debug)]
@@ -56,7 +56,7 @@ pub(crate) struct Ids {
 }
 
 impl Ids {
-    /// Awaits `work` for as long as the caller and the server have time.
+    /// Awaits `work` up to the limits of caller and server.
     async fn within<T>(
         &self,
         caller: Option<Duration>,
@@ -65,16 +65,20 @@ impl Ids {
         within(self.request_timeout, caller, work).await
     }
 
-    /// There is no ID now: wait for one, unless the caller will be gone by then.
-    async fn patiently(&self, metadata: &MetadataMap, hold: NotReady) -> Result<u64, IdError> {
+    /// Waits for an ID, unless the caller's deadline ends before one can be ready.
+    async fn wait_for_id(
+        &self,
+        metadata: &MetadataMap,
+        not_ready: NotReady,
+    ) -> Result<u64, IdError> {
         let caller = deadline::of_caller(metadata);
-        if caller.is_some_and(|limit| limit < hold.retry_after) {
+        if caller.is_some_and(|limit| limit < not_ready.retry_after) {
             return Err(IdError::DeadlineExceeded);
         }
         self.within(caller, AsyncIdService::gen_id(&*self.service)).await
     }
 
-    /// Counts a call that needs no waiting.
+    /// Runs and counts a call that does not wait.
     fn answer<T>(
         &self,
         method: usize,
@@ -96,8 +100,8 @@ impl Protocol for Ids {
         let call = self.metrics.start(GEN_ID);
         let result = match self.service.try_gen_id() {
             // Boxed, so that the future of the usual case stays small.
-            Err(IdError::NotReady(hold)) => {
-                Box::pin(self.patiently(request.metadata(), hold)).await
+            Err(IdError::NotReady(not_ready)) => {
+                Box::pin(self.wait_for_id(request.metadata(), not_ready)).await
             }
             result => result,
         };
@@ -185,7 +189,7 @@ impl Protocol for Ids {
     }
 }
 
-/// Awaits `work` for as long as the caller and the server have time.
+/// Awaits `work` up to the limits of caller and server.
 pub(crate) async fn within<T>(
     request_timeout: Duration,
     caller: Option<Duration>,
@@ -199,7 +203,7 @@ fn in_range(field: &'static str, value: u32, min: u32, max: u32) -> Result<(), I
     IdError::check(field, value.into(), min.into(), max.into())
 }
 
-/// The messages of one stream. Nothing is generated ahead of the caller's reading.
+/// The messages of one stream, generated only as fast as the caller reads.
 fn chunks(
     service: Arc<LocalIdService>,
     shutdown: CancellationToken,
@@ -235,7 +239,7 @@ fn chunks(
                         () = sleep(retry_after) => {}
                     }
                 }
-                // The caller did not say how many; the end of the server is an end like another.
+                // The caller set no total, so the shutdown of the server is a normal end.
                 Err(_) if total == 0 && shutdown.is_cancelled() => {
                     end.with(Outcome::Ok);
                     break;
@@ -258,7 +262,7 @@ fn stopping(sent: u64, total: u64) -> IdError {
     }
 }
 
-/// Counts a stream when it is over, however it ends.
+/// Counts a stream when it is over, whether completed, failed or cancelled.
 #[derive(Debug)]
 struct StreamEnd {
     metrics: Arc<Metrics>,

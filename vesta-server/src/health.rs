@@ -1,5 +1,5 @@
-//! `grpc.health.v1.Health`, answered from the state of the service at the moment of the question,
-//! so that nothing has to wake up to keep it right.
+//! `grpc.health.v1.Health`, computed from the state of the service at each request, so that nothing
+//! has to wake up to keep it current.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 use vesta_boot::not_ready_because;
 use vesta_service::{LocalIdService, SegmentService};
 
-/// What has a health of its own.
+/// A service with its own health.
 #[derive(Debug, Clone, Copy)]
 enum Part {
-    /// The service that makes IDs; the server as a whole counts as it does.
+    /// The ID service, whose health is also that of the server as a whole.
     Ids,
-    /// Segment mode. While it is off, nothing is served.
+    /// The segment service; not serving while segment mode is off.
     Segments,
 }
 
@@ -34,7 +34,7 @@ impl Part {
     }
 }
 
-/// How often a watched state is looked at.
+/// Polling interval of a watched state.
 const WATCH: Duration = Duration::from_millis(500);
 
 /// `SERVICE_UNKNOWN` of the protocol, for Watch only; tonic-health has no name for it.
@@ -84,14 +84,14 @@ impl Protocol for Health {
         let changes = async_stream::stream! {
             let mut ticks = interval(WATCH);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-            let mut told = None;
+            let mut sent = None;
             loop {
                 let now = part.map_or(SERVICE_UNKNOWN, |part| health.now(part));
-                if told != Some(now) {
-                    told = Some(now);
+                if sent != Some(now) {
+                    sent = Some(now);
                     yield Ok(HealthCheckResponse { status: now });
                 }
-                // The last word has been said; an open stream would hold up the stop.
+                // The final state has been sent; an open stream would delay the shutdown.
                 if health.shutdown.is_cancelled() {
                     break;
                 }

@@ -1,4 +1,4 @@
-//! Which service answers which path.
+//! Routing of paths to services.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -21,11 +21,11 @@ use crate::grpc::Ids;
 use crate::health::Health;
 use crate::segments::Segments;
 
-/// The largest request that is read, in bytes.
+/// Maximum request size in bytes.
 const DECODE_LIMIT: usize = 64 * 1024;
 
-/// Every service of the server. The calls that matter do not go through a general router, which
-/// would clone and box for each of them.
+/// All services of the server. ID and segment calls bypass the general router, which would clone and
+/// box for each of them.
 #[derive(Clone)]
 pub(crate) struct Services {
     ids: IdServiceServer<Ids>,

@@ -1,4 +1,4 @@
-//! The methods of `vesta.v1.SegmentService`.
+//! Implementation of `vesta.v1.SegmentService`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use vesta_service::SegmentService;
 use crate::deadline;
 use crate::grpc::{NEXT_ID, NEXT_IDS, within};
 
-/// The longest key, in bytes.
+/// Maximum key length in bytes.
 const MAX_KEY: usize = 128;
 
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(crate) struct Segments {
 }
 
 impl Segments {
-    /// The service, for a key that may exist.
+    /// The service, after checking the key's length.
     fn service(&self, key: &str) -> Result<&SegmentService, IdError> {
         let service = self.service.as_deref().ok_or_else(|| IdError::Unsupported {
             what: "segment mode is off; set segment.store (--segment-store) of the server".into(),

@@ -1,15 +1,15 @@
-//! The program as people start it: its settings, its words, its signals, its exit codes.
+//! The program as users run it: settings, messages, signals, exit codes.
 
 #[path = "program/clocks.rs"]
 mod clocks;
-#[path = "program/crowd.rs"]
-mod crowd;
 #[path = "program/disks.rs"]
 mod disks;
 #[path = "program/ledger.rs"]
 mod ledger;
-#[path = "program/life.rs"]
-mod life;
+#[path = "program/lifecycle.rs"]
+mod lifecycle;
+#[path = "program/overload.rs"]
+mod overload;
 #[path = "program/segments.rs"]
 mod segments;
 #[path = "program/settings.rs"]

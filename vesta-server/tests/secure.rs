@@ -115,7 +115,7 @@ fn curl(ca: &Path, client: &TlsFiles, token: &str, url: &str) -> String {
     text(&output.stdout)
 }
 
-/// Each line of a PEM file that nobody should see.
+/// Secret lines of a PEM file.
 fn lines_of(key: &str) -> impl Iterator<Item = &str> {
     key.lines().filter(|line| !line.starts_with("-----"))
 }
@@ -145,7 +145,7 @@ async fn with_everything_on_it_serves_and_its_most_talkative_log_has_no_secret()
     );
     fs::write(folder.path().join("vesta.toml"), settings).expect("a file");
 
-    // Into a file: nobody reads a pipe meanwhile.
+    // Into a file: a pipe would not be read meanwhile.
     let mut shell = Command::new("sh");
     shell.args(["-c", r#"exec "$0" "$@" 2>trace.log"#, env!("CARGO_BIN_EXE_vesta-server")]);
     shell.current_dir(folder.path()).env_clear().stdin(Stdio::null());

@@ -1,12 +1,12 @@
-//! A real server inside the test: what it answers, and what is around that.
+//! A real server inside the test: its methods, health, limits, TLS and tokens.
 
-#[path = "server/around.rs"]
-mod around;
 #[path = "server/bounds.rs"]
 mod bounds;
 #[allow(dead_code, reason = "vesta-boot's tests use the rest")]
 #[path = "../../vesta-boot/tests/common/certificates.rs"]
 mod certificates;
+#[path = "server/health_and_limits.rs"]
+mod health_and_limits;
 #[path = "server/methods.rs"]
 mod methods;
 #[path = "server/segments.rs"]

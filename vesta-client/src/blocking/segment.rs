@@ -1,4 +1,4 @@
-//! Numbers of segment keys for code without `async`.
+//! Segment numbers for code without `async`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ impl Client {
         self.background.wait_for(async move { client.next_ids(&key, count).await })
     }
 
-    /// Numbers of a key from memory: see [`Client::segment`](crate::Client::segment).
+    /// A handle that prefetches numbers of a key: see [`Client::segment`](crate::Client::segment).
     ///
     /// # Errors
     /// The same.
@@ -38,7 +38,7 @@ impl Client {
         Ok(self.handle(self.client.segment(key)?))
     }
 
-    /// Numbers of a key from memory: see [`Client::segment_with`](crate::Client::segment_with).
+    /// A handle that prefetches numbers of a key: see [`Client::segment_with`](crate::Client::segment_with).
     ///
     /// # Errors
     /// The same.
@@ -51,9 +51,9 @@ impl Client {
     }
 }
 
-/// The numbers of one segment key, from memory: [`Segment`](crate::Segment) for code without
-/// `async`, made by [`Client::segment`]. Calls that find enough in memory never leave the calling
-/// thread; the others wait for the client's deadline at most.
+/// Handle of one segment key: [`Segment`](crate::Segment) for code without `async`, created by
+/// [`Client::segment`]. Calls that find enough in the buffer never leave the calling thread; the
+/// others wait for the client's deadline at most.
 #[derive(Clone)]
 pub struct Segment {
     segment: AsyncSegment,
@@ -72,11 +72,11 @@ impl Segment {
     /// As for [`Segment::next_id`](crate::Segment::next_id).
     #[inline]
     pub fn next_id(&self) -> Result<u64, IdError> {
-        match self.segment.one_from_memory() {
+        match self.segment.take_one() {
             Some(number) => Ok(number),
             None => {
                 let segment = self.segment.clone();
-                self.background.wait_for(async move { segment.next_id_slowly().await })
+                self.background.wait_for(async move { segment.next_id_slow().await })
             }
         }
     }
@@ -86,11 +86,11 @@ impl Segment {
     /// # Errors
     /// The same.
     pub fn next_ids(&self, count: u32) -> Result<Vec<IdRun>, IdError> {
-        match self.segment.batch_from_memory(count)? {
+        match self.segment.take_batch(count)? {
             Some(runs) => Ok(runs),
             None => {
                 let segment = self.segment.clone();
-                self.background.wait_for(async move { segment.next_ids_slowly(count).await })
+                self.background.wait_for(async move { segment.next_ids_slow(count).await })
             }
         }
     }
@@ -104,7 +104,7 @@ impl Segment {
         self.segment.try_next_id()
     }
 
-    /// What the handle has done so far.
+    /// Statistics since the creation of the handle.
     pub fn stats(&self) -> SegmentStats {
         self.segment.stats()
     }

@@ -1,4 +1,4 @@
-//! Numbers of segment keys: straight from the servers, or from the memory of a key.
+//! Segment numbers: directly from the servers, or prefetched.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use tokio::time::Instant;
 use vesta_intf::{IdError, IdRun, MAX_RUN_IDS_PER_CALL};
 
 use super::Client;
-use crate::prefetch::{Kept, Prefetch, Source};
+use crate::prefetch::{Prefetch, Prefetcher, Source};
 use crate::remote::{Remote, check_count, check_key};
 
 impl Client {
-    /// The next number of a key, from a server with segment mode. Always asks a server: see
-    /// [`segment`](Self::segment) for numbers from memory.
+    /// The next number of a key, from a server with segment mode. Always calls a server: see
+    /// [`segment`](Self::segment) for prefetched numbers.
     ///
     /// The numbers of one server and key strictly increase; those of several servers never overlap.
     ///
@@ -36,8 +36,8 @@ impl Client {
         self.shared.remote.next_ids(key, count).await
     }
 
-    /// Numbers of a key from memory, with room for 1,000 that are fetched by 500 and kept for ever:
-    /// see [`segment_with`](Self::segment_with).
+    /// A handle that prefetches numbers of a key: up to 1,000, refilled at 500, without expiry. See
+    /// [`segment_with`](Self::segment_with).
     ///
     /// # Errors
     /// The same.
@@ -45,40 +45,42 @@ impl Client {
         self.segment_with(key, OF_SEGMENT)
     }
 
-    /// Numbers of a key from memory, whether or not the client prefetches IDs. The memory is filled at
-    /// once, in the background.
+    /// A handle that prefetches numbers of a key, whether or not the client prefetches IDs. Its buffer
+    /// is filled at once, in the background.
     ///
-    /// What the memory holds when the handle is dropped, and what becomes older than `max_age`, is
-    /// never used: it leaves a gap in the numbers. So keep one handle for each key.
+    /// Numbers left in the buffer when the handle is dropped, and those older than `max_age`, are never
+    /// used and leave gaps. So keep one handle for each key.
     ///
     /// # Errors
     /// [`IdError::Invalid`] unless the key has 1 to 128 bytes; [`IdError::OutOfRange`] or `Invalid`
-    /// for a [`Prefetch`] with a wrong number. Whether the servers know the key is only seen when they
-    /// are asked: the calls of the handle say so.
+    /// for a [`Prefetch`] with a wrong number. Whether the servers know the key shows only when
+    /// they are called: the calls of the handle return the error.
     pub fn segment_with(&self, key: &str, prefetch: Prefetch) -> Result<Segment, IdError> {
         check_key(key)?;
         prefetch.check()?;
         let key: Arc<str> = key.into();
         let remote = Arc::clone(&self.shared.remote);
         let source = Source::Key(Arc::clone(&key));
-        let memory = Kept::new(&prefetch, source, Arc::clone(&remote), &self.shared.runtime);
-        Ok(Segment { shared: Arc::new(Shared { key, memory, remote }) })
+        let prefetcher =
+            Prefetcher::new(&prefetch, source, Arc::clone(&remote), &self.shared.runtime);
+        Ok(Segment { shared: Arc::new(Shared { key, prefetcher, remote }) })
     }
 }
 
-/// Numbers are dense and do not age: a small stock leaves small gaps, and nothing is dropped.
+/// Defaults of a segment handle: numbers are dense and do not age, so a small buffer keeps gaps small,
+/// and nothing expires.
 const OF_SEGMENT: Prefetch = Prefetch { capacity: 1000, low_water: 500, max_age: Duration::MAX };
 
-/// The numbers of one segment key, from memory: made by [`Client::segment`].
+/// Handle of one segment key that prefetches its numbers, created by [`Client::segment`].
 ///
-/// A clone is cheap and shares everything. When the last one is dropped, nothing more is fetched. It
-/// needs no `Client` to stay, and works for as long as the runtime in which that was built.
+/// A clone is cheap and shares everything. When the last one is dropped, prefetching ends. It outlives
+/// the `Client`, and works for as long as the runtime in which that was built.
 ///
-/// **The numbers of one handle strictly increase for as long as one server serves it**: whoever asks
-/// after another caller got its answer gets larger ones. With several servers they are unique, but
+/// **The numbers of one handle strictly increase for as long as one server serves it**: a call that
+/// starts after another one returned gets larger ones. With several servers they are unique, but
 /// do not ascend, as each server has ranges of its own; so it is with two handles of one key.
 ///
-/// While every server is down, callers are served from memory. The local service
+/// While every server is down, callers are served from the buffer. The local service
 /// ([`fallback`](crate::Builder::fallback)) never stands in: it does not know these numbers.
 #[derive(Clone)]
 pub struct Segment {
@@ -87,19 +89,19 @@ pub struct Segment {
 
 struct Shared {
     key: Arc<str>,
-    memory: Kept,
+    prefetcher: Prefetcher,
     remote: Arc<Remote>,
 }
 
-/// What a [`Segment`] has done so far.
+/// Statistics of a [`Segment`] since its creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SegmentStats {
-    /// Numbers handed out from memory.
+    /// Numbers handed out.
     pub handed_out: u64,
-    /// Numbers in memory now.
+    /// Numbers in the buffer now.
     pub left: u64,
-    /// Numbers that became too old in memory and were dropped.
+    /// Numbers that expired in the buffer and were dropped.
     pub stale: u64,
 }
 
@@ -109,68 +111,67 @@ impl Segment {
         &self.shared.key
     }
 
-    /// The next number: ready at once if there is one in memory, otherwise as soon as a refill
-    /// brings it.
+    /// The next number: ready at once if the buffer has one, otherwise after a refill.
     ///
     /// # Errors
-    /// [`IdError::DeadlineExceeded`], and what a refill failed with: the errors of
+    /// [`IdError::DeadlineExceeded`], and the errors of a failed refill: those of
     /// [`Client::next_id`].
     #[inline]
     pub async fn next_id(&self) -> Result<u64, IdError> {
-        match self.one_from_memory() {
+        match self.take_one() {
             Some(number) => Ok(number),
-            // In a box, so that the future that is ready at once stays small.
-            None => Box::pin(self.next_id_slowly()).await,
+            // Boxed, so that the future of the fast path stays small.
+            None => Box::pin(self.next_id_slow()).await,
         }
     }
 
-    /// `count` numbers as runs with step 1, in the order of the memory: ascending, if they come from
-    /// one server. It takes all of them from memory or waits until there are as many; a failed call
-    /// takes none.
+    /// `count` numbers as runs with step 1, in the order of the buffer: ascending, if they come from
+    /// one server. It takes all of them from the buffer or waits until there are as many; a failed
+    /// call takes none.
     ///
     /// # Errors
     /// [`IdError::OutOfRange`] unless `count` is 1 to 1,048,576; otherwise as for
     /// [`next_id`](Self::next_id).
     pub async fn next_ids(&self, count: u32) -> Result<Vec<IdRun>, IdError> {
-        match self.batch_from_memory(count)? {
+        match self.take_batch(count)? {
             Some(runs) => Ok(runs),
-            None => self.next_ids_slowly(count).await,
+            None => self.next_ids_slow(count).await,
         }
     }
 
     /// The next number without waiting.
     ///
     /// # Errors
-    /// Nothing in memory: what the last refill failed with, until the next one starts; otherwise
-    /// [`IdError::NotReady`], as a refill is on its way.
+    /// Empty buffer: the error of the last refill, until the next one starts; otherwise
+    /// [`IdError::NotReady`], as a refill is in progress.
     #[inline]
     pub fn try_next_id(&self) -> Result<u64, IdError> {
-        self.one_from_memory().ok_or_else(|| self.shared.memory.why_empty())
+        self.take_one().ok_or_else(|| self.shared.prefetcher.why_empty())
     }
 
-    /// What the handle has done so far. Its calls to the servers are in the client's
+    /// Statistics since the creation of the handle. Its calls to the servers are in the client's
     /// [`Stats`](crate::Stats).
     pub fn stats(&self) -> SegmentStats {
-        let level = self.shared.memory.level();
+        let level = self.shared.prefetcher.level();
         SegmentStats { handed_out: level.handed_out, left: level.left, stale: level.stale }
     }
 
     #[inline]
-    pub(crate) fn one_from_memory(&self) -> Option<u64> {
-        self.shared.memory.take(1).map(|run| run.first)
+    pub(crate) fn take_one(&self) -> Option<u64> {
+        self.shared.prefetcher.take(1).map(|run| run.first)
     }
 
-    pub(crate) async fn next_id_slowly(&self) -> Result<u64, IdError> {
-        self.shared.memory.wait_for_one(self.deadline()).await
+    pub(crate) async fn next_id_slow(&self) -> Result<u64, IdError> {
+        self.shared.prefetcher.wait_for_one(self.deadline()).await
     }
 
-    pub(crate) fn batch_from_memory(&self, count: u32) -> Result<Option<Vec<IdRun>>, IdError> {
+    pub(crate) fn take_batch(&self, count: u32) -> Result<Option<Vec<IdRun>>, IdError> {
         check_count(count, MAX_RUN_IDS_PER_CALL)?;
-        Ok(self.shared.memory.take_batch(count))
+        Ok(self.shared.prefetcher.take_batch(count))
     }
 
-    pub(crate) async fn next_ids_slowly(&self, count: u32) -> Result<Vec<IdRun>, IdError> {
-        self.shared.memory.wait_for_batch(count, self.deadline()).await
+    pub(crate) async fn next_ids_slow(&self, count: u32) -> Result<Vec<IdRun>, IdError> {
+        self.shared.prefetcher.wait_for_batch(count, self.deadline()).await
     }
 
     fn deadline(&self) -> Instant {

@@ -1,4 +1,4 @@
-//! The IDs that wait in memory. Pure: time comes in as a value, and nothing here waits.
+//! Queue of prefetched IDs. Pure: time is a parameter, and nothing here waits.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,14 +7,14 @@ use vesta_intf::{IdRun, MAX_RUN_IDS_PER_CALL};
 
 use super::Prefetch;
 
-/// A run, and when it was asked for: its IDs are at most this old.
+/// A run and its request time, the upper bound of its age.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Aged {
     pub(super) run: IdRun,
     pub(super) asked_at: Duration,
 }
 
-/// Runs of IDs in the order in which they came, oldest first.
+/// Queue of runs, oldest first.
 #[derive(Debug)]
 pub(super) struct Buffer {
     runs: VecDeque<Aged>,
@@ -37,7 +37,7 @@ impl Buffer {
         }
     }
 
-    /// Takes over the answer to a request that was sent at `asked_at`.
+    /// Appends the response to a request sent at `asked_at`.
     pub(super) fn put(&mut self, runs: impl IntoIterator<Item = IdRun>, asked_at: Duration) {
         for run in runs {
             if run.count > 0 {
@@ -47,7 +47,7 @@ impl Buffer {
         }
     }
 
-    /// The next IDs: at least 1 and at most `most`, all from one run and none older than `max_age`.
+    /// Takes the next 1 to `most` IDs, all from one run and none older than `max_age`.
     pub(super) fn take(&mut self, now: Duration, most: u32) -> Option<Aged> {
         self.drop_stale(now);
         let front = self.runs.front_mut()?;
@@ -63,13 +63,13 @@ impl Buffer {
         Some(taken)
     }
 
-    /// Gives back the end of what was taken last, to be handed out next.
+    /// Returns the end of the run taken last to the front of the queue.
     pub(super) fn put_back(&mut self, run: IdRun, asked_at: Duration) {
         self.left += u64::from(run.count);
         self.runs.push_front(Aged { run, asked_at });
     }
 
-    /// Forgets every ID that is older than `max_age`.
+    /// Drops all IDs older than `max_age`.
     pub(super) fn drop_stale(&mut self, now: Duration) {
         while let Some(front) = self.runs.front() {
             if !self.is_stale(front.asked_at, now) {
@@ -85,29 +85,29 @@ impl Buffer {
         now.saturating_sub(asked_at) >= self.max_age
     }
 
-    /// When what was asked for at `asked_at` becomes too old; `None` if never.
+    /// Expiry time of a run requested at `asked_at`; `None` if it never expires.
     pub(super) fn expiry(&self, asked_at: Duration) -> Option<Duration> {
         asked_at.checked_add(self.max_age)
     }
 
-    /// When the oldest run is asked for.
+    /// Request time of the oldest run.
     pub(super) fn oldest(&self) -> Option<Duration> {
         self.runs.front().map(|aged| aged.asked_at)
     }
 
-    /// IDs in here.
+    /// Number of IDs.
     pub(super) fn left(&self) -> u64 {
         self.left
     }
 
-    /// IDs that became too old in here.
+    /// Number of IDs that expired.
     pub(super) fn stale(&self) -> u64 {
         self.stale
     }
 
-    /// How many IDs to ask for, if the low-water mark is reached or there are fewer than callers wait
-    /// for. `outside` counts those that were taken from here but not handed out yet, `awaited` those
-    /// of the batches that wait: they come on top of the capacity, so that a batch may be larger.
+    /// Number of IDs to fetch, if the low-water mark is reached or waiting batches need more. `outside`
+    /// counts the IDs taken from here but not handed out yet, `awaited` those of waiting batches: they
+    /// come on top of the capacity, so that a batch may be larger.
     pub(super) fn wanted(&self, outside: u64, awaited: u64) -> Option<u32> {
         let left = self.left + outside;
         if left > self.low_water && left >= awaited {
@@ -120,7 +120,7 @@ impl Buffer {
     }
 }
 
-/// The first `most` IDs of a run, and the others.
+/// Splits a run after its first `most` IDs.
 pub(super) fn split(run: IdRun, most: u32) -> (IdRun, Option<IdRun>) {
     if run.count <= most {
         return (run, None);

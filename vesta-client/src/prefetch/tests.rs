@@ -2,8 +2,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::*;
 
-fn memory(capacity: u32) -> Memory {
-    Memory::new(&Prefetch { capacity, low_water: capacity / 2, max_age: Duration::MAX })
+fn buffer(capacity: u32) -> PrefetchBuffer {
+    PrefetchBuffer::new(&Prefetch { capacity, low_water: capacity / 2, max_age: Duration::MAX })
 }
 
 /// The numbers of some runs.
@@ -17,40 +17,40 @@ fn run(first: u64, count: u32) -> IdRun {
 
 #[test]
 fn a_batch_goes_on_where_single_callers_stopped_and_they_where_it_ends() {
-    let memory = memory(100);
-    memory.store(vec![run(1, 50), run(101, 50)], Duration::ZERO);
-    assert_eq!(memory.take(1), Some(run(1, 1)));
-    assert_eq!(memory.take(2), Some(run(2, 2)));
+    let buffer = buffer(100);
+    buffer.store(vec![run(1, 50), run(101, 50)], Duration::ZERO);
+    assert_eq!(buffer.take(1), Some(run(1, 1)));
+    assert_eq!(buffer.take(2), Some(run(2, 2)));
     let expected: Vec<u64> = (4..=50).chain(101..=103).collect();
-    assert_eq!(numbers(memory.take_batch(50)), expected);
-    assert_eq!(memory.take(1), Some(run(104, 1)));
-    assert_eq!(memory.left(), 46);
+    assert_eq!(numbers(buffer.take_batch(50)), expected);
+    assert_eq!(buffer.take(1), Some(run(104, 1)));
+    assert_eq!(buffer.left(), 46);
 }
 
 #[test]
 fn a_batch_that_is_not_there_takes_nothing() {
-    let memory = memory(100);
-    assert_eq!(memory.take_batch(1), None);
-    memory.store(vec![run(1, 50)], Duration::ZERO);
-    memory.take(1);
-    assert_eq!(memory.take_batch(50), None);
-    assert_eq!(memory.take(1), Some(run(2, 1)));
-    assert_eq!(numbers(memory.take_batch(48)), (3..=50).collect::<Vec<_>>());
-    assert_eq!((memory.left(), memory.take_batch(1)), (0, None));
-    let level = memory.level();
+    let buffer = buffer(100);
+    assert_eq!(buffer.take_batch(1), None);
+    buffer.store(vec![run(1, 50)], Duration::ZERO);
+    buffer.take(1);
+    assert_eq!(buffer.take_batch(50), None);
+    assert_eq!(buffer.take(1), Some(run(2, 1)));
+    assert_eq!(numbers(buffer.take_batch(48)), (3..=50).collect::<Vec<_>>());
+    assert_eq!((buffer.left(), buffer.take_batch(1)), (0, None));
+    let level = buffer.level();
     assert_eq!((level.handed_out, level.left, level.stale), (50, 0, 0));
 }
 
 #[test]
 fn what_became_too_old_is_in_no_batch() {
     let age = Duration::from_secs(3600);
-    let mut memory = Memory::new(&Prefetch { capacity: 100, low_water: 50, max_age: age });
-    memory.start -= 2 * age;
-    memory.store(vec![run(1, 20)], Duration::ZERO);
-    memory.store(vec![run(101, 10)], 2 * age);
-    assert_eq!(memory.take_batch(11), None);
-    assert_eq!(memory.take_batch(10).unwrap(), [run(101, 10)]);
-    assert_eq!(memory.level().stale, 20);
+    let mut buffer = PrefetchBuffer::new(&Prefetch { capacity: 100, low_water: 50, max_age: age });
+    buffer.start -= 2 * age;
+    buffer.store(vec![run(1, 20)], Duration::ZERO);
+    buffer.store(vec![run(101, 10)], 2 * age);
+    assert_eq!(buffer.take_batch(11), None);
+    assert_eq!(buffer.take_batch(10).unwrap(), [run(101, 10)]);
+    assert_eq!(buffer.level().stale, 20);
 }
 
 /// Singles and batches of many threads meet all the time.
@@ -58,27 +58,27 @@ fn what_became_too_old_is_in_no_batch() {
 fn no_number_is_taken_twice_and_each_thread_sees_them_ascend() {
     const THREADS: u64 = 8;
     const ALL: u64 = 400_000;
-    let memory = memory(512);
+    let buffer = buffer(512);
     let next = Mutex::new(0);
     let seen: Vec<AtomicU32> = (0..ALL).map(|_| AtomicU32::new(0)).collect();
     let batches = AtomicU64::new(0);
     let refill = || {
         let mut next = next.lock();
-        if *next < ALL && memory.left() < 256 {
-            memory.store(vec![run(*next, 300), run(*next + 301, 99)], Duration::ZERO);
+        if *next < ALL && buffer.left() < 256 {
+            buffer.store(vec![run(*next, 300), run(*next + 301, 99)], Duration::ZERO);
             *next += 400;
         }
         *next == ALL
     };
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
-            let (memory, seen, batches, refill) = (&memory, &seen, &batches, &refill);
+            let (buffer, seen, batches, refill) = (&buffer, &seen, &batches, &refill);
             scope.spawn(move || {
                 let mut last = None;
                 for turn in 0.. {
                     let runs = match (turn + thread) % 3 {
-                        0 => memory.take_batch(1 + (turn % 100) as u32),
-                        _ => memory.take(1 + (turn % 3) as u32).map(|run| vec![run]),
+                        0 => buffer.take_batch(1 + (turn % 100) as u32),
+                        _ => buffer.take(1 + (turn % 3) as u32).map(|run| vec![run]),
                     };
                     if let Some(runs) = runs {
                         batches.fetch_add(u64::from(runs.len() > 1), Ordering::Relaxed);
@@ -87,7 +87,7 @@ fn no_number_is_taken_twice_and_each_thread_sees_them_ascend() {
                             last = Some(number);
                             seen[number as usize].fetch_add(1, Ordering::Relaxed);
                         }
-                    } else if refill() && memory.left() == 0 {
+                    } else if refill() && buffer.left() == 0 {
                         return;
                     }
                 }

@@ -1,10 +1,10 @@
-//! Calls for numbers of segment keys.
+//! Calls of the segment service.
 
 use tonic::transport::Channel;
 use vesta_intf::grpc::v1::{self, segment_service_client::SegmentServiceClient};
 use vesta_intf::{IdError, IdRun, MAX_RUN_IDS_PER_CALL};
 
-use super::{Remote, Stub, are_sound, check_count, wrong_answer};
+use super::{Remote, Stub, are_sound, check_count, invalid_response};
 
 type Segments = SegmentServiceClient<Channel>;
 
@@ -37,16 +37,16 @@ impl Remote {
         let ids: u64 = runs.iter().map(|run| u64::from(run.count)).sum();
         let dense = runs.iter().all(|run| run.step == 1);
         if ids != u64::from(count) || !dense || !are_sound(&runs) {
-            return Err(wrong_answer("not ascending runs of as many numbers as were asked for"));
+            return Err(invalid_response("not ascending runs of the requested number of numbers"));
         }
         Ok(runs)
     }
 }
 
-/// The longest key of a segment, in bytes.
+/// Maximum length of a segment key in bytes.
 const MAX_KEY: usize = 128;
 
-/// Refuses a key that no server takes.
+/// Refuses a key that no server accepts.
 pub(crate) fn check_key(key: &str) -> Result<(), IdError> {
     if key.is_empty() || key.len() > MAX_KEY {
         return Err(IdError::invalid("key", "it must have 1 to 128 bytes"));

@@ -1,4 +1,4 @@
-//! What stands in for TLS where it was left out of this build.
+//! Stub for TLS disabled by its feature.
 
 use tonic::transport::Endpoint;
 use vesta_intf::IdError;
@@ -10,6 +10,6 @@ pub(super) fn encrypt(tls: &Tls, _: Endpoint) -> Result<Endpoint, IdError> {
     let _ = identity.as_ref().map(|own| (&own.certificate, &own.key));
     Err(IdError::invalid(
         "endpoint",
-        "https needs TLS, which was left out of this build; enable the feature `tls` of vesta-client",
+        "https needs TLS, which is disabled in this build; enable the feature `tls` of vesta-client",
     ))
 }

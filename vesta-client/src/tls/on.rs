@@ -1,4 +1,4 @@
-//! rustls, with ring. Errors name the option; none quotes from what was given.
+//! TLS by rustls with ring. Errors name the option; none quotes its value.
 
 use std::error::Error as _;
 
@@ -25,16 +25,19 @@ pub(super) fn encrypt(tls: &Tls, endpoint: Endpoint) -> Result<Endpoint, IdError
     }
     if let Some(name) = &tls.server_name {
         ServerName::try_from(name.as_str()).map_err(|_| {
-            IdError::invalid("server_name", format!("{name:?} is no DNS name and no IP address"))
+            IdError::invalid(
+                "server_name",
+                format!("{name:?} is neither a DNS name nor an IP address"),
+            )
         })?;
         config = config.domain_name(name);
     }
     endpoint.tls_config(config).map_err(|error| {
         let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-        // What is left after the checks above.
+        // The remaining causes after the checks above.
         let (option, what) = match &tls.identity {
             Some(_) if tls.authorities.is_some() => {
-                ("client_certificate", "certificate and key do not go together")
+                ("client_certificate", "certificate and key do not match")
             }
             _ => ("ca_certificate", "the authorities of this system cannot be used; give one"),
         };
@@ -48,9 +51,9 @@ fn check_certificates(option: &'static str, pem: &[u8]) -> Result<(), IdError> {
         Ok(1..) => Ok(()),
         Ok(_) => Err(IdError::invalid(
             option,
-            "there is no certificate in it; it must be PEM, with the line -----BEGIN CERTIFICATE-----",
+            "it contains no certificate; it must be PEM, with the line -----BEGIN CERTIFICATE-----",
         )),
-        Err(_) => Err(IdError::invalid(option, "a certificate in it is damaged")),
+        Err(_) => Err(IdError::invalid(option, "it contains a damaged certificate")),
     }
 }
 
@@ -65,7 +68,7 @@ fn check_key(option: &'static str, pem: &[u8]) -> Result<(), IdError> {
     PrivateKeyDer::from_pem_slice(pem).map(drop).map_err(|_| {
         IdError::invalid(
             option,
-            "there is no private key in it; it must be PEM, with the line -----BEGIN PRIVATE KEY-----",
+            "it contains no private key; it must be PEM, with the line -----BEGIN PRIVATE KEY-----",
         )
     })
 }

@@ -207,7 +207,7 @@ async fn an_answer_that_is_not_what_was_asked_for_is_an_error() {
     fake.always(Reply::Nonsense);
     for error in [client.gen_ids(3).await.unwrap_err(), client.gen_runs(3).await.unwrap_err()] {
         assert_eq!(error.kind(), ErrorKind::Internal);
-        assert!(error.to_string().starts_with("the server's answer is wrong"), "{error}");
+        assert!(error.to_string().starts_with("invalid response from the server"), "{error}");
     }
 }
 

@@ -77,7 +77,7 @@ async fn a_silent_server_costs_half_of_the_deadline_once() {
     assert!((ms(1500)..ms(1510)).contains(&start.elapsed()), "{:?}", start.elapsed());
     assert_eq!(fakes[0].calls(), 1);
     let said = client.stats().last_error.unwrap();
-    assert_eq!(&*said, "no answer from one within 1500 ms");
+    assert_eq!(&*said, "no response from one within 1500 ms");
 }
 
 #[tokio::test(start_paused = true)]
@@ -143,7 +143,7 @@ async fn when_all_are_down_the_error_names_one_and_the_cause() {
     let error = client.gen_id().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     let said = error.to_string();
-    assert!(said.starts_with("no answer from one: ") || said.starts_with("no answer from two: "));
+    assert!(said.starts_with("no response from one: ") || said.starts_with("no answer from two: "));
     assert!(said.ends_with("connection refused"), "{said}");
     pipes[1].mend();
     assert_eq!(client.gen_id().await.unwrap() % MACHINES, 2, "a call is never refused untried");

@@ -26,7 +26,7 @@ use vesta_intf::grpc::v1::id_service_server::{self, IdServiceServer};
 use vesta_intf::grpc::v1::segment_service_server::{self, SegmentServiceServer};
 use vesta_intf::{NotReady, NotReadyReason};
 
-/// What the server does with a call.
+/// Scripted response to a call.
 #[derive(Clone)]
 pub(crate) enum Reply {
     Give,

@@ -1,13 +1,13 @@
-//! The client against a server in the same process that does as it is told.
+//! The client against a scripted server in the same process.
 
 mod blocking;
 mod calls;
 mod endpoints;
 mod fake;
 mod fallback;
-mod memory;
+mod prefetch;
 #[cfg(feature = "tls")]
 mod secure;
-mod segment_memory;
+mod segment_prefetch;
 mod segments;
 mod setup;

@@ -42,16 +42,16 @@ async fn what_tls_cannot_use_is_refused_by_name_and_not_shown() {
     let damaged = "-----BEGIN CERTIFICATE-----\nczNjcmV0!\n-----END CERTIFICATE-----\n";
     let secure = || builder().ca_certificate(cert.clone());
     for (builder, says) in [
-        (builder().ca_certificate(""), "ca_certificate: there is no certificate in it"),
-        (builder().ca_certificate(key.clone()), "ca_certificate: there is no certificate in it"),
-        (builder().ca_certificate(damaged), "ca_certificate: a certificate in it is damaged"),
+        (builder().ca_certificate(""), "ca_certificate: it contains no certificate"),
+        (builder().ca_certificate(key.clone()), "ca_certificate: it contains no certificate"),
+        (builder().ca_certificate(damaged), "ca_certificate: it contains a damaged certificate"),
         (
             secure().client_certificate("", key.clone()),
-            "client_certificate: there is no certificate in it",
+            "client_certificate: it contains no certificate",
         ),
         (
             secure().client_certificate(cert.clone(), cert.clone()),
-            "client_certificate: there is no private key in it",
+            "client_certificate: it contains no private key",
         ),
         (
             secure().client_certificate(cert.clone(), encrypted),
@@ -59,9 +59,9 @@ async fn what_tls_cannot_use_is_refused_by_name_and_not_shown() {
         ),
         (
             secure().client_certificate(cert.clone(), other_key.clone()),
-            "client_certificate: certificate and key do not go together",
+            "client_certificate: certificate and key do not match",
         ),
-        (secure().server_name("no name"), "server_name: \"no name\" is no DNS name"),
+        (secure().server_name("no name"), "server_name: \"no name\" is neither a DNS name nor"),
         (
             secure().endpoint("http://10.0.0.1:1"),
             "ca_certificate: is for https, but the endpoint is",

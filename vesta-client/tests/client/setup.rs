@@ -1,4 +1,4 @@
-//! What a builder refuses, and what it never shows.
+//! Options that a builder refuses, and secrets it never shows.
 
 use std::time::Duration;
 

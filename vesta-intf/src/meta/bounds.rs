@@ -1,4 +1,4 @@
-//! The IDs of a stretch of time, as numbers to compare with.
+//! ID bounds of a time range, for comparisons.
 
 use super::{Field, IdMeta};
 use crate::{Id, IdError, UnixMillis};
@@ -18,7 +18,7 @@ impl IdMeta {
     /// ID taken apart. Where IDs of several generation methods share a table, each has its own range.
     ///
     /// A bound goes by the time inside the IDs, in whole ticks: with a unit of one second, the bound
-    /// of 10:00:00.700 is that of 10:00:00.000. For the IDs of a stretch from `a` up to but without
+    /// of 10:00:00.700 is that of 10:00:00.000. For the IDs of the time range from `a` up to, but excluding,
     /// `b`, compare `lower_bound(a) <= id && id < lower_bound(b)`.
     ///
     /// ```

@@ -1,12 +1,11 @@
-//! A layout in words: for people, and for records that must tell layouts apart.
+//! Text forms of a layout: for display, and as fingerprint in records.
 
 use std::fmt;
 
 use super::{Field, FieldOrder, IdMeta};
 
 impl IdMeta {
-    /// What two generators must have in common for their IDs to live in one namespace: widths,
-    /// order, unit and epoch.
+    /// Fingerprint that all generators of one namespace must share: widths, order, unit and epoch.
     pub fn fingerprint(&self) -> String {
         let s = &self.spec;
         let order = match s.order {

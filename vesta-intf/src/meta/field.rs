@@ -1,4 +1,4 @@
-//! The fields of an ID and the order in which they stand.
+//! Fields of an ID and their order.
 
 /// A field of an ID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -52,7 +52,7 @@ impl FieldOrder {
         }
     }
 
-    /// Whether IDs with the same fields above the time sort by their time first.
+    /// True if IDs with the same fields above the time sort by their time first.
     pub const fn sorts_by_time(self) -> bool {
         matches!(self.fields()[0], Field::Time)
     }

@@ -30,7 +30,7 @@ impl SequenceStart {
         }
     }
 
-    /// Whether a tick of this layout can begin so.
+    /// Checks that a tick of this layout can begin so.
     ///
     /// # Errors
     /// [`IdError::Invalid`] for `random:0` and for more than the layout's sequence field holds.

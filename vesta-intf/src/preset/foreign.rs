@@ -5,7 +5,7 @@ use crate::{FieldOrder, IdMeta, LayoutSpec, TimeUnit, UnixMillis};
 /// No version, type or genMethod. Checked like everything else, except that a generator need not
 /// be able to use it.
 const fn foreign(name: &'static str, spec: LayoutSpec) -> IdMeta {
-    assert!(IdMeta::flaw(&spec).is_none());
+    assert!(IdMeta::validation_error(&spec).is_none());
     IdMeta::unchecked(name, 0, spec)
 }
 

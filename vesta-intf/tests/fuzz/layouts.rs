@@ -127,7 +127,7 @@ fn check((mode, widths, order, unit, epoch, seeds, raw, moment): &Numbers) {
     times(&meta, &id, meta.end());
 }
 
-/// What a generator does with base and position is what packing does with fields.
+/// A generator's base and position give the same ID as packing the fields.
 fn positions(meta: &IdMeta, id: &Id, packed: u64) {
     if meta.check_generates().is_ok() {
         let base = meta.pack(&Id { time: 0, seq: 0, ..*id }).unwrap();

@@ -1,4 +1,4 @@
-//! Leaf's endpoints, for clients that were written for it: the same paths, parameters and bodies.
+//! Leaf-compatible endpoints: the same paths, parameters and bodies.
 
 use actix_web::http::header;
 use actix_web::http::header::{Accept, Header as _, HeaderValue};
@@ -14,9 +14,9 @@ use crate::openapi::{BadInput, CannotMake};
 use crate::params::Params;
 use crate::problem::Problem;
 
-/// A new ID, as Leaf's snowflake mode gives it
+/// A new ID, as in Leaf's snowflake mode
 ///
-/// The key is not looked at, as in Leaf. The ID has this server's layout; with `snowflake` it is
+/// The key is ignored, as in Leaf. The ID has this server's layout; with `snowflake` it is
 /// Leaf's own.
 #[utoipa::path(
     get, path = "/api/snowflake/get/{key}", tag = "leaf",
@@ -35,7 +35,7 @@ pub(crate) async fn snowflake(req: HttpRequest, method: usize) -> HttpResponse {
     }
 }
 
-/// What is inside an ID, as Leaf's monitor says it
+/// The fields of an ID, as Leaf's monitor shows them
 ///
 /// By this server's own layout. The moment is in milliseconds since 1970 and, in brackets, readable in
 /// the server's time zone.
@@ -62,7 +62,7 @@ pub(crate) async fn decode(req: HttpRequest) -> Result<HttpResponse, Problem> {
     }))
 }
 
-/// A number as Leaf gives it: the same digits whatever is accepted, under the type that is preferred.
+/// A number as Leaf sends it: the same digits under either media type, the preferred one of the two.
 pub(super) fn decimal(req: &HttpRequest, digits: Bytes) -> HttpResponse {
     let mut response = no_store(text(digits));
     if prefers_json(req) {
@@ -72,7 +72,7 @@ pub(super) fn decimal(req: &HttpRequest, digits: Bytes) -> HttpResponse {
     response
 }
 
-/// Whether JSON comes before text in `Accept`. Without that header it does not.
+/// True if `Accept` ranks JSON before text; false without that header.
 pub(super) fn prefers_json(req: &HttpRequest) -> bool {
     let Ok(accept) = Accept::parse(req) else { return false };
     accept

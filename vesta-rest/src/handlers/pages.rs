@@ -1,4 +1,4 @@
-//! The pages for people: an index, the OpenAPI document and the Swagger UI, all from this binary.
+//! Documentation pages: an index, the OpenAPI document and the Swagger UI, all from this binary.
 
 use std::sync::{Arc, LazyLock};
 
@@ -39,10 +39,10 @@ pub(crate) async fn index(req: HttpRequest) -> Result<HttpResponse, Problem> {
     Ok(page("text/html; charset=utf-8", INDEX.replace("http://127.0.0.1:8088", &here)))
 }
 
-/// Where the caller reached us, for a command to copy.
+/// The caller's `Host`, for a command to copy.
 fn host(req: &HttpRequest) -> &str {
     let host = req.headers().get(header::HOST).and_then(|host| host.to_str().ok());
-    // Nothing that could be anything but a name in HTML.
+    // Nothing that is not plain text in HTML.
     let plain = |c: char| c.is_ascii_alphanumeric() || ".:-[]".contains(c);
     host.filter(|host| host.chars().all(plain)).unwrap_or("127.0.0.1:8088")
 }

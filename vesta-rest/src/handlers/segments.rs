@@ -1,4 +1,4 @@
-//! Segment mode: the numbers of business tags, as JSON and as Leaf gives them.
+//! Segment mode: sequences by tag, as JSON and as in Leaf.
 
 use actix_web::web::Bytes;
 use actix_web::{HttpRequest, HttpResponse};
@@ -13,12 +13,12 @@ use crate::openapi::{BadInput, CannotMake, NoSuchTag, NotOffered, OneOrMany};
 use crate::params::Params;
 use crate::problem::Problem;
 
-/// The most numbers of one request.
+/// Maximum number of numbers per request.
 const MAX_COUNT: u64 = 1_000;
 
 fn segments(req: &HttpRequest) -> Result<&SegmentService, IdError> {
     State::of(req).segments.as_deref().ok_or_else(|| IdError::Unsupported {
-        what: "numbers of a tag: segment mode is off; set segment.store (--segment-store)".into(),
+        what: "segment mode is off; set segment.store (--segment-store)".into(),
     })
 }
 
@@ -29,14 +29,14 @@ async fn next(req: &HttpRequest) -> Result<u64, Problem> {
     Ok(in_time(limit, next).await?)
 }
 
-/// The tag of the path. The router leaves three characters as they came, which would change where a
-/// path is cut or what a second decoding means.
+/// The tag in the path. The router leaves three characters percent-encoded, because decoding them
+/// would change where the path is split or how it decodes a second time.
 fn key(req: &HttpRequest) -> String {
     let key = req.match_info().query("key").replace("%2F", "/").replace("%2f", "/");
     key.replace("%2B", "+").replace("%2b", "+").replace("%25", "%")
 }
 
-/// The next number of a tag, as Leaf's segment mode gives it
+/// The next number of a tag, as in Leaf's segment mode
 #[utoipa::path(
     get, path = "/api/segment/get/{key}", tag = "leaf",
     params(("key" = String, Path, description = "The business tag", example = "leaf-segment-test")),
@@ -54,7 +54,7 @@ pub(crate) async fn leaf_get(req: HttpRequest) -> Result<HttpResponse, Problem> 
 
 /// The next numbers of a tag
 ///
-/// Dense and growing. The numbers of one server and tag strictly increase; those of several servers
+/// Dense and increasing. The numbers of one server and tag strictly increase; those of several servers
 /// never overlap.
 #[utoipa::path(
     get, path = "/v1/segments/{key}/next", tag = "segments",
@@ -86,9 +86,9 @@ fn number(id: u64) -> IdText {
     IdText { id, format: IdFormat::Decimal }
 }
 
-/// The ranges of each tag in this server's memory
+/// In-memory ranges of each tag
 ///
-/// A page for people; JSON if `Accept` prefers that.
+/// An HTML page; JSON if `Accept` prefers that.
 #[utoipa::path(
     get, path = "/cache", tag = "leaf",
     responses(
@@ -120,9 +120,9 @@ pub(crate) async fn cache(req: HttpRequest) -> Result<HttpResponse, Problem> {
     Ok(page("Ranges in memory", &head, cells))
 }
 
-/// The rows of the database's table
+/// Rows of the segment table
 ///
-/// A page for people; JSON if `Accept` prefers that. Read now.
+/// An HTML page; JSON if `Accept` prefers that. Read from the database at each request.
 #[utoipa::path(
     get, path = "/db", tag = "leaf",
     responses(
@@ -162,7 +162,7 @@ pub(crate) async fn db(req: HttpRequest) -> Result<HttpResponse, Problem> {
     Ok(page("Rows of leaf_alloc", &head, cells))
 }
 
-/// A table for people, without anything from elsewhere.
+/// An HTML table without external resources.
 fn page<const N: usize>(
     title: &str,
     head: &[&str; N],

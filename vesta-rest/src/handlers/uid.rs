@@ -1,4 +1,4 @@
-//! The answers of uid-generator, for a server with its layout.
+//! uid-generator-compatible endpoints, for a server with its layout.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::problem::Problem;
 
 /// A new UID
 ///
-/// Only of a server with the widths of uid-generator: 28 bits of seconds, 22 of workers, 13 of
+/// Only from a server with the widths of uid-generator: 28 bits of seconds, 22 of workers, 13 of
 /// sequence.
 #[utoipa::path(
     get, path = "/uid/get", tag = "uid",
@@ -38,9 +38,9 @@ pub(crate) async fn get(req: HttpRequest, method: usize) -> HttpResponse {
     }
 }
 
-/// What is inside a UID
+/// The fields of a UID
 ///
-/// As uid-generator's `parseUID` says it. The moment is in the server's time zone.
+/// As uid-generator's `parseUID` returns them. The moment is in the server's time zone.
 #[utoipa::path(
     get, path = "/uid/parse", tag = "uid",
     params(("uid" = String, Query, description = "The UID in decimal digits", example = "3516414031872")),
@@ -68,7 +68,7 @@ fn uid_layout(req: &HttpRequest) -> IdMeta {
     if is_uid(&own) { own } else { IdMeta::UID }
 }
 
-/// Whatever its epoch: that of the default ran out in 2024.
+/// Compares all but the epoch: the default's time field ran out in 2024.
 fn is_uid(meta: &IdMeta) -> bool {
     LayoutSpec { epoch: IdMeta::UID.spec().epoch, ..*meta.spec() } == *IdMeta::UID.spec()
 }
@@ -80,7 +80,7 @@ fn must_make_uids(req: &HttpRequest) -> Result<(), IdError> {
     }
     let what = format!(
         "a UID: this server makes IDs of layout {}; start one with the widths of uid-generator \
-         (docs/FROM-UID-GENERATOR.md), or take /genid",
+         (docs/FROM-UID-GENERATOR.md), or use /genid",
         meta.name()
     );
     Err(IdError::Unsupported { what: what.into() })

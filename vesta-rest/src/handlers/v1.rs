@@ -19,10 +19,10 @@ use crate::openapi::{BadInput, BadJson, CannotMake, FormatParam, LayoutParam};
 use crate::params::{self, Params, number, parts};
 use crate::problem::Problem;
 
-/// The most IDs of one request for several.
+/// Maximum number of IDs per request.
 pub(crate) const MAX_COUNT: u64 = 1_000;
 
-/// The largest body in bytes.
+/// Maximum body size in bytes.
 pub(crate) const MAX_BODY: usize = 16 * 1024;
 
 /// A new ID
@@ -50,7 +50,7 @@ pub(crate) async fn id(req: HttpRequest, method: usize) -> HttpResponse {
         FormatParam,
     ),
     responses(
-        (status = 200, description = "As many IDs as were asked for.", body = ManyIds),
+        (status = 200, description = "The requested number of IDs.", body = ManyIds),
         CannotMake,
     )
 )]
@@ -62,7 +62,7 @@ pub(crate) async fn ids(req: HttpRequest) -> Result<HttpResponse, Problem> {
     Ok(no_store(json(&ManyIds { ids: ids.into_iter().map(|id| IdText { id, format }).collect() })))
 }
 
-/// What is inside an ID, and when it was made
+/// The fields of an ID, and its time
 ///
 /// By this server's layout, or the one that `layout` names. Of Vesta's two layouts, the ID's own
 /// type bit chooses.
@@ -92,7 +92,7 @@ pub(crate) async fn explain(req: HttpRequest) -> Result<HttpResponse, Problem> {
     }))
 }
 
-/// An ID put together from its fields
+/// An ID assembled from its fields
 ///
 /// For tests and repairs: it is not a new ID. Nothing is masked, a field that does not fit is refused.
 #[utoipa::path(
@@ -109,7 +109,7 @@ pub(crate) async fn make(req: HttpRequest, payload: Payload) -> Result<HttpRespo
     let State { service, request_timeout, .. } = State::of(&req);
     let body = read_json(&req, payload, *request_timeout).await?;
     let mut members: Members = serde_json::from_slice(&body).map_err(|error| {
-        Problem::bad_body(format!("the body is not what is asked for: {error}"))
+        Problem::bad_body(format!("the body does not match its schema: {error}"))
     })?;
     let parts: MakeId = parts(service.meta(), |name, max| members.number(name, max))?;
     Ok(json(&OneId { id: IdText { id: service.make_id(&parts)?, format } }))
@@ -166,7 +166,7 @@ pub(crate) async fn layout(req: HttpRequest) -> Result<HttpResponse, Problem> {
     Ok(json(&Layout::new(service.meta(), &own(service)?)))
 }
 
-/// What the server puts into an ID by itself: what an ID carries when nothing is said.
+/// Default fields of an assembled ID: the server's own.
 fn own(service: &LocalIdService) -> Result<Id, IdError> {
     service.meta().unpack(service.make_id(&MakeId::new(0, 0))?)
 }
@@ -188,7 +188,7 @@ pub(crate) async fn layouts(req: HttpRequest) -> Result<HttpResponse, Problem> {
     Ok(json(&KnownLayouts { layouts }))
 }
 
-/// The members of a body of `/v1/ids:make`, values not yet looked at, so that a wrong one is
+/// The members of a body of `/v1/ids:make`, values not yet parsed, so that a wrong one is
 /// refused with its name and range. Unknown and repeated members are refused by serde.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -217,9 +217,9 @@ impl Members {
     }
 }
 
-/// Reads a body of JSON within the limits of size and time.
+/// Reads a JSON body within the size and time limits.
 async fn read_json(req: &HttpRequest, payload: Payload, limit: Duration) -> Result<Bytes, Problem> {
-    // A client that names no type at all, like a hand-written one, is given the benefit of the doubt.
+    // A client that sends no type at all, like a hand-written one, is accepted.
     if req.headers().contains_key(header::CONTENT_TYPE) && req.content_type() != "application/json"
     {
         return Err(Problem::not_json());

@@ -10,14 +10,14 @@ use vesta_boot::Scopes;
 use vesta_intf::{Field, IdService, UnixMillis};
 
 use super::{characters, digits, id_now, json, new_id_text, no_store, text};
-use crate::access::judge;
+use crate::access::authorize;
 use crate::app::{METHODS, State};
 use crate::dto::{Fields, IdText};
 use crate::openapi::{BadInput, CannotMake, FormatParam, LayoutParam};
-use crate::params::{Params, parts, shown};
+use crate::params::{Params, parts, quoted};
 use crate::problem::Problem;
 
-/// A new ID as text, in decimal digits unless another format is asked for
+/// A new ID as text, in decimal digits unless `format` names another format
 #[utoipa::path(
     get, path = "/genid", tag = "vesta",
     params(FormatParam),
@@ -34,22 +34,22 @@ pub(crate) async fn genid(req: HttpRequest, method: usize) -> HttpResponse {
     }
 }
 
-/// The place of `/genid` in the table of endpoints.
+/// Index of `/genid` in the endpoint table.
 const GENID: usize = 0;
 
-/// The shortcut in front of the router: `GET /genid`, if the caller may have an ID and one is ready,
-/// which it nearly always is.
-/// Everything else is `None`, and goes through the router to [`genid`].
+/// Fast path in front of the router: answers `GET /genid` if the caller is authorized and an ID is
+/// ready, which it nearly always is. Everything else is `None`, and goes through the router to
+/// [`genid`].
 pub(crate) fn genid_now(state: &State, req: &Request) -> Option<Response<BoxBody>> {
     if req.uri().path_and_query()?.as_str() != METHODS[GENID] || req.method() != Method::GET {
         return None;
     }
-    judge(state, req.headers(), Scopes::GENERATE).ok()?;
+    authorize(state, req.headers(), Scopes::GENERATE).ok()?;
     let id = id_now(state, GENID).ok()?;
     Some(no_store(text(digits(id))).into())
 }
 
-/// What is inside an ID
+/// The fields of an ID
 ///
 /// By this server's layout, or the one that `layout` names. Of Vesta's two layouts, the ID's own
 /// type bit chooses.
@@ -72,7 +72,7 @@ pub(crate) async fn expid(req: HttpRequest) -> Result<HttpResponse, Problem> {
     Ok(json(&Fields::from(meta.unpack(raw)?)))
 }
 
-/// The moment that the time field of an ID means
+/// The moment of a time field
 ///
 /// RFC 3339, to the millisecond: in UTC, or in the time zone `tz` with its offset.
 #[utoipa::path(
@@ -105,7 +105,7 @@ fn in_zone(moment: UnixMillis, tz: &str) -> Result<String, Problem> {
             "tz",
             format!(
                 "tz must be an IANA time zone, for example Asia/Shanghai, but is {}",
-                shown(tz)
+                quoted(tz)
             ),
         )
     })?;
@@ -122,7 +122,7 @@ fn timestamp(moment: UnixMillis) -> Option<Timestamp> {
     i64::try_from(moment.0).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok())
 }
 
-/// A moment in this host's time zone; beyond the year 9999, where zones end, as it is in UTC.
+/// Formats a moment in this host's time zone, or in UTC beyond the year 9999, where zones end.
 pub(super) fn in_system_zone(moment: UnixMillis, format: &str) -> String {
     match timestamp(moment) {
         Some(timestamp) => timestamp.to_zoned(TimeZone::system()).strftime(format).to_string(),
@@ -130,10 +130,10 @@ pub(super) fn in_system_zone(moment: UnixMillis, format: &str) -> String {
     }
 }
 
-/// The parameters of `/makeid`: the parts of an ID, and how it is written.
+/// Parameters of `/makeid`: the parts of an ID, and its format.
 const MAKEID: [&str; 7] = ["time", "seq", "machine", "genMethod", "type", "version", "format"];
 
-/// An ID put together from its fields
+/// An ID assembled from its fields
 ///
 /// For tests and repairs: it is not a new ID. Nothing is masked, a field that does not fit is refused.
 #[utoipa::path(
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_shortcut_is_taken_for_genid() {
+    fn the_fast_path_serves_genid() {
         assert_eq!(METHODS[GENID], "/genid");
     }
 }

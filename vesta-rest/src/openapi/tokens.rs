@@ -1,4 +1,5 @@
-//! Tokens in the document: how one is sent, and what is said without a good one.
+//! Tokens in the OpenAPI document: the security scheme, and the responses to a missing or
+//! insufficient token.
 
 use utoipa::Modify;
 use utoipa::openapi::OpenApi;

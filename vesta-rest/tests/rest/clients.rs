@@ -12,7 +12,7 @@ use crate::support::{Raw, service, service_of};
 const TEXT: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
 
-/// What an HTTP client sends besides the line that asks, with its order, its blanks and its letters.
+/// Headers an HTTP client sends, in its own order, spacing and letter case.
 #[derive(Clone, Copy, Debug)]
 struct Client(&'static str);
 

@@ -60,7 +60,7 @@ async fn golden_ids_are_explained_from_every_format() {
         let answer = get(&service, &format!("/v1/ids/{text}?format={format}")).await;
         assert_eq!((answer.status, answer.json()), (200, explained), "{format} {text}");
     }
-    // People who type are helped; the answer is as it is always written.
+    // Hand-typed variants are accepted; the response has the canonical form.
     for (format, text) in [
         ("crockford", "22tjvrqOoooZX"),
         ("hex", "216A5BC5C00003FD"),

@@ -79,7 +79,7 @@ fn segments() -> Arc<SegmentService> {
     Arc::new(segments)
 }
 
-/// What must hold for every answer.
+/// Invariants of every response.
 async fn check_answer<B: MessageBody>(text: &[u8], response: ServiceResponse<B>) {
     let status = response.status().as_u16();
     let header = response.headers().get(CONTENT_TYPE).cloned();

@@ -1,4 +1,4 @@
-//! What clients of Leaf and uid-generator send, and what they get.
+//! Requests of Leaf and uid-generator clients, and their responses.
 
 use vesta_intf::{IdMeta, LayoutSpec, UnixMillis};
 

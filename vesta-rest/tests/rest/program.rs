@@ -145,7 +145,7 @@ fn its_most_talkative_log_has_no_token() {
     let made = String::from_utf8(made).unwrap();
     let (token, table) = made.split_once("\n\n").unwrap();
     std::fs::write(dir.path().join("vesta.toml"), table).unwrap();
-    // Into a file: nobody reads a pipe meanwhile.
+    // Into a file: a pipe would not be read meanwhile.
     let mut shell = Command::new("sh");
     shell.args(["-c", r#"exec "$0" "$@" 2>trace.log"#, PROGRAM]);
     let args =

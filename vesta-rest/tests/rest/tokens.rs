@@ -38,7 +38,7 @@ fn guarded() -> web::Data<State> {
     })
 }
 
-/// A request to an endpoint that is answered with 200 to whoever may send it.
+/// A request to an endpoint that returns 200 to authorized callers.
 fn request(path: &str) -> (String, &'static str) {
     match path {
         "/v1/ids" => ("/v1/ids?count=2".into(), ""),
@@ -73,7 +73,7 @@ async fn ask(state: &web::Data<State>, verb: Verb, path: &str, header: Option<&s
     ask_with(state.clone(), asked).await
 }
 
-/// Refused for its layout, whoever asks.
+/// Refused for its layout, with any token.
 const OTHER_LAYOUTS: [&str; 2] = ["/uid/get", "/uid/parse"];
 
 #[actix_web::test]

@@ -104,7 +104,7 @@ async fn bodies_that_do_not_fit_are_refused_with_name_and_range() {
     for (body, kind, detail) in [
         ("", "INVALID", "EOF"),
         ("{", "INVALID", "EOF"),
-        ("[]", "INVALID", "the body is not what is asked for"),
+        ("[]", "INVALID", "the body does not match its schema"),
         ("{}", "INVALID", "time is missing; it must be a whole number 0 to 1073741823"),
         (r#"{"time":1}"#, "INVALID", "seq is missing; it must be a whole number 0 to 1048575"),
         (r#"{"time":1,"seq":0,"tine":2}"#, "INVALID", "unknown field `tine`"),

@@ -1,4 +1,4 @@
-//! How do I take many IDs from a server, and go on for a while when it is down?
+//! Batches and prefetch: many IDs from a server, even while it is down for a moment.
 //!
 //! Start a server (`scripts/run.sh server`), then `cargo run -p vesta-sample --bin batch`.
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! How do I get IDs from vesta-server over gRPC?
+//! Client: IDs from vesta-server over gRPC.
 //!
 //! Start a server (`scripts/run.sh server`), then `cargo run -p vesta-sample --bin client`.
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! How do I make IDs inside my own process, without a server?
+//! Embedding: IDs made inside the process, without a server.
 //!
 //! `cargo run -p vesta-sample --bin embed [-- FOLDER]`; run it twice: it never repeats an ID.
 #![forbid(unsafe_code)]
@@ -10,7 +10,7 @@ use vesta_service::{IdService, LocalIdService, MachineSource};
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::args().nth(1).unwrap_or_else(|| "vesta-data".into());
 
-    // Nobody else in this namespace may use machine ID 7; on this host the state file sees to that.
+    // No other process in this namespace may use machine ID 7; on this host the state file ensures that.
     let ids =
         LocalIdService::builder().machine(MachineSource::Fixed(7)).state_dir(folder).build()?;
 

@@ -1,4 +1,4 @@
-//! Who gets IDs from a program, and remembers every one of them.
+//! A client that records every ID it gets, to detect duplicates.
 
 use std::collections::{HashMap, HashSet};
 

@@ -50,7 +50,7 @@ impl Running {
         panic!("it ended early: {lines:?} {:?}", running.end());
     }
 
-    /// What stands behind a label.
+    /// The text after a label.
     pub(crate) fn fact(&self, label: &str) -> &str {
         let found = self.lines.iter().find_map(|line| {
             line.strip_prefix("  ")?.strip_prefix(label)?.strip_prefix(' ').map(str::trim)

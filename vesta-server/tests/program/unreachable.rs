@@ -22,8 +22,8 @@ fn urls(address: &str) -> [String; 7] {
 /// Whatever there is to say.
 const LEVEL: &str = "trace,zookeeper_client=trace";
 
-/// Nobody listens on port 1 of loopback.
-const NOBODY: &str = "127.0.0.1:1";
+/// A loopback address without listener.
+const CLOSED: &str = "127.0.0.1:1";
 
 #[test]
 fn at_trace_level_no_password_is_shown() {
@@ -32,7 +32,7 @@ fn at_trace_level_no_password_is_shown() {
     let silent = silent.local_addr().map(|address| (silent, address.to_string()));
     let (_open, silent) = silent.expect("its address");
     let folder = folder();
-    for address in [NOBODY, &silent] {
+    for address in [CLOSED, &silent] {
         for url in urls(address) {
             let env = [("VESTA_MACHINE_STORE", url.as_str())];
             let quick = ["--log-level", LEVEL, "--machine-request-timeout-ms", "300"];
@@ -48,7 +48,7 @@ fn at_trace_level_no_password_is_shown() {
 #[test]
 fn a_program_that_waits_shows_no_password_either() {
     let folder = folder();
-    for url in urls(NOBODY) {
+    for url in urls(CLOSED) {
         let args = ["--machine-store", &url, "--log-level", LEVEL];
         let mut waiting = Waiting::start(folder.path(), &args);
         waiting.until("the store does not answer; trying again");

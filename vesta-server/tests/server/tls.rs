@@ -117,7 +117,7 @@ async fn a_server_that_is_not_who_it_should_be_is_not_asked() {
     let (expired, _folder) = serving(&authority.expired(), None);
     let said = refused(client(&expired, &authority)).await;
     assert!(said.contains("expired"), "{said}");
-    // Whom nobody's certificate convinces, the system's authorities do not either.
+    // Nor do the system's authorities vouch for it.
     let address = format!("https://{}", server.address);
     let system =
         Client::builder().endpoint(address).retry(Retry { max_attempts: 1, ..Retry::default() });
@@ -141,7 +141,7 @@ async fn without_tls_nobody_gets_anywhere() {
 
     let plain = Server::start(IdMeta::MAX_PEAK);
     let said = refused(client(&plain, &authority)).await;
-    assert!(said.starts_with("no answer from https://127.0.0.1:"), "{said}");
+    assert!(said.starts_with("no response from https://127.0.0.1:"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

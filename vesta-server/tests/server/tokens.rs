@@ -98,7 +98,7 @@ async fn each_method_opens_to_tokens_of_its_scope_only() {
     }
     let open = Server::start(IdMeta::MAX_PEAK);
     let codes = all(&open.channel().await, Some("Bearer t-unknown")).await;
-    assert_eq!(codes, [ok, ok, ok, ok, ok, ok, ok, off, off], "without tokens nobody needs one");
+    assert_eq!(codes, [ok, ok, ok, ok, ok, ok, ok, off, off], "without tokens none is needed");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

@@ -15,7 +15,7 @@ fn prefetch(capacity: u32, low_water: u32) -> Prefetch {
     Prefetch { capacity, low_water, max_age: Duration::from_secs(10) }
 }
 
-/// A client whose memory is full.
+/// A client whose prefetch buffer is full.
 async fn filled(prefetch: Prefetch) -> (Arc<Fake>, Pipe, Client) {
     let fake = Fake::new(1);
     let pipe = Pipe::to(&fake);
@@ -59,7 +59,7 @@ async fn eight_tasks_get_unique_ascending_ids() {
     assert_eq!(all.len(), 8 * EACH);
     let stats = client.stats();
     assert!(stats.prefetched_ids >= 8 * EACH as u64);
-    // Hardly any are lost, and calls are as rare as the size of the memory allows.
+    // Hardly any are lost, and calls are as rare as the size of the buffer allows.
     assert!(stats.prefetched_ids < 8 * EACH as u64 + 10_000, "{stats:?}");
     assert!(fake.calls() <= 8 * EACH / 1000, "{} calls", fake.calls());
 }
@@ -85,7 +85,7 @@ async fn more_are_fetched_below_the_low_water_mark() {
     }
     sleep(ms(1)).await;
     assert_eq!(fake.calls(), 1);
-    // Noticed in steps of a sixteenth of the memory at most.
+    // Noticed in steps of a sixteenth of the buffer at most.
     for _ in 45..60 {
         client.try_gen_id().unwrap();
     }
@@ -191,7 +191,7 @@ async fn a_failing_server_is_not_pestered() {
     let calls = fake.calls();
     // Pauses of 25 to 50 ms, twice as long each time, up to 0.5 to 1 s.
     assert!((10..=27).contains(&calls), "{calls}");
-    // And when nobody asks any more, it is left in peace.
+    // Without callers, the server gets no more requests.
     sleep(Duration::from_secs(2)).await;
     let calls = fake.calls();
     sleep(Duration::from_secs(3600)).await;

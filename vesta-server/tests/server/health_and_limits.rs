@@ -1,4 +1,4 @@
-//! What is around the methods: health, reflection, limits, and the end.
+//! Health, reflection, limits and shutdown.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -55,7 +55,7 @@ async fn health_flips_when_the_server_drains_and_the_watch_does_not_hold_it_up()
     assert_eq!(state(watch.message().await.expect("a message")), Some(ServingStatus::NotServing));
     assert_eq!(state(watch.message().await.expect("an end")), None);
     server.stop();
-    assert!(TcpStream::connect(server.address).is_err(), "nobody listens any more");
+    assert!(TcpStream::connect(server.address).is_err(), "the listener is closed");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

@@ -1,4 +1,4 @@
-//! Numbers of segment keys from memory.
+//! Segment numbers from the prefetch buffer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ fn client(pipe: &Pipe) -> Client {
     Client::builder().channel("pipe", pipe.channel()).retry(retry).build().unwrap()
 }
 
-/// A handle whose memory is full. The numbers of the fake server have a gap after each run.
+/// A handle whose prefetch buffer is full. The numbers of the fake server have a gap after each run.
 async fn filled(prefetch: Prefetch) -> (Arc<Fake>, Pipe, Segment) {
     let fake = Fake::new(1);
     let pipe = Pipe::to(&fake);

@@ -1,4 +1,4 @@
-//! A memory, what fills it, and the tasks that look after it.
+//! Source of a prefetch buffer, and the background tasks of one.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -7,15 +7,15 @@ use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 use vesta_intf::{IdError, IdRun};
 
-use super::{Memory, Prefetch};
+use super::{Prefetch, PrefetchBuffer};
 use crate::fallback::Fallback;
 use crate::remote::Remote;
 
-/// What fills a memory.
+/// Source of prefetched IDs.
 pub(crate) enum Source {
-    /// IDs. The local service steps back when they come.
+    /// IDs; a successful fetch ends the fallback to the local service.
     Ids(Option<Arc<Fallback>>),
-    /// Numbers of this segment key.
+    /// Numbers of a segment key.
     Key(Arc<str>),
 }
 
@@ -34,36 +34,36 @@ impl Source {
     }
 }
 
-/// A memory with the tasks that look after it, which end when this is dropped.
-pub(crate) struct Kept {
-    memory: Arc<Memory>,
+/// A prefetch buffer with its background tasks, which end when this is dropped.
+pub(crate) struct Prefetcher {
+    buffer: Arc<PrefetchBuffer>,
     tasks: [AbortHandle; 2],
 }
 
-impl Kept {
+impl Prefetcher {
     pub(crate) fn new(
         prefetch: &Prefetch,
         source: Source,
         remote: Arc<Remote>,
         runtime: &Handle,
     ) -> Self {
-        let memory = Arc::new(Memory::new(prefetch));
-        let fill = Arc::clone(&memory).keep_filled(source, remote);
-        let drop_stale = Arc::clone(&memory).drop_stale();
+        let buffer = Arc::new(PrefetchBuffer::new(prefetch));
+        let fill = Arc::clone(&buffer).keep_filled(source, remote);
+        let drop_stale = Arc::clone(&buffer).drop_stale();
         let tasks = [runtime.spawn(fill).abort_handle(), runtime.spawn(drop_stale).abort_handle()];
-        Self { memory, tasks }
+        Self { buffer, tasks }
     }
 }
 
-impl Deref for Kept {
-    type Target = Memory;
+impl Deref for Prefetcher {
+    type Target = PrefetchBuffer;
 
-    fn deref(&self) -> &Memory {
-        &self.memory
+    fn deref(&self) -> &PrefetchBuffer {
+        &self.buffer
     }
 }
 
-impl Drop for Kept {
+impl Drop for Prefetcher {
     fn drop(&mut self) {
         self.tasks.iter().for_each(AbortHandle::abort);
     }

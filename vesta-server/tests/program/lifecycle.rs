@@ -129,7 +129,7 @@ async fn a_second_signal_ends_at_once() {
     let running = Running::start(folder.path(), &["--machine-id", "7"]);
     let channel = Endpoint::from_shared(format!("http://{}", running.address())).expect("a URL");
     let channel = channel.connect().await.expect("a connection");
-    // A stream that nobody ends holds up the stop.
+    // An endless stream delays the shutdown.
     let mut client =
         tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient::new(channel);
     let open = client.server_reflection_info(tokio_stream::pending()).await;

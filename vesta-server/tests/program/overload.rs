@@ -154,6 +154,6 @@ async fn overload_is_refused_and_pushes_nothing_ahead() {
         quantile(&times, 99),
         most.saturating_sub(before) / MIB,
     );
-    assert!(refused > 0, "nobody was refused");
+    assert!(refused > 0, "no call was refused");
     assert!(most < before + 256 * MIB, "{before} bytes before, {most} meanwhile");
 }
