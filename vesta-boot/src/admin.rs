@@ -2,14 +2,13 @@
 
 mod access;
 mod gauges;
-mod guard;
 mod page;
 mod segments;
 mod status;
 
 use std::io;
-use std::net::TcpListener;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
@@ -20,10 +19,12 @@ use axum::response::{Html, IntoResponse};
 use axum::routing::get;
 use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use vesta_service::{LocalIdService, SegmentService};
 
 use crate::metrics::{Metrics, Requests};
+use crate::net::{Limiter, Limits, Listener};
 use crate::{Assembled, Pool, Role, Security, Tls, not_ready_because};
 
 /// What the admin listener shows.
@@ -124,10 +125,22 @@ pub fn router(state: AdminState) -> Router {
         .with_state(state)
 }
 
+/// Connections at a time: scrapers, probes and a few people.
+const CONNECTIONS: usize = 64;
+
+/// Time limits of a connection. A handler that waits for a store as long as it may is no stall.
+const LIMITS: Limits = Limits {
+    opening: Duration::from_secs(5),
+    opening_bytes: 1,
+    stall: segments::TIMEOUT.saturating_add(Duration::from_secs(1)),
+    idle: Duration::from_secs(5),
+};
+
 /// Serves until the process ends: while a stop drains requests, `/readyz` still has to say so.
-pub(crate) async fn serve(listener: TcpListener, state: AdminState) -> io::Result<()> {
-    let tls = state.security.admin_tls.clone();
-    axum::serve(guard::Guarded::new(listener, tls)?, router(state)).await
+pub(crate) async fn serve(listener: std::net::TcpListener, state: AdminState) -> io::Result<()> {
+    let limiter = Limiter::new(CONNECTIONS, LIMITS, state.security.admin_tls.clone(), None);
+    let listener = Listener { listener: TcpListener::from_std(listener)?, limiter };
+    axum::serve(listener, router(state)).await
 }
 
 /// Whether a restart would not help: false only when the generator has stopped for good by itself.

@@ -21,7 +21,7 @@ pub use segment::Segments;
 pub use store::Lease;
 pub use tls::TlsFiles;
 
-use crate::auth::Auth;
+use crate::net::Auth;
 use crate::raw::Raw;
 use crate::{ConfigError, Role};
 

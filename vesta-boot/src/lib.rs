@@ -15,30 +15,28 @@
 
 pub mod admin;
 mod assemble;
-mod auth;
 pub mod commands;
 mod config;
 #[cfg(test)]
 mod fuzz;
 mod metrics;
+pub mod net;
 mod pool;
 mod raw;
 mod role;
 mod run;
 mod secret;
-mod security;
 mod shutdown;
 mod summary;
 mod telemetry;
 mod ticks;
-mod tls;
 
 pub use tokio_util::sync::CancellationToken;
 
 pub use assemble::{Assembled, StartError, assemble};
-pub use auth::{Auth, Denied, Scopes, Token};
 pub use config::{Config, Lease, Log, LogFormat, Machine, Number, Segments, TlsFiles};
 pub use metrics::{Call, Metrics, Outcome};
+pub use net::{Auth, Denied, Protocol, Scopes, Security, Tls, Token};
 pub use pool::Pool;
 pub use raw::{
     CustomLayout, Epoch, Given, Invocation, KEYS, Key, Origin, Raw, TokenTable, command,
@@ -46,10 +44,8 @@ pub use raw::{
 pub use role::Role;
 pub use run::{ConfigError, Running, main};
 pub use secret::StoreUrl;
-pub use security::Security;
 pub use shutdown::not_ready_because;
 pub use summary::StartupSummary;
-pub use tls::{Protocol, Stream, Tls};
 
 // The examples of the guides compile. They stand here because this crate knows every other one.
 #[cfg(doctest)]

@@ -1,5 +1,5 @@
-//! What is counted. The request path touches atomics that exist from the start: no lock, no
-//! allocation.
+//! Request and connection counters. The request path touches atomics that exist from the start: no
+//! lock, no allocation.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ const BOUNDS: [u64; 15] = [
     1_000_000, 2_500_000,
 ];
 
-/// How a request ended.
+/// Outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// With an answer.
@@ -86,7 +86,7 @@ impl Series {
     }
 }
 
-/// What a server counts: requests by method and outcome with their latency, IDs, connections.
+/// Counters of a server: requests by method and outcome with their latency, IDs, connections.
 pub struct Metrics {
     role: Role,
     methods: &'static [&'static str],
@@ -180,7 +180,7 @@ impl Drop for Call<'_> {
     }
 }
 
-/// Writes the counters at a scrape.
+/// Collector of the counters at a scrape.
 #[derive(Debug)]
 pub(crate) struct Requests(pub(crate) Arc<Metrics>);
 

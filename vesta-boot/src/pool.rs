@@ -1,4 +1,4 @@
-//! A pool of machine IDs, looked at now and then. Never by whoever makes IDs.
+//! Usage of a pool of machine IDs, read from the store for metrics and status only.
 
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,17 +12,17 @@ use vesta_service::{Clock, LeaseStore, Record, StoreError, SystemClock};
 
 use crate::ticks::TickConverter;
 
-/// At most so often is the pool looked at.
+/// The pool is read at most this often.
 const PAUSE: Duration = Duration::from_secs(30);
 
 /// For each record the pause is at least so long: many processes that look at many records must not
 /// become the store's work.
 const PAUSE_FOR_EACH: Duration = Duration::from_millis(300);
 
-/// A scrape waits so long for the store; the look then goes on without it, for the next one.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// A scrape waits this long for the store; the read then goes on without it, for the next one.
+const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What has become of a machine ID.
+/// State of a machine ID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     /// Somebody has it, and its window is open.
@@ -47,7 +47,7 @@ impl State {
     }
 }
 
-/// How many machine IDs of a pool are in which state.
+/// Pool usage: the number of machine IDs in each state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub(crate) struct Fill {
     /// Never claimed.
@@ -93,7 +93,7 @@ impl Fill {
     }
 }
 
-/// A pool of machine IDs, as an observer sees it.
+/// Observer of a pool of machine IDs.
 #[derive(Debug)]
 pub struct Pool {
     store: Arc<dyn LeaseStore>,
@@ -125,18 +125,18 @@ impl Pool {
         Self { store, namespace, range, ticks, grace, clock, seen: Mutex::default() }
     }
 
-    /// What was seen last; `None` before the first look and after one that failed.
+    /// Usage when the pool was last read; `None` before the first read and after one that failed.
     pub(crate) fn fill(&self) -> Option<Fill> {
         self.seen().fill
     }
 
-    /// Looks again if it is time, in a thread for such things.
+    /// Reads the pool again if that is due, on a blocking thread.
     pub(crate) async fn refresh(self: Arc<Self>) {
         if !self.is_due() {
             return;
         }
         let look = spawn_blocking(move || self.look());
-        let _ = timeout(PATIENCE, look).await;
+        let _ = timeout(TIMEOUT, look).await;
     }
 
     fn seen(&self) -> std::sync::MutexGuard<'_, Seen> {

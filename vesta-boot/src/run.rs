@@ -15,11 +15,12 @@ use tokio_util::sync::CancellationToken;
 use vesta_service::{LocalIdService, SegmentService};
 
 use crate::admin::AdminState;
+use crate::net;
 use crate::raw::unknown_variables;
 use crate::shutdown::Control;
 use crate::{
     Assembled, Config, Invocation, LogFormat, Metrics, Raw, Role, Security, StartError,
-    StartupSummary, assemble, commands, secret, telemetry, tls,
+    StartupSummary, assemble, commands, secret, telemetry,
 };
 
 /// A refusal of settings or of a command line.
@@ -102,7 +103,7 @@ pub fn main(
     methods: &'static [&'static str],
     serve: impl FnOnce(Running) -> io::Result<()>,
 ) -> ExitCode {
-    tls::install_provider();
+    net::install_provider();
     let end = match run(role, methods, std::env::args_os().skip(1), serve) {
         Ok(()) => End::Done,
         Err(end) => end,

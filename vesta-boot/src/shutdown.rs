@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use vesta_service::{Clock as _, LocalIdService, SystemClock};
 
 use crate::admin::{self, AdminState};
-use crate::tls;
+use crate::net;
 
 /// The reason that `/readyz` and the gRPC health service give for not being ready; `None` if calls
 /// for IDs should succeed.
@@ -58,7 +58,7 @@ impl Control {
                 shutdown.cancelled().await;
                 let _ = stop_began.set(clock.monotonic());
             };
-            let certificates = tls::watch(state.listeners());
+            let certificates = net::watch(state.listeners());
             let admin = async {
                 let Some(listener) = admin else { return };
                 if let Err(error) = admin::serve(listener, state).await {

@@ -12,7 +12,6 @@
 
 mod access;
 pub mod app;
-mod connection;
 pub mod dto;
 mod handlers;
 mod moment;

@@ -1,4 +1,4 @@
-//! The server: workers, limits, and the graceful stop.
+//! Server: workers, limits, and the graceful stop.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,24 +16,23 @@ use actix_web::{App, web};
 use futures_util::TryFutureExt;
 use futures_util::future::{Either, ready};
 use vesta_boot::Running;
+use vesta_boot::net::{self, Connection, Limiter};
 
 use crate::app::{State, configure};
-use crate::connection::{Gate, Patience};
 use crate::handlers::vesta::genid_now;
 
-/// How long a connection that is being closed may linger for its peer to read the last answer.
+/// For the peer of a connection that is being closed to read the last answer.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// The most that actix-server takes.
 const MAX_WORKERS: usize = 512;
 
-/// The patience of the server with a connection.
+/// Time limits of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The longest time for setting up TLS and for the first byte and the head of a request, and for a
-    /// stall later on.
+    /// For setting up TLS, for the first byte and the head of a request, and for a stall later on.
     pub head: Duration,
-    /// How long a connection may idle between requests.
+    /// Between requests.
     pub keep_alive: Duration,
 }
 
@@ -72,22 +71,26 @@ pub fn serve_with(running: Running, limits: Limits) -> io::Result<()> {
         encrypted: security.tls.is_some(),
         request_timeout: config.request_timeout,
     });
-    // A request that waits for an ID as long as it may has not stalled.
-    let stall = limits.head.max(config.request_timeout + LINGER);
-    let patience = Patience { handshake: limits.head, stall };
-    let gate = Gate::new(metrics, config.max_connections, patience, security.tls);
+    let guarded = net::Limits {
+        opening: limits.head,
+        opening_bytes: 1,
+        // A request that waits for an ID as long as it may has not stalled.
+        stall: limits.head.max(config.request_timeout + LINGER),
+        idle: Duration::MAX, // left to actix-http, which closes it properly
+    };
+    let limiter = Limiter::new(config.max_connections, guarded, security.tls, Some(metrics));
 
     System::new().block_on(async move {
         let server = Server::build()
             .workers(config.workers)
-            // The gate refuses with an answer; beyond it, connections would wait without one.
+            // The limiter refuses with an answer; beyond it, connections would wait without one.
             .max_concurrent_connections(config.max_connections.saturating_add(64))
             .disable_signals()
             .shutdown_signal(shutdown.cancelled_owned())
             .shutdown_timeout(config.drain_limit.as_secs().max(1));
         let draining = server.graceful_shutdown_signal();
         let factory = move || {
-            let (state, gate, draining) = (state.clone(), gate.clone(), draining.clone());
+            let (state, limiter, draining) = (state.clone(), limiter.clone(), draining.clone());
             let shared = state.clone();
             let app = App::new().configure(move |app| configure(app, shared.clone()));
             let app = map_config(app.into_factory(), |_| AppConfig::default());
@@ -107,11 +110,46 @@ pub fn serve_with(running: Running, limits: Limits) -> io::Result<()> {
                 .h1(service);
             fn_service(move |io: TcpStream| {
                 let peer: Option<SocketAddr> = io.peer_addr().ok();
-                let connection = gate.admit(io);
+                let connection = admit(&limiter, io);
                 async move { Ok((connection?, peer)) }
             })
             .and_then(http)
         };
         server.listen("vesta-rest", listener, factory)?.run().await
     })
+}
+
+/// Lets a connection in, or tells it that there are too many.
+fn admit(limiter: &Limiter, io: TcpStream) -> io::Result<Connection> {
+    if let Some(permit) = limiter.try_permit() {
+        return Ok(limiter.guard(io, permit));
+    }
+    // A fresh socket has room for this; a client that is gone already needs no answer, and one that
+    // speaks TLS could not read it.
+    if !limiter.has_tls() {
+        let _ = io::Write::write(&mut io.into_std()?, FULL.as_bytes());
+    }
+    Err(io::Error::other("too many connections"))
+}
+
+/// Answer to a connection over the limit, before its request is read.
+const FULL: &str = concat!(
+    "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\n",
+    "content-length: 192\r\nretry-after: 1\r\ncache-control: no-store\r\nconnection: close\r\n\r\n",
+    r#"{"type":"urn:vesta:problem:unavailable","title":"Unavailable","status":503,"#,
+    r#""detail":"this server has as many connections as it may; try again later","#,
+    r#""kind":"UNAVAILABLE","retry_after_ms":1000}"#
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_refusal_is_a_whole_response() {
+        let (head, body) = FULL.split_once("\r\n\r\n").unwrap();
+        assert!(head.contains(&format!("content-length: {}\r\n", body.len())), "{}", body.len());
+        let body: serde_json::Value = serde_json::from_str(body).unwrap();
+        assert_eq!(body["status"], 503);
+    }
 }

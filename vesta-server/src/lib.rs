@@ -5,7 +5,6 @@
 #![forbid(unsafe_code)]
 
 mod access;
-mod connection;
 mod deadline;
 #[cfg(test)]
 mod fuzz;
@@ -16,4 +15,4 @@ mod segments;
 mod serve;
 
 pub use grpc::METHODS;
-pub use serve::{Patience, serve, serve_with};
+pub use serve::{Timeouts, serve, serve_with};

@@ -174,7 +174,7 @@ const fn one() -> u64 {
 pub(super) const MOST_BYTES: usize = 16 * 1024;
 
 /// No request to a store takes longer.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 
 type Answer = (StatusCode, String);
 
@@ -211,7 +211,7 @@ pub(super) async fn create(view: &View, headers: &HeaderMap, body: &[u8]) -> Ans
         Err(reason) => return refuse(StatusCode::BAD_REQUEST, reason),
     };
     let made = spawn_blocking(move || (segments.create(&tag), tag));
-    let (created, tag) = match tokio::time::timeout(PATIENCE, made).await {
+    let (created, tag) = match tokio::time::timeout(TIMEOUT, made).await {
         Ok(Ok(made)) => made,
         Ok(Err(_)) => return refuse(StatusCode::INTERNAL_SERVER_ERROR, "creating it panicked"),
         Err(_) => {

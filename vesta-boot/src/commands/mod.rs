@@ -10,7 +10,7 @@ mod token;
 use clap::Subcommand;
 use vesta_service::StoreError;
 
-use crate::auth::Scopes;
+use crate::net::Scopes;
 use crate::{Config, StartError, StoreUrl, secret};
 use console::Console;
 pub(crate) use segment::new_tag;

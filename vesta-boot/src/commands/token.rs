@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use crate::StartError;
-use crate::auth::{hex, is_name, sha256};
+use crate::net::{hex, is_name, sha256};
 
 /// Prints a new token, and the table that lets it in. It is stored nowhere.
 pub(super) fn print_new(name: &str, scopes: &[String]) -> Result<(), StartError> {

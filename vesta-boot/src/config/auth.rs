@@ -1,8 +1,8 @@
 //! The tokens that callers may have.
 
-use crate::auth::{Auth, Scopes, Token};
+use crate::ConfigError;
+use crate::net::{Auth, Scopes, Token, digest_from_hex, is_name};
 use crate::raw::{Raw, TokenTable};
-use crate::{ConfigError, auth};
 
 /// The tokens of `[[auth.tokens]]`; `None` if there are none, and nobody needs one.
 pub(super) fn check(raw: &Raw) -> Result<Option<Auth>, ConfigError> {
@@ -26,10 +26,10 @@ pub(super) fn check(raw: &Raw) -> Result<Option<Auth>, ConfigError> {
 /// What was typed may be a token itself, so it is not repeated.
 fn token(table: &TokenTable) -> Result<Token, String> {
     let TokenTable { name, sha256, scopes } = table;
-    if !auth::is_name(name) {
+    if !is_name(name) {
         return Err("name must be 1 to 64 letters, digits, `.`, `_` or `-`".to_owned());
     }
-    let digest = auth::digest_from_hex(sha256).ok_or_else(|| {
+    let digest = digest_from_hex(sha256).ok_or_else(|| {
         format!(
             "sha256 of `{name}` must be the SHA-256 of the token as 64 hexadecimal digits; `token \
              new` prints it"

@@ -2,7 +2,7 @@
 
 use super::store::{DURATIONS, TAKEOVER_GRACE};
 use super::{Config, Machine};
-use crate::auth::Auth;
+use crate::net::Auth;
 use crate::raw::{KEYS, Raw};
 
 pub(super) fn print(config: &Config, raw: &Raw) -> String {

@@ -88,7 +88,7 @@ pub(crate) const HASTY: Limits =
     Limits { head: Duration::from_secs(1), keep_alive: Duration::from_secs(60) };
 
 #[test]
-fn the_default_patience_is_that_of_the_design() {
+fn the_default_limits_are_those_of_the_design() {
     let Limits { head, keep_alive } = Limits::default();
     assert_eq!(head, Duration::from_secs(5));
     assert!(keep_alive > Duration::from_secs(60), "longer than common proxies have");

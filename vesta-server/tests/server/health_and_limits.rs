@@ -12,7 +12,7 @@ use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 use tonic_reflection::pb::{v1, v1alpha};
 use vesta_intf::IdMeta;
 use vesta_intf::grpc::v1 as vesta;
-use vesta_server::Patience;
+use vesta_server::Timeouts;
 
 fn of(service: &str) -> HealthCheckRequest {
     HealthCheckRequest { service: service.to_owned() }
@@ -115,8 +115,8 @@ fn is_closed_after(server: &Server, opening: &[u8]) -> bool {
 #[test]
 fn a_silent_or_slow_socket_is_closed() {
     let short = Duration::from_millis(100);
-    let patience = Patience { opening: short, silence: short, answer: short };
-    let server = Server::with(IdMeta::MAX_PEAK, patience, |_| ());
+    let timeouts = Timeouts { opening: short, silence: short, answer: short };
+    let server = Server::with(IdMeta::MAX_PEAK, timeouts, |_| ());
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
     let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
     let half_a_frame = [0, 0, 50, 1, 4, 0, 0, 0, 1, 0x82];
@@ -130,14 +130,14 @@ fn a_silent_or_slow_socket_is_closed() {
 }
 
 #[test]
-fn the_default_patience_ends_within_ten_seconds() {
-    let Patience { opening, silence, answer } = Patience::default();
+fn the_default_timeouts_end_within_ten_seconds() {
+    let Timeouts { opening, silence, answer } = Timeouts::default();
     assert!(opening <= Duration::from_secs(5) && silence + answer < Duration::from_secs(10));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn connections_beyond_the_limit_are_closed_and_a_free_place_is_used_again() {
-    let server = Server::with(IdMeta::MAX_PEAK, Patience::default(), |config| {
+    let server = Server::with(IdMeta::MAX_PEAK, Timeouts::default(), |config| {
         config.max_connections = 1;
     });
     let first = server.client().await;
@@ -159,7 +159,7 @@ async fn connections_beyond_the_limit_are_closed_and_a_free_place_is_used_again(
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_stop_waits_for_what_is_under_way_but_not_for_ever() {
     let limit = Duration::from_millis(200);
-    let mut server = Server::with(IdMeta::MAX_PEAK, Patience::default(), |config| {
+    let mut server = Server::with(IdMeta::MAX_PEAK, Timeouts::default(), |config| {
         config.drain_limit = limit;
         config.request_timeout = Duration::from_secs(86_400);
     });

@@ -7,7 +7,7 @@ use tonic::{Code, Request};
 use vesta_boot::Outcome;
 use vesta_intf::grpc::v1;
 use vesta_intf::{ErrorKind, Id, IdError, IdMeta, IdService as _};
-use vesta_server::{METHODS, Patience};
+use vesta_server::{METHODS, Timeouts};
 
 fn method(name: &str) -> usize {
     METHODS.iter().position(|it| *it == name).expect("a method")
@@ -204,7 +204,7 @@ async fn a_caller_with_less_time_than_the_wait_is_told_at_once_and_costs_nothing
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_servers_own_time_limit_ends_a_wait() {
-    let server = Server::with(IdMeta::MAX_PEAK, Patience::default(), |config| {
+    let server = Server::with(IdMeta::MAX_PEAK, Timeouts::default(), |config| {
         config.request_timeout = Duration::from_millis(50);
     });
     let mut client = server.client().await;

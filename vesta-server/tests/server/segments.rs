@@ -12,7 +12,7 @@ use vesta_boot::{Config, Outcome};
 use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::segment_service_client::SegmentServiceClient;
 use vesta_intf::{ErrorKind, IdError, IdMeta};
-use vesta_server::{METHODS, Patience};
+use vesta_server::{METHODS, Timeouts};
 use vesta_service::{
     MemorySegmentStore, NewSegmentTag, NextRange, SegmentService, SegmentStore, SegmentTag,
     StoreError,
@@ -22,7 +22,7 @@ use crate::support::Server;
 
 fn server(store: Arc<dyn SegmentStore>, adjust: impl FnOnce(&mut Config)) -> Server {
     let service = SegmentService::builder(store).build().expect("a service");
-    Server::with_segments(IdMeta::MAX_PEAK, Patience::default(), Some(Arc::new(service)), adjust)
+    Server::with_segments(IdMeta::MAX_PEAK, Timeouts::default(), Some(Arc::new(service)), adjust)
 }
 
 /// A server with the tag `orders`, whose step is 100.

@@ -9,7 +9,7 @@ use tonic::transport::{Channel, Endpoint};
 use vesta_boot::{CancellationToken, Config, Metrics, Role, Running, Security};
 use vesta_intf::grpc::v1::id_service_client::IdServiceClient;
 use vesta_intf::{Field, GenMethod, IdMeta, UnixMillis};
-use vesta_server::Patience;
+use vesta_server::Timeouts;
 use vesta_service::{Drive, LocalIdService, MachineSource, ManualClock, SegmentService};
 
 /// 2018-01-04T10:21:43Z: 94,990,103 s after the epoch.
@@ -27,20 +27,20 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start(layout: IdMeta) -> Self {
-        Self::with(layout, Patience::default(), |_| ())
+        Self::with(layout, Timeouts::default(), |_| ())
     }
 
     pub(crate) fn with(
         layout: IdMeta,
-        patience: Patience,
+        timeouts: Timeouts,
         adjust: impl FnOnce(&mut Config),
     ) -> Self {
-        Self::with_segments(layout, patience, None, adjust)
+        Self::with_segments(layout, timeouts, None, adjust)
     }
 
     pub(crate) fn with_segments(
         layout: IdMeta,
-        patience: Patience,
+        timeouts: Timeouts,
         segments: Option<Arc<SegmentService>>,
         adjust: impl FnOnce(&mut Config),
     ) -> Self {
@@ -74,7 +74,7 @@ impl Server {
             metrics: Arc::clone(&metrics),
             shutdown: shutdown.clone(),
         };
-        let thread = std::thread::spawn(move || vesta_server::serve_with(running, patience));
+        let thread = std::thread::spawn(move || vesta_server::serve_with(running, timeouts));
         Self { address, clock, service, metrics, security, shutdown, thread: Some(thread) }
     }
 

@@ -13,25 +13,25 @@ use vesta_boot::TlsFiles;
 use vesta_client::{AsyncIdService, Builder, Client, ErrorKind, Retry};
 use vesta_intf::IdMeta;
 use vesta_intf::grpc::v1;
-use vesta_server::Patience;
+use vesta_server::Timeouts;
 
 use crate::certificates::{Authority, Own, asking};
 use crate::support::Server;
 
 /// A server with this certificate; with an authority of clients, it asks for theirs.
 fn serving(own: &Own, clients: Option<&Authority>) -> (Server, TempDir) {
-    serving_with(own, clients, Patience::default(), usize::MAX)
+    serving_with(own, clients, Timeouts::default(), usize::MAX)
 }
 
 fn serving_with(
     own: &Own,
     clients: Option<&Authority>,
-    patience: Patience,
+    timeouts: Timeouts,
     connections: usize,
 ) -> (Server, TempDir) {
     let folder = tempfile::tempdir().expect("a folder");
     let files = files(own, clients, folder.path());
-    let server = Server::with(IdMeta::MAX_PEAK, patience, |config| {
+    let server = Server::with(IdMeta::MAX_PEAK, timeouts, |config| {
         config.tls = Some(files);
         config.max_connections = config.max_connections.min(connections);
     });
@@ -220,9 +220,9 @@ fn is_closed(mut stream: impl std::io::Read) -> bool {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_client_that_stalls_before_or_after_the_handshake_is_closed() {
     let short = Duration::from_millis(300);
-    let patience = Patience { opening: short, silence: short, answer: short };
+    let timeouts = Timeouts { opening: short, silence: short, answer: short };
     let authority = Authority::new("one");
-    let (server, _folder) = serving_with(&authority.server(), None, patience, 2);
+    let (server, _folder) = serving_with(&authority.server(), None, timeouts, 2);
     let connect = |bytes: &[u8]| {
         let mut socket = TcpStream::connect(server.address).expect("a connection");
         socket.set_read_timeout(Some(Duration::from_secs(60))).expect("a time-out");
@@ -254,7 +254,7 @@ async fn a_client_that_stalls_before_or_after_the_handshake_is_closed() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_handshake_holds_a_place_among_the_connections() {
     let authority = Authority::new("one");
-    let (server, _folder) = serving_with(&authority.server(), None, Patience::default(), 1);
+    let (server, _folder) = serving_with(&authority.server(), None, Timeouts::default(), 1);
     let waiting = TcpStream::connect(server.address).expect("a connection");
     refused(client(&server, &authority)).await;
     drop(waiting);
@@ -262,10 +262,10 @@ async fn a_handshake_holds_a_place_among_the_connections() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_stop_waits_for_a_handshake_no_longer_than_its_patience() {
+async fn a_stop_waits_for_a_handshake_no_longer_than_its_time_out() {
     let authority = Authority::new("one");
-    let patience = Patience { opening: Duration::from_millis(300), ..Patience::default() };
-    let (mut server, _folder) = serving_with(&authority.server(), None, patience, 9);
+    let timeouts = Timeouts { opening: Duration::from_millis(300), ..Timeouts::default() };
+    let (mut server, _folder) = serving_with(&authority.server(), None, timeouts, 9);
     let waiting = TcpStream::connect(server.address).expect("a connection");
     gets_an_id(client(&server, &authority)).await;
     let server = tokio::task::spawn_blocking(move || server.stop());

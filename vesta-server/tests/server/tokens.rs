@@ -14,7 +14,7 @@ use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::id_service_client::IdServiceClient;
 use vesta_intf::grpc::v1::segment_service_client::SegmentServiceClient;
 use vesta_intf::{IdError, IdMeta};
-use vesta_server::{METHODS, Patience};
+use vesta_server::{METHODS, Timeouts};
 
 use crate::support::Server;
 
@@ -28,7 +28,7 @@ const NAMES: [(&str, Scopes); 5] = [
 
 fn guarded() -> Server {
     let tokens = NAMES.map(|(name, scopes)| Token::of_text(name, name, scopes));
-    Server::with(IdMeta::MAX_PEAK, Patience::default(), |config| {
+    Server::with(IdMeta::MAX_PEAK, Timeouts::default(), |config| {
         config.auth = Some(Auth::new(tokens));
     })
 }

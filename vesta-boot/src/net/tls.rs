@@ -1,38 +1,36 @@
-//! TLS of a listener: the certificate in force, and how it is renewed without a restart.
-
-mod files;
-mod stream;
+//! TLS of a listener: the certificate in force, and its renewal without a restart.
 
 use std::fmt;
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use rustls::ServerConfig;
+use tokio::net::TcpStream;
 use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval_at};
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::FallibleAccept;
 use vesta_intf::UnixMillis;
 use vesta_service::{Clock as _, SystemClock};
 
-pub use stream::Stream;
-
+use super::pem::{Fingerprint, Pems, Validity};
 use crate::{ConfigError, TlsFiles};
-use files::{Fingerprint, Pems, Validity};
 
-/// How often the files are looked at.
-const LOOK_EVERY: Duration = Duration::from_secs(10);
+/// Period at which the files are read.
+const RELOAD_EVERY: Duration = Duration::from_secs(10);
 
-/// A certificate that ends sooner than this is pointed out when it is taken into use.
+/// A certificate that expires sooner than this is logged when it is taken into use.
 const SOON: Duration = Duration::from_secs(7 * 86_400);
 
-/// Makes ring the cryptography of every TLS connection of this process that does not say which.
+/// Makes ring the default cryptography provider of this process.
 pub(crate) fn install_provider() {
-    // An error means that somebody chose before; listeners say ring by themselves.
+    // An error means that there is a default already; listeners name ring by themselves.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-/// What a listener may be asked for, in the order of preference (ALPN).
+/// Protocol that a listener offers by ALPN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Protocol {
@@ -59,12 +57,12 @@ struct Shared {
     files: TlsFiles,
     protocol: Protocol,
     current: RwLock<Current>,
-    /// What was last found in the files, good or bad.
+    /// Contents of the files when they were last read, good or bad.
     seen: Mutex<Fingerprint>,
     handshakes_failed: AtomicU64,
 }
 
-/// What new connections get.
+/// Configuration of new connections.
 #[derive(Clone)]
 struct Current {
     config: Arc<ServerConfig>,
@@ -90,11 +88,11 @@ impl Tls {
         })))
     }
 
-    /// Looks whether the files have changed, and takes what they hold now for new connections.
-    /// Returns whether it did.
+    /// Reads the files again; if they have changed, new connections use them. Returns whether they
+    /// do.
     ///
     /// # Errors
-    /// What is wrong with the new files, once for each change of them; the certificate stays.
+    /// Validation error of the new files, once for each change of them; the certificate stays.
     pub fn reload(&self) -> Result<bool, ConfigError> {
         let Shared { files, protocol, current: in_force, seen, .. } = &*self.0;
         let read = Pems::read(files);
@@ -115,7 +113,7 @@ impl Tls {
         self.current().validity.until
     }
 
-    /// Whether clients need a certificate too.
+    /// Returns whether clients need a certificate too (mTLS).
     pub fn needs_client_certificates(&self) -> bool {
         self.0.files.client_ca.is_some()
     }
@@ -129,15 +127,16 @@ impl Tls {
         self.0.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn acceptor(&self) -> TlsAcceptor {
-        TlsAcceptor::from(self.current().config)
+    pub(super) fn accept(&self, stream: TcpStream) -> FallibleAccept<TcpStream> {
+        TlsAcceptor::from(self.current().config).accept(stream).into_fallible()
     }
 
-    fn handshake_failed(&self) {
+    pub(super) fn handshake_failed(&self, error: &io::Error) {
+        tracing::debug!(%error, "a client could not set up TLS");
         self.0.handshakes_failed.fetch_add(1, Relaxed); // a number that stands alone
     }
 
-    /// Points out a certificate that will need a hand before long.
+    /// Logs a certificate that is not valid yet, has expired or soon will.
     pub(crate) fn warn(&self) {
         let Validity { from, until } = self.current().validity;
         let now = SystemClock::new().wall();
@@ -151,7 +150,7 @@ impl Tls {
         }
     }
 
-    fn look(&self) {
+    fn reload_and_log(&self) {
         let setting = self.0.files.setting;
         match self.reload() {
             Ok(false) => {}
@@ -177,18 +176,18 @@ fn current(pems: &Pems, files: &TlsFiles, protocol: Protocol) -> Result<Current,
     Ok(Current { config: Arc::new(config), validity: pems.validity(files, now)? })
 }
 
-/// Looks at the files of these listeners now and then, for as long as the program runs.
+/// Reloads the files of these listeners periodically, for as long as the program runs.
 pub(crate) async fn watch(listeners: Vec<Tls>) {
     if listeners.is_empty() {
         return;
     }
-    let mut ticks = interval_at(tokio::time::Instant::now() + LOOK_EVERY, LOOK_EVERY);
+    let mut ticks = interval_at(tokio::time::Instant::now() + RELOAD_EVERY, RELOAD_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
         let listeners = listeners.clone();
         // Files may lie on a network.
-        let _ = spawn_blocking(move || listeners.iter().for_each(Tls::look)).await;
+        let _ = spawn_blocking(move || listeners.iter().for_each(Tls::reload_and_log)).await;
     }
 }
 
@@ -210,19 +209,19 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn new_files_are_noticed_by_the_one_who_watches() {
+    async fn new_files_are_noticed_by_the_watch() {
         let folder = tempfile::tempdir().expect("a folder");
         let files = TlsFiles::new(folder.path().join("c.pem"), folder.path().join("k.pem"));
         write(&files, 2030);
         let tls = Tls::load(&files, Protocol::Http1).expect("sound files");
         let watch = tokio::spawn(watch(vec![tls.clone()]));
         let before = tls.valid_until();
-        tokio::time::sleep(LOOK_EVERY * 3).await;
+        tokio::time::sleep(RELOAD_EVERY * 3).await;
         assert_eq!(tls.valid_until(), before);
 
         write(&files, 2040);
         while tls.valid_until() == before {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(RELOAD_EVERY).await;
         }
         assert!(!watch.is_finished());
     }

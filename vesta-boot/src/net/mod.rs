@@ -1,10 +1,26 @@
-//! Protection of the listeners: TLS and tokens.
+//! Listeners: guarded connections, TLS, tokens.
 
-use crate::auth::Auth;
-use crate::tls::{Protocol, Tls};
+mod auth;
+mod connection;
+#[cfg(feature = "grpc")]
+mod grpc;
+mod listener;
+mod pem;
+mod stream;
+mod tls;
+
+pub use auth::{Auth, Denied, Scopes, Token};
+pub use connection::{Connection, Limits};
+pub use listener::{Limiter, Permit, accept};
+pub use tls::{Protocol, Tls};
+
+pub(crate) use auth::{digest_from_hex, hex, is_name, sha256};
+pub(crate) use listener::Listener;
+pub(crate) use tls::{install_provider, watch};
+
 use crate::{Config, ConfigError, Role};
 
-/// Protection of the listeners. By default there is none.
+/// Protection of a program's listeners. By default there is none.
 #[derive(Debug, Clone, Default)]
 pub struct Security {
     /// TLS of the public listener.
@@ -16,7 +32,7 @@ pub struct Security {
 }
 
 impl Security {
-    /// Loads the protection that the settings configure. Reads the files of TLS.
+    /// Protection as the settings ask for it. Reads the files of TLS.
     ///
     /// # Errors
     /// [`ConfigError::Refused`] with one sentence that names the file and what is wrong with it.

@@ -1,5 +1,5 @@
-//! The PEM files of a listener, and one sentence for whatever is wrong with them. No sentence quotes
-//! from a file.
+//! PEM files of a listener, with one sentence for each validation error. No sentence quotes from a
+//! file.
 
 use std::fs;
 use std::path::Path;
@@ -17,14 +17,14 @@ use vesta_intf::UnixMillis;
 
 use crate::TlsFiles;
 
-/// What the files held at one moment.
+/// Contents of the files at one moment.
 pub(super) struct Pems {
     cert: Vec<u8>,
     key: Vec<u8>,
     client_ca: Option<Vec<u8>>,
 }
 
-/// Tells contents of the files apart without keeping them.
+/// Digest of the contents, so that a change is noticed without keeping them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Fingerprint([u8; 32]);
 
@@ -47,7 +47,7 @@ impl Fingerprint {
     }
 }
 
-/// When a certificate can be used.
+/// Validity period of a certificate.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Validity {
     /// Given if it cannot be used yet.
@@ -136,7 +136,7 @@ impl Pems {
         })
     }
 
-    /// When the server's own certificate can be used.
+    /// Validity period of the server's own certificate.
     pub(super) fn validity(&self, files: &TlsFiles, now: UnixMillis) -> Result<Validity, String> {
         let chain = certificates(&self.cert, files, "cert", &files.cert)?;
         let parsed = chain.first().and_then(|own| ParsedCertificate::try_from(own).ok());

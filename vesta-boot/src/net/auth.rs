@@ -1,4 +1,4 @@
-//! Bearer tokens: who may do what. A server knows only their digests.
+//! Authorization: bearer tokens and their scopes. A server knows only digests of tokens.
 
 use std::fmt::{self, Debug, Display, Formatter};
 use std::ops::BitOr;
@@ -8,24 +8,24 @@ use ring::digest::{SHA256, digest};
 use subtle::ConstantTimeEq as _;
 use vesta_intf::IdError;
 
-/// What a token may be used for, or which of these a call asks for. A set of bits.
+/// Scopes of a token, or those of which a call needs one: a set of bits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Scopes(u8);
 
 impl Scopes {
-    /// Of a call: everybody may make it.
+    /// Of a call: it needs no token.
     pub const NONE: Self = Self(0);
     /// New IDs.
     pub const GENERATE: Self = Self(1);
     /// IDs and layouts explained, IDs put together.
     pub const READ: Self = Self(1 << 1);
-    /// Numbers of tags, and how tags stand.
+    /// Segment numbers, and the state of tags.
     pub const SEGMENTS: Self = Self(1 << 2);
     /// Reading what the admin listener shows.
     pub const METRICS: Self = Self(1 << 3);
     /// All of the admin listener, also new tags.
     pub const ADMIN: Self = Self(1 << 4);
-    /// Of a call: every token is good enough.
+    /// Of a call: any token will do.
     pub const ANY: Self = Self((1 << 5) - 1);
 
     const NAMED: [(&str, Self); 5] = [
@@ -74,7 +74,7 @@ impl Debug for Scopes {
     }
 }
 
-/// A token that a server knows by its digest. `Debug` hides that too.
+/// Token, known by its digest. `Debug` hides that too.
 #[derive(Clone)]
 pub struct Token {
     name: Arc<str>,
@@ -98,7 +98,7 @@ impl Token {
         &self.name
     }
 
-    /// What it may be used for.
+    /// The scopes it grants.
     pub fn scopes(&self) -> Scopes {
         self.scopes
     }
@@ -114,14 +114,14 @@ impl Debug for Token {
     }
 }
 
-/// The tokens of a server. Where there is an `Auth`, every call needs one of them.
+/// The tokens of a server. With an `Auth`, every call needs one of them.
 #[derive(Debug, Clone)]
 pub struct Auth {
     tokens: Arc<[Token]>,
 }
 
 impl Auth {
-    /// Lets in whoever has one of these.
+    /// Lets in the bearers of these tokens.
     pub fn new(tokens: impl IntoIterator<Item = Token>) -> Self {
         Self { tokens: tokens.into_iter().collect() }
     }
@@ -131,9 +131,9 @@ impl Auth {
         &self.tokens
     }
 
-    /// Judges a call by its header `authorization` and by the scopes of which it needs one.
+    /// Authorizes a call by its header `authorization` and by the scopes of which it needs one.
     ///
-    /// How long it takes does not depend on how much of a token is right.
+    /// The time it takes does not depend on how much of a token is right.
     ///
     /// # Errors
     /// [`Denied`], which never quotes the header.
@@ -164,7 +164,7 @@ impl Auth {
 
 const BEARER: &[u8] = b"Bearer ";
 
-/// Why a call was not let in.
+/// Reason for which a call is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Denied {
     /// It came without a token.
@@ -183,7 +183,7 @@ pub enum Denied {
 }
 
 impl Denied {
-    /// What `WWW-Authenticate` says (RFC 6750).
+    /// Value of `WWW-Authenticate` (RFC 6750).
     pub const fn challenge(&self) -> &'static str {
         match self {
             Denied::NoToken => r#"Bearer realm="vesta""#,

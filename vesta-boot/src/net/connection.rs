@@ -1,0 +1,328 @@
+//! Guarded connection: an accepted socket, encrypted or not, with time limits and a permit.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::Tls;
+use super::listener::Permit;
+use super::stream::Stream;
+
+/// Time limits of a connection. `Duration::MAX` is none.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// From the accept until TLS is set up and the first bytes were read.
+    pub opening: Duration,
+    /// The number of those first bytes, at least 1.
+    pub opening_bytes: usize,
+    /// For the rest of a request, for its answer, and for the peer to read that. A stall is noticed
+    /// after one to two limits.
+    pub stall: Duration,
+    /// Between an answer and the next request.
+    pub idle: Duration,
+}
+
+/// An accepted connection that gives an error when its peer stalls. TLS is set up while it is first
+/// read or written, so that a slow peer holds up nobody else.
+#[derive(Debug)]
+pub struct Connection {
+    stream: Stream,
+    watch: Watch,
+    _permit: Permit,
+}
+
+impl Connection {
+    /// Must be called inside a Tokio runtime.
+    pub(super) fn new(
+        stream: TcpStream,
+        tls: Option<&Tls>,
+        limits: Limits,
+        permit: Permit,
+    ) -> Self {
+        // Small answers must not wait for the acknowledgement of the one before. A socket that cannot
+        // do that is about to tell why.
+        let _ = stream.set_nodelay(true);
+        Self { stream: Stream::new(stream, tls), watch: Watch::new(limits), _permit: permit }
+    }
+
+    /// Ready with an error once the peer has stalled.
+    fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
+        ready!(self.watch.poll(cx));
+        self.stream.time_out();
+        Poll::Ready(io::ErrorKind::TimedOut.into())
+    }
+
+    fn wrote<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        polled: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if polled.is_ready() {
+            self.watch.paid();
+            return polled;
+        }
+        self.watch.owes();
+        self.poll_stalled(cx).map(Err)
+    }
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let before = buf.filled().len();
+        if let Poll::Ready(stream) = this.stream.poll_open(cx)?
+            && let Poll::Ready(result) = stream.poll_read(cx, buf)
+        {
+            this.watch.read(buf.filled().len() - before);
+            return Poll::Ready(result);
+        }
+        this.poll_stalled(cx).map(Err)
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let polled = match this.stream.poll_open(cx)? {
+            Poll::Ready(stream) => stream.poll_write(cx, data),
+            Poll::Pending => Poll::Pending,
+        };
+        this.wrote(cx, polled)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        data: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let polled = match this.stream.poll_open(cx)? {
+            Poll::Ready(stream) => stream.poll_write_vectored(cx, data),
+            Poll::Pending => Poll::Pending,
+        };
+        this.wrote(cx, polled)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true // so are sockets, with and without TLS
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        // Before it is open, nothing was written.
+        let Some(stream) = this.stream.opened() else { return Poll::Ready(Ok(())) };
+        let flushed = stream.poll_flush(cx);
+        if flushed.is_ready() {
+            this.watch.flushed();
+            return flushed;
+        }
+        this.watch.owes_flush();
+        this.poll_stalled(cx).map(Err)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.stream.opened().map_or(Poll::Ready(Ok(())), |stream| stream.poll_shutdown(cx))
+    }
+}
+
+/// Notices a peer that owes something for too long.
+///
+/// A busy connection must not pay for a clock or a timer with each request, so the timer runs on and
+/// only its end looks whether the phase is still the one it was set for.
+#[derive(Debug)]
+struct Watch {
+    limits: Limits,
+    phase: Phase,
+    /// Number of the phase.
+    turn: u32,
+    /// Bytes were written that are not on their way: TLS keeps some.
+    unflushed: bool,
+    timer: Option<Pin<Box<Sleep>>>,
+    /// The turn that the timer was set for, and its limit; `None` if it is not running.
+    timed: Option<(u32, Duration)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Phase {
+    /// So many of the first bytes are missing.
+    Opening(usize),
+    /// The peer owes the rest of a request or the reading of an answer, or is owed an answer.
+    Owing,
+    /// The peer may send its next request.
+    Idle,
+}
+
+impl Watch {
+    fn new(limits: Limits) -> Self {
+        let phase = Phase::Opening(limits.opening_bytes);
+        Self { limits, phase, turn: 0, unflushed: false, timer: None, timed: None }
+    }
+
+    fn turn_to(&mut self, phase: Phase) {
+        self.phase = phase;
+        self.turn = self.turn.wrapping_add(1);
+    }
+
+    fn read(&mut self, bytes: usize) {
+        match &mut self.phase {
+            Phase::Opening(missing) if *missing > bytes => *missing -= bytes,
+            Phase::Opening(_) | Phase::Idle if bytes > 0 => self.turn_to(Phase::Owing),
+            _ => {}
+        }
+    }
+
+    /// An answer is not taken. If something was owed before, it is owed since then.
+    fn owes(&mut self) {
+        if self.phase == Phase::Idle {
+            self.turn_to(Phase::Owing);
+        }
+    }
+
+    /// An answer, or a part of it, was taken.
+    fn paid(&mut self) {
+        if self.phase == Phase::Owing {
+            self.turn_to(Phase::Idle);
+        }
+    }
+
+    /// Bytes that were written are not taken.
+    fn owes_flush(&mut self) {
+        self.unflushed = true;
+        self.owes();
+    }
+
+    /// All that was written is on its way. There may have been nothing.
+    fn flushed(&mut self) {
+        if std::mem::take(&mut self.unflushed) {
+            self.paid();
+        }
+    }
+
+    fn limit(&self) -> Duration {
+        match self.phase {
+            Phase::Opening(_) => self.limits.opening,
+            Phase::Owing => self.limits.stall,
+            Phase::Idle => self.limits.idle,
+        }
+    }
+
+    /// Ready once the peer has stalled.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let limit = self.limit();
+        if limit == Duration::MAX {
+            return Poll::Pending;
+        }
+        loop {
+            let timer = match (&mut self.timer, self.timed) {
+                (Some(timer), Some((_, timed))) if timed <= limit => timer,
+                (timer, _) => {
+                    self.timed = Some((self.turn, limit));
+                    let end = Instant::now() + limit;
+                    let timer = timer.get_or_insert_with(|| Box::pin(sleep_until(end)));
+                    timer.as_mut().reset(end);
+                    timer
+                }
+            };
+            ready!(timer.as_mut().poll(cx));
+            if self.timed == Some((self.turn, limit)) {
+                return Poll::Ready(());
+            }
+            self.timed = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(5);
+
+    /// A watch whose first bytes have come and were answered.
+    fn watch(idle: Duration) -> Watch {
+        let mut watch = Watch::new(Limits { opening: LIMIT, opening_bytes: 2, stall: LIMIT, idle });
+        watch.read(2);
+        watch.paid();
+        watch
+    }
+
+    async fn is_stalled_after(watch: &mut Watch, wait: Duration) -> bool {
+        tokio::time::advance(wait).await;
+        std::future::poll_fn(|cx| Poll::Ready(watch.poll(cx).is_ready())).await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_bytes_are_due_after_the_limit_however_slowly_they_come() {
+        let limits =
+            Limits { opening: LIMIT, opening_bytes: 3, stall: Duration::MAX, idle: Duration::MAX };
+        let mut watch = Watch::new(limits);
+        for _ in 0..2 {
+            assert!(!is_stalled_after(&mut watch, LIMIT / 3).await);
+            watch.read(1);
+        }
+        assert!(is_stalled_after(&mut watch, LIMIT).await);
+        let mut watch = Watch::new(limits);
+        assert!(!is_stalled_after(&mut watch, Duration::ZERO).await);
+        watch.read(3);
+        assert!(!is_stalled_after(&mut watch, LIMIT * 9).await, "there is no other limit");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_debt_is_due_after_one_to_two_limits() {
+        let mut watch = watch(Duration::MAX);
+        assert!(!is_stalled_after(&mut watch, LIMIT * 9).await, "an idle connection owes nothing");
+
+        watch.read(1);
+        assert!(!is_stalled_after(&mut watch, Duration::ZERO).await);
+        watch.read(1); // more of the same request: the debt keeps its age
+        assert!(!is_stalled_after(&mut watch, LIMIT - Duration::from_millis(10)).await);
+        watch.paid();
+        watch.read(1);
+        assert!(!is_stalled_after(&mut watch, Duration::from_millis(20)).await, "a young debt");
+        assert!(is_stalled_after(&mut watch, LIMIT).await, "and due in its turn");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_stays_in_the_buffers_is_a_debt_too() {
+        let mut one = watch(Duration::MAX);
+        one.read(1);
+        one.flushed();
+        assert!(!is_stalled_after(&mut one, Duration::ZERO).await);
+        assert!(is_stalled_after(&mut one, LIMIT).await, "nothing to flush pays for no request");
+
+        let mut one = watch(Duration::MAX);
+        one.owes_flush();
+        assert!(!is_stalled_after(&mut one, Duration::ZERO).await);
+        one.flushed();
+        assert!(!is_stalled_after(&mut one, LIMIT).await, "it was taken");
+        one.owes_flush();
+        assert!(!is_stalled_after(&mut one, Duration::ZERO).await);
+        assert!(is_stalled_after(&mut one, LIMIT).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_phase_has_its_own_limit() {
+        let mut watch = watch(LIMIT * 10);
+        assert!(!is_stalled_after(&mut watch, Duration::ZERO).await);
+        watch.read(1);
+        assert!(!is_stalled_after(&mut watch, Duration::ZERO).await);
+        assert!(is_stalled_after(&mut watch, LIMIT).await, "not only when idling would be over");
+
+        watch.paid();
+        assert!(!is_stalled_after(&mut watch, LIMIT * 9).await);
+        assert!(is_stalled_after(&mut watch, LIMIT * 10).await);
+    }
+}

@@ -1,0 +1,103 @@
+//! Byte stream of a connection: a socket, or TLS over it.
+
+use std::fmt;
+use std::future::Future as _;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::server::{FallibleAccept, TlsStream};
+use tokio_util::either::Either;
+
+use super::Tls;
+
+/// The bytes of the protocol.
+pub(super) type Bytes = Either<TcpStream, Box<TlsStream<TcpStream>>>;
+
+pub(super) enum Stream {
+    Open(Bytes),
+    Handshake(Tls, Box<FallibleAccept<TcpStream>>),
+    /// The handshake has failed for this reason. What the client still sends is read, because a
+    /// connection with unread bytes is reset, and the client would not learn why.
+    Failed(TcpStream, io::Error),
+    Closed,
+}
+
+impl Stream {
+    pub(super) fn new(stream: TcpStream, tls: Option<&Tls>) -> Self {
+        match tls {
+            None => Stream::Open(Either::Left(stream)),
+            Some(tls) => Stream::Handshake(tls.clone(), Box::new(tls.accept(stream))),
+        }
+    }
+
+    /// The bytes, if TLS is set up or was never asked for.
+    pub(super) fn opened(&mut self) -> Option<Pin<&mut Bytes>> {
+        match self {
+            Stream::Open(bytes) => Some(Pin::new(bytes)),
+            _ => None,
+        }
+    }
+
+    /// The bytes, once TLS is set up.
+    pub(super) fn poll_open(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Pin<&mut Bytes>>> {
+        if !matches!(self, Stream::Open(_)) {
+            ready!(self.poll_handshake(cx))?;
+        }
+        Poll::Ready(self.opened().ok_or_else(|| io::ErrorKind::ConnectionAborted.into()))
+    }
+
+    fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if let Stream::Handshake(tls, handshake) = self {
+            match ready!(Pin::new(&mut **handshake).poll(cx)) {
+                Ok(stream) => *self = Stream::Open(Either::Right(Box::new(stream))),
+                Err((error, stream)) => {
+                    tls.handshake_failed(&error);
+                    *self = Stream::Failed(stream, error);
+                }
+            }
+        }
+        if let Stream::Failed(stream, _) = self {
+            ready!(poll_drained(stream, cx));
+            if let Stream::Failed(_, error) = std::mem::replace(self, Stream::Closed) {
+                return Poll::Ready(Err(error));
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Gives up on a handshake that takes too long.
+    pub(super) fn time_out(&mut self) {
+        if let Stream::Handshake(tls, _) = self {
+            tls.handshake_failed(&io::ErrorKind::TimedOut.into());
+            *self = Stream::Closed;
+        }
+    }
+}
+
+/// Ready when the client has closed its side.
+fn poll_drained(stream: &mut TcpStream, cx: &mut Context<'_>) -> Poll<()> {
+    let mut stream = Pin::new(stream);
+    let _ = ready!(stream.as_mut().poll_shutdown(cx));
+    loop {
+        let mut scratch = [0; 1024];
+        let mut scratch = ReadBuf::new(&mut scratch);
+        match ready!(stream.as_mut().poll_read(cx, &mut scratch)) {
+            Ok(()) if !scratch.filled().is_empty() => {}
+            _ => return Poll::Ready(()),
+        }
+    }
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Stream::Open(Either::Left(_)) => "plain",
+            Stream::Open(Either::Right(_)) => "TLS",
+            Stream::Handshake(..) => "handshake",
+            Stream::Failed(..) | Stream::Closed => "closed",
+        })
+    }
+}
