@@ -62,9 +62,9 @@ done
 mutate() {
   local part=$1 worker=$2 files=() tests=(--lib) status=0 file
   case "$part" in
-    sequence) files=(sequence.rs) tests+=(--test=exhaustive --test=populators) ;;
+    sequence) files=(id/sequence.rs) tests+=(--test=exhaustive --test=populators) ;;
     populator)
-      files=(populator.rs 'populator/*.rs')
+      files=(id/populator.rs wait/back_off.rs)
       tests+=(--test=clock_faults --test=exhaustive --test=populators)
       ;;
     lease)

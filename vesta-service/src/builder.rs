@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use vesta_intf::{Field, GenMethod, IdError, IdMeta, SequenceStart};
@@ -20,7 +20,7 @@ use crate::machine::{self, MachineSource, Resolved};
 use crate::populator::PopulatorKind;
 use crate::random;
 use crate::sequence::Rules;
-use crate::service::{LocalIdService, Parts};
+use crate::service::{LocalIdService, millis};
 use crate::slots::{Member, Slots};
 
 /// More machine IDs in one process would only be a mistake.
@@ -40,14 +40,14 @@ pub enum Drive {
 /// Builds a [`LocalIdService`]. Only [`machine`](Self::machine) has no default.
 #[derive(Debug, Clone)]
 pub struct Builder {
-    layout: IdMeta,
-    populator: PopulatorKind,
+    pub(crate) layout: IdMeta,
+    pub(crate) populator: PopulatorKind,
     gen_method: GenMethod,
     version: u64,
-    max_wait: Duration,
-    clock: Option<Arc<dyn Clock>>,
-    drive: Drive,
-    namespace: String,
+    pub(crate) max_wait: Duration,
+    pub(crate) clock: AnyClock,
+    pub(crate) drive: Drive,
+    pub(crate) namespace: String,
     state_dir: PathBuf,
     machine: Option<MachineSource>,
     machine_count: usize,
@@ -138,7 +138,7 @@ impl Default for Builder {
             gen_method: GenMethod::default(),
             version: 0,
             max_wait: Duration::from_secs(2),
-            clock: None,
+            clock: AnyClock::System(SystemClock::new()),
             drive: Drive::default(),
             namespace: "default".into(),
             state_dir: "vesta-data".into(),
@@ -182,7 +182,7 @@ impl Builder {
     /// Another clock than the system's. A clock that does not run by itself needs
     /// [`Drive::ByHand`].
     pub fn clock(self, clock: Arc<dyn Clock>) -> Self {
-        Self { clock: Some(clock), ..self }
+        Self { clock: AnyClock::Other(clock), ..self }
     }
 
     /// The driver of renewals. Default: [`Drive::Thread`].
@@ -239,9 +239,9 @@ impl Builder {
     ///
     /// # Errors
     /// [`BuildError`]; every case says what to do.
-    pub fn build(self) -> Result<LocalIdService, BuildError> {
+    pub fn build(mut self) -> Result<LocalIdService, BuildError> {
         let meta = self.layout;
-        let source = self.machine.ok_or_else(|| {
+        let source = self.machine.take().ok_or_else(|| {
             IdError::invalid(
                 "machine",
                 "no machine ID is configured; choose a fixed one, an IP map, the host ordinal or a \
@@ -254,10 +254,6 @@ impl Builder {
         self.sequence_start.check(&meta)?;
         let rules = Rules::new(meta.bits(Field::Time), meta.bits(Field::Seq), 0)
             .starting_below(self.sequence_start.below(), random::u63());
-        let any_clock = match &self.clock {
-            Some(clock) => AnyClock::Other(clock.clone()),
-            None => AnyClock::System(SystemClock::new()),
-        };
         if !(1..=MAX_MACHINES).contains(&self.machine_count) {
             let reason = format!("must be 1 to {MAX_MACHINES}, not {}", self.machine_count);
             return Err(IdError::invalid("machine count", reason).into());
@@ -269,16 +265,14 @@ impl Builder {
         let factory = HeldLeaseFactory {
             meta,
             rules,
-            clock: any_clock.clone(),
+            clock: self.clock.clone(),
             populator: self.populator,
             gen_method: if meta.bits(Field::GenMethod) == 0 { 0 } else { self.gen_method.value() },
             version: self.version,
         };
-        let clock: Arc<dyn Clock> =
-            self.clock.clone().unwrap_or_else(|| Arc::new(SystemClock::new()));
         let patience = if self.wait_for_store { Duration::MAX } else { PATIENCE };
         let count = 0..self.machine_count;
-        let resolved = source.resolve(&meta, &self.namespace, &self.state_dir, &any_clock)?;
+        let resolved = source.resolve(&meta, &self.namespace, &self.state_dir, &self.clock)?;
         let (members, shown, window) = match resolved {
             Resolved::Stateless { machine } => {
                 let shown = format!("fixed {machine}, stateless: IDs can repeat after a restart");
@@ -286,7 +280,7 @@ impl Builder {
             }
             Resolved::Disposable { nodes } => {
                 let member = |_| {
-                    let machine = claim::use_up_number(&*nodes, &meta, &*clock, patience)?;
+                    let machine = claim::use_up_number(&*nodes, &meta, &self.clock, patience)?;
                     unbounded(&factory, machine)
                 };
                 let members = count.map(member).collect::<Result<_, BuildError>>()?;
@@ -308,7 +302,7 @@ impl Builder {
                     choice,
                     order: self.claim_order,
                     patience,
-                    clock,
+                    clock: Arc::new(self.clock.clone()),
                     host: machine::host_name(),
                     guard,
                 };
@@ -331,20 +325,19 @@ impl Builder {
             }
         };
         let slots = Slots::new(members).expect("machine_count is at least 1");
-        Ok(LocalIdService::new(Parts {
-            meta,
+        let now = millis(self.clock.monotonic());
+        for member in slots.iter() {
+            member.slot.counters.renewed_at.store(now, Ordering::Relaxed);
+        }
+        Ok(LocalIdService {
+            settings: self,
             rules,
-            populator: self.populator,
-            max_wait: self.max_wait,
-            drive: self.drive,
-            clock: any_clock,
-            namespace: self.namespace,
             machine_source: shown,
             window,
             slots,
             backlog: Backlog::default(),
             positions_lost: AtomicU64::new(0),
-        }))
+        })
     }
 }
 

@@ -5,7 +5,6 @@
 
 mod cycles;
 mod effective;
-mod manual;
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +13,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use vesta_intf::UnixMillis;
 
 pub(crate) use effective::{EffectiveClock, MAX_LEAD, Reading};
-pub use manual::ManualClock;
 
 /// The time, as a generator needs it.
 pub trait Clock: Send + Sync + fmt::Debug {
@@ -161,23 +159,23 @@ impl Clock for AnyClock {
     }
 
     fn until(&self, moment: UnixMillis) -> Duration {
-        match self {
-            AnyClock::System(clock) => clock.until(moment),
-            AnyClock::Other(clock) => clock.until(moment),
-        }
+        self.as_dyn().until(moment)
     }
 
     fn monotonic(&self) -> Duration {
-        match self {
-            AnyClock::System(clock) => clock.monotonic(),
-            AnyClock::Other(clock) => clock.monotonic(),
-        }
+        self.as_dyn().monotonic()
     }
 
     fn park(&self, duration: Duration) {
+        self.as_dyn().park(duration);
+    }
+}
+
+impl AnyClock {
+    fn as_dyn(&self) -> &dyn Clock {
         match self {
-            AnyClock::System(clock) => clock.park(duration),
-            AnyClock::Other(clock) => clock.park(duration),
+            AnyClock::System(clock) => clock,
+            AnyClock::Other(clock) => &**clock,
         }
     }
 }

@@ -43,23 +43,25 @@ mod clock;
 mod future;
 pub mod global;
 mod held_lease;
+mod id;
 mod lease;
 mod machine;
-mod populator;
 #[cfg(all(test, any(loom, shuttle)))]
 mod races;
 mod random;
 mod segment;
-pub mod sequence;
 mod service;
 mod slots;
 mod status;
 mod sync;
-mod ticks;
+mod testing;
 mod wait;
 
+use id::{populator, ticks};
+
 pub use builder::{BuildError, Builder, Drive};
-pub use clock::{Clock, ManualClock, SystemClock};
+pub use clock::{Clock, SystemClock};
+pub use id::sequence;
 pub use lease::claim::{ClaimError, ClaimOrder};
 pub use lease::{
     Cas, Expect, FileStore, LeaseStore, MemoryStore, Namespace, Record, StateFileError, StoreError,
@@ -70,11 +72,12 @@ pub use populator::{
     AtomicIdPopulator, IdPopulator, LockIdPopulator, PopulatorKind, SyncIdPopulator,
 };
 pub use segment::{
-    MemorySegmentStore, NewSegmentTag, NextRange, Segment, SegmentBuilder, SegmentMode,
-    SegmentService, SegmentStatus, SegmentStore, SegmentTag,
+    NewSegmentTag, NextRange, Segment, SegmentBuilder, SegmentMode, SegmentService, SegmentStatus,
+    SegmentStore, SegmentTag,
 };
 pub use service::LocalIdService;
 pub use status::{MachineStatus, Status};
+pub use testing::{ManualClock, MemorySegmentStore};
 pub use vesta_intf::{
     AsyncIdService, ErrorKind, GenMethod, Id, IdError, IdMeta, IdRun, IdService, IdType, MakeId,
     NotReady, NotReadyReason, SequenceStart, UnixMillis,

@@ -40,7 +40,6 @@ mod future;
 mod handle;
 mod jobs;
 mod key;
-mod memory;
 #[cfg(all(test, loom))]
 mod races;
 #[cfg(all(test, shuttle))]
@@ -51,7 +50,6 @@ mod store;
 
 pub use builder::SegmentBuilder;
 pub use handle::Segment;
-pub use memory::MemorySegmentStore;
 pub use service::SegmentService;
 pub use status::SegmentStatus;
 pub use store::{NewSegmentTag, NextRange, SegmentStore, SegmentTag};

@@ -6,13 +6,10 @@ use std::time::{Duration, SystemTime};
 use vesta_intf::{Id, IdError, IdMeta, IdRun, IdService, MakeId};
 
 use crate::backlog::{Backlog, Batch, Permit};
-use crate::builder::{Builder, Drive};
-use crate::clock::{AnyClock, Clock as _};
+use crate::builder::Builder;
 use crate::held_lease::HeldLease;
-use crate::populator::PopulatorKind;
 use crate::sequence::{Claim, Rules};
 use crate::slots::Slots;
-use crate::status::{MachineStatus, Status};
 use crate::wait::Wait;
 
 /// Makes IDs inside this process. Share it behind an [`Arc`](std::sync::Arc) or the
@@ -24,19 +21,8 @@ use crate::wait::Wait;
 /// issue from the same positions.
 #[derive(Debug)]
 pub struct LocalIdService {
-    parts: Parts,
-}
-
-/// State of a service.
-#[derive(Debug)]
-pub(crate) struct Parts {
-    pub(crate) meta: IdMeta,
+    pub(crate) settings: Builder,
     pub(crate) rules: Rules,
-    pub(crate) populator: PopulatorKind,
-    pub(crate) max_wait: Duration,
-    pub(crate) drive: Drive,
-    pub(crate) clock: AnyClock,
-    pub(crate) namespace: String,
     pub(crate) machine_source: String,
     /// The length of a window; `None` without a lease.
     pub(crate) window: Option<Duration>,
@@ -52,23 +38,15 @@ impl LocalIdService {
         Builder::default()
     }
 
-    pub(crate) fn new(parts: Parts) -> Self {
-        let now = millis(parts.clock.monotonic());
-        for member in parts.slots.iter() {
-            member.slot.counters.renewed_at.store(now, Ordering::Relaxed);
-        }
-        Self { parts }
-    }
-
     /// The layout of the IDs.
     pub fn meta(&self) -> &IdMeta {
-        &self.parts.meta
+        &self.settings.layout
     }
 
     /// The machine ID now held, or the first of them. It can change while running, if another process
     /// takes it over.
     pub fn machine(&self) -> u64 {
-        self.parts.slots.first().current().machine()
+        self.slots.first().current().machine()
     }
 
     /// New IDs in one run of 1 to `want`, without waiting.
@@ -78,28 +56,28 @@ impl LocalIdService {
     pub fn try_gen_run(&self, want: u32) -> Result<IdRun, IdError> {
         IdError::check("count", want.into(), 1, u32::MAX.into())?;
         let (lease, Claim { start, end }) = self.claim(want)?;
-        let first = self.parts.meta.id_at(lease.base(), start);
+        let first = self.settings.layout.id_at(lease.base(), start);
         // A claim is never longer than what was wanted.
         let count = u32::try_from(end - start).unwrap_or(want);
-        Ok(IdRun { first, step: self.parts.meta.step(), count })
+        Ok(IdRun { first, step: self.settings.layout.step(), count })
     }
 
     #[cold]
     #[inline(never)]
     fn try_gen_id_from_any(&self) -> Result<u64, IdError> {
         let (lease, claim) = self.claim(1)?;
-        Ok(self.parts.meta.id_at(lease.base(), claim.start))
+        Ok(self.settings.layout.id_at(lease.base(), claim.start))
     }
 
     #[inline]
     fn claim(&self, want: u32) -> Result<(&HeldLease, Claim), IdError> {
-        self.parts.slots.claim(want)
+        self.slots.claim(want)
     }
 
     /// The wait of one call.
     #[cold]
     pub(crate) fn wait(&self) -> Wait<'_, impl Fn() -> Option<Duration>> {
-        let Parts { clock, drive, max_wait, .. } = &self.parts;
+        let Builder { clock, drive, max_wait, .. } = &self.settings;
         let maintain = || self.maintain();
         Wait { clock, drive: *drive, max_wait: *max_wait, notify: None, maintain }
     }
@@ -107,36 +85,26 @@ impl LocalIdService {
     /// Renews the lease if that is due and no thread does it, which is so with
     /// [`Drive::ByHand`](crate::Drive::ByHand). Returns how long there is nothing more to do.
     pub fn maintain(&self) -> Option<Duration> {
-        self.parts.slots.maintain()
+        self.slots.maintain()
     }
 
     /// Ends the service: no more IDs, the bound is saved and the machine ID given back. If the store
     /// does not answer within two request time-outs, the bound is left where it is, which costs a
     /// successor at most one window. Calling it again does nothing.
     pub fn close(&self) {
-        self.parts.slots.close();
-    }
-
-    /// Status of the service.
-    pub fn status(&self) -> Status {
-        self.parts.status()
-    }
-
-    /// Status of each of its machine IDs.
-    pub fn machines(&self) -> Vec<MachineStatus> {
-        self.parts.slots.iter().map(|member| self.parts.machine_status(&member.slot)).collect()
+        self.slots.close();
     }
 
     /// Notes that so many positions were taken and will never be issued.
     pub(crate) fn lost(&self, count: u32) {
-        self.parts.positions_lost.fetch_add(count.into(), Ordering::Relaxed); // a statistic
+        self.positions_lost.fetch_add(count.into(), Ordering::Relaxed); // a statistic
     }
 
     /// A permit for a batch that has to wait for so many more.
     pub(crate) fn enter_backlog(&self, ids: u32) -> Result<Permit<'_>, Duration> {
-        let lines = u64::try_from(self.parts.slots.iter().count()).unwrap_or(u64::MAX);
-        let per_second = self.parts.meta.capacity_per_second().saturating_mul(lines);
-        self.parts.backlog.enter(ids.into(), per_second, self.parts.max_wait)
+        let lines = u64::try_from(self.slots.iter().count()).unwrap_or(u64::MAX);
+        let per_second = self.settings.layout.capacity_per_second().saturating_mul(lines);
+        self.backlog.enter(ids.into(), per_second, self.settings.max_wait)
     }
 }
 
@@ -186,10 +154,10 @@ impl IdService for LocalIdService {
     #[inline]
     fn try_gen_id(&self) -> Result<u64, IdError> {
         // The usual case by itself: what it shares with the others would go through memory.
-        if let Some(lease) = self.parts.slots.single()
+        if let Some(lease) = self.slots.single()
             && let Ok(claim) = lease.claim(1)
         {
-            return Ok(self.parts.meta.id_at(lease.base(), claim.start));
+            return Ok(self.settings.layout.id_at(lease.base(), claim.start));
         }
         self.try_gen_id_from_any()
     }
@@ -231,14 +199,14 @@ impl IdService for LocalIdService {
     }
 
     fn exp_id(&self, raw: u64) -> Result<Id, IdError> {
-        self.parts.meta.explaining(raw).unpack(raw)
+        self.settings.layout.explaining(raw).unpack(raw)
     }
 
     fn make_id(&self, parts: &MakeId) -> Result<u64, IdError> {
-        let lease = self.parts.slots.first().current();
-        let own = self.parts.meta.unpack(lease.base())?;
+        let lease = self.slots.first().current();
+        let own = self.settings.layout.unpack(lease.base())?;
         let id_type = parts.id_type.unwrap_or(own.id_type);
-        let meta = self.parts.meta.of_type_value(id_type)?;
+        let meta = self.settings.layout.of_type_value(id_type)?;
         meta.pack(&Id {
             gen_method: parts.gen_method.unwrap_or(own.gen_method),
             machine: parts.machine.unwrap_or(own.machine),
@@ -250,7 +218,7 @@ impl IdService for LocalIdService {
     }
 
     fn trans_time(&self, time: u64) -> Result<SystemTime, IdError> {
-        Ok(self.parts.meta.moment_of(time)?.to_system_time())
+        Ok(self.settings.layout.moment_of(time)?.to_system_time())
     }
 }
 

@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use vesta_intf::UnixMillis;
 
+use crate::LocalIdService;
+use crate::builder::Builder;
 use crate::clock::{Clock as _, MAX_LEAD, Reading};
 use crate::lease::keeper::Line as MachineSlot;
 use crate::populator::PopulatorKind;
-use crate::service::{Parts, millis};
+use crate::service::millis;
 
 /// Status of a service. Where it holds several machine IDs, this is the sum of its
 /// [machine IDs](MachineStatus): ready while one of them is.
@@ -92,9 +94,9 @@ pub struct MachineStatus {
 /// A slot is no longer ready with less than this left in its window, or a fifth of the window.
 const NOT_READY_BELOW: Duration = Duration::from_secs(5);
 
-impl Parts {
-    pub(crate) fn machine_status(&self, slot: &MachineSlot) -> MachineStatus {
-        let Parts { meta, rules, clock, .. } = self;
+impl LocalIdService {
+    fn machine_status(&self, slot: &MachineSlot) -> MachineStatus {
+        let Self { settings: Builder { layout: meta, clock, .. }, rules, .. } = self;
         let lease = slot.current();
         let ended = lease.sealed_reason().map(str::to_owned);
         let sealed = ended.clone().filter(|_| !slot.will_follow());
@@ -139,27 +141,32 @@ impl Parts {
         }
     }
 
-    pub(crate) fn status(&self) -> Status {
-        let slots: Vec<_> =
-            self.slots.iter().map(|member| self.machine_status(&member.slot)).collect();
+    /// Status of each of its machine IDs.
+    pub fn machines(&self) -> Vec<MachineStatus> {
+        self.slots.iter().map(|member| self.machine_status(&member.slot)).collect()
+    }
+
+    /// Status of the service.
+    pub fn status(&self) -> Status {
+        let slots = self.machines();
         let first = &slots[0]; // there is at least one
         let ready = slots.iter().any(|slot| slot.ready);
         let sum = |count: fn(&MachineStatus) -> u64| slots.iter().map(count).sum();
-        let wall = self.clock.wall();
+        let wall = self.settings.clock.wall();
         Status {
             machine: first.machine,
             machines: slots.iter().map(|slot| slot.machine).collect(),
             machine_source: self.machine_source.clone(),
             epoch: first.epoch,
-            namespace: self.namespace.clone(),
-            populator: self.populator,
+            namespace: self.settings.namespace.clone(),
+            populator: self.settings.populator,
             ready,
             not_ready_because: first.not_ready_because.clone().filter(|_| !ready),
             window_left: slots.iter().map(|slot| slot.window_left).max().unwrap_or_default(),
             lead: slots.iter().map(|slot| slot.lead).min().unwrap_or_default(),
             clock_suspect: slots.iter().any(|slot| slot.clock_suspect),
-            layout_ends: self.meta.end(),
-            layout_left: Duration::from_millis(self.meta.end().since(wall).unwrap_or(0)),
+            layout_ends: self.settings.layout.end(),
+            layout_left: Duration::from_millis(self.settings.layout.end().since(wall).unwrap_or(0)),
             renewals_ok: sum(|slot| slot.renewals_ok),
             renewals_failed: sum(|slot| slot.renewals_failed),
             last_renewal_age: slots

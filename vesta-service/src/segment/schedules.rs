@@ -10,12 +10,9 @@ use shuttle::rand::{Rng as _, thread_rng};
 use shuttle::thread::{JoinHandle, spawn, yield_now};
 use vesta_intf::{IdError, UnixMillis};
 
-use super::{
-    MemorySegmentStore, NewSegmentTag, NextRange, SegmentMode, SegmentService, SegmentStore,
-    SegmentTag,
-};
+use super::{NewSegmentTag, NextRange, SegmentMode, SegmentService, SegmentStore, SegmentTag};
 use crate::races::{Ends, ModelClock, NEVER, after_a_while, at_random, unique_and_growing};
-use crate::{Drive, StoreError};
+use crate::{Drive, MemorySegmentStore, StoreError};
 
 const TAG: &str = "orders";
 const MODES: [SegmentMode; 2] = [SegmentMode::Strict, SegmentMode::Relaxed];

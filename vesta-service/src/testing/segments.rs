@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
 
-use super::store::{NewSegmentTag, NextRange, SegmentStore, SegmentTag};
-use crate::StoreError;
+use crate::{NewSegmentTag, NextRange, SegmentStore, SegmentTag, StoreError};
 
 /// Tags in this process's memory. For tests and simulations: it forgets everything at exit.
 #[derive(Debug, Default)]

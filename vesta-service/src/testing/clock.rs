@@ -6,7 +6,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use vesta_intf::UnixMillis;
 
-use super::Clock;
+use crate::clock::Clock;
 
 /// A scripted clock for tests, of Vesta and of programs that use it. Clones share one time.
 ///

@@ -1,0 +1,5 @@
+//! The kernel: the rule about time and sequence, the position that is guarded, and the tick to go by.
+
+pub(crate) mod populator;
+pub mod sequence;
+pub(crate) mod ticks;
