@@ -187,65 +187,47 @@ pub(crate) struct Requests(pub(crate) Arc<Metrics>);
 impl Requests {
     /// Every series with something in it, and the good outcome of every method, so that rates are
     /// known from the start.
-    fn series(&self) -> impl Iterator<Item = ([(&'static str, &'static str); 2], &Series)> {
+    fn series(&self) -> impl Iterator<Item = (Labels, &Series)> {
         let methods = self.0.methods.iter().zip(&self.0.series);
         methods.flat_map(|(method, outcomes)| {
             Outcome::all().zip(outcomes).filter_map(|(outcome, series)| {
+                let labels =
+                    vec![("method", (*method).to_owned()), ("outcome", outcome.label().to_owned())];
                 let seen = outcome == Outcome::Ok || series.count() > 0;
-                seen.then_some(([("method", *method), ("outcome", outcome.label())], series))
+                seen.then_some((labels, series))
             })
         })
     }
 }
 
 impl Collector for Requests {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let help = "Requests by method and outcome";
-        let mut family = encoder.encode_descriptor("requests", help, None, MetricType::Counter)?;
-        for (labels, series) in self.series() {
-            ConstCounter::new(series.count()).encode(family.encode_family(&labels)?)?;
-        }
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let metrics = &self.0;
+        let mut encoder = Encoder(encoder);
+        let counts = self.series().map(|(labels, series)| (labels, series.count()));
+        encoder.family(Kind::Counter, "requests", "Requests by method and outcome", counts)?;
 
         let help = "Time from the decoded request to its answer";
         let unit = Some(&Unit::Seconds);
-        let mut family =
-            encoder.encode_descriptor("request_duration", help, unit, MetricType::Histogram)?;
+        let of_type = MetricType::Histogram;
+        let mut family = encoder.0.encode_descriptor("request_duration", help, unit, of_type)?;
         for (labels, series) in self.series() {
             encode_latency(family.encode_family(&labels)?, series)?;
         }
 
-        let metrics = &self.0;
         let opened = metrics.connections.load(Relaxed);
-        let closed = metrics.connections_closed.load(Relaxed);
-        counter(&mut encoder, "ids_issued", "IDs handed out", metrics.issued.load(Relaxed))?;
-        counter(&mut encoder, "connections", "Connections accepted", opened)?;
+        let open = opened.saturating_sub(metrics.connections_closed.load(Relaxed));
         let refused = metrics.connections_refused.load(Relaxed);
+        let issued = metrics.issued.load(Relaxed);
+        encoder.one(Kind::Counter, "ids_issued", "IDs handed out", issued)?;
+        encoder.one(Kind::Counter, "connections", "Connections accepted", opened)?;
         let help = "Connections turned away at the limit";
-        counter(&mut encoder, "connections_refused", help, refused)?;
-        let open = i64::try_from(opened.saturating_sub(closed)).unwrap_or(i64::MAX);
-        let encoder_of = encoder.encode_descriptor(
-            "open_connections",
-            "Connections open now",
-            None,
-            MetricType::Gauge,
-        )?;
-        ConstGauge::new(open).encode(encoder_of)?;
-
+        encoder.one(Kind::Counter, "connections_refused", help, refused)?;
+        encoder.one(Kind::Gauge, "open_connections", "Connections open now", open)?;
         let labels = [("program", metrics.role.name()), ("version", env!("CARGO_PKG_VERSION"))];
-        let help = "The program and its version";
-        let mut family = encoder.encode_descriptor("build_info", help, None, MetricType::Gauge)?;
-        ConstGauge::new(1i64).encode(family.encode_family(&labels)?)
+        let labels = labels.map(|(name, value)| (name, value.to_owned())).to_vec();
+        encoder.family(Kind::Gauge, "build_info", "The program and its version", [(labels, 1)])
     }
-}
-
-pub(crate) fn counter(
-    encoder: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    value: u64,
-) -> fmt::Result {
-    let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-    ConstCounter::new(value).encode(metric)
 }
 
 #[allow(clippy::cast_precision_loss, reason = "seconds for a dashboard")]
@@ -256,4 +238,86 @@ fn encode_latency(mut encoder: MetricEncoder<'_>, series: &Series) -> fmt::Resul
     let count = buckets.iter().map(|bucket| bucket.1).sum();
     let seconds = Duration::from_nanos(series.nanos.load(Relaxed)).as_secs_f64();
     encoder.encode_histogram::<[(&str, &str); 0]>(seconds, count, &buckets, None)
+}
+
+/// Writes families of metrics at a scrape.
+pub(crate) struct Encoder<'a>(pub(crate) DescriptorEncoder<'a>);
+
+pub(crate) type Labels = Vec<(&'static str, String)>;
+
+/// Type of a metric.
+#[derive(Clone, Copy)]
+pub(crate) enum Kind {
+    Counter,
+    Gauge,
+    /// A gauge in seconds, of values in milliseconds.
+    Seconds,
+}
+
+impl Kind {
+    fn encode(self, value: u64, metric: MetricEncoder<'_>) -> fmt::Result {
+        match self {
+            Kind::Counter => ConstCounter::new(value).encode(metric),
+            Kind::Gauge => ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX)).encode(metric),
+            Kind::Seconds => {
+                ConstGauge::new(Duration::from_millis(value).as_secs_f64()).encode(metric)
+            }
+        }
+    }
+}
+
+impl Encoder<'_> {
+    /// One metric without labels, if it has a value.
+    pub(crate) fn one(
+        &mut self,
+        kind: Kind,
+        name: &str,
+        help: &str,
+        value: impl Into<Option<u64>>,
+    ) -> fmt::Result {
+        self.family(kind, name, help, [(vec![], value)])
+    }
+
+    /// A family of metrics: those that have a value.
+    pub(crate) fn family(
+        &mut self,
+        kind: Kind,
+        name: &str,
+        help: &str,
+        samples: impl IntoIterator<Item = (Labels, impl Into<Option<u64>>)>,
+    ) -> fmt::Result {
+        let known = samples.into_iter().filter_map(|(labels, value)| Some((labels, value.into()?)));
+        let mut known = known.peekable();
+        if known.peek().is_none() {
+            return Ok(());
+        }
+        let (unit, of_type) = match kind {
+            Kind::Counter => (None, MetricType::Counter),
+            Kind::Gauge => (None, MetricType::Gauge),
+            Kind::Seconds => (Some(&Unit::Seconds), MetricType::Gauge),
+        };
+        let mut family = self.0.encode_descriptor(name, help, unit, of_type)?;
+        for (labels, value) in known {
+            if labels.is_empty() {
+                return kind.encode(value, family);
+            }
+            kind.encode(value, family.encode_family(&labels)?)?;
+        }
+        Ok(())
+    }
+
+    /// Counters with the label `outcome`: those that went well, and those that failed.
+    pub(crate) fn outcomes(
+        &mut self,
+        name: &str,
+        help: &str,
+        samples: impl IntoIterator<Item = (Labels, u64, u64)>,
+    ) -> fmt::Result {
+        let samples = samples.into_iter().flat_map(|(labels, ok, failed)| {
+            [("ok", ok), ("failed", failed)].map(|(outcome, count)| {
+                ([&labels[..], &[("outcome", outcome.to_owned())]].concat(), count)
+            })
+        });
+        self.family(Kind::Counter, name, help, samples)
+    }
 }

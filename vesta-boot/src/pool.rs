@@ -1,10 +1,10 @@
 //! Usage of a pool of machine IDs, read from the store for metrics and status only.
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use serde::Serialize;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use vesta_intf::UnixMillis;
@@ -48,49 +48,26 @@ impl State {
 }
 
 /// Pool usage: the number of machine IDs in each state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub(crate) struct Fill {
-    /// Never claimed.
-    pub(crate) free: u64,
-    /// Given back.
-    pub(crate) released: u64,
-    /// In use, or not yet silent for long enough.
-    pub(crate) held: u64,
-    /// Silent for so long that they may be taken over.
-    pub(crate) expired: u64,
-    /// In use by another system.
-    pub(crate) foreign: u64,
-}
+///
+/// `free` were never claimed, `released` given back. `held` are in use, or their owner has not been
+/// silent for long enough; `expired` may be taken over. `foreign` are in use by another system.
+pub(crate) type Usage = BTreeMap<&'static str, u64>;
 
-impl Fill {
-    pub(crate) const fn by_state(&self) -> [(&'static str, u64); 5] {
-        [
-            ("free", self.free),
-            ("released", self.released),
-            ("held", self.held),
-            ("expired", self.expired),
-            ("foreign", self.foreign),
-        ]
+fn usage(records: &[(u64, Record)], range: &RangeInclusive<u64>, now: u64, overdue: u64) -> Usage {
+    let names = ["free", "released", "held", "expired", "foreign"];
+    let mut usage = Usage::from(names.map(|name| (name, 0)));
+    usage.insert("free", range.end() - range.start() + 1);
+    for (_, record) in records.iter().filter(|(machine, _)| range.contains(machine)) {
+        let state = match State::of(record, now) {
+            State::Released => "released",
+            State::ForeignOwner => "foreign",
+            State::Silent { .. } if record.bound <= overdue => "expired",
+            State::Held | State::Silent { .. } => "held",
+        };
+        *usage.entry(state).or_default() += 1;
+        *usage.entry("free").or_default() -= 1;
     }
-
-    fn count(
-        records: &[(u64, Record)],
-        range: &RangeInclusive<u64>,
-        now: u64,
-        overdue: u64,
-    ) -> Self {
-        let mut fill = Self { free: range.end() - range.start() + 1, ..Self::default() };
-        for (_, record) in records.iter().filter(|(machine, _)| range.contains(machine)) {
-            fill.free -= 1;
-            *match State::of(record, now) {
-                State::Released => &mut fill.released,
-                State::ForeignOwner => &mut fill.foreign,
-                State::Silent { .. } if record.bound <= overdue => &mut fill.expired,
-                State::Held | State::Silent { .. } => &mut fill.held,
-            } += 1;
-        }
-        fill
-    }
+    usage
 }
 
 /// Observer of a pool of machine IDs.
@@ -107,7 +84,7 @@ pub struct Pool {
 
 #[derive(Debug, Default)]
 struct Seen {
-    fill: Option<Fill>,
+    usage: Option<Usage>,
     /// By the monotonic clock.
     next_look: Duration,
     looking: bool,
@@ -126,8 +103,8 @@ impl Pool {
     }
 
     /// Usage when the pool was last read; `None` before the first read and after one that failed.
-    pub(crate) fn fill(&self) -> Option<Fill> {
-        self.seen().fill
+    pub(crate) fn usage(&self) -> Option<Usage> {
+        self.seen().usage.clone()
     }
 
     /// Reads the pool again if that is due, on a blocking thread.
@@ -154,14 +131,14 @@ impl Pool {
         let found = self.store.list(&self.namespace);
         let records = found.as_ref().map_or(0, Vec::len);
         let each = PAUSE_FOR_EACH.saturating_mul(u32::try_from(records).unwrap_or(u32::MAX));
-        let fill = self.counted(found);
+        let usage = self.counted(found);
         let mut seen = self.seen();
-        seen.fill = fill;
+        seen.usage = usage;
         seen.next_look = self.clock.monotonic() + each.max(PAUSE);
         seen.looking = false;
     }
 
-    fn counted(&self, found: Result<Vec<(u64, Record)>, StoreError>) -> Option<Fill> {
+    fn counted(&self, found: Result<Vec<(u64, Record)>, StoreError>) -> Option<Usage> {
         let records = found
             .inspect_err(|error| tracing::debug!(%error, "the pool could not be looked at"))
             .ok()?;
@@ -171,7 +148,7 @@ impl Pool {
         let now = self.ticks.position_at(wall).ok()?;
         // Before the epoch nothing was issued that could be overdue.
         let overdue = self.ticks.position_at(overdue).unwrap_or(0);
-        Some(Fill::count(&records, &self.range, now, overdue))
+        Some(usage(&records, &self.range, now, overdue))
     }
 }
 
@@ -191,6 +168,10 @@ mod tests {
     fn at(seconds: i64) -> u64 {
         let moment = NOW.0.checked_add_signed(seconds * 1000).expect("after 1970");
         ticks().position_at(UnixMillis(moment)).expect("inside the layout")
+    }
+
+    fn by_state(counts: [u64; 5]) -> Usage {
+        ["free", "released", "held", "expired", "foreign"].into_iter().zip(counts).collect()
     }
 
     fn record(owner: u128, bound: u64) -> Record {
@@ -232,20 +213,20 @@ mod tests {
     async fn it_counts_its_own_range_and_looks_again_only_after_the_pause() {
         let clock = ManualClock::at(NOW);
         let pool = pool(&clock);
-        assert_eq!(pool.fill(), None);
+        assert_eq!(pool.usage(), None);
         Arc::clone(&pool).refresh().await;
-        let fill = Fill { free: 4, released: 1, held: 2, expired: 1, foreign: 1 };
-        assert_eq!(pool.fill(), Some(fill));
+        let usage = by_state([4, 1, 2, 1, 1]);
+        assert_eq!(pool.usage(), Some(usage.clone()));
 
         let absent = Record::unclaimed(0).expect();
         pool.store.cas("default", 6, &absent, &record(5, at(300))).expect("memory");
         clock.advance(PAUSE - Duration::from_millis(1));
         Arc::clone(&pool).refresh().await;
-        assert_eq!(pool.fill(), Some(fill), "it is not asked again before");
+        assert_eq!(pool.usage(), Some(usage), "it is not asked again before");
         clock.advance(Duration::from_millis(1));
         Arc::clone(&pool).refresh().await;
-        let fill = Fill { free: 3, released: 1, held: 2, expired: 2, foreign: 1 };
-        assert_eq!(pool.fill(), Some(fill), "2 is overdue by now, 6 is held");
+        let usage = by_state([3, 1, 2, 2, 1]);
+        assert_eq!(pool.usage(), Some(usage), "2 is overdue by now, 6 is held");
     }
 
     #[tokio::test]
@@ -257,7 +238,7 @@ mod tests {
             ..Pool::new(store, "nobody-opened-it".into(), 1..=9, ticks(), grace)
         });
         Arc::clone(&pool).refresh().await;
-        assert_eq!(pool.fill(), None);
+        assert_eq!(pool.usage(), None);
         assert!(!pool.is_due(), "a store that does not answer is not asked all the time");
     }
 }

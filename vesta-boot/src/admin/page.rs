@@ -1,29 +1,17 @@
-//! The index page, for a person with a browser.
+//! Index page, for a person with a browser.
 
-use std::time::Duration;
+use super::segments::{SegmentsStatus, TagStatus};
+use super::status::{ProgramStatus, ServiceStatus};
 
-use vesta_service::{SegmentService, SegmentStatus, Status};
-
-use super::segments::{left, used_percent};
-use crate::{Role, secret};
-
-pub(super) fn render(
-    role: Role,
-    status: Option<&Status>,
-    not_ready: Option<String>,
-    segments: Option<&SegmentService>,
-) -> String {
-    let state = match &not_ready {
-        None => "ready".to_owned(),
-        Some(reason) => format!("not ready: {}", escape(reason)),
-    };
+pub(super) fn render(status: &ProgramStatus, segments: Option<&SegmentsStatus>) -> String {
+    let ProgramStatus { program, version, not_ready_because, service, .. } = status;
     format!(
         r#"<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
-<title>{name}</title>
+<title>{program}</title>
 <style>body {{ font: 16px/1.5 sans-serif; margin: 2em auto; max-width: 40em }} td {{ padding-right: 2em }}</style>
-<h1>{name} {version}</h1>
+<h1>{program} {version}</h1>
 <table>
 <tr><td>State<td>{state}
 {rows}</table>
@@ -36,23 +24,26 @@ pub(super) fn render(
 </ul>
 </html>
 "#,
-        name = role.name(),
-        version = env!("CARGO_PKG_VERSION"),
-        rows = status.map(rows).unwrap_or_default(),
+        state = readiness(not_ready_because.as_deref()),
+        rows = service.as_ref().map(rows).unwrap_or_default(),
         tags = segments.map(tags).unwrap_or_default(),
     )
 }
 
-fn rows(status: &Status) -> String {
-    let machines: Vec<_> = status.machines.iter().map(u64::to_string).collect();
-    let window = match status.window_left {
-        Duration::MAX => "no lease, no end".to_owned(),
-        left => format!("{:.1} s", left.as_secs_f64()),
-    };
+fn readiness(not_ready_because: Option<&str>) -> String {
+    not_ready_because.map_or("ready".to_owned(), |reason| format!("not ready: {}", escape(reason)))
+}
+
+fn rows(status: &ServiceStatus) -> String {
+    let ServiceStatus { machine, namespace, layout, lease, .. } = status;
+    let machines: Vec<_> = machine.ids.iter().map(u64::to_string).collect();
+    let window = lease.window_left_ms.map_or("no lease, no end".to_owned(), |left| {
+        format!("{}.{} s", left / 1000, left / 100 % 10)
+    });
     [
-        ("Machine ID", format!("{} ({})", machines.join(", "), escape(&status.machine_source))),
-        ("Namespace", escape(&status.namespace)),
-        ("Layout ends", status.layout_ends.to_string()),
+        ("Machine ID", format!("{} ({})", machines.join(", "), escape(&machine.source))),
+        ("Namespace", escape(namespace)),
+        ("Layout ends", layout.ends.clone()),
         ("Window left", window),
     ]
     .map(|(name, value)| format!("<tr><td>{name}<td>{value}\n"))
@@ -62,19 +53,16 @@ fn rows(status: &Status) -> String {
 /// More tags than this are left to `/segments`.
 const MOST_TAGS: usize = 100;
 
-fn tags(segments: &SegmentService) -> String {
-    let state = match segments.not_ready_because() {
-        None => "ready".to_owned(),
-        Some(reason) => format!("not ready: {}", escape(&secret::hide(&reason))),
-    };
-    let tags = segments.status();
+fn tags(status: &SegmentsStatus) -> String {
+    let SegmentsStatus { store, not_ready_because, segments: tags, .. } = status;
     let mut out = format!(
-        "<h2>Segments</h2>\n<p>{} in {}; {state}\n<table>\n<tr><th>Tag<th>Range<th>Next \
+        "<h2>Segments</h2>\n<p>{} in {}; {}\n<table>\n<tr><th>Tag<th>Range<th>Next \
          number<th>Used<th>At hand<th>Step<th>A second<th>State\n",
         tags.len(),
-        escape(&segments.describe()),
+        escape(store),
+        readiness(not_ready_because.as_deref()),
     );
-    tags.iter().take(MOST_TAGS).for_each(|tag| out += &tag_row(tag));
+    out.extend(tags.iter().take(MOST_TAGS).map(tag_row));
     out += "</table>\n";
     if let Some(more @ 1..) = tags.len().checked_sub(MOST_TAGS) {
         out += &format!("<p>and {more} more\n");
@@ -82,22 +70,16 @@ fn tags(segments: &SegmentService) -> String {
     out
 }
 
-fn tag_row(tag: &SegmentStatus) -> String {
-    let range = tag.current.as_ref().map_or("none yet".to_owned(), |range| {
-        format!("{} to {}", range.start, range.end.saturating_sub(1))
-    });
-    let used = used_percent(tag).map_or("-".to_owned(), |percent| format!("{percent} %"));
-    let state = match &tag.not_ready_because {
-        None => "ready".to_owned(),
-        Some(reason) => escape(&secret::hide(reason)),
-    };
+fn tag_row(tag: &TagStatus) -> String {
+    let range = tag.current.as_ref();
+    let range = range.map_or("none yet".to_owned(), |it| format!("{} to {}", it.from, it.last));
+    let used = tag.used_percent.map_or("-".to_owned(), |percent| format!("{percent} %"));
+    let state = tag.not_ready_because.as_deref().map_or("ready".to_owned(), escape);
+    let TagStatus { key, position, left, step, per_second, .. } = tag;
     format!(
-        "<tr><td>{}<td>{range}<td>{}<td>{used}<td>{}<td>{}<td>{}<td>{state}\n",
-        escape(&tag.key),
-        tag.position,
-        left(tag),
-        tag.step,
-        tag.rate,
+        "<tr><td>{}<td>{range}<td>{position}<td>{used}<td>{left}<td>{step}<td>{per_second}<td>\
+         {state}\n",
+        escape(key),
     )
 }
 

@@ -1,170 +1,158 @@
-//! The state of the service as JSON.
+//! Status of the program and its machine IDs: one value behind `/status`, `/metrics` and the page.
 
 use std::time::Duration;
 
 use serde::Serialize;
-use vesta_service::{LocalIdService, MachineStatus};
+use vesta_service::LocalIdService;
 
-use super::View;
-use super::segments::Summary;
-use crate::Role;
-use crate::pool::Fill;
+use super::segments::{SegmentsStatus, Summary};
+use super::state::Program;
+use crate::pool::Usage;
 
 /// `GET /status`, in the order in which a person wants to read it.
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct State<'a> {
-    program: &'a str,
-    version: &'a str,
-    ready: bool,
-    not_ready_because: Option<String>,
-    /// Nothing of it before there is a machine ID.
+pub(super) struct ProgramStatus {
+    pub(super) program: &'static str,
+    pub(super) version: &'static str,
+    pub(super) ready: bool,
+    pub(super) not_ready_because: Option<String>,
+    /// Absent before there is a machine ID.
     #[serde(flatten)]
-    service: Option<ServiceState<'a>>,
+    pub(super) service: Option<ServiceStatus>,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ServiceState<'a> {
-    machine: MachineIds,
-    namespace: String,
-    layout: LayoutState<'a>,
+pub(super) struct ServiceStatus {
+    pub(super) machine: MachineIds,
+    pub(super) namespace: String,
+    pub(super) layout: LayoutStatus,
     populator: String,
-    lease: LeaseState,
-    machines: Vec<MachineState>,
-    /// `null` without a pool, and while it does not answer.
-    pool: Option<Fill>,
+    /// All machine IDs together.
+    pub(super) lease: LeaseStatus,
+    pub(super) machines: Vec<MachineStatus>,
+    /// `null` without a pool, and while its store does not answer.
+    pub(super) pool: Option<Usage>,
     /// `null` if segment mode is off; `/segments` has more.
     segments: Option<Summary>,
 }
 
-#[derive(Serialize)]
-struct MachineIds {
+#[derive(Debug, Serialize)]
+pub(super) struct MachineIds {
     /// The first of `ids`.
-    id: u64,
-    ids: Vec<u64>,
-    source: String,
+    pub(super) id: u64,
+    pub(super) ids: Vec<u64>,
+    pub(super) source: String,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct LayoutState<'a> {
-    name: &'a str,
+pub(super) struct LayoutStatus {
+    name: String,
     bits: String,
     /// Of all machine IDs together.
     ids_per_second: u64,
-    ends: String,
+    pub(super) ends: String,
     left_days: u64,
+    #[serde(skip)]
+    pub(super) left_ms: u64,
 }
 
-/// All lines together.
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct LeaseState {
-    epoch: u64,
+pub(super) struct LeaseStatus {
+    pub(super) epoch: u64,
     /// `null` without a lease: there is no bound to reach.
-    window_left_ms: Option<u64>,
-    lead_ms: u64,
-    clock_suspect: bool,
-    renewals_ok: u64,
-    renewals_failed: u64,
-    last_renewal_age_ms: u64,
-    fenced: u64,
-    rehomed: u64,
-    positions_lost: u64,
-    sealed: Option<String>,
+    pub(super) window_left_ms: Option<u64>,
+    pub(super) lead_ms: u64,
+    pub(super) clock_suspect: bool,
+    pub(super) renewals_ok: u64,
+    pub(super) renewals_failed: u64,
+    pub(super) last_renewal_age_ms: u64,
+    pub(super) fenced: u64,
+    pub(super) rehomed: u64,
+    /// Known for all machine IDs together only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) positions_lost: Option<u64>,
+    pub(super) sealed: Option<String>,
 }
 
-/// One machine ID.
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct MachineState {
-    machine: u64,
-    epoch: u64,
-    ready: bool,
+pub(super) struct MachineStatus {
+    pub(super) machine: u64,
+    pub(super) ready: bool,
     not_ready_because: Option<String>,
-    window_left_ms: Option<u64>,
-    lead_ms: u64,
-    clock_suspect: bool,
-    renewals_ok: u64,
-    renewals_failed: u64,
-    last_renewal_age_ms: u64,
-    fenced: u64,
-    rehomed: u64,
-    sealed: Option<String>,
+    #[serde(flatten)]
+    pub(super) lease: LeaseStatus,
 }
 
-pub(super) fn json(role: Role, view: &View) -> String {
-    let reason = view.not_ready_because();
-    let state = State {
-        program: role.name(),
-        version: env!("CARGO_PKG_VERSION"),
-        ready: reason.is_none(),
-        not_ready_because: reason,
-        service: view.service().map(|service| service_state(service, view)),
+/// The lease of a service or of one machine ID, whose fields have the same names.
+macro_rules! lease {
+    ($of:expr, $positions_lost:expr) => {
+        LeaseStatus {
+            epoch: $of.epoch,
+            window_left_ms: ($of.window_left != Duration::MAX).then(|| millis($of.window_left)),
+            lead_ms: millis($of.lead),
+            clock_suspect: $of.clock_suspect,
+            renewals_ok: $of.renewals_ok,
+            renewals_failed: $of.renewals_failed,
+            last_renewal_age_ms: millis($of.last_renewal_age),
+            fenced: $of.fenced_total,
+            rehomed: $of.rehomed_total,
+            positions_lost: $positions_lost,
+            sealed: $of.sealed,
+        }
     };
-    let text = serde_json::to_string_pretty(&state).expect("plain fields are JSON");
-    text + "\n"
 }
 
-fn service_state<'a>(service: &'a LocalIdService, view: &View) -> ServiceState<'a> {
-    let status = service.status();
-    let meta = service.meta();
-    let count = u64::try_from(status.machines.len()).unwrap_or(1);
-    ServiceState {
-        machine: MachineIds {
-            id: status.machine,
-            ids: status.machines,
-            source: status.machine_source,
-        },
-        namespace: status.namespace,
-        layout: LayoutState {
-            name: meta.name(),
-            bits: meta.to_string(),
-            ids_per_second: meta.capacity_per_second().saturating_mul(count),
-            ends: status.layout_ends.to_string(),
-            left_days: status.layout_left.as_secs() / 86_400,
-        },
-        populator: status.populator.to_string(),
-        lease: LeaseState {
-            epoch: status.epoch,
-            window_left_ms: window(status.window_left),
-            lead_ms: millis(status.lead),
-            clock_suspect: status.clock_suspect,
-            renewals_ok: status.renewals_ok,
-            renewals_failed: status.renewals_failed,
-            last_renewal_age_ms: millis(status.last_renewal_age),
-            fenced: status.fenced_total,
-            rehomed: status.rehomed_total,
-            positions_lost: status.positions_lost_total,
-            sealed: status.sealed,
-        },
-        machines: service.machines().into_iter().map(machine_state).collect(),
-        pool: view.pool().and_then(|pool| pool.fill()),
-        segments: view.segments().map(Summary::of),
+impl ProgramStatus {
+    pub(super) fn of(program: &Program) -> Self {
+        let not_ready_because = program.not_ready_because();
+        Self {
+            program: program.role.name(),
+            version: env!("CARGO_PKG_VERSION"),
+            ready: not_ready_because.is_none(),
+            not_ready_because,
+            service: program.service().map(|service| ServiceStatus::of(service, program)),
+        }
     }
 }
 
-fn machine_state(line: MachineStatus) -> MachineState {
-    MachineState {
-        machine: line.machine,
-        epoch: line.epoch,
-        ready: line.ready,
-        not_ready_because: line.not_ready_because,
-        window_left_ms: window(line.window_left),
-        lead_ms: millis(line.lead),
-        clock_suspect: line.clock_suspect,
-        renewals_ok: line.renewals_ok,
-        renewals_failed: line.renewals_failed,
-        last_renewal_age_ms: millis(line.last_renewal_age),
-        fenced: line.fenced_total,
-        rehomed: line.rehomed_total,
-        sealed: line.sealed,
+impl ServiceStatus {
+    fn of(service: &LocalIdService, program: &Program) -> Self {
+        let status = service.status();
+        let meta = service.meta();
+        let count = u64::try_from(status.machines.len()).unwrap_or(1);
+        let machines = service.machines().into_iter().map(|machine| MachineStatus {
+            machine: machine.machine,
+            ready: machine.ready,
+            not_ready_because: machine.not_ready_because,
+            lease: lease!(machine, None),
+        });
+        Self {
+            lease: lease!(status, Some(status.positions_lost_total)),
+            machine: MachineIds {
+                id: status.machine,
+                ids: status.machines,
+                source: status.machine_source,
+            },
+            namespace: status.namespace,
+            layout: LayoutStatus {
+                name: meta.name().to_owned(),
+                bits: meta.to_string(),
+                ids_per_second: meta.capacity_per_second().saturating_mul(count),
+                ends: status.layout_ends.to_string(),
+                left_days: status.layout_left.as_secs() / 86_400,
+                left_ms: millis(status.layout_left),
+            },
+            populator: status.populator.to_string(),
+            machines: machines.collect(),
+            pool: program.pool().and_then(|pool| pool.usage()),
+            segments: program.segments().map(|segments| SegmentsStatus::of(segments).summary()),
+        }
     }
-}
-
-fn window(left: Duration) -> Option<u64> {
-    (left != Duration::MAX).then(|| millis(left))
 }
 
 pub(super) fn millis(duration: Duration) -> u64 {

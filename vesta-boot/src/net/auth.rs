@@ -165,15 +165,22 @@ impl Auth {
 const BEARER: &[u8] = b"Bearer ";
 
 /// Reason for which a call is refused.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Denied {
     /// It came without a token.
+    #[error("a token is needed; send the header authorization: Bearer TOKEN")]
     NoToken,
     /// Its header is not one of a bearer token.
+    #[error("the header authorization must be Bearer TOKEN")]
     NotBearer,
     /// The token is none of those that the server knows.
+    #[error("this token is not known here")]
     Unknown,
     /// The token is for other things.
+    #[error(
+        "the token `{token}` may not be used for this; it needs the scope {}",
+        .needs.to_string().replace(", ", " or ")
+    )]
     Lacks {
         /// Its name.
         token: Arc<str>,
@@ -193,27 +200,6 @@ impl Denied {
         }
     }
 }
-
-impl Display for Denied {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self {
-            Denied::NoToken => {
-                f.write_str("a token is needed; send the header authorization: Bearer TOKEN")
-            }
-            Denied::NotBearer => f.write_str("the header authorization must be Bearer TOKEN"),
-            Denied::Unknown => f.write_str("this token is not known here"),
-            Denied::Lacks { token, needs } => {
-                let names = needs.to_string().replace(", ", " or ");
-                write!(
-                    f,
-                    "the token `{token}` may not be used for this; it needs the scope {names}"
-                )
-            }
-        }
-    }
-}
-
-impl std::error::Error for Denied {}
 
 impl From<Denied> for IdError {
     fn from(denied: Denied) -> Self {

@@ -61,7 +61,7 @@ impl Limiter {
         Arc::new(Self { permits, limits, tls, metrics })
     }
 
-    /// Whether clients speak TLS.
+    /// Returns whether clients speak TLS.
     pub fn has_tls(&self) -> bool {
         self.tls.is_some()
     }

@@ -15,7 +15,7 @@ use tokio_rustls::server::FallibleAccept;
 use vesta_intf::UnixMillis;
 use vesta_service::{Clock as _, SystemClock};
 
-use super::pem::{Fingerprint, Pems, Validity};
+use super::pem::{Pems, Validity};
 use crate::{ConfigError, TlsFiles};
 
 /// Period at which the files are read.
@@ -58,7 +58,7 @@ struct Shared {
     protocol: Protocol,
     current: RwLock<Current>,
     /// Contents of the files when they were last read, good or bad.
-    seen: Mutex<Fingerprint>,
+    seen: Mutex<Vec<u8>>,
     handshakes_failed: AtomicU64,
 }
 
@@ -76,9 +76,9 @@ impl Tls {
     /// [`ConfigError::Refused`] with one sentence that names the file and what is wrong with it.
     pub fn load(files: &TlsFiles, protocol: Protocol) -> Result<Self, ConfigError> {
         let read = Pems::read(files);
-        let seen = Fingerprint::of(&read);
+        let seen = Pems::digest(&read);
         let current =
-            read.and_then(|pems| current(&pems, files, protocol)).map_err(ConfigError::refused)?;
+            read.and_then(|pems| current(&pems, protocol)).map_err(ConfigError::refused)?;
         Ok(Self(Arc::new(Shared {
             files: files.clone(),
             protocol,
@@ -96,14 +96,13 @@ impl Tls {
     pub fn reload(&self) -> Result<bool, ConfigError> {
         let Shared { files, protocol, current: in_force, seen, .. } = &*self.0;
         let read = Pems::read(files);
-        let now = Fingerprint::of(&read);
-        let before =
-            std::mem::replace(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner), now);
-        if before == now {
+        let now = Pems::digest(&read);
+        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if *seen == now {
             return Ok(false);
         }
-        let new =
-            read.and_then(|pems| current(&pems, files, *protocol)).map_err(ConfigError::refused)?;
+        *seen = now;
+        let new = read.and_then(|pems| current(&pems, *protocol)).map_err(ConfigError::refused)?;
         *in_force.write().unwrap_or_else(PoisonError::into_inner) = new;
         Ok(true)
     }
@@ -169,11 +168,11 @@ impl fmt::Debug for Tls {
     }
 }
 
-fn current(pems: &Pems, files: &TlsFiles, protocol: Protocol) -> Result<Current, String> {
-    let mut config = pems.server_config(files)?;
+fn current(pems: &Pems, protocol: Protocol) -> Result<Current, String> {
+    let mut config = pems.server_config()?;
     config.alpn_protocols = protocol.alpn();
-    let now = SystemClock::new().wall();
-    Ok(Current { config: Arc::new(config), validity: pems.validity(files, now)? })
+    let validity = pems.validity(SystemClock::new().wall())?;
+    Ok(Current { config: Arc::new(config), validity })
 }
 
 /// Reloads the files of these listeners periodically, for as long as the program runs.
