@@ -29,6 +29,10 @@ mod ledger;
 mod node;
 #[path = "simulation/plan.rs"]
 mod plan;
+#[path = "simulation/planted.rs"]
+mod planted;
+#[path = "simulation/refusals.rs"]
+mod refusals;
 #[path = "simulation/run.rs"]
 mod run;
 #[path = "simulation/store.rs"]
@@ -38,13 +42,12 @@ mod time;
 #[path = "simulation/world.rs"]
 mod world;
 
-use ledger::Fault;
-use store::Planted;
+use planted::Planted;
 
 const SEEDS: u64 = 20_000;
 
-/// No ID twice, each line ascends, nothing beyond what was granted, only errors that say what they
-/// should, and after all faults everybody comes back.
+/// No ID twice, each line ascends, nothing beyond what was granted or left out, only errors that say
+/// what they should, and when to come back, and after all faults everybody comes back.
 #[test]
 fn any_history() {
     if let Some(seed) = run::seed() {
@@ -65,6 +68,13 @@ fn any_history() {
         ("changes done late", seeds),
         ("stores that lost changes", seeds / 100),
         ("stores wiped", seeds / 100),
+        ("retry times kept", seeds * 2),
+        ("bounds awaited", seeds / 100),
+        ("calls refused: sequence used up", seeds),
+        ("calls refused: awaiting the lease", seeds),
+        ("calls refused: clock behind", seeds / 10),
+        ("calls refused: end of the layout", seeds / 10),
+        ("nodes refused for good", seeds / 100),
         ("nodes that were well at the end", seeds * 3),
     ] {
         let count = results.counts.of(what);
@@ -72,21 +82,15 @@ fn any_history() {
     }
 }
 
-/// The same checker, where something is broken that must be found.
+/// The same checks, where something is broken that must be found.
 #[test]
-fn what_is_broken_on_purpose_is_found() {
-    for (planted, seeds) in [
-        (Planted::IgnoresExpectations, 100),
-        (Planted::Forgets, 100),
-        (Planted::Stateless, 50),
-        (Planted::StaleState, 100),
-    ] {
+fn every_planted_fault_is_found() {
+    for (planted, seeds, faults) in Planted::ALL {
         let results = run::play_all(0..seeds, Some(planted), true);
-        let repeated = results.flaws.iter().filter(|(_, flaw)| flaw.fault == Fault::Repeated);
-        let found = repeated.count();
-        println!("{planted:?}: IDs came twice in {found} of {seeds} histories");
+        let found = results.flaws.iter().filter(|(_, flaw)| flaw.fault == faults[0]).count();
+        println!("{planted:?}: {:?} in {found} of {seeds} histories", faults[0]);
         assert!(found >= 3, "{planted:?} came to light in {found} of {seeds} histories only");
-        let other = results.flaws.iter().find(|(_, flaw)| flaw.fault == Fault::Other);
+        let other = results.flaws.iter().find(|(_, flaw)| !faults.contains(&flaw.fault));
         assert!(other.is_none(), "{planted:?}: {other:?}");
     }
 }

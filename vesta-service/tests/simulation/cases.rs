@@ -33,12 +33,12 @@ impl World {
     fn make(&mut self, number: usize) -> Result<Stretch, IdError> {
         let node = &mut self.nodes[number];
         let id = node.service.as_ref().expect("it runs").gen_id()?;
-        let fixed = node.is_fixed();
-        let granted = |machine| match fixed {
-            true => u64::MAX,
-            false => self.shared.granted(NAMESPACES[0], machine),
+        let (of_the_store, sender) = (node.is_of_the_store(), node.wire.sender);
+        let window = |Stretch { machine, start, .. }| match of_the_store {
+            true => self.shared.window(sender, NAMESPACES[0], machine, start).positions(),
+            false => (0, u64::MAX),
         };
-        let taken = self.ledgers[0].id(id, &mut node.progress, granted);
+        let taken = self.ledgers[0].id(id, &mut node.progress, window);
         Ok(taken.unwrap_or_else(|flaw| panic!("{flaw}")))
     }
 
@@ -62,9 +62,9 @@ fn a_clock_that_shows_up_to_100_ms_less_at_each_look() {
             .drive(Drive::ByHand)
             .build()
             .expect("it starts");
-        let (mut ledger, mut progress) = (Ledger::new(&layout), Progress::default());
+        let (mut ledger, mut progress) = (Ledger::new(&layout), Progress::new(1));
         let mut take = |id| {
-            ledger.id(id, &mut progress, |_| u64::MAX).unwrap_or_else(|flaw| panic!("{flaw}"));
+            ledger.id(id, &mut progress, |_| (0, u64::MAX)).unwrap_or_else(|flaw| panic!("{flaw}"));
         };
         let mut ids = [0; BATCH];
         for round in 0..50_000 * times() {

@@ -3,7 +3,8 @@
 use super::World;
 use crate::ledger::Flaw;
 use crate::plan::{Class, NAMESPACES};
-use crate::store::{Planted, Weather};
+use crate::planted::Planted;
+use crate::store::Weather;
 use crate::time::MINUTE;
 
 impl World {
@@ -39,6 +40,12 @@ impl World {
                 }
             }
             12..=14 => self.weather(),
+            15 if self.rng.percent(10) => {
+                let Some(number) = self.victim() else { return Ok(()) };
+                self.time.note(|| format!("node {number} is refused by the store, for good"));
+                self.counts.add("nodes refused for good", 1);
+                self.nodes[number].wire.refuse_for_good();
+            }
             15 => {
                 let number = self.rng.index(self.nodes.len());
                 let is = self.rng.percent(50);

@@ -1,32 +1,40 @@
 //! Generation: every way to ask for IDs, and the errors it may end with.
 
-use std::time::Duration;
+use vesta_service::{
+    Clock as _, ErrorKind, IdError, IdRun, IdService as _, LocalIdService, MachineStatus,
+    UnixMillis,
+};
 
-use vesta_service::{ErrorKind, IdError, IdRun, IdService as _, LocalIdService, MachineStatus};
-
-use super::ledger::{Flaw, Stretch};
-use super::plan::NAMESPACES;
-use super::time::SECOND;
+use super::ledger::{Fault, Flaw, Ledger, Progress, Stretch};
+use super::plan::{NAMESPACES, Plan};
+use super::planted::Answers;
+use super::time::{HostClock, SECOND};
 use super::world::World;
 
 /// The most that is asked for at once.
 const BATCH: usize = 1500;
 
+/// How far issued time may run ahead of the wall clock.
+pub(super) const LEAD_MILLIS: u64 = 5_000;
+
 impl World {
     /// A node makes IDs, in one of all ways.
     pub(crate) fn generate(&mut self, number: usize) -> Result<(), Flaw> {
-        match self.rng.below(10) {
-            0..=2 => self.one_by_one(number),
-            3..=4 => self.batches(number),
+        match self.rng.below(12) {
+            0..=3 => self.one_by_one(number),
+            4..=5 => self.batches(number),
+            6 => self.retry(number),
             _ => self.runs(number),
         }
     }
 
     fn one_by_one(&mut self, number: usize) -> Result<(), Flaw> {
-        let wanted = self.rng.span(1500);
+        let wanted = self.rng.span(2600);
         let waits = self.rng.percent(50);
-        self.with(number, "one by one", |service, take| {
-            for _ in 0..wanted {
+        // The others stand still meanwhile.
+        let (time, until) = (self.time.clone(), self.time.now() + 20 * SECOND);
+        let refused = self.with(number, "one by one", waits, |service, take| {
+            for _ in (0..wanted).take_while(|_| time.now() < until) {
                 let id = if waits { service.gen_id() } else { service.try_gen_id() };
                 match id {
                     Ok(id) => take.id(id)?,
@@ -34,13 +42,14 @@ impl World {
                 }
             }
             Ok(None)
-        })
+        });
+        refused.map(drop)
     }
 
     fn batches(&mut self, number: usize) -> Result<(), Flaw> {
         let wanted = 1 + self.rng.index(BATCH);
         let waits = self.rng.percent(50);
-        self.with(number, "in batches", |service, take| {
+        let refused = self.with(number, "in batches", waits, |service, take| {
             let mut ids = [0; BATCH];
             let ids = &mut ids[..wanted];
             let made = match waits {
@@ -57,7 +66,8 @@ impl World {
                 }
                 Err(error) => Ok(Some(error)),
             }
-        })
+        });
+        refused.map(drop)
     }
 
     fn runs(&mut self, number: usize) -> Result<(), Flaw> {
@@ -68,21 +78,17 @@ impl World {
                 true => u32::MAX,
                 false => u32::try_from(1 + self.rng.span(1 << 20)).expect("fits"),
             };
-            let mut ended = false;
-            self.with(number, "in runs", |service, take| {
+            let refused = self.with(number, "in runs", false, |service, take| {
                 // Until the tick is used up.
                 for _ in 0..6 {
-                    match service.try_gen_run(want) {
-                        Ok(run) => take.run(&run)?,
-                        Err(error) => {
-                            ended = error.kind() != ErrorKind::SequenceUsedUp;
-                            return Ok(Some(error));
-                        }
+                    match take.answers.try_gen_run(service, want) {
+                        Ok(run) => take.run(&run, want)?,
+                        Err(error) => return Ok(Some(error)),
                     }
                 }
                 Ok(None)
             })?;
-            if ended {
+            if refused.is_some_and(|error| error.kind() != ErrorKind::SequenceUsedUp) {
                 break;
             }
             self.pass(tick)?;
@@ -91,33 +97,42 @@ impl World {
     }
 
     /// Has a node make IDs, takes them in, and judges the error at the end.
-    fn with(
+    pub(super) fn with(
         &mut self,
         number: usize,
         how: &'static str,
+        waits: bool,
         make: impl FnOnce(&LocalIdService, &mut Take<'_>) -> Result<Option<IdError>, Flaw>,
-    ) -> Result<(), Flaw> {
+    ) -> Result<Option<IdError>, Flaw> {
+        let checked = self.plan.is_checked();
+        let of_the_store = checked && self.nodes[number].is_of_the_store();
         let node = &mut self.nodes[number];
-        let Some(service) = &node.service else { return Ok(()) };
+        let Some(service) = &node.service else { return Ok(None) };
         node.wire.begin(1);
+        node.progress.forget_windows();
         let space = node.plan.space;
         let before = service.machines();
-        let fixed = node.is_fixed() || self.plan.planted.is_some();
-        let shared = &self.shared;
+        let wall = node.clock.wall();
+        let (shared, sender) = (&self.shared, node.wire.sender);
         let mut take = Take {
             ledger: &mut self.ledgers[space],
             progress: &mut node.progress,
-            granted: &|machine| match fixed {
-                true => u64::MAX,
-                false => shared.granted(NAMESPACES[space], machine),
+            answers: &mut node.answers,
+            window: &|Stretch { machine, start, .. }| match of_the_store {
+                true => shared.window(sender, NAMESPACES[space], machine, start).positions(),
+                false => (0, u64::MAX),
             },
+            plan: &self.plan,
+            clock: &node.clock,
+            latest: if checked { 0 } else { u64::MAX },
+            earliest: u64::MAX,
             count: 0,
             used: Vec::new(),
             first: None,
             last: None,
         };
         let made = make(service, &mut take);
-        let Take { count, used, first, last, .. } = take;
+        let Take { count, used, first, last, earliest, .. } = take;
         self.time.note(|| match (first, last) {
             (Some(first), Some(last)) => format!(
                 "node {number} makes {count} {how}: machine ID {}, {:#x} to machine ID {}, {:#x}",
@@ -125,8 +140,14 @@ impl World {
             ),
             _ => format!("node {number} makes none {how}"),
         });
-        self.counts.add(if how == "in runs" { "IDs in runs" } else { "IDs one by one" }, count);
+        let kind =
+            if ["in runs", "at once"].contains(&how) { "IDs in runs" } else { "IDs one by one" };
+        self.counts.add(kind, count);
         let error = made?;
+        if !waits && checked && earliest < self.plan.tick(wall) && !service.status().clock_suspect {
+            let text = format!("node {number} made an ID of tick {earliest} at {wall}");
+            return Err(Flaw::new(Fault::WrongTime, text));
+        }
         let after = service.machines();
         let held = |machine: &u64| before.iter().chain(&after).any(|line| line.machine == *machine);
         // While it waited it may have had one, and lost it again.
@@ -138,44 +159,26 @@ impl World {
         if super::world::sees_that_it_forgot(service) {
             self.operator_called[space] = true;
         }
-        let Some(error) = error else { return Ok(()) };
-        self.time.note(|| format!("node {number}: {error}"));
-        self.judge(number, &error)
-    }
-
-    /// Checks that an error is one that callers are told about, and says when to come back.
-    fn judge(&mut self, number: usize, error: &IdError) -> Result<(), Flaw> {
-        let tick = Duration::from_millis(self.plan.layout.spec().unit.millis());
-        let (kind, when) = (error.kind(), error.retry_after());
-        let what = match (kind, when) {
-            (ErrorKind::SequenceUsedUp, Some(when))
-                if when <= tick * 2 + Duration::from_secs(6) =>
-            {
-                "calls refused: sequence used up"
-            }
-            (ErrorKind::AwaitingLease, Some(when)) if when <= Duration::from_secs(1) => {
-                "calls refused: awaiting the lease"
-            }
-            (ErrorKind::ClockBehind, Some(when)) if !when.is_zero() => {
-                "calls refused: clock behind"
-            }
-            (ErrorKind::TimeExhausted, None) => "calls refused: end of the layout",
-            _ => {
-                return Err(Flaw::other(format!(
-                    "node {number} must not say: {error} ({kind:?}, {when:?})"
-                )));
-            }
-        };
-        self.counts.add(what, 1);
-        Ok(())
+        if let Some(error) = &error {
+            self.time.note(|| format!("node {number}: {error}"));
+            self.judge(number, error)?;
+        }
+        Ok(error)
     }
 }
 
-/// Where IDs go.
-struct Take<'a> {
-    ledger: &'a mut super::ledger::Ledger,
-    progress: &'a mut super::ledger::Progress,
-    granted: &'a dyn Fn(u64) -> u64,
+/// The way of IDs into the ledger.
+pub(super) struct Take<'a> {
+    ledger: &'a mut Ledger,
+    progress: &'a mut Progress,
+    pub(super) answers: &'a mut Answers,
+    window: &'a dyn Fn(Stretch) -> (u64, u64),
+    plan: &'a Plan,
+    clock: &'a HostClock,
+    /// The last tick that IDs may show, as far as the clock was looked at.
+    latest: u64,
+    /// The first tick that an ID showed.
+    earliest: u64,
     count: u64,
     used: Vec<u64>,
     first: Option<Stretch>,
@@ -185,19 +188,31 @@ struct Take<'a> {
 impl Take<'_> {
     #[inline]
     fn id(&mut self, id: u64) -> Result<(), Flaw> {
-        let stretch = self.ledger.id(id, self.progress, self.granted)?;
-        self.note(stretch);
-        Ok(())
+        let stretch = self.ledger.id(id, self.progress, self.window)?;
+        self.note(stretch)
     }
 
-    fn run(&mut self, run: &IdRun) -> Result<(), Flaw> {
-        let stretch = self.ledger.run(run, self.progress, self.granted)?;
-        self.note(stretch);
-        Ok(())
+    pub(super) fn run(&mut self, run: &IdRun, want: u32) -> Result<(), Flaw> {
+        if run.count == 0 || run.count > want {
+            return Err(Flaw::other(format!("{run:?} for {want}")));
+        }
+        let stretch = self.ledger.run(run, self.progress, self.window)?;
+        self.note(stretch)
     }
 
     #[inline]
-    fn note(&mut self, stretch: Stretch) {
+    fn note(&mut self, stretch: Stretch) -> Result<(), Flaw> {
+        let seq_bits = self.plan.layout.spec().seq_bits;
+        let tick = (stretch.end - 1) >> seq_bits;
+        self.earliest = self.earliest.min(stretch.start >> seq_bits);
+        if tick > self.latest {
+            let wall = self.clock.wall();
+            self.latest = self.plan.tick(UnixMillis(wall.0 + LEAD_MILLIS));
+            if tick > self.latest {
+                let text = format!("{stretch:x?} shows tick {tick} at {wall}");
+                return Err(Flaw::new(Fault::WrongTime, text));
+            }
+        }
         self.count += stretch.end - stretch.start;
         if self.last.is_none_or(|last| last.machine != stretch.machine)
             && !self.used.contains(&stretch.machine)
@@ -206,5 +221,6 @@ impl Take<'_> {
         }
         self.first.get_or_insert(stretch);
         self.last = Some(stretch);
+        Ok(())
     }
 }

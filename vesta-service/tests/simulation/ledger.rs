@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use vesta_intf::FieldOrder::{MachineTimeSeq, TimeMachineSeq, TimeSeqMachine};
-use vesta_service::{IdMeta, IdRun};
+use vesta_service::{Id, IdMeta, IdRun};
 
 /// The rule that an ID breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -13,11 +13,23 @@ pub(crate) enum Fault {
     Repeated,
     /// Its line went back, or stood still.
     NotAscending,
-    /// Nobody granted it.
+    /// It lies in no window that its process was told of.
     NotGranted,
+    /// Positions before it were left out.
+    LeftOut,
+    /// It is more than five seconds ahead of the clock, or behind it.
+    WrongTime,
     /// It does not say who made it, or when.
     Unreadable,
-    /// Anything that is not about an ID.
+    /// A refusal for another reason than the one it names, or one that nobody should hear of.
+    WrongRefusal,
+    /// A refusal that named the wrong time to come back.
+    WrongRetryTime,
+    /// A service that is closed goes on.
+    AfterTheEnd,
+    /// A release gave back another position than the first that was not issued.
+    NotReturned,
+    /// Anything else.
     Other,
 }
 
@@ -35,7 +47,11 @@ impl fmt::Display for Flaw {
 
 impl Flaw {
     pub(crate) fn other(text: impl Into<String>) -> Self {
-        Self { fault: Fault::Other, text: text.into() }
+        Self::new(Fault::Other, text)
+    }
+
+    pub(crate) fn new(fault: Fault, text: impl Into<String>) -> Self {
+        Self { fault, text: text.into() }
     }
 }
 
@@ -49,7 +65,22 @@ pub(crate) struct Stretch {
 
 /// The position that each line of one process has reached.
 #[derive(Debug, Default)]
-pub(crate) struct Progress(Vec<(u64, u64)>);
+pub(crate) struct Progress {
+    lines: Vec<Reached>,
+    /// A tick begins at a sequence number below this one.
+    pub(crate) begins_below: u64,
+    /// Positions were lost in batches that failed.
+    pub(crate) lossy: bool,
+}
+
+#[derive(Debug)]
+struct Reached {
+    machine: u64,
+    next: u64,
+    /// The window as it was last asked for.
+    base: u64,
+    end: u64,
+}
 
 /// All that one namespace issued.
 #[derive(Debug)]
@@ -67,8 +98,6 @@ pub(crate) struct Ledger {
 struct Line {
     /// Sorted, disjoint, not adjacent.
     intervals: Vec<(u64, u64)>,
-    /// Up to where it is known to be granted.
-    granted: u64,
 }
 
 impl Ledger {
@@ -88,10 +117,10 @@ impl Ledger {
         &mut self,
         id: u64,
         progress: &mut Progress,
-        granted: impl FnOnce(u64) -> u64,
+        window: impl FnOnce(Stretch) -> (u64, u64),
     ) -> Result<Stretch, Flaw> {
         let (machine, start) = self.decoder.decode(id)?;
-        self.stretch(Stretch { machine, start, end: start + 1 }, progress, granted)
+        self.stretch(Stretch { machine, start, end: start + 1 }, progress, window)
     }
 
     /// Takes a run in.
@@ -99,7 +128,7 @@ impl Ledger {
         &mut self,
         run: &IdRun,
         progress: &mut Progress,
-        granted: impl FnOnce(u64) -> u64,
+        window: impl FnOnce(Stretch) -> (u64, u64),
     ) -> Result<Stretch, Flaw> {
         let count = u64::from(run.count);
         let last = run.first + run.step * (count - 1);
@@ -107,9 +136,9 @@ impl Ledger {
         let (same, end) = self.decoder.decode(last)?;
         if machine != same || end.checked_sub(start) != Some(count - 1) {
             let text = format!("{run:?} is not a run of machine ID {machine}");
-            return Err(Flaw { fault: Fault::Unreadable, text });
+            return Err(Flaw::new(Fault::Unreadable, text));
         }
-        self.stretch(Stretch { machine, start, end: end + 1 }, progress, granted)
+        self.stretch(Stretch { machine, start, end: end + 1 }, progress, window)
     }
 
     #[inline]
@@ -117,7 +146,7 @@ impl Ledger {
         &mut self,
         new: Stretch,
         progress: &mut Progress,
-        granted: impl FnOnce(u64) -> u64,
+        window: impl FnOnce(Stretch) -> (u64, u64),
     ) -> Result<Stretch, Flaw> {
         let Stretch { machine, start, end } = new;
         let flaw = |fault, what| {
@@ -130,18 +159,25 @@ impl Ledger {
             self.lines.insert(before, line);
         }
         let line = &mut self.open.1;
-        if end > line.granted {
-            line.granted = granted(machine);
-            if end > line.granted {
-                return flaw(Fault::NotGranted, format!("granted to {:#x}", line.granted));
+        let (begins_below, lossy) = (progress.begins_below, progress.lossy);
+        let reached = progress.of(machine);
+        if start < reached.base || end > reached.end {
+            (reached.base, reached.end) = window(new);
+            let Reached { base, end: granted, .. } = *reached;
+            if start < base || end > granted {
+                return flaw(Fault::NotGranted, format!("granted are {base:#x}..{granted:#x}"));
             }
         }
-        let reached = progress.of(machine);
-        if start < *reached {
-            let what = format!("this process was at {reached:#x} already");
+        if start < reached.next {
+            let what = format!("this process was at {:#x} already", reached.next);
             return flaw(Fault::NotAscending, what);
         }
-        *reached = end;
+        let next = reached.next.max(reached.base);
+        let begins_a_tick = start & self.decoder.seq.1 < begins_below;
+        if start != next && next != 0 && !begins_a_tick && !lossy {
+            return flaw(Fault::LeftOut, format!("nothing was issued from {next:#x} on"));
+        }
+        reached.next = end;
         if let Err((from, to)) = line.add(start, end) {
             return flaw(Fault::Repeated, format!("{from:#x}..{to:#x} was issued before"));
         }
@@ -186,22 +222,38 @@ impl Line {
 }
 
 impl Progress {
+    /// Of a process that has just started.
+    pub(crate) fn new(begins_below: u64) -> Self {
+        Self { begins_below, ..Self::default() }
+    }
+
     #[inline]
-    fn of(&mut self, machine: u64) -> &mut u64 {
-        let at = match self.0.iter().position(|(m, _)| *m == machine) {
+    fn of(&mut self, machine: u64) -> &mut Reached {
+        let at = match self.lines.iter().position(|line| line.machine == machine) {
             Some(at) => at,
             None => {
-                self.0.push((machine, 0));
-                self.0.len() - 1
+                self.lines.push(Reached { machine, next: 0, base: 0, end: 0 });
+                self.lines.len() - 1
             }
         };
-        &mut self.0[at].1
+        &mut self.lines[at]
+    }
+
+    /// One past the highest position this process issued with a machine ID; 0 if it issued none.
+    pub(crate) fn next(&mut self, machine: u64) -> u64 {
+        self.of(machine).next
+    }
+
+    /// Asks for windows anew: they may have ended.
+    pub(crate) fn forget_windows(&mut self) {
+        self.lines.iter_mut().for_each(|line| line.end = 0);
     }
 }
 
 /// Takes IDs apart, in its own way.
 #[derive(Debug)]
 struct Decoder {
+    meta: IdMeta,
     time: (u32, u64),
     seq: (u32, u64),
     machine: (u32, u64),
@@ -223,7 +275,7 @@ impl Decoder {
         let field = |shift: u32, bits: u32| (shift, (1 << bits) - 1);
         let (time, seq, machine) = (field(time, t), field(seq, s), field(machine, m));
         let taken = [time, seq, machine].iter().fold(0, |all, (shift, max)| all | max << shift);
-        Self { time, seq, machine, seq_bits: s, rest: !taken, expected: None }
+        Self { meta: *meta, time, seq, machine, seq_bits: s, rest: !taken, expected: None }
     }
 
     /// Machine ID and position.
@@ -231,10 +283,25 @@ impl Decoder {
     fn decode(&mut self, id: u64) -> Result<(u64, u64), Flaw> {
         let field = |(shift, max): (u32, u64)| id >> shift & max;
         let rest = id & self.rest;
-        if *self.expected.get_or_insert(rest) != rest {
+        let expected = match self.expected {
+            Some(expected) => expected,
+            None => *self.expected.insert(self.first(id)?),
+        };
+        if expected != rest {
             let text = format!("{id:#x} differs from the others in more than time and machine ID");
-            return Err(Flaw { fault: Fault::Unreadable, text });
+            return Err(Flaw::new(Fault::Unreadable, text));
         }
         Ok((field(self.machine), field(self.time) << self.seq_bits | field(self.seq)))
+    }
+
+    /// The other fields of the first ID, which are those of every service here.
+    #[cold]
+    fn first(&self, id: u64) -> Result<u64, Flaw> {
+        match self.meta.unpack(id) {
+            Ok(Id { version: 0, gen_method: 0, id_type, .. }) if id_type == self.meta.id_type() => {
+                Ok(id & self.rest)
+            }
+            other => Err(Flaw::new(Fault::Unreadable, format!("{id:#x} is {other:?}"))),
+        }
     }
 }

@@ -5,11 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use vesta_service::{BuildError, Drive, LocalIdService, MachineSource};
+use vesta_service::{BuildError, Drive, LocalIdService, MachineSource, SequenceStart};
 use vesta_testkit::Rng;
 
 use super::ledger::Progress;
 use super::plan::{NAMESPACES, NodePlan, Plan, Source};
+use super::planted::Answers;
 use super::store::{Shared, Wire};
 use super::time::HostClock;
 
@@ -26,6 +27,7 @@ pub(crate) struct Node {
     /// When its keeper runs next, in true time.
     pub(crate) keeper_at: u64,
     pub(crate) progress: Progress,
+    pub(crate) answers: Answers,
     /// It has had a machine ID before.
     pub(crate) started: bool,
     /// Its files were damaged since it ran last.
@@ -38,6 +40,11 @@ pub(crate) type Files = Vec<(PathBuf, Vec<u8>)>;
 impl Node {
     pub(crate) fn namespace(&self) -> &'static str {
         NAMESPACES[self.plan.space]
+    }
+
+    /// True if it shares its machine IDs with others, by the store.
+    pub(crate) fn is_of_the_store(&self) -> bool {
+        matches!(self.plan.source, Source::Pool(_) | Source::Reserved(_))
     }
 
     pub(crate) fn is_fixed(&self) -> bool {
@@ -70,7 +77,12 @@ impl Node {
             .build()?;
         self.service = Some(service);
         self.paused = false;
-        self.progress = Progress::default();
+        self.answers = Answers::new(plan.planted);
+        self.progress = Progress::new(match self.plan.start {
+            SequenceStart::Zero => 1,
+            SequenceStart::Random(below) => below.into(),
+        });
+        self.progress.lossy = !plan.is_checked();
         self.started = true;
         Ok(())
     }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use vesta_intf::{FieldOrder, LayoutSpec, TimeUnit};
+use vesta_intf::{Field, FieldOrder, LayoutSpec, TimeUnit};
 use vesta_service::{ClaimOrder, IdMeta, PopulatorKind, SequenceStart, Timing, UnixMillis};
 use vesta_testkit::Rng;
 
-use super::store::Planted;
+use super::planted::Planted;
 use super::time::{DAY, HOUR, MILLI, RENEW_EVERY, SECOND};
 
 /// 2023-11-14, inside every layout.
@@ -55,6 +55,8 @@ pub(crate) struct Plan {
     pub(crate) class: Class,
     pub(crate) planted: Option<Planted>,
     pub(crate) start: UnixMillis,
+    /// The layout ends within hours.
+    pub(crate) ends_soon: bool,
     /// The time between two runs of a keeper, in nanoseconds.
     pub(crate) renew: u64,
     pub(crate) timing: Timing,
@@ -65,31 +67,50 @@ pub(crate) struct Plan {
 }
 
 /// A layout with so few numbers in a tick that they are used up all the time.
-fn tiny() -> IdMeta {
+fn tiny(unit: TimeUnit, time_bits: u8, seq_bits: u8, epoch: u64, rng: &mut Rng) -> IdMeta {
+    use FieldOrder::{TimeMachineSeq, TimeSeqMachine};
     IdMeta::new(LayoutSpec {
-        version_bits: 0,
+        version_bits: 1,
         type_bits: 0,
-        gen_method_bits: 0,
-        time_bits: 41,
-        seq_bits: 4,
+        gen_method_bits: 2,
+        time_bits,
+        seq_bits,
         machine_bits: 8,
-        order: FieldOrder::TimeMachineSeq,
-        unit: TimeUnit::Millisecond,
-        epoch: UnixMillis(1_600_000_000_000),
+        order: rng.pick(&[TimeMachineSeq, TimeSeqMachine]),
+        unit,
+        epoch: UnixMillis(epoch),
     })
     .expect("it adds up")
 }
 
+/// A tiny layout, and whether it ends soon after the start.
+fn tiny_layout(start: UnixMillis, rng: &mut Rng) -> (IdMeta, bool) {
+    use TimeUnit::{Millisecond, Second, TenMillis};
+    // Most begin inside a second.
+    let epoch = start.0 - 10_000_000_000 - rng.below(1_000);
+    let bits = |rng: &mut Rng, most| u8::try_from(rng.below(most)).expect("few");
+    let seq = bits(rng, 5);
+    let (unit, time, epoch, ends_soon) = match rng.below(5) {
+        0 => (Millisecond, 41, epoch, false),
+        1 => (TenMillis, 38, epoch, false),
+        2 | 3 => (Second, 30, epoch, false),
+        _ => (Second, 8 + bits(rng, 6), start.0 - 1_000, true),
+    };
+    (tiny(unit, time, seq, epoch, rng), ends_soon)
+}
+
 impl Plan {
     pub(crate) fn new(planted: Option<Planted>, rng: &mut Rng) -> Self {
-        let layout = rng.weighed(&[
-            (30, IdMeta::MAX_PEAK),
-            (20, IdMeta::MIN_GRANULARITY),
-            (20, IdMeta::SNOWFLAKE),
-            (15, IdMeta::UID),
-            (5, IdMeta::JS_SAFE),
-            (5, IdMeta::SONYFLAKE),
-            (5, tiny()),
+        let start = UnixMillis(START + rng.below(100 * DAY / MILLI));
+        let tiny = tiny_layout(start, rng);
+        let (layout, ends_soon) = rng.weighed(&[
+            (40, (IdMeta::MAX_PEAK, false)),
+            (20, (IdMeta::MIN_GRANULARITY, false)),
+            (20, (IdMeta::SNOWFLAKE, false)),
+            (15, (IdMeta::UID, false)),
+            (5, (IdMeta::JS_SAFE, false)),
+            (5, (IdMeta::SONYFLAKE, false)),
+            (15, tiny),
         ]);
         let mut class =
             rng.weighed(&[(70, Class::Durable), (15, Class::MayForget), (15, Class::Wiped)]);
@@ -105,12 +126,12 @@ impl Plan {
             request_timeout: RENEW_EVERY,
             takeover_grace: Duration::from_nanos(grace),
         };
-        let start = UnixMillis(START + rng.below(100 * DAY / MILLI));
         Self {
             layout,
             class,
             planted,
             start,
+            ends_soon,
             renew: window / 3,
             timing,
             nodes: nodes(&layout, class, planted, rng),
@@ -138,6 +159,7 @@ impl Plan {
             class: Class::Durable,
             planted: None,
             start: UnixMillis(START),
+            ends_soon: false,
             renew: window / 4,
             timing: Timing {
                 window: Duration::from_nanos(window),
@@ -149,6 +171,22 @@ impl Plan {
             steps: 0,
             trouble: 0,
         }
+    }
+
+    /// True unless a planted fault is to show by repeated IDs alone.
+    pub(crate) fn is_checked(&self) -> bool {
+        self.planted.is_none_or(|planted| !planted.shows_by_repetition_alone())
+    }
+
+    /// The tick of a moment, also of one outside the layout.
+    pub(crate) fn tick(&self, moment: UnixMillis) -> u64 {
+        let spec = self.layout.spec();
+        moment.0.saturating_sub(spec.epoch.0) / spec.unit.millis()
+    }
+
+    /// The last tick of the layout.
+    pub(crate) fn last_tick(&self) -> u64 {
+        self.layout.max(Field::Time)
     }
 
     /// The length of a window, in nanoseconds.

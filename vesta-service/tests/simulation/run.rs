@@ -8,7 +8,7 @@ use vesta_testkit::{fast_folder, is_full_run};
 use super::counts::Counts;
 use super::home_slot;
 use super::ledger::Flaw;
-use super::store::Planted;
+use super::planted::Planted;
 use super::world::{Outcome, World};
 
 /// The outcome of many histories.

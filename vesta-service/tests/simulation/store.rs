@@ -1,33 +1,24 @@
 //! The store that all hosts share: its records, what it forgets, and what arrives late.
 
+mod windows;
 mod wire;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use parking_lot::Mutex;
 use vesta_service::{Cas, Expect, Namespace, Record};
 use vesta_testkit::Rng;
 
 use super::counts::Counts;
+use super::planted::Planted;
 use super::time::Time;
-pub(crate) use wire::Wire;
-
-/// A fault that no rule can survive, or that breaks one: to see whether it is noticed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Planted {
-    /// The store changes a record whatever it was expected to be.
-    IgnoresExpectations,
-    /// The store forgets what it acknowledged and does not say that it may.
-    Forgets,
-    /// Nothing is remembered.
-    Stateless,
-    /// A state file from before is put back.
-    StaleState,
-}
+pub(crate) use windows::Window;
+pub(crate) use wire::{Sender, Wire};
 
 /// Store and network conditions: in so many of a hundred cases a request fails in this way.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Weather {
     pub(crate) down_until: u64,
     pub(crate) refused: u64,
@@ -46,6 +37,7 @@ pub(crate) struct Shared {
     pub(crate) time: Arc<Time>,
     pub(crate) may_forget: bool,
     pub(crate) planted: Option<Planted>,
+    processes: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -67,8 +59,9 @@ struct Space {
     changes: Vec<Change>,
     /// Changes before this one cannot be undone or be seen as not yet done.
     settled: usize,
-    /// Up to where each line was ever granted.
-    granted: BTreeMap<u64, u64>,
+    windows: windows::Windows,
+    /// It was wiped once: what comes late may lie below what was granted.
+    wiped: bool,
     /// Machine IDs released, and at which position.
     released: Vec<(u64, u64)>,
 }
@@ -76,7 +69,7 @@ struct Space {
 #[derive(Debug)]
 struct Change {
     at: u64,
-    by: usize,
+    by: Sender,
     machine: u64,
     before: Option<Record>,
 }
@@ -84,7 +77,7 @@ struct Change {
 #[derive(Debug)]
 struct Late {
     due: u64,
-    by: usize,
+    by: Sender,
     namespace: String,
     machine: u64,
     expect: Expect,
@@ -106,7 +99,8 @@ impl Shared {
             counts: Counts::default(),
             flaw: None,
         };
-        Arc::new(Self { time, may_forget, planted, state: Mutex::new(state) })
+        let processes = AtomicU64::new(0);
+        Arc::new(Self { time, may_forget, planted, processes, state: Mutex::new(state) })
     }
 
     pub(crate) fn weather(&self, weather: Weather) {
@@ -121,18 +115,31 @@ impl Shared {
         self.state.lock().flaw.take()
     }
 
-    /// Up to where the line of a machine ID was ever granted.
-    pub(crate) fn granted(&self, namespace: &str, machine: u64) -> u64 {
+    /// The window of this process that a position of a machine ID lies in, as far as the process was
+    /// told of it; the latest one if it lies in none.
+    pub(crate) fn window(&self, by: Sender, namespace: &str, machine: u64, at: u64) -> Window {
         let state = self.state.lock();
-        let space = state.spaces.get(namespace);
-        space.and_then(|space| space.granted.get(&machine)).copied().unwrap_or(0)
+        let Some(space) = state.spaces.get(namespace) else { return Window::default() };
+        let mut window = space.windows.find(by, machine, at);
+        let current = space.records.get(&machine).filter(|record| record.owner == window.owner);
+        if let (Some(record), false) = (current, self.may_forget || space.wiped) {
+            window.told = window.told.min(record.bound);
+        }
+        window
+    }
+
+    /// True if the record of a machine ID is still as this process claimed it.
+    pub(crate) fn holds(&self, by: Sender, namespace: &str, machine: u64) -> bool {
+        let state = self.state.lock();
+        let Some(space) = state.spaces.get(namespace) else { return false };
+        let owner = space.windows.find(by, machine, u64::MAX).owner;
+        owner != 0 && space.records.get(&machine).is_some_and(|record| record.owner == owner)
     }
 
     /// Up to where any line was ever granted.
     pub(crate) fn highest_grant(&self, namespace: &str) -> u64 {
         let state = self.state.lock();
-        let space = state.spaces.get(namespace);
-        space.and_then(|space| space.granted.values().max()).copied().unwrap_or(0)
+        state.spaces.get(namespace).map_or(0, |space| space.windows.highest_grant())
     }
 
     pub(crate) fn record(&self, namespace: &str, machine: u64) -> Option<Record> {
@@ -168,7 +175,7 @@ impl Shared {
         let new =
             Record { epoch: record.epoch + 1, owner, attempt, released: false, ..record.clone() };
         let expect = record.expect();
-        state.apply(usize::MAX, namespace, machine, &expect, &new, self);
+        state.apply(Sender::STRANGER, namespace, machine, &expect, &new, self);
         true
     }
 
@@ -197,6 +204,7 @@ impl Shared {
         let Some(space) = state.spaces.get_mut(namespace) else { return false };
         space.meta.uuid = uuid;
         space.meta.floor = 0;
+        space.wiped = true;
         space.records.clear();
         space.changes.clear();
         space.settled = 0;
@@ -225,14 +233,13 @@ impl State {
 
     fn apply(
         &mut self,
-        by: usize,
+        by: Sender,
         namespace: &str,
         machine: u64,
         expect: &Expect,
         new: &Record,
         shared: &Shared,
     ) -> Cas {
-        let forgets = shared.planted == Some(Planted::Forgets) && self.rng.percent(20);
         let Some(space) = self.spaces.get_mut(namespace) else {
             return Cas::Conflict(Record::default());
         };
@@ -242,7 +249,9 @@ impl State {
             shared.time.note(|| format!("        machine ID {machine}: not as expected"));
             return Cas::Conflict(current);
         }
-        if shared.planted.is_none() && self.flaw.is_none() {
+        let planted = shared.planted;
+        let checked = planted.is_none_or(|planted| !planted.shows_by_repetition_alone());
+        if checked && self.flaw.is_none() {
             self.flaw = flaw(&current, new).map(|flaw| format!("machine ID {machine}: {flaw}"));
         }
         shared.time.note(|| {
@@ -253,16 +262,19 @@ impl State {
         if new.epoch != current.epoch {
             self.counts.add(if current.epoch == 0 { "first claims" } else { "handovers" }, 1);
         }
-        let granted = space.granted.entry(machine).or_default();
-        *granted = new.bound.max(*granted);
-        if new.released {
-            space.released.push((machine, new.bound));
-        }
-        if forgets {
+        space.windows.note(by, machine, &current, new);
+        let kept = match planted {
+            Some(planted) => planted.kept(before.as_ref(), new, &mut self.rng),
+            None => Some(new.clone()),
+        };
+        if kept == before {
             self.counts.add("changes acknowledged and forgotten", 1);
-        } else {
+        } else if let Some(kept) = kept {
+            if new.released {
+                space.released.push((machine, kept.bound));
+            }
             space.changes.push(Change { at: shared.time.now(), by, machine, before });
-            space.records.insert(machine, new.clone());
+            space.records.insert(machine, kept);
         }
         Cas::Done
     }

@@ -24,6 +24,8 @@ const LATEST: u64 = 500 * YEAR;
 pub(crate) const RENEW_EVERY: Duration = Duration::from_micros(1);
 /// The time for which a claim watches an expired owner, as the services ask for it.
 const WATCH: Duration = Duration::from_nanos(1500);
+/// The time between two renewals by a waiting call, which asks for [`RENEW_EVERY`].
+const UNTIL_RENEWAL: u64 = 10 * MILLI;
 /// A service that parks more often in one history makes no progress.
 const MAX_PARKS: u64 = 1_000_000;
 
@@ -136,6 +138,11 @@ impl HostClock {
         self.hands.monotonic_ppm.store(monotonic_ppm, Relaxed);
     }
 
+    pub(crate) fn drifts(&self) -> bool {
+        let drift = |ppm: &AtomicI64| ppm.load(Relaxed) != 0;
+        drift(&self.hands.wall_ppm) || drift(&self.hands.monotonic_ppm)
+    }
+
     /// Sets the wall clock right; it drifts no more.
     pub(crate) fn correct(&self) {
         self.hands.wall.store(self.time.now(), Relaxed);
@@ -173,6 +180,8 @@ impl Clock for HostClock {
         assert!(parks < MAX_PARKS, "it waits and waits and comes to nothing");
         let nanos = if duration == WATCH {
             self.time.watch.load(Relaxed)
+        } else if duration <= RENEW_EVERY * 11 / 10 {
+            UNTIL_RENEWAL
         } else {
             u64::try_from(duration.as_nanos()).expect("nobody waits for centuries")
         };

@@ -7,17 +7,31 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use vesta_service::{Cas, Expect, LeaseStore, Namespace, Record, StoreError, Timing, UnixMillis};
 
-use super::{Late, Shared, Space};
+use super::{Late, Shared, Space, Weather, windows};
 use crate::time::{HOUR, MILLI, SECOND};
+
+/// The sender of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sender {
+    pub(super) host: usize,
+    /// A number that no other process has.
+    pub(super) process: u64,
+}
+
+impl Sender {
+    /// Not one of the simulation.
+    pub(super) const STRANGER: Self = Self { host: usize::MAX, process: u64::MAX };
+}
 
 /// The connection of one process to the store.
 #[derive(Debug)]
 pub(crate) struct Wire {
     shared: Arc<Shared>,
-    host: usize,
+    pub(crate) sender: Sender,
     timing: Timing,
     cut_off: AtomicBool,
     dead: AtomicBool,
+    refused_for_good: AtomicBool,
     failed: AtomicBool,
     slow_left: AtomicU64,
 }
@@ -26,10 +40,11 @@ impl Wire {
     pub(crate) fn new(shared: &Arc<Shared>, host: usize, timing: Timing) -> Arc<Self> {
         Arc::new(Self {
             shared: shared.clone(),
-            host,
+            sender: Sender { host, process: shared.processes.fetch_add(1, Relaxed) },
             timing,
             cut_off: AtomicBool::new(false),
             dead: AtomicBool::new(false),
+            refused_for_good: AtomicBool::new(false),
             failed: AtomicBool::new(false),
             slow_left: AtomicU64::new(0),
         })
@@ -37,6 +52,25 @@ impl Wire {
 
     pub(crate) fn cut_off(&self, is: bool) {
         self.cut_off.store(is, Relaxed);
+    }
+
+    /// The store refuses this process from now on, and a retry would not help.
+    pub(crate) fn refuse_for_good(&self) {
+        self.refused_for_good.store(true, Relaxed);
+    }
+
+    pub(crate) fn is_refused_for_good(&self) -> bool {
+        self.refused_for_good.load(Relaxed)
+    }
+
+    /// True if requests arrive, and replies come back.
+    pub(crate) fn is_sound(&self) -> bool {
+        let state = self.shared.state.lock();
+        let weather = Weather { down_until: 0, slow: 0, stale: 0, twice: 0, ..state.weather };
+        weather == Weather::default()
+            && state.weather.down_until <= self.shared.time.now()
+            && !self.cut_off.load(Relaxed)
+            && !self.is_refused_for_good()
     }
 
     /// The process is gone: nothing of it reaches the store any more.
@@ -63,6 +97,9 @@ impl Wire {
 
     /// Comes to the store, if it can be reached.
     fn reach(&self) -> Result<(), StoreError> {
+        if self.is_refused_for_good() {
+            return Err(StoreError::permanent("the store is damaged"));
+        }
         if self.dead.load(Relaxed) {
             return Err(StoreError::permanent("the process is gone"));
         }
@@ -115,7 +152,8 @@ impl LeaseStore for Wire {
             records: BTreeMap::new(),
             changes: Vec::new(),
             settled: 0,
-            granted: BTreeMap::new(),
+            windows: windows::Windows::default(),
+            wiped: false,
             released: Vec::new(),
         });
         Ok(space.meta.clone())
@@ -135,7 +173,7 @@ impl LeaseStore for Wire {
         // host would not find what it wrote itself.
         let undone = space.changes[space.settled..].iter().rev().take(back);
         let mut stale = false;
-        for change in undone.take_while(|change| change.by != self.host) {
+        for change in undone.take_while(|change| change.by.host != self.sender.host) {
             stale = true;
             match &change.before {
                 Some(record) => records.insert(change.machine, record.clone()),
@@ -168,7 +206,7 @@ impl LeaseStore for Wire {
         let twice = weather.twice > 0 && state.rng.percent(weather.twice);
         if late || twice {
             let due = self.shared.time.now() + MILLI + state.rng.span(HOUR);
-            let (namespace, by) = (namespace.to_owned(), self.host);
+            let (namespace, by) = (namespace.to_owned(), self.sender);
             let (expect, new) = (*expect, new.clone());
             state.late.push(Late { due, by, namespace, machine, expect, new });
             state.counts.add(if late { "changes done late" } else { "changes done twice" }, 1);
@@ -176,10 +214,17 @@ impl LeaseStore for Wire {
         if late {
             return Err(self.error("timed out, and does it later"));
         }
-        let outcome = state.apply(self.host, namespace, machine, expect, new, &self.shared);
+        let outcome = state.apply(self.sender, namespace, machine, expect, new, &self.shared);
         if weather.reply_lost > 0 && state.rng.percent(weather.reply_lost) {
             state.counts.add("replies lost", 1);
             return Err(self.error("does it, and the reply is lost"));
+        }
+        if let Some(space) = state.spaces.get_mut(namespace) {
+            let record = match &outcome {
+                Cas::Done => new,
+                Cas::Conflict(current) => current,
+            };
+            space.windows.tell(self.sender, machine, record);
         }
         Ok(outcome)
     }

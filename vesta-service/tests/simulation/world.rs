@@ -11,10 +11,11 @@ use vesta_service::{BuildError, ClaimError, Clock as _, IdError, LocalIdService,
 use vesta_testkit::Rng;
 
 use super::counts::Counts;
-use super::ledger::{Flaw, Ledger, Progress};
+use super::ledger::{Fault, Flaw, Ledger, Progress};
 use super::node::Node;
 use super::plan::{Class, NAMESPACES, Plan, Source};
-use super::store::{Planted, Shared, Wire};
+use super::planted::{Answers, Planted};
+use super::store::{Shared, Wire};
 use super::time::{HOUR, HostClock, MILLI, SECOND, Time};
 
 pub(crate) struct World {
@@ -87,6 +88,7 @@ impl World {
             paused: false,
             keeper_at: 0,
             progress: Progress::default(),
+            answers: Answers::default(),
             started: false,
             torn: false,
         });
@@ -230,9 +232,10 @@ impl World {
     /// The kind of an error at start, if it has a reason to be.
     fn documented(&self, number: usize, error: &BuildError) -> Result<&'static str, Flaw> {
         let node = &self.nodes[number];
-        let forgets = self.plan.class != Class::Durable || self.plan.planted.is_some();
+        let forgets = self.plan.class != Class::Durable || !self.plan.is_checked();
         let (wall, meta) = (node.clock.wall(), &self.plan.layout);
         let only = !matches!(node.plan.source, Source::Pool(_));
+        let ends_soon = self.plan.ends_soon;
         let kind = match error {
             BuildError::Claim(claim) => match claim {
                 ClaimError::Store { .. } if self.faultless_since.is_none() => {
@@ -244,7 +247,9 @@ impl World {
                 ClaimError::Time(IdError::Invalid { .. }) if wall < meta.spec().epoch => {
                     "starts refused: clock before the epoch"
                 }
-                ClaimError::Time(IdError::TimeExhausted) if only || wall >= meta.end() => {
+                ClaimError::Time(IdError::TimeExhausted)
+                    if only || ends_soon || wall >= meta.end() =>
+                {
                     "starts refused: end of the layout"
                 }
                 _ => return Err(Flaw::other(format!("node {number} at {wall}: {error}"))),
@@ -265,18 +270,36 @@ impl World {
     pub(crate) fn stop(&mut self, number: usize) -> Result<(), Flaw> {
         self.time.note(|| format!("node {number} stops"));
         self.counts.add("clean stops", 1);
+        let asks_again = self.rng.percent(50);
         let node = &mut self.nodes[number];
         let space = node.plan.space;
         self.shared.released(node.namespace());
         node.wire.begin(2);
+        if let Some(service) = node.service.as_ref().filter(|_| asks_again) {
+            service.close();
+            match node.answers.try_gen_run(service, 1) {
+                Err(IdError::Sealed { reason }) if !reason.is_empty() => {}
+                answer => {
+                    let text = format!("node {number} was closed, and answers {answer:?}");
+                    return Err(Flaw::new(Fault::AfterTheEnd, text));
+                }
+            }
+        }
+        let lost = node.service.as_ref().map_or(0, |service| service.status().positions_lost_total);
         node.service = None;
-        let exact = self.plan.class == Class::Durable && self.plan.planted.is_none();
+        if self.plan.class != Class::Durable || !self.plan.is_checked() {
+            return Ok(());
+        }
+        let sender = node.wire.sender;
         for (machine, bound) in self.shared.released(NAMESPACES[space]) {
-            let end = self.ledgers[space].end(machine);
-            if end > bound && exact {
+            let (end, mine) = (self.ledgers[space].end(machine), node.progress.next(machine));
+            let base = self.shared.window(sender, NAMESPACES[space], machine, u64::MAX).base;
+            // The first position that was not issued, if any was.
+            let exact = mine <= base || mine == bound || lost > 0;
+            if end > bound || !exact {
                 let text =
                     format!("machine ID {machine} was used to {end:#x}, given back at {bound:#x}");
-                return Err(Flaw::other(text));
+                return Err(Flaw::new(Fault::NotReturned, text));
             }
         }
         Ok(())

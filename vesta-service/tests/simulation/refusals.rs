@@ -1,0 +1,204 @@
+//! Refusals: each names the right reason, and the right time to come back.
+
+use std::time::Duration;
+
+use vesta_service::{Clock as _, ErrorKind, IdError, NotReady, NotReadyReason, UnixMillis};
+
+use super::generation::LEAD_MILLIS;
+use super::ledger::{Fault, Flaw};
+use super::plan::Class;
+use super::time::{MILLI, MINUTE};
+use super::world::World;
+
+impl World {
+    /// Checks that an error is one that callers are told about, and says when to come back.
+    pub(super) fn judge(&mut self, number: usize, error: &IdError) -> Result<(), Flaw> {
+        let tick = Duration::from_millis(self.plan.layout.spec().unit.millis());
+        let (kind, when) = (error.kind(), error.retry_after());
+        let what = match (kind, when) {
+            (ErrorKind::SequenceUsedUp, Some(when))
+                if when <= tick * 2 + Duration::from_secs(6) =>
+            {
+                "calls refused: sequence used up"
+            }
+            (ErrorKind::AwaitingLease, Some(when)) if when <= Duration::from_secs(1) => {
+                "calls refused: awaiting the lease"
+            }
+            (ErrorKind::ClockBehind, Some(when)) if !when.is_zero() => {
+                "calls refused: clock behind"
+            }
+            (ErrorKind::TimeExhausted, None) => "calls refused: end of the layout",
+            (ErrorKind::Sealed, None) if self.may_be_sealed(number, error) => {
+                "calls refused: the store refuses for good"
+            }
+            _ => {
+                let text = format!("node {number} must not say: {error} ({kind:?}, {when:?})");
+                return Err(Flaw::new(Fault::WrongRefusal, text));
+            }
+        };
+        self.counts.add(what, 1);
+        let wrong = self.reason_is_wrong(number, error);
+        wrong.map_or(Ok(()), |why| Err(Flaw::new(Fault::WrongRefusal, why)))
+    }
+
+    /// True if the store refuses for good, and the error says why it ended.
+    fn may_be_sealed(&self, number: usize, error: &IdError) -> bool {
+        let says_why = matches!(error, IdError::Sealed { reason } if !reason.is_empty());
+        says_why && self.nodes[number].wire.is_refused_for_good()
+    }
+
+    /// The proof that a refusal is not for the reason it names, as far as it can be told.
+    fn reason_is_wrong(&mut self, number: usize, error: &IdError) -> Option<String> {
+        let node = &mut self.nodes[number];
+        let status = node.service.as_ref()?.status();
+        node.progress.lossy |= status.positions_lost_total > 0;
+        // What follows needs to know where the line stands and what its clock shows.
+        let known = node.plan.count == 1 && !node.progress.lossy && node.is_of_the_store();
+        let clear = !status.clock_suspect && status.sealed.is_none();
+        let (sender, namespace) = (node.wire.sender, node.namespace());
+        if !known
+            || !clear
+            || self.plan.class != Class::Durable
+            || !self.shared.holds(sender, namespace, status.machine)
+        {
+            return None;
+        }
+        let window = self.shared.window(sender, namespace, status.machine, u64::MAX);
+        if window.epoch != status.epoch {
+            return None;
+        }
+        if self.is_claiming(number) {
+            let waits = error.kind() == ErrorKind::AwaitingLease;
+            return (!waits).then(|| format!("node {number} is claiming, and says {error}"));
+        }
+        let node = &mut self.nodes[number];
+        let (layout, wall) = (&self.plan.layout, node.clock.wall());
+        let effective = UnixMillis(wall.0 + u64::try_from(status.lead.as_millis()).expect("short"));
+        let (tick, seq_bits) = (self.plan.tick(effective), layout.spec().seq_bits);
+        let at = |tick: u64| u128::from(tick) << seq_bits;
+        let next = node.progress.next(status.machine);
+        let issued = next > window.base;
+        let next = u128::from(next.max(window.base));
+        let used_up = next >= at(tick + 1);
+        let justified = match error {
+            IdError::NotReady(NotReady { why: NotReadyReason::ClockBehind, .. }) => {
+                status.lead > Duration::from_millis(LEAD_MILLIS)
+            }
+            IdError::NotReady(NotReady { why: NotReadyReason::SequenceUsedUp, .. }) => {
+                // A grant begins where the clock was, not where the record ended.
+                used_up || !issued
+            }
+            IdError::NotReady(NotReady { why: NotReadyReason::AwaitingLease, .. }) => {
+                let begins = at(tick) + u128::from(node.progress.begins_below - 1);
+                !used_up && next.max(begins) >= window.end().into()
+            }
+            _ => next.max(at(tick)) >= at(self.plan.last_tick() + 1),
+        };
+        (!justified).then(|| {
+            format!("node {number} says {error} at {wall}, next {next:#x}, {window:x?}, {status:?}")
+        })
+    }
+
+    /// True if its machine ID was given up, and another is not found yet.
+    fn is_claiming(&self, number: usize) -> bool {
+        let service = self.nodes[number].service.as_ref();
+        let reason = service.and_then(|service| service.status().not_ready_because);
+        reason.is_some_and(|reason| reason.starts_with("another machine ID is being claimed"))
+    }
+
+    /// One ID; if there is none, comes back at the time that was named, and a millisecond earlier.
+    pub(super) fn retry(&mut self, number: usize) -> Result<(), Flaw> {
+        for _ in 0..self.rng.below(8) {
+            if self.try_run(number, u32::MAX)?.is_some() {
+                break;
+            }
+        }
+        let Some(refusal) = self.once(number)? else { return Ok(()) };
+        let node = &self.nodes[number];
+        let Some(service) = &node.service else { return Ok(()) };
+        let (wait, why) = (refusal.retry_after, refusal.why);
+        // Another line may be the one to wait for; a clock that drifts does not show what passes.
+        if node.plan.count > 1 || node.clock.drifts() || nanos(wait) > MINUTE {
+            return Ok(());
+        }
+        if why == NotReadyReason::AwaitingLease {
+            return self.await_bound(number, refusal);
+        }
+        let status = service.status();
+        let never_early =
+            status.lead.is_zero() && !status.clock_suspect || why == NotReadyReason::ClockBehind;
+        let wrong = |then: &dyn std::fmt::Debug| {
+            let text = format!("node {number} said {refusal:?}, and then {then:?}");
+            Err(Flaw::new(Fault::WrongRetryTime, text))
+        };
+        let mut left = nanos(wait);
+        if never_early && left >= MILLI {
+            self.time.advance(left - MILLI);
+            left = MILLI;
+            match self.once(number)? {
+                Some(still) if still.why == why => {}
+                early => return wrong(&early),
+            }
+        }
+        self.time.advance(left);
+        self.counts.add("retry times kept", 1);
+        let Some(again) = self.once(number)?.filter(|again| again.why == why) else {
+            return Ok(());
+        };
+        // The wall clock is right to the millisecond, and so is a lead told by it.
+        if never_early && why == NotReadyReason::SequenceUsedUp
+            || again.retry_after > Duration::from_millis(2)
+        {
+            return wrong(&again);
+        }
+        self.time.advance(nanos(again.retry_after));
+        match self.once(number)? {
+            Some(third) if third.why == why => wrong(&third),
+            _ => Ok(()),
+        }
+    }
+
+    /// While its machine ID is its own and the store answers, the bound moves on in time.
+    fn await_bound(&mut self, number: usize, refusal: NotReady) -> Result<(), Flaw> {
+        for _ in 0..3 {
+            let node = &self.nodes[number];
+            let Some(service) = &node.service else { return Ok(()) };
+            let machine = service.status().machine;
+            let own = self.shared.holds(node.wire.sender, node.namespace(), machine);
+            let sound = self.plan.class == Class::Durable && node.wire.is_sound();
+            if !sound || !own || !node.is_of_the_store() || self.is_claiming(number) {
+                return Ok(());
+            }
+            self.time.advance(nanos(refusal.retry_after));
+            self.keep(number);
+            if self.once(number)?.is_none_or(|now| now.why != NotReadyReason::AwaitingLease) {
+                self.counts.add("bounds awaited", 1);
+                return Ok(());
+            }
+        }
+        let text = format!("node {number} said {refusal:?}, and the bound does not move");
+        Err(Flaw::new(Fault::WrongRetryTime, text))
+    }
+
+    /// One ID without waiting; the refusal if there is none now.
+    fn once(&mut self, number: usize) -> Result<Option<NotReady>, Flaw> {
+        self.try_run(number, 1)
+    }
+
+    fn try_run(&mut self, number: usize, want: u32) -> Result<Option<NotReady>, Flaw> {
+        let refused = self.with(number, "at once", false, |service, take| {
+            match take.answers.try_gen_run(service, want) {
+                Ok(run) => take.run(&run, want).map(|()| None),
+                Err(error) => Ok(Some(error)),
+            }
+        })?;
+        Ok(match refused {
+            Some(IdError::NotReady(refusal)) => Some(refusal),
+            _ => None,
+        })
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    duration.as_nanos().try_into().unwrap_or(u64::MAX)
+}
