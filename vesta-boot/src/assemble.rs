@@ -14,8 +14,9 @@ use vesta_store::{OpenError, Options};
 pub(crate) use number::host_name;
 
 use crate::pool::Pool;
+use crate::settings::{Machine, Number, Segments};
 use crate::ticks::TickConverter;
-use crate::{Config, Machine, Number, Segments, StoreUrl, secret};
+use crate::{Config, StoreUrl, secret};
 
 /// A failure to start.
 #[derive(Debug, thiserror::Error)]
@@ -61,7 +62,7 @@ impl From<LocalIdService> for Assembled {
 /// # Errors
 /// [`StartError`] with one sentence that says what to do.
 pub fn assemble(config: &Config) -> Result<Assembled, StartError> {
-    let layout = &config.layout;
+    let layout = &config.ids.layout;
     let now = SystemClock::new().wall();
     if now >= layout.end() {
         return Err(StartError::Setting(format!(
@@ -77,12 +78,12 @@ pub fn assemble(config: &Config) -> Result<Assembled, StartError> {
     let Source { machine, store, pool } = source(config)?;
     let mut builder = LocalIdService::builder()
         .layout(*layout)
-        .populator(config.populator)
-        .gen_method(config.gen_method)
-        .version(config.version)
-        .sequence_start(config.sequence_start)
-        .max_wait(config.max_wait)
-        .namespace(config.namespace.as_str())
+        .populator(config.ids.populator)
+        .gen_method(config.ids.gen_method)
+        .version(config.ids.version)
+        .sequence_start(config.ids.sequence_start)
+        .max_wait(config.limits.max_wait)
+        .namespace(config.ids.namespace.as_str())
         .state_dir(&config.state_dir)
         .wait_for_store(config.wait_for_store)
         .machine(machine);
@@ -105,7 +106,7 @@ pub fn assemble(config: &Config) -> Result<Assembled, StartError> {
         pool: pool.map(Arc::new),
         segments: segments.map(Arc::new),
         may_forget: store.is_some_and(|store| store.may_forget()),
-        sequence_start: config.sequence_start,
+        sequence_start: config.ids.sequence_start,
     })
 }
 
@@ -128,9 +129,9 @@ fn source(config: &Config) -> Result<Source, StartError> {
             let store = open(store, &options)?;
             let pool = Pool::new(
                 Arc::clone(&store),
-                config.namespace.clone(),
-                range.clone().unwrap_or(0..=config.layout.max(Field::Machine)),
-                TickConverter::new(config.layout),
+                config.ids.namespace.clone(),
+                range.clone().unwrap_or(0..=config.ids.layout.max(Field::Machine)),
+                TickConverter::new(config.ids.layout),
                 config.lease.map(|lease| lease.timing().takeover_grace).unwrap_or_default(),
             );
             let machine = MachineSource::Pool { store: Arc::clone(&store), range: range.clone() };
@@ -168,7 +169,7 @@ fn segments(config: &Config, settings: &Segments) -> Result<SegmentService, Star
     SegmentService::builder(store)
         .mode(settings.mode)
         .step_cap(settings.max_step)
-        .max_wait(config.max_wait)
+        .max_wait(config.limits.max_wait)
         .build()
         .map_err(|error| StartError::Unavailable(format!("segment mode: {error}")))
 }
@@ -187,7 +188,7 @@ pub(crate) fn cannot_open(error: OpenError) -> StartError {
 }
 
 /// Transient failures, such as a full disk, are not the setting's fault.
-fn not_opened(setting: &str, error: OpenError) -> StartError {
+pub(crate) fn not_opened(setting: &str, error: OpenError) -> StartError {
     let sentence = format!("{setting}: {}", secret::hide(&error.to_string()));
     match error {
         OpenError::Store { source, .. } if !source.is_permanent() => {

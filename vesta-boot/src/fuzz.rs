@@ -8,7 +8,8 @@ use std::path::Path;
 use texts::{Changes, damaged, kept};
 use urls::{Around, SECRET, with_secret};
 
-use crate::{Config, ConfigError, Invocation, KEYS, Raw, Role, secret};
+use crate::settings::{Invocation, settings};
+use crate::{Config, ConfigError, Role, secret};
 
 #[path = "../../scripts/fuzz/texts.rs"]
 mod texts;
@@ -28,7 +29,7 @@ fn write(path: &Path, bytes: &[u8]) {
 
 /// Everything that a program with these arguments may show, and the configuration if there is one.
 fn shown(role: Role, args: &[String]) -> (String, Option<Config>) {
-    let raw = match Raw::read(role, args) {
+    let raw = match Invocation::read(role, args) {
         Ok(Invocation::Run(raw) | Invocation::PrintConfig(raw)) => raw,
         Ok(other) => return (format!("{other:?}"), None),
         // As main() says it.
@@ -55,13 +56,15 @@ fn check_file(folder: &Path, text: &[u8]) {
         write(&path, text);
         let Some(config) = with_file(role, &path).1 else { continue };
         let args = ["--config".to_owned(), path.display().to_string()];
-        let Ok(Invocation::Run(raw)) = Raw::read(role, &args) else { panic!("it was read before") };
+        let Ok(Invocation::Run(raw)) = Invocation::read(role, &args) else {
+            panic!("it was read before")
+        };
         let printed = config.print(&raw);
         if printed.contains("***") {
             continue; // a password is missing
         }
         write(&path, printed.as_bytes());
-        let Ok(Invocation::Run(raw)) = Raw::read(role, &args) else {
+        let Ok(Invocation::Run(raw)) = Invocation::read(role, &args) else {
             panic!("it does not parse: {printed}")
         };
         let again = Config::check(&raw).unwrap_or_else(|error| panic!("{error}: {printed}"));
@@ -105,10 +108,13 @@ fn check_secret(
     (setting, way, around): &Typed,
     show: fn(Role, &[String]) -> (String, Option<Config>),
 ) {
-    let key = &KEYS[usize::from(*setting) % KEYS.len()];
+    let settings = settings(Role::Server);
+    let all: Vec<_> = settings.get_arguments().collect();
+    let arg = all[usize::from(*setting) % all.len()];
+    let (name, flag) = (arg.get_id().as_str(), format!("--{}", arg.get_long().expect("a flag")));
     // No argument of a program has a NUL.
     let url = with_secret(&SCHEMES, around).replace('\0', "0");
-    let is_path = key.name == "state_dir" || key.name.contains("tls.");
+    let is_path = name == "state_dir" || name.contains("tls.");
     if is_path && !url.contains("://") {
         return; // nothing tells it from a path
     }
@@ -119,12 +125,12 @@ fn check_secret(
         vec!["--config".to_owned(), path.display().to_string()]
     };
     let args = match way % 8 {
-        0..=2 => by_file(format!("{} = {quoted}\n", key.name)),
-        3 => by_file(format!("{} = {url}\n", key.name)),
-        4 => by_file(format!("[machine]\nstore = {quoted}\n{} = 1\n", key.name)),
-        5 => vec![key.flag(), url.clone()],
-        6 => vec![format!("{}={url}", key.flag())],
-        _ => vec!["--machine-store".to_owned(), url.clone(), key.flag(), "x".to_owned()],
+        0..=2 => by_file(format!("{} = {quoted}\n", name)),
+        3 => by_file(format!("{} = {url}\n", name)),
+        4 => by_file(format!("[machine]\nstore = {quoted}\n{} = 1\n", name)),
+        5 => vec![flag.clone(), url.clone()],
+        6 => vec![format!("{}={url}", flag.clone())],
+        _ => vec!["--machine-store".to_owned(), url.clone(), flag.clone(), "x".to_owned()],
     };
     for role in [Role::Server, Role::Rest] {
         let said = show(role, &args).0;
@@ -143,7 +149,7 @@ fn no_setting_shows_a_password() {
 
 /// What clap says, as it comes.
 fn planted(role: Role, args: &[String]) -> (String, Option<Config>) {
-    match Raw::read(role, args) {
+    match Invocation::read(role, args) {
         Err(ConfigError::Usage(error)) => (error.render().to_string(), None),
         _ => (String::new(), None),
     }

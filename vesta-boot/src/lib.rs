@@ -9,23 +9,22 @@
 //!
 //! let config = Config::defaults(Role::Server);
 //! assert_eq!(config.listen.to_string(), "127.0.0.1:50051");
-//! assert_eq!(config.layout.name(), "max-peak");
+//! assert_eq!(config.ids.layout.name(), "max-peak");
 //! ```
 #![forbid(unsafe_code)]
 
 pub mod admin;
 mod assemble;
 pub mod commands;
-mod config;
 #[cfg(test)]
 mod fuzz;
 mod metrics;
 pub mod net;
 mod pool;
-mod raw;
 mod role;
 mod run;
 mod secret;
+pub mod settings;
 mod shutdown;
 mod summary;
 mod telemetry;
@@ -34,16 +33,13 @@ mod ticks;
 pub use tokio_util::sync::CancellationToken;
 
 pub use assemble::{Assembled, StartError, assemble};
-pub use config::{Config, Lease, Log, LogFormat, Machine, Number, Segments, TlsFiles};
 pub use metrics::{Call, Metrics, Outcome};
 pub use net::{Auth, Denied, Protocol, Scopes, Security, Tls, Token};
 pub use pool::Pool;
-pub use raw::{
-    CustomLayout, Epoch, Given, Invocation, KEYS, Key, Origin, Raw, TokenTable, command,
-};
 pub use role::Role;
 pub use run::{ConfigError, Running, main};
 pub use secret::StoreUrl;
+pub use settings::{Config, TlsFiles};
 pub use shutdown::not_ready_because;
 pub use summary::StartupSummary;
 

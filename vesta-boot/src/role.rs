@@ -33,61 +33,23 @@ impl Role {
         }
     }
 
-    pub(crate) const fn examples(self) -> &'static str {
-        match self {
-            Role::Server => {
-                "\
-Every setting is a flag, an environment variable, or a key in the TOML file (--config);
-a flag wins over the environment, the environment over the file.
-
-Examples:
-  vesta-server
-      on loopback, with a machine ID from the pool in vesta-data/vesta.db
-  vesta-server --machine-id 7 --listen 10.0.0.7:50051 --allow-plaintext
-      reachable from a trusted network, with a fixed machine ID
-  vesta-server --machine-id 7 --listen 10.0.0.7:50051 --tls-cert cert.pem --tls-key key.pem
-      reachable from any network, encrypted; vesta-server token new --name X makes tokens
-  vesta-server --layout snowflake --machine-store mysql://vesta:secret@db/ids
-      Twitter's and Leaf's bits, with a pool for all hosts (the password had better stand in
-      VESTA_MACHINE_STORE, where others do not see it)
-  vesta-server store show
-      who has which machine ID; more such commands: vesta-server store --help
-  vesta-server --segment-store mysql://vesta:secret@db/leaf
-      numbers for each tag of Leaf's table too; vesta-server segment --help lists and adds tags
-  vesta-server --config /etc/vesta.toml --print-config
-      what would hold, and why
-
-Exit codes: 0 stopped as asked, 64 a setting is wrong or taken, 69 the store cannot be reached,
-70 another failure."
-            }
-            Role::Rest => {
-                "\
-Every setting is a flag, an environment variable, or a key in the TOML file (--config);
-a flag wins over the environment, the environment over the file.
-
-Examples:
-  vesta-rest
-      on loopback, with a machine ID from the pool in vesta-data/vesta.db
-  vesta-rest --machine-id 7 --listen 10.0.0.7:8088 --allow-plaintext
-      reachable from a trusted network, with a fixed machine ID
-  vesta-rest --machine-id 7 --listen 10.0.0.7:8088 --tls-cert cert.pem --tls-key key.pem
-      reachable from any network, encrypted; vesta-rest token new --name X makes tokens
-  vesta-rest --layout js-safe
-      IDs that JavaScript numbers hold exactly
-  vesta-rest --machine-store mysql://vesta:secret@db/ids
-      with a pool for all hosts (the password had better stand in VESTA_MACHINE_STORE, where
-      others do not see it)
-  vesta-rest store show
-      who has which machine ID; more such commands: vesta-rest store --help
-  vesta-rest --segment-store mysql://vesta:secret@db/leaf
-      numbers for each tag of Leaf's table too; vesta-rest segment --help lists and adds tags
-  vesta-rest --config /etc/vesta.toml --print-config
-      what would hold, and why
-
-Exit codes: 0 stopped as asked, 64 a setting is wrong or taken, 69 the store cannot be reached,
-70 another failure."
-            }
+    /// The defaults of settings in which the programs differ.
+    pub(crate) fn default(self, setting: &str) -> Option<&'static str> {
+        match (self, setting) {
+            (Role::Rest, "listen") => Some("127.0.0.1:8088"),
+            (Role::Rest, "admin.listen") => Some("127.0.0.1:8089"),
+            (Role::Rest, "gen_method") => Some("2"),
+            _ => None,
         }
+    }
+
+    pub(crate) fn examples(self) -> String {
+        let port = match self {
+            Role::Server => "50051",
+            Role::Rest => "8088",
+        };
+        let text = include_str!("settings/examples.txt").trim_end();
+        text.replace("PROGRAM", self.name()).replace("PORT", port)
     }
 
     /// A first call to try, for the start-up summary.

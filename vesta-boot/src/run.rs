@@ -16,11 +16,11 @@ use vesta_service::{LocalIdService, SegmentService};
 
 use crate::admin::AdminState;
 use crate::net;
-use crate::raw::unknown_variables;
+use crate::settings::{Config, Invocation, LogFormat, unknown_variables};
 use crate::shutdown::Control;
 use crate::{
-    Assembled, Config, Invocation, LogFormat, Metrics, Raw, Role, Security, StartError,
-    StartupSummary, assemble, commands, secret, telemetry,
+    Assembled, Metrics, Role, Security, StartError, StartupSummary, assemble, commands, secret,
+    telemetry,
 };
 
 /// A refusal of settings or of a command line.
@@ -135,28 +135,28 @@ fn run(
     serve: impl FnOnce(Running) -> io::Result<()>,
 ) -> Result<(), End> {
     let variables = || std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    let raw = match Raw::read(role, args)? {
-        Invocation::Run(raw) => raw,
-        Invocation::PrintConfig(raw) => {
-            let config = Config::check(&raw)?;
-            let _ = write!(io::stdout(), "{}", config.print(&raw));
+    let values = match Invocation::read(role, args)? {
+        Invocation::Run(values) => values,
+        Invocation::PrintConfig(values) => {
+            let config = Config::check(&values)?;
+            let _ = write!(io::stdout(), "{}", config.print(&values));
             return Ok(());
         }
-        Invocation::Command(raw, command) => {
-            let config = Config::check(&raw)?;
+        Invocation::Command(values, command) => {
+            let config = Config::check(&values)?;
             telemetry::init(&config.log);
             return Ok(commands::run(&config, &command)?);
         }
         Invocation::Token(command) => return Ok(commands::make_token(&command)?),
     };
-    let config = Config::check(&raw)?;
+    let config = Config::check(&values)?;
     telemetry::init(&config.log);
     for name in unknown_variables(variables()) {
-        tracing::warn!("unknown setting {name} is ignored; see {} --help", role.name());
+        tracing::warn!("unknown setting {name}");
     }
 
     let security = Security::of(&config)?;
-    ask_for_descriptors(config.max_connections);
+    ask_for_descriptors(config.limits.max_connections);
 
     let (socket, listen) = bind("listen", config.listen)?;
     let admin = config.admin_listen.map(|address| {
@@ -197,7 +197,7 @@ fn run(
     config.warn();
     security.listeners().for_each(|(_, tls)| tls.warn());
     notify(&[NotifyState::Ready]);
-    let drain_limit = config.drain_limit;
+    let drain_limit = config.limits.drain_limit;
     let served = serve(Running {
         config,
         service: Arc::clone(&service),

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _};
 
 use tracing_subscriber::EnvFilter;
 
-use crate::{Log, LogFormat};
+use crate::settings::{Log, LogFormat};
 
 /// Starts logging for the whole process. A second call changes nothing.
 pub(crate) fn init(log: &Log) {

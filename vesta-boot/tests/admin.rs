@@ -8,9 +8,9 @@ use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};
 use tower::ServiceExt as _;
 use vesta_boot::admin::{AdminState, router};
+use vesta_boot::settings::Invocation;
 use vesta_boot::{
-    Assembled, CancellationToken, Config, Invocation, Metrics, Outcome, Raw, Role, Security,
-    assemble,
+    Assembled, CancellationToken, Config, Metrics, Outcome, Role, Security, assemble,
 };
 use vesta_intf::{ErrorKind, UnixMillis};
 use vesta_service::{
@@ -93,7 +93,9 @@ async fn every_line_and_the_pool_are_shown() {
     let folder = tempfile::tempdir().expect("a folder");
     let state_dir = folder.path().to_str().expect("a plain path");
     let args = ["--machine-count", "3", "--machine-range", "5-9", "--state-dir", state_dir];
-    let Ok(Invocation::Run(raw)) = Raw::read(Role::Rest, args) else { panic!("right settings") };
+    let Ok(Invocation::Run(raw)) = Invocation::read(Role::Rest, args) else {
+        panic!("right settings")
+    };
     let config = Config::check(&raw).expect("right settings");
     let admin = admin_of(assemble(&config).expect("a service"));
 

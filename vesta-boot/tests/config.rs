@@ -4,14 +4,13 @@ use std::fs;
 use std::time::Duration;
 
 use vesta_boot::commands::{Command, LegacySystem, SegmentCommand, StoreCommand};
-use vesta_boot::{
-    Config, ConfigError, Invocation, KEYS, LogFormat, Machine, Number, Origin, Raw, Role,
-};
+use vesta_boot::settings::{Invocation, LogFormat, Machine, Number, Values, settings};
+use vesta_boot::{Config, ConfigError, Role};
 use vesta_intf::{GenMethod, IdMeta, SequenceStart};
 use vesta_service::{ClaimOrder, SegmentMode, Timing};
 
-fn raw(role: Role, args: &[&str]) -> Result<Raw, ConfigError> {
-    match Raw::read(role, args)? {
+fn raw(role: Role, args: &[&str]) -> Result<Values, ConfigError> {
+    match Invocation::read(role, args)? {
         Invocation::Run(raw) | Invocation::PrintConfig(raw) | Invocation::Command(raw, _) => {
             Ok(raw)
         }
@@ -42,17 +41,17 @@ fn the_defaults_are_those_of_the_contract() {
         let config = Config::defaults(role);
         assert_eq!(config.listen.to_string(), listen);
         assert_eq!(config.admin_listen.map(|a| a.to_string()).as_deref(), Some(admin));
-        assert_eq!(config.gen_method, method);
-        assert_eq!(config.layout, IdMeta::MAX_PEAK);
-        assert_eq!(config.populator.to_string(), "lock");
-        assert_eq!((config.version, config.namespace.as_str()), (0, "default"));
-        assert_eq!(config.sequence_start, SequenceStart::Zero);
+        assert_eq!(config.ids.gen_method, method);
+        assert_eq!(config.ids.layout, IdMeta::MAX_PEAK);
+        assert_eq!(config.ids.populator.to_string(), "lock");
+        assert_eq!((config.ids.version, config.ids.namespace.as_str()), (0, "default"));
+        assert_eq!(config.ids.sequence_start, SequenceStart::Zero);
         assert_eq!(config.state_dir.to_str(), Some("vesta-data"));
-        assert_eq!(config.max_wait, Duration::from_secs(2));
-        assert_eq!(config.request_timeout, Duration::from_secs(2));
-        assert_eq!(config.drain_limit, Duration::from_secs(10));
-        assert_eq!(config.max_connections, 4096);
-        assert!(config.workers >= 1 && !config.allow_plaintext);
+        assert_eq!(config.limits.max_wait, Duration::from_secs(2));
+        assert_eq!(config.limits.request_timeout, Duration::from_secs(2));
+        assert_eq!(config.limits.drain_limit, Duration::from_secs(10));
+        assert_eq!(config.limits.max_connections, 4096);
+        assert!(config.limits.workers >= 1 && !config.allow_plaintext);
         assert_eq!((config.log.format, config.log.level.as_str()), (LogFormat::Human, "info"));
         assert!(config.auto_init && !config.wait_for_store);
         assert_eq!(config.store_timeout, None);
@@ -71,31 +70,31 @@ fn the_defaults_are_those_of_the_contract() {
 fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
     let file = "layout = \"snowflake\"\nmax_wait_ms = 7\ngen_method = 0\n[machine]\nid = 3\n";
     let config = with_file(file, &["--max-wait-ms", "9"]).expect("right settings");
-    assert_eq!(config.layout, IdMeta::SNOWFLAKE);
-    assert_eq!(config.max_wait, Duration::from_millis(9));
+    assert_eq!(config.ids.layout, IdMeta::SNOWFLAKE);
+    assert_eq!(config.limits.max_wait, Duration::from_millis(9));
     assert!(matches!(config.machine, Machine::Fixed(Number::Id(3))));
-    assert_eq!(config.request_timeout, Duration::from_secs(2));
+    assert_eq!(config.limits.request_timeout, Duration::from_secs(2));
 }
 
 #[test]
 fn the_layouts_of_others_that_make_ids_can_be_chosen() {
     for meta in IdMeta::FOREIGN.into_iter().filter(|meta| meta.check_generates().is_ok()) {
         let config = config(&["--layout", meta.name()]).expect("right settings");
-        assert_eq!((config.layout, config.gen_method), (meta, GenMethod::Embed));
+        assert_eq!((config.ids.layout, config.ids.gen_method), (meta, GenMethod::Embed));
     }
     let file = "layout = \"sonyflake\"\n[machine]\nid = 65535\n";
-    assert_eq!(with_file(file, &[]).expect("right settings").layout, IdMeta::SONYFLAKE);
+    assert_eq!(with_file(file, &[]).expect("right settings").ids.layout, IdMeta::SONYFLAKE);
 }
 
 #[test]
 fn a_tick_can_begin_at_a_random_number() {
     let file = "layout = \"snowflake\"\nsequence_start = \"random:100\"\n";
     let config = with_file(file, &[]).expect("right settings");
-    assert_eq!(config.sequence_start, SequenceStart::Random(100));
+    assert_eq!(config.ids.sequence_start, SequenceStart::Random(100));
     let config = with_file(file, &["--sequence-start", "random:4096"]).expect("right settings");
-    assert_eq!(config.sequence_start, SequenceStart::Random(4096));
+    assert_eq!(config.ids.sequence_start, SequenceStart::Random(4096));
     let config = with_file(file, &["--sequence-start=zero"]).expect("right settings");
-    assert_eq!(config.sequence_start, SequenceStart::Zero);
+    assert_eq!(config.ids.sequence_start, SequenceStart::Zero);
     let raw = raw(Role::Server, &["--sequence-start", "random:7"]).expect("right settings");
     let printed = Config::check(&raw).expect("right settings").print(&raw);
     assert!(printed.contains("\nsequence_start = \"random:7\""), "{printed}");
@@ -188,16 +187,17 @@ fn a_command_for_the_store_takes_the_settings_on_either_side() {
     let before = ["--machine-store", "etcd://h", "--namespace", "orders", "store", "free", "7"];
     let after = ["store", "free", "7", "--machine-store", "etcd://h", "--namespace", "orders"];
     for args in [before, after] {
-        let Ok(Invocation::Command(raw, Command::Store(command))) = Raw::read(Role::Server, args)
+        let Ok(Invocation::Command(raw, Command::Store(command))) =
+            Invocation::read(Role::Server, args)
         else {
             panic!("{args:?}")
         };
         assert_eq!(command, StoreCommand::Free { machine: 7, yes: false });
         let config = Config::check(&raw).expect("right settings");
-        assert_eq!(config.namespace, "orders");
+        assert_eq!(config.ids.namespace, "orders");
         assert_eq!(config.machine.store().map(|store| store.expose()), Some("etcd://h"));
     }
-    let command = |args: &[&str]| match Raw::read(Role::Rest, args) {
+    let command = |args: &[&str]| match Invocation::read(Role::Rest, args) {
         Ok(Invocation::Command(_, Command::Store(command))) => command,
         other => panic!("{args:?}: {other:?}"),
     };
@@ -225,16 +225,16 @@ fn a_layout_of_ones_own_is_described_in_the_file() {
     let table = "[layout.custom]\ntime_bits = 32\nseq_bits = 16\nmachine_bits = 8\n\
         unit = \"second\"\nepoch = \"2026-01-01T00:00:00Z\"\n";
     let config = with_file(table, &["--machine-id", "255"]).expect("right settings");
-    assert_eq!(config.layout.name(), "custom");
-    assert_eq!(config.layout.total_bits(), 56);
-    assert_eq!(config.layout.spec().epoch.to_string(), "2026-01-01T00:00:00.000Z");
+    assert_eq!(config.ids.layout.name(), "custom");
+    assert_eq!(config.ids.layout.total_bits(), 56);
+    assert_eq!(config.ids.layout.spec().epoch.to_string(), "2026-01-01T00:00:00.000Z");
     // It has no genMethod bits, so that the server's default has nowhere to go.
-    assert_eq!(config.gen_method, GenMethod::Embed);
+    assert_eq!(config.ids.gen_method, GenMethod::Embed);
 
     let config = with_file(table, &["--layout", "js-safe"]).expect("a flag wins");
-    assert_eq!(config.layout, IdMeta::JS_SAFE);
+    assert_eq!(config.ids.layout, IdMeta::JS_SAFE);
     let config = with_file(table, &["--layout", "custom"]).expect("the same as the file");
-    assert_eq!(config.layout.name(), "custom");
+    assert_eq!(config.ids.layout.name(), "custom");
 }
 
 #[test]
@@ -490,7 +490,7 @@ fn segment_mode_is_off_unless_its_store_is_named() {
 
 #[test]
 fn a_command_for_segments_takes_its_store_on_either_side() {
-    let command = |args: &[&str]| match Raw::read(Role::Server, args) {
+    let command = |args: &[&str]| match Invocation::read(Role::Server, args) {
         Ok(Invocation::Command(raw, Command::Segment(command))) => {
             let config = Config::check(&raw).expect("right settings");
             let segments = config.segments.expect("it is on");
@@ -539,7 +539,7 @@ fn what_is_printed_can_be_read_again_and_tells_where_it_came_from() {
         ("#takeover_grace_ms = 60000", "# default of the store".to_owned()),
         ("count = 1", "# default".to_owned()),
         ("listen = \"127.0.0.1:9\"", "# flag --listen".to_owned()),
-        ("max_wait_ms = 7", format!("# file {}", path.display())),
+        ("max_wait_ms = 7", format!("# file {} line 1", path.display())),
         ("populator = \"lock\"", "# default".to_owned()),
     ] {
         let found = printed.lines().find(|it| it.starts_with(line));
@@ -612,7 +612,7 @@ fn a_planted_password_is_never_shown() {
             let error = self::config(&[flag, url]).map(|config| config.role).expect_err(flag);
             shown.push(error);
         }
-        let import = Raw::read(Role::Server, ["store", "import", "leaf", "--from", url]);
+        let import = Invocation::read(Role::Server, ["store", "import", "leaf", "--from", url]);
         shown.push(format!("{import:?}"));
         for text in shown {
             assert!(!text.contains("s3cret"), "{url}: {text}");
@@ -626,8 +626,9 @@ const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/vesta.exampl
 fn the_example_file_changes_nothing_as_it_is() {
     for role in [Role::Server, Role::Rest] {
         let raw = raw(role, &["--config", EXAMPLE]).expect("a right file");
-        for key in KEYS {
-            assert_ne!(raw.get(key.name).map(|given| given.origin), Some(Origin::File), "{key:?}");
+        for arg in settings(role).get_arguments() {
+            let value = raw.get(arg.get_id().as_str());
+            assert!(value.is_none_or(|value| value.origin == "default"), "{arg}: {value:?}");
         }
     }
 }
@@ -644,40 +645,23 @@ fn the_example_file_shows_every_setting_with_its_default() {
         .map(|line| format!("{line}\n"))
         .collect();
     // A custom layout and a named one exclude each other in TOML.
-    let (settings, custom) = active.split_once("[layout.custom]").expect("a custom layout");
+    let (named, custom) = active.split_once("[layout.custom]").expect("a custom layout");
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("vesta.toml");
     let args = ["--config", path.to_str().expect("a plain path")];
 
-    fs::write(&path, settings).expect("a file");
+    fs::write(&path, named).expect("a file");
     let raw_settings = raw(Role::Server, &args).expect("every setting has its type");
-    for key in KEYS {
-        let given = raw_settings.get(key.name).unwrap_or_else(|| panic!("{key:?} is missing"));
-        assert_eq!(given.origin, Origin::File, "{key:?} is missing");
-        if let Some(default) = key.default(Role::Server) {
-            assert_eq!(given.value, default, "{key:?}");
+    for arg in settings(Role::Server).get_arguments() {
+        let value = raw_settings.get(arg.get_id().as_str());
+        let value = value.unwrap_or_else(|| panic!("{arg} is missing"));
+        assert!(value.origin.starts_with("file "), "{arg} is missing");
+        if let Some(default) = arg.get_default_values().first() {
+            assert_eq!(default.to_str(), Some(&*value.text), "{arg}");
         }
     }
 
     fs::write(&path, format!("[layout.custom]{custom}")).expect("a file");
     let layout = Config::check(&raw(Role::Server, &args).expect("a right table"));
-    assert_eq!(layout.expect("a layout that adds up").layout.name(), "custom");
-}
-
-#[test]
-fn the_documentation_has_every_setting_with_its_names_and_default() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/CONFIG.md");
-    let text = fs::read_to_string(path).expect("the documentation");
-    let mut rows: Vec<&str> = text.lines().filter(|line| line.contains("`VESTA_")).collect();
-    rows.retain(|line| line.starts_with('|'));
-    assert_eq!(rows.len(), KEYS.len());
-    for key in KEYS {
-        let start = format!("| `{}` | `{}` | `{}` | ", key.name, key.flag(), key.env());
-        let row = rows.iter().find(|row| row.starts_with(&start));
-        let row = row.unwrap_or_else(|| panic!("{start} is missing"));
-        for role in [Role::Server, Role::Rest] {
-            let default = key.default(role).unwrap_or_default();
-            assert!(row.contains(default), "{default} in {row}");
-        }
-    }
+    assert_eq!(layout.expect("a layout that adds up").ids.layout.name(), "custom");
 }

@@ -9,16 +9,15 @@ use axum::http::{Request, StatusCode};
 use tower::ServiceExt as _;
 use vesta_boot::admin::{AdminState, router};
 use vesta_boot::commands::TokenCommand;
-use vesta_boot::{
-    CancellationToken, Config, Invocation, Metrics, Raw, Role, Scopes, Security, Tls,
-};
+use vesta_boot::settings::{Invocation, Values};
+use vesta_boot::{CancellationToken, Config, Metrics, Role, Scopes, Security, Tls};
 
 /// SHA-256 of "abc" and of "abd".
 const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 const ABD: &str = "a52d159f262b2c6ddb724a61840befc36eb30c88877a4030b65cbe86298449c9";
 
-fn raw(args: &[&str]) -> Result<Raw, String> {
-    match Raw::read(Role::Server, args) {
+fn raw(args: &[&str]) -> Result<Values, String> {
+    match Invocation::read(Role::Server, args) {
         Ok(Invocation::Run(raw)) => Ok(raw),
         Ok(other) => panic!("{other:?}"),
         Err(error) => Err(error.to_string()),
@@ -36,7 +35,7 @@ fn file(folder: &Path, text: &str) -> [String; 2] {
     ["--config".to_owned(), path.to_str().expect("a plain path").to_owned()]
 }
 
-fn with_file(text: &str) -> Result<(Raw, Config), String> {
+fn with_file(text: &str) -> Result<(Values, Config), String> {
     let folder = tempfile::tempdir().expect("a folder");
     let args = file(folder.path(), text);
     let raw = raw(&[&args[0], &args[1]])?;
@@ -179,7 +178,7 @@ fn a_token_that_is_not_right_is_refused_and_not_repeated() {
 
 #[test]
 fn making_a_token_needs_no_settings() {
-    let new = |args: &[&str]| match Raw::read(Role::Server, args) {
+    let new = |args: &[&str]| match Invocation::read(Role::Server, args) {
         Ok(Invocation::Token(TokenCommand::New { name, scopes })) => Ok((name, scopes.join(" "))),
         Ok(other) => panic!("{other:?}"),
         Err(error) => Err(error.to_string()),

@@ -59,8 +59,8 @@ pub fn serve(running: Running) -> io::Result<()> {
 /// When the listener cannot be used.
 pub fn serve_with(running: Running, limits: Limits) -> io::Result<()> {
     let Running { config, service, segments, listener, security, metrics, shutdown } = running;
-    if config.workers > MAX_WORKERS {
-        let many = format!("workers must be 1 to {MAX_WORKERS}, but is {}", config.workers);
+    if config.limits.workers > MAX_WORKERS {
+        let many = format!("workers must be 1 to {MAX_WORKERS}, but is {}", config.limits.workers);
         return Err(io::Error::new(io::ErrorKind::InvalidInput, many));
     }
     let state = web::Data::new(State {
@@ -69,25 +69,25 @@ pub fn serve_with(running: Running, limits: Limits) -> io::Result<()> {
         metrics: metrics.clone(),
         auth: security.auth,
         encrypted: security.tls.is_some(),
-        request_timeout: config.request_timeout,
+        request_timeout: config.limits.request_timeout,
     });
     let guarded = net::Limits {
         opening: limits.head,
         opening_bytes: 1,
         // A request that waits for an ID as long as it may has not stalled.
-        stall: limits.head.max(config.request_timeout + LINGER),
+        stall: limits.head.max(config.limits.request_timeout + LINGER),
         idle: Duration::MAX, // left to actix-http, which closes it properly
     };
-    let limiter = Limiter::new(config.max_connections, guarded, security.tls, Some(metrics));
+    let limiter = Limiter::new(config.limits.max_connections, guarded, security.tls, Some(metrics));
 
     System::new().block_on(async move {
         let server = Server::build()
-            .workers(config.workers)
+            .workers(config.limits.workers)
             // The limiter refuses with an answer; beyond it, connections would wait without one.
-            .max_concurrent_connections(config.max_connections.saturating_add(64))
+            .max_concurrent_connections(config.limits.max_connections.saturating_add(64))
             .disable_signals()
             .shutdown_signal(shutdown.cancelled_owned())
-            .shutdown_timeout(config.drain_limit.as_secs().max(1));
+            .shutdown_timeout(config.limits.drain_limit.as_secs().max(1));
         let draining = server.graceful_shutdown_signal();
         let factory = move || {
             let (state, limiter, draining) = (state.clone(), limiter.clone(), draining.clone());

@@ -60,7 +60,7 @@ impl Server {
         let segments = SegmentService::builder(store).build().expect("segments");
         segments.refresh().expect("memory answers");
         let mut config = Config::defaults(Role::Server);
-        config.request_timeout = Duration::from_millis(50);
+        config.limits.request_timeout = Duration::from_millis(50);
         let running = Running {
             config,
             service: Arc::new(service),

@@ -41,13 +41,13 @@ impl Services {
         let ids = Ids {
             service: Arc::clone(&service),
             metrics: Arc::clone(&running.metrics),
-            request_timeout: running.config.request_timeout,
+            request_timeout: running.config.limits.request_timeout,
             shutdown: shutdown.clone(),
         };
         let segments = Segments {
             service: running.segments.clone(),
             metrics: Arc::clone(&running.metrics),
-            request_timeout: running.config.request_timeout,
+            request_timeout: running.config.limits.request_timeout,
         };
         let health = Health { service, segments: running.segments.clone(), shutdown };
         let health = HealthServer::new(health);

@@ -74,7 +74,7 @@ pub fn serve_with(running: Running, timeouts: Timeouts) -> io::Result<()> {
     let services = Services::new(&running);
     let Running { config, listener, security, metrics, shutdown, .. } = running;
     let server = Server::builder()
-        .timeout(config.request_timeout + AFTER_THE_LIMIT)
+        .timeout(config.limits.request_timeout + AFTER_THE_LIMIT)
         .max_concurrent_streams(STREAMS)
         .http2_max_header_list_size(HEADERS)
         .http2_keepalive_interval(Some(timeouts.silence))
@@ -86,17 +86,17 @@ pub fn serve_with(running: Running, timeouts: Timeouts) -> io::Result<()> {
         stall: Duration::MAX,
         idle: Duration::MAX,
     };
-    let limiter = Limiter::new(config.max_connections, limits, security.tls, Some(metrics));
+    let limiter = Limiter::new(config.limits.max_connections, limits, security.tls, Some(metrics));
 
     // If this function fails half-way, the workers that were started end too.
     let stop = shutdown.clone().drop_guard();
-    let workers = (0..config.workers)
+    let workers = (0..config.limits.workers)
         .map(|number| {
             let worker = Worker {
                 server: server.clone(),
                 services: services.clone(),
                 limiter: Arc::clone(&limiter),
-                drain_limit: config.drain_limit,
+                drain_limit: config.limits.drain_limit,
                 shutdown: shutdown.clone(),
             };
             worker.start(number)

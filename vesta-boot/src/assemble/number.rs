@@ -4,7 +4,7 @@ use vesta_intf::IdError;
 use vesta_service::host_ordinal;
 
 use super::StartError;
-use crate::Number;
+use crate::settings::Number;
 
 /// This host's name according to the kernel.
 pub(crate) fn host_name() -> String {

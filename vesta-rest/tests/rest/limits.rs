@@ -50,9 +50,9 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let mut config = Config::defaults(Role::Rest);
-        config.workers = 2;
-        config.request_timeout = Duration::from_millis(200);
-        config.drain_limit = Duration::from_secs(5);
+        config.limits.workers = 2;
+        config.limits.request_timeout = Duration::from_millis(200);
+        config.limits.drain_limit = Duration::from_secs(5);
         adjust(&mut config);
         let shutdown = CancellationToken::new();
         let security = Security::of(&config).unwrap();
@@ -169,7 +169,7 @@ fn an_idle_connection_is_kept_for_its_next_request() {
 
 #[test]
 fn connections_over_the_limit_are_told_so() {
-    let server = Server::start_with(service(), PATIENT, |config| config.max_connections = 2);
+    let server = Server::start_with(service(), PATIENT, |config| config.limits.max_connections = 2);
     let mut open: Vec<_> = (0..2).map(|_| Raw::connect(server.address)).collect();
     for client in &mut open {
         assert_eq!(client.get("/genid").status, 200);
@@ -234,7 +234,7 @@ fn a_stop_lets_the_request_in_flight_finish() {
         .build()
         .unwrap();
     let mut server = Server::start_with(Arc::new(service), PATIENT, |config| {
-        config.request_timeout = Duration::from_secs(2);
+        config.limits.request_timeout = Duration::from_secs(2);
     });
     let mut client = Raw::connect(server.address);
     for _ in 0..2 {

@@ -250,7 +250,7 @@ fn over_the_limit_of_connections_nothing_is_said_in_plain_text() {
     let files = authority.server().write(folder.path());
     let server = Server::start_with(service(), PATIENT, |config| {
         config.tls = Some(files);
-        config.max_connections = 1;
+        config.limits.max_connections = 1;
     });
     // A handshake takes a place too.
     let waiting = socket(&server);

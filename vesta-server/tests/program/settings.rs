@@ -131,8 +131,8 @@ fn a_flag_wins_over_the_environment_and_that_over_the_file() {
     };
     has("max_wait_ms = 3 ", "# flag --max-wait-ms");
     has("request_timeout_ms = 2 ", "# env VESTA_REQUEST_TIMEOUT_MS");
-    has("drain_limit_ms = 1 ", "# file vesta.toml");
-    has("workers = 1 ", "# file vesta.toml"); // an empty variable is no variable
+    has("drain_limit_ms = 1 ", "# file vesta.toml line 3");
+    has("workers = 1 ", "# file vesta.toml line 4"); // an empty variable is no variable
     has("ordinal = true ", "# env VESTA_MACHINE_ORDINAL");
     has("max_connections = 4096 ", "# default");
 }

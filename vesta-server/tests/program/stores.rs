@@ -132,7 +132,7 @@ fn a_floor_is_raised_and_shown() {
 fn settings_without_a_store_have_no_commands_for_it() {
     let folder = folder();
     for (args, expected) in [
-        (&["--machine-id", "7", "store", "show"][..], "no store; set machine.store"),
+        (&["--machine-id", "7", "store", "show"][..], "not in a store; set machine.store"),
         (&["--machine-strategy", "disposable", "store", "show"], "WORKER_NODE"),
         (&["store", "import", "leaf", "--from", "mysql://u:s3cret@h/d"], "such as zookeeper://"),
         (&["store", "import", "vesta-db", "--from", "h"], "--from must be a URL such as mysql://"),
@@ -184,5 +184,5 @@ fn a_program_that_waits_can_be_stopped() {
     database.execute_batch("BEGIN IMMEDIATE").expect("a lock");
     let (code, said) = Waiting::start(folder.path(), &[]).stop();
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("stopped before there was a machine ID"), "{said}");
+    assert!(said.contains("stopped before a machine ID was claimed"), "{said}");
 }

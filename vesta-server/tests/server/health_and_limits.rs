@@ -138,7 +138,7 @@ fn the_default_timeouts_end_within_ten_seconds() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn connections_beyond_the_limit_are_closed_and_a_free_place_is_used_again() {
     let server = Server::with(IdMeta::MAX_PEAK, Timeouts::default(), |config| {
-        config.max_connections = 1;
+        config.limits.max_connections = 1;
     });
     let first = server.client().await;
     first.clone().gen_id(vesta::GenIdRequest {}).await.expect("an ID");
@@ -160,8 +160,8 @@ async fn connections_beyond_the_limit_are_closed_and_a_free_place_is_used_again(
 async fn a_stop_waits_for_what_is_under_way_but_not_for_ever() {
     let limit = Duration::from_millis(200);
     let mut server = Server::with(IdMeta::MAX_PEAK, Timeouts::default(), |config| {
-        config.drain_limit = limit;
-        config.request_timeout = Duration::from_secs(86_400);
+        config.limits.drain_limit = limit;
+        config.limits.request_timeout = Duration::from_secs(86_400);
     });
     let mut client = server.client().await;
     let mut probe = client.clone();

@@ -205,7 +205,7 @@ async fn a_caller_with_less_time_than_the_wait_is_told_at_once_and_costs_nothing
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_servers_own_time_limit_ends_a_wait() {
     let server = Server::with(IdMeta::MAX_PEAK, Timeouts::default(), |config| {
-        config.request_timeout = Duration::from_millis(50);
+        config.limits.request_timeout = Duration::from_millis(50);
     });
     let mut client = server.client().await;
     use_up(&server);

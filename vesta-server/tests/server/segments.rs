@@ -145,7 +145,7 @@ async fn health(server: &Server) -> ServingStatus {
 async fn a_call_ends_in_time_while_the_database_is_silent_and_ids_go_on() {
     let (end, ended) = std::sync::mpsc::channel();
     let server = server(Arc::new(Silent(std::sync::Mutex::new(ended))), |config| {
-        config.request_timeout = Duration::from_millis(60);
+        config.limits.request_timeout = Duration::from_millis(60);
     });
     let mut client = client(&server).await;
     let status = next_id(&mut client, "orders").await.expect_err("no database");

@@ -56,7 +56,7 @@ impl Server {
             .build()
             .expect("a service");
         let mut config = Config::defaults(Role::Server);
-        config.workers = 2;
+        config.limits.workers = 2;
         adjust(&mut config);
         let service = Arc::new(service);
         let metrics = Arc::new(Metrics::new(Role::Server, vesta_server::METHODS));

@@ -33,7 +33,7 @@ fn serving_with(
     let files = files(own, clients, folder.path());
     let server = Server::with(IdMeta::MAX_PEAK, timeouts, |config| {
         config.tls = Some(files);
-        config.max_connections = config.max_connections.min(connections);
+        config.limits.max_connections = config.limits.max_connections.min(connections);
     });
     (server, folder)
 }

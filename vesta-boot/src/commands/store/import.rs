@@ -20,9 +20,9 @@ use vesta_store::OpenError;
 use vesta_store::import::{ForeignOwner, Outcome, Plan, Target, plan, write};
 
 use super::{Console, Opened, attempt, plain};
-use crate::assemble::options;
+use crate::assemble::{not_opened, options};
 use crate::commands::LegacySystem;
-use crate::{Config, StartError, StoreUrl, secret};
+use crate::{Config, StartError, StoreUrl};
 
 pub(super) fn run(
     config: &Config,
@@ -36,7 +36,7 @@ pub(super) fn run(
         return Ok(());
     }
     // What does not fit is refused before even a namespace is made.
-    let target = Target { layout: config.layout, floor: 0, now: SystemClock::new().wall() };
+    let target = Target { layout: config.ids.layout, floor: 0, now: SystemClock::new().wall() };
     planned(&found, &[], &target)?;
     take_over(&Opened::open(config, &options(config))?, &source, &found, console)
 }
@@ -98,13 +98,7 @@ fn insist_on_scheme(url: &StoreUrl, schemes: &[&str], example: &str) -> Result<(
 }
 
 fn unread(error: OpenError) -> StartError {
-    let sentence = secret::hide(&format!("--from: {error}"));
-    match error {
-        OpenError::Store { source, .. } if !source.is_permanent() => {
-            StartError::Unavailable(sentence)
-        }
-        _ => StartError::Setting(sentence),
-    }
+    not_opened("--from", error)
 }
 
 fn planned(

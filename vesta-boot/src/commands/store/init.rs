@@ -2,9 +2,11 @@
 
 use vesta_store::Options;
 
+use super::super::failed;
 use super::{Console, Opened};
 use crate::assemble::{cannot_open, host_name, options};
-use crate::{Config, Machine, StartError, secret};
+use crate::settings::Machine;
+use crate::{Config, StartError};
 
 pub(super) fn run(config: &Config, console: &mut Console) -> Result<(), StartError> {
     let creating = Options { auto_init: true, ..options(config) };
@@ -38,14 +40,8 @@ fn said(opened: &Opened, made: bool) -> String {
 /// The table of worker nodes is made with its first row.
 fn worker_nodes(url: &str, creating: &Options, console: &mut Console) -> Result<(), StartError> {
     let nodes = vesta_store::open_worker_nodes(url, creating).map_err(cannot_open)?;
-    let number = nodes.insert(&host_name(), std::process::id()).map_err(|error| {
-        let sentence = secret::hide(&format!("{}: {error}", nodes.describe()));
-        if error.is_permanent() {
-            StartError::Setting(sentence)
-        } else {
-            StartError::Unavailable(sentence)
-        }
-    })?;
+    let number = nodes.insert(&host_name(), std::process::id());
+    let number = number.map_err(|error| failed(&nodes.describe(), &error))?;
     console.say(&format!(
         "the table WORKER_NODE exists in {}; this used up its number {number}\n",
         nodes.describe()

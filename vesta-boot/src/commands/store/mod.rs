@@ -17,8 +17,9 @@ use vesta_store::Options;
 
 use super::{Console, StoreCommand, plain, segment};
 use crate::assemble::{open, options};
+use crate::settings::Machine;
 use crate::ticks::TickConverter;
-use crate::{Config, Machine, StartError};
+use crate::{Config, StartError};
 
 /// Carries out a command.
 ///
@@ -86,8 +87,8 @@ impl Opened {
         let window = config.lease.map(|lease| lease.timing().window).unwrap_or_default();
         let window_ms = u64::try_from(window.as_millis()).unwrap_or(u64::MAX);
         let clock = Arc::new(SystemClock::new());
-        let ticks = TickConverter::new(config.layout);
-        Self::new(open(url, options)?, &config.namespace, ticks, window_ms, clock)
+        let ticks = TickConverter::new(config.ids.layout);
+        Self::new(open(url, options)?, &config.ids.namespace, ticks, window_ms, clock)
     }
 
     fn new(

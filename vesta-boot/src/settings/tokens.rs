@@ -1,15 +1,45 @@
-//! The tokens that callers may have.
+//! `[[auth.tokens]]`: tokens of callers, which only the file can hold.
+
+use std::fmt;
+
+use serde::Deserialize;
 
 use crate::ConfigError;
 use crate::net::{Auth, Scopes, Token, digest_from_hex, is_name};
-use crate::raw::{Raw, TokenTable};
 
-/// The tokens of `[[auth.tokens]]`; `None` if there are none, and nobody needs one.
-pub(super) fn check(raw: &Raw) -> Result<Option<Auth>, ConfigError> {
+/// `[auth]`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Section {
+    #[serde(default)]
+    pub(super) tokens: Vec<TokenTable>,
+}
+
+/// A token that callers may show. `Debug` hides its digest, in whose place somebody may have written
+/// the token itself.
+#[derive(Clone, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct TokenTable {
+    /// Its name in logs and errors.
+    pub name: String,
+    /// Its SHA-256 in hexadecimal digits.
+    pub sha256: String,
+    /// The names of its scopes.
+    pub scopes: Vec<String>,
+}
+
+impl fmt::Debug for TokenTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.name, self.scopes.join(", "))
+    }
+}
+
+/// The tokens of these tables; `None` without any, so that callers need none.
+pub(super) fn check(tables: &[TokenTable]) -> Result<Option<Auth>, ConfigError> {
     let mut tokens: Vec<Token> = Vec::new();
-    for (index, table) in raw.tokens.iter().enumerate() {
-        let refuse = |what: String| {
-            ConfigError::refused(format!("[[auth.tokens]] number {}: {what}", index + 1))
+    for (index, table) in tables.iter().enumerate() {
+        let refuse = |fault: String| {
+            ConfigError::refused(format!("[[auth.tokens]] number {}: {fault}", index + 1))
         };
         let token = token(table).map_err(refuse)?;
         if let Some(twin) = tokens.iter().find(|it| it.name() == token.name()) {
@@ -23,9 +53,8 @@ pub(super) fn check(raw: &Raw) -> Result<Option<Auth>, ConfigError> {
     Ok((!tokens.is_empty()).then(|| Auth::new(tokens)))
 }
 
-/// What was typed may be a token itself, so it is not repeated.
-fn token(table: &TokenTable) -> Result<Token, String> {
-    let TokenTable { name, sha256, scopes } = table;
+/// One table's token. Its text may be a token itself, so an error does not repeat it.
+fn token(TokenTable { name, sha256, scopes }: &TokenTable) -> Result<Token, String> {
     if !is_name(name) {
         return Err("name must be 1 to 64 letters, digits, `.`, `_` or `-`".to_owned());
     }

@@ -1,0 +1,220 @@
+//! The TOML file: values under the names of the settings, `[layout.custom]` and `[[auth.tokens]]`.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+
+use clap::Command;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, ValueDeserializer};
+use vesta_intf::{FieldOrder, TimeUnit};
+
+use super::declared::toml_type;
+use super::tokens::{self, TokenTable};
+use super::values::did_you_mean;
+use crate::ConfigError;
+
+/// The contents of a file.
+#[derive(Debug, Default)]
+pub(super) struct File {
+    /// Text and line of each setting.
+    pub(super) values: BTreeMap<String, (String, usize)>,
+    pub(super) custom: Option<CustomLayout>,
+    pub(super) tokens: Vec<TokenTable>,
+}
+
+/// `[layout.custom]`: the numbers of a custom layout.
+#[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "the fields are those of vesta_intf::LayoutSpec")]
+pub struct CustomLayout {
+    #[serde(default)]
+    pub version_bits: u8,
+    #[serde(default)]
+    pub type_bits: u8,
+    #[serde(default)]
+    pub gen_method_bits: u8,
+    pub time_bits: u8,
+    pub seq_bits: u8,
+    pub machine_bits: u8,
+    #[serde(default)]
+    pub order: FieldOrder,
+    pub unit: TimeUnit,
+    pub epoch: Epoch,
+}
+
+/// The moment at which the time field is 0: milliseconds since 1970, or text as in RFC 3339.
+#[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(untagged)]
+pub enum Epoch {
+    /// Milliseconds since 1970-01-01T00:00:00Z.
+    Millis(u64),
+    /// `2026-01-01T00:00:00Z`.
+    Text(String),
+}
+
+/// `[layout]`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Layout {
+    custom: CustomLayout,
+}
+
+/// Reads a file.
+pub(super) fn read(path: &Path, settings: &Command) -> Result<File, ConfigError> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        ConfigError::refused(format!("cannot read the configuration {}: {error}", path.display()))
+    })?;
+    parse(&text, settings)
+        .map_err(|fault| ConfigError::refused(format!("{} {fault}", path.display())))
+}
+
+fn parse(text: &str, settings: &Command) -> Result<File, String> {
+    let table = DeTable::parse(text).map_err(|error| fault(text, &error))?;
+    let mut reader = Reader { text, settings, file: File::default() };
+    reader.table("", table.into_inner())?;
+    Ok(reader.file)
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    settings: &'a Command,
+    file: File,
+}
+
+impl Reader<'_> {
+    fn table(&mut self, prefix: &str, table: DeTable<'_>) -> Result<(), String> {
+        for (key, value) in table {
+            let name = format!("{prefix}{}", key.get_ref());
+            let at = |fault: String| format!("line {}: {fault}", line(self.text, &key.span()));
+            let kind = value.get_ref().type_str();
+            let names = || self.settings.get_arguments().map(|arg| arg.get_id().as_str());
+            let setting = self.settings.get_arguments().find(|arg| arg.get_id() == name.as_str());
+            let expected = match (name.as_str(), setting.map(toml_type)) {
+                ("layout", _) if kind == "table" => {
+                    let Layout { custom } = self.read(value)?;
+                    let number = line(self.text, &key.span());
+                    self.file.values.insert(name, ("custom".to_owned(), number));
+                    self.file.custom = Some(custom);
+                    continue;
+                }
+                ("auth", _) => {
+                    self.file.tokens = self.read::<tokens::Section>(value)?.tokens;
+                    continue;
+                }
+                (_, Some(expected)) if expected == kind => {
+                    let number = line(self.text, &value.span());
+                    let text = match self.read(value)? {
+                        toml::Value::String(text) => text,
+                        other => other.to_string(),
+                    };
+                    self.file.values.insert(name, (text, number));
+                    continue;
+                }
+                ("layout", Some(_)) => "the name of a layout, or a table [layout.custom]",
+                (_, Some(expected)) => expected,
+                (name, None) if names().any(|it| it.starts_with(&format!("{name}."))) => "table",
+                (name, None) => {
+                    let hint = did_you_mean(name, names());
+                    return Err(at(format!("unknown setting `{name}`{hint}")));
+                }
+            };
+            match value.into_inner() {
+                DeValue::Table(table) if expected == "table" => {
+                    self.table(&format!("{name}."), table)?;
+                }
+                _ => {
+                    return Err(at(format!(
+                        "invalid type: {kind}, expected {expected} for {name}"
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn read<T: DeserializeOwned>(&self, value: Spanned<DeValue<'_>>) -> Result<T, String> {
+        T::deserialize(ValueDeserializer::from(value)).map_err(|error| fault(self.text, &error))
+    }
+}
+
+fn line(text: &str, span: &Range<usize>) -> usize {
+    text[..span.start.min(text.len())].matches('\n').count() + 1
+}
+
+/// One line of an error, without toml's own rendering: it quotes the line, which may hold a password.
+fn fault(text: &str, error: &toml::de::Error) -> String {
+    let message = without_text(&error.message().replace('\n', ", "));
+    match error.span() {
+        Some(span) => format!("line {}: {message}", line(text, &span)),
+        None => format!("cannot be read: {message}"),
+    }
+}
+
+/// Text in the wrong place may be a token or a password.
+fn without_text(message: &str) -> String {
+    match message.split_once("string \"") {
+        Some((before, after)) => match after.rsplit_once('"') {
+            Some((_, after)) => format!("{before}string{after}"),
+            None => format!("{before}string"),
+        },
+        None => message.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Role;
+    use crate::settings::settings;
+
+    #[test]
+    fn a_fault_names_its_line_and_never_shows_a_password() {
+        for (text, expected) in [
+            (
+                "listen = \"a\"\nmachine.ids = 3\n",
+                "line 2: unknown setting `machine.ids`; did you mean machine.id?",
+            ),
+            ("liste = 1\n", "line 1: unknown setting `liste`; did you mean listen?"),
+            ("[segmnt]\nstore = 1\n", "line 1: unknown setting `segmnt`"),
+            ("[machine]\nqwertyuiop = 1\n", "line 2: unknown setting `machine.qwertyuiop`"),
+            (
+                "[machine]\nid = 1.5\n",
+                "line 2: invalid type: float, expected integer for machine.id",
+            ),
+            ("[machine]\nid = \"mysql://u:s3cret@h/d\"\n", "line 2: invalid type: string"),
+            ("[machine]\nid = 99999999999999999999\n", "line 2:"),
+            ("[machine]\nstore = mysql://u:s3cret@h/d\n", "line 2:"),
+            ("machine = \"s3cret\"\n", "line 1: invalid type: string, expected table for machine"),
+            ("[listen]\nat = \"s3cret\"\n", "line 1: invalid type: table, expected string"),
+            ("stateless = \"s3cret\"\n", "invalid type: string, expected boolean for stateless"),
+            ("layout = 5\n", "the name of a layout, or a table [layout.custom]"),
+            ("[layout.custom]\ntime_bits = 300\n", "line 2: invalid value: integer `300`"),
+            ("[layout.own]\n", "unknown field `own`"),
+            ("[auth]\ntokens = \"s3cret\"\n", "line 2: invalid type: string, expected a sequence"),
+            ("[[auth.tokens]]\ntoken = \"s3cret\"\n", "line 2: unknown field `token`, expected"),
+            ("[[auth.tokens]]\nname = 5\nsha256 = \"s3cret\"\n", "line 2: invalid type: integer"),
+            ("[tls]\nkey = [\"s3cret\"]\n", "line 2: invalid type: array"),
+        ] {
+            let fault = parse(text, &settings(Role::Server)).expect_err(text);
+            let fault = ConfigError::refused(fault).to_string();
+            assert!(fault.contains(expected), "{text:?}: {fault}");
+            assert!(!fault.contains("s3cret"), "{fault}");
+            assert!(!fault.contains('\n'), "{fault}");
+        }
+    }
+
+    #[test]
+    fn values_come_out_under_the_names_of_the_settings() {
+        let text = "stateless = true\nmax_wait_ms = 0x5\n[machine]\nid = 7\n[layout.custom]\n\
+            time_bits = 31\nseq_bits = 22\nmachine_bits = 10\nunit = \"second\"\nepoch = 0\n";
+        let file = parse(text, &settings(Role::Server)).expect("a right file");
+        let values = file.values.iter().map(|(name, (text, line))| format!("{name}={text}@{line}"));
+        let values: Vec<_> = values.collect();
+        let expected = ["layout=custom@5", "machine.id=7@4", "max_wait_ms=5@2", "stateless=true@1"];
+        assert_eq!(values, expected);
+        assert_eq!(file.custom.map(|c| (c.time_bits, c.epoch)), Some((31, Epoch::Millis(0))));
+    }
+}

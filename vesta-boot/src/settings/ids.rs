@@ -1,0 +1,166 @@
+//! The fields of an ID: layout, populator, and what is the same in every ID of a service.
+
+use clap::builder::ValueParser;
+use clap::{Args, Command};
+use vesta_intf::{Field, GenMethod, IdMeta, LayoutSpec, SequenceStart, UnixMillis};
+use vesta_service::PopulatorKind;
+
+use super::Values;
+use super::file::{CustomLayout, Epoch};
+use super::parse::{Parsed, choice, either, number, whole};
+use crate::ConfigError;
+use crate::net::is_name;
+
+/// IDs: layout, populator, and the fields that are the same in all of them.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "IDs")]
+#[non_exhaustive]
+pub struct Ids {
+    /// Layout: the bits of an ID
+    ///
+    /// `max-peak`, `min-granularity`, `snowflake`, `uid` or `js-safe`; of other systems `discord`,
+    /// `instagram` or `sonyflake`; or `custom`, which `[layout.custom]` in the file describes. All
+    /// generators of a namespace need the same one.
+    #[arg(id = "layout", value_name = "NAME", default_value = "max-peak", global = true)]
+    #[arg(value_parser = preset)]
+    pub layout: IdMeta,
+
+    /// Position shared by threads: lock, sync or atomic
+    ///
+    /// All three issue the same IDs; `atomic` is the fastest under contention.
+    #[arg(id = "populator", value_name = "NAME", default_value = "lock")]
+    #[arg(value_parser = choice([
+        ("lock", PopulatorKind::Lock),
+        ("sync", PopulatorKind::Sync),
+        ("atomic", PopulatorKind::Atomic),
+    ]))]
+    pub populator: PopulatorKind,
+
+    /// genMethod bits
+    ///
+    /// 0 embedded, 1 central server, 2 REST, 3 reserved; 0 in layouts without them.
+    #[arg(id = "gen_method", value_name = "0-3", default_value = "1")]
+    #[arg(value_parser = gen_method(u64::MAX))]
+    pub gen_method: GenMethod,
+
+    /// Version bit
+    ///
+    /// 1 makes IDs negative as signed 64-bit numbers.
+    #[arg(id = "version", long = "id-version", value_name = "0|1", default_value = "0")]
+    #[arg(value_parser = number(0, u64::MAX))]
+    pub version: u64,
+
+    /// Sequence number at which a tick begins
+    ///
+    /// `zero`, or `random:N` for a random one below N, which spreads rare IDs over shards; N is 1 to what
+    /// the layout's sequence holds. Leaf has `random:100`.
+    #[arg(id = "sequence_start", value_name = "START", default_value = "zero")]
+    #[arg(value_parser = sequence_start(IdMeta::MAX_PEAK))]
+    pub sequence_start: SequenceStart,
+
+    /// Namespace, shared by IDs that may meet
+    ///
+    /// 1 to 64 letters, digits, `.`, `_` or `-`. IDs that may meet in one table need the same one.
+    #[arg(id = "namespace", value_name = "NAME", default_value = "default", global = true)]
+    #[arg(value_parser = namespace)]
+    pub namespace: String,
+}
+
+/// Narrows the parsers to what the layout can hold.
+pub(super) fn bounded(settings: Command, layout: IdMeta, values: &Values) -> Command {
+    // A layout without genMethod bits refuses only an explicit value.
+    let is_idle = layout.max(Field::GenMethod) == 0 && !values.is_explicit("gen_method");
+    let gen_method = match is_idle {
+        true => ValueParser::new(|_: &str| Parsed::Ok(GenMethod::Embed)),
+        false => gen_method(layout.max(Field::GenMethod)),
+    };
+    settings
+        .mut_arg("layout", |arg| arg.value_parser(move |_: &str| Parsed::Ok(layout)))
+        .mut_arg("gen_method", |arg| arg.value_parser(gen_method))
+        .mut_arg("version", |arg| arg.value_parser(number(0, layout.max(Field::Version))))
+        .mut_arg("sequence_start", |arg| arg.value_parser(sequence_start(layout)))
+}
+
+/// The layout that the settings choose.
+pub(super) fn layout(values: &Values) -> Result<IdMeta, ConfigError> {
+    let name = values.text("layout");
+    match (name, &values.custom) {
+        ("custom", Some(custom)) => IdMeta::new(spec(custom)?).map_err(|error| {
+            ConfigError::refused(format!("[layout.custom] does not add up: {error}"))
+        }),
+        ("custom", None) => Err(values.refuse(
+            "layout",
+            "must be the name of a preset, or be described by [layout.custom] in the file that \
+             --config names",
+        )),
+        _ => preset(name).map_err(|must| {
+            let refusal = values.refuse("layout", must);
+            match IdMeta::known(name) {
+                Ok(_) => {
+                    ConfigError::refused(format!("{refusal}, which is for explaining IDs only"))
+                }
+                Err(_) => refusal,
+            }
+        }),
+    }
+}
+
+fn preset(name: &str) -> Parsed<IdMeta> {
+    let makes_ids = |meta: &IdMeta| meta.check_generates().is_ok();
+    IdMeta::known(name).ok().filter(makes_ids).ok_or_else(|| {
+        let able = IdMeta::all_known().filter(makes_ids);
+        format!("must be {}", either(able.map(|meta| meta.name()).chain(["custom"])))
+    })
+}
+
+fn spec(custom: &CustomLayout) -> Result<LayoutSpec, ConfigError> {
+    let epoch = match &custom.epoch {
+        Epoch::Millis(millis) => *millis,
+        Epoch::Text(text) => text
+            .parse::<jiff::Timestamp>()
+            .ok()
+            .and_then(|moment| u64::try_from(moment.as_millisecond()).ok())
+            .ok_or_else(|| {
+                ConfigError::refused(format!(
+                    "epoch in [layout.custom] must be milliseconds since 1970 or a moment such as \
+                     2026-01-01T00:00:00Z, but is `{text}`"
+                ))
+            })?,
+    };
+    Ok(LayoutSpec {
+        version_bits: custom.version_bits,
+        type_bits: custom.type_bits,
+        gen_method_bits: custom.gen_method_bits,
+        time_bits: custom.time_bits,
+        seq_bits: custom.seq_bits,
+        machine_bits: custom.machine_bits,
+        order: custom.order,
+        unit: custom.unit,
+        epoch: UnixMillis(epoch),
+    })
+}
+
+fn gen_method(max: u64) -> ValueParser {
+    let max = max.min(GenMethod::Reserved.value());
+    ValueParser::new(move |text: &str| {
+        let value = whole(text, 0, max)?;
+        GenMethod::from_value(value).ok_or_else(|| "must be 0 to 3".to_owned())
+    })
+}
+
+fn sequence_start(layout: IdMeta) -> ValueParser {
+    ValueParser::new(move |text: &str| {
+        let start = text.parse().ok();
+        start.filter(|start: &SequenceStart| start.check(&layout).is_ok()).ok_or_else(|| {
+            let most = layout.max(Field::Seq).saturating_add(1).min(u32::MAX.into());
+            format!("must be zero or random:N with N from 1 to {most} in this layout")
+        })
+    })
+}
+
+fn namespace(name: &str) -> Parsed<String> {
+    match is_name(name) {
+        true => Ok(name.to_owned()),
+        false => Err("must be 1 to 64 letters, digits, `.`, `_` or `-`".to_owned()),
+    }
+}

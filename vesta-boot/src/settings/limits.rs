@@ -1,0 +1,49 @@
+//! Limits of calls, connections and threads.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::parse::{LONGEST_WAIT, count, millis};
+
+/// Limits of calls, connections and threads.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Limits")]
+#[non_exhaustive]
+pub struct Limits {
+    /// Longest wait of one call for an ID
+    ///
+    /// In milliseconds, 0 to 600000.
+    #[arg(id = "max_wait_ms", value_name = "MS", default_value = "2000")]
+    #[arg(value_parser = millis(0, LONGEST_WAIT))]
+    pub max_wait: Duration,
+
+    /// Longest time for one request
+    ///
+    /// In milliseconds, 1 to 600000. A caller's own deadline may be shorter.
+    #[arg(id = "request_timeout_ms", value_name = "MS", default_value = "2000")]
+    #[arg(value_parser = millis(1, LONGEST_WAIT))]
+    pub request_timeout: Duration,
+
+    /// Longest time for a graceful stop
+    ///
+    /// In milliseconds, 0 to 600000.
+    #[arg(id = "drain_limit_ms", value_name = "MS", default_value = "10000")]
+    #[arg(value_parser = millis(0, LONGEST_WAIT))]
+    pub drain_limit: Duration,
+
+    /// Connections at a time
+    ///
+    /// 1 to 1000000. Further ones are closed at once.
+    #[arg(id = "max_connections", value_name = "N", default_value = "4096")]
+    #[arg(value_parser = count(1_000_000))]
+    pub max_connections: usize,
+
+    /// Threads that serve requests
+    ///
+    /// 1 to 512. Default: one for each CPU.
+    ///
+    /// Example: 2
+    #[arg(id = "workers", value_name = "N", value_parser = count(512))]
+    pub workers: usize,
+}

@@ -1,0 +1,208 @@
+//! Listeners: addresses, TLS, and rules between them.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::parse::{Parsed, address, path, truth};
+use super::{Config, Values};
+use crate::ConfigError;
+
+/// Listeners: `listen`, `[admin]` and `[tls]`.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Listeners")]
+#[group(skip)]
+pub(super) struct Section {
+    /// Public listener
+    ///
+    /// IP address and port; port 0 takes a free one, which the start-up summary shows. Beyond loopback
+    /// it needs a `machine.*` setting, and TLS or `allow_plaintext = true`.
+    #[arg(id = "listen", value_name = "IP:PORT", default_value = "127.0.0.1:50051")]
+    #[arg(value_parser = address)]
+    pub(super) listen: SocketAddr,
+
+    /// Admin listener, or off
+    ///
+    /// Serves `/metrics`, `/healthz`, `/readyz`, `/status` and `/segments`; `off` disables it. Beyond
+    /// loopback it needs TLS or `allow_plaintext = true`.
+    #[arg(id = "admin.listen", value_name = "IP:PORT", default_value = "127.0.0.1:50052")]
+    #[arg(value_parser = address_or_off)]
+    pub(super) admin: std::option::Option<SocketAddr>,
+
+    /// Certificate chain (PEM); turns TLS on
+    ///
+    /// The server's certificate and its chain, for the public listener. Replaced files are read again
+    /// while the program runs.
+    ///
+    /// Example: /etc/vesta/cert.pem
+    #[arg(id = "tls.cert", value_name = "FILE", value_parser = path)]
+    cert: Option<PathBuf>,
+
+    /// Private key of the certificate (PEM)
+    ///
+    /// Not encrypted. Only this program should be able to read it.
+    ///
+    /// Example: /etc/vesta/key.pem
+    #[arg(id = "tls.key", value_name = "FILE", value_parser = path)]
+    key: Option<PathBuf>,
+
+    /// Authorities of client certificates (PEM)
+    ///
+    /// Clients then need a certificate from one of them (mTLS).
+    ///
+    /// Example: /etc/vesta/clients.pem
+    #[arg(id = "tls.client_ca", value_name = "FILE", value_parser = path)]
+    client_ca: Option<PathBuf>,
+
+    /// As tls.cert, for the admin listener
+    ///
+    /// The files may be the same.
+    ///
+    /// Example: /etc/vesta/cert.pem
+    #[arg(id = "admin.tls.cert", value_name = "FILE", value_parser = path)]
+    admin_cert: Option<PathBuf>,
+
+    /// As tls.key, for the admin listener
+    ///
+    /// Example: /etc/vesta/key.pem
+    #[arg(id = "admin.tls.key", value_name = "FILE", value_parser = path)]
+    admin_key: Option<PathBuf>,
+
+    /// As tls.client_ca, for the admin listener
+    ///
+    /// Health probes then need a certificate too.
+    ///
+    /// Example: /etc/vesta/clients.pem
+    #[arg(id = "admin.tls.client_ca", value_name = "FILE", value_parser = path)]
+    admin_client_ca: Option<PathBuf>,
+
+    /// Allow plaintext beyond loopback
+    ///
+    /// For networks that are trusted.
+    #[arg(id = "allow_plaintext", value_name = "BOOL", default_value = "false")]
+    #[arg(value_parser = truth())]
+    pub(super) allow_plaintext: bool,
+}
+
+fn address_or_off(text: &str) -> Parsed<Option<SocketAddr>> {
+    if text == "off" { Ok(None) } else { address(text).map(Some) }
+}
+
+/// The PEM files of one listener. They are read when the listener starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TlsFiles {
+    /// The table of the settings: `tls` or `admin.tls`.
+    pub setting: &'static str,
+    /// The server's certificate, and the chain up to its authority.
+    pub cert: PathBuf,
+    /// The private key of that certificate.
+    pub key: PathBuf,
+    /// Authorities of the certificates that clients need; `None` if they need none.
+    pub client_ca: Option<PathBuf>,
+}
+
+impl TlsFiles {
+    /// The files of a server that asks clients for no certificate.
+    pub fn new(cert: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        Self { setting: "tls", cert: cert.into(), key: key.into(), client_ca: None }
+    }
+
+    /// Requires client certificates issued by an authority in this file.
+    #[must_use]
+    pub fn client_ca(self, client_ca: impl Into<PathBuf>) -> Self {
+        Self { client_ca: Some(client_ca.into()), ..self }
+    }
+
+    fn check(
+        setting: &'static str,
+        [cert, key, client_ca]: [&Option<PathBuf>; 3],
+    ) -> Result<Option<Self>, ConfigError> {
+        let named =
+            |path: &Option<PathBuf>| path.clone().filter(|path| !path.as_os_str().is_empty());
+        let missing = match (named(cert), named(key), named(client_ca)) {
+            (Some(cert), Some(key), client_ca) => {
+                return Ok(Some(Self { setting, cert, key, client_ca }));
+            }
+            (None, None, None) => return Ok(None),
+            (None, None, _) => {
+                format!("{setting}.client_ca needs {setting}.cert and {setting}.key")
+            }
+            (None, ..) => format!("{setting}.key needs {setting}.cert"),
+            (_, None, _) => format!("{setting}.cert needs {setting}.key"),
+        };
+        Err(ConfigError::refused(format!("{missing} too; name the PEM files of the server")))
+    }
+}
+
+impl Section {
+    pub(super) fn tls(&self) -> Result<Option<TlsFiles>, ConfigError> {
+        TlsFiles::check("tls", [&self.cert, &self.key, &self.client_ca])
+    }
+
+    pub(super) fn admin_tls(&self) -> Result<Option<TlsFiles>, ConfigError> {
+        let files = [&self.admin_cert, &self.admin_key, &self.admin_client_ca];
+        let files = TlsFiles::check("admin.tls", files)?;
+        if files.is_some() && self.admin.is_none() {
+            return Err(ConfigError::refused(
+                "admin.tls is for the admin listener, which is off; remove admin.tls, or set \
+                 admin.listen",
+            ));
+        }
+        Ok(files)
+    }
+}
+
+/// Checks the rules between the listeners and other settings.
+pub(super) fn check(config: &Config, values: &Values) -> Result<(), ConfigError> {
+    if let Some(admin) = config.admin_listen {
+        let (a, b) = (config.listen, admin);
+        let meet = a.ip() == b.ip() || a.ip().is_unspecified() || b.ip().is_unspecified();
+        if a.port() != 0 && a.port() == b.port() && meet {
+            return Err(ConfigError::refused(format!(
+                "listen ({a}) and admin.listen ({b}) cannot share a port; give one of them another"
+            )));
+        }
+    }
+    // The embedded pool cannot see other hosts: two of them would hand out the same machine IDs.
+    let machine =
+        ["machine.id", "machine.ips", "machine.ordinal", "machine.store", "machine.range"];
+    if beyond_loopback(config.listen.ip()) && !machine.iter().any(|name| values.is_explicit(name)) {
+        return Err(ConfigError::refused(format!(
+            "listen ({}) is reachable from other hosts, and the default pool cannot see which \
+             machine IDs they use; choose one of machine.id, machine.ips, machine.ordinal, \
+             machine.store or machine.range",
+            config.listen
+        )));
+    }
+    match exposed(config).next() {
+        Some((name, address, tls)) if !config.allow_plaintext => {
+            let tokens = match config.auth {
+                Some(_) => ", so that tokens could be read on their way",
+                None => "",
+            };
+            Err(ConfigError::refused(format!(
+                "{name} ({address}) is reachable from other hosts and not encrypted{tokens}; set \
+                 {tls}.cert and {tls}.key, or set allow_plaintext = true (--allow-plaintext) if the \
+                 network is trusted, or listen on 127.0.0.1"
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The listeners that other hosts reach and that are not encrypted: setting, address, and the table
+/// of settings that would encrypt it.
+pub(super) fn exposed(
+    config: &Config,
+) -> impl Iterator<Item = (&'static str, SocketAddr, &'static str)> {
+    let public = (config.tls.is_none()).then_some(("listen", config.listen, "tls"));
+    let admin = config.admin_listen.filter(|_| config.admin_tls.is_none());
+    let admin = admin.map(|address| ("admin.listen", address, "admin.tls"));
+    public.into_iter().chain(admin).filter(|listener| beyond_loopback(listener.1.ip()))
+}
+
+fn beyond_loopback(address: IpAddr) -> bool {
+    !address.to_canonical().is_loopback()
+}

@@ -1,0 +1,292 @@
+//! Source of machine IDs: one choice, or a clear refusal.
+
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+
+use clap::builder::ValueParser;
+use clap::{Args, Command};
+use vesta_intf::{Field, IdMeta};
+use vesta_service::{ClaimOrder, IpMap};
+
+use super::parse::{Parsed, choice, number, store_url, truth};
+use super::{Values, store};
+use crate::secret::StoreUrl;
+use crate::{ConfigError, secret};
+
+/// The most machine IDs of one process.
+const MOST: u64 = 64;
+
+/// Machine ID: `[machine]`, `state_dir` and `stateless`.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Machine ID (choose one of id, ips, ordinal and store)")]
+#[group(skip)]
+pub(super) struct Section {
+    /// A fixed machine ID
+    ///
+    /// Made restart-safe by a file in the state folder; together with `machine.store` it is reserved in
+    /// the store instead. Choose one of `machine.id`, `machine.ips`, `machine.ordinal` and a pool.
+    ///
+    /// Example: 7
+    #[arg(id = "machine.id", value_name = "N", value_parser = number(0, u64::MAX))]
+    id: Option<u64>,
+
+    /// Fixed machine IDs by address of the host
+    ///
+    /// An explicit map, whose order means nothing; then as `machine.id`.
+    ///
+    /// Example: 10.0.0.1=1,10.0.0.2=2
+    #[arg(id = "machine.ips", value_name = "IP=N,..", value_parser = ip_map(u64::MAX))]
+    ips: Option<IpMap>,
+
+    /// Fixed machine ID from the host name
+    ///
+    /// Kubernetes StatefulSet: the number at the end of the host name; then as `machine.id`.
+    #[arg(id = "machine.ordinal", value_name = "BOOL", default_value = "false")]
+    #[arg(value_parser = truth())]
+    ordinal: bool,
+
+    /// Store whose pool hands out machine IDs
+    ///
+    /// `sqlite:PATH` for the processes of one host; `mysql://user:password@host:3306/database`, also for
+    /// MariaDB; `postgres://user:password@host:5432/database`; `redis://:password@host:6379/0`, with TLS
+    /// `rediss://`; `zookeeper://host:2181,host:2181/path`; `etcd://host:2379,host:2379`, with TLS
+    /// `etcds://`. Default: `vesta.db` in the state folder. Others can see the command line, so a
+    /// password belongs in the environment or the file.
+    ///
+    /// Example: sqlite:vesta-data/vesta.db
+    #[arg(id = "machine.store", value_name = "URL", value_parser = store_url, global = true)]
+    store: Option<StoreUrl>,
+
+    /// Folder of the state files and the default pool
+    ///
+    /// It must survive restarts.
+    #[arg(id = "state_dir", value_name = "FOLDER", default_value = "vesta-data", global = true)]
+    #[arg(value_parser = folder)]
+    pub(super) state_dir: PathBuf,
+
+    /// Keep no state for machine.id
+    ///
+    /// IDs may then repeat after a restart; for tests only.
+    #[arg(id = "stateless", value_name = "BOOL", default_value = "false", value_parser = truth())]
+    stateless: bool,
+
+    /// Machine IDs that the pool may hand out
+    ///
+    /// Both ends included. Default: all of the layout's.
+    ///
+    /// Example: 0-1023
+    #[arg(id = "machine.range", value_name = "FROM-TO", help_heading = "Pool")]
+    #[arg(value_parser = range(u64::MAX))]
+    range: Option<RangeInclusive<u64>>,
+
+    /// Machine IDs that this process takes
+    ///
+    /// 1 to 64, from the pool. Its capacity grows with them.
+    #[arg(id = "machine.count", value_name = "N", default_value = "1", help_heading = "Pool")]
+    #[arg(value_parser = number(1, MOST))]
+    count: u64,
+
+    /// Use of machine IDs: lease or disposable
+    ///
+    /// `lease`: they are claimed, kept and given back. `disposable`: each start uses up a new one, which
+    /// needs an SQL store and a layout with many machine bits.
+    #[arg(id = "machine.strategy", value_name = "NAME", default_value = "lease")]
+    #[arg(help_heading = "Pool", value_parser = choice([
+        ("lease", Strategy::Lease),
+        ("disposable", Strategy::Disposable),
+    ]))]
+    strategy: Strategy,
+
+    /// Preferred free machine ID: stable or lowest
+    ///
+    /// `stable`: a host keeps its machine ID over restarts. `lowest`: the lowest free one.
+    #[arg(id = "machine.claim_order", value_name = "NAME", default_value = "stable")]
+    #[arg(help_heading = "Pool")]
+    #[arg(value_parser = choice(ClaimOrder::ALL.map(|order| (order.name(), order))))]
+    order: ClaimOrder,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Strategy {
+    Lease,
+    Disposable,
+}
+
+/// Source of machine IDs.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Machine {
+    /// A pool hands them out.
+    Pool {
+        /// The store of the pool.
+        store: StoreUrl,
+        /// The range it may hand out; `None` is all of the layout's.
+        range: Option<RangeInclusive<u64>>,
+        /// The number of machine IDs that this process takes.
+        count: usize,
+        /// The preference among the free ones.
+        order: ClaimOrder,
+    },
+    /// A new one at each start, from the table of worker nodes in a database.
+    Disposable {
+        /// The database.
+        store: StoreUrl,
+    },
+    /// A fixed one, reserved in a store.
+    Reserved {
+        /// The store.
+        store: StoreUrl,
+        /// The machine ID.
+        number: Number,
+    },
+    /// A fixed one, with a state file.
+    Fixed(Number),
+    /// A fixed one without any state: IDs may repeat after a restart.
+    Stateless(u64),
+}
+
+/// A fixed machine ID.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Number {
+    /// Given.
+    Id(u64),
+    /// By this host's address.
+    IpMap(IpMap),
+    /// The number at the end of the host name.
+    HostOrdinal,
+}
+
+impl Machine {
+    /// The store, if there is one.
+    pub const fn store(&self) -> Option<&StoreUrl> {
+        match self {
+            Machine::Pool { store, .. }
+            | Machine::Disposable { store }
+            | Machine::Reserved { store, .. } => Some(store),
+            Machine::Fixed(_) | Machine::Stateless(_) => None,
+        }
+    }
+}
+
+/// Narrows the parsers to the machine IDs of the layout.
+pub(super) fn bounded(settings: Command, layout: IdMeta) -> Command {
+    let max = layout.max(Field::Machine);
+    settings
+        .mut_arg("machine.id", |arg| arg.value_parser(number(0, max)))
+        .mut_arg("machine.ips", |arg| arg.value_parser(ip_map(max)))
+        .mut_arg("machine.range", |arg| arg.value_parser(range(max)))
+}
+
+impl Section {
+    /// Makes the choice, by the rules between the settings.
+    pub(super) fn check(self, values: &Values, layout: &IdMeta) -> Result<Machine, ConfigError> {
+        let Self { count, order, stateless, .. } = self;
+        let numbers = [
+            ("machine.id", self.id.map(Number::Id)),
+            ("machine.ips", self.ips.map(Number::IpMap)),
+            ("machine.ordinal", self.ordinal.then_some(Number::HostOrdinal)),
+        ];
+        let mut numbers = numbers.into_iter().filter_map(|(name, number)| Some((name, number?)));
+        let of_pools = [
+            ("machine.range", self.range.is_some()),
+            ("machine.count", count > 1),
+            ("machine.claim_order", order != ClaimOrder::default()),
+        ];
+        let of_pools = of_pools.into_iter().find(|setting| setting.1).map(|setting| setting.0);
+        let choice = numbers.next();
+        if let (Some((one, _)), Some((other, _))) = (&choice, numbers.next()) {
+            return Err(ConfigError::refused(format!(
+                "{one} and {other} are both set; keep one of them"
+            )));
+        }
+        // Inside the state folder, so that one setting moves all state.
+        let folder = self.state_dir.display().to_string();
+        let own = || StoreUrl::new(format!("sqlite:{}/vesta.db", folder.trim_end_matches('/')));
+        if self.strategy == Strategy::Disposable {
+            let clash = choice.map(|choice| choice.0).or(of_pools);
+            let clash = clash.or(stateless.then_some("stateless"));
+            return disposable(values, self.store.unwrap_or_else(own), clash);
+        }
+        let name = choice.as_ref().map(|choice| choice.0);
+        if let (Some(one), Some(other)) = (name, of_pools) {
+            return Err(ConfigError::refused(format!(
+                "{other} is for a pool, but {one} fixes the machine ID; remove one of them"
+            )));
+        }
+        if stateless && (name != Some("machine.id") || self.store.is_some()) {
+            return Err(ConfigError::refused(
+                "stateless = true is for machine.id without machine.store; remove stateless",
+            ));
+        }
+        Ok(match (choice.map(|choice| choice.1), self.store) {
+            (None, store) => {
+                let max = layout.max(Field::Machine);
+                let spare = self.range.as_ref().map_or(max, |range| range.end() - range.start());
+                if count - 1 > spare {
+                    let must = format!("must be at most the {} of the pool", spare + 1);
+                    return Err(values.refuse("machine.count", must));
+                }
+                let count = usize::try_from(count).expect("at most 64");
+                let store = store.unwrap_or_else(own);
+                Machine::Pool { store, range: self.range, count, order }
+            }
+            (Some(number), Some(store)) => Machine::Reserved { store, number },
+            (Some(Number::Id(id)), None) if stateless => Machine::Stateless(id),
+            (Some(number), None) => Machine::Fixed(number),
+        })
+    }
+}
+
+fn disposable(
+    values: &Values,
+    store: StoreUrl,
+    clash: Option<&str>,
+) -> Result<Machine, ConfigError> {
+    if let Some(name) = clash {
+        return Err(ConfigError::refused(format!(
+            "machine.strategy = \"disposable\" uses up a new machine ID at each start, but {name} is \
+             set; remove one of them"
+        )));
+    }
+    if store::kind(&store).is_some_and(|kind| !kind.1) {
+        let must = "must be an SQL store (sqlite, mysql or postgres) with machine.strategy = \
+            \"disposable\"";
+        return Err(values.refuse("machine.store", must));
+    }
+    Ok(Machine::Disposable { store })
+}
+
+/// A path; a URL belongs elsewhere.
+fn folder(text: &str) -> Parsed<PathBuf> {
+    match text.is_empty() || text.contains("://") {
+        true => Err("must be the path of a folder".to_owned()),
+        false => Ok(text.into()),
+    }
+}
+
+fn range(max: u64) -> ValueParser {
+    ValueParser::new(move |text: &str| {
+        let ends = text.split_once('-').and_then(|(from, to)| {
+            Some((from.trim().parse::<u64>().ok()?, to.trim().parse::<u64>().ok()?))
+        });
+        match ends {
+            Some((from, to)) if from <= to && to <= max => Ok(from..=to),
+            _ => Err(format!("must be FROM-TO within 0-{max}, such as 0-{}", max.min(923))),
+        }
+    })
+}
+
+fn ip_map(max: u64) -> ValueParser {
+    ValueParser::new(move |text: &str| {
+        let must = "must be a list such as 10.0.0.1=1,10.0.0.2=2";
+        let map = IpMap::parse(text).map_err(|error| match secret::may_be_url(text) {
+            true => must.to_owned(), // the error quotes the text
+            false => format!("{must} ({error})"),
+        })?;
+        match map.entries().map(|entry| entry.1).max() {
+            Some(id) if id > max => Err(format!("must hold machine IDs of 0 to {max}")),
+            _ => Ok(map),
+        }
+    })
+}

@@ -1,0 +1,139 @@
+//! Settings: declared once, read from flags, environment and file, then checked.
+//!
+//! A section is a struct of clap arguments; each field declares the name, type, default, help and check
+//! of one setting. Flag and environment variable follow from the name, and `--help`, `--print-config`,
+//! the table in docs/CONFIG.md and docs/vesta.example.toml from the declaration.
+
+mod declared;
+mod file;
+mod ids;
+mod limits;
+mod listeners;
+mod log;
+mod machine;
+mod parse;
+mod print;
+mod segments;
+mod store;
+mod tokens;
+mod values;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::net::Auth;
+use crate::{ConfigError, Role};
+
+pub use declared::{command, settings};
+pub use file::{CustomLayout, Epoch};
+pub use ids::Ids;
+pub use limits::Limits;
+pub use listeners::TlsFiles;
+pub use log::{Log, LogFormat};
+pub use machine::{Machine, Number};
+pub use segments::Segments;
+pub use store::Lease;
+pub use tokens::TokenTable;
+pub(crate) use values::unknown_variables;
+pub use values::{Invocation, Value, Values};
+
+use declared::Sections;
+
+/// The settings of a program, checked. `Debug` hides passwords.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Config {
+    /// The program.
+    pub role: Role,
+    /// The public listener; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// The admin listener; `None` if it is off.
+    pub admin_listen: Option<SocketAddr>,
+    /// Consent to listeners beyond loopback without encryption.
+    pub allow_plaintext: bool,
+    /// TLS of the public listener; `None` if it is not encrypted.
+    pub tls: Option<TlsFiles>,
+    /// TLS of the admin listener; `None` if it is not encrypted.
+    pub admin_tls: Option<TlsFiles>,
+    /// The tokens of callers; `None` if they need none.
+    pub auth: Option<Auth>,
+    /// Layout, populator, and the fixed fields of IDs.
+    pub ids: Ids,
+    /// Source of machine IDs.
+    pub machine: Machine,
+    /// Durations of its leases; `None` if they are not renewed.
+    pub lease: Option<Lease>,
+    /// The longest time for one request to the store; `None` is the store's own.
+    pub store_timeout: Option<Duration>,
+    /// Creation of what is missing in the store.
+    pub auto_init: bool,
+    /// Staying up while the store does not answer at start.
+    pub wait_for_store: bool,
+    /// The folder of the state files.
+    pub state_dir: PathBuf,
+    /// Segment mode; `None` if it is off.
+    pub segments: Option<Segments>,
+    /// Limits of calls, connections and threads.
+    pub limits: Limits,
+    /// Log lines.
+    pub log: Log,
+}
+
+impl Config {
+    /// The defaults of a program. Reads no file and no environment.
+    pub fn defaults(role: Role) -> Self {
+        Self::check(&Values::defaults(role)).expect("a test checks the defaults of both programs")
+    }
+
+    /// Checks the settings, one by one and against each other.
+    ///
+    /// # Errors
+    /// [`ConfigError::Refused`] with one sentence that says what to do.
+    pub fn check(values: &Values) -> Result<Self, ConfigError> {
+        let Sections { listeners, ids, machine, store, segments, limits, log } =
+            values.sections()?;
+        let state_dir = machine.state_dir.clone();
+        let machine = machine.check(values, &ids.layout)?;
+        let config = Self {
+            role: values.role,
+            listen: listeners.listen,
+            admin_listen: listeners.admin,
+            allow_plaintext: listeners.allow_plaintext,
+            tls: listeners.tls()?,
+            admin_tls: listeners.admin_tls()?,
+            auth: tokens::check(&values.tokens)?,
+            lease: store.lease(values, &machine)?,
+            store_timeout: store.request_timeout,
+            auto_init: store.auto_init,
+            wait_for_store: store.wait_for_store,
+            ids,
+            machine,
+            state_dir,
+            segments: segments.check()?,
+            limits,
+            log,
+        };
+        listeners::check(&config, values)?;
+        Ok(config)
+    }
+
+    /// Warns of consent to what is not safe.
+    pub(crate) fn warn(&self) {
+        if self.auth.is_none() {
+            return;
+        }
+        for (name, address, tls) in listeners::exposed(self) {
+            tracing::warn!(
+                "{name} ({address}) is not encrypted: tokens can be read on their way; set {tls}.cert \
+                 and {tls}.key"
+            );
+        }
+    }
+
+    /// The settings as TOML, with the origin of each and passwords hidden. Without hidden passwords
+    /// it is a file that gives the same settings.
+    pub fn print(&self, values: &Values) -> String {
+        print::print(self, values)
+    }
+}

@@ -1,0 +1,89 @@
+//! Value parsers of single settings. An error says what the value must be.
+
+use std::fmt::Display;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::ValueParser;
+
+use crate::secret::StoreUrl;
+
+/// A value, or what it must be.
+pub(super) type Parsed<T> = Result<T, String>;
+
+/// Longest wait, in milliseconds: ten minutes.
+pub(super) const LONGEST_WAIT: u64 = 600_000;
+
+/// A whole number within these bounds, both included.
+pub(super) fn whole(text: &str, min: u64, max: u64) -> Parsed<u64> {
+    text.trim().parse().ok().filter(|number| (min..=max).contains(number)).ok_or_else(|| {
+        if min == max { format!("must be {min}") } else { format!("must be {min} to {max}") }
+    })
+}
+
+pub(super) fn number(min: u64, max: u64) -> ValueParser {
+    ValueParser::new(move |text: &str| whole(text, min, max))
+}
+
+/// A duration in milliseconds.
+pub(super) fn millis(min: u64, max: u64) -> ValueParser {
+    ValueParser::new(move |text: &str| whole(text, min, max).map(Duration::from_millis))
+}
+
+/// A count from 1 to this.
+pub(super) fn count(max: u64) -> ValueParser {
+    ValueParser::new(move |text: &str| {
+        whole(text, 1, max).map(|count| usize::try_from(count).unwrap_or(usize::MAX))
+    })
+}
+
+/// One of several names.
+pub(super) fn choice<T, const N: usize>(choices: [(&'static str, T); N]) -> ValueParser
+where
+    T: Copy + Send + Sync + 'static,
+{
+    ValueParser::new(move |text: &str| {
+        let found = choices.iter().find(|choice| choice.0 == text).map(|choice| choice.1);
+        found.ok_or_else(|| format!("must be {}", either(choices.map(|choice| choice.0))))
+    })
+}
+
+pub(super) fn truth() -> ValueParser {
+    choice([("true", true), ("false", false)])
+}
+
+/// An IP address and a port; the name `localhost` is 127.0.0.1.
+pub(super) fn address(text: &str) -> Parsed<SocketAddr> {
+    let numeric = match text.trim().strip_prefix("localhost:") {
+        Some(port) => format!("127.0.0.1:{port}"),
+        None => text.trim().to_owned(),
+    };
+    let must = "must be an IP address and a port, such as 127.0.0.1:50051";
+    numeric.parse().map_err(|_| must.to_owned())
+}
+
+/// A path. A URL belongs elsewhere, and its password would show wherever the path does.
+pub(super) fn path(text: &str) -> Parsed<PathBuf> {
+    match text.contains("://") {
+        true => Err("must be the path of a PEM file".to_owned()),
+        false => Ok(text.into()),
+    }
+}
+
+/// Text with a scheme; vesta-store refuses what is wrong with the rest.
+pub(super) fn store_url(text: &str) -> Parsed<StoreUrl> {
+    match text.split_once(':') {
+        Some((scheme, rest)) if !scheme.is_empty() && !rest.is_empty() => Ok(StoreUrl::new(text)),
+        _ => Err("must be a URL such as sqlite:vesta-data/vesta.db".to_owned()),
+    }
+}
+
+/// `a, b or c`.
+pub(super) fn either(names: impl IntoIterator<Item = impl Display>) -> String {
+    let names: Vec<_> = names.into_iter().map(|name| name.to_string()).collect();
+    match names.split_last() {
+        Some((last, first)) if !first.is_empty() => format!("{} or {last}", first.join(", ")),
+        _ => names.concat(),
+    }
+}

@@ -1,0 +1,81 @@
+//! `--print-config`.
+
+use super::declared::{settings, toml_type};
+use super::store::{DURATIONS, TAKEOVER_GRACE};
+use super::values::shown;
+use super::{Config, Machine, Values};
+use crate::net::Auth;
+
+/// The settings as TOML, each with its origin.
+pub(super) fn print(config: &Config, values: &Values) -> String {
+    let settings = settings(values.role);
+    let mut settings: Vec<_> = settings.get_arguments().collect();
+    settings.sort_by(|a, b| table(a.get_id().as_str()).cmp(table(b.get_id().as_str())));
+    // Each line with its origin; headings have none.
+    let mut lines: Vec<(String, Option<String>)> = Vec::new();
+    let mut current = "";
+    for arg in settings {
+        let name = arg.get_id().as_str();
+        let Some((value, origin)) = value(config, values, name) else { continue };
+        if table(name) != current {
+            current = table(name);
+            lines.push((format!("\n[{current}]"), None));
+        }
+        let key = name.strip_prefix(current).map_or(name, |key| key.trim_start_matches('.'));
+        let value = match (toml_type(arg), value.trim().parse::<u64>()) {
+            ("string", _) => toml::Value::from(value).to_string(),
+            (_, Ok(number)) => number.to_string(),
+            (..) => value,
+        };
+        // A duration of the store is no setting: with another store it would be another.
+        let mark = if origin.starts_with("default of") { "#" } else { "" };
+        lines.push((format!("{mark}{key} = {value}"), Some(origin)));
+    }
+
+    let widths = lines.iter().filter(|line| line.1.is_some()).map(|line| line.0.chars().count());
+    let width = widths.max().unwrap_or(0);
+    let mut out = String::new();
+    for (text, origin) in lines {
+        out += &match origin {
+            Some(origin) => format!("{text:width$}  # {origin}\n"),
+            None => format!("{text}\n"),
+        };
+    }
+    if let (Some(custom), "custom") = (&values.custom, config.ids.layout.name()) {
+        let table = toml::to_string(custom).expect("plain numbers and names are TOML");
+        out += &format!("\n[layout.custom]\n{table}");
+    }
+    for token in config.auth.iter().flat_map(Auth::tokens) {
+        let (name, scopes) = (token.name(), token.scopes().to_string().replace(", ", "\", \""));
+        out += &format!("\n[[auth.tokens]]\nname = \"{name}\"\nsha256 = \"***\"\n");
+        out += &format!("scopes = [\"{scopes}\"]\n");
+    }
+    out
+}
+
+/// The table of a setting in the file; `""` at the top.
+fn table(name: &str) -> &str {
+    name.split_once('.').map_or("", |(table, _)| table)
+}
+
+/// The value of a setting, and its origin.
+fn value(config: &Config, values: &Values, name: &str) -> Option<(String, String)> {
+    let store = config.machine.store();
+    match (name, values.get(name)) {
+        // The table [layout.custom] shows it.
+        ("layout", _) if config.ids.layout.name() == "custom" => None,
+        // 0 by default in a layout without these bits.
+        ("gen_method", Some(value)) => {
+            Some((config.ids.gen_method.value().to_string(), value.origin.clone()))
+        }
+        ("machine.store", None) => Some((store?.to_string(), "default".to_owned())),
+        (_, Some(value)) => Some((shown(name, &value.text), value.origin.clone())),
+        (TAKEOVER_GRACE, None) if !matches!(config.machine, Machine::Pool { .. }) => None,
+        (_, None) => {
+            let (_, of) = DURATIONS.iter().find(|duration| duration.0 == name)?;
+            let keeper = if store.is_some() { "store" } else { "state file" };
+            let own = of(&config.lease?.own).as_millis().to_string();
+            Some((own, format!("default of the {keeper}")))
+        }
+    }
+}

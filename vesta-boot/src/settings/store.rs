@@ -1,0 +1,208 @@
+//! Store of machine IDs: durations of its leases, and its start.
+
+use std::time::Duration;
+
+use clap::Args;
+use vesta_intf::IdError;
+use vesta_service::Timing;
+
+use super::parse::{LONGEST_WAIT, millis, truth};
+use super::{Machine, Values};
+use crate::ConfigError;
+use crate::secret::StoreUrl;
+
+/// Longest grace, in milliseconds: a day.
+const LONGEST_GRACE: u64 = 86_400_000;
+
+/// Store: `auto_init`, `wait_for_store`, and the durations of `[machine]`.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Store")]
+#[group(skip)]
+pub(super) struct Section {
+    /// Create what is missing in the store
+    ///
+    /// Tables, keys and the namespace. If `false`, `store init` creates them.
+    #[arg(id = "auto_init", value_name = "BOOL", default_value = "true", global = true)]
+    #[arg(value_parser = truth())]
+    pub(super) auto_init: bool,
+
+    /// Stay up while the store is unreachable at start
+    ///
+    /// The program is then not ready. If `false`, it ends after 30 s.
+    #[arg(id = "wait_for_store", value_name = "BOOL", default_value = "false")]
+    #[arg(value_parser = truth())]
+    pub(super) wait_for_store: bool,
+
+    /// Reservation: longest time without the store
+    ///
+    /// In milliseconds, 1 to 600000. For so long IDs are made while the store is away; what is left of it
+    /// is skipped after a crash. Default of this and the next three: the store's own.
+    ///
+    /// Example: 5000
+    #[arg(id = WINDOW, value_name = "MS", global = true, value_parser = millis(1, LONGEST_WAIT))]
+    window: Option<Duration>,
+
+    /// Interval of renewals
+    ///
+    /// In milliseconds (± 10 %); at most a third of the window.
+    ///
+    /// Example: 1500
+    #[arg(id = RENEW_EVERY, value_name = "MS", value_parser = millis(1, LONGEST_WAIT))]
+    renew_every: Option<Duration>,
+
+    /// Longest time for one request to the store
+    ///
+    /// In milliseconds; at most `machine.renew_every_ms`.
+    ///
+    /// Example: 1000
+    #[arg(id = REQUEST_TIMEOUT, value_name = "MS", global = true)]
+    #[arg(value_parser = millis(1, LONGEST_WAIT))]
+    pub(super) request_timeout: Option<Duration>,
+
+    /// Delay of a takeover after the window
+    ///
+    /// In milliseconds; three windows to a day. The machine ID of a silent process may then be taken
+    /// over.
+    ///
+    /// Example: 60000
+    #[arg(id = TAKEOVER_GRACE, value_name = "MS", value_parser = millis(1, LONGEST_GRACE))]
+    takeover_grace: Option<Duration>,
+}
+
+/// Default durations by the scheme of a URL, and whether it is an SQL database; `None` for a scheme
+/// that vesta-store refuses.
+pub(super) fn kind(url: &StoreUrl) -> Option<(Timing, bool)> {
+    let (scheme, _) = url.expose().split_once(':')?;
+    match scheme.to_ascii_lowercase().as_str() {
+        "sqlite" => Some((Timing::ONE_HOST, true)),
+        "mysql" | "mariadb" | "postgres" | "postgresql" => Some((Timing::NETWORK, true)),
+        "redis" | "rediss" => Some((Timing::IN_MEMORY, false)),
+        "zookeeper" | "etcd" | "etcds" => Some((Timing::NETWORK, false)),
+        _ => None,
+    }
+}
+
+/// Durations of a lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lease {
+    /// The defaults of the store or the state file.
+    pub own: Timing,
+    /// The durations, if a setting changes one of them.
+    pub chosen: Option<Timing>,
+}
+
+impl Lease {
+    /// The durations in force.
+    pub fn timing(&self) -> Timing {
+        self.chosen.unwrap_or(self.own)
+    }
+}
+
+/// The default durations; `None` without a lease.
+fn own(machine: &Machine) -> Option<Timing> {
+    let of = |store| kind(store).map_or(Timing::NETWORK, |kind| kind.0);
+    match machine {
+        Machine::Pool { store, .. } => Some(of(store)),
+        // A fixed machine ID should be available again soon after a crash.
+        Machine::Reserved { .. } => Some(Timing::ONE_HOST),
+        Machine::Fixed(_) => Some(Timing::FILE),
+        Machine::Disposable { .. } | Machine::Stateless(_) => None,
+    }
+}
+
+const WINDOW: &str = "machine.window_ms";
+const RENEW_EVERY: &str = "machine.renew_every_ms";
+const REQUEST_TIMEOUT: &str = "machine.request_timeout_ms";
+pub(super) const TAKEOVER_GRACE: &str = "machine.takeover_grace_ms";
+
+type Of = fn(&Timing) -> Duration;
+
+/// The settings of durations, each with its part of a timing. The last one is for pools.
+pub(super) const DURATIONS: [(&str, Of); 4] = [
+    (WINDOW, |timing| timing.window),
+    (RENEW_EVERY, |timing| timing.renew_every),
+    (REQUEST_TIMEOUT, |timing| timing.request_timeout),
+    (TAKEOVER_GRACE, |timing| timing.takeover_grace),
+];
+
+impl Section {
+    /// Checks the durations against each other; `None` without a lease.
+    pub(super) fn lease(
+        &self,
+        values: &Values,
+        machine: &Machine,
+    ) -> Result<Option<Lease>, ConfigError> {
+        let Some(own) = own(machine) else {
+            let idle = |name: &str| name != REQUEST_TIMEOUT || machine.store().is_none();
+            let clash = DURATIONS.iter().find(|it| values.is_explicit(it.0) && idle(it.0));
+            return match clash {
+                Some((name, _)) => Err(ConfigError::refused(format!(
+                    "{name} is about a machine ID that is kept by renewing it, which {} does not do; \
+                     remove one of them",
+                    match machine {
+                        Machine::Stateless(_) => "stateless = true",
+                        _ => "machine.strategy = \"disposable\"",
+                    }
+                ))),
+                None => Ok(None),
+            };
+        };
+        let is_pool = matches!(machine, Machine::Pool { .. });
+        let window = self.window.unwrap_or(own.window);
+        if self.takeover_grace.is_some() && !is_pool {
+            return Err(ConfigError::refused(format!(
+                "{TAKEOVER_GRACE} is for a pool, but the machine ID is fixed; remove one of them"
+            )));
+        }
+        // A fixed machine ID has no use for a grace.
+        let least_grace = if is_pool { Duration::ZERO } else { window * 3 };
+        let timing = Timing {
+            window,
+            renew_every: self.renew_every.unwrap_or(own.renew_every),
+            request_timeout: self.request_timeout.unwrap_or(own.request_timeout),
+            takeover_grace: self.takeover_grace.unwrap_or(own.takeover_grace.max(least_grace)),
+        };
+        timing.check().map_err(|error| {
+            let fault = match &error {
+                IdError::Invalid { reason, .. } => reason.to_string(),
+                other => other.to_string(),
+            };
+            let all = DURATIONS.map(|(name, of)| format!("{name} = {}", of(&timing).as_millis()));
+            ConfigError::refused(format!(
+                "{fault}, but it is {}; set all that must change",
+                all.join(", ")
+            ))
+        })?;
+        let chosen = DURATIONS.iter().any(|(name, _)| values.is_explicit(name)).then_some(timing);
+        Ok(Some(Lease { own, chosen }))
+    }
+}
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_durations_are_those_that_the_stores_have_themselves() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let sqlite = format!("sqlite:{}/vesta.db", folder.path().display());
+        for url in [
+            sqlite.as_str(),
+            "mysql://127.0.0.1:1/d",
+            "mariadb://127.0.0.1:1/d",
+            "postgres://127.0.0.1:1/d",
+            "postgresql://127.0.0.1:1/d",
+            "redis://127.0.0.1:1/0",
+            "rediss://127.0.0.1:1/0",
+            "zookeeper://127.0.0.1:1/vesta",
+            "etcd://127.0.0.1:1",
+            "etcds://127.0.0.1:1",
+        ] {
+            let (own, _) = kind(&StoreUrl::new(url)).expect("a known scheme");
+            match vesta_store::open(url) {
+                Ok(store) => assert_eq!(store.timing(), own, "{url}"),
+                Err(vesta_store::OpenError::FeatureOff { .. }) => {}
+                Err(error) => panic!("{url}: {error}"),
+            }
+        }
+    }
+}

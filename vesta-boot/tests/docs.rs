@@ -1,0 +1,168 @@
+//! Documents made from the settings: the table in docs/CONFIG.md and docs/vesta.example.toml. With
+//! `UPDATE_DOCS=1` the tests write them.
+
+use std::fs;
+
+use clap::Arg;
+use vesta_boot::Role;
+use vesta_boot::settings::{command, settings};
+
+/// Compares a document with its text, or writes it.
+fn compare(file: &str, expected: &str) {
+    let path = format!("{}/../docs/{file}", env!("CARGO_MANIFEST_DIR"));
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(&path, expected).expect("a document");
+    }
+    let found = fs::read_to_string(&path).expect("a document");
+    let line = found.lines().zip(expected.lines()).find(|(found, expected)| found != expected);
+    assert!(found == expected, "{file} is out of date; run with UPDATE_DOCS=1: {line:#?}");
+}
+
+fn default(arg: &Arg) -> Option<String> {
+    arg.get_default_values().first().map(|text| text.to_string_lossy().into_owned())
+}
+
+/// Default, where vesta-rest has another one.
+fn default_of_rest(arg: &Arg) -> Option<String> {
+    let settings = settings(Role::Rest);
+    let rest = settings.get_arguments().find(|it| it.get_id() == arg.get_id()).and_then(default);
+    rest.filter(|rest| default(arg).as_ref() != Some(rest))
+}
+
+/// Paragraphs of the help, without the names, and the example.
+fn help(arg: &Arg) -> (String, Option<String>) {
+    let long = arg.get_long_help().expect("every setting has help").to_string();
+    let mut paragraphs: Vec<_> = long.split("\n\n").collect();
+    let names = paragraphs.pop().expect("the names come last");
+    assert!(names.ends_with(']'), "{long}");
+    let example = paragraphs.last().and_then(|last| last.strip_prefix("Example: "));
+    if example.is_some() {
+        paragraphs.pop();
+    }
+    let sentences =
+        paragraphs.iter().map(|paragraph| format!("{}.", paragraph.trim_end_matches('.')));
+    (sentences.collect::<Vec<_>>().join(" "), example.map(str::to_owned))
+}
+
+#[test]
+fn the_table_of_settings_is_up_to_date() {
+    let settings = settings(Role::Server);
+    let mut table =
+        "| key | flag | environment | default | meaning |\n|---|---|---|---|---|\n".to_owned();
+    for arg in settings.get_arguments() {
+        let (name, flag) = (arg.get_id(), arg.get_long().expect("a flag"));
+        let env = arg.get_env().and_then(|env| env.to_str()).expect("a variable");
+        let default = match (default(arg), default_of_rest(arg)) {
+            (Some(server), Some(rest)) => format!("`{server}`, vesta-rest `{rest}`"),
+            (Some(both), None) => format!("`{both}`"),
+            (None, _) => "–".to_owned(),
+        };
+        table += &format!("| `{name}` | `--{flag}` | `{env}` | {default} | {} |\n", help(arg).0);
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/CONFIG.md");
+    let text = fs::read_to_string(path).expect("the documentation");
+    let start = text.find("| key | flag |").expect("the table");
+    let end = start + text[start..].find("\n\n").expect("its end") + 1;
+    compare("CONFIG.md", &format!("{}{table}{}", &text[..start], &text[end..]));
+}
+
+/// Comment lines of at most 100 characters.
+fn comment(text: &str) -> String {
+    let mut lines = vec!["#".to_owned()];
+    for word in text.split_whitespace() {
+        let last = lines.last_mut().expect("there is one");
+        if last.chars().count() + 1 + word.chars().count() > 100 {
+            lines.push(format!("# {word}"));
+        } else {
+            *last += &format!(" {word}");
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+const HEAD: &str = "\
+# Settings of vesta-server and vesta-rest.
+#
+# Each setting is shown with its default, or with an example where it has none, so that this file changes
+# nothing as it is. Remove the first `#` of a line to change it. Flags and environment variables win over
+# the file; `vesta-server --config FILE --print-config` shows the result with the origin of each value.
+";
+
+const TAIL: &str = r#"
+# Tokens of callers, a table for each. `vesta-server token new --name X` prints a token and its table.
+# Without tokens, callers need none. Scopes: generate, read, segments, metrics, admin.
+#[[auth.tokens]]
+#name = "orders"
+#sha256 = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+#scopes = ["generate", "read"]
+
+# A custom layout, instead of `layout` above. Widths are in bits; all together at most 64, time and
+# sequence together at most 62. The widths of version, type and genMethod are 0 if left out.
+#[layout.custom]
+#version_bits = 1
+#type_bits = 0
+#gen_method_bits = 0
+#time_bits = 41
+#seq_bits = 12
+#machine_bits = 10
+# Order of the lower fields, from the top: time-seq-machine (the default) or time-machine-seq.
+#order = "time-machine-seq"
+# Unit of the time field: second, ten-millis or millisecond.
+#unit = "millisecond"
+# Moment at which the time field is 0: RFC 3339, or milliseconds since 1970.
+#epoch = "2026-01-01T00:00:00Z"
+"#;
+
+#[test]
+fn the_example_file_is_up_to_date() {
+    let settings = settings(Role::Server);
+    let mut settings: Vec<_> = settings.get_arguments().collect();
+    let table = |arg: &Arg| arg.get_id().as_str().split_once('.').map_or("", |it| it.0).to_owned();
+    settings.sort_by_key(|arg| table(arg));
+    let mut text = HEAD.to_owned();
+    let mut current = String::new();
+    for arg in settings {
+        let (help, example) = help(arg);
+        let value = default(arg).or(example).expect("a default or an example");
+        let rest = default_of_rest(arg).map(|rest| format!(" vesta-rest: {rest}."));
+        if table(arg) != current {
+            current = table(arg);
+            text += &format!("\n#[{current}]");
+        }
+        let name = arg.get_id().as_str();
+        let name = name.strip_prefix(&format!("{current}.")).unwrap_or(name);
+        let is_bare = value.parse::<u64>().is_ok() || value.parse::<bool>().is_ok();
+        let value = if is_bare { value } else { format!("\"{value}\"") };
+        let help = comment(&(help + &rest.unwrap_or_default()));
+        text += &format!("\n{help}#{name} = {value}\n");
+    }
+    compare("vesta.example.toml", &(text + TAIL));
+}
+
+#[test]
+fn short_help_has_a_line_for_each_flag_and_long_help_has_examples() {
+    for role in [Role::Server, Role::Rest] {
+        let mut command = command(role).term_width(100);
+        let short = command.render_help().to_string();
+        let flags = settings(role).get_arguments().count() + 4; // config, print-config, help, version
+        let is_described = |line: &&str| {
+            let parts = line.split("  ").filter(|part| !part.is_empty()).count();
+            line.trim_start().starts_with('-') && parts == 2
+        };
+        let described = short.lines().filter(is_described);
+        assert_eq!(described.count(), flags, "{short}");
+        assert!(short.lines().count() < flags + 40, "{short}");
+        assert!(!short.contains("Examples:"), "{short}");
+        let long = command.render_long_help().to_string();
+        for arg in settings(role).get_arguments() {
+            let env = arg.get_env().and_then(|env| env.to_str()).expect("a variable");
+            assert!(long.contains(&format!("[env: {env}]")), "{env} in {long}");
+            if let Some(default) = default(arg) {
+                assert!(long.contains(&format!("[default: {default}]")), "{default} in {long}");
+            }
+        }
+        for part in ["Examples:", role.name(), "Exit codes:"] {
+            assert!(long.contains(part), "{part} in {long}");
+        }
+    }
+}
