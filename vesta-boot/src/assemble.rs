@@ -29,6 +29,13 @@ pub enum StartError {
     Unavailable(String),
 }
 
+impl StartError {
+    /// A refusal, as a result.
+    pub(crate) fn refuse<T>(sentence: impl Into<String>) -> Result<T, Self> {
+        Err(StartError::Setting(sentence.into()))
+    }
+}
+
 /// A service with its pool, segments and facts about its store.
 #[derive(Debug)]
 pub struct Assembled {
@@ -65,12 +72,12 @@ pub fn assemble(config: &Config) -> Result<Assembled, StartError> {
     let layout = &config.ids.layout;
     let now = SystemClock::new().wall();
     if now >= layout.end() {
-        return Err(StartError::Setting(format!(
+        return StartError::refuse(format!(
             "layout {} ran out on {}, and the clock shows {now}; choose another layout, or describe \
              one with a later epoch in [layout.custom]",
             layout.name(),
             layout.end(),
-        )));
+        ));
     }
     // Its store is not waited for. It reads the tags while machine IDs are claimed.
     let segments = config.segments.as_ref().map(|settings| segments(config, settings));

@@ -40,6 +40,11 @@ impl ConfigError {
     pub(crate) fn refused(sentence: impl AsRef<str>) -> Self {
         ConfigError::Refused(secret::hide(sentence.as_ref()))
     }
+
+    /// As [`refused`](Self::refused), as a result.
+    pub(crate) fn refuse<T>(sentence: impl AsRef<str>) -> Result<T, Self> {
+        Err(Self::refused(sentence))
+    }
 }
 
 /// A program that has started, ready to serve.

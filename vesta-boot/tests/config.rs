@@ -208,7 +208,7 @@ fn a_command_for_the_store_takes_the_settings_on_either_side() {
         StoreCommand::RaiseFloor { to: Some("2026-01-01T00:00:00Z".to_owned()), yes: true }
     );
     match command(&["store", "import", "leaf", "--from", "zookeeper://u:s3cret@h/x"]) {
-        StoreCommand::Import(LegacySystem::Leaf { from }) => {
+        StoreCommand::Import { system: LegacySystem::Leaf, from } => {
             assert_eq!(from.expose(), "zookeeper://u:s3cret@h/x");
             assert!(!format!("{from:?}").contains("s3cret"));
         }

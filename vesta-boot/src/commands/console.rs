@@ -59,11 +59,29 @@ impl Console {
     }
 }
 
+/// Rows in columns as wide as their contents; those of numbers are aligned to the right.
+pub(super) fn columns<const N: usize>(rows: &[[String; N]], numbers: &[usize]) -> String {
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+    let widths: [usize; N] = std::array::from_fn(|column| width(column).unwrap_or(0));
+    let mut out = String::new();
+    for row in rows {
+        let cells = row.iter().zip(widths).enumerate().map(|(column, (cell, width))| match numbers
+            .contains(&column)
+        {
+            true => format!("{cell:>width$}"),
+            false => format!("{cell:<width$}"),
+        });
+        out += cells.collect::<Vec<_>>().join("  ").trim_end();
+        out.push('\n');
+    }
+    out
+}
+
 fn ask_on_terminal(question: &str) -> Result<bool, StartError> {
     if !io::stdin().is_terminal() {
-        return Err(StartError::Setting(
-            "nothing was changed: there is no terminal to ask on; add --yes to do it".to_owned(),
-        ));
+        return StartError::refuse(
+            "nothing was changed: there is no terminal to ask on; add --yes to do it",
+        );
     }
     let mut err = io::stderr().lock();
     let _ = write!(err, "{question} [y/N] ").and_then(|()| err.flush());

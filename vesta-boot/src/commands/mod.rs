@@ -7,7 +7,7 @@ mod segment;
 mod store;
 mod token;
 
-use clap::Subcommand;
+use clap::{Subcommand, ValueEnum};
 use vesta_service::StoreError;
 
 use crate::net::Scopes;
@@ -79,26 +79,23 @@ pub enum StoreCommand {
     /// Writes a record for each machine ID that the other system has handed out. One that has a
     /// record already is left alone, so that doing it again changes nothing. When the process of
     /// the other system is stopped for good, `store free ID` gives its machine ID to the pool.
-    #[command(subcommand)]
-    Import(LegacySystem),
-}
-
-/// A legacy system whose machine IDs can be taken over.
-#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
-#[command(disable_help_subcommand = true)]
-pub enum LegacySystem {
-    /// From the MySQL database of the Java Vesta ID Generator
-    VestaDb {
-        /// mysql://user:password@host:3306/database
-        #[arg(long, value_name = "URL", env = "VESTA_IMPORT_FROM", hide_env_values = true)]
-        from: StoreUrl,
-    },
-    /// From the ZooKeeper of Leaf's snowflake mode
-    Leaf {
+    Import {
+        /// The legacy system
+        system: LegacySystem,
+        /// Where it keeps them: mysql://user:password@host:3306/database, or
         /// zookeeper://host:2181/snowflake/NAME/forever
         #[arg(long, value_name = "URL", env = "VESTA_IMPORT_FROM", hide_env_values = true)]
         from: StoreUrl,
     },
+}
+
+/// A legacy system whose machine IDs can be taken over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LegacySystem {
+    /// The Java Vesta ID Generator, in MySQL
+    VestaDb,
+    /// Leaf's snowflake mode, in ZooKeeper
+    Leaf,
 }
 
 /// Commands on the segment tags in the database of `segment.store`.

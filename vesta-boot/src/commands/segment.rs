@@ -1,12 +1,11 @@
 //! `segment list` and `segment create`: the tags in the database of segment mode.
 
-use std::fmt::Write as _;
-
 use serde::Serialize;
 use vesta_intf::IdError;
 use vesta_service::{NewSegmentTag, SegmentStore, SegmentTag};
 
-use super::{Console, SegmentCommand, failed, plain};
+use super::console::{Console, columns};
+use super::{SegmentCommand, failed, plain};
 use crate::assemble::open_segments;
 use crate::{Config, StartError};
 
@@ -16,9 +15,7 @@ pub(super) fn run(
     console: &mut Console,
 ) -> Result<(), StartError> {
     let Some(segments) = &config.segments else {
-        return Err(StartError::Setting(
-            "segment mode is off; set segment.store (--segment-store)".to_owned(),
-        ));
+        return StartError::refuse("segment mode is off; set segment.store (--segment-store)");
     };
     match command {
         SegmentCommand::List { json } => {
@@ -72,10 +69,10 @@ fn create(
 ) -> Result<(), StartError> {
     let key = tag.key();
     if !store.create(tag).map_err(|error| failed(&store.describe(), &error))? {
-        return Err(StartError::Setting(format!(
+        return StartError::refuse(format!(
             "tag `{key}` already exists in {}; nothing was changed",
             store.describe()
-        )));
+        ));
     }
     console.say(&format!(
         "created tag {key} in {}: numbers from {} on, {} at a time\n",
@@ -140,13 +137,8 @@ fn text(listed: &Listed) -> String {
     };
     let head = ["key", "next number", "step", "last change", "description"].map(str::to_owned);
     let rows: Vec<_> = [head].into_iter().chain(listed.segments.iter().map(cells)).collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
-    let [a, b, c, d] = [0, 1, 2, 3].map(|column| width(column).unwrap_or(0));
     out.push('\n');
-    for [key, next, step, time, description] in &rows {
-        let _ = writeln!(out, "{key:a$}  {next:>b$}  {step:>c$}  {time:d$}  {description}");
-    }
-    out
+    out + &columns(&rows, &[1, 2])
 }
 
 #[cfg(test)]

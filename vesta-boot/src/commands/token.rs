@@ -9,7 +9,7 @@ use crate::net::{hex, is_name, sha256};
 pub(super) fn print_new(name: &str, scopes: &[String]) -> Result<(), StartError> {
     if !is_name(name) {
         let sentence = "--name must be 1 to 64 letters, digits, `.`, `_` or `-`";
-        return Err(StartError::Setting(sentence.to_owned()));
+        return StartError::refuse(sentence);
     }
     let mut random = [0; 32];
     getrandom::fill(&mut random).map_err(|error| {

@@ -132,7 +132,7 @@ impl TlsFiles {
             (None, ..) => format!("{setting}.key needs {setting}.cert"),
             (_, None, _) => format!("{setting}.cert needs {setting}.key"),
         };
-        Err(ConfigError::refused(format!("{missing} too; name the PEM files of the server")))
+        ConfigError::refuse(format!("{missing} too; name the PEM files of the server"))
     }
 }
 
@@ -145,10 +145,10 @@ impl Section {
         let files = [&self.admin_cert, &self.admin_key, &self.admin_client_ca];
         let files = TlsFiles::check("admin.tls", files)?;
         if files.is_some() && self.admin.is_none() {
-            return Err(ConfigError::refused(
+            return ConfigError::refuse(
                 "admin.tls is for the admin listener, which is off; remove admin.tls, or set \
                  admin.listen",
-            ));
+            );
         }
         Ok(files)
     }
@@ -160,21 +160,21 @@ pub(super) fn check(config: &Config, values: &Values) -> Result<(), ConfigError>
         let (a, b) = (config.listen, admin);
         let meet = a.ip() == b.ip() || a.ip().is_unspecified() || b.ip().is_unspecified();
         if a.port() != 0 && a.port() == b.port() && meet {
-            return Err(ConfigError::refused(format!(
+            return ConfigError::refuse(format!(
                 "listen ({a}) and admin.listen ({b}) cannot share a port; give one of them another"
-            )));
+            ));
         }
     }
     // The embedded pool cannot see other hosts: two of them would hand out the same machine IDs.
     let machine =
         ["machine.id", "machine.ips", "machine.ordinal", "machine.store", "machine.range"];
     if beyond_loopback(config.listen.ip()) && !machine.iter().any(|name| values.is_explicit(name)) {
-        return Err(ConfigError::refused(format!(
+        return ConfigError::refuse(format!(
             "listen ({}) is reachable from other hosts, and the default pool cannot see which \
              machine IDs they use; choose one of machine.id, machine.ips, machine.ordinal, \
              machine.store or machine.range",
             config.listen
-        )));
+        ));
     }
     match exposed(config).next() {
         Some((name, address, tls)) if !config.allow_plaintext => {
@@ -182,11 +182,11 @@ pub(super) fn check(config: &Config, values: &Values) -> Result<(), ConfigError>
                 Some(_) => ", so that tokens could be read on their way",
                 None => "",
             };
-            Err(ConfigError::refused(format!(
+            ConfigError::refuse(format!(
                 "{name} ({address}) is reachable from other hosts and not encrypted{tokens}; set \
                  {tls}.cert and {tls}.key, or set allow_plaintext = true (--allow-plaintext) if the \
                  network is trusted, or listen on 127.0.0.1"
-            )))
+            ))
         }
         _ => Ok(()),
     }

@@ -196,9 +196,9 @@ impl Section {
         let of_pools = of_pools.into_iter().find(|setting| setting.1).map(|setting| setting.0);
         let choice = numbers.next();
         if let (Some((one, _)), Some((other, _))) = (&choice, numbers.next()) {
-            return Err(ConfigError::refused(format!(
+            return ConfigError::refuse(format!(
                 "{one} and {other} are both set; keep one of them"
-            )));
+            ));
         }
         // Inside the state folder, so that one setting moves all state.
         let folder = self.state_dir.display().to_string();
@@ -210,14 +210,14 @@ impl Section {
         }
         let name = choice.as_ref().map(|choice| choice.0);
         if let (Some(one), Some(other)) = (name, of_pools) {
-            return Err(ConfigError::refused(format!(
+            return ConfigError::refuse(format!(
                 "{other} is for a pool, but {one} fixes the machine ID; remove one of them"
-            )));
+            ));
         }
         if stateless && (name != Some("machine.id") || self.store.is_some()) {
-            return Err(ConfigError::refused(
+            return ConfigError::refuse(
                 "stateless = true is for machine.id without machine.store; remove stateless",
-            ));
+            );
         }
         Ok(match (choice.map(|choice| choice.1), self.store) {
             (None, store) => {
@@ -244,10 +244,10 @@ fn disposable(
     clash: Option<&str>,
 ) -> Result<Machine, ConfigError> {
     if let Some(name) = clash {
-        return Err(ConfigError::refused(format!(
+        return ConfigError::refuse(format!(
             "machine.strategy = \"disposable\" uses up a new machine ID at each start, but {name} is \
              set; remove one of them"
-        )));
+        ));
     }
     if store::kind(&store).is_some_and(|kind| !kind.1) {
         let must = "must be an SQL store (sqlite, mysql or postgres) with machine.strategy = \

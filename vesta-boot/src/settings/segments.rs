@@ -62,9 +62,9 @@ impl Section {
             ("segment.max_step", max_step != LARGEST_STEP),
         ];
         match idle.into_iter().find(|(_, set)| *set) {
-            Some((name, _)) => Err(ConfigError::refused(format!(
+            Some((name, _)) => ConfigError::refuse(format!(
                 "{name} is for segment mode, which is off; set segment.store too"
-            ))),
+            )),
             None => Ok(None),
         }
     }

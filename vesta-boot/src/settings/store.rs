@@ -136,23 +136,23 @@ impl Section {
             let idle = |name: &str| name != REQUEST_TIMEOUT || machine.store().is_none();
             let clash = DURATIONS.iter().find(|it| values.is_explicit(it.0) && idle(it.0));
             return match clash {
-                Some((name, _)) => Err(ConfigError::refused(format!(
+                Some((name, _)) => ConfigError::refuse(format!(
                     "{name} is about a machine ID that is kept by renewing it, which {} does not do; \
                      remove one of them",
                     match machine {
                         Machine::Stateless(_) => "stateless = true",
                         _ => "machine.strategy = \"disposable\"",
                     }
-                ))),
+                )),
                 None => Ok(None),
             };
         };
         let is_pool = matches!(machine, Machine::Pool { .. });
         let window = self.window.unwrap_or(own.window);
         if self.takeover_grace.is_some() && !is_pool {
-            return Err(ConfigError::refused(format!(
+            return ConfigError::refuse(format!(
                 "{TAKEOVER_GRACE} is for a pool, but the machine ID is fixed; remove one of them"
-            )));
+            ));
         }
         // A fixed machine ID has no use for a grace.
         let least_grace = if is_pool { Duration::ZERO } else { window * 3 };

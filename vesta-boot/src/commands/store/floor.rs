@@ -24,10 +24,10 @@ pub(super) fn run(
         None => UnixMillis(now.0 + opened.window_ms + MARGIN_MS),
     };
     if moment.since(now).is_some_and(|ahead| ahead > FURTHEST_MS) {
-        return Err(StartError::Setting(format!(
+        return StartError::refuse(format!(
             "--to {moment} is more than a day ahead of {now}; until then no machine ID could be \
              claimed, and a floor is never lowered"
-        )));
+        ));
     }
     let floor = opened.position_at(moment)?;
     let name = &opened.name;

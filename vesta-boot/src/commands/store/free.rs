@@ -28,10 +28,10 @@ pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Resul
         }
         // Its bound lies in the future: it was renewed less than a window ago.
         State::Held => {
-            return Err(StartError::Setting(format!(
+            return StartError::refuse(format!(
                 "machine ID {machine} is in use by {owner}: it was renewed less than a window ago; \
                  stop that process, or if it is gone try again after {bound}"
-            )));
+            ));
         }
         State::Silent { since } => format!("{owner}, silent since {since},"),
         State::ForeignOwner => {
@@ -59,10 +59,10 @@ pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Resul
     match outcome {
         Cas::Done => console.say(&format!("Machine ID {machine} is free.\n")),
         Cas::Conflict(_) => {
-            return Err(StartError::Setting(format!(
+            return StartError::refuse(format!(
                 "machine ID {machine} was renewed or claimed at this moment, so its owner is not gone; \
                  nothing was changed"
-            )));
+            ));
         }
     }
     Ok(())

@@ -26,75 +26,50 @@ use crate::{Config, StartError, StoreUrl};
 
 pub(super) fn run(
     config: &Config,
-    from: &LegacySystem,
+    system: LegacySystem,
+    from: &StoreUrl,
     console: &mut Console,
 ) -> Result<(), StartError> {
-    let found = read(from)?;
-    let source = Source::of(from);
-    console.say(&source.found(&found));
+    let found = read(system, from)?;
+    console.say(&report(system, from, found.len()));
     if found.is_empty() {
         return Ok(());
     }
     // What does not fit is refused before even a namespace is made.
     let target = Target { layout: config.ids.layout, floor: 0, now: SystemClock::new().wall() };
     planned(&found, &[], &target)?;
-    take_over(&Opened::open(config, &options(config))?, &source, &found, console)
+    take_over(&Opened::open(config, &options(config))?, system, &found, console)
 }
 
-/// A legacy system as source of machine IDs.
-#[derive(Debug)]
-struct Source {
-    name: &'static str,
-    url: String,
-    /// The layout of its IDs, if it has only one.
-    layout: Option<IdMeta>,
-}
-
-impl Source {
-    fn of(from: &LegacySystem) -> Self {
-        match from {
-            LegacySystem::VestaDb { from } => {
-                Self { name: "The Java Vesta", url: from.to_string(), layout: None }
-            }
-            LegacySystem::Leaf { from } => {
-                Self { name: "Leaf", url: from.to_string(), layout: Some(IdMeta::SNOWFLAKE) }
-            }
-        }
-    }
-
-    fn found(&self, found: &[ForeignOwner]) -> String {
-        let Self { name, url, .. } = self;
-        match found.len() {
-            0 => format!("{name} has handed out no machine ID in {url}. Nothing was changed.\n"),
-            1 => format!("{name} has handed out 1 machine ID in {url}.\n"),
-            many => format!("{name} has handed out {many} machine IDs in {url}.\n"),
-        }
+fn report(system: LegacySystem, from: &StoreUrl, found: usize) -> String {
+    let name = match system {
+        LegacySystem::VestaDb => "The Java Vesta",
+        LegacySystem::Leaf => "Leaf",
+    };
+    match found {
+        0 => format!("{name} has handed out no machine ID in {from}. Nothing was changed.\n"),
+        1 => format!("{name} has handed out 1 machine ID in {from}.\n"),
+        many => format!("{name} has handed out {many} machine IDs in {from}.\n"),
     }
 }
 
-fn read(from: &LegacySystem) -> Result<Vec<ForeignOwner>, StartError> {
-    match from {
-        LegacySystem::VestaDb { from } => {
-            insist_on_scheme(
-                from,
-                &["mysql", "mariadb"],
-                "mysql://user:password@host:3306/database",
-            )?;
-            vesta_db::read(from)
+fn read(system: LegacySystem, from: &StoreUrl) -> Result<Vec<ForeignOwner>, StartError> {
+    let (schemes, example): (&[&str], _) = match system {
+        LegacySystem::VestaDb => {
+            (&["mysql", "mariadb"], "mysql://user:password@host:3306/database")
         }
-        LegacySystem::Leaf { from } => {
-            insist_on_scheme(from, &["zookeeper"], "zookeeper://host:2181/snowflake/NAME/forever")?;
-            leaf::read(from)
-        }
+        LegacySystem::Leaf => (&["zookeeper"], "zookeeper://host:2181/snowflake/NAME/forever"),
+    };
+    let scheme = from.expose().split_once(':').map_or("", |(scheme, _)| scheme);
+    if !schemes.iter().any(|known| known.eq_ignore_ascii_case(scheme)) {
+        return StartError::refuse(format!(
+            "--from must be a URL such as {example}, but is `{from}`"
+        ));
     }
-}
-
-fn insist_on_scheme(url: &StoreUrl, schemes: &[&str], example: &str) -> Result<(), StartError> {
-    let scheme = url.expose().split_once(':').map_or("", |(scheme, _)| scheme);
-    if schemes.iter().any(|known| known.eq_ignore_ascii_case(scheme)) {
-        return Ok(());
+    match system {
+        LegacySystem::VestaDb => vesta_db::read(from),
+        LegacySystem::Leaf => leaf::read(from),
     }
-    Err(StartError::Setting(format!("--from must be a URL such as {example}, but is `{url}`")))
 }
 
 fn unread(error: OpenError) -> StartError {
@@ -111,7 +86,7 @@ fn planned(
 
 fn take_over(
     opened: &Opened,
-    source: &Source,
+    system: LegacySystem,
     found: &[ForeignOwner],
     console: &mut Console,
 ) -> Result<(), StartError> {
@@ -132,11 +107,11 @@ fn take_over(
         });
     }
     all.sort_by_key(|(machine, _)| *machine);
-    console.say(&said(opened, source, &all));
+    console.say(&said(opened, system, &all));
     Ok(())
 }
 
-fn said(opened: &Opened, source: &Source, all: &[(u64, Result<Record, Record>)]) -> String {
+fn said(opened: &Opened, system: LegacySystem, all: &[(u64, Result<Record, Record>)]) -> String {
     let mut out = String::new();
     let mut line = |text: String| {
         let _ = writeln!(out, "{text}"); // a String takes everything
@@ -171,13 +146,12 @@ fn said(opened: &Opened, source: &Source, all: &[(u64, Result<Record, Record>)])
                 .to_owned(),
         );
     }
-    if let Some(theirs) =
-        source.layout.filter(|theirs| theirs.fingerprint() != opened.ticks.layout().fingerprint())
-    {
+    let theirs = IdMeta::SNOWFLAKE; // Leaf's only layout
+    let ours = opened.ticks.layout();
+    if system == LegacySystem::Leaf && theirs.fingerprint() != ours.fingerprint() {
         line(format!(
-            "Note: {} makes IDs of the layout {}, but this namespace has another: IDs of the two can \
+            "Note: Leaf makes IDs of the layout {}, but this namespace has another: IDs of the two can \
              meet whatever the machine ID.",
-            source.name,
             theirs.name()
         ));
     }

@@ -50,7 +50,7 @@ pub(super) fn run(
         StoreCommand::Free { machine, yes } => {
             free::run(&Opened::open(config, &existing)?, *machine, &mut console.sure(*yes))
         }
-        StoreCommand::Import(from) => import::run(config, from, &mut console),
+        StoreCommand::Import { system, from } => import::run(config, *system, from, &mut console),
     }
 }
 
@@ -70,11 +70,10 @@ impl Opened {
     fn open(config: &Config, options: &Options) -> Result<Self, StartError> {
         let url = match &config.machine {
             Machine::Disposable { .. } => {
-                return Err(StartError::Setting(
+                return StartError::refuse(
                     "machine.strategy = \"disposable\" has no leases for this command: its machine IDs \
-                     are the rows of the table WORKER_NODE"
-                        .to_owned(),
-                ));
+                     are the rows of the table WORKER_NODE",
+                );
             }
             machine => machine.store().ok_or_else(|| {
                 StartError::Setting(
@@ -115,14 +114,14 @@ impl Opened {
         if self.is_of_our_layout() {
             return Ok(());
         }
-        Err(StartError::Setting(format!(
+        StartError::refuse(format!(
             "namespace `{}` is for layout {}, but {} ({}) is configured; set the layout it is for, or \
              another namespace",
             self.name,
             self.namespace.fingerprint,
             self.ticks.layout().fingerprint(),
             self.ticks.layout().name(),
-        )))
+        ))
     }
 
     /// The moment to judge windows by: the earlier one, if our clock and the store's differ.

@@ -8,6 +8,7 @@ use vesta_service::Record;
 
 use super::{Opened, plain};
 use crate::StartError;
+use crate::commands::console::columns;
 use crate::pool::State;
 
 pub(super) fn run(opened: &Opened, json: bool) -> Result<String, StartError> {
@@ -137,27 +138,9 @@ impl Shown {
     }
 
     fn table(&self) -> String {
-        const HEAD: [&str; 7] =
-            ["machine", "state", "host", "pid", "epoch", "bound", "last change"];
-        let mut rows = vec![HEAD.map(str::to_owned)];
-        rows.extend(self.records.iter().map(Row::cells));
-        let width =
-            |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-        let widths: [usize; 7] = std::array::from_fn(width);
-        let mut out = String::new();
-        for row in &rows {
-            let mut line = String::new();
-            for (column, cell) in row.iter().enumerate() {
-                let width = widths[column];
-                let _ = match column {
-                    0 | 3 | 4 => write!(line, "{cell:>width$}  "), // numbers
-                    _ => write!(line, "{cell:<width$}  "),
-                };
-            }
-            out += line.trim_end();
-            out.push('\n');
-        }
-        out
+        let head = ["machine", "state", "host", "pid", "epoch", "bound", "last change"];
+        let rows = [head.map(str::to_owned)].into_iter().chain(self.records.iter().map(Row::cells));
+        columns(&rows.collect::<Vec<_>>(), &[0, 3, 4])
     }
 }
 

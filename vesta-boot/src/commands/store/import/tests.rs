@@ -7,14 +7,9 @@ fn found(machine: u64, host: &str) -> ForeignOwner {
     ForeignOwner { machine, host: host.into(), last_used: None }
 }
 
-fn leaf() -> Source {
-    let from = StoreUrl::new("zookeeper://u:pl4nted@zk:2181/snowflake/ids/forever");
-    Source::of(&LegacySystem::Leaf { from })
-}
-
 fn import(world: &World, found: &[ForeignOwner]) -> Result<String, String> {
     let opened = world.opened();
-    world.with_console(None, |console| take_over(&opened, &leaf(), found, console))
+    world.with_console(None, |console| take_over(&opened, LegacySystem::Leaf, found, console))
 }
 
 #[test]
@@ -63,8 +58,8 @@ fn what_does_not_fit_is_refused_and_nothing_is_written() {
 
 #[test]
 fn a_source_is_named_without_its_password() {
-    let source = leaf();
-    let said = source.found(&[found(1, "a")]) + &source.found(&[]);
+    let from = StoreUrl::new("zookeeper://u:pl4nted@zk:2181/snowflake/ids/forever");
+    let said = report(LegacySystem::Leaf, &from, 1) + &report(LegacySystem::Leaf, &from, 0);
     assert!(
         said.contains("Leaf has handed out 1 machine ID in zookeeper://u:***@zk:2181/"),
         "{said}"
@@ -77,8 +72,8 @@ fn a_source_is_named_without_its_password() {
 fn a_source_of_another_kind_is_refused() {
     for from in ["sqlite:vesta.db", "redis://:pl4nted@h", "h", ":pl4nted@h"] {
         let from = StoreUrl::new(from);
-        for from in [LegacySystem::VestaDb { from: from.clone() }, LegacySystem::Leaf { from }] {
-            let said = read(&from).expect_err("refused").to_string();
+        for system in [LegacySystem::VestaDb, LegacySystem::Leaf] {
+            let said = read(system, &from).expect_err("refused").to_string();
             assert!(said.starts_with("--from must be a URL such as "), "{said}");
             assert!(!said.contains("pl4nted"), "{said}");
         }
