@@ -10,7 +10,8 @@ use tower::ServiceExt as _;
 use vesta_boot::admin::{AdminState, router};
 use vesta_boot::commands::TokenCommand;
 use vesta_boot::settings::{Invocation, Values};
-use vesta_boot::{CancellationToken, Config, Metrics, Role, Scopes, Security, Tls};
+use vesta_boot::{CancellationToken, Config, Metrics, Role, Scopes, Security, Tls, TlsFiles};
+use vesta_testkit::certificates::{Authority, Usage};
 
 /// SHA-256 of "abc" and of "abd".
 const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
@@ -253,16 +254,12 @@ async fn the_admin_listener_shows_each_token_what_it_is_for() {
     assert_eq!(post(Some("boss")).await, StatusCode::SERVICE_UNAVAILABLE, "it got through");
 }
 
-#[allow(dead_code, reason = "the servers' tests use the rest")]
-#[path = "common/certificates.rs"]
-mod certificates;
-
 #[tokio::test]
 async fn the_metrics_tell_when_certificates_expire() {
     let folder = tempfile::tempdir().expect("a folder");
-    let usage = rcgen::ExtendedKeyUsagePurpose::ServerAuth;
-    let own = certificates::Authority::new("one").issue(&["a.test"], usage, 2030);
-    let tls = Tls::load(&own.write(folder.path()), vesta_boot::Protocol::Http1).expect("sound");
+    let issued = Authority::new("one").issue(&["a.test"], Usage::ServerAuth, 2030);
+    let files = issued.write(folder.path(), TlsFiles::new);
+    let tls = Tls::load(&files, vesta_boot::Protocol::Http1).expect("sound");
     let security = Security { admin_tls: Some(tls), ..Security::default() };
     let metrics = Arc::new(Metrics::new(Role::Rest, &["genid"]));
     let state = AdminState::new(Role::Rest, "x", metrics, CancellationToken::new(), &security);

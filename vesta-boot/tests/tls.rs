@@ -2,15 +2,9 @@
 
 use std::fs;
 
-use rcgen::ExtendedKeyUsagePurpose;
 use vesta_boot::{Protocol, Tls, TlsFiles};
 use vesta_intf::UnixMillis;
-
-#[allow(dead_code, reason = "the servers' tests use the rest")]
-#[path = "common/certificates.rs"]
-mod certificates;
-
-use certificates::{Authority, asking};
+use vesta_testkit::certificates::{Authority, Usage};
 
 /// 2030-01-01T00:00:00Z.
 const NEW_YEAR_2030: UnixMillis = UnixMillis(1_893_456_000_000);
@@ -23,12 +17,13 @@ fn load(files: &TlsFiles) -> Result<Tls, String> {
 fn sound_files_are_taken_and_their_end_is_known() {
     let folder = tempfile::tempdir().expect("a folder");
     let authority = Authority::new("one");
-    let server = authority.issue(&["a.test"], ExtendedKeyUsagePurpose::ServerAuth, 2030);
-    let files = server.write(folder.path());
+    let server = authority.issue(&["a.test"], Usage::ServerAuth, 2030);
+    let files = server.write(folder.path(), TlsFiles::new);
     let tls = load(&files).expect("sound files");
     assert_eq!(tls.valid_until(), NEW_YEAR_2030);
     assert!(!tls.needs_client_certificates());
-    let tls = load(&asking(files.clone(), &authority, folder.path())).expect("sound files");
+    let tls = load(&files.clone().client_ca(authority.write(folder.path().join("clients.pem"))))
+        .expect("sound files");
     assert!(tls.needs_client_certificates());
 
     // A chain, and a file with both.
@@ -38,7 +33,8 @@ fn sound_files_are_taken_and_their_end_is_known() {
     assert_eq!(load(&both).expect("sound files").valid_until(), NEW_YEAR_2030);
 
     // It is the clients who judge; a warning says so.
-    let expired = load(&authority.expired().write(folder.path())).expect("readable files");
+    let expired =
+        load(&authority.expired().write(folder.path(), TlsFiles::new)).expect("readable files");
     assert_eq!(expired.valid_until(), UnixMillis(1_577_836_800_000));
 }
 
@@ -73,7 +69,9 @@ fn what_is_wrong_with_a_file_is_said_in_one_sentence_without_its_contents() {
         ("clients.pem", Some(""), "tls.client_ca: there is no certificate in "),
         ("clients.pem", Some(no_cert), "tls.client_ca: a certificate in "),
     ] {
-        let files = asking(server.write(folder.path()), &authority, folder.path());
+        let files = server
+            .write(folder.path(), TlsFiles::new)
+            .client_ca(authority.write(folder.path().join("clients.pem")));
         load(&files).expect("sound files");
         match text {
             Some(text) => fs::write(folder.path().join(file), text).expect("a file"),
@@ -93,12 +91,12 @@ fn what_is_wrong_with_a_file_is_said_in_one_sentence_without_its_contents() {
 fn new_files_are_taken_and_bad_ones_are_not() {
     let folder = tempfile::tempdir().expect("a folder");
     let authority = Authority::new("one");
-    let until = |year| authority.issue(&["a.test"], ExtendedKeyUsagePurpose::ServerAuth, year);
-    let files = until(2030).write(folder.path());
+    let until = |year| authority.issue(&["a.test"], Usage::ServerAuth, year);
+    let files = until(2030).write(folder.path(), TlsFiles::new);
     let tls = load(&files).expect("sound files");
     assert!(!tls.reload().expect("nothing has changed"));
 
-    until(2031).write(folder.path());
+    until(2031).write(folder.path(), TlsFiles::new);
     assert!(tls.reload().expect("sound files"));
     let new = tls.valid_until();
     assert!(new > NEW_YEAR_2030);
@@ -114,7 +112,7 @@ fn new_files_are_taken_and_bad_ones_are_not() {
     assert!(!tls.reload().expect("it was said"));
     assert_eq!(tls.valid_until(), new, "the old one stays");
 
-    until(2033).write(folder.path());
+    until(2033).write(folder.path(), TlsFiles::new);
     assert!(tls.reload().expect("sound files again"));
     assert!(tls.valid_until() > new);
 }
@@ -123,7 +121,7 @@ fn new_files_are_taken_and_bad_ones_are_not() {
 fn no_form_of_showing_it_shows_a_key() {
     let folder = tempfile::tempdir().expect("a folder");
     let server = Authority::new("one").server();
-    let files = server.write(folder.path());
+    let files = server.write(folder.path(), TlsFiles::new);
     let shown = format!("{files:?} {:?}", load(&files).expect("sound files"));
     assert!(shown.contains("key.pem"), "{shown}");
     assert!(!shown.contains(server.key.lines().nth(1).expect("a key")), "{shown}");

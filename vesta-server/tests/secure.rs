@@ -8,15 +8,12 @@ use vesta_boot::TlsFiles;
 use vesta_client::{AsyncIdService, Client, ErrorKind};
 use vesta_intf::grpc::v1::GenIdRequest;
 use vesta_intf::grpc::v1::id_service_client::IdServiceClient;
+use vesta_testkit::certificates::{Authority, Issued};
 
-#[allow(dead_code, reason = "vesta-boot's tests use the rest")]
-#[path = "../../vesta-boot/tests/common/certificates.rs"]
-mod certificates;
 #[allow(dead_code, reason = "the other tests of the program use the rest")]
 #[path = "program/support.rs"]
 mod support;
 
-use certificates::{Authority, Own};
 use support::{FREE_PORTS, Running, folder, program, run, text};
 
 /// A new token and its table, made by the program itself.
@@ -53,7 +50,7 @@ fn a_new_token_is_random_and_said_once() {
 fn files_that_tls_cannot_use_end_it_with_64_and_one_sentence() {
     let folder = folder();
     let authority = Authority::new("one");
-    let files = authority.server().write(folder.path());
+    let files = authority.server().write(folder.path(), TlsFiles::new);
     let other = folder.path().join("other.pem");
     fs::write(&other, authority.server().key).expect("a file");
     let encrypted = folder.path().join("encrypted.pem");
@@ -90,7 +87,7 @@ fn files_that_tls_cannot_use_end_it_with_64_and_one_sentence() {
 #[test]
 fn a_certificate_that_has_expired_is_pointed_out() {
     let folder = folder();
-    let files = Authority::new("one").expired().write(folder.path());
+    let files = Authority::new("one").expired().write(folder.path(), TlsFiles::new);
     let running = Running::spawn(program(folder.path()).args(FREE_PORTS).args(args(&files)));
     assert_eq!(running.fact("TLS"), "certificate until 2020-01-01");
     running.signal("-TERM");
@@ -130,10 +127,12 @@ async fn with_everything_on_it_serves_and_its_most_talkative_log_has_no_secret()
     };
     let (servers, clients) = (Authority::new("servers"), Authority::new("clients"));
     let (server, client) = (servers.server(), clients.client());
-    let files = certificates::asking(server.write(&path("server")), &clients, &path("server"));
+    let files = server
+        .write(&path("server"), TlsFiles::new)
+        .client_ca(clients.write(path("server").join("clients.pem")));
     let ca = folder.path().join("ca.pem");
     fs::write(&ca, servers.pem()).expect("a file");
-    let client_files = client.write(&path("client"));
+    let client_files = client.write(&path("client"), TlsFiles::new);
     let (maker, first) = token(folder.path(), "maker", "generate");
     let (watcher, second) = token(folder.path(), "watcher", "metrics");
     let clients_ca = files.client_ca.clone().expect("it asks").display().to_string();
@@ -157,7 +156,7 @@ async fn with_everything_on_it_serves_and_its_most_talkative_log_has_no_secret()
     assert!(running.fact("try").starts_with(try_it), "{}", running.fact("try"));
 
     let endpoint = format!("https://{}", running.address());
-    let calling = |own: &Own, token: &str| {
+    let calling = |own: &Issued, token: &str| {
         Client::builder()
             .endpoint(&endpoint)
             .ca_certificate(servers.pem())

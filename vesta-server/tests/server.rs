@@ -2,9 +2,6 @@
 
 #[path = "server/bounds.rs"]
 mod bounds;
-#[allow(dead_code, reason = "vesta-boot's tests use the rest")]
-#[path = "../../vesta-boot/tests/common/certificates.rs"]
-mod certificates;
 #[path = "server/health_and_limits.rs"]
 mod health_and_limits;
 #[path = "server/methods.rs"]

@@ -1,8 +1,8 @@
 //! TLS and tokens: what is refused before anything is sent, and what is never shown. Real handshakes
 //! are in the tests of vesta-server.
 
-use rcgen::{CertificateParams, KeyPair};
 use vesta_client::{Builder, Client};
+use vesta_testkit::certificates::{Authority, Issued, Usage};
 
 const HTTPS: &str = "https://vesta.internal:50051";
 
@@ -16,9 +16,8 @@ fn refusal(builder: Builder) -> String {
 
 /// A certificate and its key.
 fn own() -> (String, String) {
-    let key = KeyPair::generate().unwrap();
-    let cert = CertificateParams::new(["a.test".to_owned()]).unwrap().self_signed(&key).unwrap();
-    (cert.pem(), key.serialize_pem())
+    let Issued { cert, key } = Authority::new("one").issue(&["a.test"], Usage::ClientAuth, 4096);
+    (cert, key)
 }
 
 #[tokio::test]

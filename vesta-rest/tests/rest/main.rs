@@ -1,9 +1,6 @@
 //! vesta-rest from outside: the handlers over a scripted clock, and the real program over sockets.
 
 mod bounds;
-#[allow(dead_code, reason = "vesta-boot's tests use the rest")]
-#[path = "../../../vesta-boot/tests/common/certificates.rs"]
-mod certificates;
 mod clients;
 mod formats;
 mod fuzz;

@@ -10,19 +10,20 @@ use std::time::Duration;
 use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use tempfile::TempDir;
+use vesta_boot::TlsFiles;
 use vesta_rest::Limits;
+use vesta_testkit::certificates::{Authority, Issued};
 
-use crate::certificates::{Authority, Own, asking};
 use crate::limits::{HASTY, PATIENT, Server};
 use crate::support::service;
 
 /// A server with this certificate; with an authority of clients, it asks for theirs.
-fn serving(own: &Own, clients: Option<&Authority>, limits: Limits) -> (Server, TempDir) {
+fn serving(own: &Issued, clients: Option<&Authority>, limits: Limits) -> (Server, TempDir) {
     let folder = TempDir::new().unwrap();
-    let files = match clients {
-        Some(clients) => asking(own.write(folder.path()), clients, folder.path()),
-        None => own.write(folder.path()),
-    };
+    let mut files = own.write(folder.path(), TlsFiles::new);
+    if let Some(clients) = clients {
+        files = files.client_ca(clients.write(folder.path().join("clients.pem")));
+    }
     let server = Server::start_with(service(), limits, |config| config.tls = Some(files));
     (server, folder)
 }
@@ -98,8 +99,8 @@ fn curl_refuses_a_server_that_is_not_who_it_should_be() {
 fn curl_needs_a_certificate_if_the_server_asks_for_one() {
     let (servers, clients) = (Authority::new("servers"), Authority::new("clients"));
     let (server, folder) = serving(&servers.server(), Some(&clients), PATIENT);
-    let with = |own: Own, name: &str| {
-        let files = own.write(&folder_in(folder.path(), name));
+    let with = |own: Issued, name: &str| {
+        let files = own.write(&folder_in(folder.path(), name), TlsFiles::new);
         let (cert, key) = (files.cert.display().to_string(), files.key.display().to_string());
         curl(&servers, &["--cert", &cert, "--key", &key, &genid(&server)])
     };
@@ -124,7 +125,7 @@ fn a_new_certificate_is_shown_to_new_connections() {
     let (server, folder) = serving(&old.server(), None, PATIENT);
     let mut kept = connect(&server, &old);
     assert!(get(&mut kept, "/genid").starts_with("HTTP/1.1 200"));
-    new.server().write(folder.path());
+    new.server().write(folder.path(), TlsFiles::new);
     assert!(server.security.tls.as_ref().unwrap().reload().unwrap());
     assert_eq!(curl(&new, &[&genid(&server)]).0, Some(0));
     assert_eq!(curl(&old, &[&genid(&server)]).0, NOT_WHO_IT_SHOULD_BE);
@@ -247,7 +248,7 @@ fn an_answer_that_is_not_read_closes_the_connection() {
 fn over_the_limit_of_connections_nothing_is_said_in_plain_text() {
     let authority = Authority::new("one");
     let folder = TempDir::new().unwrap();
-    let files = authority.server().write(folder.path());
+    let files = authority.server().write(folder.path(), TlsFiles::new);
     let server = Server::start_with(service(), PATIENT, |config| {
         config.tls = Some(files);
         config.limits.max_connections = 1;

@@ -14,17 +14,17 @@ use vesta_client::{AsyncIdService, Builder, Client, ErrorKind, Retry};
 use vesta_intf::IdMeta;
 use vesta_intf::grpc::v1;
 use vesta_server::Timeouts;
+use vesta_testkit::certificates::{Authority, Issued, Usage};
 
-use crate::certificates::{Authority, Own, asking};
 use crate::support::Server;
 
 /// A server with this certificate; with an authority of clients, it asks for theirs.
-fn serving(own: &Own, clients: Option<&Authority>) -> (Server, TempDir) {
+fn serving(own: &Issued, clients: Option<&Authority>) -> (Server, TempDir) {
     serving_with(own, clients, Timeouts::default(), usize::MAX)
 }
 
 fn serving_with(
-    own: &Own,
+    own: &Issued,
     clients: Option<&Authority>,
     timeouts: Timeouts,
     connections: usize,
@@ -38,10 +38,10 @@ fn serving_with(
     (server, folder)
 }
 
-fn files(own: &Own, clients: Option<&Authority>, folder: &Path) -> TlsFiles {
-    let files = own.write(folder);
+fn files(own: &Issued, clients: Option<&Authority>, folder: &Path) -> TlsFiles {
+    let files = own.write(folder, TlsFiles::new);
     match clients {
-        Some(clients) => asking(files, clients, folder),
+        Some(clients) => files.client_ca(clients.write(folder.join("clients.pem"))),
         None => files,
     }
 }
@@ -157,7 +157,7 @@ async fn a_server_that_asks_for_certificates_lets_in_only_who_has_one() {
     let other = servers.client();
     let said = refused(client(&server, &servers).client_certificate(other.cert, other.key)).await;
     assert!(said.contains("UnknownCA") || said.contains("UnknownCa"), "{said}");
-    let late = clients.issue(&[], rcgen::ExtendedKeyUsagePurpose::ClientAuth, 2020);
+    let late = clients.issue(&[], Usage::ClientAuth, 2020);
     let said = refused(client(&server, &servers).client_certificate(late.cert, late.key)).await;
     assert!(said.contains("CertificateExpired"), "{said}");
     until_failures(&server, 3).await;
@@ -176,7 +176,7 @@ async fn a_new_certificate_holds_for_new_connections_and_a_bad_one_never() {
     tls.reload().expect_err("no certificate");
     gets_an_id(client(&server, &old)).await;
 
-    new.server().write(folder.path());
+    new.server().write(folder.path(), TlsFiles::new);
     assert!(tls.reload().expect("sound files"));
     gets_an_id(client(&server, &new)).await;
     assert!(refused(client(&server, &old)).await.contains("UnknownIssuer"));

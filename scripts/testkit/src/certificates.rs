@@ -1,0 +1,93 @@
+//! Certificates that are made for one test.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+pub use rcgen::ExtendedKeyUsagePurpose as Usage;
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
+};
+
+/// A certificate authority.
+#[derive(Debug)]
+pub struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+/// A certificate and its key, as PEM.
+#[derive(Debug, Clone)]
+pub struct Issued {
+    /// The certificate.
+    pub cert: String,
+    /// Its private key.
+    pub key: String,
+}
+
+impl Authority {
+    /// An authority of this name.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        let mut params = CertificateParams::new([]).expect("no names");
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().expect("a key");
+        Self(CertifiedIssuer::self_signed(params, key).expect("a certificate"))
+    }
+
+    /// Its own certificate, as PEM.
+    #[must_use]
+    pub fn pem(&self) -> String {
+        self.0.pem()
+    }
+
+    /// Puts its own certificate into a file, and returns the path.
+    pub fn write(&self, path: PathBuf) -> PathBuf {
+        fs::write(&path, self.pem()).expect("a file");
+        path
+    }
+
+    /// For a server on this host.
+    #[must_use]
+    pub fn server(&self) -> Issued {
+        self.server_named(&["127.0.0.1", "localhost"])
+    }
+
+    /// For a server of these names.
+    #[must_use]
+    pub fn server_named(&self, names: &[&str]) -> Issued {
+        self.issue(names, Usage::ServerAuth, 4096)
+    }
+
+    /// For a server on this host, and expired.
+    #[must_use]
+    pub fn expired(&self) -> Issued {
+        self.issue(&["127.0.0.1"], Usage::ServerAuth, 2020)
+    }
+
+    /// For a client.
+    #[must_use]
+    pub fn client(&self) -> Issued {
+        self.issue(&[], Usage::ClientAuth, 4096)
+    }
+
+    /// Valid until the first day of a year.
+    #[must_use]
+    pub fn issue(&self, names: &[&str], usage: Usage, until: i32) -> Issued {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let mut params = CertificateParams::new(names).expect("right names");
+        params.extended_key_usages = vec![usage];
+        params.not_after = date_time_ymd(until, 1, 1);
+        let key = KeyPair::generate().expect("a key");
+        let cert = params.signed_by(&key, &self.0).expect("a certificate").pem();
+        Issued { cert, key: key.serialize_pem() }
+    }
+}
+
+impl Issued {
+    /// Puts certificate and key into files of a folder, in place of those that were there, and makes
+    /// something of their paths: `issued.write(folder, TlsFiles::new)`.
+    pub fn write<F>(&self, folder: &Path, files: impl FnOnce(PathBuf, PathBuf) -> F) -> F {
+        let (cert, key) = (folder.join("cert.pem"), folder.join("key.pem"));
+        fs::write(&cert, &self.cert).expect("a file");
+        fs::write(&key, &self.key).expect("a file");
+        files(cert, key)
+    }
+}
