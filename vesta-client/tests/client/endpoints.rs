@@ -143,7 +143,9 @@ async fn when_all_are_down_the_error_names_one_and_the_cause() {
     let error = client.gen_id().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     let said = error.to_string();
-    assert!(said.starts_with("no response from one: ") || said.starts_with("no answer from two: "));
+    assert!(
+        said.starts_with("no response from one: ") || said.starts_with("no response from two: ")
+    );
     assert!(said.ends_with("connection refused"), "{said}");
     pipes[1].mend();
     assert_eq!(client.gen_id().await.unwrap() % MACHINES, 2, "a call is never refused untried");
