@@ -2,13 +2,11 @@
 
 mod segment;
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread::{JoinHandle, ThreadId};
 use std::time::SystemTime;
 
-use parking_lot::Mutex;
 use tokio::runtime::{Builder as Runtime, Handle};
 use tokio::sync::oneshot;
 use vesta_intf::{AsyncIdService, Id, IdError, IdService, MAX_IDS_PER_CALL, MakeId};
@@ -42,33 +40,37 @@ pub use segment::Segment;
 /// [`crate::Client`] there. Only on the client's own background thread (in a tracing subscriber or
 /// a fallback service that calls back) a call that would have to wait is refused as
 /// [`IdError::Invalid`].
-#[derive(Clone)]
-pub struct Client {
-    client: AsyncClient,
+#[derive(Debug, Clone)]
+pub struct Client(Blocking<AsyncClient>);
+
+/// An asynchronous client or handle, and the thread that runs its calls.
+#[derive(Debug, Clone)]
+struct Blocking<C> {
+    inner: C,
     background: Arc<Background>,
 }
 
+#[derive(Debug)]
 struct Background {
     runtime: Handle,
     id: ThreadId,
-    thread: Mutex<Option<(oneshot::Sender<()>, JoinHandle<()>)>>,
+    thread: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
 }
 
-impl Background {
-    /// Runs a call of the asynchronous client on the background thread.
-    fn wait_for<T, F>(&self, call: F) -> Result<T, IdError>
+impl<C: Clone> Blocking<C> {
+    /// Runs a call on the background thread.
+    fn wait_for<T, F>(&self, call: impl FnOnce(C) -> F) -> Result<T, IdError>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, IdError>> + Send + 'static,
     {
-        if std::thread::current().id() == self.id {
-            return Err(IdError::invalid(
-                "thread",
-                "the blocking client cannot wait on its own background thread",
-            ));
+        if std::thread::current().id() == self.background.id {
+            let reason = "the blocking client cannot wait on its own background thread";
+            return Err(IdError::invalid("thread", reason));
         }
         let (answer, answered) = mpsc::sync_channel(1);
-        self.runtime.spawn(async move {
+        let call = call(self.inner.clone());
+        self.background.runtime.spawn(async move {
             let _ = answer.send(call.await);
         });
         // Bounded by the deadline of the call; nothing that blocks runs on the background thread.
@@ -78,7 +80,7 @@ impl Background {
 
 impl Drop for Background {
     fn drop(&mut self) {
-        let Some((stop, thread)) = self.thread.get_mut().take() else { return };
+        let Some((stop, thread)) = self.thread.take() else { return };
         // Ends the thread, which waits for this sender to be dropped.
         drop(stop);
         if std::thread::current().id() != self.id {
@@ -89,43 +91,33 @@ impl Drop for Background {
 
 impl Client {
     pub(crate) fn start(builder: Builder) -> Result<Self, IdError> {
+        let runtime = Runtime::new_current_thread().enable_all().build().map_err(cannot_start)?;
+        let client = {
+            let _inside = runtime.enter();
+            builder.build()
+        };
+        let client = match client {
+            Ok(client) => client,
+            Err(error) => {
+                // Dropped as it is, it would panic inside another runtime.
+                runtime.shutdown_background();
+                return Err(error);
+            }
+        };
         let (stop, stopped) = oneshot::channel::<()>();
-        let (started, start) = mpsc::sync_channel(1);
+        let handle = runtime.handle().clone();
         let thread = std::thread::Builder::new()
             .name("vesta-client".into())
-            .spawn(move || {
-                let runtime = match Runtime::new_current_thread().enable_all().build() {
-                    Ok(runtime) => runtime,
-                    Err(error) => {
-                        let _ = started.send(Err(cannot_start(error)));
-                        return;
-                    }
-                };
-                let client = {
-                    let _inside = runtime.enter();
-                    builder.build()
-                };
-                let _ = started.send(client.map(|client| (client, runtime.handle().clone())));
-                let _ = runtime.block_on(stopped);
-            })
+            .spawn(move || _ = runtime.block_on(stopped))
             .map_err(cannot_start)?;
         let id = thread.thread().id();
-        let (client, runtime) = start.recv().unwrap_or_else(|_| Err(stopped_early()))?;
-        let thread = Mutex::new(Some((stop, thread)));
-        Ok(Self { client, background: Arc::new(Background { runtime, id, thread }) })
+        let background = Arc::new(Background { runtime: handle, id, thread: Some((stop, thread)) });
+        Ok(Self(Blocking { inner: client, background }))
     }
 
     /// Statistics since the start of the client.
     pub fn stats(&self) -> Stats {
-        self.client.stats()
-    }
-
-    fn wait_for<T, F>(&self, call: impl FnOnce(AsyncClient) -> F) -> Result<T, IdError>
-    where
-        T: Send + 'static,
-        F: Future<Output = Result<T, IdError>> + Send + 'static,
-    {
-        self.background.wait_for(call(self.client.clone()))
+        self.0.inner.stats()
     }
 }
 
@@ -133,15 +125,15 @@ impl IdService for Client {
     /// Waits for the client's deadline at most.
     #[inline]
     fn gen_id(&self) -> Result<u64, IdError> {
-        match self.client.take_one() {
+        match self.0.inner.take_one() {
             Some(id) => Ok(id),
-            None => self.wait_for(|client| async move { client.gen_id_slow().await }),
+            None => self.0.wait_for(|client| async move { client.gen_id_slow().await }),
         }
     }
 
     #[inline]
     fn try_gen_id(&self) -> Result<u64, IdError> {
-        self.client.try_gen_id()
+        self.0.inner.try_gen_id()
     }
 
     /// # Errors
@@ -152,29 +144,31 @@ impl IdService for Client {
         }
         let count = u32::try_from(out.len()).unwrap_or(u32::MAX);
         check_count(count, MAX_IDS_PER_CALL)?;
-        let ids = match self.client.take_batch(count) {
+        let ids = match self.0.inner.take_batch(count) {
             ids if ids.len() == out.len() => ids,
-            ids => self.wait_for(move |client| async move { client.complete(ids, count).await })?,
+            ids => {
+                self.0.wait_for(move |client| async move { client.complete(ids, count).await })?
+            }
         };
         out.copy_from_slice(&ids);
         Ok(())
     }
 
     fn try_gen_ids(&self, out: &mut [u64]) -> Result<usize, IdError> {
-        self.client.try_gen_ids(out)
+        self.0.inner.try_gen_ids(out)
     }
 
     fn exp_id(&self, raw: u64) -> Result<Id, IdError> {
-        self.wait_for(move |client| async move { client.exp_id(raw).await })
+        self.0.wait_for(move |client| async move { client.exp_id(raw).await })
     }
 
     fn make_id(&self, parts: &MakeId) -> Result<u64, IdError> {
         let parts = *parts;
-        self.wait_for(move |client| async move { client.make_id(&parts).await })
+        self.0.wait_for(move |client| async move { client.make_id(&parts).await })
     }
 
     fn trans_time(&self, time: u64) -> Result<SystemTime, IdError> {
-        self.wait_for(move |client| async move { client.trans_time(time).await })
+        self.0.wait_for(move |client| async move { client.trans_time(time).await })
     }
 }
 
@@ -188,10 +182,4 @@ fn cannot_start(error: std::io::Error) -> IdError {
 fn stopped_early() -> IdError {
     let reason = "the client's background thread has stopped".into();
     IdError::Internal { reason, source: None }
-}
-
-impl fmt::Debug for Client {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("blocking::Client").field(&self.client).finish()
-    }
 }

@@ -1,13 +1,11 @@
 //! Client configuration. Everything is checked in `build`.
 
-use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::time::Instant;
-use tonic::metadata::MetadataValue;
 use tonic::transport::{Channel, Endpoint as Transport, Uri};
 use vesta_intf::{IdError, IdService};
 
@@ -15,9 +13,10 @@ use crate::blocking;
 use crate::client::Client;
 use crate::endpoints::{Endpoint, Endpoints, MOST_ENDPOINTS};
 use crate::prefetch::Prefetch;
-use crate::remote::{Counters, Credentials, Remote, Rng};
-use crate::retry::{Budget, Retry};
-use crate::tls::{Identity, Tls};
+use crate::remote::{Counters, Remote, Token};
+use crate::retry::{Budget, Retry, Rng};
+use crate::secret::Secret;
+use crate::tls::{Tls, encrypt};
 
 /// Ping interval of a silent connection with calls in flight. An idle one is left to TCP.
 const HTTP2_PING_EVERY: Duration = Duration::from_secs(10);
@@ -44,6 +43,7 @@ const LONGEST: Duration = Duration::from_secs(3600);
 /// | [`client_certificate`](Self::client_certificate) | none |
 /// | [`server_name`](Self::server_name) | the host of the address |
 /// | [`allow_plaintext`](Self::allow_plaintext) | no |
+#[derive(Debug)]
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct Builder {
     endpoints: Vec<Source>,
@@ -53,14 +53,17 @@ pub struct Builder {
     connect_timeout: Duration,
     retry: Retry,
     prefetch: Option<Prefetch>,
-    fallback: Option<Arc<dyn IdService>>,
-    token: Option<Box<str>>,
+    fallback: Option<Secret<Arc<dyn IdService>>>,
+    bearer_token: Option<Secret<Box<str>>>,
     tls: Tls,
     allow_plaintext: bool,
 }
 
+#[derive(Debug)]
 enum Source {
     Address(String),
+    /// An address with user or password, which is refused and not repeated.
+    WithCredentials,
     Channel(String, Channel),
 }
 
@@ -76,7 +79,7 @@ impl Default for Builder {
             retry: Retry::default(),
             prefetch: None,
             fallback: None,
-            token: None,
+            bearer_token: None,
             tls: Tls::default(),
             allow_plaintext: false,
         }
@@ -86,7 +89,13 @@ impl Default for Builder {
 impl Builder {
     /// Adds a server: `https://host:port`, or without encryption `http://host:port`.
     pub fn endpoint(mut self, address: impl Into<String>) -> Self {
-        self.endpoints.push(Source::Address(address.into()));
+        let address = address.into();
+        let secret = address.contains('@');
+        self.endpoints.push(if secret {
+            Source::WithCredentials
+        } else {
+            Source::Address(address)
+        });
         self
     }
 
@@ -154,7 +163,7 @@ impl Builder {
     /// because it fills in their machine ID. While it is in use, one caller every half a second
     /// triggers a probe of the servers. Only its `try_` calls are used.
     pub fn fallback(mut self, local: Arc<dyn IdService>) -> Self {
-        self.fallback = Some(local);
+        self.fallback = Some(Secret(local));
         self
     }
 
@@ -164,7 +173,7 @@ impl Builder {
     /// Without TLS it is readable on the network: an `http://` endpoint that is not on this host is
     /// refused together with a token, unless [`allow_plaintext`](Self::allow_plaintext) is set.
     pub fn bearer_token(mut self, token: impl Into<Box<str>>) -> Self {
-        self.token = Some(token.into());
+        self.bearer_token = Some(Secret(token.into()));
         self
     }
 
@@ -176,7 +185,7 @@ impl Builder {
 
     /// Trusted authorities of `https://` servers, as PEM. Default: those of the system.
     pub fn ca_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
-        self.tls.authorities = Some(pem.into());
+        self.tls.ca_certificate = Some(Secret(pem.into()));
         self
     }
 
@@ -187,8 +196,7 @@ impl Builder {
         certificate: impl Into<Vec<u8>>,
         key: impl Into<Vec<u8>>,
     ) -> Self {
-        let (certificate, key) = (certificate.into(), key.into());
-        self.tls.identity = Some(Identity { certificate, key });
+        self.tls.client_certificate = Some(Secret([certificate.into(), key.into()]));
         self
     }
 
@@ -211,22 +219,21 @@ impl Builder {
             IdError::invalid("runtime", "call build inside a tokio runtime, or use build_blocking")
         })?;
         self.check()?;
-        self.check_encryption()?;
-        let credentials = self.token.map(credentials).transpose()?;
+        let token = self.bearer_token.clone().map(Token::new).transpose()?;
         let rng = Rng::default();
-        let list = self
-            .endpoints
-            .into_iter()
-            .map(|source| match source {
-                Source::Channel(name, channel) => Ok(Endpoint::new(name, [channel])),
-                Source::Address(address) => {
-                    let transport = transport(&address, self.connect_timeout, &self.tls)?;
-                    let channels =
-                        (0..self.channels_per_endpoint).map(|_| transport.connect_lazy());
-                    Ok(Endpoint::new(address, channels))
-                }
-            })
-            .collect::<Result<Vec<_>, IdError>>()?;
+        let endpoint = |source: &Source| match source {
+            Source::Channel(name, channel) => Ok(Endpoint::new(name.clone(), [channel.clone()])),
+            Source::WithCredentials => Err(IdError::invalid(
+                "endpoint",
+                "must be https://host:port without user or password; use bearer_token",
+            )),
+            Source::Address(address) => {
+                let transport = self.transport(address)?;
+                let channels = (0..self.channels_per_endpoint).map(|_| transport.connect_lazy());
+                Ok(Endpoint::new(address.clone(), channels))
+            }
+        };
+        let list = self.endpoints.iter().map(endpoint).collect::<Result<Vec<_>, IdError>>()?;
         let share = if list.len() == 1 { self.deadline } else { self.deadline / 2 };
         let attempt_timeout = self.attempt_timeout.unwrap_or(share).min(self.deadline);
         // Clients that start together should not all start with the same server.
@@ -237,7 +244,7 @@ impl Builder {
             attempt_timeout,
             retry: self.retry,
             budget: Budget::new(&self.retry),
-            credentials,
+            token,
             counters: Counters::default(),
             rng,
             start: Instant::now(),
@@ -253,41 +260,7 @@ impl Builder {
         blocking::Client::start(self)
     }
 
-    /// Refuses to send secrets without encryption.
-    fn check_encryption(&self) -> Result<(), IdError> {
-        let addresses = self.endpoints.iter().filter_map(|source| match source {
-            Source::Address(address) => Some(address.as_str()),
-            Source::Channel(..) => None,
-        });
-        for address in addresses {
-            let Some(uri) = address.parse::<Uri>().ok().filter(|_| !address.contains('@')) else {
-                continue; // refused later, with other invalid addresses
-            };
-            if uri.scheme_str() != Some("http") {
-                continue;
-            }
-            if let Some(option) = self.tls.option() {
-                let reason = format!("is for https, but the endpoint is {address:?}");
-                return Err(IdError::invalid(option, reason));
-            }
-            if self.token.is_some() && !self.allow_plaintext && !is_loopback(&uri) {
-                let reason = format!(
-                    "could be read on its way to {address:?}; use https, or call allow_plaintext if \
-                     the network is trusted"
-                );
-                return Err(IdError::invalid("bearer_token", reason));
-            }
-        }
-        Ok(())
-    }
-
     fn check(&self) -> Result<(), IdError> {
-        if self.endpoints.is_empty() {
-            return Err(IdError::invalid(
-                "endpoint",
-                "give at least one, as https://host:port or http://host:port",
-            ));
-        }
         IdError::check("endpoints", self.endpoints.len() as u64, 1, MOST_ENDPOINTS as u64)?;
         IdError::check("channels_per_endpoint", self.channels_per_endpoint as u64, 1, 64)?;
         check_time("deadline", self.deadline)?;
@@ -298,6 +271,42 @@ impl Builder {
         IdError::check("retry.successes_per_retry", successes_per_retry.into(), 1, 1_000_000)?;
         self.prefetch.as_ref().map_or(Ok(()), Prefetch::check)
     }
+
+    /// Connection settings of an address. Secrets are never sent without encryption by mistake.
+    fn transport(&self, address: &str) -> Result<Transport, IdError> {
+        let form = || {
+            let reason =
+                format!("must be http://host:port or https://host:port, but is {address:?}");
+            IdError::invalid("endpoint", reason)
+        };
+        let uri: Uri = address.parse().map_err(|_| form())?;
+        let encrypted = uri.scheme_str() == Some("https");
+        let known = encrypted || uri.scheme_str() == Some("http");
+        let bare = matches!(uri.path(), "" | "/") && uri.query().is_none();
+        if !known || !bare || uri.port_u16().is_none() {
+            return Err(form());
+        }
+        if let Some(option) = self.tls.option().filter(|_| !encrypted) {
+            let reason = format!("is for https, but the endpoint is {address:?}");
+            return Err(IdError::invalid(option, reason));
+        }
+        if self.bearer_token.is_some() && !encrypted && !self.allow_plaintext && !is_loopback(&uri)
+        {
+            let reason = format!(
+                "could be read on its way to {address:?}; use https, or call allow_plaintext if \
+                 the network is trusted"
+            );
+            return Err(IdError::invalid("bearer_token", reason));
+        }
+        let transport = Transport::from(uri)
+            // With Nagle's algorithm a small call can wait for a delayed acknowledgement: 44 ms.
+            .tcp_nodelay(true)
+            .tcp_keepalive(Some(TCP_KEEPALIVE))
+            .connect_timeout(self.connect_timeout)
+            .http2_keep_alive_interval(HTTP2_PING_EVERY)
+            .keep_alive_timeout(HTTP2_PING_TIMEOUT);
+        if encrypted { encrypt(&self.tls, transport) } else { Ok(transport) }
+    }
 }
 
 fn check_time(field: &'static str, time: Duration) -> Result<(), IdError> {
@@ -307,17 +316,6 @@ fn check_time(field: &'static str, time: Duration) -> Result<(), IdError> {
     Ok(())
 }
 
-fn credentials(token: Box<str>) -> Result<Credentials, IdError> {
-    let unusable = |_| IdError::invalid("bearer_token", "must be visible ASCII characters");
-    if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(unusable(()));
-    }
-    let mut header =
-        MetadataValue::try_from(format!("Bearer {token}")).map_err(|_| unusable(()))?;
-    header.set_sensitive(true);
-    Ok(Credentials { header, token })
-}
-
 /// True if the URI is on this host.
 fn is_loopback(uri: &Uri) -> bool {
     let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
@@ -325,59 +323,5 @@ fn is_loopback(uri: &Uri) -> bool {
     match host.parse::<IpAddr>() {
         Ok(address) => address.to_canonical().is_loopback(),
         Err(_) => name == "localhost" || name.ends_with(".localhost"),
-    }
-}
-
-fn transport(address: &str, connect_timeout: Duration, tls: &Tls) -> Result<Transport, IdError> {
-    let wrong = |reason: &str| IdError::invalid("endpoint", reason);
-    // The address itself is not repeated where it may carry a password.
-    if address.contains('@') {
-        return Err(wrong("must be https://host:port without user or password; use bearer_token"));
-    }
-    let form =
-        || wrong(&format!("must be http://host:port or https://host:port, but is {address:?}"));
-    let uri: Uri = address.parse().map_err(|_| form())?;
-    let encrypted = match uri.scheme_str() {
-        Some("http") => false,
-        Some("https") => true,
-        _ => return Err(form()),
-    };
-    if uri.port_u16().is_none() || !matches!(uri.path(), "" | "/") || uri.query().is_some() {
-        return Err(form());
-    }
-    let transport = Transport::from(uri)
-        // With Nagle's algorithm a small call can wait for a delayed acknowledgement: 44 ms.
-        .tcp_nodelay(true)
-        .tcp_keepalive(Some(TCP_KEEPALIVE))
-        .connect_timeout(connect_timeout)
-        .http2_keep_alive_interval(HTTP2_PING_EVERY)
-        .keep_alive_timeout(HTTP2_PING_TIMEOUT);
-    if encrypted { tls.over(transport) } else { Ok(transport) }
-}
-
-// Manual: omits the token.
-impl fmt::Debug for Builder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> = self
-            .endpoints
-            .iter()
-            .map(|source| match source {
-                Source::Address(address) if address.contains('@') => "[redacted]",
-                Source::Address(name) | Source::Channel(name, _) => name,
-            })
-            .collect();
-        f.debug_struct("Builder")
-            .field("endpoints", &names)
-            .field("channels_per_endpoint", &self.channels_per_endpoint)
-            .field("deadline", &self.deadline)
-            .field("attempt_timeout", &self.attempt_timeout)
-            .field("connect_timeout", &self.connect_timeout)
-            .field("retry", &self.retry)
-            .field("prefetch", &self.prefetch)
-            .field("fallback", &self.fallback.is_some())
-            .field("bearer_token", &self.token.as_ref().map(|_| "[redacted]"))
-            .field("tls", &self.tls)
-            .field("allow_plaintext", &self.allow_plaintext)
-            .finish()
     }
 }

@@ -2,9 +2,8 @@
 
 mod segment;
 
-use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use tokio::runtime::Handle;
@@ -17,8 +16,9 @@ use crate::builder::Builder;
 use crate::fallback::{Fallback, GRACE};
 use crate::prefetch::{Prefetch, Prefetcher, Source};
 use crate::remote::{Remote, check_count};
+use crate::secret::Secret;
 
-pub use segment::{Segment, SegmentStats};
+pub use segment::Segment;
 
 /// The asynchronous client of `vesta-server`. A clone is cheap and shares everything.
 ///
@@ -27,11 +27,12 @@ pub use segment::{Segment, SegmentStats};
 ///
 /// The IDs of one server strictly increase on each machine ID it holds. Between several servers
 /// only the time field orders them.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Client {
     shared: Arc<Shared>,
 }
 
+#[derive(Debug)]
 struct Shared {
     prefetcher: Option<Prefetcher>,
     remote: Arc<Remote>,
@@ -72,7 +73,7 @@ impl Client {
     pub(crate) fn new(
         remote: Remote,
         prefetch: Option<Prefetch>,
-        local: Option<Arc<dyn IdService>>,
+        local: Option<Secret<Arc<dyn IdService>>>,
         runtime: Handle,
     ) -> Self {
         let remote = Arc::new(remote);
@@ -127,17 +128,16 @@ impl Client {
     /// Statistics since the start of the client.
     pub fn stats(&self) -> Stats {
         let Shared { prefetcher, remote, fallback, .. } = &*self.shared;
-        let level = prefetcher.as_ref().map(|prefetcher| prefetcher.level());
-        let (fallback_ids, fallback_switches) =
-            fallback.as_ref().map_or((0, 0), |fallback| fallback.counts());
+        let stock = prefetcher.as_ref().map(|prefetcher| prefetcher.stats()).unwrap_or_default();
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Stats {
-            calls: remote.counters.calls.load(Ordering::Relaxed),
-            retries: remote.counters.retries.load(Ordering::Relaxed),
-            prefetched_ids: level.as_ref().map_or(0, |level| level.handed_out),
-            prefetched_left: level.as_ref().map_or(0, |level| level.left),
-            stale_ids: level.as_ref().map_or(0, |level| level.stale),
-            fallback_ids,
-            fallback_switches,
+            calls: count(&remote.counters.calls),
+            retries: count(&remote.counters.retries),
+            prefetched_ids: stock.handed_out,
+            prefetched_left: stock.left,
+            stale_ids: stock.stale,
+            fallback_ids: fallback.as_ref().map_or(0, |fallback| count(&fallback.ids)),
+            fallback_switches: fallback.as_ref().map_or(0, |fallback| count(&fallback.switches)),
             fallback_active: fallback.as_ref().is_some_and(|fallback| fallback.active()),
             last_error: remote.counters.last_error.lock().clone(),
         }
@@ -155,10 +155,8 @@ impl Client {
         while filled < out.len() {
             let missing = u32::try_from(out.len() - filled).unwrap_or(u32::MAX);
             let Some(run) = prefetcher.take(missing) else { break };
-            for id in run.iter() {
-                out[filled] = id;
-                filled += 1;
-            }
+            run.write_to(&mut out[filled..]);
+            filled += run.count as usize;
         }
         filled
     }
@@ -331,20 +329,6 @@ fn runs_of(ids: &[u64]) -> Vec<IdRun> {
         }
     }
     runs
-}
-
-// Manual: omits the token.
-impl fmt::Debug for Client {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Shared { prefetcher, remote, fallback, .. } = &*self.shared;
-        f.debug_struct("Client")
-            .field("endpoints", &remote.endpoints.names().collect::<Vec<_>>())
-            .field("deadline", &remote.deadline)
-            .field("prefetch", &prefetcher.is_some())
-            .field("fallback", &fallback.is_some())
-            .field("bearer_token", &remote.credentials.as_ref().map(|_| "[redacted]"))
-            .finish_non_exhaustive()
-    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tonic::transport::Channel;
 
-use crate::retry::jitter;
+use crate::retry::backoff;
 
 /// Maximum number of endpoints: the bits of the set of those already tried in a call.
 pub(crate) const MOST_ENDPOINTS: usize = 64;
@@ -18,11 +18,12 @@ const LONGEST_SKIP: Duration = Duration::from_secs(5);
 /// Maximum time for which an endpoint is skipped after "not ready".
 const LONGEST_HOLD: Duration = Duration::from_secs(60);
 
+#[derive(Debug)]
 pub(crate) struct Endpoint {
     pub(crate) name: String,
     channels: Vec<Channel>,
     next: AtomicUsize,
-    health: Mutex<HealthTracker>,
+    pub(crate) health: Mutex<HealthTracker>,
 }
 
 impl Endpoint {
@@ -43,10 +44,6 @@ impl Endpoint {
         }
     }
 
-    pub(crate) fn deferred(&self, now: Duration, retry_after: Duration) {
-        self.health.lock().deferred(now, retry_after);
-    }
-
     pub(crate) fn failed(&self, now: Duration, random: u64, error: &vesta_intf::IdError) {
         if self.health.lock().failed(now, random) {
             tracing::warn!(endpoint = self.name, %error, "the endpoint failed; others are preferred");
@@ -56,7 +53,7 @@ impl Endpoint {
 
 /// Health of an endpoint over time. Times count from the start of the client.
 #[derive(Debug, Default)]
-struct HealthTracker {
+pub(crate) struct HealthTracker {
     /// Failures since the last response.
     failures: u32,
     /// Skipped until then, if there is another endpoint.
@@ -79,7 +76,7 @@ impl HealthTracker {
         std::mem::take(self).failures > 0
     }
 
-    fn deferred(&mut self, now: Duration, retry_after: Duration) {
+    pub(crate) fn deferred(&mut self, now: Duration, retry_after: Duration) {
         self.answered();
         self.skip_until = now + retry_after.min(LONGEST_HOLD);
     }
@@ -90,9 +87,8 @@ impl HealthTracker {
         if self.failures > 0 && !self.on_trial && now < self.skip_until {
             return false;
         }
-        let skip = SKIP.saturating_mul(1 << self.failures.min(10)).min(LONGEST_SKIP);
+        self.skip_until = now + backoff(SKIP, LONGEST_SKIP, self.failures, random);
         self.failures = self.failures.saturating_add(1);
-        self.skip_until = now + skip / 2 + jitter(skip / 2, random);
         self.on_trial = false;
         self.failures == 1
     }
@@ -106,6 +102,7 @@ impl HealthTracker {
     }
 }
 
+#[derive(Debug)]
 pub(crate) struct Endpoints {
     list: Vec<Endpoint>,
     next: AtomicUsize,
@@ -132,10 +129,6 @@ impl Endpoints {
     /// True if there is a healthy endpoint that was not tried yet.
     pub(crate) fn elsewhere(&self, now: Duration, tried: u64) -> bool {
         (0..self.list.len()).any(|i| tried >> i & 1 == 0 && self.health(i, now) == Health::Healthy)
-    }
-
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        self.list.iter().map(|endpoint| endpoint.name.as_str())
     }
 
     fn health(&self, index: usize, now: Duration) -> Health {

@@ -4,9 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
 use tonic::Code;
 use vesta_intf::{IdError, IdService};
+
+use crate::secret::Secret;
 
 /// Minimum interval of probes of the servers while the local service is in use. Callers trigger them:
 /// an idle client sends none.
@@ -18,23 +21,23 @@ pub(crate) const GRACE: Duration = Duration::from_millis(250);
 /// Minimum sleep, so that waiting never becomes spinning.
 const SHORTEST_SLEEP: Duration = Duration::from_micros(100);
 
+#[derive(Debug)]
 pub(crate) struct Fallback {
-    local: Arc<dyn IdService>,
+    local: Secret<Arc<dyn IdService>>,
     active: AtomicBool,
-    start: Instant,
-    /// Nanoseconds since `start`.
-    next_probe: AtomicU64,
-    ids: AtomicU64,
-    switches: AtomicU64,
+    next_probe: Mutex<Instant>,
+    /// IDs made here.
+    pub(crate) ids: AtomicU64,
+    /// Switches to and from here.
+    pub(crate) switches: AtomicU64,
 }
 
 impl Fallback {
-    pub(crate) fn new(local: Arc<dyn IdService>) -> Self {
+    pub(crate) fn new(local: Secret<Arc<dyn IdService>>) -> Self {
         Self {
             local,
             active: AtomicBool::new(false),
-            start: Instant::now(),
-            next_probe: AtomicU64::new(0),
+            next_probe: Mutex::new(Instant::now()),
             ids: AtomicU64::new(0),
             switches: AtomicU64::new(0),
         }
@@ -54,7 +57,7 @@ impl Fallback {
     pub(crate) fn enter(&self, error: &IdError) {
         if !self.active.swap(true, Ordering::Relaxed) {
             self.switches.fetch_add(1, Ordering::Relaxed);
-            self.put_off_probe(self.now());
+            *self.next_probe.lock() = Instant::now() + PROBE_EVERY;
             tracing::warn!(%error, "no vesta server is available; the local service makes the ids");
         }
     }
@@ -68,20 +71,13 @@ impl Fallback {
 
     /// True if a probe is due and this caller is to send it.
     pub(crate) fn probe_is_due(&self) -> bool {
-        let (now, due) = (self.now(), self.next_probe.load(Ordering::Relaxed));
-        now >= due
-            && self
-                .next_probe
-                .compare_exchange(due, after(now), Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok()
-    }
-
-    fn put_off_probe(&self, now: u64) {
-        self.next_probe.store(after(now), Ordering::Relaxed);
-    }
-
-    fn now(&self) -> u64 {
-        self.start.elapsed().as_nanos() as u64
+        let now = Instant::now();
+        // A contended lock means that another caller is here.
+        let Some(mut next) = self.next_probe.try_lock().filter(|next| **next <= now) else {
+            return false;
+        };
+        *next = now + PROBE_EVERY;
+        true
     }
 
     /// Runs a step that does not wait, which makes `ids` IDs, until it succeeds, fails or would
@@ -93,7 +89,7 @@ impl Fallback {
         step: &mut (impl FnMut(&dyn IdService) -> Result<T, IdError> + Send),
     ) -> Result<T, IdError> {
         loop {
-            match step(&*self.local) {
+            match step(&*self.local.0) {
                 Ok(value) => {
                     self.ids.fetch_add(ids, Ordering::Relaxed);
                     return Ok(value);
@@ -110,17 +106,8 @@ impl Fallback {
 
     /// IDs of the local service, without waiting.
     pub(crate) fn try_gen_ids(&self, out: &mut [u64]) -> Result<usize, IdError> {
-        let made = self.local.try_gen_ids(out)?;
+        let made = self.local.0.try_gen_ids(out)?;
         self.ids.fetch_add(made as u64, Ordering::Relaxed);
         Ok(made)
     }
-
-    /// Number of IDs made here, and of switches to and from here.
-    pub(crate) fn counts(&self) -> (u64, u64) {
-        (self.ids.load(Ordering::Relaxed), self.switches.load(Ordering::Relaxed))
-    }
-}
-
-fn after(now: u64) -> u64 {
-    now.saturating_add(PROBE_EVERY.as_nanos() as u64)
 }

@@ -42,11 +42,12 @@ mod fallback;
 mod prefetch;
 mod remote;
 mod retry;
+mod secret;
 mod tls;
 
 pub use builder::Builder;
-pub use client::{Client, Segment, SegmentStats, Stats};
-pub use prefetch::Prefetch;
+pub use client::{Client, Segment, Stats};
+pub use prefetch::{Prefetch, SegmentStats};
 pub use retry::Retry;
 
 // So that a program needs only this crate to use the client.

@@ -22,6 +22,7 @@ use self::buffer::{Buffer, split};
 use self::ring::{MAX_RUN, Ring, Writer};
 pub(crate) use self::source::{Prefetcher, Source};
 use crate::remote::Remote;
+use crate::retry::backoff;
 
 /// Settings of a prefetch buffer of IDs or segment numbers: its capacity and their maximum age.
 ///
@@ -66,6 +67,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// Retry hint while a refill is in progress: about a round trip.
 const REFILL_TIME: Duration = Duration::from_millis(1);
 
+#[derive(Debug)]
 pub(crate) struct PrefetchBuffer {
     ring: Ring,
     state: Mutex<State>,
@@ -80,6 +82,7 @@ pub(crate) struct PrefetchBuffer {
     outcome: watch::Sender<Option<IdError>>,
 }
 
+#[derive(Debug)]
 struct State {
     buffer: Buffer,
     writer: Writer,
@@ -95,11 +98,23 @@ struct State {
     failed: Option<(IdError, Instant)>,
 }
 
-/// Statistics of a prefetch buffer.
-pub(crate) struct Level {
-    pub(crate) left: u64,
-    pub(crate) handed_out: u64,
-    pub(crate) stale: u64,
+impl State {
+    /// Number of IDs to fetch now.
+    fn wanted(&self, ring: &Ring) -> Option<u32> {
+        self.buffer.wanted(ring.left(&self.writer).into(), self.awaited)
+    }
+}
+
+/// Statistics of a [`Segment`](crate::Segment) since its creation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct SegmentStats {
+    /// Numbers handed out.
+    pub handed_out: u64,
+    /// Numbers in the buffer now.
+    pub left: u64,
+    /// Numbers that expired in the buffer and were dropped.
+    pub stale: u64,
 }
 
 impl PrefetchBuffer {
@@ -145,7 +160,7 @@ impl PrefetchBuffer {
         if let Some(run) = self.ring.take(most) {
             return Some(run);
         }
-        let State { buffer, writer, ring_asked_at, awaited, .. } = &mut *state;
+        let State { buffer, writer, ring_asked_at, .. } = &mut *state;
         let next = buffer.take(self.start.elapsed(), self.chunk.max(most)).map(|aged| {
             let (mine, rest) = split(aged.run, most);
             (mine, rest, aged.asked_at)
@@ -161,7 +176,7 @@ impl PrefetchBuffer {
             // Otherwise callers would keep adding to a used-up generation.
             _ => _ = self.ring.close(writer),
         }
-        if buffer.wanted(self.ring.left(writer).into(), *awaited).is_some() {
+        if state.wanted(&self.ring).is_some() {
             self.wanted.notify_one();
         }
         next.map(|(mine, ..)| mine)
@@ -170,9 +185,9 @@ impl PrefetchBuffer {
     /// Takes exactly `count` IDs, in the order of single takes, or none.
     pub(crate) fn take_batch(&self, count: u32) -> Option<Vec<IdRun>> {
         let mut state = self.state.lock();
-        let State { buffer, writer, ring_asked_at, awaited, .. } = &mut *state;
+        let State { buffer, writer, ring_asked_at, .. } = &mut *state;
         let available = |buffer: &Buffer, writer: &Writer| {
-            buffer.left() + u64::from(self.ring.left(writer)) >= u64::from(count)
+            buffer.left + u64::from(self.ring.left(writer)) >= u64::from(count)
         };
         let mut runs = Vec::new();
         if available(buffer, writer) {
@@ -189,7 +204,7 @@ impl PrefetchBuffer {
                 append(&mut runs, aged.run);
             }
         }
-        if buffer.wanted(self.ring.left(writer).into(), *awaited).is_some() {
+        if state.wanted(&self.ring).is_some() {
             self.wanted.notify_one();
         }
         (!runs.is_empty()).then_some(runs)
@@ -242,28 +257,25 @@ impl PrefetchBuffer {
 
     /// Error of a call that does not wait and found nothing.
     pub(crate) fn why_empty(&self) -> IdError {
-        let not_ready =
-            |after| NotReady { retry_after: after, why: NotReadyReason::AwaitingLease }.into();
+        let left = |until: &Instant| until.saturating_duration_since(Instant::now());
         match &self.state.lock().failed {
-            Some((error, until)) => match until.saturating_duration_since(Instant::now()) {
-                Duration::ZERO => not_ready(REFILL_TIME),
-                left => with_retry_after(error.clone(), left),
-            },
-            None => not_ready(REFILL_TIME),
+            Some((error, until)) if !left(until).is_zero() => {
+                with_retry_after(error.clone(), left(until))
+            }
+            _ => NotReady { retry_after: REFILL_TIME, why: NotReadyReason::AwaitingLease }.into(),
         }
     }
 
     /// Number of IDs in the buffer and the ring.
     pub(crate) fn left(&self) -> u64 {
-        let state = self.state.lock();
-        state.buffer.left() + u64::from(self.ring.left(&state.writer))
+        self.stats().left
     }
 
-    pub(crate) fn level(&self) -> Level {
+    pub(crate) fn stats(&self) -> SegmentStats {
         let state = self.state.lock();
-        let left = state.buffer.left() + u64::from(self.ring.left(&state.writer));
-        let stale = state.buffer.stale() + state.ring_stale;
-        Level { left, stale, handed_out: state.stored - left - stale }
+        let left = state.buffer.left + u64::from(self.ring.left(&state.writer));
+        let stale = state.buffer.stale + state.ring_stale;
+        SegmentStats { left, stale, handed_out: state.stored - left - stale }
     }
 
     /// Refill task: fetches whenever IDs are wanted.
@@ -271,7 +283,7 @@ impl PrefetchBuffer {
         let mut failures = 0_u32;
         loop {
             self.wanted.notified().await;
-            let Some(count) = self.missing() else { continue };
+            let Some(count) = self.state.lock().wanted(&self.ring) else { continue };
             let asked_at = self.start.elapsed();
             match source.fetch(&remote, count).await {
                 Ok(runs) => {
@@ -279,9 +291,8 @@ impl PrefetchBuffer {
                     self.store(runs, asked_at);
                 }
                 Err(error) => {
-                    let longest = PAUSE.saturating_mul(1 << failures.min(5)).min(LONGEST_PAUSE);
-                    failures += 1;
-                    let pause = longest / 2 + crate::retry::jitter(longest / 2, remote.random());
+                    let pause = backoff(PAUSE, LONGEST_PAUSE, failures, remote.rng.next());
+                    failures = failures.saturating_add(1);
                     let pause = pause.max(error.retry_after().unwrap_or_default());
                     let until = Instant::now() + pause.min(Duration::from_secs(3600));
                     self.state.lock().failed = Some((error.clone(), until));
@@ -290,11 +301,6 @@ impl PrefetchBuffer {
                 }
             }
         }
-    }
-
-    fn missing(&self) -> Option<u32> {
-        let state = self.state.lock();
-        state.buffer.wanted(self.ring.left(&state.writer).into(), state.awaited)
     }
 
     fn store(&self, runs: Vec<IdRun>, asked_at: Duration) {
@@ -311,27 +317,15 @@ impl PrefetchBuffer {
     /// Expiry task: sleeps until the oldest IDs expire; never wakes up while the buffer is empty.
     async fn drop_stale(self: Arc<Self>) {
         loop {
-            match self.next_expiry() {
-                Some(at) => {
-                    sleep_until(at).await;
-                    self.expire();
-                }
+            match self.expire() {
+                Some(next) => sleep_until(next).await,
                 None => self.stored.notified().await,
             }
         }
     }
 
-    fn next_expiry(&self) -> Option<Instant> {
-        let state = self.state.lock();
-        // The run in the ring is older than those in the buffer.
-        let oldest = match self.ring.left(&state.writer) {
-            0 => state.buffer.oldest()?,
-            _ => state.ring_asked_at,
-        };
-        self.start.checked_add(state.buffer.expiry(oldest)?)
-    }
-
-    fn expire(&self) {
+    /// Drops expired IDs and returns the next expiry.
+    fn expire(&self) -> Option<Instant> {
         let now = self.start.elapsed();
         let mut state = self.state.lock();
         let State { buffer, writer, ring_stale, ring_asked_at, .. } = &mut *state;
@@ -339,18 +333,19 @@ impl PrefetchBuffer {
             *ring_stale += u64::from(self.ring.close(writer));
         }
         buffer.drop_stale(now);
+        // The run in the ring is older than those in the buffer.
+        let oldest = match self.ring.left(writer) {
+            0 => buffer.oldest()?,
+            _ => *ring_asked_at,
+        };
+        self.start.checked_add(buffer.expiry(oldest)?)
     }
 }
 
 /// Appends a run, merged with the last one if contiguous: buffer and ring split runs.
 fn append(runs: &mut Vec<IdRun>, run: IdRun) {
     match runs.last_mut() {
-        Some(last)
-            if last.step == run.step
-                && last.first.checked_add(u64::from(last.count) * run.step) == Some(run.first) =>
-        {
-            last.count += run.count;
-        }
+        Some(last) if last.continues_with(&run) => last.count += run.count,
         _ => runs.push(run),
     }
 }
@@ -374,14 +369,11 @@ impl Drop for Awaited<'_> {
     }
 }
 
-fn with_retry_after(error: IdError, left: Duration) -> IdError {
-    match error {
-        IdError::NotReady(NotReady { why, .. }) => {
-            IdError::NotReady(NotReady { retry_after: left, why })
-        }
-        IdError::Unavailable { reason, source, .. } => {
-            IdError::Unavailable { reason, retry_after: Some(left), source }
-        }
-        other => other,
+fn with_retry_after(mut error: IdError, left: Duration) -> IdError {
+    match &mut error {
+        IdError::NotReady(not_ready) => not_ready.retry_after = left,
+        IdError::Unavailable { retry_after, .. } => *retry_after = Some(left),
+        _ => {}
     }
+    error
 }

@@ -3,10 +3,11 @@
 //! Requesting IDs again is always safe: if the first response was lost, its IDs were never used, and
 //! an unused ID is harmless.
 
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use vesta_intf::{ErrorKind, IdError};
+use vesta_intf::IdError;
 
 /// Retry policy of failed calls.
 ///
@@ -53,14 +54,9 @@ pub(crate) struct Failed<'a> {
     pub(crate) random: u64,
 }
 
+/// Reason against a retry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Decision {
-    RetryAfter(Duration),
-    GiveUp(GiveUpReason),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum GiveUpReason {
+pub(crate) enum GiveUp {
     /// No later attempt can succeed.
     Final,
     /// `max_attempts` is reached.
@@ -74,26 +70,16 @@ pub(crate) enum GiveUpReason {
 /// Minimum time for an attempt before the deadline.
 const SHORTEST_ATTEMPT: Duration = Duration::from_millis(1);
 
-/// True if the same call can succeed later, or on another server.
-pub(crate) fn can_succeed_later(error: &IdError) -> bool {
-    matches!(
-        error.kind(),
-        ErrorKind::SequenceUsedUp
-            | ErrorKind::AwaitingLease
-            | ErrorKind::ClockBehind
-            | ErrorKind::Sealed
-            | ErrorKind::Unavailable
-    )
-}
-
 impl Retry {
-    /// Decides on a retry. Takes a token from `budget` only if it grants one.
-    pub(crate) fn decide(&self, failed: &Failed<'_>, budget: &Budget) -> Decision {
-        if !can_succeed_later(failed.error) {
-            return Decision::GiveUp(GiveUpReason::Final);
+    /// Decides on a retry and its delay. Takes a token from `budget` only if it grants one.
+    pub(crate) fn decide(&self, failed: &Failed<'_>, budget: &Budget) -> Result<Duration, GiveUp> {
+        // Only these can pass later, or on another server.
+        use IdError::{NotReady, Sealed, Unavailable};
+        if !matches!(failed.error, NotReady(_) | Sealed { .. } | Unavailable { .. }) {
+            return Err(GiveUp::Final);
         }
         if failed.attempts >= self.max_attempts {
-            return Decision::GiveUp(GiveUpReason::Attempts);
+            return Err(GiveUp::Attempts);
         }
         let earliest = match failed.error.retry_after() {
             Some(after) if !failed.elsewhere => after,
@@ -101,23 +87,42 @@ impl Retry {
         };
         let room = failed.remaining.saturating_sub(earliest);
         if room < 2 * SHORTEST_ATTEMPT {
-            return Decision::GiveUp(GiveUpReason::Deadline);
+            return Err(GiveUp::Deadline);
         }
         if !budget.withdraw() {
-            return Decision::GiveUp(GiveUpReason::Budget);
+            return Err(GiveUp::Budget);
         }
         if failed.elsewhere {
-            return Decision::RetryAfter(Duration::ZERO);
+            return Ok(Duration::ZERO);
         }
         // Half of the room is kept for the attempt itself.
-        let longest = self.longest_backoff(failed.attempts).min(room / 2);
-        Decision::RetryAfter(earliest + jitter(longest, failed.random))
+        let longest =
+            doubled(self.backoff_base, self.backoff_cap, failed.attempts.saturating_sub(1));
+        Ok(earliest + jitter(longest.min(room / 2), failed.random))
     }
+}
 
-    fn longest_backoff(&self, attempts: u32) -> Duration {
-        let doublings = attempts.saturating_sub(1).min(31);
-        self.backoff_base.saturating_mul(1 << doublings).min(self.backoff_cap)
+/// Random numbers to spread clients over time; nothing secret depends on them.
+#[derive(Debug, Default)]
+pub(crate) struct Rng {
+    hasher: RandomState,
+    draws: AtomicU64,
+}
+
+impl Rng {
+    pub(crate) fn next(&self) -> u64 {
+        self.hasher.hash_one(self.draws.fetch_add(1, Ordering::Relaxed))
     }
+}
+
+/// Exponential backoff with jitter: half to all of `base`, doubled with each failure, at most `cap`.
+pub(crate) fn backoff(base: Duration, cap: Duration, failures: u32, random: u64) -> Duration {
+    let longest = doubled(base, cap, failures);
+    longest / 2 + jitter(longest / 2, random)
+}
+
+fn doubled(base: Duration, cap: Duration, times: u32) -> Duration {
+    base.saturating_mul(1 << times.min(31)).min(cap)
 }
 
 /// A duration between 0 and `longest`, chosen by `random`.
@@ -184,7 +189,7 @@ mod tests {
         let sealed = IdError::Sealed { reason: "shut down".into() };
         for error in [not_ready(1), unavailable(None), sealed] {
             let decision = retry.decide(&failed(&error, 1, 1000), &budget);
-            assert!(matches!(decision, Decision::RetryAfter(_)), "{error:?}");
+            assert!(decision.is_ok(), "{error:?}");
         }
         for error in [
             IdError::invalid("id", "not a number"),
@@ -198,7 +203,7 @@ mod tests {
             IdError::Internal { reason: "bug".into(), source: None },
         ] {
             let decision = retry.decide(&failed(&error, 1, 1000), &budget);
-            assert_eq!(decision, Decision::GiveUp(GiveUpReason::Final), "{error:?}");
+            assert_eq!(decision, Err(GiveUp::Final), "{error:?}");
         }
     }
 
@@ -207,15 +212,9 @@ mod tests {
         let retry = Retry { budget: 1, ..Retry::default() };
         let budget = Budget::new(&retry);
         let late = retry.decide(&failed(&not_ready(500), 1, 400), &budget);
-        assert_eq!(late, Decision::GiveUp(GiveUpReason::Deadline));
-        assert!(matches!(
-            retry.decide(&failed(&not_ready(500), 1, 600), &budget),
-            Decision::RetryAfter(_)
-        ));
-        assert_eq!(
-            retry.decide(&failed(&not_ready(500), 1, 600), &budget),
-            Decision::GiveUp(GiveUpReason::Budget)
-        );
+        assert_eq!(late, Err(GiveUp::Deadline));
+        assert!(retry.decide(&failed(&not_ready(500), 1, 600), &budget).is_ok());
+        assert_eq!(retry.decide(&failed(&not_ready(500), 1, 600), &budget), Err(GiveUp::Budget));
     }
 
     #[test]
@@ -224,13 +223,13 @@ mod tests {
         let budget = Budget::new(&retry);
         let error = unavailable(None);
         let longest = |attempts| match retry.decide(&failed(&error, attempts, 100_000), &budget) {
-            Decision::RetryAfter(after) => (after + Duration::from_nanos(1)).as_millis(),
+            Ok(after) => (after + Duration::from_nanos(1)).as_millis(),
             other => panic!("{other:?}"),
         };
         let waits: Vec<_> = (1..=8).map(longest).collect();
         assert_eq!(waits, [25, 50, 100, 200, 400, 800, 1000, 1000]);
         let end = retry.decide(&failed(&error, 10, 100_000), &budget);
-        assert_eq!(end, Decision::GiveUp(GiveUpReason::Attempts));
+        assert_eq!(end, Err(GiveUp::Attempts));
     }
 
     #[test]
@@ -239,7 +238,7 @@ mod tests {
         let error = not_ready(60_000);
         let failed = Failed { elsewhere: true, ..failed(&error, 1, 100) };
         let decision = retry.decide(&failed, &Budget::new(&retry));
-        assert_eq!(decision, Decision::RetryAfter(Duration::ZERO));
+        assert_eq!(decision, Ok(Duration::ZERO));
     }
 
     #[test]
@@ -253,6 +252,14 @@ mod tests {
         assert!(budget.withdraw());
         (0..1000).for_each(|_| budget.deposit());
         assert!(budget.withdraw() && budget.withdraw() && !budget.withdraw());
+    }
+
+    #[test]
+    fn random_numbers_differ_each_time_and_for_each_client() {
+        let (one, other) = (super::Rng::default(), super::Rng::default());
+        let draws: std::collections::HashSet<u64> =
+            (0..100).flat_map(|_| [one.next(), other.next()]).collect();
+        assert_eq!(draws.len(), 200);
     }
 
     proptest! {
@@ -269,11 +276,11 @@ mod tests {
             let remaining = Duration::from_millis(remaining);
             let failed = Failed { attempts, error: &error, remaining, elsewhere, random };
             let wait = match retry.decide(&failed, &Budget::new(&retry)) {
-                Decision::GiveUp(because) => {
-                    prop_assert_ne!(because, GiveUpReason::Final);
+                Err(because) => {
+                    prop_assert_ne!(because, GiveUp::Final);
                     return Ok(());
                 }
-                Decision::RetryAfter(wait) => wait,
+                Ok(wait) => wait,
             };
             prop_assert!(attempts < retry.max_attempts);
             prop_assert!(wait + SHORTEST_ATTEMPT <= remaining);

@@ -7,52 +7,30 @@ mod connector;
 #[path = "tls/on.rs"]
 mod connector;
 
-use std::fmt;
+pub(crate) use connector::encrypt;
 
-use tonic::transport::Endpoint;
-use vesta_intf::IdError;
+use crate::secret::Secret;
 
 /// TLS options: trusted authorities, client certificate, expected server name. Text is PEM.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Tls {
     /// Trusted authorities; `None`: those of the system.
-    pub(crate) authorities: Option<Vec<u8>>,
-    pub(crate) identity: Option<Identity>,
+    pub(crate) ca_certificate: Option<Secret<Vec<u8>>>,
+    /// The client's own certificate, and its private key.
+    pub(crate) client_certificate: Option<Secret<[Vec<u8>; 2]>>,
     /// Expected name in server certificates; `None`: the host of the address.
     pub(crate) server_name: Option<String>,
-}
-
-/// The client's own certificate.
-pub(crate) struct Identity {
-    pub(crate) certificate: Vec<u8>,
-    pub(crate) key: Vec<u8>,
 }
 
 impl Tls {
     /// Name of the first option that is set.
     pub(crate) fn option(&self) -> Option<&'static str> {
         [
-            ("ca_certificate", self.authorities.is_some()),
-            ("client_certificate", self.identity.is_some()),
+            ("ca_certificate", self.ca_certificate.is_some()),
+            ("client_certificate", self.client_certificate.is_some()),
             ("server_name", self.server_name.is_some()),
         ]
         .into_iter()
         .find_map(|(name, set)| set.then_some(name))
-    }
-
-    /// Enables TLS on an endpoint.
-    pub(crate) fn over(&self, endpoint: Endpoint) -> Result<Endpoint, IdError> {
-        connector::encrypt(self, endpoint)
-    }
-}
-
-// Manual: omits the private key.
-impl fmt::Debug for Tls {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tls")
-            .field("ca_certificate", &self.authorities.is_some())
-            .field("client_certificate", &self.identity.as_ref().map(|_| "[redacted]"))
-            .field("server_name", &self.server_name)
-            .finish()
     }
 }

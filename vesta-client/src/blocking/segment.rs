@@ -1,13 +1,10 @@
 //! Segment numbers for code without `async`.
 
-use std::fmt;
-use std::sync::Arc;
-
 use vesta_intf::{IdError, IdRun};
 
-use super::{Background, Client};
-use crate::client::{Segment as AsyncSegment, SegmentStats};
-use crate::prefetch::Prefetch;
+use super::{Blocking, Client};
+use crate::client::Segment as AsyncSegment;
+use crate::prefetch::{Prefetch, SegmentStats};
 
 impl Client {
     /// The next number of a key, from a server with segment mode: see
@@ -16,8 +13,8 @@ impl Client {
     /// # Errors
     /// The same.
     pub fn next_id(&self, key: &str) -> Result<u64, IdError> {
-        let (client, key) = (self.client.clone(), key.to_owned());
-        self.background.wait_for(async move { client.next_id(&key).await })
+        let key = key.to_owned();
+        self.0.wait_for(|client| async move { client.next_id(&key).await })
     }
 
     /// `count` numbers of a key as runs with step 1, in ascending order: see
@@ -26,8 +23,8 @@ impl Client {
     /// # Errors
     /// The same.
     pub fn next_ids(&self, key: &str, count: u32) -> Result<Vec<IdRun>, IdError> {
-        let (client, key) = (self.client.clone(), key.to_owned());
-        self.background.wait_for(async move { client.next_ids(&key, count).await })
+        let key = key.to_owned();
+        self.0.wait_for(move |client| async move { client.next_ids(&key, count).await })
     }
 
     /// A handle that prefetches numbers of a key: see [`Client::segment`](crate::Client::segment).
@@ -35,7 +32,7 @@ impl Client {
     /// # Errors
     /// The same.
     pub fn segment(&self, key: &str) -> Result<Segment, IdError> {
-        Ok(self.handle(self.client.segment(key)?))
+        Ok(self.handle(self.0.inner.segment(key)?))
     }
 
     /// A handle that prefetches numbers of a key: see [`Client::segment_with`](crate::Client::segment_with).
@@ -43,27 +40,25 @@ impl Client {
     /// # Errors
     /// The same.
     pub fn segment_with(&self, key: &str, prefetch: Prefetch) -> Result<Segment, IdError> {
-        Ok(self.handle(self.client.segment_with(key, prefetch)?))
+        Ok(self.handle(self.0.inner.segment_with(key, prefetch)?))
     }
 
     fn handle(&self, segment: AsyncSegment) -> Segment {
-        Segment { segment, background: Arc::clone(&self.background) }
+        let background = self.0.background.clone();
+        Segment(Blocking { inner: segment, background })
     }
 }
 
 /// Handle of one segment key: [`Segment`](crate::Segment) for code without `async`, created by
 /// [`Client::segment`]. Calls that find enough in the buffer never leave the calling thread; the
 /// others wait for the client's deadline at most.
-#[derive(Clone)]
-pub struct Segment {
-    segment: AsyncSegment,
-    background: Arc<Background>,
-}
+#[derive(Debug, Clone)]
+pub struct Segment(Blocking<AsyncSegment>);
 
 impl Segment {
     /// The key.
     pub fn key(&self) -> &str {
-        self.segment.key()
+        self.0.inner.key()
     }
 
     /// The next number.
@@ -72,12 +67,9 @@ impl Segment {
     /// As for [`Segment::next_id`](crate::Segment::next_id).
     #[inline]
     pub fn next_id(&self) -> Result<u64, IdError> {
-        match self.segment.take_one() {
+        match self.0.inner.take_one() {
             Some(number) => Ok(number),
-            None => {
-                let segment = self.segment.clone();
-                self.background.wait_for(async move { segment.next_id_slow().await })
-            }
+            None => self.0.wait_for(|segment| async move { segment.next_id_slow().await }),
         }
     }
 
@@ -86,11 +78,10 @@ impl Segment {
     /// # Errors
     /// The same.
     pub fn next_ids(&self, count: u32) -> Result<Vec<IdRun>, IdError> {
-        match self.segment.take_batch(count)? {
+        match self.0.inner.take_batch(count)? {
             Some(runs) => Ok(runs),
             None => {
-                let segment = self.segment.clone();
-                self.background.wait_for(async move { segment.next_ids_slow(count).await })
+                self.0.wait_for(move |segment| async move { segment.next_ids_slow(count).await })
             }
         }
     }
@@ -101,17 +92,11 @@ impl Segment {
     /// As for [`Segment::try_next_id`](crate::Segment::try_next_id).
     #[inline]
     pub fn try_next_id(&self) -> Result<u64, IdError> {
-        self.segment.try_next_id()
+        self.0.inner.try_next_id()
     }
 
     /// Statistics since the creation of the handle.
     pub fn stats(&self) -> SegmentStats {
-        self.segment.stats()
-    }
-}
-
-impl fmt::Debug for Segment {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("blocking::Segment").field(&self.segment).finish()
+        self.0.inner.stats()
     }
 }

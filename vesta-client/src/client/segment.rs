@@ -1,6 +1,5 @@
 //! Segment numbers: directly from the servers, or prefetched.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +7,7 @@ use tokio::time::Instant;
 use vesta_intf::{IdError, IdRun, MAX_RUN_IDS_PER_CALL};
 
 use super::Client;
-use crate::prefetch::{Prefetch, Prefetcher, Source};
+use crate::prefetch::{Prefetch, Prefetcher, SegmentStats, Source};
 use crate::remote::{Remote, check_count, check_key};
 
 impl Client {
@@ -82,27 +81,16 @@ const OF_SEGMENT: Prefetch = Prefetch { capacity: 1000, low_water: 500, max_age:
 ///
 /// While every server is down, callers are served from the buffer. The local service
 /// ([`fallback`](crate::Builder::fallback)) never stands in: it does not know these numbers.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Segment {
     shared: Arc<Shared>,
 }
 
+#[derive(Debug)]
 struct Shared {
     key: Arc<str>,
     prefetcher: Prefetcher,
     remote: Arc<Remote>,
-}
-
-/// Statistics of a [`Segment`] since its creation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SegmentStats {
-    /// Numbers handed out.
-    pub handed_out: u64,
-    /// Numbers in the buffer now.
-    pub left: u64,
-    /// Numbers that expired in the buffer and were dropped.
-    pub stale: u64,
 }
 
 impl Segment {
@@ -152,8 +140,7 @@ impl Segment {
     /// Statistics since the creation of the handle. Its calls to the servers are in the client's
     /// [`Stats`](crate::Stats).
     pub fn stats(&self) -> SegmentStats {
-        let level = self.shared.prefetcher.level();
-        SegmentStats { handed_out: level.handed_out, left: level.left, stale: level.stale }
+        self.shared.prefetcher.stats()
     }
 
     #[inline]
@@ -176,15 +163,5 @@ impl Segment {
 
     fn deadline(&self) -> Instant {
         Instant::now() + self.shared.remote.deadline
-    }
-}
-
-impl fmt::Debug for Segment {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let endpoints: Vec<_> = self.shared.remote.endpoints.names().collect();
-        f.debug_struct("Segment")
-            .field("key", &self.shared.key)
-            .field("endpoints", &endpoints)
-            .finish_non_exhaustive()
     }
 }

@@ -18,11 +18,13 @@ pub(super) struct Aged {
 #[derive(Debug)]
 pub(super) struct Buffer {
     runs: VecDeque<Aged>,
-    left: u64,
+    /// Number of IDs.
+    pub(super) left: u64,
     capacity: u64,
     low_water: u64,
     max_age: Duration,
-    stale: u64,
+    /// Number of IDs that expired.
+    pub(super) stale: u64,
 }
 
 impl Buffer {
@@ -95,16 +97,6 @@ impl Buffer {
         self.runs.front().map(|aged| aged.asked_at)
     }
 
-    /// Number of IDs.
-    pub(super) fn left(&self) -> u64 {
-        self.left
-    }
-
-    /// Number of IDs that expired.
-    pub(super) fn stale(&self) -> u64 {
-        self.stale
-    }
-
     /// Number of IDs to fetch, if the low-water mark is reached or waiting batches need more. `outside`
     /// counts the IDs taken from here but not handed out yet, `awaited` those of waiting batches: they
     /// come on top of the capacity, so that a batch may be larger.
@@ -152,7 +144,7 @@ mod tests {
     fn runs_are_handed_out_in_order_and_in_pieces() {
         let mut buffer = buffer(100, 10, SECOND);
         buffer.put([run(10, 5, 3), run(100, 1, 0), run(200, 1, 1)], SECOND);
-        assert_eq!(buffer.left(), 4);
+        assert_eq!(buffer.left, 4);
         let mut take = |most| buffer.take(SECOND, most).map(|aged| aged.run);
         assert_eq!(take(2), Some(run(10, 5, 2)));
         assert_eq!(take(2), Some(run(20, 5, 1)));
@@ -202,10 +194,10 @@ mod tests {
         let just_before = 2 * SECOND - Duration::from_nanos(1);
         assert_eq!(buffer.take(just_before, 1).map(|a| a.run.first), Some(1));
         assert_eq!(buffer.take(2 * SECOND, 1).map(|a| a.run.first), Some(10));
-        assert_eq!((buffer.left(), buffer.stale()), (4, 4));
+        assert_eq!((buffer.left, buffer.stale), (4, 4));
         assert_eq!(buffer.oldest(), Some(2 * SECOND));
         assert_eq!(buffer.take(3 * SECOND, 1), None);
-        assert_eq!((buffer.left(), buffer.stale()), (0, 8));
+        assert_eq!((buffer.left, buffer.stale), (0, 8));
     }
 
     #[test]
@@ -267,10 +259,10 @@ mod tests {
                     }
                     Step::Wait(ms) => now += Duration::from_millis(ms),
                 }
-                prop_assert_eq!(put, taken + buffer.left() + buffer.stale());
+                prop_assert_eq!(put, taken + buffer.left + buffer.stale);
                 match buffer.wanted(0, 0) {
-                    Some(n) => prop_assert_eq!(u64::from(n) + buffer.left(), 1000),
-                    None => prop_assert!(buffer.left() > 100),
+                    Some(n) => prop_assert_eq!(u64::from(n) + buffer.left, 1000),
+                    None => prop_assert!(buffer.left > 100),
                 }
             }
         }

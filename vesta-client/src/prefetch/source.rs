@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
-use tokio::task::AbortHandle;
+use tokio::task::JoinSet;
 use vesta_intf::{IdError, IdRun};
 
 use super::{Prefetch, PrefetchBuffer};
@@ -35,9 +35,10 @@ impl Source {
 }
 
 /// A prefetch buffer with its background tasks, which end when this is dropped.
+#[derive(Debug)]
 pub(crate) struct Prefetcher {
     buffer: Arc<PrefetchBuffer>,
-    tasks: [AbortHandle; 2],
+    _tasks: JoinSet<()>,
 }
 
 impl Prefetcher {
@@ -48,10 +49,10 @@ impl Prefetcher {
         runtime: &Handle,
     ) -> Self {
         let buffer = Arc::new(PrefetchBuffer::new(prefetch));
-        let fill = Arc::clone(&buffer).keep_filled(source, remote);
-        let drop_stale = Arc::clone(&buffer).drop_stale();
-        let tasks = [runtime.spawn(fill).abort_handle(), runtime.spawn(drop_stale).abort_handle()];
-        Self { buffer, tasks }
+        let mut tasks = JoinSet::new();
+        tasks.spawn_on(Arc::clone(&buffer).keep_filled(source, remote), runtime);
+        tasks.spawn_on(Arc::clone(&buffer).drop_stale(), runtime);
+        Self { buffer, _tasks: tasks }
     }
 }
 
@@ -60,11 +61,5 @@ impl Deref for Prefetcher {
 
     fn deref(&self) -> &PrefetchBuffer {
         &self.buffer
-    }
-}
-
-impl Drop for Prefetcher {
-    fn drop(&mut self) {
-        self.tasks.iter().for_each(AbortHandle::abort);
     }
 }

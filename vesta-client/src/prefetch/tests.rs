@@ -37,7 +37,7 @@ fn a_batch_that_is_not_there_takes_nothing() {
     assert_eq!(buffer.take(1), Some(run(2, 1)));
     assert_eq!(numbers(buffer.take_batch(48)), (3..=50).collect::<Vec<_>>());
     assert_eq!((buffer.left(), buffer.take_batch(1)), (0, None));
-    let level = buffer.level();
+    let level = buffer.stats();
     assert_eq!((level.handed_out, level.left, level.stale), (50, 0, 0));
 }
 
@@ -50,7 +50,7 @@ fn what_became_too_old_is_in_no_batch() {
     buffer.store(vec![run(101, 10)], 2 * age);
     assert_eq!(buffer.take_batch(11), None);
     assert_eq!(buffer.take_batch(10).unwrap(), [run(101, 10)]);
-    assert_eq!(buffer.level().stale, 20);
+    assert_eq!(buffer.stats().stale, 20);
 }
 
 /// Singles and batches of many threads meet all the time.

@@ -8,20 +8,22 @@ use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 use vesta_intf::IdError;
 
 use super::Tls;
+use crate::secret::Secret;
 
-pub(super) fn encrypt(tls: &Tls, endpoint: Endpoint) -> Result<Endpoint, IdError> {
+/// Enables TLS on an endpoint.
+pub(crate) fn encrypt(tls: &Tls, endpoint: Endpoint) -> Result<Endpoint, IdError> {
     let mut config = ClientTlsConfig::new();
-    config = match &tls.authorities {
-        Some(pem) => {
+    config = match &tls.ca_certificate {
+        Some(Secret(pem)) => {
             check_certificates("ca_certificate", pem)?;
             config.ca_certificate(Certificate::from_pem(pem))
         }
         None => config.with_native_roots(),
     };
-    if let Some(own) = &tls.identity {
-        check_certificates("client_certificate", &own.certificate)?;
-        check_key("client_certificate", &own.key)?;
-        config = config.identity(Identity::from_pem(&own.certificate, &own.key));
+    if let Some(Secret([certificate, key])) = &tls.client_certificate {
+        check_certificates("client_certificate", certificate)?;
+        check_key("client_certificate", key)?;
+        config = config.identity(Identity::from_pem(certificate, key));
     }
     if let Some(name) = &tls.server_name {
         ServerName::try_from(name.as_str()).map_err(|_| {
@@ -35,8 +37,8 @@ pub(super) fn encrypt(tls: &Tls, endpoint: Endpoint) -> Result<Endpoint, IdError
     endpoint.tls_config(config).map_err(|error| {
         let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
         // The remaining causes after the checks above.
-        let (option, what) = match &tls.identity {
-            Some(_) if tls.authorities.is_some() => {
+        let (option, what) = match &tls.client_certificate {
+            Some(_) if tls.ca_certificate.is_some() => {
                 ("client_certificate", "certificate and key do not match")
             }
             _ => ("ca_certificate", "the authorities of this system cannot be used; give one"),
@@ -47,14 +49,14 @@ pub(super) fn encrypt(tls: &Tls, endpoint: Endpoint) -> Result<Endpoint, IdError
 
 fn check_certificates(option: &'static str, pem: &[u8]) -> Result<(), IdError> {
     let sound = CertificateDer::pem_slice_iter(pem).try_fold(0, |n, it| it.map(|_| n + 1));
-    match sound {
-        Ok(1..) => Ok(()),
-        Ok(_) => Err(IdError::invalid(
-            option,
-            "it contains no certificate; it must be PEM, with the line -----BEGIN CERTIFICATE-----",
-        )),
-        Err(_) => Err(IdError::invalid(option, "it contains a damaged certificate")),
-    }
+    let reason = match sound {
+        Ok(1..) => return Ok(()),
+        Ok(_) => {
+            "it contains no certificate; it must be PEM, with the line -----BEGIN CERTIFICATE-----"
+        }
+        Err(_) => "it contains a damaged certificate",
+    };
+    Err(IdError::invalid(option, reason))
 }
 
 fn check_key(option: &'static str, pem: &[u8]) -> Result<(), IdError> {

@@ -1,0 +1,135 @@
+//! Calls with checked arguments and checked responses.
+
+use std::time::SystemTime;
+
+use vesta_intf::grpc::v1;
+use vesta_intf::{Id, IdError, IdRun, MAX_IDS_PER_CALL, MAX_RUN_IDS_PER_CALL, MakeId};
+
+use super::Remote;
+
+impl Remote {
+    pub(crate) async fn gen_id(&self) -> Result<u64, IdError> {
+        Ok(self.call(v1::GenIdRequest {}).await?.id)
+    }
+
+    /// A single attempt, to probe the servers. It costs one ID, which is harmless.
+    pub(crate) async fn probe(&self) -> Result<(), IdError> {
+        self.attempts(v1::GenIdRequest {}, 1).await.map(|_| ())
+    }
+
+    pub(crate) async fn gen_ids(&self, count: u32) -> Result<Vec<u64>, IdError> {
+        check_count(count, MAX_IDS_PER_CALL)?;
+        let ids = self.call(v1::GenIdsRequest { count }).await?.ids;
+        if ids.len() != count as usize || !ids.is_sorted_by(|a, b| a < b) {
+            return Err(invalid_response("not the requested number of ascending ids"));
+        }
+        Ok(ids)
+    }
+
+    pub(crate) async fn gen_runs(&self, count: u32) -> Result<Vec<IdRun>, IdError> {
+        check_count(count, MAX_RUN_IDS_PER_CALL)?;
+        checked(self.call(v1::GenRunsRequest { count }).await?.runs, count)
+    }
+
+    pub(crate) async fn exp_id(&self, raw: u64) -> Result<Id, IdError> {
+        Ok(self.call(v1::ExpIdRequest { id: raw }).await?.into())
+    }
+
+    pub(crate) async fn make_id(&self, parts: MakeId) -> Result<u64, IdError> {
+        Ok(self.call(v1::MakeIdRequest::from(parts)).await?.id)
+    }
+
+    pub(crate) async fn trans_time(&self, time: u64) -> Result<SystemTime, IdError> {
+        let time = self.call(v1::TransTimeRequest { time }).await?.time;
+        time.and_then(|time| SystemTime::try_from(time).ok())
+            .ok_or_else(|| invalid_response("a time that this system cannot represent"))
+    }
+
+    pub(crate) async fn next_id(&self, key: &str) -> Result<u64, IdError> {
+        check_key(key)?;
+        Ok(self.call(v1::NextIdRequest { key: key.to_owned() }).await?.id)
+    }
+
+    pub(crate) async fn next_ids(&self, key: &str, count: u32) -> Result<Vec<IdRun>, IdError> {
+        check_key(key)?;
+        check_count(count, MAX_RUN_IDS_PER_CALL)?;
+        let request = v1::NextIdsRequest { key: key.to_owned(), count };
+        let runs = checked(self.call(request).await?.runs, count)?;
+        if runs.iter().any(|run| run.step != 1) {
+            return Err(invalid_response("not runs of consecutive numbers"));
+        }
+        Ok(runs)
+    }
+}
+
+/// Refuses a count above the limit of a call. Nothing is clamped.
+pub(crate) fn check_count(count: u32, most: u32) -> Result<(), IdError> {
+    IdError::check("count", count.into(), 1, most.into())
+}
+
+/// Maximum length of a segment key in bytes.
+const MAX_KEY: usize = 128;
+
+/// Refuses a key that no server accepts.
+pub(crate) fn check_key(key: &str) -> Result<(), IdError> {
+    if key.is_empty() || key.len() > MAX_KEY {
+        return Err(IdError::invalid("key", "it must have 1 to 128 bytes"));
+    }
+    Ok(())
+}
+
+fn invalid_response(what: &str) -> IdError {
+    let reason = format!("invalid response from the server: {what}").into();
+    IdError::Internal { reason, source: None }
+}
+
+fn checked(runs: Vec<v1::IdRun>, count: u32) -> Result<Vec<IdRun>, IdError> {
+    let runs: Vec<_> = runs.into_iter().map(IdRun::from).collect();
+    if runs.iter().map(|run| u64::from(run.count)).sum::<u64>() != count.into() || !are_sound(&runs)
+    {
+        return Err(invalid_response("not sound runs of the requested number of ids"));
+    }
+    Ok(runs)
+}
+
+/// True if the runs are in order, within 64 bits and disjoint. They may interleave: those of different
+/// machine IDs never share an ID.
+fn are_sound(runs: &[IdRun]) -> bool {
+    let last = |run: &IdRun| {
+        let distance = u64::from(run.count).checked_sub(1)?.checked_mul(run.step)?;
+        run.first.checked_add(distance)
+    };
+    let apart = |one: &IdRun, next: &IdRun| {
+        last(one).is_some_and(|last| last < next.first)
+            || one.step == next.step && !(next.first - one.first).is_multiple_of(one.step)
+    };
+    let sound = |run: &IdRun| run.step > 0 && last(run).is_some();
+    runs.iter().all(sound)
+        && runs.is_sorted_by(|one, next| one.first < next.first)
+        && runs.windows(2).all(|pair| apart(&pair[0], &pair[1]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_runs_that_cannot_share_an_id_and_lie_within_64_bits_are_accepted() {
+        let run = |first, step, count| IdRun { first, step, count };
+        assert!(are_sound(&[run(1, 2, 3), run(6, 1, 1)]));
+        assert!(are_sound(&[run(u64::MAX - 4, 2, 3)]));
+        assert!(are_sound(&[run(1, 8, 100), run(2, 8, 100), run(7, 8, 100)]));
+        for wrong in [
+            &[run(1, 2, 3), run(5, 1, 1)][..],
+            &[run(1, 0, 3)],
+            &[run(1, 1, 0)],
+            &[run(u64::MAX - 3, 2, 3)],
+            &[run(u64::MAX, 1, 1), run(1, 1, 1)],
+            &[run(1, u64::MAX, 3)],
+            &[run(1, 8, 100), run(9, 8, 100)],
+            &[run(1, 8, 100), run(4, 2, 100)],
+        ] {
+            assert!(!are_sound(wrong), "{wrong:?}");
+        }
+    }
+}
