@@ -1,10 +1,13 @@
 //! JSON bodies. IDs are strings: JavaScript and many JSON parsers read numbers as doubles, which
 //! lose the lowest bits above 2^53.
 
-use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::Value;
 use utoipa::openapi::{ObjectBuilder, RefOr, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
-use vesta_intf::{Field, Id, IdFormat, IdMeta, TimeUnit};
+use vesta_intf::{Field, Id, IdFormat, IdMeta};
 use vesta_service::{SegmentStatus, SegmentTag};
 
 /// An ID as a JSON string, in the requested format.
@@ -128,41 +131,54 @@ pub struct Bounds {
     pub layout: &'static str,
 }
 
-/// Parts of an ID to assemble.
-#[derive(Debug, ToSchema)]
-#[schema(
-    rename_all = "camelCase",
-    example = json!({"time": 94990103, "seq": 0, "machine": 1021, "genMethod": 2, "type": 0, "version": 0})
-)]
-#[allow(dead_code, reason = "describes the body; it is read field by field, for the errors' sake")]
-pub struct Parts {
-    /// Ticks since the layout's epoch, in the layout's unit.
-    pub time: u64,
-    /// Sequence number inside the tick.
-    pub seq: u64,
-    /// The machine ID; left out: the server's own.
-    pub machine: Option<u64>,
-    /// 0 to 3; left out: the server's own.
-    pub gen_method: Option<u64>,
-    /// 0 max-peak, 1 min-granularity; left out: the server's own.
-    #[schema(rename = "type")]
-    pub id_type: Option<u64>,
-    /// 0 or 1; left out: the server's own.
-    pub version: Option<u64>,
+/// One number, or with `count` several.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+#[allow(missing_docs, dead_code, reason = "describes the responses of two types")]
+pub enum OneOrMany {
+    One(OneId),
+    Many(ManyIds),
 }
 
-/// The widths of the fields in bits; 0 for one that the layout does not have.
-#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[allow(missing_docs, reason = "named after the fields of an ID")]
-pub struct Widths {
-    pub version: u8,
+/// Parts of an ID to assemble. Values are not yet parsed, so that a wrong one is refused with its name
+/// and range; unknown and repeated members are refused by serde.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(example = json!({"time": 94990103, "seq": 0, "machine": 1021, "genMethod": 2, "type": 0, "version": 0}))]
+pub struct Parts {
+    /// Ticks since the layout's epoch, in the layout's unit.
+    #[schema(value_type = u64)]
+    time: Option<Value>,
+    /// Sequence number inside the tick.
+    #[schema(value_type = u64)]
+    seq: Option<Value>,
+    /// The machine ID; left out: the server's own.
+    #[schema(value_type = Option<u64>)]
+    machine: Option<Value>,
+    /// 0 to 3; left out: the server's own.
+    #[schema(value_type = Option<u64>)]
+    gen_method: Option<Value>,
+    /// 0 max-peak, 1 min-granularity; left out: the server's own.
     #[serde(rename = "type")]
-    pub id_type: u8,
-    pub gen_method: u8,
-    pub time: u8,
-    pub seq: u8,
-    pub machine: u8,
+    #[schema(value_type = Option<u64>)]
+    id_type: Option<Value>,
+    /// 0 or 1; left out: the server's own.
+    #[schema(value_type = Option<u64>)]
+    version: Option<Value>,
+}
+
+impl Parts {
+    /// Takes the value of a member.
+    pub(crate) fn take(&mut self, name: &str) -> Option<Value> {
+        match name {
+            "time" => self.time.take(),
+            "seq" => self.seq.take(),
+            "machine" => self.machine.take(),
+            "genMethod" => self.gen_method.take(),
+            "type" => self.id_type.take(),
+            _ => self.version.take(),
+        }
+    }
 }
 
 /// Definition of a layout, independent of the server that uses it.
@@ -171,14 +187,13 @@ pub struct Widths {
 pub struct Shape {
     /// The name, or `custom`.
     pub name: &'static str,
-    /// The widths of the fields.
-    pub bits: Widths,
+    /// Widths of the fields in bits, by name; 0 for one that the layout does not have.
+    pub bits: BTreeMap<&'static str, u8>,
     /// The order of the fields, most significant first.
     pub order: Vec<&'static str>,
     /// All bits together; an ID is below 2^totalBits.
     pub total_bits: u8,
     /// Unit of the time field: `second`, `10 ms` or `millisecond`.
-    #[schema(value_type = String)]
     pub unit: String,
     /// The same in milliseconds.
     pub unit_millis: u64,
@@ -194,25 +209,17 @@ pub struct Shape {
 
 impl From<&IdMeta> for Shape {
     fn from(meta: &IdMeta) -> Self {
-        let bits = Widths {
-            version: meta.bits(Field::Version),
-            id_type: meta.bits(Field::Type),
-            gen_method: meta.bits(Field::GenMethod),
-            time: meta.bits(Field::Time),
-            seq: meta.bits(Field::Seq),
-            machine: meta.bits(Field::Machine),
-        };
-        let order = meta.fields().into_iter().filter(|field| meta.bits(*field) > 0);
-        let unit: TimeUnit = meta.spec().unit;
+        let fields = meta.fields().into_iter();
+        let (unit, epoch) = (meta.spec().unit, meta.spec().epoch);
         Self {
             name: meta.name(),
-            bits,
-            order: order.map(Field::name).collect(),
+            bits: fields.clone().map(|field| (field.name(), meta.bits(field))).collect(),
+            order: fields.filter(|field| meta.bits(*field) > 0).map(Field::name).collect(),
             total_bits: meta.total_bits(),
             unit: unit.to_string(),
             unit_millis: unit.millis(),
-            epoch: meta.spec().epoch.to_string(),
-            epoch_millis: meta.spec().epoch.0,
+            epoch: epoch.to_string(),
+            epoch_millis: epoch.0,
             ends: meta.end().to_string(),
             capacity_per_second: meta.capacity_per_second(),
         }
@@ -399,13 +406,13 @@ impl From<SegmentTag> for SegmentRow {
 }
 
 /// An error, as RFC 9457 has it.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(example = json!({
     "type": "urn:vesta:problem:out-of-range", "title": "Value out of range", "status": 400,
     "detail": "machine must be a whole number 0 to 1023, but is `1024`",
     "kind": "OUT_OF_RANGE", "parameter": "machine"
 }))]
-pub struct ProblemBody<'a> {
+pub struct ProblemBody {
     /// A URN of the kind.
     #[serde(rename = "type")]
     pub type_uri: String,
@@ -415,13 +422,13 @@ pub struct ProblemBody<'a> {
     /// The HTTP status.
     pub status: u16,
     /// Description of this error, and how to fix it.
-    pub detail: &'a str,
+    pub detail: String,
     /// Stable name of the kind, the same as over gRPC, for programs to branch on.
     #[schema(value_type = String)]
     pub kind: &'static str,
     /// The offending parameter or member, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub parameter: Option<&'a str>,
+    pub parameter: Option<String>,
     /// Minimum delay in milliseconds before another attempt. In whole seconds: `Retry-After`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,

@@ -10,9 +10,9 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod access;
 pub mod app;
 pub mod dto;
+mod endpoints;
 mod handlers;
 mod moment;
 mod openapi;

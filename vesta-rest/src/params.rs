@@ -7,6 +7,7 @@ use actix_web::web::Query;
 use vesta_intf::{Field, Id, IdError, IdFormat, IdMeta, MakeId, UnixMillis};
 
 use crate::moment;
+use crate::openapi::params::Param;
 use crate::problem::Problem;
 
 /// Maximum length of a caller's input repeated in an error, in characters.
@@ -27,23 +28,23 @@ pub(crate) struct Params {
 }
 
 impl Params {
-    /// Parses a query string with only the parameters in `known`, each at most once.
-    pub(crate) fn read(query: &str, known: &[&str]) -> Result<Self, Problem> {
-        if query.is_empty() {
+    /// Parses a query string with only the `known` parameters, each at most once. If `None` are known,
+    /// the query is ignored.
+    pub(crate) fn read(query: &str, known: Option<&[Param]>) -> Result<Self, Problem> {
+        let Some(known) = known.filter(|_| !query.is_empty()) else {
             return Ok(Self { given: Vec::new() });
-        }
+        };
+        let known: Vec<_> =
+            known.iter().filter(|param| param.in_query()).map(|param| param.name).collect();
         let given = Query::<Vec<(String, String)>>::from_query(query)
             .map_err(|error| Problem::bad_body(format!("the query cannot be read: {error}")))?
             .into_inner();
         for (i, (name, _)) in given.iter().enumerate() {
             if !known.contains(&name.as_str()) {
-                let there_are = match known {
-                    [] => "this endpoint takes none".to_owned(),
-                    known => format!("this endpoint takes {}", known.join(", ")),
-                };
+                let takes = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
                 return Err(Problem::invalid(
                     name,
-                    format!("there is no parameter {}; {there_are}", quoted(name)),
+                    format!("there is no parameter {}; this endpoint takes {takes}", quoted(name)),
                 ));
             }
             if given[..i].iter().any(|(earlier, _)| earlier == name) {
@@ -199,6 +200,7 @@ pub(crate) fn parts(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::openapi::params::{PATH_ID, SEQ, TICKS};
 
     #[test]
     fn numbers_are_digits_in_range_and_nothing_else() {
@@ -217,16 +219,17 @@ mod tests {
 
     #[test]
     fn queries_are_known_and_unique() {
-        let params = Params::read("time=5&seq=%36", &["time", "seq"]).unwrap();
+        let known = Some(&[TICKS, SEQ, PATH_ID][..]);
+        let params = Params::read("time=5&seq=%36", known).unwrap();
         assert_eq!(params.number("time", 0, 9).unwrap(), 5);
         assert_eq!(params.number("seq", 0, 9).unwrap(), 6);
-        let says = |query, known: &[&str]| Params::read(query, known).unwrap_err().to_string();
+        let says = |query, known| Params::read(query, known).unwrap_err().to_string();
         assert_eq!(
-            says("tim=5", &["time", "seq"]),
+            says("tim=5", known),
             "there is no parameter `tim`; this endpoint takes time, seq"
         );
-        assert_eq!(says("a", &[]), "there is no parameter `a`; this endpoint takes none");
-        assert_eq!(says("time=5&time=5", &["time"]), "time must be given once only");
+        assert_eq!(says("a", Some(&[])), "there is no parameter `a`; this endpoint takes none");
+        assert_eq!(says("time=5&time=5", known), "time must be given once only");
     }
 
     #[test]

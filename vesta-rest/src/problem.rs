@@ -4,8 +4,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use actix_web::http::{StatusCode, header};
-use actix_web::{HttpResponse, ResponseError};
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use actix_web::http::header::{self, HeaderName};
 use vesta_boot::Denied;
 use vesta_intf::{ErrorKind, IdError};
 
@@ -21,120 +22,91 @@ const RETRY_UNKNOWN: Duration = Duration::from_secs(1);
 /// An error response.
 #[derive(Debug, Clone)]
 pub struct Problem {
-    status: StatusCode,
     kind: ErrorKind,
-    /// The kind's stable name; the errors of HTTP alone have names of their own.
-    name: &'static str,
-    title: &'static str,
-    // Errors travel by value: boxed text keeps them small.
-    detail: Box<str>,
-    parameter: Option<Box<str>>,
     retry_after: Option<Duration>,
-    allow: Option<&'static str>,
-    challenge: Option<&'static str>,
+    /// `Allow` or `WWW-Authenticate`.
+    header: Option<(HeaderName, &'static str)>,
+    // Errors travel by value: a box keeps them small.
+    body: Box<ProblemBody>,
 }
 
 impl Problem {
-    fn of_kind(kind: ErrorKind, detail: impl Into<Box<str>>) -> Self {
-        Self {
-            status: StatusCode::from_u16(kind.http_status())
-                .expect("the table of kinds holds statuses from 400 to 599"),
-            kind,
-            name: kind.name(),
-            title: title_of(kind),
-            detail: detail.into(),
-            parameter: None,
-            retry_after: None,
-            allow: None,
-            challenge: None,
-        }
+    fn of_kind(kind: ErrorKind, detail: impl Into<String>) -> Self {
+        let mut problem = Self::of_http(kind.http_status(), kind.name(), title_of(kind), detail);
+        problem.kind = kind;
+        problem
     }
 
-    /// An error of HTTP alone.
+    /// An error of HTTP alone, with a name of its own.
     fn of_http(
-        status: StatusCode,
+        status: u16,
         name: &'static str,
         title: &'static str,
-        detail: impl Into<Box<str>>,
+        detail: impl Into<String>,
     ) -> Self {
-        Self { status, name, title, ..Self::of_kind(ErrorKind::Invalid, detail) }
+        let urn = name.to_ascii_lowercase().replace('_', "-");
+        let body = Box::new(ProblemBody {
+            type_uri: format!("urn:vesta:problem:{urn}"),
+            title,
+            status,
+            detail: detail.into(),
+            kind: name,
+            parameter: None,
+            retry_after_ms: None,
+        });
+        Self { kind: ErrorKind::Invalid, retry_after: None, header: None, body }
+    }
+
+    fn about(mut self, parameter: &str) -> Self {
+        self.body.parameter = Some(parameter.to_owned());
+        self
     }
 
     /// 400: a parameter or member that cannot be read, or is missing, repeated or unknown.
-    pub fn invalid(parameter: &str, detail: impl Into<Box<str>>) -> Self {
-        Self { parameter: Some(parameter.into()), ..Self::of_kind(ErrorKind::Invalid, detail) }
+    pub fn invalid(parameter: &str, detail: impl Into<String>) -> Self {
+        Self::of_kind(ErrorKind::Invalid, detail).about(parameter)
     }
 
     /// 400: a number that does not fit.
-    pub fn out_of_range(parameter: &str, detail: impl Into<Box<str>>) -> Self {
-        Self { parameter: Some(parameter.into()), ..Self::of_kind(ErrorKind::OutOfRange, detail) }
+    pub fn out_of_range(parameter: &str, detail: impl Into<String>) -> Self {
+        Self::of_kind(ErrorKind::OutOfRange, detail).about(parameter)
     }
 
     /// 400: a body that cannot be read.
-    pub fn bad_body(detail: impl Into<Box<str>>) -> Self {
+    pub fn bad_body(detail: impl Into<String>) -> Self {
         Self::of_kind(ErrorKind::Invalid, detail)
     }
 
     /// 404: nothing is at this path.
     pub fn no_such_path(path: &str) -> Self {
         let path = crate::params::quoted(path);
-        Self::of_kind(
-            ErrorKind::NotFound,
-            format!("nothing is at {path}; GET / lists the endpoints"),
-        )
+        let detail = format!("nothing is at {path}; GET / lists the endpoints");
+        Self::of_kind(ErrorKind::NotFound, detail)
     }
 
     /// 405, with the methods that this path has.
     pub fn method_not_allowed(allow: &'static str) -> Self {
-        Self {
-            allow: Some(allow),
-            ..Self::of_http(
-                StatusCode::METHOD_NOT_ALLOWED,
-                "METHOD_NOT_ALLOWED",
-                "Method not allowed",
-                format!("this path answers {allow}"),
-            )
-        }
+        let detail = format!("this path answers {allow}");
+        let problem = Self::of_http(405, "METHOD_NOT_ALLOWED", "Method not allowed", detail);
+        Self { header: Some((header::ALLOW, allow)), ..problem }
     }
 
     /// 408: the body did not arrive in time.
     pub fn body_too_slow(limit: Duration) -> Self {
-        Self::of_http(
-            StatusCode::REQUEST_TIMEOUT,
-            "REQUEST_TIMEOUT",
-            "Request too slow",
-            format!("the body must arrive within {} ms", limit.as_millis()),
-        )
+        let detail = format!("the body must arrive within {} ms", limit.as_millis());
+        Self::of_http(408, "REQUEST_TIMEOUT", "Request too slow", detail)
     }
 
     /// 413: the body is larger than the limit in bytes.
     pub fn body_too_large(limit: usize) -> Self {
-        Self::of_http(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "PAYLOAD_TOO_LARGE",
-            "Payload too large",
-            format!("the body must not be larger than {limit} bytes"),
-        )
+        let detail = format!("the body must not be larger than {limit} bytes");
+        Self::of_http(413, "PAYLOAD_TOO_LARGE", "Payload too large", detail)
     }
 
     /// 415: the body is not JSON.
     pub fn not_json() -> Self {
-        Self::of_http(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "UNSUPPORTED_MEDIA_TYPE",
-            "Unsupported media type",
-            "send the body as content-type: application/json",
-        )
-    }
-
-    /// The HTTP status.
-    pub fn status(&self) -> StatusCode {
-        self.status
-    }
-
-    /// Delay after which another attempt makes sense, where it is known.
-    pub fn retry_after(&self) -> Option<Duration> {
-        self.retry_after
+        let detail = "send the body as content-type: application/json";
+        Self::of_http(415, "UNSUPPORTED_MEDIA_TYPE", "Unsupported media type", detail)
     }
 
     /// The kind, for the metrics; errors of HTTP alone count as [`ErrorKind::Invalid`].
@@ -142,39 +114,25 @@ impl Problem {
         self.kind
     }
 
+    /// The response body.
+    pub fn body(&self) -> &ProblemBody {
+        &self.body
+    }
+
     /// The response: status, `Retry-After`, `Allow` or `WWW-Authenticate` where they belong, and the
     /// body.
     pub fn response(&self) -> HttpResponse {
-        let mut response = HttpResponse::build(self.status);
+        let status = StatusCode::from_u16(self.body.status).expect("one of 400 to 599");
+        let mut response = HttpResponse::build(status);
         response.insert_header((header::CONTENT_TYPE, PROBLEM_JSON));
         response.insert_header((header::CACHE_CONTROL, "no-store"));
         if let Some(retry_after) = self.retry_after {
             response.insert_header((header::RETRY_AFTER, whole_seconds(retry_after)));
         }
-        if let Some(challenge) = self.challenge {
-            response.insert_header((header::WWW_AUTHENTICATE, challenge));
+        if let Some((name, value)) = &self.header {
+            response.insert_header((name, *value));
         }
-        if let Some(allow) = self.allow {
-            response.insert_header((header::ALLOW, allow));
-        }
-        response
-            .body(serde_json::to_vec(&self.body()).expect("strings and numbers always serialise"))
-    }
-
-    /// The response body.
-    pub fn body(&self) -> ProblemBody<'_> {
-        ProblemBody {
-            type_uri: format!(
-                "urn:vesta:problem:{}",
-                self.name.to_ascii_lowercase().replace('_', "-")
-            ),
-            title: self.title,
-            status: self.status.as_u16(),
-            detail: &self.detail,
-            kind: self.name,
-            parameter: self.parameter.as_deref(),
-            retry_after_ms: self.retry_after.map(whole_millis),
-        }
+        response.body(serde_json::to_vec(&self.body).expect("strings and numbers always serialise"))
     }
 }
 
@@ -208,41 +166,29 @@ fn title_of(kind: ErrorKind) -> &'static str {
 
 impl From<IdError> for Problem {
     fn from(error: IdError) -> Self {
-        let kind = error.kind();
-        let retry_after = error.retry_after().or_else(|| {
-            (kind.http_status() == StatusCode::SERVICE_UNAVAILABLE.as_u16())
-                .then_some(RETRY_UNKNOWN)
-        });
-        let parameter = match &error {
+        let mut problem = Self::of_kind(error.kind(), error.to_string());
+        let unknown = (problem.body.status == 503).then_some(RETRY_UNKNOWN);
+        problem.retry_after = error.retry_after().or(unknown);
+        problem.body.retry_after_ms = problem.retry_after.map(whole_millis);
+        match error {
             IdError::OutOfRange { field, .. } | IdError::Invalid { field, .. } => {
-                Some((*field).into())
+                problem.about(field)
             }
-            _ => None,
-        };
-        Self { retry_after, parameter, ..Self::of_kind(kind, error.to_string()) }
+            _ => problem,
+        }
     }
 }
 
 impl From<Denied> for Problem {
     fn from(denied: Denied) -> Self {
-        let challenge = Some(denied.challenge());
-        Self { challenge, ..Self::from(IdError::from(denied)) }
+        let header = Some((header::WWW_AUTHENTICATE, denied.challenge()));
+        Self { header, ..Self::from(IdError::from(denied)) }
     }
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.detail)
-    }
-}
-
-impl ResponseError for Problem {
-    fn status_code(&self) -> StatusCode {
-        self.status
-    }
-
-    fn error_response(&self) -> HttpResponse {
-        self.response()
+        f.write_str(&self.body.detail)
     }
 }
 

@@ -1,57 +1,30 @@
 //! Leaf-compatible endpoints: the same paths, parameters and bodies.
 
-use actix_web::http::header;
-use actix_web::http::header::{Accept, Header as _, HeaderValue};
+use actix_web::http::header::{self, Accept, Header as _, HeaderValue};
 use actix_web::web::Bytes;
 use actix_web::{HttpRequest, HttpResponse};
-use vesta_intf::IdService;
+use serde::Serialize;
+use vesta_intf::{IdError, IdService};
 
+use super::segments::{next_number, segment_service};
 use super::vesta::in_system_zone;
-use super::{digits, json, new_id, no_store, text};
-use crate::app::State;
-use crate::dto::LeafDecoded;
-use crate::openapi::{BadInput, CannotMake};
-use crate::params::Params;
-use crate::problem::Problem;
+use super::{Answer, JSON, characters, decimal, json, new_id, no_store, ok, text};
+use crate::dto::{LeafDecoded, SegmentCache, SegmentRow};
+use crate::endpoints::Call;
 
-/// A new ID, as in Leaf's snowflake mode
-///
-/// The key is ignored, as in Leaf. The ID has this server's layout; with `snowflake` it is
-/// Leaf's own.
-#[utoipa::path(
-    get, path = "/api/snowflake/get/{key}", tag = "leaf",
-    params(("key" = String, Path, description = "Any text", example = "test")),
-    responses(
-        (status = 200, description = "The ID; `application/json` if `Accept` prefers that, else text.",
-         content((String = "text/plain", example = "1234567890123456789"),
-                 (u64 = "application/json", example = json!(1_234_567_890_123_456_789_u64)))),
-        CannotMake,
-    )
-)]
-pub(crate) async fn snowflake(req: HttpRequest, method: usize) -> HttpResponse {
-    match new_id(&req, method).await {
-        Ok(id) => decimal(&req, digits(id)),
-        Err(problem) => problem.response(),
-    }
+pub(crate) async fn snowflake(call: Call) -> Answer {
+    let id = new_id(call.state()).await?;
+    Ok(digits(&call.req, id))
 }
 
-/// The fields of an ID, as Leaf's monitor shows them
-///
-/// By this server's own layout. The moment is in milliseconds since 1970 and, in brackets, readable in
-/// the server's time zone.
-#[utoipa::path(
-    get, path = "/decodeSnowflakeId", tag = "leaf",
-    params(("snowflakeId" = String, Query, description = "The ID in decimal digits",
-            example = "2407837855670862845")),
-    responses(
-        (status = 200, description = "Every member is a string.", body = LeafDecoded),
-        BadInput,
-    )
-)]
-pub(crate) async fn decode(req: HttpRequest) -> Result<HttpResponse, Problem> {
-    let params = Params::read(req.query_string(), &["snowflakeId"])?;
-    let service = &State::of(&req).service;
-    let raw = params.number("snowflakeId", 0, u64::MAX)?;
+pub(crate) async fn segment(call: Call) -> Answer {
+    let number = next_number(&call).await?;
+    Ok(digits(&call.req, number))
+}
+
+pub(crate) async fn decode(call: Call) -> Answer {
+    let service = &call.state().service;
+    let raw = call.params.number("snowflakeId", 0, u64::MAX)?;
     let id = service.exp_id(raw)?;
     let moment = service.meta().explaining(raw).moment_of(id.time)?;
     let readable = in_system_zone(moment, "%Y-%m-%d %H:%M:%S%.3f");
@@ -62,25 +35,92 @@ pub(crate) async fn decode(req: HttpRequest) -> Result<HttpResponse, Problem> {
     }))
 }
 
+pub(crate) async fn cache(call: Call) -> Answer {
+    let rows: Vec<_> =
+        segment_service(call.state())?.status().into_iter().map(SegmentCache::from).collect();
+    let head =
+        ["tag", "position", "current range", "next ranges", "step", "a second", "last error"];
+    Ok(table(&call, "Ranges in memory", head, rows, |row| {
+        let range = |[from, to]: [String; 2]| format!("{from} – {to}");
+        [
+            row.key,
+            row.position,
+            row.current.map_or(String::new(), range),
+            row.next.into_iter().map(range).collect::<Vec<_>>().join(", "),
+            row.step.to_string(),
+            row.per_second.to_string(),
+            row.last_error.unwrap_or_default(),
+        ]
+    }))
+}
+
+pub(crate) async fn db(call: Call) -> Answer {
+    segment_service(call.state())?;
+    let service = call.state().segments.clone();
+    // The store's calls block.
+    let read = tokio::task::spawn_blocking(move || service.map(|service| service.tags()));
+    let tags = match read.await {
+        Ok(Some(Ok(tags))) => tags,
+        Ok(Some(Err(error))) => {
+            let reason = error.to_string().into();
+            return Err(IdError::Unavailable { reason, retry_after: None, source: None }.into());
+        }
+        _ => return Err(IdError::DeadlineExceeded.into()),
+    };
+    let rows: Vec<_> = tags.into_iter().map(SegmentRow::from).collect();
+    let head = ["biz_tag", "max_id", "step", "description", "update_time"];
+    Ok(table(&call, "Rows of leaf_alloc", head, rows, |row| {
+        let optional = Option::unwrap_or_default;
+        let step = row.step.to_string();
+        [row.biz_tag, row.max_id, step, optional(row.description), optional(row.update_time)]
+    }))
+}
+
 /// A number as Leaf sends it: the same digits under either media type, the preferred one of the two.
-pub(super) fn decimal(req: &HttpRequest, digits: Bytes) -> HttpResponse {
-    let mut response = no_store(text(digits));
+fn digits(req: &HttpRequest, number: u64) -> HttpResponse {
+    let mut response = no_store(text(characters(decimal(number))));
     if prefers_json(req) {
-        let json = HeaderValue::from_static("application/json");
-        response.headers_mut().insert(header::CONTENT_TYPE, json);
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
     }
     response
 }
 
 /// True if `Accept` ranks JSON before text; false without that header.
-pub(super) fn prefers_json(req: &HttpRequest) -> bool {
+fn prefers_json(req: &HttpRequest) -> bool {
     let Ok(accept) = Accept::parse(req) else { return false };
-    accept
-        .ranked()
-        .iter()
-        .map(|media| media.essence_str().to_owned())
-        .find(|media| {
-            matches!(&**media, "application/json" | "text/plain" | "text/html" | "text/*")
-        })
-        .is_some_and(|media| media == "application/json")
+    let ranked = accept.ranked();
+    let text = ["text/plain", "text/html", "text/*"];
+    let mut offered = ranked.iter().map(|media| media.essence_str());
+    offered.find(|media| *media == JSON || text.contains(media)) == Some(JSON)
+}
+
+/// Rows as JSON, or as an HTML table without external resources.
+fn table<T: Serialize, const N: usize>(
+    call: &Call,
+    title: &str,
+    head: [&str; N],
+    rows: Vec<T>,
+    cells: impl Fn(T) -> [String; N],
+) -> HttpResponse {
+    if prefers_json(&call.req) {
+        return no_store(json(&rows));
+    }
+    let line = |tag: &str, cells: [String; N]| {
+        let cells = cells.map(|text| format!("<{tag}>{}</{tag}>", escaped(&text)));
+        format!("<tr>{}</tr>", cells.concat())
+    };
+    let rows: String = rows.into_iter().map(|row| line("td", cells(row))).collect();
+    let html = format!(
+        "<!doctype html><meta charset=\"utf-8\"><title>Vesta: {title}</title>\
+         <style>body{{font:15px system-ui;margin:2em}}td,th{{padding:.3em .8em;text-align:left;\
+         border-bottom:1px solid #ccc}}td{{font-variant-numeric:tabular-nums}}</style>\
+         <h1>{title}</h1><table>{}{rows}</table>\
+         <p><a href=\"cache\">/cache</a> <a href=\"db\">/db</a></p>",
+        line("th", head.map(str::to_owned))
+    );
+    no_store(ok("text/html; charset=utf-8", Bytes::from(html)))
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

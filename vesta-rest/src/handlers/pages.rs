@@ -7,10 +7,9 @@ use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse};
 use utoipa_swagger_ui::Config;
 
-use super::ok;
-use crate::app::State;
+use super::{Answer, ok};
+use crate::endpoints::Call;
 use crate::openapi;
-use crate::params::Params;
 use crate::problem::Problem;
 
 const INDEX: &str = include_str!("../pages/index.html");
@@ -32,10 +31,9 @@ fn page(content_type: &'static str, body: impl Into<actix_web::web::Bytes>) -> H
 }
 
 /// `GET /`
-pub(crate) async fn index(req: HttpRequest) -> Result<HttpResponse, Problem> {
-    Params::read(req.query_string(), &[])?;
-    let scheme = if State::of(&req).encrypted { "https" } else { "http" };
-    let here = format!("{scheme}://{}", host(&req));
+pub(crate) async fn index(call: Call) -> Answer {
+    let scheme = if call.state().encrypted { "https" } else { "http" };
+    let here = format!("{scheme}://{}", host(&call.req));
     Ok(page("text/html; charset=utf-8", INDEX.replace("http://127.0.0.1:8088", &here)))
 }
 
@@ -47,17 +45,12 @@ fn host(req: &HttpRequest) -> &str {
     host.filter(|host| host.chars().all(plain)).unwrap_or("127.0.0.1:8088")
 }
 
-/// This document
-#[utoipa::path(
-    get, path = "/openapi.json", tag = "about",
-    responses((status = 200, description = "OpenAPI 3.", content_type = "application/json", body = Object))
-)]
-pub(crate) async fn openapi(_: HttpRequest) -> Result<HttpResponse, Problem> {
+pub(crate) async fn openapi(_: Call) -> Answer {
     Ok(page("application/json", openapi::document()))
 }
 
 /// `GET /docs`: the page's own links are relative to `/docs/`.
-pub(crate) async fn docs_moved(_: HttpRequest) -> Result<HttpResponse, Problem> {
+pub(crate) async fn docs_moved(_: Call) -> Answer {
     let moved = HttpResponse::build(StatusCode::PERMANENT_REDIRECT)
         .insert_header((header::LOCATION, "docs/"))
         .finish();
@@ -65,7 +58,7 @@ pub(crate) async fn docs_moved(_: HttpRequest) -> Result<HttpResponse, Problem> 
 }
 
 /// `GET /docs/…`: the files of the Swagger UI.
-pub(crate) async fn docs(req: HttpRequest) -> Result<HttpResponse, Problem> {
+pub(crate) async fn docs(Call { req, .. }: Call) -> Answer {
     let name = req.match_info().query("file");
     let file = utoipa_swagger_ui::serve(name, SWAGGER.clone()).ok().flatten();
     let file = file.ok_or_else(|| Problem::no_such_path(req.path()))?;

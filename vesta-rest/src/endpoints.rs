@@ -1,0 +1,192 @@
+//! The endpoint table: path, method, scope, handler and documentation of every endpoint. Routes,
+//! parameter checks, metrics, `Allow` headers and the OpenAPI document are made from it.
+
+use std::pin::Pin;
+
+use actix_web::http::Method;
+use actix_web::web::Payload;
+use actix_web::{HttpRequest, HttpResponse};
+use vesta_boot::Scopes;
+
+use crate::app::State;
+use crate::dto::{
+    Bounds, Explained, Fields, KnownLayouts, Layout, LeafDecoded, ManyIds, OneId, OneOrMany, Parts,
+    SegmentCache, SegmentRow, UidParsed,
+};
+use crate::handlers::{leaf, pages, segments, uid, v1, vesta};
+use crate::openapi::content::{Content, html, json, list, number, object, text};
+use crate::openapi::failures::{CANNOT_MAKE, Failures, NO_SUCH_TAG, NOT_OFFERED};
+use crate::openapi::params::*;
+use crate::params::Params;
+use crate::problem::Problem;
+
+/// HTTP method of an endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    /// GET, and HEAD with it.
+    Get,
+    /// POST.
+    Post,
+}
+
+impl Verb {
+    pub(crate) fn methods(self) -> &'static [Method] {
+        match self {
+            Verb::Get => &[Method::GET, Method::HEAD],
+            Verb::Post => &[Method::POST],
+        }
+    }
+
+    /// Value of the `Allow` header.
+    pub fn allow(self) -> &'static str {
+        match self {
+            Verb::Get => "GET, HEAD",
+            Verb::Post => "POST",
+        }
+    }
+}
+
+/// An authorized request with checked parameter names.
+pub(crate) struct Call {
+    pub(crate) req: HttpRequest,
+    pub(crate) params: Params,
+    pub(crate) payload: Payload,
+}
+
+impl Call {
+    pub(crate) fn state(&self) -> &State {
+        State::of(&self.req)
+    }
+}
+
+type Answer = Pin<Box<dyn Future<Output = Result<HttpResponse, Problem>>>>;
+
+/// One path with its method, authorization, handler and documentation.
+#[derive(Debug, Clone, Copy)]
+pub struct Endpoint {
+    /// Path pattern; `{name}` is a variable segment.
+    pub path: &'static str,
+    /// HTTP method.
+    pub verb: Verb,
+    /// Scopes, one of which a caller's token must have. None for documentation pages, which need no
+    /// token and ignore their query.
+    pub needs: Scopes,
+    pub(crate) handler: fn(Call) -> Answer,
+    pub(crate) params: &'static [Param],
+    /// Section of the OpenAPI document.
+    pub(crate) tag: &'static str,
+    pub(crate) name: &'static str,
+    /// Title in the OpenAPI document; empty if the endpoint is not in it.
+    pub(crate) summary: &'static str,
+    pub(crate) description: &'static str,
+    pub(crate) body: &'static [Content],
+    pub(crate) returns: &'static [Content],
+    pub(crate) failures: &'static [Failures],
+}
+
+macro_rules! endpoints {
+    ($($verb:ident $path:literal $needs:ident $module:ident::$handler:ident $params:tt
+        $(body [$body:expr])? -> $returns:tt $(or [$($failures:expr),*])? $summary:literal $description:expr;)*) => {
+        /// All endpoints. A request is matched in this order, so the busiest come first.
+        pub const ENDPOINTS: [Endpoint; [$($path),*].len()] = [$(Endpoint {
+            path: $path,
+            verb: Verb::$verb,
+            needs: Scopes::$needs,
+            handler: |call| Box::pin($module::$handler(call)),
+            params: &$params,
+            tag: stringify!($module),
+            name: concat!(stringify!($module), "_", stringify!($handler)),
+            summary: $summary,
+            description: $description,
+            body: &[$($body)?],
+            returns: &$returns,
+            failures: &[$($($failures),*)?],
+        }),*];
+    };
+}
+
+const BY_LAYOUT: &str = "By this server's layout, or the one that `layout` names. Of Vesta's two \
+    layouts, the ID's own type bit chooses.";
+const NOT_NEW: &str = "For tests and repairs: it is not a new ID. Nothing is masked, a field that \
+    does not fit is refused.";
+
+// method, path, scope, handler, parameters, body -> contents of a 200, groups of problems;
+// summary, description
+endpoints! {
+    Get "/genid" GENERATE vesta::genid [FORMAT] -> [text("2407837855670862845")] or [CANNOT_MAKE]
+        "A new ID as text, in decimal digits unless `format` names another format"
+        "Never the same twice, so `Cache-Control: no-store`.";
+    Get "/v1/id" GENERATE v1::id [FORMAT] -> [json::<OneId>()] or [CANNOT_MAKE]
+        "A new ID" "Never the same twice, so `Cache-Control: no-store`.";
+    Get "/v1/ids" GENERATE v1::ids [COUNT, FORMAT] -> [json::<ManyIds>()] or [CANNOT_MAKE]
+        "Several new IDs, strictly ascending" "As many as requested, or none.";
+    Get "/expid" READ vesta::expid [ID, FORMAT, LAYOUT] -> [json::<Fields>()]
+        "The fields of an ID" BY_LAYOUT;
+    Get "/transtime" READ vesta::transtime [TICKS, TZ] -> [text("2018-01-04T10:08:23.000+08:00")]
+        "The moment at which a tick begins"
+        "RFC 3339, to the millisecond: in UTC, or in the time zone `tz` with its offset.";
+    Get "/makeid" READ vesta::makeid [TICKS, SEQ, MACHINE, GEN_METHOD, TYPE, VERSION, FORMAT]
+        -> [text("2407837855670862845")] "An ID assembled from its fields" NOT_NEW;
+    Get "/v1/ids/{id}" READ v1::explain [PATH_ID, FORMAT, LAYOUT] -> [json::<Explained>()]
+        "The fields of an ID, and its time" BY_LAYOUT;
+    Post "/v1/ids:make" READ v1::make [FORMAT] body [json::<Parts>()] -> [json::<OneId>()]
+        "An ID assembled from its fields" NOT_NEW;
+    Get "/v1/ids:bound" READ v1::bound [MOMENT, TYPE, GEN_METHOD, VERSION, FORMAT] -> [json::<Bounds>()]
+        "The smallest and the largest ID of a moment"
+        "For `WHERE id >= lower(a) AND id < lower(b)`: all IDs from the moment a up to, but excluding, \
+         the moment b. Both are those of the whole tick (second or millisecond) to which the moment \
+         belongs. Version, type and genMethod stand above the time: the bounds hold among the IDs that \
+         agree in them.";
+    Get "/v1/layout" READ v1::layout [] -> [json::<Layout>()]
+        "The layout of this server's IDs, and the machine ID it holds" "";
+    Get "/v1/layouts" READ v1::layouts [] -> [json::<KnownLayouts>()]
+        "The layouts that IDs can be explained by"
+        "Those that `layout` takes. The server's own is marked; if it has no name, it is there as `custom`.";
+    Get "/api/snowflake/get/{key}" GENERATE leaf::snowflake [SNOWFLAKE_KEY]
+        -> [text("1234567890123456789"), number("1234567890123456789")] or [CANNOT_MAKE]
+        "A new ID, as in Leaf's snowflake mode"
+        "The key is ignored, as in Leaf. The ID has this server's layout; with `snowflake` it is Leaf's own. \
+         It is `application/json` if `Accept` prefers that, else text.";
+    Get "/api/segment/get/{key}" SEGMENTS leaf::segment [SEGMENT_KEY]
+        -> [text("1001"), number("1001")] or [CANNOT_MAKE, NO_SUCH_TAG, NOT_OFFERED]
+        "The next number of a tag, as in Leaf's segment mode"
+        "It is `application/json` if `Accept` prefers that, else text.";
+    Get "/v1/segments/{key}/next" SEGMENTS segments::next [SEGMENT_KEY, OPTIONAL_COUNT]
+        -> [json::<OneOrMany>()] or [CANNOT_MAKE, NO_SUCH_TAG, NOT_OFFERED]
+        "The next number of a tag, or with `count` a list, ascending"
+        "Dense and increasing. The numbers of one server and tag strictly increase; those of several \
+         servers never overlap.";
+    Get "/cache" SEGMENTS leaf::cache [] -> [list::<SegmentCache>(), html()] or [NOT_OFFERED]
+        "In-memory ranges of each tag" "An HTML page; JSON if `Accept` prefers that.";
+    Get "/db" SEGMENTS leaf::db [] -> [list::<SegmentRow>(), html()] or [CANNOT_MAKE, NOT_OFFERED]
+        "Rows of the segment table, read now" "An HTML page; JSON if `Accept` prefers that.";
+    Get "/decodeSnowflakeId" READ leaf::decode [SNOWFLAKE_ID] -> [json::<LeafDecoded>()]
+        "The fields of an ID, as Leaf's monitor shows them"
+        "By this server's own layout. Every member is a string. The moment is in milliseconds since \
+         1970 and, in brackets, readable in the server's time zone.";
+    Get "/uid/get" GENERATE uid::get [] -> [text("3516414031872")] or [CANNOT_MAKE, NOT_OFFERED]
+        "A new UID in decimal digits"
+        "Only from a server with the widths of uid-generator: 28 bits of seconds, 22 of workers, 13 of \
+         sequence.";
+    Get "/uid/parse" READ uid::parse [UID] -> [json::<UidParsed>()]
+        "The fields of a UID, as uid-generator's `parseUID` returns them"
+        "Every member is a string. The moment is in the server's time zone.";
+    Get "/openapi.json" NONE pages::openapi [] -> [object()] "This document" "OpenAPI 3.";
+    Get "/" NONE pages::index [] -> [] "" "";
+    Get "/docs" NONE pages::docs_moved [] -> [] "" "";
+    Get "/docs/{file:.*}" NONE pages::docs [] -> [] "" "";
+}
+
+/// Index in [`METHODS`] of requests to unknown paths or methods.
+pub(crate) const OTHER: usize = ENDPOINTS.len();
+
+/// Metric labels of requests: the paths of [`ENDPOINTS`], and `other`.
+pub const METHODS: &[&str] = &{
+    let mut names = ["other"; OTHER + 1];
+    let mut i = 0;
+    while i < OTHER {
+        names[i] = ENDPOINTS[i].path;
+        i += 1;
+    }
+    names
+};

@@ -1,0 +1,101 @@
+//! Problems that endpoints respond with, each with an example.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::json;
+use utoipa::openapi::example::ExampleBuilder;
+use utoipa::openapi::{
+    ContentBuilder, HeaderBuilder, ObjectBuilder, Ref, Response, ResponseBuilder, Type,
+};
+use vesta_boot::{Denied, Scopes};
+use vesta_intf::{IdError, NotReady, NotReadyReason};
+
+use crate::endpoints::Endpoint;
+use crate::handlers::v1;
+use crate::problem::{PROBLEM_JSON, Problem};
+
+/// A group of problems.
+pub(crate) type Failures = fn() -> Vec<Problem>;
+
+/// Reasons why no ID can be made.
+pub(crate) const CANNOT_MAKE: Failures = || {
+    let not_ready =
+        |millis, why| NotReady { retry_after: Duration::from_millis(millis), why }.into();
+    let errors: [IdError; 7] = [
+        not_ready(480, NotReadyReason::SequenceUsedUp),
+        not_ready(1500, NotReadyReason::AwaitingLease),
+        not_ready(6000, NotReadyReason::ClockBehind),
+        IdError::Sealed { reason: "the server is shutting down".into() },
+        IdError::DeadlineExceeded,
+        IdError::TimeExhausted,
+        IdError::Internal { reason: "the state file could not be written".into(), source: None },
+    ];
+    errors.map(Problem::from).into()
+};
+
+/// The server has no such tag.
+pub(crate) const NO_SUCH_TAG: Failures =
+    || vec![IdError::NotFound { what: "segment tag `orders`".into() }.into()];
+
+/// The server does not offer this: it has another layout, or segment mode is off.
+pub(crate) const NOT_OFFERED: Failures = || {
+    let what = "segment mode is off; set segment.store (--segment-store)".into();
+    vec![IdError::Unsupported { what }.into()]
+};
+
+/// Problems with the parameters of any endpoint.
+const BAD_INPUT: Failures = || {
+    vec![
+        IdError::OutOfRange { field: "machine", value: 1024, min: 0, max: 1023 }.into(),
+        Problem::invalid("tim", "there is no parameter `tim`; this endpoint takes time, tz"),
+    ]
+};
+
+/// Problems with a JSON body.
+const BAD_JSON: Failures = || {
+    vec![
+        Problem::body_too_slow(Duration::from_secs(2)),
+        Problem::body_too_large(v1::MAX_BODY),
+        Problem::not_json(),
+    ]
+};
+
+/// One response for each status of an endpoint's problems.
+pub(super) fn responses(endpoint: &Endpoint) -> impl Iterator<Item = (String, Response)> {
+    let mut problems: Vec<_> = endpoint.failures.iter().flat_map(|failures| failures()).collect();
+    if !endpoint.body.is_empty() {
+        problems.extend(BAD_JSON());
+    }
+    if endpoint.needs != Scopes::NONE {
+        problems.extend(BAD_INPUT());
+        let lacks = Denied::Lacks { token: "ci".into(), needs: endpoint.needs };
+        problems.extend([Denied::NoToken, lacks].map(Problem::from));
+    }
+    let mut by_status: BTreeMap<u16, Vec<Problem>> = BTreeMap::new();
+    for problem in problems {
+        by_status.entry(problem.body().status).or_default().push(problem);
+    }
+    by_status.into_iter().map(|(status, problems)| (status.to_string(), response(&problems)))
+}
+
+fn response(problems: &[Problem]) -> Response {
+    let bodies = problems.iter().map(Problem::body);
+    let description: Vec<_> =
+        bodies.clone().map(|b| format!("`{}`: {}", b.kind, b.title)).collect();
+    let examples = bodies.map(|b| (b.kind, ExampleBuilder::new().value(Some(json!(b))).build()));
+    let content = ContentBuilder::new()
+        .schema(Some(Ref::from_schema_name("ProblemBody")))
+        .examples_from_iter(examples)
+        .build();
+    let response =
+        ResponseBuilder::new().description(description.join("; ")).content(PROBLEM_JSON, content);
+    if problems.iter().all(|problem| problem.body().retry_after_ms.is_none()) {
+        return response.build();
+    }
+    let header = HeaderBuilder::new()
+        .schema(Some(ObjectBuilder::new().schema_type(Type::Integer)))
+        .description(Some("Whole seconds after which another attempt makes sense, rounded up."))
+        .build();
+    response.header("Retry-After", header).build()
+}
