@@ -19,52 +19,59 @@ use vesta_intf::{
 use vesta_service::LocalIdService;
 
 use crate::deadline;
-
-/// Method names, as labels of the metrics.
-pub const METHODS: &[&str] = &[
-    "GenId",
-    "GenIds",
-    "GenRuns",
-    "StreamIds",
-    "ExpId",
-    "MakeId",
-    "TransTime",
-    "NextId",
-    "NextIds",
-];
-
-// Indexes in METHODS.
-const GEN_ID: usize = 0;
-const GEN_IDS: usize = 1;
-const GEN_RUNS: usize = 2;
-const STREAM_IDS: usize = 3;
-const EXP_ID: usize = 4;
-const MAKE_ID: usize = 5;
-const TRANS_TIME: usize = 6;
-pub(crate) const NEXT_ID: usize = 7;
-pub(crate) const NEXT_IDS: usize = 8;
+use crate::methods::{EXP_ID, GEN_ID, GEN_IDS, GEN_RUNS, MAKE_ID, STREAM_IDS, TRANS_TIME};
 
 /// Default number of IDs in each message of a stream.
 const DEFAULT_CHUNK: u32 = 1000;
 
-#[derive(Debug)]
-pub(crate) struct Ids {
-    pub(crate) service: Arc<LocalIdService>,
+/// Metrics and limits of all calls.
+#[derive(Debug, Clone)]
+pub(crate) struct Calls {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) request_timeout: Duration,
-    pub(crate) shutdown: CancellationToken,
 }
 
-impl Ids {
+impl Calls {
     /// Awaits `work` up to the limits of caller and server.
-    async fn within<T>(
+    pub(crate) async fn within<T>(
         &self,
         caller: Option<Duration>,
         work: impl Future<Output = Result<T, IdError>>,
     ) -> Result<T, IdError> {
-        within(self.request_timeout, caller, work).await
+        let limit = caller.unwrap_or(Duration::MAX).min(self.request_timeout);
+        timeout(limit, work).await.unwrap_or(Err(IdError::DeadlineExceeded))
     }
 
+    /// Runs and counts a call for `count` IDs.
+    pub(crate) async fn batch<T>(
+        &self,
+        method: usize,
+        metadata: &MetadataMap,
+        (count, max): (u32, u32),
+        work: impl Future<Output = Result<T, IdError>>,
+    ) -> Result<T, Status> {
+        let call = self.metrics.start(method);
+        let caller = deadline::of_caller(metadata);
+        let result = match IdError::check("count", count.into(), 1, max.into()) {
+            Ok(()) => self.within(caller, work).await,
+            Err(error) => Err(error),
+        };
+        if result.is_ok() {
+            self.metrics.issued(u64::from(count));
+        }
+        call.done(Outcome::from(&result));
+        result.map_err(Status::from)
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Ids {
+    pub(crate) service: Arc<LocalIdService>,
+    pub(crate) calls: Calls,
+    pub(crate) shutdown: CancellationToken,
+}
+
+impl Ids {
     /// Waits for an ID, unless the caller's deadline ends before one can be ready.
     async fn wait_for_id(
         &self,
@@ -75,7 +82,7 @@ impl Ids {
         if caller.is_some_and(|limit| limit < not_ready.retry_after) {
             return Err(IdError::DeadlineExceeded);
         }
-        self.within(caller, AsyncIdService::gen_id(&*self.service)).await
+        self.calls.within(caller, AsyncIdService::gen_id(&*self.service)).await
     }
 
     /// Runs and counts a call that does not wait.
@@ -84,7 +91,7 @@ impl Ids {
         method: usize,
         work: impl FnOnce(&LocalIdService) -> Result<T, IdError>,
     ) -> Result<T, Status> {
-        let call = self.metrics.start(method);
+        let call = self.calls.metrics.start(method);
         let result = work(&self.service);
         call.done(Outcome::from(&result));
         result.map_err(Status::from)
@@ -97,7 +104,7 @@ impl Protocol for Ids {
         &self,
         request: Request<v1::GenIdRequest>,
     ) -> Result<Response<v1::GenIdResponse>, Status> {
-        let call = self.metrics.start(GEN_ID);
+        let call = self.calls.metrics.start(GEN_ID);
         let result = match self.service.try_gen_id() {
             // Boxed, so that the future of the usual case stays small.
             Err(IdError::NotReady(not_ready)) => {
@@ -105,7 +112,7 @@ impl Protocol for Ids {
             }
             result => result,
         };
-        self.metrics.issued(u64::from(result.is_ok()));
+        self.calls.metrics.issued(u64::from(result.is_ok()));
         call.done(Outcome::from(&result));
         Ok(Response::new(v1::GenIdResponse { id: result? }))
     }
@@ -114,37 +121,22 @@ impl Protocol for Ids {
         &self,
         request: Request<v1::GenIdsRequest>,
     ) -> Result<Response<v1::GenIdsResponse>, Status> {
-        let call = self.metrics.start(GEN_IDS);
-        let caller = deadline::of_caller(request.metadata());
         let count = request.get_ref().count;
-        let result = match in_range("count", count, 1, MAX_IDS_PER_CALL) {
-            Ok(()) => self.within(caller, AsyncIdService::gen_ids(&*self.service, count)).await,
-            Err(error) => Err(error),
-        };
-        if result.is_ok() {
-            self.metrics.issued(u64::from(count));
-        }
-        call.done(Outcome::from(&result));
-        Ok(Response::new(v1::GenIdsResponse { ids: result? }))
+        let work = AsyncIdService::gen_ids(&*self.service, count);
+        let counts = (count, MAX_IDS_PER_CALL);
+        let ids = self.calls.batch(GEN_IDS, request.metadata(), counts, work).await?;
+        Ok(Response::new(v1::GenIdsResponse { ids }))
     }
 
     async fn gen_runs(
         &self,
         request: Request<v1::GenRunsRequest>,
     ) -> Result<Response<v1::GenRunsResponse>, Status> {
-        let call = self.metrics.start(GEN_RUNS);
-        let caller = deadline::of_caller(request.metadata());
         let count = request.get_ref().count;
-        let result = match in_range("count", count, 1, MAX_RUN_IDS_PER_CALL) {
-            Ok(()) => self.within(caller, AsyncIdService::gen_runs(&*self.service, count)).await,
-            Err(error) => Err(error),
-        };
-        if result.is_ok() {
-            self.metrics.issued(u64::from(count));
-        }
-        call.done(Outcome::from(&result));
-        let runs = result?.into_iter().map(v1::IdRun::from).collect();
-        Ok(Response::new(v1::GenRunsResponse { runs }))
+        let work = AsyncIdService::gen_runs(&*self.service, count);
+        let counts = (count, MAX_RUN_IDS_PER_CALL);
+        let runs = self.calls.batch(GEN_RUNS, request.metadata(), counts, work).await?;
+        Ok(Response::new(v1::GenRunsResponse { runs: runs.into_iter().map(Into::into).collect() }))
     }
 
     type StreamIdsStream = Pin<Box<dyn Stream<Item = Result<v1::GenIdsResponse, Status>> + Send>>;
@@ -153,9 +145,9 @@ impl Protocol for Ids {
         &self,
         request: Request<v1::StreamIdsRequest>,
     ) -> Result<Response<Self::StreamIdsStream>, Status> {
-        let mut end = StreamEnd::new(&self.metrics);
+        let mut end = StreamEnd::new(&self.calls.metrics);
         let v1::StreamIdsRequest { chunk, total } = request.into_inner();
-        if let Err(error) = in_range("chunk", chunk, 0, MAX_IDS_PER_CALL) {
+        if let Err(error) = IdError::check("chunk", chunk.into(), 0, MAX_IDS_PER_CALL.into()) {
             end.with(Outcome::Error(error.kind()));
             return Err(error.into());
         }
@@ -187,20 +179,6 @@ impl Protocol for Ids {
         let moment = self.answer(TRANS_TIME, |service| IdService::trans_time(service, time))?;
         Ok(Response::new(v1::TransTimeResponse { time: Some(moment.into()) }))
     }
-}
-
-/// Awaits `work` up to the limits of caller and server.
-pub(crate) async fn within<T>(
-    request_timeout: Duration,
-    caller: Option<Duration>,
-    work: impl Future<Output = Result<T, IdError>>,
-) -> Result<T, IdError> {
-    let limit = caller.unwrap_or(Duration::MAX).min(request_timeout);
-    timeout(limit, work).await.unwrap_or(Err(IdError::DeadlineExceeded))
-}
-
-fn in_range(field: &'static str, value: u32, min: u32, max: u32) -> Result<(), IdError> {
-    IdError::check(field, value.into(), min.into(), max.into())
 }
 
 /// The messages of one stream, generated only as fast as the caller reads.

@@ -15,25 +15,6 @@ use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 use vesta_boot::not_ready_because;
 use vesta_service::{LocalIdService, SegmentService};
 
-/// A service with its own health.
-#[derive(Debug, Clone, Copy)]
-enum Part {
-    /// The ID service, whose health is also that of the server as a whole.
-    Ids,
-    /// The segment service; not serving while segment mode is off.
-    Segments,
-}
-
-impl Part {
-    fn named(name: &str) -> Option<Self> {
-        match name {
-            "" | "vesta.v1.IdService" => Some(Part::Ids),
-            "vesta.v1.SegmentService" => Some(Part::Segments),
-            _ => None,
-        }
-    }
-}
-
 /// Polling interval of a watched state.
 const WATCH: Duration = Duration::from_millis(500);
 
@@ -48,16 +29,19 @@ pub(crate) struct Health {
 }
 
 impl Health {
-    fn now(&self, part: Part) -> i32 {
-        let serves = match (part, &self.segments) {
-            (Part::Ids, _) => not_ready_because(&self.service, &self.shutdown).is_none(),
-            (Part::Segments, Some(segments)) => {
+    /// Status of a service; `None` if there is none of that name.
+    fn status(&self, service: &str) -> Option<i32> {
+        let serves = match service {
+            // The ID service, whose health is also that of the server as a whole.
+            "" | "vesta.v1.IdService" => not_ready_because(&self.service, &self.shutdown).is_none(),
+            // Not serving while segment mode is off.
+            "vesta.v1.SegmentService" => self.segments.as_ref().is_some_and(|segments| {
                 !self.shutdown.is_cancelled() && segments.not_ready_because().is_none()
-            }
-            (Part::Segments, None) => false,
+            }),
+            _ => return None,
         };
         let status = if serves { ServingStatus::Serving } else { ServingStatus::NotServing };
-        status as i32
+        Some(status as i32)
     }
 }
 
@@ -67,8 +51,8 @@ impl Protocol for Health {
         &self,
         request: Request<HealthCheckRequest>,
     ) -> Result<Response<HealthCheckResponse>, Status> {
-        match Part::named(&request.get_ref().service) {
-            Some(part) => Ok(Response::new(HealthCheckResponse { status: self.now(part) })),
+        match self.status(&request.get_ref().service) {
+            Some(status) => Ok(Response::new(HealthCheckResponse { status })),
             None => Err(Status::not_found("there is no service of that name here")),
         }
     }
@@ -79,14 +63,14 @@ impl Protocol for Health {
         &self,
         request: Request<HealthCheckRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
-        let part = Part::named(&request.get_ref().service);
+        let service = request.into_inner().service;
         let health = self.clone();
         let changes = async_stream::stream! {
             let mut ticks = interval(WATCH);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
             let mut sent = None;
             loop {
-                let now = part.map_or(SERVICE_UNKNOWN, |part| health.now(part));
+                let now = health.status(&service).unwrap_or(SERVICE_UNKNOWN);
                 if sent != Some(now) {
                     sent = Some(now);
                     yield Ok(HealthCheckResponse { status: now });

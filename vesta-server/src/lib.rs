@@ -10,9 +10,10 @@ mod deadline;
 mod fuzz;
 mod grpc;
 mod health;
+mod methods;
 mod routes;
 mod segments;
 mod serve;
 
-pub use grpc::METHODS;
+pub use methods::METHODS;
 pub use serve::{Timeouts, serve, serve_with};

@@ -17,7 +17,7 @@ use vesta_intf::grpc::v1::id_service_server::IdServiceServer;
 use vesta_intf::grpc::v1::segment_service_server::SegmentServiceServer;
 
 use crate::access::Access;
-use crate::grpc::Ids;
+use crate::grpc::{Calls, Ids};
 use crate::health::Health;
 use crate::segments::Segments;
 
@@ -38,17 +38,12 @@ impl Services {
     pub(crate) fn new(running: &Running) -> Self {
         let service = Arc::clone(&running.service);
         let shutdown = running.shutdown.clone();
-        let ids = Ids {
-            service: Arc::clone(&service),
-            metrics: Arc::clone(&running.metrics),
-            request_timeout: running.config.limits.request_timeout,
-            shutdown: shutdown.clone(),
-        };
-        let segments = Segments {
-            service: running.segments.clone(),
+        let calls = Calls {
             metrics: Arc::clone(&running.metrics),
             request_timeout: running.config.limits.request_timeout,
         };
+        let segments = Segments { service: running.segments.clone(), calls: calls.clone() };
+        let ids = Ids { service: Arc::clone(&service), calls, shutdown: shutdown.clone() };
         let health = Health { service, segments: running.segments.clone(), shutdown };
         let health = HealthServer::new(health);
         let reflection = || {

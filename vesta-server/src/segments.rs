@@ -1,18 +1,18 @@
 //! Implementation of `vesta.v1.SegmentService`.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
-use vesta_boot::{Metrics, Outcome};
+use vesta_boot::Outcome;
 use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::segment_service_server::SegmentService as Protocol;
-use vesta_intf::{IdError, IdRun, MAX_RUN_IDS_PER_CALL};
+use vesta_intf::{IdError, MAX_RUN_IDS_PER_CALL};
 use vesta_service::SegmentService;
 
 use crate::deadline;
-use crate::grpc::{NEXT_ID, NEXT_IDS, within};
+use crate::grpc::Calls;
+use crate::methods::{NEXT_ID, NEXT_IDS};
 
 /// Maximum key length in bytes.
 const MAX_KEY: usize = 128;
@@ -21,8 +21,7 @@ const MAX_KEY: usize = 128;
 pub(crate) struct Segments {
     /// `None` if segment mode is off.
     pub(crate) service: Option<Arc<SegmentService>>,
-    pub(crate) metrics: Arc<Metrics>,
-    pub(crate) request_timeout: Duration,
+    pub(crate) calls: Calls,
 }
 
 impl Segments {
@@ -44,23 +43,10 @@ impl Segments {
             Err(error) if error.retry_after().is_some() => {
                 let caller = deadline::of_caller(metadata);
                 let work = async { service.segment_async(key).await?.next_async().await };
-                Box::pin(within(self.request_timeout, caller, work)).await
+                Box::pin(self.calls.within(caller, work)).await
             }
             result => result,
         }
-    }
-
-    async fn many(
-        &self,
-        metadata: &MetadataMap,
-        key: &str,
-        count: u32,
-    ) -> Result<Vec<IdRun>, IdError> {
-        let service = self.service(key)?;
-        IdError::check("count", count.into(), 1, MAX_RUN_IDS_PER_CALL.into())?;
-        let caller = deadline::of_caller(metadata);
-        let work = async { service.segment_async(key).await?.next_runs_async(count).await };
-        within(self.request_timeout, caller, work).await
     }
 }
 
@@ -70,9 +56,9 @@ impl Protocol for Segments {
         &self,
         request: Request<v1::NextIdRequest>,
     ) -> Result<Response<v1::NextIdResponse>, Status> {
-        let call = self.metrics.start(NEXT_ID);
+        let call = self.calls.metrics.start(NEXT_ID);
         let result = self.one(request.metadata(), &request.get_ref().key).await;
-        self.metrics.issued(u64::from(result.is_ok()));
+        self.calls.metrics.issued(u64::from(result.is_ok()));
         call.done(Outcome::from(&result));
         Ok(Response::new(v1::NextIdResponse { id: result? }))
     }
@@ -81,14 +67,11 @@ impl Protocol for Segments {
         &self,
         request: Request<v1::NextIdsRequest>,
     ) -> Result<Response<v1::NextIdsResponse>, Status> {
-        let call = self.metrics.start(NEXT_IDS);
         let v1::NextIdsRequest { key, count } = request.get_ref();
-        let result = self.many(request.metadata(), key, *count).await;
-        if result.is_ok() {
-            self.metrics.issued(u64::from(*count));
-        }
-        call.done(Outcome::from(&result));
-        let runs = result?.into_iter().map(v1::IdRun::from).collect();
-        Ok(Response::new(v1::NextIdsResponse { runs }))
+        let work =
+            async { self.service(key)?.segment_async(key).await?.next_runs_async(*count).await };
+        let counts = (*count, MAX_RUN_IDS_PER_CALL);
+        let runs = self.calls.batch(NEXT_IDS, request.metadata(), counts, work).await?;
+        Ok(Response::new(v1::NextIdsResponse { runs: runs.into_iter().map(Into::into).collect() }))
     }
 }

@@ -1,0 +1,45 @@
+//! The methods of the server: service, name and scope.
+
+use vesta_boot::Scopes;
+
+/// A method of the protocol.
+pub(crate) struct Method {
+    service: &'static str,
+    name: &'static str,
+    pub(crate) scope: Scopes,
+}
+
+macro_rules! methods {
+    ($($index:ident = $service:ident $name:ident $scope:ident;)*) => {
+        #[allow(clippy::upper_case_acronyms, non_camel_case_types)]
+        enum Index { $($index),* }
+        $(pub(crate) const $index: usize = Index::$index as usize;)*
+
+        pub(crate) const TABLE: &[Method] = &[$(Method {
+            service: stringify!($service),
+            name: stringify!($name),
+            scope: Scopes::$scope,
+        }),*];
+
+        /// Method names, as labels of the metrics.
+        pub const METHODS: &[&str] = &[$(stringify!($name)),*];
+    };
+}
+
+methods! {
+    GEN_ID = IdService GenId GENERATE;
+    GEN_IDS = IdService GenIds GENERATE;
+    GEN_RUNS = IdService GenRuns GENERATE;
+    STREAM_IDS = IdService StreamIds GENERATE;
+    EXP_ID = IdService ExpId READ;
+    MAKE_ID = IdService MakeId READ;
+    TRANS_TIME = IdService TransTime READ;
+    NEXT_ID = SegmentService NextId SEGMENTS;
+    NEXT_IDS = SegmentService NextIds SEGMENTS;
+}
+
+/// Index of the method at a path.
+pub(crate) fn at(path: &str) -> Option<usize> {
+    let (service, name) = path.strip_prefix("/vesta.v1.")?.split_once('/')?;
+    TABLE.iter().position(|method| method.service == service && method.name == name)
+}
