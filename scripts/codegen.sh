@@ -9,7 +9,7 @@ fi
 fresh=$(mktemp -d)
 trap 'rm -rf "$fresh"' EXIT
 cargo run --quiet -p vesta-codegen -- "$fresh"
-for folder in vesta-intf/src/generated vesta-store/src/etcd/generated; do
+for folder in vesta-intf/src/generated vesta-store/src/backends/etcd/generated; do
   diff -r "$folder" "$fresh/$folder" || {
     echo "the generated code is not what the proto says: run scripts/codegen.sh and commit" >&2
     exit 1

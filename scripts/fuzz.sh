@@ -23,14 +23,11 @@ vesta-service  --lib                 lease::fuzz::slots_of_any_bytes
 vesta-service  --lib                 lease::fuzz::state_files_that_are_damaged
 vesta-service  --lib                 lease::fuzz::state_files_with_foreign_contents
 vesta-store    --lib,--all-features  fuzz::urls_never_show_their_password
-vesta-store    --lib,--all-features  etcd::fuzz::values_that_are_damaged
-vesta-store    --lib,--all-features  etcd::fuzz::answers_of_any_bytes
-vesta-store    --lib,--all-features  etcd::fuzz::urls_of_any_text
-vesta-store    --lib,--all-features  zookeeper::fuzz::znodes_that_are_damaged
-vesta-store    --lib,--all-features  zookeeper::fuzz::urls_of_any_text
-vesta-store    --lib,--all-features  redis::records::fuzz::values_that_are_damaged
-vesta-store    --lib,--all-features  redis::records::fuzz::urls_of_any_text
-vesta-store    --lib,--all-features  redis::segments::fuzz::values_that_are_damaged
+vesta-store    --lib,--all-features  backends::etcd::fuzz::answers_of_any_bytes
+vesta-store    --lib,--all-features  backends::etcd::config::tests::urls_of_any_text
+vesta-store    --lib,--all-features  backends::zookeeper::config::tests::urls_of_any_text
+vesta-store    --lib,--all-features  backends::redis::config::tests::urls_of_any_text
+vesta-store    --lib,--all-features  backends::redis::segments::fuzz::values_that_are_damaged
 vesta-boot     --lib                 fuzz::files_of_any_text                   config
 vesta-boot     --lib                 fuzz::no_setting_shows_a_password
 vesta-rest     --test=rest           fuzz::requests_of_any_text                requests

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use vesta_intf::{Field, SequenceStart};
 use vesta_service::{
-    Clock as _, LeaseStore, LocalIdService, MachineSource, SegmentService, SegmentStore,
+    Clock as _, KvStore, Leases, LocalIdService, MachineSource, SegmentService, SegmentStore,
     SystemClock,
 };
 use vesta_store::{OpenError, Options};
@@ -119,7 +119,7 @@ pub fn assemble(config: &Config) -> Result<Assembled, StartError> {
 
 struct Source {
     machine: MachineSource,
-    store: Option<Arc<dyn LeaseStore>>,
+    store: Option<Arc<dyn KvStore>>,
     pool: Option<Pool>,
 }
 
@@ -135,8 +135,7 @@ fn source(config: &Config) -> Result<Source, StartError> {
         Machine::Pool { store, range, .. } => {
             let store = open(store, &options)?;
             let pool = Pool::new(
-                Arc::clone(&store),
-                config.ids.namespace.clone(),
+                Leases::new(Arc::clone(&store), &config.ids.namespace),
                 range.clone().unwrap_or(0..=config.ids.layout.max(Field::Machine)),
                 TickConverter::new(config.ids.layout),
                 config.lease.map(|lease| lease.timing().takeover_grace).unwrap_or_default(),
@@ -167,7 +166,7 @@ pub(crate) fn options(config: &Config) -> Options {
     Options { auto_init: config.auto_init, request_timeout: config.store_timeout }
 }
 
-pub(crate) fn open(store: &StoreUrl, options: &Options) -> Result<Arc<dyn LeaseStore>, StartError> {
+pub(crate) fn open(store: &StoreUrl, options: &Options) -> Result<Arc<dyn KvStore>, StartError> {
     vesta_store::open_with(store.expose(), options).map_err(cannot_open)
 }
 

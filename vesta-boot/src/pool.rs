@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use vesta_intf::UnixMillis;
-use vesta_service::{Clock, LeaseStore, Record, StoreError, SystemClock};
+use vesta_service::{Clock, Leases, Record, Snapshot, StoreError, SystemClock};
 
 use crate::ticks::TickConverter;
 
@@ -53,11 +53,16 @@ impl State {
 /// silent for long enough; `expired` may be taken over. `foreign` are in use by another system.
 pub(crate) type Usage = BTreeMap<&'static str, u64>;
 
-fn usage(records: &[(u64, Record)], range: &RangeInclusive<u64>, now: u64, overdue: u64) -> Usage {
+fn usage(
+    records: &BTreeMap<u64, Record>,
+    range: &RangeInclusive<u64>,
+    now: u64,
+    overdue: u64,
+) -> Usage {
     let names = ["free", "released", "held", "expired", "foreign"];
     let mut usage = Usage::from(names.map(|name| (name, 0)));
     usage.insert("free", range.end() - range.start() + 1);
-    for (_, record) in records.iter().filter(|(machine, _)| range.contains(machine)) {
+    for (_, record) in records.range(range.clone()) {
         let state = match State::of(record, now) {
             State::Released => "released",
             State::ForeignOwner => "foreign",
@@ -73,8 +78,7 @@ fn usage(records: &[(u64, Record)], range: &RangeInclusive<u64>, now: u64, overd
 /// Observer of a pool of machine IDs.
 #[derive(Debug)]
 pub struct Pool {
-    store: Arc<dyn LeaseStore>,
-    namespace: String,
+    leases: Leases,
     range: RangeInclusive<u64>,
     ticks: TickConverter,
     grace: Duration,
@@ -92,14 +96,13 @@ struct Seen {
 
 impl Pool {
     pub(crate) fn new(
-        store: Arc<dyn LeaseStore>,
-        namespace: String,
+        leases: Leases,
         range: RangeInclusive<u64>,
         ticks: TickConverter,
         grace: Duration,
     ) -> Self {
         let clock = Arc::new(SystemClock::new());
-        Self { store, namespace, range, ticks, grace, clock, seen: Mutex::default() }
+        Self { leases, range, ticks, grace, clock, seen: Mutex::default() }
     }
 
     /// Usage when the pool was last read; `None` before the first read and after one that failed.
@@ -128,8 +131,8 @@ impl Pool {
     }
 
     fn look(&self) {
-        let found = self.store.list(&self.namespace);
-        let records = found.as_ref().map_or(0, Vec::len);
+        let found = self.leases.snapshot();
+        let records = found.as_ref().map_or(0, |found| found.records.len());
         let each = PAUSE_FOR_EACH.saturating_mul(u32::try_from(records).unwrap_or(u32::MAX));
         let usage = self.counted(found);
         let mut seen = self.seen();
@@ -138,8 +141,8 @@ impl Pool {
         seen.looking = false;
     }
 
-    fn counted(&self, found: Result<Vec<(u64, Record)>, StoreError>) -> Option<Usage> {
-        let records = found
+    fn counted(&self, found: Result<Snapshot, StoreError>) -> Option<Usage> {
+        let found = found
             .inspect_err(|error| tracing::debug!(%error, "the pool could not be looked at"))
             .ok()?;
         let wall = self.clock.wall();
@@ -148,7 +151,7 @@ impl Pool {
         let now = self.ticks.position_at(wall).ok()?;
         // Before the epoch nothing was issued that could be overdue.
         let overdue = self.ticks.position_at(overdue).unwrap_or(0);
-        Some(usage(&records, &self.range, now, overdue))
+        Some(usage(&found.records, &self.range, now, overdue))
     }
 }
 
@@ -191,9 +194,8 @@ mod tests {
     }
 
     fn pool(clock: &ManualClock) -> Arc<Pool> {
-        let store = MemoryStore::new();
-        store.open_namespace("default", &IdMeta::MAX_PEAK.fingerprint()).expect("memory");
-        let absent = Record::unclaimed(0).expect();
+        let leases = Leases::new(Arc::new(MemoryStore::new()), "default");
+        leases.open(&IdMeta::MAX_PEAK.fingerprint()).expect("memory");
         for (machine, record) in [
             (1, record(5, at(3))),
             (2, record(5, at(-59))),
@@ -202,10 +204,9 @@ mod tests {
             (5, record(Record::FOREIGN, at(0))),
             (99, record(5, at(3))),
         ] {
-            store.cas("default", machine, &absent, &record).expect("memory");
+            leases.put(machine, &record).expect("memory");
         }
-        let (store, grace) = (Arc::new(store), Duration::from_secs(60));
-        let pool = Pool::new(store, "default".into(), 1..=9, ticks(), grace);
+        let pool = Pool::new(leases, 1..=9, ticks(), Duration::from_secs(60));
         Arc::new(Pool { clock: Arc::new(clock.clone()), ..pool })
     }
 
@@ -218,8 +219,7 @@ mod tests {
         let usage = by_state([4, 1, 2, 1, 1]);
         assert_eq!(pool.usage(), Some(usage.clone()));
 
-        let absent = Record::unclaimed(0).expect();
-        pool.store.cas("default", 6, &absent, &record(5, at(300))).expect("memory");
+        pool.leases.put(6, &record(5, at(300))).expect("memory");
         clock.advance(PAUSE - Duration::from_millis(1));
         Arc::clone(&pool).refresh().await;
         assert_eq!(pool.usage(), Some(usage), "it is not asked again before");
@@ -232,10 +232,10 @@ mod tests {
     #[tokio::test]
     async fn what_is_not_known_is_not_shown() {
         let clock = ManualClock::at(NOW);
-        let (store, grace) = (Arc::new(MemoryStore::new()), Duration::from_secs(60));
+        let leases = Leases::new(Arc::new(MemoryStore::new()), "nobody-opened-it");
         let pool = Arc::new(Pool {
             clock: Arc::new(clock),
-            ..Pool::new(store, "nobody-opened-it".into(), 1..=9, ticks(), grace)
+            ..Pool::new(leases, 1..=9, ticks(), Duration::from_secs(60))
         });
         Arc::clone(&pool).refresh().await;
         assert_eq!(pool.usage(), None);

@@ -16,7 +16,7 @@ use crate::prefetch::Prefetch;
 use crate::remote::{Counters, Remote, Token};
 use crate::retry::{Budget, Retry, Rng};
 use crate::secret::Secret;
-use crate::tls::{Tls, encrypt};
+use crate::tls::Tls;
 
 /// Ping interval of a silent connection with calls in flight. An idle one is left to TCP.
 const HTTP2_PING_EVERY: Duration = Duration::from_secs(10);
@@ -261,6 +261,12 @@ impl Builder {
     }
 
     fn check(&self) -> Result<(), IdError> {
+        if self.endpoints.is_empty() {
+            return Err(IdError::invalid(
+                "endpoint",
+                "give at least one, as https://host:port or http://host:port",
+            ));
+        }
         IdError::check("endpoints", self.endpoints.len() as u64, 1, MOST_ENDPOINTS as u64)?;
         IdError::check("channels_per_endpoint", self.channels_per_endpoint as u64, 1, 64)?;
         check_time("deadline", self.deadline)?;
@@ -305,7 +311,7 @@ impl Builder {
             .connect_timeout(self.connect_timeout)
             .http2_keep_alive_interval(HTTP2_PING_EVERY)
             .keep_alive_timeout(HTTP2_PING_TIMEOUT);
-        if encrypted { encrypt(&self.tls, transport) } else { Ok(transport) }
+        if encrypted { self.tls.over(transport) } else { Ok(transport) }
     }
 }
 

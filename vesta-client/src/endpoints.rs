@@ -23,7 +23,7 @@ pub(crate) struct Endpoint {
     pub(crate) name: String,
     channels: Vec<Channel>,
     next: AtomicUsize,
-    pub(crate) health: Mutex<HealthTracker>,
+    health: Mutex<HealthTracker>,
 }
 
 impl Endpoint {
@@ -44,6 +44,10 @@ impl Endpoint {
         }
     }
 
+    pub(crate) fn deferred(&self, now: Duration, retry_after: Duration) {
+        self.health.lock().deferred(now, retry_after);
+    }
+
     pub(crate) fn failed(&self, now: Duration, random: u64, error: &vesta_intf::IdError) {
         if self.health.lock().failed(now, random) {
             tracing::warn!(endpoint = self.name, %error, "the endpoint failed; others are preferred");
@@ -53,7 +57,7 @@ impl Endpoint {
 
 /// Health of an endpoint over time. Times count from the start of the client.
 #[derive(Debug, Default)]
-pub(crate) struct HealthTracker {
+struct HealthTracker {
     /// Failures since the last response.
     failures: u32,
     /// Skipped until then, if there is another endpoint.
@@ -76,7 +80,7 @@ impl HealthTracker {
         std::mem::take(self).failures > 0
     }
 
-    pub(crate) fn deferred(&mut self, now: Duration, retry_after: Duration) {
+    fn deferred(&mut self, now: Duration, retry_after: Duration) {
         self.answered();
         self.skip_until = now + retry_after.min(LONGEST_HOLD);
     }

@@ -317,15 +317,27 @@ impl PrefetchBuffer {
     /// Expiry task: sleeps until the oldest IDs expire; never wakes up while the buffer is empty.
     async fn drop_stale(self: Arc<Self>) {
         loop {
-            match self.expire() {
-                Some(next) => sleep_until(next).await,
+            match self.next_expiry() {
+                Some(at) => {
+                    sleep_until(at).await;
+                    self.expire();
+                }
                 None => self.stored.notified().await,
             }
         }
     }
 
-    /// Drops expired IDs and returns the next expiry.
-    fn expire(&self) -> Option<Instant> {
+    fn next_expiry(&self) -> Option<Instant> {
+        let state = self.state.lock();
+        // The run in the ring is older than those in the buffer.
+        let oldest = match self.ring.left(&state.writer) {
+            0 => state.buffer.oldest()?,
+            _ => state.ring_asked_at,
+        };
+        self.start.checked_add(state.buffer.expiry(oldest)?)
+    }
+
+    fn expire(&self) {
         let now = self.start.elapsed();
         let mut state = self.state.lock();
         let State { buffer, writer, ring_stale, ring_asked_at, .. } = &mut *state;
@@ -333,12 +345,6 @@ impl PrefetchBuffer {
             *ring_stale += u64::from(self.ring.close(writer));
         }
         buffer.drop_stale(now);
-        // The run in the ring is older than those in the buffer.
-        let oldest = match self.ring.left(writer) {
-            0 => buffer.oldest()?,
-            _ => *ring_asked_at,
-        };
-        self.start.checked_add(buffer.expiry(oldest)?)
     }
 }
 
@@ -369,11 +375,14 @@ impl Drop for Awaited<'_> {
     }
 }
 
-fn with_retry_after(mut error: IdError, left: Duration) -> IdError {
-    match &mut error {
-        IdError::NotReady(not_ready) => not_ready.retry_after = left,
-        IdError::Unavailable { retry_after, .. } => *retry_after = Some(left),
-        _ => {}
+fn with_retry_after(error: IdError, left: Duration) -> IdError {
+    match error {
+        IdError::NotReady(NotReady { why, .. }) => {
+            IdError::NotReady(NotReady { retry_after: left, why })
+        }
+        IdError::Unavailable { reason, source, .. } => {
+            IdError::Unavailable { reason, retry_after: Some(left), source }
+        }
+        other => other,
     }
-    error
 }

@@ -186,7 +186,7 @@ impl Remote {
     fn record(&self, endpoint: &Endpoint, fault: &Fault) {
         let now = self.start.elapsed();
         match (&fault.error, fault.error.retry_after()) {
-            (_, Some(after)) => endpoint.health.lock().deferred(now, after),
+            (_, Some(after)) => endpoint.deferred(now, after),
             (error, None) if fault.endpoint_failed => endpoint.failed(now, self.rng.next(), error),
             (IdError::DeadlineExceeded, None) => {}
             // A refusal is a response, too.

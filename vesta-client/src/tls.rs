@@ -7,7 +7,8 @@ mod connector;
 #[path = "tls/on.rs"]
 mod connector;
 
-pub(crate) use connector::encrypt;
+use tonic::transport::Endpoint;
+use vesta_intf::IdError;
 
 use crate::secret::Secret;
 
@@ -32,5 +33,10 @@ impl Tls {
         ]
         .into_iter()
         .find_map(|(name, set)| set.then_some(name))
+    }
+
+    /// Enables TLS on an endpoint.
+    pub(crate) fn over(&self, endpoint: Endpoint) -> Result<Endpoint, IdError> {
+        connector::encrypt(self, endpoint)
     }
 }

@@ -12,9 +12,10 @@ use vesta_intf::{Field, GenMethod, IdError, IdMeta, SequenceStart};
 use crate::backlog::Backlog;
 use crate::clock::{AnyClock, Clock, SystemClock};
 use crate::held_lease::HeldLeaseFactory;
-use crate::lease::claim::{self, ClaimError, ClaimOrder, Claimant, PATIENCE, ticks};
-use crate::lease::keeper::{Driver, Keeper, Line as MachineSlot};
-use crate::lease::{StateFileError, Timing, check_namespace};
+use crate::lease::{
+    ClaimError, ClaimOrder, Driver, HostState, Keeper, Leases, MachineSlot, PATIENCE, Plan,
+    StateFileError, Timing, check_namespace,
+};
 
 use crate::machine::{self, MachineSource, Resolved};
 use crate::populator::PopulatorKind;
@@ -280,21 +281,17 @@ impl Builder {
             }
             Resolved::Disposable { nodes } => {
                 let member = |_| {
-                    let machine = claim::use_up_number(&*nodes, &meta, &self.clock, patience)?;
+                    let machine = machine::use_up_number(&*nodes, &meta, &self.clock, patience)?;
                     unbounded(&factory, machine)
                 };
                 let members = count.map(member).collect::<Result<_, BuildError>>()?;
                 (members, format!("used once, from {}", nodes.describe()), None)
             }
             Resolved::Lease { store, choice, guard, shown, remember } => {
-                let timing = self.timing.unwrap_or_else(|| choice.timing(&*store));
+                let timing = self.timing.unwrap_or_else(|| choice.timing(store.timing()));
                 timing.check()?;
-                if ticks(timing.window, &meta) < 2 {
-                    let reason = "window must be at least two ticks of the layout";
-                    return Err(IdError::invalid("timing", reason).into());
-                }
-                let claimant = Claimant {
-                    store,
+                let plan = Plan {
+                    store: store.describe(),
                     namespace: self.namespace.clone(),
                     meta,
                     rules,
@@ -302,15 +299,23 @@ impl Builder {
                     choice,
                     order: self.claim_order,
                     patience,
-                    clock: Arc::new(self.clock.clone()),
                     host: machine::host_name(),
+                    pid: std::process::id(),
                     guard,
                 };
-                let remember_in = remember.then(|| self.state_dir.clone());
+                if plan.window_ticks(false) < 2 {
+                    let reason = "window must be at least two ticks of the layout";
+                    return Err(IdError::invalid("timing", reason).into());
+                }
+                let leases = Leases::new(store, &self.namespace);
+                let folder = remember.then(|| self.state_dir.clone());
                 let mut members = Vec::new();
                 for _ in count {
-                    match leased(claimant.clone(), factory.clone(), remember_in.clone(), self.drive)
-                    {
+                    let host = HostState::new(folder.clone(), &self.namespace, meta.fingerprint());
+                    let (plan, leases) = (plan.clone(), leases.clone());
+                    let driver =
+                        Driver::start(plan, leases, host, self.clock.clone(), factory.clone());
+                    match driver.and_then(|(driver, slot)| kept(driver, slot, self.drive)) {
                         Ok(member) => members.push(member),
                         Err(error) => {
                             // What was claimed so far goes back at once.
@@ -348,14 +353,8 @@ fn unbounded(factory: &HeldLeaseFactory, machine: u64) -> Result<Member, BuildEr
     Ok(Member { slot: Arc::new(MachineSlot::new(lease)), keeper: None })
 }
 
-/// A machine slot whose machine ID is claimed and kept.
-fn leased(
-    claimant: Claimant,
-    factory: HeldLeaseFactory,
-    remember_in: Option<PathBuf>,
-    drive: Drive,
-) -> Result<Member, BuildError> {
-    let (driver, slot) = Driver::start(claimant, factory, remember_in)?;
+/// A machine slot whose machine ID is kept.
+fn kept(driver: Driver, slot: MachineSlot, drive: Drive) -> Result<Member, BuildError> {
     let slot = Arc::new(slot);
     let keeper = match drive {
         Drive::Thread => Keeper::in_thread(driver, &slot).map_err(BuildError::Thread)?,

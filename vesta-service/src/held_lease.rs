@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use vesta_intf::{Id, IdError, IdMeta, NotReady, NotReadyReason};
 
 use crate::clock::AnyClock;
-use crate::lease::timing::RETRY_AFTER;
+use crate::lease::RETRY_AFTER;
 use crate::populator::{AnyPopulator, IdPopulator as _, PopulatorKind};
 use crate::sequence::{Claim, Refusal, Rules};
 use crate::sync::{AtomicU64, Ordering};

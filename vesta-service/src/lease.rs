@@ -1,37 +1,48 @@
-//! The reservation of machine IDs and of the positions on their lines.
+//! The reservation of machine IDs and of their positions.
 //!
 //! Positions below a **bound** are issued only after that bound stands durably in a record that
 //! changes by compare-and-set alone. A successor starts at or above it. So uniqueness rests on no
 //! clock and on no lease: see docs/SAFETY.md for the argument.
 //!
 //! ```text
-//!  claim.rs    choosing a record and taking it over              pure rules + the procedure
-//!  state.rs    extending, releasing, being fenced                pure
-//!  keeper.rs   the thread that does what state.rs says
-//!  store.rs    the port: what a store has to offer
-//!  file.rs     the store of a fixed ID: one file, locked for life
-//!  shadow.rs   what this host remembers of the records it held
+//!  state.rs        survey, claim, hold, extend, release, lost        pure
+//!  driver.rs       asks what state.rs wants to know, and does what it says
+//!  keeper.rs       the thread of a driver, or the caller of `maintain`
+//!  kv.rs           the port: what a store has to offer
+//!  leases.rs       a namespace in such a store; codec.rs: its texts
+//!  host_state.rs   what this host remembers; state files of fixed machine IDs
 //! ```
 
-pub(crate) mod claim;
-mod file;
-#[cfg(all(test, not(any(loom, shuttle))))]
-mod fuzz;
-pub(crate) mod keeper;
+mod choice;
+mod codec;
+mod driver;
+mod error;
+mod host_state;
+mod keeper;
+mod kv;
+mod leases;
+mod machine_slot;
 mod memory;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod model;
 mod record;
-pub(crate) mod shadow;
-mod slot;
 mod state;
-mod store;
-pub(crate) mod timing;
+mod timing;
 
-pub(crate) use file::check_namespace;
-pub use file::{FileStore, StateFileError};
+pub(crate) use choice::Choice;
+pub use choice::ClaimOrder;
+use codec::Marks;
+pub(crate) use driver::Driver;
+pub(crate) use error::ask_store;
+pub use error::{ClaimError, StoreError};
+pub use host_state::{FileStore, StateFileError};
+pub(crate) use host_state::{HostState, Local, check_namespace};
+pub(crate) use keeper::Keeper;
+pub use kv::KvStore;
+pub use leases::{Leases, Snapshot};
+pub(crate) use machine_slot::MachineSlot;
 pub use memory::MemoryStore;
-pub use record::{Expect, Record};
-pub(crate) use store::ask_store;
-pub use store::{Cas, LeaseStore, Namespace, StoreError};
+pub use record::{Cas, Namespace, Record};
+pub(crate) use state::{PATIENCE, Plan};
+pub(crate) use timing::RETRY_AFTER;
 pub use timing::Timing;

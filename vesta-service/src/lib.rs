@@ -62,10 +62,9 @@ use id::{populator, ticks};
 pub use builder::{BuildError, Builder, Drive};
 pub use clock::{Clock, SystemClock};
 pub use id::sequence;
-pub use lease::claim::{ClaimError, ClaimOrder};
 pub use lease::{
-    Cas, Expect, FileStore, LeaseStore, MemoryStore, Namespace, Record, StateFileError, StoreError,
-    Timing,
+    Cas, ClaimError, ClaimOrder, FileStore, KvStore, Leases, MemoryStore, Namespace, Record,
+    Snapshot, StateFileError, StoreError, Timing,
 };
 pub use machine::{IpMap, MachineSource, WorkerNodeStore, host_ordinal};
 pub use populator::{

@@ -14,10 +14,10 @@ use vesta_intf::{Field, IdError, IdMeta};
 
 pub use ip::IpMap;
 pub use worker_node::WorkerNodeStore;
+pub(crate) use worker_node::use_up_number;
 
 use crate::clock::{AnyClock, Clock as _};
-use crate::lease::claim::Choice;
-use crate::lease::{FileStore, LeaseStore, StateFileError};
+use crate::lease::{Choice, FileStore, KvStore, StateFileError};
 
 /// Source of a service's machine ID. There is no default: two services that both think they
 /// are machine 1 are the most common way to duplicate IDs.
@@ -35,14 +35,14 @@ pub enum MachineSource {
     /// Any free number from a store, within the range (all of the layout's by default).
     Pool {
         /// The store that knows who holds which number.
-        store: Arc<dyn LeaseStore>,
+        store: Arc<dyn KvStore>,
         /// The numbers that may be handed out.
         range: Option<RangeInclusive<u64>>,
     },
     /// This number, reserved through a store: a fixed number with the full promise on any host.
     Reserved {
         /// The store that knows who holds the number.
-        store: Arc<dyn LeaseStore>,
+        store: Arc<dyn KvStore>,
         /// The number.
         id: u64,
     },
@@ -60,7 +60,7 @@ pub enum MachineSource {
 /// A source, resolved to what a claim needs.
 #[derive(Debug)]
 pub(crate) enum Resolved {
-    Lease { store: Arc<dyn LeaseStore>, choice: Choice, guard: bool, shown: String, remember: bool },
+    Lease { store: Arc<dyn KvStore>, choice: Choice, guard: bool, shown: String, remember: bool },
     Disposable { nodes: Arc<dyn WorkerNodeStore> },
     Stateless { machine: u64 },
 }

@@ -8,8 +8,7 @@ use std::time::Duration;
 use vesta_intf::{ErrorKind, IdError, NotReady, NotReadyReason};
 
 use crate::held_lease::HeldLease;
-use crate::lease::keeper::{Keeper, Line as MachineSlot};
-use crate::lease::timing::RETRY_AFTER;
+use crate::lease::{Keeper, MachineSlot, RETRY_AFTER};
 use crate::sequence::Claim;
 
 /// A machine slot, and the keeper of its lease.

@@ -7,18 +7,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use common::START;
+use common::{START, leases};
 use parking_lot::Mutex;
 use vesta_service::{
-    BuildError, Cas, ClaimError, Clock, Drive, Expect, IdMeta, IdService as _, LeaseStore,
-    LocalIdService, MachineSource, ManualClock, MemoryStore, Namespace, Record, StoreError, Timing,
-    UnixMillis,
+    BuildError, ClaimError, Clock, Drive, IdMeta, IdService as _, KvStore, LocalIdService,
+    MachineSource, ManualClock, MemoryStore, Record, StoreError, Timing, UnixMillis,
 };
 
 /// A store in which somebody else is faster a few times.
 #[derive(Debug)]
 struct Busy {
-    store: MemoryStore,
+    store: Arc<MemoryStore>,
     timing: Timing,
     /// How many of the next claims somebody else precedes, and gives back again at once.
     others: AtomicU64,
@@ -33,7 +32,7 @@ impl Busy {
     }
 
     fn quiet(timing: Timing) -> Self {
-        let store = MemoryStore::new();
+        let store = Arc::new(MemoryStore::new());
         Self { store, timing, others: AtomicU64::new(0), now: None, may_forget: false }
     }
 
@@ -44,18 +43,17 @@ impl Busy {
     /// In which machine ID 3 has a record.
     fn with(record: Record) -> Arc<Self> {
         let this = Self::new(Timing::ONE_HOST, 0);
-        this.open_namespace("default", &IdMeta::MAX_PEAK.fingerprint()).unwrap();
-        let unclaimed = Record::unclaimed(0).expect();
-        assert!(matches!(this.cas("default", 3, &unclaimed, &record), Ok(Cas::Done)));
+        let namespace = leases(&this.store).open(&IdMeta::MAX_PEAK.fingerprint()).unwrap().uuid;
+        leases(&this.store).put(3, &Record { namespace, ..record }).unwrap();
         this
     }
 
     fn record(&self, machine: u64) -> Record {
-        self.store.read("default", machine).unwrap().unwrap()
+        leases(&self.store).record(machine).unwrap().unwrap()
     }
 }
 
-impl LeaseStore for Busy {
+impl KvStore for Busy {
     fn describe(&self) -> String {
         "busy".into()
     }
@@ -68,29 +66,30 @@ impl LeaseStore for Busy {
     fn may_forget(&self) -> bool {
         self.may_forget
     }
-    fn open_namespace(&self, name: &str, fingerprint: &str) -> Result<Namespace, StoreError> {
-        self.store.open_namespace(name, fingerprint)
+    fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
+        self.store.list(area)
     }
-    fn list(&self, namespace: &str) -> Result<Vec<(u64, Record)>, StoreError> {
-        self.store.list(namespace)
+    fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError> {
+        self.store.get(area, key)
     }
-    fn read(&self, namespace: &str, machine: u64) -> Result<Option<Record>, StoreError> {
-        self.store.read(namespace, machine)
-    }
-    fn cas(
+    fn put_if(
         &self,
-        namespace: &str,
-        machine: u64,
-        expect: &Expect,
-        new: &Record,
-    ) -> Result<Cas, StoreError> {
+        area: &str,
+        key: &str,
+        old: Option<&str>,
+        new: &str,
+    ) -> Result<bool, StoreError> {
         let fewer = |left: u64| left.checked_sub(1);
-        if self.others.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer).is_ok() {
-            let bound = expect.bound; // they issued nothing
-            let theirs = Record { owner: 0, bound, released: true, attempt: 1, ..new.clone() };
-            self.store.cas(namespace, machine, expect, &theirs)?;
+        let claims = old.is_some() && new.contains(r#""released":false"#);
+        if claims && self.others.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer).is_ok() {
+            let machine = key.parse().expect("a machine ID");
+            let current = self.record(machine);
+            // They issued nothing.
+            let (epoch, attempt) = (current.epoch + 1, 1);
+            let theirs = Record { epoch, attempt, owner: 0, released: true, ..current.clone() };
+            leases(&self.store).change(machine, Some(&current), &theirs)?;
         }
-        self.store.cas(namespace, machine, expect, new)
+        self.store.put_if(area, key, old, new)
     }
 }
 
@@ -153,7 +152,7 @@ fn start(
         .build()
 }
 
-fn only_3(store: Arc<dyn LeaseStore>) -> MachineSource {
+fn only_3(store: Arc<dyn KvStore>) -> MachineSource {
     MachineSource::Pool { store, range: Some(3..=3) }
 }
 
@@ -226,20 +225,20 @@ fn a_bound_is_told_as_the_moment_before_which_all_of_it_lies() {
 #[test]
 fn an_unused_machine_id_begins_at_the_floor_of_its_namespace() {
     let folder = tempfile::tempdir().unwrap();
-    let store = MemoryStore::new();
-    store.open_namespace("default", &IdMeta::MAX_PEAK.fingerprint()).unwrap();
+    let store = Arc::new(MemoryStore::new());
+    leases(&store).open(&IdMeta::MAX_PEAK.fingerprint()).unwrap();
     let floor = (IdMeta::MAX_PEAK.tick_at(START).unwrap() << 20) + 1000;
-    store.raise_floor("default", floor).unwrap();
+    leases(&store).raise_floor(floor).unwrap();
     let clock = Arc::new(ManualClock::at(START));
-    let service = start(only_3(Arc::new(store)), folder.path(), clock).unwrap();
+    let service = start(only_3(store), folder.path(), clock).unwrap();
     let id = service.exp_id(service.gen_id().unwrap()).unwrap();
     assert_eq!(id.time << 20 | id.seq, floor);
 }
 
 #[test]
-fn a_store_has_no_floor_unless_it_says_so_and_an_error_names_its_cause() {
-    let store = Busy::quiet(Timing::ONE_HOST);
-    assert!(store.raise_floor("default", 1).unwrap_err().is_permanent());
+fn a_namespace_that_was_not_opened_has_no_floor_and_an_error_names_its_cause() {
+    let store = Arc::new(MemoryStore::new());
+    assert!(leases(&store).raise_floor(1).unwrap_err().is_permanent());
     let refused = StoreError::unavailable("cannot reach it", std::io::Error::other("refused"));
     assert_eq!(refused.source().unwrap().to_string(), "refused");
     assert_eq!(refused.to_string(), "cannot reach it: refused");

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use common::START;
+use common::{START, leases};
 use vesta_service::{
-    BuildError, Builder, Cas, ClaimError, Drive, Expect, IdMeta, IdService as _, LeaseStore,
-    LocalIdService, MachineSource, ManualClock, MemoryStore, Namespace, Record, StoreError, Timing,
-    UnixMillis,
+    BuildError, Builder, ClaimError, Drive, IdMeta, IdService as _, KvStore, LocalIdService,
+    MachineSource, ManualClock, MemoryStore, Record, StoreError, Timing, UnixMillis,
 };
 
 const LAYOUT: IdMeta = IdMeta::MAX_PEAK;
@@ -23,7 +22,7 @@ fn position(moment: UnixMillis) -> u64 {
 /// A store whose floor is raised just before one of its calls.
 #[derive(Debug)]
 struct Raised {
-    store: MemoryStore,
+    store: Arc<MemoryStore>,
     floor: u64,
     before: u64,
     calls: AtomicU64,
@@ -32,13 +31,12 @@ struct Raised {
 impl Raised {
     /// With a record of machine ID 0 that is free, or without any.
     fn new(present: bool, floor: u64, before: u64) -> Arc<Self> {
-        let store = MemoryStore::new();
-        store.open_namespace("default", &LAYOUT.fingerprint()).unwrap();
+        let store = Arc::new(MemoryStore::new());
+        let namespace = leases(&store).open(&LAYOUT.fingerprint()).unwrap().uuid;
         if present {
             let bound = position(UnixMillis(START.0 - 60 * SECOND));
-            let free = Record { epoch: 1, bound, attempt: 1, released: true, ..Record::default() };
-            let unclaimed = Record::unclaimed(0).expect();
-            assert_eq!(store.cas("default", 0, &unclaimed, &free).unwrap(), Cas::Done);
+            let free = Record { namespace, epoch: 1, bound, released: true, ..Record::default() };
+            leases(&store).put(0, &free).unwrap();
         }
         Arc::new(Self { store, floor, before, calls: AtomicU64::new(0) })
     }
@@ -47,7 +45,7 @@ impl Raised {
         let number = self.calls.fetch_add(1, Ordering::Relaxed);
         assert!(number < 50, "it asks again and again");
         if number == self.before {
-            self.store.raise_floor("default", self.floor).unwrap();
+            leases(&self.store).raise_floor(self.floor).unwrap();
         }
     }
 
@@ -65,34 +63,30 @@ impl Raised {
     }
 }
 
-impl LeaseStore for Raised {
+impl KvStore for Raised {
     fn describe(&self) -> String {
         "raised".into()
     }
     fn timing(&self) -> Timing {
         Timing::ONE_HOST
     }
-    fn open_namespace(&self, name: &str, fingerprint: &str) -> Result<Namespace, StoreError> {
+    fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
         self.call();
-        self.store.open_namespace(name, fingerprint)
+        self.store.list(area)
     }
-    fn list(&self, namespace: &str) -> Result<Vec<(u64, Record)>, StoreError> {
+    fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError> {
         self.call();
-        self.store.list(namespace)
+        self.store.get(area, key)
     }
-    fn read(&self, namespace: &str, machine: u64) -> Result<Option<Record>, StoreError> {
-        self.call();
-        self.store.read(namespace, machine)
-    }
-    fn cas(
+    fn put_if(
         &self,
-        namespace: &str,
-        machine: u64,
-        expect: &Expect,
-        new: &Record,
-    ) -> Result<Cas, StoreError> {
+        area: &str,
+        key: &str,
+        old: Option<&str>,
+        new: &str,
+    ) -> Result<bool, StoreError> {
         self.call();
-        self.store.cas(namespace, machine, expect, new)
+        self.store.put_if(area, key, old, new)
     }
 }
 
@@ -144,7 +138,7 @@ fn a_floor_far_ahead_leaves_no_claim_behind() {
                 _ => panic!("it was not refused, before call {}", store.before),
             };
             assert!(error.contains("used up to"), "{error}");
-            let record = store.store.read("default", 0).unwrap().unwrap_or_default();
+            let record = leases(&store.store).record(0).unwrap().unwrap_or_default();
             assert_eq!(record.owner, 0, "before call {}", store.before);
             assert!(record.bound < floor, "it bought nothing beyond the clock");
         });

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use vesta_service::{
-    Builder, Cas, Clock, Expect, IdMeta, IdService as _, LeaseStore, LocalIdService, MachineSource,
-    MemoryStore, Namespace, Record, StoreError, SystemClock, Timing, UnixMillis,
+    Builder, Clock, IdMeta, IdService as _, KvStore, Leases, LocalIdService, MachineSource,
+    MemoryStore, StoreError, SystemClock, Timing, UnixMillis,
 };
 
 /// A store that takes its time for each change.
@@ -16,7 +16,7 @@ struct Busy {
     changes: AtomicU64,
 }
 
-impl LeaseStore for Busy {
+impl KvStore for Busy {
     fn describe(&self) -> String {
         "busy".into()
     }
@@ -25,28 +25,25 @@ impl LeaseStore for Busy {
         let takeover_grace = Duration::from_secs(60);
         Timing { window, renew_every, request_timeout: renew_every, takeover_grace }
     }
-    fn open_namespace(&self, name: &str, fingerprint: &str) -> Result<Namespace, StoreError> {
-        self.store.open_namespace(name, fingerprint)
+    fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
+        self.store.list(area)
     }
-    fn list(&self, namespace: &str) -> Result<Vec<(u64, Record)>, StoreError> {
-        self.store.list(namespace)
+    fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError> {
+        self.store.get(area, key)
     }
-    fn read(&self, namespace: &str, machine: u64) -> Result<Option<Record>, StoreError> {
-        self.store.read(namespace, machine)
-    }
-    fn cas(
+    fn put_if(
         &self,
-        namespace: &str,
-        machine: u64,
-        expect: &Expect,
-        new: &Record,
-    ) -> Result<Cas, StoreError> {
+        area: &str,
+        key: &str,
+        old: Option<&str>,
+        new: &str,
+    ) -> Result<bool, StoreError> {
         for _ in 0..10 {
             std::thread::yield_now();
         }
-        let outcome = self.store.cas(namespace, machine, expect, new)?;
+        let done = self.store.put_if(area, key, old, new)?;
         self.changes.fetch_add(1, Ordering::SeqCst);
-        Ok(outcome)
+        Ok(done)
     }
 }
 
@@ -79,24 +76,25 @@ fn it_does_so_by_a_custom_clock() {
 fn renews(builder: Builder) {
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(Busy::default());
+    let leases = Leases::new(store.clone(), "default");
     let service = builder
         .layout(IdMeta::MIN_GRANULARITY)
         .machine(MachineSource::Pool { store: store.clone(), range: Some(3..=3) })
         .state_dir(folder.path())
         .build()
         .unwrap();
-    let first = store.read("default", 3).unwrap().unwrap();
+    let first = leases.record(3).unwrap().unwrap();
     let mut last = 0;
     while store.changes.load(Ordering::SeqCst) < 10 {
         if let Ok(id) = service.gen_id() {
             last = id; // a busy machine may renew too late for once
         }
     }
-    let renewed = store.read("default", 3).unwrap().unwrap();
+    let renewed = leases.record(3).unwrap().unwrap();
     assert_eq!((renewed.epoch, renewed.owner), (first.epoch, first.owner), "the same lease");
     assert!(renewed.bound >= first.bound);
     service.close();
-    let after = store.read("default", 3).unwrap().unwrap();
+    let after = leases.record(3).unwrap().unwrap();
     assert!(after.released && after.owner == 0, "{after:?}");
     let last = service.exp_id(last).unwrap();
     assert!(after.bound > (last.time << 10 | last.seq));

@@ -6,17 +6,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use common::START;
+use common::{START, leases};
 use vesta_service::{
-    BuildError, Cas, ClaimError, ClaimOrder, Clock as _, Drive, ErrorKind, Expect, IdService as _,
-    LeaseStore, LocalIdService, MachineSource, ManualClock, MemoryStore, Namespace, Record,
-    StoreError, Timing, UnixMillis,
+    BuildError, Cas, ClaimError, ClaimOrder, Clock as _, Drive, ErrorKind, IdService as _, KvStore,
+    LocalIdService, MachineSource, ManualClock, MemoryStore, Record, StoreError, Timing,
+    UnixMillis,
 };
 
 /// A store that can be made unreachable, or to lose its replies after doing what was asked.
 #[derive(Debug, Default)]
 struct Flaky {
-    store: MemoryStore,
+    store: Arc<MemoryStore>,
     down: AtomicBool,
     lose_replies: AtomicU64,
     may_forget: AtomicBool,
@@ -34,7 +34,7 @@ impl Flaky {
     }
 }
 
-impl LeaseStore for Flaky {
+impl KvStore for Flaky {
     fn describe(&self) -> String {
         "flaky".into()
     }
@@ -44,33 +44,29 @@ impl LeaseStore for Flaky {
     fn may_forget(&self) -> bool {
         self.may_forget.load(Ordering::Relaxed)
     }
-    fn open_namespace(&self, name: &str, fingerprint: &str) -> Result<Namespace, StoreError> {
+    fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
         self.reach()?;
-        self.store.open_namespace(name, fingerprint)
+        self.store.list(area)
     }
-    fn list(&self, namespace: &str) -> Result<Vec<(u64, Record)>, StoreError> {
+    fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError> {
         self.reach()?;
-        self.store.list(namespace)
+        self.store.get(area, key)
     }
-    fn read(&self, namespace: &str, machine: u64) -> Result<Option<Record>, StoreError> {
-        self.reach()?;
-        self.store.read(namespace, machine)
-    }
-    fn cas(
+    fn put_if(
         &self,
-        ns: &str,
-        machine: u64,
-        expect: &Expect,
-        new: &Record,
-    ) -> Result<Cas, StoreError> {
+        area: &str,
+        key: &str,
+        old: Option<&str>,
+        new: &str,
+    ) -> Result<bool, StoreError> {
         self.reach()?;
-        let outcome = self.store.cas(ns, machine, expect, new)?;
+        let done = self.store.put_if(area, key, old, new)?;
         let losing = self
             .lose_replies
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
         match losing {
             Ok(_) => Err(StoreError::unavailable("no reply", std::io::Error::other("timed out"))),
-            Err(_) => Ok(outcome),
+            Err(_) => Ok(done),
         }
     }
 }
@@ -116,7 +112,7 @@ impl Setting {
     }
 
     fn record(&self, machine: u64) -> Record {
-        self.store.read("default", machine).unwrap().unwrap()
+        leases(&self.store.store).record(machine).unwrap().unwrap()
     }
 }
 
@@ -149,7 +145,7 @@ fn with_the_store_away_it_issues_up_to_the_bound_and_recovers_by_itself() {
     let lasted = refused_at.expect("the bound must hold");
     assert!((40..=50).contains(&lasted), "a window of 5 s lasted {lasted} tenths of a second");
     assert!(service.status().renewals_failed > 0);
-    let bound = setting.store.store.read("default", machine).unwrap().unwrap().bound;
+    let bound = leases(&setting.store.store).record(machine).unwrap().unwrap().bound;
     let last = service.exp_id(last).unwrap();
     assert!(last.time << 20 | last.seq < bound);
 
@@ -195,7 +191,7 @@ fn who_is_fenced_seals_and_goes_on_with_another_machine_id() {
     // Somebody takes the record over, as an operator or a wrong clock might.
     let record = setting.record(lost);
     let thief = Record { epoch: record.epoch + 1, owner: 99, attempt: 1, ..record.clone() };
-    let taken = setting.store.cas("default", lost, &record.expect(), &thief).unwrap();
+    let taken = leases(&setting.store.store).change(lost, Some(&record), &thief).unwrap();
     assert_eq!(taken, Cas::Done);
 
     setting.clock.advance(Duration::from_secs(2));
@@ -349,9 +345,9 @@ fn a_store_that_forgot_what_this_host_remembers_is_refused_until_its_floor_is_ra
     assert!(refused.to_string().contains("store raise-floor"), "{refused}");
 
     let bound = service_position(*used_until);
-    wiped.store.store.raise_floor("default", bound - (1 << 20)).unwrap();
+    leases(&wiped.store.store).raise_floor(bound - (1 << 20)).unwrap();
     wiped.try_start().expect_err("still below");
-    wiped.store.store.raise_floor("default", bound).unwrap();
+    leases(&wiped.store.store).raise_floor(bound).unwrap();
     let id = wiped.start().gen_id().unwrap();
     assert!(id > before);
     wiped.start().gen_id().expect("and again");
@@ -371,7 +367,7 @@ fn a_machine_id_is_not_claimed_anew_from_a_store_that_was_wiped_while_running() 
     let because = status.not_ready_because.unwrap();
     assert!(because.contains("has forgotten that machine ID"), "{because}");
     let bound = service_position(UnixMillis(setting.clock.wall().0 + 60_000));
-    setting.store.store.raise_floor("default", bound).unwrap();
+    leases(&setting.store.store).raise_floor(bound).unwrap();
     setting.clock.advance(Duration::from_secs(60));
     let id = service.gen_id().expect("the floor was raised");
     assert!(service.exp_id(id).unwrap().time << 20 >= bound);
@@ -531,7 +527,7 @@ fn a_batch_ascends_even_if_the_machine_id_changes_while_it_is_filled() {
     let lost = service.machine();
     let record = setting.record(lost);
     let thief = Record { epoch: record.epoch + 1, owner: 99, attempt: 1, ..record.clone() };
-    setting.store.cas("default", lost, &record.expect(), &thief).unwrap();
+    leases(&setting.store.store).change(lost, Some(&record), &thief).unwrap();
     // A renewal is due, and issued time runs three seconds ahead of the clock.
     setting.clock.advance(Duration::from_secs(2));
     service.try_gen_id().unwrap();

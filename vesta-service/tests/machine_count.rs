@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::START;
+use common::{START, leases};
 use vesta_service::{
-    BuildError, Drive, ErrorKind, IdMeta, IdService as _, LeaseStore, LocalIdService,
-    MachineSource, ManualClock, MemoryStore, PopulatorKind, Record,
+    BuildError, Drive, ErrorKind, IdMeta, IdService as _, LocalIdService, MachineSource,
+    ManualClock, MemoryStore, PopulatorKind, Record,
 };
 
 struct Setting {
@@ -39,9 +39,9 @@ impl Setting {
     }
 
     fn steal(&self, machine: u64) {
-        let record = self.store.read("default", machine).unwrap().unwrap();
+        let record = leases(&self.store).record(machine).unwrap().unwrap();
         let thief = Record { epoch: record.epoch + 1, owner: 99, attempt: 1, ..record.clone() };
-        self.store.cas("default", machine, &record.expect(), &thief).unwrap();
+        leases(&self.store).change(machine, Some(&record), &thief).unwrap();
     }
 }
 
@@ -142,7 +142,7 @@ fn what_was_claimed_goes_back_when_the_pool_has_not_enough() {
     let setting = Setting::new();
     let refused = setting.start(IdMeta::MAX_PEAK, 7).unwrap_err();
     assert!(refused.to_string().contains("every machine ID of 0 to 5 is in use"), "{refused}");
-    let held = setting.store.list("default").unwrap();
+    let held = leases(&setting.store).snapshot().unwrap().records;
     assert!(held.iter().all(|(_, record)| record.owner == 0), "{held:?}");
     setting.start(IdMeta::MAX_PEAK, 6).expect("they are free again");
 }

@@ -1,9 +1,9 @@
-//! What every store has to do, as one suite that is run against each of them unchanged.
+//! The promises of every store, as one suite that is run against each of them unchanged.
 //!
 //! A backend's own test file says how a fresh store is made, and no more:
 //! ```no_run
 //! use std::sync::Arc;
-//! use vesta_service::{LeaseStore, MemoryStore};
+//! use vesta_service::{KvStore, MemoryStore};
 //! use vesta_store::conformance::{Backend, Fixture};
 //!
 //! struct Memory;
@@ -16,7 +16,7 @@
 //! }
 //!
 //! impl Fixture for One {
-//!     fn connect(&self) -> Arc<dyn LeaseStore> {
+//!     fn connect(&self) -> Arc<dyn KvStore> {
 //!         self.0.clone()
 //!     }
 //! }
@@ -32,18 +32,21 @@ mod claims;
 mod clocks;
 mod faults;
 mod flaky;
+mod kv;
 mod life;
 mod proxy;
+mod records;
 mod rules;
 mod walk;
 mod world;
 
 use std::sync::Arc;
 
-use vesta_service::LeaseStore;
+use vesta_service::KvStore;
 
 pub use flaky::FlakyStore;
 pub use proxy::Proxy;
+pub use records::{Cas, Expect, RecordExt, Records};
 
 /// A kind of store.
 pub trait Backend: Send + Sync {
@@ -54,7 +57,7 @@ pub trait Backend: Send + Sync {
 /// One store; dropping it may remove it.
 pub trait Fixture: Send + Sync {
     /// A new connection to the store.
-    fn connect(&self) -> Arc<dyn LeaseStore>;
+    fn connect(&self) -> Arc<dyn KvStore>;
 
     /// Stops the store and starts it again, where it is something that runs. By default nothing:
     /// then connecting anew has to do.
@@ -87,6 +90,13 @@ macro_rules! promises {
 }
 
 promises! { $
+    kv:
+        values_are_compared_as_bytes
+        a_put_over_another_value_changes_nothing
+        of_many_puts_at_once_exactly_one_takes_effect
+        areas_do_not_touch_each_other
+        values_of_16_kib_come_back
+        an_acknowledged_put_outlives_a_restart;
     rules:
         a_record_comes_back_as_it_was_written
         an_absent_record_counts_as_unclaimed

@@ -1,9 +1,7 @@
-//! What the fuzz targets of the backends share: records of any numbers, and URLs with a password that
+//! Shared by the fuzz targets of the backends: records of any numbers, and URLs with a password that
 //! must not show.
 
 use std::fmt::{Debug, Display};
-
-use vesta_service::{Namespace, Record, StoreError, UnixMillis};
 
 use crate::{OpenError, redact};
 
@@ -14,57 +12,6 @@ mod urls;
 
 pub(crate) use texts::{Changes, damaged};
 pub(crate) use urls::{Around, PIECES, SECRET, with_secret};
-
-/// A record in numbers, half of which are beyond 63 bits.
-pub(crate) type Numbers = ([u64; 4], u128, bool, String, u32);
-
-pub(crate) fn record((numbers, owner, released, host, pid): &Numbers) -> Record {
-    let [epoch, bound, attempt, time] = numbers.map(|n| if n % 4 == 0 { n } else { n >> 1 });
-    let (owner, released, host, pid) = (*owner, *released, host.clone(), *pid);
-    Record { epoch, owner, bound, attempt, released, host, pid, info_time: UnixMillis(time) }
-}
-
-pub(crate) fn fits(record: &Record) -> bool {
-    [record.epoch, record.bound, record.attempt, record.info_time.0]
-        .iter()
-        .all(|number| i64::try_from(*number).is_ok())
-}
-
-/// Some records in the text of a backend.
-pub(crate) fn examples() -> [Record; 3] {
-    let claimed = Record {
-        epoch: 3,
-        owner: 0x92b1_04c8_d37e_4f15_a6d0_7e38_1b59_c2f4,
-        bound: 369_899_123_507_200,
-        attempt: 8_203_774_192_230_847_113,
-        released: false,
-        host: "ids-1 \"é\"\n".into(),
-        pid: 4711,
-        info_time: UnixMillis(1_767_225_600_000),
-    };
-    let released = Record { owner: 0, released: true, host: String::new(), ..claimed.clone() };
-    [Record::default(), claimed, released]
-}
-
-pub(crate) fn namespace() -> Namespace {
-    let fingerprint = vesta_intf::IdMeta::MAX_PEAK.fingerprint();
-    Namespace { uuid: 0x5f0c_7b1e_93a2_4d68_8e17_c2b4_f690_3ad5, fingerprint, floor: 7 }
-}
-
-/// What is read is what could have been written; everything else is refused for good.
-pub(crate) fn check_read<T: PartialEq + Debug>(
-    read: impl Fn(&[u8]) -> Result<T, StoreError>,
-    write: impl Fn(&T) -> Result<Vec<u8>, StoreError>,
-    value: &[u8],
-) {
-    match read(value) {
-        Ok(found) => {
-            let written = write(&found).expect("what was read fits");
-            assert_eq!(read(&written).expect("what was written is read"), found);
-        }
-        Err(error) => assert!(error.is_permanent(), "{error}"),
-    }
-}
 
 /// Neither the shown URL nor what a backend makes of it shows the password.
 pub(crate) fn check_url<T: Display + Debug>(

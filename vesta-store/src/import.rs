@@ -2,31 +2,40 @@
 //! without a clash.
 //!
 //! ```
-//! use vesta_service::{IdMeta, LeaseStore, MemoryStore, Record, UnixMillis};
+//! use std::sync::Arc;
+//!
+//! use vesta_service::{IdMeta, Leases, MemoryStore, Record, UnixMillis};
 //! use vesta_store::import::{self, ForeignOwner, Target};
 //!
-//! let store = MemoryStore::new(); // or what `vesta_store::open` gives
+//! let store = Arc::new(MemoryStore::new()); // or what `vesta_store::open` gives
+//! let leases = Leases::new(store, "default");
 //! let layout = IdMeta::SNOWFLAKE;
-//! let namespace = store.open_namespace("default", &layout.fingerprint())?;
+//! let namespace = leases.open(&layout.fingerprint())?;
 //! let now = UnixMillis(1_767_225_600_000);
 //!
 //! let found = [ForeignOwner { machine: 5, host: "10.0.0.5:8080".into(), last_used: None }];
 //! let mut numbers = 1..; // random ones, in earnest
-//! let target = Target { layout, floor: namespace.floor, now };
-//! let records = store.list("default")?;
+//! let target = Target { layout, namespace: namespace.uuid, floor: namespace.floor, now };
+//! let records = leases.snapshot()?.records;
 //! let plan = import::plan(&found, &records, &target, || numbers.next().unwrap_or(0))?;
-//! let written = import::write(&store, "default", &target, plan.write)?;
+//! let written = import::write(&leases, plan.write)?;
 //!
 //! assert_eq!(written, [(5, import::Outcome::Written)]);
-//! let record = store.read("default", 5)?.expect("it was written");
+//! let record = leases.record(5)?.expect("it was written");
 //! assert_eq!(record.owner, Record::FOREIGN); // no pool hands it out
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#[cfg(feature = "zookeeper")]
+mod leaf;
+
 use std::collections::BTreeMap;
 
 use vesta_service::sequence::Rules;
-use vesta_service::{Cas, Expect, IdError, IdMeta, LeaseStore, Record, StoreError, UnixMillis};
+use vesta_service::{Cas, IdError, IdMeta, Leases, Record, StoreError, UnixMillis};
+
+#[cfg(feature = "zookeeper")]
+pub use leaf::leaf_machine_ids;
 
 /// A machine ID that a predecessor of Vesta uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +53,8 @@ pub struct ForeignOwner {
 pub struct Target {
     /// The layout of the namespace.
     pub layout: IdMeta,
+    /// The uuid of the namespace.
+    pub namespace: u128,
     /// The floor of the namespace.
     pub floor: u64,
     /// The wall clock.
@@ -117,11 +128,11 @@ const HOST_CHARS: usize = 200;
 /// [`PlanError`] if the layout has no such machine ID or moment.
 pub fn plan(
     found: &[ForeignOwner],
-    records: &[(u64, Record)],
+    records: &BTreeMap<u64, Record>,
     target: &Target,
     mut attempt: impl FnMut() -> u64,
 ) -> Result<Plan, PlanError> {
-    let Target { layout, floor, now } = target;
+    let Target { layout, namespace, floor, now } = target;
     let spec = layout.spec();
     let max = (1u64 << spec.machine_bits) - 1;
     let machines: Vec<_> = found.iter().map(|it| it.machine).filter(|it| *it > max).collect();
@@ -132,7 +143,7 @@ pub fn plan(
     let rules = Rules::new(spec.time_bits, spec.seq_bits, 0);
     let mut plan = Plan::default();
     for (machine, ForeignOwner { host, last_used, .. }) in merged(found) {
-        if let Some((_, record)) = records.iter().find(|(it, _)| *it == machine) {
+        if let Some(record) = records.get(&machine) {
             plan.left_alone.push((machine, record.clone()));
             continue;
         }
@@ -141,6 +152,8 @@ pub fn plan(
         let tick =
             layout.tick_at(moment).map_err(|source| PlanError::Time { machine, moment, source })?;
         let record = Record {
+            namespace: *namespace,
+            birth: attempt(),
             epoch: 1,
             owner: Record::FOREIGN,
             bound: rules.position(tick).max(*floor),
@@ -178,48 +191,47 @@ fn merged(found: &[ForeignOwner]) -> BTreeMap<u64, ForeignOwner> {
 /// [`StoreError`] if the store does not answer; some records may then be written, and doing it
 /// again writes the rest.
 pub fn write(
-    store: &dyn LeaseStore,
-    namespace: &str,
-    target: &Target,
+    leases: &Leases,
     records: Vec<(u64, Record)>,
 ) -> Result<Vec<(u64, Outcome)>, StoreError> {
-    let absent = Record::unclaimed(target.floor).expect();
     records
         .into_iter()
         .map(|(machine, record)| {
-            Ok(match change(store, namespace, machine, &absent, &record)? {
-                Cas::Done => (machine, Outcome::Written),
-                Cas::Conflict(current) => (machine, Outcome::LeftAlone(current)),
+            Ok(match change(leases, machine, None, &record)? {
+                Cas::Done => {
+                    insist(|| leases.put(machine, &record))?; // its mark
+                    (machine, Outcome::Written)
+                }
+                Cas::Conflict(current) => {
+                    (machine, Outcome::LeftAlone(current.unwrap_or_default()))
+                }
             })
         })
         .collect()
 }
 
-/// A request whose reply is lost is sent so often.
-const TRIES: u32 = 3;
-
-/// Changes a record as [`LeaseStore::cas`] does, and finds out what became of it when a reply is
-/// lost: the same request is sent again, and an own success is recognised by its attempt.
+/// Changes a record as [`Leases::change`] does, three times if the reply is lost.
 ///
 /// # Errors
 /// [`StoreError`] if the store refuses, or does not answer three times in a row. It is then not
 /// known whether the change happened.
 pub fn change(
-    store: &dyn LeaseStore,
-    namespace: &str,
+    leases: &Leases,
     machine: u64,
-    expect: &Expect,
+    old: Option<&Record>,
     new: &Record,
-) -> Result<Cas, StoreError> {
+) -> Result<Cas<Record>, StoreError> {
+    insist(|| leases.change(machine, old, new))
+}
+
+/// The number of times that a request is sent whose reply is lost.
+const TRIES: u32 = 3;
+
+fn insist<T>(mut ask: impl FnMut() -> Result<T, StoreError>) -> Result<T, StoreError> {
     let mut tried = 0;
     loop {
         tried += 1;
-        match store.cas(namespace, machine, expect, new) {
-            Ok(Cas::Conflict(current))
-                if current.attempt == new.attempt && current.meets(&new.expect()) =>
-            {
-                return Ok(Cas::Done);
-            }
+        match ask() {
             Err(error) if !error.is_permanent() && tried < TRIES => {}
             answer => return answer,
         }

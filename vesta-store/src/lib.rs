@@ -19,8 +19,8 @@
 //! `redis`, `zookeeper`, `etcd`), and [`open`] finds it by the scheme of a URL. The feature `testkit` adds the
 //! `conformance` suite, which every backend passes unchanged.
 #![forbid(unsafe_code)]
-#![allow(clippy::duplicate_mod, reason = "one file stands in for every backend that is left out")]
 
+mod backends;
 #[cfg(feature = "testkit")]
 pub mod conformance;
 #[cfg(test)]
@@ -28,46 +28,22 @@ mod fuzz;
 pub mod import;
 mod open;
 mod options;
-mod redact;
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "zookeeper", feature = "etcd"))]
+#[cfg(any(
+    feature = "mysql",
+    feature = "postgres",
+    feature = "redis",
+    feature = "zookeeper",
+    feature = "etcd"
+))]
 mod runtime;
 #[cfg(feature = "testkit")]
 pub mod segment_conformance;
+mod url;
 
-#[cfg(feature = "etcd")]
-pub mod etcd;
 #[cfg(feature = "mysql")]
-pub mod mysql;
+pub use backends::mysql;
 #[cfg(feature = "postgres")]
-pub mod postgres;
-#[cfg(feature = "redis")]
-pub mod redis;
-#[cfg(any(feature = "mysql", feature = "postgres"))]
-mod sql;
-#[cfg(feature = "sqlite")]
-pub mod sqlite;
-#[cfg(feature = "zookeeper")]
-pub mod zookeeper;
-
-#[cfg(not(feature = "etcd"))]
-#[path = "off.rs"]
-mod etcd;
-#[cfg(not(feature = "mysql"))]
-#[path = "off.rs"]
-mod mysql;
-#[cfg(not(feature = "postgres"))]
-#[path = "off.rs"]
-mod postgres;
-#[cfg(not(feature = "redis"))]
-#[path = "off.rs"]
-mod redis;
-#[cfg(not(feature = "sqlite"))]
-#[path = "off.rs"]
-mod sqlite;
-#[cfg(not(feature = "zookeeper"))]
-#[path = "off.rs"]
-mod zookeeper;
-
+pub use backends::postgres;
 pub use open::{OpenError, open, open_segments, open_with, open_worker_nodes};
 pub use options::Options;
-pub use redact::redact;
+pub use url::{Host, Kind, StoreUrl, redact};

@@ -2,58 +2,23 @@
 
 use std::sync::Arc;
 
-use vesta_service::{LeaseStore, SegmentStore, StoreError, WorkerNodeStore};
+use vesta_service::{KvStore, SegmentStore, StoreError, WorkerNodeStore};
 
-use crate::{Options, etcd, mysql, postgres, redis, sqlite, zookeeper};
+#[cfg(feature = "etcd")]
+use crate::backends::etcd;
+#[cfg(feature = "mysql")]
+use crate::backends::mysql;
+#[cfg(feature = "postgres")]
+use crate::backends::postgres;
+#[cfg(feature = "redis")]
+use crate::backends::redis;
+#[cfg(feature = "sqlite")]
+use crate::backends::sqlite;
+#[cfg(feature = "zookeeper")]
+use crate::backends::zookeeper;
+use crate::{Kind, Options, StoreUrl};
 
-type Open<T> = fn(&str, &Options) -> Result<Arc<T>, OpenError>;
-
-/// A backend, as this build has it.
-struct Backend {
-    /// Its name, which is also its cargo feature.
-    name: &'static str,
-    schemes: &'static [&'static str],
-    built_in: bool,
-    open: Open<dyn LeaseStore>,
-    /// `None` if it is no SQL database.
-    open_worker_nodes: Option<Open<dyn WorkerNodeStore>>,
-    /// `None` if it keeps no segment tags.
-    open_segments: Option<Open<dyn SegmentStore>>,
-}
-
-macro_rules! backend {
-    ($name:ident, $schemes:expr, $worker_nodes:expr, $segments:expr) => {
-        Backend {
-            name: stringify!($name),
-            schemes: &$schemes,
-            built_in: $name::BUILT_IN,
-            open: $name::open,
-            open_worker_nodes: $worker_nodes,
-            open_segments: $segments,
-        }
-    };
-}
-
-const BACKENDS: [Backend; 6] = [
-    backend!(sqlite, ["sqlite"], Some(sqlite::open_worker_nodes), Some(sqlite::open_segments)),
-    backend!(
-        mysql,
-        ["mysql", "mariadb"],
-        Some(mysql::open_worker_nodes),
-        Some(mysql::open_segments)
-    ),
-    backend!(
-        postgres,
-        ["postgres", "postgresql"],
-        Some(postgres::open_worker_nodes),
-        Some(postgres::open_segments)
-    ),
-    backend!(redis, ["redis", "rediss"], None, Some(redis::open_segments)),
-    backend!(zookeeper, ["zookeeper"], None, None),
-    backend!(etcd, ["etcd", "etcds"], None, None),
-];
-
-/// Why a URL opened no store. No message shows a password.
+/// The reason for which a URL opened no store. No message shows a password.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -63,10 +28,10 @@ pub enum OpenError {
          mysql://user:password@host/database"
     )]
     NotAUrl {
-        /// What was given, passwords hidden.
+        /// The text, passwords hidden.
         typed: String,
     },
-    /// Nobody knows the scheme.
+    /// No store has the scheme.
     #[error("no store has the scheme `{scheme}`; known ones: {}", known())]
     UnknownScheme {
         /// The scheme.
@@ -103,49 +68,33 @@ pub enum OpenError {
     /// The part after the scheme makes no sense.
     #[error("{reason}; write {example}")]
     Malformed {
-        /// What is wrong with it, without secrets.
+        /// The flaw, without secrets.
         reason: String,
-        /// How such a URL looks.
+        /// A URL of this kind.
         example: &'static str,
     },
     /// The store is there but cannot be used.
     #[error("{store}: {source}")]
     Store {
-        /// What a person would call it.
+        /// Its name, for people.
         store: String,
-        /// What is wrong and what to do.
+        /// The flaw, and what to do about it.
         source: StoreError,
     },
 }
 
 fn known() -> String {
-    BACKENDS.map(|backend| backend.name).join(", ")
+    Kind::ALL.map(Kind::name).join(", ")
 }
 
 fn built_in() -> String {
-    let names: Vec<_> = BACKENDS.iter().filter(|b| b.built_in).map(|b| b.name).collect();
+    let kinds = Kind::ALL.into_iter().filter(|kind| kind.built_in());
+    let names: Vec<_> = kinds.map(Kind::name).collect();
     if names.is_empty() { "none".into() } else { names.join(", ") }
 }
 
-fn find(scheme: &str) -> Option<&'static Backend> {
-    let is = |known: &&str| known.eq_ignore_ascii_case(scheme);
-    BACKENDS.iter().find(|backend| backend.schemes.iter().any(is))
-}
-
-/// The backend that a scheme belongs to.
-pub(crate) fn backend_of(scheme: &str) -> Option<&'static str> {
-    find(scheme).map(|backend| backend.name)
-}
-
-fn backend_for(url: &str) -> Result<&'static Backend, OpenError> {
-    let Some((scheme, _)) = url.split_once(':').filter(|(scheme, _)| is_scheme(scheme)) else {
-        return Err(OpenError::NotAUrl { typed: crate::redact(url) });
-    };
-    match find(scheme) {
-        Some(backend) if backend.built_in => Ok(backend),
-        Some(backend) => Err(OpenError::FeatureOff { feature: backend.name }),
-        None => Err(OpenError::UnknownScheme { scheme: scheme.into() }),
-    }
+fn feature_off<T>(kind: Kind) -> Result<T, OpenError> {
+    Err(OpenError::FeatureOff { feature: kind.name() })
 }
 
 /// Opens the store that a URL names, with the default [`Options`].
@@ -162,7 +111,7 @@ fn backend_for(url: &str) -> Result<&'static Backend, OpenError> {
 /// # Errors
 /// [`OpenError`]; every case says what to do. A store that only does not answer at the moment is no
 /// error here: the claim of a machine ID asks it again.
-pub fn open(url: &str) -> Result<Arc<dyn LeaseStore>, OpenError> {
+pub fn open(url: &str) -> Result<Arc<dyn KvStore>, OpenError> {
     open_with(url, &Options::default())
 }
 
@@ -170,8 +119,25 @@ pub fn open(url: &str) -> Result<Arc<dyn LeaseStore>, OpenError> {
 ///
 /// # Errors
 /// As [`open`].
-pub fn open_with(url: &str, options: &Options) -> Result<Arc<dyn LeaseStore>, OpenError> {
-    (backend_for(url)?.open)(url, options)
+#[allow(unreachable_patterns, reason = "every backend may be built in")]
+pub fn open_with(url: &str, options: &Options) -> Result<Arc<dyn KvStore>, OpenError> {
+    let url: StoreUrl = url.parse()?;
+    let _ = options; // in a build without any backend
+    match url.kind() {
+        #[cfg(feature = "sqlite")]
+        Kind::Sqlite => sqlite::open(&url, options),
+        #[cfg(feature = "redis")]
+        Kind::Redis => redis::open(&url, options),
+        #[cfg(feature = "zookeeper")]
+        Kind::Zookeeper => zookeeper::open(&url, options),
+        #[cfg(feature = "etcd")]
+        Kind::Etcd => etcd::open(&url, options),
+        #[cfg(feature = "mysql")]
+        Kind::Mysql => mysql::open(&url, options),
+        #[cfg(feature = "postgres")]
+        Kind::Postgres => postgres::open(&url, options),
+        off => feature_off(off),
+    }
 }
 
 /// Opens the table of worker nodes in the SQL database that a URL names, for machine IDs that are
@@ -183,16 +149,18 @@ pub fn open_worker_nodes(
     url: &str,
     options: &Options,
 ) -> Result<Arc<dyn WorkerNodeStore>, OpenError> {
-    let backend = backend_for(url)?;
-    match backend.open_worker_nodes {
-        Some(open) => open(url, options),
-        None => Err(OpenError::NoWorkerNodes { backend: backend.name }),
+    let url: &StoreUrl = &url.parse()?;
+    let _ = options;
+    match url.kind() {
+        #[cfg(feature = "sqlite")]
+        Kind::Sqlite => sqlite::open_worker_nodes(url, options),
+        #[cfg(feature = "mysql")]
+        Kind::Mysql => mysql::open_worker_nodes(url, options),
+        #[cfg(feature = "postgres")]
+        Kind::Postgres => postgres::open_worker_nodes(url, options),
+        other if other.built_in() => Err(OpenError::NoWorkerNodes { backend: other.name() }),
+        off => feature_off(off),
     }
-}
-
-fn is_scheme(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_alphabetic())
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
 }
 
 /// Opens the segment tags in the database that a URL names: an SQL database, or a Redis that forgets
@@ -201,10 +169,19 @@ fn is_scheme(text: &str) -> bool {
 /// # Errors
 /// As [`open`], and [`OpenError::NoSegments`].
 pub fn open_segments(url: &str, options: &Options) -> Result<Arc<dyn SegmentStore>, OpenError> {
-    let backend = backend_for(url)?;
-    match backend.open_segments {
-        Some(open) => open(url, options),
-        None => Err(OpenError::NoSegments { backend: backend.name }),
+    let url: &StoreUrl = &url.parse()?;
+    let _ = options;
+    match url.kind() {
+        #[cfg(feature = "sqlite")]
+        Kind::Sqlite => sqlite::open_segments(url, options),
+        #[cfg(feature = "mysql")]
+        Kind::Mysql => mysql::open_segments(url, options),
+        #[cfg(feature = "postgres")]
+        Kind::Postgres => postgres::open_segments(url, options),
+        #[cfg(feature = "redis")]
+        Kind::Redis => redis::open_segments(url, options),
+        other if other.built_in() => Err(OpenError::NoSegments { backend: other.name() }),
+        off => feature_off(off),
     }
 }
 
@@ -218,8 +195,9 @@ mod tests {
 
     #[test]
     fn a_backend_that_was_left_out_names_its_feature() {
-        for Backend { name, .. } in BACKENDS.iter().filter(|backend| !backend.built_in) {
-            let said = refusal(&format!("{name}://user:hunter2@db:1/x?password=hunter3"));
+        for kind in Kind::ALL.into_iter().filter(|kind| !kind.built_in()) {
+            let name = kind.name();
+            let said = refusal(&format!("{name}://user:hunter2@db:1/x"));
             let start =
                 format!("this build of Vesta was made without its {name} backend; build it");
             assert!(said.starts_with(&start), "{said}");
@@ -230,8 +208,8 @@ mod tests {
 
     #[test]
     fn schemes_are_found_in_any_case() {
-        assert_eq!(backend_of("PostgreSQL"), Some("postgres"));
-        assert_eq!(backend_of("rediss"), Some("redis"));
+        assert_eq!(Kind::of_scheme("PostgreSQL"), Some(Kind::Postgres));
+        assert_eq!(Kind::of_scheme("rediss"), Some(Kind::Redis));
     }
 
     #[test]

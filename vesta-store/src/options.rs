@@ -1,15 +1,17 @@
-//! How a store is opened.
+//! The options that a store is opened with.
 
 use std::time::Duration;
 
-/// How a store is opened, beside what its URL says.
+use vesta_service::StoreError;
+
+/// The options that a store is opened with, beside those of its URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Whether tables, keys and znodes that are missing are created. Otherwise a missing one is an
+    /// True if tables, keys and znodes that are missing are created. Otherwise a missing one is an
     /// error that says how to create it.
     pub auto_init: bool,
-    /// How long one request may take; `None` for the store's own default, which is
-    /// [`LeaseStore::timing`](vesta_service::LeaseStore::timing)'s.
+    /// The time that one request may take; `None` for the store's own default, which is
+    /// [`KvStore::timing`](vesta_service::KvStore::timing)'s.
     pub request_timeout: Option<Duration>,
 }
 
@@ -17,4 +19,33 @@ impl Default for Options {
     fn default() -> Self {
         Self { auto_init: true, request_timeout: None }
     }
+}
+
+impl Options {
+    /// Refuses the first entry of a namespace unless it may be created.
+    ///
+    /// # Errors
+    /// A permanent [`StoreError`] that says how to create it.
+    #[allow(dead_code, reason = "some builds have no backend")]
+    pub(crate) fn check_put(
+        &self,
+        area: &str,
+        key: &str,
+        old: Option<&str>,
+    ) -> Result<(), StoreError> {
+        match area.strip_prefix("lease/") {
+            Some(namespace) if !self.auto_init && key == "namespace" && old.is_none() => {
+                Err(not_prepared(&format!("namespace `{namespace}`")))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The error for something that is missing and may not be created.
+#[allow(dead_code, reason = "some builds have no backend")]
+pub(crate) fn not_prepared(what: &str) -> StoreError {
+    StoreError::permanent(format!(
+        "{what} does not exist, and auto_init is off; have it created by `vesta-server store init`"
+    ))
 }

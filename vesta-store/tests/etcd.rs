@@ -18,7 +18,8 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::sync::Arc;
 
-use vesta_service::{LeaseStore, Record, StoreError};
+use vesta_service::{KvStore, StoreError};
+use vesta_store::Options;
 use vesta_store::conformance::{Backend, Fixture};
 
 struct Etcd;
@@ -49,6 +50,10 @@ impl Area {
         self.url_over(&self.members)
     }
 
+    fn store(&self) -> Arc<dyn KvStore> {
+        opened(&self.url())
+    }
+
     /// The address of its first member.
     fn address(&self) -> &str {
         self.members.split(',').next().expect("a member")
@@ -66,27 +71,41 @@ impl Backend for Etcd {
 }
 
 impl Fixture for Area {
-    fn connect(&self) -> Arc<dyn LeaseStore> {
+    fn connect(&self) -> Arc<dyn KvStore> {
         vesta_store::open(&self.url()).expect("it opens")
     }
 }
 
 vesta_store::conformance!(Etcd);
 
-/// The state after this many changes of one record.
-fn claimed(epoch: u64) -> Record {
-    let host = "a host".into();
-    Record { epoch, owner: 7, bound: 100 * epoch, attempt: epoch, host, ..Record::default() }
+const AREA: &str = "lease/ids";
+
+fn open(url: &str, options: &Options) -> Arc<dyn KvStore> {
+    vesta_store::open_with(url, options).expect("it opens")
 }
 
-/// What cannot help to be tried again; returns what it says.
+fn opened(url: &str) -> Arc<dyn KvStore> {
+    open(url, &Options::default())
+}
+
+/// Makes the change of this number.
+fn put(store: &Arc<dyn KvStore>, number: u32) -> Result<bool, StoreError> {
+    let old = (number > 1).then(|| (number - 1).to_string());
+    store.put_if(AREA, "7", old.as_deref(), &number.to_string())
+}
+
+fn get(store: &Arc<dyn KvStore>) -> Result<Option<String>, StoreError> {
+    store.get(AREA, "7")
+}
+
+/// The words of an error that does not pass.
 fn refused<T: std::fmt::Debug>(answer: Result<T, StoreError>) -> String {
     let error = answer.expect_err("it is refused");
     assert!(error.is_permanent(), "{error}");
     error.to_string()
 }
 
-/// What may help to be tried again; returns what it says.
+/// The words of an error that may pass.
 fn unavailable<T: std::fmt::Debug>(answer: Result<T, StoreError>) -> String {
     let error = answer.expect_err("it cannot be answered");
     assert!(!error.is_permanent(), "{error}");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use vesta_service::{LeaseStore, MemoryStore};
+use vesta_service::{KvStore, MemoryStore};
 use vesta_store::conformance::{Backend, Fixture};
 
 struct Memory;
@@ -15,7 +15,7 @@ impl Backend for Memory {
 }
 
 impl Fixture for One {
-    fn connect(&self) -> Arc<dyn LeaseStore> {
+    fn connect(&self) -> Arc<dyn KvStore> {
         self.0.clone()
     }
 }

@@ -8,13 +8,13 @@ use std::sync::{Arc, Condvar, Mutex, Once};
 
 use sqlx::mysql::{MySqlConnection, MySqlRow};
 use sqlx::{AssertSqlSafe, Connection as _, Row as _};
-use vesta_service::{LeaseStore, StoreError};
+use vesta_service::{KvStore, StoreError};
 use vesta_store::conformance::{Backend, Fixture};
 use vesta_store::import::ForeignOwner;
 use vesta_store::mysql::{highest_worker_node, vesta_machine_ids};
-use vesta_store::{OpenError, Options, open, open_worker_nodes};
+use vesta_store::{OpenError, Options, open_worker_nodes};
 
-use shared::{fresh_name, opened, refused, unavailable};
+use shared::{AREA, fresh_name, open, opened, refused, unavailable};
 
 struct Mysql;
 
@@ -74,8 +74,8 @@ impl Backend for Mysql {
 }
 
 impl Fixture for Database {
-    fn connect(&self) -> Arc<dyn LeaseStore> {
-        let store = open(&self.url()).expect("it opens");
+    fn connect(&self) -> Arc<dyn KvStore> {
+        let store = vesta_store::open(&self.url()).expect("it opens");
         // Now: the suite asks for the time when the database may be gone already.
         store.now().expect("the test server answers");
         store
@@ -85,12 +85,10 @@ impl Fixture for Database {
 vesta_store::conformance!(Mysql);
 
 shared_tests!(Database::fresh, Database::url,
-    a_namespace_that_was_not_opened_has_no_floor
     a_wrong_password_is_permanent_and_not_shown
     it_works_inside_a_runtime
     without_auto_init_nothing_is_created
     a_long_host_name_is_cut
-    names_are_compared_exactly
     nothing_of_it_is_logged
 );
 
@@ -126,7 +124,7 @@ fn a_connection_that_was_ended_is_made_anew() {
 
 /// The level is the default of sessions that begin; ours take it as it is.
 #[test]
-fn claims_are_atomic_at_every_isolation_level() {
+fn puts_are_atomic_at_every_isolation_level() {
     let alone = USERS.alone();
     let before: String =
         ask(&server(), "SELECT REPLACE(@@GLOBAL.tx_isolation, '-', ' ')")[0].get(0);
@@ -138,8 +136,7 @@ fn claims_are_atomic_at_every_isolation_level() {
         let database = alone.database();
         let url = database.url();
         let outcome = std::panic::catch_unwind(|| {
-            shared::one_of_many_claims_wins(&url);
-            shared::a_raised_floor_holds_for_claims_that_are_under_way(&url);
+            shared::one_of_many_puts_wins(&url);
             assert_eq!(shared::ranges_of_many_claims_follow_one_another(&url), 0);
         });
         set(&before);
@@ -155,7 +152,7 @@ fn a_server_that_may_lose_changes_is_refused() {
     for unsafe_value in [0, 2] {
         ask(&server(), &format!("SET GLOBAL innodb_flush_log_at_trx_commit = {unsafe_value}"));
         let answers = [
-            open(&database.url()).unwrap().open_namespace("ids", "x").map(|_| ()),
+            open(&database.url()).get(AREA, "1").map(|_| ()),
             open_worker_nodes(&database.url(), &Options::default())
                 .unwrap()
                 .insert("h", 1)
@@ -167,8 +164,8 @@ fn a_server_that_may_lose_changes_is_refused() {
             assert!(said.contains("set innodb_flush_log_at_trx_commit = 1"), "{said}");
         }
     }
-    store.list("ids").unwrap();
-    opened(&database.url()).list("ids").unwrap();
+    store.list(AREA).unwrap();
+    opened(&database.url()).list(AREA).unwrap();
 }
 
 /// Its binary log decides in a crash which commits are kept.
@@ -190,19 +187,19 @@ fn a_server_that_is_read_only_is_waited_for() {
     let database = alone.database();
     opened(&database.url());
     ask(&server(), "SET GLOBAL read_only = 1");
-    let store = open(&database.url()).unwrap();
-    let answer = store.open_namespace("ids", "x");
+    let store = open(&database.url());
+    let answer = store.put_if(AREA, "1", None, "x");
     ask(&server(), "SET GLOBAL read_only = 0");
     let said = unavailable(answer);
     assert!(said.contains("read-only: a replica, or a fail-over is in progress"), "{said}");
-    store.open_namespace("ids", "x").unwrap();
+    assert!(store.put_if(AREA, "1", None, "x").unwrap());
 }
 
 #[test]
 fn a_user_without_privileges_or_a_database_that_is_not_there_is_permanent() {
     let database = Database::fresh();
     let gone = database.url().replace(&database.0, &fresh_name());
-    let said = refused(open(&gone).unwrap().list("ids"));
+    let said = refused(open(&gone).list(AREA));
     assert!(said.contains("check the user, the password, the database"), "{said}");
 
     opened(&database.url());
@@ -211,12 +208,12 @@ fn a_user_without_privileges_or_a_database_that_is_not_there_is_permanent() {
     ask(&server(), &format!("GRANT SELECT ON {}.* TO {user}@'%'", database.0));
     let url = database.url();
     let (_, place) = url.rsplit_once('@').unwrap();
-    let store = open(&format!("mysql://{user}:planted@{place}")).unwrap();
-    let listed = store.list("ids");
-    let opened = store.open_namespace("unknown", "x");
+    let store = open(&format!("mysql://{user}:planted@{place}"));
+    let listed = store.list(AREA);
+    let put = store.put_if(AREA, "1", None, "x");
     ask(&server(), &format!("DROP USER {user}@'%'"));
     listed.unwrap();
-    let said = refused(opened);
+    let said = refused(put);
     assert!(said.contains("INSERT command denied") && !said.contains("planted"), "{said}");
 }
 
@@ -224,11 +221,8 @@ fn a_user_without_privileges_or_a_database_that_is_not_there_is_permanent() {
 fn a_table_that_may_lose_rows_is_refused() {
     let database = Database::fresh();
     opened(&database.url());
-    database.ask(
-        "ALTER TABLE vesta_record DROP FOREIGN KEY vesta_record_ibfk_1; \
-         ALTER TABLE vesta_record ENGINE = MyISAM",
-    );
-    let said = refused(open(&database.url()).unwrap().open_namespace("ids", "x"));
+    database.ask("ALTER TABLE vesta_kv ENGINE = MyISAM");
+    let said = refused(open(&database.url()).get(AREA, "1"));
     assert!(said.contains("MyISAM") && said.contains("ENGINE = InnoDB"), "{said}");
 }
 
@@ -236,10 +230,9 @@ fn a_table_that_may_lose_rows_is_refused() {
 fn a_row_that_no_vesta_wrote_is_told_of() {
     let database = Database::fresh();
     let store = opened(&database.url());
-    let namespace = "INSERT INTO vesta_record VALUES ('ids', 1, 1, REPEAT('a', 16), 1, 1, 0, '', 1";
-    database.ask(&format!("{namespace}, -1)"));
-    let said = refused(store.list("ids"));
-    assert!(said.contains("holds what no Vesta wrote: the number -1"), "{said}");
+    database.ask(&format!("INSERT INTO vesta_kv VALUES ('{AREA}', '1', X'FF')"));
+    let said = refused(store.list(AREA));
+    assert!(said.contains("holds what no Vesta wrote: invalid utf-8"), "{said}");
 }
 
 /// As uid-generator makes it.

@@ -17,13 +17,12 @@ mod stores;
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher as _, Hasher as _};
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-use vesta_service::{Cas, LeaseStore, Record, StoreError};
+use vesta_service::{Record, StoreError};
 use vesta_store::Options;
-use vesta_store::conformance::Proxy;
+use vesta_store::conformance::{Cas, Proxy, RecordExt as _, Records};
 
 use stores::Store;
 
@@ -36,8 +35,8 @@ const FINGERPRINT: &str = "a layout";
 struct World {
     namespace: String,
     proxy: Proxy,
-    over_proxy: Arc<dyn LeaseStore>,
-    direct: Arc<dyn LeaseStore>,
+    over_proxy: Records,
+    direct: Records,
 }
 
 impl World {
@@ -52,8 +51,8 @@ impl World {
         };
         Self {
             namespace: format!("network-{:x}", RandomState::new().build_hasher().finish()),
-            over_proxy: open(&format!("{start}{}{end}", proxy.address())),
-            direct: open(&url),
+            over_proxy: Records(open(&format!("{start}{}{end}", proxy.address()))),
+            direct: Records(open(&url)),
             proxy,
         }
     }
@@ -72,11 +71,11 @@ impl World {
     /// If it does not end, or fails for good.
     fn call<T: Send + 'static>(
         &self,
-        call: impl FnOnce(&dyn LeaseStore, &str) -> Result<T, StoreError> + Send + 'static,
+        call: impl FnOnce(&Records, &str) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (store, namespace) = (self.over_proxy.clone(), self.namespace.clone());
         let (sender, receiver) = channel();
-        std::thread::spawn(move || sender.send(call(&*store, &namespace)));
+        std::thread::spawn(move || sender.send(call(&store, &namespace)));
         let answer = receiver.recv_timeout(WATCHDOG).expect("the call ends");
         if let Err(error) = &answer {
             assert!(!error.is_permanent(), "{error}");
@@ -145,7 +144,7 @@ fn a_server_that_is_away_at_opening_is_found_later(store: &Store) {
     let world = World::of(store); // opened, although nobody was asked
     world.proxy.refuse();
     for _ in 0..3 {
-        let open = |store: &dyn LeaseStore, name: &str| store.open_namespace(name, FINGERPRINT);
+        let open = |store: &Records, name: &str| store.open_namespace(name, FINGERPRINT);
         world.call(open).expect_err("it is away");
     }
     assert!(world.direct.read(&world.namespace, MACHINE).expect_err("not opened").is_permanent());

@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex};
 
 use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{AssertSqlSafe, Connection as _, Row as _};
-use vesta_service::LeaseStore;
+use vesta_service::KvStore;
 use vesta_store::conformance::{Backend, Fixture};
 use vesta_store::postgres::highest_worker_node;
-use vesta_store::{Options, open, open_worker_nodes};
+use vesta_store::{Options, open_worker_nodes};
 
-use shared::{fresh_name, opened, refused, unavailable};
+use shared::{AREA, fresh_name, open, opened, refused, unavailable};
 
 struct Postgres;
 
@@ -75,21 +75,18 @@ impl Backend for Postgres {
 }
 
 impl Fixture for Schema {
-    fn connect(&self) -> Arc<dyn LeaseStore> {
-        open(&self.url()).expect("it opens")
+    fn connect(&self) -> Arc<dyn KvStore> {
+        vesta_store::open(&self.url()).expect("it opens")
     }
 }
 
 vesta_store::conformance!(Postgres);
 
 shared_tests!(Schema::fresh, Schema::url,
-    a_raised_floor_holds_for_claims_that_are_under_way
-    a_namespace_that_was_not_opened_has_no_floor
     a_wrong_password_is_permanent_and_not_shown
     it_works_inside_a_runtime
     without_auto_init_nothing_is_created
     a_long_host_name_is_cut
-    names_are_compared_exactly
     nothing_of_it_is_logged
 );
 
@@ -125,19 +122,19 @@ fn a_connection_that_was_ended_is_made_anew() {
 
 /// The level is the default of the sessions before they choose their own.
 #[test]
-fn one_of_many_claims_wins_at_every_isolation_level() {
+fn one_of_many_puts_wins_at_every_isolation_level() {
     for level in ["read uncommitted", "read committed", "repeatable read", "serializable"] {
         let schema = Schema::fresh();
         let default = format!("options[default_transaction_isolation]={level}");
         let url = with_option(&schema.url(), &default);
-        shared::one_of_many_claims_wins(&url);
+        shared::one_of_many_puts_wins(&url);
         assert_eq!(shared::ranges_of_many_claims_follow_one_another(&url), 0);
     }
 }
 
 /// Were they to begin at such a level after all.
 #[test]
-fn one_of_many_claims_wins_where_claims_are_refused_for_a_conflict() {
+fn one_of_many_puts_wins_where_puts_are_refused_for_a_conflict() {
     for level in ["repeatable read", "serializable"] {
         let schema = Schema::fresh();
         let set_config = "set_config(text, text, boolean) RETURNS text";
@@ -146,7 +143,7 @@ fn one_of_many_claims_wins_where_claims_are_refused_for_a_conflict() {
              ELSE $2 END, $3)"
         );
         let url = schema.replaced(set_config, &body);
-        shared::one_of_many_claims_wins(&url);
+        shared::one_of_many_puts_wins(&url);
         // Some give up in the end: they are asked again in a second.
         shared::ranges_of_many_claims_follow_one_another(&url);
     }
@@ -163,9 +160,7 @@ fn a_server_that_may_lose_changes_is_refused() {
             ),
         );
         let nodes = open_worker_nodes(&url, &Options::default()).unwrap();
-        for said in
-            [refused(open(&url).unwrap().open_namespace("ids", "x")), refused(nodes.insert("h", 1))]
-        {
+        for said in [refused(open(&url).get(AREA, "1")), refused(nodes.insert("h", 1))] {
             assert!(said.contains(&format!("set {setting} = on")), "{said}");
         }
     }
@@ -184,10 +179,10 @@ fn every_session_asks_for_durable_commits() {
         );
         let store = opened(&url);
         schema.ask(
-            "CREATE TRIGGER look BEFORE INSERT ON vesta_namespace FOR EACH ROW \
+            "CREATE TRIGGER look BEFORE INSERT ON vesta_kv FOR EACH ROW \
              EXECUTE FUNCTION look()",
         );
-        store.open_namespace("another", "x").unwrap();
+        assert!(store.put_if(AREA, "1", None, "x").unwrap());
         assert_eq!(schema.ask("SELECT value FROM seen")[0].get::<String, _>(0), asked);
     }
 }
@@ -196,11 +191,11 @@ fn every_session_asks_for_durable_commits() {
 fn a_server_in_recovery_is_waited_for() {
     let schema = Schema::fresh();
     let url = schema.replaced("pg_is_in_recovery() RETURNS boolean", "true");
-    let store = open(&url).unwrap();
-    let said = unavailable(store.open_namespace("ids", "x"));
+    let store = open(&url);
+    let said = unavailable(store.get(AREA, "1"));
     assert!(said.contains("read-only: a replica, or a fail-over is in progress"), "{said}");
     schema.ask(&format!("DROP FUNCTION {}.pg_is_in_recovery()", schema.0));
-    store.open_namespace("ids", "x").unwrap();
+    assert_eq!(store.get(AREA, "1").unwrap(), None);
 }
 
 #[test]
@@ -208,7 +203,7 @@ fn a_session_that_may_only_read_is_waited_for() {
     let schema = Schema::fresh();
     let url = with_option(&schema.url(), "options[default_transaction_read_only]=on");
     opened(&schema.url());
-    let said = unavailable(open(&url).unwrap().open_namespace("another", "x"));
+    let said = unavailable(open(&url).put_if(AREA, "1", None, "x"));
     assert!(said.contains("the server takes no changes"), "{said}");
 }
 
@@ -216,13 +211,13 @@ fn a_session_that_may_only_read_is_waited_for() {
 fn a_user_without_privileges_or_a_database_that_is_not_there_is_permanent() {
     let schema = Schema::fresh();
     let gone = with_option(&schema.url(), "dbname=no_such_database");
-    let said = refused(open(&gone).unwrap().list("ids"));
+    let said = refused(open(&gone).list(AREA));
     assert!(said.contains("check the user, the password, the database"), "{said}");
 
     let store = opened(&schema.url());
-    schema.ask("REVOKE INSERT ON vesta_namespace FROM CURRENT_USER");
-    store.list("ids").unwrap();
-    let said = refused(store.open_namespace("unknown", "x"));
+    schema.ask("REVOKE INSERT ON vesta_kv FROM CURRENT_USER");
+    store.list(AREA).unwrap();
+    let said = refused(store.put_if(AREA, "1", None, "x"));
     assert!(said.contains("42501: permission denied"), "{said}");
 }
 
@@ -230,8 +225,8 @@ fn a_user_without_privileges_or_a_database_that_is_not_there_is_permanent() {
 fn a_table_that_may_lose_rows_is_refused() {
     let schema = Schema::fresh();
     opened(&schema.url());
-    schema.ask("ALTER TABLE vesta_record SET UNLOGGED");
-    let said = refused(open(&schema.url()).unwrap().open_namespace("ids", "x"));
+    schema.ask("ALTER TABLE vesta_kv SET UNLOGGED");
+    let said = refused(open(&schema.url()).get(AREA, "1"));
     assert!(said.contains("SET LOGGED"), "{said}");
 }
 
@@ -239,12 +234,9 @@ fn a_table_that_may_lose_rows_is_refused() {
 fn a_row_that_no_vesta_wrote_is_told_of() {
     let schema = Schema::fresh();
     let store = opened(&schema.url());
-    let owner = "decode(repeat('ab', 16), 'hex')";
-    schema.ask(&format!(
-        "INSERT INTO vesta_record VALUES ('ids', 1, 1, {owner}, 1, 1, false, '', 1, -1)"
-    ));
-    let said = refused(store.list("ids"));
-    assert!(said.contains("holds what no Vesta wrote: the number -1"), "{said}");
+    schema.ask(&format!("INSERT INTO vesta_kv VALUES ('{AREA}', '1', '\\xff')"));
+    let said = refused(store.list(AREA));
+    assert!(said.contains("holds what no Vesta wrote: invalid utf-8"), "{said}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tempfile::TempDir;
-use vesta_service::LeaseStore;
+use vesta_service::KvStore;
 use vesta_store::conformance::{Backend, Fixture};
 
 struct Sqlite;
@@ -16,7 +16,7 @@ impl Backend for Sqlite {
 }
 
 impl Fixture for Folder {
-    fn connect(&self) -> Arc<dyn LeaseStore> {
+    fn connect(&self) -> Arc<dyn KvStore> {
         let url = format!("sqlite:{}/vesta.db", self.0.path().display());
         vesta_store::open(&url).expect("it opens")
     }

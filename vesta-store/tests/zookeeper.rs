@@ -11,50 +11,34 @@ use std::sync::Arc;
 use std::thread;
 
 use tree::{Tree, Zookeeper, patient};
-use vesta_service::{Cas, LeaseStore, Record, StoreError, UnixMillis};
-use vesta_store::import::ForeignOwner;
-use vesta_store::zookeeper::leaf_machine_ids;
+use vesta_service::{KvStore, StoreError, UnixMillis};
+use vesta_store::import::{ForeignOwner, leaf_machine_ids};
 use vesta_store::{OpenError, Options};
 use zookeeper_client::CreateMode;
 
 vesta_store::conformance!(Zookeeper);
 
-const NAMESPACE: &str = "ids";
+const AREA: &str = "lease/ids";
+/// The znode of the entry that is changed.
+const ENTRY: &str = "lease:ids/7";
 
-fn open(url: &str, options: &Options) -> Arc<dyn LeaseStore> {
+fn open(url: &str, options: &Options) -> Arc<dyn KvStore> {
     vesta_store::open_with(url, options).expect("a good URL")
 }
 
-fn opened(url: &str, options: &Options) -> Arc<dyn LeaseStore> {
-    let store = open(url, options);
-    store.open_namespace(NAMESPACE, "a layout").expect("the store answers");
+fn put(store: &Arc<dyn KvStore>, old: Option<&str>, new: &str) -> Result<bool, StoreError> {
+    store.put_if(AREA, "7", old, new)
+}
+
+fn get(store: &Arc<dyn KvStore>) -> Option<String> {
+    store.get(AREA, "7").expect("the store answers")
+}
+
+/// A store with one entry.
+fn begun(url: &str) -> Arc<dyn KvStore> {
+    let store = open(url, &patient());
+    assert!(put(&store, None, "1").expect("the store answers"));
     store
-}
-
-fn claimed(epoch: u64) -> Record {
-    Record {
-        epoch,
-        owner: 70 + u128::from(epoch),
-        bound: 100 * epoch,
-        attempt: 1000 + epoch,
-        host: "ids-1".into(),
-        pid: 4711,
-        ..Record::default()
-    }
-}
-
-fn extended(record: &Record) -> Record {
-    Record { bound: record.bound + 1, attempt: record.attempt + 500, ..record.clone() }
-}
-
-fn change(store: &dyn LeaseStore, from: &Record, to: &Record) -> Result<Cas, StoreError> {
-    store.cas(NAMESPACE, 7, &from.expect(), to)
-}
-
-fn claim(store: &dyn LeaseStore) -> Record {
-    let claimed = claimed(1);
-    assert_eq!(change(store, &Record::unclaimed(0), &claimed).unwrap(), Cas::Done);
-    claimed
 }
 
 fn permanent<T: std::fmt::Debug>(answer: Result<T, StoreError>) -> String {
@@ -64,80 +48,46 @@ fn permanent<T: std::fmt::Debug>(answer: Result<T, StoreError>) -> String {
 }
 
 #[test]
-fn records_are_persistent_and_outlive_the_session() {
+fn entries_are_persistent_and_outlive_the_session() {
     let tree = Tree::new();
-    let store = opened(&tree.url(), &patient());
-    let record = claim(&*store);
-    for path in ["ids", "ids/records", "ids/records/7", "ids/alive"] {
+    let store = begun(&tree.url());
+    for path in ["lease:ids", ENTRY] {
         assert_eq!(tree.stat(path).expect(path).ephemeral_owner, 0, "{path}");
     }
-    tree.wait_until("ids/alive/7", |stat| stat.is_some());
     drop(store);
-    assert_eq!(tree.stat("ids/alive/7"), None, "the session ended with the store");
-    assert_eq!(opened(&tree.url(), &patient()).read(NAMESPACE, 7).unwrap(), Some(record));
+    assert_eq!(get(&open(&tree.url(), &patient())).as_deref(), Some("1"));
 }
 
 #[test]
-fn an_owner_shows_that_it_is_connected() {
+fn the_znodes_are_as_documented() {
+    let documented = include_str!("../src/backends/zookeeper/kv.rs");
+    assert!(documented.contains("/// /vesta/lease:orders/17 "));
     let tree = Tree::new();
-    let store = opened(&tree.url(), &patient());
-    let record = claim(&*store);
-    tree.wait_until("ids/alive/7", |stat| stat.is_some_and(|stat| stat.ephemeral_owner != 0));
-    let (data, made) = tree.get("ids/alive/7");
-    assert_eq!(data, r#"{"host":"ids-1","pid":4711}"#);
-
-    let later = extended(&record);
-    assert_eq!(change(&*store, &record, &later).unwrap(), Cas::Done);
-    let released = Record { owner: 0, released: true, ..later.clone() };
-    assert_eq!(tree.stat("ids/alive/7"), Some(made), "it stays as it is");
-    assert_eq!(change(&*store, &later, &released).unwrap(), Cas::Done);
-    tree.wait_until("ids/alive/7", |stat| stat.is_none());
-
-    // A machine ID of somebody else's is not shown as ours.
-    let predecessor = Record { owner: Record::FOREIGN, ..released.clone() };
-    assert_eq!(change(&*store, &released, &predecessor).unwrap(), Cas::Done);
-    let ours = Record { owner: 9, ..claimed(2) };
-    assert_eq!(store.cas(NAMESPACE, 8, &Record::unclaimed(0).expect(), &ours).unwrap(), Cas::Done);
-    tree.wait_until("ids/alive/8", |stat| stat.is_some()); // sent later
-    assert_eq!(tree.stat("ids/alive/7"), None);
+    let store = begun(&tree.url());
+    assert!(put(&store, Some("1"), "2").unwrap());
+    assert_eq!(tree.get(ENTRY).0, "2");
 }
 
 #[test]
-fn what_goes_wrong_with_the_liveness_znodes_is_ignored() {
-    let spoil: [fn(&Tree); 2] = [
-        |tree| tree.delete("ids/alive"),
-        |tree| {
-            tree.create("ids/alive/7", "not ours", CreateMode::Persistent);
-            tree.create("ids/alive/7/child", "so it cannot be deleted", CreateMode::Persistent);
-        },
-    ];
-    for spoil in spoil {
-        let tree = Tree::new();
-        let store = opened(&tree.url(), &patient());
-        spoil(&tree);
-        let record = claim(&*store);
-        let later = extended(&record);
-        assert_eq!(change(&*store, &record, &later).unwrap(), Cas::Done);
-        assert_eq!(store.list(NAMESPACE).unwrap(), [(7, later)]);
-    }
-}
-
-#[test]
-fn many_may_raise_the_floor_at_once() {
+fn of_many_changes_at_once_none_is_lost() {
     let tree = Tree::new();
-    let store = opened(&tree.url(), &patient());
+    let store = open(&tree.url(), &patient());
+    assert!(put(&store, None, "0").unwrap());
     thread::scope(|scope| {
-        for i in 1..=8 {
-            let store = opened(&tree.url(), &patient());
+        for _ in 0..8 {
+            let store = open(&tree.url(), &patient());
             scope.spawn(move || {
-                for j in 0..10 {
-                    let wanted = 8 * j + i;
-                    assert!(store.raise_floor(NAMESPACE, wanted).unwrap() >= wanted);
+                for _ in 0..10 {
+                    while {
+                        let old = get(&store).expect("an entry");
+                        let next = old.parse::<u32>().expect("a number") + 1;
+                        !put(&store, Some(&old), &next.to_string()).unwrap()
+                    } {}
                 }
             });
         }
     });
-    assert_eq!(store.open_namespace(NAMESPACE, "x").unwrap().floor, 80);
+    assert_eq!(get(&store).as_deref(), Some("80"));
 }
 
 #[test]
@@ -145,18 +95,18 @@ fn znodes_of_a_user_are_that_users_alone() {
     let tree = Tree::new();
     let url = |login: &str| format!("zookeeper://{login}{}{}/private", tree.servers, tree.path);
     let own = url("ids:hunter2%40@");
-    let store = opened(&own, &patient());
-    let record = claim(&*store);
-    assert_eq!(opened(&own, &patient()).read(NAMESPACE, 7).unwrap(), Some(record.clone()));
+    let store = begun(&own);
+    assert_eq!(get(&open(&own, &patient())).as_deref(), Some("1"));
     assert!(!format!("{store:?} {}", store.describe()).contains("hunter2"));
 
     for login in ["ids:hunter3@", "other:hunter2%40@", ""] {
         let store = open(&url(login), &patient());
         for answer in [
-            store.open_namespace(NAMESPACE, "a layout").map(drop),
-            store.read(NAMESPACE, 7).map(drop),
-            change(&*store, &record, &extended(&record)).map(drop),
-            store.raise_floor(NAMESPACE, 1).map(drop),
+            store.list(AREA).map(drop),
+            store.get(AREA, "7").map(drop),
+            put(&store, Some("1"), "2").map(drop),
+            store.put_if(AREA, "8", None, "1").map(drop),
+            store.put_if("lease/others", "8", None, "1").map(drop),
         ] {
             let said = permanent(answer);
             assert!(said.contains("/private is denied; check the user and the password"), "{said}");
@@ -164,8 +114,9 @@ fn znodes_of_a_user_are_that_users_alone() {
         }
     }
     tree.wait(tree.client.auth("digest", b"ids:hunter2@")).expect("any user will do");
-    for path in ["private", "private/ids", "private/ids/records", "private/ids/records/7"] {
-        let (acl, _) = tree.wait(tree.client.get_acl(&tree.at(path))).expect("it is there");
+    for path in ["", "/lease:ids", "/lease:ids/7"] {
+        let path = format!("private{path}");
+        let (acl, _) = tree.wait(tree.client.get_acl(&tree.at(&path))).expect("it is there");
         let [only] = &acl[..] else { panic!("{path}: {acl:?}") };
         assert_eq!((only.scheme(), only.id().split(':').next()), ("digest", Some("ids")), "{path}");
     }
@@ -174,69 +125,33 @@ fn znodes_of_a_user_are_that_users_alone() {
 #[test]
 fn nothing_is_created_without_auto_init() {
     let tree = Tree::new();
-    let careful = Options { auto_init: false, ..patient() };
-    let store = open(&tree.url(), &careful);
+    let store = open(&tree.url(), &Options { auto_init: false, ..patient() });
     let advice = "and auto_init is off; have it created by `vesta-server store init`";
-    assert!(permanent(store.open_namespace(NAMESPACE, "a layout")).ends_with(advice));
-    assert_eq!(tree.stat("ids"), None);
-    let made = opened(&tree.url(), &patient()).open_namespace(NAMESPACE, "x").unwrap();
-    assert_eq!(store.open_namespace(NAMESPACE, "x").unwrap(), made);
-    claim(&*store);
-}
-
-#[test]
-fn a_namespace_that_is_no_name_of_a_znode_is_refused() {
-    let tree = Tree::new();
-    let store = open(&tree.url(), &patient());
-    for name in ["", ".", "..", "a/b", "a\0"] {
-        permanent(store.open_namespace(name, "a layout"));
-        permanent(store.read(name, 0));
-    }
-    let large = 1 << 63;
-    let expect = Record::unclaimed(0).expect();
-    let store = opened(&tree.url(), &patient());
-    permanent(store.read(NAMESPACE, large));
-    permanent(store.raise_floor(NAMESPACE, large));
-    permanent(store.cas(NAMESPACE, large, &expect, &claimed(1)));
-    permanent(store.cas(NAMESPACE, 0, &expect, &Record { attempt: large, ..claimed(1) }));
-    assert_eq!(store.list(NAMESPACE).unwrap(), []);
+    assert!(permanent(store.put_if(AREA, "namespace", None, "n")).ends_with(advice));
+    assert_eq!(store.list(AREA).unwrap(), []);
+    assert_eq!(tree.stat("lease:ids"), None);
+    assert!(open(&tree.url(), &patient()).put_if(AREA, "namespace", None, "n").unwrap());
+    assert!(put(&store, None, "1").unwrap());
 }
 
 #[test]
 fn what_no_vesta_wrote_is_refused_by_its_path() {
     let tree = Tree::new();
-    let store = opened(&tree.url(), &patient());
-    let record = claim(&*store);
-    let (data, _) = tree.get("ids/records/7");
-    let refused = |path: &str| {
-        let path = tree.at(path);
+    let store = begun(&tree.url());
+    let refused = || {
         for said in [
-            permanent(store.list(NAMESPACE).map(drop)),
-            permanent(store.read(NAMESPACE, 7).map(drop)),
-            permanent(change(&*store, &record, &extended(&record)).map(drop)),
+            permanent(store.list(AREA).map(drop)),
+            permanent(store.get(AREA, "7").map(drop)),
+            permanent(put(&store, Some("1"), "2").map(drop)),
         ] {
-            assert!(said.contains(&format!("the znode {path} ")), "{said}");
+            assert!(said.contains(&format!("the znode {} ", tree.at(ENTRY))), "{said}");
         }
     };
-    tree.set("ids/records/7", "7");
-    refused("ids/records/7");
-    tree.set("ids/records/7", &data.replace("\"schema\":1", "\"schema\":2"));
-    refused("ids/records/7");
-    tree.delete("ids/records/7");
-    tree.create("ids/records/7", &data, CreateMode::Ephemeral);
-    refused("ids/records/7");
-    tree.delete("ids/records/7");
-    tree.create("ids/records/x", &data, CreateMode::Persistent);
-    let said = permanent(store.list(NAMESPACE));
-    assert!(said.contains(&format!("the znode {} ", tree.at("ids/records/x"))), "{said}");
-    tree.delete("ids/records/x");
-    tree.delete("ids/records");
-    let absent = Record::unclaimed(0);
-    permanent(change(&*store, &absent, &record));
-    assert!(permanent(store.list(NAMESPACE)).contains("ids/records "));
-    tree.set("ids", "7");
-    let said = permanent(store.open_namespace(NAMESPACE, "x"));
-    assert!(said.contains(&format!("the znode {} ", tree.at("ids"))), "{said}");
+    tree.set(ENTRY, b"\xff");
+    refused();
+    tree.delete(ENTRY);
+    tree.create(ENTRY, "1", CreateMode::Ephemeral);
+    refused();
 }
 
 #[test]

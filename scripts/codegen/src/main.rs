@@ -3,7 +3,7 @@
 //! | from | to | |
 //! |---|---|---|
 //! | `vesta-intf/proto` | `vesta-intf/src/generated` | messages, client, server, descriptors |
-//! | `vesta-store/proto/etcd` | `vesta-store/src/etcd/generated` | messages, client |
+//! | `vesta-store/proto/etcd` | `vesta-store/src/backends/etcd/generated` | messages, client |
 //!
 //! Run it with `scripts/codegen.sh` after a change of a protocol and commit what it writes; CI runs
 //! it with `--check`. The argument is the folder to write below, by default the project itself.
@@ -30,7 +30,7 @@ fn main() -> Outcome<()> {
     write(stubs(), descriptors, &out)?;
 
     let descriptors = protox::compile(["rpc.proto"], [project.join("vesta-store/proto/etcd")])?;
-    let out = folder(below.join("vesta-store/src/etcd/generated"))?;
+    let out = folder(below.join("vesta-store/src/backends/etcd/generated"))?;
     write(stubs().build_server(false), descriptors, &out)
 }
 

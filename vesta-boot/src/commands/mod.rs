@@ -41,7 +41,8 @@ pub enum StoreCommand {
     /// Show the namespace and the owner of each machine ID; changes nothing
     ///
     /// States: held (its window is open), silent (its owner has let the window pass), released
-    /// (given back), foreign (a process of another system has it).
+    /// (given back), foreign (a process of another system has it), lost (somebody deleted or replaced
+    /// its record).
     Show {
         /// Print one JSON object. Positions and other large numbers are strings
         #[arg(long)]
@@ -67,6 +68,19 @@ pub enum StoreCommand {
     /// has written. What the owner had reserved stays reserved. Should it still run, it loses the
     /// machine ID at its next renewal; one of another system does not notice, so stop it first.
     Free {
+        /// The machine ID
+        #[arg(value_name = "ID")]
+        machine: u64,
+        /// Skip the confirmation prompt
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Create the record of a machine ID anew, after somebody deleted or replaced it
+    ///
+    /// Nobody knows up to where such a machine ID was used, so no pool hands it out. Stop the process
+    /// that had it; should it still run, it loses the machine ID at its next renewal. The new record
+    /// is free, from beyond every window on.
+    Repair {
         /// The machine ID
         #[arg(value_name = "ID")]
         machine: u64,

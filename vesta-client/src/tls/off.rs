@@ -5,7 +5,7 @@ use vesta_intf::IdError;
 
 use super::Tls;
 
-pub(crate) fn encrypt(tls: &Tls, _: Endpoint) -> Result<Endpoint, IdError> {
+pub(super) fn encrypt(tls: &Tls, _: Endpoint) -> Result<Endpoint, IdError> {
     let Tls { ca_certificate: _, client_certificate: _, server_name: _ } = tls;
     Err(IdError::invalid(
         "endpoint",

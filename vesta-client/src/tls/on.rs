@@ -10,8 +10,7 @@ use vesta_intf::IdError;
 use super::Tls;
 use crate::secret::Secret;
 
-/// Enables TLS on an endpoint.
-pub(crate) fn encrypt(tls: &Tls, endpoint: Endpoint) -> Result<Endpoint, IdError> {
+pub(super) fn encrypt(tls: &Tls, endpoint: Endpoint) -> Result<Endpoint, IdError> {
     let mut config = ClientTlsConfig::new();
     config = match &tls.ca_certificate {
         Some(Secret(pem)) => {

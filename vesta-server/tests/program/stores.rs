@@ -64,7 +64,12 @@ fn a_machine_id_for_each_start_is_never_used_again() {
 fn what_is_missing_is_made_by_init_and_by_nothing_that_only_looks() {
     let folder = folder();
     let missing = "the database does not exist; have it created by `vesta-server store init`";
-    for args in [&["show"][..], &["free", "7", "--yes"], &["raise-floor", "--yes"]] {
+    for args in [
+        &["show"][..],
+        &["free", "7", "--yes"],
+        &["repair", "7", "--yes"],
+        &["raise-floor", "--yes"],
+    ] {
         let (code, said) = store(folder.path(), args);
         assert_eq!(code, Some(64), "{said}");
         assert!(said.contains(missing), "{said}");

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
 
-use super::{Cas, Expect, LeaseStore, Namespace, Record, StoreError, Timing};
+use super::{KvStore, StoreError, Timing};
 
-type Records = BTreeMap<u64, Record>;
+type Entries = BTreeMap<(String, String), String>;
 
-/// Records in this process's memory. For tests and simulations: it forgets everything at exit.
+/// Entries in this process's memory. For tests and simulations: it forgets everything at exit.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
-    namespaces: Mutex<BTreeMap<String, (Namespace, Records)>>,
+    entries: Mutex<Entries>,
 }
 
 impl MemoryStore {
@@ -22,19 +22,16 @@ impl MemoryStore {
 
     /// Forgets everything, as a database does that is restored from an empty backup.
     pub fn forget(&self) {
-        for (meta, records) in self.namespaces.lock().values_mut() {
-            meta.uuid = crate::random::u128();
-            meta.floor = 0;
-            records.clear();
-        }
+        self.entries.lock().clear();
+    }
+
+    /// Forgets one entry, as somebody does who deletes a row.
+    pub fn delete(&self, area: &str, key: &str) {
+        self.entries.lock().remove(&(area.into(), key.into()));
     }
 }
 
-fn missing(namespace: &str) -> StoreError {
-    StoreError::permanent(format!("namespace `{namespace}` was not opened"))
-}
-
-impl LeaseStore for MemoryStore {
+impl KvStore for MemoryStore {
     fn describe(&self) -> String {
         "memory".into()
     }
@@ -43,49 +40,29 @@ impl LeaseStore for MemoryStore {
         Timing::ONE_HOST
     }
 
-    fn open_namespace(&self, namespace: &str, fingerprint: &str) -> Result<Namespace, StoreError> {
-        let mut namespaces = self.namespaces.lock();
-        let (meta, _) = namespaces.entry(namespace.into()).or_insert_with(|| {
-            let fingerprint = fingerprint.into();
-            (Namespace { uuid: crate::random::u128(), fingerprint, floor: 0 }, BTreeMap::new())
-        });
-        Ok(meta.clone())
+    fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
+        let entries = self.entries.lock();
+        let inside = entries.iter().filter(|((of, _), _)| of == area);
+        Ok(inside.map(|((_, key), value)| (key.clone(), value.clone())).collect())
     }
 
-    fn raise_floor(&self, namespace: &str, floor: u64) -> Result<u64, StoreError> {
-        let mut namespaces = self.namespaces.lock();
-        let (meta, _) = namespaces.get_mut(namespace).ok_or_else(|| missing(namespace))?;
-        meta.floor = meta.floor.max(floor);
-        Ok(meta.floor)
+    fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError> {
+        Ok(self.entries.lock().get(&(area.into(), key.into())).cloned())
     }
 
-    fn list(&self, namespace: &str) -> Result<Vec<(u64, Record)>, StoreError> {
-        let namespaces = self.namespaces.lock();
-        let (_, records) = namespaces.get(namespace).ok_or_else(|| missing(namespace))?;
-        Ok(records.iter().map(|(machine, record)| (*machine, record.clone())).collect())
-    }
-
-    fn read(&self, namespace: &str, machine: u64) -> Result<Option<Record>, StoreError> {
-        let namespaces = self.namespaces.lock();
-        let (_, records) = namespaces.get(namespace).ok_or_else(|| missing(namespace))?;
-        Ok(records.get(&machine).cloned())
-    }
-
-    fn cas(
+    fn put_if(
         &self,
-        namespace: &str,
-        machine: u64,
-        expect: &Expect,
-        new: &Record,
-    ) -> Result<Cas, StoreError> {
-        let mut namespaces = self.namespaces.lock();
-        let (meta, records) = namespaces.get_mut(namespace).ok_or_else(|| missing(namespace))?;
-        let current =
-            records.get(&machine).cloned().unwrap_or_else(|| Record::unclaimed(meta.floor));
-        if !current.meets(expect) {
-            return Ok(Cas::Conflict(current));
+        area: &str,
+        key: &str,
+        old: Option<&str>,
+        new: &str,
+    ) -> Result<bool, StoreError> {
+        let mut entries = self.entries.lock();
+        let place = (area.to_owned(), key.to_owned());
+        if entries.get(&place).map(String::as_str) != old {
+            return Ok(false);
         }
-        records.insert(machine, new.clone());
-        Ok(Cas::Done)
+        entries.insert(place, new.into());
+        Ok(true)
     }
 }

@@ -1,13 +1,14 @@
 //! A model of the reservation protocol, explored state by state.
 //!
-//! The decisions are the product's: which records may be claimed (`claim::candidates`), what a claim
-//! asks for and what its reply means (`claim::terms`), the life of a lease (`state`), and which
-//! positions are issued (`sequence::advance`). The model is the world around them, as hostile as
-//! docs/SAFETY.md allows:
+//! What is explored is the product's own state machine: the candidates (`state::candidates`), the
+//! attempt on one of them (`state::attempt`), the lease after it (`state::holding`), the meaning of a
+//! reply (`leases::outcome`), and the positions that are issued (`sequence::advance`). The model is
+//! the world around them, as hostile as docs/SAFETY.md allows:
 //!
-//! * a request reaches the store at any time after it was sent, never, or several times; so does a
-//!   reply its process, but only as long as that waits for this very request: the client of a store
+//! * a request reaches the store at any time after it was sent, never, or several times, but for the
+//!   creation of a record, which is not sent again; so does a reply its process, but only as long as that waits for this very request: the client of a store
 //!   sees to it that no reply is taken for another's;
+//! * an operator raises the floor, or somebody deletes a record, between any two steps;
 //! * a process crashes at any time and remembers what its state file says, or nothing;
 //! * each look at a clock shows any time, and whoever wants a record may think its owner long silent;
 //! * with [`Copies`], the memory of a process is copied once.
@@ -16,7 +17,7 @@
 //!  model.rs            what is explored, and what must hold
 //!  model/state.rs      one state, small: a search holds millions
 //!  model/world.rs      the store and the network
-//!  model/process.rs    a process, driven as keeper.rs drives it
+//!  model/process.rs    a process, driven as driver.rs drives it
 //!  model/fault.rs      one rule broken at a time, to see that the model would notice
 //!  model/symmetry.rs   states that are the same but for numbering
 //!  model/tests.rs      the searches
@@ -31,9 +32,8 @@ mod world;
 
 use stateright::{Model, Property};
 
-use crate::lease::Record;
-use crate::lease::claim::candidates::Survey;
-use crate::lease::claim::{Choice, ClaimOrder};
+use crate::lease::state::Survey;
+use crate::lease::{Choice, ClaimOrder, Local, Record};
 use crate::sequence::Rules;
 use fault::Fault;
 use state::{Mark, Process, State};
@@ -41,9 +41,11 @@ use state::{Mark, Process, State};
 /// One step of one participant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// Lists the records, chooses one and sends a claim. The clock shows this tick.
-    Claim { process: usize, machine: usize, tick: u64 },
-    /// Stops waiting for the reply to a claim. The request may still arrive.
+    /// Surveys the records and chooses one.
+    Claim { process: usize, machine: usize },
+    /// Does what the attempt wants next. The clock shows this tick.
+    GoOn { process: usize, tick: u64 },
+    /// Stops waiting for the reply. The request may still arrive.
     GiveUp { process: usize },
     /// Issues a position. The clock shows this tick.
     Issue { process: usize, tick: u64 },
@@ -64,7 +66,9 @@ enum Step {
     Crash { process: usize, remembers: bool },
     /// The memory of one process is copied into another.
     Copy { from: usize, into: usize },
-    /// The record vanishes; only where that fault is planted.
+    /// An operator raises the floor.
+    RaiseFloor,
+    /// Somebody deletes the record; where that fault is planted, the mark too.
     Vanish { machine: usize },
 }
 
@@ -91,6 +95,10 @@ struct Protocol {
     requests: u8,
     /// Whether a process may remember, after a crash, what the store acknowledged to it.
     remembering: bool,
+    /// The position to which an operator may raise the floor; 0 for never.
+    floor: u8,
+    /// How many records may be deleted.
+    deletions: u8,
     copies: Copies,
     fault: Option<Fault>,
     /// Whether states count once that differ only in the numbers of processes and machine IDs.
@@ -108,7 +116,11 @@ impl Model for Protocol {
     }
 
     fn actions(&self, state: &State, steps: &mut Vec<Step>) {
-        let end = if self.fault.is_some() { Mark::REPEATED } else { Mark::VIOLATIONS };
+        let end = match self.fault {
+            Some(Fault::FloorReadOnce) => Mark::BELOW_FLOOR,
+            Some(_) => Mark::REPEATED,
+            None => Mark::VIOLATIONS,
+        };
         if state.has_any(end) {
             return;
         }
@@ -117,19 +129,24 @@ impl Model for Protocol {
             match &state.processes[process] {
                 Process::Idle { .. } => {
                     if state.may_send(self.requests) {
-                        for machine in self.choices(state, process) {
-                            let claim = |tick| Step::Claim { process, machine, tick };
-                            steps.extend(ticks.clone().map(claim));
-                        }
+                        let machines = self.choices(state, process).into_iter();
+                        steps.extend(machines.map(|machine| Step::Claim { process, machine }));
                     }
                     if state.remembered[process].iter().any(Option::is_some) {
                         steps.push(Step::Crash { process, remembers: false });
                     }
                     self.push_copies(state, process, steps);
                 }
-                Process::Claiming(claiming) => {
+                Process::Claiming(claiming) if claiming.sent.is_none() => {
                     steps.push(Step::GiveUp { process });
-                    steps.push(Step::Deliver { process });
+                    steps.extend(ticks.clone().map(|tick| Step::GoOn { process, tick }));
+                }
+                Process::Claiming(claiming) => {
+                    // A creation that is not answered is given up, too, instead of being sent again.
+                    steps.push(Step::GiveUp { process });
+                    if !claiming.arrived {
+                        steps.push(Step::Deliver { process });
+                    }
                     steps.push(Step::TimeOut { process });
                     if claiming.reply.is_some() {
                         steps.push(Step::Receive { process });
@@ -157,7 +174,10 @@ impl Model for Protocol {
             }
         }
         steps.extend((0..state.late.len()).map(|request| Step::DeliverLate { request }));
-        if self.fault == Some(Fault::RecordVanishes) {
+        if state.floor < self.floor {
+            steps.push(Step::RaiseFloor);
+        }
+        if state.deleted < self.deletions || self.fault == Some(Fault::RecordVanishes) {
             steps.extend((0..self.machines).map(|machine| Step::Vanish { machine }));
         }
     }
@@ -165,23 +185,35 @@ impl Model for Protocol {
     fn next_state(&self, last: &State, step: Step) -> Option<State> {
         let mut next = last.clone();
         match step {
-            Step::Claim { process, machine, tick } => {
-                self.claim(&mut next, process, machine, tick)?;
-            }
+            Step::Claim { process, machine } => self.claim(&mut next, process, machine)?,
+            Step::GoOn { process, tick } => self.go_on(&mut next, process, tick)?,
             Step::GiveUp { process } => self.lose(&mut next, process),
             Step::Issue { process, tick } => self.issue(&mut next, process, tick)?,
             Step::Extend { process, tick } => self.extend(&mut next, process, tick)?,
             Step::Release { process } => self.release(&mut next, process)?,
             Step::Deliver { process } => self.deliver(&mut next, process),
             Step::DeliverLate { request } => {
-                let request = next.late[request];
-                self.apply(&mut next, &request);
+                let arrives = next.late[request];
+                if arrives.creates() {
+                    next.late.remove(request);
+                }
+                self.apply(&mut next, &arrives);
             }
             Step::Receive { process } => self.receive(&mut next, process)?,
             Step::TimeOut { process } => self.time_out(&mut next, process)?,
             Step::Crash { process, remembers } => self.crash(&mut next, process, remembers),
             Step::Copy { from, into } => self.copy(&mut next, from, into),
-            Step::Vanish { machine } => next.records[machine] = state::Rec::default(),
+            Step::RaiseFloor => next.floor = self.floor,
+            Step::Vanish { machine } => {
+                if next.records[machine].birth == 0 {
+                    return None;
+                }
+                next.records[machine] = state::Rec::default();
+                next.deleted = (next.deleted + 1).min(self.deletions);
+                if self.fault == Some(Fault::RecordVanishes) {
+                    next.births[machine] = 0;
+                }
+            }
         }
         if next == *last {
             return None;
@@ -219,38 +251,36 @@ impl Protocol {
     fn choices(&self, state: &State, process: usize) -> Vec<usize> {
         let records: Vec<(u64, Record)> = (0..)
             .zip(&state.records[..self.machines])
-            .filter(|(_, rec)| rec.epoch > 0)
-            .map(|(machine, rec)| (machine, Record::from(*rec)))
+            .filter_map(|(machine, rec)| Some((machine, rec.record()?)))
             .collect();
-        let shadows: Vec<(u64, Record)> = (0..)
-            .zip(state.remembered[process])
-            .filter_map(|(machine, rec)| Some((machine, Record::from(rec?))))
-            .collect();
+        let local = |(machine, rec): (u64, Option<state::Rec>)| {
+            Some(Local { machine, record: rec?.into(), is_damaged: false })
+        };
+        let locals: Vec<Local> = (0..).zip(state.remembered[process]).filter_map(local).collect();
         let choice = Choice::Any(0..=u64::from(small(self.machines)) - 1);
         let survey = Survey {
             records: &records,
             earlier: Some(&records),
-            shadows: &shadows,
+            locals: &locals,
             choice: &choice,
             order: ClaimOrder::Lowest,
             now: self.rules.position(self.rules.max_tick() + 1),
             grace_ticks: 0,
             rules: &self.rules,
             start_at: 0,
-            floor: 0,
         };
         let candidates = survey.candidates().into_iter();
         candidates
             .map(|candidate| {
                 let machine = usize::from(small(candidate.machine));
-                assert_eq!(candidate.record, state.records[machine].into());
+                assert_eq!(candidate.record, state.records[machine].record());
                 machine
             })
             .collect()
     }
 
     fn push_copies(&self, state: &State, into: usize, steps: &mut Vec<Step>) {
-        if self.copies != Copies::Never && !state.was_copied() {
+        if self.copies != Copies::Never && !state.copied {
             let others = (0..self.processes).filter(|from| *from != into);
             let running =
                 others.filter(|from| !matches!(state.processes[*from], Process::Idle { .. }));

@@ -2,19 +2,24 @@
 
 use vesta_intf::UnixMillis;
 
-/// What a store keeps for one machine ID. Never deleted, never given a time to live.
+/// The state of one machine ID, as a store keeps it. Never deleted, never given a time to live.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Record {
-    /// How many claims there were; grows by one with each.
+    /// The uuid of the namespace it belongs to.
+    pub namespace: u128,
+    /// A random number drawn when the record was created, which never changes: tells it from one
+    /// that was created anew after somebody deleted it.
+    pub birth: u64,
+    /// The number of claims so far; grows by one with each.
     pub epoch: u64,
     /// The random number of the incarnation that holds the record; 0 if nobody does.
     pub owner: u128,
     /// The first position that no owner so far may have used.
     pub bound: u64,
-    /// The random number of the request that wrote this state: how a writer whose reply was lost
-    /// recognises its own success.
+    /// The random number of the request that wrote this state: a writer whose reply was lost
+    /// recognises its own success by it.
     pub attempt: u64,
-    /// Whether the last owner gave the record back after sealing its line.
+    /// True if the last owner gave the record back after sealing.
     pub released: bool,
     /// The host of the last owner, for people.
     pub host: String,
@@ -24,34 +29,28 @@ pub struct Record {
     pub info_time: UnixMillis,
 }
 
-/// What a record must still be for a compare-and-set to take effect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Expect {
-    /// [`Record::epoch`].
-    pub epoch: u64,
-    /// [`Record::owner`].
-    pub owner: u128,
-    /// [`Record::bound`].
-    pub bound: u64,
+/// A namespace: machine IDs whose outputs must never meet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Namespace {
+    /// Made once, at creation; tells a namespace from another of the same name.
+    pub uuid: u128,
+    /// [`IdMeta::fingerprint`](vesta_intf::IdMeta::fingerprint) of the one layout it is for.
+    pub fingerprint: String,
+    /// The low-water mark: no claim starts below this position.
+    pub floor: u64,
+}
+
+/// The outcome of a compare-and-set whose reply arrived.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cas<T> {
+    /// The entry is now the new one.
+    Done,
+    /// The entry was not as expected: it is this one, or there is none.
+    Conflict(Option<T>),
 }
 
 impl Record {
     /// The [`owner`](Self::owner) of a machine ID that a process of another system uses. A pool never
-    /// hands it out; who names it, or an operator who frees it, says that the other process is gone.
+    /// hands it out; whoever names it, or an operator who frees it, says that the other process is gone.
     pub const FOREIGN: u128 = u128::MAX;
-
-    /// The record of a machine ID that was never claimed: an absent record means this one.
-    pub fn unclaimed(floor: u64) -> Self {
-        Self { bound: floor, ..Self::default() }
-    }
-
-    /// The precondition of a change of this very state.
-    pub const fn expect(&self) -> Expect {
-        Expect { epoch: self.epoch, owner: self.owner, bound: self.bound }
-    }
-
-    /// Whether the precondition holds for this state.
-    pub fn meets(&self, expect: &Expect) -> bool {
-        self.expect() == *expect
-    }
 }

@@ -1,350 +1,345 @@
-//! The life of a lease after its claim: extended again and again, released or fenced. Pure: time
-//! and random numbers come in as values, requests go out as values.
+//! A process and its machine ID: survey, claim, hold, extend, release, lost. Pure: time, random
+//! numbers and answers of the store come in as values, requests go out as values.
+//!
+//! ```text
+//!  state.rs       the machine of both phases, and its words
+//!  claiming.rs    the search: surveys, candidates, waits
+//!  candidates.rs  machine IDs to try, in order
+//!  attempt.rs     one of them: create, mark, claim, look at the floor again
+//!  holding.rs     the lease after its claim: extend, release, fenced
+//! ```
+
+mod attempt;
+mod candidates;
+mod claiming;
+mod holding;
 
 use std::time::Duration;
 
-use vesta_intf::UnixMillis;
+use vesta_intf::{IdMeta, UnixMillis};
 
-use super::{Expect, Record};
+use super::{
+    Cas, Choice, ClaimError, ClaimOrder, Local, Marks, Namespace, Record, Snapshot, StoreError,
+    Timing,
+};
+use crate::clock::MAX_LEAD;
 use crate::sequence::Rules;
+#[cfg(all(test, not(any(loom, shuttle))))]
+pub(in crate::lease) use attempt::{Attempt, Ground, Step, Verdict};
+#[cfg(all(test, not(any(loom, shuttle))))]
+pub(in crate::lease) use candidates::Survey;
+pub(crate) use claiming::PATIENCE;
+use claiming::{Claiming, Next};
+pub(in crate::lease) use holding::Holding;
 
-/// A lease that was claimed.
+/// How far the clocks of two hosts may be apart that share a store that may forget: each at most half
+/// of it from the store's.
+const MAX_SKEW: Duration = Duration::from_secs(2);
+/// The pause after a search in vain while running.
+pub(crate) const CLAIM_AGAIN: Duration = Duration::from_secs(1);
+
+/// The unchanging part of a claim: what is wanted, and by whom.
 #[derive(Debug, Clone)]
-pub(crate) struct Lease {
-    rules: Rules,
-    window_ticks: u64,
-    renew_every: Duration,
-    /// The record as the store acknowledged it last.
-    record: Record,
-    /// A change that was sent and not yet answered. Until its fate is known it is sent again
-    /// unchanged, and nothing else is sent.
-    pending: Option<Record>,
-    /// When that change was made, on the monotonic clock.
-    made: Duration,
-    /// When to send next, on the monotonic clock.
-    due: Duration,
-    phase: Phase,
+pub(crate) struct Plan {
+    /// The store, for people.
+    pub(crate) store: String,
+    pub(crate) namespace: String,
+    pub(crate) meta: IdMeta,
+    pub(crate) rules: Rules,
+    pub(crate) timing: Timing,
+    pub(crate) choice: Choice,
+    pub(crate) order: ClaimOrder,
+    /// How long a store that does not answer is asked.
+    pub(crate) patience: Duration,
+    pub(crate) host: String,
+    pub(crate) pid: u32,
+    /// The store's record may be older than what was lost, by at most a window: keep that distance.
+    pub(crate) guard: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    Held,
-    /// The line was sealed at this position.
-    Releasing(u64),
-    Over,
+impl Plan {
+    /// From a store that may forget, windows count from the wall clock, while IDs may be as far ahead
+    /// of it as the lead: a shorter window would end before it begins.
+    fn window(&self, may_forget: bool) -> Duration {
+        self.timing.window.max(if may_forget { 2 * MAX_LEAD } else { Duration::ZERO })
+    }
+
+    pub(crate) fn window_ticks(&self, may_forget: bool) -> u64 {
+        let millis = u64::try_from(self.window(may_forget).as_millis()).unwrap_or(u64::MAX);
+        (millis / self.meta.spec().unit.millis()).max(1)
+    }
+
+    /// How far ahead of the clock a claim begins: beyond every window that the store may have
+    /// forgotten. None of those ended more than a window ahead of the clock of whoever bought it.
+    pub(crate) fn distance(&self, may_forget: bool) -> Duration {
+        if may_forget { self.window(true) + MAX_SKEW } else { Duration::ZERO }
+    }
+
+    fn distance_ticks(&self, may_forget: bool) -> u64 {
+        self.ticks(self.distance(may_forget))
+    }
+
+    /// The difference of clocks from which a store that may forget is refused.
+    fn max_skew(&self, may_forget: bool) -> Option<Duration> {
+        may_forget.then_some(MAX_SKEW / 2)
+    }
+
+    /// A duration in whole ticks, rounded up.
+    fn ticks(&self, duration: Duration) -> u64 {
+        let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        millis.div_ceil(self.meta.spec().unit.millis())
+    }
+
+    fn check(&self, namespace: &Namespace) -> Result<(), ClaimError> {
+        let (ours, theirs) = (self.meta.fingerprint(), namespace.fingerprint.clone());
+        if ours == theirs {
+            return Ok(());
+        }
+        Err(ClaimError::Fingerprint { namespace: self.namespace.clone(), theirs, ours })
+    }
+
+    /// The moment before which every position below the bound lies. Rounded up: a floor there lies
+    /// above the bound.
+    fn used_until(&self, bound: u64) -> UnixMillis {
+        let tick = self.rules.tick(bound);
+        let tick = tick + u64::from(self.rules.position(tick) < bound);
+        self.meta.moment_of(tick).unwrap_or(self.meta.end())
+    }
+
+    /// The part of a record that people read.
+    fn signature(&self, now: &Now) -> Record {
+        let (host, pid) = (self.host.clone(), self.pid);
+        Record { host, pid, info_time: now.wall, ..Record::default() }
+    }
 }
 
-/// What a driver hands in with each step.
+/// The present, as a driver hands it in with each step.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Now {
     /// The monotonic clock.
     pub(crate) monotonic: Duration,
-    /// The tick of the effective clock.
-    pub(crate) tick: u64,
-    /// The wall clock, for people who read the record.
+    /// The wall clock.
     pub(crate) wall: UnixMillis,
-    /// A fresh random number of 63 bits.
-    pub(crate) random: u64,
+    /// The tick of the wall clock; 0 before the epoch.
+    pub(crate) wall_tick: u64,
+    /// The tick up to which positions are bought: of the effective clock, or of the wall clock from
+    /// a store that may forget.
+    pub(crate) tick: u64,
+    /// A fresh random number.
+    pub(crate) random: u128,
 }
 
-/// What the driver has to do.
+impl Now {
+    /// 63 bits of the random number.
+    #[allow(clippy::cast_possible_truncation, reason = "63 bits of it are wanted")]
+    pub(crate) const fn number(&self) -> u64 {
+        self.random as u64 & (u64::MAX >> 1)
+    }
+}
+
+/// A change of one entry: a record, or a bucket of marks.
 #[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Write {
+    Record { old: Option<Record>, new: Record },
+    Marks { old: Option<Marks>, new: Marks },
+}
+
+/// A question to the store, or to this host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Ask {
+    /// Open the namespace, and create it if it is not there.
+    Open,
+    /// The store's clock.
+    Clock,
+    /// The whole namespace, and what this host remembers of it.
+    Survey,
+    /// The record of this machine ID.
+    Record(u64),
+    /// A change that concerns this machine ID.
+    Write(u64, Box<Write>),
+    /// Whether no living process of this host has the machine ID.
+    IsFree(u64),
+    /// Lock the machine ID on this host.
+    Keep(u64),
+}
+
+/// An answer.
+#[derive(Debug, Clone)]
+pub(crate) enum Answer {
+    Namespace {
+        namespace: Namespace,
+        may_forget: bool,
+    },
+    Clock(Option<UnixMillis>),
+    Survey {
+        snapshot: Snapshot,
+        locals: Vec<Local>,
+    },
+    Found(Option<Record>),
+    Record(Cas<Record>),
+    Marks(Cas<Marks>),
+    Free(bool),
+    Kept(bool),
+    /// It is not known whether a change happened.
+    Failed(StoreError),
+}
+
+/// A claim that the store acknowledged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Claimed {
+    pub(crate) machine: u64,
+    /// The record as it stands; its bound is the limit.
+    pub(crate) record: Record,
+    /// The first position that may be issued.
+    pub(crate) next: u64,
+}
+
+/// The next step of the driver.
+#[derive(Debug)]
 pub(crate) enum Action {
     /// Nothing before this moment of the monotonic clock.
     Wait(Duration),
-    /// Send this compare-and-set and hand in the reply.
-    Write(Expect, Record),
-    /// Nothing, ever: the lease is over.
+    /// Ask, and hand in the answer.
+    Ask(Ask),
+    /// There is no machine ID, for this reason; the search begins again a little later.
+    Refused(ClaimError),
+    /// Nothing, ever: it is over.
     Stop,
 }
 
-/// The reply to a compare-and-set.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Reply {
-    Done,
-    Conflict(Record),
-    Unknown,
-}
-
-/// What a reply meant.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The meaning of an answer.
+#[derive(Debug)]
 pub(crate) enum Event {
-    /// Positions below this bound may now be issued.
-    Raised(u64),
+    /// Nothing to be done.
+    None,
+    /// Positions of this machine ID may be issued.
+    Claimed(Claimed),
+    /// No machine ID was claimed; the search begins again a little later.
+    Refused(ClaimError),
+    /// Positions below the record's bound may be issued.
+    Raised(Record),
     /// Not known yet; the same request will be sent again.
-    Unsure,
+    Unsure(StoreError),
     /// The record was given back.
-    Released,
-    /// Somebody else owns the record. The line must be sealed.
-    Fenced(Record),
+    Released(Record),
+    /// Somebody else owns the record, or it was deleted. The machine ID must be sealed.
+    Fenced(Option<Record>),
+    /// The store failed for good: the machine ID must be sealed.
+    Broken(StoreError),
 }
 
-impl Lease {
-    /// A lease whose claim was acknowledged with this record.
-    pub(crate) fn new(
-        rules: Rules,
-        window_ticks: u64,
-        renew_every: Duration,
-        claimed: Record,
-        now: Now,
-    ) -> Self {
-        let due = now.monotonic + spread(renew_every, now.random);
-        Self {
-            rules,
-            window_ticks,
-            renew_every,
-            record: claimed,
-            pending: None,
-            made: now.monotonic,
-            due,
-            phase: Phase::Held,
-        }
+/// A process without, and then with, a machine ID.
+#[derive(Debug, Clone)]
+pub(crate) struct Machine {
+    plan: Plan,
+    may_forget: bool,
+    phase: Phase,
+}
+
+#[derive(Debug, Clone)]
+enum Phase {
+    Claiming(Box<Claiming>),
+    Holding(Box<Holding>),
+    Over,
+}
+
+impl Machine {
+    /// A process that wants a machine ID.
+    pub(crate) fn new(plan: Plan, now: &Now) -> Self {
+        let phase = Phase::Claiming(Box::new(Claiming::new(&plan, Duration::ZERO, now)));
+        Self { plan, may_forget: false, phase }
     }
 
-    /// The record as acknowledged.
-    pub(crate) const fn record(&self) -> &Record {
-        &self.record
+    pub(crate) const fn plan(&self) -> &Plan {
+        &self.plan
     }
 
-    /// Gives the record back. `sealed_at` is what sealing the line returned: no position at or above
-    /// it was or will be issued.
+    /// From now on the store is asked for at most this long during a search.
+    pub(crate) fn limit_patience(&mut self, patience: Duration) {
+        self.plan.patience = self.plan.patience.min(patience);
+    }
+
+    pub(crate) const fn is_holding(&self) -> bool {
+        matches!(self.phase, Phase::Holding(_))
+    }
+
+    /// Whether a search is under way, and not only due.
+    pub(crate) fn is_searching(&self) -> bool {
+        matches!(&self.phase, Phase::Claiming(claiming) if claiming.begun)
+    }
+
+    /// Whether the store, when last asked, said that it may forget.
+    pub(crate) const fn may_forget(&self) -> bool {
+        self.may_forget
+    }
+
+    /// Gives the record back, after sealing at this position.
     pub(crate) fn release(&mut self, sealed_at: u64) {
-        if self.phase == Phase::Held {
-            self.phase = Phase::Releasing(sealed_at);
-            self.due = Duration::ZERO;
+        if let Phase::Holding(holding) = &mut self.phase {
+            holding.release(sealed_at);
         }
     }
 
-    /// What to do now.
-    pub(crate) fn next(&mut self, now: Now) -> Action {
-        if self.phase == Phase::Over {
-            return Action::Stop;
-        }
-        // A clock that was stepped ahead can stand beyond the bound long before a renewal is due.
-        let used_up = self.phase == Phase::Held
-            && self.pending.is_none()
-            && self.rules.position(now.tick) >= self.record.bound;
-        if now.monotonic < self.due && !used_up {
-            return Action::Wait(self.due);
-        }
-        if self.pending.is_none() {
-            self.pending = self.change(now);
-            self.made = now.monotonic;
-        }
-        match &self.pending {
-            Some(new) => Action::Write(self.record.expect(), new.clone()),
-            None => {
-                self.due = now.monotonic + spread(self.renew_every, now.random);
-                Action::Wait(self.due)
-            }
+    /// Ends the search; a lease that is held ends by its release.
+    pub(crate) fn stop(&mut self) {
+        if let Phase::Claiming(_) = self.phase {
+            self.phase = Phase::Over;
         }
     }
 
-    /// The change that is due, if there is one to make.
-    fn change(&self, now: Now) -> Option<Record> {
-        let changed = Record { attempt: now.random, info_time: now.wall, ..self.record.clone() };
-        match self.phase {
-            // Counted from the clock, not from the old bound: that would run away.
-            Phase::Held => {
-                let bound = self.rules.position(now.tick.saturating_add(self.window_ticks));
-                (bound > self.record.bound).then_some(Record { bound, ..changed })
-            }
-            Phase::Releasing(sealed_at) => {
-                // The only lowering of a bound, to what sealing left unused.
-                let bound = sealed_at.min(self.record.bound);
-                Some(Record { bound, owner: 0, released: true, ..changed })
-            }
-            Phase::Over => None,
-        }
-    }
-
-    /// Takes in the reply to the last [`Action::Write`].
-    pub(crate) fn on_reply(&mut self, reply: Reply, now: Now) -> Event {
-        let Some(pending) = self.pending.take() else {
-            return Event::Unsure; // a reply that nobody waits for says nothing
-        };
-        let mine = |current: &Record| {
-            current.attempt == pending.attempt && current.expect() == pending.expect()
-        };
-        match reply {
-            Reply::Unknown => {
-                self.pending = Some(pending);
-                self.due = now.monotonic + spread(self.renew_every / 10, now.random);
-                Event::Unsure
-            }
-            Reply::Conflict(current) if !mine(&current) => {
-                self.phase = Phase::Over;
-                Event::Fenced(current)
-            }
-            // Done, or found to have been done by an attempt whose reply was lost.
-            Reply::Done | Reply::Conflict(_) => {
-                let released = pending.released;
-                self.record = pending;
-                if released {
-                    self.phase = Phase::Over;
-                    return Event::Released;
+    /// The next thing to do.
+    pub(crate) fn next(&mut self, now: &Now) -> Action {
+        match &mut self.phase {
+            Phase::Over => Action::Stop,
+            Phase::Holding(holding) => holding.next(&self.plan.rules, now),
+            Phase::Claiming(claiming) => match claiming.next(&self.plan, now) {
+                Next::Wait(until) => Action::Wait(until),
+                Next::Ask(ask) => Action::Ask(ask),
+                Next::Failed(error) => {
+                    self.search_again(now, CLAIM_AGAIN);
+                    Action::Refused(error)
                 }
-                if self.phase == Phase::Held {
-                    // Counted from when it was made: one that was answered late, after an outage,
-                    // may lie in the past by now, and the next one is due at once.
-                    self.due = self.made + spread(self.renew_every, now.random);
+            },
+        }
+    }
+
+    /// Takes in the answer to what was asked.
+    pub(crate) fn on_answer(&mut self, answer: Answer, now: &Now) -> Event {
+        match &mut self.phase {
+            Phase::Over => Event::None,
+            Phase::Claiming(claiming) => {
+                let found = claiming.on_answer(&self.plan, answer, now);
+                self.may_forget = claiming.may_forget();
+                match found {
+                    None => Event::None,
+                    Some(Ok(claimed)) => {
+                        let window = self.plan.window_ticks(self.may_forget);
+                        let (every, record) =
+                            (self.plan.timing.renew_every, claimed.record.clone());
+                        let holding = Holding::new(claimed.machine, window, every, record, now);
+                        self.phase = Phase::Holding(Box::new(holding));
+                        Event::Claimed(claimed)
+                    }
+                    Some(Err(error)) => {
+                        self.search_again(now, CLAIM_AGAIN);
+                        Event::Refused(error)
+                    }
                 }
-                Event::Raised(self.record.bound)
+            }
+            Phase::Holding(holding) => {
+                let event = holding.on_answer(answer, now);
+                match event {
+                    Event::Released(_) | Event::Fenced(_) => self.search_again(now, Duration::ZERO),
+                    Event::Broken(_) => self.phase = Phase::Over,
+                    _ => {}
+                }
+                event
             }
         }
     }
-}
 
-/// The duration ± 10 %, so that a fleet started together does not renew together.
-fn spread(duration: Duration, random: u64) -> Duration {
-    let percent = u32::try_from(90 + random % 21).unwrap_or(100);
-    duration * percent / 100
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const RULES: Rules = Rules::new(30, 4, 0);
-    const SECOND: Duration = Duration::from_secs(1);
-
-    fn now(seconds: u64, random: u64) -> Now {
-        Now {
-            monotonic: SECOND * u32::try_from(seconds).unwrap(),
-            tick: 100 + seconds,
-            wall: UnixMillis(0),
-            random,
-        }
-    }
-
-    fn lease() -> Lease {
-        let claimed = Record {
-            epoch: 5,
-            owner: 77,
-            bound: RULES.position(103),
-            attempt: 1,
-            ..Record::default()
-        };
-        Lease::new(RULES, 3, SECOND, claimed, now(0, 10))
-    }
-
-    #[test]
-    fn a_clock_beyond_the_bound_is_followed_before_a_renewal_is_due() {
-        let mut lease = lease();
-        assert!(matches!(lease.next(Now { tick: 102, ..now(0, 10) }), Action::Wait(_)));
-        let ahead = Now { tick: 103, ..now(0, 10) };
-        assert_eq!(written(lease.next(ahead)).1.bound, RULES.position(106));
-        // While nobody answers it is asked as often as after any other request.
-        assert_eq!(lease.on_reply(Reply::Unknown, ahead), Event::Unsure);
-        assert!(matches!(lease.next(ahead), Action::Wait(_)));
-    }
-
-    #[test]
-    fn each_change_has_an_attempt_and_a_time_of_its_own() {
-        let later = Now { wall: UnixMillis(7), ..now(2, 42) };
-        let (_, new) = written(lease().next(later));
-        assert_eq!((new.attempt, new.info_time), (42, UnixMillis(7)));
-    }
-
-    fn written(action: Action) -> (Expect, Record) {
-        match action {
-            Action::Write(expect, new) => (expect, new),
-            other => panic!("expected a write, got {other:?}"),
-        }
-    }
-
-    #[test]
-    fn an_extend_that_an_outage_held_up_is_followed_by_the_next_one_at_once() {
-        let mut lease = lease();
-        let (_, held_up) = written(lease.next(now(2, 10)));
-        assert_eq!(lease.on_reply(Reply::Unknown, now(2, 10)), Event::Unsure);
-        let bound = held_up.bound;
-        assert_eq!(written(lease.next(now(60, 10))).1, held_up, "it is sent again unchanged");
-        assert_eq!(lease.on_reply(Reply::Done, now(60, 10)), Event::Raised(bound));
-        assert!(bound < RULES.position(160), "its bound is past by now");
-        let (_, next) = written(lease.next(now(60, 10)));
-        assert_eq!(next.bound, RULES.position(163));
-    }
-
-    #[test]
-    fn it_extends_from_the_clock_and_raises_only_after_the_reply() {
-        let mut lease = lease();
-        assert_eq!(lease.next(now(0, 3)), Action::Wait(SECOND));
-        let (expect, new) = written(lease.next(now(1, 2)));
-        assert_eq!(expect, Expect { epoch: 5, owner: 77, bound: RULES.position(103) });
-        assert_eq!(new.bound, RULES.position(104));
-        assert_eq!(lease.record().bound, RULES.position(103), "not before the reply");
-        assert_eq!(lease.on_reply(Reply::Done, now(1, 10)), Event::Raised(RULES.position(104)));
-        assert_eq!(lease.next(now(1, 4)), Action::Wait(2 * SECOND));
-    }
-
-    #[test]
-    fn a_clock_that_stands_still_writes_nothing() {
-        let mut lease = lease();
-        let still = Now { tick: 100, ..now(1, 10) };
-        assert_eq!(lease.next(still), Action::Wait(2 * SECOND));
-    }
-
-    #[test]
-    fn a_lost_reply_is_asked_for_with_the_same_request_and_never_with_another() {
-        let mut lease = lease();
-        let first = written(lease.next(now(1, 2)));
-        assert_eq!(lease.on_reply(Reply::Unknown, now(1, 10)), Event::Unsure);
-        let again = written(lease.next(now(9, 3)));
-        assert_eq!(again, first, "unchanged, although the clock went on");
-        let took_effect_the_first_time = Reply::Conflict(first.1.clone());
-        let event = lease.on_reply(took_effect_the_first_time, now(9, 10));
-        assert_eq!(event, Event::Raised(first.1.bound));
-    }
-
-    #[test]
-    fn anothers_record_fences_even_if_it_is_of_the_same_bound() {
-        for stranger in [
-            |r: Record| Record { attempt: r.attempt + 1, ..r },
-            |r: Record| Record { epoch: r.epoch + 1, ..r },
-            |r: Record| Record { owner: 78, ..r },
-            |r: Record| Record { bound: r.bound + 1, ..r },
-        ] {
-            let mut lease = lease();
-            let (_, new) = written(lease.next(now(1, 2)));
-            let current = stranger(new);
-            let event = lease.on_reply(Reply::Conflict(current.clone()), now(1, 3));
-            assert_eq!(event, Event::Fenced(current));
-            assert_eq!(lease.next(now(99, 4)), Action::Stop);
-        }
-    }
-
-    #[test]
-    fn a_release_lowers_the_bound_to_where_the_line_was_sealed() {
-        let mut lease = lease();
-        let sealed_at = RULES.position(101) + 3;
-        lease.release(sealed_at);
-        let (expect, new) = written(lease.next(now(0, 2)));
-        assert_eq!(expect.bound, RULES.position(103));
-        assert_eq!((new.bound, new.owner, new.released), (sealed_at, 0, true));
-        assert_eq!(new.epoch, 5);
-        assert_eq!(lease.on_reply(Reply::Done, now(0, 3)), Event::Released);
-        assert_eq!(lease.next(now(1, 4)), Action::Stop);
-    }
-
-    #[test]
-    fn a_release_waits_for_the_fate_of_a_pending_extend() {
-        let mut lease = lease();
-        let extend = written(lease.next(now(1, 2)));
-        lease.on_reply(Reply::Unknown, now(1, 3));
-        lease.release(RULES.position(101));
-        assert_eq!(written(lease.next(now(1, 4))), extend, "first the one that is open");
-        lease.on_reply(Reply::Done, now(1, 5));
-        let (expect, new) = written(lease.next(now(1, 6)));
-        assert_eq!(expect.bound, extend.1.bound);
-        assert!(new.released);
-    }
-
-    #[test]
-    fn a_reply_that_nobody_waits_for_changes_nothing() {
-        let mut lease = lease();
-        let before = lease.record().clone();
-        assert_eq!(lease.on_reply(Reply::Done, now(1, 2)), Event::Unsure);
-        assert_eq!(lease.record(), &before);
+    fn search_again(&mut self, now: &Now, pause: Duration) {
+        let from = now.monotonic.saturating_add(pause);
+        self.phase = Phase::Claiming(Box::new(Claiming::new(&self.plan, from, now)));
     }
 }

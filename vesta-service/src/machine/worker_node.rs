@@ -1,8 +1,12 @@
 //! Machine IDs that are used once.
 
 use std::fmt;
+use std::time::Duration;
 
-use crate::lease::StoreError;
+use vesta_intf::{Field, IdMeta};
+
+use crate::clock::Clock;
+use crate::lease::{ClaimError, StoreError, ask_store};
 
 /// A table with a row for each start of a process, whose number becomes the machine ID: the way of
 /// Baidu's uid-generator. A number is never used again, so nothing has to be remembered and nothing
@@ -18,4 +22,35 @@ pub trait WorkerNodeStore: Send + Sync + fmt::Debug {
     /// # Errors
     /// [`StoreError`] if it is not known whether a row was inserted. Trying again may waste a number.
     fn insert(&self, host: &str, pid: u32) -> Result<u64, StoreError>;
+}
+
+/// A machine ID that is used once. A table that does not answer is asked for as long as there is
+/// patience.
+pub(crate) fn use_up_number(
+    nodes: &dyn WorkerNodeStore,
+    meta: &IdMeta,
+    clock: &dyn Clock,
+    patience: Duration,
+) -> Result<u64, ClaimError> {
+    let (host, pid, store) = (super::host_name(), std::process::id(), nodes.describe());
+    let deadline = clock.monotonic().saturating_add(patience);
+    let mut pause = Duration::from_millis(100);
+    let number = loop {
+        match ask_store(|| nodes.insert(&host, pid)) {
+            Ok(number) => break number,
+            Err(source) if source.is_permanent() || clock.monotonic() >= deadline => {
+                return Err(ClaimError::Store { store, source });
+            }
+            Err(error) => {
+                tracing::warn!(store, %error, "the store does not answer; trying again");
+                clock.park(pause);
+                pause = (pause * 2).min(Duration::from_secs(1));
+            }
+        }
+    };
+    let max = meta.max(Field::Machine);
+    if number > max {
+        return Err(ClaimError::WorkerNodesUsedUp { store, number, max });
+    }
+    Ok(number)
 }

@@ -1,16 +1,22 @@
 //! Support shared by several tests.
 #![allow(dead_code, unreachable_pub, reason = "not every test needs all of it")]
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use vesta_intf::{FieldOrder, LayoutSpec, TimeUnit};
-use vesta_service::{Id, IdMeta, PopulatorKind, UnixMillis};
+use vesta_service::{Id, IdMeta, Leases, MemoryStore, PopulatorKind, UnixMillis};
 
 /// Some moment in 2023, inside every layout that is tested.
 pub const START: UnixMillis = UnixMillis(1_700_000_000_000);
 
 pub const POPULATORS: [PopulatorKind; 3] =
     [PopulatorKind::Lock, PopulatorKind::Sync, PopulatorKind::Atomic];
+
+/// The machine IDs of the namespace that services have by default.
+pub fn leases(store: &Arc<MemoryStore>) -> Leases {
+    Leases::new(store.clone(), "default")
+}
 
 /// Every layout with a name that makes IDs, and two of one's own: a sequence that is soon used up, and
 /// no machine bits at all.

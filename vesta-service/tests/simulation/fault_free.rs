@@ -1,7 +1,9 @@
 //! Recovery: what an operator does, and the fault-free end of each history, in which every node must
 //! issue again.
 
-use vesta_service::{ErrorKind, FileStore, IdMeta, IdService as _, LeaseStore as _, UnixMillis};
+use std::sync::Arc;
+
+use vesta_service::{ErrorKind, FileStore, IdMeta, IdService as _, Leases, UnixMillis};
 
 use super::ledger::Flaw;
 use super::node::Node;
@@ -32,6 +34,9 @@ impl World {
         self.time.note(|| format!("an operator raises the floor of {namespace} to {floor:#x}"));
         self.counts.add("floors raised", 1);
         self.shared.raise_floor(namespace, floor);
+        let lost = self.shared.lost(namespace);
+        self.counts.add("records repaired", lost.len() as u64);
+        self.shared.repair(namespace, &lost, floor);
         self.wiped[space] = false;
         self.operator_called[space] = false;
         Ok(layout.moment_of(floor >> seq_bits).map_or(u64::MAX, |moment| moment.0 * MILLI))
@@ -63,6 +68,9 @@ impl World {
         let everybody = self.one_for_each_reserved_id()?;
         let mut waiting = everybody.clone();
         let mut pause = SECOND;
+        for (space, namespace) in NAMESPACES.iter().enumerate() {
+            self.operator_called[space] |= !self.shared.lost(namespace).is_empty();
+        }
         loop {
             for number in waiting.clone() {
                 self.stop_if_in_need(number)?;
@@ -213,7 +221,8 @@ impl Node {
         }
         let fingerprint = layout.fingerprint();
         let file = FileStore::open(&self.folder, self.namespace(), &fingerprint, machine);
-        let record = file.ok().and_then(|file| file.read("", machine).ok()?);
+        let leases = |file| Leases::new(Arc::new(file), self.namespace());
+        let record = file.ok().and_then(|file| leases(file).record(machine).ok()?);
         record.map_or(0, |record| record.bound)
     }
 

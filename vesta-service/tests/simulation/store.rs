@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use parking_lot::Mutex;
-use vesta_service::{Cas, Expect, Namespace, Record};
+use vesta_service::{KvStore as _, Leases, MemoryStore, Namespace, Record};
 use vesta_testkit::Rng;
 
 use super::counts::Counts;
@@ -52,9 +52,11 @@ struct State {
     flaw: Option<String>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Space {
-    meta: Namespace,
+    /// Every entry, as it is written.
+    entries: BTreeMap<String, String>,
+    /// Those that are records, as the product reads them.
     records: BTreeMap<u64, Record>,
     changes: Vec<Change>,
     /// Changes before this one cannot be undone or be seen as not yet done.
@@ -70,8 +72,8 @@ struct Space {
 struct Change {
     at: u64,
     by: Sender,
-    machine: u64,
-    before: Option<Record>,
+    key: String,
+    before: Option<String>,
 }
 
 #[derive(Debug)]
@@ -79,9 +81,9 @@ struct Late {
     due: u64,
     by: Sender,
     namespace: String,
-    machine: u64,
-    expect: Expect,
-    new: Record,
+    key: String,
+    old: Option<String>,
+    new: String,
 }
 
 impl Shared {
@@ -147,7 +149,48 @@ impl Shared {
     }
 
     pub(crate) fn floor(&self, namespace: &str) -> u64 {
-        self.state.lock().spaces.get(namespace).map_or(0, |space| space.meta.floor)
+        self.leases(namespace, |leases| leases.find().expect("memory")).map_or(0, |meta| meta.floor)
+    }
+
+    /// The machine IDs whose record was forgotten, and its mark was not, or the other way round.
+    pub(crate) fn lost(&self, namespace: &str) -> Vec<u64> {
+        self.leases(namespace, |leases| {
+            if leases.find().expect("memory").is_none() {
+                return Vec::new();
+            }
+            let snapshot = leases.snapshot().expect("memory");
+            (0..1024).filter(|machine| snapshot.is_lost(*machine)).collect()
+        })
+    }
+
+    /// An operator creates these records anew, above everything that was granted.
+    pub(crate) fn repair(&self, namespace: &str, machines: &[u64], bound: u64) {
+        self.leases(namespace, |leases| {
+            let Some(Namespace { uuid, .. }) = leases.find().expect("memory") else { return };
+            for machine in machines {
+                let birth = machine + bound;
+                let new = Record { namespace: uuid, birth, bound, ..Record::default() };
+                leases.put(*machine, &new).expect("memory");
+            }
+        });
+    }
+
+    /// Uses the product on the entries of a namespace, past all weather.
+    fn leases<T>(&self, namespace: &str, act: impl FnOnce(&Leases) -> T) -> T {
+        let mut state = self.state.lock();
+        let space = state.spaces.entry(namespace.into()).or_default();
+        let store = Arc::new(MemoryStore::new());
+        for (key, value) in &space.entries {
+            store.put_if("lease/x", key, None, value).expect("memory");
+        }
+        let done = act(&Leases::new(store.clone(), "x"));
+        let entries: BTreeMap<_, _> = store.list("lease/x").expect("memory").into_iter().collect();
+        if entries != space.entries {
+            space.settled = space.changes.len();
+            space.entries = entries;
+            space.read_records();
+        }
+        done
     }
 
     /// Takes the releases since the last call: machine ID and position.
@@ -174,8 +217,9 @@ impl Shared {
         };
         let new =
             Record { epoch: record.epoch + 1, owner, attempt, released: false, ..record.clone() };
-        let expect = record.expect();
-        state.apply(Sender::STRANGER, namespace, machine, &expect, &new, self);
+        let (old, new) = (text_of(record), text_of(&new));
+        let key = machine.to_string();
+        state.apply(Sender::STRANGER, namespace, &key, Some(&old), &new, self);
         true
     }
 
@@ -186,48 +230,81 @@ impl Shared {
         let Some(space) = state.spaces.get_mut(namespace) else { return 0 };
         let mut undone = 0;
         while space.changes.last().is_some_and(|change| change.at >= since) {
-            let Some(Change { machine, before, .. }) = space.changes.pop() else { break };
+            let Some(Change { key, before, .. }) = space.changes.pop() else { break };
             match before {
-                Some(record) => space.records.insert(machine, record),
-                None => space.records.remove(&machine),
+                Some(text) => space.entries.insert(key, text),
+                None => space.entries.remove(&key),
             };
             undone += 1;
         }
+        space.read_records();
         space.settled = space.changes.len();
         undone
     }
 
-    /// Forgets everything.
+    /// Forgets everything, and what was on its way to it with it: the store is another one.
     pub(crate) fn wipe(&self, namespace: &str) -> bool {
+        let Some(meta) = self.leases(namespace, |leases| leases.find().expect("memory")) else {
+            return false;
+        };
         let mut state = self.state.lock();
-        let uuid = u128::from(state.rng.bits()) << 1 | 1;
+        state.late.retain(|late| late.namespace != namespace);
         let Some(space) = state.spaces.get_mut(namespace) else { return false };
-        space.meta.uuid = uuid;
-        space.meta.floor = 0;
         space.wiped = true;
+        space.entries.clear();
         space.records.clear();
         space.changes.clear();
         space.settled = 0;
+        drop(state);
+        self.leases(namespace, |leases| leases.open(&meta.fingerprint).expect("memory"));
         true
     }
 
     pub(crate) fn raise_floor(&self, namespace: &str, floor: u64) {
-        let mut state = self.state.lock();
-        if let Some(space) = state.spaces.get_mut(namespace) {
-            space.meta.floor = space.meta.floor.max(floor);
-            space.settled = space.changes.len();
-        }
+        self.leases(namespace, |leases| {
+            if leases.find().expect("memory").is_some() {
+                leases.raise_floor(floor).expect("memory");
+            }
+        });
     }
+}
+
+impl Space {
+    fn read_records(&mut self) {
+        let machines =
+            self.entries.iter().filter_map(|(key, text)| Some((key.parse().ok()?, text)));
+        self.records = machines.map(|(machine, text)| (machine, record_of(text))).collect();
+    }
+
+    /// Puts an entry; the texts of records are read.
+    fn put(&mut self, key: &str, text: String) {
+        if let Ok(machine) = key.parse() {
+            self.records.insert(machine, record_of(&text));
+        }
+        self.entries.insert(key.into(), text);
+    }
+}
+
+/// A record as the product reads it.
+fn record_of(text: &str) -> Record {
+    let store = Arc::new(MemoryStore::new());
+    store.put_if("lease/x", "0", None, text).expect("memory");
+    Leases::new(store, "x").record(0).expect("a record").expect("it is there")
+}
+
+/// A record as the product writes it.
+fn text_of(record: &Record) -> String {
+    let store = Arc::new(MemoryStore::new());
+    Leases::new(store.clone(), "x").change(0, None, record).expect("memory");
+    store.get("lease/x", "0").expect("memory").expect("it is there")
 }
 
 impl State {
     fn deliver(&mut self, now: u64, shared: &Shared) {
         while let Some(next) = self.late.iter().position(|late| late.due <= now) {
-            let Late { by, namespace, machine, expect, new, .. } = self.late.remove(next);
-            shared
-                .time
-                .note(|| format!("        a late request about machine ID {machine} arrives"));
-            self.apply(by, &namespace, machine, &expect, &new, shared);
+            let Late { by, namespace, key, old, new, .. } = self.late.remove(next);
+            shared.time.note(|| format!("        a late request about `{key}` arrives"));
+            self.apply(by, &namespace, &key, old.as_deref(), &new, shared);
         }
     }
 
@@ -235,56 +312,72 @@ impl State {
         &mut self,
         by: Sender,
         namespace: &str,
-        machine: u64,
-        expect: &Expect,
-        new: &Record,
+        key: &str,
+        old: Option<&str>,
+        new: &str,
         shared: &Shared,
-    ) -> Cas {
-        let Some(space) = self.spaces.get_mut(namespace) else {
-            return Cas::Conflict(Record::default());
-        };
-        let before = space.records.get(&machine).cloned();
-        let current = before.clone().unwrap_or_else(|| Record::unclaimed(space.meta.floor));
-        if !current.meets(expect) && shared.planted != Some(Planted::IgnoresExpectations) {
-            shared.time.note(|| format!("        machine ID {machine}: not as expected"));
-            return Cas::Conflict(current);
+    ) -> bool {
+        let space = self.spaces.entry(namespace.into()).or_default();
+        let before = space.entries.get(key).cloned();
+        let machine: Option<u64> = key.parse().ok();
+        let careless = machine.is_some() && shared.planted == Some(Planted::IgnoresExpectations);
+        if before.as_deref() != old && !careless {
+            shared.time.note(|| format!("        `{key}`: not as expected"));
+            return false;
         }
-        let planted = shared.planted;
-        let checked = planted.is_none_or(|planted| !planted.shows_by_repetition_alone());
-        if checked && self.flaw.is_none() {
-            self.flaw = flaw(&current, new).map(|flaw| format!("machine ID {machine}: {flaw}"));
+        let mut kept = Some(new.to_owned());
+        if let Some(machine) = machine {
+            let (current, record) = (space.records.get(&machine).cloned(), record_of(new));
+            let planted = shared.planted;
+            let checked = planted.is_none_or(|planted| !planted.shows_by_repetition_alone());
+            if checked && self.flaw.is_none() {
+                let flaw = flaw(current.as_ref(), &record);
+                self.flaw = flaw.map(|flaw| format!("machine ID {machine}: {flaw}"));
+            }
+            shared.time.note(|| {
+                let Record { epoch, owner, bound, .. } = record;
+                let owner = if owner == 0 { "free" } else { "held" };
+                format!("        machine ID {machine}: epoch {epoch}, {owner}, bound {bound:#x}")
+            });
+            let was = current.clone().unwrap_or_default();
+            if record.epoch != was.epoch {
+                self.counts.add(if was.epoch == 0 { "first claims" } else { "handovers" }, 1);
+            }
+            if record.epoch > 0 {
+                space.windows.note(by, machine, &was, &record);
+            }
+            let keeps = match planted {
+                Some(planted) => planted.kept(current.as_ref(), &record, &mut self.rng),
+                None => Some(record.clone()),
+            };
+            if record.released
+                && keeps != current
+                && let Some(keeps) = &keeps
+            {
+                space.released.push((machine, keeps.bound));
+            }
+            kept = if keeps.as_ref() == Some(&record) { kept } else { keeps.as_ref().map(text_of) };
         }
-        shared.time.note(|| {
-            let Record { epoch, owner, bound, .. } = new;
-            let owner = if *owner == 0 { "released" } else { "held" };
-            format!("        machine ID {machine}: epoch {epoch}, {owner}, bound {bound:#x}")
-        });
-        if new.epoch != current.epoch {
-            self.counts.add(if current.epoch == 0 { "first claims" } else { "handovers" }, 1);
-        }
-        space.windows.note(by, machine, &current, new);
-        let kept = match planted {
-            Some(planted) => planted.kept(before.as_ref(), new, &mut self.rng),
-            None => Some(new.clone()),
-        };
         if kept == before {
             self.counts.add("changes acknowledged and forgotten", 1);
         } else if let Some(kept) = kept {
-            if new.released {
-                space.released.push((machine, kept.bound));
-            }
-            space.changes.push(Change { at: shared.time.now(), by, machine, before });
-            space.records.insert(machine, kept);
+            space.changes.push(Change { at: shared.time.now(), by, key: key.into(), before });
+            space.put(key, kept);
         }
-        Cas::Done
+        true
     }
 }
 
 /// The rule that a change of a record breaks, if it breaks one.
-fn flaw(old: &Record, new: &Record) -> Option<String> {
+fn flaw(old: Option<&Record>, new: &Record) -> Option<String> {
+    let Some(old) = old else {
+        let created = new.epoch == 0 && new.owner == 0 && new.bound == 0;
+        return (!created).then(|| format!("{new:?} was created"));
+    };
+    let same = (new.namespace, new.birth) == (old.namespace, old.birth);
     let claimed = new.epoch == old.epoch + 1 && new.owner != 0;
     let extended = new.epoch == old.epoch && new.owner == old.owner && new.bound > old.bound;
     let released = new.epoch == old.epoch && new.owner == 0 && new.released;
     let fits = claimed && new.bound >= old.bound || extended || released && new.bound <= old.bound;
-    (!fits).then(|| format!("{old:?} became {new:?}"))
+    (!fits || !same).then(|| format!("{old:?} became {new:?}"))
 }

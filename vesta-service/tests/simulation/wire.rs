@@ -1,13 +1,12 @@
 //! The connection of one process to the store, which fails in every way.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use vesta_service::{Cas, Expect, LeaseStore, Namespace, Record, StoreError, Timing, UnixMillis};
+use vesta_service::{KvStore, StoreError, Timing, UnixMillis};
 
-use super::{Late, Shared, Space, Weather, windows};
+use super::{Late, Shared, Weather, record_of};
 use crate::time::{HOUR, MILLI, SECOND};
 
 /// The sender of a request.
@@ -125,7 +124,7 @@ impl Wire {
     }
 }
 
-impl LeaseStore for Wire {
+impl KvStore for Wire {
     fn describe(&self) -> String {
         "the simulated store".into()
     }
@@ -143,32 +142,14 @@ impl LeaseStore for Wire {
         Ok(self.shared.may_forget.then(|| self.shared.time.millis()))
     }
 
-    fn open_namespace(&self, namespace: &str, fingerprint: &str) -> Result<Namespace, StoreError> {
-        self.reach()?;
-        let mut state = self.shared.state.lock();
-        let uuid = u128::from(state.rng.bits()) << 1 | 1;
-        let space = state.spaces.entry(namespace.into()).or_insert_with(|| Space {
-            meta: Namespace { uuid, fingerprint: fingerprint.into(), floor: 0 },
-            records: BTreeMap::new(),
-            changes: Vec::new(),
-            settled: 0,
-            windows: windows::Windows::default(),
-            wiped: false,
-            released: Vec::new(),
-        });
-        Ok(space.meta.clone())
-    }
-
-    fn list(&self, namespace: &str) -> Result<Vec<(u64, Record)>, StoreError> {
+    fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
         self.reach()?;
         let mut state = self.shared.state.lock();
         let stale = state.weather.stale;
         let stale = stale > 0 && state.rng.percent(stale);
         let back = if stale { 1 + state.rng.index(6) } else { 0 };
-        let Some(space) = state.spaces.get(namespace) else {
-            return Err(StoreError::permanent("the namespace was not opened"));
-        };
-        let mut records = space.records.clone();
+        let Some(space) = state.spaces.get(namespace(area)) else { return Ok(Vec::new()) };
+        let mut entries = space.entries.clone();
         // As if this process had stopped between reading and writing. Never so far back that its
         // host would not find what it wrote itself.
         let undone = space.changes[space.settled..].iter().rev().take(back);
@@ -176,56 +157,67 @@ impl LeaseStore for Wire {
         for change in undone.take_while(|change| change.by.host != self.sender.host) {
             stale = true;
             match &change.before {
-                Some(record) => records.insert(change.machine, record.clone()),
-                None => records.remove(&change.machine),
+                Some(text) => entries.insert(change.key.clone(), text.clone()),
+                None => entries.remove(&change.key),
             };
         }
         if stale {
             state.counts.add("stale reads", 1);
         }
-        Ok(records.into_iter().collect())
+        Ok(entries.into_iter().collect())
     }
 
-    fn read(&self, namespace: &str, machine: u64) -> Result<Option<Record>, StoreError> {
+    fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError> {
         self.reach()?;
-        Ok(self.shared.record(namespace, machine))
+        let mut state = self.shared.state.lock();
+        let Some(space) = state.spaces.get_mut(namespace(area)) else { return Ok(None) };
+        if let Ok(machine) = key.parse()
+            && let Some(record) = space.records.get(&machine)
+        {
+            space.windows.tell(self.sender, machine, record);
+        }
+        Ok(space.entries.get(key).cloned())
     }
 
-    fn cas(
+    fn put_if(
         &self,
-        namespace: &str,
-        machine: u64,
-        expect: &Expect,
-        new: &Record,
-    ) -> Result<Cas, StoreError> {
+        area: &str,
+        key: &str,
+        old: Option<&str>,
+        new: &str,
+    ) -> Result<bool, StoreError> {
         self.reach()?;
+        let (by, namespace) = (self.sender, namespace(area));
         let mut state = self.shared.state.lock();
         let state = &mut *state;
         let weather = state.weather;
         let late = weather.late > 0 && state.rng.percent(weather.late);
         let twice = weather.twice > 0 && state.rng.percent(weather.twice);
-        if late || twice {
+        // Nobody sends the creation of an entry twice.
+        if late || twice && old.is_some() {
             let due = self.shared.time.now() + MILLI + state.rng.span(HOUR);
-            let (namespace, by) = (namespace.to_owned(), self.sender);
-            let (expect, new) = (*expect, new.clone());
-            state.late.push(Late { due, by, namespace, machine, expect, new });
+            let (namespace, key) = (namespace.to_owned(), key.to_owned());
+            let (old, new) = (old.map(str::to_owned), new.to_owned());
+            state.late.push(Late { due, by, namespace, key, old, new });
             state.counts.add(if late { "changes done late" } else { "changes done twice" }, 1);
         }
         if late {
             return Err(self.error("timed out, and does it later"));
         }
-        let outcome = state.apply(self.sender, namespace, machine, expect, new, &self.shared);
+        let done = state.apply(by, namespace, key, old, new, &self.shared);
         if weather.reply_lost > 0 && state.rng.percent(weather.reply_lost) {
             state.counts.add("replies lost", 1);
             return Err(self.error("does it, and the reply is lost"));
         }
-        if let Some(space) = state.spaces.get_mut(namespace) {
-            let record = match &outcome {
-                Cas::Done => new,
-                Cas::Conflict(current) => current,
-            };
-            space.windows.tell(self.sender, machine, record);
+        if let (true, Ok(machine)) = (done, key.parse())
+            && let Some(space) = state.spaces.get_mut(namespace)
+        {
+            space.windows.tell(by, machine, &record_of(new));
         }
-        Ok(outcome)
+        Ok(done)
     }
+}
+
+fn namespace(area: &str) -> &str {
+    area.strip_prefix("lease/").expect("the area of a namespace")
 }

@@ -221,7 +221,10 @@ impl World {
             Err(error) => {
                 self.time.note(|| format!("node {number} does not start: {error}"));
                 self.counts.add(self.documented(number, &error)?, 1);
-                if let BuildError::Claim(ClaimError::StoreRegressed { .. }) = error {
+                if let BuildError::Claim(
+                    ClaimError::StoreRegressed { .. } | ClaimError::RecordLost { .. },
+                ) = error
+                {
                     self.operator_called[space] = true;
                 }
                 Ok(())
@@ -244,6 +247,7 @@ impl World {
                 ClaimError::Exhausted { .. } => "starts refused: every machine ID in use",
                 ClaimError::ClockBehind { .. } if only => "starts refused: clock behind",
                 ClaimError::StoreRegressed { .. } if forgets => "starts refused: the store forgot",
+                ClaimError::RecordLost { .. } if forgets => "starts refused: record lost",
                 ClaimError::Time(IdError::Invalid { .. }) if wall < meta.spec().epoch => {
                     "starts refused: clock before the epoch"
                 }

@@ -4,12 +4,12 @@ use std::collections::HashSet;
 use std::sync::{Arc, Barrier};
 
 use vesta_service::{
-    BuildError, Cas, ClaimError, ClaimOrder, IdMeta, IdService as _, LocalIdService, MachineSource,
+    BuildError, ClaimError, ClaimOrder, IdMeta, IdService as _, LocalIdService, MachineSource,
     Record,
 };
 
-use super::Backend;
 use super::world::{LAYOUT, NAMESPACE, SECOND, World, crash, next_position, position_of};
+use super::{Backend, Cas, RecordExt as _};
 
 fn built(builder: vesta_service::Builder) -> LocalIdService {
     builder.build().expect("a machine ID is free")

@@ -3,13 +3,13 @@
 use std::io;
 use std::sync::{Arc, Barrier, Mutex, MutexGuard, PoisonError};
 
-use vesta_service::{Cas, Expect, LeaseStore, Namespace, Record, StoreError, Timing, UnixMillis};
+use vesta_service::{KvStore, StoreError, Timing, UnixMillis};
 
 /// Passes requests on to a store, as long as it is not told to lose them. Hides the store's clock,
 /// so that tests can script the time.
 #[derive(Debug)]
 pub struct FlakyStore {
-    inner: Arc<dyn LeaseStore>,
+    inner: Arc<dyn KvStore>,
     weather: Mutex<Weather>,
 }
 
@@ -27,10 +27,10 @@ struct Weather {
 
 #[derive(Debug)]
 struct Change {
-    namespace: String,
-    machine: u64,
-    expect: Expect,
-    new: Record,
+    area: String,
+    key: String,
+    old: Option<String>,
+    new: String,
 }
 
 fn timed_out() -> StoreError {
@@ -39,7 +39,7 @@ fn timed_out() -> StoreError {
 
 impl FlakyStore {
     /// A good connection, for now.
-    pub fn new(inner: Arc<dyn LeaseStore>) -> Arc<Self> {
+    pub fn new(inner: Arc<dyn KvStore>) -> Arc<Self> {
         Arc::new(Self { inner, weather: Mutex::default() })
     }
 
@@ -73,11 +73,11 @@ impl FlakyStore {
     }
 
     /// Lets the changes that were kept on the way reach the store, late.
-    pub fn deliver(&self) -> Vec<Result<Cas, StoreError>> {
+    pub fn deliver(&self) -> Vec<Result<bool, StoreError>> {
         let held = std::mem::take(&mut self.weather().held);
         held.into_iter()
-            .map(|Change { namespace, machine, expect, new }| {
-                self.inner.cas(&namespace, machine, &expect, &new)
+            .map(|Change { area, key, old, new }| {
+                self.inner.put_if(&area, &key, old.as_deref(), &new)
             })
             .collect()
     }
@@ -94,12 +94,13 @@ impl FlakyStore {
         meeting.map(|others| others.wait());
     }
 
-    /// How many requests were made.
+    /// The number of requests.
     pub fn asked(&self) -> u64 {
         self.weather().asked
     }
 
-    /// How many changes took effect, known to the caller or not.
+    /// The number of changes of records that took effect, known to the caller or not; the creation of
+    /// a record and its mark do not count.
     pub fn changes(&self) -> u64 {
         self.weather().changes
     }
@@ -118,7 +119,7 @@ impl FlakyStore {
     }
 }
 
-impl LeaseStore for FlakyStore {
+impl KvStore for FlakyStore {
     fn describe(&self) -> String {
         self.inner.describe()
     }
@@ -127,57 +128,48 @@ impl LeaseStore for FlakyStore {
         self.inner.timing()
     }
 
-    fn open_namespace(&self, namespace: &str, fingerprint: &str) -> Result<Namespace, StoreError> {
-        self.reach()?;
-        self.inner.open_namespace(namespace, fingerprint)
-    }
-
-    fn raise_floor(&self, namespace: &str, floor: u64) -> Result<u64, StoreError> {
-        self.reach()?;
-        self.inner.raise_floor(namespace, floor)
-    }
-
     fn may_forget(&self) -> bool {
         self.inner.may_forget()
     }
 
-    fn list(&self, namespace: &str) -> Result<Vec<(u64, Record)>, StoreError> {
+    fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
         self.reach()?;
-        let records = self.inner.list(namespace);
+        let entries = self.inner.list(area);
         self.meet();
-        records
+        entries
     }
 
-    fn read(&self, namespace: &str, machine: u64) -> Result<Option<Record>, StoreError> {
+    fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError> {
         self.reach()?;
-        self.inner.read(namespace, machine)
+        self.inner.get(area, key)
     }
 
-    fn cas(
+    fn put_if(
         &self,
-        namespace: &str,
-        machine: u64,
-        expect: &Expect,
-        new: &Record,
-    ) -> Result<Cas, StoreError> {
+        area: &str,
+        key: &str,
+        old: Option<&str>,
+        new: &str,
+    ) -> Result<bool, StoreError> {
         self.reach()?;
+        let changes_record = old.is_some() && key.parse::<u64>().is_ok();
         {
             let mut weather = self.weather();
-            if weather.hold_back > 0 {
+            if weather.hold_back > 0 && changes_record {
                 weather.hold_back -= 1;
-                let (namespace, new) = (namespace.to_owned(), new.clone());
-                weather.held.push(Change { namespace, machine, expect: *expect, new });
+                let [area, key, new] = [area, key, new].map(str::to_owned);
+                weather.held.push(Change { area, key, old: old.map(str::to_owned), new });
                 return Err(timed_out());
             }
         }
-        let reply = self.inner.cas(namespace, machine, expect, new)?;
+        let done = self.inner.put_if(area, key, old, new)?;
         let mut weather = self.weather();
-        weather.changes += u64::from(reply == Cas::Done);
+        weather.changes += u64::from(done && changes_record);
         if weather.lose_replies > 0 {
             weather.lose_replies -= 1;
             return Err(timed_out());
         }
-        Ok(reply)
+        Ok(done)
     }
 
     fn now(&self) -> Result<Option<UnixMillis>, StoreError> {

@@ -2,10 +2,10 @@
 
 use std::sync::Barrier;
 
-use vesta_service::{Cas, Clock as _, IdMeta, LeaseStore, Record, SystemClock, UnixMillis};
+use vesta_service::{Clock as _, IdMeta, Record, SystemClock, UnixMillis};
 
-use super::Backend;
-use super::world::{NAMESPACE, World};
+use super::world::{NAMESPACE, World, next_position, position_at};
+use super::{Backend, Cas, RecordExt as _, Records};
 
 fn claimed(epoch: u64, owner: u128, bound: u64, attempt: u64) -> Record {
     Record {
@@ -20,11 +20,11 @@ fn claimed(epoch: u64, owner: u128, bound: u64, attempt: u64) -> Record {
     }
 }
 
-fn change(store: &dyn LeaseStore, machine: u64, from: &Record, to: &Record) -> Cas {
+fn change(store: &Records, machine: u64, from: &Record, to: &Record) -> Cas {
     store.cas(NAMESPACE, machine, &from.expect(), to).expect("the store answers")
 }
 
-fn read(store: &dyn LeaseStore, machine: u64) -> Option<Record> {
+fn read(store: &Records, machine: u64) -> Option<Record> {
     store.read(NAMESPACE, machine).expect("the store answers")
 }
 
@@ -49,8 +49,8 @@ pub(super) fn a_record_comes_back_as_it_was_written(backend: &dyn Backend) {
     .into_iter()
     .enumerate()
     {
-        assert_eq!(change(&*store, 1023, &before, &record), Cas::Done, "record {i}");
-        assert_eq!(read(&*store, 1023), Some(record.clone()), "record {i}");
+        assert_eq!(change(&store, 1023, &before, &record), Cas::Done, "record {i}");
+        assert_eq!(read(&store, 1023), Some(record.clone()), "record {i}");
         assert_eq!(store.list(NAMESPACE).unwrap(), [(1023, record.clone())], "record {i}");
         before = record;
     }
@@ -61,12 +61,12 @@ pub(super) fn an_absent_record_counts_as_unclaimed(backend: &dyn Backend) {
     let world = World::new(backend);
     let store = world.raw();
     assert_eq!(store.list(NAMESPACE).unwrap(), []);
-    assert_eq!(read(&*store, 0), None);
+    assert_eq!(read(&store, 0), None);
     let wrong = claimed(1, 2, 3, 4);
-    assert_eq!(change(&*store, 0, &wrong, &wrong), Cas::Conflict(Record::unclaimed(0)));
-    assert_eq!(read(&*store, 0), None, "a conflict changes nothing");
+    assert_eq!(change(&store, 0, &wrong, &wrong), Cas::Conflict(Record::unclaimed(0)));
+    assert_eq!(read(&store, 0), None, "a conflict changes nothing");
     assert_eq!(store.list(NAMESPACE).unwrap(), []);
-    assert_eq!(change(&*store, 0, &Record::unclaimed(0), &wrong), Cas::Done);
+    assert_eq!(change(&store, 0, &Record::unclaimed(0), &wrong), Cas::Done);
     assert_eq!(store.list(NAMESPACE).unwrap(), [(0, wrong)]);
 }
 
@@ -77,7 +77,7 @@ pub(super) fn a_change_takes_effect_only_if_epoch_owner_and_bound_are_as_expecte
     let world = World::new(backend);
     let store = world.raw();
     let current = claimed(2, 20, 200, 2);
-    change(&*store, 5, &Record::unclaimed(0), &current);
+    change(&store, 5, &Record::unclaimed(0), &current);
     let new = claimed(3, 30, 300, 3);
     for stale in [
         claimed(1, 20, 200, 2),
@@ -89,13 +89,13 @@ pub(super) fn a_change_takes_effect_only_if_epoch_owner_and_bound_are_as_expecte
         claimed(2, 20, 201, 2),
         Record::unclaimed(0),
     ] {
-        assert_eq!(change(&*store, 5, &stale, &new), Cas::Conflict(current.clone()), "{stale:?}");
-        assert_eq!(read(&*store, 5), Some(current.clone()), "{stale:?}");
+        assert_eq!(change(&store, 5, &stale, &new), Cas::Conflict(current.clone()), "{stale:?}");
+        assert_eq!(read(&store, 5), Some(current.clone()), "{stale:?}");
     }
     // The other fields are no part of the condition.
     let same = Record { attempt: 99, host: "other".into(), ..current.clone() };
-    assert_eq!(change(&*store, 5, &same, &new), Cas::Done);
-    assert_eq!(read(&*store, 5), Some(new));
+    assert_eq!(change(&store, 5, &same, &new), Cas::Done);
+    assert_eq!(read(&store, 5), Some(new));
     assert_eq!(store.list(NAMESPACE).unwrap().len(), 1, "no other record came up");
 }
 
@@ -143,15 +143,15 @@ pub(super) fn a_delayed_extend_is_rejected_after_a_newer_claim(backend: &dyn Bac
     let first = claimed(1, 10, 100, 1);
     let extend = claimed(1, 10, 200, 2);
     let newer = claimed(2, 20, 150, 3);
-    assert_eq!(change(&*store, 0, &Record::unclaimed(0), &first), Cas::Done);
-    assert_eq!(change(&*store, 0, &first, &newer), Cas::Done);
-    assert_eq!(change(&*store, 0, &first, &extend), Cas::Conflict(newer.clone()));
-    assert_eq!(read(&*store, 0), Some(newer.clone()));
+    assert_eq!(change(&store, 0, &Record::unclaimed(0), &first), Cas::Done);
+    assert_eq!(change(&store, 0, &first, &newer), Cas::Done);
+    assert_eq!(change(&store, 0, &first, &extend), Cas::Conflict(newer.clone()));
+    assert_eq!(read(&store, 0), Some(newer.clone()));
     // Nor does a request that took effect do so again, once its owner has moved on.
     let moved = claimed(2, 20, 250, 4);
-    assert_eq!(change(&*store, 0, &newer, &moved), Cas::Done);
+    assert_eq!(change(&store, 0, &newer, &moved), Cas::Done);
     let again = claimed(2, 20, 250, 5);
-    assert_eq!(change(&*store, 0, &newer, &again), Cas::Conflict(moved));
+    assert_eq!(change(&store, 0, &newer, &again), Cas::Conflict(moved));
 }
 
 /// And the other way round.
@@ -159,12 +159,12 @@ pub(super) fn a_second_connection_sees_what_the_first_wrote(backend: &dyn Backen
     let world = World::new(backend);
     let (one, two) = (world.raw(), world.raw());
     let (first, second) = (claimed(1, 10, 100, 1), claimed(2, 20, 200, 2));
-    assert_eq!(read(&*two, 3), None);
-    change(&*one, 3, &Record::unclaimed(0), &first);
-    assert_eq!(read(&*two, 3), Some(first.clone()));
+    assert_eq!(read(&two, 3), None);
+    change(&one, 3, &Record::unclaimed(0), &first);
+    assert_eq!(read(&two, 3), Some(first.clone()));
     assert_eq!(two.list(NAMESPACE).unwrap(), [(3, first.clone())]);
-    assert_eq!(change(&*two, 3, &first, &second), Cas::Done);
-    assert_eq!(change(&*one, 3, &first, &second), Cas::Conflict(second.clone()));
+    assert_eq!(change(&two, 3, &first, &second), Cas::Done);
+    assert_eq!(change(&one, 3, &first, &second), Cas::Conflict(second.clone()));
     assert_eq!(one.list(NAMESPACE).unwrap(), [(3, second)]);
 }
 
@@ -173,12 +173,12 @@ pub(super) fn what_was_acknowledged_outlives_a_restart(backend: &dyn Backend) {
     let world = World::new(backend);
     let store = world.raw();
     let record = claimed(1, 10, 100, 1);
-    change(&*store, 9, &Record::unclaimed(0), &record);
+    change(&store, 9, &Record::unclaimed(0), &record);
     let namespace = store.open_namespace(NAMESPACE, "x").unwrap();
     drop(store);
     world.restart();
     let store = world.raw();
-    assert_eq!(read(&*store, 9), Some(record));
+    assert_eq!(read(&store, 9), Some(record));
     assert_eq!(store.open_namespace(NAMESPACE, "x").unwrap(), namespace);
 }
 
@@ -192,24 +192,24 @@ pub(super) fn namespaces_do_not_touch_each_other(backend: &dyn Backend) {
     assert_ne!(own.uuid, other.uuid);
 
     let (mine, theirs) = (claimed(1, 10, 100, 1), claimed(1, 20, 200, 2));
-    change(&*store, 4, &Record::unclaimed(0), &mine);
+    change(&store, 4, &Record::unclaimed(0), &mine);
     assert_eq!(store.list("other").unwrap(), []);
     assert_eq!(store.read("other", 4).unwrap(), None);
     let first = Record::unclaimed(0).expect();
     assert_eq!(store.cas("other", 4, &first, &theirs).unwrap(), Cas::Done);
-    assert_eq!(read(&*store, 4), Some(mine));
+    assert_eq!(read(&store, 4), Some(mine));
     assert_eq!(store.list("other").unwrap(), [(4, theirs)]);
 }
 
 /// Whoever comes later gets to see them and compares.
 pub(super) fn a_namespace_keeps_its_first_fingerprint_and_uuid(backend: &dyn Backend) {
     let world = World::new(backend);
-    let made = world.connect();
+    let made = world.raw();
     let start = Barrier::new(4);
     let seen: Vec<_> = std::thread::scope(|scope| {
         let openers: Vec<_> = (0..4)
             .map(|i| {
-                let (store, start) = (world.connect(), &start);
+                let (store, start) = (Records(world.connect()), &start);
                 scope.spawn(move || {
                     start.wait();
                     store.open_namespace("raced", &format!("layout {i}")).unwrap()
@@ -258,7 +258,7 @@ pub(super) fn a_floor_is_only_ever_raised_and_new_records_start_there(backend: &
     let world = World::new(backend);
     let store = world.raw();
     let old = claimed(1, 2, 30, 4);
-    assert_eq!(change(&*store, 0, &Record::unclaimed(0), &old), Cas::Done);
+    assert_eq!(change(&store, 0, &Record::unclaimed(0), &old), Cas::Done);
     let high = 1 << 60 | 1;
     assert_eq!(store.raise_floor(NAMESPACE, 1000).expect("the store answers"), 1000);
     assert_eq!(store.raise_floor(NAMESPACE, 999).expect("the store answers"), 1000);
@@ -272,10 +272,12 @@ pub(super) fn a_floor_is_only_ever_raised_and_new_records_start_there(backend: &
     let namespace = store.open_namespace(NAMESPACE, "any").expect("the store answers");
     assert_eq!(namespace.floor, high);
 
-    let first = claimed(1, 3, high + 5, 6);
-    let conflict = Cas::Conflict(Record::unclaimed(high));
-    assert_eq!(change(&*store, 1, &Record::unclaimed(1000), &first), conflict);
-    assert_eq!(change(&*store, 1, &Record::unclaimed(high), &first), Cas::Done);
-    assert_eq!(read(&*store, 0), Some(old), "a record that was there stays");
+    assert_eq!(read(&store, 0), Some(old), "a record that was there stays");
     assert!(store.raise_floor("another", 1).is_err(), "it was never opened");
+
+    let world = World::new(backend);
+    let floor = position_at(UnixMillis(world.clock.wall().0 + 3000)) + 7;
+    world.raw().raise_floor(NAMESPACE, floor).expect("the store answers");
+    let service = world.pool("host", 1..=1).build().expect("a machine ID");
+    assert_eq!(next_position(&service), floor);
 }

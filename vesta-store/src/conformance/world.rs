@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use vesta_service::{
-    Builder, Clock as _, Drive, IdMeta, IdService as _, LeaseStore, LocalIdService, MachineSource,
-    ManualClock, Record, Timing, UnixMillis,
+    Builder, Clock as _, Drive, IdMeta, IdService as _, LocalIdService, MachineSource, ManualClock,
+    Record, Timing, UnixMillis,
 };
 
-use super::{Backend, Fixture, FlakyStore};
+use super::{Backend, Fixture, FlakyStore, Records};
 
 pub(super) const NAMESPACE: &str = "suite";
 pub(super) const LAYOUT: IdMeta = IdMeta::MAX_PEAK;
@@ -45,8 +45,8 @@ impl World {
     }
 
     /// A connection for looking at records and changing them.
-    pub(super) fn raw(&self) -> Arc<dyn LeaseStore> {
-        let store = self.fixture.connect();
+    pub(super) fn raw(&self) -> Records {
+        let store = Records(self.fixture.connect());
         store.open_namespace(NAMESPACE, &LAYOUT.fingerprint()).expect("the store answers");
         store
     }

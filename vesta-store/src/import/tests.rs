@@ -1,9 +1,10 @@
 //! Which records are written, and that nothing else changes.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use vesta_service::{MemoryStore, Namespace, Timing};
+use vesta_service::{KvStore, MemoryStore, Timing};
 
 use super::*;
 
@@ -16,7 +17,7 @@ fn found(machine: u64, host: &str, last_used: Option<u64>) -> ForeignOwner {
 }
 
 fn target(floor: u64) -> Target {
-    Target { layout: LAYOUT, floor, now: NOW }
+    Target { layout: LAYOUT, namespace: 0, floor, now: NOW }
 }
 
 fn position(moment: u64) -> u64 {
@@ -24,14 +25,19 @@ fn position(moment: u64) -> u64 {
 }
 
 fn planned(found: &[ForeignOwner], records: &[(u64, Record)], floor: u64) -> Plan {
+    let records = &records.iter().cloned().collect();
     let mut attempts = 100..;
     plan(found, records, &target(floor), || attempts.next().expect("endless")).expect("a plan")
 }
 
-fn opened() -> MemoryStore {
-    let store = MemoryStore::new();
-    store.open_namespace(NAMESPACE, &LAYOUT.fingerprint()).expect("memory");
-    store
+fn opened(store: Arc<dyn KvStore>) -> Leases {
+    let leases = Leases::new(store, NAMESPACE);
+    leases.open(&LAYOUT.fingerprint()).expect("memory");
+    leases
+}
+
+fn all(leases: &Leases) -> Vec<(u64, Record)> {
+    leases.snapshot().expect("memory").records.into_iter().collect()
 }
 
 #[test]
@@ -41,11 +47,13 @@ fn a_predecessor_gets_a_record_that_no_pool_hands_out() {
         epoch: 1,
         owner: Record::FOREIGN,
         bound: position(NOW.0 + 10_000),
-        attempt: 100,
+        attempt: 101,
         released: false,
         host: "10.0.0.7:8080".into(),
         pid: 0,
         info_time: NOW,
+        namespace: 0,
+        birth: 100,
     };
     assert_eq!(plan, Plan { write: vec![(7, record)], left_alone: vec![] });
 }
@@ -72,7 +80,7 @@ fn a_machine_id_found_twice_is_one_record_with_the_later_bound() {
 #[test]
 fn a_machine_id_with_a_record_is_left_alone() {
     for record in [
-        Record::unclaimed(0),
+        Record::default(),
         Record { epoch: 3, owner: 9, bound: 5, ..Record::default() },
         Record { epoch: 3, released: true, bound: 5, ..Record::default() },
     ] {
@@ -86,7 +94,7 @@ fn a_machine_id_with_a_record_is_left_alone() {
 #[test]
 fn what_the_layout_does_not_have_is_refused_before_anything_is_written() {
     let refusal = |found: &[ForeignOwner]| {
-        plan(found, &[], &target(0), || 1).expect_err("refused").to_string()
+        plan(found, &BTreeMap::new(), &target(0), || 1).expect_err("refused").to_string()
     };
     assert_eq!(
         refusal(&[found(1, "a", None), found(1024, "b", None), found(5000, "c", None)]),
@@ -108,12 +116,12 @@ fn a_host_name_of_any_length_fits_the_stores() {
 
 #[test]
 fn written_twice_it_changes_nothing() {
-    let store = opened();
+    let store = opened(Arc::new(MemoryStore::new()));
     let found = [found(3, "a", None), found(7, "b", None)];
-    let once = planned(&found, &store.list(NAMESPACE).expect("memory"), 0);
-    let written = write(&store, NAMESPACE, &target(0), once.write.clone()).expect("memory");
+    let once = planned(&found, &all(&store), 0);
+    let written = write(&store, once.write.clone()).expect("memory");
     assert_eq!(written, [(3, Outcome::Written), (7, Outcome::Written)]);
-    let records = store.list(NAMESPACE).expect("memory");
+    let records = all(&store);
     assert_eq!(records, once.write);
 
     let again = planned(&found, &records, 0);
@@ -121,27 +129,27 @@ fn written_twice_it_changes_nothing() {
     // A second importer that looked before the first one wrote.
     let late: Vec<_> =
         once.write.iter().map(|(m, r)| (*m, Record { attempt: 5, ..r.clone() })).collect();
-    let outcomes = write(&store, NAMESPACE, &target(0), late).expect("memory");
+    let outcomes = write(&store, late).expect("memory");
     let left: Vec<_> = records.iter().map(|(m, r)| (*m, Outcome::LeftAlone(r.clone()))).collect();
     assert_eq!(outcomes, left);
-    assert_eq!(store.list(NAMESPACE).expect("memory"), records);
+    assert_eq!(all(&store), records);
 }
 
 #[test]
 fn a_floor_that_was_raised_is_where_records_begin() {
-    let store = opened();
-    let floor = store.raise_floor(NAMESPACE, position(NOW.0 + 30_000)).expect("memory");
+    let store = opened(Arc::new(MemoryStore::new()));
+    let floor = store.raise_floor(position(NOW.0 + 30_000)).expect("memory");
     let plan = planned(&[found(7, "h", None)], &[], floor);
-    let written = write(&store, NAMESPACE, &target(floor), plan.write).expect("memory");
+    let written = write(&store, plan.write).expect("memory");
     assert_eq!(written, [(7, Outcome::Written)]);
-    assert_eq!(store.read(NAMESPACE, 7).expect("memory").map(|r| r.bound), Some(floor));
+    assert_eq!(store.record(7).expect("memory").map(|r| r.bound), Some(floor));
 }
 
 /// Carries out every change, but loses the first so many replies.
 #[derive(Debug)]
-struct LosesReplies(MemoryStore, AtomicU32);
+struct LosesReplies(Arc<MemoryStore>, AtomicU32);
 
-impl LeaseStore for LosesReplies {
+impl KvStore for LosesReplies {
     fn describe(&self) -> String {
         self.0.describe()
     }
@@ -150,26 +158,22 @@ impl LeaseStore for LosesReplies {
         self.0.timing()
     }
 
-    fn open_namespace(&self, namespace: &str, fingerprint: &str) -> Result<Namespace, StoreError> {
-        self.0.open_namespace(namespace, fingerprint)
+    fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
+        self.0.list(area)
     }
 
-    fn list(&self, namespace: &str) -> Result<Vec<(u64, Record)>, StoreError> {
-        self.0.list(namespace)
+    fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError> {
+        self.0.get(area, key)
     }
 
-    fn read(&self, namespace: &str, machine: u64) -> Result<Option<Record>, StoreError> {
-        self.0.read(namespace, machine)
-    }
-
-    fn cas(
+    fn put_if(
         &self,
-        ns: &str,
-        machine: u64,
-        expect: &Expect,
-        new: &Record,
-    ) -> Result<Cas, StoreError> {
-        let answer = self.0.cas(ns, machine, expect, new);
+        area: &str,
+        key: &str,
+        old: Option<&str>,
+        new: &str,
+    ) -> Result<bool, StoreError> {
+        let answer = self.0.put_if(area, key, old, new);
         let lost = |left: u32| left.checked_sub(1);
         match self.1.fetch_update(Ordering::Relaxed, Ordering::Relaxed, lost) {
             Ok(_) => Err(StoreError::unavailable("no answer", io::Error::other("lost"))),
@@ -181,10 +185,12 @@ impl LeaseStore for LosesReplies {
 #[test]
 fn a_lost_reply_is_no_failure_and_a_silent_store_is() {
     for (lost, arrives) in [(2, true), (3, false)] {
-        let store = LosesReplies(opened(), AtomicU32::new(lost));
+        let memory = Arc::new(MemoryStore::new());
+        opened(memory.clone());
+        let store = opened(Arc::new(LosesReplies(memory, AtomicU32::new(lost))));
         let plan = planned(&[found(7, "h", None)], &[], 0);
-        let written = write(&store, NAMESPACE, &target(0), plan.write.clone());
+        let written = write(&store, plan.write.clone());
         assert_eq!(written.ok(), arrives.then(|| vec![(7, Outcome::Written)]));
-        assert_eq!(store.list(NAMESPACE).expect("memory"), plan.write, "written once");
+        assert_eq!(all(&store), plan.write, "written once");
     }
 }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use vesta_service::{LeaseStore, Record};
+use vesta_service::KvStore;
 
 use crate::server::Server;
-use crate::{claimed, refused};
+use crate::{AREA, get, opened, put, refused};
 
 /// Where `ann`, whose password is `p@ss/w:rd`, may use the keys below `vesta/`.
 fn server() -> Server {
@@ -18,8 +18,8 @@ fn server() -> Server {
     server
 }
 
-fn open(server: &Server, login: &str, prefix: &str) -> Arc<dyn LeaseStore> {
-    vesta_store::open(&format!("etcd://{login}{}/{prefix}", server.address())).unwrap()
+fn open(server: &Server, login: &str, prefix: &str) -> Arc<dyn KvStore> {
+    opened(&format!("etcd://{login}{}/{prefix}", server.address()))
 }
 
 const ANN: &str = "ann:p%40ss%2Fw%3Ard@";
@@ -28,13 +28,11 @@ const ANN: &str = "ann:p%40ss%2Fw%3Ard@";
 fn a_user_logs_in_and_does_so_again_when_the_server_has_forgotten_it() {
     let mut server = server();
     let store = open(&server, ANN, "vesta");
-    store.open_namespace("ids", "a layout").unwrap();
-    store.cas("ids", 0, &Record::unclaimed(0).expect(), &claimed(1)).unwrap();
+    assert!(put(&store, 1).unwrap());
     server.kill();
     server.restart();
-    store.cas("ids", 0, &claimed(1).expect(), &claimed(2)).unwrap();
-    assert_eq!(store.list("ids").unwrap(), [(0, claimed(2))]);
-    assert_eq!(store.raise_floor("ids", 7).unwrap(), 7);
+    assert!(put(&store, 2).unwrap());
+    assert_eq!(store.list(AREA).unwrap(), [("7".into(), "2".into())]);
 }
 
 #[test]
@@ -48,7 +46,7 @@ fn whoever_may_not_is_refused_without_showing_the_password() {
     ] {
         let store = open(&server, login, prefix);
         for _ in 0..2 {
-            let said = refused(store.open_namespace("ids", "a layout"));
+            let said = refused(get(&store));
             assert!(said.contains(advice), "{said}");
             assert!(!said.contains("hunter2") && !said.contains("p@ss"), "{said}");
         }
@@ -60,9 +58,9 @@ fn whoever_may_not_is_refused_without_showing_the_password() {
 fn a_user_is_no_obstacle_where_etcd_asks_for_none_yet() {
     let server = Server::start();
     let store = open(&server, "root:r00t@", "vesta");
-    store.open_namespace("ids", "a layout").unwrap();
+    assert!(put(&store, 1).unwrap());
     server.raw().add_root("r00t");
     server.raw().enable_users();
-    store.cas("ids", 0, &Record::unclaimed(0).expect(), &claimed(1)).unwrap();
-    assert_eq!(store.list("ids").unwrap(), [(0, claimed(1))]);
+    assert!(put(&store, 2).unwrap());
+    assert_eq!(store.list(AREA).unwrap(), [("7".into(), "2".into())]);
 }

@@ -3,21 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use vesta_service::{Cas, Clock as _, LeaseStore, Record, StoreError, SystemClock};
-use vesta_store::conformance::{Fixture as _, Proxy};
+use vesta_service::{Clock as _, KvStore, SystemClock};
+use vesta_store::conformance::Proxy;
 use vesta_store::{OpenError, Options};
 
 use crate::server::Server;
-use crate::{Area, claimed, refused, unavailable};
+use crate::{AREA, Area, get, opened, put, refused, unavailable};
 
-fn claim(store: &dyn LeaseStore, epoch: u64) -> Result<Cas, StoreError> {
-    let expect = if epoch == 1 { Record::unclaimed(0) } else { claimed(epoch - 1) };
-    store.cas("ids", 1, &expect.expect(), &claimed(epoch))
-}
-
-fn open(url: &str, milliseconds: u64) -> Arc<dyn LeaseStore> {
+fn open(url: &str, milliseconds: u64) -> Arc<dyn KvStore> {
     let request_timeout = Some(Duration::from_millis(milliseconds));
-    vesta_store::open_with(url, &Options { request_timeout, ..Options::default() }).unwrap()
+    crate::open(url, &Options { request_timeout, ..Options::default() })
 }
 
 /// And the other way round, in turn, whether they refuse or do not answer at all.
@@ -29,25 +24,24 @@ fn the_second_member_is_asked_when_the_first_is_dead() {
     let store = open(&area.url_over(&format!("{},{}", one.address(), two.address())), 4000);
 
     one.refuse();
-    store.open_namespace("ids", "a layout").unwrap();
-    assert_eq!(claim(&*store, 1).unwrap(), Cas::Done);
+    assert!(put(&store, 1).unwrap());
     let tried = one.accepted();
-    assert_eq!(claim(&*store, 2).unwrap(), Cas::Done);
+    assert!(put(&store, 2).unwrap());
     assert_eq!(one.accepted(), tried, "it goes on with the one that answers");
 
     one.heal();
     two.freeze();
-    assert_eq!(claim(&*store, 3).unwrap(), Cas::Done);
-    assert_eq!(claim(&*store, 4).unwrap(), Cas::Done);
+    assert!(put(&store, 3).unwrap());
+    assert!(put(&store, 4).unwrap());
     two.heal();
     one.refuse();
-    assert_eq!(store.read("ids", 1).unwrap(), Some(claimed(4)));
+    assert_eq!(get(&store).unwrap().as_deref(), Some("4"));
 
     two.refuse();
-    assert!(unavailable(claim(&*store, 5)).starts_with("etcd cannot be reached: 127.0.0.1:"));
+    assert!(unavailable(put(&store, 5)).starts_with("etcd cannot be reached: 127.0.0.1:"));
     one.heal();
     two.heal();
-    assert_eq!(claim(&*store, 5).unwrap(), Cas::Done);
+    assert!(put(&store, 5).unwrap());
 }
 
 /// The request ends in time, and the next one does not trust the connection any more.
@@ -55,23 +49,22 @@ fn the_second_member_is_asked_when_the_first_is_dead() {
 fn a_silent_member_costs_the_request_time_out_and_its_connection() {
     const LIMIT: u64 = 1000;
     let area = Area::new();
-    area.connect().open_namespace("ids", "a layout").unwrap();
     let proxy = Proxy::start(area.address()).unwrap();
     let store = open(&area.url_over(&proxy.address().to_string()), LIMIT);
-    assert_eq!(store.read("ids", 1).unwrap(), None);
+    assert_eq!(get(&store).unwrap(), None);
 
     proxy.freeze();
     let clock = SystemClock::new();
     for connections in 1..=2 {
         let start = clock.monotonic();
-        let said = unavailable(claim(&*store, 1));
+        let said = unavailable(put(&store, 1));
         assert!(said.starts_with("etcd did not answer: "), "{said}");
         let took = clock.monotonic() - start;
         assert!(took.as_millis() >= LIMIT.into() && took.as_secs() < 10, "{took:?}");
         assert_eq!(proxy.accepted(), connections);
     }
     proxy.heal();
-    assert_eq!(claim(&*store, 1).unwrap(), Cas::Done);
+    assert!(put(&store, 1).unwrap());
     assert_eq!(proxy.accepted(), 3);
 }
 
@@ -79,17 +72,16 @@ fn a_silent_member_costs_the_request_time_out_and_its_connection() {
 #[test]
 fn a_member_that_was_killed_is_used_again_after_its_start() {
     let mut server = Server::start();
-    let store = vesta_store::open(&format!("etcd://{}", server.address())).unwrap();
-    store.open_namespace("ids", "a layout").unwrap();
+    let store = opened(&format!("etcd://{}", server.address()));
     for epoch in [1, 3, 5] {
-        assert_eq!(claim(&*store, epoch).unwrap(), Cas::Done);
+        assert!(put(&store, epoch).unwrap());
         server.kill();
         if epoch > 1 {
-            assert!(unavailable(store.read("ids", 1)).starts_with("etcd cannot be reached: "));
+            assert!(unavailable(get(&store)).starts_with("etcd cannot be reached: "));
         }
         server.restart();
-        assert_eq!(store.read("ids", 1).unwrap(), Some(claimed(epoch)));
-        assert_eq!(claim(&*store, epoch + 1).unwrap(), Cas::Done);
+        assert_eq!(get(&store).unwrap(), Some(epoch.to_string()));
+        assert!(put(&store, epoch + 1).unwrap());
     }
 }
 
@@ -98,10 +90,10 @@ fn a_member_that_was_killed_is_used_again_after_its_start() {
 fn a_store_that_is_away_can_be_opened() {
     let mut server = Server::start();
     server.kill();
-    let store = vesta_store::open(&format!("etcd://{}", server.address())).unwrap();
-    unavailable(store.open_namespace("ids", "a layout"));
+    let store = opened(&format!("etcd://{}", server.address()));
+    unavailable(get(&store));
     server.restart();
-    store.open_namespace("ids", "a layout").unwrap();
+    assert_eq!(get(&store).unwrap(), None);
 }
 
 /// It would know nothing of what the first one promised.
@@ -110,11 +102,10 @@ fn a_member_of_another_cluster_is_refused() {
     let (area, other) = (Area::new(), Server::start());
     let proxy = Proxy::start(area.address()).unwrap();
     let url = area.url_over(&format!("{},{}", proxy.address(), other.address()));
-    let store = vesta_store::open(&url).unwrap();
-    store.open_namespace("ids", "a layout").unwrap();
-    assert_eq!(claim(&*store, 1).unwrap(), Cas::Done);
+    let store = opened(&url);
+    assert!(put(&store, 1).unwrap());
     proxy.refuse();
-    let said = refused(claim(&*store, 2));
+    let said = refused(put(&store, 2));
     assert!(said.contains("another etcd cluster"), "{said}");
     assert_eq!(other.raw().below(&area.prefix), []);
 }
@@ -130,13 +121,12 @@ fn tls_is_checked_against_the_authority_of_the_file() {
     let server =
         Server::start_with(&["--cert-file", tls!("server.pem"), "--key-file", tls!("server.key")]);
     let at = |scheme: &str, address: &str, options: &str| {
-        vesta_store::open(&format!("{scheme}://{address}{options}")).unwrap()
+        opened(&format!("{scheme}://{address}{options}"))
     };
     let address = server.address();
     let authority = concat!("?ca=", tls!("authority.pem"));
     let store = at("etcds", &address, authority);
-    store.open_namespace("ids", "a layout").unwrap();
-    assert_eq!(claim(&*store, 1).unwrap(), Cas::Done);
+    assert!(put(&store, 1).unwrap());
 
     let elsewhere = address.replace("127.0.0.1", "localhost");
     for (store, why) in [
@@ -144,7 +134,7 @@ fn tls_is_checked_against_the_authority_of_the_file() {
         (at("etcds", &elsewhere, authority), "not valid for name"),
         (at("etcd", &address, ""), ""),
     ] {
-        let said = unavailable(store.list("ids"));
+        let said = unavailable(store.list(AREA));
         assert!(said.starts_with("etcd cannot be reached: ") && said.contains(why), "{said}");
     }
 
@@ -159,23 +149,22 @@ fn tls_is_checked_against_the_authority_of_the_file() {
 #[test]
 fn a_full_database_is_no_reason_to_give_up() {
     let server = Server::start_with(&["--quota-backend-bytes", "1000000"]);
-    let store = vesta_store::open(&format!("etcd://{}", server.address())).unwrap();
-    store.open_namespace("ids", "a layout").unwrap();
-    let mut before = Record::unclaimed(0);
-    for epoch in 1..1000 {
-        let after = Record { host: "x".repeat(100_000), ..claimed(epoch) };
-        match store.cas("ids", 1, &before.expect(), &after) {
-            Ok(done) => assert_eq!(done, Cas::Done),
+    let store = opened(&format!("etcd://{}", server.address()));
+    let mut before = None;
+    for number in 1..10_000 {
+        let after = format!("{number:0>16000}");
+        match store.put_if(AREA, "7", before.as_deref(), &after) {
+            Ok(done) => assert!(done),
             full => {
                 let said = unavailable(full);
                 assert!(said.starts_with("etcd's database is full; have its history compacted"));
                 // With this answer etcd also carries out what fills it.
-                let found = store.read("ids", 1).unwrap().unwrap();
-                assert!(found == before || found == after);
+                let found = get(&store).unwrap();
+                assert!(found == before || found == Some(after));
                 return;
             }
         }
-        before = after;
+        before = Some(after);
     }
     panic!("it is never full");
 }

@@ -126,7 +126,7 @@ impl Etcd {
         Self { runtime, channel }
     }
 
-    /// What has a key that begins so, in the order of the keys.
+    /// The entries whose keys begin so, in the order of the keys.
     pub(crate) fn below(&self, prefix: &str) -> Vec<KeyValue> {
         let mut range_end = prefix.as_bytes().to_vec();
         *range_end.last_mut().expect("a prefix") += 1;

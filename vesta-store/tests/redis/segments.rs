@@ -4,7 +4,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use vesta_service::{NewSegmentTag, NextRange, SegmentStore, SegmentTag, StoreError};
-use vesta_store::redis::RedisSegmentStore;
 use vesta_store::segment_conformance::{self, Databases};
 use vesta_store::{Options, open_segments};
 
@@ -32,8 +31,8 @@ impl segment_conformance::Database for Prefix {
 
 vesta_store::segment_conformance!(Redis);
 
-fn opened(server: &Server) -> RedisSegmentStore {
-    RedisSegmentStore::open(&server.url()).expect("a URL")
+fn opened(server: &Server) -> Arc<dyn SegmentStore> {
+    open_segments(&server.url(), &Options::default()).unwrap()
 }
 
 fn orders() -> NewSegmentTag {
@@ -41,10 +40,10 @@ fn orders() -> NewSegmentTag {
 }
 
 /// With the tag `orders`, of which 1 to 10 are gone.
-fn begun(server: &Server) -> RedisSegmentStore {
+fn begun(server: &Server) -> Arc<dyn SegmentStore> {
     let store = opened(server);
     assert!(store.create(&orders()).expect("it answers"));
-    assert_eq!(take(&store, 10), 1..11);
+    assert_eq!(take(&*store, 10), 1..11);
     store
 }
 
@@ -92,7 +91,7 @@ fn the_keys_are_as_documented_and_none_has_a_time_to_live() {
 
     let keys = ["meta", "tag:orders", "tags"].map(|key| format!("{}:segments:{key}", one.prefix));
     assert_eq!(one.keys(), keys);
-    let documented = include_str!("../../src/redis/segments.rs");
+    let documented = include_str!("../../src/backends/redis/segments.rs");
     for key in &keys {
         assert_eq!(command::<i64>(&one.server, &["PTTL", key]), -1, "{key}");
         let shown = key.replace(&one.prefix, "vesta");
@@ -136,18 +135,18 @@ fn what_a_person_writes_is_taken_up() {
         update_time: None,
     };
     assert_eq!(tags, [row("orders", 70, 5000), row("users", -5, 0)]);
-    assert_eq!(take(&store, 10), 70..80);
-    let said = refused(&store, |store| store.next_range("users", 10).map(drop));
+    assert_eq!(take(&*store, 10), 70..80);
+    let said = refused(&*store, |store| store.next_range("users", 10).map(drop));
     assert!(said.contains("max_id of `vesta:segments:tag:users` is negative"), "{said}");
 
     // One that was removed halfway is neither used nor begun again.
     let _: u64 = server.command(&["SREM", "vesta:segments:tags", "orders"]);
     assert_eq!(store.next_range("orders", 10).unwrap(), NextRange::NoTag);
-    let said = refused(&store, REQUESTS[2]);
+    let said = refused(&*store, REQUESTS[2]);
     assert!(said.contains("`vesta:segments:tag:orders` is there although"), "{said}");
     let _: u64 = server.command(&["DEL", hash]);
     assert!(store.create(&orders()).unwrap());
-    assert_eq!(take(&store, 10), 1..11);
+    assert_eq!(take(&*store, 10), 1..11);
 }
 
 #[test]
@@ -166,7 +165,7 @@ fn a_redis_that_may_forget_is_refused() {
     ] {
         set(setting, careless);
         // The same connection, and a new one.
-        for store in [&store, &opened(&server)] {
+        for store in [&*store, &*opened(&server)] {
             for request in REQUESTS {
                 let said = refused(store, request);
                 assert!(said.contains(&format!("set {setting} {careful}")), "{said}");
@@ -185,7 +184,7 @@ fn a_redis_that_may_forget_is_refused() {
     assert!(!error.is_permanent() && error.to_string().contains("no master"), "{error}");
     for gone in [None, Some(replica)] {
         drop(gone);
-        let said = refused(&store, REQUESTS[1]);
+        let said = refused(&*store, REQUESTS[1]);
         assert!(said.contains("had replicas") && said.contains("without replicas"), "{said}");
     }
     assert_eq!(server.command::<String>(&hash), "11", "nothing was taken");
@@ -194,19 +193,19 @@ fn a_redis_that_may_forget_is_refused() {
 #[test]
 fn the_documented_rights_suffice_and_one_that_may_not_be_asked_is_refused() {
     let server = Server::start(DURABLE);
-    let documented = include_str!("../../src/redis/segments.rs");
+    let documented = include_str!("../../src/backends/redis/segments.rs");
     let rights = documented.split("A user needs `").nth(1).unwrap().replace("///", "");
     let rights: Vec<_> = rights.split('`').next().unwrap().split_whitespace().collect();
     let user = [&["ACL", "SETUSER", "ids", "on", ">secret", "~vesta:*"], &rights[..]].concat();
     let () = server.command(&user);
     let url = server.url().replace("//", "//ids:secret@");
-    let store = RedisSegmentStore::open(&url).unwrap();
+    let store = open_segments(&url, &Options::default()).unwrap();
     assert!(store.create(&orders()).unwrap());
-    assert_eq!(take(&store, 10), 1..11);
+    assert_eq!(take(&*store, 10), 1..11);
     assert_eq!(store.tags().unwrap().len(), 1);
 
     let () = server.command(&["ACL", "SETUSER", "ids", "-config"]);
-    let said = refused(&store, REQUESTS[1]);
+    let said = refused(&*store, REQUESTS[1]);
     assert!(said.contains("CONFIG GET is not permitted"), "{said}");
     let shown = format!("{said} {store:?} {}", store.describe());
     assert!(!shown.contains("secret"), "{shown}");
@@ -237,7 +236,7 @@ fn a_key_that_no_vesta_left_so_is_an_error_that_names_it() {
         let store = begun(&server);
         let _: redis::Value = server.command(act);
         for request in &REQUESTS[..requests] {
-            let said = refused(&store, *request);
+            let said = refused(&*store, *request);
             let named = said.contains(&format!("`{key}`")) || said.contains(&format!(" {key}`"));
             assert!(named && said.contains(advice), "{act:?}: {said}");
         }
@@ -269,22 +268,22 @@ fn a_server_that_was_killed_or_forgot_the_scripts_is_used_again() {
     let mut server = Server::start(DURABLE);
     let store = begun(&server);
     let () = server.command(&["SCRIPT", "FLUSH"]);
-    assert_eq!(take(&store, 10), 11..21);
+    assert_eq!(take(&*store, 10), 11..21);
     server.kill();
     for _ in 0..2 {
         let error = store.next_range("orders", 10).unwrap_err();
         assert!(!error.is_permanent(), "{error}");
     }
     server.restart();
-    assert_eq!(take(&store, 10), 21..31);
+    assert_eq!(take(&*store, 10), 21..31);
 }
 
-/// What it was asked for and did not answer may have happened: it is lost, and not handed out again.
+/// A request that was not answered may have taken effect: it is lost, and not handed out again.
 #[test]
 fn a_range_whose_answer_did_not_come_is_never_handed_out_again() {
     let server = Server::start(DURABLE);
-    let before = take(&begun(&server), 10);
-    let store = RedisSegmentStore::open_with(&server.url(), &hasty()).unwrap();
+    let before = take(&*begun(&server), 10);
+    let store = open_segments(&server.url(), &hasty()).unwrap();
     server.signal("STOP");
     let error = store.next_range("orders", 10).unwrap_err();
     assert!(!error.is_permanent(), "{error}");

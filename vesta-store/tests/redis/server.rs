@@ -3,14 +3,15 @@
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use redis::{FromRedisValue, ToRedisArgs};
 use tempfile::TempDir;
+use vesta_service::KvStore;
 use vesta_store::Options;
-use vesta_store::redis::RedisStore;
 
-/// What keeps every change that was acknowledged.
+/// The settings with which every acknowledged change is kept.
 pub(crate) const DURABLE: &[&str] = &["--appendonly", "yes", "--appendfsync", "always"];
 
 /// Ends when it is dropped, and is never another one.
@@ -63,19 +64,23 @@ impl Server {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    pub(crate) fn store(&self) -> RedisStore {
-        RedisStore::open(&self.url()).expect("a URL")
+    pub(crate) fn store(&self) -> Arc<dyn KvStore> {
+        opened(&self.url(), &Options::default())
     }
 
     /// A store that does not wait for long.
-    pub(crate) fn hasty_store(&self) -> RedisStore {
-        RedisStore::open_with(&self.url(), &hasty()).expect("a URL")
+    pub(crate) fn hasty_store(&self) -> Arc<dyn KvStore> {
+        opened(&self.url(), &hasty())
     }
 
     /// Sends a command past the store.
     pub(crate) fn command<T: FromRedisValue>(&self, words: impl ToRedisArgs) -> T {
         command(&self.url(), words)
     }
+}
+
+pub(crate) fn opened(url: &str, options: &Options) -> Arc<dyn KvStore> {
+    vesta_store::open_with(url, options).expect("a URL")
 }
 
 pub(crate) fn hasty() -> Options {

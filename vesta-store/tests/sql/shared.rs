@@ -1,4 +1,4 @@
-//! What both of the databases on a network have to do, beside the suite.
+//! The promises of both databases on a network, beside the suite.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
@@ -9,9 +9,9 @@ use std::sync::{Arc, Barrier, Mutex, OnceLock};
 use std::time::Duration;
 
 use vesta_service::{
-    Cas, Clock as _, LeaseStore, NewSegmentTag, NextRange, Record, StoreError, SystemClock, Timing,
+    Clock as _, KvStore, NewSegmentTag, NextRange, StoreError, SystemClock, Timing,
 };
-use vesta_store::{Options, open, open_segments, open_with, open_worker_nodes};
+use vesta_store::{Options, open_segments, open_with, open_worker_nodes};
 
 /// The URL of the server to use.
 pub(crate) fn server(variable: &str) -> String {
@@ -33,14 +33,17 @@ pub(crate) fn with_wrong_password(url: &str) -> String {
     format!("{user}:hunter2@{place}")
 }
 
-pub(crate) fn claimed(epoch: u64, owner: u128) -> Record {
-    let attempt = u64::try_from(owner).unwrap();
-    Record { epoch, owner, bound: 1000 * epoch, attempt, host: "h".into(), ..Record::default() }
+pub(crate) const AREA: &str = "lease/ids";
+
+/// A connection of its own, not made yet.
+pub(crate) fn open(url: &str) -> Arc<dyn KvStore> {
+    open_with(url, &Options::default()).unwrap()
 }
 
-pub(crate) fn opened(url: &str) -> Arc<dyn LeaseStore> {
-    let store = open(url).unwrap();
-    store.open_namespace("ids", "a layout").unwrap();
+/// A store whose table is there.
+pub(crate) fn opened(url: &str) -> Arc<dyn KvStore> {
+    let store = open(url);
+    store.put_if(AREA, "namespace", None, "a namespace").unwrap();
     store
 }
 
@@ -60,46 +63,43 @@ pub(crate) fn unavailable(answer: Result<impl Sized, StoreError>) -> String {
     error.to_string()
 }
 
-/// 32 connections claim one machine ID at once: first as one that nobody ever had, then again.
-/// Whoever loses learns who won.
-pub(crate) fn one_of_many_claims_wins(url: &str) {
-    const CLAIMERS: u128 = 32;
-    const ROUNDS: u64 = 4;
-    let start = Barrier::new(CLAIMERS.try_into().unwrap());
-    let stores: Vec<_> = (0..CLAIMERS).map(|_| opened(url)).collect();
+/// 32 connections put one entry at once: first as one that is absent, then again and again.
+pub(crate) fn one_of_many_puts_wins(url: &str) {
+    const PUTTERS: usize = 32;
+    const ROUNDS: usize = 4;
+    let start = Barrier::new(PUTTERS);
+    let stores: Vec<_> = (0..PUTTERS).map(|_| opened(url)).collect();
     let outcomes: Vec<Vec<_>> = std::thread::scope(|scope| {
-        let claimers: Vec<_> = (1..)
+        let putters: Vec<_> = (0..)
             .zip(&stores)
-            .map(|(claimer, store)| {
+            .map(|(putter, store)| {
                 let start = &start;
                 scope.spawn(move || {
-                    let mut outcomes = Vec::new();
-                    for epoch in 1..=ROUNDS {
+                    let round = |round: usize| {
                         // No panic before the barrier: the others would wait for ever.
-                        let before = store.read("ids", 7);
+                        let before = store.get(AREA, "7");
                         start.wait();
-                        let before = before.ok().flatten().unwrap_or_default();
-                        let new = claimed(epoch, claimer);
-                        outcomes.push((store.cas("ids", 7, &before.expect(), &new), new));
+                        let before = before.ok().flatten();
+                        let new = format!("{round} of {putter}");
+                        let outcome = store.put_if(AREA, "7", before.as_deref(), &new);
                         start.wait();
-                    }
-                    outcomes
+                        (outcome, new, store.get(AREA, "7"))
+                    };
+                    (0..ROUNDS).map(round).collect()
                 })
             })
             .collect();
-        claimers.into_iter().map(|claimer| claimer.join().unwrap()).collect()
+        putters.into_iter().map(|putter| putter.join().unwrap()).collect()
     });
-    for round in 0..outcomes[0].len() {
-        let (won, lost): (Vec<_>, Vec<_>) = outcomes
-            .iter()
-            .map(|rounds| &rounds[round])
-            .partition(|(o, _)| matches!(o, Ok(Cas::Done)));
-        let [(_, winner)] = won[..] else { panic!("round {round}: {} won", won.len()) };
-        for (outcome, _) in lost {
-            match outcome {
-                Ok(Cas::Conflict(current)) => assert_eq!(current, winner, "round {round}"),
-                other => panic!("round {round}: {other:?}"),
-            }
+    for round in (0..ROUNDS).map(|round| outcomes.iter().map(move |rounds| &rounds[round])) {
+        let round: Vec<_> = round.collect();
+        let won: Vec<_> = round.iter().filter(|(won, ..)| matches!(won, Ok(true))).collect();
+        let [(_, winner, _)] = won[..] else { panic!("{round:?}") };
+        for (outcome, _, seen) in &round {
+            assert!(
+                outcome.is_ok() && seen.as_ref().unwrap().as_ref() == Some(winner),
+                "{round:?}"
+            );
         }
     }
 }
@@ -155,57 +155,11 @@ fn in_order(ranges: &mut [Range<u64>], end: u64) -> bool {
     whole && ranges.windows(2).all(|pair| pair[0].end == pair[1].start)
 }
 
-/// Once it is acknowledged, no first claim that counts with the old floor takes effect any more.
-pub(crate) fn a_raised_floor_holds_for_claims_that_are_under_way(url: &str) {
-    for round in 0..10 {
-        let name = format!("round-{round}");
-        let stores: Vec<_> = (0..9).map(|_| opened(url)).collect();
-        for store in &stores {
-            store.open_namespace(&name, "a layout").unwrap();
-        }
-        let start = Barrier::new(9);
-        let (seen, last) = std::thread::scope(|scope| {
-            for (claimer, store) in (0..).zip(&stores[1..]) {
-                let (start, name) = (&start, &name);
-                scope.spawn(move || {
-                    start.wait();
-                    for machine in (0..).map(|i| i * 8 + claimer) {
-                        let expect = Record::unclaimed(0).expect();
-                        match store.cas(name, machine, &expect, &claimed(1, 1)).unwrap() {
-                            Cas::Done => {}
-                            Cas::Conflict(current) => {
-                                assert_eq!(current, Record::unclaimed(500));
-                                break;
-                            }
-                        }
-                    }
-                });
-            }
-            start.wait();
-            while stores[0].list(&name).unwrap().len() < 8 {}
-            assert_eq!(stores[0].raise_floor(&name, 500).unwrap(), 500);
-            (stores[0].list(&name).unwrap(), &name)
-        });
-        assert_eq!(stores[0].list(last).unwrap(), seen, "a claim came after the floor was raised");
-        assert_eq!(stores[0].raise_floor(&name, 400).unwrap(), 500, "it never drops");
-        let current = stores[0].open_namespace(&name, "x").unwrap();
-        assert_eq!(current.floor, 500);
-        let from_the_floor = Record::unclaimed(500).expect();
-        let done = stores[0].cas(&name, 1 << 40, &from_the_floor, &claimed(1, 1)).unwrap();
-        assert_eq!(done, Cas::Done);
-    }
-}
-
-pub(crate) fn a_namespace_that_was_not_opened_has_no_floor(url: &str) {
-    let said = refused(opened(url).raise_floor("unknown", 1));
-    assert!(said.contains("namespace `unknown` was not opened"), "{said}");
-}
-
 /// With a driver's error, and what wraps it, in every form.
 pub(crate) fn a_wrong_password_is_permanent_and_not_shown(url: &str) {
     let url = with_wrong_password(url);
-    let store = open(&url).unwrap();
-    let error = store.open_namespace("ids", "a layout").unwrap_err();
+    let store = open(&url);
+    let error = store.get(AREA, "1").unwrap_err();
     assert!(error.is_permanent());
     assert!(error.to_string().contains("check the user, the password"), "{error}");
     let nodes = open_worker_nodes(&url, &Options::default()).unwrap();
@@ -224,14 +178,13 @@ pub(crate) fn a_server_that_does_not_answer_is_given_up_in_time(scheme: &str) {
     let limit = Duration::from_millis(200);
     assert_eq!(store.timing(), Timing { request_timeout: limit, ..Timing::NETWORK });
     let begin = clock.monotonic();
-    let said = unavailable(store.open_namespace("ids", "a layout"));
+    let said = unavailable(store.get(AREA, "1"));
     assert!(said.contains("no answer within 200 ms"), "{said}");
-    let expect = Record::unclaimed(0).expect();
-    unavailable(store.cas("ids", 0, &expect, &claimed(1, 1)));
+    unavailable(store.put_if(AREA, "1", None, "a"));
     let took = clock.monotonic() - begin;
     assert!(took >= Duration::from_millis(400) && took < Duration::from_secs(4), "{took:?}");
     drop(listener);
-    let said = unavailable(store.list("ids"));
+    let said = unavailable(store.list(AREA));
     assert!(said.contains("the server cannot be reached"), "{said}");
 }
 
@@ -240,10 +193,9 @@ pub(crate) fn it_works_inside_a_runtime(url: &str) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         let store = opened(url);
-        let expect = Record::unclaimed(0).expect();
-        assert_eq!(store.cas("ids", 3, &expect, &claimed(1, 1)).unwrap(), Cas::Done);
+        assert!(store.put_if(AREA, "3", None, "a").unwrap());
         drop(store);
-        drop(open(url).unwrap()); // never connected
+        drop(open(url)); // never connected
     });
 }
 
@@ -252,7 +204,7 @@ pub(crate) fn a_connection_that_was_ended_is_made_anew(url: &str, end: impl Fn()
     let store = opened(url);
     for _ in 0..3 {
         end();
-        assert_eq!(store.read("ids", 3).unwrap(), None);
+        assert_eq!(store.get(AREA, "3").unwrap(), None);
     }
 }
 
@@ -260,19 +212,19 @@ pub(crate) fn without_auto_init_nothing_is_created(url: &str) {
     let options = Options { auto_init: false, ..Options::default() };
     let store = open_with(url, &options).unwrap();
     let nodes = open_worker_nodes(url, &options).unwrap();
-    for said in [refused(store.open_namespace("known", "a layout")), refused(nodes.insert("h", 1))]
-    {
+    for said in [refused(store.get(AREA, "namespace")), refused(nodes.insert("h", 1))] {
         assert!(said.contains("does not exist, and auto_init is off; have it created"), "{said}");
     }
-    let made = open(url).unwrap().open_namespace("known", "a layout").unwrap();
+    opened(url);
     open_worker_nodes(url, &Options::default()).unwrap().insert("h", 1).unwrap();
-    let said = refused(store.open_namespace("unknown", "a layout"));
+    let said = refused(store.put_if("lease/unknown", "namespace", None, "x"));
     assert!(said.contains("namespace `unknown` does not exist, and auto_init"), "{said}");
-    assert_eq!(store.open_namespace("known", "x").unwrap(), made);
+    assert_eq!(store.get("lease/unknown", "namespace").unwrap(), None);
+    assert!(store.put_if(AREA, "1", None, "x").unwrap());
     nodes.insert("h", 1).unwrap();
 }
 
-/// Tables and namespaces, by starters that all find nothing.
+/// By starters that all find nothing.
 pub(crate) fn many_may_create_the_tables_at_once(url: impl Fn() -> String) {
     for _ in 0..5 {
         let url = url();
@@ -282,11 +234,11 @@ pub(crate) fn many_may_create_the_tables_at_once(url: impl Fn() -> String) {
                 .map(|_| {
                     let (url, start) = (&url, &start);
                     scope.spawn(move || {
-                        let store = open(url).unwrap();
+                        let store = open(url);
                         let nodes = open_worker_nodes(url, &Options::default()).unwrap();
                         start.wait();
-                        let namespace = store.open_namespace("ids", "a layout").unwrap();
-                        (namespace.uuid, nodes.insert("h", 1).unwrap())
+                        let first = store.put_if(AREA, "namespace", None, "x").unwrap();
+                        (first, nodes.insert("h", 1).unwrap())
                     })
                 })
                 .collect();
@@ -294,7 +246,7 @@ pub(crate) fn many_may_create_the_tables_at_once(url: impl Fn() -> String) {
         });
         let numbers: HashSet<_> = made.iter().map(|(_, number)| number).collect();
         assert_eq!(numbers.len(), 8);
-        assert!(made.iter().all(|(uuid, _)| *uuid == made[0].0 && *uuid != 0), "{made:?}");
+        assert_eq!(made.iter().filter(|(first, _)| *first).count(), 1, "{made:?}");
     }
 }
 
@@ -318,42 +270,19 @@ pub(crate) fn a_thousand_racing_nodes_get_different_numbers(url: &str) -> HashSe
 }
 
 pub(crate) fn a_long_host_name_is_cut(url: &str) {
-    let store = opened(url);
-    let long = Record { host: "é".repeat(300), ..claimed(1, 1) };
-    assert_eq!(store.cas("ids", 1, &Record::unclaimed(0).expect(), &long).unwrap(), Cas::Done);
-    let cut = Record { host: "é".repeat(255), ..long };
-    assert_eq!(store.read("ids", 1).unwrap(), Some(cut));
     open_worker_nodes(url, &Options::default()).unwrap().insert(&"é".repeat(300), 1).unwrap();
-}
-
-/// Neither case nor trailing blanks, nor anything that is alike in some language.
-pub(crate) fn names_are_compared_exactly(url: &str) {
-    let store = open(url).unwrap();
-    let names = ["ids", "IDS", "Ids", "ïds", " ids", "ids\t", "ıds", "x'; --", "名"];
-    for name in names {
-        store.open_namespace(name, name).unwrap();
-        store.cas(name, 1, &Record::unclaimed(0).expect(), &claimed(1, 1)).unwrap();
-    }
-    let made: HashSet<_> =
-        names.iter().map(|name| store.open_namespace(name, "x").unwrap().uuid).collect();
-    assert_eq!(made.len(), names.len());
-    assert!(names.iter().all(|n| store.open_namespace(n, "x").unwrap().fingerprint == *n));
-    assert!(refused(store.open_namespace("ids ", "x")).contains("choose another name"));
-    refused(store.open_namespace(&"x".repeat(129), "x"));
-    refused(store.open_namespace("long", &"x".repeat(129)));
 }
 
 /// No statement, no value, no password: at no level.
 pub(crate) fn nothing_of_it_is_logged(url: &str) {
     let log = Log::installed();
     let store = opened(url);
-    let secret = Record { host: "planted-secret".into(), ..claimed(1, 1) };
-    store.cas("ids", 1, &Record::unclaimed(0).expect(), &secret).unwrap();
-    refused(open(&with_wrong_password(url)).unwrap().list("ids"));
+    store.put_if(AREA, "1", None, "planted-secret").unwrap();
+    refused(open(&with_wrong_password(url)).list(AREA));
     tracing::trace!("it does listen");
     let lines = log.text();
     assert!(lines.contains("it does listen"));
-    for never in ["planted-secret", "hunter2", "vesta_record", "sqlx::query"] {
+    for never in ["planted-secret", "hunter2", "vesta_kv", "sqlx::query"] {
         assert!(!lines.contains(never), "{never} in {lines}");
     }
 }

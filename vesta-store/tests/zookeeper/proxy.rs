@@ -7,7 +7,7 @@ use std::thread;
 
 /// Kinds of requests, as they are written on the wire.
 pub(crate) const SET_DATA: i32 = 5;
-pub(crate) const MULTI: i32 = 14;
+pub(crate) const CREATE: i32 = 15;
 const CLOSE_SESSION: i32 = -11;
 
 pub(crate) struct Proxy {
@@ -24,7 +24,7 @@ struct Shared {
 #[derive(Default)]
 struct State {
     connections: Vec<TcpStream>,
-    /// What the server said when the last session began: its number and password are in it.
+    /// The server's answer when the last session began: its number and password are in it.
     welcome: Vec<u8>,
     silent: bool,
     held: Option<i32>,
@@ -153,7 +153,7 @@ impl Proxy {
         }
     }
 
-    /// Whether everything is kept on the way, while the connections stay.
+    /// Sets whether everything is kept on the way, while the connections stay.
     pub(crate) fn silence(&self, silent: bool) {
         self.shared.change(|state| state.silent = silent);
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
-use vesta_service::LeaseStore;
+use vesta_service::KvStore;
 use vesta_store::Options;
 use vesta_store::conformance::{Backend, Fixture};
 use zookeeper_client::{Acls, Client, CreateMode, Error, Stat};
@@ -18,7 +18,7 @@ pub(crate) struct Zookeeper;
 pub(crate) struct Tree {
     /// `host:port`, perhaps several.
     pub(crate) servers: String,
-    /// What comes before them.
+    /// The text before them.
     login: String,
     pub(crate) path: String,
     pub(crate) client: Client,
@@ -32,7 +32,7 @@ impl Backend for Zookeeper {
 }
 
 impl Fixture for Tree {
-    fn connect(&self) -> Arc<dyn LeaseStore> {
+    fn connect(&self) -> Arc<dyn KvStore> {
         vesta_store::open(&self.url()).expect("a good URL")
     }
 }
@@ -94,15 +94,15 @@ impl Tree {
         self.wait(self.client.create(&path, data.as_bytes(), &open(mode))).expect("a new znode");
     }
 
-    pub(crate) fn set(&self, path: &str, data: &str) {
-        self.wait(self.client.set_data(&self.at(path), data.as_bytes(), None)).expect("a change");
+    pub(crate) fn set(&self, path: &str, data: &[u8]) {
+        self.wait(self.client.set_data(&self.at(path), data, None)).expect("a change");
     }
 
     pub(crate) fn delete(&self, path: &str) {
         self.wait(self.client.delete(&self.at(path), None)).expect("it was there");
     }
 
-    /// What others have changed shows up here only now.
+    /// Waits until changes by others show up here.
     fn sync(&self) {
         self.wait(self.client.sync(&self.path)).expect("an answer");
     }
@@ -116,21 +116,6 @@ impl Tree {
     pub(crate) fn stat(&self, path: &str) -> Option<Stat> {
         self.sync();
         self.wait(self.client.check_stat(&self.at(path))).expect("an answer")
-    }
-
-    /// Waits until a znode is as it should be.
-    pub(crate) fn wait_until(&self, path: &str, good: impl Fn(Option<Stat>) -> bool) {
-        let path = self.at(path);
-        self.wait(async {
-            loop {
-                let (stat, watcher) =
-                    self.client.check_and_watch_stat(&path).await.expect("an answer");
-                if good(stat) {
-                    return;
-                }
-                watcher.changed().await;
-            }
-        });
     }
 }
 

@@ -3,11 +3,8 @@
 use jiff::Timestamp;
 use vesta_intf::UnixMillis;
 
-use super::{Console, Opened};
+use super::{Console, MARGIN_MS, Opened};
 use crate::StartError;
-
-/// Margin beyond the windows, for clocks that differ.
-const MARGIN_MS: u64 = 60_000;
 
 /// Longest distance of a floor: it delays every claim until its moment, and is never lowered.
 const FURTHEST_MS: u64 = 86_400_000;
@@ -30,7 +27,7 @@ pub(super) fn run(
         ));
     }
     let floor = opened.position_at(moment)?;
-    let name = &opened.name;
+    let name = opened.name();
     let before = opened.namespace.floor;
     if before >= floor {
         let stands = opened.ticks.moment_of(before);
@@ -46,12 +43,12 @@ pub(super) fn run(
          - programs that run are not stopped: stop those that still use an older copy of the store \
          first;\n\
          - it cannot be undone.\n",
-        opened.store.describe(),
+        opened.store().describe(),
     ));
     if !console.agrees("Raise the floor?")? {
         return Ok(());
     }
-    let raised = opened.store.raise_floor(name, floor).map_err(|error| opened.failed(&error))?;
+    let raised = opened.leases.raise_floor(floor).map_err(|error| opened.failed(&error))?;
     let stands = opened.ticks.moment_of(raised);
     console.say(&format!("The floor of namespace {name} is now {stands}.\n"));
     Ok(())

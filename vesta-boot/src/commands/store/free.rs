@@ -9,9 +9,15 @@ use crate::pool::State;
 
 pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Result<(), StartError> {
     opened.insist_on_layout()?;
-    let Opened { store, name, ticks, .. } = opened;
-    let record = store.read(name, machine).map_err(|error| opened.failed(&error))?;
-    let Some(record) = record else {
+    let name = opened.name();
+    let mut snapshot = opened.snapshot()?;
+    if snapshot.is_lost(machine) {
+        return StartError::refuse(format!(
+            "the record of machine ID {machine} was deleted or replaced, so nobody knows up to where \
+             it was used; create it anew (store repair {machine})"
+        ));
+    }
+    let Some(record) = snapshot.records.remove(&machine) else {
         console.say(&format!(
             "Machine ID {machine} has no record in namespace {name}: nobody ever had it. Nothing was \
              changed.\n"
@@ -19,7 +25,7 @@ pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Resul
         return Ok(());
     };
     let now = opened.position_at(opened.now()?)?;
-    let bound = ticks.moment_of(record.bound);
+    let bound = opened.ticks.moment_of(record.bound);
     let owner = format!("{} (pid {})", plain(&record.host), record.pid);
     let who = match State::of(&record, now) {
         State::Released => {
@@ -42,7 +48,7 @@ pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Resul
         "Freeing machine ID {machine} of namespace {name} in {}:\n\
          - you say that {who} is gone for good;\n\
          - the pool may hand the machine ID out again, from {bound} on and never below.\n",
-        store.describe(),
+        opened.store().describe(),
     ));
     if !console.agrees("Is it gone?")? {
         return Ok(());
@@ -54,7 +60,7 @@ pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Resul
         info_time: opened.clock.wall(),
         ..record.clone()
     };
-    let outcome = change(&**store, name, machine, &record.expect(), &free)
+    let outcome = change(&opened.leases, machine, Some(&record), &free)
         .map_err(|error| opened.failed(&error))?;
     match outcome {
         Cas::Done => console.say(&format!("Machine ID {machine} is free.\n")),
@@ -70,10 +76,7 @@ pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Resul
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use vesta_intf::UnixMillis;
-    use vesta_service::LeaseStore as _;
 
     use super::super::testing::{NOW, World, at, held};
     use super::*;
@@ -139,6 +142,17 @@ mod tests {
     }
 
     #[test]
+    fn one_whose_record_was_deleted_is_not_taken_for_one_that_nobody_had() {
+        let world = World::new();
+        world.put(7, &held(at(-1)));
+        world.delete(7);
+        let said = free(&world, 7, Some(true)).expect_err("it is lost");
+        assert!(said.contains("was deleted or replaced"), "{said}");
+        assert!(said.contains("(store repair 7)"), "{said}");
+        assert_eq!(world.leases().record(7).expect("memory"), None);
+    }
+
+    #[test]
     fn nothing_happens_unless_somebody_agrees() {
         let world = World::new();
         world.put(7, &held(at(-1)));
@@ -154,11 +168,12 @@ mod tests {
         let world = World::new();
         world.put(7, &held(at(-1)));
         let opened = world.opened();
-        let store = Arc::clone(&world.store);
+        let leases = world.leases();
+        let [old, new] =
+            [held(at(-1)), Record { attempt: 2, ..held(at(5)) }].map(|it| world.own(it));
         let said = world.with_asked(
             move || {
-                let (old, new) = (held(at(-1)), Record { attempt: 2, ..held(at(5)) });
-                store.0.cas("default", 7, &old.expect(), &new).expect("memory");
+                leases.change(7, Some(&old), &new).expect("memory");
                 Ok(true)
             },
             |console| run(&opened, 7, console),

@@ -12,6 +12,7 @@ mod leaf;
 #[path = "import/off.rs"]
 mod vesta_db;
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use vesta_intf::IdMeta;
@@ -36,8 +37,9 @@ pub(super) fn run(
         return Ok(());
     }
     // What does not fit is refused before even a namespace is made.
-    let target = Target { layout: config.ids.layout, floor: 0, now: SystemClock::new().wall() };
-    planned(&found, &[], &target)?;
+    let (layout, now) = (config.ids.layout, SystemClock::new().wall());
+    let target = Target { layout, namespace: 0, floor: 0, now };
+    planned(&found, &BTreeMap::new(), &target)?;
     take_over(&Opened::open(config, &options(config))?, system, &found, console)
 }
 
@@ -78,7 +80,7 @@ fn unread(error: OpenError) -> StartError {
 
 fn planned(
     found: &[ForeignOwner],
-    records: &[(u64, Record)],
+    records: &BTreeMap<u64, Record>,
     target: &Target,
 ) -> Result<Plan, StartError> {
     plan(found, records, target, attempt).map_err(|error| StartError::Setting(error.to_string()))
@@ -91,12 +93,24 @@ fn take_over(
     console: &mut Console,
 ) -> Result<(), StartError> {
     opened.insist_on_layout()?;
-    let Opened { store, name, namespace, ticks, clock, .. } = opened;
-    let target = Target { layout: *ticks.layout(), floor: namespace.floor, now: clock.wall() };
-    let records = store.list(name).map_err(|error| opened.failed(&error))?;
-    let Plan { write: new, left_alone } = planned(found, &records, &target)?;
+    let snapshot = opened.snapshot()?;
+    if let Some(it) = found.iter().find(|it| snapshot.is_lost(it.machine)) {
+        return StartError::refuse(format!(
+            "the record of machine ID {0} in namespace {1} was deleted or replaced; create it anew \
+             first (store repair {0}). Nothing was changed",
+            it.machine,
+            opened.name()
+        ));
+    }
+    let target = Target {
+        layout: *opened.ticks.layout(),
+        namespace: snapshot.namespace.uuid,
+        floor: snapshot.namespace.floor,
+        now: opened.clock.wall(),
+    };
+    let Plan { write: new, left_alone } = planned(found, &snapshot.records, &target)?;
     let owners: Vec<_> = new.iter().map(|(machine, record)| (*machine, record.clone())).collect();
-    let outcomes = write(&**store, name, &target, new).map_err(|error| opened.failed(&error))?;
+    let outcomes = write(&opened.leases, new).map_err(|error| opened.failed(&error))?;
 
     let mut all: Vec<(u64, Result<Record, Record>)> =
         left_alone.into_iter().map(|(machine, record)| (machine, Err(record))).collect();
@@ -136,8 +150,8 @@ fn said(opened: &Opened, system: LegacySystem, all: &[(u64, Result<Record, Recor
     line(format!(
         "{written} written, {} left alone, in namespace {} of {}.",
         all.len() - written,
-        opened.name,
-        opened.store.describe()
+        opened.name(),
+        opened.store().describe()
     ));
     if written > 0 {
         line(

@@ -26,11 +26,12 @@ pub(super) fn run(config: &Config, console: &mut Console) -> Result<(), StartErr
 }
 
 fn said(opened: &Opened, made: bool) -> String {
-    let Opened { store, name, namespace, ticks, .. } = opened;
+    let Opened { namespace, ticks, .. } = opened;
     let what = if made { "created" } else { "already there, nothing to do:" };
     format!(
-        "{what} namespace {name} in {}\n  uuid        {:032x}\n  layout      {}\n  fingerprint {}\n",
-        store.describe(),
+        "{what} namespace {} in {}\n  uuid        {:032x}\n  layout      {}\n  fingerprint {}\n",
+        opened.name(),
+        opened.store().describe(),
         namespace.uuid,
         ticks.layout(),
         namespace.fingerprint,

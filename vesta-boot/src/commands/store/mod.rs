@@ -1,18 +1,19 @@
 //! `store …`: looks at a store of machine IDs, prepares it, repairs it, moves to it.
 //!
-//! Each command is a few lines over [`LeaseStore`], so that it works with every store.
+//! Each command is a few lines over [`Leases`], so that it works with every store.
 
 mod floor;
 mod free;
 #[allow(clippy::duplicate_mod, reason = "one file stands in for every backend that is left out")]
 mod import;
 mod init;
+mod repair;
 mod show;
 
 use std::sync::Arc;
 
 use vesta_intf::UnixMillis;
-use vesta_service::{Clock, LeaseStore, Namespace, StoreError, SystemClock};
+use vesta_service::{Clock, KvStore, Leases, Namespace, Snapshot, StoreError, SystemClock};
 use vesta_store::Options;
 
 use super::{Console, StoreCommand, plain, segment};
@@ -50,15 +51,17 @@ pub(super) fn run(
         StoreCommand::Free { machine, yes } => {
             free::run(&Opened::open(config, &existing)?, *machine, &mut console.sure(*yes))
         }
+        StoreCommand::Repair { machine, yes } => {
+            repair::run(&Opened::open(config, &existing)?, *machine, &mut console.sure(*yes))
+        }
         StoreCommand::Import { system, from } => import::run(config, *system, from, &mut console),
     }
 }
 
-/// A store with its namespace open.
+/// A namespace that is open.
 #[derive(Debug)]
 struct Opened {
-    store: Arc<dyn LeaseStore>,
-    name: String,
+    leases: Leases,
     namespace: Namespace,
     ticks: TickConverter,
     /// Reservation ahead of now of processes with these settings.
@@ -87,21 +90,33 @@ impl Opened {
         let window_ms = u64::try_from(window.as_millis()).unwrap_or(u64::MAX);
         let clock = Arc::new(SystemClock::new());
         let ticks = TickConverter::new(config.ids.layout);
-        Self::new(open(url, options)?, &config.ids.namespace, ticks, window_ms, clock)
+        let leases = Leases::new(open(url, options)?, &config.ids.namespace);
+        Self::new(leases, ticks, window_ms, clock)
     }
 
     fn new(
-        store: Arc<dyn LeaseStore>,
-        name: &str,
+        leases: Leases,
         ticks: TickConverter,
         window_ms: u64,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, StartError> {
         let fingerprint = ticks.layout().fingerprint();
-        let namespace = store
-            .open_namespace(name, &fingerprint)
-            .map_err(|error| super::failed(&store.describe(), &error))?;
-        Ok(Self { store, name: name.to_owned(), namespace, ticks, window_ms, clock })
+        let namespace = leases
+            .open(&fingerprint)
+            .map_err(|error| super::failed(&leases.store().describe(), &error))?;
+        Ok(Self { leases, namespace, ticks, window_ms, clock })
+    }
+
+    fn store(&self) -> &dyn KvStore {
+        &**self.leases.store()
+    }
+
+    fn name(&self) -> &str {
+        self.leases.name()
+    }
+
+    fn snapshot(&self) -> Result<Snapshot, StartError> {
+        self.leases.snapshot().map_err(|error| self.failed(&error))
     }
 
     /// True if the configured layout is the namespace's, so that positions are moments.
@@ -117,7 +132,7 @@ impl Opened {
         StartError::refuse(format!(
             "namespace `{}` is for layout {}, but {} ({}) is configured; set the layout it is for, or \
              another namespace",
-            self.name,
+            self.name(),
             self.namespace.fingerprint,
             self.ticks.layout().fingerprint(),
             self.ticks.layout().name(),
@@ -126,9 +141,15 @@ impl Opened {
 
     /// The moment to judge windows by: the earlier one, if our clock and the store's differ.
     fn now(&self) -> Result<UnixMillis, StartError> {
+        let (ours, theirs) = self.clocks()?;
+        Ok(ours.min(theirs))
+    }
+
+    /// Our clock and the store's; twice ours if it has none.
+    fn clocks(&self) -> Result<(UnixMillis, UnixMillis), StartError> {
         let ours = self.clock.wall();
-        let theirs = self.store.now().map_err(|error| self.failed(&error))?;
-        Ok(theirs.map_or(ours, |theirs| theirs.min(ours)))
+        let theirs = self.store().now().map_err(|error| self.failed(&error))?;
+        Ok((ours, theirs.unwrap_or(ours)))
     }
 
     fn position_at(&self, moment: UnixMillis) -> Result<u64, StartError> {
@@ -139,11 +160,15 @@ impl Opened {
     }
 
     fn failed(&self, error: &StoreError) -> StartError {
-        super::failed(&self.store.describe(), error)
+        super::failed(&self.store().describe(), error)
     }
 }
 
-/// A random number that names a request. At most 63 bits, which every store can keep.
+/// Margin of bounds and floors beyond the windows, for clocks that differ.
+const MARGIN_MS: u64 = 60_000;
+
+/// A random number that names a request, or a record that is created. At most 63 bits, which every
+/// store can keep.
 fn attempt() -> u64 {
     let number = getrandom::u64().expect("the operating system's random generator works");
     number >> 1

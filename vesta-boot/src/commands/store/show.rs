@@ -1,10 +1,11 @@
 //! `store show`: the namespace, and the owner of each machine ID.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use serde::Serialize;
 use vesta_intf::UnixMillis;
-use vesta_service::Record;
+use vesta_service::{Record, Snapshot};
 
 use super::{Opened, plain};
 use crate::StartError;
@@ -12,10 +13,7 @@ use crate::commands::console::columns;
 use crate::pool::State;
 
 pub(super) fn run(opened: &Opened, json: bool) -> Result<String, StartError> {
-    let mut records = opened.store.list(&opened.name).map_err(|error| opened.failed(&error))?;
-    records.sort_by_key(|(machine, _)| *machine);
-    let now = opened.now()?;
-    let shown = Shown::of(opened, &records, now);
+    let shown = Shown::of(opened, &opened.snapshot()?, opened.now()?);
     Ok(if json { shown.json() } else { shown.text() })
 }
 
@@ -46,46 +44,54 @@ struct Row {
     epoch: u64,
     bound: String,
     bound_time: Option<String>,
-    last_change: String,
+    /// `null` if the record was deleted.
+    last_change: Option<String>,
 }
 
 impl Shown {
-    fn of(opened: &Opened, records: &[(u64, Record)], now: UnixMillis) -> Self {
-        let Opened { store, name, namespace, ticks, .. } = opened;
+    fn of(opened: &Opened, snapshot: &Snapshot, now: UnixMillis) -> Self {
+        let (store, namespace, ticks) = (opened.store(), &snapshot.namespace, &opened.ticks);
         let ours = opened.is_of_our_layout();
         // In another layout the same number is another moment.
         let time = |position| ours.then(|| ticks.moment_of(position).to_string());
-        let row = |(machine, record): &(u64, Record)| {
+        let (lost, none) = (snapshot.lost(), Record::default());
+        let row = |machine: u64, found: Option<&Record>| {
+            let record = found.unwrap_or(&none);
             // Before the epoch, or in another layout, no owner counts as silent.
             let now = if ours { ticks.position_at(now).unwrap_or(0) } else { 0 };
             let (state, since) = match State::of(record, now) {
+                _ if lost.contains(&machine) => ("lost", None),
                 State::Held => ("held", None),
                 State::Silent { since } => ("silent", Some(since.to_string())),
                 State::Released => ("released", None),
                 State::ForeignOwner => ("foreign", None),
             };
             Row {
-                machine: *machine,
+                machine,
                 state,
                 silent_since: since,
                 host: record.host.clone(),
                 pid: record.pid,
                 epoch: record.epoch,
                 bound: record.bound.to_string(),
-                bound_time: time(record.bound),
-                last_change: record.info_time.to_string(),
+                bound_time: found.and_then(|record| time(record.bound)),
+                last_change: found.map(|record| record.info_time.to_string()),
             }
         };
+        let machines: BTreeSet<_> = snapshot.records.keys().chain(&lost).collect();
         Self {
             store: store.describe(),
             may_forget: store.may_forget(),
-            namespace: name.clone(),
+            namespace: opened.name().to_owned(),
             uuid: format!("{:032x}", namespace.uuid),
             fingerprint: namespace.fingerprint.clone(),
             layout: ours.then(|| ticks.layout().name()),
             floor: namespace.floor.to_string(),
             floor_time: time(namespace.floor).filter(|_| namespace.floor > 0),
-            records: records.iter().map(row).collect(),
+            records: machines
+                .into_iter()
+                .map(|machine| row(*machine, snapshot.records.get(machine)))
+                .collect(),
         }
     }
 
@@ -124,7 +130,7 @@ impl Shown {
 
     /// `3 (1 held, 2 released)`.
     fn summary(&self) -> String {
-        let states = ["held", "silent", "released", "foreign"]
+        let states = ["held", "silent", "released", "foreign", "lost"]
             .map(|state| (state, self.records.iter().filter(|row| row.state == state).count()));
         let parts: Vec<_> = states
             .iter()
@@ -148,17 +154,17 @@ impl Row {
     fn cells(&self) -> [String; 7] {
         let state = match &self.silent_since {
             Some(since) => format!("silent since {since}"),
+            None if self.state == "lost" => format!("lost (store repair {})", self.machine),
             None => self.state.to_owned(),
         };
-        [
-            self.machine.to_string(),
-            state,
-            plain(&self.host),
-            self.pid.to_string(),
-            self.epoch.to_string(),
-            self.bound_time.clone().unwrap_or_else(|| self.bound.clone()),
-            self.last_change.clone(),
-        ]
+        let machine = self.machine.to_string();
+        let Some(last_change) = self.last_change.clone() else {
+            let [host, pid, epoch, bound, last_change] = ["-"; 5].map(str::to_owned);
+            return [machine, state, host, pid, epoch, bound, last_change];
+        };
+        let bound = self.bound_time.clone().unwrap_or_else(|| self.bound.clone());
+        let (pid, epoch) = (self.pid.to_string(), self.epoch.to_string());
+        [machine, state, plain(&self.host), pid, epoch, bound, last_change]
     }
 }
 
@@ -166,7 +172,6 @@ impl Row {
 mod tests {
     use serde_json::{Value, json};
     use vesta_intf::IdMeta;
-    use vesta_service::LeaseStore as _;
 
     use super::super::testing::{NOW, World, at, held};
     use super::*;
@@ -217,7 +222,7 @@ machine  state                                  host        pid  epoch  bound   
     #[test]
     fn a_program_gets_json_with_large_numbers_as_text() {
         let world = world();
-        world.store.raise_floor("default", at(60)).expect("memory");
+        world.leases().raise_floor(at(60)).expect("memory");
         let opened = world.opened();
         let shown: Value =
             serde_json::from_str(&run(&opened, true).expect("memory")).expect("JSON");
@@ -232,6 +237,31 @@ machine  state                                  host        pid  epoch  bound   
         });
         assert_eq!(shown["records"][2], expected);
         assert_eq!(shown["records"].as_array().map(Vec::len), Some(4));
+    }
+
+    #[test]
+    fn a_machine_id_whose_record_was_deleted_or_replaced_is_lost() {
+        let world = world();
+        world.delete(7);
+        world.delete(12);
+        let other = world.own(Record { birth: 99, ..held(at(10)) });
+        world.leases().change(12, None, &other).expect("memory");
+        let opened = world.opened();
+        let shown = run(&opened, false).expect("memory");
+        assert!(shown.contains("machine IDs 1 held, 1 released, 2 lost\n"), "{shown}");
+        let row = |machine: &str| {
+            let mut lines = shown.lines().skip(7);
+            lines.find(|line| line.trim_start().starts_with(machine)).expect(machine)
+        };
+        assert!(row("7 ").trim_start().starts_with("7  lost (store repair 7)"), "{shown}");
+        assert!(row("7 ").ends_with("  -"), "nothing is known of it: {shown}");
+        assert!(row("12 ").trim_start().starts_with("12  lost (store repair 12)"), "{shown}");
+        let json: Value = serde_json::from_str(&run(&opened, true).expect("memory")).expect("JSON");
+        let expected = json!({
+            "machine": 7, "state": "lost", "silentSince": null, "host": "", "pid": 0, "epoch": 0,
+            "bound": "0", "boundTime": null, "lastChange": null,
+        });
+        assert_eq!(json["records"][2], expected);
     }
 
     #[test]

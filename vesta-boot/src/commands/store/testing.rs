@@ -5,9 +5,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
 use vesta_intf::{IdMeta, UnixMillis};
-use vesta_service::{
-    Cas, Expect, LeaseStore, ManualClock, MemoryStore, Namespace, Record, StoreError, Timing,
-};
+use vesta_service::{KvStore, Leases, ManualClock, MemoryStore, Record, StoreError, Timing};
 
 use super::{Console, Opened};
 use crate::StartError;
@@ -33,6 +31,7 @@ pub(crate) fn held(bound: u64) -> Record {
         host: "web-1".into(),
         pid: 4711,
         info_time: UnixMillis(NOW.0 - 6000),
+        ..Record::default()
     }
 }
 
@@ -40,7 +39,7 @@ pub(crate) fn held(bound: u64) -> Record {
 #[derive(Debug, Default)]
 pub(crate) struct Store(pub(super) MemoryStore, Mutex<Option<UnixMillis>>);
 
-impl LeaseStore for Store {
+impl KvStore for Store {
     fn describe(&self) -> String {
         self.0.describe()
     }
@@ -49,30 +48,22 @@ impl LeaseStore for Store {
         self.0.timing()
     }
 
-    fn open_namespace(&self, namespace: &str, fingerprint: &str) -> Result<Namespace, StoreError> {
-        self.0.open_namespace(namespace, fingerprint)
+    fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
+        self.0.list(area)
     }
 
-    fn list(&self, namespace: &str) -> Result<Vec<(u64, Record)>, StoreError> {
-        self.0.list(namespace)
+    fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError> {
+        self.0.get(area, key)
     }
 
-    fn read(&self, namespace: &str, machine: u64) -> Result<Option<Record>, StoreError> {
-        self.0.read(namespace, machine)
-    }
-
-    fn cas(
+    fn put_if(
         &self,
-        ns: &str,
-        machine: u64,
-        expect: &Expect,
-        new: &Record,
-    ) -> Result<Cas, StoreError> {
-        self.0.cas(ns, machine, expect, new)
-    }
-
-    fn raise_floor(&self, namespace: &str, floor: u64) -> Result<u64, StoreError> {
-        self.0.raise_floor(namespace, floor)
+        area: &str,
+        key: &str,
+        old: Option<&str>,
+        new: &str,
+    ) -> Result<bool, StoreError> {
+        self.0.put_if(area, key, old, new)
     }
 
     fn now(&self) -> Result<Option<UnixMillis>, StoreError> {
@@ -88,8 +79,7 @@ impl World {
     /// A namespace for max-peak.
     pub(crate) fn new() -> Self {
         let world = Self { store: Arc::default() };
-        let fingerprint = IdMeta::MAX_PEAK.fingerprint();
-        world.store.open_namespace("default", &fingerprint).expect("memory");
+        world.leases().open(&IdMeta::MAX_PEAK.fingerprint()).expect("memory");
         world
     }
 
@@ -103,19 +93,35 @@ impl World {
     }
 
     pub(super) fn opened_for(&self, layout: IdMeta) -> Opened {
-        let store: Arc<dyn LeaseStore> = self.store.clone();
         let clock = Arc::new(ManualClock::at(NOW));
-        Opened::new(store, "default", TickConverter::new(layout), 5000, clock).expect("memory")
+        Opened::new(self.leases(), TickConverter::new(layout), 5000, clock).expect("memory")
     }
 
+    pub(crate) fn leases(&self) -> Leases {
+        Leases::new(self.store.clone(), "default")
+    }
+
+    /// A record of this namespace.
+    pub(crate) fn own(&self, record: Record) -> Record {
+        let namespace = self.leases().find().expect("memory").expect("it was opened").uuid;
+        Record { namespace, ..record }
+    }
+
+    /// Creates a record, or puts it in place of the one that is there.
     pub(crate) fn put(&self, machine: u64, record: &Record) {
-        let absent = Record::unclaimed(0).expect();
-        let done = self.store.cas("default", machine, &absent, record).expect("memory");
-        assert_eq!(done, Cas::Done);
+        self.leases().put(machine, &self.own(record.clone())).expect("memory");
     }
 
+    /// Deletes a record behind everybody's back.
+    pub(crate) fn delete(&self, machine: u64) {
+        self.store.0.delete("lease/default", &machine.to_string());
+    }
+
+    /// A record as it stands, without the uuid of the namespace, which it must have.
     pub(crate) fn record(&self, machine: u64) -> Record {
-        self.store.read("default", machine).expect("memory").expect("a record")
+        let record = self.leases().record(machine).expect("memory").expect("a record");
+        assert_eq!(record, self.own(record.clone()));
+        Record { namespace: 0, ..record }
     }
 
     /// Output of a command whose prompt gets this answer; `None` is no terminal.

@@ -10,12 +10,17 @@ use vesta_intf::{IdError, IdMeta, UnixMillis};
 
 use super::*;
 use crate::clock::AnyClock;
-use crate::lease::claim::ClaimOrder;
-use crate::lease::{Expect, LeaseStore, MemoryStore, Namespace, Record, StoreError, Timing};
+use crate::held_lease::HeldLeaseFactory;
+use crate::lease::codec::decode_record;
+use crate::lease::{
+    Cas, Choice, ClaimOrder, HostState, KvStore, Leases, MemoryStore, Plan, Record, StoreError,
+    Timing,
+};
 use crate::populator::PopulatorKind;
 use crate::races::{Ends, ModelClock, NEVER, after_a_while, at_random, unique_and_growing};
 use crate::sequence::{Claim, Rules};
 use crate::slots::{Member, Slots};
+use crate::sync::{AtomicU64, Ordering};
 
 const META: IdMeta = IdMeta::MIN_GRANULARITY;
 const NAMESPACE: &str = "default";
@@ -34,13 +39,18 @@ enum Trouble {
 
 #[derive(Debug)]
 struct Store {
-    records: MemoryStore,
+    entries: Arc<MemoryStore>,
     trouble: Trouble,
 }
 
 impl Store {
+    /// Its machine IDs, as they stand whatever the trouble.
+    fn leases(&self) -> Leases {
+        Leases::new(self.entries.clone(), NAMESPACE)
+    }
+
     fn record(&self, machine: u64) -> Record {
-        self.records.read(NAMESPACE, machine).ok().flatten().expect("it was claimed")
+        self.leases().record(machine).ok().flatten().expect("it was claimed")
     }
 }
 
@@ -48,46 +58,49 @@ fn lost() -> StoreError {
     StoreError::unavailable("lost", std::io::Error::other("on the way"))
 }
 
-impl LeaseStore for Store {
+/// True for an owner's own record: one that is extended or given back.
+fn same_epoch(old: Option<&str>, new: &str) -> bool {
+    let epoch = |text| decode_record(text).ok().map(|record| record.epoch);
+    let epochs = (old.and_then(epoch), epoch(new));
+    matches!(epochs, (Some(old), Some(new)) if old == new)
+}
+
+impl KvStore for Store {
     fn describe(&self) -> String {
         "a model".into()
     }
 
     fn timing(&self) -> Timing {
-        self.records.timing()
+        self.entries.timing()
     }
 
-    fn open_namespace(&self, namespace: &str, fingerprint: &str) -> Result<Namespace, StoreError> {
-        self.records.open_namespace(namespace, fingerprint)
-    }
-
-    fn list(&self, namespace: &str) -> Result<Vec<(u64, Record)>, StoreError> {
+    fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
         yield_now();
-        self.records.list(namespace)
+        self.entries.list(area)
     }
 
-    fn read(&self, namespace: &str, machine: u64) -> Result<Option<Record>, StoreError> {
-        self.records.read(namespace, machine)
+    fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError> {
+        self.entries.get(area, key)
     }
 
-    fn cas(
+    fn put_if(
         &self,
-        namespace: &str,
-        machine: u64,
-        expect: &Expect,
-        new: &Record,
-    ) -> Result<Cas, StoreError> {
+        area: &str,
+        key: &str,
+        old: Option<&str>,
+        new: &str,
+    ) -> Result<bool, StoreError> {
         yield_now();
         let fate = if self.trouble == Trouble::None { 9 } else { thread_rng().gen_range(0..8) };
         match (self.trouble, fate) {
             (_, 0) => return Err(lost()),
-            (Trouble::Fatal, 1) if new.epoch == expect.epoch => {
+            (Trouble::Fatal, 1) if same_epoch(old, new) => {
                 return Err(StoreError::permanent("it is damaged"));
             }
-            (Trouble::Forgetful, 2 | 3) if new.epoch == expect.epoch => return Ok(Cas::Done),
+            (Trouble::Forgetful, 2 | 3) if same_epoch(old, new) => return Ok(true),
             _ => {}
         }
-        let reply = self.records.cas(namespace, machine, expect, new);
+        let reply = self.entries.put_if(area, key, old, new);
         yield_now();
         if fate == 4 { Err(lost()) } else { reply }
     }
@@ -100,7 +113,7 @@ type Taken = BTreeMap<u64, Vec<Range<u64>>>;
 struct Model {
     store: Arc<Store>,
     clock: Arc<ModelClock>,
-    lines: Arc<Slots>,
+    slots: Arc<Slots>,
     closed: Arc<AtomicBool>,
     /// How often the lease is renewed.
     unit: Duration,
@@ -108,12 +121,12 @@ struct Model {
 
 impl Model {
     fn new(kind: PopulatorKind, trouble: Trouble, unit: Duration) -> Self {
-        let store = Arc::new(Store { records: MemoryStore::new(), trouble });
+        let store = Arc::new(Store { entries: Arc::default(), trouble });
         let start = UnixMillis(META.spec().epoch.0 + 1_000_000);
         let clock = Arc::new(ModelClock::at(start, unit / 20));
         let rules = Rules::new(40, 10, 0);
-        let claimant = Claimant {
-            store: store.clone(),
+        let plan = Plan {
+            store: store.describe(),
             namespace: NAMESPACE.into(),
             meta: META,
             rules,
@@ -126,25 +139,28 @@ impl Model {
             choice: Choice::Any(0..=3),
             order: ClaimOrder::Stable,
             patience: Duration::MAX,
-            clock: clock.clone(),
             host: "here".into(),
+            pid: 1,
             guard: false,
         };
-        let factory = GrantFactory {
+        let leases = Leases::new(store.clone(), NAMESPACE);
+        let host = HostState::new(None, NAMESPACE, META.fingerprint());
+        let any = AnyClock::Other(clock.clone());
+        let factory = HeldLeaseFactory {
             meta: META,
             rules,
-            clock: AnyClock::Other(clock.clone()),
+            clock: any.clone(),
             populator: kind,
             gen_method: 0,
             version: 0,
         };
-        let (driver, line) = Driver::start(claimant, factory, None).expect("there are enough");
-        let line = Arc::new(line);
-        let keeper = Keeper::in_thread(driver, &line).expect("threads of a model start");
-        let lines =
-            Slots::new(vec![Member { slot: line, keeper: Some(keeper) }]).expect("there is one");
-        let (lines, closed) = (Arc::new(lines), Arc::default());
-        Self { store, clock, lines, closed, unit }
+        let (driver, slot) =
+            Driver::start(plan, leases, host, any, factory).expect("there are enough");
+        let slot = Arc::new(slot);
+        let keeper = Keeper::in_thread(driver, &slot).expect("threads of a model start");
+        let slots = Slots::new(vec![Member { slot, keeper: Some(keeper) }]).expect("there is one");
+        let (slots, closed) = (Arc::new(slots), Arc::default());
+        Self { store, clock, slots, closed, unit }
     }
 
     /// A caller that asks so many times.
@@ -154,12 +170,12 @@ impl Model {
             let mut taken = Taken::new();
             for want in 1..=calls {
                 let closed = this.closed.load(std::sync::atomic::Ordering::SeqCst);
-                match this.lines.claim(want) {
-                    Ok((grant, Claim { start, end })) => {
+                match this.slots.claim(want) {
+                    Ok((held, Claim { start, end })) => {
                         assert!(!closed, "given out after the end: {start}..{end}");
-                        let bound = this.store.record(grant.machine()).bound;
+                        let bound = this.store.record(held.machine()).bound;
                         assert!(end <= bound, "{end} lies beyond the record's {bound}");
-                        taken.entry(grant.machine()).or_default().push(start..end);
+                        taken.entry(held.machine()).or_default().push(start..end);
                     }
                     Err(IdError::NotReady(_) | IdError::Sealed { .. }) => after_a_while(9),
                     Err(error) => panic!("{error}"),
@@ -176,7 +192,7 @@ impl Model {
             for _ in 0..renewals {
                 after_a_while(20);
                 this.clock.time.advance(this.unit * 6 / 5);
-                this.lines.first().wake_keeper();
+                this.slots.first().wake_keeper();
             }
             Taken::new()
         })
@@ -187,12 +203,12 @@ impl Model {
         let this = self.clone();
         spawn(move || {
             after_a_while(30);
-            let machine = this.lines.first().current().machine();
+            let machine = this.slots.first().current().machine();
             let record = this.store.record(machine);
             let (start, end) = (record.bound, record.bound + 10);
             let epoch = record.epoch + 1;
             let new = Record { epoch, owner: 1, attempt: 1, bound: end, ..record.clone() };
-            match this.store.records.cas(NAMESPACE, machine, &record.expect(), &new) {
+            match this.store.leases().change(machine, Some(&record), &new) {
                 Ok(Cas::Done) => Taken::from([(machine, vec![Range { start, end }])]),
                 _ => Taken::new(),
             }
@@ -201,7 +217,7 @@ impl Model {
 
     /// Ends the service in the calling thread.
     fn close(&self) {
-        self.lines.close();
+        self.slots.close();
         self.closed.store(true, std::sync::atomic::Ordering::SeqCst);
     }
 
@@ -214,21 +230,21 @@ impl Model {
             }
         }
         // As long as the keeper needs: if nobody hears of its end, this is a deadlock.
-        let line = self.lines.first();
-        assert!(line.wait_until_over(Duration::MAX));
-        assert!(matches!(self.lines.claim(1), Err(IdError::Sealed { .. })));
+        let slot = self.slots.first();
+        assert!(slot.wait_until_over(Duration::MAX));
+        assert!(matches!(self.slots.claim(1), Err(IdError::Sealed { .. })));
         for (machine, threads) in &machines {
             let all = unique_and_growing(threads);
             let (bound, end) = (self.store.record(*machine).bound, all.last().map_or(0, |l| l.end));
             assert!(end <= bound, "{end} lies beyond the record's {bound}");
         }
-        let grant = line.current();
-        let record = self.store.record(grant.machine());
-        let released = record.released && record.epoch == grant.epoch();
+        let held = slot.current();
+        let record = self.store.record(held.machine());
+        let released = record.released && record.epoch == held.epoch();
         if released {
-            assert_eq!(record.bound, grant.seal("again"), "given back where it was sealed");
+            assert_eq!(record.bound, held.seal("again"), "given back where it was sealed");
         }
-        let counters = &line.counters;
+        let counters = &slot.counters;
         let happened = |counter: &AtomicU64| counter.load(Ordering::Relaxed) > 0;
         let (renewed, fenced) = (happened(&counters.renewals_ok), happened(&counters.fenced));
         (renewed, fenced, happened(&counters.rehomed), released)
@@ -248,7 +264,8 @@ fn everybody(kind: PopulatorKind, trouble: Trouble, unit: Duration, theft: bool)
     if theft {
         threads.push(model.thief());
     }
-    after_a_while(100);
+    // The search for another machine ID takes its time.
+    after_a_while(if theft { 400 } else { 100 });
     model.close();
     model.check(threads)
 }
@@ -320,7 +337,7 @@ fn planted_end_without_a_seal() {
     at_random("planted fault", 100_000, || {
         let model = Model::new(PopulatorKind::Atomic, Trouble::None, SECOND);
         let threads = vec![model.caller(2), model.caller(2)];
-        model.lines.first().request_stop();
+        model.slots.first().request_stop();
         model.closed.store(true, std::sync::atomic::Ordering::SeqCst);
         model.check(threads);
     });

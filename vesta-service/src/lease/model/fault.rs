@@ -10,7 +10,7 @@ pub(super) enum Fault {
     ExtendWithoutPrecondition,
     /// A window is used as soon as it was asked for.
     UseBeforeReply,
-    /// The record vanishes, as one with a lease or a time to live does.
+    /// Record and mark vanish, as entries with a lease or a time to live do.
     RecordVanishes,
     /// A release does not seal the line.
     ReleaseWithoutSeal,
@@ -28,12 +28,20 @@ pub(super) enum Fault {
     SealedIsRevived,
     /// The store does not compare the bound for an extend.
     ExtendWithoutBound,
-    /// Who finds the epoch it asked for takes the record for its own, without comparing the attempt.
+    /// Whoever finds the epoch it asked for takes the record for its own, without comparing the attempt.
     EpochDecides,
+    /// A new record is claimed first and marked afterwards.
+    MarkAfterClaim,
+    /// A mark says that a record was created, and not which one.
+    MarkWithoutBirth,
+    /// The floor is read before the claim only.
+    FloorReadOnce,
+    /// An absent record is created anew although it is marked.
+    AbsentTakenAlthoughMarked,
 }
 
 impl Fault {
-    pub(super) const ALL: [Fault; 13] = [
+    pub(super) const ALL: [Fault; 17] = [
         Self::ClaimAtTheClock,
         Self::ExtendWithoutPrecondition,
         Self::UseBeforeReply,
@@ -47,5 +55,9 @@ impl Fault {
         Self::SealedIsRevived,
         Self::ExtendWithoutBound,
         Self::EpochDecides,
+        Self::MarkAfterClaim,
+        Self::MarkWithoutBirth,
+        Self::FloorReadOnce,
+        Self::AbsentTakenAlthoughMarked,
     ];
 }

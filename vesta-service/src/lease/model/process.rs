@@ -1,55 +1,220 @@
-//! A process, driven as keeper.rs and claim.rs drive it. What it decides is decided by the product.
+//! A process, driven as driver.rs drives it. What it decides is decided by the product.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use vesta_intf::UnixMillis;
+use vesta_intf::IdMeta;
 
 use super::fault::Fault;
-use super::state::{Answer, Claiming, Holding, Mark, Process, Rec, Request, State};
+use super::state::{Answer, Births, Claiming, Holding, Mark, NAMESPACE, Process, Rec, Sent, State};
 use super::{Copies, Protocol, small};
-use crate::lease::claim::terms::{Terms, took_effect};
-use crate::lease::state::{Action, Event, Lease, Now, Reply};
-use crate::lease::{Cas, Record};
+use crate::lease::leases::outcome;
+use crate::lease::state::Answer as Told;
+use crate::lease::state::{
+    Action, Ask, Attempt, Event, Ground, Holding as Lease, Now, Plan, Step, Verdict, Write,
+};
+use crate::lease::{Cas, Choice, ClaimOrder, Marks, Namespace, Record, StoreError, Timing};
 use crate::sequence::advance;
 
 /// Every time is right for a request: what is due, when, is left to chance.
-fn now(tick: u64, attempt: u8) -> Now {
-    Now { monotonic: Duration::ZERO, tick, wall: UnixMillis(0), random: attempt.into() }
+fn now(tick: u64, number: u8) -> Now {
+    Now {
+        monotonic: Duration::ZERO,
+        // No claim is too far ahead of this clock.
+        wall: IdMeta::MAX_PEAK.end(),
+        wall_tick: tick,
+        tick,
+        random: number.into(),
+    }
+}
+
+fn marks(births: Births) -> Option<Marks> {
+    let births: BTreeMap<u64, u64> =
+        (0..).zip(births).filter(|(_, birth)| *birth > 0).map(|(m, b)| (m, b.into())).collect();
+    (!births.is_empty()).then_some(Marks { namespace: NAMESPACE, births })
+}
+
+fn births(marks: Option<&Marks>) -> Births {
+    let birth = |machine: u64| marks.and_then(|marks| marks.births.get(&machine)).copied();
+    [0, 1].map(|machine| small(birth(machine).unwrap_or(0)))
+}
+
+fn rec(record: Option<&Record>) -> Rec {
+    record.map_or(Rec::default(), Rec::from)
 }
 
 impl Protocol {
-    pub(super) fn claim(
-        &self,
-        state: &mut State,
-        process: usize,
-        machine: usize,
-        tick: u64,
-    ) -> Option<()> {
-        let Process::Idle { last } = state.processes[process] else { return None };
-        let old = state.records[machine];
-        let record = Record::from(old);
-        let terms = Terms {
-            rules: &self.rules,
-            window_ticks: self.window_ticks,
-            floor: 0,
-            remembered: state.remembered[process][machine].map_or(0, |rec| rec.bound.into()),
+    pub(super) fn plan(&self) -> Plan {
+        let window = Duration::from_secs(self.window_ticks);
+        Plan {
+            store: String::new(),
+            namespace: String::new(),
+            meta: IdMeta::MAX_PEAK,
+            rules: self.rules,
+            timing: Timing { window, ..Timing::ONE_HOST },
+            choice: Choice::Any(0..=u64::from(small(self.machines)) - 1),
+            order: ClaimOrder::Lowest,
+            patience: Duration::ZERO,
+            host: String::new(),
+            pid: 0,
             guard: false,
-            from_tick: tick,
-        };
-        let start = match self.fault {
-            Some(Fault::ClaimAtTheClock) => self.rules.position(tick),
-            Some(Fault::ClaimBelowTheBound) => terms.start(&record).saturating_sub(1),
-            _ => terms.start(&record),
-        };
-        if self.rules.tick(start) > self.rules.max_tick() {
-            return None; // the layout's end: nothing is claimed
         }
-        let number = state.draw(process);
-        let new = Rec::from(&terms.claimed(&record, start, number.into(), number.into()));
-        let request = Request { machine: small(machine), expected: old, new };
-        let claiming = Claiming { request, next: small(start), reply: None, last };
+    }
+
+    /// Chooses a machine ID and begins an attempt.
+    pub(super) fn claim(&self, state: &mut State, process: usize, machine: usize) -> Option<()> {
+        let Process::Idle { last } = state.processes[process] else { return None };
+        let claiming = Claiming {
+            machine: small(machine),
+            number: state.draw(process),
+            floor: state.floor,
+            record: state.records[machine],
+            births: state.births,
+            from: None,
+            mine: None,
+            sent: None,
+            arrived: false,
+            reply: None,
+            last,
+        };
         state.processes[process] = Process::Claiming(claiming);
+        self.hurry(state, process);
         Some(())
+    }
+
+    /// Whether what the attempt wants next depends on the clock.
+    fn needs_clock(&self, state: &State, process: usize, c: &Claiming) -> bool {
+        let ground = self.ground(state, process, c.machine);
+        let step = self.misled(self.attempt(c)).next(&self.plan(), ground, &now(0, c.number));
+        matches!(step, Step::Send(Write::Record { old: Some(_), .. }))
+    }
+
+    /// Goes on as far as no clock is needed: a pause there is a request that takes longer.
+    fn hurry(&self, state: &mut State, process: usize) {
+        while let Process::Claiming(c) = state.processes[process]
+            && c.sent.is_none()
+            && !self.needs_clock(state, process, &c)
+        {
+            self.go_on(state, process, 0);
+        }
+    }
+
+    /// The attempt as the product has it.
+    fn attempt(&self, c: &Claiming) -> Attempt {
+        let sent = c.sent.map(|sent| match sent {
+            Sent::Record(new) => Write::Record { old: c.record.record(), new: new.into() },
+            Sent::Marks(new) => {
+                Write::Marks { old: marks(c.births), new: marks(new).unwrap_or_default() }
+            }
+        });
+        Attempt {
+            machine: c.machine.into(),
+            floor: c.floor.into(),
+            record: c.record.record(),
+            marks: marks(c.births),
+            from: c.from.map(u64::from),
+            mine: c.mine.map(u64::from),
+            sent,
+            ends: None,
+        }
+    }
+
+    fn ground(&self, state: &State, process: usize, machine: u8) -> Ground {
+        let remembered = state.remembered[process][usize::from(machine)];
+        let remembered = remembered.map_or(0, |rec| rec.bound.into());
+        Ground { namespace: NAMESPACE, may_forget: false, remembered, guard: false }
+    }
+
+    /// What the faults make the attempt believe.
+    fn misled(&self, mut attempt: Attempt) -> Attempt {
+        let machine = attempt.machine;
+        let births = |marks: &mut Option<Marks>, birth: Option<u64>| {
+            let mut all = marks.take().unwrap_or_default();
+            all.namespace = NAMESPACE;
+            match birth {
+                Some(birth) => all.births.insert(machine, birth),
+                None => all.births.remove(&machine),
+            };
+            *marks = Some(all);
+        };
+        let is_marked =
+            attempt.marks.as_ref().is_some_and(|marks| marks.births.contains_key(&machine));
+        match (self.fault, &mut attempt.record) {
+            (Some(Fault::ClaimAtTheClock), Some(record)) => record.bound = 0,
+            (Some(Fault::ClaimBelowTheBound), Some(record)) => {
+                record.bound = record.bound.saturating_sub(1);
+            }
+            (Some(Fault::MarkAfterClaim), Some(record)) if !is_marked => {
+                births(&mut attempt.marks, Some(record.birth));
+            }
+            (Some(Fault::MarkWithoutBirth), Some(record)) if is_marked => {
+                births(&mut attempt.marks, Some(record.birth));
+            }
+            (Some(Fault::MarkWithoutBirth | Fault::AbsentTakenAlthoughMarked), None) => {}
+            _ => {}
+        }
+        if self.fault == Some(Fault::AbsentTakenAlthoughMarked) && is_marked {
+            let birth = attempt.record.as_ref().map(|record| record.birth);
+            births(&mut attempt.marks, birth);
+        }
+        attempt
+    }
+
+    /// Does what the attempt wants next. The clock shows this tick.
+    pub(super) fn go_on(&self, state: &mut State, process: usize, tick: u64) -> Option<()> {
+        let Process::Claiming(mut c) = state.processes[process] else { return None };
+        let ground = self.ground(state, process, c.machine);
+        let mut attempt = self.misled(self.attempt(&c));
+        let verdict = match attempt.next(&self.plan(), ground, &now(tick, c.number)) {
+            Step::Send(write) => {
+                c.sent = Some(match write {
+                    Write::Record { new, .. } => Sent::Record(rec(Some(&new))),
+                    Write::Marks { new, .. } => Sent::Marks(births(Some(&new))),
+                });
+                c.from = attempt.from.map(small);
+                state.processes[process] = Process::Claiming(c);
+                return Some(());
+            }
+            Step::Floor => {
+                let floor = match self.fault {
+                    Some(Fault::FloorReadOnce) => c.floor,
+                    _ => state.floor,
+                };
+                let namespace =
+                    Namespace { uuid: NAMESPACE, fingerprint: String::new(), floor: floor.into() };
+                let verdict = attempt.on_floor(&namespace, ground);
+                c.floor = floor;
+                state.processes[process] = Process::Claiming(c);
+                verdict
+            }
+            Step::Look => {
+                let current = state.records[usize::from(c.machine)];
+                Some(attempt.on_look(current.record()))
+            }
+            Step::Over(verdict) => Some(verdict),
+        };
+        if let Some(verdict) = verdict {
+            self.over(state, process, &c, verdict);
+        }
+        Some(())
+    }
+
+    /// The attempt came to an end.
+    fn over(&self, state: &mut State, process: usize, c: &Claiming, verdict: Verdict) {
+        let machine = c.machine;
+        state.processes[process] = match verdict {
+            Verdict::Claimed { next, .. } => {
+                state.remembered[process][usize::from(machine)] = None; // follows the lease from now on
+                let next = match c.last {
+                    Some((sealed, next)) if sealed == machine => next,
+                    _ => small(next),
+                };
+                let (record, limit) = (c.record, c.record.bound);
+                let (pending, sealed, reply) = (None, None, None);
+                Process::Holding(Holding { machine, record, pending, sealed, reply, next, limit })
+            }
+            _ => Process::Idle { last: c.last },
+        };
     }
 
     pub(super) fn issue(&self, state: &mut State, process: usize, tick: u64) -> Option<()> {
@@ -67,14 +232,19 @@ impl Protocol {
         let claim = advance(holding.next.into(), tick, 1, &self.rules, limit).ok()?;
         holding.next = small(claim.end);
         let (machine, acknowledged) = (usize::from(holding.machine), holding.record.bound);
+        let epoch = holding.record.epoch;
         for position in small(claim.start)..small(claim.end) {
             let copied = position < state.exposed[machine];
             if state.issued[machine] & (1 << position) != 0 {
                 state.mark(if copied { Mark::COPY_REPEATED } else { Mark::REPEATED });
             }
             let durable = state.records[machine].bound;
-            if position >= acknowledged || (position >= durable && !copied) {
+            if position >= acknowledged || (position >= durable && !copied && state.deleted == 0) {
                 state.mark(Mark::UNCOVERED);
+            }
+            let in_force = epoch == state.records[machine].epoch;
+            if in_force && position < state.claimed_above[machine] && state.deleted == 0 {
+                state.mark(Mark::BELOW_FLOOR);
             }
             state.issued[machine] |= 1 << position;
         }
@@ -84,17 +254,8 @@ impl Protocol {
     pub(super) fn extend(&self, state: &mut State, process: usize, tick: u64) -> Option<()> {
         let attempt = state.draw(process);
         let Process::Holding(holding) = &mut state.processes[process] else { return None };
-        match self.lease(holding).next(now(tick, attempt)) {
-            Action::Write(expect, new) => {
-                if self.fault != Some(Fault::ExtendMayLower) {
-                    assert_eq!(expect, Record::from(holding.record).expect());
-                }
-                holding.pending = Some(Rec::from(&new));
-                Some(())
-            }
-            Action::Wait(_) => None, // the bound is far enough ahead
-            Action::Stop => unreachable!("the lease is held"),
-        }
+        holding.pending = Some(change(self.lease(holding).next(&self.rules, &now(tick, attempt)))?);
+        Some(())
     }
 
     pub(super) fn release(&self, state: &mut State, process: usize) -> Option<()> {
@@ -115,14 +276,9 @@ impl Protocol {
         let Process::Holding(holding) = state.processes[process] else { return };
         if holding.pending.is_none() && state.may_send(self.requests) {
             let attempt = state.draw(process);
-            match self.lease(&holding).next(now(0, attempt)) {
-                Action::Write(expect, new) => {
-                    assert_eq!(expect, Record::from(holding.record).expect());
-                    let pending = Some(Rec::from(&new));
-                    state.processes[process] = Process::Holding(Holding { pending, ..holding });
-                }
-                other => unreachable!("a release is due: {other:?}"),
-            }
+            let pending = change(self.lease(&holding).next(&self.rules, &now(0, attempt)));
+            assert!(pending.is_some(), "a release is due");
+            state.processes[process] = Process::Holding(Holding { pending, ..holding });
         }
     }
 
@@ -132,8 +288,8 @@ impl Protocol {
         if self.fault == Some(Fault::ExtendMayLower) {
             record.bound = 0; // so any bound looks higher
         }
-        let mut lease =
-            Lease::new(self.rules, self.window_ticks, Duration::ZERO, record, now(0, 0));
+        let machine = holding.machine.into();
+        let mut lease = Lease::new(machine, self.window_ticks, Duration::ZERO, record, &now(0, 0));
         if let Some(pending) = holding.pending.filter(|pending| !pending.released) {
             let tick = self.rules.tick(pending.bound.into()) - self.window_ticks;
             self.send_again(&mut lease, tick, pending);
@@ -148,9 +304,8 @@ impl Protocol {
     }
 
     fn send_again(&self, lease: &mut Lease, tick: u64, pending: Rec) {
-        let action = lease.next(now(tick, pending.attempt));
-        let Action::Write(_, new) = action else { panic!("it was sent before: {action:?}") };
-        assert_eq!(Rec::from(&new), pending);
+        let again = change(lease.next(&self.rules, &now(tick, pending.attempt)));
+        assert_eq!(again, Some(pending), "it was sent before");
     }
 
     pub(super) fn receive(&self, state: &mut State, process: usize) -> Option<()> {
@@ -174,8 +329,7 @@ impl Protocol {
             Process::Idle { .. } => None,
             Process::Claiming(claiming) => {
                 // Without an answer the very same request is sent again: nothing has changed.
-                let answer = self.understood(answer?, claiming.request.new);
-                self.take_in_claim(state, process, claiming, answer);
+                self.take_in_claim(state, process, claiming, answer?);
                 Some(())
             }
             Process::Holding(holding) => {
@@ -197,25 +351,38 @@ impl Protocol {
         }
     }
 
-    fn take_in_claim(&self, state: &mut State, process: usize, c: Claiming, answer: Answer) {
-        let Request { machine, new: record, .. } = c.request;
-        let outcome = match answer {
-            Answer::Done => Cas::Done,
-            Answer::Conflict(current) => Cas::Conflict(current.into()),
+    fn take_in_claim(&self, state: &mut State, process: usize, mut c: Claiming, answer: Answer) {
+        let Some(request) = c.request() else { return };
+        let mut attempt = self.attempt(&c);
+        let verdict = match (c.sent, answer) {
+            (Some(Sent::Record(new)), answer) => {
+                attempt.on_record(understood(self.understood(answer, new), new))
+            }
+            (Some(Sent::Marks(new)), answer) => {
+                let current = match answer {
+                    Answer::Marks(current) => current,
+                    _ => new,
+                };
+                let new = marks(new).unwrap_or_default();
+                let done = outcome(answer == Answer::Done, &new, || Ok(marks(current)));
+                attempt.on_marks(done.expect("nothing is asked"))
+            }
+            (None, _) => return,
         };
-        state.processes[process] = if took_effect(&outcome, &record.into()) {
-            state.remembered[process][usize::from(machine)] = None; // follows the lease from now on
-            let next = match c.last {
-                Some((sealed, next)) if sealed == machine => next,
-                _ => c.next,
-            };
-            let limit = record.bound;
-            let (pending, sealed, reply) = (None, None, None);
-            Process::Holding(Holding { machine, record, pending, sealed, reply, next, limit })
-        } else {
-            Process::Idle { last: c.last }
-        };
-        self.leave(state, c.request);
+        let leaves = !c.creates() || !c.arrived;
+        (c.sent, c.arrived) = (None, false);
+        c.record = rec(attempt.record.as_ref());
+        c.births = births(attempt.marks.as_ref());
+        c.from = attempt.from.map(small);
+        c.mine = attempt.mine.map(small);
+        state.processes[process] = Process::Claiming(c);
+        if let Some(verdict) = verdict {
+            self.over(state, process, &c, verdict);
+        }
+        if leaves {
+            self.leave(state, request);
+        }
+        self.hurry(state, process);
     }
 
     fn take_in_change(
@@ -225,41 +392,36 @@ impl Protocol {
         mut holding: Holding,
         answer: Option<Answer>,
     ) {
-        let reply = match answer {
-            None => Reply::Unknown,
-            Some(Answer::Done) => Reply::Done,
-            Some(Answer::Conflict(current)) => Reply::Conflict(current.into()),
+        let (Some(request), Some(pending)) = (holding.request(), holding.pending) else { return };
+        let told = match answer {
+            None => Told::Failed(StoreError::unavailable("", std::io::Error::other(""))),
+            Some(answer) => Told::Record(understood(answer, pending)),
         };
-        let Some(request) = holding.request() else { return };
         let mut lease = self.lease(&holding);
-        let event = lease.on_reply(reply, now(0, 0));
-        let record = Rec::from(lease.record());
+        let event = lease.on_answer(told, &now(0, 0));
         match event {
-            Event::Unsure => {
+            Event::Unsure(_) => {
                 // Whatever the clock says by now, and with another random number at hand.
                 for tick in 0..=self.last_tick {
-                    self.send_again_unchanged(&mut lease, tick, request.new);
+                    let again = change(lease.next(&self.rules, &now(tick, u8::MAX)));
+                    assert_eq!(again, Some(pending), "an unanswered request is sent again");
                 }
                 return;
             }
-            Event::Raised(bound) => {
-                holding.limit = holding.limit.max(small(bound));
+            Event::Raised(record) => {
+                let record = Rec::from(&record);
+                holding.limit = holding.limit.max(record.bound);
                 holding = Holding { record, pending: None, ..holding };
                 state.processes[process] = Process::Holding(holding);
                 if holding.sealed.is_some() {
                     self.send_release(state, process);
                 }
             }
-            Event::Released | Event::Fenced(_) => self.end(state, process, &holding, record),
+            Event::Released(record) => self.end(state, process, &holding, (&record).into()),
+            Event::Fenced(_) => self.end(state, process, &holding, holding.record),
+            other => unreachable!("{other:?}"),
         }
         self.leave(state, request);
-    }
-
-    fn send_again_unchanged(&self, lease: &mut Lease, tick: u64, pending: Rec) {
-        match lease.next(now(tick, u8::MAX)) {
-            Action::Write(_, new) => assert_eq!(Rec::from(&new), pending),
-            other => panic!("an unanswered request is sent again: {other:?}"),
-        }
     }
 
     /// The lease is over; its state file shows what was acknowledged last.
@@ -276,7 +438,8 @@ impl Protocol {
     pub(super) fn lose(&self, state: &mut State, process: usize) {
         let request = match state.processes[process] {
             Process::Idle { .. } => None,
-            Process::Claiming(claiming) => Some(claiming.request),
+            Process::Claiming(claiming) if claiming.creates() && claiming.arrived => None,
+            Process::Claiming(claiming) => claiming.request(),
             Process::Holding(holding) => holding.request(),
         };
         state.processes[process] = Process::Idle { last: None };
@@ -299,7 +462,13 @@ impl Protocol {
         let original = state.processes[from];
         let (machine, exposed) = match original {
             Process::Idle { .. } => return,
-            Process::Claiming(claiming) => (claiming.request.machine, claiming.request.new.bound),
+            Process::Claiming(claiming) => {
+                let asked = match claiming.sent {
+                    Some(Sent::Record(new)) => new.bound,
+                    _ => 0,
+                };
+                (claiming.machine, asked.max(claiming.record.bound))
+            }
             Process::Holding(holding) => {
                 let asked = holding.pending.map_or(0, |new| new.bound);
                 (holding.machine, holding.limit.max(asked))
@@ -307,9 +476,38 @@ impl Protocol {
         };
         state.exposed[usize::from(machine)] = exposed;
         state.processes[into] = original;
+        state.copied = true;
+        if self.copies == Copies::Differing {
+            let number = state.draw(into);
+            if let Process::Claiming(copy) = &mut state.processes[into] {
+                copy.number = number; // of the requests that it has yet to make
+            }
+        }
         if self.copies == Copies::Alike {
             state.seeds[into] = state.seeds[from];
             state.sent[into] = state.sent[from];
         }
     }
+}
+
+/// The change that the product sends; `None` if it waits.
+fn change(action: Action) -> Option<Rec> {
+    match action {
+        Action::Ask(Ask::Write(_, write)) => match *write {
+            Write::Record { new, .. } => Some((&new).into()),
+            Write::Marks { .. } => unreachable!("a lease changes its record only"),
+        },
+        Action::Wait(_) => None, // the bound is far enough ahead
+        other => unreachable!("{other:?}"),
+    }
+}
+
+/// What the store's answer to a change of a record means, by the product's rule.
+fn understood(answer: Answer, new: Rec) -> Cas<Record> {
+    let current = match answer {
+        Answer::Conflict(current) => current,
+        _ => new,
+    };
+    let done = answer == Answer::Done;
+    outcome(done, &Record::from(new), || Ok(current.record())).expect("nothing is asked")
 }

@@ -1,15 +1,18 @@
 //! One state of the model. Small, because a search holds millions: numbers of 8 bits, and what the
-//! product keeps in a [`Lease`](crate::lease::state::Lease) as the few numbers it is made from.
+//! product keeps in an `Attempt` or a `Holding` as the few numbers it is made from.
 
 use super::{Protocol, small};
-use crate::lease::{Expect, Record};
+use crate::lease::Record;
 
+/// The uuid of the namespace.
+pub(super) const NAMESPACE: u128 = 1;
 pub(super) const PROCESSES: usize = 3;
 pub(super) const MACHINES: usize = 2;
 
-/// A record, but for what people read.
+/// A record, but for what people read. One without a birth is not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub(super) struct Rec {
+    pub(super) birth: u8,
     pub(super) epoch: u8,
     pub(super) owner: u8,
     pub(super) bound: u8,
@@ -20,6 +23,8 @@ pub(super) struct Rec {
 impl From<Rec> for Record {
     fn from(rec: Rec) -> Self {
         Record {
+            namespace: NAMESPACE,
+            birth: rec.birth.into(),
             epoch: rec.epoch.into(),
             owner: rec.owner.into(),
             bound: rec.bound.into(),
@@ -33,6 +38,7 @@ impl From<Rec> for Record {
 impl From<&Record> for Rec {
     fn from(record: &Record) -> Self {
         Rec {
+            birth: small(record.birth),
             epoch: small(record.epoch),
             owner: small(record.owner),
             bound: small(record.bound),
@@ -42,17 +48,27 @@ impl From<&Record> for Rec {
     }
 }
 
-/// A compare-and-set on its way. What it expects is a record that was there once.
+impl Rec {
+    /// As the product has it.
+    pub(super) fn record(self) -> Option<Record> {
+        (self.birth > 0).then(|| self.into())
+    }
+}
+
+/// The births of the records that were marked, all in one bucket; 0 for those that were not.
+pub(super) type Births = [u8; MACHINES];
+
+/// A compare-and-set on its way. What it expects was there once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Request {
-    pub(super) machine: u8,
-    pub(super) expected: Rec,
-    pub(super) new: Rec,
+pub(super) enum Request {
+    Record { machine: u8, old: Rec, new: Rec },
+    Marks { old: Births, new: Births },
 }
 
 impl Request {
-    pub(super) fn expect(&self) -> Expect {
-        Record::from(self.expected).expect()
+    /// Whether it creates a record, which happens once at most.
+    pub(super) const fn creates(&self) -> bool {
+        matches!(self, Request::Record { old, .. } if old.birth == 0)
     }
 }
 
@@ -61,6 +77,8 @@ impl Request {
 pub(super) enum Answer {
     Done,
     Conflict(Rec),
+    /// The bucket of marks was another one.
+    Marks(Births),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -73,14 +91,52 @@ pub(super) enum Process {
     Holding(Holding),
 }
 
-/// A claim that was sent.
+/// An attempt, between two answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Claiming {
-    pub(super) request: Request,
-    /// The first position to issue.
-    pub(super) next: u8,
+    pub(super) machine: u8,
+    /// The random number of all its requests.
+    pub(super) number: u8,
+    pub(super) floor: u8,
+    pub(super) record: Rec,
+    pub(super) births: Births,
+    pub(super) from: Option<u8>,
+    pub(super) mine: Option<u8>,
+    pub(super) sent: Option<Sent>,
+    /// The creation that was sent has arrived: nobody sends it again.
+    pub(super) arrived: bool,
     pub(super) reply: Option<Answer>,
     pub(super) last: Option<(u8, u8)>,
+}
+
+/// The new value of the change that waits for its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Sent {
+    Record(Rec),
+    Marks(Births),
+}
+
+impl Claiming {
+    /// Its pending change as a request.
+    pub(super) fn request(&self) -> Option<Request> {
+        Some(match self.sent? {
+            Sent::Record(new) => Request::Record { machine: self.machine, old: self.record, new },
+            Sent::Marks(new) => Request::Marks { old: self.births, new },
+        })
+    }
+
+    /// Whether a creation is on its way, which reaches the store once at most.
+    pub(super) fn creates(&self) -> bool {
+        self.record.birth == 0 && matches!(self.sent, Some(Sent::Record(_)))
+    }
+
+    /// Its pending claim.
+    fn claim(&self) -> Option<Rec> {
+        match self.sent? {
+            Sent::Record(new) if new.epoch > 0 => Some(new),
+            _ => None,
+        }
+    }
 }
 
 /// A lease and its line.
@@ -108,8 +164,7 @@ impl Holding {
 
     /// Its pending change as a request.
     pub(super) fn request(&self) -> Option<Request> {
-        let request = |new| Request { machine: self.machine, expected: self.record, new };
-        self.pending.map(request)
+        self.pending.map(|new| Request::Record { machine: self.machine, old: self.record, new })
     }
 }
 
@@ -122,14 +177,22 @@ impl Mark {
     pub(super) const UNCOVERED: Mark = Mark(2);
     pub(super) const LOWERED: Mark = Mark(4);
     pub(super) const RETURNED: Mark = Mark(8);
-    pub(super) const VIOLATIONS: Mark = Mark(15);
+    pub(super) const BELOW_FLOOR: Mark = Mark(16);
+    pub(super) const VIOLATIONS: Mark = Mark(31);
     /// A position was repeated that a copied process had been granted.
-    pub(super) const COPY_REPEATED: Mark = Mark(16);
+    pub(super) const COPY_REPEATED: Mark = Mark(32);
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct State {
     pub(super) records: [Rec; MACHINES],
+    pub(super) births: Births,
+    /// The namespace's floor.
+    pub(super) floor: u8,
+    /// The floor at the moment when the claim in force took effect.
+    pub(super) claimed_above: [u8; MACHINES],
+    /// How many records were deleted.
+    pub(super) deleted: u8,
     pub(super) processes: [Process; PROCESSES],
     /// Requests that nobody waits for any more and that may still take effect.
     pub(super) late: Vec<Request>,
@@ -144,6 +207,8 @@ pub(super) struct State {
     pub(super) issued: [u32; MACHINES],
     /// The first position that a copied process had not been granted; 0 if none was copied.
     pub(super) exposed: [u8; MACHINES],
+    /// Whether the memory of a process was copied.
+    pub(super) copied: bool,
     marks: u8,
 }
 
@@ -151,6 +216,10 @@ impl Default for State {
     fn default() -> Self {
         Self {
             records: Default::default(),
+            births: Default::default(),
+            floor: 0,
+            claimed_above: Default::default(),
+            deleted: 0,
             processes: [Process::Idle { last: None }; PROCESSES],
             late: Vec::new(),
             sent: Default::default(),
@@ -158,6 +227,7 @@ impl Default for State {
             remembered: Default::default(),
             issued: Default::default(),
             exposed: Default::default(),
+            copied: false,
             marks: 0,
         }
     }
@@ -183,10 +253,6 @@ impl State {
         self.sent[process] + 16 * self.seeds[process]
     }
 
-    pub(super) fn was_copied(&self) -> bool {
-        self.exposed.iter().any(|position| *position > 0)
-    }
-
     fn holders(&self) -> impl Iterator<Item = &Holding> {
         self.processes.iter().filter_map(|process| match process {
             Process::Holding(holding) => Some(holding),
@@ -197,7 +263,7 @@ impl State {
     fn bounds_cover_the_issued(&self) -> bool {
         (0..MACHINES).all(|machine| {
             let covered = self.records[machine].bound.max(self.exposed[machine]);
-            self.issued[machine] >> covered == 0
+            self.deleted > 0 || self.issued[machine] >> covered == 0
         })
     }
 
@@ -226,11 +292,15 @@ type Condition = fn(&Protocol, &State) -> bool;
 /// The promise itself.
 pub(super) const UNIQUE: &str = "no position is issued twice";
 
+/// The promise of a floor.
+pub(super) const ABOVE_FLOOR: &str = "no claim issues below a floor that stood before it";
+
 /// What must hold in every state.
-pub(super) fn rules() -> [(&'static str, Condition); 7] {
+pub(super) fn rules() -> [(&'static str, Condition); 8] {
     [
         (UNIQUE, |_, state| !state.has_any(Mark::REPEATED)),
         ("what is issued lies below a durable bound", |_, state| !state.has_any(Mark::UNCOVERED)),
+        (ABOVE_FLOOR, |_, state| !state.has_any(Mark::BELOW_FLOOR)),
         ("a bound goes down by a release only", |_, state| !state.has_any(Mark::LOWERED)),
         ("a record never returns to an earlier state", |_, state| !state.has_any(Mark::RETURNED)),
         ("nothing issued lies at or above the bound", |_, state| state.bounds_cover_the_issued()),
@@ -261,15 +331,17 @@ pub(super) fn examples() -> [(&'static str, Condition); 9] {
         ("a claim whose reply was lost is recognised by its attempt", |_, state| {
             state.processes.iter().any(|process| {
                 let Process::Claiming(c) = process else { return false };
-                c.reply == Some(Answer::Conflict(c.request.new))
+                c.claim().is_some_and(|new| c.reply == Some(Answer::Conflict(new)))
             })
         }),
         ("a claim that was given up takes effect before the next one", |_, state| {
             state.processes.iter().any(|process| {
                 let Process::Claiming(c) = process else { return false };
                 let Some(Answer::Conflict(current)) = c.reply else { return false };
-                let (mine, other) = (c.request.new.attempt, current.attempt);
-                current.epoch == c.request.new.epoch && mine != other && mine / 16 == other / 16
+                let (mine, other) = (c.number, current.attempt);
+                c.claim().is_some_and(|new| new.epoch == current.epoch)
+                    && mine != other
+                    && mine / 16 == other / 16
             })
         }),
         ("a predecessor still issues beside its successor", |_, state| {
@@ -283,8 +355,8 @@ pub(super) fn examples() -> [(&'static str, Condition); 9] {
         ("a successor begins where the line was sealed, inside a window", |model, state| {
             state.processes.iter().any(|process| {
                 let Process::Claiming(c) = process else { return false };
-                let (next, rules) = (u64::from(c.next), &model.rules);
-                rules.position(rules.tick(next)) < next
+                let rules = &model.rules;
+                c.from.is_some_and(|from| rules.position(rules.tick(from.into())) < from.into())
             })
         }),
         ("a process remembers a bound that was lowered since", |_, state| {

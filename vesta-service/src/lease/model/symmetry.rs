@@ -2,7 +2,7 @@
 //! explore one of them: no rule goes by these numbers.
 
 use super::small;
-use super::state::{Answer, MACHINES, PROCESSES, Process, Rec, Request, State};
+use super::state::{Answer, Births, MACHINES, PROCESSES, Process, Rec, Request, Sent, State};
 
 /// Where each process and each machine ID goes.
 #[derive(Debug, Clone, Copy)]
@@ -18,7 +18,9 @@ pub(super) fn sort(state: &mut State) {
     let as_it_is = Numbering { processes: NOBODY, machines: [0, 1] };
     let what = |machine: usize| {
         let record = as_it_is.rec(state.records[machine]);
-        (record, state.issued[machine], state.exposed[machine])
+        let birth = as_it_is.number(state.births[machine]);
+        let floor = state.claimed_above[machine];
+        (record, birth, floor, state.issued[machine], state.exposed[machine])
     };
     let machines = if what(1) > what(0) { [1, 0] } else { [0, 1] };
     // Seen from anybody: the numbers that requests have from their processes left out.
@@ -55,9 +57,11 @@ impl Numbering {
         }
         for (from, to) in self.machines.into_iter().enumerate() {
             new.records[to] = self.rec(state.records[from]);
+            new.claimed_above[to] = state.claimed_above[from];
             new.issued[to] = state.issued[from];
             new.exposed[to] = state.exposed[from];
         }
+        new.births = self.births(state.births);
         for request in &mut new.late {
             *request = self.request(*request);
         }
@@ -77,14 +81,29 @@ impl Numbering {
     }
 
     fn rec(&self, rec: Rec) -> Rec {
-        Rec { owner: self.number(rec.owner), attempt: self.number(rec.attempt), ..rec }
+        let [birth, owner, attempt] =
+            [rec.birth, rec.owner, rec.attempt].map(|number| self.number(number));
+        Rec { birth, owner, attempt, ..rec }
+    }
+
+    fn births(&self, births: Births) -> Births {
+        let mut new = Births::default();
+        for (from, to) in self.machines.into_iter().enumerate() {
+            new[to] = self.number(births[from]);
+        }
+        new
     }
 
     fn request(&self, request: Request) -> Request {
-        Request {
-            machine: self.machine(request.machine),
-            expected: self.rec(request.expected),
-            new: self.rec(request.new),
+        match request {
+            Request::Record { machine, old, new } => Request::Record {
+                machine: self.machine(machine),
+                old: self.rec(old),
+                new: self.rec(new),
+            },
+            Request::Marks { old, new } => {
+                Request::Marks { old: self.births(old), new: self.births(new) }
+            }
         }
     }
 
@@ -92,6 +111,7 @@ impl Numbering {
         match answer {
             Answer::Done => Answer::Done,
             Answer::Conflict(rec) => Answer::Conflict(self.rec(rec)),
+            Answer::Marks(births) => Answer::Marks(self.births(births)),
         }
     }
 
@@ -100,7 +120,14 @@ impl Numbering {
         match process {
             Process::Idle { last: line } => Process::Idle { last: line.map(last) },
             Process::Claiming(mut claiming) => {
-                claiming.request = self.request(claiming.request);
+                claiming.machine = self.machine(claiming.machine);
+                claiming.number = self.number(claiming.number);
+                claiming.record = self.rec(claiming.record);
+                claiming.births = self.births(claiming.births);
+                claiming.sent = claiming.sent.map(|sent| match sent {
+                    Sent::Record(rec) => Sent::Record(self.rec(rec)),
+                    Sent::Marks(births) => Sent::Marks(self.births(births)),
+                });
                 claiming.reply = claiming.reply.map(|reply| self.answer(reply));
                 claiming.last = claiming.last.map(last);
                 Process::Claiming(claiming)

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use stateright::{Checker, HasDiscoveries, Model as _, Path};
 
 use super::fault::Fault;
-use super::state::{MACHINES, PROCESSES, State, UNIQUE, examples, rules};
+use super::state::{ABOVE_FLOOR, MACHINES, PROCESSES, State, UNIQUE, examples, rules};
 use super::symmetry::{self, Numbering};
 use super::{COPY_REPEATS, Copies, Protocol, Step};
 use crate::sequence::Rules;
@@ -20,11 +20,16 @@ const PAIR: Protocol = Protocol {
     machines: 1,
     requests: 6,
     remembering: false,
+    floor: 0,
+    deletions: 0,
     copies: Copies::Never,
     fault: None,
     symmetric: true,
     examples: false,
 };
+
+/// Inside the second tick, and the last that a clock shows.
+const FLOOR: u8 = 3;
 
 fn is_full_run() -> bool {
     std::env::var_os("VESTA_TEST_FULL").is_some()
@@ -51,34 +56,35 @@ impl Found {
     }
 }
 
-/// Explores a model, nearest states first: all of it, or until so many steps were tried.
-fn explore(what: &str, model: Protocol, until: HasDiscoveries, most: Option<usize>) -> Found {
+/// Explores a model, nearest states first, until so many steps were tried.
+fn explore(what: &str, model: Protocol, until: HasDiscoveries, most: usize) -> Found {
     let threads = if model.fault.is_some() { 1 } else { 2 }; // one finds the shortest way
-    let mut search = model.checker().threads(threads).finish_when(until);
-    if let Some(most) = most {
-        search = search.target_state_count(most);
-    }
-    let search = search.spawn_bfs().join();
+    let search = model.checker().threads(threads).finish_when(until).target_state_count(most);
+    found(what, &search.spawn_bfs().join())
+}
+
+fn found<C: Checker<Protocol>>(what: &str, search: &C) -> Found {
     let (unique, tried) = (search.unique_state_count(), search.state_count());
     println!("{what}: {unique} states, {tried} steps tried, depth {}", search.max_depth());
     Found { unique, paths: search.discoveries() }
 }
 
-/// Every state there is; then all rules held in all of them.
+/// Every state there is; then all rules held in all of them. In depth first, which needs less memory.
 fn explore_all(what: &str, model: Protocol) -> Found {
-    let found = explore(what, model, HasDiscoveries::AnyFailures, None);
+    let search = model.checker().threads(2).finish_when(HasDiscoveries::AnyFailures);
+    let found = found(what, &search.spawn_dfs().join());
     found.must_hold();
     found
 }
 
 #[test]
 fn a_state_is_small() {
-    assert!(size_of::<State>() <= 160, "{} bytes", size_of::<State>());
+    assert!(size_of::<State>() <= 192, "{} bytes", size_of::<State>());
 }
 
 #[test]
 fn two_processes_on_one_machine_id_completely() {
-    let (requests, least) = if is_full_run() { (7, 20_000_000) } else { (6, 5_000_000) };
+    let (requests, least) = if is_full_run() { (7, 60_000_000) } else { (6, 10_000_000) };
     let model = Protocol { requests, remembering: true, examples: true, ..PAIR };
     let found = explore_all("two processes, one machine ID", model);
     for (name, _) in examples() {
@@ -89,7 +95,7 @@ fn two_processes_on_one_machine_id_completely() {
 
 #[test]
 fn three_processes_on_one_machine_id_completely() {
-    let (requests, least) = if is_full_run() { (6, 10_000_000) } else { (5, 2_500_000) };
+    let (requests, least) = if is_full_run() { (6, 40_000_000) } else { (4, 600_000) };
     let model = Protocol { processes: 3, requests, ..PAIR };
     let found = explore_all("three processes, one machine ID", model);
     assert!(found.unique > least, "the model has shrunk");
@@ -97,9 +103,55 @@ fn three_processes_on_one_machine_id_completely() {
 
 #[test]
 fn three_processes_on_two_machine_ids_completely() {
-    let model = Protocol { processes: 3, machines: 2, requests: 4, ..PAIR };
+    let (requests, least) = if is_full_run() { (4, 10_000_000) } else { (3, 250_000) };
+    let model = Protocol { processes: 3, machines: 2, requests, ..PAIR };
     let found = explore_all("three processes, two machine IDs", model);
-    assert!(found.unique > 2_500_000, "the model has shrunk");
+    assert!(found.unique > least, "the model has shrunk");
+}
+
+#[test]
+fn a_floor_that_is_raised_between_any_two_steps_is_not_missed() {
+    for (what, least, model) in [
+        ("two processes and a floor", 4_000_000, Protocol { requests: 5, ..PAIR }),
+        (
+            "two that remember and a floor",
+            1_000_000,
+            Protocol { requests: 4, remembering: true, ..PAIR },
+        ),
+        ("three processes and a floor", 2_000_000, Protocol { processes: 3, requests: 4, ..PAIR }),
+        (
+            "three processes, two machine IDs and a floor",
+            800_000,
+            Protocol { processes: 3, machines: 2, requests: 3, ..PAIR },
+        ),
+    ] {
+        let found = explore_all(what, Protocol { floor: FLOOR, ..model });
+        assert!(found.unique > least, "{what}: the model has shrunk to {}", found.unique);
+    }
+}
+
+#[test]
+fn a_deleted_record_repeats_nothing() {
+    for (what, least, model) in [
+        (
+            "two processes that remember, one deletion",
+            1_000_000,
+            Protocol { requests: 4, remembering: true, deletions: 1, ..PAIR },
+        ),
+        (
+            "three processes, two deletions",
+            1_000_000,
+            Protocol { processes: 3, requests: 4, deletions: 2, ..PAIR },
+        ),
+        (
+            "two processes, two machine IDs, two deletions",
+            100_000,
+            Protocol { machines: 2, requests: 3, deletions: 2, ..PAIR },
+        ),
+    ] {
+        let found = explore_all(what, model);
+        assert!(found.unique > least, "{what}: the model has shrunk to {}", found.unique);
+    }
 }
 
 /// Too many states to see them all: the nearest ones. What bounds the search is memory.
@@ -107,7 +159,7 @@ fn three_processes_on_two_machine_ids_completely() {
 fn three_processes_on_two_machine_ids_that_remember() {
     let model = Protocol { processes: 3, machines: 2, remembering: true, ..PAIR };
     let what = "three processes that remember, two machine IDs";
-    let found = explore(what, model, HasDiscoveries::AnyFailures, Some(12_000_000));
+    let found = explore(what, model, HasDiscoveries::AnyFailures, 12_000_000);
     found.must_hold();
     assert!(found.unique > 2_500_000, "the model has shrunk");
 }
@@ -116,11 +168,18 @@ fn three_processes_on_two_machine_ids_that_remember() {
 fn each_broken_rule_is_noticed() {
     let mut noticed = BTreeSet::new();
     for fault in Fault::ALL {
-        let until = HasDiscoveries::AllOf(BTreeSet::from([UNIQUE]));
-        let model = Protocol { fault: Some(fault), ..PAIR };
-        let found = explore(&format!("{fault:?}"), model, until, Some(20_000_000));
-        let steps = found.steps(UNIQUE).unwrap_or_else(|| panic!("{fault:?} repeats nothing"));
-        println!("{fault:?}: a position is issued twice after {steps} steps");
+        let (deletions, floor, broken) = match fault {
+            Fault::MarkAfterClaim | Fault::MarkWithoutBirth | Fault::AbsentTakenAlthoughMarked => {
+                (1, 0, UNIQUE)
+            }
+            Fault::FloorReadOnce => (0, FLOOR, ABOVE_FLOOR),
+            _ => (0, 0, UNIQUE),
+        };
+        let until = HasDiscoveries::AllOf(BTreeSet::from([broken]));
+        let model = Protocol { fault: Some(fault), deletions, floor, ..PAIR };
+        let found = explore(&format!("{fault:?}"), model, until, 20_000_000);
+        let steps = found.steps(broken).unwrap_or_else(|| panic!("{fault:?} breaks nothing"));
+        println!("{fault:?}: not so after {steps} steps: {broken}");
         noticed.extend(found.paths.keys().copied());
     }
     for (name, _) in rules() {
@@ -141,7 +200,7 @@ fn a_copy_repeats_only_what_was_granted_or_asked_for_when_it_was_made() {
 fn a_copy_that_draws_the_same_random_numbers_goes_on_repeating() {
     let model = Protocol { copies: Copies::Alike, symmetric: false, ..PAIR };
     let until = HasDiscoveries::AllOf(BTreeSet::from([UNIQUE]));
-    let found = explore("a copied process and generator", model, until, Some(20_000_000));
+    let found = explore("a copied process and generator", model, until, 20_000_000);
     assert!(found.steps(UNIQUE).is_some());
 }
 

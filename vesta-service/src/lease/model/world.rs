@@ -3,55 +3,78 @@
 use super::Protocol;
 use super::fault::Fault;
 use super::state::{Answer, Mark, Process, Rec, Request, State};
-use crate::lease::Record;
 
 impl Protocol {
     /// What the process waits for reaches the store, and the reply sets out.
     pub(super) fn deliver(&self, state: &mut State, process: usize) {
         let request = match &state.processes[process] {
             Process::Idle { .. } => None,
-            Process::Claiming(claiming) => Some(claiming.request),
+            Process::Claiming(claiming) => claiming.request(),
             Process::Holding(holding) => holding.request(),
         };
         let Some(request) = request else { return };
         let answer = self.apply(state, &request);
         match &mut state.processes[process] {
             Process::Idle { .. } => {}
-            Process::Claiming(claiming) => claiming.reply = Some(answer),
+            Process::Claiming(claiming) => {
+                claiming.arrived = claiming.creates();
+                claiming.reply = Some(answer);
+            }
             Process::Holding(holding) => holding.reply = Some(answer),
         }
     }
 
     /// The store handles a request: one atomic step.
     pub(super) fn apply(&self, state: &mut State, request: &Request) -> Answer {
-        let record = &mut state.records[usize::from(request.machine)];
-        let (old, new) = (*record, request.new);
-        if !self.accepts(old, request) {
-            return Answer::Conflict(old);
-        }
-        *record = new;
-        if new.bound < old.bound && !new.released {
-            state.mark(Mark::LOWERED);
-        }
-        // First come claims, then extends, last the release.
-        let progress = |rec: &Rec| (rec.epoch, rec.epoch > 0 && rec.owner == 0);
-        let grew = progress(&new) > progress(&old)
-            || progress(&new) == progress(&old) && new.bound > old.bound;
-        if !grew || new.epoch > old.epoch + 1 {
-            state.mark(Mark::RETURNED);
+        let accepted = self.accepts(state, request);
+        match *request {
+            Request::Marks { new, .. } => {
+                if !accepted {
+                    return Answer::Marks(state.births);
+                }
+                state.births = new;
+            }
+            Request::Record { machine, new, .. } => {
+                let place = usize::from(machine);
+                let old = state.records[place];
+                if !accepted {
+                    return Answer::Conflict(old);
+                }
+                state.records[place] = new;
+                if new.epoch > old.epoch {
+                    state.claimed_above[place] = state.floor;
+                }
+                if new.bound < old.bound && !new.released {
+                    state.mark(Mark::LOWERED);
+                }
+                // First come claims, then extends, last the release.
+                let progress =
+                    |rec: &Rec| (rec.birth > 0, rec.epoch, rec.epoch > 0 && rec.owner == 0);
+                let grew = progress(&new) > progress(&old)
+                    || progress(&new) == progress(&old) && new.bound > old.bound;
+                if !grew || new.epoch > old.epoch + 1 {
+                    state.mark(Mark::RETURNED);
+                }
+            }
         }
         self.forget_the_dead(state);
         Answer::Done
     }
 
-    fn accepts(&self, current: Rec, request: &Request) -> bool {
-        let extends = request.new.epoch == request.expected.epoch && !request.new.released;
-        match self.fault {
-            Some(Fault::ExtendWithoutPrecondition) if extends => true,
-            Some(Fault::ExtendWithoutBound) if extends => {
-                (current.epoch, current.owner) == (request.expected.epoch, request.expected.owner)
+    fn accepts(&self, state: &State, request: &Request) -> bool {
+        match *request {
+            Request::Marks { old, .. } => state.births == old,
+            Request::Record { machine, old, new } => {
+                let current = state.records[usize::from(machine)];
+                let extends = new.epoch == old.epoch && old.epoch > 0 && !new.released;
+                match self.fault {
+                    Some(Fault::ExtendWithoutPrecondition) if extends => true,
+                    Some(Fault::ExtendWithoutBound) if extends => {
+                        (current.epoch, current.owner) == (old.epoch, old.owner)
+                    }
+                    _ => current == old,
+                }
             }
-            _ => Record::from(current).meets(&request.expect()),
         }
     }
 
@@ -63,11 +86,13 @@ impl Protocol {
         self.forget_the_dead(state);
     }
 
-    /// A request that does not fit the record now never will: a record does not return to an
-    /// earlier state, which is checked. Where a fault lets one return, the model merely loses a
-    /// request, as a network may.
+    /// A request that does not fit the record now never will, unless somebody deletes the record: a
+    /// record does not return to an earlier state, which is checked. Where a fault lets one return,
+    /// the model merely loses a request, as a network may.
     fn forget_the_dead(&self, state: &mut State) {
-        let records = state.records;
-        state.late.retain(|late| self.accepts(records[usize::from(late.machine)], late));
+        let late = std::mem::take(&mut state.late);
+        let deletable = state.deleted < self.deletions;
+        let lives = |late: &Request| deletable && late.creates() || self.accepts(state, late);
+        state.late = late.into_iter().filter(lives).collect();
     }
 }

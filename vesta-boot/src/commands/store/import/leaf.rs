@@ -1,7 +1,6 @@
 //! Machine IDs of Leaf, in ZooKeeper.
 
-use vesta_store::import::ForeignOwner;
-use vesta_store::zookeeper::leaf_machine_ids;
+use vesta_store::import::{ForeignOwner, leaf_machine_ids};
 
 use super::unread;
 use crate::{StartError, StoreUrl};

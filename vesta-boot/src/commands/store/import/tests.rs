@@ -53,7 +53,18 @@ fn what_does_not_fit_is_refused_and_nothing_is_written() {
     let world = World::new();
     let said = import(&world, &[found(3, "a"), found(1024, "b")]).expect_err("refused");
     assert!(said.contains("machine IDs of 0 to 1023, but the foreign owners use 1024"), "{said}");
-    assert_eq!(world.opened().store.list("default").expect("memory"), []);
+    assert!(world.opened().snapshot().expect("memory").records.is_empty());
+}
+
+#[test]
+fn a_machine_id_whose_record_was_deleted_is_refused_and_nothing_is_written() {
+    let world = World::new();
+    world.put(3, &held(at(5)));
+    world.delete(3);
+    let said = import(&world, &[found(2, "a"), found(3, "b")]).expect_err("refused");
+    assert!(said.contains("machine ID 3 in namespace default was deleted or replaced"), "{said}");
+    assert!(said.contains("(store repair 3)"), "{said}");
+    assert!(world.opened().snapshot().expect("memory").records.is_empty());
 }
 
 #[test]

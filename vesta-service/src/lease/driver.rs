@@ -1,0 +1,230 @@
+//! The driver: asks what the state machine wants to know, and does what it says.
+
+use std::time::Duration;
+
+use super::state::{Action, Answer, Ask, CLAIM_AGAIN, Claimed, Event, Machine, Now, Write};
+use super::{Choice, HostState, Leases, MachineSlot, PATIENCE, Plan, ask_store};
+use crate::BuildError;
+use crate::clock::{AnyClock, Clock as _, MAX_LEAD};
+use crate::held_lease::{HeldLease, HeldLeaseFactory};
+use crate::random;
+use crate::sync::Ordering;
+
+/// One state machine with its store, host state and clock.
+#[derive(Debug)]
+pub(crate) struct Driver {
+    machine: Machine,
+    leases: Leases,
+    host: HostState,
+    pub(super) clock: AnyClock,
+    factory: HeldLeaseFactory,
+}
+
+impl Driver {
+    /// Claims a machine ID, and waits for it as long as there is patience.
+    pub(crate) fn start(
+        plan: Plan,
+        leases: Leases,
+        host: HostState,
+        clock: AnyClock,
+        factory: HeldLeaseFactory,
+    ) -> Result<(Self, MachineSlot), BuildError> {
+        let now = now(&plan, &clock);
+        let mut driver = Self { machine: Machine::new(plan, &now), leases, host, clock, factory };
+        loop {
+            let now = driver.now(None);
+            let event = match driver.machine.next(&now) {
+                Action::Wait(until) => {
+                    driver.clock.park(until.saturating_sub(now.monotonic));
+                    continue;
+                }
+                Action::Ask(ask) => driver.ask(ask, None),
+                Action::Refused(error) => Event::Refused(error),
+                Action::Stop => Event::None,
+            };
+            match event {
+                Event::Claimed(claimed) => {
+                    // Whoever waits for a store at start need not be deaf to a stop later.
+                    driver.machine.limit_patience(PATIENCE);
+                    let held = driver.hold(&claimed)?;
+                    return Ok((driver, MachineSlot::new(held)));
+                }
+                Event::Refused(error) => return Err(error.into()),
+                _ => {}
+            }
+        }
+    }
+
+    pub(super) fn request_timeout(&self) -> Duration {
+        self.machine.plan().timing.request_timeout
+    }
+
+    /// Whether a search for a machine ID is under way.
+    pub(super) fn is_searching(&self) -> bool {
+        self.machine.is_searching()
+    }
+
+    /// Does what is due. Returns how long there is nothing more to do, or `None` if it is over.
+    pub(super) fn step(&mut self, slot: &MachineSlot) -> Option<Duration> {
+        let held = slot.current();
+        let plan = self.machine.plan();
+        let far_behind = MAX_LEAD + plan.distance(self.machine.may_forget());
+        if slot.stopping() {
+            self.machine.release(held.seal("it was shut down"));
+            self.machine.stop();
+        } else if !self.machine.is_holding() {
+            if held.ticks().read().suspect {
+                tracing::error!("no machine ID is claimed while the clock is suspect");
+                return Some(CLAIM_AGAIN);
+            }
+        } else if held.ticks().lead() > far_behind && matches!(plan.choice, Choice::Any(_)) {
+            let machine = held.machine();
+            tracing::warn!(machine, "the clock is far behind: changing the machine ID");
+            self.machine.release(held.seal("the clock is far behind what it issued"));
+        }
+        let now = self.now(Some(held));
+        let event = match self.machine.next(&now) {
+            Action::Wait(until) => return Some(until.saturating_sub(now.monotonic)),
+            Action::Stop => return None,
+            Action::Refused(error) => Event::Refused(error),
+            Action::Ask(ask) => self.ask(ask, Some(held)),
+        };
+        self.carry_out(event, held, slot);
+        Some(Duration::ZERO)
+    }
+
+    fn ask(&mut self, ask: Ask, held: Option<&HeldLease>) -> Event {
+        let (leases, host, clock) = (&self.leases, &mut self.host, &self.clock);
+        let plan = self.machine.plan();
+        let store = leases.store();
+        let answer = ask_store(|| {
+            Ok(match ask {
+                Ask::Open => {
+                    let namespace = leases.open(&plan.meta.fingerprint())?;
+                    Answer::Namespace { namespace, may_forget: store.may_forget() }
+                }
+                Ask::Clock => Answer::Clock(store.now()?),
+                Ask::Survey => {
+                    let locals = host.survey();
+                    Answer::Survey { snapshot: leases.snapshot()?, locals }
+                }
+                Ask::Record(machine) => Answer::Found(leases.record(machine)?),
+                Ask::Write(machine, write) => match *write {
+                    Write::Record { old, new } => {
+                        Answer::Record(leases.change(machine, old.as_ref(), &new)?)
+                    }
+                    Write::Marks { old, new } => {
+                        Answer::Marks(leases.mark(machine, old.as_ref(), &new)?)
+                    }
+                },
+                Ask::IsFree(machine) => Answer::Free(host.is_free(machine)),
+                Ask::Keep(machine) => Answer::Kept(keep(host, machine, clock)),
+            })
+        });
+        let now = self.now(held);
+        self.machine.on_answer(answer.unwrap_or_else(Answer::Failed), &now)
+    }
+
+    fn carry_out(&mut self, event: Event, held: &HeldLease, slot: &MachineSlot) {
+        let (machine, counters) = (held.machine(), &slot.counters);
+        match event {
+            Event::None => {}
+            Event::Claimed(claimed) => match self.hold(&claimed) {
+                Ok(next) => {
+                    let (machine, epoch) = (next.machine(), next.epoch());
+                    tracing::warn!(machine, epoch, "going on with this machine ID");
+                    next.ticks().trust_as(held.ticks());
+                    slot.follow(next);
+                    *slot.failure.lock() = None;
+                    MachineSlot::count(&counters.rehomed);
+                }
+                Err(error) => self.refused(&error, slot),
+            },
+            Event::Refused(error) => self.refused(&error.into(), slot),
+            Event::Raised(record) => {
+                self.host.remember(&record);
+                held.raise(record.bound);
+                MachineSlot::count(&counters.renewals_ok);
+                let now = self.clock.monotonic().as_millis();
+                counters
+                    .renewed_at
+                    .store(u64::try_from(now).unwrap_or(u64::MAX), Ordering::Relaxed);
+            }
+            Event::Released(record) => {
+                self.host.remember(&record);
+                tracing::info!(machine, "machine ID released");
+            }
+            Event::Unsure(error) => {
+                MachineSlot::count(&counters.renewals_failed);
+                let store = &self.machine.plan().store;
+                tracing::warn!(store, %error, "renewal was not answered; trying again");
+            }
+            Event::Broken(error) => {
+                MachineSlot::count(&counters.renewals_failed);
+                let store = &self.machine.plan().store;
+                tracing::error!(store, %error, "the store failed for good: no more IDs");
+                held.seal(&error.to_string());
+            }
+            Event::Fenced(Some(current)) => {
+                MachineSlot::count(&counters.fenced);
+                held.seal("another process took its machine ID over");
+                let (by_host, by_pid) = (current.host, current.pid);
+                tracing::error!(
+                    machine,
+                    by_host,
+                    by_pid,
+                    "another process took this machine ID over"
+                );
+            }
+            Event::Fenced(None) => {
+                MachineSlot::count(&counters.fenced);
+                held.seal("the record of its machine ID was deleted");
+                tracing::error!(machine, "somebody deleted the record of this machine ID");
+            }
+        }
+    }
+
+    fn refused(&mut self, error: &BuildError, slot: &MachineSlot) {
+        self.host.let_go();
+        tracing::error!(%error, "no machine ID; trying again");
+        *slot.failure.lock() = Some(error.to_string());
+    }
+
+    fn hold(
+        &mut self,
+        Claimed { machine, record, next }: &Claimed,
+    ) -> Result<HeldLease, BuildError> {
+        self.host.remember(record);
+        Ok(self.factory.make(*machine, record.epoch, *next, record.bound)?)
+    }
+
+    fn now(&self, held: Option<&HeldLease>) -> Now {
+        let now = now(self.machine.plan(), &self.clock);
+        let tick = match held {
+            // From a store that may forget no reservation reaches further ahead of the wall clock
+            // than where the next claim would begin.
+            Some(held) if self.machine.may_forget() => held.ticks().wall_tick(),
+            Some(held) => held.ticks().effective_tick(),
+            None => now.tick,
+        };
+        Now { tick, ..now }
+    }
+}
+
+/// Locks the machine ID on this host. A starter that looks whether it is in use has it locked for a
+/// moment.
+fn keep(host: &mut HostState, machine: u64, clock: &AnyClock) -> bool {
+    for _ in 0..4 {
+        if host.keep(machine) {
+            return true;
+        }
+        clock.park(Duration::from_millis(50));
+    }
+    host.keep(machine)
+}
+
+fn now(plan: &Plan, clock: &AnyClock) -> Now {
+    let wall = clock.wall();
+    let wall_tick = plan.meta.tick_at(wall).unwrap_or(0);
+    Now { monotonic: clock.monotonic(), wall, wall_tick, tick: wall_tick, random: random::u128() }
+}

@@ -1,0 +1,273 @@
+//! Host state: the state files in a folder, which remember the records that processes of this host
+//! held.
+//!
+//! A file's lock proves that the process that wrote it is gone; its bound outlives a store that
+//! forgets.
+
+mod file;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod fuzz;
+mod slot;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::{Record, Snapshot};
+pub(crate) use file::check_namespace;
+use file::subject_of;
+pub use file::{FileStore, StateFileError};
+
+/// The record of a machine ID whose last owner on this host is gone, as this host remembers it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Local {
+    pub(crate) machine: u64,
+    pub(crate) record: Record,
+    /// It may be older than what was acknowledged, by at most a window.
+    pub(crate) is_damaged: bool,
+}
+
+impl Local {
+    /// Whether the store still has what it acknowledged. True also where the namespace's floor lies
+    /// above it.
+    pub(crate) fn is_known_to(&self, snapshot: &Snapshot) -> bool {
+        let (local, namespace) = (&self.record, &snapshot.namespace);
+        let knows = |current: &Record| match current.birth == local.birth {
+            true => {
+                current.epoch > local.epoch
+                    || current.epoch == local.epoch
+                        && (current.owner != local.owner || current.bound >= local.bound)
+            }
+            false => current.bound >= local.bound, // an operator put it in place of a lost one
+        };
+        local.namespace == 0
+            || local.bound <= namespace.floor
+            || local.namespace == namespace.uuid
+                && snapshot.records.get(&self.machine).is_some_and(knows)
+    }
+}
+
+/// The state files of one namespace in a folder. Those that no living process has are locked by this
+/// one during a search.
+#[derive(Debug)]
+pub(crate) struct HostState {
+    folder: Option<PathBuf>,
+    namespace: String,
+    fingerprint: String,
+    free: Vec<FileStore>,
+    /// The file of the machine ID that is held.
+    kept: Option<FileStore>,
+    /// It can no longer be written.
+    is_old: bool,
+}
+
+impl HostState {
+    /// The state of a folder; without a folder, nothing.
+    pub(crate) fn new(folder: Option<PathBuf>, namespace: &str, fingerprint: String) -> Self {
+        let (free, kept) = (Vec::new(), None);
+        Self { folder, namespace: namespace.into(), fingerprint, free, kept, is_old: false }
+    }
+
+    /// The records whose owners are gone. Locks their files until one is [kept](Self::keep).
+    pub(crate) fn survey(&mut self) -> Vec<Local> {
+        self.kept = None; // unlocks it, so that it is found below
+        if let Some(folder) = &self.folder {
+            // One that was only just made remembers nothing, and its maker is about to lock it.
+            let found = adopt(folder, &self.namespace, &self.fingerprint);
+            self.free.extend(found.into_iter().filter(|file| file.record().epoch > 0));
+        }
+        let local = |file: &FileStore| Local {
+            machine: file.machine(),
+            record: file.record(),
+            is_damaged: file.is_damaged(),
+        };
+        self.free.iter().map(local).collect()
+    }
+
+    /// Whether no living process on this host has the machine ID, whatever the store says.
+    pub(crate) fn is_free(&self, machine: u64) -> bool {
+        let Some(folder) = &self.folder else { return true };
+        self.free.iter().any(|file| file.machine() == machine)
+            || !FileStore::path_of(folder, &self.namespace, machine).exists()
+            || !matches!(self.open(folder, machine), Err(StateFileError::InUse(_)))
+    }
+
+    /// Locks the machine ID that was claimed; the others become free. `false` if another process
+    /// took it meanwhile.
+    pub(crate) fn keep(&mut self, machine: u64) -> bool {
+        let Some(folder) = &self.folder else { return true };
+        let found = self.free.iter().position(|file| file.machine() == machine);
+        let opened = match found {
+            Some(found) => Ok(self.free.swap_remove(found)),
+            None => self.open(folder, machine),
+        };
+        self.is_old = false;
+        match opened {
+            Ok(file) => self.kept = Some(file),
+            Err(StateFileError::InUse(_)) => return false,
+            Err(error) => tracing::warn!(
+                %error,
+                "this host will not remember its machine ID: a restart takes another one"
+            ),
+        }
+        self.free.clear();
+        true
+    }
+
+    /// Unlocks what was surveyed.
+    pub(crate) fn let_go(&mut self) {
+        self.free.clear();
+    }
+
+    /// Remembers what the store acknowledged. A file that can't be written stays locked: that is
+    /// how this host knows that the machine ID is in use.
+    pub(crate) fn remember(&mut self, record: &Record) {
+        let Some(file) = self.kept.as_ref().filter(|_| !self.is_old) else { return };
+        if let Err(error) = file.write(record) {
+            tracing::warn!(%error, "this host no longer remembers how far its machine ID was used");
+            self.is_old = true;
+        }
+    }
+
+    fn open(&self, folder: &Path, machine: u64) -> Result<FileStore, StateFileError> {
+        FileStore::open(folder, &self.namespace, &self.fingerprint, machine)
+    }
+}
+
+/// The state files of a namespace and layout in a folder that no living process has locked, each
+/// now locked by this one. A folder that does not exist has none; a file that cannot be read is
+/// left alone.
+fn adopt(folder: &Path, namespace: &str, fingerprint: &str) -> Vec<FileStore> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let mut paths: Vec<_> = entries
+        .flatten()
+        .map(|entry| entry.path())
+        // By name first: a look inside takes the lock, and would for that moment keep the owner of
+        // another namespace's file from starting.
+        .filter(|path| is_named_for(path, namespace))
+        .collect();
+    paths.sort();
+    paths
+        .into_iter()
+        .filter_map(|path| {
+            let subject = subject_of(&path)?;
+            if subject.namespace != namespace || subject.fingerprint != fingerprint {
+                return None;
+            }
+            // A copy under another number proves nothing about the process that has the original.
+            if path != FileStore::path_of(folder, namespace, subject.machine) {
+                return None;
+            }
+            FileStore::open_existing(path, subject).ok()
+        })
+        .collect()
+}
+
+fn is_named_for(path: &Path, namespace: &str) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let stem = name.and_then(|name| name.strip_suffix(".state"));
+    stem.and_then(|stem| stem.rsplit_once('-'))
+        .is_some_and(|(of, machine)| of == namespace && machine.parse::<u64>().is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lease::Namespace;
+
+    #[test]
+    fn only_files_named_for_the_namespace_are_looked_into() {
+        let named = |name: &str| is_named_for(&Path::new("vesta-data").join(name), "eu-1");
+        assert!(named("eu-1-7.state"));
+        for other in
+            ["eu-7.state", "eu-1-7-7.state", "a-eu-1-7.state", "eu-1-x.state", "eu-1-7.tmp"]
+        {
+            assert!(!named(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_file_of_the_namespace_is_adopted_and_one_of_another_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        for namespace in ["eu", "eu-1"] {
+            FileStore::open(folder.path(), namespace, "a layout", 7).unwrap();
+        }
+        let adopted = adopt(folder.path(), "eu", "a layout");
+        assert_eq!(adopted.len(), 1);
+        assert!(adopted[0].path().ends_with("eu-7.state"));
+        drop(adopted);
+        assert_eq!(adopt(folder.path(), "eu", "another layout").len(), 0);
+    }
+
+    #[test]
+    fn a_copy_under_another_number_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let original = FileStore::open(folder.path(), "eu", "a layout", 7).unwrap();
+        fs::copy(original.path(), folder.path().join("eu-8.state")).unwrap();
+        assert_eq!(
+            adopt(folder.path(), "eu", "a layout").len(),
+            0,
+            "7 is in use, and 8 is not one"
+        );
+        drop(original);
+        assert_eq!(adopt(folder.path(), "eu", "a layout").len(), 1);
+    }
+
+    #[test]
+    fn a_file_for_another_layout_is_not_in_use_unless_somebody_has_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = FileStore::open(folder.path(), "eu", "a layout", 7).unwrap();
+        let other = FileStore::open(folder.path(), "eu", "another layout", 8).unwrap();
+        let mut state = HostState::new(Some(folder.path().into()), "eu", "a layout".into());
+        assert_eq!(state.survey(), []);
+        assert!(!state.is_free(7) && !state.is_free(8) && state.is_free(9));
+        assert!(!state.keep(7), "somebody has it");
+        drop((own, other));
+        assert!(state.is_free(7) && state.is_free(8));
+        assert!(state.keep(7));
+        let mut later = HostState::new(Some(folder.path().into()), "eu", "a layout".into());
+        assert_eq!(later.survey(), []);
+        assert!(!later.is_free(7), "it is kept");
+    }
+
+    #[test]
+    fn a_store_that_does_not_know_what_it_acknowledged_is_noticed() {
+        let acknowledged =
+            Record { namespace: 1, birth: 5, epoch: 3, owner: 9, bound: 100, ..Record::default() };
+        let local =
+            |record: &Record| Local { machine: 7, record: record.clone(), is_damaged: false };
+        let is_known = |uuid, floor, machine, known: &Record| {
+            let namespace = Namespace { uuid, fingerprint: "a layout".into(), floor };
+            let snapshot = Snapshot::of(namespace, [(machine, known.clone())]);
+            local(&acknowledged).is_known_to(&snapshot)
+        };
+        let same = |change: fn(&mut Record)| {
+            let mut record = acknowledged.clone();
+            change(&mut record);
+            record
+        };
+        for (uuid, floor, machine, known) in [
+            (1, 0, 7, same(|_| ())),
+            (1, 0, 7, same(|record| record.bound = 101)),
+            (1, 0, 7, same(|record| (record.owner, record.bound) = (8, 50))), // given back
+            (1, 0, 7, same(|record| (record.epoch, record.bound) = (4, 50))),
+            (1, 0, 7, same(|record| (record.birth, record.epoch) = (6, 0))), // repaired
+            (2, 100, 8, same(|_| ())),                                       // above what was used
+        ] {
+            assert!(is_known(uuid, floor, machine, &known), "{known:?}");
+        }
+        for (uuid, floor, machine, known) in [
+            (1, 0, 7, same(|record| record.bound = 99)),
+            (1, 0, 7, same(|record| record.epoch = 2)),
+            (1, 0, 7, same(|record| (record.epoch, record.owner) = (2, 8))),
+            (1, 0, 7, same(|record| (record.birth, record.bound) = (6, 99))),
+            (1, 0, 8, same(|_| ())), // no record
+            (2, 0, 7, same(|_| ())), // another store
+            (2, 99, 7, same(|_| ())),
+        ] {
+            assert!(!is_known(uuid, floor, machine, &known), "{known:?}");
+        }
+        let own = Record { namespace: 0, ..acknowledged.clone() };
+        let namespace = Namespace { uuid: 1, fingerprint: "a layout".into(), floor: 0 };
+        assert!(local(&own).is_known_to(&Snapshot::of(namespace, [])), "it stands for itself");
+    }
+}

@@ -1,0 +1,183 @@
+//! State files of arbitrary bytes: a file is read as what was written into one of its two slots, or it
+//! is refused; never as a fresh start.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use vesta_intf::UnixMillis;
+
+use super::slot::{SLOT, Slot, Subject};
+use super::{FileStore, HostState, Record, StateFileError};
+use texts::{Changes, damaged};
+
+#[path = "../../../../scripts/fuzz/texts.rs"]
+mod texts;
+
+const MACHINE: u64 = 7;
+
+fn subject() -> Subject {
+    Subject { namespace: "orders".into(), fingerprint: "a layout".into(), machine: MACHINE }
+}
+
+/// The slot of this generation, as a process in mid-life writes it. No two are alike.
+fn slot(generation: u64) -> Slot {
+    let record = Record {
+        epoch: 3,
+        owner: 0x92b1_04c8_d37e_4f15,
+        bound: 1_000_000 + generation,
+        attempt: 77 + generation,
+        released: generation.is_multiple_of(3),
+        host: "höst".repeat(20),
+        pid: 4711,
+        info_time: UnixMillis(1_767_225_600_000),
+        birth: 6,
+        namespace: 5,
+    };
+    Slot { subject: subject(), generation, record }
+}
+
+/// A file whose newer slot is the second one.
+fn good_file() -> Vec<u8> {
+    [slot(6).encode(), slot(7).encode()].concat()
+}
+
+/// A slot with these bytes whose checksum is right again.
+fn sealed(bytes: &[u8]) -> [u8; SLOT] {
+    let mut slot = [0; SLOT];
+    let length = bytes.len().min(SLOT - 4);
+    slot[..length].copy_from_slice(&bytes[..length]);
+    let checksum = crc32fast::hash(&slot[..SLOT - 4]);
+    slot[SLOT - 4..].copy_from_slice(&checksum.to_le_bytes());
+    slot
+}
+
+fn decoded(file: &[u8], at: usize) -> Option<Slot> {
+    Slot::decode(file.get(at..at + SLOT)?.try_into().ok()?)
+}
+
+/// Cuts the file last: some file systems sync one that was emptied first.
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = File::options().write(true).create(true).truncate(false).open(path)?;
+    file.write_all(bytes)?;
+    file.set_len(bytes.len() as u64)
+}
+
+/// What a store reads from a file of these bytes. It must not change them, and what this host
+/// remembers must be the same.
+fn read(folder: &Path, file: &[u8]) -> Result<(Record, bool), StateFileError> {
+    let path = FileStore::path_of(folder, "orders", MACHINE);
+    write(&path, file).unwrap();
+    let opened = FileStore::open(folder, "orders", "a layout", MACHINE)
+        .map(|store| (store.record(), store.is_damaged()));
+    let mut state = HostState::new(Some(folder.into()), "orders", "a layout".into());
+    let remembered: Vec<_> =
+        state.survey().into_iter().map(|local| (local.machine, local.record)).collect();
+    match &opened {
+        Ok((record, _)) => assert_eq!(remembered, [(MACHINE, record.clone())]),
+        Err(_) => assert_eq!(remembered, []),
+    }
+    drop(state);
+    assert_eq!(fs::read(&path).unwrap(), file, "reading changes nothing");
+    opened
+}
+
+/// The reader, against what the bytes mean slot by slot.
+fn check_file(folder: &Path, file: &[u8]) {
+    let slots = [decoded(file, 0), decoded(file, SLOT)];
+    let whole = slots.iter().flatten().count();
+    let newest = slots.into_iter().flatten().max_by_key(|slot| slot.generation);
+    match (read(folder, file), newest) {
+        (Ok((record, is_damaged)), Some(newest)) => {
+            assert_eq!((record, newest.subject), (newest.record, subject()));
+            assert_eq!(is_damaged, whole < 2);
+        }
+        (Err(StateFileError::Damaged(_)), None) => {}
+        (Err(StateFileError::Foreign { .. }), Some(newest)) => {
+            assert_ne!(newest.subject, subject());
+        }
+        (opened, newest) => panic!("{opened:?}, but the newest slot is {newest:?}"),
+    }
+}
+
+/// A slot that is read is one that is written: nothing is made up.
+fn check_slot(bytes: &[u8; SLOT]) {
+    if let Some(slot) = Slot::decode(bytes) {
+        assert_eq!(Slot::decode(&slot.encode()), Some(slot));
+    }
+}
+
+type Decode = fn(&[u8; SLOT]) -> Option<Slot>;
+
+/// Of a damaged file whatever can be read was written. (A checksum can be forged, but not by chance.)
+fn check_damage(decode: Decode, file: &[u8]) {
+    for at in [0, SLOT] {
+        let bytes = file.get(at..at + SLOT).and_then(|bytes| bytes.try_into().ok());
+        if let Some(slot) = bytes.and_then(decode) {
+            assert!([6, 7].map(self::slot).contains(&slot), "{slot:?} was never written");
+        }
+    }
+}
+
+#[test]
+fn slots_of_any_bytes() {
+    let good = [slot(7).encode().to_vec()];
+    bolero::check!().with_iterations(30_000).with_type().for_each(
+        |(raw, changes, bytes): &(bool, Changes, Vec<u8>)| {
+            check_slot(&sealed(&if *raw { bytes.clone() } else { damaged(&good, 0, changes) }));
+        },
+    );
+}
+
+#[test]
+fn state_files_of_any_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    bolero::check!().with_iterations(1_000).for_each(|file: &[u8]| {
+        check_file(folder.path(), file);
+        check_damage(Slot::decode, file);
+    });
+}
+
+#[test]
+fn state_files_that_are_damaged() {
+    let folder = tempfile::tempdir().unwrap();
+    let good = [good_file()];
+    bolero::check!().with_iterations(3_000).with_type().for_each(|changes: &Changes| {
+        let file = damaged(&good, 0, changes);
+        check_damage(Slot::decode, &file);
+        check_file(folder.path(), &file);
+    });
+}
+
+/// Slots of arbitrary contents whose checksums are right.
+#[test]
+fn state_files_with_foreign_contents() {
+    let folder = tempfile::tempdir().unwrap();
+    let good = [6, 7].map(|generation| slot(generation).encode().to_vec());
+    bolero::check!().with_iterations(1_000).with_type().for_each(
+        |(first, second): &(Changes, Changes)| {
+            let [first, second] = [(0, first), (1, second)].map(|(which, changes)| {
+                // Few of them, so that the texts often stay texts.
+                let few = changes.iter().take(3).copied().collect();
+                sealed(&damaged(&good, which, &few))
+            });
+            check_file(folder.path(), &[first, second].concat());
+        },
+    );
+}
+
+/// A reader that does not look at the checksum.
+fn planted(bytes: &[u8; SLOT]) -> Option<Slot> {
+    Slot::decode(&sealed(bytes))
+}
+
+#[test]
+#[should_panic(expected = "test failed")]
+fn a_reader_that_skips_the_checksum_is_noticed() {
+    let good = [good_file()];
+    bolero::check!()
+        .with_iterations(3_000)
+        .with_shrink_time(std::time::Duration::ZERO)
+        .with_type()
+        .for_each(|changes: &Changes| check_damage(planted, &damaged(&good, 0, changes)));
+}

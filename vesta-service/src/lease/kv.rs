@@ -1,0 +1,70 @@
+//! The port to the stores that hold machine IDs and tags: entries of text, changed by compare-and-set.
+
+use std::fmt;
+
+use vesta_intf::UnixMillis;
+
+use super::{StoreError, Timing};
+
+/// A store of small texts: linearizable, and it keeps what it acknowledged.
+///
+/// Entries lie in **areas** (`lease/orders`, `segment/orders`) under **keys** (`17`, `namespace`).
+/// Both are ASCII letters, digits and `.`, `_`, `-`, `%`, at most 400 characters, and areas also have `/` between their
+/// parts. Values are at most 16 KiB of UTF-8 and compared as bytes. Nothing is ever deleted, and no
+/// entry has a time to live.
+///
+/// The calls block. They come from a keeper's thread and from start-up, never from the path that
+/// makes IDs, and end within the store's request time-out. After an error the next call connects
+/// anew. An implementation over an asynchronous client keeps its runtime to itself, so that embedding
+/// needs none.
+pub trait KvStore: Send + Sync + fmt::Debug {
+    /// The name of this store for people, without secrets: `SQLite vesta-data/vesta.db`.
+    fn describe(&self) -> String;
+
+    /// The durations that fit this store.
+    fn timing(&self) -> Timing;
+
+    /// Every entry of an area as key and value, in any order; none if there is no such area. Entries
+    /// that change meanwhile may be shown as they were before or after.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store does not answer.
+    fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError>;
+
+    /// The value of one entry; `None` if there is no such entry.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store does not answer.
+    fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError>;
+
+    /// Puts a value, in one atomic and durable step, if the entry still has the value `old`; `None`
+    /// stands for no entry. `false`, and nothing is changed, if it has another.
+    ///
+    /// A client that repeats a request by itself may report `false` although the first one took
+    /// effect: callers tell by reading the entry, since no two requests put the same value.
+    ///
+    /// # Errors
+    /// [`StoreError`] if it is not known whether the change happened.
+    fn put_if(
+        &self,
+        area: &str,
+        key: &str,
+        old: Option<&str>,
+        new: &str,
+    ) -> Result<bool, StoreError>;
+
+    /// Whether the store, as it is set up, may lose a change that it acknowledged: when it crashes,
+    /// or when a copy that lags takes over. Claims then keep a distance of one window. Asked after a
+    /// call that the store answered.
+    fn may_forget(&self) -> bool {
+        false
+    }
+
+    /// The store's own wall clock, where it has one to compare with.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store does not answer.
+    fn now(&self) -> Result<Option<UnixMillis>, StoreError> {
+        Ok(None)
+    }
+}

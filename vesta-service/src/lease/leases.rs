@@ -1,0 +1,303 @@
+//! Machine IDs of one namespace over a [`KvStore`]: the layout of its area, written once for all
+//! stores.
+//!
+//! ```text
+//!  lease/orders    namespace    uuid, fingerprint of the layout, floor
+//!                  births-0     marks: which of the machine IDs 0 to 63 were ever created
+//!                  17           record of machine ID 17
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::codec::{
+    Marks, decode_marks, decode_namespace, decode_record, encode_marks, encode_namespace,
+    encode_record,
+};
+use super::{Cas, KvStore, Namespace, Record, StoreError};
+
+const NAMESPACE: &str = "namespace";
+const MARKS: &str = "births-";
+/// Machine IDs whose marks share an entry: few enough that first starts hardly queue.
+const BUCKET: u64 = 64;
+
+/// The machine IDs of one namespace in a store.
+#[derive(Debug, Clone)]
+pub struct Leases {
+    store: Arc<dyn KvStore>,
+    namespace: String,
+    area: String,
+}
+
+/// The outcome of a compare-and-set. An earlier copy of the very same request may have been the one
+/// that took effect: no two requests put the same value.
+pub(super) fn outcome<T: PartialEq>(
+    put: bool,
+    new: &T,
+    current: impl FnOnce() -> Result<Option<T>, StoreError>,
+) -> Result<Cas<T>, StoreError> {
+    if put {
+        return Ok(Cas::Done);
+    }
+    Ok(match current()? {
+        Some(current) if current == *new => Cas::Done,
+        current => Cas::Conflict(current),
+    })
+}
+
+/// A namespace as it was found, or a little later: entries are read one after another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The namespace itself.
+    pub namespace: Namespace,
+    /// The records, by machine ID.
+    pub records: BTreeMap<u64, Record>,
+    /// The marks of all records that were ever created, by bucket.
+    pub(super) marks: BTreeMap<u64, Marks>,
+}
+
+/// The area of a namespace that has one machine ID, which was created and marked.
+pub(super) fn entries(
+    area: &str,
+    name: &str,
+    namespace: &Namespace,
+    machine: u64,
+    record: &Record,
+) -> Vec<(String, String)> {
+    if area != area_of(name) {
+        return Vec::new();
+    }
+    let births = [(machine, record.birth)].into();
+    let marks = Marks { namespace: namespace.uuid, births };
+    vec![
+        (NAMESPACE.into(), encode_namespace(namespace)),
+        (bucket(machine), encode_marks(&marks)),
+        (machine.to_string(), encode_record(record)),
+    ]
+}
+
+fn area_of(namespace: &str) -> String {
+    format!("lease/{namespace}")
+}
+
+impl Snapshot {
+    #[cfg(test)]
+    pub(super) fn of(
+        namespace: Namespace,
+        records: impl IntoIterator<Item = (u64, Record)>,
+    ) -> Self {
+        Self { namespace, records: records.into_iter().collect(), marks: BTreeMap::new() }
+    }
+
+    /// The bucket of marks that a machine ID belongs to.
+    pub(super) fn marks_of(&self, machine: u64) -> Option<&Marks> {
+        self.marks.get(&(machine / BUCKET))
+    }
+
+    /// Whether the record of a machine ID was deleted, or put in place of the one that was marked.
+    pub fn is_lost(&self, machine: u64) -> bool {
+        let record = self.records.get(&machine);
+        let marks = self.marks_of(machine);
+        let foreign = |namespace| namespace != self.namespace.uuid;
+        let birth = marks.and_then(|marks| marks.births.get(&machine));
+        record.is_some_and(|record| foreign(record.namespace))
+            || marks.is_some_and(|marks| foreign(marks.namespace))
+            || birth.is_some_and(|birth| record.is_none_or(|record| record.birth != *birth))
+    }
+
+    /// The machine IDs that [are lost](Self::is_lost).
+    pub fn lost(&self) -> BTreeSet<u64> {
+        let marked = self.marks.values().flat_map(|marks| marks.births.keys());
+        let known = self.records.keys().chain(marked).copied();
+        known.filter(|machine| self.is_lost(*machine)).collect()
+    }
+}
+
+impl Leases {
+    /// The machine IDs of a namespace; nothing is asked or written yet.
+    pub fn new(store: Arc<dyn KvStore>, namespace: &str) -> Self {
+        Self { store, namespace: namespace.into(), area: area_of(namespace) }
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Arc<dyn KvStore> {
+        &self.store
+    }
+
+    /// The name of the namespace.
+    pub fn name(&self) -> &str {
+        &self.namespace
+    }
+
+    /// The namespace as it stands; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store does not answer, or the entry is damaged.
+    pub fn find(&self) -> Result<Option<Namespace>, StoreError> {
+        let text = self.store.get(&self.area, NAMESPACE)?;
+        text.map(|text| self.read(NAMESPACE, decode_namespace(&text))).transpose()
+    }
+
+    /// Opens the namespace; on first use it is created with this fingerprint. Returns what is
+    /// stored, which the caller compares.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store does not answer, or its entry is damaged or gone while
+    /// records are there.
+    pub fn open(&self, fingerprint: &str) -> Result<Namespace, StoreError> {
+        if let Some(found) = self.find()? {
+            return Ok(found);
+        }
+        // Records without their namespace: whoever deleted it may have deleted a floor with it.
+        if let Some((key, _)) = self.store.list(&self.area)?.first()
+            && self.find()?.is_none()
+        {
+            return Err(StoreError::permanent(format!(
+                "the entry of namespace `{}` was deleted, but entry `{key}` of {} is there; \
+                 restore it, or use another namespace",
+                self.namespace, self.area
+            )));
+        }
+        let uuid = crate::random::u128();
+        let new = Namespace { uuid, fingerprint: fingerprint.into(), floor: 0 };
+        self.store.put_if(&self.area, NAMESPACE, None, &encode_namespace(&new))?;
+        self.opened()
+    }
+
+    fn opened(&self) -> Result<Namespace, StoreError> {
+        self.find()?.ok_or_else(|| {
+            StoreError::permanent(format!("namespace `{}` does not exist", self.namespace))
+        })
+    }
+
+    /// Raises the floor; one that is higher stays. Returns the floor as it then is. For
+    /// operators, after a store has forgotten something.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store does not answer, or the namespace does not exist.
+    pub fn raise_floor(&self, floor: u64) -> Result<u64, StoreError> {
+        loop {
+            let old = self.opened()?;
+            if old.floor >= floor {
+                return Ok(old.floor);
+            }
+            let new = encode_namespace(&Namespace { floor, ..old.clone() });
+            self.store.put_if(&self.area, NAMESPACE, Some(&encode_namespace(&old)), &new)?;
+        }
+    }
+
+    /// The whole namespace.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store does not answer, the namespace does not exist, or an entry is
+    /// damaged.
+    pub fn snapshot(&self) -> Result<Snapshot, StoreError> {
+        let (mut namespace, mut records, mut marks) = (None, BTreeMap::new(), BTreeMap::new());
+        for (key, text) in self.store.list(&self.area)? {
+            if key == NAMESPACE {
+                namespace = Some(self.read(&key, decode_namespace(&text))?);
+            } else if let Some(bucket) = key.strip_prefix(MARKS).and_then(number) {
+                marks.insert(bucket, self.read(&key, decode_marks(&text))?);
+            } else if let Some(machine) = number(&key) {
+                records.insert(machine, self.read(&key, decode_record(&text))?);
+            } else {
+                self.read::<()>(&key, Err("no version of Vesta writes such an entry".into()))?;
+            }
+        }
+        let namespace = match namespace {
+            Some(namespace) => namespace,
+            None => self.opened()?,
+        };
+        Ok(Snapshot { namespace, records, marks })
+    }
+
+    /// The record of one machine ID; `None` if it was never created.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store does not answer, or the record is damaged.
+    pub fn record(&self, machine: u64) -> Result<Option<Record>, StoreError> {
+        let key = machine.to_string();
+        let text = self.store.get(&self.area, &key)?;
+        text.map(|text| self.read(&key, decode_record(&text))).transpose()
+    }
+
+    /// Replaces a record, in one atomic step, if it still is the old one; `None` stands for no
+    /// record.
+    ///
+    /// # Errors
+    /// [`StoreError`] if it is not known whether the change happened.
+    pub fn change(
+        &self,
+        machine: u64,
+        old: Option<&Record>,
+        new: &Record,
+    ) -> Result<Cas<Record>, StoreError> {
+        let (key, old) = (machine.to_string(), old.map(encode_record));
+        let put = self.store.put_if(&self.area, &key, old.as_deref(), &encode_record(new))?;
+        outcome(put, new, || self.record(machine))
+    }
+
+    /// The marks of the bucket that a machine ID belongs to.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store does not answer, or the entry is damaged.
+    pub(super) fn marks(&self, machine: u64) -> Result<Option<Marks>, StoreError> {
+        let key = bucket(machine);
+        let text = self.store.get(&self.area, &key)?;
+        text.map(|text| self.read(&key, decode_marks(&text))).transpose()
+    }
+
+    /// Replaces a bucket of marks, in one atomic step, if it still is the old one.
+    ///
+    /// # Errors
+    /// [`StoreError`] if it is not known whether the change happened.
+    pub(super) fn mark(
+        &self,
+        machine: u64,
+        old: Option<&Marks>,
+        new: &Marks,
+    ) -> Result<Cas<Marks>, StoreError> {
+        let old = old.map(encode_marks);
+        let key = bucket(machine);
+        let put = self.store.put_if(&self.area, &key, old.as_deref(), &encode_marks(new))?;
+        outcome(put, new, || self.marks(machine))
+    }
+
+    /// Creates a record and its mark, for the tools of operators: one for a machine ID that was never
+    /// used, or in place of one that was deleted.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store does not answer, or somebody else changes the same machine ID.
+    pub fn put(&self, machine: u64, record: &Record) -> Result<(), StoreError> {
+        let current = self.record(machine)?;
+        let contested = || StoreError::permanent(format!("machine ID {machine} just changed"));
+        if self.change(machine, current.as_ref(), record)? != Cas::Done {
+            return Err(contested());
+        }
+        loop {
+            let old = self.marks(machine)?;
+            let mut new = old.clone().filter(|marks| marks.namespace == record.namespace);
+            let marks = new.get_or_insert_default();
+            marks.namespace = record.namespace;
+            marks.births.insert(machine, record.birth);
+            if old.as_ref() == Some(marks) || self.mark(machine, old.as_ref(), marks)? == Cas::Done
+            {
+                return Ok(());
+            }
+        }
+    }
+
+    fn read<T>(&self, key: &str, decoded: Result<T, String>) -> Result<T, StoreError> {
+        decoded.map_err(|why| {
+            StoreError::permanent(format!("entry `{key}` of {} is damaged: {why}", self.area))
+        })
+    }
+}
+
+fn bucket(machine: u64) -> String {
+    format!("{MARKS}{}", machine / BUCKET)
+}
+
+fn number(key: &str) -> Option<u64> {
+    key.parse().ok().filter(|number: &u64| number.to_string() == key)
+}

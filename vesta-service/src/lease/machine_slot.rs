@@ -1,0 +1,134 @@
+//! The machine ID that a service holds at the moment, and the signals around its keeper.
+
+#[cfg(all(test, loom))]
+mod races;
+
+use std::time::Duration;
+
+use crate::held_lease::HeldLease;
+use crate::sync::{AtomicU64, AtomicUsize, Condvar, Mutex, Ordering};
+
+/// One machine ID after another: the held leases of a service, the last of which is in force.
+#[derive(Debug)]
+pub(crate) struct MachineSlot {
+    /// The number of the lease in force: 0 is the first, the others count from 1.
+    current: AtomicUsize,
+    /// The first stands here, where it is reached without following a pointer: most services never
+    /// have another.
+    first: HeldLease,
+    others: boxcar::Vec<HeldLease>,
+    pub(crate) counters: Counters,
+    /// The reason why the last search for a machine ID failed.
+    pub(super) failure: Mutex<Option<String>>,
+    signal: Signal,
+}
+
+/// Counts of events so far.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) renewals_ok: AtomicU64,
+    pub(crate) renewals_failed: AtomicU64,
+    pub(crate) fenced: AtomicU64,
+    /// How often another machine ID, or the same one anew, was claimed while running.
+    pub(crate) rehomed: AtomicU64,
+    /// Monotonic clock of the last acknowledged renewal, in milliseconds.
+    pub(crate) renewed_at: AtomicU64,
+}
+
+/// Wakes the keeper, and announces the end.
+#[derive(Debug, Default)]
+struct Signal {
+    state: Mutex<SignalState>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct SignalState {
+    stop: bool,
+    over: bool,
+}
+
+impl MachineSlot {
+    pub(crate) fn new(first: HeldLease) -> Self {
+        Self {
+            current: AtomicUsize::new(0),
+            first,
+            others: boxcar::Vec::new(),
+            counters: Counters::default(),
+            failure: Mutex::default(),
+            signal: Signal::default(),
+        }
+    }
+
+    /// The lease in force.
+    #[inline]
+    pub(crate) fn current(&self) -> &HeldLease {
+        // Acquire, with the release in `follow`: the lease is complete before its number is seen.
+        match self.current.load(Ordering::Acquire) {
+            0 => &self.first,
+            number => &self.others[number - 1],
+        }
+    }
+
+    /// Puts a new lease in force. The one before must be sealed.
+    pub(super) fn follow(&self, next: HeldLease) {
+        // Under the lock: whoever asks to stop finds this lease in force, or it comes sealed.
+        let state = self.signal.state.lock();
+        if state.stop {
+            next.seal("it was shut down");
+        }
+        let index = self.others.push(next);
+        self.current.store(index + 1, Ordering::Release);
+    }
+
+    /// The reason why the last search for a machine ID failed.
+    pub(crate) fn last_failure(&self) -> Option<String> {
+        self.failure.lock().clone()
+    }
+
+    pub(super) fn count(counter: &AtomicU64) {
+        counter.fetch_add(1, Ordering::Relaxed); // a statistic
+    }
+
+    /// Asks the keeper to seal, save the bound and release.
+    pub(crate) fn request_stop(&self) {
+        self.signal.state.lock().stop = true;
+        self.signal.changed.notify_all();
+    }
+
+    /// Waits until the keeper has ended; `false` if it takes longer than `limit`.
+    pub(crate) fn wait_until_over(&self, limit: Duration) -> bool {
+        let mut state = self.signal.state.lock();
+        self.signal.changed.wait_while_for(&mut state, |state| !state.over, limit);
+        state.over
+    }
+
+    /// Whether a sealed lease will have a successor: nobody asked to stop, and the keeper has not
+    /// given up.
+    pub(crate) fn will_follow(&self) -> bool {
+        let state = self.signal.state.lock();
+        !state.stop && !state.over
+    }
+
+    /// Has the keeper look at once whether there is something to do.
+    pub(crate) fn wake_keeper(&self) {
+        self.signal.changed.notify_all();
+    }
+
+    pub(super) fn stopping(&self) -> bool {
+        self.signal.state.lock().stop
+    }
+
+    /// Sleeps for `duration`, or until somebody asks to stop.
+    pub(super) fn sleep(&self, duration: Duration) {
+        let mut state = self.signal.state.lock();
+        if !state.stop {
+            self.signal.changed.wait_for(&mut state, duration);
+        }
+    }
+
+    pub(super) fn end(&self) {
+        self.signal.state.lock().over = true;
+        self.signal.changed.notify_all();
+    }
+}

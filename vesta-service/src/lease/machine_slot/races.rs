@@ -1,0 +1,138 @@
+//! One held lease after another, in every interleaving of callers, keeper and closer.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use vesta_intf::{IdError, IdMeta, UnixMillis};
+
+use super::*;
+use crate::ManualClock;
+use crate::clock::AnyClock;
+use crate::held_lease::HeldLeaseFactory;
+use crate::populator::PopulatorKind;
+use crate::races::{Ends, Thread, at_once, bounded, exhaustively};
+use crate::sequence::Rules;
+
+const META: IdMeta = IdMeta::MIN_GRANULARITY;
+const FIRST: u64 = 1_000_000 << 10;
+
+/// A held lease, and everything in it that is made late.
+fn held(machine: u64) -> HeldLease {
+    let clock = ManualClock::at(UnixMillis(META.spec().epoch.0 + 1_000_000));
+    let factory = HeldLeaseFactory {
+        meta: META,
+        rules: Rules::new(40, 10, 0),
+        clock: AnyClock::Other(Arc::new(clock)),
+        populator: PopulatorKind::Atomic,
+        gen_method: 0,
+        version: 0,
+    };
+    let held = factory.make(machine, 1, FIRST, u64::MAX).expect("all fields fit");
+    held.ticks().read();
+    assert_eq!(held.claim(1).expect("it is new").start, FIRST);
+    held
+}
+
+struct Model {
+    slot: MachineSlot,
+    closed: AtomicBool,
+}
+
+/// What one thread was given: machine ID and positions.
+type Taken = Vec<(u64, Range<u64>)>;
+
+impl Model {
+    fn new() -> Arc<Self> {
+        let slot = MachineSlot::new(held(1));
+        slot.current();
+        assert!(slot.will_follow());
+        Arc::new(Self { slot, closed: AtomicBool::new(false) })
+    }
+
+    fn caller(self: &Arc<Self>, calls: u32) -> Thread<Taken> {
+        let this = self.clone();
+        Box::new(move || {
+            let mut taken = Vec::new();
+            for _ in 0..calls {
+                let closed = this.closed.load(std::sync::atomic::Ordering::SeqCst);
+                let held = this.slot.current();
+                match held.claim(1) {
+                    Ok(claim) => {
+                        assert!(!closed, "given out after the end");
+                        taken.push((held.machine(), claim.start..claim.end));
+                    }
+                    Err(IdError::Sealed { .. }) => {}
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            taken
+        })
+    }
+
+    /// Its machine ID was taken over, and it has claimed another.
+    fn rehome(self: &Arc<Self>) -> Thread<Taken> {
+        let this = self.clone();
+        Box::new(move || {
+            this.slot.current().seal("another process took its machine ID over");
+            this.slot.follow(held(2));
+            Vec::new()
+        })
+    }
+
+    /// What [`Keeper::close`](crate::lease::Keeper::close) does if the keeper takes longer than it waits.
+    fn close(self: &Arc<Self>) -> Thread<Taken> {
+        let this = self.clone();
+        Box::new(move || {
+            this.slot.request_stop();
+            this.slot.current().seal("it was shut down");
+            this.closed.store(true, std::sync::atomic::Ordering::SeqCst);
+            Vec::new()
+        })
+    }
+}
+
+#[test]
+fn a_caller_goes_over_to_the_next_lease() {
+    let ends = Ends::new();
+    let note = ends.clone();
+    exhaustively("slot", move || {
+        let model = Model::new();
+        let taken = at_once(vec![model.caller(2), model.rehome()]).swap_remove(0);
+        assert!(taken.is_sorted_by_key(|(machine, _)| *machine), "back to a lost one: {taken:?}");
+        note.note(taken.iter().map(|(machine, _)| *machine).collect());
+    });
+    let ends: &Vec<Vec<_>> = &ends.get().iter().cloned().collect();
+    let all = [vec![1, 1], vec![1, 2], vec![2, 2]];
+    assert!(all.iter().all(|end| ends.contains(end)), "it met him at every moment: {ends:?}");
+}
+
+#[test]
+fn nothing_comes_from_a_lease_that_follows_the_end() {
+    bounded("slot", || {
+        let model = Model::new();
+        at_once(vec![model.caller(2), model.rehome(), model.close()]);
+    });
+}
+
+/// As [`MachineSlot::follow`], but it looks whether somebody asked to stop before it is in force.
+#[test]
+#[should_panic(expected = "given out after the end")]
+fn planted_stop_looked_for_too_early() {
+    bounded("planted fault", || {
+        let model = Model::new();
+        let this = model.clone();
+        let careless: Thread<_> = Box::new(move || {
+            let slot = &this.slot;
+            slot.current().seal("another process took its machine ID over");
+            let next = held(2);
+            if slot.stopping() {
+                next.seal("it was shut down");
+            }
+            let index = slot.others.push(next);
+            slot.current.store(index + 1, Ordering::Release);
+            Vec::new()
+        });
+        at_once(vec![model.caller(2), careless, model.close()]);
+    });
+}

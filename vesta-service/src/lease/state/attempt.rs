@@ -1,0 +1,246 @@
+//! An attempt on one machine ID: create its record, mark that, claim it, look at the floor once more.
+//! Pure.
+
+use std::time::Duration;
+
+use vesta_intf::UnixMillis;
+
+use super::{Now, Plan, Write};
+use crate::lease::{Cas, Marks, Namespace, Record};
+
+/// How far a claim may start ahead of the clock.
+pub(crate) const ROLLBACK_LEAD: Duration = Duration::from_secs(5);
+
+/// Known facts that a claim's start position depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::lease) struct Ground {
+    /// The uuid of the namespace.
+    pub(in crate::lease) namespace: u128,
+    /// Whether the store may forget what it acknowledged.
+    pub(in crate::lease) may_forget: bool,
+    /// The bound that this host remembers of the machine ID; 0 if it remembers none.
+    pub(in crate::lease) remembered: u64,
+    /// The known bounds may be older than what was lost, by at most a window: keep that distance.
+    pub(in crate::lease) guard: bool,
+}
+
+/// The attempt, between two answers of the store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::lease) struct Attempt {
+    pub(in crate::lease) machine: u64,
+    /// The namespace's floor, as last seen.
+    pub(in crate::lease) floor: u64,
+    /// The record as last seen.
+    pub(in crate::lease) record: Option<Record>,
+    /// Its bucket of marks, as last seen.
+    pub(in crate::lease) marks: Option<Marks>,
+    /// The start of the claim that was sent.
+    pub(in crate::lease) from: Option<u64>,
+    /// The start of a claim of mine that is in force: the record is mine.
+    pub(in crate::lease) mine: Option<u64>,
+    /// The change that was sent and not yet answered. It is sent again unchanged until it is.
+    pub(in crate::lease) sent: Option<Write>,
+    /// How the attempt ends once that change is answered.
+    pub(in crate::lease) ends: Option<Verdict>,
+}
+
+/// The next step of an attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::lease) enum Step {
+    /// Send this change.
+    Send(Write),
+    /// Read the record again: what is known of it makes no sense.
+    Look,
+    /// Read the namespace again: the claim is in force, its floor may have been raised before.
+    Floor,
+    /// The attempt is over.
+    Over(Verdict),
+}
+
+/// The end of an attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::lease) enum Verdict {
+    /// Claimed: positions from `next` below the record's bound may be issued.
+    Claimed { record: Record, next: u64 },
+    /// Another starter was faster.
+    Taken,
+    /// Somebody deleted the record, or put one in its place that is not the one that was marked.
+    Lost,
+    /// It was used up to this moment, which is too far ahead of the clock.
+    TooFarAhead(UnixMillis),
+    /// Its positions are used up to the layout's end.
+    Spent,
+}
+
+impl Attempt {
+    pub(in crate::lease) fn new(
+        machine: u64,
+        floor: u64,
+        record: Option<Record>,
+        marks: Option<Marks>,
+    ) -> Self {
+        Self { machine, floor, record, marks, from: None, mine: None, sent: None, ends: None }
+    }
+
+    /// The next thing to do.
+    pub(in crate::lease) fn next(&mut self, plan: &Plan, ground: Ground, now: &Now) -> Step {
+        if let Some(write) = &self.sent {
+            return Step::Send(write.clone());
+        }
+        if let Some(verdict) = self.ends.take() {
+            return Step::Over(verdict);
+        }
+        if self.mine.is_some_and(|start| self.floor <= start) {
+            return Step::Floor;
+        }
+        let foreign = |namespace| namespace != ground.namespace;
+        let mark = self.marks.as_ref().and_then(|marks| marks.births.get(&self.machine)).copied();
+        let write = match (&self.record, mark) {
+            _ if self.marks.as_ref().is_some_and(|marks| foreign(marks.namespace)) => None,
+            (Some(record), _) if foreign(record.namespace) => None,
+            (None, Some(_)) => None,
+            (Some(record), Some(birth)) if record.birth != birth => None,
+            (None, None) => Some(self.creation(plan, ground, now)),
+            (Some(record), None) => Some(self.marking(record.birth, ground)),
+            (Some(record), Some(_)) => match self.claim(record, plan, ground, now) {
+                Ok((write, start)) => {
+                    self.from = Some(start);
+                    Some(write)
+                }
+                Err(verdict) => return self.end(verdict, now),
+            },
+        };
+        match write {
+            Some(write) => Step::Send(self.sent.insert(write).clone()),
+            None => Step::Look,
+        }
+    }
+
+    /// An absent record: nothing may be issued from what is created here, until it is marked.
+    fn creation(&self, plan: &Plan, ground: Ground, now: &Now) -> Write {
+        let new = Record {
+            namespace: ground.namespace,
+            birth: now.number(),
+            attempt: now.number(),
+            ..plan.signature(now)
+        };
+        Write::Record { old: None, new }
+    }
+
+    fn marking(&self, birth: u64, ground: Ground) -> Write {
+        let old = self.marks.clone();
+        let mut new = old.clone().unwrap_or_default();
+        new.namespace = ground.namespace;
+        new.births.insert(self.machine, birth);
+        Write::Marks { old, new }
+    }
+
+    fn claim(
+        &self,
+        record: &Record,
+        plan: &Plan,
+        ground: Ground,
+        now: &Now,
+    ) -> Result<(Write, u64), Verdict> {
+        let start = self.start(record, plan, ground, now);
+        let tick = plan.rules.tick(start);
+        let starts = plan.meta.moment_of(tick).ok().filter(|_| tick <= plan.rules.max_tick());
+        let starts = starts.ok_or(Verdict::Spent)?;
+        let lead = starts.since(now.wall).map_or(Duration::ZERO, Duration::from_millis);
+        if lead > ROLLBACK_LEAD + plan.distance(ground.may_forget) {
+            return Err(Verdict::TooFarAhead(starts));
+        }
+        // Were a claim forgotten, the next one could begin at the same position: from a store that
+        // may forget it buys nothing, and the first extend does.
+        let end = plan.rules.position(tick.saturating_add(plan.window_ticks(false)));
+        let new = Record {
+            namespace: record.namespace,
+            birth: record.birth,
+            epoch: record.epoch + 1,
+            owner: now.random,
+            attempt: now.number(),
+            bound: if ground.may_forget { start } else { end },
+            ..plan.signature(now)
+        };
+        Ok((Write::Record { old: Some(record.clone()), new }, start))
+    }
+
+    /// The first position that a claim of this record may issue.
+    fn start(&self, record: &Record, plan: &Plan, ground: Ground, now: &Now) -> u64 {
+        let rules = &plan.rules;
+        let known = record.bound.max(self.floor).max(ground.remembered);
+        let guarded = if ground.guard {
+            rules.position(rules.tick(known) + 1 + plan.window_ticks(ground.may_forget))
+        } else {
+            known
+        };
+        guarded.max(rules.position(now.wall_tick + plan.distance_ticks(ground.may_forget)))
+    }
+
+    /// Ends the attempt. A claim of which nothing was issued is released first.
+    fn end(&mut self, verdict: Verdict, now: &Now) -> Step {
+        let (Some(unused), Some(record)) = (self.mine.take(), &self.record) else {
+            return Step::Over(verdict);
+        };
+        let new = Record {
+            owner: 0,
+            released: true,
+            bound: unused.min(record.bound),
+            attempt: now.number(),
+            ..record.clone()
+        };
+        self.ends = Some(verdict);
+        let write = Write::Record { old: self.record.clone(), new };
+        Step::Send(self.sent.insert(write).clone())
+    }
+
+    /// Gives a claim back of which nothing was issued.
+    pub(in crate::lease) fn give_back(&mut self, record: Record, next: u64, now: &Now) {
+        (self.record, self.mine) = (Some(record), Some(next));
+        self.end(Verdict::Taken, now);
+    }
+
+    /// Takes in the answer to a change of the record.
+    pub(in crate::lease) fn on_record(&mut self, answer: Cas<Record>) -> Option<Verdict> {
+        let Some(Write::Record { new, .. }) = self.sent.take() else { return Some(Verdict::Taken) };
+        if self.ends.is_some() {
+            return self.ends.take();
+        }
+        if let Cas::Conflict(_) = answer {
+            return Some(Verdict::Taken);
+        }
+        self.mine = self.from.take();
+        self.record = Some(new);
+        None
+    }
+
+    /// Takes in the answer to a change of the marks: others mark their own machine IDs there.
+    pub(in crate::lease) fn on_marks(&mut self, answer: Cas<Marks>) -> Option<Verdict> {
+        let Some(Write::Marks { new, .. }) = self.sent.take() else { return Some(Verdict::Taken) };
+        self.marks = match answer {
+            Cas::Done => Some(new),
+            Cas::Conflict(current) => current,
+        };
+        None
+    }
+
+    /// Takes in the answer to [`Step::Look`].
+    pub(in crate::lease) fn on_look(&self, current: Option<Record>) -> Verdict {
+        if current == self.record { Verdict::Lost } else { Verdict::Taken }
+    }
+
+    /// Takes in the answer to [`Step::Floor`].
+    pub(in crate::lease) fn on_floor(
+        &mut self,
+        namespace: &Namespace,
+        ground: Ground,
+    ) -> Option<Verdict> {
+        if namespace.uuid != ground.namespace {
+            return Some(Verdict::Taken); // of a store that is gone
+        }
+        self.floor = namespace.floor;
+        let (next, record) = (self.mine?, self.record.clone()?);
+        // Nothing was issued yet: below a floor, the claim is made anew above it.
+        (self.floor <= next).then_some(Verdict::Claimed { record, next })
+    }
+}

@@ -1,0 +1,289 @@
+//! Machine IDs to try, in order. Pure.
+
+use crate::lease::{Choice, ClaimOrder, Local, Record};
+use crate::sequence::Rules;
+
+/// The facts that the choice rests on.
+pub(in crate::lease) struct Survey<'a> {
+    /// Every record of the namespace.
+    pub(in crate::lease) records: &'a [(u64, Record)],
+    /// The same, as seen one observation earlier.
+    pub(in crate::lease) earlier: Option<&'a [(u64, Record)]>,
+    /// The records that processes of this host held, all of them gone.
+    pub(in crate::lease) locals: &'a [Local],
+    pub(in crate::lease) choice: &'a Choice,
+    pub(in crate::lease) order: ClaimOrder,
+    /// The position of the clock.
+    pub(in crate::lease) now: u64,
+    /// How long after its bound a record of an expired owner may be taken.
+    pub(in crate::lease) grace_ticks: u64,
+    pub(in crate::lease) rules: &'a Rules,
+    /// Where to begin among the unused ones.
+    pub(in crate::lease) start_at: u64,
+}
+
+/// A machine ID to try, with the record to replace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::lease) struct Candidate {
+    pub(in crate::lease) machine: u64,
+    pub(in crate::lease) record: Option<Record>,
+}
+
+/// So many unused ones are tried before the records are read again: a race of many starters on an
+/// empty store is over sooner than one read more.
+const UNUSED_AT_ONCE: usize = 64;
+
+impl Survey<'_> {
+    /// My own last one; one never used; one given back; one whose owner is silent, the longest
+    /// silent first. Or all of these by their number.
+    pub(in crate::lease) fn candidates(&self) -> Vec<Candidate> {
+        let mut found: Vec<Candidate> = Vec::new();
+        let chosen = self.records.iter().filter(|(machine, _)| self.in_question(*machine));
+
+        let mut known: Vec<_> = chosen
+            .filter_map(|(machine, record)| {
+                self.rank(*machine, record).map(|r| (r, *machine, record))
+            })
+            .collect();
+        known.sort_by_key(|(rank, machine, record)| (*rank, record.bound, *machine));
+
+        let candidate = |&(_, machine, record): &(Rank, u64, &Record)| Candidate {
+            machine,
+            record: Some(record.clone()),
+        };
+        let own = known.partition_point(|(rank, ..)| *rank == Rank::Own);
+        found.extend(known[..own].iter().map(candidate));
+        found.extend(self.unused());
+        found.extend(known[own..].iter().map(candidate));
+        if self.order == ClaimOrder::Lowest {
+            found.sort_by_key(|candidate| candidate.machine);
+        }
+        found
+    }
+
+    /// Whether a record in question can become free within so many ticks.
+    pub(in crate::lease) fn may_end_within(&self, ticks: u64) -> bool {
+        self.records.iter().any(|(machine, record)| {
+            let grace = if record.owner == 0 { 0 } else { self.grace_ticks };
+            self.in_question(*machine)
+                && !self.is_elsewhere(record)
+                && self.rules.tick(record.bound) + grace <= self.rules.tick(self.now) + ticks
+        })
+    }
+
+    fn in_question(&self, machine: u64) -> bool {
+        match self.choice {
+            Choice::Any(range) => range.contains(&machine),
+            Choice::Only { machine: only, .. } => machine == *only,
+        }
+    }
+
+    /// Whether a process of another system has it, which only somebody who names it may doubt.
+    fn is_elsewhere(&self, record: &Record) -> bool {
+        record.owner == Record::FOREIGN && matches!(self.choice, Choice::Any(_))
+    }
+
+    fn rank(&self, machine: u64, record: &Record) -> Option<Rank> {
+        let own = self.locals.iter().any(|Local { machine: m, record: local, .. }| {
+            *m == machine
+                && record.epoch == local.epoch
+                && (record.owner == local.owner || record.released)
+        });
+        if own || matches!(self.choice, Choice::Only { alone: true, .. }) {
+            return Some(Rank::Own);
+        }
+        if record.owner == 0 {
+            let free = record.bound <= self.now || matches!(self.choice, Choice::Only { .. });
+            return free.then_some(Rank::Released);
+        }
+        if self.is_elsewhere(record) {
+            return None;
+        }
+        let overdue = self.rules.tick(record.bound) + self.grace_ticks <= self.rules.tick(self.now);
+        let silent = self
+            .earlier
+            .is_some_and(|earlier| earlier.iter().any(|(m, r)| *m == machine && r == record));
+        (overdue && silent).then_some(Rank::Expired)
+    }
+
+    fn unused(&self) -> Vec<Candidate> {
+        let (first, last) = match self.choice {
+            Choice::Any(range) => (*range.start(), *range.end()),
+            Choice::Only { machine, .. } => (*machine, *machine),
+        };
+        let count = last - first + 1;
+        let used: std::collections::HashSet<u64> =
+            self.records.iter().map(|(machine, _)| *machine).collect();
+        let start_at = match self.order {
+            ClaimOrder::Stable => self.start_at % count,
+            ClaimOrder::Lowest => 0,
+        };
+        (0..count)
+            .map(|i| first + (start_at + i) % count)
+            .filter(|machine| !used.contains(machine))
+            .take(UNUSED_AT_ONCE)
+            .map(|machine| Candidate { machine, record: None })
+            .collect()
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    Own,
+    Released,
+    Expired,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RULES: Rules = Rules::new(30, 4, 0);
+    const NOW: u64 = 1000;
+
+    fn at(tick: u64) -> u64 {
+        RULES.position(tick)
+    }
+
+    fn held(owner: u128, until: u64) -> Record {
+        Record { epoch: 1, owner, bound: at(until), ..Record::default() }
+    }
+
+    fn released(until: u64) -> Record {
+        Record { released: true, ..held(0, until) }
+    }
+
+    fn tried(
+        records: &[(u64, Record)],
+        earlier: Option<&[(u64, Record)]>,
+        remembered: &[(u64, Record)],
+        choice: Choice,
+    ) -> Vec<u64> {
+        tried_in(ClaimOrder::Stable, records, earlier, remembered, choice)
+    }
+
+    fn tried_in(
+        order: ClaimOrder,
+        records: &[(u64, Record)],
+        earlier: Option<&[(u64, Record)]>,
+        remembered: &[(u64, Record)],
+        choice: Choice,
+    ) -> Vec<u64> {
+        let local = |(machine, record): &(u64, Record)| Local {
+            machine: *machine,
+            record: record.clone(),
+            is_damaged: false,
+        };
+        let locals: Vec<_> = remembered.iter().map(local).collect();
+        let survey = Survey { earlier, locals: &locals, order, ..survey(records, &choice) };
+        survey.candidates().into_iter().map(|c| c.machine).collect()
+    }
+
+    fn survey<'a>(records: &'a [(u64, Record)], choice: &'a Choice) -> Survey<'a> {
+        Survey {
+            records,
+            earlier: None,
+            locals: &[],
+            choice,
+            order: ClaimOrder::Stable,
+            now: at(NOW),
+            grace_ticks: 60,
+            rules: &RULES,
+            start_at: 6,
+        }
+    }
+
+    #[test]
+    fn the_order_is_own_unused_released_expired() {
+        let records = [
+            (0, held(9, NOW - 61)),
+            (1, held(8, NOW - 100)),
+            (2, released(NOW - 5)),
+            (3, held(7, NOW + 3)),
+            (5, held(5, NOW + 3)),
+        ];
+        let remembered = [(5, held(5, NOW + 2))];
+        let order = tried(&records, Some(&records), &remembered, Choice::Any(0..=7));
+        assert_eq!(order, [5, 6, 7, 4, 2, 1, 0]);
+    }
+
+    #[test]
+    fn the_lowest_free_number_comes_first_if_that_is_wanted() {
+        let records = [
+            (0, held(9, NOW + 3)),
+            (2, released(NOW - 5)),
+            (3, held(7, NOW - 100)),
+            (5, held(5, NOW)),
+        ];
+        let remembered = [(5, held(5, NOW))];
+        let order =
+            tried_in(ClaimOrder::Lowest, &records, Some(&records), &remembered, Choice::Any(0..=7));
+        assert_eq!(order, [1, 2, 3, 4, 5, 6, 7]);
+    }
+
+    #[test]
+    fn what_another_system_uses_is_only_taken_by_who_names_it() {
+        let records = [(1, held(Record::FOREIGN, NOW - 1_000))];
+        assert_eq!(tried(&records, Some(&records), &[], Choice::Any(1..=1)), [0; 0]);
+        let named = Choice::Only { machine: 1, alone: false };
+        assert_eq!(tried(&records, Some(&records), &[], named), [1]);
+    }
+
+    #[test]
+    fn an_owner_is_gone_only_if_overdue_and_unchanged_while_watched() {
+        let overdue = [(0, held(9, NOW - 61))];
+        assert_eq!(tried(&overdue, None, &[], Choice::Any(0..=0)), [0; 0]);
+        let it_moved = [(0, held(9, NOW - 62))];
+        assert_eq!(tried(&overdue, Some(&it_moved), &[], Choice::Any(0..=0)), [0; 0]);
+        assert_eq!(tried(&overdue, Some(&overdue), &[], Choice::Any(0..=0)), [0]);
+        let within_grace = [(0, held(9, NOW - 59))];
+        assert_eq!(tried(&within_grace, Some(&within_grace), &[], Choice::Any(0..=0)), [0; 0]);
+    }
+
+    #[test]
+    fn what_is_remembered_does_not_help_once_somebody_else_claimed_the_record() {
+        let records = [(0, Record { epoch: 2, ..held(4, NOW + 3) })];
+        let remembered = [(0, held(3, NOW))];
+        assert_eq!(tried(&records, Some(&records), &remembered, Choice::Any(0..=0)), [0; 0]);
+    }
+
+    #[test]
+    fn one_given_back_by_a_clock_that_was_ahead_is_left_until_then() {
+        let records = [(0, released(NOW + 1))];
+        assert_eq!(tried(&records, None, &[], Choice::Any(0..=0)), [0; 0]);
+    }
+
+    #[test]
+    fn only_the_named_one_is_tried() {
+        let records = [(2, released(NOW))];
+        assert_eq!(tried(&records, None, &[], Choice::Only { machine: 2, alone: false }), [2]);
+        assert_eq!(tried(&records, None, &[], Choice::Only { machine: 3, alone: false }), [3]);
+    }
+    #[test]
+    fn whether_waiting_may_help() {
+        for (choice, record, expected) in [
+            (Choice::Any(0..=3), released(NOW + 30), true),
+            (Choice::Any(0..=3), released(NOW + 31), false),
+            (Choice::Any(0..=3), held(9, NOW - 30), true),
+            (Choice::Any(0..=3), held(9, NOW - 29), false),
+            (Choice::Any(3..=4), held(9, NOW - 30), false),
+            (Choice::Any(0..=3), held(Record::FOREIGN, NOW - 100), false),
+            (Choice::Only { machine: 2, alone: false }, held(9, NOW - 30), true),
+            (Choice::Only { machine: 2, alone: false }, held(Record::FOREIGN, 0), true),
+            (Choice::Only { machine: 1, alone: false }, held(9, NOW - 30), false),
+        ] {
+            let records = [(2, record)];
+            let survey = survey(&records, &choice);
+            assert_eq!(survey.may_end_within(30), expected, "{choice:?}, {records:?}");
+        }
+    }
+
+    #[test]
+    fn the_first_unused_one_differs_from_host_to_host() {
+        for (start_at, first) in [(0, 10), (3, 13), (4, 10), (7, 13)] {
+            let choice = Choice::Any(10..=13);
+            let found = Survey { start_at, ..survey(&[], &choice) }.candidates();
+            assert_eq!(found.first().map(|candidate| candidate.machine), Some(first));
+        }
+    }
+}

@@ -1,0 +1,412 @@
+//! The search for a machine ID: survey, choose, attempt, wait, survey again. Pure.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use vesta_intf::UnixMillis;
+
+use super::attempt::{Attempt, Ground, ROLLBACK_LEAD, Step, Verdict};
+use super::candidates::{Candidate, Survey};
+use super::{Answer, Ask, Claimed, Now, Plan, Write};
+use crate::lease::{Choice, ClaimError, Local, Record, Snapshot, StoreError};
+
+/// How long a store that does not answer is asked at start, unless it is waited for.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+/// How often, and how long apart, to look again at state files that others have locked.
+const GLANCES: u32 = 5;
+const GLANCE: Duration = Duration::from_millis(100);
+/// The difference between our clock and the store's from which one of them is wrong.
+const CLOCK_WRONG: Duration = Duration::from_secs(60);
+const CLOCK_DOUBTFUL: Duration = Duration::from_millis(500);
+/// The pause after a request that was not answered: the first, and the longest.
+const PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// The search, between two answers.
+#[derive(Debug, Clone)]
+pub(in crate::lease) struct Claiming {
+    stage: Stage,
+    /// When the search ends, on the monotonic clock.
+    deadline: Duration,
+    /// Nothing is done before this moment of the monotonic clock.
+    wait_until: Duration,
+    /// The end of patience with a store that does not answer, and the pause before asking again.
+    outage: Option<(Duration, Duration)>,
+    /// Something was asked already.
+    pub(in crate::lease) begun: bool,
+    may_forget: bool,
+    /// The records of the survey before.
+    earlier: Option<Vec<(u64, Record)>>,
+    glances: u32,
+    /// Where to begin among the machine IDs that were never used: after a lost race anywhere.
+    start_at: u64,
+}
+
+#[derive(Debug, Clone)]
+enum Stage {
+    Open,
+    CompareClocks,
+    Survey,
+    Trying(Box<Round>),
+}
+
+/// The candidates of one survey.
+#[derive(Debug, Clone)]
+struct Round {
+    snapshot: Snapshot,
+    records: Vec<(u64, Record)>,
+    locals: Vec<Local>,
+    queue: VecDeque<Candidate>,
+    attempt: Option<Attempt>,
+    /// A claim that waits for this host's lock on its machine ID.
+    claimed: Option<(Record, u64)>,
+    contested: bool,
+    in_use_here: bool,
+    ahead: Option<UnixMillis>,
+    lost: Option<u64>,
+    may_end: bool,
+}
+
+/// The next step of the search.
+pub(in crate::lease) enum Next {
+    Wait(Duration),
+    Ask(Ask),
+    Failed(ClaimError),
+}
+
+impl Claiming {
+    pub(in crate::lease) fn new(plan: &Plan, from: Duration, now: &Now) -> Self {
+        Self {
+            stage: Stage::Open,
+            deadline: now.monotonic.max(from).saturating_add(PATIENCE),
+            wait_until: from,
+            outage: None,
+            begun: false,
+            may_forget: false,
+            earlier: None,
+            glances: 0,
+            start_at: crc32fast::hash(plan.host.as_bytes()).into(),
+        }
+    }
+
+    /// How far ahead of the clock a claim begins, in time.
+    pub(in crate::lease) const fn may_forget(&self) -> bool {
+        self.may_forget
+    }
+
+    /// The next thing to do.
+    pub(in crate::lease) fn next(&mut self, plan: &Plan, now: &Now) -> Next {
+        if now.monotonic < self.wait_until {
+            return Next::Wait(self.wait_until);
+        }
+        self.begun = true;
+        match &mut self.stage {
+            Stage::Open => match plan.meta.tick_at(now.wall) {
+                Ok(_) => Next::Ask(Ask::Open),
+                Err(error) => Next::Failed(ClaimError::Time(error)),
+            },
+            Stage::CompareClocks => Next::Ask(Ask::Clock),
+            Stage::Survey => Next::Ask(Ask::Survey),
+            Stage::Trying(round) => match round.next(plan, self.may_forget, now) {
+                Some(Ok(ask)) => Next::Ask(ask),
+                Some(Err(error)) => Next::Failed(error),
+                None => self.after_round(plan, now),
+            },
+        }
+    }
+
+    /// Nothing came of any candidate.
+    fn after_round(&mut self, plan: &Plan, now: &Now) -> Next {
+        let Stage::Trying(round) = std::mem::replace(&mut self.stage, Stage::Survey) else {
+            return Next::Wait(self.wait_until);
+        };
+        let out_of_patience = now.monotonic >= self.deadline;
+        if round.contested && !out_of_patience {
+            self.start_at = now.number(); // others were faster; look again
+            return Next::Ask(Ask::Survey);
+        }
+        // A starter on this host has all free files for a moment; a living owner keeps its own.
+        if round.in_use_here && self.glances < GLANCES {
+            self.glances += 1;
+            return self.wait(GLANCE, now);
+        }
+        if let Some(used_until) = round.ahead {
+            let ahead = Duration::from_millis(used_until.since(now.wall).unwrap_or(0));
+            let wait = ahead.saturating_sub(ROLLBACK_LEAD) + Duration::from_millis(1);
+            if !out_of_patience && wait <= PATIENCE {
+                let now_is = now.wall;
+                tracing::info!(%used_until, %now_is, ?wait, "waiting for the clock to reach the last bound");
+                return self.wait(wait, now);
+            }
+            if let Choice::Only { machine, .. } = plan.choice {
+                let now = now.wall;
+                return Next::Failed(ClaimError::ClockBehind { machine, used_until, now });
+            }
+        }
+        if out_of_patience || !round.may_end {
+            return Next::Failed(round.exhausted(plan, now));
+        }
+        // An expired owner is only believed dead if its record also does not change while we watch,
+        // by our own clock.
+        self.earlier = Some(round.records);
+        self.wait(plan.timing.renew_every * 3 / 2, now)
+    }
+
+    fn wait(&mut self, pause: Duration, now: &Now) -> Next {
+        self.wait_until = now.monotonic.saturating_add(pause);
+        Next::Wait(self.wait_until)
+    }
+
+    /// Takes in the answer to what was asked. `Some` once a machine ID is claimed, or none will be.
+    pub(in crate::lease) fn on_answer(
+        &mut self,
+        plan: &Plan,
+        answer: Answer,
+        now: &Now,
+    ) -> Option<Result<Claimed, ClaimError>> {
+        if let Answer::Failed(error) = answer {
+            return self.on_failure(plan, error, now).map(Err);
+        }
+        self.outage = None;
+        match (&mut self.stage, answer) {
+            (Stage::Open, Answer::Namespace { namespace, may_forget }) => {
+                self.may_forget = may_forget;
+                self.stage = Stage::CompareClocks;
+                plan.check(&namespace).err().map(Err)
+            }
+            (Stage::CompareClocks, Answer::Clock(theirs)) => {
+                self.stage = Stage::Survey;
+                compare_clocks(now.wall, theirs?, plan.max_skew(self.may_forget)).err().map(Err)
+            }
+            (Stage::Survey, Answer::Survey { snapshot, locals }) => {
+                self.survey(plan, snapshot, locals, now).err().map(Err)
+            }
+            (Stage::Trying(round), answer) => {
+                round.on_answer(plan, self.may_forget, answer, now).map(Ok)
+            }
+            _ => None, // not the answer to what was asked
+        }
+    }
+
+    /// Asks again, for as long as there is patience.
+    fn on_failure(&mut self, plan: &Plan, source: StoreError, now: &Now) -> Option<ClaimError> {
+        let store = plan.store.clone();
+        let fresh = (now.monotonic.saturating_add(plan.patience), PAUSE);
+        let (deadline, pause) = self.outage.unwrap_or(fresh);
+        if source.is_permanent() || now.monotonic >= deadline {
+            return Some(ClaimError::Store { store, source });
+        }
+        tracing::warn!(store, error = %source, "the store does not answer; trying again");
+        if let Stage::Trying(round) = &mut self.stage {
+            round.on_failure();
+        }
+        self.outage = Some((deadline, (pause * 2).min(LONGEST_PAUSE)));
+        self.wait_until = now.monotonic.saturating_add(pause);
+        None
+    }
+
+    fn survey(
+        &mut self,
+        plan: &Plan,
+        snapshot: Snapshot,
+        locals: Vec<Local>,
+        now: &Now,
+    ) -> Result<(), ClaimError> {
+        plan.check(&snapshot.namespace)?;
+        let unknown = locals.iter().find(|local| !local.is_known_to(&snapshot));
+        if let Some(Local { machine, record, .. }) = unknown {
+            return Err(ClaimError::StoreRegressed {
+                store: plan.store.clone(),
+                namespace: plan.namespace.clone(),
+                machine: *machine,
+                used_until: plan.used_until(record.bound),
+            });
+        }
+        let tick = plan.meta.tick_at(now.wall).map_err(ClaimError::Time)?;
+        let records: Vec<_> = snapshot.records.clone().into_iter().collect();
+        let survey = Survey {
+            records: &records,
+            earlier: self.earlier.as_deref(),
+            locals: &locals,
+            choice: &plan.choice,
+            order: plan.order,
+            now: plan.rules.position(tick),
+            grace_ticks: match plan.choice {
+                Choice::Any(_) => plan.ticks(plan.timing.takeover_grace).max(1),
+                // Whoever names an ID wants that one: its window is grace enough.
+                Choice::Only { .. } => 0,
+            },
+            rules: &plan.rules,
+            start_at: self.start_at,
+        };
+        let queue = survey.candidates().into();
+        let may_end = survey.may_end_within(plan.ticks(PATIENCE).max(1));
+        self.stage = Stage::Trying(Box::new(Round {
+            snapshot,
+            records,
+            locals,
+            queue,
+            attempt: None,
+            claimed: None,
+            contested: false,
+            in_use_here: false,
+            ahead: None,
+            lost: None,
+            may_end,
+        }));
+        Ok(())
+    }
+}
+
+impl Round {
+    fn ground(&self, plan: &Plan, may_forget: bool, machine: u64) -> Ground {
+        let local = self.locals.iter().find(|local| local.machine == machine);
+        Ground {
+            namespace: self.snapshot.namespace.uuid,
+            may_forget,
+            remembered: local.map_or(0, |local| local.record.bound),
+            guard: plan.guard || local.is_some_and(|local| local.is_damaged),
+        }
+    }
+
+    /// The next thing to ask, or an end; `None` once there is no candidate left.
+    fn next(
+        &mut self,
+        plan: &Plan,
+        may_forget: bool,
+        now: &Now,
+    ) -> Option<Result<Ask, ClaimError>> {
+        if let Some(attempt) = &self.attempt {
+            let machine = attempt.machine;
+            if self.claimed.is_some() {
+                return Some(Ok(Ask::Keep(machine)));
+            }
+            let ground = self.ground(plan, may_forget, machine);
+            match self.attempt.as_mut()?.next(plan, ground, now) {
+                Step::Send(write) => return Some(Ok(Ask::Write(machine, Box::new(write)))),
+                Step::Look => return Some(Ok(Ask::Record(machine))),
+                Step::Floor => return Some(Ok(Ask::Open)),
+                Step::Over(verdict) => {
+                    if let Some(error) = self.over(plan, verdict) {
+                        return Some(Err(error));
+                    }
+                }
+            }
+        }
+        let candidate = self.queue.front()?;
+        Some(Ok(Ask::IsFree(candidate.machine)))
+    }
+
+    fn over(&mut self, plan: &Plan, verdict: Verdict) -> Option<ClaimError> {
+        let machine = self.attempt.take()?.machine;
+        match verdict {
+            Verdict::Claimed { .. } => {}
+            Verdict::Taken => self.contested = true,
+            Verdict::TooFarAhead(until) => {
+                self.ahead = Some(self.ahead.map_or(until, |ahead| ahead.min(until)));
+            }
+            Verdict::Spent if matches!(plan.choice, Choice::Only { .. }) => {
+                return Some(ClaimError::Time(vesta_intf::IdError::TimeExhausted));
+            }
+            Verdict::Spent => {}
+            Verdict::Lost => {
+                let namespace = &plan.namespace;
+                tracing::error!(machine, namespace, "its record was deleted: it is left alone");
+                self.lost = Some(machine);
+            }
+        }
+        None
+    }
+
+    fn on_answer(
+        &mut self,
+        plan: &Plan,
+        may_forget: bool,
+        answer: Answer,
+        now: &Now,
+    ) -> Option<Claimed> {
+        let Some(attempt) = &mut self.attempt else {
+            if let Answer::Free(free) = answer {
+                let Candidate { machine, record } = self.queue.pop_front()?;
+                self.in_use_here |= !free;
+                let (floor, marks) =
+                    (self.snapshot.namespace.floor, self.snapshot.marks_of(machine).cloned());
+                self.attempt = free.then(|| Attempt::new(machine, floor, record, marks));
+            }
+            return None;
+        };
+        let machine = attempt.machine;
+        let ground = self.ground(plan, may_forget, machine);
+        let attempt = self.attempt.as_mut()?;
+        let verdict = match answer {
+            Answer::Record(answer) => attempt.on_record(answer),
+            Answer::Marks(answer) => attempt.on_marks(answer),
+            Answer::Found(current) => Some(attempt.on_look(current)),
+            Answer::Namespace { namespace, .. } => attempt.on_floor(&namespace, ground),
+            Answer::Kept(true) => {
+                let (record, next) = self.claimed.take()?;
+                return Some(Claimed { machine, record, next });
+            }
+            Answer::Kept(false) => {
+                let (record, next) = self.claimed.take()?;
+                self.in_use_here = true;
+                attempt.give_back(record, next, now);
+                None
+            }
+            _ => None,
+        };
+        match verdict? {
+            Verdict::Claimed { record, next } => self.claimed = Some((record, next)),
+            verdict => drop(self.over(plan, verdict)),
+        }
+        None
+    }
+
+    /// A creation is never sent again: the first one, arriving late, would bring back a record that
+    /// somebody deleted in between, birth and all. Another survey shows what became of it.
+    fn on_failure(&mut self) {
+        let creates =
+            |attempt: &mut Attempt| matches!(attempt.sent, Some(Write::Record { old: None, .. }));
+        if self.attempt.take_if(creates).is_some() {
+            self.contested = true;
+        }
+    }
+
+    fn exhausted(self, plan: &Plan, now: &Now) -> ClaimError {
+        let range = plan.choice.range();
+        if let Some(machine) = self.lost.filter(|_| range.start() == range.end()) {
+            return ClaimError::RecordLost {
+                store: plan.store.clone(),
+                namespace: plan.namespace.clone(),
+                machine,
+            };
+        }
+        let inside = || self.records.iter().filter(|(machine, _)| range.contains(machine));
+        let holders = inside()
+            .filter(|(_, record)| record.owner != 0)
+            .map(|(machine, record)| (*machine, record.host.clone(), record.pid))
+            .collect();
+        let free = inside()
+            .filter(|(_, record)| record.owner == 0)
+            .map(|(_, record)| plan.used_until(record.bound));
+        let now = now.wall;
+        let ahead =
+            free.chain(self.ahead).filter(|until| *until > now).min().map(|until| (until, now));
+        ClaimError::Exhausted { holders, range, ahead }
+    }
+}
+
+fn compare_clocks(
+    ours: UnixMillis,
+    theirs: UnixMillis,
+    wrong: Option<Duration>,
+) -> Result<(), ClaimError> {
+    let apart = Duration::from_millis(ours.0.abs_diff(theirs.0));
+    if apart > wrong.unwrap_or(CLOCK_WRONG) {
+        return Err(ClaimError::ClocksDiffer { ours, theirs });
+    }
+    if apart > CLOCK_DOUBTFUL {
+        tracing::warn!(%ours, %theirs, "this host's clock and the store's differ");
+    }
+    Ok(())
+}

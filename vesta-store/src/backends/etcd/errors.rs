@@ -1,0 +1,227 @@
+//! Errors of etcd by what the caller can do.
+
+use std::error::Error;
+
+use tonic::{Code, Status};
+use vesta_service::StoreError;
+
+use crate::runtime::NoAnswer;
+
+/// The reason for which a request failed.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// A member's answer, or a failure of the connection to it.
+    Status {
+        member: Box<str>,
+        status: Box<Status>,
+    },
+    /// A member did not answer in time.
+    Silent {
+        member: Box<str>,
+        silence: NoAnswer,
+    },
+    Store(StoreError),
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// For people: which member, and what it said.
+#[derive(Debug, thiserror::Error)]
+#[error("{member}: {what}")]
+struct Answer {
+    member: Box<str>,
+    what: String,
+}
+
+/// True if it comes from etcd itself, and not from the connection or from something in between.
+fn is_etcds(status: &Status) -> bool {
+    status.message().starts_with("etcdserver: ")
+}
+
+/// True if logging in again may help: the token is unknown (the member was restarted, or it was not
+/// used for long), or is there none although by now there should be.
+pub(super) fn wants_login(status: &Status) -> bool {
+    is_etcds(status)
+        && ["invalid auth token", "user name is empty", "revision of auth store is old"]
+            .iter()
+            .any(|what| status.message().contains(what))
+}
+
+pub(super) fn needs_no_login(status: &Status) -> bool {
+    is_etcds(status) && status.message().contains("authentication is not enabled")
+}
+
+pub(super) fn no_answer(no_answer: NoAnswer) -> StoreError {
+    StoreError::unavailable("etcd did not answer", no_answer)
+}
+
+/// The reason is often deep inside.
+pub(super) fn whole_story(begins: &str, mut source: Option<&dyn Error>) -> String {
+    let mut story = begins.to_owned();
+    while let Some(error) = source {
+        let what = error.to_string();
+        if what != "transport error" && !story.contains(&what) {
+            story = format!("{story}: {what}");
+        }
+        source = error.source();
+    }
+    story
+}
+
+impl Failure {
+    /// True if another member may do better.
+    pub(super) fn concerns_member(&self) -> bool {
+        match self {
+            Self::Status { status, .. } => !is_etcds(status) || status.code() == Code::Unavailable,
+            Self::Silent { .. } => true,
+            Self::Store(_) => false,
+        }
+    }
+
+    /// True if etcd said so itself.
+    pub(super) fn is_an_answer(&self) -> bool {
+        matches!(self, Self::Status { status, .. } if is_etcds(status))
+    }
+
+    /// The error for the caller.
+    pub(super) fn explain(self) -> StoreError {
+        match self {
+            Self::Store(error) => error,
+            Self::Silent { member, silence } => {
+                let what = silence.to_string();
+                StoreError::unavailable("etcd did not answer", Answer { member, what })
+            }
+            Self::Status { member, status } => explain(member, &status),
+        }
+    }
+}
+
+fn explain(member: Box<str>, status: &Status) -> StoreError {
+    let what = whole_story(status.message(), status.source());
+    let says = |text| is_etcds(status) && what.contains(text);
+    let advice = match status.code() {
+        // Also what was done may be answered with this.
+        Code::ResourceExhausted if says("database space exceeded") => {
+            "etcd's database is full; have its history compacted, defragment it and disarm the alarm"
+        }
+        Code::Unavailable if is_etcds(status) => "etcd cannot answer at the moment",
+        _ if is_etcds(status) => {
+            return match refusal(status) {
+                Some(advice) => StoreError::permanent(format!("{member}: {what}; {advice}")),
+                None => {
+                    StoreError::unavailable("etcd refuses the request", Answer { member, what })
+                }
+            };
+        }
+        Code::Unimplemented => "this does not speak etcd's v3 API; check the address",
+        _ => "etcd cannot be reached",
+    };
+    StoreError::unavailable(advice, Answer { member, what })
+}
+
+/// The advice for a person, without whom it is no use to ask again.
+fn refusal(status: &Status) -> Option<&'static str> {
+    let says = |text| status.message().contains(text);
+    if says("authentication failed") {
+        Some("check the user and the password in the URL")
+    } else if says("user name is empty") {
+        Some("etcd wants to know who asks: write etcd://user:password@host")
+    } else if says("permission denied") || says("user name not found") {
+        Some("let the user read and write the keys with this prefix, or check the user in the URL")
+    } else if says("corrupt cluster") {
+        Some("restore the cluster and disarm the alarm")
+    } else if says("request is too large") {
+        Some("allow larger requests in etcd")
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn explained(code: Code, message: &str) -> StoreError {
+        failure(code, message).explain()
+    }
+
+    fn failure(code: Code, message: &str) -> Failure {
+        Failure::Status { member: "h:1".into(), status: Box::new(Status::new(code, message)) }
+    }
+
+    #[test]
+    fn what_passes_by_itself_is_unavailable() {
+        for (code, message, meaning) in [
+            (Code::Unavailable, "etcdserver: leader changed", "cannot answer at the moment"),
+            (Code::Unavailable, "etcdserver: no leader", "cannot answer at the moment"),
+            (Code::Unavailable, "etcdserver: request timed out", "cannot answer at the moment"),
+            (Code::ResourceExhausted, "etcdserver: mvcc: database space exceeded", "compacted"),
+            (Code::ResourceExhausted, "etcdserver: too many requests", "refuses the request"),
+            (Code::InvalidArgument, "etcdserver: revision of auth store is old", "refuses"),
+            (Code::Unauthenticated, "etcdserver: invalid auth token", "refuses the request"),
+            (Code::Unknown, "etcdserver: something new", "refuses the request"),
+            (Code::DeadlineExceeded, "context deadline exceeded", "etcd cannot be reached"),
+            (Code::Unavailable, "tcp connect error", "etcd cannot be reached"),
+            // These words do not come from etcd itself.
+            (
+                Code::PermissionDenied,
+                "grpc-status header missing, HTTP status 403",
+                "cannot be reached",
+            ),
+            (Code::Unauthenticated, "permission denied by the proxy", "cannot be reached"),
+            (Code::Unimplemented, "unknown service etcdserverpb.KV", "does not speak etcd's v3"),
+        ] {
+            let error = explained(code, message);
+            assert!(!error.is_permanent(), "{message}");
+            assert!(error.to_string().contains(meaning), "{error}");
+            assert!(error.to_string().ends_with(&format!(": h:1: {message}")), "{error}");
+        }
+        let silence = NoAnswer(std::time::Duration::from_secs(2));
+        assert_eq!(
+            Failure::Silent { member: "h:1".into(), silence }.explain().to_string(),
+            "etcd did not answer: h:1: no answer within 2000 ms"
+        );
+    }
+
+    #[test]
+    fn what_needs_a_person_is_permanent_and_says_what_to_do() {
+        for (code, message, advice) in [
+            (
+                Code::InvalidArgument,
+                "etcdserver: authentication failed, invalid user ID or password",
+                "check the user and the password",
+            ),
+            (
+                Code::InvalidArgument,
+                "etcdserver: user name is empty",
+                "write etcd://user:password@",
+            ),
+            (Code::FailedPrecondition, "etcdserver: user name not found", "check the user"),
+            (
+                Code::PermissionDenied,
+                "etcdserver: permission denied",
+                "let the user read and write",
+            ),
+            (Code::DataLoss, "etcdserver: corrupt cluster", "restore the cluster"),
+            (Code::InvalidArgument, "etcdserver: request is too large", "allow larger requests"),
+        ] {
+            let error = explained(code, message);
+            assert!(error.is_permanent(), "{message}");
+            assert!(error.to_string().contains(advice), "{error}");
+        }
+    }
+
+    #[test]
+    fn another_member_is_asked_only_if_it_may_do_better() {
+        assert!(failure(Code::Unavailable, "etcdserver: no leader").concerns_member());
+        assert!(failure(Code::Unknown, "transport error").concerns_member());
+        assert!(
+            !failure(Code::PermissionDenied, "etcdserver: permission denied").concerns_member()
+        );
+        assert!(!Failure::Store(StoreError::permanent("no")).concerns_member());
+    }
+}

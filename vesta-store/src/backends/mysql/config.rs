@@ -1,0 +1,36 @@
+//! The URL of a MySQL or MariaDB database.
+
+use sqlx::ConnectOptions as _;
+use sqlx::mysql::MySqlConnectOptions;
+
+use crate::backends::sql::{Shown, options_of};
+use crate::{OpenError, StoreUrl};
+
+/// A database, such as `mysql://user:password@host:3306/database`; the options are `ssl-mode`,
+/// `ssl-ca`, `ssl-cert`, `ssl-key`, `socket`, `charset`, `collation`, `timezone` and
+/// `statement-cache-capacity`.
+pub(super) struct Config {
+    pub(super) options: MySqlConnectOptions,
+    pub(super) shown: String,
+}
+
+impl TryFrom<&StoreUrl> for Config {
+    type Error = OpenError;
+
+    fn try_from(url: &StoreUrl) -> Result<Self, OpenError> {
+        let options: MySqlConnectOptions = options_of(url)?;
+        let host = options.get_host().trim_matches(['[', ']']).to_owned();
+        let options = options.host(&host).disable_statement_logging();
+        if options.get_database().is_none() {
+            return Err(url.malformed("the URL names no database"));
+        }
+        let shown = Shown {
+            user: options.get_username(),
+            socket: options.get_socket().map(|path| path.as_path()),
+            host: options.get_host(),
+            port: options.get_port(),
+            database: options.get_database(),
+        };
+        Ok(Self { shown: shown.to_string(), options })
+    }
+}

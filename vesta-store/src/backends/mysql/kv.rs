@@ -1,0 +1,140 @@
+//! The statements of MySQL and MariaDB. The tables are documented at [the module](super).
+
+use std::time::Duration;
+
+use crate::backends::sql::Statement::{Change, Rows};
+use crate::backends::sql::{SegmentStatements, Statement, Statements, Tables};
+
+const KV: &str = "
+CREATE TABLE IF NOT EXISTS vesta_kv (
+  area  VARBINARY(400) NOT NULL,
+  name  VARBINARY(400) NOT NULL,
+  value BLOB           NOT NULL,
+  PRIMARY KEY (area, name)
+) ENGINE = InnoDB";
+
+const WORKER_NODE: &str = "
+CREATE TABLE IF NOT EXISTS WORKER_NODE (
+  ID          BIGINT      NOT NULL AUTO_INCREMENT COMMENT 'auto increment id',
+  HOST_NAME   VARCHAR(64) NOT NULL COMMENT 'host name',
+  PORT        VARCHAR(64) NOT NULL COMMENT 'port',
+  TYPE        INT         NOT NULL COMMENT 'node type: CONTAINER(1), ACTUAL(2), FAKE(3)',
+  LAUNCH_DATE DATE        NOT NULL COMMENT 'launch date',
+  MODIFIED    TIMESTAMP   NOT NULL DEFAULT CURRENT_TIMESTAMP COMMENT 'modified time',
+  CREATED     TIMESTAMP   NOT NULL DEFAULT CURRENT_TIMESTAMP COMMENT 'created time',
+  PRIMARY KEY (ID)
+) ENGINE = InnoDB";
+
+const LEAF_ALLOC: &str = "
+CREATE TABLE IF NOT EXISTS leaf_alloc (
+  biz_tag     VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT '',
+  max_id      BIGINT       NOT NULL DEFAULT 1,
+  step        INT          NOT NULL,
+  description VARCHAR(256) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin DEFAULT NULL,
+  update_time TIMESTAMP    NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
+  PRIMARY KEY (biz_tag)
+) ENGINE = InnoDB";
+
+pub(super) const STATEMENTS: Statements = Statements {
+    table: Tables {
+        what: "table vesta_kv",
+        find: "SELECT COALESCE(engine, table_type) FROM information_schema.tables \
+               WHERE table_schema = DATABASE() AND table_name = 'vesta_kv'",
+        create: KV,
+    },
+    list: Rows("SELECT name, value FROM vesta_kv WHERE area = ?"),
+    get: Rows("SELECT value FROM vesta_kv WHERE area = ? AND name = ?"),
+    insert: Change("INSERT INTO vesta_kv (area, name, value) VALUES (?, ?, ?)"),
+    update: Change("UPDATE vesta_kv SET value = ? WHERE area = ? AND name = ? AND value = ?"),
+    now: Rows(
+        "SELECT CAST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000 AS SIGNED)",
+    ),
+    node_table: Tables {
+        what: "table WORKER_NODE",
+        find: "SELECT COALESCE(engine, table_type) FROM information_schema.tables \
+               WHERE table_schema = DATABASE() AND table_name = 'WORKER_NODE'",
+        create: WORKER_NODE,
+    },
+    // 2 is `ACTUAL`: not a container.
+    insert_node: Change(
+        "INSERT INTO WORKER_NODE (HOST_NAME, PORT, TYPE, LAUNCH_DATE, MODIFIED, CREATED) \
+         VALUES (?, ?, 2, CURRENT_DATE, CURRENT_TIMESTAMP, CURRENT_TIMESTAMP)",
+    ),
+    highest_node: Rows("SELECT CAST(MAX(ID) AS SIGNED) FROM WORKER_NODE"),
+    segments: SegmentStatements {
+        table: Tables {
+            what: "table leaf_alloc",
+            find: "SELECT COALESCE(engine, table_type) FROM information_schema.tables \
+                   WHERE table_schema = DATABASE() AND table_name = 'leaf_alloc'",
+            create: LEAF_ALLOC,
+        },
+        tags: Rows(
+            "SELECT biz_tag, max_id, CAST(step AS SIGNED), description, \
+               CAST(FLOOR(UNIX_TIMESTAMP(update_time) * 1000) AS SIGNED) \
+               FROM leaf_alloc ORDER BY biz_tag",
+        ),
+        take: Change(
+            "UPDATE leaf_alloc SET max_id = LAST_INSERT_ID(max_id + ?), \
+               update_time = CURRENT_TIMESTAMP \
+               WHERE biz_tag = ? AND max_id >= 0 AND max_id <= 9223372036854775807 - ?",
+        ),
+        max_id: Rows("SELECT max_id FROM leaf_alloc WHERE biz_tag = ?"),
+        create: Change(
+            "INSERT INTO leaf_alloc (biz_tag, max_id, step, description, update_time) \
+                 VALUES (?, ?, ?, NULLIF(?, ''), CURRENT_TIMESTAMP)",
+        ),
+    },
+};
+
+/// The needs of a session. Its lock waits end after the limit, in whole seconds.
+pub(super) fn session(limit: Duration) -> String {
+    let seconds = limit.as_millis().div_ceil(1000).clamp(1, 31_536_000);
+    format!(
+        "SET SESSION autocommit = 1, sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', \
+         innodb_lock_wait_timeout = {seconds}, lock_wait_timeout = {seconds}"
+    )
+}
+
+/// A row if the server belongs to a Galera cluster.
+pub(super) const GALERA: &str = "SHOW VARIABLES LIKE 'wsrep_sync_wait'";
+
+/// Its nodes show only what is not older than the others' last change.
+pub(super) const CURRENT_READS: &str = "SET SESSION wsrep_sync_wait = 15";
+
+/// Newer servers have more than two values for `read_only`.
+pub(super) const INSPECT: &str = "SELECT CONCAT(@@read_only), CONCAT(@@innodb_read_only), \
+     CAST(@@innodb_flush_log_at_trx_commit AS SIGNED), CAST(@@log_bin AS SIGNED), \
+     CAST(@@sync_binlog AS SIGNED)";
+
+/// The machine IDs of the Java Vesta. Some made the table with the first name, others with the
+/// second; where names are told apart by their case only one of them is there.
+pub(super) const IN_USE: [Statement; 2] = [
+    Rows(
+        "SELECT CAST(ID AS SIGNED), CAST(IP AS CHAR) FROM DB_MACHINE_ID_PROVIDER \
+     WHERE IP IS NOT NULL ORDER BY ID",
+    ),
+    Rows(
+        "SELECT CAST(ID AS SIGNED), CAST(IP AS CHAR) FROM db_machine_id_provider \
+     WHERE IP IS NOT NULL ORDER BY ID",
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_is_waited_for_in_whole_seconds() {
+        let waits = |millis| session(Duration::from_millis(millis));
+        assert!(waits(1).ends_with("innodb_lock_wait_timeout = 1, lock_wait_timeout = 1"));
+        assert!(waits(2001).ends_with("innodb_lock_wait_timeout = 3, lock_wait_timeout = 3"));
+    }
+
+    #[test]
+    fn the_tables_are_as_documented() {
+        crate::backends::sql::check_documented(
+            include_str!("mod.rs"),
+            &[KV, WORKER_NODE, LEAF_ALLOC],
+        );
+    }
+}

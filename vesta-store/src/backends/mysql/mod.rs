@@ -1,0 +1,229 @@
+//! MySQL (8.0 or later) and MariaDB (10.2 or later).
+//!
+//! Every change is one statement that commits by itself. The server has to sync each commit to its
+//! disk: `innodb_flush_log_at_trx_commit = 1` is asked for. With a binary log that is not synced
+//! (`log_bin = ON` and `sync_binlog` other than 1) a crash of the machine may undo commits: then
+//! [`may_forget`](vesta_service::KvStore::may_forget) says so. A server that is read-only is waited for. A
+//! fail-over to a copy that lags behind forgets changes without anybody's knowledge; raise the floor
+//! of the namespaces after one.
+//!
+//! The tables are made on first use. The user needs `SELECT`, `INSERT` and `UPDATE`, and to make the
+//! tables `CREATE`.
+//!
+//! ```sql
+//! CREATE TABLE IF NOT EXISTS vesta_kv (                -- a row is never deleted
+//!   area  VARBINARY(400) NOT NULL,                     -- lease/default
+//!   name  VARBINARY(400) NOT NULL,                     -- namespace, or the number of a machine ID
+//!   value BLOB           NOT NULL,                     -- JSON
+//!   PRIMARY KEY (area, name)
+//! ) ENGINE = InnoDB;
+//!
+//! CREATE TABLE IF NOT EXISTS WORKER_NODE (                 -- for machine IDs that are used once
+//!   ID          BIGINT      NOT NULL AUTO_INCREMENT COMMENT 'auto increment id',
+//!   HOST_NAME   VARCHAR(64) NOT NULL COMMENT 'host name',
+//!   PORT        VARCHAR(64) NOT NULL COMMENT 'port',        -- we write the process ID
+//!   TYPE        INT         NOT NULL COMMENT 'node type: CONTAINER(1), ACTUAL(2), FAKE(3)',
+//!   LAUNCH_DATE DATE        NOT NULL COMMENT 'launch date',
+//!   MODIFIED    TIMESTAMP   NOT NULL DEFAULT CURRENT_TIMESTAMP COMMENT 'modified time',
+//!   CREATED     TIMESTAMP   NOT NULL DEFAULT CURRENT_TIMESTAMP COMMENT 'created time',
+//!   PRIMARY KEY (ID)
+//! ) ENGINE = InnoDB;
+//!
+//! CREATE TABLE IF NOT EXISTS leaf_alloc (
+//!   biz_tag     VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT '',
+//!   max_id      BIGINT       NOT NULL DEFAULT 1,
+//!   step        INT          NOT NULL,
+//!   description VARCHAR(256) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin DEFAULT NULL,
+//!   update_time TIMESTAMP    NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
+//!   PRIMARY KEY (biz_tag)
+//! ) ENGINE = InnoDB;
+//! ```
+//! `SELECT name, CONVERT(value USING utf8mb4) FROM vesta_kv` shows the entries to a person. The last
+//! two tables are uid-generator's and Leaf's, whose own are used unchanged.
+
+mod config;
+mod errors;
+mod kv;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::error::DatabaseError;
+use sqlx::mysql::{MySql as Driver, MySqlConnection, MySqlDatabaseError, MySqlRow};
+use sqlx::{AssertSqlSafe, ConnectOptions as _};
+use vesta_service::{KvStore, SegmentStore, StoreError, WorkerNodeStore};
+
+use super::sql::Statement::{Change, Rows};
+use super::sql::{
+    Answer, Cells as _, Class, Dialect, Failure, ReadOnly, Sql, Statement, Statements, Value,
+};
+use crate::import::ForeignOwner;
+use crate::{OpenError, Options, StoreUrl};
+use config::Config;
+use kv::{CURRENT_READS, GALERA, INSPECT, session};
+
+pub(crate) fn open(url: &StoreUrl, options: &Options) -> Result<Arc<dyn KvStore>, OpenError> {
+    Ok(Arc::new(Sql::entries(Config::try_from(url)?, options)?))
+}
+
+pub(crate) fn open_segments(
+    url: &StoreUrl,
+    options: &Options,
+) -> Result<Arc<dyn SegmentStore>, OpenError> {
+    Ok(Arc::new(Sql::segments(Config::try_from(url)?, options)?))
+}
+
+pub(crate) fn open_worker_nodes(
+    url: &StoreUrl,
+    options: &Options,
+) -> Result<Arc<dyn WorkerNodeStore>, OpenError> {
+    Ok(Arc::new(Sql::nodes(Config::try_from(url)?, options)?))
+}
+
+/// The highest number in the table `WORKER_NODE` that uid-generator left in a database; `None` if it
+/// has no row. For a namespace whose machine IDs must not meet those.
+///
+/// # Errors
+/// [`OpenError`] if the database cannot be asked, or has no such table.
+pub fn highest_worker_node(url: &str) -> Result<Option<u64>, OpenError> {
+    Sql::foreign(Config::try_from(&url.parse()?)?)?.highest_node()
+}
+
+/// The machine IDs that the original Java Vesta handed out from the table `DB_MACHINE_ID_PROVIDER`
+/// of a MySQL database. It never takes one back, so nobody knows which of them are still in use.
+///
+/// # Errors
+/// [`OpenError`] if the database cannot be asked, or has no such table.
+pub fn vesta_machine_ids(url: &str) -> Result<Vec<ForeignOwner>, OpenError> {
+    Sql::foreign(Config::try_from(&url.parse()?)?)?.once(|database| {
+        for statement in kv::IN_USE {
+            let answer = match database.run(statement, Vec::new()) {
+                Err(Failure::Driver(sqlx::Error::Database(error)))
+                    if error.code().as_deref() == Some(errors::NO_SUCH_TABLE) =>
+                {
+                    continue;
+                }
+                answer => answer?,
+            };
+            let owner = |row: &MySqlRow| {
+                let machine = row.number(0)?.and_then(|machine| machine.try_into().ok());
+                let machine = machine.ok_or(sqlx::Error::RowNotFound)?;
+                let host = row.text(1)?.unwrap_or_default();
+                Ok(ForeignOwner { machine, host, last_used: None })
+            };
+            return answer.rows.iter().map(owner).collect();
+        }
+        let flaw =
+            "there is no table DB_MACHINE_ID_PROVIDER; name the database that the Java Vesta used";
+        Err(StoreError::permanent(flaw).into())
+    })
+}
+
+impl Dialect for Config {
+    const NAME: &'static str = "MySQL";
+    const STATEMENTS: Statements = kv::STATEMENTS;
+
+    type Connection = MySqlConnection;
+    type Row = MySqlRow;
+
+    fn shown(&self) -> &str {
+        &self.shown
+    }
+
+    async fn connect(&self, limit: Duration) -> Result<MySqlConnection, sqlx::Error> {
+        let mut connection = self.options.connect().await?;
+        let session = AssertSqlSafe(session(limit)); // a number is all that is not constant
+        sqlx::raw_sql(session).execute(&mut connection).await?;
+        if !Self::run(&mut connection, Rows(GALERA), &[]).await?.rows.is_empty() {
+            Self::run(&mut connection, Change(CURRENT_READS), &[]).await?;
+        }
+        Ok(connection)
+    }
+
+    async fn inspect(connection: &mut MySqlConnection) -> Result<bool, Failure> {
+        let answer = Self::run(connection, Rows(INSPECT), &[]).await?;
+        let row = answer.first()?;
+        let is_off = |text: Option<String>| {
+            text.is_some_and(|text| text == "0" || text.eq_ignore_ascii_case("off"))
+        };
+        if !is_off(row.text(0)?) || !is_off(row.text(1)?) {
+            let error = StoreError::unavailable("the server takes no changes", ReadOnly);
+            return Err(error.into());
+        }
+        let number = |column| Ok::<_, Failure>(row.number(column)?.unwrap_or_default());
+        verdict(number(2)?, number(3)? != 0, number(4)?).map_err(Failure::Store)
+    }
+
+    fn flaw(kind: &str) -> Option<String> {
+        let sound = kind.eq_ignore_ascii_case("InnoDB");
+        (!sound).then(|| {
+            format!(
+                "a table of Vesta's is {kind}, which may lose changes; change it with `ALTER TABLE … \
+                 ENGINE = InnoDB`"
+            )
+        })
+    }
+
+    async fn run(
+        connection: &mut MySqlConnection,
+        statement: Statement,
+        values: &[Value],
+    ) -> Result<Answer<MySqlRow>, sqlx::Error> {
+        let (Rows(text) | Change(text)) = statement;
+        let query = values.iter().fold(sqlx::query::<Driver>(text), |query, value| match value {
+            Value::Number(number) => query.bind(*number),
+            Value::Text(text) => query.bind(text.clone()),
+            Value::Bytes(bytes) => query.bind(bytes.clone()),
+        });
+        let (mut rows, mut changed, mut number) = (Vec::new(), 0, None);
+        match statement {
+            // One round trip less.
+            Rows(text) if values.is_empty() => {
+                rows = sqlx::raw_sql(text).fetch_all(connection).await?;
+            }
+            Rows(_) => rows = query.fetch_all(connection).await?,
+            Change(_) => {
+                // The driver asks for the number of rows found, whether or not their values were new.
+                let done = query.execute(connection).await?;
+                changed = done.rows_affected();
+                // A larger one is not from a BIGINT; it is refused with the negative ones.
+                number = Some(i64::try_from(done.last_insert_id()).unwrap_or(-1));
+            }
+        }
+        Ok(Answer { rows, changed, number })
+    }
+
+    fn class(error: &dyn DatabaseError) -> Class {
+        match error.try_downcast_ref::<MySqlDatabaseError>() {
+            Some(error) => errors::class(error.number(), error.code().unwrap_or_default()),
+            None => Class::Refused,
+        }
+    }
+
+    fn said(error: &dyn DatabaseError) -> String {
+        error.to_string()
+    }
+}
+
+/// True if the server may forget a change in a crash.
+fn verdict(flush: i64, binary_log: bool, sync_binary_log: i64) -> Result<bool, StoreError> {
+    // 3 is MariaDB's, and syncs once more.
+    if !matches!(flush, 1 | 3) {
+        return Err(StoreError::permanent(format!(
+            "the server may lose changes in a crash, which could repeat IDs; set \
+             innodb_flush_log_at_trx_commit = 1 there (it is {flush})"
+        )));
+    }
+    let may_forget = binary_log && sync_binary_log != 1;
+    if may_forget {
+        tracing::warn!(
+            sync_binlog = sync_binary_log,
+            "the database may lose changes in a crash of its machine, so machine IDs are claimed \
+             ahead of the clock; set sync_binlog = 1 there"
+        );
+    }
+    Ok(may_forget)
+}
+
+#[cfg(test)]
+mod tests;

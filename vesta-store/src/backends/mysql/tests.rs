@@ -1,0 +1,55 @@
+use super::*;
+use crate::fuzz::{Around, check_url};
+
+#[test]
+fn a_server_that_may_lose_changes_is_refused_or_distrusted() {
+    assert!(!verdict(1, false, 0).unwrap());
+    assert!(!verdict(3, true, 1).unwrap());
+    assert!(verdict(1, true, 0).unwrap());
+    assert!(verdict(1, true, 100).unwrap());
+    for flush in [0, 2] {
+        let error = verdict(flush, false, 1).unwrap_err();
+        let said = error.to_string();
+        assert!(error.is_permanent() && said.contains("innodb_flush_log_at_trx_commit = 1"));
+    }
+}
+
+#[test]
+fn it_says_what_it_is_and_never_the_password() {
+    for (url, shown) in [
+        ("mysql://vesta:hunter2@db:3307/ids", "MySQL vesta@db:3307/ids"),
+        ("mariadb://vesta@db/ids?ssl-mode=DISABLED", "MySQL vesta@db:3306/ids"),
+        ("mysql://vesta:hunter2@[::1]/ids", "MySQL vesta@[::1]:3306/ids"),
+        ("mysql://v:a%40hunter2@h/i%64s?socket=/run/s", "MySQL v@/run/s/ids"),
+    ] {
+        let store = crate::open(url).unwrap();
+        assert_eq!(store.describe(), shown);
+        let debug = format!("{store:?}");
+        assert!(debug.contains(shown) && !debug.contains("hunter2"), "{debug}");
+        assert_eq!(store.timing(), vesta_service::Timing::NETWORK);
+    }
+}
+
+#[test]
+fn a_url_that_makes_no_sense_is_refused() {
+    for url in [
+        "mysql:vesta.db",
+        "mysql://vesta:hunter2@db",
+        "mysql://vesta:hunter2@db:port/ids",
+        "mysql://vesta:hunter2@db/ids?ssl-mode=perhaps",
+        "mysql://vesta:hunter2@db/ids?sslmod=REQUIRED",
+    ] {
+        let Err(error @ OpenError::Malformed { .. }) = crate::open(url) else { panic!("{url}") };
+        let said = error.to_string();
+        assert!(said.contains("; write mysql://user:password@host:3306/database"), "{said}");
+        assert!(!said.contains("hunter2"), "{said}");
+    }
+}
+
+#[test]
+fn urls_of_any_text() {
+    let parse = |url: &str| Config::try_from(&url.parse()?).map(|config| config.shown);
+    bolero::check!().with_iterations(20_000).with_type().for_each(|around: &Around| {
+        check_url(parse, &["mysql", "mariadb"], around);
+    });
+}

@@ -1,0 +1,38 @@
+//! The URL of a PostgreSQL database.
+
+use sqlx::ConnectOptions as _;
+use sqlx::postgres::PgConnectOptions;
+
+use crate::backends::sql::{Shown, options_of};
+use crate::{OpenError, StoreUrl};
+
+/// A database, such as `postgres://user:password@host:5432/database`; the options are `sslmode`,
+/// `sslrootcert`, `sslcert`, `sslkey`, `host`, `hostaddr`, `port`, `dbname`, `user`,
+/// `application_name`, `options` and `statement-cache-capacity`. What it does not say comes from the
+/// environment and the password file, as for libpq.
+pub(super) struct Config {
+    pub(super) options: PgConnectOptions,
+    pub(super) shown: String,
+}
+
+impl TryFrom<&StoreUrl> for Config {
+    type Error = OpenError;
+
+    fn try_from(url: &StoreUrl) -> Result<Self, OpenError> {
+        let options: PgConnectOptions = options_of(url)?;
+        let host = options.get_host().trim_matches(['[', ']']).to_owned();
+        let options = options.host(&host).disable_statement_logging();
+        let options = match options.get_application_name() {
+            Some(_) => options,
+            None => options.application_name("vesta"),
+        };
+        let shown = Shown {
+            user: options.get_username(),
+            socket: options.get_socket().map(|path| path.as_path()),
+            host: options.get_host(),
+            port: options.get_port(),
+            database: options.get_database(),
+        };
+        Ok(Self { shown: shown.to_string(), options })
+    }
+}

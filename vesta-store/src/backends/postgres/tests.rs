@@ -1,0 +1,54 @@
+use super::*;
+use crate::fuzz::{Around, check_url};
+
+#[test]
+fn a_server_that_may_lose_changes_is_refused() {
+    verdict("on", "on").unwrap();
+    verdict("on", "remote_apply").unwrap();
+    for (fsync, commit, advice) in
+        [("off", "on", "set fsync = on"), ("on", "local", "set synchronous_commit = on")]
+    {
+        let error = verdict(fsync, commit).unwrap_err();
+        assert!(error.is_permanent() && error.to_string().contains(advice), "{error}");
+    }
+}
+
+#[test]
+fn it_says_what_it_is_and_never_the_password() {
+    for (url, shown) in [
+        ("postgres://vesta:hunter2@db:5433/ids", "PostgreSQL vesta@db:5433/ids"),
+        ("postgresql://vesta:hunter2@[::1]/ids", "PostgreSQL vesta@[::1]:5432/ids"),
+        ("postgres://x:hunter2@db:5432/ids?user=v", "PostgreSQL v@db:5432/ids"),
+        ("postgres://v:hunter2@h:1/ids?options[search_path]=x", "PostgreSQL v@h:1/ids"),
+        ("postgres://v:hunter2@%2Frun%2Fpg/ids", "PostgreSQL v@/run/pg/ids"),
+    ] {
+        let store = crate::open(url).unwrap();
+        assert_eq!(store.describe(), shown);
+        let debug = format!("{store:?}");
+        assert!(debug.contains(shown) && !debug.contains("hunter2"), "{debug}");
+        assert_eq!(store.timing(), vesta_service::Timing::NETWORK);
+    }
+}
+
+#[test]
+fn a_url_that_makes_no_sense_is_refused() {
+    for url in [
+        "postgres:vesta.db",
+        "postgres://vesta:hunter2@db:port/ids",
+        "postgres://vesta:hunter2@db/ids?sslmode=perhaps",
+        "postgres://vesta@db/ids?passwd=hunter2",
+    ] {
+        let Err(error @ OpenError::Malformed { .. }) = crate::open(url) else { panic!("{url}") };
+        let said = error.to_string();
+        assert!(said.contains("; write postgres://user:password@host:5432/database"), "{said}");
+        assert!(!said.contains("hunter2"), "{said}");
+    }
+}
+
+#[test]
+fn urls_of_any_text() {
+    let parse = |url: &str| Config::try_from(&url.parse()?).map(|config| config.shown);
+    bolero::check!().with_iterations(20_000).with_type().for_each(|around: &Around| {
+        check_url(parse, &["postgres", "postgresql"], around);
+    });
+}

@@ -1,0 +1,179 @@
+//! Errors of Redis by what the caller can do.
+
+use redis::RedisError;
+use vesta_service::StoreError;
+
+use crate::runtime::NoAnswer;
+
+/// The server's answer in its own words.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct Said(pub(super) String);
+
+/// A change is on one server only.
+#[derive(Debug, thiserror::Error)]
+#[error("no replica confirmed it in time")]
+pub(super) struct NotConfirmed;
+
+pub(super) fn silent(silence: NoAnswer) -> StoreError {
+    StoreError::unavailable("Redis does not answer", silence)
+}
+
+/// The refusal of a key that would expire.
+pub(super) fn expires(key: &str) -> StoreError {
+    StoreError::permanent(format!(
+        "key `{key}` would expire, and IDs could repeat; run `PERSIST {key}`, and do not set times to \
+         live here"
+    ))
+}
+
+/// An error of a request.
+pub(super) fn explain(error: RedisError) -> StoreError {
+    let Some(code) = error.code() else {
+        return StoreError::unavailable("Redis does not answer", error);
+    };
+    let detail = error.detail().unwrap_or_default();
+    answered(code, detail, Said(format!("{code} {detail}")))
+}
+
+/// An error of a request about a key, which is named where it is of another type.
+pub(super) fn explain_about(key: &str, error: RedisError) -> StoreError {
+    // Some versions wrap what a command in a script says.
+    if format!("{error}").contains("WRONGTYPE") {
+        return StoreError::permanent(format!(
+            "key `{key}` is no hash, so no Vesta wrote it; use another prefix= or remove it"
+        ));
+    }
+    explain(error)
+}
+
+/// An error of the request that carries the password, which some servers repeat in their answer.
+pub(super) fn explain_login(error: RedisError) -> StoreError {
+    let Some(code) = error.code() else { return explain(error) };
+    let detail = error.detail().unwrap_or_default();
+    if detail.contains("without any password configured") {
+        return StoreError::permanent(
+            "the URL has a password, but Redis has none; set one there, or leave it out",
+        );
+    }
+    match code {
+        "ERR" if no_connection_left(code, detail) => answered(code, detail, Said(code.into())),
+        "ERR" | "WRONGPASS" | "NOPERM" => StoreError::permanent(format!(
+            "Redis refuses the user or the password ({code}); check the URL"
+        )),
+        _ => answered(code, "", Said(code.into())),
+    }
+}
+
+fn no_connection_left(code: &str, detail: &str) -> bool {
+    code == "ERR" && detail.starts_with("max number of clients")
+}
+
+fn answered(code: &str, detail: &str, said: Said) -> StoreError {
+    let meaning = match code {
+        "LOADING" => "Redis is still loading its data",
+        "READONLY" => "this Redis is a replica; a fail-over may be in progress",
+        "MASTERDOWN" => "this Redis is a replica that has lost its master",
+        "CLUSTERDOWN" | "TRYAGAIN" | "ASK" => "the cluster is down or being rearranged",
+        "MOVED" => "the cluster keeps this namespace on another node; write that node into the URL",
+        "OOM" => "Redis has no memory left; raise its maxmemory",
+        "MISCONF" => "Redis cannot write to its disk; see its log",
+        "NOREPLICAS" => "Redis has fewer replicas than its min-replicas-to-write",
+        "BUSY" => "Redis is busy with somebody's script",
+        "NOAUTH" => {
+            return StoreError::permanent(
+                "Redis wants a password; write redis://:password@host:6379/0, or with a user \
+                 redis://user:password@host:6379/0",
+            );
+        }
+        "WRONGPASS" | "NOPERM" | "DENIED" => {
+            return StoreError::permanent(format!("Redis refuses: {said}; let this user do it"));
+        }
+        "ERR" if no_connection_left(code, detail) => {
+            "Redis has no connection left; raise its maxclients"
+        }
+        "ERR" if detail.starts_with("unknown command") => {
+            return StoreError::permanent(format!(
+                "Redis refuses: {said}; it must be version 5 or newer and allow scripts"
+            ));
+        }
+        _ => "Redis failed",
+    };
+    StoreError::unavailable(meaning, said)
+}
+
+#[cfg(test)]
+mod tests {
+    use redis::{ErrorKind, ServerErrorKind, Value};
+
+    use super::*;
+
+    /// As the client makes it from what came over the wire.
+    fn said(line: &str) -> RedisError {
+        match redis::parse_redis_value(format!("-{line}\r\n").as_bytes()) {
+            Ok(Value::ServerError(error)) => error.into(),
+            other => panic!("no error: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_passes_by_itself_is_unavailable() {
+        for (line, meaning) in [
+            ("LOADING Redis is loading the dataset in memory", "still loading"),
+            ("READONLY You can't write against a read only replica.", "fail-over"),
+            ("MASTERDOWN Link with MASTER is down", "lost its master"),
+            ("CLUSTERDOWN The cluster is down", "cluster is down"),
+            ("MOVED 3999 127.0.0.1:6381", "another node"),
+            ("OOM command not allowed when used memory > 'maxmemory'.", "raise its maxmemory"),
+            ("MISCONF Errors writing to the AOF file: No space left on device", "its disk"),
+            ("NOREPLICAS Not enough good replicas to write.", "min-replicas-to-write"),
+            ("BUSY Redis is busy running a script.", "somebody's script"),
+            ("ERR max number of clients reached", "raise its maxclients"),
+            ("SOMETHING new", "Redis failed: SOMETHING new"),
+        ] {
+            let error = explain(said(line));
+            assert!(!error.is_permanent(), "{error}");
+            assert!(error.to_string().contains(meaning), "{error}");
+            assert!(!explain_login(said(line)).is_permanent(), "{line}");
+        }
+        for error in [
+            std::io::Error::from(std::io::ErrorKind::ConnectionRefused).into(),
+            std::io::Error::from(std::io::ErrorKind::WouldBlock).into(),
+            RedisError::from((ErrorKind::Parse, "no Redis")),
+        ] {
+            assert!(!explain(error).is_permanent());
+        }
+    }
+
+    #[test]
+    fn what_needs_a_person_is_permanent_and_says_what_to_do() {
+        for (line, advice) in [
+            ("NOAUTH Authentication required.", "redis://:password@host"),
+            ("NOPERM User vesta has no permissions to run the 'eval' command", "let this user"),
+            ("ERR unknown command 'EVALSHA', with args beginning with: ", "allow scripts"),
+        ] {
+            let error = explain(said(line));
+            assert!(error.is_permanent(), "{error}");
+            assert!(error.to_string().contains(advice), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_answer_that_repeats_the_password_is_not_passed_on() {
+        for line in [
+            "ERR unknown command 'AUTH', with args beginning with: 'vesta' 'hunter2'",
+            "WRONGPASS hunter2 is wrong",
+            "NOPERM hunter2",
+            "SOMETHING hunter2",
+            "OOM hunter2",
+        ] {
+            let error = explain_login(said(line));
+            assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
+        }
+        let none =
+            "ERR AUTH <password> called without any password configured for the default user.";
+        assert!(explain_login(said(none)).to_string().contains("leave it out"));
+        let kind = ErrorKind::Server(ServerErrorKind::NoPerm);
+        assert_eq!(said("NOPERM x").kind(), kind);
+    }
+}

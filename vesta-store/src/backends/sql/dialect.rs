@@ -1,0 +1,168 @@
+//! A kind of database: its statements, and the way to reach one.
+
+use std::future::Future;
+use std::time::Duration;
+
+use sqlx::error::DatabaseError;
+use sqlx::{ColumnIndex, Connection, Decode, Row, Type};
+use vesta_service::StoreError;
+
+use super::errors::{Class, Failure};
+
+/// A kind of database, and how to reach one.
+pub(crate) trait Dialect: Sized + Send + Sync + 'static {
+    /// Its name, for people.
+    const NAME: &'static str;
+    const STATEMENTS: Statements;
+
+    type Connection: Connection + Send + 'static;
+    type Row: Cells + Send + 'static;
+
+    /// `user@host:port/database`.
+    fn shown(&self) -> &str;
+
+    /// A new connection, whose lock waits end after about `limit`, which commits each statement, and
+    /// asks for every commit to be made durable.
+    fn connect(
+        &self,
+        limit: Duration,
+    ) -> impl Future<Output = Result<Self::Connection, sqlx::Error>> + Send;
+
+    /// Refuses a server that takes no changes, or does not keep them. True if it may forget some in
+    /// a crash all the same.
+    fn inspect(
+        connection: &mut Self::Connection,
+    ) -> impl Future<Output = Result<bool, Failure>> + Send;
+
+    /// The flaw of a table of this kind, as [`Tables::find`] names it.
+    fn flaw(kind: &str) -> Option<String>;
+
+    fn run(
+        connection: &mut Self::Connection,
+        statement: Statement,
+        values: &[Value],
+    ) -> impl Future<Output = Result<Answer<Self::Row>, sqlx::Error>> + Send;
+
+    fn class(error: &dyn DatabaseError) -> Class;
+
+    /// The error with its number, for people.
+    fn said(error: &dyn DatabaseError) -> String;
+}
+
+/// A text to send.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Statement {
+    /// One whose rows are wanted.
+    Rows(&'static str),
+    /// One of which it matters how many rows it changed.
+    Change(&'static str),
+}
+
+/// The outcome of a statement.
+pub(crate) struct Answer<R> {
+    pub(crate) rows: Vec<R>,
+    /// The number of rows that were inserted, or found by an update.
+    pub(crate) changed: u64,
+    /// The number that a change has just made, where that is not a row.
+    pub(crate) number: Option<i64>,
+}
+
+impl<R: Cells> Answer<R> {
+    pub(crate) fn first(&self) -> Result<&R, Failure> {
+        self.rows.first().ok_or_else(|| sqlx::Error::RowNotFound.into())
+    }
+
+    /// The number that a change has made; `None` if it changed nothing.
+    pub(super) fn made(&self) -> Result<Option<i64>, Failure> {
+        match self.rows.first() {
+            Some(row) => row.number(0),
+            None => Ok(self.number.filter(|_| self.changed > 0)),
+        }
+    }
+}
+
+/// The texts. The order of the values is the same in each dialect.
+pub(crate) struct Statements {
+    pub(crate) table: Tables,
+    /// area → name, value
+    pub(crate) list: Statement,
+    /// area, name → value
+    pub(crate) get: Statement,
+    /// area, name, value
+    pub(crate) insert: Statement,
+    /// value, area, name, old value
+    pub(crate) update: Statement,
+    /// → milliseconds since 1970
+    pub(crate) now: Statement,
+    pub(crate) node_table: Tables,
+    /// host, port; makes a number
+    pub(crate) insert_node: Statement,
+    /// → the highest number, or null
+    pub(crate) highest_node: Statement,
+    pub(crate) segments: SegmentStatements,
+}
+
+/// The texts for segment tags.
+pub(crate) struct SegmentStatements {
+    pub(crate) table: Tables,
+    /// → biz_tag, max_id, step, description or null, milliseconds since 1970 or null
+    pub(crate) tags: Statement,
+    /// step, name, step: adds to `max_id` unless that is negative or would become too large; makes
+    /// the new one
+    pub(crate) take: Statement,
+    /// name → max_id
+    pub(crate) max_id: Statement,
+    /// name, max_id, step, description, which may be empty
+    pub(crate) create: Statement,
+}
+
+/// A table of ours.
+pub(crate) struct Tables {
+    /// The subject of "… does not exist".
+    pub(crate) what: &'static str,
+    /// → its kind, if it exists
+    pub(crate) find: &'static str,
+    pub(crate) create: &'static str,
+}
+
+/// A value for a statement.
+#[derive(Debug, Clone)]
+pub(crate) enum Value {
+    Number(i64),
+    Text(String),
+    /// As bytes: no collation, no character set.
+    Bytes(Vec<u8>),
+}
+
+/// The cells of a row.
+pub(crate) trait Cells {
+    fn number(&self, column: usize) -> Result<Option<i64>, Failure>;
+    fn text(&self, column: usize) -> Result<Option<String>, Failure>;
+    /// A text that is kept as bytes.
+    fn bytes(&self, column: usize) -> Result<String, Failure>;
+}
+
+impl<R> Cells for R
+where
+    R: Row,
+    usize: ColumnIndex<R>,
+    for<'r> i64: Decode<'r, R::Database> + Type<R::Database>,
+    for<'r> String: Decode<'r, R::Database> + Type<R::Database>,
+    for<'r> Vec<u8>: Decode<'r, R::Database> + Type<R::Database>,
+{
+    fn number(&self, column: usize) -> Result<Option<i64>, Failure> {
+        Ok(self.try_get(column)?)
+    }
+
+    fn text(&self, column: usize) -> Result<Option<String>, Failure> {
+        Ok(self.try_get(column)?)
+    }
+
+    fn bytes(&self, column: usize) -> Result<String, Failure> {
+        String::from_utf8(self.try_get(column)?).map_err(|error| foreign(&error.to_string()))
+    }
+}
+
+pub(super) fn foreign(what: &str) -> Failure {
+    StoreError::permanent(format!("the database holds what no Vesta wrote: {what}")).into()
+}

@@ -1,0 +1,70 @@
+//! The table of segment tags: Leaf's `leaf_alloc`.
+
+use vesta_service::{NewSegmentTag, NextRange, SegmentStore, SegmentTag, StoreError, UnixMillis};
+
+use super::Sql;
+use super::dialect::{Answer, Cells, Dialect, Value};
+use super::errors::Failure;
+
+impl<D: Dialect> SegmentStore for Sql<D> {
+    fn describe(&self) -> String {
+        self.shown()
+    }
+
+    fn tags(&self) -> Result<Vec<SegmentTag>, StoreError> {
+        let answer = self.ask(D::STATEMENTS.segments.tags, Vec::new())?;
+        answer.rows.iter().map(tag).collect::<Result<_, _>>().map_err(Failure::explain::<D>)
+    }
+
+    fn next_range(&self, key: &str, step: u64) -> Result<NextRange, StoreError> {
+        let (name, number) = (Value::Text(key.into()), Value::Number(signed(step)?));
+        let values = vec![number.clone(), name.clone(), number];
+        let taken = self.ask(D::STATEMENTS.segments.take, values)?;
+        if let Some(end) = taken.made().map_err(Failure::explain::<D>)? {
+            // Only a trigger or another statement than ours could make it less.
+            let range = u64::try_from(end).ok().and_then(|end| Some(end.checked_sub(step)?..end));
+            return range.map(NextRange::Numbers).ok_or_else(|| {
+                StoreError::permanent(format!("max_id of tag `{key}` did not grow by {step}"))
+            });
+        }
+        let found = self.ask(D::STATEMENTS.segments.max_id, vec![name])?;
+        match max_id(&found).map_err(Failure::explain::<D>)? {
+            None => Ok(NextRange::NoTag),
+            Some(0..) => Ok(NextRange::UsedUp),
+            Some(_) => Err(StoreError::permanent(format!(
+                "max_id of tag `{key}` is negative; correct the row"
+            ))),
+        }
+    }
+
+    fn create(&self, tag: &NewSegmentTag) -> Result<bool, StoreError> {
+        let values = vec![
+            Value::Text(tag.key().into()),
+            Value::Number(signed(tag.first())?),
+            Value::Number(signed(tag.step())?),
+            Value::Text(tag.description().unwrap_or_default().into()),
+        ];
+        self.inserted(D::STATEMENTS.segments.create, values)
+    }
+}
+
+fn max_id(found: &Answer<impl Cells>) -> Result<Option<i64>, Failure> {
+    found.rows.first().map_or(Ok(None), |row| row.number(0))
+}
+
+fn tag(row: &impl Cells) -> Result<SegmentTag, Failure> {
+    let number = |column| Ok::<_, Failure>(row.number(column)?.ok_or(sqlx::Error::RowNotFound)?);
+    Ok(SegmentTag {
+        key: row.text(0)?.unwrap_or_default(),
+        max_id: number(1)?,
+        step: number(2)?,
+        description: row.text(3)?,
+        update_time: row.number(4)?.and_then(|it| it.try_into().ok()).map(UnixMillis),
+    })
+}
+
+/// The databases' integers have a sign, which none of ours needs.
+fn signed(number: u64) -> Result<i64, StoreError> {
+    i64::try_from(number)
+        .map_err(|_| StoreError::permanent(format!("{number} has more than 63 bits")))
+}

@@ -1,0 +1,222 @@
+//! SQLite: the pool of the processes of one host.
+//!
+//! The file must lie on a local disk: SQLite's locks do not work over a network. It is in WAL mode
+//! and every change is synced before it counts (`synchronous=FULL`); both are checked.
+//!
+//! ```sql
+//! PRAGMA application_id = 0x56535441;  -- "VSTA"
+//! PRAGMA user_version = 2;             -- another one is refused
+//!
+//! CREATE TABLE vesta_kv (              -- a row is never deleted
+//!   area  TEXT NOT NULL,               -- lease/default
+//!   name  TEXT NOT NULL,               -- namespace, or the number of a machine ID
+//!   value TEXT NOT NULL,
+//!   PRIMARY KEY (area, name)
+//! ) STRICT, WITHOUT ROWID;
+//! ```
+
+mod config;
+mod errors;
+mod file;
+mod kv;
+mod segments;
+mod worker_nodes;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rusqlite::{Connection, MAIN_DB, OpenFlags};
+use vesta_service::{KvStore, SegmentStore, StoreError, Timing, WorkerNodeStore};
+
+use crate::options::not_prepared;
+use crate::{OpenError, Options, StoreUrl};
+use config::Config;
+use errors::Failure;
+use file::Identity;
+
+/// "VSTA"
+const APPLICATION: i32 = 0x5653_5441;
+const VERSION: i32 = 2;
+
+const TABLE: &str = "
+CREATE TABLE vesta_kv (
+  area  TEXT NOT NULL,
+  name  TEXT NOT NULL,
+  value TEXT NOT NULL,
+  PRIMARY KEY (area, name)
+) STRICT, WITHOUT ROWID;
+";
+
+pub(crate) fn open(url: &StoreUrl, options: &Options) -> Result<Arc<dyn KvStore>, OpenError> {
+    Ok(Arc::new(Database::open(url.try_into()?, options)?))
+}
+
+pub(crate) fn open_worker_nodes(
+    url: &StoreUrl,
+    options: &Options,
+) -> Result<Arc<dyn WorkerNodeStore>, OpenError> {
+    Ok(Arc::new(Database::open(url.try_into()?, options)?))
+}
+
+pub(crate) fn open_segments(
+    url: &StoreUrl,
+    options: &Options,
+) -> Result<Arc<dyn SegmentStore>, OpenError> {
+    Ok(Arc::new(Database::open(url.try_into()?, options)?))
+}
+
+/// A database.
+#[derive(Debug)]
+struct Database {
+    config: Config,
+    options: Options,
+    request_timeout: Duration,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// `None` after an error: the next request connects anew.
+    connection: Option<Connection>,
+    /// The file that was opened first. Another one in its place knows nothing of our claims.
+    identity: Identity,
+}
+
+impl Database {
+    /// Opens a database, or creates it and its folder. One that is only locked at the moment is no
+    /// error.
+    fn open(config: Config, options: &Options) -> Result<Self, OpenError> {
+        let request_timeout = options.request_timeout.unwrap_or(Timing::ONE_HOST.request_timeout);
+        let (options, state) = (options.clone(), Mutex::default());
+        let database = Self { config, options, request_timeout, state };
+        let opened = database.first_connected();
+        opened.map_err(|source| OpenError::Store { store: database.shown(), source })?;
+        Ok(database)
+    }
+
+    fn first_connected(&self) -> Result<(), StoreError> {
+        let path = &self.config.path;
+        if self.options.auto_init {
+            file::create_if_missing(path)?;
+        } else if !path.exists() {
+            return Err(not_prepared("the database"));
+        }
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let Err(failure) = self.connected(&mut state) else { return Ok(()) };
+        let cannot_open = failure.cannot_open();
+        let error = failure.explain();
+        if cannot_open {
+            return Err(StoreError::permanent(error.to_string()));
+        }
+        if error.is_permanent() {
+            return Err(error);
+        }
+        tracing::warn!(store = self.shown(), %error, "the store does not answer yet");
+        Ok(())
+    }
+
+    fn shown(&self) -> String {
+        format!("SQLite {}", self.config.shown.display())
+    }
+
+    fn connect(&self) -> Result<Connection, Failure> {
+        // Not CREATE: a file that vanished must not come back empty. Not URI: a path is a path.
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(&self.config.path, flags)?;
+        connection.busy_timeout(self.request_timeout)?;
+        check(&connection)?;
+        make_durable(&connection)?;
+        Ok(connection)
+    }
+
+    fn connected<'a>(&self, state: &'a mut State) -> Result<&'a mut Connection, Failure> {
+        if state.connection.is_none() {
+            state.connection = Some(self.connect()?);
+        }
+        state.identity = state.identity.or_else(|| file::identity(&self.config.path));
+        Ok(state.connection.as_mut().expect("it was just made"))
+    }
+
+    /// Carries out a request, over the connection there is or over a new one.
+    fn ask<T>(
+        &self,
+        request: impl FnOnce(&mut Connection) -> Result<T, Failure>,
+    ) -> Result<T, StoreError> {
+        // A panic inside left at most a transaction, which was rolled back.
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let answer = self.connected(&mut state).and_then(request);
+        // Looked at last: what went into a file that is gone must not count.
+        if state.identity.is_some() && state.identity != file::identity(&self.config.path) {
+            return Err(StoreError::permanent(
+                "the database file was deleted or replaced while in use; start again, and before \
+                 doing such a thing stop every process that uses it",
+            ));
+        }
+        answer.map_err(|failure| {
+            if failure.breaks_connection() {
+                state.connection = None;
+            }
+            failure.explain()
+        })
+    }
+}
+
+/// Makes a whole database at a path where only an empty file is.
+fn fill(path: &Path) -> Result<(), Failure> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    make_durable(&connection)?;
+    connection.execute_batch(&format!(
+        "BEGIN; {TABLE} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}; \
+         COMMIT;"
+    ))?;
+    connection.close().map_err(|(_, error)| error.into())
+}
+
+/// Refuses what is not a sound, writable database of this version of Vesta.
+fn check(connection: &Connection) -> Result<(), Failure> {
+    let number = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i32>(0));
+    let flaw = if number("page_count")? == 0 {
+        "the database is empty, so nobody knows which machine IDs are taken; restore it, or delete \
+         it only if no process made IDs with this pool in the last minute and the clock has not \
+         been set back since"
+            .into()
+    } else if number("application_id")? != APPLICATION {
+        "this is a SQLite database of another program; choose another path".into()
+    } else if number("user_version")? != VERSION {
+        let version = number("user_version")?;
+        format!(
+            "the database has schema version {version}, this build of Vesta knows {VERSION}; use the \
+             version of Vesta that made it, or another path"
+        )
+    } else if connection.is_readonly(MAIN_DB)? {
+        "the database is read-only; let this user write the file and its folder".into()
+    } else {
+        let found: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+        return if found == "ok" { Ok(()) } else { Err(errors::damaged(&found).into()) };
+    };
+    Err(StoreError::permanent(flaw).into())
+}
+
+/// Has every change synced before it is acknowledged, and makes sure of it.
+fn make_durable(connection: &Connection) -> Result<(), Failure> {
+    // On macOS only a "full" sync reaches the disk.
+    connection.execute_batch(
+        "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;",
+    )?;
+    let mode: String =
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+    let synchronous: i32 = connection.pragma_query_value(None, "synchronous", |row| row.get(0))?;
+    if mode != "wal" || synchronous != 2 {
+        return Err(StoreError::permanent(format!(
+            "SQLite cannot make changes durable here (journal_mode {mode}, synchronous \
+             {synchronous}); put the database on a local disk"
+        ))
+        .into());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,257 @@
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::*;
+
+fn folder() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+fn opened(path: impl AsRef<Path>, options: &Options) -> Result<Database, OpenError> {
+    let url: StoreUrl = format!("sqlite:{}", path.as_ref().display()).parse().unwrap();
+    Database::open((&url).try_into().unwrap(), options)
+}
+
+fn at(path: impl AsRef<Path>) -> Database {
+    opened(path, &Options::default()).unwrap()
+}
+
+fn store(folder: &TempDir) -> Database {
+    at(folder.path().join("data/vesta.db"))
+}
+
+/// Puts the number `n` in place of the one before it.
+fn put(store: &Database, n: u64) -> Result<bool, StoreError> {
+    let old = (n > 1).then(|| (n - 1).to_string());
+    store.put_if("lease/ids", "1", old.as_deref(), &n.to_string())
+}
+
+fn number(store: &Database) -> Option<String> {
+    store.get("lease/ids", "1").unwrap()
+}
+
+fn refusal(path: PathBuf) -> String {
+    match opened(path, &Options::default()) {
+        Err(OpenError::Store { source, .. }) if source.is_permanent() => source.to_string(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn with_connection<T>(store: &Database, act: impl FnOnce(&Connection) -> T) -> T {
+    act(store.state.lock().unwrap().connection.as_ref().unwrap())
+}
+
+#[test]
+fn the_table_is_as_documented() {
+    let source = include_str!("mod.rs");
+    let shown = source.split("//! ```sql\n").nth(1).unwrap().split("//! ```\n").next().unwrap();
+    let tight = |sql: &str| {
+        let code =
+            sql.lines().map(|line| line.trim_start_matches("//!").split("--").next().unwrap());
+        let words: Vec<_> = code.flat_map(str::split_whitespace).collect();
+        words.join(" ")
+    };
+    let folder = folder();
+    let stored = with_connection(&store(&folder), |connection| {
+        let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
+        let (application, version) =
+            (number("application_id").unwrap(), number("user_version").unwrap());
+        let made = "SELECT group_concat(sql) FROM sqlite_schema WHERE type = 'table'";
+        let table: String = connection.query_row(made, [], |row| row.get(0)).unwrap();
+        format!(
+            "PRAGMA application_id = 0x{application:X}; PRAGMA user_version = {version}; {table};"
+        )
+    });
+    assert_eq!(tight(shown), tight(&stored));
+}
+
+#[test]
+fn every_connection_syncs_each_change() {
+    let folder = folder();
+    for _ in 0..2 {
+        with_connection(&store(&folder), |connection| {
+            let text =
+                |name| connection.pragma_query_value(None, name, |row| row.get::<_, String>(0));
+            let number =
+                |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
+            assert_eq!(text("journal_mode").unwrap(), "wal");
+            assert_eq!(number("synchronous").unwrap(), 2);
+            assert_eq!(number("busy_timeout").unwrap(), 1000);
+        });
+    }
+}
+
+#[test]
+fn many_may_create_it_at_once() {
+    let folder = folder();
+    std::thread::scope(|scope| {
+        let starters: Vec<_> = (0..8).map(|_| scope.spawn(|| put(&store(&folder), 1))).collect();
+        let first = starters.into_iter().map(|starter| starter.join().unwrap().unwrap());
+        assert_eq!(first.filter(|first| *first).count(), 1);
+    });
+    let left: Vec<_> = fs::read_dir(folder.path().join("data"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .filter(|name| name.to_string_lossy().ends_with(".tmp"))
+        .collect();
+    assert_eq!(left, [""; 0]);
+}
+
+#[test]
+fn what_is_not_vestas_is_refused_with_advice() {
+    let folder = folder();
+    let path = |name: &str| folder.path().join(name);
+
+    fs::write(path("text"), "not a database, but long enough to be taken for one".repeat(99))
+        .unwrap();
+    assert!(refusal(path("text")).contains("restore it, or choose another path"));
+
+    fs::write(path("empty"), "").unwrap();
+    assert!(refusal(path("empty")).contains("empty, so nobody knows which machine IDs are taken"));
+
+    Connection::open(path("other")).unwrap().execute_batch("CREATE TABLE t (x)").unwrap();
+    assert!(refusal(path("other")).contains("another program; choose another path"));
+
+    drop(at(path("newer")));
+    Connection::open(path("newer")).unwrap().pragma_update(None, "user_version", 3).unwrap();
+    assert!(refusal(path("newer")).contains("schema version 3, this build of Vesta knows 2"));
+
+    assert!(refusal(path("")).contains("check that the database is a file"));
+    assert!(refusal(path("text/below.db")).contains("check the path and its permissions"));
+
+    fs::write(path("lost-wal"), "frames").unwrap();
+    assert!(refusal(path("lost")).contains("is missing, but its log"));
+}
+
+#[test]
+fn a_damaged_database_is_refused() {
+    let folder = folder();
+    let path = folder.path().join("data/vesta.db");
+    put(&store(&folder), 1).unwrap();
+    let mut bytes = fs::read(&path).unwrap();
+    assert!(bytes.len() >= 2 * 4096);
+    for page in bytes.chunks_mut(4096).skip(1) {
+        page[..64].fill(0xA5);
+    }
+    fs::write(&path, bytes).unwrap();
+    assert!(refusal(path).contains("the database is damaged"));
+}
+
+#[test]
+fn a_file_deleted_or_replaced_while_in_use_ends_it_for_good() {
+    for replaced in [false, true] {
+        let folder = folder();
+        let store = store(&folder);
+        put(&store, 1).unwrap();
+        let path = folder.path().join("data/vesta.db");
+        fs::remove_file(&path).unwrap();
+        if replaced {
+            drop(at(folder.path().join("new.db")));
+            fs::rename(folder.path().join("new.db"), &path).unwrap();
+        }
+        for _ in 0..2 {
+            let error = put(&store, 2).unwrap_err();
+            assert!(error.is_permanent(), "{error}");
+            assert!(error.to_string().contains("deleted or replaced while in use"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn locked_by_another_it_is_unavailable_and_then_goes_on() {
+    let folder = folder();
+    let store = store(&folder);
+    with_connection(&store, |connection| connection.busy_timeout(Duration::ZERO).unwrap());
+    let other = Connection::open(&store.config.path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let error = put(&store, 1).unwrap_err();
+    assert!(!error.is_permanent());
+    assert!(error.to_string().starts_with("the database is locked by another process"), "{error}");
+    assert_eq!(number(&store), None, "readers are not in the way of writers");
+    other.execute_batch("ROLLBACK").unwrap();
+    assert!(put(&store, 1).unwrap());
+}
+
+#[test]
+fn with_the_disk_full_it_is_unavailable_and_then_goes_on() {
+    let folder = folder();
+    let store = store(&folder);
+    put(&store, 1).unwrap();
+    let full = |store: &Database| {
+        with_connection(store, |connection| {
+            let pages: i32 =
+                connection.pragma_query_value(None, "page_count", |r| r.get(0)).unwrap();
+            let set = |row: &rusqlite::Row<'_>| row.get::<_, i32>(0);
+            connection.pragma_update_and_check(None, "max_page_count", pages, set).unwrap();
+        });
+    };
+    full(&store);
+    let big = "x".repeat(16_384);
+    let error = store.put_if("lease/ids", "1", Some("1"), &big).unwrap_err();
+    assert!(!error.is_permanent());
+    assert!(error.to_string().starts_with("the disk is full"), "{error}");
+    assert_eq!(number(&store).as_deref(), Some("1"), "nothing of it was kept");
+    // The connection is a new one, without the limit.
+    assert!(store.put_if("lease/ids", "1", Some("1"), &big).unwrap());
+}
+
+#[test]
+fn a_table_of_another_shape_is_told_of() {
+    let folder = folder();
+    let store = store(&folder);
+    let other = Connection::open(&store.config.path).unwrap();
+    other.execute_batch("DROP TABLE vesta_kv; CREATE TABLE vesta_kv (area, name, value)").unwrap();
+    other.execute_batch("INSERT INTO vesta_kv VALUES ('lease/ids', '1', x'ff')").unwrap();
+    let error = store.get("lease/ids", "1").unwrap_err();
+    assert!(error.is_permanent() && error.to_string().contains("what no Vesta wrote"), "{error}");
+}
+
+#[test]
+fn it_says_what_it_is() {
+    let folder = folder();
+    let path = folder.path().join("v.db");
+    let store = crate::open(&format!("sqlite:{}", path.display())).unwrap();
+    assert_eq!(store.describe(), format!("SQLite {}", path.display()));
+    assert_eq!(store.timing(), Timing::ONE_HOST);
+    assert_eq!(store.now().unwrap(), None);
+}
+
+#[test]
+fn a_path_that_makes_no_sense_is_refused() {
+    for url in ["sqlite:", "sqlite://", "sqlite::memory:", "sqlite:a.db?mode=ro", "sqlite:a\0b"] {
+        assert!(matches!(crate::open(url), Err(OpenError::Malformed { .. })), "{url:?}");
+    }
+}
+
+#[test]
+fn without_auto_init_nothing_is_created() {
+    let folder = folder();
+    let path = folder.path().join("vesta.db");
+    let options = Options { auto_init: false, ..Options::default() };
+    let refused = |error: StoreError| {
+        assert!(error.is_permanent() && error.to_string().contains("store init"), "{error}");
+    };
+    let Err(OpenError::Store { source, .. }) = opened(&path, &options) else { panic!("opened") };
+    refused(source);
+    assert!(!path.exists());
+
+    assert!(at(&path).put_if("lease/known", "namespace", None, "a").unwrap());
+    let store = opened(&path, &options).unwrap();
+    refused(store.put_if("lease/unknown", "namespace", None, "a").unwrap_err());
+    refused(store.insert("host", 1).unwrap_err());
+    assert_eq!(store.get("lease/unknown", "namespace").unwrap(), None);
+    assert!(store.put_if("lease/known", "namespace", Some("a"), "b").unwrap());
+    assert!(store.put_if("lease/known", "7", None, "c").unwrap());
+}
+
+#[test]
+fn a_number_of_a_worker_node_is_used_once() {
+    let folder = folder();
+    let path = folder.path().join("vesta.db");
+    for expected in 1..=3 {
+        assert_eq!(at(&path).insert("host", 7).unwrap(), expected);
+    }
+}

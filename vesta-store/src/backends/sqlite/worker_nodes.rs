@@ -1,0 +1,47 @@
+//! The table of processes whose machine ID is used once.
+
+use rusqlite::{Connection, params};
+use vesta_service::{StoreError, WorkerNodeStore};
+
+use super::errors::Failure;
+use super::{Database, not_prepared};
+
+const TABLE: &str = "
+CREATE TABLE IF NOT EXISTS WORKER_NODE (
+  ID          INTEGER   PRIMARY KEY AUTOINCREMENT,
+  HOST_NAME   TEXT      NOT NULL,
+  PORT        TEXT      NOT NULL,
+  TYPE        INTEGER   NOT NULL,
+  LAUNCH_DATE TEXT      NOT NULL DEFAULT CURRENT_DATE,
+  MODIFIED    TEXT      NOT NULL DEFAULT CURRENT_TIMESTAMP,
+  CREATED     TEXT      NOT NULL DEFAULT CURRENT_TIMESTAMP
+)";
+
+/// `TYPE` of a process that is no container, as uid-generator writes it.
+const ACTUAL: u8 = 2;
+
+impl WorkerNodeStore for Database {
+    fn describe(&self) -> String {
+        self.shown()
+    }
+
+    fn insert(&self, host: &str, pid: u32) -> Result<u64, StoreError> {
+        self.ask(|connection| insert(connection, self.options.auto_init, host, pid))
+    }
+}
+
+fn insert(connection: &Connection, create: bool, host: &str, pid: u32) -> Result<u64, Failure> {
+    if create {
+        connection.execute(TABLE, [])?;
+    } else if !connection.table_exists(None, "WORKER_NODE")? {
+        return Err(not_prepared("table WORKER_NODE").into());
+    }
+    connection.execute(
+        "INSERT INTO WORKER_NODE (HOST_NAME, PORT, TYPE, LAUNCH_DATE, MODIFIED, CREATED) \
+         VALUES (?1, ?2, ?3, CURRENT_DATE, CURRENT_TIMESTAMP, CURRENT_TIMESTAMP)",
+        params![host, pid.to_string(), ACTUAL],
+    )?;
+    let id = connection.last_insert_rowid();
+    u64::try_from(id)
+        .map_err(|_| StoreError::permanent(format!("WORKER_NODE has the negative ID {id}")).into())
+}

@@ -1,0 +1,198 @@
+//! The rules of the port itself: texts under keys, changed by compare-and-set.
+
+use std::sync::{Arc, Barrier};
+
+use vesta_service::KvStore;
+
+use super::{Backend, Fixture};
+
+const AREA: &str = "lease/suite";
+
+/// Runs a rule on a fresh store.
+fn with_store(backend: &dyn Backend, rule: impl FnOnce(&dyn Fixture, Arc<dyn KvStore>)) {
+    let fixture = backend.fresh();
+    let store = fixture.connect();
+    rule(&*fixture, store);
+}
+
+fn put(store: &dyn KvStore, key: &str, old: Option<&str>, new: &str) -> bool {
+    store.put_if(AREA, key, old, new).expect("the store answers")
+}
+
+fn get(store: &dyn KvStore, key: &str) -> Option<String> {
+    store.get(AREA, key).expect("the store answers")
+}
+
+fn list(store: &dyn KvStore, area: &str) -> Vec<(String, String)> {
+    let mut entries = store.list(area).expect("the store answers");
+    entries.sort();
+    entries
+}
+
+fn entry(key: &str, value: &str) -> (String, String) {
+    (key.into(), value.into())
+}
+
+/// Neither case nor blanks at an end, nor anything that is alike in some language.
+pub(super) fn values_are_compared_as_bytes(backend: &dyn Backend) {
+    let values = [
+        "a",
+        "A",
+        "a ",
+        " a",
+        "a\n",
+        "",
+        " ",
+        "\u{e1}",
+        "a\u{301}",
+        "\u{e4}",
+        "ae",
+        "\u{df}",
+        "ss",
+        "i",
+        "\u{131}",
+        "\u{ff41}",
+        "1",
+        "01",
+        "1.0",
+        "\\",
+        "\\\\",
+        "%",
+        "a'b\"c`d; DROP TABLE vesta_kv --",
+        "\u{1F980}",
+        "\u{1F981}",
+        "\u{7d42}\u{308f}\u{308a}",
+    ];
+    with_store(backend, |_, store| {
+        assert!(put(&*store, "1", None, values[values.len() - 1]));
+        let mut current = values[values.len() - 1];
+        for value in values {
+            for other in values.iter().filter(|other| **other != current) {
+                assert!(!put(&*store, "1", Some(other), "never"), "{other:?} is not {current:?}");
+            }
+            assert!(put(&*store, "1", Some(current), value), "{current:?} to {value:?}");
+            assert_eq!(get(&*store, "1").as_deref(), Some(value));
+            assert_eq!(list(&*store, AREA), [entry("1", value)]);
+            current = value;
+        }
+    });
+}
+
+/// And names what is there as it was.
+pub(super) fn a_put_over_another_value_changes_nothing(backend: &dyn Backend) {
+    with_store(backend, |_, store| {
+        assert_eq!(get(&*store, "1"), None);
+        assert!(!put(&*store, "1", Some("old"), "new"), "there is none");
+        assert_eq!((get(&*store, "1"), list(&*store, AREA)), (None, vec![]));
+        assert!(put(&*store, "1", None, "first"));
+        assert!(!put(&*store, "1", None, "second"), "there is one");
+        assert!(!put(&*store, "1", Some("second"), "third"), "it is another");
+        assert_eq!(get(&*store, "1").as_deref(), Some("first"));
+        assert!(put(&*store, "1", Some("first"), "second"));
+        assert!(!put(&*store, "1", Some("first"), "third"), "a late copy of a request");
+        assert_eq!(list(&*store, AREA), [entry("1", "second")]);
+    });
+}
+
+/// 8 connections, 30 rounds: each round an entry that is absent, and one that is there.
+pub(super) fn of_many_puts_at_once_exactly_one_takes_effect(backend: &dyn Backend) {
+    const PUTTERS: usize = 8;
+    const ROUNDS: usize = 30;
+    with_store(backend, |fixture, first| {
+        assert!(put(&*first, "shared", None, "0"));
+        let start = Barrier::new(PUTTERS);
+        let rounds: Vec<Vec<[bool; 2]>> = std::thread::scope(|scope| {
+            let putters: Vec<_> = (0..PUTTERS)
+                .map(|putter| {
+                    let store = fixture.connect();
+                    let start = &start;
+                    scope.spawn(move || {
+                        let round = |round: usize| {
+                            start.wait();
+                            let shared = store.get(AREA, "shared").ok().flatten();
+                            start.wait();
+                            let new = format!("{round} of {putter}");
+                            // No panic before the barrier: the others would wait for ever.
+                            let put = |key: &str, old| store.put_if(AREA, key, old, &new);
+                            let absent = put(&round.to_string(), None);
+                            let there = put("shared", Some(shared.as_deref().unwrap_or("?")));
+                            [absent, there].map(|done| done.unwrap_or(false))
+                        };
+                        (0..ROUNDS).map(round).collect()
+                    })
+                })
+                .collect();
+            putters.into_iter().map(|putter| putter.join().expect("no panic")).collect()
+        });
+        #[allow(clippy::needless_range_loop, reason = "the same place in each")]
+        for round in 0..ROUNDS {
+            for which in 0..2 {
+                let winners: Vec<_> =
+                    (0..PUTTERS).filter(|putter| rounds[*putter][round][which]).collect();
+                assert_eq!(winners.len(), 1, "round {round}, {which}: {winners:?}");
+                if which == 0 {
+                    let kept = get(&*first, &round.to_string());
+                    assert_eq!(kept, Some(format!("{round} of {}", winners[0])));
+                }
+            }
+        }
+    });
+}
+
+/// Also where the name of one begins as another's, or only their case differs.
+pub(super) fn areas_do_not_touch_each_other(backend: &dyn Backend) {
+    with_store(backend, |_, store| {
+        let areas =
+            ["lease/a", "lease/A", "lease/a.b", "lease/a-", "lease/ab", "lease/a/b", "segment/a"];
+        for area in areas {
+            for key in ["1", "namespace", "births-0", "NAMESPACE", "10"] {
+                let value = format!("{key} of {area}");
+                assert!(store.put_if(area, key, None, &value).expect("it answers"), "{value}");
+            }
+        }
+        for area in areas {
+            let expected = ["1", "10", "NAMESPACE", "births-0", "namespace"];
+            let expected = expected.map(|key| entry(key, &format!("{key} of {area}")));
+            assert_eq!(list(&*store, area), expected);
+            assert_eq!(store.get(area, "10").expect("it answers"), Some(format!("10 of {area}")));
+        }
+        for absent in ["lease", "lease/", "lease/b", "lease/a%", "lease/a_"] {
+            assert_eq!(list(&*store, absent), [], "{absent}");
+        }
+        assert_eq!(store.get("lease/a", "0").expect("it answers"), None);
+    });
+}
+
+/// The largest value, and the longest names.
+pub(super) fn values_of_16_kib_come_back(backend: &dyn Backend) {
+    with_store(backend, |_, store| {
+        let text = |first: char| first.to_string() + &"\u{e9}\u{1F980}xy".repeat(2047);
+        let (one, two) = (text('1'), text('2'));
+        assert!(one.len() <= 16 * 1024 && one.len() > 16_000);
+        assert!(put(&*store, "1", None, &one));
+        assert_eq!(get(&*store, "1").as_ref(), Some(&one));
+        assert!(!put(&*store, "1", Some(&two), "never"));
+        assert!(put(&*store, "1", Some(&one), &two));
+        assert_eq!(list(&*store, AREA), [entry("1", &two)]);
+
+        let (area, key) = (format!("lease/{}", "a".repeat(394)), "k".repeat(400));
+        assert!(store.put_if(&area, &key, None, "long").expect("it answers"));
+        assert_eq!(list(&*store, &area), [entry(&key, "long")]);
+        assert_eq!(list(&*store, &area[..399]), []);
+        assert_eq!(store.get(&area, &key[..399]).expect("it answers"), None);
+    });
+}
+
+/// Every entry, and what became of it last.
+pub(super) fn an_acknowledged_put_outlives_a_restart(backend: &dyn Backend) {
+    with_store(backend, |fixture, store| {
+        assert!(put(&*store, "1", None, "first"));
+        assert!(put(&*store, "1", Some("first"), "second"));
+        assert!(put(&*store, "2", None, "other"));
+        drop(store);
+        fixture.restart();
+        let store = fixture.connect();
+        assert_eq!(list(&*store, AREA), [entry("1", "second"), entry("2", "other")]);
+        assert!(put(&*store, "1", Some("second"), "third"));
+    });
+}

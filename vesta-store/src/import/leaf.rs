@@ -1,0 +1,129 @@
+//! Machine IDs that Leaf has handed out.
+
+use serde::Deserialize;
+use vesta_service::{StoreError, UnixMillis};
+use zookeeper_client::{Client, Error};
+
+use super::ForeignOwner;
+use crate::backends::zookeeper::{Config, Ensemble, Failure};
+use crate::{OpenError, Options, StoreUrl};
+
+const EXAMPLE: &str = "the znode of Leaf's workers as the path, for example \
+                       zookeeper://zk1:2181/snowflake/com.sankuai.leaf.opensource.test/forever";
+
+/// The znode of a worker.
+#[derive(Deserialize)]
+struct Endpoint {
+    ip: String,
+    port: String,
+    /// Milliseconds since 1970; every 3 s.
+    timestamp: u64,
+}
+
+/// Reads the machine IDs that Meituan's Leaf has handed out in its snowflake mode, for an import. The
+/// path of the URL is the znode that has a child for every worker, `/snowflake/LEAF-NAME/forever`:
+///
+/// ```text
+/// 10.0.0.5:8080-0000000003  {"ip":"10.0.0.5","port":"8080","timestamp":1767225600000}
+/// ```
+/// The number after the last hyphen is the machine ID; the time is the last one that the worker has
+/// reported, which it does every 3 seconds. Nothing is changed.
+///
+/// # Errors
+/// [`OpenError::Malformed`] for a URL without a path; [`OpenError::Store`] if ZooKeeper does not answer
+/// within 2 s, or there is no such znode, or it has children that are no workers of Leaf, which are named.
+pub fn leaf_machine_ids(url: &str) -> Result<Vec<ForeignOwner>, OpenError> {
+    let config = Config::try_from(&url.parse::<StoreUrl>()?)?;
+    if config.path.is_empty() {
+        return Err(OpenError::Malformed {
+            reason: "the path is missing".into(),
+            example: EXAMPLE,
+        });
+    }
+    let (store, path) = (config.to_string(), config.path.clone());
+    Ensemble::new(config, &Options::default())
+        .ask(|client| {
+            let path = path.clone();
+            async move { read(&client, &path).await }
+        })
+        .map_err(|source| OpenError::Store { store, source })
+}
+
+async fn read(client: &Client, path: &str) -> Result<Vec<ForeignOwner>, Failure> {
+    let synced = client.sync(path);
+    let names = client.list_children(path);
+    synced.await?;
+    let names = names.await.map_err(|error| match error {
+        Error::NoNode => {
+            StoreError::permanent(format!("there is no znode {path}; write {EXAMPLE}")).into()
+        }
+        error => Failure::from(error),
+    })?;
+    // All are sent before the first answer is waited for.
+    let workers: Vec<_> =
+        names.into_iter().map(|name| (client.get_data(&format!("{path}/{name}")), name)).collect();
+    let (mut found, mut odd) = (Vec::new(), Vec::new());
+    for (data, name) in workers {
+        let (data, _) = data.await?;
+        match predecessor(&name, &data) {
+            Some(predecessor) => found.push(predecessor),
+            None => odd.push(name),
+        }
+    }
+    if !odd.is_empty() {
+        odd.sort_unstable();
+        return Err(StoreError::permanent(format!(
+            "these children of {path} are no workers of Leaf: {}; write {EXAMPLE}",
+            odd.join(", ")
+        ))
+        .into());
+    }
+    found.sort_unstable_by_key(|predecessor| predecessor.machine);
+    Ok(found)
+}
+
+fn predecessor(name: &str, data: &[u8]) -> Option<ForeignOwner> {
+    let (address, number) = name.rsplit_once('-')?;
+    let digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    let machine = digits.then(|| number.parse().ok()).flatten()?;
+    let Endpoint { ip, port, timestamp } = serde_json::from_slice(data).ok()?;
+    let host = format!("{ip}:{port}");
+    let is_leafs = host == address;
+    is_leafs.then_some(ForeignOwner { machine, host, last_used: Some(UnixMillis(timestamp)) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machine_id_is_the_number_of_the_znode() {
+        let data = br#"{"ip":"10.0.0.5","port":"8080","timestamp":1767225600000}"#;
+        let expected = ForeignOwner {
+            machine: 3,
+            host: "10.0.0.5:8080".into(),
+            last_used: Some(UnixMillis(1_767_225_600_000)),
+        };
+        assert_eq!(predecessor("10.0.0.5:8080-0000000003", data), Some(expected));
+        for odd in [
+            "10.0.0.5:8080-",
+            "10.0.0.5:8080-x",
+            "10.0.0.5:8080-+3",
+            "10.0.0.5:8080",
+            "10.0.0.6:8080-0000000003",
+            "10.0.0.5:8080-99999999999999999999",
+        ] {
+            assert_eq!(predecessor(odd, data), None, "{odd}");
+        }
+        let name = "10.0.0.5:8080-0000000003";
+        for odd in ["", "{}", r#"{"ip":"10.0.0.5","port":"8080"}"#] {
+            assert_eq!(predecessor(name, odd.as_bytes()), None, "{odd}");
+        }
+    }
+
+    #[test]
+    fn a_url_without_a_path_is_refused() {
+        let error = leaf_machine_ids("zookeeper://zk1:2181").unwrap_err().to_string();
+        assert!(error.contains("the path is missing") && error.contains("/forever"), "{error}");
+    }
+}

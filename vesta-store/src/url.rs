@@ -1,0 +1,419 @@
+//! URLs of stores: parsed once, and shown without their secrets.
+
+use std::fmt;
+use std::str::FromStr;
+
+use percent_encoding::percent_decode_str;
+use url::{Url, form_urlencoded};
+
+use crate::OpenError;
+
+const HIDDEN: &str = "***";
+
+/// A kind of store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "their names")]
+pub enum Kind {
+    Sqlite,
+    Mysql,
+    Postgres,
+    Redis,
+    Zookeeper,
+    Etcd,
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Self; 6] =
+        [Self::Sqlite, Self::Mysql, Self::Postgres, Self::Redis, Self::Zookeeper, Self::Etcd];
+
+    /// The kind with this scheme, in any case.
+    pub fn of_scheme(scheme: &str) -> Option<Self> {
+        let is = |known: &&str| known.eq_ignore_ascii_case(scheme);
+        Self::ALL.into_iter().find(|kind| kind.schemes().iter().any(is))
+    }
+
+    /// The name of the kind and of its cargo feature.
+    pub const fn name(self) -> &'static str {
+        self.schemes()[0]
+    }
+
+    const fn schemes(self) -> &'static [&'static str] {
+        match self {
+            Self::Sqlite => &["sqlite"],
+            Self::Mysql => &["mysql", "mariadb"],
+            Self::Postgres => &["postgres", "postgresql"],
+            Self::Redis => &["redis", "rediss"],
+            Self::Zookeeper => &["zookeeper"],
+            Self::Etcd => &["etcd", "etcds"],
+        }
+    }
+
+    /// The options behind a `?`: none is a secret, except for keys, which are hidden. A name that
+    /// ends with `[` stands for all that begin with it.
+    const fn options(self) -> &'static [&'static str] {
+        match self {
+            Self::Mysql => &[
+                "ssl-mode",
+                "ssl-ca",
+                "ssl-cert",
+                "ssl-key",
+                "socket",
+                "charset",
+                "collation",
+                "timezone",
+                "statement-cache-capacity",
+            ],
+            Self::Postgres => &[
+                "sslmode",
+                "sslrootcert",
+                "sslcert",
+                "sslkey",
+                "host",
+                "hostaddr",
+                "port",
+                "dbname",
+                "user",
+                "application_name",
+                "options",
+                "options[",
+                "statement-cache-capacity",
+            ],
+            Self::Redis => &["prefix"],
+            Self::Etcd => &["ca"],
+            Self::Sqlite | Self::Zookeeper => &[],
+        }
+    }
+
+    const fn example(self) -> &'static str {
+        match self {
+            Self::Sqlite => "sqlite:PATH, for example sqlite:vesta-data/vesta.db",
+            Self::Mysql => "mysql://user:password@host:3306/database",
+            Self::Postgres => "postgres://user:password@host:5432/database",
+            Self::Redis => {
+                "redis://user:password@host:6379/0 or rediss://:password@host:6379/0?prefix=vesta"
+            }
+            Self::Zookeeper => "zookeeper://zk1:2181,zk2:2181,zk3:2181/vesta",
+            Self::Etcd => "etcd://etcd1:2379,etcd2:2379,etcd3:2379/vesta",
+        }
+    }
+
+    /// Whether this build has the backend.
+    pub const fn built_in(self) -> bool {
+        match self {
+            Self::Sqlite => cfg!(feature = "sqlite"),
+            Self::Mysql => cfg!(feature = "mysql"),
+            Self::Postgres => cfg!(feature = "postgres"),
+            Self::Redis => cfg!(feature = "redis"),
+            Self::Zookeeper => cfg!(feature = "zookeeper"),
+            Self::Etcd => cfg!(feature = "etcd"),
+        }
+    }
+
+    const fn is_sql(self) -> bool {
+        matches!(self, Self::Mysql | Self::Postgres)
+    }
+}
+
+/// The URL of a store. `Display` and `Debug` hide its password.
+///
+/// ```
+/// let url: vesta_store::StoreUrl = "etcd://vesta:hunter2@etcd1:2379,etcd2/ids".parse()?;
+/// assert_eq!(url.to_string(), "etcd://vesta:***@etcd1:2379,etcd2/ids");
+/// assert_eq!(url.hosts()[1].with_port(2379), "etcd2:2379");
+/// # Ok::<(), vesta_store::OpenError>(())
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct StoreUrl {
+    kind: Kind,
+    text: String,
+    shown: String,
+    user: Option<String>,
+    password: Option<String>,
+    hosts: Vec<Host>,
+    path: String,
+    options: Vec<(String, String)>,
+}
+
+/// A server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Host {
+    /// Its name or address; one of IPv6 in brackets.
+    pub name: String,
+    /// Its port, if the URL has one.
+    pub port: Option<u16>,
+}
+
+impl Host {
+    /// `name:port`.
+    pub fn with_port(&self, default: u16) -> String {
+        format!("{}:{}", self.name, self.port.unwrap_or(default))
+    }
+
+    /// Of a PostgreSQL the name may be the path of a socket, encoded.
+    fn parse(text: &str, kind: Kind) -> Result<Self, String> {
+        let encoded = |c| c == '%' && kind == Kind::Postgres;
+        let plain = |c: char| c.is_ascii_alphanumeric() || ".-_[]:".contains(c) || encoded(c);
+        let url = Url::parse(&format!("{}://{text}", kind.name())).ok();
+        let url = url.filter(|_| text.chars().all(plain) && !text.ends_with(':'));
+        url.and_then(|url| Some((url.host_str()?.to_owned(), url.port())))
+            .filter(|(name, port)| !name.is_empty() && *port != Some(0))
+            .map(|(name, port)| Self { name, port })
+            .ok_or(
+                "each server is written as host or host:port, an IPv6 address in brackets".into(),
+            )
+    }
+}
+
+impl StoreUrl {
+    /// The kind of the store.
+    pub const fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// The text as it was typed, secrets and all, for a driver that parses it again.
+    pub fn expose(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether the scheme is this one.
+    pub fn has_scheme(&self, scheme: &str) -> bool {
+        self.text.split(':').next().is_some_and(|own| own.eq_ignore_ascii_case(scheme))
+    }
+
+    /// The user.
+    pub fn user(&self) -> Option<&str> {
+        self.user.as_deref()
+    }
+
+    /// The password, for the one who connects.
+    pub fn password(&self) -> Option<&str> {
+        self.password.as_deref()
+    }
+
+    /// The servers, in the order of the URL: exactly one, except for ZooKeeper and etcd, which may
+    /// have more, and for a socket of MySQL or PostgreSQL.
+    pub fn hosts(&self) -> &[Host] {
+        &self.hosts
+    }
+
+    /// The path without a slash at its ends, decoded; no part of it is empty, `.` or `..`. Of a
+    /// SQLite database the path of the file as it was typed.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The value of an option.
+    pub fn option(&self, name: &str) -> Option<&str> {
+        let found = self.options.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// The error for a part that a backend cannot use; `reason` shows no secret.
+    pub fn malformed(&self, reason: impl Into<String>) -> OpenError {
+        OpenError::Malformed { reason: reason.into(), example: self.kind.example() }
+    }
+
+    fn of_sqlite(text: &str, rest: &str) -> Result<Self, String> {
+        let path = rest.strip_prefix("//").unwrap_or(rest);
+        let flaw = if path.is_empty() {
+            "the path of the database is missing"
+        } else if path.contains('?') {
+            "the sqlite URL takes no options, and the path no question mark"
+        } else if path.contains('\0') {
+            "the path of the database contains a NUL"
+        } else {
+            // A file has no password; but somebody may think that it has.
+            let login = path.split_once(':').is_some_and(|(_, after)| after.contains('@'));
+            let shown = if login { hide_all(text) } else { text.to_owned() };
+            return Ok(Self { path: path.into(), ..Self::empty(Kind::Sqlite, text, shown) });
+        };
+        Err(flaw.into())
+    }
+
+    fn empty(kind: Kind, text: &str, shown: String) -> Self {
+        let (hosts, options) = (Vec::new(), Vec::new());
+        let (text, path) = (text.to_owned(), String::new());
+        Self { kind, text, shown, user: None, password: None, hosts, path, options }
+    }
+
+    fn of_server(kind: Kind, text: &str, rest: &str) -> Result<Self, String> {
+        let rest = rest.strip_prefix("//").ok_or("the URL has no `//` after its scheme")?;
+        if rest.contains(char::is_control) {
+            return Err("the URL contains a control character".into());
+        }
+        let (authority, tail) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+        if tail.contains(['@', '#']) {
+            return Err(
+                "in a user name, a password or a path, `@`, `/`, `?`, `#` and `:` have to be \
+                        written as %40, %2F, %3F, %23 and %3A"
+                    .into(),
+            );
+        }
+        let (login, hosts) = match authority.rsplit_once('@') {
+            Some((login, hosts)) => (Some(login), hosts),
+            None => (None, authority),
+        };
+        let (user, password) = match login.map(|login| login.split_once(':').ok_or(login)) {
+            None => (None, None),
+            Some(Ok((user, password))) => (Some(user), Some(password)),
+            Some(Err(user)) if kind.is_sql() => (Some(user), None),
+            Some(Err(_)) => return Err("the password is missing after the user".into()),
+        };
+        let hosts = match hosts.split(',').map(|host| Host::parse(host, kind)) {
+            _ if hosts.is_empty() && kind.is_sql() => Vec::new(),
+            hosts => hosts.collect::<Result<_, _>>()?,
+        };
+        if hosts.len() > 1 && !matches!(kind, Kind::Zookeeper | Kind::Etcd) {
+            return Err("the URL must name one server".into());
+        }
+        let (path, query) = tail.split_once('?').unwrap_or((tail, ""));
+        let options = options_of(kind, query)?;
+        let secret = options.iter().any(|(name, _)| name.contains("key"));
+        let (before, after) = text.split_at(text.len() - authority.len() - tail.len());
+        let after = after.rsplit_once('@').map_or(after, |(_, after)| after);
+        let shown_login = match (user, password) {
+            (Some(user), Some(_)) => format!("{user}:{HIDDEN}@"),
+            (Some(_), None) => format!("{HIDDEN}@"), // one word alone may be a token
+            (None, _) => String::new(),
+        };
+        let shown_after = if secret { &after[..after.len() - query.len()] } else { after };
+        let shown_query = if secret { HIDDEN } else { "" };
+        let shown = format!("{before}{shown_login}{shown_after}{shown_query}");
+        Ok(Self {
+            user: user.map(decode).transpose()?.filter(|user| !user.is_empty()),
+            password: password.map(decode).transpose()?.filter(|password| !password.is_empty()),
+            hosts,
+            path: decode_path(path)?,
+            options,
+            ..Self::empty(kind, text, shown)
+        })
+    }
+}
+
+/// The scheme, and what stands behind its colon.
+fn scheme_of(text: &str) -> Option<(&str, &str)> {
+    // The first colon: a later `://` may be a part of a password.
+    text.split_once(':').filter(|(scheme, _)| {
+        scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+            && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+    })
+}
+
+fn options_of(kind: Kind, query: &str) -> Result<Vec<(String, String)>, String> {
+    if query.contains(';') {
+        return Err("options are parted by &; in a value write ; as %3B".into());
+    }
+    let mut options: Vec<(String, String)> = Vec::new();
+    for (name, value) in form_urlencoded::parse(query.as_bytes()).into_owned() {
+        let is_known = |known: &&str| match known.strip_suffix('[') {
+            Some(_) => name.starts_with(known) && name.len() > known.len(),
+            None => name == *known,
+        };
+        if !kind.options().iter().any(is_known) {
+            let known: Vec<_> = kind.options().iter().filter(|name| !name.ends_with('[')).collect();
+            return Err(match &known[..] {
+                [] => "the URL takes no options; in a password write ? as %3F".into(),
+                [one] => format!("the URL has an unknown option; the only one is {one}"),
+                known => {
+                    let known: Vec<&str> = known.iter().map(|name| **name).collect();
+                    format!("the URL has an unknown option; known ones: {}", known.join(", "))
+                }
+            });
+        }
+        if !name.contains('[') && options.iter().any(|(other, _)| *other == name) {
+            return Err(format!("the option {name} is there twice"));
+        }
+        options.push((name, value));
+    }
+    Ok(options)
+}
+
+fn decode(text: &str) -> Result<String, String> {
+    let flaw = "after each % two hexadecimal digits are expected, of UTF-8; a % itself is written \
+                as %25";
+    let is_digits = |piece: &str| {
+        piece.get(..2).is_some_and(|two| two.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    };
+    match percent_decode_str(text).decode_utf8() {
+        Ok(decoded) if text.split('%').skip(1).all(is_digits) => Ok(decoded.into_owned()),
+        _ => Err(flaw.into()),
+    }
+}
+
+fn decode_path(text: &str) -> Result<String, String> {
+    let path = text.strip_prefix('/').unwrap_or(text);
+    let path = path.strip_suffix('/').unwrap_or(path);
+    if path.is_empty() && text.len() < 2 {
+        return Ok(String::new());
+    }
+    let parts = path.split('/').map(decode).collect::<Result<Vec<_>, _>>()?;
+    if parts.iter().any(|part| matches!(part.as_str(), "" | "." | "..")) {
+        return Err("a part of the path is empty, `.` or `..`".into());
+    }
+    Ok(parts.join("/"))
+}
+
+impl FromStr for StoreUrl {
+    type Err = OpenError;
+
+    /// Takes a URL apart. No error repeats a part of it but the scheme: where something is wrong, a
+    /// password may stand anywhere.
+    fn from_str(text: &str) -> Result<Self, OpenError> {
+        let Some((scheme, rest)) = scheme_of(text) else {
+            return Err(OpenError::NotAUrl { typed: redact_foreign(text) });
+        };
+        let Some(kind) = Kind::of_scheme(scheme) else {
+            return Err(OpenError::UnknownScheme { scheme: scheme.into() });
+        };
+        let parsed = match kind {
+            Kind::Sqlite => Self::of_sqlite(text, rest),
+            _ => Self::of_server(kind, text, rest),
+        };
+        parsed.map_err(|reason| OpenError::Malformed { reason, example: kind.example() })
+    }
+}
+
+impl fmt::Display for StoreUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shown)
+    }
+}
+
+impl fmt::Debug for StoreUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.shown)
+    }
+}
+
+/// Any text that may be the URL of a store, as it may be shown. Of one that is malformed, at most the
+/// scheme.
+///
+/// ```
+/// assert_eq!(vesta_store::redact("mysql://vesta:hunter2@db/ids"), "mysql://vesta:***@db/ids");
+/// assert_eq!(vesta_store::redact("mysql://vesta:hunter2"), "mysql:***");
+/// ```
+pub fn redact(text: &str) -> String {
+    match text.parse::<StoreUrl>() {
+        Ok(url) => url.shown,
+        Err(OpenError::Malformed { .. }) => hide_all(text),
+        Err(_) => redact_foreign(text),
+    }
+}
+
+fn hide_all(text: &str) -> String {
+    let (scheme, _) = scheme_of(text).unwrap_or_default();
+    format!("{scheme}:{HIDDEN}")
+}
+
+/// What names no store: shown if it has no place for a secret.
+fn redact_foreign(text: &str) -> String {
+    let plain = match Url::parse(text) {
+        Ok(url) => url.has_host(),
+        Err(_) => !text.contains([':', '=']),
+    };
+    if plain && !text.contains(['@', '?', '#']) { text.to_owned() } else { HIDDEN.to_owned() }
+}
+
+#[cfg(test)]
+mod tests;

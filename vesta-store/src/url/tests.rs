@@ -1,0 +1,185 @@
+use super::*;
+
+fn parsed(text: &str) -> StoreUrl {
+    text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+#[test]
+fn every_part_is_found() {
+    let url = parsed("ETCDS://an%6E:s3%40cret@a:1,[::1]:2,c.d_e-f/x%20/y.z/?ca=/etc/c%26a.pem");
+    assert_eq!(url.kind(), Kind::Etcd);
+    assert!(url.has_scheme("etcds") && !url.has_scheme("etcd"));
+    assert_eq!((url.user(), url.password()), (Some("ann"), Some("s3@cret")));
+    let hosts: Vec<_> = url.hosts().iter().map(|host| host.with_port(2379)).collect();
+    assert_eq!(hosts, ["a:1", "[::1]:2", "c.d_e-f:2379"]);
+    assert_eq!(url.path(), "x /y.z");
+    assert_eq!((url.option("ca"), url.option("prefix")), (Some("/etc/c&a.pem"), None));
+
+    let least = parsed("redis://:hunter2@cache");
+    assert_eq!((least.user(), least.password()), (None, Some("hunter2")));
+    assert_eq!((least.hosts().len(), least.path(), least.option("prefix")), (1, "", None));
+    assert_eq!(parsed("mysql:///ids?socket=/run/s").hosts(), []);
+    assert_eq!(parsed("mysql://v@h/ids").user(), Some("v"));
+    assert_eq!(parsed("postgres://%2Frun%2Fpg/ids").hosts()[0].name, "%2Frun%2Fpg");
+}
+
+#[test]
+fn two_slashes_after_sqlite_are_not_part_of_the_path() {
+    for (rest, path) in [
+        ("a/b.db", "a/b.db"),
+        ("/a/b.db", "/a/b.db"),
+        ("///a/b.db", "/a/b.db"),
+        ("//a.db", "a.db"),
+        ("C:\\data\\100% ü.db", "C:\\data\\100% ü.db"),
+    ] {
+        assert_eq!(parsed(&format!("sqlite:{rest}")).path(), path);
+    }
+}
+
+#[test]
+fn a_password_may_be_anything_that_is_encoded_and_never_shows() {
+    for (written, meant) in [
+        ("hunter2", "hunter2"),
+        ("hunter2%40%2F%3a%3F%23%25", "hunter2@/:?#%"),
+        ("hunter2@x:y", "hunter2@x:y"),
+        ("hunter2 `é`", "hunter2 `é`"),
+    ] {
+        let url = parsed(&format!("zookeeper://ids:{written}@zk1/a"));
+        assert_eq!(url.password(), Some(meant));
+        assert_eq!(format!("{url} {url:?}"), {
+            let shown = "zookeeper://ids:***@zk1/a";
+            format!("{shown} {shown:?}")
+        });
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_without_repeating_it() {
+    for (url, reason) in [
+        ("mysql:u:hunter2@h", "no `//`"),
+        ("mysql://u:12/hunter2@h/d", "%2F"),
+        ("mysql://u:12#hunter2@h/d", "%23"),
+        ("mysql://h#hunter2", "%23"),
+        ("mysql://h/a?hunter2", "unknown option; known ones: ssl-mode, ssl-ca"),
+        ("mysql://h/d?password=hunter2", "unknown option"),
+        ("mysql://h/d?ssl-mode=a&ssl-mode=hunter2", "twice"),
+        ("postgres://h/d?options[=hunter2", "unknown option"),
+        ("postgres://h/d?password=hunter2", "unknown option"),
+        ("mysql://a,b/d", "one server"),
+        ("redis://", "each server"),
+        ("redis://hunter2@cache", "password is missing"),
+        ("redis://c?prefix=a;hunter2", "%3B"),
+        ("redis://c?password=hunter2", "the only one is prefix"),
+        ("etcd:///hunter2", "each server"),
+        ("etcd://h,", "each server"),
+        ("etcd://h:0", "each server"),
+        ("etcd://h:", "each server"),
+        ("etcd://h:+1", "each server"),
+        ("etcd://h:65536", "each server"),
+        ("etcd://u:hunter2", "each server"),
+        ("etcd://u:hunter2@", "each server"),
+        ("etcd://[::1", "each server"),
+        ("etcd://[hunter2]", "each server"),
+        ("etcd://[::1]hunter2", "each server"),
+        ("etcd://::1", "each server"),
+        ("etcd://h h", "each server"),
+        ("etcd://hé", "each server"),
+        ("etcd://h%41", "each server"),
+        ("etcd://u:hunter2%@h", "%25"),
+        ("etcd://u:hunter2%2@h", "%25"),
+        ("etcd://u:hunter2%+2@h", "%25"),
+        ("etcd://u:hunter2%ff@h", "UTF-8"),
+        ("etcd://h//", "part of the path"),
+        ("etcd://h/a//b", "part of the path"),
+        ("zookeeper://h/a/../b", "part of the path"),
+        ("zookeeper://h/a/%2e%2E", "part of the path"),
+        ("zookeeper://h/a?timeout=hunter2", "takes no options"),
+        ("zookeeper://h/a\thunter2", "control character"),
+        ("sqlite:", "path of the database is missing"),
+        ("sqlite://", "path of the database is missing"),
+        ("sqlite:a.db?password=hunter2", "takes no options"),
+        ("sqlite:a\0b", "NUL"),
+    ] {
+        let error = url.parse::<StoreUrl>().expect_err(url);
+        assert!(matches!(error, OpenError::Malformed { .. }), "{url}: {error:?}");
+        let said = error.to_string();
+        assert!(said.contains(reason) && said.contains("; write "), "{url}: {said}");
+        assert!(!said.contains("hunter2"), "{url}: {said}");
+    }
+}
+
+#[test]
+fn the_rest_of_a_url_stays_readable() {
+    for (url, shown) in [
+        ("mysql://vesta:hunter2@db:3306/ids", "mysql://vesta:***@db:3306/ids"),
+        ("redis://:hunter2@cache:6379/0", "redis://:***@cache:6379/0"),
+        ("mysql://hunter2@db/ids", "mysql://***@db/ids"),
+        ("mysql://u:a@b@db/ids?ssl-key=hunter2&charset=x", "mysql://u:***@db/ids?***"),
+        ("postgres://db/ids?options[a]=b", "postgres://db/ids?options[a]=b"),
+        ("etcd://a:1,b:2", "etcd://a:1,b:2"),
+        ("zookeeper://a:2181,[::1]:2181/vesta", "zookeeper://a:2181,[::1]:2181/vesta"),
+        ("sqlite:vesta-data/vesta.db", "sqlite:vesta-data/vesta.db"),
+        ("sqlite:C:\\data\\vesta.db", "sqlite:C:\\data\\vesta.db"),
+        ("sqlite:///srv/a@b/vesta.db", "sqlite:///srv/a@b/vesta.db"),
+        ("http://collector:4317/v1", "http://collector:4317/v1"),
+        ("vesta.db", "vesta.db"),
+        ("", ""),
+    ] {
+        assert_eq!(redact(url), shown);
+    }
+}
+
+#[test]
+fn a_planted_secret_never_shows() {
+    for url in [
+        "mysql://u:hunter2@h/d",
+        "mysql://u:hunter2@@h/d",
+        "mysql://u:@hunter2@h/d",
+        "mysql://u:a/hunter2@h/d",
+        "mysql://u:a?hunter2@h/d",
+        "mysql://u:a#hunter2@h/d",
+        "mysql://u:a:hunter2@h/d",
+        "mysql://u:hunter2",
+        "mysql://u:hunter2/d",
+        "mysql://u:99999hunter2",
+        "mysql://u@h:hunter2",
+        "mysql://h:3306,u:hunter2/d",
+        "mysql:u:hunter2@h",
+        "mysql:u:hunter2",
+        "mysql:u:hunter2://@h",
+        "mysql:u:x://hunter2:1@h",
+        "mysql:/u:hunter2@h/d",
+        "mysql:///u:hunter2@h/d",
+        "redis://hunter2@h",
+        "redis:hunter2@h",
+        "u:hunter2@h/d",
+        "u:hunter2",
+        "//u:hunter2@h",
+        "u@hunter2@h",
+        "://u:hunter2@h",
+        "sqlite://u:hunter2@h/d",
+        "my sql://u:hunter2@h/d",
+        "http://h/?auth=hunter2",
+        "mysql://h/d?password=hunter2",
+        "mysql://h/d?PASSWD=hunter2",
+        "mysql://h/d?a=b;pwd=hunter2",
+        "mysql://h/d?a=b&auth_token=x&hunter2",
+        "mysql://h/d?password=x&hunter2=1",
+        "mysql://h/d?password=x@hunter2",
+        "mysql://h/d?password=hunter2@x",
+        "mysql://u:x@h/d?password=x@hunter2",
+        "mysql://h/d?pass%77ord=hunter2",
+        "mysql://h/d?ssl-ke%79=hunter2",
+        "mysql://h/d#password=hunter2",
+        "mysql://h/d??&&password=hunter2",
+        "sqlite:a.db?key=hunter2",
+        "sqlite:a.db?password=hunter2",
+        "mysql://ü:hunter2@ö/d?é=1&password=hunter2",
+        "mysql://[::1:hunter2@h",
+        "mysql://[::1]:hunter2",
+    ] {
+        let shown = redact(url);
+        assert!(!shown.contains("hunter2"), "{url} shows as {shown}");
+        assert!(shown.contains(HIDDEN), "{url} shows as {shown}");
+    }
+}
