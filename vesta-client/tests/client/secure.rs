@@ -120,7 +120,7 @@ fn no_form_of_showing_a_builder_shows_the_private_key() {
     let (cert, key) = own();
     let builder = builder().client_certificate(cert, key.clone()).bearer_token("s3cr3t");
     let shown = format!("{builder:?} {builder:#?}");
-    assert!(shown.contains("client_certificate: Some(\"[redacted]\")"), "{shown}");
+    assert!(shown.contains("client_certificate: Some([redacted])"), "{shown}");
     assert!(!shown.contains(key.lines().nth(1).unwrap()) && !shown.contains("s3cr3t"), "{shown}");
     let bytes = format!("{:?}", &key.as_bytes()[40..60]);
     assert!(!shown.contains(bytes.trim_matches(['[', ']'])), "{shown}");
