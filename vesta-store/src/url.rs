@@ -412,7 +412,11 @@ fn redact_foreign(text: &str) -> String {
         Ok(url) => url.has_host(),
         Err(_) => !text.contains([':', '=']),
     };
-    if plain && !text.contains(['@', '?', '#']) { text.to_owned() } else { HIDDEN.to_owned() }
+    match scheme_of(text) {
+        _ if plain && !text.contains(['@', '?', '#']) => text.to_owned(),
+        Some((_, rest)) if rest.starts_with("//") => hide_all(text),
+        _ => HIDDEN.to_owned(),
+    }
 }
 
 #[cfg(test)]
