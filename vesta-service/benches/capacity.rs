@@ -76,8 +76,9 @@ fn main() {
                 let rate = ids as f64 / took.as_secs_f64();
                 let capacity = layout.capacity_per_second() as f64 * machines as f64;
                 println!(
-                    "| {} | {populator} | {machines} | {callers} | {rate:.0} | {:.2} % | {:.1} % |",
+                    "| {} | {} | {machines} | {callers} | {rate:.0} | {:.2} % | {:.1} % |",
                     layout.name(),
+                    populator.name(),
                     100.0 * rate / capacity,
                     100.0 * used.as_secs_f64() / took.as_secs_f64(),
                 );

@@ -10,7 +10,7 @@ use vesta_intf::{Id, IdError, IdMeta, NotReady, NotReadyReason};
 
 use crate::clock::AnyClock;
 use crate::lease::RETRY_AFTER;
-use crate::populator::{AnyPopulator, IdPopulator as _, PopulatorKind};
+use crate::populator::{Populator, PopulatorKind};
 use crate::sequence::{Claim, Refusal, Rules};
 use crate::sync::{AtomicU64, Ordering};
 use crate::ticks::Ticks;
@@ -27,7 +27,7 @@ pub(crate) struct HeldLease {
     sealed: OnceLock<String>,
     /// The durable bound. Only grows, and only after a store acknowledged it.
     limit: AtomicU64,
-    populator: AnyPopulator,
+    populator: Populator,
 }
 
 impl HeldLease {
@@ -164,7 +164,7 @@ impl HeldLeaseFactory {
             ticks: Ticks::new(self.clock.clone(), &self.meta, self.rules.tick(next)),
             sealed: OnceLock::new(),
             limit: AtomicU64::new(limit),
-            populator: AnyPopulator::new(self.populator, next),
+            populator: Populator::new(self.populator, next),
         })
     }
 }

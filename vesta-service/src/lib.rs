@@ -25,8 +25,7 @@
 //! process gets the machine ID. The argument is in docs/SAFETY.md.
 //!
 //! No async runtime, no network and no database is needed. A pool of machine IDs comes from
-//! `vesta-store`. Features: `async` implements `AsyncIdService` (without a runtime), `serde` makes
-//! settings readable from configuration files.
+//! `vesta-store`. Features: `async` implements `AsyncIdService` (without a runtime).
 #![deny(unsafe_code)] // but for two lines in clock.rs, each with its argument
 #![deny(
     clippy::cast_possible_truncation,
@@ -67,9 +66,7 @@ pub use lease::{
     Snapshot, StateFileError, StoreError, Timing,
 };
 pub use machine::{IpMap, MachineSource, WorkerNodeStore, host_ordinal};
-pub use populator::{
-    AtomicIdPopulator, IdPopulator, LockIdPopulator, PopulatorKind, SyncIdPopulator,
-};
+pub use populator::PopulatorKind;
 pub use segment::{
     NewSegmentTag, NextRange, Segment, SegmentBuilder, SegmentMode, SegmentService, SegmentStatus,
     SegmentStore, SegmentTag,

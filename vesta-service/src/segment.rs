@@ -56,8 +56,6 @@ pub use store::{NewSegmentTag, NextRange, SegmentStore, SegmentTag};
 
 /// In which order the threads of a process get the numbers of a tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum SegmentMode {
     /// Numbers increase over all threads: a call that begins after another has returned gets a
     /// higher number.

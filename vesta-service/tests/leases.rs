@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use common::{START, leases};
 use vesta_service::{
-    BuildError, Cas, ClaimError, ClaimOrder, Clock as _, Drive, ErrorKind, IdService as _, KvStore,
+    BuildError, Cas, ClaimError, Clock as _, Drive, ErrorKind, IdService as _, KvStore,
     LocalIdService, MachineSource, ManualClock, MemoryStore, Record, StoreError, Timing,
     UnixMillis,
 };
@@ -285,16 +285,6 @@ fn a_pool_that_is_free_but_used_beyond_the_clock_says_up_to_when() {
             assert!(sentence.contains(part), "{sentence}");
         }
     }
-}
-
-#[test]
-fn orders_have_the_names_that_configurations_use() {
-    for (order, name) in [(ClaimOrder::Stable, "stable"), (ClaimOrder::Lowest, "lowest")] {
-        assert_eq!(order.to_string(), name);
-        assert_eq!(name.parse::<ClaimOrder>().unwrap(), order);
-    }
-    let error = "random".parse::<ClaimOrder>().unwrap_err().to_string();
-    assert!(error.contains("`random` is not one of stable, lowest"), "{error}");
 }
 
 #[test]

@@ -147,7 +147,7 @@ impl ServiceStatus {
                 left_days: status.layout_left.as_secs() / 86_400,
                 left_ms: millis(status.layout_left),
             },
-            populator: status.populator.to_string(),
+            populator: status.populator.name().into(),
             machines: machines.collect(),
             pool: program.pool().and_then(|pool| pool.usage()),
             segments: program.segments().map(|segments| SegmentsStatus::of(segments).summary()),

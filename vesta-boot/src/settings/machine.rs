@@ -102,7 +102,7 @@ pub(super) struct Section {
     /// `stable`: a host keeps its machine ID over restarts. `lowest`: the lowest free one.
     #[arg(id = "machine.claim_order", value_name = "NAME", default_value = "stable")]
     #[arg(help_heading = "Pool")]
-    #[arg(value_parser = choice(ClaimOrder::ALL.map(|order| (order.name(), order))))]
+    #[arg(value_parser = choice([("stable", ClaimOrder::Stable), ("lowest", ClaimOrder::Lowest)]))]
     order: ClaimOrder,
 }
 

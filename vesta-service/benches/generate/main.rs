@@ -79,7 +79,7 @@ fn alone(c: &mut Criterion) {
     for (name, layout) in [("seconds", roomy_seconds()), ("milliseconds", roomy_millis())] {
         for kind in PopulatorKind::ALL {
             let ids = embedded(layout, kind);
-            group.bench_function(format!("vesta {kind}, {name}"), |b| {
+            group.bench_function(format!("vesta {}, {name}", kind.name()), |b| {
                 b.iter(|| ids.service.gen_id().expect("an ID"));
             });
         }
@@ -101,7 +101,7 @@ fn contended(c: &mut Criterion) {
         for (name, layout) in [("seconds", roomy_seconds()), ("milliseconds", roomy_millis())] {
             for kind in PopulatorKind::ALL {
                 let ids = embedded(layout, kind);
-                group.bench_function(format!("vesta {kind}, {name}"), |b| {
+                group.bench_function(format!("vesta {}, {name}", kind.name()), |b| {
                     b.iter_custom(|n| share(threads, n, || ids.service.gen_id().expect("an ID")));
                 });
             }
@@ -146,7 +146,7 @@ fn batch(c: &mut Criterion) {
         for size in [100, 1_000, 10_000] {
             let mut out = vec![0; size];
             group.throughput(Throughput::Elements(size as u64));
-            group.bench_function(format!("vesta {kind}, seconds, {size} IDs"), |b| {
+            group.bench_function(format!("vesta {}, seconds, {size} IDs", kind.name()), |b| {
                 b.iter(|| ids.service.gen_ids(black_box(&mut out)).expect("IDs"));
             });
         }

@@ -1,17 +1,11 @@
 //! The machine IDs that a service may claim, and their order.
 
-use std::fmt;
 use std::ops::RangeInclusive;
-use std::str::FromStr;
-
-use vesta_intf::IdError;
 
 use super::Timing;
 
 /// The order in which the free machine IDs of a pool are tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum ClaimOrder {
     /// The one this host had last; then one that was never used, then one that was given back, then
     /// one whose owner expired. A host keeps its number, and a number that was just used
@@ -20,35 +14,6 @@ pub enum ClaimOrder {
     Stable,
     /// The lowest free number. Numbers stay small and are used again soon.
     Lowest,
-}
-
-impl ClaimOrder {
-    /// Both of them.
-    pub const ALL: [ClaimOrder; 2] = [Self::Stable, Self::Lowest];
-
-    /// The name in configurations.
-    pub const fn name(self) -> &'static str {
-        match self {
-            ClaimOrder::Stable => "stable",
-            ClaimOrder::Lowest => "lowest",
-        }
-    }
-}
-
-impl fmt::Display for ClaimOrder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for ClaimOrder {
-    type Err = IdError;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        Self::ALL.into_iter().find(|order| order.name() == name).ok_or_else(|| {
-            IdError::invalid("claim order", format!("`{name}` is not one of stable, lowest"))
-        })
-    }
 }
 
 /// The machine IDs in question.

@@ -216,7 +216,7 @@ fn nodes(layout: &IdMeta, class: Class, planted: Option<Planted>, rng: &mut Rng)
     let size = rng.within(1..=how_many + 4) * if several { 2 } else { 1 };
     let remember = class == Class::Wiped || rng.percent(30);
     let random = layout.name() != "custom" && rng.percent(25);
-    let order = rng.pick(&ClaimOrder::ALL);
+    let order = rng.pick(&[ClaimOrder::Stable, ClaimOrder::Lowest]);
     let spaces = if rng.percent(20) { 2 } else { 1 };
     (0..how_many)
         .map(|number| {
@@ -243,7 +243,11 @@ fn nodes(layout: &IdMeta, class: Class, planted: Option<Planted>, rng: &mut Rng)
                     Source::Pool(_) if several => rng.pick(&[2, 4]),
                     _ => 1,
                 },
-                order: if rng.percent(80) { order } else { rng.pick(&ClaimOrder::ALL) },
+                order: if rng.percent(80) {
+                    order
+                } else {
+                    rng.pick(&[ClaimOrder::Stable, ClaimOrder::Lowest])
+                },
                 populator: rng.pick(&PopulatorKind::ALL),
                 start: match random {
                     true => SequenceStart::Random(rng.pick(&[2, 50, 100])),

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use super::subject::IdPopulator;
 use super::*;
 use crate::races::{Ends, Thread, at_once, bounded, exhaustively, unique_and_growing};
 use crate::sync::{AtomicU64, Ordering};
@@ -72,11 +73,7 @@ fn make(populator: &dyn IdPopulator, over: &AtomicBool, calls: &[Call]) -> Seen 
 }
 
 fn new(kind: PopulatorKind) -> Arc<dyn IdPopulator> {
-    match kind {
-        PopulatorKind::Lock => Arc::new(LockIdPopulator::new(FIRST)),
-        PopulatorKind::Sync => Arc::new(SyncIdPopulator::new(FIRST)),
-        PopulatorKind::Atomic => Arc::new(AtomicIdPopulator::new(FIRST)),
-    }
+    Arc::new(Populator::new(kind, FIRST))
 }
 
 /// One of them reads a clock that has not moved on yet.

@@ -1,18 +1,18 @@
 //! The rule of generation on layouts so small that every sequence of operations can be tried: each
 //! populator against a set and a loop.
 
-#[path = "exhaustive/explore.rs"]
 mod explore;
-#[path = "exhaustive/model.rs"]
 mod model;
-#[path = "exhaustive/planted.rs"]
 mod planted;
 
+use crate::sequence::{Rules, advance};
 use explore::{Counts, Scenario, Subject, explore, replay};
 use model::Small;
 use planted::{FAULTS, Faulty};
-use vesta_service::sequence::{Rules, advance};
-use vesta_service::{AtomicIdPopulator, LockIdPopulator, SyncIdPopulator};
+
+type Lock = explore::Real<0>;
+type Sync = explore::Real<1>;
+type Atomic = explore::Real<2>;
 
 fn full() -> bool {
     std::env::var_os("VESTA_TEST_FULL").is_some()
@@ -59,17 +59,17 @@ fn every_sequence<S: Subject>(populator: &str) {
 
 #[test]
 fn every_sequence_lock() {
-    every_sequence::<LockIdPopulator>("lock");
+    every_sequence::<Lock>("lock");
 }
 
 #[test]
 fn every_sequence_sync() {
-    every_sequence::<SyncIdPopulator>("sync");
+    every_sequence::<Sync>("sync");
 }
 
 #[test]
 fn every_sequence_atomic() {
-    every_sequence::<AtomicIdPopulator>("atomic");
+    every_sequence::<Atomic>("atomic");
 }
 
 /// From every position, tick and bound there is.
@@ -106,17 +106,17 @@ fn every_start<S: Subject>(populator: &str) {
 
 #[test]
 fn every_start_lock() {
-    every_start::<LockIdPopulator>("lock");
+    every_start::<Lock>("lock");
 }
 
 #[test]
 fn every_start_sync() {
-    every_start::<SyncIdPopulator>("sync");
+    every_start::<Sync>("sync");
 }
 
 #[test]
 fn every_start_atomic() {
-    every_start::<AtomicIdPopulator>("atomic");
+    every_start::<Atomic>("atomic");
 }
 
 /// The same on populators that are never copied: they hide nothing that matters.
@@ -125,9 +125,9 @@ fn every_sequence_from_the_beginning() {
     let length = if full() { 7 } else { 6 };
     let mut all = Counts::default();
     for scenario in scenarios() {
-        all.add(replay::<LockIdPopulator>(&scenario, length).unwrap());
-        all.add(replay::<SyncIdPopulator>(&scenario, length).unwrap());
-        all.add(replay::<AtomicIdPopulator>(&scenario, length).unwrap());
+        all.add(replay::<Lock>(&scenario, length).unwrap());
+        all.add(replay::<Sync>(&scenario, length).unwrap());
+        all.add(replay::<Atomic>(&scenario, length).unwrap());
     }
     print(&format!("all three, every sequence of {length} operations from the beginning"), all);
     assert_met_everything(all);

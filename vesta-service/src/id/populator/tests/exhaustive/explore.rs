@@ -1,9 +1,9 @@
 //! Every sequence of operations, compared with the model.
 
-use vesta_service::sequence::{Claim, Refusal};
-use vesta_service::{AtomicIdPopulator, IdPopulator, LockIdPopulator, SyncIdPopulator};
-
-use crate::model::{Model, Small};
+use super::model::{Model, Small};
+use crate::populator::subject::IdPopulator;
+use crate::populator::{Populator, PopulatorKind};
+use crate::sequence::{Claim, Refusal, Rules};
 
 /// A populator that can be put into any state, so that sequences with a common beginning share it.
 pub(crate) trait Subject: IdPopulator + Sized {
@@ -19,21 +19,27 @@ pub(crate) trait Subject: IdPopulator + Sized {
     }
 }
 
-impl Subject for LockIdPopulator {
-    fn at(position: u64) -> Self {
-        Self::new(position)
+/// The populator of the kind with this number.
+#[derive(Debug)]
+pub(crate) struct Real<const KIND: usize>(Populator);
+
+impl<const KIND: usize> IdPopulator for Real<KIND> {
+    fn claim(&self, now_tick: u64, want: u32, rules: &Rules, limit: u64) -> Result<Claim, Refusal> {
+        self.0.claim(now_tick, want, rules, limit)
+    }
+
+    fn seal(&self) -> u64 {
+        self.0.seal()
+    }
+
+    fn position(&self) -> u64 {
+        self.0.position()
     }
 }
 
-impl Subject for SyncIdPopulator {
+impl<const KIND: usize> Subject for Real<KIND> {
     fn at(position: u64) -> Self {
-        Self::new(position)
-    }
-}
-
-impl Subject for AtomicIdPopulator {
-    fn at(position: u64) -> Self {
-        Self::new(position)
+        Self(Populator::new(PopulatorKind::ALL[KIND], position))
     }
 }
 

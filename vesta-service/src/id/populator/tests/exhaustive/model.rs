@@ -1,6 +1,6 @@
 //! The rule in its plainest form: the set of what was issued, and a walk over all positions there are.
 
-use vesta_service::sequence::{Claim, Refusal, Rules, advance};
+use crate::sequence::{Claim, Refusal, Rules, advance};
 
 /// A layout small enough to be walked through, and how generation uses it.
 #[derive(Debug, Clone)]
@@ -66,7 +66,11 @@ impl Model {
             let first = tick * small.per_tick;
             // Only the tick of the clock, and if it was not entered before, begins somewhere inside.
             let entered = self.first > first || self.issued >> first != 0;
-            let begin = if tick > now || entered { 0 } else { small.begins[tick as usize] };
+            let begin = if tick > now || entered {
+                0
+            } else {
+                small.begins[usize::try_from(tick).unwrap()]
+            };
             for position in first + begin..first + small.per_tick {
                 let mine = position >= self.first && position < limit;
                 let ascends = self.issued >> position == 0;

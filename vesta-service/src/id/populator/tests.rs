@@ -1,17 +1,17 @@
 //! One suite for every populator.
 
+mod exhaustive;
+
 use std::collections::HashSet;
 
 use proptest::prelude::*;
-use vesta_service::sequence::{Claim, Refusal, Rules, advance};
-use vesta_service::{AtomicIdPopulator, IdPopulator, LockIdPopulator, SyncIdPopulator};
 
-fn all(position: u64) -> [Box<dyn IdPopulator>; 3] {
-    [
-        Box::new(LockIdPopulator::new(position)),
-        Box::new(SyncIdPopulator::new(position)),
-        Box::new(AtomicIdPopulator::new(position)),
-    ]
+use super::subject::IdPopulator as _;
+use super::{Populator, PopulatorKind};
+use crate::sequence::{Claim, Refusal, Rules, advance};
+
+fn all(position: u64) -> [Populator; 3] {
+    PopulatorKind::ALL.map(|kind| Populator::new(kind, position))
 }
 
 const RULES: Rules = Rules::new(3, 2, 0);

@@ -2,10 +2,9 @@
 
 use std::sync::Mutex;
 
-use vesta_service::IdPopulator;
-use vesta_service::sequence::{Claim, Refusal, Rules, advance};
-
-use crate::explore::Subject;
+use super::explore::Subject;
+use crate::populator::subject::IdPopulator;
+use crate::sequence::{Claim, Refusal, Rules, advance};
 
 #[derive(Debug, Clone, Copy)]
 struct State {
