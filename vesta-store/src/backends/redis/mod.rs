@@ -53,6 +53,12 @@ struct Known {
     doubts: Option<Doubts>,
 }
 
+impl Known {
+    fn open(&self) -> Option<(MultiplexedConnection, Doubts)> {
+        self.connection.clone().zip(self.doubts.clone())
+    }
+}
+
 impl Server {
     /// A server that nothing is asked yet.
     fn open(url: &StoreUrl, options: &Options) -> Result<Self, OpenError> {
@@ -84,9 +90,8 @@ impl Server {
         T: Send + 'static,
         F: Future<Output = Result<(T, Link), StoreError>> + Send,
     {
-        let Known { connection, doubts } = &*self.known();
         let (config, limit) = (self.config.clone(), self.limit);
-        let open = connection.clone().zip(doubts.clone());
+        let open = self.known().open();
         let answer = self.background.run(limit, async move {
             request(match open {
                 Some((connection, doubts)) => Link { connection, limit, doubts },
