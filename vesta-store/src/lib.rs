@@ -26,6 +26,7 @@ pub mod conformance;
 #[cfg(test)]
 mod fuzz;
 pub mod import;
+mod kind;
 mod open;
 mod options;
 #[cfg(any(
@@ -44,6 +45,7 @@ mod url;
 pub use backends::mysql;
 #[cfg(feature = "postgres")]
 pub use backends::postgres;
+pub use kind::Kind;
 pub use open::{OpenError, open, open_segments, open_with, open_worker_nodes};
 pub use options::Options;
-pub use url::{Host, Kind, StoreUrl, redact};
+pub use url::{Host, StoreUrl, redact};

@@ -30,9 +30,9 @@ pub(crate) use dialect::{
 };
 pub(crate) use errors::{Class, Failure, ReadOnly};
 
-/// How many connections are kept for the next requests.
+/// The number of connections that are kept for the next requests.
 const KEPT: usize = 2;
-/// How often a statement is sent that others get in the way of.
+/// The number of times that a statement is sent if others get in its way.
 const TRIES: u32 = 8;
 const PAUSE: Duration = Duration::from_millis(4);
 /// The time that the server gets to hear a goodbye.
