@@ -39,39 +39,21 @@ impl Kind {
         }
     }
 
-    /// The options behind a `?`: none is a secret, except for keys, which are hidden. A name that
-    /// ends with `[` stands for all that begin with it.
-    pub(crate) const fn options(self) -> &'static [&'static str] {
+    /// The options behind a `?`, with blanks between them: none is a secret, except for keys, which
+    /// are hidden. A name that ends with `[` stands for all that begin with it.
+    pub(crate) const fn options(self) -> &'static str {
         match self {
-            Self::Mysql => &[
-                "ssl-mode",
-                "ssl-ca",
-                "ssl-cert",
-                "ssl-key",
-                "socket",
-                "charset",
-                "collation",
-                "timezone",
-                "statement-cache-capacity",
-            ],
-            Self::Postgres => &[
-                "sslmode",
-                "sslrootcert",
-                "sslcert",
-                "sslkey",
-                "host",
-                "hostaddr",
-                "port",
-                "dbname",
-                "user",
-                "application_name",
-                "options",
-                "options[",
-                "statement-cache-capacity",
-            ],
-            Self::Redis => &["prefix"],
-            Self::Etcd => &["ca"],
-            Self::Sqlite | Self::Zookeeper => &[],
+            Self::Mysql => {
+                "ssl-mode ssl-ca ssl-cert ssl-key socket charset collation timezone \
+                 statement-cache-capacity"
+            }
+            Self::Postgres => {
+                "sslmode sslrootcert sslcert sslkey host hostaddr port dbname user application_name \
+                 options options[ statement-cache-capacity"
+            }
+            Self::Redis => "prefix",
+            Self::Etcd => "ca",
+            Self::Sqlite | Self::Zookeeper => "",
         }
     }
 

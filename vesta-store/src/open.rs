@@ -12,6 +12,8 @@ use crate::backends::mysql;
 use crate::backends::postgres;
 #[cfg(feature = "redis")]
 use crate::backends::redis;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+use crate::backends::sql::Sql;
 #[cfg(feature = "sqlite")]
 use crate::backends::sqlite;
 #[cfg(feature = "zookeeper")]
@@ -133,9 +135,9 @@ pub fn open_with(url: &str, options: &Options) -> Result<Arc<dyn KvStore>, OpenE
         #[cfg(feature = "etcd")]
         Kind::Etcd => etcd::open(&url, options),
         #[cfg(feature = "mysql")]
-        Kind::Mysql => mysql::open(&url, options),
+        Kind::Mysql => Ok(Arc::new(Sql::<mysql::Config>::entries(&url, options)?)),
         #[cfg(feature = "postgres")]
-        Kind::Postgres => postgres::open(&url, options),
+        Kind::Postgres => Ok(Arc::new(Sql::<postgres::Config>::entries(&url, options)?)),
         off => feature_off(off),
     }
 }
@@ -155,9 +157,9 @@ pub fn open_worker_nodes(
         #[cfg(feature = "sqlite")]
         Kind::Sqlite => sqlite::open_worker_nodes(url, options),
         #[cfg(feature = "mysql")]
-        Kind::Mysql => mysql::open_worker_nodes(url, options),
+        Kind::Mysql => Ok(Arc::new(Sql::<mysql::Config>::nodes(url, options)?)),
         #[cfg(feature = "postgres")]
-        Kind::Postgres => postgres::open_worker_nodes(url, options),
+        Kind::Postgres => Ok(Arc::new(Sql::<postgres::Config>::nodes(url, options)?)),
         other if other.built_in() => Err(OpenError::NoWorkerNodes { backend: other.name() }),
         off => feature_off(off),
     }
@@ -175,9 +177,9 @@ pub fn open_segments(url: &str, options: &Options) -> Result<Arc<dyn SegmentStor
         #[cfg(feature = "sqlite")]
         Kind::Sqlite => sqlite::open_segments(url, options),
         #[cfg(feature = "mysql")]
-        Kind::Mysql => mysql::open_segments(url, options),
+        Kind::Mysql => Ok(Arc::new(Sql::<mysql::Config>::segments(url, options)?)),
         #[cfg(feature = "postgres")]
-        Kind::Postgres => postgres::open_segments(url, options),
+        Kind::Postgres => Ok(Arc::new(Sql::<postgres::Config>::segments(url, options)?)),
         #[cfg(feature = "redis")]
         Kind::Redis => redis::open_segments(url, options),
         other if other.built_in() => Err(OpenError::NoSegments { backend: other.name() }),

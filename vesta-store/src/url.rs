@@ -201,19 +201,16 @@ fn options_of(kind: Kind, query: &str) -> Result<Vec<(String, String)>, String> 
     }
     let mut options: Vec<(String, String)> = Vec::new();
     for (name, value) in form_urlencoded::parse(query.as_bytes()).into_owned() {
-        let is_known = |known: &&str| match known.strip_suffix('[') {
+        let is_known = |known: &str| match known.strip_suffix('[') {
             Some(_) => name.starts_with(known) && name.len() > known.len(),
-            None => name == *known,
+            None => name == known,
         };
-        if !kind.options().iter().any(is_known) {
-            let known: Vec<_> = kind.options().iter().filter(|name| !name.ends_with('[')).collect();
-            return Err(match &known[..] {
-                [] => "the URL takes no options; in a password write ? as %3F".into(),
-                [one] => format!("the URL has an unknown option; the only one is {one}"),
-                known => {
-                    let known: Vec<&str> = known.iter().map(|name| **name).collect();
-                    format!("the URL has an unknown option; known ones: {}", known.join(", "))
+        if !kind.options().split_whitespace().any(is_known) {
+            return Err(match kind.options().replace(" options[", "").replace(' ', ", ") {
+                none if none.is_empty() => {
+                    "the URL takes no options; in a password write ? as %3F".into()
                 }
+                known => format!("the URL has an unknown option; known ones: {known}"),
             });
         }
         if !name.contains('[') && options.iter().any(|(other, _)| *other == name) {

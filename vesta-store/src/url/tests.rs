@@ -69,7 +69,7 @@ fn what_makes_no_sense_is_refused_without_repeating_it() {
         ("redis://", "each server"),
         ("redis://hunter2@cache", "password is missing"),
         ("redis://c?prefix=a;hunter2", "%3B"),
-        ("redis://c?password=hunter2", "the only one is prefix"),
+        ("redis://c?password=hunter2", "known ones: prefix;"),
         ("etcd:///hunter2", "each server"),
         ("etcd://h,", "each server"),
         ("etcd://h:0", "each server"),

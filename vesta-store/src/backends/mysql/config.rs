@@ -9,7 +9,7 @@ use crate::{OpenError, StoreUrl};
 /// A database, such as `mysql://user:password@host:3306/database`; the options are `ssl-mode`,
 /// `ssl-ca`, `ssl-cert`, `ssl-key`, `socket`, `charset`, `collation`, `timezone` and
 /// `statement-cache-capacity`.
-pub(super) struct Config {
+pub(crate) struct Config {
     pub(super) options: MySqlConnectOptions,
     pub(super) shown: String,
 }

@@ -45,40 +45,21 @@ mod config;
 mod errors;
 mod kv;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::error::DatabaseError;
 use sqlx::mysql::{MySql as Driver, MySqlConnection, MySqlDatabaseError, MySqlRow};
 use sqlx::{AssertSqlSafe, ConnectOptions as _};
-use vesta_service::{KvStore, SegmentStore, StoreError, WorkerNodeStore};
+use vesta_service::StoreError;
 
 use super::sql::Statement::{Change, Rows};
 use super::sql::{
     Answer, Cells as _, Class, Dialect, Failure, ReadOnly, Sql, Statement, Statements, Value,
 };
+use crate::OpenError;
 use crate::import::ForeignOwner;
-use crate::{OpenError, Options, StoreUrl};
-use config::Config;
+pub(crate) use config::Config;
 use kv::{CURRENT_READS, GALERA, INSPECT, session};
-
-pub(crate) fn open(url: &StoreUrl, options: &Options) -> Result<Arc<dyn KvStore>, OpenError> {
-    Ok(Arc::new(Sql::entries(Config::try_from(url)?, options)?))
-}
-
-pub(crate) fn open_segments(
-    url: &StoreUrl,
-    options: &Options,
-) -> Result<Arc<dyn SegmentStore>, OpenError> {
-    Ok(Arc::new(Sql::segments(Config::try_from(url)?, options)?))
-}
-
-pub(crate) fn open_worker_nodes(
-    url: &StoreUrl,
-    options: &Options,
-) -> Result<Arc<dyn WorkerNodeStore>, OpenError> {
-    Ok(Arc::new(Sql::nodes(Config::try_from(url)?, options)?))
-}
 
 /// The highest number in the table `WORKER_NODE` that uid-generator left in a database; `None` if it
 /// has no row. For a namespace whose machine IDs must not meet those.
@@ -86,7 +67,7 @@ pub(crate) fn open_worker_nodes(
 /// # Errors
 /// [`OpenError`] if the database cannot be asked, or has no such table.
 pub fn highest_worker_node(url: &str) -> Result<Option<u64>, OpenError> {
-    Sql::foreign(Config::try_from(&url.parse()?)?)?.highest_node()
+    Sql::<Config>::foreign(&url.parse()?)?.highest_node()
 }
 
 /// The machine IDs that the original Java Vesta handed out from the table `DB_MACHINE_ID_PROVIDER`
@@ -95,7 +76,7 @@ pub fn highest_worker_node(url: &str) -> Result<Option<u64>, OpenError> {
 /// # Errors
 /// [`OpenError`] if the database cannot be asked, or has no such table.
 pub fn vesta_machine_ids(url: &str) -> Result<Vec<ForeignOwner>, OpenError> {
-    Sql::foreign(Config::try_from(&url.parse()?)?)?.once(|database| {
+    Sql::<Config>::foreign(&url.parse()?)?.once(|database| {
         for statement in kv::IN_USE {
             let answer = match database.run(statement, Vec::new()) {
                 Err(Failure::Driver(sqlx::Error::Database(error)))

@@ -10,7 +10,7 @@ use crate::{OpenError, StoreUrl};
 /// `sslrootcert`, `sslcert`, `sslkey`, `host`, `hostaddr`, `port`, `dbname`, `user`,
 /// `application_name`, `options` and `statement-cache-capacity`. What it does not say comes from the
 /// environment and the password file, as for libpq.
-pub(super) struct Config {
+pub(crate) struct Config {
     pub(super) options: PgConnectOptions,
     pub(super) shown: String,
 }

@@ -44,39 +44,20 @@ mod config;
 mod errors;
 mod kv;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::error::DatabaseError;
 use sqlx::postgres::{PgConnection, PgDatabaseError, PgRow, Postgres as Driver};
 use sqlx::{AssertSqlSafe, ConnectOptions as _};
-use vesta_service::{KvStore, SegmentStore, StoreError, WorkerNodeStore};
+use vesta_service::StoreError;
 
 use super::sql::Statement::{Change, Rows};
 use super::sql::{
     Answer, Cells as _, Class, Dialect, Failure, ReadOnly, Sql, Statement, Statements, Value,
 };
-use crate::{OpenError, Options, StoreUrl};
-use config::Config;
+use crate::OpenError;
+pub(crate) use config::Config;
 use kv::{INSPECT, session};
-
-pub(crate) fn open(url: &StoreUrl, options: &Options) -> Result<Arc<dyn KvStore>, OpenError> {
-    Ok(Arc::new(Sql::entries(Config::try_from(url)?, options)?))
-}
-
-pub(crate) fn open_segments(
-    url: &StoreUrl,
-    options: &Options,
-) -> Result<Arc<dyn SegmentStore>, OpenError> {
-    Ok(Arc::new(Sql::segments(Config::try_from(url)?, options)?))
-}
-
-pub(crate) fn open_worker_nodes(
-    url: &StoreUrl,
-    options: &Options,
-) -> Result<Arc<dyn WorkerNodeStore>, OpenError> {
-    Ok(Arc::new(Sql::nodes(Config::try_from(url)?, options)?))
-}
 
 /// The highest number in the table `worker_node` that uid-generator left in a database; `None` if it
 /// has no row. For a namespace whose machine IDs must not meet those.
@@ -84,7 +65,7 @@ pub(crate) fn open_worker_nodes(
 /// # Errors
 /// [`OpenError`] if the database cannot be asked, or has no such table.
 pub fn highest_worker_node(url: &str) -> Result<Option<u64>, OpenError> {
-    Sql::foreign(Config::try_from(&url.parse()?)?)?.highest_node()
+    Sql::<Config>::foreign(&url.parse()?)?.highest_node()
 }
 
 impl Dialect for Config {

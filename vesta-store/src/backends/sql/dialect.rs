@@ -8,9 +8,12 @@ use sqlx::{ColumnIndex, Connection, Decode, Row, Type};
 use vesta_service::StoreError;
 
 use super::errors::{Class, Failure};
+use crate::{OpenError, StoreUrl};
 
 /// A kind of database, and how to reach one.
-pub(crate) trait Dialect: Sized + Send + Sync + 'static {
+pub(crate) trait Dialect:
+    for<'a> TryFrom<&'a StoreUrl, Error = OpenError> + Send + Sync + 'static
+{
     /// Its name, for people.
     const NAME: &'static str;
     const STATEMENTS: Statements;

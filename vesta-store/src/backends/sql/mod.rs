@@ -21,7 +21,7 @@ use vesta_service::{StoreError, Timing};
 
 use crate::options::not_prepared;
 use crate::runtime::Background;
-use crate::{OpenError, Options};
+use crate::{OpenError, Options, StoreUrl};
 use errors::class;
 
 pub(crate) use config::{Shown, options_of};
@@ -58,30 +58,31 @@ struct Shared<D: Dialect> {
 
 impl<D: Dialect> Sql<D> {
     /// A database for entries.
-    pub(crate) fn entries(dialect: D, options: &Options) -> Result<Self, OpenError> {
-        Self::start(dialect, Some(&D::STATEMENTS.table), options)
+    pub(crate) fn entries(url: &StoreUrl, options: &Options) -> Result<Self, OpenError> {
+        Self::start(url, Some(&D::STATEMENTS.table), options)
     }
 
     /// A database for worker nodes.
-    pub(crate) fn nodes(dialect: D, options: &Options) -> Result<Self, OpenError> {
-        Self::start(dialect, Some(&D::STATEMENTS.node_table), options)
+    pub(crate) fn nodes(url: &StoreUrl, options: &Options) -> Result<Self, OpenError> {
+        Self::start(url, Some(&D::STATEMENTS.node_table), options)
     }
 
     /// A database for segment tags.
-    pub(crate) fn segments(dialect: D, options: &Options) -> Result<Self, OpenError> {
-        Self::start(dialect, Some(&D::STATEMENTS.segments.table), options)
+    pub(crate) fn segments(url: &StoreUrl, options: &Options) -> Result<Self, OpenError> {
+        Self::start(url, Some(&D::STATEMENTS.segments.table), options)
     }
 
     /// A database that another system left something in, whatever it keeps in a crash.
-    pub(crate) fn foreign(dialect: D) -> Result<Self, OpenError> {
-        Self::start(dialect, None, &Options::default())
+    pub(crate) fn foreign(url: &StoreUrl) -> Result<Self, OpenError> {
+        Self::start(url, None, &Options::default())
     }
 
     fn start(
-        dialect: D,
+        url: &StoreUrl,
         tables: Option<&'static Tables>,
         options: &Options,
     ) -> Result<Self, OpenError> {
+        let dialect = D::try_from(url)?;
         let background = Background::start().map_err(|error| OpenError::Store {
             store: describe(&dialect),
             source: StoreError::unavailable("no thread could be started for it", error),
