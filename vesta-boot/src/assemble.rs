@@ -1,43 +1,21 @@
 //! From settings to a running service.
 
-mod number;
-
 use std::sync::Arc;
 
-use vesta_intf::{Field, SequenceStart};
+use vesta_intf::{Field, IdError, SequenceStart};
 use vesta_service::{
     Clock as _, KvStore, Leases, LocalIdService, MachineSource, SegmentService, SegmentStore,
-    SystemClock,
+    SystemClock, host_ordinal,
 };
-use vesta_store::{OpenError, Options};
+use vesta_store::{OpenError, Options, StoreUrl};
 
-pub(crate) use number::host_name;
-
+use crate::error::Error;
 use crate::pool::Pool;
-use crate::settings::{Machine, Number, Segments};
+use crate::settings::{Config, Machine, Number, Segments};
 use crate::ticks::TickConverter;
-use crate::{Config, StoreUrl, secret};
-
-/// A failure to start.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// A setting is wrong, taken or unsafe: exit code 64.
-    #[error("{0}")]
-    Setting(String),
-    /// Something that is needed cannot be reached now: exit code 69.
-    #[error("{0}")]
-    Unavailable(String),
-}
-
-impl StartError {
-    /// A refusal, as a result.
-    pub(crate) fn refuse<T>(sentence: impl Into<String>) -> Result<T, Self> {
-        Err(StartError::Setting(sentence.into()))
-    }
-}
 
 /// A service with its pool, segments and facts about its store.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Assembled {
     /// The service.
     pub service: Arc<LocalIdService>,
@@ -67,12 +45,12 @@ impl From<LocalIdService> for Assembled {
 /// `wait_for_store`, for as long as the store does not answer.
 ///
 /// # Errors
-/// [`StartError`] with one sentence that says what to do.
-pub fn assemble(config: &Config) -> Result<Assembled, StartError> {
+/// [`Error`] with one sentence that says what to do.
+pub fn assemble(config: &Config) -> Result<Assembled, Error> {
     let layout = &config.ids.layout;
     let now = SystemClock::new().wall();
     if now >= layout.end() {
-        return StartError::refuse(format!(
+        return Error::refuse(format!(
             "layout {} ran out on {}, and the clock shows {now}; choose another layout, or describe \
              one with a later epoch in [layout.custom]",
             layout.name(),
@@ -82,7 +60,7 @@ pub fn assemble(config: &Config) -> Result<Assembled, StartError> {
     // Its store is not waited for. It reads the tags while machine IDs are claimed.
     let segments = config.segments.as_ref().map(|settings| segments(config, settings));
     let segments = segments.transpose()?;
-    let Source { machine, store, pool } = source(config)?;
+    let (machine, store) = source(config)?;
     let mut builder = LocalIdService::builder()
         .layout(*layout)
         .populator(config.ids.populator)
@@ -94,112 +72,113 @@ pub fn assemble(config: &Config) -> Result<Assembled, StartError> {
         .state_dir(&config.state_dir)
         .wait_for_store(config.wait_for_store)
         .machine(machine);
-    if let Machine::Pool { count, order, .. } = config.machine {
-        builder = builder.machine_count(count).claim_order(order);
-    }
-    if let Some(timing) = config.lease.and_then(|lease| lease.chosen) {
+    if let Some(timing) = config.lease {
         builder = builder.timing(timing);
     }
-    let service = builder.build().map_err(|error| {
-        let sentence = secret::hide(&error.to_string());
-        if error.is_configuration() {
-            StartError::Setting(sentence)
-        } else {
-            StartError::Unavailable(sentence)
-        }
-    })?;
+    let mut pool = None;
+    if let (Machine::Pool { range, count, order, .. }, Some(store)) = (&config.machine, &store) {
+        builder = builder.machine_count(*count).claim_order(*order);
+        pool = Some(Arc::new(Pool::new(
+            Leases::new(Arc::clone(store), &config.ids.namespace),
+            range.clone().unwrap_or(0..=layout.max(Field::Machine)),
+            TickConverter::new(*layout),
+            config.lease.map(|timing| timing.takeover_grace).unwrap_or_default(),
+        )));
+    }
+    let service =
+        builder.build().map_err(|error| Error::lasting(error.is_configuration(), error))?;
     Ok(Assembled {
         service: Arc::new(service),
-        pool: pool.map(Arc::new),
+        pool,
         segments: segments.map(Arc::new),
         may_forget: store.is_some_and(|store| store.may_forget()),
         sequence_start: config.ids.sequence_start,
     })
 }
 
-struct Source {
-    machine: MachineSource,
-    store: Option<Arc<dyn KvStore>>,
-    pool: Option<Pool>,
-}
-
-impl From<MachineSource> for Source {
-    fn from(machine: MachineSource) -> Self {
-        Self { machine, store: None, pool: None }
-    }
-}
-
-fn source(config: &Config) -> Result<Source, StartError> {
+/// The source of machine IDs, and its store of leases.
+fn source(config: &Config) -> Result<(MachineSource, Option<Arc<dyn KvStore>>), Error> {
     let options = options(config);
-    Ok(match &config.machine {
+    let source = match &config.machine {
         Machine::Pool { store, range, .. } => {
             let store = open(store, &options)?;
-            let pool = Pool::new(
-                Leases::new(Arc::clone(&store), &config.ids.namespace),
-                range.clone().unwrap_or(0..=config.ids.layout.max(Field::Machine)),
-                TickConverter::new(config.ids.layout),
-                config.lease.map(|lease| lease.timing().takeover_grace).unwrap_or_default(),
-            );
-            let machine = MachineSource::Pool { store: Arc::clone(&store), range: range.clone() };
-            Source { machine, store: Some(store), pool: Some(pool) }
-        }
-        Machine::Disposable { store } => {
-            let nodes =
-                vesta_store::open_worker_nodes(store.expose(), &options).map_err(cannot_open)?;
-            MachineSource::Disposable { nodes }.into()
+            let source = MachineSource::Pool { store: Arc::clone(&store), range: range.clone() };
+            return Ok((source, Some(store)));
         }
         Machine::Reserved { store, number } => {
-            let (id, origin) = number::resolve(number)?;
-            tracing::info!(machine = id, "this host's machine ID, by {origin}");
+            let id = resolve(number)?;
             let store = open(store, &options)?;
-            let machine = MachineSource::Reserved { store: Arc::clone(&store), id };
-            Source { machine, store: Some(store), pool: None }
+            let source = MachineSource::Reserved { store: Arc::clone(&store), id };
+            return Ok((source, Some(store)));
         }
-        Machine::Fixed(Number::Id(id)) => MachineSource::Fixed(*id).into(),
-        Machine::Fixed(Number::IpMap(map)) => MachineSource::IpMap(map.clone()).into(),
-        Machine::Fixed(Number::HostOrdinal) => MachineSource::HostOrdinal.into(),
-        Machine::Stateless(id) => MachineSource::Stateless(*id).into(),
-    })
+        Machine::Disposable { store } => {
+            let nodes = vesta_store::open_worker_nodes(store.expose(), &options);
+            MachineSource::Disposable { nodes: nodes.map_err(cannot_open)? }
+        }
+        Machine::Fixed(Number::Id(id)) => MachineSource::Fixed(*id),
+        Machine::Fixed(Number::IpMap(map)) => MachineSource::IpMap(map.clone()),
+        Machine::Fixed(Number::HostOrdinal) => MachineSource::HostOrdinal,
+        Machine::Stateless(id) => MachineSource::Stateless(*id),
+    };
+    Ok((source, None))
+}
+
+/// The machine ID of this host, where settings and host alone determine it.
+fn resolve(number: &Number) -> Result<u64, Error> {
+    let refused = |error: IdError| Error::setting(error);
+    let (id, origin) = match number {
+        Number::Id(id) => (*id, "machine.id".to_owned()),
+        Number::IpMap(map) => {
+            let (address, id) = map.find_own().map_err(refused)?;
+            (id, format!("address {address} in machine.ips"))
+        }
+        Number::HostOrdinal => {
+            let id = host_ordinal().map_err(refused)?;
+            (id, format!("ordinal of host name {}", host_name()))
+        }
+    };
+    tracing::info!(machine = id, "this host's machine ID, by {origin}");
+    Ok(id)
+}
+
+/// This host's name according to the kernel.
+pub(crate) fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 pub(crate) fn options(config: &Config) -> Options {
     Options { auto_init: config.auto_init, request_timeout: config.store_timeout }
 }
 
-pub(crate) fn open(store: &StoreUrl, options: &Options) -> Result<Arc<dyn KvStore>, StartError> {
+pub(crate) fn open(store: &StoreUrl, options: &Options) -> Result<Arc<dyn KvStore>, Error> {
     vesta_store::open_with(store.expose(), options).map_err(cannot_open)
 }
 
-fn segments(config: &Config, settings: &Segments) -> Result<SegmentService, StartError> {
+fn segments(config: &Config, settings: &Segments) -> Result<SegmentService, Error> {
     let store = open_segments(&settings.store, config.auto_init)?;
     SegmentService::builder(store)
         .mode(settings.mode)
         .step_cap(settings.max_step)
         .max_wait(config.limits.max_wait)
         .build()
-        .map_err(|error| StartError::Unavailable(format!("segment mode: {error}")))
+        .map_err(|error| Error::lasting(false, format!("segment mode: {error}")))
 }
 
 pub(crate) fn open_segments(
     store: &StoreUrl,
     auto_init: bool,
-) -> Result<Arc<dyn SegmentStore>, StartError> {
+) -> Result<Arc<dyn SegmentStore>, Error> {
     let options = Options { auto_init, ..Options::default() };
     vesta_store::open_segments(store.expose(), &options)
         .map_err(|error| not_opened("segment.store", error))
 }
 
-pub(crate) fn cannot_open(error: OpenError) -> StartError {
+pub(crate) fn cannot_open(error: OpenError) -> Error {
     not_opened("machine.store", error)
 }
 
 /// Transient failures, such as a full disk, are not the setting's fault.
-pub(crate) fn not_opened(setting: &str, error: OpenError) -> StartError {
-    let sentence = format!("{setting}: {}", secret::hide(&error.to_string()));
-    match error {
-        OpenError::Store { source, .. } if !source.is_permanent() => {
-            StartError::Unavailable(sentence)
-        }
-        _ => StartError::Setting(sentence),
-    }
+pub(crate) fn not_opened(setting: &str, error: OpenError) -> Error {
+    let passes = matches!(&error, OpenError::Store { source, .. } if !source.is_permanent());
+    Error::lasting(!passes, format!("{setting}: {error}"))
 }

@@ -16,8 +16,10 @@
 pub mod admin;
 mod assemble;
 pub mod commands;
+mod error;
 #[cfg(test)]
 mod fuzz;
+mod health;
 mod metrics;
 pub mod net;
 mod pool;
@@ -32,16 +34,15 @@ mod ticks;
 
 pub use tokio_util::sync::CancellationToken;
 
-pub use assemble::{Assembled, StartError, assemble};
+pub use assemble::{Assembled, assemble};
+pub use error::Error;
+pub use health::not_ready_because;
 pub use metrics::{Call, Metrics, Outcome};
-pub use net::{Auth, Denied, Protocol, Scopes, Security, Tls, Token};
+pub use net::{Auth, Denied, Protocol, Scopes, Security, Tls, TlsFiles, Token};
 pub use pool::Pool;
 pub use role::Role;
-pub use run::{ConfigError, Running, main};
-pub use secret::StoreUrl;
-pub use settings::{Config, TlsFiles};
-pub use shutdown::not_ready_because;
-pub use summary::StartupSummary;
+pub use run::{Running, main};
+pub use settings::Config;
 
 // The examples of the guides compile. They stand here because this crate knows every other one.
 #[cfg(doctest)]

@@ -51,48 +51,4 @@ impl Role {
         let text = include_str!("settings/examples.txt").trim_end();
         text.replace("PROGRAM", self.name()).replace("PORT", port)
     }
-
-    /// A first call to try, for the start-up summary.
-    pub(crate) fn first_call(self, listen: std::net::SocketAddr, needs: ClientNeeds) -> String {
-        match self {
-            Role::Server => {
-                let how = needs.grpcurl();
-                format!("grpcurl {how}{listen} vesta.v1.IdService/GenId")
-            }
-            Role::Rest => format!("curl {}{}://{listen}/genid", needs.curl(), needs.scheme()),
-        }
-    }
-}
-
-/// Requirements for clients of a listener.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ClientNeeds {
-    pub(crate) tls: bool,
-    pub(crate) client_certificate: bool,
-    pub(crate) token: bool,
-}
-
-impl ClientNeeds {
-    pub(crate) const fn scheme(self) -> &'static str {
-        if self.tls { "https" } else { "http" }
-    }
-
-    pub(crate) fn curl(self) -> String {
-        self.options([
-            (self.tls, "--cacert CA.pem "),
-            (self.client_certificate, "--cert CLIENT.pem --key CLIENT.key "),
-        ])
-    }
-
-    fn grpcurl(self) -> String {
-        self.options([
-            (true, if self.tls { "-cacert CA.pem " } else { "-plaintext " }),
-            (self.client_certificate, "-cert CLIENT.pem -key CLIENT.key "),
-        ])
-    }
-
-    fn options(self, options: [(bool, &str); 2]) -> String {
-        let token = (self.token, "-H 'authorization: Bearer TOKEN' ");
-        options.into_iter().chain([token]).filter(|it| it.0).map(|it| it.1).collect()
-    }
 }

@@ -10,42 +10,19 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sd_notify::NotifyState;
 use socket2::{Domain, Protocol, Socket, Type};
-use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use vesta_service::{LocalIdService, SegmentService};
 
 use crate::admin::AdminState;
-use crate::net;
+use crate::assemble::{Assembled, assemble};
+use crate::error::Error;
+use crate::metrics::Metrics;
+use crate::net::Security;
+use crate::role::Role;
 use crate::settings::{Config, Invocation, LogFormat, unknown_variables};
 use crate::shutdown::Control;
-use crate::{
-    Assembled, Metrics, Role, Security, StartError, StartupSummary, assemble, commands, secret,
-    telemetry,
-};
-
-/// A refusal of settings or of a command line.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConfigError {
-    /// One sentence: the fault, and the remedy.
-    #[error("{0}")]
-    Refused(String),
-    /// A command line that does not parse, `--help` or `--version`.
-    #[error(transparent)]
-    Usage(clap::Error),
-}
-
-impl ConfigError {
-    /// A password that was typed into the wrong setting must not come back in the sentence.
-    pub(crate) fn refused(sentence: impl AsRef<str>) -> Self {
-        ConfigError::Refused(secret::hide(sentence.as_ref()))
-    }
-
-    /// As [`refused`](Self::refused), as a result.
-    pub(crate) fn refuse<T>(sentence: impl AsRef<str>) -> Result<T, Self> {
-        Err(Self::refused(sentence))
-    }
-}
+use crate::summary::StartupSummary;
+use crate::{commands, net, telemetry};
 
 /// A program that has started, ready to serve.
 #[derive(Debug)]
@@ -66,35 +43,6 @@ pub struct Running {
     pub shutdown: CancellationToken,
 }
 
-/// The end of a program.
-enum End {
-    Done,
-    Usage(clap::Error),
-    Failed(u8, String),
-}
-
-const EX_USAGE: u8 = 64;
-const EX_UNAVAILABLE: u8 = 69;
-const EX_SOFTWARE: u8 = 70;
-
-impl From<ConfigError> for End {
-    fn from(error: ConfigError) -> Self {
-        match error {
-            ConfigError::Refused(sentence) => End::Failed(EX_USAGE, sentence),
-            ConfigError::Usage(error) => End::Usage(error),
-        }
-    }
-}
-
-impl From<StartError> for End {
-    fn from(error: StartError) -> Self {
-        match error {
-            StartError::Setting(sentence) => End::Failed(EX_USAGE, sentence),
-            StartError::Unavailable(sentence) => End::Failed(EX_UNAVAILABLE, sentence),
-        }
-    }
-}
-
 /// Runs a program: reads its settings, starts the service and the admin listener, says so, calls
 /// `serve` on this thread, and closes the service when that returns.
 ///
@@ -109,28 +57,14 @@ pub fn main(
     serve: impl FnOnce(Running) -> io::Result<()>,
 ) -> ExitCode {
     net::install_provider();
-    let end = match run(role, methods, std::env::args_os().skip(1), serve) {
-        Ok(()) => End::Done,
-        Err(end) => end,
+    let Err(error) = run(role, methods, std::env::args_os().skip(1), serve) else {
+        return ExitCode::SUCCESS;
     };
-    match end {
-        End::Done => ExitCode::SUCCESS,
-        End::Usage(error) if !error.use_stderr() => {
-            let _ = error.print();
-            ExitCode::SUCCESS
-        }
-        End::Usage(error) => {
-            // It quotes what was typed.
-            let typed = std::env::args_os().skip(1).filter_map(|arg| arg.into_string().ok());
-            let said = secret::hide_typed(&error.render().to_string(), typed);
-            let _ = write!(io::stderr(), "{said}");
-            ExitCode::from(EX_USAGE)
-        }
-        End::Failed(code, sentence) => {
-            let _ = writeln!(io::stderr(), "{}: {sentence}", role.name());
-            ExitCode::from(code)
-        }
-    }
+    let _ = match &error {
+        Error::Usage(explained) => write!(io::stderr(), "{explained}"),
+        error => writeln!(io::stderr(), "{}: {error}", role.name()),
+    };
+    ExitCode::from(error.exit_code())
 }
 
 fn run(
@@ -138,10 +72,13 @@ fn run(
     methods: &'static [&'static str],
     args: impl Iterator<Item = OsString>,
     serve: impl FnOnce(Running) -> io::Result<()>,
-) -> Result<(), End> {
-    let variables = || std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+) -> Result<(), Error> {
     let values = match Invocation::read(role, args)? {
         Invocation::Run(values) => values,
+        Invocation::Help(help) => {
+            let _ = help.print();
+            return Ok(());
+        }
         Invocation::PrintConfig(values) => {
             let config = Config::check(&values)?;
             let _ = write!(io::stdout(), "{}", config.print(&values));
@@ -150,27 +87,28 @@ fn run(
         Invocation::Command(values, command) => {
             let config = Config::check(&values)?;
             telemetry::init(&config.log);
-            return Ok(commands::run(&config, &command)?);
+            return commands::run(&config, &command);
         }
-        Invocation::Token(command) => return Ok(commands::make_token(&command)?),
+        Invocation::Token(command) => return commands::make_token(&command),
     };
     let config = Config::check(&values)?;
     telemetry::init(&config.log);
-    for name in unknown_variables(variables()) {
+    let variables = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    for name in unknown_variables(variables) {
         tracing::warn!("unknown setting {name}");
     }
 
-    let security = Security::of(&config)?;
+    let security = config.security()?;
     ask_for_descriptors(config.limits.max_connections);
 
-    let (socket, listen) = bind("listen", config.listen)?;
+    let socket = bind("listen", config.listen)?;
     let admin = config.admin_listen.map(|address| {
-        let (socket, bound) = bind("admin.listen", address)?;
-        Ok::<_, End>((start_listening("admin.listen", socket, bound)?, bound))
+        let socket = bind("admin.listen", address)?;
+        start_listening("admin.listen", address, socket)
     });
     let (admin, admin_address) = admin.transpose()?.unzip();
 
-    let metrics = Arc::new(Metrics::new(role, methods));
+    let metrics = Arc::new(Metrics::new(methods));
     let shutdown = CancellationToken::new();
     let waiting_for = match config.machine.store() {
         Some(store) => store.to_string(),
@@ -178,8 +116,9 @@ fn run(
     };
     let state =
         AdminState::new(role, &waiting_for, Arc::clone(&metrics), shutdown.clone(), &security);
-    let control = Control::start(admin, state.clone(), shutdown.clone())
-        .map_err(|error| failed("cannot listen to signals", error))?;
+    let listeners = security.listeners().map(|(_, tls)| tls.clone()).collect();
+    let control = Control::start(admin, state.clone(), listeners, shutdown.clone())
+        .map_err(|error| Error::software("cannot listen to signals", error))?;
 
     if config.wait_for_store {
         let admin = admin_address.map(tracing::field::display);
@@ -193,7 +132,7 @@ fn run(
         tracing::info!("stopped before a machine ID was claimed");
         return Ok(());
     };
-    let listener = start_listening("listen", socket, listen)?;
+    let (listener, listen) = start_listening("listen", config.listen, socket)?;
     state.started(&assembled);
     let summary = StartupSummary::gather(role, &assembled, &security, listen, admin_address);
     let Assembled { service, segments, .. } = assembled;
@@ -218,11 +157,7 @@ fn run(
         segments.close(); // does not wait
     }
     close(service, control.left_of(drain_limit));
-    served.map_err(|error| failed("cannot serve", error))
-}
-
-fn failed(what: &str, error: io::Error) -> End {
-    End::Failed(EX_SOFTWARE, format!("{what}: {error}"))
+    served.map_err(|error| Error::software("cannot serve", error))
 }
 
 /// Claims machine IDs, which may take as long as a store does not answer; `None` if the program was
@@ -230,25 +165,22 @@ fn failed(what: &str, error: io::Error) -> End {
 fn assemble_unless_stopped(
     config: &Config,
     shutdown: &CancellationToken,
-) -> Result<Option<Assembled>, End> {
-    let (done, assembled) = oneshot::channel();
-    let settings = config.clone();
-    std::thread::Builder::new()
-        .name("vesta-start".to_owned())
-        .spawn(move || drop(done.send(assemble(&settings))))
-        .map_err(|error| failed("cannot start a thread", error))?;
+) -> Result<Option<Assembled>, Error> {
     let runtime = tokio::runtime::Builder::new_current_thread()
+        .thread_name("vesta-start")
         .build()
-        .map_err(|error| failed("cannot make a runtime", error))?;
-    runtime.block_on(async {
+        .map_err(|error| Error::software("cannot make a runtime", error))?;
+    let settings = config.clone();
+    let assembling = runtime.spawn_blocking(move || assemble(&settings));
+    let assembled = runtime.block_on(async {
         tokio::select! {
-            assembled = assembled => match assembled {
-                Ok(assembled) => Ok(Some(assembled?)),
-                Err(_) => Err(End::Failed(EX_SOFTWARE, "the start ended by a panic".to_owned())),
-            },
-            () = shutdown.cancelled() => Ok(None),
+            assembled = assembling => Some(assembled),
+            () = shutdown.cancelled() => None,
         }
-    })
+    });
+    runtime.shutdown_background(); // does not wait for the claim
+    let assembled = assembled.transpose();
+    assembled.map_err(|panic| Error::software("the start failed", panic))?.transpose()
 }
 
 fn announce(role: Role, config: &Config, summary: &StartupSummary) {
@@ -297,41 +229,43 @@ const BACKLOG: i32 = 1024;
 
 /// Binds an address without listening: until there are IDs, callers are refused at once instead of
 /// left waiting.
-fn bind(setting: &str, address: SocketAddr) -> Result<(Socket, SocketAddr), End> {
-    let open = || {
+fn bind(setting: &str, address: SocketAddr) -> Result<Socket, Error> {
+    let bind = || {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_reuse_address(true)?;
         socket.bind(&address.into())?;
-        let bound = socket.local_addr()?.as_socket().ok_or(io::ErrorKind::InvalidInput)?;
-        Ok((socket, bound))
+        Ok(socket)
     };
-    open().map_err(|error| cannot_listen(setting, address, &error))
+    bind().map_err(|error| cannot_listen(setting, address, &error))
 }
 
-/// Starts to accept connections.
-fn start_listening(setting: &str, socket: Socket, bound: SocketAddr) -> Result<TcpListener, End> {
+/// Starts to accept connections, and returns the address with its port.
+fn start_listening(
+    setting: &str,
+    address: SocketAddr,
+    socket: Socket,
+) -> Result<(TcpListener, SocketAddr), Error> {
     let listen = || {
         socket.listen(BACKLOG)?;
-        socket.set_nonblocking(true)
+        socket.set_nonblocking(true)?;
+        let listener = TcpListener::from(socket);
+        listener.local_addr().map(|bound| (listener, bound))
     };
-    listen().map_err(|error| cannot_listen(setting, bound, &error))?;
-    Ok(TcpListener::from(socket))
+    listen().map_err(|error| cannot_listen(setting, address, &error))
 }
 
-fn cannot_listen(setting: &str, address: SocketAddr, error: &io::Error) -> End {
-    let what = match error.kind() {
+fn cannot_listen(setting: &str, address: SocketAddr, error: &io::Error) -> Error {
+    let fault = match error.kind() {
         io::ErrorKind::AddrInUse => {
-            "is already in use; stop the process that uses it, or choose another port".to_owned()
+            "is already in use; stop the process that uses it, or choose another port"
         }
-        io::ErrorKind::AddrNotAvailable => {
-            "is not an address of this host; choose one that is".to_owned()
-        }
+        io::ErrorKind::AddrNotAvailable => "is not an address of this host; choose one that is",
         io::ErrorKind::PermissionDenied => {
-            "needs privileges that this process does not have; choose a port above 1023".to_owned()
+            "needs privileges that this process does not have; choose a port above 1023"
         }
-        _ => format!("cannot be listened on: {error}"),
+        _ => &format!("cannot be listened on: {error}"),
     };
-    End::Failed(EX_USAGE, format!("{setting}: {address} {what}"))
+    Error::setting(format!("{setting}: {address} {fault}"))
 }
 
 /// Closes the service: saves the bound and releases the machine ID. A store that does not answer

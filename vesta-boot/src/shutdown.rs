@@ -1,4 +1,4 @@
-//! Signals, graceful stop, and health meanwhile.
+//! Signals and graceful stop.
 
 use std::io;
 use std::net::TcpListener;
@@ -7,24 +7,10 @@ use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
-use vesta_service::{Clock as _, LocalIdService, SystemClock};
+use vesta_service::{Clock as _, SystemClock};
 
 use crate::admin::{self, AdminState};
-use crate::net;
-
-/// The reason that `/readyz` and the gRPC health service give for not being ready; `None` if calls
-/// for IDs should succeed.
-pub fn not_ready_because(service: &LocalIdService, shutdown: &CancellationToken) -> Option<String> {
-    if shutdown.is_cancelled() {
-        return Some("the server is stopping".to_owned());
-    }
-    let status = service.status();
-    match (status.ready, status.not_ready_because) {
-        (true, _) => None,
-        (false, Some(reason)) => Some(reason),
-        (false, None) => Some("the service does not say why".to_owned()),
-    }
-}
+use crate::net::{self, Tls};
 
 /// Handle of the control thread, which waits for signals, serves the admin listener and reloads
 /// certificates, whatever the request path is doing.
@@ -39,6 +25,7 @@ impl Control {
     pub(crate) fn start(
         admin: Option<TcpListener>,
         state: AdminState,
+        listeners: Vec<Tls>,
         shutdown: CancellationToken,
     ) -> io::Result<Self> {
         let clock = SystemClock::new();
@@ -58,7 +45,7 @@ impl Control {
                 shutdown.cancelled().await;
                 let _ = stop_began.set(clock.monotonic());
             };
-            let certificates = net::watch(state.listeners());
+            let certificates = net::watch(listeners);
             let admin = async {
                 let Some(listener) = admin else { return };
                 if let Err(error) = admin::serve(listener, state).await {

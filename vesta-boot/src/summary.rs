@@ -4,33 +4,32 @@ use std::fmt::{self, Display, Formatter};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use vesta_intf::{IdMeta, IdService as _, SequenceStart};
+use vesta_intf::{IdMeta, IdService as _, SequenceStart, UnixMillis};
+use vesta_service::Status;
 
-use crate::role::ClientNeeds;
-use crate::{Assembled, Role, Security, Tls, Token};
+use crate::assemble::Assembled;
+use crate::net::{Security, Tls, Token};
+use crate::role::Role;
 
 /// The start-up summary.
 #[derive(Debug, Clone)]
-pub struct StartupSummary {
+pub(crate) struct StartupSummary {
     role: Role,
     layout: IdMeta,
-    layout_ends: String,
-    layout_left: Duration,
-    machines: Vec<u64>,
-    machine_source: String,
+    status: Status,
     may_forget: bool,
     sequence_start: SequenceStart,
-    namespace: String,
     segments: Option<String>,
     listen: SocketAddr,
     admin: Option<SocketAddr>,
     security: Security,
-    first_id: Result<u64, String>,
+    /// The first ID, or why there is none yet.
+    first_id: String,
 }
 
 impl StartupSummary {
     /// Gathers the summary and takes the first ID, as proof that the program works.
-    pub fn gather(
+    pub(crate) fn gather(
         role: Role,
         assembled: &Assembled,
         security: &Security,
@@ -38,79 +37,66 @@ impl StartupSummary {
         admin: Option<SocketAddr>,
     ) -> Self {
         let service = &assembled.service;
-        let first_id = service.gen_id().map_err(|error| error.to_string());
-        let status = service.status();
+        let first_id = service.gen_id().map(|id| id.to_string());
         Self {
             role,
             layout: *service.meta(),
-            layout_ends: status.layout_ends.to_string(),
-            layout_left: status.layout_left,
-            machines: status.machines,
-            machine_source: status.machine_source,
+            status: service.status(),
             may_forget: assembled.may_forget,
             sequence_start: assembled.sequence_start,
-            namespace: status.namespace,
             segments: assembled.segments.as_ref().map(|segments| segments.describe()),
             listen,
             admin,
             security: security.clone(),
-            first_id,
+            first_id: first_id.unwrap_or_else(|error| format!("not yet: {error}")),
         }
     }
 
     /// Logs the summary as one event.
     pub(crate) fn log(&self) {
-        let version = env!("CARGO_PKG_VERSION");
+        let Status { machines, machine_source, namespace, layout_ends, .. } = &self.status;
+        let tls = self.security.tls.as_ref();
         tracing::info!(
             program = self.role.name(),
-            version,
+            version = env!("CARGO_PKG_VERSION"),
             layout = self.layout.name(),
             bits = %self.layout,
-            layout_ends = %self.layout_ends,
+            %layout_ends,
             ids_per_second = self.capacity(),
-            machine_id = self.machines.first(),
-            machine_ids = %list(&self.machines),
-            machine_source = %self.machine_source,
+            machine_id = machines.first(),
+            machine_ids = list(machines),
+            machine_source,
             may_forget = self.may_forget,
             sequence_start = %self.sequence_start,
-            namespace = %self.namespace,
+            namespace,
             segments = self.segments,
             listen = %self.listen,
             admin_listen = self.admin.map(tracing::field::display),
-            tls = self.security.tls.is_some(),
+            tls = tls.is_some(),
             admin_tls = self.security.admin_tls.is_some(),
-            client_certificates = self.needs().client_certificate,
-            tokens = self.tokens().as_deref(),
-            // Text: JSON readers round large numbers.
-            first_id = %self.first(),
+            client_certificates = tls.is_some_and(Tls::needs_client_certificates),
+            tokens = self.tokens(),
+            first_id = self.first_id, // text: JSON readers round large numbers
             "started"
         );
     }
 
     /// Warns of a layout that runs out soon.
     pub(crate) fn warn(&self) {
-        if self.layout_left < TWO_YEARS {
+        let Status { layout_ends, layout_left, .. } = self.status;
+        if layout_left < TWO_YEARS {
             tracing::warn!(
-                ends = %self.layout_ends,
+                ends = %layout_ends,
                 "the layout {} runs out {}; plan a new layout or epoch",
                 self.layout.name(),
-                from_now(self.layout_left)
+                from_now(layout_left)
             );
         }
     }
 
     fn capacity(&self) -> u64 {
-        let count = u64::try_from(self.machines.len()).unwrap_or(1);
+        let count = u64::try_from(self.status.machines.len()).unwrap_or(1);
         self.layout.capacity_per_second().saturating_mul(count)
-    }
-
-    fn admin_needs(&self) -> ClientNeeds {
-        needs(&self.security, self.security.admin_tls.as_ref())
-    }
-
-    /// Requirements for clients of the public listener.
-    fn needs(&self) -> ClientNeeds {
-        needs(&self.security, self.security.tls.as_ref())
     }
 
     /// `ci, web`.
@@ -119,21 +105,45 @@ impl StartupSummary {
         Some(auth.tokens().iter().map(Token::name).collect::<Vec<_>>().join(", "))
     }
 
-    fn first(&self) -> String {
-        match &self.first_id {
-            Ok(id) => id.to_string(),
-            Err(reason) => format!("not yet: {reason}"),
+    /// The options for what a listener with this TLS needs of a client: those of curl begin with `--`,
+    /// those of grpcurl with `-`.
+    fn options(&self, dashes: &str, tls: Option<&Tls>) -> String {
+        let mut options = match tls {
+            Some(_) => format!("{dashes}cacert CA.pem "),
+            None => String::new(),
+        };
+        if tls.is_some_and(Tls::needs_client_certificates) {
+            options += &format!("{dashes}cert CLIENT.pem {dashes}key CLIENT.key ");
+        }
+        if self.security.auth.is_some() {
+            options += "-H 'authorization: Bearer TOKEN' ";
+        }
+        options
+    }
+
+    /// A call of curl.
+    fn curl(&self, address: SocketAddr, path: &str, tls: Option<&Tls>) -> String {
+        let options = self.options("--", tls);
+        format!("curl {options}{}://{}{path}", scheme(tls), reachable(address))
+    }
+
+    /// A first call to try.
+    fn first_call(&self) -> String {
+        let tls = self.security.tls.as_ref();
+        match self.role {
+            Role::Server => {
+                let (plain, options) =
+                    (if tls.is_none() { "-plaintext " } else { "" }, self.options("-", tls));
+                let listen = reachable(self.listen);
+                format!("grpcurl {plain}{options}{listen} vesta.v1.IdService/GenId")
+            }
+            Role::Rest => self.curl(self.listen, "/genid", tls),
         }
     }
 }
 
-/// Requirements for clients of a listener with this TLS.
-fn needs(security: &Security, tls: Option<&Tls>) -> ClientNeeds {
-    ClientNeeds {
-        tls: tls.is_some(),
-        client_certificate: tls.is_some_and(Tls::needs_client_certificates),
-        token: security.auth.is_some(),
-    }
+const fn scheme(tls: Option<&Tls>) -> &'static str {
+    if tls.is_some() { "https" } else { "http" }
 }
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -144,6 +154,11 @@ fn from_now(left: Duration) -> String {
         days @ 0..1000 => format!("in {days} days"),
         days => format!("in {} years", days / 365),
     }
+}
+
+/// `2049-01-09`.
+fn date(moment: UnixMillis) -> String {
+    moment.to_string().chars().take(10).collect()
 }
 
 /// `3, 7, 12`.
@@ -177,53 +192,49 @@ fn reachable(mut address: SocketAddr) -> SocketAddr {
 
 impl Display for StartupSummary {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Status { machines, machine_source, namespace, layout_ends, layout_left, .. } =
+            &self.status;
+        let admin_tls = self.security.admin_tls.as_ref();
         let mut line = |label: &str, text: &dyn Display| writeln!(f, "  {label:<11} {text}");
-        let date = self.layout_ends.get(..10).unwrap_or(&self.layout_ends);
-        let plan = if self.layout_left < TWO_YEARS { "; plan a new layout" } else { "" };
+        let plan = if *layout_left < TWO_YEARS { "; plan a new layout" } else { "" };
+        let left = from_now(*layout_left);
         line("layout", &self.layout)?;
-        line("runs out", &format_args!("{date} ({}{plan})", from_now(self.layout_left)))?;
+        line("runs out", &format_args!("{} ({left}{plan})", date(*layout_ends)))?;
         let capacity = grouped(self.capacity());
-        match self.machines.len() {
+        match machines.len() {
             0 | 1 => line("capacity", &format_args!("{capacity} IDs/s"))?,
             many => line("capacity", &format_args!("{capacity} IDs/s with {many} machine IDs"))?,
         }
         if let SequenceStart::Random(below) = self.sequence_start {
             line("sequence", &format_args!("each tick begins at a random number below {below}"))?;
         }
-        let label = if self.machines.len() == 1 { "machine ID" } else { "machine IDs" };
-        line(label, &format_args!("{} ({})", list(&self.machines), self.machine_source))?;
+        let label = if machines.len() == 1 { "machine ID" } else { "machine IDs" };
+        line(label, &format_args!("{} ({machine_source})", list(machines)))?;
         if self.may_forget {
             line("durability", &"the store may lose acknowledged writes (see docs/SAFETY.md)")?;
         }
-        line("namespace", &self.namespace)?;
+        line("namespace", namespace)?;
         if let Some(segments) = &self.segments {
             line("segments", segments)?;
         }
         line(self.role.protocol(), &self.listen)?;
         match self.admin {
-            Some(admin) => {
-                line("admin", &format_args!("{}://{admin}/", self.admin_needs().scheme()))?
-            }
+            Some(admin) => line("admin", &format_args!("{}://{admin}/", scheme(admin_tls)))?,
             None => line("admin", &"off")?,
         }
         if let Some(tls) = &self.security.tls {
-            let until = tls.valid_until().to_string();
-            let until = until.get(..10).unwrap_or(&until);
             let clients =
                 if tls.needs_client_certificates() { "; clients need one too" } else { "" };
+            let until = date(tls.valid_until());
             line("TLS", &format_args!("certificate until {until}{clients}"))?;
         }
         if let Some(tokens) = self.tokens() {
             line("tokens", &tokens)?;
         }
-        line("first ID", &self.first())?;
-        line("try", &self.role.first_call(reachable(self.listen), self.needs()))?;
+        line("first ID", &self.first_id)?;
+        line("try", &self.first_call())?;
         match self.admin {
-            Some(admin) => {
-                let needs = self.admin_needs();
-                let (how, scheme) = (needs.curl(), needs.scheme());
-                line("", &format_args!("curl {how}{scheme}://{}/status", reachable(admin)))
-            }
+            Some(admin) => line("", &self.curl(admin, "/status", admin_tls)),
             None => Ok(()),
         }
     }
@@ -231,25 +242,30 @@ impl Display for StartupSummary {
 
 #[cfg(test)]
 mod tests {
+    use vesta_service::{Drive, LocalIdService, MachineSource};
+
     use super::*;
 
     fn summary(machines: &[u64], may_forget: bool) -> StartupSummary {
-        let listen = "10.0.0.1:5".parse().expect("an address");
+        let service = LocalIdService::builder()
+            .machine(MachineSource::Stateless(5))
+            .drive(Drive::ByHand)
+            .build()
+            .expect("a service");
+        let mut status = service.status();
+        status.machines = machines.to_vec();
+        status.machine_source = "pool 0 to 1023 of Redis cache:6379".to_owned();
         StartupSummary {
             role: Role::Server,
             layout: IdMeta::MAX_PEAK,
-            layout_ends: "2049-01-09T00:00:00.000Z".to_owned(),
-            layout_left: 3 * TWO_YEARS,
-            machines: machines.to_vec(),
-            machine_source: "pool 0 to 1023 of Redis cache:6379".to_owned(),
+            status,
             may_forget,
             sequence_start: SequenceStart::Zero,
-            namespace: "default".to_owned(),
             segments: None,
-            listen,
+            listen: "10.0.0.1:5".parse().expect("an address"),
             admin: None,
             security: Security::default(),
-            first_id: Ok(5),
+            first_id: "5".to_owned(),
         }
     }
 

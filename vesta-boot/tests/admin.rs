@@ -38,7 +38,7 @@ fn admin() -> Admin {
 }
 
 fn admin_of(assembled: Assembled) -> Admin {
-    let metrics = Arc::new(Metrics::new(Role::Rest, &["genid", "expid"]));
+    let metrics = Arc::new(Metrics::new(&["genid", "expid"]));
     let shutdown = CancellationToken::new();
     let state = AdminState::new(
         Role::Rest,
@@ -67,7 +67,7 @@ async fn get(router: &Router, path: &str) -> (StatusCode, String) {
 
 #[tokio::test]
 async fn before_there_is_a_machine_id_it_is_alive_and_not_ready() {
-    let metrics = Arc::new(Metrics::new(Role::Rest, &["genid"]));
+    let metrics = Arc::new(Metrics::new(&["genid"]));
     let router = router(AdminState::new(
         Role::Rest,
         WAITING_FOR,
@@ -349,7 +349,7 @@ async fn without_segment_mode_its_page_says_which_setting_is_missing() {
     assert_eq!(status, StatusCode::NOT_FOUND);
     assert!(body.contains("set segment.store"), "{body}");
     assert!(!admin.get("/metrics").await.1.contains("vesta_segment"));
-    let metrics = Arc::new(Metrics::new(Role::Rest, &["genid"]));
+    let metrics = Arc::new(Metrics::new(&["genid"]));
     let state = AdminState::new(
         Role::Rest,
         WAITING_FOR,

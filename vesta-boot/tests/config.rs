@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use vesta_boot::commands::{Command, LegacySystem, SegmentCommand, StoreCommand};
 use vesta_boot::settings::{Invocation, LogFormat, Machine, Number, Values, settings};
-use vesta_boot::{Config, ConfigError, Role};
+use vesta_boot::{Config, Error, Role};
 use vesta_intf::{GenMethod, IdMeta, SequenceStart};
 use vesta_service::{ClaimOrder, SegmentMode, Timing};
 
-fn raw(role: Role, args: &[&str]) -> Result<Values, ConfigError> {
+fn raw(role: Role, args: &[&str]) -> Result<Values, Error> {
     match Invocation::read(role, args)? {
         Invocation::Run(raw) | Invocation::PrintConfig(raw) | Invocation::Command(raw, _) => {
             Ok(raw)
         }
-        Invocation::Token(_) => unreachable!("it has no settings"),
+        Invocation::Token(_) | Invocation::Help(_) => unreachable!("they have no settings"),
     }
 }
 
@@ -55,8 +55,7 @@ fn the_defaults_are_those_of_the_contract() {
         assert_eq!((config.log.format, config.log.level.as_str()), (LogFormat::Human, "info"));
         assert!(config.auto_init && !config.wait_for_store);
         assert_eq!(config.store_timeout, None);
-        let lease = config.lease.expect("a pool has one");
-        assert_eq!((lease.own, lease.chosen), (Timing::ONE_HOST, None));
+        assert_eq!(config.lease, Some(Timing::ONE_HOST));
         match config.machine {
             Machine::Pool { store, range: None, count: 1, order: ClaimOrder::Stable } => {
                 assert_eq!(store.expose(), "sqlite:vesta-data/vesta.db");
@@ -140,7 +139,7 @@ fn a_number_of_ones_own_can_be_reserved_in_a_store() {
             other => panic!("{other:?}"),
         }
         // Who names a machine ID wants it back soon.
-        assert_eq!(config.lease.map(|lease| lease.own), Some(Timing::ONE_HOST));
+        assert_eq!(config.lease, Some(Timing::ONE_HOST));
     }
 }
 
@@ -167,8 +166,7 @@ fn durations_are_the_stores_own_unless_they_are_chosen() {
         (&["--machine-store", "etcds://h"], Timing::NETWORK),
         (&["--machine-store", "redis://h"], Timing::IN_MEMORY),
     ] {
-        assert_eq!((lease(args).own, lease(args).chosen), (own, None), "{args:?}");
-        assert_eq!(lease(args).timing(), own);
+        assert_eq!(lease(args), own, "{args:?}");
     }
     let store = ["--machine-store", "mysql://h/d", "--machine-request-timeout-ms", "500"];
     let config = config(&[&store[..], &["--machine-window-ms", "90000"]].concat());
@@ -178,7 +176,7 @@ fn durations_are_the_stores_own_unless_they_are_chosen() {
         request_timeout: Duration::from_millis(500),
         ..Timing::NETWORK
     };
-    assert_eq!(config.lease.and_then(|lease| lease.chosen), Some(timing));
+    assert_eq!(config.lease, Some(timing));
     assert_eq!(config.store_timeout, Some(Duration::from_millis(500)));
 }
 
@@ -216,7 +214,7 @@ fn a_command_for_the_store_takes_the_settings_on_either_side() {
     }
     for args in [&["store"][..], &["store", "free"], &["store", "free", "x"], &["store", "import"]]
     {
-        assert!(matches!(raw(Role::Rest, args), Err(ConfigError::Usage(_))), "{args:?}");
+        assert!(matches!(raw(Role::Rest, args), Err(Error::Usage(_))), "{args:?}");
     }
 }
 
@@ -466,7 +464,7 @@ fn what_is_safe_is_accepted() {
 #[test]
 fn a_command_line_that_clap_refuses_is_a_usage_error() {
     for args in [&["--bogus"][..], &["stray"], &["--machine-id"]] {
-        assert!(matches!(raw(Role::Rest, args), Err(ConfigError::Usage(_))), "{args:?}");
+        assert!(matches!(raw(Role::Rest, args), Err(Error::Usage(_))), "{args:?}");
     }
 }
 
@@ -518,7 +516,7 @@ fn a_command_for_segments_takes_its_store_on_either_side() {
         }
     );
     for args in [&["segment"][..], &["segment", "create", "orders"], &["segment", "drop"]] {
-        assert!(matches!(raw(Role::Rest, args), Err(ConfigError::Usage(_))), "{args:?}");
+        assert!(matches!(raw(Role::Rest, args), Err(Error::Usage(_))), "{args:?}");
     }
 }
 

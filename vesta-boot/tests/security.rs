@@ -209,7 +209,7 @@ async fn the_admin_listener_shows_each_token_what_it_is_for() {
         token("boss", Scopes::ADMIN),
     ]);
     let security = Security { auth: Some(auth), ..Security::default() };
-    let metrics = Arc::new(Metrics::new(Role::Rest, &["genid"]));
+    let metrics = Arc::new(Metrics::new(&["genid"]));
     let state = AdminState::new(Role::Rest, "x", metrics, CancellationToken::new(), &security);
     let router = router(state);
     let ask = async |method: &str, path: &str, token: Option<&str>| {
@@ -261,7 +261,7 @@ async fn the_metrics_tell_when_certificates_expire() {
     let files = issued.write(folder.path(), TlsFiles::new);
     let tls = Tls::load(&files, vesta_boot::Protocol::Http1).expect("sound");
     let security = Security { admin_tls: Some(tls), ..Security::default() };
-    let metrics = Arc::new(Metrics::new(Role::Rest, &["genid"]));
+    let metrics = Arc::new(Metrics::new(&["genid"]));
     let state = AdminState::new(Role::Rest, "x", metrics, CancellationToken::new(), &security);
     let request = Request::get("/metrics").body(Body::empty()).expect("a request");
     let answer = router(state).oneshot(request).await.expect("an answer");

@@ -67,7 +67,7 @@ impl Server {
             segments: Some(Arc::new(segments)),
             listener: TcpListener::bind("127.0.0.1:0").expect("a free port"),
             security: Security::default(),
-            metrics: Arc::new(Metrics::new(Role::Server, crate::METHODS)),
+            metrics: Arc::new(Metrics::new(crate::METHODS)),
             shutdown: CancellationToken::new(),
         };
         let services = Mutex::new(Services::new(&running));

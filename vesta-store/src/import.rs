@@ -34,6 +34,8 @@ use std::collections::BTreeMap;
 use vesta_service::sequence::Rules;
 use vesta_service::{Cas, IdError, IdMeta, Leases, Record, StoreError, UnixMillis};
 
+use crate::{Kind, OpenError, StoreUrl};
+
 #[cfg(feature = "zookeeper")]
 pub use leaf::leaf_machine_ids;
 
@@ -46,6 +48,24 @@ pub struct ForeignOwner {
     pub host: String,
     /// The last moment for which it is known to have made IDs.
     pub last_used: Option<UnixMillis>,
+}
+
+/// Reads the machine IDs that a legacy system has handed out: the Java Vesta in MySQL, Leaf in
+/// ZooKeeper. Changes nothing.
+///
+/// # Errors
+/// As [`open`](crate::open), and if there are no such machine IDs.
+pub fn machine_ids(url: &StoreUrl) -> Result<Vec<ForeignOwner>, OpenError> {
+    match url.kind() {
+        #[cfg(feature = "mysql")]
+        Kind::Mysql => crate::mysql::vesta_machine_ids(url.expose()),
+        #[cfg(feature = "zookeeper")]
+        Kind::Zookeeper => leaf_machine_ids(url.expose()),
+        kind if kind.built_in() => {
+            Err(url.malformed("no legacy system keeps its machine IDs there"))
+        }
+        off => Err(OpenError::FeatureOff { feature: off.name() }),
+    }
 }
 
 /// What the machine IDs are taken over into.

@@ -7,15 +7,15 @@ use axum::response::{IntoResponse as _, Response};
 use vesta_intf::IdError;
 
 use super::{AdminState, refused};
-use crate::Scopes;
+use crate::net::Scopes;
 
 /// Lets a request through if its token has the scope that the request needs.
 pub(super) async fn check(
-    State(AdminState { program, .. }): State<AdminState>,
+    State(state): State<AdminState>,
     request: Request,
     next: Next,
 ) -> Response {
-    let Some(auth) = &program.security.auth else { return next.run(request).await };
+    let Some(auth) = &state.security.auth else { return next.run(request).await };
     let needs = match (request.uri().path(), request.method()) {
         // Orchestrators have no token.
         ("/healthz" | "/readyz", _) => Scopes::NONE,

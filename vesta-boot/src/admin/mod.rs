@@ -1,6 +1,7 @@
 //! Admin listener: metrics for Prometheus, health for orchestrators, status for people.
 
 mod access;
+mod encoder;
 mod gauges;
 mod page;
 mod segments;
@@ -18,14 +19,14 @@ use axum::middleware;
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
 use prometheus_client::encoding::text;
-use serde::Serialize;
+use prometheus_client::registry::Registry;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use crate::net::{Limiter, Limits, Listener};
 use crate::secret;
-use segments::SegmentsStatus;
+use gauges::Scrape;
 pub use state::AdminState;
-use status::ProgramStatus;
 
 /// The routes of the admin listener. If callers need tokens, all but `/healthz` and `/readyz` ask for
 /// one.
@@ -55,36 +56,36 @@ const LIMITS: Limits = Limits {
 
 /// Serves until the process ends: while a stop drains requests, `/readyz` still has to say so.
 pub(crate) async fn serve(listener: std::net::TcpListener, state: AdminState) -> io::Result<()> {
-    let tls = state.program.security.admin_tls.clone();
-    let limiter = Limiter::new(CONNECTIONS, LIMITS, tls, None);
+    let limiter = Limiter::new(CONNECTIONS, LIMITS, state.security.admin_tls.clone(), None);
     let listener = Listener { listener: TcpListener::from_std(listener)?, limiter };
     axum::serve(listener, router(state)).await
 }
 
 /// 503 only if a restart would help: the generator has stopped for good by itself.
-async fn healthz(State(AdminState { program, .. }): State<AdminState>) -> (StatusCode, String) {
-    match program.service().and_then(|service| service.status().sealed) {
-        Some(reason) if !program.shutdown.is_cancelled() => {
+async fn healthz(State(state): State<AdminState>) -> (StatusCode, String) {
+    match state.service().and_then(|service| service.status().sealed) {
+        Some(reason) if !state.shutdown.is_cancelled() => {
             (StatusCode::SERVICE_UNAVAILABLE, format!("restart me: {reason}\n"))
         }
         _ => (StatusCode::OK, "ok\n".to_owned()),
     }
 }
 
-async fn readyz(State(AdminState { program, .. }): State<AdminState>) -> (StatusCode, String) {
-    match program.not_ready_because() {
+async fn readyz(State(state): State<AdminState>) -> (StatusCode, String) {
+    match state.not_ready_because() {
         None => (StatusCode::OK, "ready\n".to_owned()),
         Some(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {reason}\n")),
     }
 }
 
-async fn index(State(AdminState { program, .. }): State<AdminState>) -> Html<String> {
-    let segments = program.segments().map(|segments| SegmentsStatus::of(segments));
-    Html(page::render(&ProgramStatus::of(&program), segments.as_ref()))
+async fn index(State(state): State<AdminState>) -> Html<String> {
+    Html(page::render(&state))
 }
 
-async fn metrics(State(AdminState { program, registry }): State<AdminState>) -> Response {
-    program.read_pool().await;
+async fn metrics(State(state): State<AdminState>) -> Response {
+    state.read_pool().await;
+    let mut registry = Registry::with_prefix("vesta");
+    registry.register_collector(Box::new(Scrape(state)));
     let mut body = String::with_capacity(16 * 1024);
     match text::encode(&mut body, &registry) {
         Ok(()) => {
@@ -95,27 +96,22 @@ async fn metrics(State(AdminState { program, registry }): State<AdminState>) -> 
     }
 }
 
-async fn status(State(AdminState { program, .. }): State<AdminState>) -> Response {
-    program.read_pool().await;
-    json(StatusCode::OK, &ProgramStatus::of(&program))
+async fn status(State(state): State<AdminState>) -> Response {
+    state.read_pool().await;
+    respond(StatusCode::OK, &status::status(&state))
 }
 
-async fn segments_now(State(AdminState { program, .. }): State<AdminState>) -> Response {
-    segments::find(&program)
-        .map_or_else(refused, |segments| json(StatusCode::OK, &SegmentsStatus::of(&segments)))
+async fn segments_now(State(state): State<AdminState>) -> Response {
+    segments::find(&state)
+        .map_or_else(refused, |segments| respond(StatusCode::OK, &segments::status(&segments)))
 }
 
-async fn new_segment(
-    State(AdminState { program, .. }): State<AdminState>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Response {
-    segments::create(&program, &headers, &body).await.unwrap_or_else(refused)
+async fn new_segment(State(state): State<AdminState>, headers: HeaderMap, body: Bytes) -> Response {
+    segments::create(&state, &headers, &body).await.unwrap_or_else(refused)
 }
 
-fn json(status: StatusCode, body: &impl Serialize) -> Response {
-    let body = serde_json::to_string_pretty(body).expect("plain fields are JSON") + "\n";
-    (status, [(header::CONTENT_TYPE, "application/json")], body).into_response()
+fn respond(status: StatusCode, body: &Value) -> Response {
+    (status, [(header::CONTENT_TYPE, "application/json")], format!("{body:#}\n")).into_response()
 }
 
 /// Status and reason of a request that is refused.
@@ -123,5 +119,5 @@ type Refusal = (StatusCode, String);
 
 /// A refusal as JSON. Secrets in the errors of stores are hidden: any caller may read them.
 fn refused((status, reason): Refusal) -> Response {
-    json(status, &serde_json::json!({ "error": secret::hide(&reason) }))
+    respond(status, &json!({ "error": secret::hide(&reason) }))
 }

@@ -1,10 +1,12 @@
 //! Index page, for a person with a browser.
 
-use super::segments::{SegmentsStatus, TagStatus};
-use super::status::{ProgramStatus, ServiceStatus};
+use vesta_service::{LocalIdService, SegmentService, SegmentStatus};
 
-pub(super) fn render(status: &ProgramStatus, segments: Option<&SegmentsStatus>) -> String {
-    let ProgramStatus { program, version, not_ready_because, service, .. } = status;
+use super::segments::{hidden, left, used_percent};
+use super::state::AdminState;
+use super::status::window_left;
+
+pub(super) fn render(state: &AdminState) -> String {
     format!(
         r#"<!doctype html>
 <html lang="en">
@@ -13,7 +15,7 @@ pub(super) fn render(status: &ProgramStatus, segments: Option<&SegmentsStatus>) 
 <style>body {{ font: 16px/1.5 sans-serif; margin: 2em auto; max-width: 40em }} td {{ padding-right: 2em }}</style>
 <h1>{program} {version}</h1>
 <table>
-<tr><td>State<td>{state}
+<tr><td>State<td>{readiness}
 {rows}</table>
 {tags}<ul>
 <li><a href="/status">/status</a>: layout, machine IDs and leases as JSON
@@ -24,26 +26,28 @@ pub(super) fn render(status: &ProgramStatus, segments: Option<&SegmentsStatus>) 
 </ul>
 </html>
 "#,
-        state = readiness(not_ready_because.as_deref()),
-        rows = service.as_ref().map(rows).unwrap_or_default(),
-        tags = segments.map(tags).unwrap_or_default(),
+        program = state.role.name(),
+        version = env!("CARGO_PKG_VERSION"),
+        readiness = readiness(state.not_ready_because()),
+        rows = state.service().map(rows).unwrap_or_default(),
+        tags = state.segments().map(|segments| tags(segments)).unwrap_or_default(),
     )
 }
 
-fn readiness(not_ready_because: Option<&str>) -> String {
-    not_ready_because.map_or("ready".to_owned(), |reason| format!("not ready: {}", escape(reason)))
+fn readiness(not_ready_because: Option<String>) -> String {
+    not_ready_because.map_or("ready".to_owned(), |reason| format!("not ready: {}", escape(&reason)))
 }
 
-fn rows(status: &ServiceStatus) -> String {
-    let ServiceStatus { machine, namespace, layout, lease, .. } = status;
-    let machines: Vec<_> = machine.ids.iter().map(u64::to_string).collect();
-    let window = lease.window_left_ms.map_or("no lease, no end".to_owned(), |left| {
+fn rows(service: &LocalIdService) -> String {
+    let status = service.status();
+    let machines: Vec<_> = status.machines.iter().map(u64::to_string).collect();
+    let window = window_left(status.window_left).map_or("no lease, no end".to_owned(), |left| {
         format!("{}.{} s", left / 1000, left / 100 % 10)
     });
     [
-        ("Machine ID", format!("{} ({})", machines.join(", "), escape(&machine.source))),
-        ("Namespace", escape(namespace)),
-        ("Layout ends", layout.ends.clone()),
+        ("Machine ID", format!("{} ({})", machines.join(", "), escape(&status.machine_source))),
+        ("Namespace", escape(&status.namespace)),
+        ("Layout ends", status.layout_ends.to_string()),
         ("Window left", window),
     ]
     .map(|(name, value)| format!("<tr><td>{name}<td>{value}\n"))
@@ -53,14 +57,14 @@ fn rows(status: &ServiceStatus) -> String {
 /// More tags than this are left to `/segments`.
 const MOST_TAGS: usize = 100;
 
-fn tags(status: &SegmentsStatus) -> String {
-    let SegmentsStatus { store, not_ready_because, segments: tags, .. } = status;
+fn tags(segments: &SegmentService) -> String {
+    let tags = segments.status();
     let mut out = format!(
         "<h2>Segments</h2>\n<p>{} in {}; {}\n<table>\n<tr><th>Tag<th>Range<th>Next \
          number<th>Used<th>At hand<th>Step<th>A second<th>State\n",
         tags.len(),
-        escape(store),
-        readiness(not_ready_because.as_deref()),
+        escape(&segments.describe()),
+        readiness(hidden(segments.not_ready_because())),
     );
     out.extend(tags.iter().take(MOST_TAGS).map(tag_row));
     out += "</table>\n";
@@ -70,16 +74,18 @@ fn tags(status: &SegmentsStatus) -> String {
     out
 }
 
-fn tag_row(tag: &TagStatus) -> String {
-    let range = tag.current.as_ref();
-    let range = range.map_or("none yet".to_owned(), |it| format!("{} to {}", it.from, it.last));
-    let used = tag.used_percent.map_or("-".to_owned(), |percent| format!("{percent} %"));
-    let state = tag.not_ready_because.as_deref().map_or("ready".to_owned(), escape);
-    let TagStatus { key, position, left, step, per_second, .. } = tag;
+fn tag_row(tag: &SegmentStatus) -> String {
+    let range = tag.current.as_ref().map_or("none yet".to_owned(), |range| {
+        format!("{} to {}", range.start, range.end.saturating_sub(1))
+    });
+    let used = used_percent(tag).map_or("-".to_owned(), |percent| format!("{percent} %"));
+    let state = hidden(tag.not_ready_because.clone());
+    let state = state.as_deref().map_or("ready".to_owned(), escape);
+    let SegmentStatus { key, position, step, rate, .. } = tag;
     format!(
-        "<tr><td>{}<td>{range}<td>{position}<td>{used}<td>{left}<td>{step}<td>{per_second}<td>\
-         {state}\n",
+        "<tr><td>{}<td>{range}<td>{position}<td>{used}<td>{}<td>{step}<td>{rate}<td>{state}\n",
         escape(key),
+        left(tag),
     )
 }
 

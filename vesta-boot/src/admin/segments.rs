@@ -6,145 +6,93 @@ use std::time::Duration;
 
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 use vesta_service::{NewSegmentTag, SegmentService, SegmentStatus};
 
-use super::state::Program;
+use super::state::AdminState;
 use super::status::millis;
-use super::{Refusal, json};
+use super::{Refusal, respond};
 use crate::commands::new_tag;
 use crate::secret;
 
 /// Refusal while segment mode is off.
 const OFF: &str = "segment mode is off; set segment.store (--segment-store)";
 
-/// `GET /segments`. Numbers of tags are text: they may have more bits than a number in JSON.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct SegmentsStatus {
-    pub(super) store: String,
-    pub(super) ready: bool,
-    pub(super) not_ready_because: Option<String>,
-    /// Since the table was read; `null` if it never was.
-    pub(super) last_refresh_age_ms: Option<u64>,
-    pub(super) segments: Vec<TagStatus>,
+/// `GET /segments`.
+pub(super) fn status(segments: &SegmentService) -> Value {
+    let not_ready_because = hidden(segments.not_ready_because());
+    json!({
+        "store": segments.describe(),
+        "ready": not_ready_because.is_none(),
+        "notReadyBecause": not_ready_because,
+        "lastRefreshAgeMs": segments.last_refresh_age().map(millis),
+        "segments": segments.status().into_iter().map(tag_status).collect::<Vec<_>>(),
+    })
 }
 
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct TagStatus {
-    pub(super) key: String,
-    description: Option<String>,
-    pub(super) ready: bool,
-    pub(super) not_ready_because: Option<String>,
-    pub(super) current: Option<Numbers>,
-    /// The first number that was not given out.
-    pub(super) position: String,
-    /// Used part of `current`.
-    pub(super) used_percent: Option<u64>,
-    next: Vec<Numbers>,
-    /// Numbers at hand: the rest of `current`, and all of `next`.
-    pub(super) left: u64,
-    pub(super) taken: u64,
-    pub(super) lost: u64,
-    pub(super) per_second: u64,
-    table_step: u64,
-    pub(super) step: u64,
-    fetching: bool,
-    last_fetch_age_ms: Option<u64>,
-    last_fetch_took_ms: Option<u64>,
-    pub(super) fetches_ok: u64,
-    pub(super) fetches_failed: u64,
-    last_error: Option<String>,
-}
-
-/// The numbers from `from` on below `below`.
-#[derive(Debug, Serialize)]
-pub(super) struct Numbers {
-    pub(super) from: String,
-    pub(super) below: String,
-    #[serde(skip)]
-    pub(super) last: u64,
-}
-
-impl From<&Range<u64>> for Numbers {
-    fn from(range: &Range<u64>) -> Self {
-        let last = range.end.saturating_sub(1);
-        Self { from: range.start.to_string(), below: range.end.to_string(), last }
-    }
-}
-
-impl From<SegmentStatus> for TagStatus {
-    fn from(status: SegmentStatus) -> Self {
-        let SegmentStatus { position, current, next, .. } = &status;
-        let length = |range: &Range<u64>| range.end.saturating_sub(range.start);
-        let rest = current.as_ref().map_or(0, |it| it.end.saturating_sub(*position));
-        let used_percent = current.as_ref().filter(|it| length(it) > 0).and_then(|it| {
-            let used = position.clamp(&it.start, &it.end) - it.start;
-            u64::try_from(u128::from(used) * 100 / u128::from(length(it))).ok()
-        });
-        Self {
-            ready: status.not_ready_because.is_none(),
-            current: current.as_ref().map(Numbers::from),
-            position: position.to_string(),
-            used_percent,
-            left: next.iter().map(length).fold(rest, u64::saturating_add),
-            next: next.iter().map(Numbers::from).collect(),
-            key: status.key,
-            description: status.description,
-            not_ready_because: hidden(status.not_ready_because),
-            taken: status.taken_total,
-            lost: status.lost_total,
-            per_second: status.rate,
-            table_step: status.table_step,
-            step: status.step,
-            fetching: status.fetching,
-            last_fetch_age_ms: status.last_fetch_age.map(millis),
-            last_fetch_took_ms: status.last_fetch_took.map(millis),
-            fetches_ok: status.fetches_ok,
-            fetches_failed: status.fetches_failed,
-            last_error: hidden(status.last_error),
-        }
-    }
-}
-
-/// Errors of stores are shown to any caller.
-fn hidden(text: Option<String>) -> Option<String> {
-    text.map(|text| secret::hide(&text))
+/// Numbers of tags are text: they may have more bits than a number in JSON.
+fn tag_status(tag: SegmentStatus) -> Value {
+    let range = |range: &Range<u64>| json!({ "from": range.start.to_string(), "below": range.end.to_string() });
+    json!({
+        "key": tag.key,
+        "description": tag.description,
+        "ready": tag.not_ready_because.is_none(),
+        "current": tag.current.as_ref().map(range),
+        "position": tag.position.to_string(),
+        "usedPercent": used_percent(&tag),
+        "next": tag.next.iter().map(range).collect::<Vec<_>>(),
+        "left": left(&tag),
+        "taken": tag.taken_total,
+        "lost": tag.lost_total,
+        "perSecond": tag.rate,
+        "tableStep": tag.table_step,
+        "step": tag.step,
+        "fetching": tag.fetching,
+        "lastFetchAgeMs": tag.last_fetch_age.map(millis),
+        "lastFetchTookMs": tag.last_fetch_took.map(millis),
+        "fetchesOk": tag.fetches_ok,
+        "fetchesFailed": tag.fetches_failed,
+        "notReadyBecause": hidden(tag.not_ready_because),
+        "lastError": hidden(tag.last_error),
+    })
 }
 
 /// Segment mode in `GET /status`.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Summary {
-    store: String,
-    ready: bool,
-    not_ready_because: Option<String>,
-    /// Tags in the table.
-    tags: usize,
-    /// Tags whose numbers cannot be expected.
-    not_ready: Vec<String>,
+pub(super) fn summary(segments: &SegmentService) -> Value {
+    let not_ready_because = hidden(segments.not_ready_because());
+    let tags = segments.status();
+    let not_ready = tags.iter().filter(|tag| tag.not_ready_because.is_some());
+    json!({
+        "store": segments.describe(),
+        "ready": not_ready_because.is_none(),
+        "notReadyBecause": not_ready_because,
+        "tags": tags.len(),
+        "notReady": not_ready.map(|tag| &tag.key).collect::<Vec<_>>(),
+    })
 }
 
-impl SegmentsStatus {
-    pub(super) fn of(segments: &SegmentService) -> Self {
-        let not_ready_because = hidden(segments.not_ready_because());
-        Self {
-            store: segments.describe(),
-            ready: not_ready_because.is_none(),
-            not_ready_because,
-            last_refresh_age_ms: segments.last_refresh_age().map(millis),
-            segments: segments.status().into_iter().map(TagStatus::from).collect(),
-        }
-    }
+const fn length(range: &Range<u64>) -> u64 {
+    range.end.saturating_sub(range.start)
+}
 
-    pub(super) fn summary(self) -> Summary {
-        let Self { store, ready, not_ready_because, segments, .. } = self;
-        let tags = segments.len();
-        let not_ready = segments.into_iter().filter(|tag| !tag.ready).map(|tag| tag.key).collect();
-        Summary { store, ready, not_ready_because, tags, not_ready }
-    }
+/// Numbers at hand: the rest of the current range, and all of the next ones.
+pub(super) fn left(tag: &SegmentStatus) -> u64 {
+    let rest = tag.current.as_ref().map_or(0, |range| range.end.saturating_sub(tag.position));
+    tag.next.iter().map(length).fold(rest, u64::saturating_add)
+}
+
+/// The used part of the current range.
+pub(super) fn used_percent(tag: &SegmentStatus) -> Option<u64> {
+    let range = tag.current.as_ref().filter(|range| length(range) > 0)?;
+    let used = tag.position.clamp(range.start, range.end) - range.start;
+    u64::try_from(u128::from(used) * 100 / u128::from(length(range))).ok()
+}
+
+/// Errors of stores are shown to any caller.
+pub(super) fn hidden(text: Option<String>) -> Option<String> {
+    text.map(|text| secret::hide(&text))
 }
 
 /// `POST /segments`.
@@ -169,8 +117,8 @@ pub(super) const MOST_BYTES: usize = 16 * 1024;
 pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The service, or the refusal of a program without one.
-pub(super) fn find(program: &Program) -> Result<Arc<SegmentService>, Refusal> {
-    program.segments().cloned().ok_or_else(|| match program.service() {
+pub(super) fn find(state: &AdminState) -> Result<Arc<SegmentService>, Refusal> {
+    state.segments().cloned().ok_or_else(|| match state.service() {
         Some(_) => (StatusCode::NOT_FOUND, OFF.to_owned()),
         None => (StatusCode::SERVICE_UNAVAILABLE, "the program has not started yet".to_owned()),
     })
@@ -178,11 +126,11 @@ pub(super) fn find(program: &Program) -> Result<Arc<SegmentService>, Refusal> {
 
 /// Adds a tag.
 pub(super) async fn create(
-    program: &Program,
+    state: &AdminState,
     headers: &HeaderMap,
     body: &[u8],
 ) -> Result<Response, Refusal> {
-    let segments = find(program)?;
+    let segments = find(state)?;
     // A page in a browser cannot send this type to another host without asking first.
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let kind = kind.and_then(|kind| kind.split(';').next()).unwrap_or_default();
@@ -200,7 +148,7 @@ pub(super) async fn create(
     match created {
         Ok(true) => {
             tracing::info!(tag = tag.key(), step = tag.step(), first = tag.first(), "tag added");
-            Ok(json(StatusCode::CREATED, &shown(&tag)))
+            Ok(respond(StatusCode::CREATED, &shown(&tag)))
         }
         Ok(false) => Err((StatusCode::CONFLICT, format!("there is a tag `{}` already", tag.key()))),
         Err(error) => Err((StatusCode::SERVICE_UNAVAILABLE, error.to_string())),
@@ -214,8 +162,8 @@ fn read(body: &[u8]) -> Result<NewSegmentTag, String> {
     new_tag(&key, step, first, description.as_deref()).map_err(|error| error.to_string())
 }
 
-fn shown(tag: &NewSegmentTag) -> serde_json::Value {
-    serde_json::json!({
+fn shown(tag: &NewSegmentTag) -> Value {
+    json!({
         "key": tag.key(),
         "step": tag.step(),
         "first": tag.first().to_string(),

@@ -1,64 +1,16 @@
-//! Status of the program and its machine IDs: one value behind `/status`, `/metrics` and the page.
+//! `GET /status`: the program and its machine IDs as JSON, in the order in which a person wants to
+//! read it.
 
 use std::time::Duration;
 
 use serde::Serialize;
-use vesta_service::LocalIdService;
+use serde_json::{Value, json};
+use vesta_service::{LocalIdService, MachineStatus, Status};
 
-use super::segments::{SegmentsStatus, Summary};
-use super::state::Program;
-use crate::pool::Usage;
+use super::segments;
+use super::state::AdminState;
 
-/// `GET /status`, in the order in which a person wants to read it.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct ProgramStatus {
-    pub(super) program: &'static str,
-    pub(super) version: &'static str,
-    pub(super) ready: bool,
-    pub(super) not_ready_because: Option<String>,
-    /// Absent before there is a machine ID.
-    #[serde(flatten)]
-    pub(super) service: Option<ServiceStatus>,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct ServiceStatus {
-    pub(super) machine: MachineIds,
-    pub(super) namespace: String,
-    pub(super) layout: LayoutStatus,
-    populator: String,
-    /// All machine IDs together.
-    pub(super) lease: LeaseStatus,
-    pub(super) machines: Vec<MachineStatus>,
-    /// `null` without a pool, and while its store does not answer.
-    pub(super) pool: Option<Usage>,
-    /// `null` if segment mode is off; `/segments` has more.
-    segments: Option<Summary>,
-}
-
-#[derive(Debug, Serialize)]
-pub(super) struct MachineIds {
-    /// The first of `ids`.
-    pub(super) id: u64,
-    pub(super) ids: Vec<u64>,
-    pub(super) source: String,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct LayoutStatus {
-    name: String,
-    bits: String,
-    /// Of all machine IDs together.
-    ids_per_second: u64,
-    pub(super) ends: String,
-    left_days: u64,
-    #[serde(skip)]
-    pub(super) left_ms: u64,
-}
-
+/// The lease of a service or of one machine ID.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct LeaseStatus {
@@ -72,87 +24,95 @@ pub(super) struct LeaseStatus {
     pub(super) last_renewal_age_ms: u64,
     pub(super) fenced: u64,
     pub(super) rehomed: u64,
-    /// Known for all machine IDs together only.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) positions_lost: Option<u64>,
     pub(super) sealed: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct MachineStatus {
-    pub(super) machine: u64,
-    pub(super) ready: bool,
-    not_ready_because: Option<String>,
-    #[serde(flatten)]
-    pub(super) lease: LeaseStatus,
+/// The statuses of a service and of a machine ID have fields of the same names.
+macro_rules! from_status {
+    ($($status:ty),*) => {$(
+        impl From<&$status> for LeaseStatus {
+            fn from(status: &$status) -> Self {
+                Self {
+                    epoch: status.epoch,
+                    window_left_ms: window_left(status.window_left),
+                    lead_ms: millis(status.lead),
+                    clock_suspect: status.clock_suspect,
+                    renewals_ok: status.renewals_ok,
+                    renewals_failed: status.renewals_failed,
+                    last_renewal_age_ms: millis(status.last_renewal_age),
+                    fenced: status.fenced_total,
+                    rehomed: status.rehomed_total,
+                    sealed: status.sealed.clone(),
+                }
+            }
+        }
+    )*};
 }
 
-/// The lease of a service or of one machine ID, whose fields have the same names.
-macro_rules! lease {
-    ($of:expr, $positions_lost:expr) => {
-        LeaseStatus {
-            epoch: $of.epoch,
-            window_left_ms: ($of.window_left != Duration::MAX).then(|| millis($of.window_left)),
-            lead_ms: millis($of.lead),
-            clock_suspect: $of.clock_suspect,
-            renewals_ok: $of.renewals_ok,
-            renewals_failed: $of.renewals_failed,
-            last_renewal_age_ms: millis($of.last_renewal_age),
-            fenced: $of.fenced_total,
-            rehomed: $of.rehomed_total,
-            positions_lost: $positions_lost,
-            sealed: $of.sealed,
-        }
-    };
-}
+from_status!(Status, MachineStatus);
 
-impl ProgramStatus {
-    pub(super) fn of(program: &Program) -> Self {
-        let not_ready_because = program.not_ready_because();
-        Self {
-            program: program.role.name(),
-            version: env!("CARGO_PKG_VERSION"),
-            ready: not_ready_because.is_none(),
-            not_ready_because,
-            service: program.service().map(|service| ServiceStatus::of(service, program)),
-        }
+pub(super) fn status(state: &AdminState) -> Value {
+    let not_ready_because = state.not_ready_because();
+    let program = json!({
+        "program": state.role.name(),
+        "version": env!("CARGO_PKG_VERSION"),
+        "ready": not_ready_because.is_none(),
+        "notReadyBecause": not_ready_because,
+    });
+    match state.service() {
+        Some(service) => joined(program, service_status(service, state)),
+        None => program,
     }
 }
 
-impl ServiceStatus {
-    fn of(service: &LocalIdService, program: &Program) -> Self {
-        let status = service.status();
-        let meta = service.meta();
-        let count = u64::try_from(status.machines.len()).unwrap_or(1);
-        let machines = service.machines().into_iter().map(|machine| MachineStatus {
-            machine: machine.machine,
-            ready: machine.ready,
-            not_ready_because: machine.not_ready_because,
-            lease: lease!(machine, None),
+fn service_status(service: &LocalIdService, state: &AdminState) -> Value {
+    let status = service.status();
+    let meta = service.meta();
+    let count = u64::try_from(status.machines.len()).unwrap_or(1);
+    let machines = service.machines().into_iter().map(|machine| {
+        let own = json!({
+            "machine": machine.machine,
+            "ready": machine.ready,
+            "notReadyBecause": machine.not_ready_because,
         });
-        Self {
-            lease: lease!(status, Some(status.positions_lost_total)),
-            machine: MachineIds {
-                id: status.machine,
-                ids: status.machines,
-                source: status.machine_source,
-            },
-            namespace: status.namespace,
-            layout: LayoutStatus {
-                name: meta.name().to_owned(),
-                bits: meta.to_string(),
-                ids_per_second: meta.capacity_per_second().saturating_mul(count),
-                ends: status.layout_ends.to_string(),
-                left_days: status.layout_left.as_secs() / 86_400,
-                left_ms: millis(status.layout_left),
-            },
-            populator: status.populator.name().into(),
-            machines: machines.collect(),
-            pool: program.pool().and_then(|pool| pool.usage()),
-            segments: program.segments().map(|segments| SegmentsStatus::of(segments).summary()),
-        }
+        joined(own, json!(LeaseStatus::from(&machine)))
+    });
+    json!({
+        "machine": {
+            "id": status.machine,
+            "ids": status.machines,
+            "source": status.machine_source,
+        },
+        "namespace": status.namespace,
+        "layout": {
+            "name": meta.name(),
+            "bits": meta.to_string(),
+            "idsPerSecond": meta.capacity_per_second().saturating_mul(count),
+            "ends": status.layout_ends.to_string(),
+            "leftDays": status.layout_left.as_secs() / 86_400,
+        },
+        "populator": status.populator.name(),
+        "lease": joined(
+            json!(LeaseStatus::from(&status)),
+            json!({ "positionsLost": status.positions_lost_total }),
+        ),
+        "machines": machines.collect::<Vec<_>>(),
+        "pool": state.pool(),
+        "segments": state.segments().map(|segments| segments::summary(segments)),
+    })
+}
+
+/// An object with the fields of both.
+fn joined(mut one: Value, mut other: Value) -> Value {
+    if let (Some(one), Some(other)) = (one.as_object_mut(), other.as_object_mut()) {
+        one.append(other);
     }
+    one
+}
+
+/// `None` without a lease.
+pub(super) fn window_left(left: Duration) -> Option<u64> {
+    (left != Duration::MAX).then(|| millis(left))
 }
 
 pub(super) fn millis(duration: Duration) -> u64 {

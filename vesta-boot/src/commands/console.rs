@@ -3,9 +3,9 @@
 use std::fmt;
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
-use crate::StartError;
+use crate::error::Error;
 
-type Ask = Box<dyn FnMut(&str) -> Result<bool, StartError>>;
+type Ask = Box<dyn FnMut(&str) -> Result<bool, Error>>;
 
 /// Output and prompt.
 pub(super) struct Console {
@@ -35,7 +35,7 @@ impl Console {
     #[cfg(test)]
     pub(super) fn new(
         say: impl FnMut(&str) + 'static,
-        ask: impl FnMut(&str) -> Result<bool, StartError> + 'static,
+        ask: impl FnMut(&str) -> Result<bool, Error> + 'static,
     ) -> Self {
         Self { say: Box::new(say), ask: Box::new(ask) }
     }
@@ -50,7 +50,7 @@ impl Console {
     }
 
     /// Asks for confirmation; without it, reports that nothing was changed.
-    pub(super) fn agrees(&mut self, question: &str) -> Result<bool, StartError> {
+    pub(super) fn agrees(&mut self, question: &str) -> Result<bool, Error> {
         let agreed = (self.ask)(question)?;
         if !agreed {
             self.say("Nothing was changed.\n");
@@ -77,9 +77,9 @@ pub(super) fn columns<const N: usize>(rows: &[[String; N]], numbers: &[usize]) -
     out
 }
 
-fn ask_on_terminal(question: &str) -> Result<bool, StartError> {
+fn ask_on_terminal(question: &str) -> Result<bool, Error> {
     if !io::stdin().is_terminal() {
-        return StartError::refuse(
+        return Error::refuse(
             "nothing was changed: there is no terminal to ask on; add --yes to do it",
         );
     }

@@ -9,9 +9,11 @@ mod token;
 
 use clap::{Subcommand, ValueEnum};
 use vesta_service::StoreError;
+use vesta_store::StoreUrl;
 
+use crate::error::Error;
 use crate::net::Scopes;
-use crate::{Config, StartError, StoreUrl, secret};
+use crate::settings::Config;
 use console::Console;
 pub(crate) use segment::new_tag;
 
@@ -163,8 +165,8 @@ pub enum TokenCommand {
 /// Carries out a command and prints its report.
 ///
 /// # Errors
-/// [`StartError`] with one sentence that says what to do.
-pub(crate) fn run(config: &Config, command: &Command) -> Result<(), StartError> {
+/// [`Error`] with one sentence that says what to do.
+pub(crate) fn run(config: &Config, command: &Command) -> Result<(), Error> {
     let mut console = Console::terminal();
     let done = match command {
         Command::Store(command) => store::run(config, command, console),
@@ -173,8 +175,8 @@ pub(crate) fn run(config: &Config, command: &Command) -> Result<(), StartError> 
     };
     done.map_err(|error| match error {
         // Not a setting anybody chose: commands that only look create nothing.
-        StartError::Setting(said) if config.auto_init => {
-            StartError::Setting(said.replace(", and auto_init is off;", ";"))
+        Error::Setting(said) if config.auto_init => {
+            Error::Setting(said.replace(", and auto_init is off;", ";"))
         }
         error => error,
     })
@@ -183,20 +185,18 @@ pub(crate) fn run(config: &Config, command: &Command) -> Result<(), StartError> 
 /// Carries out a command that needs no settings.
 ///
 /// # Errors
-/// [`StartError`] with one sentence that says what to do.
-pub(crate) fn make_token(
-    TokenCommand::New { name, scopes }: &TokenCommand,
-) -> Result<(), StartError> {
+/// [`Error`] with one sentence that says what to do.
+pub(crate) fn make_token(TokenCommand::New { name, scopes }: &TokenCommand) -> Result<(), Error> {
     token::print_new(name, scopes)
 }
 
-fn failed(store: &str, error: &StoreError) -> StartError {
-    let sentence = secret::hide(&format!("{store}: {error}"));
-    if error.is_permanent() {
-        StartError::Setting(sentence)
-    } else {
-        StartError::Unavailable(sentence)
-    }
+fn failed(store: &str, error: &StoreError) -> Error {
+    Error::lasting(error.is_permanent(), format!("{store}: {error}"))
+}
+
+/// `1 tag`, `2 tags`.
+fn counted(number: usize, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
 
 /// Text that others wrote into a store, made safe for a terminal.

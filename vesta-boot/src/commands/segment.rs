@@ -5,17 +5,18 @@ use vesta_intf::IdError;
 use vesta_service::{NewSegmentTag, SegmentStore, SegmentTag};
 
 use super::console::{Console, columns};
-use super::{SegmentCommand, failed, plain};
+use super::{SegmentCommand, counted, failed, plain};
 use crate::assemble::open_segments;
-use crate::{Config, StartError};
+use crate::error::Error;
+use crate::settings::Config;
 
 pub(super) fn run(
     config: &Config,
     command: &SegmentCommand,
     console: &mut Console,
-) -> Result<(), StartError> {
+) -> Result<(), Error> {
     let Some(segments) = &config.segments else {
-        return StartError::refuse("segment mode is off; set segment.store (--segment-store)");
+        return Error::refuse("segment mode is off; set segment.store (--segment-store)");
     };
     match command {
         SegmentCommand::List { json } => {
@@ -23,7 +24,7 @@ pub(super) fn run(
         }
         SegmentCommand::Create { key, step, first, description } => {
             let tag = new_tag(key, *step, *first, description.as_deref());
-            let tag = tag.map_err(|error| StartError::Setting(error.to_string()))?;
+            let tag = tag.map_err(Error::setting)?;
             create(&*open_segments(&segments.store, config.auto_init)?, &tag, console)?;
         }
     }
@@ -45,31 +46,27 @@ pub(crate) fn new_tag(
 }
 
 /// Creates the table of tags, if it is missing.
-pub(super) fn init(config: &Config, console: &mut Console) -> Result<(), StartError> {
+pub(super) fn init(config: &Config, console: &mut Console) -> Result<(), Error> {
     if let Some(segments) = &config.segments {
         let store = open_segments(&segments.store, true)?;
         let tags = store.tags().map_err(|error| failed(&store.describe(), &error))?;
         console.say(&format!(
             "the segment tags exist in {}: {}\n",
             store.describe(),
-            counted(tags.len())
+            counted(tags.len(), "tag")
         ));
     }
     Ok(())
-}
-
-fn counted(tags: usize) -> String {
-    if tags == 1 { "1 tag".to_owned() } else { format!("{tags} tags") }
 }
 
 fn create(
     store: &dyn SegmentStore,
     tag: &NewSegmentTag,
     console: &mut Console,
-) -> Result<(), StartError> {
+) -> Result<(), Error> {
     let key = tag.key();
     if !store.create(tag).map_err(|error| failed(&store.describe(), &error))? {
-        return StartError::refuse(format!(
+        return Error::refuse(format!(
             "tag `{key}` already exists in {}; nothing was changed",
             store.describe()
         ));
@@ -113,7 +110,7 @@ impl From<SegmentTag> for Row {
     }
 }
 
-fn list(store: &dyn SegmentStore, json: bool) -> Result<String, StartError> {
+fn list(store: &dyn SegmentStore, json: bool) -> Result<String, Error> {
     let mut tags = store.tags().map_err(|error| failed(&store.describe(), &error))?;
     tags.sort_by(|a, b| a.key.cmp(&b.key));
     let rows = tags.into_iter().map(Row::from).collect();
@@ -126,7 +123,7 @@ fn list(store: &dyn SegmentStore, json: bool) -> Result<String, StartError> {
 }
 
 fn text(listed: &Listed) -> String {
-    let mut out = format!("{}: {}\n", listed.store, counted(listed.segments.len()));
+    let mut out = format!("{}: {}\n", listed.store, counted(listed.segments.len(), "tag"));
     if listed.segments.is_empty() {
         return out;
     }

@@ -2,23 +2,23 @@
 
 use std::io::{self, Write};
 
-use crate::StartError;
+use crate::error::Error;
 use crate::net::{hex, is_name, sha256};
 
 /// Prints a new token, and the table that lets it in. It is stored nowhere.
-pub(super) fn print_new(name: &str, scopes: &[String]) -> Result<(), StartError> {
+pub(super) fn print_new(name: &str, scopes: &[String]) -> Result<(), Error> {
     if !is_name(name) {
         let sentence = "--name must be 1 to 64 letters, digits, `.`, `_` or `-`";
-        return StartError::refuse(sentence);
+        return Error::refuse(sentence);
     }
     let mut random = [0; 32];
     getrandom::fill(&mut random).map_err(|error| {
-        StartError::Unavailable(format!("the system gives no random numbers: {error}"))
+        Error::lasting(false, format!("the system gives no random numbers: {error}"))
     })?;
     let token = format!("vesta_{}", hex(&random));
     let text = format!("{token}\n\n{}", table(name, &token, scopes));
     let printed = io::stdout().lock().write_all(text.as_bytes());
-    printed.map_err(|error| StartError::Unavailable(format!("cannot print the token: {error}")))?;
+    printed.map_err(|error| Error::lasting(false, format!("cannot print the token: {error}")))?;
     // Not among what is meant for files and pipes.
     let _ = writeln!(
         io::stderr(),

@@ -10,7 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::sleep;
 
 use super::{Connection, Limits, Tls};
-use crate::Metrics;
+use crate::metrics::Metrics;
 
 /// Pause after an error of accept, such as no free file descriptor.
 const BACK_OFF: Duration = Duration::from_millis(50);
@@ -134,8 +134,8 @@ mod tests {
     use tokio::time::Instant;
 
     use super::*;
-    use crate::TlsFiles;
     use crate::net::Protocol;
+    use crate::net::TlsFiles;
 
     const LIMIT: Duration = Duration::from_secs(5);
     const CONNECTIONS: usize = 16;

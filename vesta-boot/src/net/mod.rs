@@ -12,13 +12,12 @@ mod tls;
 pub use auth::{Auth, Denied, Scopes, Token};
 pub use connection::{Connection, Limits};
 pub use listener::{Limiter, Permit, accept};
+pub use pem::TlsFiles;
 pub use tls::{Protocol, Tls};
 
 pub(crate) use auth::{digest_from_hex, hex, is_name, sha256};
 pub(crate) use listener::Listener;
 pub(crate) use tls::{install_provider, watch};
-
-use crate::{Config, ConfigError, Role};
 
 /// Protection of a program's listeners. By default there is none.
 #[derive(Debug, Clone, Default)]
@@ -32,25 +31,6 @@ pub struct Security {
 }
 
 impl Security {
-    /// Protection as the settings ask for it. Reads the files of TLS.
-    ///
-    /// # Errors
-    /// [`ConfigError::Refused`] with one sentence that names the file and what is wrong with it.
-    pub fn of(config: &Config) -> Result<Self, ConfigError> {
-        let protocol = match config.role {
-            Role::Server => Protocol::Http2,
-            Role::Rest => Protocol::Http1,
-        };
-        let load = |files: &Option<_>, protocol| {
-            files.as_ref().map(|files| Tls::load(files, protocol)).transpose()
-        };
-        Ok(Self {
-            tls: load(&config.tls, protocol)?,
-            admin_tls: load(&config.admin_tls, Protocol::Http1)?,
-            auth: config.auth.clone(),
-        })
-    }
-
     /// Each listener with TLS, by its name.
     pub(crate) fn listeners(&self) -> impl Iterator<Item = (&'static str, &Tls)> {
         [("public", &self.tls), ("admin", &self.admin_tls)]

@@ -15,7 +15,32 @@ use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{CertificateError, Error, InconsistentKeys, RootCertStore, ServerConfig};
 use vesta_intf::UnixMillis;
 
-use crate::TlsFiles;
+/// The PEM files of one listener. They are read when the listener starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TlsFiles {
+    /// The table of the settings: `tls` or `admin.tls`.
+    pub setting: &'static str,
+    /// The server's certificate, and the chain up to its authority.
+    pub cert: PathBuf,
+    /// The private key of that certificate.
+    pub key: PathBuf,
+    /// Authorities of the certificates that clients need; `None` if they need none.
+    pub client_ca: Option<PathBuf>,
+}
+
+impl TlsFiles {
+    /// The files of a server that asks clients for no certificate.
+    pub fn new(cert: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        Self { setting: "tls", cert: cert.into(), key: key.into(), client_ca: None }
+    }
+
+    /// Requires client certificates issued by an authority in this file.
+    #[must_use]
+    pub fn client_ca(self, client_ca: impl Into<PathBuf>) -> Self {
+        Self { client_ca: Some(client_ca.into()), ..self }
+    }
+}
 
 /// Contents of the files at one moment.
 pub(super) struct Pems {

@@ -15,8 +15,8 @@ use tokio_rustls::server::FallibleAccept;
 use vesta_intf::UnixMillis;
 use vesta_service::{Clock as _, SystemClock};
 
-use super::pem::{Pems, Validity};
-use crate::{ConfigError, TlsFiles};
+use super::pem::{Pems, TlsFiles, Validity};
+use crate::error::Error;
 
 /// Period at which the files are read.
 const RELOAD_EVERY: Duration = Duration::from_secs(10);
@@ -73,12 +73,11 @@ impl Tls {
     /// Reads the files.
     ///
     /// # Errors
-    /// [`ConfigError::Refused`] with one sentence that names the file and what is wrong with it.
-    pub fn load(files: &TlsFiles, protocol: Protocol) -> Result<Self, ConfigError> {
+    /// [`Error::Setting`] with one sentence that names the file and what is wrong with it.
+    pub fn load(files: &TlsFiles, protocol: Protocol) -> Result<Self, Error> {
         let read = Pems::read(files);
         let seen = Pems::digest(&read);
-        let current =
-            read.and_then(|pems| current(&pems, protocol)).map_err(ConfigError::refused)?;
+        let current = read.and_then(|pems| current(&pems, protocol)).map_err(Error::setting)?;
         Ok(Self(Arc::new(Shared {
             files: files.clone(),
             protocol,
@@ -93,7 +92,7 @@ impl Tls {
     ///
     /// # Errors
     /// Validation error of the new files, once for each change of them; the certificate stays.
-    pub fn reload(&self) -> Result<bool, ConfigError> {
+    pub fn reload(&self) -> Result<bool, Error> {
         let Shared { files, protocol, current: in_force, seen, .. } = &*self.0;
         let read = Pems::read(files);
         let now = Pems::digest(&read);
@@ -102,7 +101,7 @@ impl Tls {
             return Ok(false);
         }
         *seen = now;
-        let new = read.and_then(|pems| current(&pems, *protocol)).map_err(ConfigError::refused)?;
+        let new = read.and_then(|pems| current(&pems, *protocol)).map_err(Error::setting)?;
         *in_force.write().unwrap_or_else(PoisonError::into_inner) = new;
         Ok(true)
     }

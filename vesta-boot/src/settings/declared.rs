@@ -9,8 +9,8 @@ use clap::{Arg, ArgAction, Args};
 use vesta_intf::GenMethod;
 
 use super::{ids, limits, listeners, log, machine, segments, store};
-use crate::Role;
 use crate::commands::Command;
+use crate::role::Role;
 
 /// All settings. Each field of a section declares one: its name, type, default, help and check.
 #[derive(Debug, Args)]

@@ -14,7 +14,7 @@ use vesta_intf::{FieldOrder, TimeUnit};
 use super::declared::toml_type;
 use super::tokens::{self, TokenTable};
 use super::values::did_you_mean;
-use crate::ConfigError;
+use crate::error::Error;
 
 /// The contents of a file.
 #[derive(Debug, Default)]
@@ -63,12 +63,11 @@ struct Layout {
 }
 
 /// Reads a file.
-pub(super) fn read(path: &Path, settings: &Command) -> Result<File, ConfigError> {
+pub(super) fn read(path: &Path, settings: &Command) -> Result<File, Error> {
     let text = std::fs::read_to_string(path).map_err(|error| {
-        ConfigError::refused(format!("cannot read the configuration {}: {error}", path.display()))
+        Error::setting(format!("cannot read the configuration {}: {error}", path.display()))
     })?;
-    parse(&text, settings)
-        .map_err(|fault| ConfigError::refused(format!("{} {fault}", path.display())))
+    parse(&text, settings).map_err(|fault| Error::setting(format!("{} {fault}", path.display())))
 }
 
 fn parse(text: &str, settings: &Command) -> Result<File, String> {
@@ -167,7 +166,7 @@ fn without_text(message: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Role;
+    use crate::role::Role;
     use crate::settings::settings;
 
     #[test]
@@ -199,7 +198,7 @@ mod tests {
             ("[tls]\nkey = [\"s3cret\"]\n", "line 2: invalid type: array"),
         ] {
             let fault = parse(text, &settings(Role::Server)).expect_err(text);
-            let fault = ConfigError::refused(fault).to_string();
+            let fault = Error::setting(fault).to_string();
             assert!(fault.contains(expected), "{text:?}: {fault}");
             assert!(!fault.contains("s3cret"), "{fault}");
             assert!(!fault.contains('\n'), "{fault}");

@@ -8,7 +8,7 @@ use vesta_service::PopulatorKind;
 use super::Values;
 use super::file::{CustomLayout, Epoch};
 use super::parse::{Parsed, choice, either, number, whole};
-use crate::ConfigError;
+use crate::error::Error;
 use crate::net::is_name;
 
 /// IDs: layout, populator, and the fields that are the same in all of them.
@@ -82,12 +82,11 @@ pub(super) fn bounded(settings: Command, layout: IdMeta, values: &Values) -> Com
 }
 
 /// The layout that the settings choose.
-pub(super) fn layout(values: &Values) -> Result<IdMeta, ConfigError> {
+pub(super) fn layout(values: &Values) -> Result<IdMeta, Error> {
     let name = values.text("layout");
     match (name, &values.custom) {
-        ("custom", Some(custom)) => IdMeta::new(spec(custom)?).map_err(|error| {
-            ConfigError::refused(format!("[layout.custom] does not add up: {error}"))
-        }),
+        ("custom", Some(custom)) => IdMeta::new(spec(custom)?)
+            .map_err(|error| Error::setting(format!("[layout.custom] does not add up: {error}"))),
         ("custom", None) => Err(values.refuse(
             "layout",
             "must be the name of a preset, or be described by [layout.custom] in the file that \
@@ -96,9 +95,7 @@ pub(super) fn layout(values: &Values) -> Result<IdMeta, ConfigError> {
         _ => preset(name).map_err(|must| {
             let refusal = values.refuse("layout", must);
             match IdMeta::known(name) {
-                Ok(_) => {
-                    ConfigError::refused(format!("{refusal}, which is for explaining IDs only"))
-                }
+                Ok(_) => Error::setting(format!("{refusal}, which is for explaining IDs only")),
                 Err(_) => refusal,
             }
         }),
@@ -113,7 +110,7 @@ fn preset(name: &str) -> Parsed<IdMeta> {
     })
 }
 
-fn spec(custom: &CustomLayout) -> Result<LayoutSpec, ConfigError> {
+fn spec(custom: &CustomLayout) -> Result<LayoutSpec, Error> {
     let epoch = match &custom.epoch {
         Epoch::Millis(millis) => *millis,
         Epoch::Text(text) => text
@@ -121,7 +118,7 @@ fn spec(custom: &CustomLayout) -> Result<LayoutSpec, ConfigError> {
             .ok()
             .and_then(|moment| u64::try_from(moment.as_millisecond()).ok())
             .ok_or_else(|| {
-                ConfigError::refused(format!(
+                Error::setting(format!(
                     "epoch in [layout.custom] must be milliseconds since 1970 or a moment such as \
                      2026-01-01T00:00:00Z, but is `{text}`"
                 ))

@@ -7,7 +7,8 @@ use clap::Args;
 
 use super::parse::{Parsed, address, path, truth};
 use super::{Config, Values};
-use crate::ConfigError;
+use crate::error::Error;
+use crate::net::TlsFiles;
 
 /// Listeners: `listen`, `[admin]` and `[tls]`.
 #[derive(Debug, Clone, Args)]
@@ -89,63 +90,36 @@ fn address_or_off(text: &str) -> Parsed<Option<SocketAddr>> {
     if text == "off" { Ok(None) } else { address(text).map(Some) }
 }
 
-/// The PEM files of one listener. They are read when the listener starts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct TlsFiles {
-    /// The table of the settings: `tls` or `admin.tls`.
-    pub setting: &'static str,
-    /// The server's certificate, and the chain up to its authority.
-    pub cert: PathBuf,
-    /// The private key of that certificate.
-    pub key: PathBuf,
-    /// Authorities of the certificates that clients need; `None` if they need none.
-    pub client_ca: Option<PathBuf>,
-}
-
-impl TlsFiles {
-    /// The files of a server that asks clients for no certificate.
-    pub fn new(cert: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
-        Self { setting: "tls", cert: cert.into(), key: key.into(), client_ca: None }
-    }
-
-    /// Requires client certificates issued by an authority in this file.
-    #[must_use]
-    pub fn client_ca(self, client_ca: impl Into<PathBuf>) -> Self {
-        Self { client_ca: Some(client_ca.into()), ..self }
-    }
-
-    fn check(
-        setting: &'static str,
-        [cert, key, client_ca]: [&Option<PathBuf>; 3],
-    ) -> Result<Option<Self>, ConfigError> {
-        let named =
-            |path: &Option<PathBuf>| path.clone().filter(|path| !path.as_os_str().is_empty());
-        let missing = match (named(cert), named(key), named(client_ca)) {
-            (Some(cert), Some(key), client_ca) => {
-                return Ok(Some(Self { setting, cert, key, client_ca }));
-            }
-            (None, None, None) => return Ok(None),
-            (None, None, _) => {
-                format!("{setting}.client_ca needs {setting}.cert and {setting}.key")
-            }
-            (None, ..) => format!("{setting}.key needs {setting}.cert"),
-            (_, None, _) => format!("{setting}.cert needs {setting}.key"),
-        };
-        ConfigError::refuse(format!("{missing} too; name the PEM files of the server"))
-    }
+/// The PEM files of a listener: none, or at least certificate and key.
+fn tls_files(
+    setting: &'static str,
+    [cert, key, client_ca]: [&Option<PathBuf>; 3],
+) -> Result<Option<TlsFiles>, Error> {
+    let named = |path: &Option<PathBuf>| path.clone().filter(|path| !path.as_os_str().is_empty());
+    let missing = match (named(cert), named(key), named(client_ca)) {
+        (Some(cert), Some(key), client_ca) => {
+            return Ok(Some(TlsFiles { setting, cert, key, client_ca }));
+        }
+        (None, None, None) => return Ok(None),
+        (None, None, _) => {
+            format!("{setting}.client_ca needs {setting}.cert and {setting}.key")
+        }
+        (None, ..) => format!("{setting}.key needs {setting}.cert"),
+        (_, None, _) => format!("{setting}.cert needs {setting}.key"),
+    };
+    Error::refuse(format!("{missing} too; name the PEM files of the server"))
 }
 
 impl Section {
-    pub(super) fn tls(&self) -> Result<Option<TlsFiles>, ConfigError> {
-        TlsFiles::check("tls", [&self.cert, &self.key, &self.client_ca])
+    pub(super) fn tls(&self) -> Result<Option<TlsFiles>, Error> {
+        tls_files("tls", [&self.cert, &self.key, &self.client_ca])
     }
 
-    pub(super) fn admin_tls(&self) -> Result<Option<TlsFiles>, ConfigError> {
+    pub(super) fn admin_tls(&self) -> Result<Option<TlsFiles>, Error> {
         let files = [&self.admin_cert, &self.admin_key, &self.admin_client_ca];
-        let files = TlsFiles::check("admin.tls", files)?;
+        let files = tls_files("admin.tls", files)?;
         if files.is_some() && self.admin.is_none() {
-            return ConfigError::refuse(
+            return Error::refuse(
                 "admin.tls is for the admin listener, which is off; remove admin.tls, or set \
                  admin.listen",
             );
@@ -155,12 +129,12 @@ impl Section {
 }
 
 /// Checks the rules between the listeners and other settings.
-pub(super) fn check(config: &Config, values: &Values) -> Result<(), ConfigError> {
+pub(super) fn check(config: &Config, values: &Values) -> Result<(), Error> {
     if let Some(admin) = config.admin_listen {
         let (a, b) = (config.listen, admin);
         let meet = a.ip() == b.ip() || a.ip().is_unspecified() || b.ip().is_unspecified();
         if a.port() != 0 && a.port() == b.port() && meet {
-            return ConfigError::refuse(format!(
+            return Error::refuse(format!(
                 "listen ({a}) and admin.listen ({b}) cannot share a port; give one of them another"
             ));
         }
@@ -169,7 +143,7 @@ pub(super) fn check(config: &Config, values: &Values) -> Result<(), ConfigError>
     let machine =
         ["machine.id", "machine.ips", "machine.ordinal", "machine.store", "machine.range"];
     if beyond_loopback(config.listen.ip()) && !machine.iter().any(|name| values.is_explicit(name)) {
-        return ConfigError::refuse(format!(
+        return Error::refuse(format!(
             "listen ({}) is reachable from other hosts, and the default pool cannot see which \
              machine IDs they use; choose one of machine.id, machine.ips, machine.ordinal, \
              machine.store or machine.range",
@@ -182,7 +156,7 @@ pub(super) fn check(config: &Config, values: &Values) -> Result<(), ConfigError>
                 Some(_) => ", so that tokens could be read on their way",
                 None => "",
             };
-            ConfigError::refuse(format!(
+            Error::refuse(format!(
                 "{name} ({address}) is reachable from other hosts and not encrypted{tokens}; set \
                  {tls}.cert and {tls}.key, or set allow_plaintext = true (--allow-plaintext) if the \
                  network is trusted, or listen on 127.0.0.1"

@@ -8,10 +8,11 @@ use clap::{Args, Command};
 use vesta_intf::{Field, IdMeta};
 use vesta_service::{ClaimOrder, IpMap};
 
+use super::Values;
 use super::parse::{Parsed, choice, number, store_url, truth};
-use super::{Values, store};
-use crate::secret::StoreUrl;
-use crate::{ConfigError, secret};
+use crate::error::Error;
+use crate::secret;
+use vesta_store::{Kind, OpenError, StoreUrl};
 
 /// The most machine IDs of one process.
 const MOST: u64 = 64;
@@ -180,7 +181,7 @@ pub(super) fn bounded(settings: Command, layout: IdMeta) -> Command {
 
 impl Section {
     /// Makes the choice, by the rules between the settings.
-    pub(super) fn check(self, values: &Values, layout: &IdMeta) -> Result<Machine, ConfigError> {
+    pub(super) fn check(self, values: &Values, layout: &IdMeta) -> Result<Machine, Error> {
         let Self { count, order, stateless, .. } = self;
         let numbers = [
             ("machine.id", self.id.map(Number::Id)),
@@ -196,26 +197,29 @@ impl Section {
         let of_pools = of_pools.into_iter().find(|setting| setting.1).map(|setting| setting.0);
         let choice = numbers.next();
         if let (Some((one, _)), Some((other, _))) = (&choice, numbers.next()) {
-            return ConfigError::refuse(format!(
-                "{one} and {other} are both set; keep one of them"
-            ));
+            return Error::refuse(format!("{one} and {other} are both set; keep one of them"));
         }
         // Inside the state folder, so that one setting moves all state.
         let folder = self.state_dir.display().to_string();
-        let own = || StoreUrl::new(format!("sqlite:{}/vesta.db", folder.trim_end_matches('/')));
+        let own = || {
+            let url = format!("sqlite:{}/vesta.db", folder.trim_end_matches('/'));
+            url.parse().map_err(|error: OpenError| {
+                values.refuse("state_dir", format!("must suit the default pool: {error}"))
+            })
+        };
         if self.strategy == Strategy::Disposable {
             let clash = choice.map(|choice| choice.0).or(of_pools);
             let clash = clash.or(stateless.then_some("stateless"));
-            return disposable(values, self.store.unwrap_or_else(own), clash);
+            return disposable(values, self.store.map_or_else(own, Ok)?, clash);
         }
         let name = choice.as_ref().map(|choice| choice.0);
         if let (Some(one), Some(other)) = (name, of_pools) {
-            return ConfigError::refuse(format!(
+            return Error::refuse(format!(
                 "{other} is for a pool, but {one} fixes the machine ID; remove one of them"
             ));
         }
         if stateless && (name != Some("machine.id") || self.store.is_some()) {
-            return ConfigError::refuse(
+            return Error::refuse(
                 "stateless = true is for machine.id without machine.store; remove stateless",
             );
         }
@@ -228,7 +232,7 @@ impl Section {
                     return Err(values.refuse("machine.count", must));
                 }
                 let count = usize::try_from(count).expect("at most 64");
-                let store = store.unwrap_or_else(own);
+                let store = store.map_or_else(own, Ok)?;
                 Machine::Pool { store, range: self.range, count, order }
             }
             (Some(number), Some(store)) => Machine::Reserved { store, number },
@@ -238,18 +242,14 @@ impl Section {
     }
 }
 
-fn disposable(
-    values: &Values,
-    store: StoreUrl,
-    clash: Option<&str>,
-) -> Result<Machine, ConfigError> {
+fn disposable(values: &Values, store: StoreUrl, clash: Option<&str>) -> Result<Machine, Error> {
     if let Some(name) = clash {
-        return ConfigError::refuse(format!(
+        return Error::refuse(format!(
             "machine.strategy = \"disposable\" uses up a new machine ID at each start, but {name} is \
              set; remove one of them"
         ));
     }
-    if store::kind(&store).is_some_and(|kind| !kind.1) {
+    if !matches!(store.kind(), Kind::Sqlite | Kind::Mysql | Kind::Postgres) {
         let must = "must be an SQL store (sqlite, mysql or postgres) with machine.strategy = \
             \"disposable\"";
         return Err(values.refuse("machine.store", must));

@@ -22,18 +22,19 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::net::Auth;
-use crate::{ConfigError, Role};
+use vesta_service::Timing;
+
+use crate::error::Error;
+use crate::net::{Auth, Protocol, Security, Tls, TlsFiles};
+use crate::role::Role;
 
 pub use declared::{command, settings};
 pub use file::{CustomLayout, Epoch};
 pub use ids::Ids;
 pub use limits::Limits;
-pub use listeners::TlsFiles;
 pub use log::{Log, LogFormat};
 pub use machine::{Machine, Number};
 pub use segments::Segments;
-pub use store::Lease;
 pub use tokens::TokenTable;
 pub(crate) use values::unknown_variables;
 pub use values::{Invocation, Value, Values};
@@ -63,7 +64,7 @@ pub struct Config {
     /// Source of machine IDs.
     pub machine: Machine,
     /// Durations of its leases; `None` if they are not renewed.
-    pub lease: Option<Lease>,
+    pub lease: Option<Timing>,
     /// The longest time for one request to the store; `None` is the store's own.
     pub store_timeout: Option<Duration>,
     /// Creation of what is missing in the store.
@@ -89,8 +90,8 @@ impl Config {
     /// Checks the settings, one by one and against each other.
     ///
     /// # Errors
-    /// [`ConfigError::Refused`] with one sentence that says what to do.
-    pub fn check(values: &Values) -> Result<Self, ConfigError> {
+    /// [`Error::Setting`] with one sentence that says what to do.
+    pub fn check(values: &Values) -> Result<Self, Error> {
         let Sections { listeners, ids, machine, store, segments, limits, log } =
             values.sections()?;
         let state_dir = machine.state_dir.clone();
@@ -116,6 +117,24 @@ impl Config {
         };
         listeners::check(&config, values)?;
         Ok(config)
+    }
+
+    /// Protection of the listeners. Reads the files of TLS.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] with one sentence that names the file and what is wrong with it.
+    pub fn security(&self) -> Result<Security, Error> {
+        let protocol = match self.role {
+            Role::Server => Protocol::Http2,
+            Role::Rest => Protocol::Http1,
+        };
+        let tls = self.tls.as_ref().map(|files| Tls::load(files, protocol));
+        let admin_tls = self.admin_tls.as_ref().map(|files| Tls::load(files, Protocol::Http1));
+        Ok(Security {
+            tls: tls.transpose()?,
+            admin_tls: admin_tls.transpose()?,
+            auth: self.auth.clone(),
+        })
     }
 
     /// Warns of consent to what is not safe.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::builder::ValueParser;
 
-use crate::secret::StoreUrl;
+use vesta_store::{OpenError, StoreUrl};
 
 /// A value, or what it must be.
 pub(super) type Parsed<T> = Result<T, String>;
@@ -71,12 +71,11 @@ pub(super) fn path(text: &str) -> Parsed<PathBuf> {
     }
 }
 
-/// Text with a scheme; vesta-store refuses what is wrong with the rest.
 pub(super) fn store_url(text: &str) -> Parsed<StoreUrl> {
-    match text.split_once(':') {
-        Some((scheme, rest)) if !scheme.is_empty() && !rest.is_empty() => Ok(StoreUrl::new(text)),
-        _ => Err("must be a URL such as sqlite:vesta-data/vesta.db".to_owned()),
-    }
+    text.parse().map_err(|error| match error {
+        OpenError::NotAUrl { .. } => "must be a URL such as sqlite:vesta-data/vesta.db".to_owned(),
+        error => format!("must be the URL of a store: {error}"),
+    })
 }
 
 /// `a, b or c`.

@@ -74,7 +74,7 @@ fn value(config: &Config, values: &Values, name: &str) -> Option<(String, String
         (_, None) => {
             let (_, of) = DURATIONS.iter().find(|duration| duration.0 == name)?;
             let keeper = if store.is_some() { "store" } else { "state file" };
-            let own = of(&config.lease?.own).as_millis().to_string();
+            let own = of(&config.lease?).as_millis().to_string();
             Some((own, format!("default of the {keeper}")))
         }
     }

@@ -4,8 +4,8 @@ use clap::Args;
 use vesta_service::SegmentMode;
 
 use super::parse::{choice, number, store_url};
-use crate::ConfigError;
-use crate::secret::StoreUrl;
+use crate::error::Error;
+use vesta_store::StoreUrl;
 
 /// The largest step that a tag may grow to.
 const LARGEST_STEP: u64 = 1_000_000;
@@ -52,7 +52,7 @@ pub struct Segments {
 }
 
 impl Section {
-    pub(super) fn check(self) -> Result<Option<Segments>, ConfigError> {
+    pub(super) fn check(self) -> Result<Option<Segments>, Error> {
         let Self { store, mode, max_step } = self;
         if let Some(store) = store {
             return Ok(Some(Segments { store, mode, max_step }));
@@ -62,7 +62,7 @@ impl Section {
             ("segment.max_step", max_step != LARGEST_STEP),
         ];
         match idle.into_iter().find(|(_, set)| *set) {
-            Some((name, _)) => ConfigError::refuse(format!(
+            Some((name, _)) => Error::refuse(format!(
                 "{name} is for segment mode, which is off; set segment.store too"
             )),
             None => Ok(None),

@@ -8,8 +8,8 @@ use vesta_service::Timing;
 
 use super::parse::{LONGEST_WAIT, millis, truth};
 use super::{Machine, Values};
-use crate::ConfigError;
-use crate::secret::StoreUrl;
+use crate::error::Error;
+use vesta_store::Kind;
 
 /// Longest grace, in milliseconds: a day.
 const LONGEST_GRACE: u64 = 86_400_000;
@@ -69,40 +69,14 @@ pub(super) struct Section {
     takeover_grace: Option<Duration>,
 }
 
-/// Default durations by the scheme of a URL, and whether it is an SQL database; `None` for a scheme
-/// that vesta-store refuses.
-pub(super) fn kind(url: &StoreUrl) -> Option<(Timing, bool)> {
-    let (scheme, _) = url.expose().split_once(':')?;
-    match scheme.to_ascii_lowercase().as_str() {
-        "sqlite" => Some((Timing::ONE_HOST, true)),
-        "mysql" | "mariadb" | "postgres" | "postgresql" => Some((Timing::NETWORK, true)),
-        "redis" | "rediss" => Some((Timing::IN_MEMORY, false)),
-        "zookeeper" | "etcd" | "etcds" => Some((Timing::NETWORK, false)),
-        _ => None,
-    }
-}
-
-/// Durations of a lease.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lease {
-    /// The defaults of the store or the state file.
-    pub own: Timing,
-    /// The durations, if a setting changes one of them.
-    pub chosen: Option<Timing>,
-}
-
-impl Lease {
-    /// The durations in force.
-    pub fn timing(&self) -> Timing {
-        self.chosen.unwrap_or(self.own)
-    }
-}
-
-/// The default durations; `None` without a lease.
+/// The default durations, as the stores have them themselves; `None` without a lease.
 fn own(machine: &Machine) -> Option<Timing> {
-    let of = |store| kind(store).map_or(Timing::NETWORK, |kind| kind.0);
     match machine {
-        Machine::Pool { store, .. } => Some(of(store)),
+        Machine::Pool { store, .. } => Some(match store.kind() {
+            Kind::Sqlite => Timing::ONE_HOST,
+            Kind::Redis => Timing::IN_MEMORY,
+            Kind::Mysql | Kind::Postgres | Kind::Zookeeper | Kind::Etcd => Timing::NETWORK,
+        }),
         // A fixed machine ID should be available again soon after a crash.
         Machine::Reserved { .. } => Some(Timing::ONE_HOST),
         Machine::Fixed(_) => Some(Timing::FILE),
@@ -131,12 +105,12 @@ impl Section {
         &self,
         values: &Values,
         machine: &Machine,
-    ) -> Result<Option<Lease>, ConfigError> {
+    ) -> Result<Option<Timing>, Error> {
         let Some(own) = own(machine) else {
             let idle = |name: &str| name != REQUEST_TIMEOUT || machine.store().is_none();
             let clash = DURATIONS.iter().find(|it| values.is_explicit(it.0) && idle(it.0));
             return match clash {
-                Some((name, _)) => ConfigError::refuse(format!(
+                Some((name, _)) => Error::refuse(format!(
                     "{name} is about a machine ID that is kept by renewing it, which {} does not do; \
                      remove one of them",
                     match machine {
@@ -150,7 +124,7 @@ impl Section {
         let is_pool = matches!(machine, Machine::Pool { .. });
         let window = self.window.unwrap_or(own.window);
         if self.takeover_grace.is_some() && !is_pool {
-            return ConfigError::refuse(format!(
+            return Error::refuse(format!(
                 "{TAKEOVER_GRACE} is for a pool, but the machine ID is fixed; remove one of them"
             ));
         }
@@ -168,17 +142,18 @@ impl Section {
                 other => other.to_string(),
             };
             let all = DURATIONS.map(|(name, of)| format!("{name} = {}", of(&timing).as_millis()));
-            ConfigError::refused(format!(
+            Error::setting(format!(
                 "{fault}, but it is {}; set all that must change",
                 all.join(", ")
             ))
         })?;
-        let chosen = DURATIONS.iter().any(|(name, _)| values.is_explicit(name)).then_some(timing);
-        Ok(Some(Lease { own, chosen }))
+        Ok(Some(timing))
     }
 }
 #[cfg(test)]
 mod tests {
+    use vesta_service::ClaimOrder;
+
     use super::*;
 
     #[test]
@@ -197,9 +172,10 @@ mod tests {
             "etcd://127.0.0.1:1",
             "etcds://127.0.0.1:1",
         ] {
-            let (own, _) = kind(&StoreUrl::new(url)).expect("a known scheme");
+            let store = url.parse().expect("a right URL");
+            let pool = Machine::Pool { store, range: None, count: 1, order: ClaimOrder::Stable };
             match vesta_store::open(url) {
-                Ok(store) => assert_eq!(store.timing(), own, "{url}"),
+                Ok(store) => assert_eq!(Some(store.timing()), own(&pool), "{url}"),
                 Err(vesta_store::OpenError::FeatureOff { .. }) => {}
                 Err(error) => panic!("{url}: {error}"),
             }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use crate::ConfigError;
+use crate::error::Error;
 use crate::net::{Auth, Scopes, Token, digest_from_hex, is_name};
 
 /// `[auth]`.
@@ -35,11 +35,11 @@ impl fmt::Debug for TokenTable {
 }
 
 /// The tokens of these tables; `None` without any, so that callers need none.
-pub(super) fn check(tables: &[TokenTable]) -> Result<Option<Auth>, ConfigError> {
+pub(super) fn check(tables: &[TokenTable]) -> Result<Option<Auth>, Error> {
     let mut tokens: Vec<Token> = Vec::new();
     for (index, table) in tables.iter().enumerate() {
         let refuse = |fault: String| {
-            ConfigError::refused(format!("[[auth.tokens]] number {}: {fault}", index + 1))
+            Error::setting(format!("[[auth.tokens]] number {}: {fault}", index + 1))
         };
         let token = token(table).map_err(refuse)?;
         if let Some(twin) = tokens.iter().find(|it| it.name() == token.name()) {

@@ -16,7 +16,9 @@ use super::file::{self, CustomLayout};
 use super::tokens::TokenTable;
 use super::{ids, machine};
 use crate::commands::{Command, TokenCommand};
-use crate::{ConfigError, Role, secret};
+use crate::error::Error;
+use crate::role::Role;
+use crate::secret;
 
 /// The origin of a value that no one set.
 const DEFAULT: &str = "default";
@@ -63,6 +65,8 @@ pub enum Invocation {
     PrintConfig(Values),
     /// Carry out a command with these settings and end.
     Command(Values, Command),
+    /// Show the help or the version and end.
+    Help(clap::Error),
     /// Make a token and end. Needs no settings.
     Token(TokenCommand),
 }
@@ -71,17 +75,22 @@ impl Invocation {
     /// Reads flags (without the program's name), the environment, and the file they name.
     ///
     /// # Errors
-    /// [`ConfigError::Usage`] for a command line that clap refuses, and for `--help` and
-    /// `--version`; [`ConfigError::Refused`] for a file that cannot be read.
-    pub fn read<I, S>(role: Role, args: I) -> Result<Self, ConfigError>
+    /// [`Error::Usage`] for a command line that clap refuses, [`Error::Setting`] for a file that
+    /// cannot be read.
+    pub fn read<I, S>(role: Role, args: I) -> Result<Self, Error>
     where
         I: IntoIterator<Item = S>,
         S: Into<OsString> + Clone,
     {
+        let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
         let mut command = command(role).no_binary_name(true);
-        let matches = command.try_get_matches_from_mut(args).map_err(ConfigError::Usage)?;
+        let matches = match command.try_get_matches_from_mut(&args) {
+            Ok(matches) => matches,
+            Err(help) if !help.use_stderr() => return Ok(Invocation::Help(help)),
+            Err(error) => return Err(usage(&error, args)),
+        };
         let task = matches.subcommand().map(|_| Command::from_arg_matches(&matches)).transpose();
-        let task = task.map_err(|error| ConfigError::Usage(error.format(&mut command)))?;
+        let task = task.map_err(|error| usage(&error.format(&mut command), args))?;
         if let Some(Command::Token(command)) = task {
             return Ok(Invocation::Token(command));
         }
@@ -95,17 +104,20 @@ impl Invocation {
     }
 }
 
+/// The explanation of a refused command line. It quotes what was typed, or a variable holds.
+fn usage(error: &clap::Error, args: Vec<OsString>) -> Error {
+    let variable = std::env::var_os("VESTA_IMPORT_FROM");
+    let typed = args.into_iter().chain(variable).filter_map(|text| text.into_string().ok());
+    Error::Usage(secret::hide_typed(&error.render().to_string(), typed))
+}
+
 impl Values {
     /// The defaults of a program.
     pub fn defaults(role: Role) -> Self {
         Self::merge(role, None, None).expect("there is no file")
     }
 
-    fn merge(
-        role: Role,
-        matches: Option<&ArgMatches>,
-        path: Option<&Path>,
-    ) -> Result<Self, ConfigError> {
+    fn merge(role: Role, matches: Option<&ArgMatches>, path: Option<&Path>) -> Result<Self, Error> {
         let settings = settings(role);
         let file = path.map(|path| file::read(path, &settings)).transpose()?;
         let mut file = file.unwrap_or_default();
@@ -137,7 +149,7 @@ impl Values {
     }
 
     /// Checks each setting by its own parser.
-    pub(super) fn sections(&self) -> Result<Sections, ConfigError> {
+    pub(super) fn sections(&self) -> Result<Sections, Error> {
         let layout = ids::layout(self)?;
         let settings = ids::bounded(machine::bounded(settings(self.role), layout), layout, self);
         let mut settings = settings
@@ -159,7 +171,7 @@ impl Values {
             let arg = settings.get_arguments().find(|arg| arg.to_string() == flag);
             match (arg, error.source()) {
                 (Some(arg), Some(must)) => self.refuse(arg.get_id().as_str(), must),
-                _ => ConfigError::refused(error.to_string()),
+                _ => Error::setting(error.to_string()),
             }
         })
     }
@@ -179,10 +191,10 @@ impl Values {
     }
 
     /// A refusal that names the setting, what it must be, its value, and its origin.
-    pub(super) fn refuse(&self, name: &str, must: impl fmt::Display) -> ConfigError {
+    pub(super) fn refuse(&self, name: &str, must: impl fmt::Display) -> Error {
         let origin = self.get(name).map_or(DEFAULT, |value| &value.origin);
         let value = shown(name, self.text(name));
-        ConfigError::refused(format!("{name} {must}, but is `{value}` ({origin})"))
+        Error::setting(format!("{name} {must}, but is `{value}` ({origin})"))
     }
 }
 

@@ -55,14 +55,14 @@ impl Server {
         config.limits.drain_limit = Duration::from_secs(5);
         adjust(&mut config);
         let shutdown = CancellationToken::new();
-        let security = Security::of(&config).unwrap();
+        let security = config.security().unwrap();
         let running = Running {
             config,
             service,
             segments,
             listener,
             security: security.clone(),
-            metrics: Arc::new(Metrics::new(Role::Rest, METHODS)),
+            metrics: Arc::new(Metrics::new(METHODS)),
             shutdown: shutdown.clone(),
         };
         let thread = std::thread::spawn(move || serve_with(running, limits));

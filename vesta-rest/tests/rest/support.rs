@@ -11,7 +11,7 @@ use actix_web::dev::Service;
 use actix_web::test::{self, TestRequest};
 use actix_web::{App, web};
 use serde_json::Value;
-use vesta_boot::{Metrics, Role};
+use vesta_boot::Metrics;
 use vesta_intf::{GenMethod, IdMeta, UnixMillis};
 use vesta_rest::app::{State, configure};
 use vesta_service::{Builder, Drive, LocalIdService, MachineSource, ManualClock, SegmentService};
@@ -51,7 +51,7 @@ pub(crate) fn state_with(
     web::Data::new(State {
         service,
         segments,
-        metrics: Arc::new(Metrics::new(Role::Rest, vesta_rest::METHODS)),
+        metrics: Arc::new(Metrics::new(vesta_rest::METHODS)),
         auth: None,
         encrypted: false,
         request_timeout: Duration::from_secs(2),

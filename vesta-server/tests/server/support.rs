@@ -59,12 +59,12 @@ impl Server {
         config.limits.workers = 2;
         adjust(&mut config);
         let service = Arc::new(service);
-        let metrics = Arc::new(Metrics::new(Role::Server, vesta_server::METHODS));
+        let metrics = Arc::new(Metrics::new(vesta_server::METHODS));
         let shutdown = CancellationToken::new();
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         listener.set_nonblocking(true).expect("a listener");
         let address = listener.local_addr().expect("its address");
-        let security = Security::of(&config).expect("readable files");
+        let security = config.security().expect("readable files");
         let running = Running {
             config,
             service: Arc::clone(&service),

@@ -4,16 +4,12 @@ use jiff::Timestamp;
 use vesta_intf::UnixMillis;
 
 use super::{Console, MARGIN_MS, Opened};
-use crate::StartError;
+use crate::error::Error;
 
 /// Longest distance of a floor: it delays every claim until its moment, and is never lowered.
 const FURTHEST_MS: u64 = 86_400_000;
 
-pub(super) fn run(
-    opened: &Opened,
-    to: Option<&str>,
-    console: &mut Console,
-) -> Result<(), StartError> {
+pub(super) fn run(opened: &Opened, to: Option<&str>, console: &mut Console) -> Result<(), Error> {
     opened.insist_on_layout()?;
     let now = opened.clock.wall();
     let moment = match to {
@@ -21,7 +17,7 @@ pub(super) fn run(
         None => UnixMillis(now.0 + opened.window_ms + MARGIN_MS),
     };
     if moment.since(now).is_some_and(|ahead| ahead > FURTHEST_MS) {
-        return StartError::refuse(format!(
+        return Error::refuse(format!(
             "--to {moment} is more than a day ahead of {now}; until then no machine ID could be \
              claimed, and a floor is never lowered"
         ));
@@ -54,13 +50,13 @@ pub(super) fn run(
     Ok(())
 }
 
-fn parse(text: &str) -> Result<UnixMillis, StartError> {
+fn parse(text: &str) -> Result<UnixMillis, Error> {
     let moment = text.trim().parse::<Timestamp>().ok();
     moment
         .and_then(|moment| u64::try_from(moment.as_millisecond()).ok())
         .map(UnixMillis)
         .ok_or_else(|| {
-            StartError::Setting(format!(
+            Error::setting(format!(
                 "--to must be a moment such as 2026-01-31T12:00:00Z, but is `{text}`"
             ))
         })

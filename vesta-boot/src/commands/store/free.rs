@@ -4,15 +4,15 @@ use vesta_service::{Cas, Record};
 use vesta_store::import::change;
 
 use super::{Console, Opened, attempt, plain};
-use crate::StartError;
+use crate::error::Error;
 use crate::pool::State;
 
-pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Result<(), StartError> {
+pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Result<(), Error> {
     opened.insist_on_layout()?;
     let name = opened.name();
     let mut snapshot = opened.snapshot()?;
     if snapshot.is_lost(machine) {
-        return StartError::refuse(format!(
+        return Error::refuse(format!(
             "the record of machine ID {machine} was deleted or replaced, so nobody knows up to where \
              it was used; create it anew (store repair {machine})"
         ));
@@ -34,7 +34,7 @@ pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Resul
         }
         // Its bound lies in the future: it was renewed less than a window ago.
         State::Held => {
-            return StartError::refuse(format!(
+            return Error::refuse(format!(
                 "machine ID {machine} is in use by {owner}: it was renewed less than a window ago; \
                  stop that process, or if it is gone try again after {bound}"
             ));
@@ -65,7 +65,7 @@ pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Resul
     match outcome {
         Cas::Done => console.say(&format!("Machine ID {machine} is free.\n")),
         Cas::Conflict(_) => {
-            return StartError::refuse(format!(
+            return Error::refuse(format!(
                 "machine ID {machine} was renewed or claimed at this moment, so its owner is not gone; \
                  nothing was changed"
             ));

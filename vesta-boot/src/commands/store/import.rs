@@ -1,36 +1,25 @@
 //! `store import`: takes over machine IDs that a legacy system has handed out.
 
-#[cfg(feature = "zookeeper")]
-mod leaf;
-#[cfg(feature = "mysql")]
-mod vesta_db;
-
-#[cfg(not(feature = "zookeeper"))]
-#[path = "import/off.rs"]
-mod leaf;
-#[cfg(not(feature = "mysql"))]
-#[path = "import/off.rs"]
-mod vesta_db;
-
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use vesta_intf::IdMeta;
 use vesta_service::{Clock as _, Record, SystemClock};
-use vesta_store::OpenError;
-use vesta_store::import::{ForeignOwner, Outcome, Plan, Target, plan, write};
+use vesta_store::import::{ForeignOwner, Outcome, Plan, Target, machine_ids, plan, write};
+use vesta_store::{Kind, StoreUrl};
 
-use super::{Console, Opened, attempt, plain};
+use super::{Console, Opened, attempt, counted, plain};
 use crate::assemble::{not_opened, options};
 use crate::commands::LegacySystem;
-use crate::{Config, StartError, StoreUrl};
+use crate::error::Error;
+use crate::settings::Config;
 
 pub(super) fn run(
     config: &Config,
     system: LegacySystem,
     from: &StoreUrl,
     console: &mut Console,
-) -> Result<(), StartError> {
+) -> Result<(), Error> {
     let found = read(system, from)?;
     console.say(&report(system, from, found.len()));
     if found.is_empty() {
@@ -43,47 +32,40 @@ pub(super) fn run(
     take_over(&Opened::open(config, &options(config))?, system, &found, console)
 }
 
+/// The name of a legacy system, the kind of its store, and a URL of it.
+const fn source(system: LegacySystem) -> (&'static str, Kind, &'static str) {
+    match system {
+        LegacySystem::VestaDb => {
+            ("The Java Vesta", Kind::Mysql, "mysql://user:password@host:3306/database")
+        }
+        LegacySystem::Leaf => {
+            ("Leaf", Kind::Zookeeper, "zookeeper://host:2181/snowflake/NAME/forever")
+        }
+    }
+}
+
 fn report(system: LegacySystem, from: &StoreUrl, found: usize) -> String {
-    let name = match system {
-        LegacySystem::VestaDb => "The Java Vesta",
-        LegacySystem::Leaf => "Leaf",
-    };
+    let (name, ..) = source(system);
     match found {
         0 => format!("{name} has handed out no machine ID in {from}. Nothing was changed.\n"),
-        1 => format!("{name} has handed out 1 machine ID in {from}.\n"),
-        many => format!("{name} has handed out {many} machine IDs in {from}.\n"),
+        found => format!("{name} has handed out {} in {from}.\n", counted(found, "machine ID")),
     }
 }
 
-fn read(system: LegacySystem, from: &StoreUrl) -> Result<Vec<ForeignOwner>, StartError> {
-    let (schemes, example): (&[&str], _) = match system {
-        LegacySystem::VestaDb => {
-            (&["mysql", "mariadb"], "mysql://user:password@host:3306/database")
-        }
-        LegacySystem::Leaf => (&["zookeeper"], "zookeeper://host:2181/snowflake/NAME/forever"),
-    };
-    let scheme = from.expose().split_once(':').map_or("", |(scheme, _)| scheme);
-    if !schemes.iter().any(|known| known.eq_ignore_ascii_case(scheme)) {
-        return StartError::refuse(format!(
-            "--from must be a URL such as {example}, but is `{from}`"
-        ));
+fn read(system: LegacySystem, from: &StoreUrl) -> Result<Vec<ForeignOwner>, Error> {
+    let (_, kind, example) = source(system);
+    if from.kind() != kind {
+        return Error::refuse(format!("--from must be a URL such as {example}, but is `{from}`"));
     }
-    match system {
-        LegacySystem::VestaDb => vesta_db::read(from),
-        LegacySystem::Leaf => leaf::read(from),
-    }
-}
-
-fn unread(error: OpenError) -> StartError {
-    not_opened("--from", error)
+    machine_ids(from).map_err(|error| not_opened("--from", error))
 }
 
 fn planned(
     found: &[ForeignOwner],
     records: &BTreeMap<u64, Record>,
     target: &Target,
-) -> Result<Plan, StartError> {
-    plan(found, records, target, attempt).map_err(|error| StartError::Setting(error.to_string()))
+) -> Result<Plan, Error> {
+    plan(found, records, target, attempt).map_err(Error::setting)
 }
 
 fn take_over(
@@ -91,11 +73,11 @@ fn take_over(
     system: LegacySystem,
     found: &[ForeignOwner],
     console: &mut Console,
-) -> Result<(), StartError> {
+) -> Result<(), Error> {
     opened.insist_on_layout()?;
     let snapshot = opened.snapshot()?;
     if let Some(it) = found.iter().find(|it| snapshot.is_lost(it.machine)) {
-        return StartError::refuse(format!(
+        return Error::refuse(format!(
             "the record of machine ID {0} in namespace {1} was deleted or replaced; create it anew \
              first (store repair {0}). Nothing was changed",
             it.machine,

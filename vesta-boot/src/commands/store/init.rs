@@ -5,10 +5,11 @@ use vesta_store::Options;
 use super::super::failed;
 use super::{Console, Opened};
 use crate::assemble::{cannot_open, host_name, options};
+use crate::error::Error;
+use crate::settings::Config;
 use crate::settings::Machine;
-use crate::{Config, StartError};
 
-pub(super) fn run(config: &Config, console: &mut Console) -> Result<(), StartError> {
+pub(super) fn run(config: &Config, console: &mut Console) -> Result<(), Error> {
     let creating = Options { auto_init: true, ..options(config) };
     if let Machine::Disposable { store } = &config.machine {
         return worker_nodes(store.expose(), &creating, console);
@@ -17,7 +18,7 @@ pub(super) fn run(config: &Config, console: &mut Console) -> Result<(), StartErr
     let (opened, made) = match Opened::open(config, &existing) {
         Ok(opened) => (opened, false),
         // It is missing, or there is another fault, which then appears again.
-        Err(StartError::Setting(_)) => (Opened::open(config, &creating)?, true),
+        Err(Error::Setting(_)) => (Opened::open(config, &creating)?, true),
         Err(error) => return Err(error),
     };
     opened.insist_on_layout()?;
@@ -39,7 +40,7 @@ fn said(opened: &Opened, made: bool) -> String {
 }
 
 /// The table of worker nodes is made with its first row.
-fn worker_nodes(url: &str, creating: &Options, console: &mut Console) -> Result<(), StartError> {
+fn worker_nodes(url: &str, creating: &Options, console: &mut Console) -> Result<(), Error> {
     let nodes = vesta_store::open_worker_nodes(url, creating).map_err(cannot_open)?;
     let number = nodes.insert(&host_name(), std::process::id());
     let number = number.map_err(|error| failed(&nodes.describe(), &error))?;

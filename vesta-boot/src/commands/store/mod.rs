@@ -4,7 +4,6 @@
 
 mod floor;
 mod free;
-#[allow(clippy::duplicate_mod, reason = "one file stands in for every backend that is left out")]
 mod import;
 mod init;
 mod repair;
@@ -16,21 +15,22 @@ use vesta_intf::UnixMillis;
 use vesta_service::{Clock, KvStore, Leases, Namespace, Snapshot, StoreError, SystemClock};
 use vesta_store::Options;
 
-use super::{Console, StoreCommand, plain, segment};
+use super::{Console, StoreCommand, counted, plain, segment};
 use crate::assemble::{open, options};
+use crate::error::Error;
+use crate::settings::Config;
 use crate::settings::Machine;
 use crate::ticks::TickConverter;
-use crate::{Config, StartError};
 
 /// Carries out a command.
 ///
 /// # Errors
-/// [`StartError`] with one sentence that says what to do.
+/// [`Error`] with one sentence that says what to do.
 pub(super) fn run(
     config: &Config,
     command: &StoreCommand,
     mut console: Console,
-) -> Result<(), StartError> {
+) -> Result<(), Error> {
     let existing = Options { auto_init: false, ..options(config) };
     match command {
         StoreCommand::Init => {
@@ -70,23 +70,22 @@ struct Opened {
 }
 
 impl Opened {
-    fn open(config: &Config, options: &Options) -> Result<Self, StartError> {
+    fn open(config: &Config, options: &Options) -> Result<Self, Error> {
         let url = match &config.machine {
             Machine::Disposable { .. } => {
-                return StartError::refuse(
+                return Error::refuse(
                     "machine.strategy = \"disposable\" has no leases for this command: its machine IDs \
                      are the rows of the table WORKER_NODE",
                 );
             }
             machine => machine.store().ok_or_else(|| {
-                StartError::Setting(
+                Error::setting(
                     "these settings keep the machine ID in a state file, not in a store; set \
-                     machine.store"
-                        .to_owned(),
+                     machine.store",
                 )
             })?,
         };
-        let window = config.lease.map(|lease| lease.timing().window).unwrap_or_default();
+        let window = config.lease.map(|timing| timing.window).unwrap_or_default();
         let window_ms = u64::try_from(window.as_millis()).unwrap_or(u64::MAX);
         let clock = Arc::new(SystemClock::new());
         let ticks = TickConverter::new(config.ids.layout);
@@ -99,7 +98,7 @@ impl Opened {
         ticks: TickConverter,
         window_ms: u64,
         clock: Arc<dyn Clock>,
-    ) -> Result<Self, StartError> {
+    ) -> Result<Self, Error> {
         let fingerprint = ticks.layout().fingerprint();
         let namespace = leases
             .open(&fingerprint)
@@ -115,7 +114,7 @@ impl Opened {
         self.leases.name()
     }
 
-    fn snapshot(&self) -> Result<Snapshot, StartError> {
+    fn snapshot(&self) -> Result<Snapshot, Error> {
         self.leases.snapshot().map_err(|error| self.failed(&error))
     }
 
@@ -125,11 +124,11 @@ impl Opened {
     }
 
     /// Changing something takes the right layout.
-    fn insist_on_layout(&self) -> Result<(), StartError> {
+    fn insist_on_layout(&self) -> Result<(), Error> {
         if self.is_of_our_layout() {
             return Ok(());
         }
-        StartError::refuse(format!(
+        Error::refuse(format!(
             "namespace `{}` is for layout {}, but {} ({}) is configured; set the layout it is for, or \
              another namespace",
             self.name(),
@@ -140,26 +139,26 @@ impl Opened {
     }
 
     /// The moment to judge windows by: the earlier one, if our clock and the store's differ.
-    fn now(&self) -> Result<UnixMillis, StartError> {
+    fn now(&self) -> Result<UnixMillis, Error> {
         let (ours, theirs) = self.clocks()?;
         Ok(ours.min(theirs))
     }
 
     /// Our clock and the store's; twice ours if it has none.
-    fn clocks(&self) -> Result<(UnixMillis, UnixMillis), StartError> {
+    fn clocks(&self) -> Result<(UnixMillis, UnixMillis), Error> {
         let ours = self.clock.wall();
         let theirs = self.store().now().map_err(|error| self.failed(&error))?;
         Ok((ours, theirs.unwrap_or(ours)))
     }
 
-    fn position_at(&self, moment: UnixMillis) -> Result<u64, StartError> {
+    fn position_at(&self, moment: UnixMillis) -> Result<u64, Error> {
         self.ticks.position_at(moment).map_err(|error| {
             let layout = self.ticks.layout().name();
-            StartError::Setting(format!("layout {layout} has no {moment}: {error}"))
+            Error::setting(format!("layout {layout} has no {moment}: {error}"))
         })
     }
 
-    fn failed(&self, error: &StoreError) -> StartError {
+    fn failed(&self, error: &StoreError) -> Error {
         super::failed(&self.store().describe(), error)
     }
 }

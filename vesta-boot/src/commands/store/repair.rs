@@ -5,9 +5,9 @@ use vesta_service::{Cas, Record};
 use vesta_store::import::change;
 
 use super::{Console, MARGIN_MS, Opened, attempt};
-use crate::StartError;
+use crate::error::Error;
 
-pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Result<(), StartError> {
+pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Result<(), Error> {
     opened.insist_on_layout()?;
     let name = opened.name();
     let snapshot = opened.snapshot()?;
@@ -16,7 +16,7 @@ pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Resul
             true => "is the one that was created for it",
             false => "was never created",
         };
-        return StartError::refuse(format!(
+        return Error::refuse(format!(
             "the record of machine ID {machine} in namespace {name} {how}: there is nothing to repair"
         ));
     }
@@ -51,7 +51,7 @@ pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Resul
     // Only in place of what was found: somebody else may have repaired it meanwhile.
     let failed = |error| opened.failed(&error);
     if change(&opened.leases, machine, found, &new).map_err(failed)? != Cas::Done {
-        return StartError::refuse(format!(
+        return Error::refuse(format!(
             "the record of machine ID {machine} was changed at this moment; nothing was repaired"
         ));
     }

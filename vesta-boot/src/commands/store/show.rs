@@ -8,11 +8,11 @@ use vesta_intf::UnixMillis;
 use vesta_service::{Record, Snapshot};
 
 use super::{Opened, plain};
-use crate::StartError;
 use crate::commands::console::columns;
+use crate::error::Error;
 use crate::pool::State;
 
-pub(super) fn run(opened: &Opened, json: bool) -> Result<String, StartError> {
+pub(super) fn run(opened: &Opened, json: bool) -> Result<String, Error> {
     let shown = Shown::of(opened, &opened.snapshot()?, opened.now()?);
     Ok(if json { shown.json() } else { shown.text() })
 }

@@ -8,7 +8,7 @@ use vesta_intf::{IdMeta, UnixMillis};
 use vesta_service::{KvStore, Leases, ManualClock, MemoryStore, Record, StoreError, Timing};
 
 use super::{Console, Opened};
-use crate::StartError;
+use crate::error::Error;
 use crate::ticks::TickConverter;
 
 /// 2026-01-01T00:00:00Z.
@@ -128,16 +128,16 @@ impl World {
     pub(crate) fn with_console(
         &self,
         answer: Option<bool>,
-        command: impl FnOnce(&mut Console) -> Result<(), StartError>,
+        command: impl FnOnce(&mut Console) -> Result<(), Error>,
     ) -> Result<String, String> {
-        let nobody = || StartError::Setting("add --yes".into());
+        let nobody = || Error::setting("add --yes");
         self.with_asked(move || answer.ok_or_else(nobody), command)
     }
 
     pub(crate) fn with_asked(
         &self,
-        mut ask: impl FnMut() -> Result<bool, StartError> + 'static,
-        command: impl FnOnce(&mut Console) -> Result<(), StartError>,
+        mut ask: impl FnMut() -> Result<bool, Error> + 'static,
+        command: impl FnOnce(&mut Console) -> Result<(), Error>,
     ) -> Result<String, String> {
         let said = Rc::new(RefCell::new(String::new()));
         let heard = Rc::clone(&said);

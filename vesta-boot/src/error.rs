@@ -1,0 +1,54 @@
+//! Failures of a program or a command: one sentence each, and the exit code.
+
+use std::fmt::Display;
+
+use crate::secret;
+
+/// One sentence: the fault, and the remedy. Passwords of URLs in it are hidden.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A command line that does not parse, explained in several lines: exit code 64.
+    #[error("{0}")]
+    Usage(String),
+    /// A setting or an argument is wrong, taken or unsafe: exit code 64.
+    #[error("{0}")]
+    Setting(String),
+    /// Something that is needed cannot be reached now: exit code 69.
+    #[error("{0}")]
+    Unavailable(String),
+    /// Another failure: exit code 70.
+    #[error("{0}")]
+    Software(String),
+}
+
+impl Error {
+    /// A wrong setting or argument. A password that was typed into it must not come back.
+    pub(crate) fn setting(sentence: impl Display) -> Self {
+        Error::Setting(secret::hide(&sentence.to_string()))
+    }
+
+    /// As [`setting`](Self::setting), as a result.
+    pub(crate) fn refuse<T>(sentence: impl Display) -> Result<T, Self> {
+        Err(Self::setting(sentence))
+    }
+
+    /// A fault of the settings if it is permanent; else, trying again may help.
+    pub(crate) fn lasting(is_permanent: bool, sentence: impl Display) -> Self {
+        let sentence = secret::hide(&sentence.to_string());
+        if is_permanent { Error::Setting(sentence) } else { Error::Unavailable(sentence) }
+    }
+
+    /// A failure of the program or its system, and what failed.
+    pub(crate) fn software(what: &str, error: impl Display) -> Self {
+        Error::Software(format!("{what}: {error}"))
+    }
+
+    pub(crate) const fn exit_code(&self) -> u8 {
+        match self {
+            Error::Usage(_) | Error::Setting(_) => 64,
+            Error::Unavailable(_) => 69,
+            Error::Software(_) => 70,
+        }
+    }
+}
