@@ -182,7 +182,9 @@ impl Leases {
                 return Ok(old.floor);
             }
             let new = encode_namespace(&Namespace { floor, ..old.clone() });
-            self.store.put_if(&self.area, NAMESPACE, Some(&encode_namespace(&old)), &new)?;
+            if self.store.put_if(&self.area, NAMESPACE, Some(&encode_namespace(&old)), &new)? {
+                return Ok(floor);
+            }
         }
     }
 

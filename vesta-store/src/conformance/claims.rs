@@ -61,7 +61,7 @@ pub(super) fn racing_starters_never_share_a_machine_id(backend: &dyn Backend) {
     let start = Arc::new(Barrier::new(STARTERS));
     std::thread::scope(|scope| {
         let starters: Vec<_> = (0..STARTERS)
-            .map(|_| {
+            .map(|starter| {
                 let (world, start) = (&world, &start);
                 scope.spawn(move || {
                     let mut machines = Vec::new();
@@ -71,7 +71,8 @@ pub(super) fn racing_starters_never_share_a_machine_id(backend: &dyn Backend) {
                         let connection = world.connect();
                         connection.meet_after_list(start.clone());
                         let service = world
-                            .pool_over(connection.clone(), "host", 0..=7)
+                            // On one host locks would keep them apart, too.
+                            .pool_over(connection.clone(), &format!("host-{starter}"), 0..=7)
                             .namespace(format!("round-{round}"))
                             .build();
                         connection.meet(); // in case it failed before

@@ -82,8 +82,8 @@ impl FlakyStore {
             .collect()
     }
 
-    /// When the records have been listed, wait for the others once: all of them then act on the same
-    /// state.
+    /// Once an area that is not empty has been listed, wait for the others once: all of them then act
+    /// on the same state.
     pub fn meet_after_list(&self, others: Arc<Barrier>) {
         self.weather().meeting = Some(others);
     }
@@ -134,9 +134,11 @@ impl KvStore for FlakyStore {
 
     fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
         self.reach()?;
-        let entries = self.inner.list(area);
-        self.meet();
-        entries
+        let entries = self.inner.list(area)?;
+        if !entries.is_empty() {
+            self.meet();
+        }
+        Ok(entries)
     }
 
     fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError> {
