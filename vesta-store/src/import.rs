@@ -34,7 +34,7 @@ use std::collections::BTreeMap;
 use vesta_service::sequence::Rules;
 use vesta_service::{Cas, IdError, IdMeta, Leases, Record, StoreError, UnixMillis};
 
-use crate::{Kind, OpenError, StoreUrl};
+use crate::{OpenError, StoreUrl};
 
 #[cfg(feature = "zookeeper")]
 pub use leaf::leaf_machine_ids;
@@ -58,9 +58,9 @@ pub struct ForeignOwner {
 pub fn machine_ids(url: &StoreUrl) -> Result<Vec<ForeignOwner>, OpenError> {
     match url.kind() {
         #[cfg(feature = "mysql")]
-        Kind::Mysql => crate::mysql::vesta_machine_ids(url.expose()),
+        crate::Kind::Mysql => crate::mysql::vesta_machine_ids(url.expose()),
         #[cfg(feature = "zookeeper")]
-        Kind::Zookeeper => leaf_machine_ids(url.expose()),
+        crate::Kind::Zookeeper => leaf_machine_ids(url.expose()),
         kind if kind.built_in() => {
             Err(url.malformed("no legacy system keeps its machine IDs there"))
         }
