@@ -1,4 +1,4 @@
-//! What the fuzz targets of all crates share, included by `#[path]`: the inputs that are kept in a
+//! Shared by the fuzz targets of all crates, included by `#[path]`: the inputs that are kept in a
 //! crate's folder `fuzz/`, and inputs that are almost right.
 //!
 //! A target of bytes replays what is kept and then takes random bytes; its twin damages what is kept,

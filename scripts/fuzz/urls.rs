@@ -3,7 +3,7 @@
 /// The password that must not show.
 pub(crate) const SECRET: &str = "hunter2";
 
-/// What the text around it consists of: whatever has a meaning in some URL.
+/// The alphabet of the text around it: whatever has a meaning in some URL.
 pub(crate) const PIECES: [&str; 40] = [
     "",
     "a",

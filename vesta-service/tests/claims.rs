@@ -19,9 +19,9 @@ use vesta_service::{
 struct Busy {
     store: Arc<MemoryStore>,
     timing: Timing,
-    /// How many of the next claims somebody else precedes, and gives back again at once.
+    /// The number of next claims that somebody else precedes, and gives back again at once.
     others: AtomicU64,
-    /// What its clock shows, if it has one.
+    /// Its clock's time, if it has one.
     now: Option<UnixMillis>,
     may_forget: bool,
 }

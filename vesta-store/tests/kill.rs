@@ -205,7 +205,7 @@ fn no_id_repeats_when_a_fixed_id_of_the_milliseconds_layout_is_killed_ten_times(
     assert!(times.iter().all(|time| *time <= Duration::from_secs(1)), "{times:.0?}");
 }
 
-/// What the state is for; and that these tests would notice.
+/// The use of the state; and that these tests would notice.
 #[test]
 fn without_state_ids_do_repeat() {
     let folder = tempfile::tempdir().unwrap();

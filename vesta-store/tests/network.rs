@@ -88,7 +88,7 @@ impl World {
         self.call(move |store, namespace| store.cas(namespace, MACHINE, &expect, &new))
     }
 
-    /// What the store has.
+    /// The store's contents.
     fn record(&self) -> Record {
         let record = self.direct.read(&self.namespace, MACHINE).expect("the store answers");
         record.unwrap_or_default()

@@ -221,7 +221,7 @@ impl<'a, C: FnMut() -> Result<f64, Failure>> Meter<'a, C> {
         Ok(())
     }
 
-    /// How many of these IDs are older than the tick.
+    /// The number of these IDs that are older than the tick.
     fn before(&self, tick: u64, ids: &(impl Ascending + ?Sized)) -> Result<u64, Failure> {
         let (mut low, mut high) = (0, ids.count());
         while low < high {

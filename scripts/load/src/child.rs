@@ -19,7 +19,7 @@ const STOP_LIMIT: Duration = Duration::from_secs(10);
 /// A server that is stopped on drop.
 #[derive(Debug)]
 pub(crate) struct Server {
-    /// What the reports call it.
+    /// Its name in the reports.
     pub(crate) name: &'static str,
     /// Where it listens.
     pub(crate) address: SocketAddr,

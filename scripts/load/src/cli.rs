@@ -42,7 +42,7 @@ pub(crate) enum Part {
     Rest,
     /// One connection with batches, in both of Vesta's layouts
     Batch,
-    /// What the servers do while nobody asks
+    /// Cost of the servers while nobody asks
     Idle,
     /// A prefetching client beside an embedded service
     Prefetch,

@@ -35,7 +35,7 @@ pub(crate) enum Protocol {
     Rest,
 }
 
-/// What a round asks for.
+/// The request of a round.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan {
     pub(crate) protocol: Protocol,
@@ -47,7 +47,7 @@ pub(crate) struct Plan {
     pub(crate) cores: Option<CpuSet>,
 }
 
-/// What a round found. Latencies are in microseconds.
+/// The outcome of a round. Latencies are in microseconds.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(crate) struct Round {
     pub(crate) requests: u64,
@@ -158,7 +158,7 @@ fn latencies() -> Histogram<u64> {
     histogram
 }
 
-/// What one thread does.
+/// The work of one thread.
 struct Lane {
     runtime: Runtime,
     cores: Option<CpuSet>,

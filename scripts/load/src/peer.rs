@@ -19,7 +19,7 @@ use vesta_intf::grpc::v1::id_service_server::{IdService, IdServiceServer};
 
 use crate::Failure;
 
-/// What stands before the address in the first line of output.
+/// The text before the address in the first line of output.
 pub(crate) const LABEL: &str = "listening on";
 
 /// An ID has 19 decimal digits until the layout's last years.

@@ -30,7 +30,7 @@ pub(crate) struct Found {
     pub(crate) embedded: Vec<f64>,
     /// IDs/s of a caller that never stops.
     pub(crate) sustained: Vec<f64>,
-    /// What the server pays for that: percent of one core.
+    /// The server's price for that: percent of one core.
     pub(crate) server_cpu: Vec<f64>,
 }
 

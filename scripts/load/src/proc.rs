@@ -1,4 +1,4 @@
-//! What Linux says about a process and about this machine.
+//! A process and this machine, as Linux sees them.
 
 use std::fs;
 use std::process::Command;
@@ -24,7 +24,7 @@ fn cpu_ticks(stat: &str) -> Option<u64> {
     Some(utime + stime)
 }
 
-/// How often the threads of a process have given up the CPU of their own accord so far: how often
+/// Voluntary context switches of all threads of a process so far: how often
 /// it was woken.
 pub(crate) fn voluntary_switches(pid: u32) -> Result<u64, Failure> {
     let path = format!("/proc/{pid}/task");
@@ -56,7 +56,7 @@ fn busy_ticks(stat: &str) -> Option<u64> {
     Some(numbers.iter().sum::<u64>() - numbers.get(3)? - numbers.get(4)?)
 }
 
-/// What the numbers belong to.
+/// The subject of the numbers.
 #[derive(Debug, Serialize)]
 pub(crate) struct Machine {
     cpu: String,

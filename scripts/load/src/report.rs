@@ -92,7 +92,7 @@ impl Bar {
         self.limit.keeps(self.median())
     }
 
-    /// Whether the median's confidence interval lies on one side of the limit.
+    /// True if the median's confidence interval lies on one side of the limit.
     fn sure(&self) -> bool {
         interval_of_median(self.values.iter().copied())
             .is_some_and(|(from, to)| self.limit.keeps(from) == self.limit.keeps(to))
@@ -166,7 +166,7 @@ impl Results {
         }
     }
 
-    /// What must hold of these results.
+    /// The limits that these results must keep.
     pub(crate) fn bars(&self) -> Vec<Bar> {
         let mut bars = Vec::new();
         let mut bar = |what: String, values: Vec<f64>, limit| {

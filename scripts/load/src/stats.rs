@@ -25,7 +25,7 @@ impl Spread {
         Self { min: at(0), median, max: at(values.len().wrapping_sub(1)) }
     }
 
-    /// How `these` compare with `those`: over the ratios of rounds that ran one after the other,
+    /// The comparison of `these` with `those`: over the ratios of rounds that ran one after the other,
     /// which a machine that becomes slower or faster touches alike.
     pub(crate) fn of_ratios(pairs: &[(f64, f64)]) -> Self {
         Self::of(ratios(pairs))

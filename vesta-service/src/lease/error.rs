@@ -71,7 +71,7 @@ pub enum ClaimError {
     Store {
         /// The store, without secrets.
         store: String,
-        /// What it said.
+        /// Its error.
         source: StoreError,
     },
     /// The namespace is for another layout.
@@ -85,7 +85,7 @@ pub enum ClaimError {
     },
     /// No machine ID in question is free.
     Exhausted {
-        /// Who holds them: machine ID, host, process.
+        /// Their holders: machine ID, host, process.
         holders: Vec<(u64, String, u32)>,
         /// The machine IDs in question.
         range: RangeInclusive<u64>,
@@ -99,7 +99,7 @@ pub enum ClaimError {
         machine: u64,
         /// Up to when it was used.
         used_until: UnixMillis,
-        /// What the clock shows.
+        /// The clock's time.
         now: UnixMillis,
     },
     /// This host's clock and the store's differ too much.

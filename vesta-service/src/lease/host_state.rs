@@ -27,7 +27,7 @@ pub(crate) struct Local {
 }
 
 impl Local {
-    /// Whether the store still has what it acknowledged. True also where the namespace's floor lies
+    /// True if the store still has what it acknowledged. True also where the namespace's floor lies
     /// above it.
     pub(crate) fn is_known_to(&self, snapshot: &Snapshot) -> bool {
         let (local, namespace) = (&self.record, &snapshot.namespace);
@@ -83,7 +83,7 @@ impl HostState {
         self.free.iter().map(local).collect()
     }
 
-    /// Whether no living process on this host has the machine ID, whatever the store says.
+    /// True if no living process on this host has the machine ID, whatever the store says.
     pub(crate) fn is_free(&self, machine: u64) -> bool {
         let Some(folder) = &self.folder else { return true };
         self.free.iter().any(|file| file.machine() == machine)

@@ -1,6 +1,6 @@
 //! A model of the reservation protocol, explored state by state.
 //!
-//! What is explored is the product's own state machine: the candidates (`state::candidates`), the
+//! Explores the product's own state machine: the candidates (`state::candidates`), the
 //! attempt on one of them (`state::attempt`), the lease after it (`state::holding`), the meaning of a
 //! reply (`leases::outcome`), and the positions that are issued (`sequence::advance`). The model is
 //! the world around them, as hostile as docs/SAFETY.md allows:
@@ -53,7 +53,7 @@ enum Step {
     Extend { process: usize, tick: u64 },
     /// Seals the line and begins to release.
     Release { process: usize },
-    /// What the process waits for reaches the store, and the reply sets out, in place of an earlier
+    /// The request that the process waits for reaches the store, and the reply sets out, in place of an earlier
     /// one.
     Deliver { process: usize },
     /// A request that nobody waits for any more reaches the store.
@@ -72,7 +72,7 @@ enum Step {
     Vanish { machine: usize },
 }
 
-/// Whether the memory of a process is copied, once.
+/// Copies of the memory of a process, at most one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Copies {
     Never,
@@ -82,7 +82,7 @@ enum Copies {
     Alike,
 }
 
-/// What is explored.
+/// The size of an exploration.
 #[derive(Debug, Clone)]
 struct Protocol {
     rules: Rules,
@@ -91,19 +91,19 @@ struct Protocol {
     last_tick: u64,
     processes: usize,
     machines: usize,
-    /// How many different requests are sent in all.
+    /// The number of different requests in all.
     requests: u8,
-    /// Whether a process may remember, after a crash, what the store acknowledged to it.
+    /// True if a process may remember, after a crash, what the store acknowledged to it.
     remembering: bool,
     /// The position to which an operator may raise the floor; 0 for never.
     floor: u8,
-    /// How many records may be deleted.
+    /// The number of records that may be deleted.
     deletions: u8,
     copies: Copies,
     fault: Option<Fault>,
-    /// Whether states count once that differ only in the numbers of processes and machine IDs.
+    /// True if states count once that differ only in the numbers of processes and machine IDs.
     symmetric: bool,
-    /// Whether to look for examples too: they show what the search has come across.
+    /// True to look for examples too: they show what the search has come across.
     examples: bool,
 }
 
@@ -242,7 +242,7 @@ impl Model for Protocol {
     }
 }
 
-/// What no rule can prevent.
+/// The harm that no rule can prevent.
 const COPY_REPEATS: &str = "a copy issues what was issued";
 
 impl Protocol {

@@ -11,15 +11,15 @@ pub(crate) const RETRY_AFTER: Duration = Duration::from_millis(10);
 /// The durations of a lease. Each store has its defaults; see docs/OPERATIONS.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
-    /// How far ahead of now the durable bound is put: for this long IDs are made while the store is
+    /// The distance of the durable bound ahead of now: for this long IDs are made while the store is
     /// away.
     pub window: Duration,
-    /// How often the bound is moved on (± 10 %).
+    /// The interval at which the bound is moved on (± 10 %).
     pub renew_every: Duration,
-    /// How long one request to the store may take. A store keeps to its own; this one says how long
+    /// The time that one request to the store may take. A store keeps to its own; this one says how long
     /// to wait for it.
     pub request_timeout: Duration,
-    /// How long after its bound a record of a silent owner may be taken over.
+    /// The time after its bound from which the record of an expired owner may be taken over.
     pub takeover_grace: Duration,
 }
 

@@ -14,7 +14,7 @@ use super::world::World;
 /// The most that is asked for at once.
 const BATCH: usize = 1500;
 
-/// How far issued time may run ahead of the wall clock.
+/// The limit of issued time ahead of the wall clock.
 pub(super) const LEAD_MILLIS: u64 = 5_000;
 
 impl World {

@@ -73,7 +73,7 @@ impl Proxy {
         self.address
     }
 
-    /// How many connections were accepted so far.
+    /// The number of connections accepted so far.
     pub fn accepted(&self) -> u64 {
         self.shared.state().made
     }
@@ -258,7 +258,7 @@ mod tests {
         String::from_utf8(heard).unwrap()
     }
 
-    /// Whether nothing comes for a moment; a right proxy cannot fail that.
+    /// True if nothing comes for a moment; a right proxy cannot fail that.
     fn hears_nothing(client: &mut TcpStream) -> bool {
         client.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
         let outcome = client.read(&mut [0; 16]);

@@ -201,7 +201,7 @@ pub(super) fn namespaces_do_not_touch_each_other(backend: &dyn Backend) {
     assert_eq!(store.list("other").unwrap(), [(4, theirs)]);
 }
 
-/// Whoever comes later gets to see them and compares.
+/// A later opener sees them and compares.
 pub(super) fn a_namespace_keeps_its_first_fingerprint_and_uuid(backend: &dyn Backend) {
     let world = World::new(backend);
     let made = world.raw();
@@ -241,7 +241,7 @@ pub(super) fn a_namespace_that_was_not_opened_is_refused(backend: &dyn Backend) 
     }
 }
 
-/// What it says of itself is usable.
+/// Its own statements are usable.
 pub(super) fn its_durations_fit_together_and_its_clock_is_right(backend: &dyn Backend) {
     let fixture = backend.fresh();
     let store = fixture.connect();

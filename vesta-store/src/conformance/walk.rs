@@ -121,7 +121,7 @@ impl Walk {
         self.hosts[host] = builder.build().ok().map(|service| (service, connection));
     }
 
-    /// How the records changed since the last look.
+    /// The changes of records since the last look.
     fn look(&mut self, step: u64) {
         let store = self.world.raw();
         for (machine, now) in store.list(NAMESPACE).expect("the store answers") {

@@ -117,7 +117,7 @@ pub(super) fn position_of(id: u64) -> u64 {
     id.time << LAYOUT.spec().seq_bits | id.seq
 }
 
-/// What a store is told by somebody who takes a record over without asking.
+/// The change of somebody who takes a record over without asking.
 pub(super) fn stolen(record: &Record) -> Record {
     Record {
         epoch: record.epoch + 1,

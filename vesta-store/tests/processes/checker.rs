@@ -1,4 +1,4 @@
-//! What finds an ID that was made twice.
+//! The checker that finds an ID made twice.
 
 use std::collections::{HashMap, HashSet};
 
@@ -31,7 +31,7 @@ impl Checker {
         Ok(())
     }
 
-    /// How many different ones there were.
+    /// The number of different ones.
     pub(crate) fn count(&self) -> usize {
         self.seen.len()
     }

@@ -9,7 +9,7 @@ use crate::stores::Store;
 use crate::worker::{LAYOUT, Task};
 use crate::world::{HASTY, PATIENT, World};
 
-/// What is aimed at is 2 s; this only guards.
+/// The aim is 2 s; this only guards.
 const RECOVERS_WITHIN: Duration = Duration::from_secs(5);
 
 type Switch = fn(&Server);

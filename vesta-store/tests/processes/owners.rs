@@ -1,4 +1,4 @@
-//! Who may have a machine ID: a successor of an owner that is paused, one of two that start at once,
+//! Owners of a machine ID: a successor of an owner that is paused, one of two that start at once,
 //! nobody more than there are.
 
 use std::time::Duration;

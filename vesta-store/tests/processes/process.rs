@@ -22,7 +22,7 @@ pub(crate) struct Process {
     stdin: Option<ChildStdin>,
     events: Receiver<(Duration, Event)>,
     spawned: Duration,
-    /// What it said so far.
+    /// Its output so far.
     pub(crate) ids: Vec<u64>,
     pub(crate) runs: Vec<Range<u64>>,
     pub(crate) machines: Vec<u64>,
@@ -107,7 +107,7 @@ impl Process {
         Self { child, stdin, events, spawned, ids, runs, machines, held, other, log }
     }
 
-    /// What it says next; `None` if it has ended.
+    /// Its next line; `None` if it has ended.
     fn next(&mut self, limit: Duration) -> Result<Option<(Duration, Event)>, RecvTimeoutError> {
         let next = match self.events.recv_timeout(limit) {
             Ok(next) => next,
@@ -278,7 +278,7 @@ pub(crate) fn random(below: u64) -> u64 {
     RandomState::new().build_hasher().finish() % below
 }
 
-/// Whether there is time for more rounds.
+/// True while there is time for more rounds.
 pub(crate) fn full() -> bool {
     std::env::var_os("VESTA_TEST_FULL").is_some()
 }

@@ -21,7 +21,7 @@ pub(crate) use taker::Task;
 const PROCESSES: usize = 4;
 const NUMBERS: u64 = 10_000_000;
 const MANY_NUMBERS: u64 = 100_000_000;
-/// How long a database is away in the full run; otherwise until every process has noticed it.
+/// The outage of a database in the full run; otherwise until every process has noticed it.
 const OUTAGE: Duration = Duration::from_secs(20);
 
 impl World {
@@ -35,7 +35,7 @@ impl World {
     }
 }
 
-/// What all processes took, if none of it twice.
+/// The numbers that all processes took, if none of it twice.
 pub(crate) fn union(takers: &[Process]) -> Result<Vec<Range<u64>>, String> {
     disjoint(takers.iter().flat_map(|taker| taker.runs.clone()).collect())
 }
@@ -49,7 +49,7 @@ pub(crate) fn run(takers: &mut [Process]) {
     takers.iter_mut().for_each(Process::until_closed);
 }
 
-/// How often the numbers go over from one process to another.
+/// The number of times that the numbers go over from one process to another.
 fn turns(takers: &[Process]) -> usize {
     let of = |(owner, taker): (usize, &Process)| {
         taker.runs.iter().map(move |run| (run.start, owner)).collect::<Vec<_>>()

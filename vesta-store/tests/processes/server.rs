@@ -70,7 +70,7 @@ impl Drop for Server {
     }
 }
 
-/// Whether it worked, and what it said.
+/// Its success, and its output.
 fn script(command: &str, folder: &Path, stores: &[&str]) -> (bool, String) {
     let done = Command::new(SCRIPT)
         .arg(command)

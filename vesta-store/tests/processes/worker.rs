@@ -1,4 +1,4 @@
-//! What runs in the processes: this test program, started by itself, makes IDs and says what becomes
+//! The program of the processes: this test program, started by itself, makes IDs and says what becomes
 //! of it. Every ID that it has said is one that a caller got.
 
 use std::io::{BufRead as _, Write};
@@ -14,7 +14,7 @@ use vesta_store::Options;
 
 pub(crate) const LAYOUT: IdMeta = IdMeta::MIN_GRANULARITY;
 
-/// What a worker has to do.
+/// The order to a worker.
 #[derive(Debug, Clone)]
 pub(crate) struct Task {
     pub(crate) url: String,
@@ -31,7 +31,7 @@ pub(crate) struct Task {
     pub(crate) traces: bool,
 }
 
-/// What a worker that traces says first.
+/// The first line of a worker that traces.
 pub(crate) const TRACING: &str = "everything is logged from here on";
 
 const PREFIX: &str = "VESTA_WORKER_";

@@ -106,7 +106,7 @@ pub(crate) fn one_of_many_puts_wins(url: &str) -> usize {
     refused
 }
 
-/// Whether the server refused a change, again and again, for what others did at the same time.
+/// True if the server refused a change, again and again, for what others did at the same time.
 fn is_conflict(error: &StoreError) -> bool {
     !error.is_permanent() && error.to_string().starts_with("other processes were in the way")
 }

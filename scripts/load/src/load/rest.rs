@@ -53,7 +53,7 @@ impl Caller for Connection {
     }
 }
 
-/// Whether this is a whole answer with an ID in it, and nothing more. False if it is a part of one.
+/// True for a whole answer with an ID in it, and nothing more. False if it is a part of one.
 fn is_whole(answer: &[u8]) -> Result<bool, Failure> {
     let refused = || format!("not an ID: {}", answer.escape_ascii());
     let Some(head) = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n") else {

@@ -47,9 +47,9 @@ pub enum StateFileError {
     Foreign {
         /// The file.
         path: PathBuf,
-        /// What it belongs to.
+        /// Its owner.
         belongs_to: String,
-        /// What was wanted.
+        /// The expected owner.
         wanted: String,
     },
     /// The name of the namespace cannot be part of a file name.
@@ -58,9 +58,9 @@ pub enum StateFileError {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What was being done.
+        /// The operation.
         doing: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -168,7 +168,7 @@ impl FileStore {
         Ok(Self { path, subject, damaged, file: Mutex::new(locked) })
     }
 
-    /// Whether one of the two slots could not be read: the record may be an older one, so a claim
+    /// True if one of the two slots could not be read: the record may be an older one, so a claim
     /// keeps a distance of one window from it.
     pub const fn is_damaged(&self) -> bool {
         self.damaged
@@ -234,7 +234,7 @@ impl FileStore {
     }
 }
 
-/// Whether the open file is still the one of that name.
+/// True if the open file is still the one of that name.
 #[cfg(unix)]
 fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
@@ -324,7 +324,7 @@ fn lock_and_read(path: &Path) -> Result<(File, Slots), StateFileError> {
     Ok((file, slots))
 }
 
-/// What a state file is about, if nobody else has it locked and it can be read.
+/// The subject of a state file, if nobody else has it locked and it can be read.
 pub(super) fn subject_of(path: &Path) -> Option<Subject> {
     let (_file, slots) = lock_and_read(path).ok()?;
     newest(slots).map(|slot| slot.subject)

@@ -63,7 +63,7 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.set_len(bytes.len() as u64)
 }
 
-/// What a store reads from a file of these bytes. It must not change them, and what this host
+/// A store's reading of a file of these bytes. It must not change them, and what this host
 /// remembers must be the same.
 fn read(folder: &Path, file: &[u8]) -> Result<(Record, bool), StateFileError> {
     let path = FileStore::path_of(folder, "orders", MACHINE);

@@ -25,7 +25,7 @@ use crate::sync::{AtomicU64, Ordering};
 const META: IdMeta = IdMeta::MIN_GRANULARITY;
 const NAMESPACE: &str = "default";
 
-/// What a store does that is not quite itself.
+/// The ways of a store that is not quite itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Trouble {
     None,
@@ -106,7 +106,7 @@ impl KvStore for Store {
     }
 }
 
-/// What one thread was given, for each machine ID.
+/// The positions that one thread was given, for each machine ID.
 type Taken = BTreeMap<u64, Vec<Range<u64>>>;
 
 #[derive(Clone)]
@@ -115,7 +115,7 @@ struct Model {
     clock: Arc<ModelClock>,
     slots: Arc<Slots>,
     closed: Arc<AtomicBool>,
-    /// How often the lease is renewed.
+    /// The number of renewals.
     unit: Duration,
 }
 
@@ -253,7 +253,7 @@ impl Model {
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What happened to the lease: renewed, taken over, followed by another, given back.
+/// The fate of the lease: renewed, taken over, followed by another, given back.
 type End = (bool, bool, bool, bool);
 
 /// Four callers, the time, the end, and perhaps a thief.

@@ -39,7 +39,7 @@ struct Model {
     closed: AtomicBool,
 }
 
-/// What one thread was given: machine ID and positions.
+/// The machine ID and the positions that one thread was given.
 type Taken = Vec<(u64, Range<u64>)>;
 
 impl Model {
@@ -80,7 +80,7 @@ impl Model {
         })
     }
 
-    /// What [`Keeper::close`](crate::lease::Keeper::close) does if the keeper takes longer than it waits.
+    /// The end of [`Keeper::close`](crate::lease::Keeper::close) if the keeper takes longer than it waits.
     fn close(self: &Arc<Self>) -> Thread<Taken> {
         let this = self.clone();
         Box::new(move || {

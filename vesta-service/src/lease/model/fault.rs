@@ -28,7 +28,7 @@ pub(super) enum Fault {
     SealedIsRevived,
     /// The store does not compare the bound for an extend.
     ExtendWithoutBound,
-    /// Whoever finds the epoch it asked for takes the record for its own, without comparing the attempt.
+    /// A claimant that finds the epoch it asked for takes the record for its own, without comparing the attempt.
     EpochDecides,
     /// A new record is claimed first and marked afterwards.
     MarkAfterClaim,

@@ -82,7 +82,7 @@ impl Protocol {
         Some(())
     }
 
-    /// Whether what the attempt wants next depends on the clock.
+    /// True if what the attempt wants next depends on the clock.
     fn needs_clock(&self, state: &State, process: usize, c: &Claiming) -> bool {
         let ground = self.ground(state, process, c.machine);
         let step = self.misled(self.attempt(c)).next(&self.plan(), ground, &now(0, c.number));
@@ -125,7 +125,7 @@ impl Protocol {
         Ground { namespace: NAMESPACE, may_forget: false, remembered, guard: false }
     }
 
-    /// What the faults make the attempt believe.
+    /// The belief that the faults give the attempt.
     fn misled(&self, mut attempt: Attempt) -> Attempt {
         let machine = attempt.machine;
         let births = |marks: &mut Option<Marks>, birth: Option<u64>| {
@@ -457,7 +457,7 @@ impl Protocol {
         self.lose(state, process);
     }
 
-    /// What was granted, or asked for, at this moment is what original and copy may both issue.
+    /// Windows granted, or asked for, at this moment are what original and copy may both issue.
     pub(super) fn copy(&self, state: &mut State, from: usize, into: usize) {
         let original = state.processes[from];
         let (machine, exposed) = match original {
@@ -502,7 +502,7 @@ fn change(action: Action) -> Option<Rec> {
     }
 }
 
-/// What the store's answer to a change of a record means, by the product's rule.
+/// The meaning of the store's answer to a change of a record, by the product's rule.
 fn understood(answer: Answer, new: Rec) -> Cas<Record> {
     let current = match answer {
         Answer::Conflict(current) => current,

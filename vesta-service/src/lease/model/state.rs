@@ -66,7 +66,7 @@ pub(super) enum Request {
 }
 
 impl Request {
-    /// Whether it creates a record, which happens once at most.
+    /// True if it creates a record, which happens once at most.
     pub(super) const fn creates(&self) -> bool {
         matches!(self, Request::Record { old, .. } if old.birth == 0)
     }
@@ -125,7 +125,7 @@ impl Claiming {
         })
     }
 
-    /// Whether a creation is on its way, which reaches the store once at most.
+    /// True if a creation is on its way, which reaches the store once at most.
     pub(super) fn creates(&self) -> bool {
         self.record.birth == 0 && matches!(self.sent, Some(Sent::Record(_)))
     }
@@ -157,7 +157,7 @@ pub(super) struct Holding {
 }
 
 impl Holding {
-    /// What it may still issue.
+    /// The positions that it may still issue.
     fn line(&self) -> std::ops::Range<u8> {
         if self.sealed.is_some() { 0..0 } else { self.next..self.limit.max(self.next) }
     }
@@ -168,7 +168,7 @@ impl Holding {
     }
 }
 
-/// What must not have happened, and what only a copy may cause.
+/// Events that must not have happened, and those that only a copy may cause.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mark(u8);
 
@@ -191,14 +191,14 @@ pub(super) struct State {
     pub(super) floor: u8,
     /// The floor at the moment when the claim in force took effect.
     pub(super) claimed_above: [u8; MACHINES],
-    /// How many records were deleted.
+    /// The number of deleted records.
     pub(super) deleted: u8,
     pub(super) processes: [Process; PROCESSES],
     /// Requests that nobody waits for any more and that may still take effect.
     pub(super) late: Vec<Request>,
-    /// How many requests each process has sent: the numbers of the next ones follow from it.
+    /// The number of requests that each process has sent: the numbers of the next ones follow from it.
     pub(super) sent: [u8; PROCESSES],
-    /// What tells the numbers of one process from another's; two are equal only after a copy with
+    /// A part of each number that tells one process from another; two are equal only after a copy with
     /// the same random numbers.
     pub(super) seeds: [u8; PROCESSES],
     /// The state files of processes that do not hold the machine ID now.
@@ -207,7 +207,7 @@ pub(super) struct State {
     pub(super) issued: [u32; MACHINES],
     /// The first position that a copied process had not been granted; 0 if none was copied.
     pub(super) exposed: [u8; MACHINES],
-    /// Whether the memory of a process was copied.
+    /// True if the memory of a process was copied.
     pub(super) copied: bool,
     marks: u8,
 }
@@ -267,7 +267,7 @@ impl State {
         })
     }
 
-    /// Whether the lines that are not sealed have nothing in common but what a copy was granted.
+    /// True if the lines that are not sealed have nothing in common but what a copy was granted.
     fn lines_are_apart(&self) -> bool {
         self.holders().enumerate().all(|(i, one)| {
             self.holders().skip(i + 1).filter(|other| other.machine == one.machine).all(|other| {
@@ -295,7 +295,7 @@ pub(super) const UNIQUE: &str = "no position is issued twice";
 /// The promise of a floor.
 pub(super) const ABOVE_FLOOR: &str = "no claim issues below a floor that stood before it";
 
-/// What must hold in every state.
+/// The properties of every state.
 pub(super) fn rules() -> [(&'static str, Condition); 8] {
     [
         (UNIQUE, |_, state| !state.has_any(Mark::REPEATED)),
@@ -309,7 +309,7 @@ pub(super) fn rules() -> [(&'static str, Condition); 8] {
     ]
 }
 
-/// What the search must come across: the corners that the rules are there for.
+/// The states that the search must come across: the corners that the rules are there for.
 pub(super) fn examples() -> [(&'static str, Condition); 9] {
     [
         ("a late extend is refused after a takeover", |_, state| {

@@ -35,14 +35,14 @@ fn is_full_run() -> bool {
     std::env::var_os("VESTA_TEST_FULL").is_some()
 }
 
-/// What a search found.
+/// The outcome of a search.
 struct Found {
     unique: usize,
     paths: HashMap<&'static str, Path<State, Step>>,
 }
 
 impl Found {
-    /// How many steps lead to what bears out or breaks a rule.
+    /// The number of steps to what bears out or breaks a rule.
     fn steps(&self, name: &str) -> Option<usize> {
         self.paths.get(name).map(|path| path.clone().into_actions().len())
     }

@@ -5,7 +5,7 @@ use super::fault::Fault;
 use super::state::{Answer, Mark, Process, Rec, Request, State};
 
 impl Protocol {
-    /// What the process waits for reaches the store, and the reply sets out.
+    /// The request that the process waits for reaches the store, and the reply sets out.
     pub(super) fn deliver(&self, state: &mut State, process: usize) {
         let request = match &state.processes[process] {
             Process::Idle { .. } => None,

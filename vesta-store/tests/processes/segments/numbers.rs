@@ -1,4 +1,4 @@
-//! What finds a number that was handed out twice, or after a higher one.
+//! The checker that finds a number handed out twice, or after a higher one.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! What runs in the processes: this test program, started by itself, takes numbers of one tag in
+//! The program of the processes: this test program, started by itself, takes numbers of one tag in
 //! several threads and says which. It ends at once if one comes twice, or after a higher one.
 
 use std::io::{BufRead as _, Write};
@@ -20,7 +20,7 @@ use crate::process::Process;
 const THREADS: u64 = 8;
 /// Of the tag, and not to grow: so the processes often meet at the database.
 pub(crate) const STEP: u64 = 100;
-/// What one call waits, and what one request may take: short, so that an outage is soon seen.
+/// The wait of one call, and the time of one request: short, so that an outage is soon seen.
 const MAX_WAIT: Duration = Duration::from_millis(400);
 const REQUEST_TIMEOUT: Duration = Duration::from_millis(400);
 const PREFIX: &str = "VESTA_TAKER_";
@@ -28,12 +28,12 @@ const PACE: Duration = Duration::from_millis(5);
 /// Numbers of one thread before it pauses, if it has no number to reach.
 const BATCH: u64 = 100;
 
-/// What a process has to do.
+/// The order to a process.
 #[derive(Debug, Clone)]
 pub(crate) struct Task {
     pub(crate) url: String,
     pub(crate) tag: String,
-    /// How many numbers to take, as fast as they come, once a line has come in. Without it, it begins at
+    /// The count of numbers to take, as fast as they come, once a line has come in. Without it, it begins at
     /// once, goes slowly, and takes numbers until its input ends.
     pub(crate) count: Option<u64>,
     /// Its store hands out what others have.
