@@ -57,11 +57,7 @@ fn a_wrong_setting_ends_with_64_and_one_sentence() {
             &[],
             "is not an address of this host",
         ),
-        (
-            &["--machine-store", "mongodb://u:s3cret@h/d"],
-            &[],
-            "machine.store: no store has the scheme `mongodb`",
-        ),
+        (&["--machine-store", "mongodb://u:s3cret@h/d"], &[], "no store has the scheme `mongodb`"),
         (
             &["--machine-store", "carrier-pigeon:coop"],
             &[],
