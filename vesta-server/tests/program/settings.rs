@@ -61,7 +61,7 @@ fn a_wrong_setting_ends_with_64_and_one_sentence() {
         (
             &["--machine-store", "carrier-pigeon:coop"],
             &[],
-            "machine.store: no store has the scheme",
+            "no store has the scheme `carrier-pigeon`",
         ),
         (&["--machine-store", "sqlite:file/vesta.db"], &[], "machine.store: "),
         (&["--machine-ips", "192.0.2.1=1"], &[], "none of this host's addresses"),
