@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use vesta_intf::{Field, IdError, SequenceStart};
+use vesta_intf::{Field, IdError};
 use vesta_service::{
     Clock as _, KvStore, Leases, LocalIdService, MachineSource, SegmentService, SegmentStore,
     SystemClock, host_ordinal,
@@ -11,7 +11,7 @@ use vesta_store::{OpenError, Options, StoreUrl};
 
 use crate::error::Error;
 use crate::pool::Pool;
-use crate::settings::{Config, Machine, Number, Segments};
+use crate::settings::{Config, Machine, Number};
 use crate::ticks::TickConverter;
 
 /// A service with its pool, segments and facts about its store.
@@ -25,19 +25,11 @@ pub struct Assembled {
     pub segments: Option<Arc<SegmentService>>,
     /// True if the store, as it is set up, may lose acknowledged writes.
     pub may_forget: bool,
-    /// Where the sequence of a tick begins.
-    pub sequence_start: SequenceStart,
 }
 
 impl From<LocalIdService> for Assembled {
     fn from(service: LocalIdService) -> Self {
-        Self {
-            service: Arc::new(service),
-            pool: None,
-            segments: None,
-            may_forget: false,
-            sequence_start: SequenceStart::default(),
-        }
+        Self { service: Arc::new(service), pool: None, segments: None, may_forget: false }
     }
 }
 
@@ -58,7 +50,7 @@ pub fn assemble(config: &Config) -> Result<Assembled, Error> {
         ));
     }
     // Its store is not waited for. It reads the tags while machine IDs are claimed.
-    let segments = config.segments.as_ref().map(|settings| segments(config, settings));
+    let segments = config.segments.store.as_ref().map(|store| segments(config, store));
     let segments = segments.transpose()?;
     let (machine, store) = source(config)?;
     let mut builder = LocalIdService::builder()
@@ -70,7 +62,7 @@ pub fn assemble(config: &Config) -> Result<Assembled, Error> {
         .max_wait(config.limits.max_wait)
         .namespace(config.ids.namespace.as_str())
         .state_dir(&config.state_dir)
-        .wait_for_store(config.wait_for_store)
+        .wait_for_store(config.store.wait_for_store)
         .machine(machine);
     if let Some(timing) = config.lease {
         builder = builder.timing(timing);
@@ -92,7 +84,6 @@ pub fn assemble(config: &Config) -> Result<Assembled, Error> {
         pool,
         segments: segments.map(Arc::new),
         may_forget: store.is_some_and(|store| store.may_forget()),
-        sequence_start: config.ids.sequence_start,
     })
 }
 
@@ -147,18 +138,17 @@ pub(crate) fn host_name() -> String {
 }
 
 pub(crate) fn options(config: &Config) -> Options {
-    Options { auto_init: config.auto_init, request_timeout: config.store_timeout }
+    Options { auto_init: config.store.auto_init, request_timeout: config.store.request_timeout }
 }
 
 pub(crate) fn open(store: &StoreUrl, options: &Options) -> Result<Arc<dyn KvStore>, Error> {
     vesta_store::open_with(store.expose(), options).map_err(cannot_open)
 }
 
-fn segments(config: &Config, settings: &Segments) -> Result<SegmentService, Error> {
-    let store = open_segments(&settings.store, config.auto_init)?;
-    SegmentService::builder(store)
-        .mode(settings.mode)
-        .step_cap(settings.max_step)
+fn segments(config: &Config, store: &StoreUrl) -> Result<SegmentService, Error> {
+    SegmentService::builder(open_segments(store, config.store.auto_init)?)
+        .mode(config.segments.mode)
+        .step_cap(config.segments.max_step)
         .max_wait(config.limits.max_wait)
         .build()
         .map_err(|error| Error::lasting(false, format!("segment mode: {error}")))

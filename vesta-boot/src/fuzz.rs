@@ -8,8 +8,9 @@ use std::path::Path;
 use texts::{Changes, damaged, kept};
 use urls::{Around, SECRET, with_secret};
 
+use crate::invocation::{Invocation, command};
 use crate::role::Role;
-use crate::settings::{Config, Invocation, command, settings};
+use crate::settings::{Config, settings};
 
 #[path = "../../scripts/fuzz/texts.rs"]
 mod texts;

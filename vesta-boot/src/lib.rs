@@ -20,6 +20,7 @@ mod error;
 #[cfg(test)]
 mod fuzz;
 mod health;
+mod invocation;
 mod metrics;
 pub mod net;
 mod pool;
@@ -29,7 +30,6 @@ mod secret;
 pub mod settings;
 mod shutdown;
 mod summary;
-mod telemetry;
 mod ticks;
 
 pub use tokio_util::sync::CancellationToken;
@@ -37,6 +37,7 @@ pub use tokio_util::sync::CancellationToken;
 pub use assemble::{Assembled, assemble};
 pub use error::Error;
 pub use health::not_ready_because;
+pub use invocation::{Invocation, command};
 pub use metrics::{Call, Metrics, Outcome};
 pub use net::{Auth, Denied, Protocol, Scopes, Security, Tls, TlsFiles, Token};
 pub use pool::Pool;

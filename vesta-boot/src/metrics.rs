@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use prometheus_client::metrics::counter::Counter;
 use tokio::time::Instant;
 use vesta_intf::{ErrorKind, IdError};
 
@@ -40,11 +41,7 @@ impl Outcome {
     }
 
     fn index(self) -> usize {
-        match self {
-            Outcome::Ok => 0,
-            Outcome::Cancelled => 1,
-            Outcome::Error(_) => Self::all().position(|it| it == self).unwrap_or(1),
-        }
+        Self::all().position(|it| it == self).unwrap_or_default()
     }
 
     fn label(self) -> &'static str {
@@ -97,10 +94,14 @@ impl Latency {
 pub struct Metrics {
     methods: &'static [&'static str],
     series: Vec<Vec<Series>>,
-    ids: AtomicU64,
-    opened: AtomicU64,
-    closed: AtomicU64,
-    refused: AtomicU64,
+    /// IDs handed out.
+    pub issued: Counter,
+    /// Connections accepted.
+    pub opened: Counter,
+    /// Accepted connections that ended.
+    pub closed: Counter,
+    /// Connections turned away because there were too many.
+    pub refused: Counter,
 }
 
 impl fmt::Debug for Metrics {
@@ -116,10 +117,10 @@ impl Metrics {
         Self {
             methods,
             series: methods.iter().map(|_| series()).collect(),
-            ids: AtomicU64::new(0),
-            opened: AtomicU64::new(0),
-            closed: AtomicU64::new(0),
-            refused: AtomicU64::new(0),
+            issued: Counter::default(),
+            opened: Counter::default(),
+            closed: Counter::default(),
+            refused: Counter::default(),
         }
     }
 
@@ -141,42 +142,12 @@ impl Metrics {
         self.series.get(method).map_or(0, |series| series[outcome.index()].latency().count())
     }
 
-    /// IDs were handed out.
-    pub fn issued(&self, ids: u64) {
-        self.ids.fetch_add(ids, Relaxed);
-    }
-
-    /// A connection was accepted.
-    pub fn connection_opened(&self) {
-        self.opened.fetch_add(1, Relaxed);
-    }
-
-    /// An accepted connection ended.
-    pub fn connection_closed(&self) {
-        self.closed.fetch_add(1, Relaxed);
-    }
-
-    /// A connection was turned away because there were too many.
-    pub fn connection_refused(&self) {
-        self.refused.fetch_add(1, Relaxed);
-    }
-
     /// Every method with every outcome.
     pub(crate) fn latencies(&self) -> impl Iterator<Item = (&str, &str, Latency)> {
         self.methods.iter().zip(&self.series).flat_map(|(method, outcomes)| {
             let outcomes = Outcome::all().zip(outcomes);
             outcomes.map(|(outcome, series)| (*method, outcome.label(), series.latency()))
         })
-    }
-
-    /// IDs handed out.
-    pub(crate) fn ids(&self) -> u64 {
-        self.ids.load(Relaxed)
-    }
-
-    /// Connections opened, closed and refused.
-    pub(crate) fn connections(&self) -> [u64; 3] {
-        [&self.opened, &self.closed, &self.refused].map(|count| count.load(Relaxed))
     }
 }
 

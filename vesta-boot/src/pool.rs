@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use vesta_intf::UnixMillis;
 use vesta_service::{Clock, Leases, Record, Snapshot, StoreError, SystemClock};
 
-use crate::ticks::TickConverter;
+use crate::ticks::{TickConverter, millis};
 
 /// The pool is read at most this often.
 const PAUSE: Duration = Duration::from_secs(30);
@@ -91,7 +91,6 @@ struct Seen {
     usage: Option<Usage>,
     /// By the monotonic clock.
     next_look: Duration,
-    looking: bool,
 }
 
 impl Pool {
@@ -125,8 +124,10 @@ impl Pool {
 
     fn is_due(&self) -> bool {
         let mut seen = self.seen();
-        let due = !seen.looking && self.clock.monotonic() >= seen.next_look;
-        seen.looking |= due;
+        let due = self.clock.monotonic() >= seen.next_look;
+        if due {
+            seen.next_look = Duration::MAX; // until this look has ended
+        }
         due
     }
 
@@ -138,7 +139,6 @@ impl Pool {
         let mut seen = self.seen();
         seen.usage = usage;
         seen.next_look = self.clock.monotonic() + each.max(PAUSE);
-        seen.looking = false;
     }
 
     fn counted(&self, found: Result<Snapshot, StoreError>) -> Option<Usage> {
@@ -146,8 +146,7 @@ impl Pool {
             .inspect_err(|error| tracing::debug!(%error, "the pool could not be looked at"))
             .ok()?;
         let wall = self.clock.wall();
-        let grace = u64::try_from(self.grace.as_millis()).unwrap_or(u64::MAX);
-        let overdue = UnixMillis(wall.0.saturating_sub(grace));
+        let overdue = UnixMillis(wall.0.saturating_sub(millis(self.grace)));
         let now = self.ticks.position_at(wall).ok()?;
         // Before the epoch nothing was issued that could be overdue.
         let overdue = self.ticks.position_at(overdue).unwrap_or(0);

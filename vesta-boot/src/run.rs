@@ -16,13 +16,14 @@ use vesta_service::{LocalIdService, SegmentService};
 use crate::admin::AdminState;
 use crate::assemble::{Assembled, assemble};
 use crate::error::Error;
+use crate::invocation::Invocation;
 use crate::metrics::Metrics;
 use crate::net::Security;
 use crate::role::Role;
-use crate::settings::{Config, Invocation, LogFormat, unknown_variables};
+use crate::settings::{Config, LogFormat, unknown_variables};
 use crate::shutdown::Control;
 use crate::summary::StartupSummary;
-use crate::{commands, net, telemetry};
+use crate::{commands, net};
 
 /// A program that has started, ready to serve.
 #[derive(Debug)]
@@ -73,26 +74,24 @@ fn run(
     args: impl Iterator<Item = OsString>,
     serve: impl FnOnce(Running) -> io::Result<()>,
 ) -> Result<(), Error> {
-    let values = match Invocation::read(role, args)? {
-        Invocation::Run(values) => values,
+    let (values, command) = match Invocation::read(role, args)? {
+        Invocation::Run(values) => (values, None),
+        Invocation::Command(values, command) => (values, Some(command)),
+        Invocation::Token(command) => return commands::make_token(&command),
         Invocation::Help(help) => {
             let _ = help.print();
             return Ok(());
         }
         Invocation::PrintConfig(values) => {
-            let config = Config::check(&values)?;
-            let _ = write!(io::stdout(), "{}", config.print(&values));
+            let _ = write!(io::stdout(), "{}", Config::check(&values)?.print(&values));
             return Ok(());
         }
-        Invocation::Command(values, command) => {
-            let config = Config::check(&values)?;
-            telemetry::init(&config.log);
-            return commands::run(&config, &command);
-        }
-        Invocation::Token(command) => return commands::make_token(&command),
     };
     let config = Config::check(&values)?;
-    telemetry::init(&config.log);
+    config.log.start();
+    if let Some(command) = command {
+        return commands::run(&config, &command);
+    }
     let variables = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     for name in unknown_variables(variables) {
         tracing::warn!("unknown setting {name}");
@@ -120,7 +119,7 @@ fn run(
     let control = Control::start(admin, state.clone(), listeners, shutdown.clone())
         .map_err(|error| Error::software("cannot listen to signals", error))?;
 
-    if config.wait_for_store {
+    if config.store.wait_for_store {
         let admin = admin_address.map(tracing::field::display);
         tracing::info!(
             admin_listen = admin,
@@ -134,7 +133,7 @@ fn run(
     };
     let (listener, listen) = start_listening("listen", config.listen, socket)?;
     state.started(&assembled);
-    let summary = StartupSummary::gather(role, &assembled, &security, listen, admin_address);
+    let summary = StartupSummary::gather(&config, &assembled, &security, listen, admin_address);
     let Assembled { service, segments, .. } = assembled;
 
     announce(role, &config, &summary);

@@ -2,22 +2,21 @@
 
 use std::io;
 use std::net::TcpListener;
-use std::sync::{Arc, OnceLock, mpsc};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use vesta_service::{Clock as _, SystemClock};
 
 use crate::admin::{self, AdminState};
 use crate::net::{self, Tls};
 
 /// Handle of the control thread, which waits for signals, serves the admin listener and reloads
 /// certificates, whatever the request path is doing.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Control {
-    clock: SystemClock,
-    stop_began: Arc<OnceLock<Duration>>,
+    stop_began: Arc<OnceLock<Instant>>,
 }
 
 impl Control {
@@ -28,22 +27,17 @@ impl Control {
         listeners: Vec<Tls>,
         shutdown: CancellationToken,
     ) -> io::Result<Self> {
-        let clock = SystemClock::new();
-        let stop_began = Arc::new(OnceLock::new());
-        let control = Self { clock, stop_began: Arc::clone(&stop_began) };
+        let control = Self::default();
+        let stop_began = Arc::clone(&control.stop_began);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let (ready, started) = mpsc::sync_channel(1);
+        let context = runtime.enter();
+        let terminate = signal(SignalKind::terminate())?;
+        let interrupt = signal(SignalKind::interrupt())?;
+        drop(context);
         let run = async move {
-            let signals = SignalKind::terminate();
-            let pair = signal(signals).and_then(|t| Ok((t, signal(SignalKind::interrupt())?)));
-            let (terminate, interrupt) = match pair {
-                Ok(pair) => pair,
-                Err(error) => return drop(ready.send(Err(error))),
-            };
-            let _ = ready.send(Ok(()));
             let note = async {
                 shutdown.cancelled().await;
-                let _ = stop_began.set(clock.monotonic());
+                let _ = stop_began.set(Instant::now());
             };
             let certificates = net::watch(listeners);
             let admin = async {
@@ -57,15 +51,12 @@ impl Control {
         std::thread::Builder::new()
             .name("vesta-control".to_owned())
             .spawn(move || runtime.block_on(run))?;
-        started.recv().map_err(|_| io::Error::other("the control thread ended"))??;
         Ok(control)
     }
 
     /// The rest of a time limit that began with the stop.
     pub(crate) fn left_of(&self, limit: Duration) -> Duration {
-        let began = self.stop_began.get().copied();
-        let spent = began.map_or(Duration::ZERO, |began| self.clock.monotonic() - began);
-        limit.saturating_sub(spent)
+        limit.saturating_sub(self.stop_began.get().map_or(Duration::ZERO, Instant::elapsed))
     }
 }
 

@@ -8,8 +8,9 @@ use vesta_intf::{IdMeta, IdService as _, SequenceStart, UnixMillis};
 use vesta_service::Status;
 
 use crate::assemble::Assembled;
-use crate::net::{Security, Tls, Token};
+use crate::net::{Security, Tls};
 use crate::role::Role;
+use crate::settings::Config;
 
 /// The start-up summary.
 #[derive(Debug, Clone)]
@@ -30,7 +31,7 @@ pub(crate) struct StartupSummary {
 impl StartupSummary {
     /// Gathers the summary and takes the first ID, as proof that the program works.
     pub(crate) fn gather(
-        role: Role,
+        config: &Config,
         assembled: &Assembled,
         security: &Security,
         listen: SocketAddr,
@@ -39,11 +40,11 @@ impl StartupSummary {
         let service = &assembled.service;
         let first_id = service.gen_id().map(|id| id.to_string());
         Self {
-            role,
+            role: config.role,
             layout: *service.meta(),
             status: service.status(),
             may_forget: assembled.may_forget,
-            sequence_start: assembled.sequence_start,
+            sequence_start: config.ids.sequence_start,
             segments: assembled.segments.as_ref().map(|segments| segments.describe()),
             listen,
             admin,
@@ -102,23 +103,21 @@ impl StartupSummary {
     /// `ci, web`.
     fn tokens(&self) -> Option<String> {
         let auth = self.security.auth.as_ref()?;
-        Some(auth.tokens().iter().map(Token::name).collect::<Vec<_>>().join(", "))
+        Some(auth.tokens().iter().map(|token| &*token.name).collect::<Vec<_>>().join(", "))
     }
 
-    /// The options for what a listener with this TLS needs of a client: those of curl begin with `--`,
+    /// Options for what a listener with this TLS needs of a client: those of curl begin with `--`,
     /// those of grpcurl with `-`.
     fn options(&self, dashes: &str, tls: Option<&Tls>) -> String {
-        let mut options = match tls {
-            Some(_) => format!("{dashes}cacert CA.pem "),
-            None => String::new(),
-        };
-        if tls.is_some_and(Tls::needs_client_certificates) {
-            options += &format!("{dashes}cert CLIENT.pem {dashes}key CLIENT.key ");
-        }
-        if self.security.auth.is_some() {
-            options += "-H 'authorization: Bearer TOKEN' ";
-        }
-        options
+        let certificate = tls.is_some_and(Tls::needs_client_certificates);
+        [
+            (tls.is_some(), format!("{dashes}cacert CA.pem ")),
+            (certificate, format!("{dashes}cert CLIENT.pem {dashes}key CLIENT.key ")),
+            (self.security.auth.is_some(), "-H 'authorization: Bearer TOKEN' ".to_owned()),
+        ]
+        .into_iter()
+        .filter_map(|(needed, option)| needed.then_some(option))
+        .collect()
     }
 
     /// A call of curl.
@@ -132,8 +131,8 @@ impl StartupSummary {
         let tls = self.security.tls.as_ref();
         match self.role {
             Role::Server => {
-                let (plain, options) =
-                    (if tls.is_none() { "-plaintext " } else { "" }, self.options("-", tls));
+                let plain = if tls.is_none() { "-plaintext " } else { "" };
+                let options = self.options("-", tls);
                 let listen = reachable(self.listen);
                 format!("grpcurl {plain}{options}{listen} vesta.v1.IdService/GenId")
             }
@@ -194,49 +193,56 @@ impl Display for StartupSummary {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Status { machines, machine_source, namespace, layout_ends, layout_left, .. } =
             &self.status;
-        let admin_tls = self.security.admin_tls.as_ref();
-        let mut line = |label: &str, text: &dyn Display| writeln!(f, "  {label:<11} {text}");
+        let Security { tls, admin_tls, .. } = &self.security;
         let plan = if *layout_left < TWO_YEARS { "; plan a new layout" } else { "" };
-        let left = from_now(*layout_left);
-        line("layout", &self.layout)?;
-        line("runs out", &format_args!("{} ({left}{plan})", date(*layout_ends)))?;
-        let capacity = grouped(self.capacity());
-        match machines.len() {
-            0 | 1 => line("capacity", &format_args!("{capacity} IDs/s"))?,
-            many => line("capacity", &format_args!("{capacity} IDs/s with {many} machine IDs"))?,
-        }
-        if let SequenceStart::Random(below) = self.sequence_start {
-            line("sequence", &format_args!("each tick begins at a random number below {below}"))?;
-        }
-        let label = if machines.len() == 1 { "machine ID" } else { "machine IDs" };
-        line(label, &format_args!("{} ({machine_source})", list(machines)))?;
-        if self.may_forget {
-            line("durability", &"the store may lose acknowledged writes (see docs/SAFETY.md)")?;
-        }
-        line("namespace", namespace)?;
-        if let Some(segments) = &self.segments {
-            line("segments", segments)?;
-        }
-        line(self.role.protocol(), &self.listen)?;
-        match self.admin {
-            Some(admin) => line("admin", &format_args!("{}://{admin}/", scheme(admin_tls)))?,
-            None => line("admin", &"off")?,
-        }
-        if let Some(tls) = &self.security.tls {
-            let clients =
-                if tls.needs_client_certificates() { "; clients need one too" } else { "" };
-            let until = date(tls.valid_until());
-            line("TLS", &format_args!("certificate until {until}{clients}"))?;
-        }
-        if let Some(tokens) = self.tokens() {
-            line("tokens", &tokens)?;
-        }
-        line("first ID", &self.first_id)?;
-        line("try", &self.first_call())?;
-        match self.admin {
-            Some(admin) => line("", &self.curl(admin, "/status", admin_tls)),
-            None => Ok(()),
-        }
+        let several = match machines.len() {
+            0 | 1 => String::new(),
+            many => format!(" with {many} machine IDs"),
+        };
+        let admin = self.admin.map(|admin| format!("{}://{admin}/", scheme(admin_tls.as_ref())));
+        let forgets = "the store may lose acknowledged writes (see docs/SAFETY.md)";
+        let lines = [
+            ("layout", Some(self.layout.to_string())),
+            (
+                "runs out",
+                Some(format!("{} ({}{plan})", date(*layout_ends), from_now(*layout_left))),
+            ),
+            ("capacity", Some(format!("{} IDs/s{several}", grouped(self.capacity())))),
+            (
+                "sequence",
+                match self.sequence_start {
+                    SequenceStart::Random(below) => {
+                        Some(format!("each tick begins at a random number below {below}"))
+                    }
+                    SequenceStart::Zero => None,
+                },
+            ),
+            (
+                if machines.len() == 1 { "machine ID" } else { "machine IDs" },
+                Some(format!("{} ({machine_source})", list(machines))),
+            ),
+            ("durability", self.may_forget.then(|| forgets.to_owned())),
+            ("namespace", Some(namespace.clone())),
+            ("segments", self.segments.clone()),
+            (self.role.protocol(), Some(self.listen.to_string())),
+            ("admin", Some(admin.unwrap_or("off".to_owned()))),
+            (
+                "TLS",
+                tls.as_ref().map(|tls| {
+                    let mutual = tls.needs_client_certificates();
+                    let clients = if mutual { "; clients need one too" } else { "" };
+                    format!("certificate until {}{clients}", date(tls.valid_until()))
+                }),
+            ),
+            ("tokens", self.tokens()),
+            ("first ID", Some(self.first_id.clone())),
+            ("try", Some(self.first_call())),
+            ("", self.admin.map(|admin| self.curl(admin, "/status", admin_tls.as_ref()))),
+        ];
+        lines
+            .into_iter()
+            .filter_map(|(label, text)| Some((label, text?)))
+            .try_for_each(|(label, text)| writeln!(f, "  {label:<11} {text}"))
     }
 }
 

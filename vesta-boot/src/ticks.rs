@@ -1,7 +1,20 @@
-//! Converter between positions and moments.
+//! Time: moments of text and of positions, and durations as numbers.
+
+use std::time::Duration;
 
 use vesta_intf::{IdError, IdMeta, UnixMillis};
 use vesta_service::sequence::Rules;
+
+/// The moment that a text names as RFC 3339 does, not before 1970.
+pub(crate) fn moment(text: &str) -> Option<UnixMillis> {
+    let moment = text.trim().parse::<jiff::Timestamp>().ok()?;
+    u64::try_from(moment.as_millisecond()).ok().map(UnixMillis)
+}
+
+/// A duration in whole milliseconds.
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
 
 /// Tick converter of a layout.
 #[derive(Debug, Clone, Copy)]

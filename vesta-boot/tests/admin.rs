@@ -8,9 +8,8 @@ use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};
 use tower::ServiceExt as _;
 use vesta_boot::admin::{AdminState, router};
-use vesta_boot::settings::Invocation;
 use vesta_boot::{
-    Assembled, CancellationToken, Config, Metrics, Outcome, Role, Security, assemble,
+    Assembled, CancellationToken, Config, Invocation, Metrics, Outcome, Role, Security, assemble,
 };
 use vesta_intf::{ErrorKind, UnixMillis};
 use vesta_service::{
@@ -186,11 +185,11 @@ async fn requests_are_counted_by_method_and_outcome() {
     admin.metrics.observe(1, Outcome::Error(ErrorKind::OutOfRange), Duration::ZERO);
     admin.metrics.start(1).done(Outcome::Ok);
     drop(admin.metrics.start(1));
-    admin.metrics.issued(7);
-    admin.metrics.connection_opened();
-    admin.metrics.connection_opened();
-    admin.metrics.connection_closed();
-    admin.metrics.connection_refused();
+    admin.metrics.issued.inc_by(7);
+    admin.metrics.opened.inc();
+    admin.metrics.opened.inc();
+    admin.metrics.closed.inc();
+    admin.metrics.refused.inc();
 
     let (_, text) = admin.get("/metrics").await;
     let of_genid = "method=\"genid\",outcome=\"OK\"";

@@ -4,8 +4,8 @@ use std::fs;
 use std::time::Duration;
 
 use vesta_boot::commands::{Command, LegacySystem, SegmentCommand, StoreCommand};
-use vesta_boot::settings::{Invocation, LogFormat, Machine, Number, Values, settings};
-use vesta_boot::{Config, Error, Role};
+use vesta_boot::settings::{LogFormat, Machine, Number, Values, settings};
+use vesta_boot::{Config, Error, Invocation, Role};
 use vesta_intf::{GenMethod, IdMeta, SequenceStart};
 use vesta_service::{ClaimOrder, SegmentMode, Timing};
 
@@ -53,8 +53,8 @@ fn the_defaults_are_those_of_the_contract() {
         assert_eq!(config.limits.max_connections, 4096);
         assert!(config.limits.workers >= 1 && !config.allow_plaintext);
         assert_eq!((config.log.format, config.log.level.as_str()), (LogFormat::Human, "info"));
-        assert!(config.auto_init && !config.wait_for_store);
-        assert_eq!(config.store_timeout, None);
+        assert!(config.store.auto_init && !config.store.wait_for_store);
+        assert_eq!(config.store.request_timeout, None);
         assert_eq!(config.lease, Some(Timing::ONE_HOST));
         match config.machine {
             Machine::Pool { store, range: None, count: 1, order: ClaimOrder::Stable } => {
@@ -153,7 +153,7 @@ fn a_machine_id_can_be_used_once() {
     }
     let args = ["--machine-strategy", "disposable", "--machine-request-timeout-ms", "700"];
     let config = config(&args).expect("right settings");
-    assert_eq!(config.store_timeout, Some(Duration::from_millis(700)));
+    assert_eq!(config.store.request_timeout, Some(Duration::from_millis(700)));
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn durations_are_the_stores_own_unless_they_are_chosen() {
         ..Timing::NETWORK
     };
     assert_eq!(config.lease, Some(timing));
-    assert_eq!(config.store_timeout, Some(Duration::from_millis(500)));
+    assert_eq!(config.store.request_timeout, Some(Duration::from_millis(500)));
 }
 
 #[test]
@@ -470,13 +470,13 @@ fn a_command_line_that_clap_refuses_is_a_usage_error() {
 
 #[test]
 fn segment_mode_is_off_unless_its_store_is_named() {
-    assert!(config(&[]).expect("right settings").segments.is_none());
+    assert!(config(&[]).expect("right settings").segments.store.is_none());
     let file = "[segment]\nstore = \"mysql://u:s3cret@h/d\"\n";
-    let segments = with_file(file, &[]).expect("right settings").segments.expect("it is on");
-    assert_eq!(segments.store.expose(), "mysql://u:s3cret@h/d");
+    let segments = with_file(file, &[]).expect("right settings").segments;
+    assert_eq!(segments.store.as_ref().expect("it is on").expose(), "mysql://u:s3cret@h/d");
     assert_eq!((segments.mode, segments.max_step), (SegmentMode::Strict, 1_000_000));
     let flags = ["--segment-mode", "relaxed", "--segment-max-step", "5000"];
-    let segments = with_file(file, &flags).expect("right settings").segments.expect("it is on");
+    let segments = with_file(file, &flags).expect("right settings").segments;
     assert_eq!((segments.mode, segments.max_step), (SegmentMode::Relaxed, 5000));
     assert!(!format!("{segments:?}").contains("s3cret"));
 
@@ -491,8 +491,8 @@ fn a_command_for_segments_takes_its_store_on_either_side() {
     let command = |args: &[&str]| match Invocation::read(Role::Server, args) {
         Ok(Invocation::Command(raw, Command::Segment(command))) => {
             let config = Config::check(&raw).expect("right settings");
-            let segments = config.segments.expect("it is on");
-            assert_eq!(segments.store.expose(), "sqlite:a.db");
+            let store = config.segments.store.expect("it is on");
+            assert_eq!(store.expose(), "sqlite:a.db");
             command
         }
         other => panic!("{args:?}: {other:?}"),

@@ -4,8 +4,8 @@
 use std::fs;
 
 use clap::Arg;
-use vesta_boot::Role;
-use vesta_boot::settings::{command, settings};
+use vesta_boot::settings::settings;
+use vesta_boot::{Role, command};
 
 /// Compares a document with its text, or writes it.
 fn compare(file: &str, expected: &str) {

@@ -9,8 +9,10 @@ use axum::http::{Request, StatusCode};
 use tower::ServiceExt as _;
 use vesta_boot::admin::{AdminState, router};
 use vesta_boot::commands::TokenCommand;
-use vesta_boot::settings::{Invocation, Values};
-use vesta_boot::{CancellationToken, Config, Metrics, Role, Scopes, Security, Tls, TlsFiles};
+use vesta_boot::settings::Values;
+use vesta_boot::{
+    CancellationToken, Config, Invocation, Metrics, Role, Scopes, Security, Tls, TlsFiles,
+};
 use vesta_testkit::certificates::{Authority, Usage};
 
 /// SHA-256 of "abc" and of "abd".

@@ -30,7 +30,7 @@ type Answer = Result<HttpResponse, Problem>;
 /// A new ID. Parameters are checked before, as a refused request takes no ID.
 async fn new_id(State { service, metrics, request_timeout, .. }: &State) -> Result<u64, Problem> {
     let id = in_time(*request_timeout, AsyncIdService::gen_id(&**service)).await?;
-    metrics.issued(1);
+    metrics.issued.inc_by(1);
     Ok(id)
 }
 
@@ -40,7 +40,7 @@ async fn new_ids(
     count: u32,
 ) -> Result<Vec<u64>, Problem> {
     let ids = in_time(*request_timeout, AsyncIdService::gen_ids(&**service, count)).await?;
-    metrics.issued(u64::from(count));
+    metrics.issued.inc_by(u64::from(count));
     Ok(ids)
 }
 

@@ -57,7 +57,7 @@ impl Calls {
             Err(error) => Err(error),
         };
         if result.is_ok() {
-            self.metrics.issued(u64::from(count));
+            self.metrics.issued.inc_by(u64::from(count));
         }
         call.done(Outcome::from(&result));
         result.map_err(Status::from)
@@ -112,7 +112,7 @@ impl Protocol for Ids {
             }
             result => result,
         };
-        self.calls.metrics.issued(u64::from(result.is_ok()));
+        self.calls.metrics.issued.inc_by(u64::from(result.is_ok()));
         call.done(Outcome::from(&result));
         Ok(Response::new(v1::GenIdResponse { id: result? }))
     }
@@ -207,7 +207,7 @@ fn chunks(
             match ids {
                 Ok(ids) => {
                     sent += u64::from(want);
-                    metrics.issued(u64::from(want));
+                    metrics.issued.inc_by(u64::from(want));
                     yield Ok(v1::GenIdsResponse { ids });
                 }
                 // Nothing is free within max_wait; a stream has time.

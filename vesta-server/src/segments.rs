@@ -58,7 +58,7 @@ impl Protocol for Segments {
     ) -> Result<Response<v1::NextIdResponse>, Status> {
         let call = self.calls.metrics.start(NEXT_ID);
         let result = self.one(request.metadata(), &request.get_ref().key).await;
-        self.calls.metrics.issued(u64::from(result.is_ok()));
+        self.calls.metrics.issued.inc_by(u64::from(result.is_ok()));
         call.done(Outcome::from(&result));
         Ok(Response::new(v1::NextIdResponse { id: result? }))
     }

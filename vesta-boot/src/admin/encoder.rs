@@ -8,11 +8,15 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Unit;
+use serde_json::Value;
 
 pub(super) type Labels = Vec<(&'static str, String)>;
 
-/// Kind, name and help of a metric, and its value.
-pub(super) type Figure<V> = (Kind, &'static str, &'static str, V);
+/// Kind, name and help of a metric, and its field in a status, as a JSON pointer.
+pub(super) type Figure = (Kind, &'static str, &'static str, &'static str);
+
+/// Name and help of counters, and the fields of those that went well and of those that failed.
+pub(super) type Outcomes = (&'static str, &'static str, [&'static str; 2]);
 
 /// Type of a metric.
 #[derive(Debug, Clone, Copy)]
@@ -26,11 +30,24 @@ pub(super) enum Kind {
 pub(super) struct Encoder<'a>(pub(super) DescriptorEncoder<'a>);
 
 impl Encoder<'_> {
-    /// Metrics without labels.
-    pub(super) fn figures<const N: usize>(&mut self, figures: [Figure<u64>; N]) -> fmt::Result {
-        figures.into_iter().try_for_each(|(kind, name, help, value)| {
-            self.family(kind, name, help, [(vec![], value)])
+    /// Figures of statuses, where they have them.
+    pub(super) fn figures(
+        &mut self,
+        prefix: &str,
+        figures: &[Figure],
+        statuses: &[(Labels, &Value)],
+    ) -> fmt::Result {
+        figures.iter().try_for_each(|(kind, name, help, field)| {
+            let samples = statuses
+                .iter()
+                .map(|(labels, status)| (labels.clone(), status.pointer(field).and_then(number)));
+            self.family(*kind, &format!("{prefix}{name}"), help, samples)
         })
+    }
+
+    /// A metric without labels.
+    pub(super) fn one(&mut self, kind: Kind, name: &str, help: &str, value: u64) -> fmt::Result {
+        self.family(kind, name, help, [(vec![], value)])
     }
 
     /// A family of metrics: those that have a value.
@@ -61,19 +78,25 @@ impl Encoder<'_> {
         Ok(())
     }
 
-    /// Counters with the label `outcome`: those that went well, and those that failed.
+    /// Counters with the label `outcome`.
     pub(super) fn outcomes(
         &mut self,
-        name: &str,
-        help: &str,
-        samples: impl IntoIterator<Item = (Labels, u64, u64)>,
+        prefix: &str,
+        (name, help, fields): &Outcomes,
+        statuses: &[(Labels, &Value)],
     ) -> fmt::Result {
-        let samples = samples.into_iter().flat_map(|(labels, ok, failed)| {
-            [("ok", ok), ("failed", failed)]
-                .map(|(outcome, count)| (with(&labels, "outcome", outcome), count))
+        let samples = statuses.iter().flat_map(|(labels, status)| {
+            ["ok", "failed"].into_iter().zip(fields).map(|(outcome, field)| {
+                (with(labels, "outcome", outcome), status.pointer(field).and_then(number))
+            })
         });
-        self.family(Kind::Counter, name, help, samples)
+        self.family(Kind::Counter, &format!("{prefix}{name}"), help, samples)
     }
+}
+
+/// A field as a number: 1 is true.
+pub(super) fn number(field: &Value) -> Option<u64> {
+    field.as_u64().or(field.as_bool().map(u64::from))
 }
 
 /// These labels and another one.

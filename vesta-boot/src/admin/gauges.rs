@@ -1,4 +1,4 @@
-//! Collector of all metrics, read at a scrape.
+//! Collector of all metrics, read at a scrape: the figures of the statuses, by their fields.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,16 +7,65 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
-use vesta_service::{LocalIdService, SegmentService, SegmentStatus};
+use serde_json::{Map, Value};
 
 use super::encoder::Kind::{Counter, Gauge, Seconds};
-use super::encoder::{Encoder, Figure, Labels, with};
-use super::segments::left;
+use super::encoder::{Encoder, Figure, Labels, Outcomes, number, with};
 use super::state::AdminState;
-use super::status::{LeaseStatus, millis};
+use super::{segments, status};
 use crate::metrics::{BOUNDS, Latency, Metrics};
 use crate::net::Security;
 use crate::role::Role;
+
+const PROGRAM: [Figure; 6] = [
+    (Gauge, "ready", "1 if calls for IDs are expected to succeed", "/ready"),
+    (Gauge, "machine_id", "The machine ID now held, or the first of them", "/machine/id"),
+    (Gauge, "lease_epoch", "The epoch of the lease of that machine ID", "/lease/epoch"),
+    (Seconds, "layout_left", "Time until the layout has no more IDs", "/layout/leftMs"),
+    (Gauge, "clock_suspect", "1 if the wall clock is not trusted", "/lease/clockSuspect"),
+    (Counter, "positions_lost", "Positions taken for batches that failed", "/lease/positionsLost"),
+];
+
+const MACHINE: [Figure; 2] = [
+    (Gauge, "ready", "1 if it is expected to make IDs", "/ready"),
+    (Gauge, "epoch", "The epoch of its lease", "/epoch"),
+];
+
+const LEASE: [Figure; 5] = [
+    (Seconds, "window_left", "Time until the durable bound is reached", "/windowLeftMs"),
+    (Seconds, "lead", "Time by which issued time is ahead of the wall clock", "/leadMs"),
+    (Seconds, "last_renewal_age", "Time since the last acknowledged renewal", "/lastRenewalAgeMs"),
+    (Counter, "fenced", "Leases lost to another owner", "/fenced"),
+    (Counter, "rehomed", "Machine IDs claimed anew while running", "/rehomed"),
+];
+
+const RENEWALS: Outcomes =
+    ("renewals", "Renewals of leases by outcome", ["/renewalsOk", "/renewalsFailed"]);
+
+const SEGMENTS: [Figure; 2] = [
+    (Gauge, "segments_ready", "1 if the tags were read and are served", "/ready"),
+    (Seconds, "segments_refresh_age", "Time since the tags were read", "/lastRefreshAgeMs"),
+];
+
+const TAG: [Figure; 6] = [
+    (Counter, "segment_taken", "Numbers of the tag that were given out", "/taken"),
+    (Counter, "segment_lost", "Numbers taken for batches that failed", "/lost"),
+    (Gauge, "segment_ready", "1 if numbers of the tag are expected", "/ready"),
+    (Gauge, "segment_left", "Numbers of the tag at hand", "/left"),
+    (Gauge, "segment_rate", "Numbers of the tag given out a second", "/perSecond"),
+    (Gauge, "segment_step", "The step of the next fetch", "/step"),
+];
+
+const FETCHES: Outcomes =
+    ("segment_fetches", "Requests for ranges by outcome", ["/fetchesOk", "/fetchesFailed"]);
+
+/// Fields of a tag that can be added up. A sum of steps means nothing.
+const SUMMED: [&str; 7] =
+    ["taken", "lost", "ready", "left", "perSecond", "fetchesOk", "fetchesFailed"];
+
+/// Tags with series of their own. Those that come after them by name are added up under an empty
+/// key, which no tag has.
+const MOST: usize = 100;
 
 #[derive(Debug)]
 pub(super) struct Scrape(pub(super) AdminState);
@@ -25,17 +74,9 @@ impl Collector for Scrape {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let (state, mut encoder) = (&self.0, Encoder(encoder));
         requests(&mut encoder, state.role, &state.metrics)?;
-        let ready = state.not_ready_because().is_none().into();
-        let help = "1 if calls for IDs are expected to succeed";
-        encoder.figures([(Gauge, "ready", help, ready)])?;
-        if let Some(service) = state.service() {
-            self::service(&mut encoder, service)?;
-        }
-        let usage = state.pool().into_iter().flatten();
-        let usage = usage.map(|(state, count)| (vec![("state", state.to_owned())], count));
-        encoder.family(Gauge, "pool_machine_ids", "Machine IDs of the pool by state", usage)?;
-        if let Some(segments) = state.segments() {
-            self::segments(&mut encoder, segments)?;
+        program(&mut encoder, &status::status(state))?;
+        if let Some(service) = state.segments() {
+            tags(&mut encoder, &segments::status(service))?;
         }
         tls(&mut encoder, &state.security)
     }
@@ -64,13 +105,13 @@ fn requests(encoder: &mut Encoder<'_>, role: Role, metrics: &Metrics) -> fmt::Re
         series.encode_histogram::<[(&str, &str); 0]>(sum, latency.count(), &buckets, None)?;
     }
 
-    let [opened, closed, refused] = metrics.connections();
-    encoder.figures([
-        (Counter, "ids_issued", "IDs handed out", metrics.ids()),
-        (Counter, "connections", "Connections accepted", opened),
-        (Counter, "connections_refused", "Connections turned away at the limit", refused),
-        (Gauge, "open_connections", "Connections open now", opened.saturating_sub(closed)),
-    ])?;
+    let opened = metrics.opened.get();
+    let open = opened.saturating_sub(metrics.closed.get());
+    encoder.one(Counter, "ids_issued", "IDs handed out", metrics.issued.get())?;
+    encoder.one(Counter, "connections", "Connections accepted", opened)?;
+    let help = "Connections turned away at the limit";
+    encoder.one(Counter, "connections_refused", help, metrics.refused.get())?;
+    encoder.one(Gauge, "open_connections", "Connections open now", open)?;
     let labels = vec![("program", role.name().to_owned())];
     let labels = with(&labels, "version", env!("CARGO_PKG_VERSION"));
     encoder.family(Gauge, "build_info", "The program and its version", [(labels, 1)])
@@ -82,122 +123,57 @@ fn bounds() -> impl Iterator<Item = f64> {
     bounds.chain([f64::INFINITY])
 }
 
-fn service(encoder: &mut Encoder<'_>, service: &LocalIdService) -> fmt::Result {
-    let status = service.status();
-    encoder.figures([
-        (Gauge, "machine_id", "The machine ID now held, or the first of them", status.machine),
-        (Gauge, "lease_epoch", "The epoch of the lease of that machine ID", status.epoch),
-        (
-            Seconds,
-            "layout_left",
-            "Time until the layout has no more IDs",
-            millis(status.layout_left),
-        ),
-        (Gauge, "clock_suspect", "1 if the wall clock is not trusted", status.clock_suspect.into()),
-        (
-            Counter,
-            "positions_lost",
-            "Positions taken for batches that failed",
-            status.positions_lost_total,
-        ),
-    ])?;
-    leases(encoder, "", &[(vec![], LeaseStatus::from(&status))])?;
-
+fn program(encoder: &mut Encoder<'_>, status: &Value) -> fmt::Result {
+    encoder.figures("", &PROGRAM, &[(vec![], status)])?;
+    leases(encoder, "", status.get("lease").map(|lease| (vec![], lease)).as_slice())?;
     // A machine ID that is lost and one that was just claimed may be the same, so the slot has a
     // number of its own.
-    let machines: Vec<_> = service.machines().into_iter().enumerate().collect();
-    let machines = machines.iter().map(|(slot, it)| {
-        let labels = vec![("slot", slot.to_string()), ("machine", it.machine.to_string())];
-        (labels, it)
+    let machines = status["machines"].as_array().into_iter().flatten().enumerate();
+    let machines = machines.map(|(slot, status)| {
+        (vec![("slot", slot.to_string()), ("machine", status["machine"].to_string())], status)
     });
-    let ready = machines.clone().map(|(labels, it)| (labels, u64::from(it.ready)));
-    encoder.family(Gauge, "machine_ready", "1 if it is expected to make IDs", ready)?;
-    let epochs = machines.clone().map(|(labels, it)| (labels, it.epoch));
-    encoder.family(Gauge, "machine_epoch", "The epoch of its lease", epochs)?;
-    let of_machines: Vec<_> =
-        machines.map(|(labels, it)| (labels, LeaseStatus::from(it))).collect();
-    leases(encoder, "machine_", &of_machines)
+    let machines: Vec<_> = machines.collect();
+    encoder.figures("machine_", &MACHINE, &machines)?;
+    leases(encoder, "machine_", &machines)?;
+    let usage = status["pool"].as_object().into_iter().flatten();
+    let usage = usage.map(|(state, count)| (vec![("state", state.clone())], count.as_u64()));
+    encoder.family(Gauge, "pool_machine_ids", "Machine IDs of the pool by state", usage)
 }
 
 /// Figures of leases: of the service as a whole, or of each machine ID.
-fn leases(
-    encoder: &mut Encoder<'_>,
-    prefix: &str,
-    leases: &[(Labels, LeaseStatus)],
-) -> fmt::Result {
-    type Of = fn(&LeaseStatus) -> Option<u64>;
-    let figures: [Figure<Of>; 5] = [
-        (Seconds, "window_left", "Time until the durable bound is reached", |it| it.window_left_ms),
-        (Seconds, "lead", "Time by which issued time is ahead of the wall clock", |it| {
-            Some(it.lead_ms)
-        }),
-        (Seconds, "last_renewal_age", "Time since the last acknowledged renewal", |it| {
-            Some(it.last_renewal_age_ms)
-        }),
-        (Counter, "fenced", "Leases lost to another owner", |it| Some(it.fenced)),
-        (Counter, "rehomed", "Machine IDs claimed anew while running", |it| Some(it.rehomed)),
-    ];
-    for (kind, name, help, of) in figures {
-        let samples = leases.iter().map(|(labels, lease)| (labels.clone(), of(lease)));
-        encoder.family(kind, &format!("{prefix}{name}"), help, samples)?;
-    }
-    let renewals =
-        leases.iter().map(|(labels, it)| (labels.clone(), it.renewals_ok, it.renewals_failed));
-    encoder.outcomes(&format!("{prefix}renewals"), "Renewals of leases by outcome", renewals)?;
-    let sealed = leases.iter().map(|(labels, it)| {
-        let reason = it.sealed.as_deref().unwrap_or_default();
-        (with(labels, "reason", reason), u64::from(it.sealed.is_some()))
+fn leases(encoder: &mut Encoder<'_>, prefix: &str, leases: &[(Labels, &Value)]) -> fmt::Result {
+    encoder.figures(prefix, &LEASE, leases)?;
+    encoder.outcomes(prefix, &RENEWALS, leases)?;
+    let sealed = leases.iter().map(|(labels, lease)| {
+        let reason = lease["sealed"].as_str();
+        (with(labels, "reason", reason.unwrap_or_default()), u64::from(reason.is_some()))
     });
     encoder.family(Gauge, &format!("{prefix}sealed"), "1 if it stopped for good, and why", sealed)
 }
 
-/// Tags with series of their own. Those that come after them by name are added up under an empty
-/// key, which no tag has.
-const MOST: usize = 100;
-
-fn segments(encoder: &mut Encoder<'_>, segments: &SegmentService) -> fmt::Result {
-    let tags = segments.status();
-    let ready = segments.not_ready_because().is_none().into();
+fn tags(encoder: &mut Encoder<'_>, status: &Value) -> fmt::Result {
+    encoder.figures("", &SEGMENTS, &[(vec![], status)])?;
+    let tags = status["segments"].as_array().map_or(&[][..], Vec::as_slice);
     let count = u64::try_from(tags.len()).unwrap_or(u64::MAX);
-    encoder.figures([
-        (Gauge, "segments_ready", "1 if the tags were read and are served", ready),
-        (Gauge, "segment_tags", "Tags in the table", count),
-    ])?;
-    let age = segments.last_refresh_age().map(millis);
-    encoder.family(
-        Seconds,
-        "segments_refresh_age",
-        "Time since the tags were read",
-        [(vec![], age)],
-    )?;
-
-    type Of = fn(&SegmentStatus) -> u64;
+    encoder.one(Gauge, "segment_tags", "Tags in the table", count)?;
     let (shown, others) = tags.split_at(tags.len().min(MOST));
-    let samples = |of: Of| -> Vec<(Labels, u64)> {
-        let sum = others.iter().map(of).fold(0, u64::saturating_add);
-        let rest = (!others.is_empty()).then_some(("", sum));
-        let own = shown.iter().map(|tag| (tag.key.as_str(), of(tag)));
-        own.chain(rest).map(|(key, value)| (vec![("key", key.to_owned())], value)).collect()
+    let rest = (!others.is_empty()).then(|| sum(others));
+    let items = shown
+        .iter()
+        .chain(&rest)
+        .map(|tag| (vec![("key", tag["key"].as_str().unwrap_or_default().to_owned())], tag));
+    let items: Vec<_> = items.collect();
+    encoder.figures("", &TAG, &items)?;
+    encoder.outcomes("", &FETCHES, &items)
+}
+
+/// Tags added up.
+fn sum(tags: &[Value]) -> Value {
+    let sum = |field: &str| {
+        let values = tags.iter().filter_map(|tag| number(&tag[field]));
+        Value::from(values.fold(0, u64::saturating_add))
     };
-    let figures: [Figure<Of>; 5] = [
-        (Counter, "segment_taken", "Numbers of the tag that were given out", |tag| tag.taken_total),
-        (Counter, "segment_lost", "Numbers taken for batches that failed", |tag| tag.lost_total),
-        (Gauge, "segment_ready", "1 if numbers of the tag are expected", |tag| {
-            tag.not_ready_because.is_none().into()
-        }),
-        (Gauge, "segment_left", "Numbers of the tag at hand", left),
-        (Gauge, "segment_rate", "Numbers of the tag given out a second", |tag| tag.rate),
-    ];
-    for (kind, name, help, of) in figures {
-        encoder.family(kind, name, help, samples(of))?;
-    }
-    // A sum of steps means nothing.
-    let steps = samples(|tag| tag.step).into_iter().take(MOST);
-    encoder.family(Gauge, "segment_step", "The step of the next fetch", steps)?;
-    let failed = samples(|tag| tag.fetches_failed);
-    let fetches = samples(|tag| tag.fetches_ok).into_iter().zip(failed);
-    let fetches = fetches.map(|((labels, ok), (_, failed))| (labels, ok, failed));
-    encoder.outcomes("segment_fetches", "Requests for ranges by outcome", fetches)
+    Value::Object(Map::from_iter(SUMMED.map(|field| (field.to_owned(), sum(field)))))
 }
 
 /// Certificates and handshakes.

@@ -1,6 +1,5 @@
 //! Admin listener: metrics for Prometheus, health for orchestrators, status for people.
 
-mod access;
 mod encoder;
 mod gauges;
 mod page;
@@ -13,9 +12,9 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, State};
-use axum::http::{HeaderMap, StatusCode, header};
-use axum::middleware;
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::{self, Next};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
 use prometheus_client::encoding::text;
@@ -23,7 +22,9 @@ use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use crate::net::{Limiter, Limits, Listener};
+use vesta_intf::IdError;
+
+use crate::net::{Limiter, Limits, Listener, Scopes};
 use crate::secret;
 use gauges::Scrape;
 pub use state::AdminState;
@@ -39,7 +40,7 @@ pub fn router(state: AdminState) -> Router {
         .route("/status", get(status))
         .route("/segments", get(segments_now).post(new_segment))
         .layer(DefaultBodyLimit::max(segments::MOST_BYTES))
-        .layer(middleware::from_fn_with_state(state.clone(), access::check))
+        .layer(middleware::from_fn_with_state(state.clone(), check_access))
         .with_state(state)
 }
 
@@ -59,6 +60,28 @@ pub(crate) async fn serve(listener: std::net::TcpListener, state: AdminState) ->
     let limiter = Limiter::new(CONNECTIONS, LIMITS, state.security.admin_tls.clone(), None);
     let listener = Listener { listener: TcpListener::from_std(listener)?, limiter };
     axum::serve(listener, router(state)).await
+}
+
+/// Lets a request through if its token has the scope that the request needs.
+async fn check_access(State(state): State<AdminState>, request: Request, next: Next) -> Response {
+    let Some(auth) = &state.security.auth else { return next.run(request).await };
+    let needs = match (request.uri().path(), request.method()) {
+        // Orchestrators have no token.
+        ("/healthz" | "/readyz", _) => Scopes::NONE,
+        (_, &(Method::GET | Method::HEAD)) => Scopes::METRICS | Scopes::ADMIN,
+        _ => Scopes::ADMIN,
+    };
+    let token = request.headers().get(header::AUTHORIZATION);
+    match auth.check(token.map(HeaderValue::as_bytes), needs) {
+        Ok(()) => next.run(request).await,
+        Err(denied) => {
+            let challenge = [(header::WWW_AUTHENTICATE, denied.challenge())];
+            let error = IdError::from(denied);
+            let status = StatusCode::from_u16(error.kind().http_status());
+            let status = status.unwrap_or(StatusCode::UNAUTHORIZED);
+            (challenge, refused((status, error.to_string()))).into_response()
+        }
+    }
 }
 
 /// 503 only if a restart would help: the generator has stopped for good by itself.

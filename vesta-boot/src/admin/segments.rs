@@ -12,15 +12,15 @@ use tokio::task::spawn_blocking;
 use vesta_service::{NewSegmentTag, SegmentService, SegmentStatus};
 
 use super::state::AdminState;
-use super::status::millis;
 use super::{Refusal, respond};
 use crate::commands::new_tag;
 use crate::secret;
+use crate::ticks::millis;
 
 /// Refusal while segment mode is off.
 const OFF: &str = "segment mode is off; set segment.store (--segment-store)";
 
-/// `GET /segments`.
+/// Status of segment mode, behind `GET /segments` and `/metrics`.
 pub(super) fn status(segments: &SegmentService) -> Value {
     let not_ready_because = hidden(segments.not_ready_because());
     json!({

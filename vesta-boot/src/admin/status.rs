@@ -1,55 +1,32 @@
-//! `GET /status`: the program and its machine IDs as JSON, in the order in which a person wants to
-//! read it.
+//! Status of the program and its machine IDs: one JSON value behind `/status` and `/metrics`, in the
+//! order in which a person wants to read it.
 
 use std::time::Duration;
 
-use serde::Serialize;
 use serde_json::{Value, json};
-use vesta_service::{LocalIdService, MachineStatus, Status};
+use vesta_service::LocalIdService;
 
 use super::segments;
 use super::state::AdminState;
+use crate::ticks::millis;
 
-/// The lease of a service or of one machine ID.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct LeaseStatus {
-    pub(super) epoch: u64,
-    /// `null` without a lease: there is no bound to reach.
-    pub(super) window_left_ms: Option<u64>,
-    pub(super) lead_ms: u64,
-    pub(super) clock_suspect: bool,
-    pub(super) renewals_ok: u64,
-    pub(super) renewals_failed: u64,
-    pub(super) last_renewal_age_ms: u64,
-    pub(super) fenced: u64,
-    pub(super) rehomed: u64,
-    pub(super) sealed: Option<String>,
+/// The lease of a service or of one machine ID: their statuses have fields of the same names.
+macro_rules! lease {
+    ($status:expr) => {
+        json!({
+            "epoch": $status.epoch,
+            "windowLeftMs": window_left($status.window_left),
+            "leadMs": millis($status.lead),
+            "clockSuspect": $status.clock_suspect,
+            "renewalsOk": $status.renewals_ok,
+            "renewalsFailed": $status.renewals_failed,
+            "lastRenewalAgeMs": millis($status.last_renewal_age),
+            "fenced": $status.fenced_total,
+            "rehomed": $status.rehomed_total,
+            "sealed": $status.sealed,
+        })
+    };
 }
-
-/// The statuses of a service and of a machine ID have fields of the same names.
-macro_rules! from_status {
-    ($($status:ty),*) => {$(
-        impl From<&$status> for LeaseStatus {
-            fn from(status: &$status) -> Self {
-                Self {
-                    epoch: status.epoch,
-                    window_left_ms: window_left(status.window_left),
-                    lead_ms: millis(status.lead),
-                    clock_suspect: status.clock_suspect,
-                    renewals_ok: status.renewals_ok,
-                    renewals_failed: status.renewals_failed,
-                    last_renewal_age_ms: millis(status.last_renewal_age),
-                    fenced: status.fenced_total,
-                    rehomed: status.rehomed_total,
-                    sealed: status.sealed.clone(),
-                }
-            }
-        }
-    )*};
-}
-
-from_status!(Status, MachineStatus);
 
 pub(super) fn status(state: &AdminState) -> Value {
     let not_ready_because = state.not_ready_because();
@@ -75,7 +52,7 @@ fn service_status(service: &LocalIdService, state: &AdminState) -> Value {
             "ready": machine.ready,
             "notReadyBecause": machine.not_ready_because,
         });
-        joined(own, json!(LeaseStatus::from(&machine)))
+        joined(own, lease!(machine))
     });
     json!({
         "machine": {
@@ -90,10 +67,11 @@ fn service_status(service: &LocalIdService, state: &AdminState) -> Value {
             "idsPerSecond": meta.capacity_per_second().saturating_mul(count),
             "ends": status.layout_ends.to_string(),
             "leftDays": status.layout_left.as_secs() / 86_400,
+            "leftMs": millis(status.layout_left),
         },
         "populator": status.populator.name(),
         "lease": joined(
-            json!(LeaseStatus::from(&status)),
+            lease!(status),
             json!({ "positionsLost": status.positions_lost_total }),
         ),
         "machines": machines.collect::<Vec<_>>(),
@@ -110,11 +88,7 @@ fn joined(mut one: Value, mut other: Value) -> Value {
     one
 }
 
-/// `None` without a lease.
+/// `None` without a lease: there is no bound to reach.
 pub(super) fn window_left(left: Duration) -> Option<u64> {
     (left != Duration::MAX).then(|| millis(left))
-}
-
-pub(super) fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

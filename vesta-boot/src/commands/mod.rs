@@ -169,17 +169,19 @@ pub enum TokenCommand {
 pub(crate) fn run(config: &Config, command: &Command) -> Result<(), Error> {
     let mut console = Console::terminal();
     let done = match command {
-        Command::Store(command) => store::run(config, command, console),
-        Command::Segment(command) => segment::run(config, command, &mut console),
-        Command::Token(command) => make_token(command),
+        Command::Store(command) => store::run(config, command, &mut console),
+        Command::Segment(command) => segment::run(config, command),
+        Command::Token(command) => return make_token(command),
     };
-    done.map_err(|error| match error {
+    let outcome = done.map_err(|error| match error {
         // Not a setting anybody chose: commands that only look create nothing.
-        Error::Setting(said) if config.auto_init => {
+        Error::Setting(said) if config.store.auto_init => {
             Error::Setting(said.replace(", and auto_init is off;", ";"))
         }
         error => error,
-    })
+    })?;
+    console.say(&outcome);
+    Ok(())
 }
 
 /// Carries out a command that needs no settings.

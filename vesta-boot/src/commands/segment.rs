@@ -1,34 +1,28 @@
 //! `segment list` and `segment create`: the tags in the database of segment mode.
 
-use serde::Serialize;
+use serde_json::json;
 use vesta_intf::IdError;
 use vesta_service::{NewSegmentTag, SegmentStore, SegmentTag};
+use vesta_store::StoreUrl;
 
-use super::console::{Console, columns};
+use super::console::columns;
 use super::{SegmentCommand, counted, failed, plain};
 use crate::assemble::open_segments;
 use crate::error::Error;
 use crate::settings::Config;
 
-pub(super) fn run(
-    config: &Config,
-    command: &SegmentCommand,
-    console: &mut Console,
-) -> Result<(), Error> {
-    let Some(segments) = &config.segments else {
+pub(super) fn run(config: &Config, command: &SegmentCommand) -> Result<String, Error> {
+    let Some(store) = &config.segments.store else {
         return Error::refuse("segment mode is off; set segment.store (--segment-store)");
     };
     match command {
-        SegmentCommand::List { json } => {
-            console.say(&list(&*open_segments(&segments.store, false)?, *json)?);
-        }
+        SegmentCommand::List { json } => list(&*open_segments(store, false)?, *json),
         SegmentCommand::Create { key, step, first, description } => {
             let tag = new_tag(key, *step, *first, description.as_deref());
             let tag = tag.map_err(Error::setting)?;
-            create(&*open_segments(&segments.store, config.auto_init)?, &tag, console)?;
+            create(&*open_segments(store, config.store.auto_init)?, &tag)
         }
     }
-    Ok(())
 }
 
 /// Checks the description of a tag.
@@ -46,96 +40,58 @@ pub(crate) fn new_tag(
 }
 
 /// Creates the table of tags, if it is missing.
-pub(super) fn init(config: &Config, console: &mut Console) -> Result<(), Error> {
-    if let Some(segments) = &config.segments {
-        let store = open_segments(&segments.store, true)?;
-        let tags = store.tags().map_err(|error| failed(&store.describe(), &error))?;
-        console.say(&format!(
-            "the segment tags exist in {}: {}\n",
-            store.describe(),
-            counted(tags.len(), "tag")
-        ));
-    }
-    Ok(())
+pub(super) fn init(store: &StoreUrl) -> Result<String, Error> {
+    let store = open_segments(store, true)?;
+    let tags = tags(&*store)?;
+    Ok(format!("the segment tags exist in {}: {}\n", store.describe(), counted(tags.len(), "tag")))
 }
 
-fn create(
-    store: &dyn SegmentStore,
-    tag: &NewSegmentTag,
-    console: &mut Console,
-) -> Result<(), Error> {
-    let key = tag.key();
-    if !store.create(tag).map_err(|error| failed(&store.describe(), &error))? {
+fn create(store: &dyn SegmentStore, tag: &NewSegmentTag) -> Result<String, Error> {
+    let (store_name, key) = (store.describe(), tag.key());
+    if !store.create(tag).map_err(|error| failed(&store_name, &error))? {
         return Error::refuse(format!(
-            "tag `{key}` already exists in {}; nothing was changed",
-            store.describe()
+            "tag `{key}` already exists in {store_name}; nothing was changed"
         ));
     }
-    console.say(&format!(
-        "created tag {key} in {}: numbers from {} on, {} at a time\n",
-        store.describe(),
-        tag.first(),
-        tag.step(),
-    ));
-    Ok(())
+    let (first, step) = (tag.first(), tag.step());
+    Ok(format!("created tag {key} in {store_name}: numbers from {first} on, {step} at a time\n"))
 }
 
-/// All tags of a store, as JSON.
-#[derive(Serialize)]
-struct Listed {
-    store: String,
-    segments: Vec<Row>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Row {
-    key: String,
-    /// The first number not handed out, as text: it may have more bits than a number in JSON.
-    next: String,
-    step: i64,
-    description: Option<String>,
-    update_time: Option<String>,
-}
-
-impl From<SegmentTag> for Row {
-    fn from(tag: SegmentTag) -> Self {
-        Self {
-            key: tag.key,
-            next: tag.max_id.to_string(),
-            step: tag.step,
-            description: tag.description,
-            update_time: tag.update_time.map(|time| time.to_string()),
-        }
-    }
+/// All tags of a store, by name.
+fn tags(store: &dyn SegmentStore) -> Result<Vec<SegmentTag>, Error> {
+    let mut tags = store.tags().map_err(|error| failed(&store.describe(), &error))?;
+    tags.sort_by(|a, b| a.key.cmp(&b.key));
+    Ok(tags)
 }
 
 fn list(store: &dyn SegmentStore, json: bool) -> Result<String, Error> {
-    let mut tags = store.tags().map_err(|error| failed(&store.describe(), &error))?;
-    tags.sort_by(|a, b| a.key.cmp(&b.key));
-    let rows = tags.into_iter().map(Row::from).collect();
-    let listed = Listed { store: store.describe(), segments: rows };
+    let (store, tags) = (store.describe(), tags(store)?);
     if json {
-        let text = serde_json::to_string_pretty(&listed).expect("plain fields are JSON");
-        return Ok(text + "\n");
+        // The next number is text: it may have more bits than a number in JSON.
+        let row = |tag: &SegmentTag| {
+            json!({
+                "key": tag.key,
+                "next": tag.max_id.to_string(),
+                "step": tag.step,
+                "description": tag.description,
+                "updateTime": tag.update_time.map(|time| time.to_string()),
+            })
+        };
+        let segments: Vec<_> = tags.iter().map(row).collect();
+        return Ok(format!("{:#}\n", json!({ "store": store, "segments": segments })));
     }
-    Ok(text(&listed))
-}
-
-fn text(listed: &Listed) -> String {
-    let mut out = format!("{}: {}\n", listed.store, counted(listed.segments.len(), "tag"));
-    if listed.segments.is_empty() {
-        return out;
+    let title = format!("{store}: {}\n", counted(tags.len(), "tag"));
+    if tags.is_empty() {
+        return Ok(title);
     }
-    let cells = |row: &Row| {
-        let told = |text: &Option<String>| text.as_deref().map_or("-".to_owned(), plain);
-        let (time, description) = (told(&row.update_time), told(&row.description));
-        [plain(&row.key), row.next.clone(), row.step.to_string(), time, description]
-    };
     let head = ["key", "next number", "step", "last change", "description"].map(str::to_owned);
-    let rows: Vec<_> = [head].into_iter().chain(listed.segments.iter().map(cells)).collect();
-    out.push('\n');
-    out + &columns(&rows, &[1, 2])
+    let rows = tags.iter().map(|tag| {
+        let time = tag.update_time.map_or("-".to_owned(), |time| time.to_string());
+        let description = tag.description.as_deref().map_or("-".to_owned(), plain);
+        [plain(&tag.key), tag.max_id.to_string(), tag.step.to_string(), time, description]
+    });
+    let rows: Vec<_> = [head].into_iter().chain(rows).collect();
+    Ok(format!("{title}\n{}", columns(&rows, &[1, 2])))
 }
 
 #[cfg(test)]
@@ -143,11 +99,10 @@ mod tests {
     use vesta_service::MemorySegmentStore;
 
     use super::*;
-    use crate::commands::store::testing::World;
 
     fn created(store: &MemorySegmentStore, key: &str) -> Result<String, String> {
         let tag = new_tag(key, 1000, 7, Some("the orders")).expect("a right tag");
-        World::new().with_console(None, |console| create(store, &tag, console))
+        create(store, &tag).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use crate::error::Error;
-use crate::net::{hex, is_name, sha256};
+use crate::net::{is_name, sha256};
 
 /// Prints a new token, and the table that lets it in. It is stored nowhere.
 pub(super) fn print_new(name: &str, scopes: &[String]) -> Result<(), Error> {
@@ -15,7 +15,7 @@ pub(super) fn print_new(name: &str, scopes: &[String]) -> Result<(), Error> {
     getrandom::fill(&mut random).map_err(|error| {
         Error::lasting(false, format!("the system gives no random numbers: {error}"))
     })?;
-    let token = format!("vesta_{}", hex(&random));
+    let token = format!("vesta_{}", hex::encode(random));
     let text = format!("{token}\n\n{}", table(name, &token, scopes));
     let printed = io::stdout().lock().write_all(text.as_bytes());
     printed.map_err(|error| Error::lasting(false, format!("cannot print the token: {error}")))?;
@@ -32,7 +32,7 @@ fn table(name: &str, token: &str, scopes: &[String]) -> String {
     let scopes: Vec<_> = scopes.iter().map(|scope| format!("\"{scope}\"")).collect();
     format!(
         "[[auth.tokens]]\nname = \"{name}\"\nsha256 = \"{}\"\nscopes = [{}]\n",
-        hex(&sha256(token.as_bytes())),
+        hex::encode(sha256(token.as_bytes())),
         scopes.join(", ")
     )
 }

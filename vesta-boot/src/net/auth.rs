@@ -9,7 +9,7 @@ use subtle::ConstantTimeEq as _;
 use vesta_intf::IdError;
 
 /// Scopes of a token, or those of which a call needs one: a set of bits.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scopes(u8);
 
 impl Scopes {
@@ -42,9 +42,8 @@ impl Scopes {
     }
 
     /// The names of all scopes.
-    pub(crate) const fn names() -> [&'static str; 5] {
-        let [a, b, c, d, e] = Self::NAMED;
-        [a.0, b.0, c.0, d.0, e.0]
+    pub(crate) fn names() -> [&'static str; 5] {
+        Self::NAMED.map(|it| it.0)
     }
 
     const fn has_one_of(self, others: Self) -> bool {
@@ -68,43 +67,18 @@ impl Display for Scopes {
     }
 }
 
-impl Debug for Scopes {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "{self}")
-    }
-}
-
 /// Token, known by its digest. `Debug` hides that too.
 #[derive(Clone)]
 pub struct Token {
-    name: Arc<str>,
-    digest: [u8; 32],
-    scopes: Scopes,
+    pub(crate) name: Arc<str>,
+    pub(crate) digest: [u8; 32],
+    pub(crate) scopes: Scopes,
 }
 
 impl Token {
-    /// A token of this SHA-256.
-    pub fn new(name: &str, digest: [u8; 32], scopes: Scopes) -> Self {
-        Self { name: name.into(), digest, scopes }
-    }
-
     /// The token with this text.
     pub fn of_text(name: &str, text: &str, scopes: Scopes) -> Self {
-        Self::new(name, sha256(text.as_bytes()), scopes)
-    }
-
-    /// Its name, for people.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The scopes it grants.
-    pub fn scopes(&self) -> Scopes {
-        self.scopes
-    }
-
-    pub(crate) fn has_digest_of(&self, other: &Self) -> bool {
-        self.digest == other.digest
+        Self { name: name.into(), digest: sha256(text.as_bytes()), scopes }
     }
 }
 
@@ -148,12 +122,10 @@ impl Auth {
             return Err(Denied::NotBearer);
         }
         let digest = sha256(token);
-        let mut found = None;
-        for token in &*self.tokens {
-            if bool::from(token.digest.ct_eq(&digest)) {
-                found = Some(token);
-            }
-        }
+        // Every token is compared.
+        let found = self.tokens.iter().fold(None, |found, token| {
+            if bool::from(token.digest.ct_eq(&digest)) { Some(token) } else { found }
+        });
         match found {
             None => Err(Denied::Unknown),
             Some(token) if token.scopes.has_one_of(needs) => Ok(()),
@@ -225,18 +197,8 @@ pub(crate) fn is_name(name: &str) -> bool {
 }
 
 pub(crate) fn digest_from_hex(text: &str) -> Option<[u8; 32]> {
-    let mut out = [0; 32];
-    if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
-    for (byte, pair) in out.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
-        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
-    }
-    Some(out)
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let mut digest = [0; 32];
+    hex::decode_to_slice(text, &mut digest).ok().map(|()| digest)
 }
 
 #[cfg(test)]
@@ -291,7 +253,7 @@ mod tests {
         let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(digest_from_hex(abc), Some(sha256(b"abc")));
         assert_eq!(digest_from_hex(&abc.to_uppercase()), Some(sha256(b"abc")));
-        assert_eq!(hex(&sha256(b"abc")), abc);
+        assert_eq!(hex::encode(sha256(b"abc")), abc);
         for wrong in ["", "ba78", &abc[1..], &format!("{}+5", &abc[2..]), &"é".repeat(32)] {
             assert_eq!(digest_from_hex(wrong), None, "{wrong}");
         }

@@ -1,17 +1,20 @@
 //! Guarded connection: an accepted socket, encrypted or not, with time limits and a permit.
 
+use std::fmt;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::Tls;
-use super::listener::Permit;
-use super::stream::Stream;
+use super::stream::{Bytes, Stream};
+use super::tls::Tls;
+use crate::metrics::Metrics;
 
 /// Time limits of a connection. `Duration::MAX` is none.
 #[derive(Debug, Clone, Copy)]
@@ -27,9 +30,37 @@ pub struct Limits {
     pub idle: Duration,
 }
 
+/// The right to one open connection, given back on drop.
+#[derive(Debug)]
+pub struct Permit {
+    _permit: OwnedSemaphorePermit,
+    metrics: Option<Arc<Metrics>>,
+    _share: Option<Arc<()>>,
+}
+
+impl Permit {
+    pub(super) fn new(permit: OwnedSemaphorePermit, metrics: Option<Arc<Metrics>>) -> Self {
+        Self { _permit: permit, metrics, _share: None }
+    }
+
+    /// Makes it one of a worker's: while it lives, it holds a reference of `share`.
+    #[must_use]
+    pub fn shared(mut self, share: &Arc<()>) -> Self {
+        self._share = Some(Arc::clone(share));
+        self
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        if let Some(metrics) = &self.metrics {
+            metrics.closed.inc();
+        }
+    }
+}
+
 /// An accepted connection that gives an error when its peer stalls. TLS is set up while it is first
 /// read or written, so that a slow peer holds up nobody else.
-#[derive(Debug)]
 pub struct Connection {
     stream: Stream,
     watch: Watch,
@@ -57,17 +88,25 @@ impl Connection {
         Poll::Ready(io::ErrorKind::TimedOut.into())
     }
 
-    fn wrote<T>(
+    fn poll_written(
         &mut self,
         cx: &mut Context<'_>,
-        polled: Poll<io::Result<T>>,
-    ) -> Poll<io::Result<T>> {
-        if polled.is_ready() {
+        write: impl FnOnce(Pin<&mut Bytes>, &mut Context<'_>) -> Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(stream) = self.stream.poll_open(cx)?
+            && let Poll::Ready(written) = write(stream, cx)
+        {
             self.watch.paid();
-            return polled;
+            return Poll::Ready(written);
         }
         self.watch.owes();
         self.poll_stalled(cx).map(Err)
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection").finish_non_exhaustive()
     }
 }
 
@@ -95,12 +134,7 @@ impl AsyncWrite for Connection {
         cx: &mut Context<'_>,
         data: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
-        let polled = match this.stream.poll_open(cx)? {
-            Poll::Ready(stream) => stream.poll_write(cx, data),
-            Poll::Pending => Poll::Pending,
-        };
-        this.wrote(cx, polled)
+        self.get_mut().poll_written(cx, |stream, cx| stream.poll_write(cx, data))
     }
 
     fn poll_write_vectored(
@@ -108,12 +142,7 @@ impl AsyncWrite for Connection {
         cx: &mut Context<'_>,
         data: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
-        let polled = match this.stream.poll_open(cx)? {
-            Poll::Ready(stream) => stream.poll_write_vectored(cx, data),
-            Poll::Pending => Poll::Pending,
-        };
-        this.wrote(cx, polled)
+        self.get_mut().poll_written(cx, |stream, cx| stream.poll_write_vectored(cx, data))
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -142,7 +171,6 @@ impl AsyncWrite for Connection {
 ///
 /// A busy connection must not pay for a clock or a timer with each request, so the timer runs on and
 /// only its end looks whether the phase is still the one it was set for.
-#[derive(Debug)]
 struct Watch {
     limits: Limits,
     phase: Phase,
@@ -155,7 +183,7 @@ struct Watch {
     timed: Option<(u32, Duration)>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, PartialEq)]
 enum Phase {
     /// So many of the first bytes are missing.
     Opening(usize),

@@ -9,7 +9,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::sleep;
 
-use super::{Connection, Limits, Tls};
+use super::Tls;
+use super::connection::{Connection, Limits, Permit};
 use crate::metrics::Metrics;
 
 /// Pause after an error of accept, such as no free file descriptor.
@@ -22,31 +23,6 @@ pub struct Limiter {
     limits: Limits,
     tls: Option<Tls>,
     metrics: Option<Arc<Metrics>>,
-}
-
-/// The right to one open connection, given back on drop.
-#[derive(Debug)]
-pub struct Permit {
-    _permit: OwnedSemaphorePermit,
-    metrics: Option<Arc<Metrics>>,
-    _share: Option<Arc<()>>,
-}
-
-impl Permit {
-    /// Makes it one of a worker's: while it lives, it holds a reference of `share`.
-    #[must_use]
-    pub fn shared(mut self, share: &Arc<()>) -> Self {
-        self._share = Some(Arc::clone(share));
-        self
-    }
-}
-
-impl Drop for Permit {
-    fn drop(&mut self) {
-        if let Some(metrics) = &self.metrics {
-            metrics.connection_closed();
-        }
-    }
 }
 
 impl Limiter {
@@ -72,16 +48,16 @@ impl Limiter {
         if permit.is_none()
             && let Some(metrics) = &self.metrics
         {
-            metrics.connection_refused();
+            metrics.refused.inc();
         }
         permit.map(|permit| self.permit(permit))
     }
 
     fn permit(&self, permit: OwnedSemaphorePermit) -> Permit {
         if let Some(metrics) = &self.metrics {
-            metrics.connection_opened();
+            metrics.opened.inc();
         }
-        Permit { _permit: permit, metrics: self.metrics.clone(), _share: None }
+        Permit::new(permit, self.metrics.clone())
     }
 
     /// Guards an accepted connection. Must be called inside the Tokio runtime that drives it.

@@ -10,12 +10,12 @@ mod stream;
 mod tls;
 
 pub use auth::{Auth, Denied, Scopes, Token};
-pub use connection::{Connection, Limits};
-pub use listener::{Limiter, Permit, accept};
+pub use connection::{Connection, Limits, Permit};
+pub use listener::{Limiter, accept};
 pub use pem::TlsFiles;
 pub use tls::{Protocol, Tls};
 
-pub(crate) use auth::{digest_from_hex, hex, is_name, sha256};
+pub(crate) use auth::{digest_from_hex, is_name, sha256};
 pub(crate) use listener::Listener;
 pub(crate) use tls::{install_provider, watch};
 

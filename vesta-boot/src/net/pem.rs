@@ -6,13 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ring::digest::{Context, SHA256};
 use rustls::client::verify_server_cert_signed_by_trust_anchor;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
-use rustls::sign::{CertifiedKey, SingleCertAndKey};
-use rustls::{CertificateError, Error, InconsistentKeys, RootCertStore, ServerConfig};
+use rustls::{CertificateError, Error, RootCertStore, ServerConfig};
 use vesta_intf::UnixMillis;
 
 /// The PEM files of one listener. They are read when the listener starts.
@@ -43,12 +41,14 @@ impl TlsFiles {
 }
 
 /// Contents of the files at one moment.
+#[derive(PartialEq)]
 pub(super) struct Pems {
     cert: Pem,
     key: Pem,
     client_ca: Option<Pem>,
 }
 
+#[derive(PartialEq)]
 struct Pem {
     /// Name of the setting, such as `tls.cert`.
     setting: String,
@@ -59,8 +59,7 @@ struct Pem {
 /// Validity period of a certificate.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Validity {
-    /// Given if it cannot be used yet.
-    pub(super) from: Option<UnixMillis>,
+    pub(super) from: UnixMillis,
     pub(super) until: UnixMillis,
 }
 
@@ -121,47 +120,10 @@ impl Pems {
         })
     }
 
-    /// Digest of the contents, or of the error: a change is noticed without keeping them.
-    pub(super) fn digest(read: &Result<Self, String>) -> Vec<u8> {
-        let mut context = Context::new(&SHA256);
-        let parts = match read {
-            Ok(Pems { cert, key, client_ca }) => {
-                let client_ca = client_ca.as_ref().map_or(&[][..], |pem| &pem.bytes);
-                [&cert.bytes[..], &key.bytes, client_ca]
-            }
-            Err(flaw) => [flaw.as_bytes(), &[], &[]],
-        };
-        for part in parts {
-            context.update(&part.len().to_le_bytes());
-            context.update(part);
-        }
-        context.finish().as_ref().to_vec()
-    }
-
     pub(super) fn server_config(&self) -> Result<ServerConfig, String> {
         let Self { cert, key, client_ca } = self;
+        let (chain, private) = (cert.certificates()?, key.key()?);
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let chain = cert.certificates()?;
-        let private = provider.key_provider.load_private_key(key.key()?).map_err(|_| {
-            key.flaw(
-                "the private key",
-                " is of a kind that is not supported; use ECDSA (P-256, P-384), Ed25519 or RSA of at \
-                 least 2048 bits",
-            )
-        })?;
-        let certified = CertifiedKey::new(chain, private);
-        certified.keys_match().map_err(|error| match error {
-            Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
-                let cert = cert.path.display();
-                let is = format!(
-                    " does not belong to the certificate in {cert}, whose first certificate must be \
-                     the server's own"
-                );
-                key.flaw("the private key", &is)
-            }
-            _ => cert.unreadable(),
-        })?;
-
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
             .map_err(|error| format!("{}: {error}", cert.setting))?;
@@ -178,29 +140,41 @@ impl Pems {
             }
             None => builder.with_no_client_auth(),
         };
-        Ok(builder.with_cert_resolver(Arc::new(SingleCertAndKey::from(certified))))
+        builder.with_single_cert(chain, private).map_err(|error| match error {
+            Error::InconsistentKeys(_) => {
+                let cert = cert.path.display();
+                let is = format!(
+                    " does not belong to the certificate in {cert}, whose first certificate must be \
+                     the server's own"
+                );
+                key.flaw("the private key", &is)
+            }
+            Error::InvalidCertificate(_) => cert.unreadable(),
+            _ => key.flaw(
+                "the private key",
+                " is of a kind that is not supported; use ECDSA (P-256, P-384), Ed25519 or RSA of at \
+                 least 2048 bits",
+            ),
+        })
     }
 
     /// Validity period of the server's own certificate.
-    pub(super) fn validity(&self, now: UnixMillis) -> Result<Validity, String> {
+    pub(super) fn validity(&self) -> Result<Validity, String> {
         let chain = self.cert.certificates()?;
         let parsed = chain.first().and_then(|own| ParsedCertificate::try_from(own).ok());
         let own = parsed.ok_or_else(|| self.cert.unreadable())?;
         // The check of a chain begins with the dates; nothing is trusted, so that it never succeeds.
         let at = |time: Duration| {
-            let time = UnixTime::since_unix_epoch(time);
-            let nothing = RootCertStore::empty();
+            let (nothing, time) = (RootCertStore::empty(), UnixTime::since_unix_epoch(time));
             match verify_server_cert_signed_by_trust_anchor(&own, &nothing, &[], time, &[]) {
                 Err(Error::InvalidCertificate(flaw)) => Some(flaw),
                 _ => None,
             }
         };
         let millis = |time: UnixTime| UnixMillis(time.as_secs().saturating_mul(1000));
-        let from = match at(Duration::from_millis(now.0)) {
-            Some(CertificateError::NotValidYetContext { not_before, .. }) => {
-                Some(millis(not_before))
-            }
-            _ => None,
+        let from = match at(Duration::ZERO) {
+            Some(CertificateError::NotValidYetContext { not_before, .. }) => millis(not_before),
+            _ => UnixMillis(0),
         };
         match at(Duration::from_secs(u64::MAX)) {
             Some(CertificateError::ExpiredContext { not_after, .. }) => {

@@ -1,6 +1,5 @@
 //! Byte stream of a connection: a socket, or TLS over it.
 
-use std::fmt;
 use std::future::Future as _;
 use std::io;
 use std::pin::Pin;
@@ -88,16 +87,5 @@ fn poll_drained(stream: &mut TcpStream, cx: &mut Context<'_>) -> Poll<()> {
             Ok(()) if !scratch.filled().is_empty() => {}
             _ => return Poll::Ready(()),
         }
-    }
-}
-
-impl fmt::Debug for Stream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Stream::Open(Either::Left(_)) => "plain",
-            Stream::Open(Either::Right(_)) => "TLS",
-            Stream::Handshake(..) => "handshake",
-            Stream::Failed(..) | Stream::Closed => "closed",
-        })
     }
 }

@@ -17,6 +17,7 @@ use vesta_service::{Clock as _, SystemClock};
 
 use super::pem::{Pems, TlsFiles, Validity};
 use crate::error::Error;
+use crate::ticks::millis;
 
 /// Period at which the files are read.
 const RELOAD_EVERY: Duration = Duration::from_secs(10);
@@ -40,15 +41,6 @@ pub enum Protocol {
     Http1,
 }
 
-impl Protocol {
-    fn alpn(self) -> Vec<Vec<u8>> {
-        match self {
-            Protocol::Http2 => vec![b"h2".to_vec()],
-            Protocol::Http1 => vec![b"http/1.1".to_vec()],
-        }
-    }
-}
-
 /// TLS of one listener, over files that may be replaced while it runs. A clone shares everything.
 #[derive(Clone)]
 pub struct Tls(Arc<Shared>);
@@ -57,8 +49,8 @@ struct Shared {
     files: TlsFiles,
     protocol: Protocol,
     current: RwLock<Current>,
-    /// Contents of the files when they were last read, good or bad.
-    seen: Mutex<Vec<u8>>,
+    /// The files when they were last read, good or bad.
+    seen: Mutex<Result<Pems, String>>,
     handshakes_failed: AtomicU64,
 }
 
@@ -76,13 +68,12 @@ impl Tls {
     /// [`Error::Setting`] with one sentence that names the file and what is wrong with it.
     pub fn load(files: &TlsFiles, protocol: Protocol) -> Result<Self, Error> {
         let read = Pems::read(files);
-        let seen = Pems::digest(&read);
-        let current = read.and_then(|pems| current(&pems, protocol)).map_err(Error::setting)?;
+        let current = current(&read, protocol)?;
         Ok(Self(Arc::new(Shared {
             files: files.clone(),
             protocol,
             current: RwLock::new(current),
-            seen: Mutex::new(seen),
+            seen: Mutex::new(read),
             handshakes_failed: AtomicU64::new(0),
         })))
     }
@@ -95,14 +86,13 @@ impl Tls {
     pub fn reload(&self) -> Result<bool, Error> {
         let Shared { files, protocol, current: in_force, seen, .. } = &*self.0;
         let read = Pems::read(files);
-        let now = Pems::digest(&read);
         let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if *seen == now {
+        if *seen == read {
             return Ok(false);
         }
-        *seen = now;
-        let new = read.and_then(|pems| current(&pems, *protocol)).map_err(Error::setting)?;
-        *in_force.write().unwrap_or_else(PoisonError::into_inner) = new;
+        let new = current(&read, *protocol);
+        *seen = read;
+        *in_force.write().unwrap_or_else(PoisonError::into_inner) = new?;
         Ok(true)
     }
 
@@ -139,11 +129,11 @@ impl Tls {
         let Validity { from, until } = self.current().validity;
         let now = SystemClock::new().wall();
         let (setting, file) = (self.0.files.setting, self.0.files.cert.display());
-        if let Some(from) = from.filter(|from| *from > now) {
+        if from > now {
             tracing::warn!("{setting}.cert: the certificate in {file} is not valid before {from}");
         } else if until <= now {
             tracing::warn!("{setting}.cert: the certificate in {file} has expired on {until}");
-        } else if until.0 - now.0 < u64::try_from(SOON.as_millis()).unwrap_or(u64::MAX) {
+        } else if until.0 - now.0 < millis(SOON) {
             tracing::warn!("{setting}.cert: the certificate in {file} expires on {until}");
         }
     }
@@ -167,10 +157,14 @@ impl fmt::Debug for Tls {
     }
 }
 
-fn current(pems: &Pems, protocol: Protocol) -> Result<Current, String> {
-    let mut config = pems.server_config()?;
-    config.alpn_protocols = protocol.alpn();
-    let validity = pems.validity(SystemClock::new().wall())?;
+fn current(read: &Result<Pems, String>, protocol: Protocol) -> Result<Current, Error> {
+    let pems = read.as_ref().map_err(Error::setting)?;
+    let mut config = pems.server_config().map_err(Error::setting)?;
+    config.alpn_protocols = vec![match protocol {
+        Protocol::Http2 => b"h2".to_vec(),
+        Protocol::Http1 => b"http/1.1".to_vec(),
+    }];
+    let validity = pems.validity().map_err(Error::setting)?;
     Ok(Current { config: Arc::new(config), validity })
 }
 

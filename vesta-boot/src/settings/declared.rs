@@ -1,15 +1,17 @@
-//! Declaration of the settings as clap arguments, and the command line around them.
+//! Declaration of the settings as clap arguments.
 
 use std::any::TypeId;
-use std::path::PathBuf;
+use std::error::Error as _;
 use std::time::Duration;
 
-use clap::builder::ValueParser;
-use clap::{Arg, ArgAction, Args};
+use clap::builder::Resettable;
+use clap::error::{ContextKind, ContextValue};
+use clap::{Arg, ArgAction, Args, FromArgMatches as _};
 use vesta_intf::GenMethod;
 
+use super::values::Values;
 use super::{ids, limits, listeners, log, machine, segments, store};
-use crate::commands::Command;
+use crate::error::Error;
 use crate::role::Role;
 
 /// All settings. Each field of a section declares one: its name, type, default, help and check.
@@ -22,63 +24,46 @@ pub(super) struct Sections {
     #[command(flatten)]
     pub(super) machine: machine::Section,
     #[command(flatten)]
-    pub(super) store: store::Section,
+    pub(super) store: store::Store,
     #[command(flatten)]
-    pub(super) segments: segments::Section,
+    pub(super) segments: segments::Segments,
     #[command(flatten)]
     pub(super) limits: limits::Limits,
     #[command(flatten)]
     pub(super) log: log::Log,
 }
 
-/// The flags that are no settings, and the commands.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "General")]
-struct General {
-    /// TOML file with any of these settings
-    ///
-    /// Flags and the environment win over it. [env: VESTA_CONFIG]
-    #[arg(long, short, value_name = "FILE", env = "VESTA_CONFIG", hide_env = true, global = true)]
-    config: Option<PathBuf>,
-
-    /// Show the resulting settings and end
-    ///
-    /// As TOML, with the origin of each and passwords hidden.
-    #[arg(long)]
-    print_config: bool,
-
-    /// Show the settings; --help has more, with examples
-    #[arg(long, short, action = ArgAction::Help, global = true)]
-    help: Option<bool>,
-
-    /// Show the version
-    #[arg(id = "print_version", long = "version", short = 'V', action = ArgAction::Version)]
-    version: Option<bool>,
-
-    #[command(subcommand)]
-    command: Option<Command>,
-}
-
-/// The command line of a program, as its help shows it. Values stay text.
-pub fn command(role: Role) -> clap::Command {
-    let settings = settings(role).mut_args(|arg| arg.value_parser(ValueParser::string()));
-    General::augment_args(settings)
-        .version(env!("CARGO_PKG_VERSION"))
-        .about(role.about())
-        .after_help(
-            "Each flag is also an environment variable: --max-wait-ms is VESTA_MAX_WAIT_MS.",
-        )
-        .after_long_help(role.examples())
-        .max_term_width(100)
-        .disable_help_flag(true)
-        .disable_version_flag(true)
-        .disable_help_subcommand(true)
-        .subcommand_value_name("COMMAND")
-}
-
 /// The settings of a program as arguments with flag, environment variable, default, help and check.
 pub fn settings(role: Role) -> clap::Command {
     Sections::augment_args(clap::Command::new(role.name())).mut_args(|arg| complete(arg, role))
+}
+
+/// Checks each setting by its own parser.
+pub(super) fn check(values: &Values) -> Result<Sections, Error> {
+    let layout = ids::layout(values)?;
+    let settings = ids::bounded(machine::bounded(settings(values.role), layout), layout, values);
+    let mut settings = settings
+        .no_binary_name(true)
+        .mut_args(|arg| arg.env(Resettable::Reset).default_value(Resettable::Reset));
+    let flags = settings.get_arguments().filter_map(|arg| {
+        let text = values.values.get(arg.get_id().as_str())?.text.as_str();
+        Some(format!("--{}={text}", arg.get_long()?))
+    });
+    let flags: Vec<_> = flags.collect();
+    let sections = settings
+        .try_get_matches_from_mut(flags)
+        .and_then(|matches| Sections::from_arg_matches(&matches));
+    sections.map_err(|error| {
+        let flag = match error.get(ContextKind::InvalidArg) {
+            Some(ContextValue::String(flag)) => flag.as_str(),
+            _ => "",
+        };
+        let arg = settings.get_arguments().find(|arg| arg.to_string() == flag);
+        match (arg, error.source()) {
+            (Some(arg), Some(must)) => values.refuse(arg.get_id().as_str(), must),
+            _ => Error::setting(error.to_string()),
+        }
+    })
 }
 
 /// Adds what follows from the name, the type and the role.

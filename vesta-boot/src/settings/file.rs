@@ -5,61 +5,74 @@ use std::ops::Range;
 use std::path::Path;
 
 use clap::Command;
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer, Serialize};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
-use vesta_intf::{FieldOrder, TimeUnit};
+use vesta_intf::{FieldOrder, LayoutSpec, TimeUnit, UnixMillis};
 
 use super::declared::toml_type;
+use super::parse::did_you_mean;
 use super::tokens::{self, TokenTable};
-use super::values::did_you_mean;
 use crate::error::Error;
+use crate::ticks::moment;
 
 /// The contents of a file.
 #[derive(Debug, Default)]
 pub(super) struct File {
     /// Text and line of each setting.
     pub(super) values: BTreeMap<String, (String, usize)>,
-    pub(super) custom: Option<CustomLayout>,
+    pub(super) custom: Option<LayoutSpec>,
     pub(super) tokens: Vec<TokenTable>,
 }
 
-/// `[layout.custom]`: the numbers of a custom layout.
-#[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
-#[serde(deny_unknown_fields)]
-#[allow(missing_docs, reason = "the fields are those of vesta_intf::LayoutSpec")]
-pub struct CustomLayout {
+/// `[layout.custom]`: the fields of [`LayoutSpec`], and their defaults.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "LayoutSpec", deny_unknown_fields)]
+struct CustomLayout {
     #[serde(default)]
-    pub version_bits: u8,
+    version_bits: u8,
     #[serde(default)]
-    pub type_bits: u8,
+    type_bits: u8,
     #[serde(default)]
-    pub gen_method_bits: u8,
-    pub time_bits: u8,
-    pub seq_bits: u8,
-    pub machine_bits: u8,
+    gen_method_bits: u8,
+    time_bits: u8,
+    seq_bits: u8,
+    machine_bits: u8,
     #[serde(default)]
-    pub order: FieldOrder,
-    pub unit: TimeUnit,
-    pub epoch: Epoch,
+    order: FieldOrder,
+    unit: TimeUnit,
+    #[serde(deserialize_with = "epoch")]
+    epoch: UnixMillis,
 }
 
-/// The moment at which the time field is 0: milliseconds since 1970, or text as in RFC 3339.
-#[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
+/// Milliseconds since 1970, or text as in RFC 3339.
+#[derive(Deserialize)]
 #[serde(untagged)]
-pub enum Epoch {
-    /// Milliseconds since 1970-01-01T00:00:00Z.
+enum Epoch {
     Millis(u64),
-    /// `2026-01-01T00:00:00Z`.
     Text(String),
 }
 
+fn epoch<'de, D: Deserializer<'de>>(deserializer: D) -> Result<UnixMillis, D::Error> {
+    let found = match Epoch::deserialize(deserializer) {
+        Ok(Epoch::Millis(millis)) => Some(UnixMillis(millis)),
+        Ok(Epoch::Text(text)) => moment(&text),
+        Err(_) => None,
+    };
+    found.ok_or_else(|| {
+        D::Error::custom(
+            "epoch must be milliseconds since 1970 or a moment such as 2026-01-01T00:00:00Z",
+        )
+    })
+}
+
 /// `[layout]`.
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Layout {
-    custom: CustomLayout,
+pub(super) struct Layout {
+    #[serde(with = "CustomLayout")]
+    pub(super) custom: LayoutSpec,
 }
 
 /// Reads a file.
@@ -192,6 +205,11 @@ mod tests {
             ("layout = 5\n", "the name of a layout, or a table [layout.custom]"),
             ("[layout.custom]\ntime_bits = 300\n", "line 2: invalid value: integer `300`"),
             ("[layout.own]\n", "unknown field `own`"),
+            (
+                "[layout.custom]\ntime_bits = 31\nseq_bits = 22\nmachine_bits = 10\n\
+                 unit = \"second\"\nepoch = \"s3cret\"\n",
+                "epoch must be milliseconds since 1970 or a moment such as 2026-01-01T00:00:00Z",
+            ),
             ("[auth]\ntokens = \"s3cret\"\n", "line 2: invalid type: string, expected a sequence"),
             ("[[auth.tokens]]\ntoken = \"s3cret\"\n", "line 2: unknown field `token`, expected"),
             ("[[auth.tokens]]\nname = 5\nsha256 = \"s3cret\"\n", "line 2: invalid type: integer"),
@@ -214,6 +232,6 @@ mod tests {
         let values: Vec<_> = values.collect();
         let expected = ["layout=custom@5", "machine.id=7@4", "max_wait_ms=5@2", "stateless=true@1"];
         assert_eq!(values, expected);
-        assert_eq!(file.custom.map(|c| (c.time_bits, c.epoch)), Some((31, Epoch::Millis(0))));
+        assert_eq!(file.custom.map(|c| (c.time_bits, c.epoch)), Some((31, UnixMillis(0))));
     }
 }

@@ -2,12 +2,11 @@
 
 use clap::builder::ValueParser;
 use clap::{Args, Command};
-use vesta_intf::{Field, GenMethod, IdMeta, LayoutSpec, SequenceStart, UnixMillis};
+use vesta_intf::{Field, GenMethod, IdMeta, SequenceStart};
 use vesta_service::PopulatorKind;
 
-use super::Values;
-use super::file::{CustomLayout, Epoch};
 use super::parse::{Parsed, choice, either, number, whole};
+use super::values::Values;
 use crate::error::Error;
 use crate::net::is_name;
 
@@ -85,7 +84,7 @@ pub(super) fn bounded(settings: Command, layout: IdMeta, values: &Values) -> Com
 pub(super) fn layout(values: &Values) -> Result<IdMeta, Error> {
     let name = values.text("layout");
     match (name, &values.custom) {
-        ("custom", Some(custom)) => IdMeta::new(spec(custom)?)
+        ("custom", Some(custom)) => IdMeta::new(*custom)
             .map_err(|error| Error::setting(format!("[layout.custom] does not add up: {error}"))),
         ("custom", None) => Err(values.refuse(
             "layout",
@@ -107,33 +106,6 @@ fn preset(name: &str) -> Parsed<IdMeta> {
     IdMeta::known(name).ok().filter(makes_ids).ok_or_else(|| {
         let able = IdMeta::all_known().filter(makes_ids);
         format!("must be {}", either(able.map(|meta| meta.name()).chain(["custom"])))
-    })
-}
-
-fn spec(custom: &CustomLayout) -> Result<LayoutSpec, Error> {
-    let epoch = match &custom.epoch {
-        Epoch::Millis(millis) => *millis,
-        Epoch::Text(text) => text
-            .parse::<jiff::Timestamp>()
-            .ok()
-            .and_then(|moment| u64::try_from(moment.as_millisecond()).ok())
-            .ok_or_else(|| {
-                Error::setting(format!(
-                    "epoch in [layout.custom] must be milliseconds since 1970 or a moment such as \
-                     2026-01-01T00:00:00Z, but is `{text}`"
-                ))
-            })?,
-    };
-    Ok(LayoutSpec {
-        version_bits: custom.version_bits,
-        type_bits: custom.type_bits,
-        gen_method_bits: custom.gen_method_bits,
-        time_bits: custom.time_bits,
-        seq_bits: custom.seq_bits,
-        machine_bits: custom.machine_bits,
-        order: custom.order,
-        unit: custom.unit,
-        epoch: UnixMillis(epoch),
     })
 }
 

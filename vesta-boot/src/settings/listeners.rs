@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::Config;
 use super::parse::{Parsed, address, path, truth};
-use super::{Config, Values};
+use super::values::Values;
 use crate::error::Error;
 use crate::net::TlsFiles;
 
@@ -93,21 +94,19 @@ fn address_or_off(text: &str) -> Parsed<Option<SocketAddr>> {
 /// The PEM files of a listener: none, or at least certificate and key.
 fn tls_files(
     setting: &'static str,
-    [cert, key, client_ca]: [&Option<PathBuf>; 3],
+    files: [&Option<PathBuf>; 3],
 ) -> Result<Option<TlsFiles>, Error> {
-    let named = |path: &Option<PathBuf>| path.clone().filter(|path| !path.as_os_str().is_empty());
-    let missing = match (named(cert), named(key), named(client_ca)) {
-        (Some(cert), Some(key), client_ca) => {
+    let named = |path: &PathBuf| !path.as_os_str().is_empty();
+    let (has, needs) = match files.map(|file| file.clone().filter(named)) {
+        [Some(cert), Some(key), client_ca] => {
             return Ok(Some(TlsFiles { setting, cert, key, client_ca }));
         }
-        (None, None, None) => return Ok(None),
-        (None, None, _) => {
-            format!("{setting}.client_ca needs {setting}.cert and {setting}.key")
-        }
-        (None, ..) => format!("{setting}.key needs {setting}.cert"),
-        (_, None, _) => format!("{setting}.cert needs {setting}.key"),
+        [None, None, None] => return Ok(None),
+        [None, None, Some(_)] => ("client_ca", format!("{setting}.cert and {setting}.key")),
+        [None, Some(_), _] => ("key", format!("{setting}.cert")),
+        [Some(_), None, _] => ("cert", format!("{setting}.key")),
     };
-    Error::refuse(format!("{missing} too; name the PEM files of the server"))
+    Error::refuse(format!("{setting}.{has} needs {needs} too; name the PEM files of the server"))
 }
 
 impl Section {

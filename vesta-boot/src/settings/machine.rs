@@ -8,8 +8,8 @@ use clap::{Args, Command};
 use vesta_intf::{Field, IdMeta};
 use vesta_service::{ClaimOrder, IpMap};
 
-use super::Values;
 use super::parse::{Parsed, choice, number, store_url, truth};
+use super::values::Values;
 use crate::error::Error;
 use crate::secret;
 use vesta_store::{Kind, OpenError, StoreUrl};
@@ -208,9 +208,20 @@ impl Section {
             })
         };
         if self.strategy == Strategy::Disposable {
-            let clash = choice.map(|choice| choice.0).or(of_pools);
-            let clash = clash.or(stateless.then_some("stateless"));
-            return disposable(values, self.store.map_or_else(own, Ok)?, clash);
+            let fixed = choice.map(|choice| choice.0);
+            if let Some(name) = fixed.or(of_pools).or(stateless.then_some("stateless")) {
+                return Error::refuse(format!(
+                    "machine.strategy = \"disposable\" uses up a new machine ID at each start, but \
+                     {name} is set; remove one of them"
+                ));
+            }
+            let store = self.store.map_or_else(own, Ok)?;
+            if !matches!(store.kind(), Kind::Sqlite | Kind::Mysql | Kind::Postgres) {
+                let must = "must be an SQL store (sqlite, mysql or postgres) with \
+                            machine.strategy = \"disposable\"";
+                return Err(values.refuse("machine.store", must));
+            }
+            return Ok(Machine::Disposable { store });
         }
         let name = choice.as_ref().map(|choice| choice.0);
         if let (Some(one), Some(other)) = (name, of_pools) {
@@ -240,21 +251,6 @@ impl Section {
             (Some(number), None) => Machine::Fixed(number),
         })
     }
-}
-
-fn disposable(values: &Values, store: StoreUrl, clash: Option<&str>) -> Result<Machine, Error> {
-    if let Some(name) = clash {
-        return Error::refuse(format!(
-            "machine.strategy = \"disposable\" uses up a new machine ID at each start, but {name} is \
-             set; remove one of them"
-        ));
-    }
-    if !matches!(store.kind(), Kind::Sqlite | Kind::Mysql | Kind::Postgres) {
-        let must = "must be an SQL store (sqlite, mysql or postgres) with machine.strategy = \
-            \"disposable\"";
-        return Err(values.refuse("machine.store", must));
-    }
-    Ok(Machine::Disposable { store })
 }
 
 /// A path; a URL belongs elsewhere.

@@ -13,6 +13,7 @@ mod log;
 mod machine;
 mod parse;
 mod print;
+mod read;
 mod segments;
 mod store;
 mod tokens;
@@ -20,7 +21,6 @@ mod values;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use vesta_service::Timing;
 
@@ -28,16 +28,16 @@ use crate::error::Error;
 use crate::net::{Auth, Protocol, Security, Tls, TlsFiles};
 use crate::role::Role;
 
-pub use declared::{command, settings};
-pub use file::{CustomLayout, Epoch};
+pub use declared::settings;
 pub use ids::Ids;
 pub use limits::Limits;
 pub use log::{Log, LogFormat};
 pub use machine::{Machine, Number};
+pub(crate) use read::unknown_variables;
 pub use segments::Segments;
+pub use store::Store;
 pub use tokens::TokenTable;
-pub(crate) use values::unknown_variables;
-pub use values::{Invocation, Value, Values};
+pub use values::{Value, Values};
 
 use declared::Sections;
 
@@ -65,16 +65,12 @@ pub struct Config {
     pub machine: Machine,
     /// Durations of its leases; `None` if they are not renewed.
     pub lease: Option<Timing>,
-    /// The longest time for one request to the store; `None` is the store's own.
-    pub store_timeout: Option<Duration>,
-    /// Creation of what is missing in the store.
-    pub auto_init: bool,
-    /// Staying up while the store does not answer at start.
-    pub wait_for_store: bool,
+    /// The store of machine IDs: its start and its time limit.
+    pub store: Store,
     /// The folder of the state files.
     pub state_dir: PathBuf,
-    /// Segment mode; `None` if it is off.
-    pub segments: Option<Segments>,
+    /// Segment mode; off without a store.
+    pub segments: Segments,
     /// Limits of calls, connections and threads.
     pub limits: Limits,
     /// Log lines.
@@ -93,7 +89,7 @@ impl Config {
     /// [`Error::Setting`] with one sentence that says what to do.
     pub fn check(values: &Values) -> Result<Self, Error> {
         let Sections { listeners, ids, machine, store, segments, limits, log } =
-            values.sections()?;
+            declared::check(values)?;
         let state_dir = machine.state_dir.clone();
         let machine = machine.check(values, &ids.layout)?;
         let config = Self {
@@ -105,16 +101,15 @@ impl Config {
             admin_tls: listeners.admin_tls()?,
             auth: tokens::check(&values.tokens)?,
             lease: store.lease(values, &machine)?,
-            store_timeout: store.request_timeout,
-            auto_init: store.auto_init,
-            wait_for_store: store.wait_for_store,
+            store,
             ids,
             machine,
             state_dir,
-            segments: segments.check()?,
+            segments,
             limits,
             log,
         };
+        config.segments.check()?;
         listeners::check(&config, values)?;
         Ok(config)
     }

@@ -86,3 +86,14 @@ pub(super) fn either(names: impl IntoIterator<Item = impl Display>) -> String {
         _ => names.concat(),
     }
 }
+
+/// `; did you mean X?` with the closest of the known names, if one is close.
+pub(super) fn did_you_mean<'a>(typed: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let distances = known.map(|name| (strsim::osa_distance(typed, name), name));
+    match distances.min_by_key(|it| it.0) {
+        Some((distance, name)) if distance <= 1 + typed.len() / 4 => {
+            format!("; did you mean {name}?")
+        }
+        _ => String::new(),
+    }
+}

@@ -1,6 +1,7 @@
 //! `--print-config`.
 
 use super::declared::{settings, toml_type};
+use super::file::Layout;
 use super::store::{DURATIONS, TAKEOVER_GRACE};
 use super::values::shown;
 use super::{Config, Machine, Values};
@@ -41,12 +42,12 @@ pub(super) fn print(config: &Config, values: &Values) -> String {
             None => format!("{text}\n"),
         };
     }
-    if let (Some(custom), "custom") = (&values.custom, config.ids.layout.name()) {
-        let table = toml::to_string(custom).expect("plain numbers and names are TOML");
-        out += &format!("\n[layout.custom]\n{table}");
+    if let (Some(custom), "custom") = (values.custom, config.ids.layout.name()) {
+        let table = toml::to_string(&Layout { custom }).expect("plain numbers and names are TOML");
+        out += &table.replacen("[custom]", "\n[layout.custom]", 1);
     }
     for token in config.auth.iter().flat_map(Auth::tokens) {
-        let (name, scopes) = (token.name(), token.scopes().to_string().replace(", ", "\", \""));
+        let (name, scopes) = (&token.name, token.scopes.to_string().replace(", ", "\", \""));
         out += &format!("\n[[auth.tokens]]\nname = \"{name}\"\nsha256 = \"***\"\n");
         out += &format!("scopes = [\"{scopes}\"]\n");
     }

@@ -6,8 +6,9 @@ use clap::Args;
 use vesta_intf::IdError;
 use vesta_service::Timing;
 
+use super::machine::Machine;
 use super::parse::{LONGEST_WAIT, millis, truth};
-use super::{Machine, Values};
+use super::values::Values;
 use crate::error::Error;
 use vesta_store::Kind;
 
@@ -18,20 +19,21 @@ const LONGEST_GRACE: u64 = 86_400_000;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Store")]
 #[group(skip)]
-pub(super) struct Section {
+#[non_exhaustive]
+pub struct Store {
     /// Create what is missing in the store
     ///
     /// Tables, keys and the namespace. If `false`, `store init` creates them.
     #[arg(id = "auto_init", value_name = "BOOL", default_value = "true", global = true)]
     #[arg(value_parser = truth())]
-    pub(super) auto_init: bool,
+    pub auto_init: bool,
 
     /// Stay up while the store is unreachable at start
     ///
     /// The program is then not ready. If `false`, it ends after 30 s.
     #[arg(id = "wait_for_store", value_name = "BOOL", default_value = "false")]
     #[arg(value_parser = truth())]
-    pub(super) wait_for_store: bool,
+    pub wait_for_store: bool,
 
     /// Reservation: longest time without the store
     ///
@@ -57,7 +59,7 @@ pub(super) struct Section {
     /// Example: 1000
     #[arg(id = REQUEST_TIMEOUT, value_name = "MS", global = true)]
     #[arg(value_parser = millis(1, LONGEST_WAIT))]
-    pub(super) request_timeout: Option<Duration>,
+    pub request_timeout: Option<Duration>,
 
     /// Delay of a takeover after the window
     ///
@@ -99,7 +101,7 @@ pub(super) const DURATIONS: [(&str, Of); 4] = [
     (TAKEOVER_GRACE, |timing| timing.takeover_grace),
 ];
 
-impl Section {
+impl Store {
     /// Checks the durations against each other; `None` without a lease.
     pub(super) fn lease(
         &self,

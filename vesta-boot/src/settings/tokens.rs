@@ -42,11 +42,11 @@ pub(super) fn check(tables: &[TokenTable]) -> Result<Option<Auth>, Error> {
             Error::setting(format!("[[auth.tokens]] number {}: {fault}", index + 1))
         };
         let token = token(table).map_err(refuse)?;
-        if let Some(twin) = tokens.iter().find(|it| it.name() == token.name()) {
-            return Err(refuse(format!("there is another one of the name `{}`", twin.name())));
+        if let Some(twin) = tokens.iter().find(|it| it.name == token.name) {
+            return Err(refuse(format!("there is another one of the name `{}`", twin.name)));
         }
-        if let Some(twin) = tokens.iter().find(|it| it.has_digest_of(&token)) {
-            return Err(refuse(format!("it is the same token as `{}`", twin.name())));
+        if let Some(twin) = tokens.iter().find(|it| it.digest == token.digest) {
+            return Err(refuse(format!("it is the same token as `{}`", twin.name)));
         }
         tokens.push(token);
     }
@@ -72,5 +72,5 @@ fn token(TokenTable { name, sha256, scopes }: &TokenTable) -> Result<Token, Stri
     if scopes == Scopes::NONE {
         return Err(format!("scopes of `{name}` must be at least one of {}", Scopes::ANY));
     }
-    Ok(Token::new(name, digest, scopes))
+    Ok(Token { name: name.as_str().into(), digest, scopes })
 }

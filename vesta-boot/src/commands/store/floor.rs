@@ -1,20 +1,29 @@
 //! `store raise-floor`: for a store that has lost writes.
 
-use jiff::Timestamp;
 use vesta_intf::UnixMillis;
 
-use super::{Console, MARGIN_MS, Opened};
+use super::{Console, MARGIN_MS, Opened, UNCHANGED};
 use crate::error::Error;
+use crate::ticks::moment;
 
 /// Longest distance of a floor: it delays every claim until its moment, and is never lowered.
 const FURTHEST_MS: u64 = 86_400_000;
 
-pub(super) fn run(opened: &Opened, to: Option<&str>, console: &mut Console) -> Result<(), Error> {
+pub(super) fn run(
+    opened: &Opened,
+    to: Option<&str>,
+    yes: bool,
+    console: &mut Console,
+) -> Result<String, Error> {
     opened.insist_on_layout()?;
     let now = opened.clock.wall();
     let moment = match to {
-        Some(text) => parse(text)?,
         None => UnixMillis(now.0 + opened.window_ms + MARGIN_MS),
+        Some(text) => moment(text).ok_or_else(|| {
+            Error::setting(format!(
+                "--to must be a moment such as 2026-01-31T12:00:00Z, but is `{text}`"
+            ))
+        })?,
     };
     if moment.since(now).is_some_and(|ahead| ahead > FURTHEST_MS) {
         return Error::refuse(format!(
@@ -27,12 +36,11 @@ pub(super) fn run(opened: &Opened, to: Option<&str>, console: &mut Console) -> R
     let before = opened.namespace.floor;
     if before >= floor {
         let stands = opened.ticks.moment_of(before);
-        console.say(&format!(
-            "The floor of namespace {name} stands at {stands} already. Nothing was changed.\n"
+        return Ok(format!(
+            "The floor of namespace {name} stands at {stands} already. {UNCHANGED}"
         ));
-        return Ok(());
     }
-    console.say(&format!(
+    let plan = format!(
         "Raising the floor of namespace {name} in {} to {moment}:\n\
          - every claim from now on starts at that moment or later, whatever the store has forgotten;\n\
          - until then programs that start wait, or end if it is more than half a minute away;\n\
@@ -40,26 +48,13 @@ pub(super) fn run(opened: &Opened, to: Option<&str>, console: &mut Console) -> R
          first;\n\
          - it cannot be undone.\n",
         opened.store().describe(),
-    ));
-    if !console.agrees("Raise the floor?")? {
-        return Ok(());
+    );
+    if !console.agrees(&plan, "Raise the floor?", yes)? {
+        return Ok(UNCHANGED.to_owned());
     }
     let raised = opened.leases.raise_floor(floor).map_err(|error| opened.failed(&error))?;
     let stands = opened.ticks.moment_of(raised);
-    console.say(&format!("The floor of namespace {name} is now {stands}.\n"));
-    Ok(())
-}
-
-fn parse(text: &str) -> Result<UnixMillis, Error> {
-    let moment = text.trim().parse::<Timestamp>().ok();
-    moment
-        .and_then(|moment| u64::try_from(moment.as_millisecond()).ok())
-        .map(UnixMillis)
-        .ok_or_else(|| {
-            Error::setting(format!(
-                "--to must be a moment such as 2026-01-31T12:00:00Z, but is `{text}`"
-            ))
-        })
+    Ok(format!("The floor of namespace {name} is now {stands}.\n"))
 }
 
 #[cfg(test)]
@@ -69,7 +64,7 @@ mod tests {
 
     fn raise(world: &World, to: Option<&str>, answer: Option<bool>) -> Result<String, String> {
         let opened = world.opened();
-        world.with_console(answer, |console| run(&opened, to, console))
+        world.with_console(answer, |console| run(&opened, to, false, console))
     }
 
     #[test]

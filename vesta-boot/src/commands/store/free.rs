@@ -3,11 +3,16 @@
 use vesta_service::{Cas, Record};
 use vesta_store::import::change;
 
-use super::{Console, Opened, attempt, plain};
+use super::{Console, Opened, UNCHANGED, attempt, plain};
 use crate::error::Error;
 use crate::pool::State;
 
-pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Result<(), Error> {
+pub(super) fn run(
+    opened: &Opened,
+    machine: u64,
+    yes: bool,
+    console: &mut Console,
+) -> Result<String, Error> {
     opened.insist_on_layout()?;
     let name = opened.name();
     let mut snapshot = opened.snapshot()?;
@@ -18,19 +23,16 @@ pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Resul
         ));
     }
     let Some(record) = snapshot.records.remove(&machine) else {
-        console.say(&format!(
-            "Machine ID {machine} has no record in namespace {name}: nobody ever had it. Nothing was \
-             changed.\n"
+        return Ok(format!(
+            "Machine ID {machine} has no record in namespace {name}: nobody ever had it. {UNCHANGED}"
         ));
-        return Ok(());
     };
     let now = opened.position_at(opened.now()?)?;
     let bound = opened.ticks.moment_of(record.bound);
     let owner = format!("{} (pid {})", plain(&record.host), record.pid);
     let who = match State::of(&record, now) {
         State::Released => {
-            console.say(&format!("Machine ID {machine} is free already. Nothing was changed.\n"));
-            return Ok(());
+            return Ok(format!("Machine ID {machine} is free already. {UNCHANGED}"));
         }
         // Its bound lies in the future: it was renewed less than a window ago.
         State::Held => {
@@ -40,18 +42,16 @@ pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Resul
             ));
         }
         State::Silent { since } => format!("{owner}, silent since {since},"),
-        State::ForeignOwner => {
-            format!("{}, a process of another system,", plain(&record.host))
-        }
+        State::ForeignOwner => format!("{}, a process of another system,", plain(&record.host)),
     };
-    console.say(&format!(
+    let plan = format!(
         "Freeing machine ID {machine} of namespace {name} in {}:\n\
          - you say that {who} is gone for good;\n\
          - the pool may hand the machine ID out again, from {bound} on and never below.\n",
         opened.store().describe(),
-    ));
-    if !console.agrees("Is it gone?")? {
-        return Ok(());
+    );
+    if !console.agrees(&plan, "Is it gone?", yes)? {
+        return Ok(UNCHANGED.to_owned());
     }
     let free = Record {
         owner: 0,
@@ -60,18 +60,14 @@ pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Resul
         info_time: opened.clock.wall(),
         ..record.clone()
     };
-    let outcome = change(&opened.leases, machine, Some(&record), &free)
-        .map_err(|error| opened.failed(&error))?;
-    match outcome {
-        Cas::Done => console.say(&format!("Machine ID {machine} is free.\n")),
-        Cas::Conflict(_) => {
-            return Error::refuse(format!(
-                "machine ID {machine} was renewed or claimed at this moment, so its owner is not gone; \
-                 nothing was changed"
-            ));
-        }
+    let changed = change(&opened.leases, machine, Some(&record), &free);
+    if changed.map_err(|error| opened.failed(&error))? != Cas::Done {
+        return Error::refuse(format!(
+            "machine ID {machine} was renewed or claimed at this moment, so its owner is not gone; \
+             nothing was changed"
+        ));
     }
-    Ok(())
+    Ok(format!("Machine ID {machine} is free.\n"))
 }
 
 #[cfg(test)]
@@ -83,7 +79,7 @@ mod tests {
 
     fn free(world: &World, machine: u64, answer: Option<bool>) -> Result<String, String> {
         let opened = world.opened();
-        world.with_console(answer, |console| run(&opened, machine, console))
+        world.with_console(answer, |console| run(&opened, machine, false, console))
     }
 
     #[test]
@@ -176,7 +172,7 @@ mod tests {
                 leases.change(7, Some(&old), &new).expect("memory");
                 Ok(true)
             },
-            |console| run(&opened, 7, console),
+            |console| run(&opened, 7, false, console),
         );
         assert!(said.expect_err("it lives").contains("its owner is not gone"));
         assert_eq!(world.record(7).bound, at(5));

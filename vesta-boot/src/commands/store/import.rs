@@ -19,17 +19,18 @@ pub(super) fn run(
     system: LegacySystem,
     from: &StoreUrl,
     console: &mut Console,
-) -> Result<(), Error> {
+) -> Result<String, Error> {
     let found = read(system, from)?;
-    console.say(&report(system, from, found.len()));
+    let report = report(system, from, found.len());
     if found.is_empty() {
-        return Ok(());
+        return Ok(report);
     }
+    console.say(&report);
     // What does not fit is refused before even a namespace is made.
     let (layout, now) = (config.ids.layout, SystemClock::new().wall());
     let target = Target { layout, namespace: 0, floor: 0, now };
     planned(&found, &BTreeMap::new(), &target)?;
-    take_over(&Opened::open(config, &options(config))?, system, &found, console)
+    take_over(&Opened::open(config, &options(config))?, system, &found)
 }
 
 /// The name of a legacy system, the kind of its store, and a URL of it.
@@ -72,8 +73,7 @@ fn take_over(
     opened: &Opened,
     system: LegacySystem,
     found: &[ForeignOwner],
-    console: &mut Console,
-) -> Result<(), Error> {
+) -> Result<String, Error> {
     opened.insist_on_layout()?;
     let snapshot = opened.snapshot()?;
     if let Some(it) = found.iter().find(|it| snapshot.is_lost(it.machine)) {
@@ -103,8 +103,7 @@ fn take_over(
         });
     }
     all.sort_by_key(|(machine, _)| *machine);
-    console.say(&said(opened, system, &all));
-    Ok(())
+    Ok(said(opened, system, &all))
 }
 
 fn said(opened: &Opened, system: LegacySystem, all: &[(u64, Result<Record, Record>)]) -> String {

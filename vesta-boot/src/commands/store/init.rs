@@ -3,16 +3,16 @@
 use vesta_store::Options;
 
 use super::super::failed;
-use super::{Console, Opened};
+use super::Opened;
 use crate::assemble::{cannot_open, host_name, options};
 use crate::error::Error;
 use crate::settings::Config;
 use crate::settings::Machine;
 
-pub(super) fn run(config: &Config, console: &mut Console) -> Result<(), Error> {
+pub(super) fn run(config: &Config) -> Result<String, Error> {
     let creating = Options { auto_init: true, ..options(config) };
     if let Machine::Disposable { store } = &config.machine {
-        return worker_nodes(store.expose(), &creating, console);
+        return worker_nodes(store.expose(), &creating);
     }
     let existing = Options { auto_init: false, ..creating.clone() };
     let (opened, made) = match Opened::open(config, &existing) {
@@ -22,8 +22,7 @@ pub(super) fn run(config: &Config, console: &mut Console) -> Result<(), Error> {
         Err(error) => return Err(error),
     };
     opened.insist_on_layout()?;
-    console.say(&said(&opened, made));
-    Ok(())
+    Ok(said(&opened, made))
 }
 
 fn said(opened: &Opened, made: bool) -> String {
@@ -40,15 +39,14 @@ fn said(opened: &Opened, made: bool) -> String {
 }
 
 /// The table of worker nodes is made with its first row.
-fn worker_nodes(url: &str, creating: &Options, console: &mut Console) -> Result<(), Error> {
+fn worker_nodes(url: &str, creating: &Options) -> Result<String, Error> {
     let nodes = vesta_store::open_worker_nodes(url, creating).map_err(cannot_open)?;
     let number = nodes.insert(&host_name(), std::process::id());
     let number = number.map_err(|error| failed(&nodes.describe(), &error))?;
-    console.say(&format!(
+    Ok(format!(
         "the table WORKER_NODE exists in {}; this used up its number {number}\n",
         nodes.describe()
-    ));
-    Ok(())
+    ))
 }
 
 #[cfg(test)]

@@ -15,12 +15,13 @@ use vesta_intf::UnixMillis;
 use vesta_service::{Clock, KvStore, Leases, Namespace, Snapshot, StoreError, SystemClock};
 use vesta_store::Options;
 
+use super::console::UNCHANGED;
 use super::{Console, StoreCommand, counted, plain, segment};
 use crate::assemble::{open, options};
 use crate::error::Error;
 use crate::settings::Config;
 use crate::settings::Machine;
-use crate::ticks::TickConverter;
+use crate::ticks::{TickConverter, millis};
 
 /// Carries out a command.
 ///
@@ -29,32 +30,24 @@ use crate::ticks::TickConverter;
 pub(super) fn run(
     config: &Config,
     command: &StoreCommand,
-    mut console: Console,
-) -> Result<(), Error> {
-    let existing = Options { auto_init: false, ..options(config) };
+    console: &mut Console,
+) -> Result<String, Error> {
+    let open = || Opened::open(config, &Options { auto_init: false, ..options(config) });
     match command {
-        StoreCommand::Init => {
+        StoreCommand::Init => match &config.segments.store {
             // Segment tags can be all there is to prepare.
-            if config.machine.store().is_some() || config.segments.is_none() {
-                init::run(config, &mut console)?;
+            Some(segments) if config.machine.store().is_none() => segment::init(segments),
+            Some(segments) => {
+                console.say(&init::run(config)?);
+                segment::init(segments)
             }
-            segment::init(config, &mut console)
-        }
-        StoreCommand::Show { json } => {
-            let opened = Opened::open(config, &existing)?;
-            console.say(&show::run(&opened, *json)?);
-            Ok(())
-        }
-        StoreCommand::RaiseFloor { to, yes } => {
-            floor::run(&Opened::open(config, &existing)?, to.as_deref(), &mut console.sure(*yes))
-        }
-        StoreCommand::Free { machine, yes } => {
-            free::run(&Opened::open(config, &existing)?, *machine, &mut console.sure(*yes))
-        }
-        StoreCommand::Repair { machine, yes } => {
-            repair::run(&Opened::open(config, &existing)?, *machine, &mut console.sure(*yes))
-        }
-        StoreCommand::Import { system, from } => import::run(config, *system, from, &mut console),
+            None => init::run(config),
+        },
+        StoreCommand::Show { json } => show::run(&open()?, *json),
+        StoreCommand::RaiseFloor { to, yes } => floor::run(&open()?, to.as_deref(), *yes, console),
+        StoreCommand::Free { machine, yes } => free::run(&open()?, *machine, *yes, console),
+        StoreCommand::Repair { machine, yes } => repair::run(&open()?, *machine, *yes, console),
+        StoreCommand::Import { system, from } => import::run(config, *system, from, console),
     }
 }
 
@@ -86,11 +79,10 @@ impl Opened {
             })?,
         };
         let window = config.lease.map(|timing| timing.window).unwrap_or_default();
-        let window_ms = u64::try_from(window.as_millis()).unwrap_or(u64::MAX);
         let clock = Arc::new(SystemClock::new());
         let ticks = TickConverter::new(config.ids.layout);
         let leases = Leases::new(open(url, options)?, &config.ids.namespace);
-        Self::new(leases, ticks, window_ms, clock)
+        Self::new(leases, ticks, millis(window), clock)
     }
 
     fn new(

@@ -4,10 +4,15 @@ use vesta_intf::UnixMillis;
 use vesta_service::{Cas, Record};
 use vesta_store::import::change;
 
-use super::{Console, MARGIN_MS, Opened, attempt};
+use super::{Console, MARGIN_MS, Opened, UNCHANGED, attempt};
 use crate::error::Error;
 
-pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Result<(), Error> {
+pub(super) fn run(
+    opened: &Opened,
+    machine: u64,
+    yes: bool,
+    console: &mut Console,
+) -> Result<String, Error> {
     opened.insist_on_layout()?;
     let name = opened.name();
     let snapshot = opened.snapshot()?;
@@ -29,15 +34,15 @@ pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Resul
         .max(snapshot.namespace.floor)
         .max(known.map_or(0, |record| record.bound));
     let from = opened.ticks.moment_of(bound);
-    console.say(&format!(
+    let plan = format!(
         "Repairing machine ID {machine} of namespace {name} in {}, whose record was {}:\n\
          - you say that no process uses it any more: one that still does loses it at its next renewal;\n\
          - the pool may hand it out again, from {from} on and never below.\n",
         opened.store().describe(),
         if found.is_some() { "replaced" } else { "deleted" },
-    ));
-    if !console.agrees("Create its record anew?")? {
-        return Ok(());
+    );
+    if !console.agrees(&plan, "Create its record anew?", yes)? {
+        return Ok(UNCHANGED.to_owned());
     }
     let new = Record {
         namespace: snapshot.namespace.uuid,
@@ -56,8 +61,7 @@ pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Resul
         ));
     }
     opened.leases.put(machine, &new).map_err(failed)?; // its mark
-    console.say(&format!("Machine ID {machine} has a new record and is free, from {from} on.\n"));
-    Ok(())
+    Ok(format!("Machine ID {machine} has a new record and is free, from {from} on.\n"))
 }
 
 #[cfg(test)]
@@ -67,7 +71,7 @@ mod tests {
 
     fn repair(world: &World, machine: u64, answer: Option<bool>) -> Result<String, String> {
         let opened = world.opened();
-        world.with_console(answer, |console| run(&opened, machine, console))
+        world.with_console(answer, |console| run(&opened, machine, false, console))
     }
 
     /// A machine ID whose record was deleted.
@@ -175,7 +179,7 @@ mod tests {
                 leases.put(7, &put).expect("memory");
                 Ok(true)
             },
-            |console| run(&opened, 7, console),
+            |console| run(&opened, 7, false, console),
         );
         assert!(said.expect_err("too late").contains("was changed at this moment"));
         assert_eq!(world.leases().record(7).expect("memory"), Some(theirs));

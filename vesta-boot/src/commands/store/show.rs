@@ -1,9 +1,9 @@
 //! `store show`: the namespace, and the owner of each machine ID.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 
 use serde::Serialize;
+use serde_json::json;
 use vesta_intf::UnixMillis;
 use vesta_service::{Record, Snapshot};
 
@@ -13,26 +13,51 @@ use crate::error::Error;
 use crate::pool::State;
 
 pub(super) fn run(opened: &Opened, json: bool) -> Result<String, Error> {
-    let shown = Shown::of(opened, &opened.snapshot()?, opened.now()?);
-    Ok(if json { shown.json() } else { shown.text() })
+    let snapshot = opened.snapshot()?;
+    let rows = rows(opened, &snapshot, opened.now()?);
+    let (store, namespace) = (opened.store(), &snapshot.namespace);
+    let uuid = format!("{:032x}", namespace.uuid);
+    let layout = opened.is_of_our_layout().then(|| opened.ticks.layout().name());
+    // A position is text: it has more bits than a number in JSON.
+    let floor = namespace.floor.to_string();
+    let floor_time = time(opened, namespace.floor).filter(|_| namespace.floor > 0);
+    if json {
+        let shown = json!({
+            "store": store.describe(),
+            "mayForget": store.may_forget(),
+            "namespace": opened.name(),
+            "uuid": uuid,
+            "fingerprint": namespace.fingerprint,
+            "layout": layout,
+            "floor": floor,
+            "floorTime": floor_time,
+            "records": rows,
+        });
+        return Ok(format!("{shown:#}\n"));
+    }
+    let layout = layout.unwrap_or("not the configured one, so that bounds are positions");
+    let floor = floor_time.unwrap_or(if namespace.floor > 0 { floor } else { "none".to_owned() });
+    let forgets = store.may_forget().then(|| "it may lose acknowledged writes".to_owned());
+    let lines = [
+        ("store", Some(store.describe())),
+        ("durability", forgets),
+        ("namespace", Some(opened.name().to_owned())),
+        ("uuid", Some(uuid)),
+        ("layout", Some(format!("{} ({layout})", namespace.fingerprint))),
+        ("floor", Some(floor)),
+        ("machine IDs", Some(summary(&rows))),
+    ];
+    let lines = lines.into_iter().filter_map(|(label, text)| Some((label, text?)));
+    let mut out: String = lines.map(|(label, text)| format!("{label:<11} {text}\n")).collect();
+    if !rows.is_empty() {
+        let head = ["machine", "state", "host", "pid", "epoch", "bound", "last change"];
+        let rows = [head.map(str::to_owned)].into_iter().chain(rows.iter().map(Row::cells));
+        out += &format!("\n{}", columns(&rows.collect::<Vec<_>>(), &[0, 3, 4]));
+    }
+    Ok(out)
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Shown {
-    store: String,
-    may_forget: bool,
-    namespace: String,
-    uuid: String,
-    fingerprint: String,
-    /// The name of the configured layout; `null` if it is not the namespace's.
-    layout: Option<&'static str>,
-    /// A position, as text: it has more bits than a number in JSON.
-    floor: String,
-    floor_time: Option<String>,
-    records: Vec<Row>,
-}
-
+/// A machine ID.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Row {
@@ -48,106 +73,50 @@ struct Row {
     last_change: Option<String>,
 }
 
-impl Shown {
-    fn of(opened: &Opened, snapshot: &Snapshot, now: UnixMillis) -> Self {
-        let (store, namespace, ticks) = (opened.store(), &snapshot.namespace, &opened.ticks);
-        let ours = opened.is_of_our_layout();
-        // In another layout the same number is another moment.
-        let time = |position| ours.then(|| ticks.moment_of(position).to_string());
-        let (lost, none) = (snapshot.lost(), Record::default());
-        let row = |machine: u64, found: Option<&Record>| {
-            let record = found.unwrap_or(&none);
-            // Before the epoch, or in another layout, no owner counts as silent.
-            let now = if ours { ticks.position_at(now).unwrap_or(0) } else { 0 };
-            let (state, since) = match State::of(record, now) {
-                _ if lost.contains(&machine) => ("lost", None),
-                State::Held => ("held", None),
-                State::Silent { since } => ("silent", Some(since.to_string())),
-                State::Released => ("released", None),
-                State::ForeignOwner => ("foreign", None),
-            };
-            Row {
-                machine,
-                state,
-                silent_since: since,
-                host: record.host.clone(),
-                pid: record.pid,
-                epoch: record.epoch,
-                bound: record.bound.to_string(),
-                bound_time: found.and_then(|record| time(record.bound)),
-                last_change: found.map(|record| record.info_time.to_string()),
-            }
+/// The moment of a position; in another layout the same number is another moment.
+fn time(opened: &Opened, position: u64) -> Option<String> {
+    opened.is_of_our_layout().then(|| opened.ticks.moment_of(position).to_string())
+}
+
+fn rows(opened: &Opened, snapshot: &Snapshot, now: UnixMillis) -> Vec<Row> {
+    let (lost, none) = (snapshot.lost(), Record::default());
+    // Before the epoch, or in another layout, no owner counts as silent.
+    let now = opened.ticks.position_at(now).unwrap_or(0);
+    let now = if opened.is_of_our_layout() { now } else { 0 };
+    let row = |machine: &u64| {
+        let found = snapshot.records.get(machine);
+        let record = found.unwrap_or(&none);
+        let (state, since) = match State::of(record, now) {
+            _ if lost.contains(machine) => ("lost", None),
+            State::Held => ("held", None),
+            State::Silent { since } => ("silent", Some(since.to_string())),
+            State::Released => ("released", None),
+            State::ForeignOwner => ("foreign", None),
         };
-        let machines: BTreeSet<_> = snapshot.records.keys().chain(&lost).collect();
-        Self {
-            store: store.describe(),
-            may_forget: store.may_forget(),
-            namespace: opened.name().to_owned(),
-            uuid: format!("{:032x}", namespace.uuid),
-            fingerprint: namespace.fingerprint.clone(),
-            layout: ours.then(|| ticks.layout().name()),
-            floor: namespace.floor.to_string(),
-            floor_time: time(namespace.floor).filter(|_| namespace.floor > 0),
-            records: machines
-                .into_iter()
-                .map(|machine| row(*machine, snapshot.records.get(machine)))
-                .collect(),
+        Row {
+            machine: *machine,
+            state,
+            silent_since: since,
+            host: record.host.clone(),
+            pid: record.pid,
+            epoch: record.epoch,
+            bound: record.bound.to_string(),
+            bound_time: found.and_then(|record| time(opened, record.bound)),
+            last_change: found.map(|record| record.info_time.to_string()),
         }
-    }
+    };
+    let machines: BTreeSet<_> = snapshot.records.keys().chain(&lost).collect();
+    machines.into_iter().map(row).collect()
+}
 
-    fn json(&self) -> String {
-        serde_json::to_string_pretty(self).expect("plain fields are JSON") + "\n"
-    }
-
-    fn text(&self) -> String {
-        let mut out = String::new();
-        let mut line = |label: &str, text: &str| {
-            let _ = writeln!(out, "{label:<11} {text}"); // a String takes everything
-        };
-        line("store", &self.store);
-        if self.may_forget {
-            line("durability", "it may lose acknowledged writes");
-        }
-        line("namespace", &self.namespace);
-        line("uuid", &self.uuid);
-        let layout = self.layout.unwrap_or("not the configured one, so that bounds are positions");
-        line("layout", &format!("{} ({layout})", self.fingerprint));
-        line(
-            "floor",
-            match (&self.floor_time, self.floor.as_str()) {
-                (Some(time), _) => time,
-                (None, "0") => "none",
-                (None, position) => position,
-            },
-        );
-        line("machine IDs", &self.summary());
-        if !self.records.is_empty() {
-            out.push('\n');
-            out += &self.table();
-        }
-        out
-    }
-
-    /// `3 (1 held, 2 released)`.
-    fn summary(&self) -> String {
-        let states = ["held", "silent", "released", "foreign", "lost"]
-            .map(|state| (state, self.records.iter().filter(|row| row.state == state).count()));
-        let parts: Vec<_> = states
-            .iter()
-            .filter(|(_, count)| *count > 0)
-            .map(|(state, count)| format!("{count} {state}"))
-            .collect();
-        match parts.is_empty() {
-            true => "none was ever claimed".to_owned(),
-            false => parts.join(", "),
-        }
-    }
-
-    fn table(&self) -> String {
-        let head = ["machine", "state", "host", "pid", "epoch", "bound", "last change"];
-        let rows = [head.map(str::to_owned)].into_iter().chain(self.records.iter().map(Row::cells));
-        columns(&rows.collect::<Vec<_>>(), &[0, 3, 4])
-    }
+/// `1 held, 2 released`.
+fn summary(rows: &[Row]) -> String {
+    let count = |state: &&str| rows.iter().filter(|row| row.state == *state).count();
+    let parts =
+        ["held", "silent", "released", "foreign", "lost"].map(|state| (count(&state), state));
+    let parts = parts.iter().filter(|(count, _)| *count > 0);
+    let parts: Vec<_> = parts.map(|(count, state)| format!("{count} {state}")).collect();
+    if parts.is_empty() { "none was ever claimed".to_owned() } else { parts.join(", ") }
 }
 
 impl Row {

@@ -128,7 +128,7 @@ impl World {
     pub(crate) fn with_console(
         &self,
         answer: Option<bool>,
-        command: impl FnOnce(&mut Console) -> Result<(), Error>,
+        command: impl FnOnce(&mut Console) -> Result<String, Error>,
     ) -> Result<String, String> {
         let nobody = || Error::setting("add --yes");
         self.with_asked(move || answer.ok_or_else(nobody), command)
@@ -137,14 +137,14 @@ impl World {
     pub(crate) fn with_asked(
         &self,
         mut ask: impl FnMut() -> Result<bool, Error> + 'static,
-        command: impl FnOnce(&mut Console) -> Result<(), Error>,
+        command: impl FnOnce(&mut Console) -> Result<String, Error>,
     ) -> Result<String, String> {
         let said = Rc::new(RefCell::new(String::new()));
         let heard = Rc::clone(&said);
-        let mut console =
-            Console::new(move |text| heard.borrow_mut().push_str(text), move |_| ask());
+        let say = move |text: &str| heard.borrow_mut().push_str(text);
+        let mut console = Console { say: Box::new(say), ask: Box::new(move |_| ask()) };
         let done = command(&mut console);
         drop(console);
-        done.map(|()| said.take()).map_err(|error| error.to_string())
+        done.map(|outcome| said.take() + &outcome).map_err(|error| error.to_string())
     }
 }

@@ -9,7 +9,7 @@ fn found(machine: u64, host: &str) -> ForeignOwner {
 
 fn import(world: &World, found: &[ForeignOwner]) -> Result<String, String> {
     let opened = world.opened();
-    world.with_console(None, |console| take_over(&opened, LegacySystem::Leaf, found, console))
+    world.with_console(None, |_| take_over(&opened, LegacySystem::Leaf, found))
 }
 
 #[test]

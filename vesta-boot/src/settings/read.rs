@@ -1,0 +1,74 @@
+//! Reader of settings: text from flags, the environment, the file and the defaults.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use clap::ArgMatches;
+use clap::parser::ValueSource;
+
+use super::declared::{default_of, settings, variable};
+use super::file;
+use super::parse::did_you_mean;
+use super::values::{DEFAULT, Value, Values};
+use crate::error::Error;
+use crate::role::Role;
+
+impl Values {
+    /// The defaults of a program.
+    pub fn defaults(role: Role) -> Self {
+        Self::merge(role, None, None).expect("there is no file")
+    }
+
+    /// Merges what a command line and the environment gave with the file at a path.
+    pub(crate) fn merge(
+        role: Role,
+        matches: Option<&ArgMatches>,
+        path: Option<&Path>,
+    ) -> Result<Self, Error> {
+        let settings = settings(role);
+        let file = path.map(|path| file::read(path, &settings)).transpose()?;
+        let mut file = file.unwrap_or_default();
+        let mut values = BTreeMap::new();
+        for arg in settings.get_arguments() {
+            let name = arg.get_id().as_str();
+            let typed = matches.and_then(|matches| {
+                Some((matches.value_source(name)?, matches.get_one::<String>(name)?.clone()))
+            });
+            let (text, origin) = match (typed, file.values.remove(name), path) {
+                (Some((ValueSource::CommandLine, text)), ..) => {
+                    (text, format!("flag --{}", arg.get_long().unwrap_or_default()))
+                }
+                // `VESTA_X=` is how compose files say "not set".
+                (Some((ValueSource::EnvVariable, text)), ..) if !text.is_empty() => {
+                    (text, format!("env {}", variable(arg)))
+                }
+                (_, Some((text, line)), Some(path)) => {
+                    (text, format!("file {} line {line}", path.display()))
+                }
+                _ => match default_of(arg) {
+                    Some(default) => (default, DEFAULT.to_owned()),
+                    None => continue,
+                },
+            };
+            values.insert(name.to_owned(), Value { text, origin });
+        }
+        Ok(Self { role, values, custom: file.custom, tokens: file.tokens })
+    }
+}
+
+/// The `VESTA_` variables among `names` that are no setting, each with a hint. Those that Kubernetes
+/// sets for a service called `vesta` are left out.
+pub(crate) fn unknown_variables(names: impl Iterator<Item = String>) -> Vec<String> {
+    let settings = settings(Role::Server);
+    let known: Vec<_> =
+        settings.get_arguments().map(variable).chain(["VESTA_CONFIG".into()]).collect();
+    let of_kubernetes = |name: &str| name.contains("_SERVICE_") || name.contains("_PORT");
+    let mut unknown: Vec<String> = names
+        .filter(|name| name.starts_with("VESTA_") && !of_kubernetes(name) && !known.contains(name))
+        .collect();
+    unknown.sort();
+    for name in &mut unknown {
+        *name += &did_you_mean(name, known.iter().map(String::as_str));
+    }
+    unknown
+}
