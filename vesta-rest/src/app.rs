@@ -1,53 +1,21 @@
 //! The application built from the endpoint table: a route for each path, a 405 for its other methods,
 //! a 404 for everything else.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use actix_web::http::header::{self, HeaderMap, HeaderValue};
 use actix_web::web::{self, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse};
-use vesta_boot::{Auth, Denied, Metrics, Outcome, Scopes};
-use vesta_service::{LocalIdService, SegmentService};
+use vesta_boot::{Outcome, Scopes};
 
-use crate::endpoints::{Call, OTHER};
+use crate::endpoints::OTHER;
 pub use crate::endpoints::{ENDPOINTS, Endpoint, METHODS, Verb};
+use crate::openapi;
 use crate::params::Params;
 use crate::problem::Problem;
-
-/// State shared by all handlers.
-#[derive(Debug)]
-pub struct State {
-    /// The generator.
-    pub service: Arc<LocalIdService>,
-    /// The segment service, if segment mode is on.
-    pub segments: Option<Arc<SegmentService>>,
-    /// Request metrics, created with [`METHODS`].
-    pub metrics: Arc<Metrics>,
-    /// Accepted tokens; `None` if callers need none.
-    pub auth: Option<Auth>,
-    /// True if callers reach this server over https.
-    pub encrypted: bool,
-    /// Time limit of a request, for receiving its body and for waiting for an ID.
-    pub request_timeout: Duration,
-}
-
-impl State {
-    /// The state that [`configure`] added to the application.
-    pub(crate) fn of(req: &HttpRequest) -> &State {
-        req.app_data::<web::Data<State>>().expect("configure() adds the state to every application")
-    }
-
-    /// Checks a request's token, if the server requires tokens.
-    pub(crate) fn authorize(&self, headers: &HeaderMap, needs: Scopes) -> Result<(), Denied> {
-        let token = headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
-        self.auth.as_ref().map_or(Ok(()), |auth| auth.check(token, needs))
-    }
-}
+pub use crate::state::State;
+use crate::state::{Call, Document};
 
 /// Adds every endpoint and the shared state to an application.
 pub fn configure(app: &mut ServiceConfig, state: web::Data<State>) {
-    app.app_data(state);
+    app.app_data(state).app_data(Document(openapi::document()));
     for (method, endpoint) in ENDPOINTS.iter().enumerate() {
         let Endpoint { needs, handler, .. } = *endpoint;
         let known = (needs != Scopes::NONE).then_some(endpoint.params);

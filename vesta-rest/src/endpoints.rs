@@ -3,12 +3,10 @@
 
 use std::pin::Pin;
 
+use actix_web::HttpResponse;
 use actix_web::http::Method;
-use actix_web::web::Payload;
-use actix_web::{HttpRequest, HttpResponse};
 use vesta_boot::Scopes;
 
-use crate::app::State;
 use crate::dto::{
     Bounds, Explained, Fields, KnownLayouts, Layout, LeafDecoded, ManyIds, OneId, OneOrMany, Parts,
     SegmentCache, SegmentRow, UidParsed,
@@ -17,8 +15,8 @@ use crate::handlers::{leaf, pages, segments, uid, v1, vesta};
 use crate::openapi::content::{Content, html, json, list, number, object, text};
 use crate::openapi::failures::{CANNOT_MAKE, Failures, NO_SUCH_TAG, NOT_OFFERED};
 use crate::openapi::params::*;
-use crate::params::Params;
 use crate::problem::Problem;
+use crate::state::Call;
 
 /// HTTP method of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,19 +41,6 @@ impl Verb {
             Verb::Get => "GET, HEAD",
             Verb::Post => "POST",
         }
-    }
-}
-
-/// An authorized request with checked parameter names.
-pub(crate) struct Call {
-    pub(crate) req: HttpRequest,
-    pub(crate) params: Params,
-    pub(crate) payload: Payload,
-}
-
-impl Call {
-    pub(crate) fn state(&self) -> &State {
-        State::of(&self.req)
     }
 }
 
@@ -177,6 +162,9 @@ endpoints! {
     Get "/docs/{file:.*}" NONE pages::docs [] -> [] "" "";
 }
 
+/// Index of `/genid` in [`METHODS`].
+pub(crate) const GENID: usize = 0;
+
 /// Index in [`METHODS`] of requests to unknown paths or methods.
 pub(crate) const OTHER: usize = ENDPOINTS.len();
 
@@ -190,3 +178,13 @@ pub const METHODS: &[&str] = &{
     }
     names
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fast_path_serves_genid() {
+        assert_eq!(METHODS[GENID], "/genid");
+    }
+}

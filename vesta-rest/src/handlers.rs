@@ -18,9 +18,9 @@ use actix_web::web::Bytes;
 use serde::Serialize;
 use vesta_intf::{AsyncIdService, IdError, IdFormat};
 
-use crate::app::State;
 use crate::dto::IdText;
 use crate::problem::Problem;
+use crate::state::State;
 
 const JSON: &str = "application/json";
 

@@ -14,11 +14,12 @@ pub mod app;
 pub mod dto;
 mod endpoints;
 mod handlers;
-mod moment;
 mod openapi;
 mod params;
 pub mod problem;
 mod serve;
+mod state;
+mod values;
 
 pub use app::METHODS;
 pub use serve::{Limits, serve, serve_with};

@@ -99,7 +99,9 @@ fn operation(endpoint: &Endpoint, schemas: &mut Schemas) -> Operation {
         let needed = SecurityRequirement::new(TOKEN, [] as [&str; 0]);
         operation = operation.securities(Some([SecurityRequirement::default(), needed]));
     }
-    for (status, response) in failures::responses(endpoint) {
+    for (status, response) in
+        failures::responses(endpoint.failures, !endpoint.body.is_empty(), endpoint.needs)
+    {
         operation = operation.response(status, response);
     }
     operation.build()

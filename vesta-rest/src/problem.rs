@@ -19,6 +19,17 @@ pub const PROBLEM_JSON: &str = "application/problem+json";
 /// usually re-claimed, within a second.
 const RETRY_UNKNOWN: Duration = Duration::from_secs(1);
 
+/// Maximum length of a caller's input repeated in an error, in characters.
+const QUOTED: usize = 40;
+
+/// Quotes input for an error: short, in backquotes, without control characters.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut out = String::from("`");
+    out.extend(text.chars().take(QUOTED).map(|c| if c.is_control() { '\u{fffd}' } else { c }));
+    out.push_str(if text.chars().nth(QUOTED).is_some() { "…`" } else { "`" });
+    out
+}
+
 /// An error response.
 #[derive(Debug, Clone)]
 pub struct Problem {
@@ -79,7 +90,7 @@ impl Problem {
 
     /// 404: nothing is at this path.
     pub fn no_such_path(path: &str) -> Self {
-        let path = crate::params::quoted(path);
+        let path = quoted(path);
         let detail = format!("nothing is at {path}; GET / lists the endpoints");
         Self::of_kind(ErrorKind::NotFound, detail)
     }
@@ -249,5 +260,11 @@ mod tests {
         for kind in ErrorKind::all() {
             assert!(seen.insert(title_of(kind)), "{kind:?}");
         }
+    }
+
+    #[test]
+    fn an_error_repeats_only_a_little_of_what_came() {
+        let text = quoted(&"x\n".repeat(500));
+        assert!(text.chars().count() <= QUOTED + 3 && !text.contains('\n'), "{text}");
     }
 }

@@ -19,6 +19,7 @@ use vesta_boot::Running;
 use vesta_boot::net::{self, Connection, Limiter};
 
 use crate::app::{State, configure};
+use crate::endpoints::GENID;
 use crate::handlers::vesta::genid_now;
 
 /// For the peer of a connection that is being closed to read the last answer.
@@ -95,7 +96,7 @@ pub fn serve_with(running: Running, limits: Limits) -> io::Result<()> {
             let app = App::new().configure(move |app| configure(app, shared.clone()));
             let app = map_config(app.into_factory(), |_| AppConfig::default());
             let service =
-                apply_fn_factory(app, move |req, app: &_| match genid_now(&state, &req) {
+                apply_fn_factory(app, move |req, app: &_| match genid_now(&state, &req, GENID) {
                     Some(response) => Either::Left(ready(Ok(response))),
                     None => Either::Right(app.call(req).map_ok(Response::from)),
                 });

@@ -10,7 +10,7 @@ use super::segments::{next_number, segment_service};
 use super::vesta::in_system_zone;
 use super::{Answer, JSON, characters, decimal, json, new_id, no_store, ok, text};
 use crate::dto::{LeafDecoded, SegmentCache, SegmentRow};
-use crate::endpoints::Call;
+use crate::state::Call;
 
 pub(crate) async fn snowflake(call: Call) -> Answer {
     let id = new_id(call.state()).await?;

@@ -8,9 +8,8 @@ use actix_web::{HttpRequest, HttpResponse};
 use utoipa_swagger_ui::Config;
 
 use super::{Answer, ok};
-use crate::endpoints::Call;
-use crate::openapi;
 use crate::problem::Problem;
+use crate::state::{Call, Document};
 
 const INDEX: &str = include_str!("../pages/index.html");
 
@@ -45,8 +44,9 @@ fn host(req: &HttpRequest) -> &str {
     host.filter(|host| host.chars().all(plain)).unwrap_or("127.0.0.1:8088")
 }
 
-pub(crate) async fn openapi(_: Call) -> Answer {
-    Ok(page("application/json", openapi::document()))
+pub(crate) async fn openapi(call: Call) -> Answer {
+    let Document(document) = call.req.app_data().expect("configure() adds it");
+    Ok(page("application/json", document.clone()))
 }
 
 /// `GET /docs`: the page's own links are relative to `/docs/`.

@@ -5,10 +5,9 @@ use vesta_service::SegmentService;
 
 use super::v1::MAX_COUNT;
 use super::{Answer, decimal, in_time, json, no_store};
-use crate::app::State;
 use crate::dto::{ManyIds, OneId};
-use crate::endpoints::Call;
 use crate::problem::Problem;
+use crate::state::{Call, State};
 
 pub(super) fn segment_service(state: &State) -> Result<&SegmentService, IdError> {
     state.segments.as_deref().ok_or_else(|| IdError::Unsupported {

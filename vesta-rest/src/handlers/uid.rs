@@ -5,7 +5,7 @@ use vesta_intf::{IdError, IdMeta, LayoutSpec};
 use super::vesta::in_system_zone;
 use super::{Answer, characters, decimal, json, new_id, no_store, text};
 use crate::dto::UidParsed;
-use crate::endpoints::Call;
+use crate::state::Call;
 
 pub(crate) async fn get(call: Call) -> Answer {
     let meta = call.state().service.meta();

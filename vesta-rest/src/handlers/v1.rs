@@ -7,19 +7,16 @@ use vesta_intf::{Id, IdError, IdService, MakeId};
 use vesta_service::LocalIdService;
 
 use super::{Answer, json, new_id, new_ids, no_store};
-use crate::app::State;
 use crate::dto::{
     Bounds, Explained, IdText, KnownLayout, KnownLayouts, Layout, ManyIds, OneId, Parts,
 };
-use crate::endpoints::Call;
-use crate::params::{self, number, parts};
+use crate::params::{self, MAX_BODY, parts};
 use crate::problem::Problem;
+use crate::state::{Call, State};
+use crate::values::number;
 
 /// Maximum number of IDs per request.
 pub(super) const MAX_COUNT: u64 = 1_000;
-
-/// Maximum body size in bytes.
-pub(crate) const MAX_BODY: usize = 16 * 1024;
 
 pub(crate) async fn id(call: Call) -> Answer {
     let format = call.params.format()?;

@@ -11,8 +11,7 @@ use utoipa::openapi::{
 use vesta_boot::{Denied, Scopes};
 use vesta_intf::{IdError, NotReady, NotReadyReason};
 
-use crate::endpoints::Endpoint;
-use crate::handlers::v1;
+use crate::params::MAX_BODY;
 use crate::problem::{PROBLEM_JSON, Problem};
 
 /// A group of problems.
@@ -56,20 +55,24 @@ const BAD_INPUT: Failures = || {
 const BAD_JSON: Failures = || {
     vec![
         Problem::body_too_slow(Duration::from_secs(2)),
-        Problem::body_too_large(v1::MAX_BODY),
+        Problem::body_too_large(MAX_BODY),
         Problem::not_json(),
     ]
 };
 
 /// One response for each status of an endpoint's problems.
-pub(super) fn responses(endpoint: &Endpoint) -> impl Iterator<Item = (String, Response)> {
-    let mut problems: Vec<_> = endpoint.failures.iter().flat_map(|failures| failures()).collect();
-    if !endpoint.body.is_empty() {
+pub(super) fn responses(
+    own: &[Failures],
+    has_body: bool,
+    needs: Scopes,
+) -> impl Iterator<Item = (String, Response)> {
+    let mut problems: Vec<_> = own.iter().flat_map(|failures| failures()).collect();
+    if has_body {
         problems.extend(BAD_JSON());
     }
-    if endpoint.needs != Scopes::NONE {
+    if needs != Scopes::NONE {
         problems.extend(BAD_INPUT());
-        let lacks = Denied::Lacks { token: "ci".into(), needs: endpoint.needs };
+        let lacks = Denied::Lacks { token: "ci".into(), needs };
         problems.extend([Denied::NoToken, lacks].map(Problem::from));
     }
     let mut by_status: BTreeMap<u16, Vec<Problem>> = BTreeMap::new();

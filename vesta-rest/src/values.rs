@@ -1,10 +1,28 @@
-//! Parsing of moments in requests: milliseconds or RFC 3339.
+//! Values in requests: whole numbers, and moments in milliseconds or RFC 3339.
+
+use std::borrow::Cow;
 
 use jiff::Timestamp;
 use vesta_intf::UnixMillis;
 
-use crate::params::{number, quoted};
-use crate::problem::Problem;
+use crate::problem::{Problem, quoted};
+
+/// Parses a whole number: decimal digits only, no sign, no blanks, nothing clamped.
+pub(crate) fn number(name: &str, text: &str, min: u64, max: u64) -> Result<u64, Problem> {
+    let wrong =
+        |is: Cow<'_, str>| format!("{name} must be a whole number {min} to {max}, but is {is}");
+    if text.is_empty() {
+        return Err(Problem::invalid(name, wrong("empty".into())));
+    }
+    if !text.bytes().all(|b| b.is_ascii_digit()) {
+        return Err(Problem::invalid(name, wrong(quoted(text).into())));
+    }
+    match text.parse() {
+        Ok(value) if (min..=max).contains(&value) => Ok(value),
+        // Digits only, so what does not parse is beyond 64 bits.
+        _ => Err(Problem::out_of_range(name, wrong(quoted(text).into()))),
+    }
+}
 
 /// Description of a valid moment, for errors.
 pub(crate) const A_MOMENT: &str =
@@ -13,7 +31,7 @@ pub(crate) const A_MOMENT: &str =
 /// Parses a moment: digits alone are milliseconds since 1970, everything else is RFC 3339. A time
 /// without an offset would mean another moment on every host, so it is refused. Fractions of a
 /// millisecond are rounded down, as the ticks of a layout are.
-pub(crate) fn read(name: &str, text: &str) -> Result<UnixMillis, Problem> {
+pub(crate) fn moment(name: &str, text: &str) -> Result<UnixMillis, Problem> {
     if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
         return number(name, text, 0, u64::MAX).map(UnixMillis);
     }
@@ -73,6 +91,21 @@ fn has_form(text: &str, form: &str) -> bool {
 mod tests {
     use super::*;
 
+    #[test]
+    fn numbers_are_digits_in_range_and_nothing_else() {
+        assert_eq!(number("id", "0", 0, u64::MAX).unwrap(), 0);
+        assert_eq!(number("id", "18446744073709551615", 0, u64::MAX).unwrap(), u64::MAX);
+        assert_eq!(number("id", "007", 0, 7).unwrap(), 7);
+        for text in ["", "-1", "+1", " 1", "1 ", "0x1", "1e3", "1.0", "١", "18446744073709551616"]
+        {
+            let problem = number("id", text, 0, u64::MAX).unwrap_err();
+            assert!(
+                problem.to_string().starts_with("id must be a whole number 0 to 184"),
+                "{text}"
+            );
+        }
+    }
+
     /// The seconds by `date -u -d … +%s`.
     #[test]
     fn a_moment_is_milliseconds_or_rfc_3339() {
@@ -90,7 +123,7 @@ mod tests {
             ("2024-02-29T23:59:59.123456+00:00", 1_709_251_199_123),
             ("1970-01-01T00:00:00Z", 0),
         ] {
-            assert_eq!(read("time", text).unwrap(), UnixMillis(millis), "{text}");
+            assert_eq!(moment("time", text).unwrap(), UnixMillis(millis), "{text}");
         }
     }
 
@@ -128,7 +161,7 @@ mod tests {
             "２026-01-01T00:00:00Z",
             "2026-01-01T00:00:0０Z",
         ] {
-            let error = read("time", text).expect_err(text).to_string();
+            let error = moment("time", text).expect_err(text).to_string();
             assert!(
                 error.starts_with("time must be milliseconds since 1970, or RFC 3339"),
                 "{error}"
@@ -140,7 +173,7 @@ mod tests {
             ("1969-12-31T23:59:59.9995Z", "time must not be before 1970"),
             ("0000-01-01T00:00:00Z", "time must not be before 1970"),
         ] {
-            let error = read("time", text).expect_err(text).to_string();
+            let error = moment("time", text).expect_err(text).to_string();
             assert!(error.starts_with(says), "{error}");
         }
     }
