@@ -11,7 +11,6 @@ use tokio::runtime::{Builder as Runtime, Handle};
 use tokio::sync::oneshot;
 use vesta_intf::{AsyncIdService, Id, IdError, IdService, MAX_IDS_PER_CALL, MakeId};
 
-use crate::builder::Builder;
 use crate::client::{Client as AsyncClient, Stats};
 use crate::remote::check_count;
 
@@ -90,11 +89,13 @@ impl Drop for Background {
 }
 
 impl Client {
-    pub(crate) fn start(builder: Builder) -> Result<Self, IdError> {
+    pub(crate) fn start(
+        build: impl FnOnce() -> Result<AsyncClient, IdError>,
+    ) -> Result<Self, IdError> {
         let runtime = Runtime::new_current_thread().enable_all().build().map_err(cannot_start)?;
         let client = {
             let _inside = runtime.enter();
-            builder.build()
+            build()
         };
         let client = match client {
             Ok(client) => client,

@@ -86,6 +86,13 @@ impl Default for Builder {
     }
 }
 
+impl Client {
+    /// Starts the configuration of a client.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+}
+
 impl Builder {
     /// Adds a server: `https://host:port`, or without encryption `http://host:port`.
     pub fn endpoint(mut self, address: impl Into<String>) -> Self {
@@ -257,7 +264,7 @@ impl Builder {
     /// # Errors
     /// As for [`build`](Self::build); [`IdError::Internal`] if the thread cannot be started.
     pub fn build_blocking(self) -> Result<blocking::Client, IdError> {
-        blocking::Client::start(self)
+        blocking::Client::start(|| self.build())
     }
 
     fn check(&self) -> Result<(), IdError> {

@@ -12,7 +12,6 @@ use vesta_intf::{
     AsyncIdService, Id, IdError, IdRun, IdService, MAX_IDS_PER_CALL, MAX_RUN_IDS_PER_CALL, MakeId,
 };
 
-use crate::builder::Builder;
 use crate::fallback::{Fallback, GRACE};
 use crate::prefetch::{Prefetch, Prefetcher, Source};
 use crate::remote::{Remote, check_count};
@@ -65,11 +64,6 @@ pub struct Stats {
 }
 
 impl Client {
-    /// Starts the configuration of a client.
-    pub fn builder() -> Builder {
-        Builder::default()
-    }
-
     pub(crate) fn new(
         remote: Remote,
         prefetch: Option<Prefetch>,
