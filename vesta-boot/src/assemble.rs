@@ -138,7 +138,11 @@ pub(crate) fn host_name() -> String {
 }
 
 pub(crate) fn options(config: &Config) -> Options {
-    Options { auto_init: config.store.auto_init, request_timeout: config.store.request_timeout }
+    Options {
+        auto_init: config.store.auto_init,
+        request_timeout: config.store.request_timeout,
+        ..Options::default()
+    }
 }
 
 pub(crate) fn open(store: &StoreUrl, options: &Options) -> Result<Arc<dyn KvStore>, Error> {
@@ -146,7 +150,7 @@ pub(crate) fn open(store: &StoreUrl, options: &Options) -> Result<Arc<dyn KvStor
 }
 
 fn segments(config: &Config, store: &StoreUrl) -> Result<SegmentService, Error> {
-    SegmentService::builder(open_segments(store, config.store.auto_init)?)
+    SegmentService::builder(open_segments(config, store, config.store.auto_init)?)
         .mode(config.segments.mode)
         .step_cap(config.segments.max_step)
         .max_wait(config.limits.max_wait)
@@ -155,10 +159,12 @@ fn segments(config: &Config, store: &StoreUrl) -> Result<SegmentService, Error> 
 }
 
 pub(crate) fn open_segments(
+    config: &Config,
     store: &StoreUrl,
     auto_init: bool,
 ) -> Result<Arc<dyn SegmentStore>, Error> {
-    let options = Options { auto_init, ..Options::default() };
+    let segment_table = config.segments.table;
+    let options = Options { auto_init, segment_table, ..Options::default() };
     vesta_store::open_segments(store.expose(), &options)
         .map_err(|error| not_opened("segment.store", error))
 }

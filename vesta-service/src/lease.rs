@@ -32,6 +32,7 @@ mod timing;
 pub(crate) use choice::Choice;
 pub use choice::ClaimOrder;
 use codec::Marks;
+pub(crate) use codec::{Entry, SCHEMA, canonical};
 pub(crate) use driver::Driver;
 pub(crate) use error::ask_store;
 pub use error::{ClaimError, StoreError};

@@ -68,8 +68,8 @@ pub use lease::{
 pub use machine::{IpMap, MachineSource, WorkerNodeStore, host_ordinal};
 pub use populator::PopulatorKind;
 pub use segment::{
-    NewSegmentTag, NextRange, Segment, SegmentBuilder, SegmentMode, SegmentService, SegmentStatus,
-    SegmentStore, SegmentTag,
+    KvSegments, NewSegmentTag, NextRange, Segment, SegmentBuilder, SegmentMode, SegmentService,
+    SegmentStatus, SegmentStore, SegmentTag,
 };
 pub use service::LocalIdService;
 pub use status::{MachineStatus, Status};

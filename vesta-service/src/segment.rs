@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  store.rs        the port: what a database has to offer
+//!  kv.rs           tags as the entries of any store
 //!  buffer.rs       the state of one tag: what to give out, what to fetch       pure
 //!  buffer/plan.rs  how much to fetch, and how early                            pure
 //!  allocator.rs    what every call touches
@@ -40,6 +41,7 @@ mod future;
 mod handle;
 mod jobs;
 mod key;
+pub(crate) mod kv;
 #[cfg(all(test, loom))]
 mod races;
 #[cfg(all(test, shuttle))]
@@ -50,6 +52,7 @@ mod store;
 
 pub use builder::SegmentBuilder;
 pub use handle::Segment;
+pub use kv::KvSegments;
 pub use service::SegmentService;
 pub use status::SegmentStatus;
 pub use store::{NewSegmentTag, NextRange, SegmentStore, SegmentTag};

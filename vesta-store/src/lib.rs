@@ -47,5 +47,5 @@ pub use backends::mysql;
 pub use backends::postgres;
 pub use kind::Kind;
 pub use open::{OpenError, open, open_segments, open_with, open_worker_nodes};
-pub use options::Options;
+pub use options::{Options, SegmentTable};
 pub use url::{Host, StoreUrl, redact};

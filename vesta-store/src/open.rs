@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use vesta_service::{KvStore, SegmentStore, StoreError, WorkerNodeStore};
+use vesta_service::{KvSegments, KvStore, SegmentStore, StoreError, WorkerNodeStore};
 
 #[cfg(feature = "etcd")]
 use crate::backends::etcd;
@@ -18,7 +18,7 @@ use crate::backends::sql::Sql;
 use crate::backends::sqlite;
 #[cfg(feature = "zookeeper")]
 use crate::backends::zookeeper;
-use crate::{Kind, Options, StoreUrl};
+use crate::{Kind, Options, SegmentTable, StoreUrl};
 
 /// The reason for which a URL opened no store. No message shows a password.
 #[derive(Debug, thiserror::Error)]
@@ -58,12 +58,12 @@ pub enum OpenError {
         /// The backend.
         backend: &'static str,
     },
-    /// Segment tags need a database that has them.
+    /// Leaf's table of segment tags needs a database that Leaf knows.
     #[error(
-        "the {backend} backend keeps no segment tags; segment mode needs sqlite, mysql, postgres or \
-         redis"
+        "the {backend} backend has no table leaf_alloc; segment.table = leaf needs mysql or postgres, \
+         segment.table = kv any store"
     )]
-    NoSegments {
+    NoLeafTable {
         /// The backend.
         backend: &'static str,
     },
@@ -121,23 +121,40 @@ pub fn open(url: &str) -> Result<Arc<dyn KvStore>, OpenError> {
 ///
 /// # Errors
 /// As [`open`].
-#[allow(unreachable_patterns, reason = "every backend may be built in")]
 pub fn open_with(url: &str, options: &Options) -> Result<Arc<dyn KvStore>, OpenError> {
-    let url: StoreUrl = url.parse()?;
-    let _ = options; // in a build without any backend
+    open_kv(&url.parse()?, options, Losses::KeptAway)
+}
+
+/// What becomes of changes that a store acknowledged and may forget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Losses {
+    /// Claims of machine IDs keep a distance from them.
+    KeptAway,
+    /// Ranges of segment tags would be handed out again, so such a store is refused where its losses
+    /// are part of how it is set up.
+    Refused,
+}
+
+#[allow(unreachable_patterns, reason = "every backend may be built in")]
+fn open_kv(
+    url: &StoreUrl,
+    options: &Options,
+    losses: Losses,
+) -> Result<Arc<dyn KvStore>, OpenError> {
+    let _ = (options, losses); // in a build without any backend
     match url.kind() {
         #[cfg(feature = "sqlite")]
-        Kind::Sqlite => sqlite::open(&url, options),
+        Kind::Sqlite => sqlite::open(url, options),
         #[cfg(feature = "redis")]
-        Kind::Redis => redis::open(&url, options),
+        Kind::Redis => redis::open(url, options, losses),
         #[cfg(feature = "zookeeper")]
-        Kind::Zookeeper => zookeeper::open(&url, options),
+        Kind::Zookeeper => zookeeper::open(url, options),
         #[cfg(feature = "etcd")]
-        Kind::Etcd => etcd::open(&url, options),
+        Kind::Etcd => etcd::open(url, options),
         #[cfg(feature = "mysql")]
-        Kind::Mysql => Ok(Arc::new(Sql::<mysql::Config>::entries(&url, options)?)),
+        Kind::Mysql => Ok(Arc::new(Sql::<mysql::Config>::entries(url, options)?)),
         #[cfg(feature = "postgres")]
-        Kind::Postgres => Ok(Arc::new(Sql::<postgres::Config>::entries(&url, options)?)),
+        Kind::Postgres => Ok(Arc::new(Sql::<postgres::Config>::entries(url, options)?)),
         off => feature_off(off),
     }
 }
@@ -165,25 +182,25 @@ pub fn open_worker_nodes(
     }
 }
 
-/// Opens the segment tags in the database that a URL names: an SQL database, or a Redis that forgets
-/// nothing.
+/// Opens the segment tags in the store that a URL names, in the place that the
+/// [options](Options::segment_table) name. A Redis that may forget what it acknowledged refuses every
+/// request.
 ///
 /// # Errors
-/// As [`open`], and [`OpenError::NoSegments`].
+/// As [`open`], and [`OpenError::NoLeafTable`].
 pub fn open_segments(url: &str, options: &Options) -> Result<Arc<dyn SegmentStore>, OpenError> {
     let url: &StoreUrl = &url.parse()?;
-    let _ = options;
-    match url.kind() {
-        #[cfg(feature = "sqlite")]
-        Kind::Sqlite => sqlite::open_segments(url, options),
+    let usual = if url.kind().is_sql() { SegmentTable::Leaf } else { SegmentTable::Kv };
+    match (options.segment_table.unwrap_or(usual), url.kind()) {
+        (SegmentTable::Kv, _) => {
+            Ok(Arc::new(KvSegments::new(open_kv(url, options, Losses::Refused)?)))
+        }
         #[cfg(feature = "mysql")]
-        Kind::Mysql => Ok(Arc::new(Sql::<mysql::Config>::segments(url, options)?)),
+        (_, Kind::Mysql) => Ok(Arc::new(Sql::<mysql::Config>::segments(url, options)?)),
         #[cfg(feature = "postgres")]
-        Kind::Postgres => Ok(Arc::new(Sql::<postgres::Config>::segments(url, options)?)),
-        #[cfg(feature = "redis")]
-        Kind::Redis => redis::open_segments(url, options),
-        other if other.built_in() => Err(OpenError::NoSegments { backend: other.name() }),
-        off => feature_off(off),
+        (_, Kind::Postgres) => Ok(Arc::new(Sql::<postgres::Config>::segments(url, options)?)),
+        (_, other) if other.built_in() => Err(OpenError::NoLeafTable { backend: other.name() }),
+        (_, off) => feature_off(off),
     }
 }
 
@@ -218,6 +235,18 @@ mod tests {
     fn what_is_no_sql_database_has_no_worker_nodes() {
         let error = open_worker_nodes("redis://h", &Options::default()).expect_err("refused");
         assert!(matches!(error, OpenError::NoWorkerNodes { .. } | OpenError::FeatureOff { .. }));
+    }
+
+    #[test]
+    fn what_leaf_does_not_know_has_no_table_of_leafs() {
+        let options = Options { segment_table: Some(SegmentTable::Leaf), ..Options::default() };
+        for url in ["sqlite:x.db", "redis://h", "zookeeper://h", "etcd://h"] {
+            let error = open_segments(url, &options).expect_err("refused");
+            match error {
+                OpenError::FeatureOff { .. } => {}
+                error => assert!(error.to_string().contains("segment.table = kv"), "{error}"),
+            }
+        }
     }
 
     #[test]

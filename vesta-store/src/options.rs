@@ -13,11 +13,23 @@ pub struct Options {
     /// The time that one request may take; `None` for the store's own default, which is
     /// [`KvStore::timing`](vesta_service::KvStore::timing)'s.
     pub request_timeout: Option<Duration>,
+    /// The place of segment tags; `None` for the store's own default: Leaf's table where the store can
+    /// have it.
+    pub segment_table: Option<SegmentTable>,
+}
+
+/// The place of segment tags in a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SegmentTable {
+    /// Leaf's table `leaf_alloc`, in MySQL, MariaDB and PostgreSQL.
+    Leaf,
+    /// Entries beside those of machine IDs, in any store that keeps what it acknowledged.
+    Kv,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { auto_init: true, request_timeout: None }
+        Self { auto_init: true, request_timeout: None, segment_table: None }
     }
 }
 

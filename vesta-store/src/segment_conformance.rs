@@ -197,11 +197,25 @@ fn the_last_number_is_handed_out_and_then_no_more(databases: &dyn Databases) {
 fn tags_do_not_touch_each_other(databases: &dyn Databases) {
     let database = databases.fresh();
     let store = database.connect();
-    for key in ["a", "b", "a:b", "a b"] {
+    let long = "\u{1F980}".repeat(NewSegmentTag::MAX_KEY);
+    let keys = [
+        "a", "A", "b", "a:b", "a b", "a/b", "a%2Fb", "a%b", ".", "..", "\u{e9}", "e\u{301}", &long,
+    ];
+    for key in keys {
         assert!(create(&*store, &tag(key, 10)), "{key}");
     }
-    assert_eq!(numbers(&*store, "a", 10), 1..11);
-    assert_eq!(numbers(&*store, "a:b", 5), 1..6);
-    assert_eq!(numbers(&*store, "b", 10), 1..11);
-    assert_eq!(numbers(&*store, "a", 10), 11..21);
+    for round in 0..2 {
+        for (key, step) in keys.into_iter().zip(5..) {
+            let first = 1 + round * step;
+            assert_eq!(numbers(&*store, key, step), first..first + step, "{key}");
+        }
+    }
+    let mut expected = keys.map(str::to_owned);
+    expected.sort();
+    let mut found = store.tags().expect("the database answers");
+    found.sort_by(|a, b| a.key.cmp(&b.key));
+    assert_eq!(
+        found.iter().map(|tag| &tag.key).collect::<Vec<_>>(),
+        expected.iter().collect::<Vec<_>>()
+    );
 }

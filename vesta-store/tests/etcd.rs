@@ -18,9 +18,10 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::sync::Arc;
 
-use vesta_service::{KvStore, StoreError};
-use vesta_store::Options;
+use vesta_service::{KvStore, SegmentStore, StoreError};
 use vesta_store::conformance::{Backend, Fixture};
+use vesta_store::segment_conformance::{Database, Databases};
+use vesta_store::{Options, open_segments};
 
 struct Etcd;
 
@@ -77,6 +78,19 @@ impl Fixture for Area {
 }
 
 vesta_store::conformance!(Etcd);
+vesta_store::segment_conformance!(Etcd);
+
+impl Databases for Etcd {
+    fn fresh(&self) -> Box<dyn Database> {
+        Box::new(Area::new())
+    }
+}
+
+impl Database for Area {
+    fn connect(&self) -> Arc<dyn SegmentStore> {
+        open_segments(&self.url(), &Options::default()).expect("it opens")
+    }
+}
 
 const AREA: &str = "lease/ids";
 

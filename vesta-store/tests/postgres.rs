@@ -6,8 +6,8 @@ mod shared;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
-use sqlx::postgres::{PgConnection, PgRow};
-use sqlx::{AssertSqlSafe, Connection as _, Row as _};
+use sqlx::postgres::{PgConnectOptions, PgRow};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Row as _};
 use vesta_service::KvStore;
 use vesta_store::conformance::{Backend, Fixture};
 use vesta_store::postgres::highest_worker_node;
@@ -31,7 +31,10 @@ fn with_option(url: &str, option: &str) -> String {
 fn ask(url: &str, sql: &str) -> Vec<PgRow> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let mut connection = PgConnection::connect(url).await.expect("the test server answers");
+        // Another test looks at all that this process logs.
+        let options: PgConnectOptions = url.parse().expect("a URL");
+        let connecting = options.disable_statement_logging().connect().await;
+        let mut connection = connecting.expect("the test server answers");
         let rows = sqlx::raw_sql(AssertSqlSafe(sql)).fetch_all(&mut connection).await;
         connection.close().await.unwrap();
         rows.unwrap_or_else(|error| panic!("{sql}: {error}"))
@@ -276,23 +279,31 @@ mod segments {
 
     use vesta_service::SegmentStore;
     use vesta_store::segment_conformance::{self, Databases};
-    use vesta_store::{Options, open_segments};
+    use vesta_store::{Options, SegmentTable, open_segments};
 
     use super::Schema;
 
-    struct Segments;
+    struct Segments(SegmentTable);
+    struct One(Schema, SegmentTable);
 
     impl Databases for Segments {
         fn fresh(&self) -> Box<dyn segment_conformance::Database> {
-            Box::new(Schema::fresh())
+            Box::new(One(Schema::fresh(), self.0))
         }
     }
 
-    impl segment_conformance::Database for Schema {
+    impl segment_conformance::Database for One {
         fn connect(&self) -> Arc<dyn SegmentStore> {
-            open_segments(&self.url(), &Options::default()).expect("it opens")
+            let options = Options { segment_table: Some(self.1), ..Options::default() };
+            open_segments(&self.0.url(), &options).expect("it opens")
         }
     }
 
-    vesta_store::segment_conformance!(Segments);
+    mod leaf {
+        vesta_store::segment_conformance!(super::Segments(super::SegmentTable::Leaf));
+    }
+
+    mod kv {
+        vesta_store::segment_conformance!(super::Segments(super::SegmentTable::Kv));
+    }
 }

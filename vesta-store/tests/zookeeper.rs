@@ -11,12 +11,26 @@ use std::sync::Arc;
 use std::thread;
 
 use tree::{Tree, Zookeeper, patient};
-use vesta_service::{KvStore, StoreError, UnixMillis};
+use vesta_service::{KvStore, SegmentStore, StoreError, UnixMillis};
 use vesta_store::import::{ForeignOwner, leaf_machine_ids};
-use vesta_store::{OpenError, Options};
+use vesta_store::segment_conformance::{Database, Databases};
+use vesta_store::{OpenError, Options, open_segments};
 use zookeeper_client::CreateMode;
 
 vesta_store::conformance!(Zookeeper);
+vesta_store::segment_conformance!(Zookeeper);
+
+impl Databases for Zookeeper {
+    fn fresh(&self) -> Box<dyn Database> {
+        Box::new(Tree::new())
+    }
+}
+
+impl Database for Tree {
+    fn connect(&self) -> Arc<dyn SegmentStore> {
+        open_segments(&self.url(), &patient()).expect("a good URL")
+    }
+}
 
 const AREA: &str = "lease/ids";
 /// The znode of the entry that is changed.

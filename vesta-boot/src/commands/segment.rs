@@ -16,11 +16,11 @@ pub(super) fn run(config: &Config, command: &SegmentCommand) -> Result<String, E
         return Error::refuse("segment mode is off; set segment.store (--segment-store)");
     };
     match command {
-        SegmentCommand::List { json } => list(&*open_segments(store, false)?, *json),
+        SegmentCommand::List { json } => list(&*open_segments(config, store, false)?, *json),
         SegmentCommand::Create { key, step, first, description } => {
             let tag = new_tag(key, *step, *first, description.as_deref());
             let tag = tag.map_err(Error::setting)?;
-            create(&*open_segments(store, config.store.auto_init)?, &tag)
+            create(&*open_segments(config, store, config.store.auto_init)?, &tag)
         }
     }
 }
@@ -40,8 +40,8 @@ pub(crate) fn new_tag(
 }
 
 /// Creates the table of tags, if it is missing.
-pub(super) fn init(store: &StoreUrl) -> Result<String, Error> {
-    let store = open_segments(store, true)?;
+pub(super) fn init(config: &Config, store: &StoreUrl) -> Result<String, Error> {
+    let store = open_segments(config, store, true)?;
     let tags = tags(&*store)?;
     Ok(format!("the segment tags exist in {}: {}\n", store.describe(), counted(tags.len(), "tag")))
 }

@@ -5,7 +5,7 @@ use vesta_service::SegmentMode;
 
 use super::parse::{choice, number, store_url};
 use crate::error::Error;
-use vesta_store::StoreUrl;
+use vesta_store::{SegmentTable, StoreUrl};
 
 /// The largest step that a tag may grow to.
 const LARGEST_STEP: u64 = 1_000_000;
@@ -18,11 +18,21 @@ const LARGEST_STEP: u64 = 1_000_000;
 pub struct Segments {
     /// Database of segment tags; turns segment mode on
     ///
-    /// `sqlite:PATH`, `mysql://`, `postgres://` or `redis://`, as for `machine.store`.
+    /// As for `machine.store`. A Redis has to be one that forgets nothing that it acknowledged.
     ///
     /// Example: mysql://user:password@host:3306/database
     #[arg(id = "segment.store", value_name = "URL", value_parser = store_url, global = true)]
     pub store: Option<StoreUrl>,
+
+    /// Table of segment tags: leaf or kv
+    ///
+    /// `leaf`: Leaf's own `leaf_alloc`, in MySQL, MariaDB and PostgreSQL, where it is the default. `kv`:
+    /// entries of Vesta's own, in any store; the default in the others.
+    ///
+    /// Example: kv
+    #[arg(id = "segment.table", value_name = "NAME")]
+    #[arg(value_parser = choice([("leaf", SegmentTable::Leaf), ("kv", SegmentTable::Kv)]))]
+    pub table: Option<SegmentTable>,
 
     /// Order of segment numbers: strict or relaxed
     ///
@@ -44,6 +54,7 @@ impl Segments {
     /// Refuses settings of segment mode while it is off.
     pub(super) fn check(&self) -> Result<(), Error> {
         let idle = [
+            ("segment.table", self.table.is_some()),
             ("segment.mode", self.mode != SegmentMode::default()),
             ("segment.max_step", self.max_step != LARGEST_STEP),
         ];

@@ -11,8 +11,8 @@ use vesta_intf::UnixMillis;
 
 use super::{Namespace, Record};
 
-/// The version of these texts.
-const SCHEMA: u64 = 1;
+/// The version of all texts.
+pub(crate) const SCHEMA: u64 = 1;
 
 /// Machine IDs that were ever created, with the birth of each: one bucket of 64.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -106,7 +106,7 @@ pub(crate) fn decode_marks(text: &str) -> Result<Marks, String> {
     canonical(text, &encode_marks(&marks)).map(|()| marks)
 }
 
-fn canonical(text: &str, canonical: &str) -> Result<(), String> {
+pub(crate) fn canonical(text: &str, canonical: &str) -> Result<(), String> {
     if text == canonical {
         return Ok(());
     }
@@ -141,6 +141,11 @@ impl Entry {
         self.field(name, Value::as_str)
     }
 
+    /// `None` if the field is null.
+    pub(crate) fn optional(&self, name: &str) -> Result<Option<&str>, String> {
+        if self.field(name, Some)?.is_null() { Ok(None) } else { self.text(name).map(Some) }
+    }
+
     pub(crate) fn number<T: std::str::FromStr>(&self, name: &str) -> Result<T, String> {
         self.field(name, |value| value.as_str()?.parse().ok())
     }
@@ -149,7 +154,7 @@ impl Entry {
         self.field(name, |value| u128::from_str_radix(value.as_str()?, 16).ok())
     }
 
-    fn hex_64(&self, name: &str) -> Result<u64, String> {
+    pub(crate) fn hex_64(&self, name: &str) -> Result<u64, String> {
         self.field(name, |value| u64::from_str_radix(value.as_str()?, 16).ok())
     }
 }

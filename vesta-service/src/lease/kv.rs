@@ -8,9 +8,9 @@ use super::{StoreError, Timing};
 
 /// A store of small texts: linearizable, and it keeps what it acknowledged.
 ///
-/// Entries lie in **areas** (`lease/orders`, `segment/orders`) under **keys** (`17`, `namespace`).
-/// Both are ASCII letters, digits and `.`, `_`, `-`, `%`, at most 400 characters, and areas also have `/` between their
-/// parts. Values are at most 16 KiB of UTF-8 and compared as bytes. Nothing is ever deleted, and no
+/// Entries lie in **areas** (`lease/orders`, `segment/tags`) under **keys** (`17`, `namespace`). Both
+/// are ASCII letters, digits and `.`, `_`, `-`, `%`; areas also have `/` between their parts, and at
+/// most 400 characters, keys at most 1,600. Values are at most 16 KiB of UTF-8 and compared as bytes. Nothing is ever deleted, and no
 /// entry has a time to live.
 ///
 /// The calls block. They come from a keeper's thread and from start-up, never from the path that

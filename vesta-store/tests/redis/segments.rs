@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use vesta_service::{NewSegmentTag, NextRange, SegmentStore, SegmentTag, StoreError};
+use vesta_service::{NewSegmentTag, NextRange, SegmentStore, StoreError};
 use vesta_store::segment_conformance::{self, Databases};
 use vesta_store::{Options, open_segments};
 
@@ -69,84 +69,28 @@ fn refused(store: &dyn SegmentStore, request: Request) -> String {
 }
 
 #[test]
-fn numbers_above_2_to_the_53_are_counted_exactly() {
-    const BIG: u64 = 1 << 53;
+fn the_entries_are_as_documented_and_their_key_has_no_time_to_live() {
     let one = Prefix::new();
     let store = one.segments(&Options::default());
-    assert!(store.create(&orders().starting_at(BIG - 1).unwrap()).unwrap());
-    let mut next = BIG - 1;
-    for step in [1, 1, 1, 3, BIG + 1, 1, 1 << 62, 1] {
-        assert_eq!(take(&*store, step), next..next + step);
-        next += step;
-        assert_eq!(store.tags().unwrap()[0].max_id, i64::try_from(next).unwrap());
-    }
-}
-
-#[test]
-fn the_keys_are_as_documented_and_none_has_a_time_to_live() {
-    let one = Prefix::new();
-    let store = one.segments(&Options::default());
-    assert!(store.create(&orders().described_as("the orders").unwrap()).unwrap());
-    assert_eq!(take(&*store, 10), 1..11);
-
-    let keys = ["meta", "tag:orders", "tags"].map(|key| format!("{}:segments:{key}", one.prefix));
-    assert_eq!(one.keys(), keys);
-    let documented = include_str!("../../src/backends/redis/segments.rs");
-    for key in &keys {
-        assert_eq!(command::<i64>(&one.server, &["PTTL", key]), -1, "{key}");
-        let shown = key.replace(&one.prefix, "vesta");
-        assert!(documented.contains(&format!("/// {shown} ")), "{shown}");
-    }
-    let value = |key: &str, name: &str| command::<String>(&one.server, &["HGET", key, name]);
-    assert_eq!(value(&keys[0], "schema"), "1");
-    let known =
-        [("max_id", "11"), ("step", "1000"), ("description", "the orders"), ("update_time", "")];
-    for (name, expected) in known {
-        assert!(documented.contains(&format!("{name}  ")), "{name}");
-        let found = value(&keys[1], name);
-        assert!(found == expected || name == "update_time", "{name} {found}");
-    }
-    assert_eq!(command::<u64>(&one.server, &["HLEN", &keys[1]]), 4);
-    assert_eq!(command::<Vec<String>>(&one.server, &["SMEMBERS", &keys[2]]), ["orders"]);
-
-    // As the clock of Redis has it.
-    let time: (u64, u64) = command(&one.server, &["TIME"]);
-    let [tag] = &store.tags().unwrap()[..] else { panic!("one tag") };
-    let changed = tag.update_time.expect("it is kept").0;
-    assert!(changed <= (time.0 + 1) * 1000 && changed + 3_600_000 > time.0 * 1000, "{changed}");
-}
-
-#[test]
-fn what_a_person_writes_is_taken_up() {
-    let server = Server::start(DURABLE);
-    let store = begun(&server);
-    let hash = "vesta:segments:tag:orders";
-    let _: u64 = server.command(&["HSET", hash, "step", "5000", "max_id", "70"]);
-    let _: u64 = server.command(&["HDEL", hash, "update_time"]);
-    let _: u64 = server.command(&["HSET", "vesta:segments:tag:users", "max_id", "-5", "step", "0"]);
-    let _: u64 = server.command(&["SADD", "vesta:segments:tags", "users"]);
-    let mut tags = store.tags().unwrap();
-    tags.sort_by(|a, b| a.key.cmp(&b.key));
-    let row = |key: &str, max_id, step| SegmentTag {
-        key: key.into(),
-        max_id,
-        step,
-        description: None,
-        update_time: None,
-    };
-    assert_eq!(tags, [row("orders", 70, 5000), row("users", -5, 0)]);
-    assert_eq!(take(&*store, 10), 70..80);
-    let said = refused(&*store, |store| store.next_range("users", 10).map(drop));
-    assert!(said.contains("max_id of `vesta:segments:tag:users` is negative"), "{said}");
-
-    // One that was removed halfway is neither used nor begun again.
-    let _: u64 = server.command(&["SREM", "vesta:segments:tags", "orders"]);
-    assert_eq!(store.next_range("orders", 10).unwrap(), NextRange::NoTag);
-    let said = refused(&*store, REQUESTS[2]);
-    assert!(said.contains("`vesta:segments:tag:orders` is there although"), "{said}");
-    let _: u64 = server.command(&["DEL", hash]);
     assert!(store.create(&orders()).unwrap());
-    assert_eq!(take(&*store, 10), 1..11);
+    let documented = include_str!("../../src/backends/redis/kv.rs");
+    assert!(documented.contains("/// vesta:segment/tags   hash   orders "));
+    let key = format!("{}:segment/tags", one.prefix);
+    assert_eq!(one.keys(), [key.as_str()]);
+    assert_eq!(command::<i64>(&one.server, &["PTTL", &key]), -1);
+    let entry: String = command(&one.server, &["HGET", &key, "orders"]);
+    assert!(entry.starts_with(r#"{"schema":1,"key":"orders","max_id":"1","#), "{entry}");
+
+    // A person may change it; nobody's slip is taken for a number.
+    let raised = entry.replace(r#""max_id":"1""#, r#""max_id":"70""#);
+    let _: u64 = command(&one.server, &["HSET", &key, "orders", &raised]);
+    assert_eq!(take(&*store, 10), 70..80);
+    let slip = entry.replace(r#""max_id":"1""#, r#""max_id":"1e2""#);
+    let _: u64 = command(&one.server, &["HSET", &key, "orders", &slip]);
+    for request in &REQUESTS[..2] {
+        let said = refused(&*store, *request);
+        assert!(said.contains("entry `orders` of segment/tags is damaged: its `max_id`"), "{said}");
+    }
 }
 
 #[test]
@@ -174,8 +118,11 @@ fn a_redis_that_may_forget_is_refused() {
         set(setting, careful);
         store.tags().unwrap();
     }
-    let hash = ["HGET", "vesta:segments:tag:orders", "max_id"];
-    assert_eq!(server.command::<String>(&hash), "11", "nothing was taken");
+    let untouched = || {
+        let entry: String = server.command(&["HGET", "vesta:segment/tags", "orders"]);
+        assert!(entry.contains(r#""max_id":"11""#), "{entry}");
+    };
+    untouched();
 
     let of_this = ["--replicaof", "127.0.0.1", &server.port().to_string()];
     let replica = Server::start(&of_this);
@@ -187,13 +134,13 @@ fn a_redis_that_may_forget_is_refused() {
         let said = refused(&*store, REQUESTS[1]);
         assert!(said.contains("had replicas") && said.contains("without replicas"), "{said}");
     }
-    assert_eq!(server.command::<String>(&hash), "11", "nothing was taken");
+    untouched();
 }
 
 #[test]
 fn the_documented_rights_suffice_and_one_that_may_not_be_asked_is_refused() {
     let server = Server::start(DURABLE);
-    let documented = include_str!("../../src/backends/redis/segments.rs");
+    let documented = include_str!("../../src/backends/redis/kv.rs");
     let rights = documented.split("A user needs `").nth(1).unwrap().replace("///", "");
     let rights: Vec<_> = rights.split('`').next().unwrap().split_whitespace().collect();
     let user = [&["ACL", "SETUSER", "ids", "on", ">secret", "~vesta:*"], &rights[..]].concat();
@@ -209,58 +156,6 @@ fn the_documented_rights_suffice_and_one_that_may_not_be_asked_is_refused() {
     assert!(said.contains("CONFIG GET is not permitted"), "{said}");
     let shown = format!("{said} {store:?} {}", store.describe());
     assert!(!shown.contains("secret"), "{shown}");
-}
-
-#[test]
-fn a_key_that_no_vesta_left_so_is_an_error_that_names_it() {
-    let (meta, tags) = ("vesta:segments:meta", "vesta:segments:tags");
-    let tag = "vesta:segments:tag:orders";
-    for (key, act, advice, requests) in [
-        (meta, &["PEXPIRE", meta, "1000000"][..], "run `PERSIST vesta:segments:meta`", 3),
-        (tags, &["PEXPIRE", tags, "1000000"], "run `PERSIST vesta:segments:tags`", 3),
-        (tag, &["PEXPIRE", tag, "1000000"], "run `PERSIST vesta:segments:tag:orders`", 3),
-        (meta, &["SET", meta, "x"], "is a string", 3),
-        (tags, &["SET", tags, "x"], "is a string", 3),
-        (tag, &["SET", tag, "x"], "is a string", 3),
-        (meta, &["DEL", meta], "is missing", 3),
-        (tag, &["DEL", tag], "run `SREM vesta:segments:tags orders`", 3),
-        (meta, &["HSET", meta, "schema", "2"], "schema `2`", 3),
-        (tag, &["HDEL", tag, "step"], "no Vesta wrote", 3),
-        (tag, &["HDEL", tag, "max_id"], "no Vesta wrote", 3),
-        (tag, &["HSET", tag, "max_id", "1e2"], "no Vesta wrote", 2),
-        (tag, &["HSET", tag, "max_id", "011"], "no Vesta wrote", 2),
-        (tag, &["HSET", tag, "max_id", "-0"], "no Vesta wrote", 2),
-        (tag, &["HSET", tag, "step", "many"], "no Vesta wrote", 1),
-    ] {
-        let server = Server::start(DURABLE);
-        let store = begun(&server);
-        let _: redis::Value = server.command(act);
-        for request in &REQUESTS[..requests] {
-            let said = refused(&*store, *request);
-            let named = said.contains(&format!("`{key}`")) || said.contains(&format!(" {key}`"));
-            assert!(named && said.contains(advice), "{act:?}: {said}");
-        }
-    }
-}
-
-#[test]
-fn nothing_is_created_if_that_is_not_wanted_and_a_wiped_redis_is_noticed() {
-    let one = Prefix::new();
-    let without = one.segments(&Options { auto_init: false, ..Options::default() });
-    for request in REQUESTS {
-        let said = refused(&*without, request);
-        assert!(said.contains("does not exist, and auto_init is off"), "{said}");
-    }
-    assert_eq!(one.keys(), [""; 0]);
-    assert_eq!(one.segments(&Options::default()).tags().unwrap(), [], "which creates it");
-    assert!(without.create(&orders()).unwrap());
-    assert_eq!(take(&*without, 10), 1..11);
-
-    for key in one.keys() {
-        let _: u64 = command(&one.server, &["DEL", &key]);
-    }
-    let said = refused(&*without, REQUESTS[1]);
-    assert!(said.contains("this Redis was wiped"), "{said}");
 }
 
 #[test]

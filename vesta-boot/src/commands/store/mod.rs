@@ -36,10 +36,10 @@ pub(super) fn run(
     match command {
         StoreCommand::Init => match &config.segments.store {
             // Segment tags can be all there is to prepare.
-            Some(segments) if config.machine.store().is_none() => segment::init(segments),
+            Some(segments) if config.machine.store().is_none() => segment::init(config, segments),
             Some(segments) => {
                 console.say(&init::run(config)?);
-                segment::init(segments)
+                segment::init(config, segments)
             }
             None => init::run(config),
         },

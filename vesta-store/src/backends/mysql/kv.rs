@@ -7,9 +7,9 @@ use crate::backends::sql::{SegmentStatements, Statement, Statements, Tables};
 
 const KV: &str = "
 CREATE TABLE IF NOT EXISTS vesta_kv (
-  area  VARBINARY(400) NOT NULL,
-  name  VARBINARY(400) NOT NULL,
-  value BLOB           NOT NULL,
+  area  VARBINARY(400)  NOT NULL,
+  name  VARBINARY(1600) NOT NULL,
+  value BLOB            NOT NULL,
   PRIMARY KEY (area, name)
 ) ENGINE = InnoDB";
 

@@ -12,9 +12,9 @@
 //!
 //! ```sql
 //! CREATE TABLE IF NOT EXISTS vesta_kv (                -- a row is never deleted
-//!   area  VARBINARY(400) NOT NULL,                     -- lease/default
-//!   name  VARBINARY(400) NOT NULL,                     -- namespace, or the number of a machine ID
-//!   value BLOB           NOT NULL,                     -- JSON
+//!   area  VARBINARY(400)  NOT NULL,                    -- lease/default
+//!   name  VARBINARY(1600) NOT NULL,                    -- namespace, or the number of a machine ID
+//!   value BLOB            NOT NULL,                    -- JSON
 //!   PRIMARY KEY (area, name)
 //! ) ENGINE = InnoDB;
 //!

@@ -27,6 +27,15 @@ pub(super) fn expires(key: &str) -> StoreError {
     ))
 }
 
+/// The refusal of segment tags.
+pub(super) fn forgetful(doubts: &[&str]) -> StoreError {
+    StoreError::permanent(format!(
+        "this Redis may forget which numbers it handed out, and would hand them out again: {}. \
+         Segment tags need one without replicas, with appendonly yes and appendfsync always",
+        doubts.join("; ")
+    ))
+}
+
 /// An error of a request.
 pub(super) fn explain(error: RedisError) -> StoreError {
     let Some(code) = error.code() else {

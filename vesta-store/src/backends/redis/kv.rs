@@ -6,6 +6,7 @@ use vesta_service::{KvStore, StoreError, Timing, UnixMillis};
 use super::{Server, errors};
 use crate::Options;
 use crate::backends::text;
+use crate::open::Losses;
 
 const PUT_IF: &str = include_str!("put_if.lua");
 
@@ -21,6 +22,7 @@ const PUT_IF: &str = include_str!("put_if.lua");
 /// ```text
 /// vesta:lease/orders   hash   namespace   {"schema":1,…}
 ///                             17          {"schema":1,…}
+/// vesta:segment/tags   hash   orders      {"schema":1,…}
 /// ```
 /// Nothing is ever deleted and nothing has a time to live: a key that has one, or is of another type,
 /// is an error that names it. A change is one script, so it is one atomic step.
@@ -34,6 +36,9 @@ const PUT_IF: &str = include_str!("put_if.lua");
 ///   no cluster, it forgets nothing that it acknowledged.
 /// * Anything else, also a Redis that may not be asked, [may forget](KvStore::may_forget) the last
 ///   moments, and a warning says why. Machine IDs are then claimed with a distance of one window.
+///   Segment tags are refused: a range that is forgotten would be handed out again, and nothing would
+///   notice. After Redis was restored from a backup, raise the `max_id` of each tag above all that was
+///   handed out.
 ///
 /// If there are replicas, a change counts only once one of them has confirmed it (`WAIT`); until then
 /// its outcome is unknown, also when the same change is asked for again. A master that is cut off from
@@ -47,6 +52,7 @@ const PUT_IF: &str = include_str!("put_if.lua");
 pub(super) struct RedisKv {
     pub(super) server: Server,
     pub(super) options: Options,
+    pub(super) losses: Losses,
 }
 
 impl RedisKv {
@@ -62,8 +68,9 @@ impl RedisKv {
         let key = self.key(area);
         let mut command = redis::cmd(question);
         command.arg(&key).arg(field);
+        let losses = self.losses;
         self.server.ask(move |mut link| async move {
-            link.examine().await?;
+            link.examine_for(losses).await?;
             let lifetime: i64 = link.ask(redis::cmd("PTTL").arg(&key)).await?;
             if lifetime >= 0 {
                 return Err(errors::expires(&key));
@@ -108,7 +115,11 @@ impl KvStore for RedisKv {
         let area = self.key(area);
         let mut call = Cmd::new();
         call.arg(&["EVAL", PUT_IF, "1", &area, key, new]).arg(old);
+        let losses = self.losses;
         self.server.ask(move |mut link| async move {
+            if losses == Losses::Refused {
+                link.examine_for(losses).await?;
+            }
             let said: String = link.ask_about(&area, &call).await?;
             let done = match said.as_str() {
                 "other" => return Ok((false, link)),

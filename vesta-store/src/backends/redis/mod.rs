@@ -3,7 +3,6 @@
 mod config;
 mod errors;
 mod kv;
-mod segments;
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,24 +10,22 @@ use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Cmd, FromRedisValue, RedisError};
-use vesta_service::{KvStore, SegmentStore, StoreError, Timing};
+use vesta_service::{KvStore, StoreError, Timing};
 
+use crate::open::Losses;
 use crate::runtime::Background;
 use crate::{OpenError, Options, StoreUrl};
 use config::Config;
 use errors::{NotConfirmed, Said, explain};
 use kv::RedisKv;
-use segments::RedisSegmentStore;
 
-pub(crate) fn open(url: &StoreUrl, options: &Options) -> Result<Arc<dyn KvStore>, OpenError> {
-    Ok(Arc::new(RedisKv { server: Server::open(url, options)?, options: options.clone() }))
-}
-
-pub(crate) fn open_segments(
+pub(crate) fn open(
     url: &StoreUrl,
     options: &Options,
-) -> Result<Arc<dyn SegmentStore>, OpenError> {
-    Ok(Arc::new(RedisSegmentStore::open(url, options)?))
+    losses: Losses,
+) -> Result<Arc<dyn KvStore>, OpenError> {
+    let server = Server::open(url, options)?;
+    Ok(Arc::new(RedisKv { server, options: options.clone(), losses }))
 }
 
 /// Why a Redis may forget a change that it acknowledged, and what to do; none if it may not.
@@ -197,7 +194,15 @@ impl Link {
         }
     }
 
-    /// Looks at how Redis is set up.
+    /// Looks at how Redis is set up; it may be changed, or get a replica, at any time.
+    async fn examine_for(&mut self, losses: Losses) -> Result<(), StoreError> {
+        self.examine().await?;
+        if losses == Losses::Refused && !self.doubts.is_empty() {
+            return Err(errors::forgetful(&self.doubts));
+        }
+        Ok(())
+    }
+
     async fn examine(&mut self) -> Result<(), StoreError> {
         let info: String = self.ask(&redis::cmd("INFO")).await?;
         if field(&info, "redis_mode") == Some("sentinel") {

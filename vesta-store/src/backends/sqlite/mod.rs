@@ -19,7 +19,6 @@ mod config;
 mod errors;
 mod file;
 mod kv;
-mod segments;
 mod worker_nodes;
 
 use std::path::Path;
@@ -27,7 +26,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rusqlite::{Connection, MAIN_DB, OpenFlags};
-use vesta_service::{KvStore, SegmentStore, StoreError, Timing, WorkerNodeStore};
+use vesta_service::{KvStore, StoreError, Timing, WorkerNodeStore};
 
 use crate::options::not_prepared;
 use crate::{OpenError, Options, StoreUrl};
@@ -56,13 +55,6 @@ pub(crate) fn open_worker_nodes(
     url: &StoreUrl,
     options: &Options,
 ) -> Result<Arc<dyn WorkerNodeStore>, OpenError> {
-    Ok(Arc::new(Database::open(url.try_into()?, options)?))
-}
-
-pub(crate) fn open_segments(
-    url: &StoreUrl,
-    options: &Options,
-) -> Result<Arc<dyn SegmentStore>, OpenError> {
     Ok(Arc::new(Database::open(url.try_into()?, options)?))
 }
 
