@@ -1,7 +1,5 @@
 //! Builder of the embedded service. Nothing half-built ever exists.
 
-use std::error::Error;
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,12 +7,12 @@ use std::time::Duration;
 
 use vesta_intf::{Field, GenMethod, IdError, IdMeta, SequenceStart};
 
+use crate::BuildError;
 use crate::backlog::Backlog;
 use crate::clock::{AnyClock, Clock, SystemClock};
 use crate::held_lease::HeldLeaseFactory;
 use crate::lease::{
-    ClaimError, ClaimOrder, Driver, HostState, Keeper, Leases, MachineSlot, PATIENCE, Plan,
-    StateFileError, Timing, check_namespace,
+    ClaimOrder, Driver, HostState, Keeper, Leases, MachineSlot, PATIENCE, Plan, Timing,
 };
 
 use crate::machine::{self, MachineSource, Resolved};
@@ -26,6 +24,7 @@ use crate::slots::{Member, Slots};
 
 /// More machine IDs in one process would only be a mistake.
 const MAX_MACHINES: usize = 64;
+const MAX_NAMESPACE: usize = 64;
 
 /// Driver of what happens between calls: renewing a lease, fetching segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -56,79 +55,6 @@ pub struct Builder {
     sequence_start: SequenceStart,
     timing: Option<Timing>,
     wait_for_store: bool,
-}
-
-/// Why a service could not be built. Every case says what to do.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum BuildError {
-    /// A setting is wrong.
-    Setting(IdError),
-    /// No machine ID could be claimed.
-    Claim(ClaimError),
-    /// The state file of a fixed machine ID cannot be used.
-    StateFile(StateFileError),
-    /// The keeper's thread could not be started.
-    Thread(std::io::Error),
-}
-
-impl BuildError {
-    /// `true` if a setting has to change: trying again with the same ones cannot help.
-    pub fn is_configuration(&self) -> bool {
-        match self {
-            Self::Setting(_) => true,
-            Self::Claim(error) => match error {
-                ClaimError::Fingerprint { .. } => true,
-                ClaimError::Time(error) => matches!(error, IdError::TimeExhausted),
-                // A pool can have a free machine ID later; one chosen by its number is taken.
-                ClaimError::Exhausted { range, ahead: None, .. } => range.start() == range.end(),
-                _ => false,
-            },
-            Self::StateFile(error) => !matches!(error, StateFileError::Io { .. }),
-            Self::Thread(_) => false,
-        }
-    }
-}
-
-impl fmt::Display for BuildError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Setting(error) => error.fmt(f),
-            Self::Claim(error) => error.fmt(f),
-            Self::StateFile(error) => error.fmt(f),
-            Self::Thread(error) => write!(f, "cannot start the keeper's thread: {error}"),
-        }
-    }
-}
-
-impl Error for BuildError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            // Shown as a whole by Display; what stands behind it is next.
-            Self::Setting(error) => error.source(),
-            Self::Claim(error) => error.source(),
-            Self::StateFile(error) => error.source(),
-            Self::Thread(error) => Some(error),
-        }
-    }
-}
-
-impl From<IdError> for BuildError {
-    fn from(error: IdError) -> Self {
-        Self::Setting(error)
-    }
-}
-
-impl From<ClaimError> for BuildError {
-    fn from(error: ClaimError) -> Self {
-        Self::Claim(error)
-    }
-}
-
-impl From<StateFileError> for BuildError {
-    fn from(error: StateFileError) -> Self {
-        Self::StateFile(error)
-    }
 }
 
 impl Default for Builder {
@@ -346,6 +272,19 @@ impl Builder {
     }
 }
 
+/// Checks a name that becomes part of file names.
+fn check_namespace(name: &str) -> Result<(), IdError> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    if (1..=MAX_NAMESPACE).contains(&name.len())
+        && name.chars().all(allowed)
+        && !name.starts_with('.')
+    {
+        return Ok(());
+    }
+    let must = format!("must be 1 to {MAX_NAMESPACE} letters, digits, `.`, `_` or `-`");
+    Err(IdError::invalid("namespace", format!("`{name}` {must}")))
+}
+
 /// A machine slot without a lease, from now on.
 fn unbounded(factory: &HeldLeaseFactory, machine: u64) -> Result<Member, BuildError> {
     let now = factory.meta.tick_at(factory.clock.wall())?;
@@ -357,7 +296,8 @@ fn unbounded(factory: &HeldLeaseFactory, machine: u64) -> Result<Member, BuildEr
 fn kept(driver: Driver, slot: MachineSlot, drive: Drive) -> Result<Member, BuildError> {
     let slot = Arc::new(slot);
     let keeper = match drive {
-        Drive::Thread => Keeper::in_thread(driver, &slot).map_err(BuildError::Thread)?,
+        Drive::Thread => Keeper::in_thread(driver, &slot)
+            .map_err(|e| BuildError::io("start the keeper's thread", e))?,
         Drive::ByHand => Keeper::by_hand(driver),
     };
     Ok(Member { slot, keeper: Some(keeper) })

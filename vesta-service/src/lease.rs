@@ -16,7 +16,6 @@
 mod choice;
 mod codec;
 mod driver;
-mod error;
 mod host_state;
 mod keeper;
 mod kv;
@@ -29,15 +28,13 @@ mod record;
 mod state;
 mod timing;
 
+use crate::error::{BuildError, StoreError};
 pub(crate) use choice::Choice;
 pub use choice::ClaimOrder;
 use codec::Marks;
 pub(crate) use codec::{Entry, SCHEMA, canonical};
 pub(crate) use driver::Driver;
-pub(crate) use error::ask_store;
-pub use error::{ClaimError, StoreError};
-pub use host_state::{FileStore, StateFileError};
-pub(crate) use host_state::{HostState, Local, check_namespace};
+pub(crate) use host_state::{FileStore, HostState, Local};
 pub(crate) use keeper::Keeper;
 pub use kv::KvStore;
 pub use leases::{Leases, Snapshot};

@@ -38,6 +38,7 @@
 mod backlog;
 mod builder;
 mod clock;
+mod error;
 #[cfg(feature = "async")]
 mod future;
 pub mod global;
@@ -58,12 +59,12 @@ mod wait;
 
 use id::{populator, ticks};
 
-pub use builder::{BuildError, Builder, Drive};
+pub use builder::{Builder, Drive};
 pub use clock::{Clock, SystemClock};
+pub use error::{BuildError, StoreError};
 pub use id::sequence;
 pub use lease::{
-    Cas, ClaimError, ClaimOrder, FileStore, KvStore, Leases, MemoryStore, Namespace, Record,
-    Snapshot, StateFileError, StoreError, Timing,
+    Cas, ClaimOrder, KvStore, Leases, MemoryStore, Namespace, Record, Snapshot, Timing,
 };
 pub use machine::{IpMap, MachineSource, WorkerNodeStore, host_ordinal};
 pub use populator::PopulatorKind;

@@ -16,8 +16,9 @@ pub use ip::IpMap;
 pub use worker_node::WorkerNodeStore;
 pub(crate) use worker_node::use_up_number;
 
+use crate::BuildError;
 use crate::clock::{AnyClock, Clock as _};
-use crate::lease::{Choice, FileStore, KvStore, StateFileError};
+use crate::lease::{Choice, FileStore, KvStore};
 
 /// Source of a service's machine ID. There is no default: two services that both think they
 /// are machine 1 are the most common way to duplicate IDs.
@@ -77,13 +78,13 @@ impl MachineSource {
         namespace: &str,
         state_dir: &Path,
         clock: &AnyClock,
-    ) -> Result<Resolved, crate::BuildError> {
+    ) -> Result<Resolved, BuildError> {
         let max = meta.max(Field::Machine);
         let check = |machine| IdError::check("machine ID", machine, 0, max);
         let fixed = |machine, origin: String| {
             check(machine)?;
             let file = open_patiently(state_dir, namespace, meta, machine, clock)?;
-            let shown = format!("{origin}, state file {}", file.path().display());
+            let shown = format!("{origin}, {}", file.describe());
             let guard = file.is_damaged();
             let choice = Choice::Only { machine, alone: true };
             Ok(Resolved::Lease { store: Arc::new(file), choice, guard, shown, remember: false })
@@ -140,11 +141,11 @@ fn open_patiently(
     meta: &IdMeta,
     machine: u64,
     clock: &AnyClock,
-) -> Result<FileStore, StateFileError> {
+) -> Result<FileStore, BuildError> {
     let open = || FileStore::open(folder, namespace, &meta.fingerprint(), machine);
     for _ in 0..4 {
         match open() {
-            Err(StateFileError::InUse(_)) => clock.park(Duration::from_millis(50)),
+            Err(BuildError::InUse(_)) => clock.park(Duration::from_millis(50)),
             opened => return opened,
         }
     }

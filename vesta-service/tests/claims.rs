@@ -10,8 +10,8 @@ use std::time::Duration;
 use common::{START, leases};
 use parking_lot::Mutex;
 use vesta_service::{
-    BuildError, ClaimError, Clock, Drive, IdMeta, IdService as _, KvStore, LocalIdService,
-    MachineSource, ManualClock, MemoryStore, Record, StoreError, Timing, UnixMillis,
+    BuildError, Clock, Drive, IdMeta, IdService as _, KvStore, LocalIdService, MachineSource,
+    ManualClock, MemoryStore, Record, StoreError, Timing, UnixMillis,
 };
 
 /// A store in which somebody else is faster a few times.
@@ -214,8 +214,7 @@ fn a_bound_is_told_as_the_moment_before_which_all_of_it_lies() {
         let store = Busy::with(Record { epoch: 1, bound, released: true, ..Record::default() });
         let clock = Arc::new(ManualClock::at(START));
         let error = start(only_3(store), folder.path(), clock).unwrap_err();
-        let BuildError::Claim(ClaimError::Exhausted { ahead: Some((until, now)), .. }) = error
-        else {
+        let BuildError::Exhausted { ahead: Some((until, now)), .. } = error else {
             panic!("{error}");
         };
         assert_eq!((until, now), (UnixMillis(START.0 + seconds * 1000), START));
@@ -261,7 +260,7 @@ fn a_clock_that_differs_from_the_stores_is_refused() {
                 let clock = Arc::new(ManualClock::at(START));
                 match start(only_3(store), folder.path(), clock) {
                     Ok(_) => assert!(fits, "{apart:?} ms apart, may forget: {may_forget}"),
-                    Err(BuildError::Claim(ClaimError::ClocksDiffer { ours, theirs })) => {
+                    Err(BuildError::ClocksDiffer { ours, theirs }) => {
                         assert_eq!((ours, Some(theirs)), (START, now));
                         assert!(!fits, "{apart:?} ms apart, may forget: {may_forget}");
                     }
@@ -318,7 +317,7 @@ fn a_state_file_that_is_locked_for_a_moment_is_waited_for() {
                 let waited = clock.wall().since(START).unwrap();
                 assert_eq!(waited, freed_at * 100, "milliseconds");
             }
-            (Err(BuildError::Claim(ClaimError::Exhausted { .. })), Err(waits)) => {
+            (Err(BuildError::Exhausted { .. }), Err(waits)) => {
                 assert_eq!(clock.count(), waits);
             }
             (result, _) => panic!("freed at {freed_at}: {result:?}"),
@@ -335,7 +334,7 @@ fn who_waits_in_vain_for_a_state_file_is_not_sent_to_the_clock() {
     let store = Busy::with(Record { epoch: 1, bound, released: true, ..Record::default() });
     let clock = Arc::new(ManualClock::at(START));
     let error = start(only_3(store), folder.path(), clock).unwrap_err();
-    let exhausted = matches!(error, BuildError::Claim(ClaimError::Exhausted { ahead: None, .. }));
+    let exhausted = matches!(error, BuildError::Exhausted { ahead: None, .. });
     assert!(exhausted, "{error}");
 }
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use common::START;
 use vesta_service::{
-    BuildError, ClaimError, Drive, IdMeta, IdService as _, LocalIdService, MachineSource,
-    ManualClock, StoreError, WorkerNodeStore,
+    BuildError, Drive, IdMeta, IdService as _, LocalIdService, MachineSource, ManualClock,
+    StoreError, WorkerNodeStore,
 };
 
 /// A table in memory, as a database has it.
@@ -71,9 +71,7 @@ fn at_the_end_of_the_machine_field_there_is_an_error_and_no_wrap() {
     assert_eq!(start(&table, &clock, IdMeta::MAX_PEAK).unwrap().machine(), 1023);
     for number in 1024..1030 {
         let refused = start(&table, &clock, IdMeta::MAX_PEAK).unwrap_err();
-        let BuildError::Claim(ClaimError::WorkerNodesUsedUp { number: got, max: 1023, .. }) =
-            refused
-        else {
+        let BuildError::WorkerNodesUsedUp { number: got, max: 1023, .. } = refused else {
             panic!("{refused}");
         };
         assert_eq!(got, number);

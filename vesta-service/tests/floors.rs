@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use common::{START, leases};
 use vesta_service::{
-    BuildError, Builder, ClaimError, Drive, IdMeta, IdService as _, KvStore, LocalIdService,
-    MachineSource, ManualClock, MemoryStore, Record, StoreError, Timing, UnixMillis,
+    BuildError, Builder, Drive, IdMeta, IdService as _, KvStore, LocalIdService, MachineSource,
+    ManualClock, MemoryStore, Record, StoreError, Timing, UnixMillis,
 };
 
 const LAYOUT: IdMeta = IdMeta::MAX_PEAK;
@@ -134,7 +134,7 @@ fn a_floor_far_ahead_leaves_no_claim_behind() {
                 return; // it was complete before
             }
             let error = match built {
-                Err(BuildError::Claim(error @ ClaimError::Exhausted { .. })) => error.to_string(),
+                Err(error @ BuildError::Exhausted { .. }) => error.to_string(),
                 _ => panic!("it was not refused, before call {}", store.before),
             };
             assert!(error.contains("used up to"), "{error}");

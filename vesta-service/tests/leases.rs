@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use common::{START, leases};
 use vesta_service::{
-    BuildError, Cas, ClaimError, Clock as _, Drive, ErrorKind, IdService as _, KvStore,
-    LocalIdService, MachineSource, ManualClock, MemoryStore, Record, StoreError, Timing,
-    UnixMillis,
+    BuildError, Cas, Clock as _, Drive, ErrorKind, IdService as _, KvStore, LocalIdService,
+    MachineSource, ManualClock, MemoryStore, Record, StoreError, Timing, UnixMillis,
 };
 
 /// A store that can be made unreachable, or to lose its replies after doing what was asked.
@@ -269,9 +268,7 @@ fn a_pool_that_is_free_but_used_beyond_the_clock_says_up_to_when() {
     for setting in [elsewhere, setting] {
         let error = setting.try_start().unwrap_err();
         assert!(!error.is_configuration());
-        let BuildError::Claim(ClaimError::Exhausted { holders, range, ahead: Some(ahead) }) =
-            &error
-        else {
+        let BuildError::Exhausted { holders, range, ahead: Some(ahead) } = &error else {
             panic!("{error}");
         };
         assert_eq!((holders.len(), range), (0, &(3..=4)));
@@ -329,7 +326,7 @@ fn a_store_that_forgot_what_this_host_remembers_is_refused_until_its_floor_is_ra
     let wiped = Setting { store: Arc::new(Flaky::default()), ..setting };
     wiped.clock.set_wall(UnixMillis(START.0 - 3_000));
     let refused = wiped.try_start().unwrap_err();
-    let BuildError::Claim(ClaimError::StoreRegressed { used_until, .. }) = &refused else {
+    let BuildError::StoreRegressed { used_until, .. } = &refused else {
         panic!("{refused}");
     };
     assert!(refused.to_string().contains("store raise-floor"), "{refused}");

@@ -11,7 +11,7 @@ use common::{POPULATORS, START, generating_layouts};
 use vesta_intf::Field;
 use vesta_service::{
     BuildError, Clock as _, Drive, IdMeta, IdService as _, LocalIdService, MachineSource,
-    ManualClock, StateFileError, UnixMillis,
+    ManualClock, UnixMillis,
 };
 
 const FILE: &str = "default-7.state";
@@ -144,7 +144,7 @@ fn damage_at_every_offset_never_repeats_and_never_starts_afresh() {
     let last = service.gen_id().unwrap();
     kill(folder.path(), service);
     let good = fs::read(folder.path().join(FILE)).unwrap();
-    assert_eq!(good.len(), 1024);
+    assert_eq!(good.len(), 2048);
 
     let (mut refused, mut started) = (0, 0);
     let mut restart_with = |bytes: &[u8], what: String| {
@@ -155,7 +155,7 @@ fn damage_at_every_offset_never_repeats_and_never_starts_afresh() {
                 started += 1;
                 assert!(service.gen_id().unwrap() > last, "{what}");
             }
-            Err(BuildError::StateFile(StateFileError::Damaged(_))) => refused += 1,
+            Err(BuildError::Damaged(_)) => refused += 1,
             Err(other) => panic!("{what}: {other}"),
         }
     };
@@ -165,8 +165,8 @@ fn damage_at_every_offset_never_repeats_and_never_starts_afresh() {
         restart_with(&flipped, format!("flipped at {at}"));
         restart_with(&good[..at], format!("cut at {at}"));
     }
-    assert_eq!(refused, 512, "both slots are gone when the file is cut inside the first");
-    assert_eq!(started, 1024 + 512);
+    assert_eq!(refused, 1024, "both slots are gone when the file is cut inside the first");
+    assert_eq!(started, 2048 + 1024);
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn an_empty_or_foreign_file_is_refused_with_instructions() {
     assert!(error.is_configuration());
     assert!(error.to_string().contains("damaged or empty"), "{error}");
 
-    fs::write(folder.path().join(FILE), vec![b'x'; 1024]).unwrap();
+    fs::write(folder.path().join(FILE), vec![b'x'; 2048]).unwrap();
     assert!(start(folder.path(), &clock).unwrap_err().to_string().contains("damaged"));
     fs::remove_file(folder.path().join(FILE)).unwrap();
 
@@ -191,7 +191,7 @@ fn an_empty_or_foreign_file_is_refused_with_instructions() {
         .drive(Drive::ByHand)
         .build();
     let error = other_layout.unwrap_err();
-    assert!(matches!(error, BuildError::StateFile(StateFileError::Foreign { .. })), "{error}");
+    assert!(matches!(error, BuildError::Foreign { .. }), "{error}");
 
     fs::rename(folder.path().join(FILE), folder.path().join("default-8.state")).unwrap();
     let renamed = LocalIdService::builder()
@@ -210,7 +210,7 @@ fn the_same_fixed_id_twice_is_refused_even_within_a_process() {
     let clock = ManualClock::at(START);
     let first = start(folder.path(), &clock).unwrap();
     let error = start(folder.path(), &clock).unwrap_err();
-    assert!(matches!(error, BuildError::StateFile(StateFileError::InUse(_))), "{error}");
+    assert!(matches!(error, BuildError::InUse(_)), "{error}");
     assert!(error.is_configuration());
     drop(first);
     start(folder.path(), &clock).unwrap();
@@ -243,7 +243,7 @@ fn settings_that_cannot_work_are_refused() {
         .state_dir(folder.path())
         .build()
         .unwrap_err();
-    assert!(error.to_string().contains("namespace `../etc`"), "{error}");
+    assert!(error.to_string().contains("namespace: `../etc`"), "{error}");
     let before_epoch = ManualClock::at(UnixMillis(1_000_000_000_000));
     let error = start(folder.path(), &before_epoch).unwrap_err();
     assert!(error.to_string().contains("before the layout's epoch"), "{error}");
@@ -298,7 +298,6 @@ fn a_folder_that_is_none_is_an_error_with_its_cause() {
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();
     let error = start(&file, &ManualClock::at(START)).unwrap_err();
-    let BuildError::StateFile(error) = error else { panic!("{error}") };
     let cause = std::error::Error::source(&error).unwrap().to_string();
     assert!(error.to_string().ends_with(&cause) && error.to_string().starts_with("cannot "));
 }

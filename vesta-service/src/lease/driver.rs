@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::state::{Action, Answer, Ask, CLAIM_AGAIN, Claimed, Event, Machine, Now, Write};
-use super::{Choice, HostState, Leases, MachineSlot, PATIENCE, Plan, ask_store};
-use crate::BuildError;
+use super::{Choice, HostState, Leases, MachineSlot, PATIENCE, Plan};
 use crate::clock::{AnyClock, Clock as _, MAX_LEAD};
+use crate::error::{BuildError, ask_store};
 use crate::held_lease::{HeldLease, HeldLeaseFactory};
 use crate::random;
 use crate::sync::Ordering;
@@ -49,7 +49,7 @@ impl Driver {
                     let held = driver.hold(&claimed)?;
                     return Ok((driver, MachineSlot::new(held)));
                 }
-                Event::Refused(error) => return Err(error.into()),
+                Event::Refused(error) => return Err(error),
                 _ => {}
             }
         }
@@ -140,7 +140,7 @@ impl Driver {
                 }
                 Err(error) => self.refused(&error, slot),
             },
-            Event::Refused(error) => self.refused(&error.into(), slot),
+            Event::Refused(error) => self.refused(&error, slot),
             Event::Raised(record) => {
                 self.host.remember(&record);
                 held.raise(record.bound);

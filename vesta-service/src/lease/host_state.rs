@@ -13,9 +13,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::{Record, Snapshot};
-pub(crate) use file::check_namespace;
-use file::subject_of;
-pub use file::{FileStore, StateFileError};
+use crate::BuildError;
+pub(crate) use file::FileStore;
 
 /// The record of a machine ID whose last owner on this host is gone, as this host remembers it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,39 +55,36 @@ pub(crate) struct HostState {
     free: Vec<FileStore>,
     /// The file of the machine ID that is held.
     kept: Option<FileStore>,
-    /// It can no longer be written.
-    is_old: bool,
 }
 
 impl HostState {
     /// The state of a folder; without a folder, nothing.
     pub(crate) fn new(folder: Option<PathBuf>, namespace: &str, fingerprint: String) -> Self {
-        let (free, kept) = (Vec::new(), None);
-        Self { folder, namespace: namespace.into(), fingerprint, free, kept, is_old: false }
+        Self { folder, namespace: namespace.into(), fingerprint, free: Vec::new(), kept: None }
     }
 
-    /// The records whose owners are gone. Locks their files until one is [kept](Self::keep).
+    /// The records whose owners are gone. Locks their files until one is [kept](Self::keep). A folder
+    /// that does not exist has none; a file that cannot be read is left alone.
     pub(crate) fn survey(&mut self) -> Vec<Local> {
         self.kept = None; // unlocks it, so that it is found below
         if let Some(folder) = &self.folder {
+            let (namespace, fingerprint) = (&self.namespace, &self.fingerprint);
+            let found = machines_in(folder, namespace).into_iter().filter_map(|machine| {
+                FileStore::open_existing(folder, namespace, fingerprint, machine).ok()
+            });
             // One that was only just made remembers nothing, and its maker is about to lock it.
-            let found = adopt(folder, &self.namespace, &self.fingerprint);
-            self.free.extend(found.into_iter().filter(|file| file.record().epoch > 0));
+            self.free.extend(found.filter(|file| file.record().epoch > 0));
         }
-        let local = |file: &FileStore| Local {
-            machine: file.machine(),
-            record: file.record(),
-            is_damaged: file.is_damaged(),
-        };
-        self.free.iter().map(local).collect()
+        self.free.iter().map(FileStore::local).collect()
     }
 
     /// True if no living process on this host has the machine ID, whatever the store says.
     pub(crate) fn is_free(&self, machine: u64) -> bool {
         let Some(folder) = &self.folder else { return true };
+        let (namespace, fingerprint) = (&self.namespace, &self.fingerprint);
+        let open = || FileStore::open_existing(folder, namespace, fingerprint, machine);
         self.free.iter().any(|file| file.machine() == machine)
-            || !FileStore::path_of(folder, &self.namespace, machine).exists()
-            || !matches!(self.open(folder, machine), Err(StateFileError::InUse(_)))
+            || !matches!(open(), Err(BuildError::InUse(_)))
     }
 
     /// Locks the machine ID that was claimed; the others become free. `false` if another process
@@ -98,12 +94,11 @@ impl HostState {
         let found = self.free.iter().position(|file| file.machine() == machine);
         let opened = match found {
             Some(found) => Ok(self.free.swap_remove(found)),
-            None => self.open(folder, machine),
+            None => FileStore::open(folder, &self.namespace, &self.fingerprint, machine),
         };
-        self.is_old = false;
         match opened {
             Ok(file) => self.kept = Some(file),
-            Err(StateFileError::InUse(_)) => return false,
+            Err(BuildError::InUse(_)) => return false,
             Err(error) => tracing::warn!(
                 %error,
                 "this host will not remember its machine ID: a restart takes another one"
@@ -121,52 +116,22 @@ impl HostState {
     /// Remembers what the store acknowledged. A file that can't be written stays locked: that is
     /// how this host knows that the machine ID is in use.
     pub(crate) fn remember(&mut self, record: &Record) {
-        let Some(file) = self.kept.as_ref().filter(|_| !self.is_old) else { return };
+        let Some(file) = self.kept.as_ref().filter(|file| !file.is_broken()) else { return };
         if let Err(error) = file.write(record) {
             tracing::warn!(%error, "this host no longer remembers how far its machine ID was used");
-            self.is_old = true;
         }
     }
-
-    fn open(&self, folder: &Path, machine: u64) -> Result<FileStore, StateFileError> {
-        FileStore::open(folder, &self.namespace, &self.fingerprint, machine)
-    }
 }
 
-/// The state files of a namespace and layout in a folder that no living process has locked, each
-/// now locked by this one. A folder that does not exist has none; a file that cannot be read is
-/// left alone.
-fn adopt(folder: &Path, namespace: &str, fingerprint: &str) -> Vec<FileStore> {
+/// The machine IDs whose state files are in a folder. By name alone: a look inside takes the lock,
+/// and would for that moment keep the owner of another namespace's file from starting.
+fn machines_in(folder: &Path, namespace: &str) -> Vec<u64> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-    let mut paths: Vec<_> = entries
-        .flatten()
-        .map(|entry| entry.path())
-        // By name first: a look inside takes the lock, and would for that moment keep the owner of
-        // another namespace's file from starting.
-        .filter(|path| is_named_for(path, namespace))
-        .collect();
-    paths.sort();
-    paths
-        .into_iter()
-        .filter_map(|path| {
-            let subject = subject_of(&path)?;
-            if subject.namespace != namespace || subject.fingerprint != fingerprint {
-                return None;
-            }
-            // A copy under another number proves nothing about the process that has the original.
-            if path != FileStore::path_of(folder, namespace, subject.machine) {
-                return None;
-            }
-            FileStore::open_existing(path, subject).ok()
-        })
-        .collect()
-}
-
-fn is_named_for(path: &Path, namespace: &str) -> bool {
-    let name = path.file_name().and_then(|name| name.to_str());
-    let stem = name.and_then(|name| name.strip_suffix(".state"));
-    stem.and_then(|stem| stem.rsplit_once('-'))
-        .is_some_and(|(of, machine)| of == namespace && machine.parse::<u64>().is_ok())
+    let machine = |name: &str| {
+        let (of, machine) = name.strip_suffix(".state")?.rsplit_once('-')?;
+        machine.parse().ok().filter(|_| of == namespace)
+    };
+    entries.flatten().filter_map(|entry| machine(entry.file_name().to_str()?)).collect()
 }
 
 #[cfg(test)]
@@ -176,40 +141,49 @@ mod tests {
 
     #[test]
     fn only_files_named_for_the_namespace_are_looked_into() {
-        let named = |name: &str| is_named_for(&Path::new("vesta-data").join(name), "eu-1");
-        assert!(named("eu-1-7.state"));
-        for other in
-            ["eu-7.state", "eu-1-7-7.state", "a-eu-1-7.state", "eu-1-x.state", "eu-1-7.tmp"]
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["eu-7.state", "eu-1-7-7.state", "a-eu-1-7.state", "eu-1-x.state", "eu-1-7.tmp"]
         {
-            assert!(!named(other), "{other}");
+            fs::write(folder.path().join(name), "").unwrap();
+            assert!(machines_in(folder.path(), "eu-1").is_empty(), "{name}");
         }
+        fs::write(folder.path().join("eu-1-7.state"), "").unwrap();
+        assert_eq!(machines_in(folder.path(), "eu-1"), [7]);
+    }
+
+    /// The machine IDs of the files that a search adopts.
+    fn adopted(folder: &Path, fingerprint: &str) -> Vec<u64> {
+        let mut state = HostState::new(Some(folder.into()), "eu", fingerprint.into());
+        state.survey().into_iter().map(|local| local.machine).collect()
+    }
+
+    /// A file of a machine ID that was used.
+    fn used(folder: &Path, namespace: &str) -> FileStore {
+        let file = FileStore::open(folder, namespace, "a layout", 7).unwrap();
+        file.write(&Record { epoch: 1, ..Record::default() }).unwrap();
+        file
     }
 
     #[test]
     fn a_file_of_the_namespace_is_adopted_and_one_of_another_is_not() {
         let folder = tempfile::tempdir().unwrap();
         for namespace in ["eu", "eu-1"] {
-            FileStore::open(folder.path(), namespace, "a layout", 7).unwrap();
+            used(folder.path(), namespace);
         }
-        let adopted = adopt(folder.path(), "eu", "a layout");
-        assert_eq!(adopted.len(), 1);
-        assert!(adopted[0].path().ends_with("eu-7.state"));
-        drop(adopted);
-        assert_eq!(adopt(folder.path(), "eu", "another layout").len(), 0);
+        assert_eq!(adopted(folder.path(), "a layout"), [7]);
+        assert!(adopted(folder.path(), "another layout").is_empty());
     }
 
     #[test]
     fn a_copy_under_another_number_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();
-        let original = FileStore::open(folder.path(), "eu", "a layout", 7).unwrap();
-        fs::copy(original.path(), folder.path().join("eu-8.state")).unwrap();
-        assert_eq!(
-            adopt(folder.path(), "eu", "a layout").len(),
-            0,
-            "7 is in use, and 8 is not one"
-        );
+        let original = used(folder.path(), "eu");
+        for copy in ["eu-8.state", "eu-07.state"] {
+            fs::copy(folder.path().join("eu-7.state"), folder.path().join(copy)).unwrap();
+        }
+        assert!(adopted(folder.path(), "a layout").is_empty(), "7 is in use, and 8 is not one");
         drop(original);
-        assert_eq!(adopt(folder.path(), "eu", "a layout").len(), 1);
+        assert_eq!(adopted(folder.path(), "a layout"), [7]);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use std::time::Duration;
 use vesta_intf::{IdMeta, UnixMillis};
 
 use super::{
-    Cas, Choice, ClaimError, ClaimOrder, Local, Marks, Namespace, Record, Snapshot, StoreError,
+    BuildError, Cas, Choice, ClaimOrder, Local, Marks, Namespace, Record, Snapshot, StoreError,
     Timing,
 };
 use crate::clock::MAX_LEAD;
@@ -90,12 +90,12 @@ impl Plan {
         millis.div_ceil(self.meta.spec().unit.millis())
     }
 
-    fn check(&self, namespace: &Namespace) -> Result<(), ClaimError> {
+    fn check(&self, namespace: &Namespace) -> Result<(), BuildError> {
         let (ours, theirs) = (self.meta.fingerprint(), namespace.fingerprint.clone());
         if ours == theirs {
             return Ok(());
         }
-        Err(ClaimError::Fingerprint { namespace: self.namespace.clone(), theirs, ours })
+        Err(BuildError::Fingerprint { namespace: self.namespace.clone(), theirs, ours })
     }
 
     /// The moment before which every position below the bound lies. Rounded up: a floor there lies
@@ -202,7 +202,7 @@ pub(crate) enum Action {
     /// Ask, and hand in the answer.
     Ask(Ask),
     /// There is no machine ID, for this reason; the search begins again a little later.
-    Refused(ClaimError),
+    Refused(BuildError),
     /// Nothing, ever: it is over.
     Stop,
 }
@@ -215,7 +215,7 @@ pub(crate) enum Event {
     /// Positions of this machine ID may be issued.
     Claimed(Claimed),
     /// No machine ID was claimed; the search begins again a little later.
-    Refused(ClaimError),
+    Refused(BuildError),
     /// Positions below the record's bound may be issued.
     Raised(Record),
     /// Not known yet; the same request will be sent again.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use vesta_intf::{Field, IdMeta};
 
 use crate::clock::Clock;
-use crate::lease::{ClaimError, StoreError, ask_store};
+use crate::error::{BuildError, StoreError, ask_store};
 
 /// A table with a row for each start of a process, whose number becomes the machine ID: the way of
 /// Baidu's uid-generator. A number is never used again, so nothing has to be remembered and nothing
@@ -31,7 +31,7 @@ pub(crate) fn use_up_number(
     meta: &IdMeta,
     clock: &dyn Clock,
     patience: Duration,
-) -> Result<u64, ClaimError> {
+) -> Result<u64, BuildError> {
     let (host, pid, store) = (super::host_name(), std::process::id(), nodes.describe());
     let deadline = clock.monotonic().saturating_add(patience);
     let mut pause = Duration::from_millis(100);
@@ -39,7 +39,7 @@ pub(crate) fn use_up_number(
         match ask_store(|| nodes.insert(&host, pid)) {
             Ok(number) => break number,
             Err(source) if source.is_permanent() || clock.monotonic() >= deadline => {
-                return Err(ClaimError::Store { store, source });
+                return Err(BuildError::Store { store, source });
             }
             Err(error) => {
                 tracing::warn!(store, %error, "the store does not answer; trying again");
@@ -50,7 +50,7 @@ pub(crate) fn use_up_number(
     };
     let max = meta.max(Field::Machine);
     if number > max {
-        return Err(ClaimError::WorkerNodesUsedUp { store, number, max });
+        return Err(BuildError::WorkerNodesUsedUp { store, number, max });
     }
     Ok(number)
 }

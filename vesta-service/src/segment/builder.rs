@@ -9,7 +9,8 @@ use super::SegmentMode;
 use super::core::Core;
 use super::service::SegmentService;
 use super::store::SegmentStore;
-use crate::builder::{BuildError, Drive};
+use crate::BuildError;
+use crate::builder::Drive;
 use crate::clock::{AnyClock, Clock, SystemClock};
 
 /// Builds a [`SegmentService`]. Everything has a default but the store.
@@ -86,6 +87,6 @@ impl SegmentBuilder {
         if self.refresh_every < Duration::from_millis(1) {
             return Err(IdError::invalid("refresh_every", "it must be 1 ms or more").into());
         }
-        Ok(SegmentService { core: Core::start(self).map_err(BuildError::Thread)? })
+        Ok(SegmentService { core: Core::start(self)? })
     }
 }

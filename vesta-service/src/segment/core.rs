@@ -12,10 +12,9 @@ use super::builder::SegmentBuilder;
 use super::jobs::{Job, Jobs, MAX_THREADS};
 use super::key::{Key, closed, not_found};
 use super::store::NewSegmentTag;
-use crate::StoreError;
 use crate::builder::Drive;
 use crate::clock::Clock as _;
-use crate::lease::ask_store;
+use crate::error::{BuildError, StoreError, ask_store};
 use crate::sync::{Mutex, thread};
 use crate::wait::{Notify, Wait};
 
@@ -47,7 +46,7 @@ struct Known {
 
 impl Core {
     /// A service whose tags are read as its first job.
-    pub(super) fn start(settings: SegmentBuilder) -> std::io::Result<Arc<Self>> {
+    pub(super) fn start(settings: SegmentBuilder) -> Result<Arc<Self>, BuildError> {
         let max_threads = if settings.drive == Drive::Thread { MAX_THREADS } else { 0 };
         let core = Arc::new(Self {
             settings,
@@ -56,7 +55,8 @@ impl Core {
             jobs: Jobs::new(max_threads),
             reading: Mutex::default(),
         });
-        core.try_add(Duration::ZERO, Job::Refresh)?;
+        let started = core.try_add(Duration::ZERO, Job::Refresh);
+        started.map_err(|e| BuildError::io("start a thread for segments", e))?;
         Ok(core)
     }
 

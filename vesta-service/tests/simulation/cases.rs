@@ -1,8 +1,6 @@
 //! Faults by number: each of these happened to somebody, many times over here.
 
-use vesta_service::{
-    BuildError, ClaimError, Drive, ErrorKind, IdError, IdMeta, IdService as _, MachineSource,
-};
+use vesta_service::{BuildError, Drive, ErrorKind, IdError, IdMeta, IdService as _, MachineSource};
 use vesta_testkit::{Rng, fast_folder};
 
 use super::ledger::{Ledger, Progress, Stretch};
@@ -164,14 +162,14 @@ fn ten_thousand_restarts_with_the_clock_set_back() {
         let began = world.time.now();
         match world.begin(number) {
             Ok(()) => waited += u64::from(world.time.now() > began + SECOND),
-            Err(BuildError::Claim(ClaimError::ClockBehind { .. })) if number == 0 => {
+            Err(BuildError::ClockBehind { .. }) if number == 0 => {
                 assert!(back > 20 * SECOND, "half a minute is waited for");
                 refused += 1;
                 world.nodes[number].clock.correct();
                 world.begin(number).expect("the clock is right again");
             }
             // Nobody who crashed is known to be gone while the clock stands before that.
-            Err(BuildError::Claim(ClaimError::Exhausted { .. })) if number == 1 => {
+            Err(BuildError::Exhausted { .. }) if number == 1 => {
                 world.nodes[number].clock.correct();
                 world.time.advance(2 * MINUTE);
                 world.begin(number).expect("the clock is right again");

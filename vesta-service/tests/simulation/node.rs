@@ -106,10 +106,10 @@ impl Node {
     /// Spoils one half of each of its files, as a write that was cut off does.
     pub(crate) fn tear(&self, rng: &mut Rng) -> usize {
         let files = if self.is_fixed() { self.state_file() } else { read(&self.folder, |_| true) };
-        let half = rng.index(2) * 512;
+        let half = rng.index(2) * 1024;
         let torn = files.len();
         write(files.into_iter().map(|(path, mut bytes)| {
-            let at = half + rng.index(512);
+            let at = half + rng.index(1024);
             bytes[at] ^= 1 << rng.below(8);
             (path, bytes)
         }));

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use vesta_service::{BuildError, ClaimError, Clock as _, IdError, LocalIdService, SequenceStart};
+use vesta_service::{BuildError, Clock as _, IdError, LocalIdService, SequenceStart};
 use vesta_testkit::Rng;
 
 use super::counts::Counts;
@@ -221,10 +221,10 @@ impl World {
             Err(error) => {
                 self.time.note(|| format!("node {number} does not start: {error}"));
                 self.counts.add(self.documented(number, &error)?, 1);
-                if let BuildError::Claim(
-                    ClaimError::StoreRegressed { .. } | ClaimError::RecordLost { .. },
-                ) = error
-                {
+                if matches!(
+                    error,
+                    BuildError::StoreRegressed { .. } | BuildError::RecordLost { .. }
+                ) {
                     self.operator_called[space] = true;
                 }
                 Ok(())
@@ -240,24 +240,19 @@ impl World {
         let only = !matches!(node.plan.source, Source::Pool(_));
         let ends_soon = self.plan.ends_soon;
         let kind = match error {
-            BuildError::Claim(claim) => match claim {
-                ClaimError::Store { .. } if self.faultless_since.is_none() => {
-                    "starts refused: store away"
-                }
-                ClaimError::Exhausted { .. } => "starts refused: every machine ID in use",
-                ClaimError::ClockBehind { .. } if only => "starts refused: clock behind",
-                ClaimError::StoreRegressed { .. } if forgets => "starts refused: the store forgot",
-                ClaimError::RecordLost { .. } if forgets => "starts refused: record lost",
-                ClaimError::Time(IdError::Invalid { .. }) if wall < meta.spec().epoch => {
-                    "starts refused: clock before the epoch"
-                }
-                ClaimError::Time(IdError::TimeExhausted)
-                    if only || ends_soon || wall >= meta.end() =>
-                {
-                    "starts refused: end of the layout"
-                }
-                _ => return Err(Flaw::other(format!("node {number} at {wall}: {error}"))),
-            },
+            BuildError::Store { .. } if self.faultless_since.is_none() => {
+                "starts refused: store away"
+            }
+            BuildError::Exhausted { .. } => "starts refused: every machine ID in use",
+            BuildError::ClockBehind { .. } if only => "starts refused: clock behind",
+            BuildError::StoreRegressed { .. } if forgets => "starts refused: the store forgot",
+            BuildError::RecordLost { .. } if forgets => "starts refused: record lost",
+            BuildError::Time(IdError::Invalid { .. }) if wall < meta.spec().epoch => {
+                "starts refused: clock before the epoch"
+            }
+            BuildError::Time(IdError::TimeExhausted) if only || ends_soon || wall >= meta.end() => {
+                "starts refused: end of the layout"
+            }
             BuildError::Setting(IdError::Invalid { field: "clock", .. })
                 if wall < meta.spec().epoch =>
             {

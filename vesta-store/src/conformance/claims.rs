@@ -4,8 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Barrier};
 
 use vesta_service::{
-    BuildError, ClaimError, ClaimOrder, IdMeta, IdService as _, LocalIdService, MachineSource,
-    Record,
+    BuildError, ClaimOrder, IdMeta, IdService as _, LocalIdService, MachineSource, Record,
 };
 
 use super::world::{LAYOUT, NAMESPACE, SECOND, World, crash, next_position, position_of};
@@ -15,9 +14,9 @@ fn built(builder: vesta_service::Builder) -> LocalIdService {
     builder.build().expect("a machine ID is free")
 }
 
-fn refused(builder: vesta_service::Builder) -> ClaimError {
+fn refused(builder: vesta_service::Builder) -> BuildError {
     match builder.build() {
-        Err(BuildError::Claim(error)) => error,
+        Err(error) if !matches!(error, BuildError::Setting(_)) => error,
         other => panic!("expected a claim to fail, got {other:?}"),
     }
 }
@@ -40,7 +39,7 @@ pub(super) fn a_used_up_pool_names_the_holders(backend: &dyn Backend) {
     let services: Vec<_> = (0..4).map(|i| built(world.pool(&format!("host{i}"), 0..=3))).collect();
     let before: Vec<_> = (0..4).map(|machine| world.record(machine)).collect();
     let error = refused(world.pool("one too many", 0..=3));
-    let ClaimError::Exhausted { holders, range, ahead: None } = &error else { panic!("{error}") };
+    let BuildError::Exhausted { holders, range, ahead: None } = &error else { panic!("{error}") };
     assert_eq!(*range, 0..=3);
     let machines: Vec<_> = holders.iter().map(|(machine, ..)| *machine).collect();
     assert_eq!(machines, [0, 1, 2, 3]);
@@ -126,7 +125,7 @@ pub(super) fn another_layout_is_refused(backend: &dyn Backend) {
     let world = World::new(backend);
     drop(built(world.pool("host", 0..=3)));
     let error = refused(world.pool("host", 0..=3).layout(IdMeta::MIN_GRANULARITY));
-    let ClaimError::Fingerprint { namespace, theirs, ours } = &error else { panic!("{error}") };
+    let BuildError::Fingerprint { namespace, theirs, ours } = &error else { panic!("{error}") };
     assert_eq!(namespace, NAMESPACE);
     assert_eq!(*theirs, LAYOUT.fingerprint());
     assert_eq!(*ours, IdMeta::MIN_GRANULARITY.fingerprint());
@@ -223,7 +222,7 @@ pub(super) fn what_another_system_uses_is_left_to_it(backend: &dyn Backend) {
     world.clock.advance(1_000_000 * SECOND);
     let other = built(world.pool("host", 0..=1));
     assert_eq!(other.machine(), 1);
-    assert!(matches!(refused(world.pool("late", 0..=1)), ClaimError::Exhausted { .. }));
+    assert!(matches!(refused(world.pool("late", 0..=1)), BuildError::Exhausted { .. }));
     let reserved = MachineSource::Reserved { store: world.connect(), id: 0 };
     let moved = built(world.service("moved").machine(reserved));
     assert!(next_position(&moved) >= imported.bound);

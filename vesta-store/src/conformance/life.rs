@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use vesta_service::{BuildError, ClaimError, Clock as _, Drive, IdError, IdService as _, Record};
+use vesta_service::{BuildError, Clock as _, Drive, IdError, IdService as _, Record};
 
 use super::clocks::BusyClock;
 use super::world::{NAMESPACE, SECOND, TIMING, World, crash, next_position, position_of, stolen};
@@ -66,7 +66,7 @@ pub(super) fn a_silent_owner_is_taken_over_only_after_the_grace(backend: &dyn Ba
     for _ in 0..3 {
         world.clock.advance(10 * SECOND);
         let refused = world.pool("b", 0..=0).build();
-        assert!(matches!(refused, Err(BuildError::Claim(ClaimError::Exhausted { .. }))));
+        assert!(matches!(refused, Err(BuildError::Exhausted { .. })));
         assert_eq!(world.record(0), record, "untouched");
     }
     world.clock.advance(10 * SECOND);
@@ -103,7 +103,7 @@ pub(super) fn a_record_that_changes_while_watched_is_not_taken_over(backend: &dy
     };
     let clock = BusyClock { clock: world.clock.clone(), while_waiting: sign_of_life };
     let refused = world.pool("b", 0..=0).clock(Arc::new(clock)).drive(Drive::ByHand).build();
-    assert!(matches!(refused, Err(BuildError::Claim(ClaimError::Exhausted { .. }))), "{refused:?}");
+    assert!(matches!(refused, Err(BuildError::Exhausted { .. })), "{refused:?}");
     assert_eq!(world.record(0).expect(), held.expect());
 
     let successor = world.pool("b", 0..=0).build().expect("free once nothing changes any more");

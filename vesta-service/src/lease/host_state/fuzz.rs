@@ -7,8 +7,9 @@ use std::path::Path;
 
 use vesta_intf::UnixMillis;
 
-use super::slot::{SLOT, Slot, Subject};
-use super::{FileStore, HostState, Record, StateFileError};
+use super::file::path_of;
+use super::slot::{CHECKSUM, SLOT, Slot, checksum};
+use super::{BuildError, FileStore, HostState, Record};
 use texts::{Changes, damaged};
 
 #[path = "../../../../scripts/fuzz/texts.rs"]
@@ -16,8 +17,8 @@ mod texts;
 
 const MACHINE: u64 = 7;
 
-fn subject() -> Subject {
-    Subject { namespace: "orders".into(), fingerprint: "a layout".into(), machine: MACHINE }
+fn subject() -> String {
+    "machine ID 7 of namespace `orders` with layout a layout".into()
 }
 
 /// The slot of this generation, as a process in mid-life writes it. No two are alike.
@@ -43,17 +44,14 @@ fn good_file() -> Vec<u8> {
 }
 
 /// A slot with these bytes whose checksum is right again.
-fn sealed(bytes: &[u8]) -> [u8; SLOT] {
-    let mut slot = [0; SLOT];
-    let length = bytes.len().min(SLOT - 4);
-    slot[..length].copy_from_slice(&bytes[..length]);
-    let checksum = crc32fast::hash(&slot[..SLOT - 4]);
-    slot[SLOT - 4..].copy_from_slice(&checksum.to_le_bytes());
-    slot
+fn sealed(bytes: &[u8]) -> Vec<u8> {
+    let mut text = bytes.get(CHECKSUM..).unwrap_or_default().to_vec();
+    text.resize(SLOT - CHECKSUM, b' ');
+    [checksum(&text).as_bytes(), &text].concat()
 }
 
 fn decoded(file: &[u8], at: usize) -> Option<Slot> {
-    Slot::decode(file.get(at..at + SLOT)?.try_into().ok()?)
+    Slot::decode(file.get(at..at + SLOT)?)
 }
 
 /// Cuts the file last: some file systems sync one that was emptied first.
@@ -65,8 +63,8 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// A store's reading of a file of these bytes. It must not change them, and what this host
 /// remembers must be the same.
-fn read(folder: &Path, file: &[u8]) -> Result<(Record, bool), StateFileError> {
-    let path = FileStore::path_of(folder, "orders", MACHINE);
+fn read(folder: &Path, file: &[u8]) -> Result<(Record, bool), BuildError> {
+    let path = path_of(folder, "orders", MACHINE);
     write(&path, file).unwrap();
     let opened = FileStore::open(folder, "orders", "a layout", MACHINE)
         .map(|store| (store.record(), store.is_damaged()));
@@ -92,8 +90,8 @@ fn check_file(folder: &Path, file: &[u8]) {
             assert_eq!((record, newest.subject), (newest.record, subject()));
             assert_eq!(is_damaged, whole < 2);
         }
-        (Err(StateFileError::Damaged(_)), None) => {}
-        (Err(StateFileError::Foreign { .. }), Some(newest)) => {
+        (Err(BuildError::Damaged(_)), None) => {}
+        (Err(BuildError::Foreign { .. }), Some(newest)) => {
             assert_ne!(newest.subject, subject());
         }
         (opened, newest) => panic!("{opened:?}, but the newest slot is {newest:?}"),
@@ -101,18 +99,18 @@ fn check_file(folder: &Path, file: &[u8]) {
 }
 
 /// A slot that is read is one that is written: nothing is made up.
-fn check_slot(bytes: &[u8; SLOT]) {
+fn check_slot(bytes: &[u8]) {
     if let Some(slot) = Slot::decode(bytes) {
         assert_eq!(Slot::decode(&slot.encode()), Some(slot));
     }
 }
 
-type Decode = fn(&[u8; SLOT]) -> Option<Slot>;
+type Decode = fn(&[u8]) -> Option<Slot>;
 
 /// Of a damaged file whatever can be read was written. (A checksum can be forged, but not by chance.)
 fn check_damage(decode: Decode, file: &[u8]) {
     for at in [0, SLOT] {
-        let bytes = file.get(at..at + SLOT).and_then(|bytes| bytes.try_into().ok());
+        let bytes = file.get(at..at + SLOT);
         if let Some(slot) = bytes.and_then(decode) {
             assert!([6, 7].map(self::slot).contains(&slot), "{slot:?} was never written");
         }
@@ -121,7 +119,7 @@ fn check_damage(decode: Decode, file: &[u8]) {
 
 #[test]
 fn slots_of_any_bytes() {
-    let good = [slot(7).encode().to_vec()];
+    let good = [slot(7).encode()];
     bolero::check!().with_iterations(30_000).with_type().for_each(
         |(raw, changes, bytes): &(bool, Changes, Vec<u8>)| {
             check_slot(&sealed(&if *raw { bytes.clone() } else { damaged(&good, 0, changes) }));
@@ -153,7 +151,7 @@ fn state_files_that_are_damaged() {
 #[test]
 fn state_files_with_foreign_contents() {
     let folder = tempfile::tempdir().unwrap();
-    let good = [6, 7].map(|generation| slot(generation).encode().to_vec());
+    let good = [6, 7].map(|generation| slot(generation).encode());
     bolero::check!().with_iterations(1_000).with_type().for_each(
         |(first, second): &(Changes, Changes)| {
             let [first, second] = [(0, first), (1, second)].map(|(which, changes)| {
@@ -167,7 +165,7 @@ fn state_files_with_foreign_contents() {
 }
 
 /// A reader that does not look at the checksum.
-fn planted(bytes: &[u8; SLOT]) -> Option<Slot> {
+fn planted(bytes: &[u8]) -> Option<Slot> {
     Slot::decode(&sealed(bytes))
 }
 

@@ -8,7 +8,7 @@ use vesta_intf::UnixMillis;
 use super::attempt::{Attempt, Ground, ROLLBACK_LEAD, Step, Verdict};
 use super::candidates::{Candidate, Survey};
 use super::{Answer, Ask, Claimed, Now, Plan, Write};
-use crate::lease::{Choice, ClaimError, Local, Record, Snapshot, StoreError};
+use crate::lease::{BuildError, Choice, Local, Record, Snapshot, StoreError};
 
 /// How long a store that does not answer is asked at start, unless it is waited for.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -71,7 +71,7 @@ struct Round {
 pub(in crate::lease) enum Next {
     Wait(Duration),
     Ask(Ask),
-    Failed(ClaimError),
+    Failed(BuildError),
 }
 
 impl Claiming {
@@ -103,7 +103,7 @@ impl Claiming {
         match &mut self.stage {
             Stage::Open => match plan.meta.tick_at(now.wall) {
                 Ok(_) => Next::Ask(Ask::Open),
-                Err(error) => Next::Failed(ClaimError::Time(error)),
+                Err(error) => Next::Failed(BuildError::Time(error)),
             },
             Stage::CompareClocks => Next::Ask(Ask::Clock),
             Stage::Survey => Next::Ask(Ask::Survey),
@@ -140,7 +140,7 @@ impl Claiming {
             }
             if let Choice::Only { machine, .. } = plan.choice {
                 let now = now.wall;
-                return Next::Failed(ClaimError::ClockBehind { machine, used_until, now });
+                return Next::Failed(BuildError::ClockBehind { machine, used_until, now });
             }
         }
         if out_of_patience || !round.may_end {
@@ -163,7 +163,7 @@ impl Claiming {
         plan: &Plan,
         answer: Answer,
         now: &Now,
-    ) -> Option<Result<Claimed, ClaimError>> {
+    ) -> Option<Result<Claimed, BuildError>> {
         if let Answer::Failed(error) = answer {
             return self.on_failure(plan, error, now).map(Err);
         }
@@ -189,12 +189,12 @@ impl Claiming {
     }
 
     /// Asks again, for as long as there is patience.
-    fn on_failure(&mut self, plan: &Plan, source: StoreError, now: &Now) -> Option<ClaimError> {
+    fn on_failure(&mut self, plan: &Plan, source: StoreError, now: &Now) -> Option<BuildError> {
         let store = plan.store.clone();
         let fresh = (now.monotonic.saturating_add(plan.patience), PAUSE);
         let (deadline, pause) = self.outage.unwrap_or(fresh);
         if source.is_permanent() || now.monotonic >= deadline {
-            return Some(ClaimError::Store { store, source });
+            return Some(BuildError::Store { store, source });
         }
         tracing::warn!(store, error = %source, "the store does not answer; trying again");
         if let Stage::Trying(round) = &mut self.stage {
@@ -211,18 +211,18 @@ impl Claiming {
         snapshot: Snapshot,
         locals: Vec<Local>,
         now: &Now,
-    ) -> Result<(), ClaimError> {
+    ) -> Result<(), BuildError> {
         plan.check(&snapshot.namespace)?;
         let unknown = locals.iter().find(|local| !local.is_known_to(&snapshot));
         if let Some(Local { machine, record, .. }) = unknown {
-            return Err(ClaimError::StoreRegressed {
+            return Err(BuildError::StoreRegressed {
                 store: plan.store.clone(),
                 namespace: plan.namespace.clone(),
                 machine: *machine,
                 used_until: plan.used_until(record.bound),
             });
         }
-        let tick = plan.meta.tick_at(now.wall).map_err(ClaimError::Time)?;
+        let tick = plan.meta.tick_at(now.wall).map_err(BuildError::Time)?;
         let records: Vec<_> = snapshot.records.clone().into_iter().collect();
         let survey = Survey {
             records: &records,
@@ -275,7 +275,7 @@ impl Round {
         plan: &Plan,
         may_forget: bool,
         now: &Now,
-    ) -> Option<Result<Ask, ClaimError>> {
+    ) -> Option<Result<Ask, BuildError>> {
         if let Some(attempt) = &self.attempt {
             let machine = attempt.machine;
             if self.claimed.is_some() {
@@ -297,7 +297,7 @@ impl Round {
         Some(Ok(Ask::IsFree(candidate.machine)))
     }
 
-    fn over(&mut self, plan: &Plan, verdict: Verdict) -> Option<ClaimError> {
+    fn over(&mut self, plan: &Plan, verdict: Verdict) -> Option<BuildError> {
         let machine = self.attempt.take()?.machine;
         match verdict {
             Verdict::Claimed { .. } => {}
@@ -306,7 +306,7 @@ impl Round {
                 self.ahead = Some(self.ahead.map_or(until, |ahead| ahead.min(until)));
             }
             Verdict::Spent if matches!(plan.choice, Choice::Only { .. }) => {
-                return Some(ClaimError::Time(vesta_intf::IdError::TimeExhausted));
+                return Some(BuildError::Time(vesta_intf::IdError::TimeExhausted));
             }
             Verdict::Spent => {}
             Verdict::Lost => {
@@ -372,10 +372,10 @@ impl Round {
         }
     }
 
-    fn exhausted(self, plan: &Plan, now: &Now) -> ClaimError {
+    fn exhausted(self, plan: &Plan, now: &Now) -> BuildError {
         let range = plan.choice.range();
         if let Some(machine) = self.lost.filter(|_| range.start() == range.end()) {
-            return ClaimError::RecordLost {
+            return BuildError::RecordLost {
                 store: plan.store.clone(),
                 namespace: plan.namespace.clone(),
                 machine,
@@ -392,7 +392,7 @@ impl Round {
         let now = now.wall;
         let ahead =
             free.chain(self.ahead).filter(|until| *until > now).min().map(|until| (until, now));
-        ClaimError::Exhausted { holders, range, ahead }
+        BuildError::Exhausted { holders, range, ahead }
     }
 }
 
@@ -400,10 +400,10 @@ fn compare_clocks(
     ours: UnixMillis,
     theirs: UnixMillis,
     wrong: Option<Duration>,
-) -> Result<(), ClaimError> {
+) -> Result<(), BuildError> {
     let apart = Duration::from_millis(ours.0.abs_diff(theirs.0));
     if apart > wrong.unwrap_or(CLOCK_WRONG) {
-        return Err(ClaimError::ClocksDiffer { ours, theirs });
+        return Err(BuildError::ClocksDiffer { ours, theirs });
     }
     if apart > CLOCK_DOUBTFUL {
         tracing::warn!(%ours, %theirs, "this host's clock and the store's differ");

@@ -1,9 +1,11 @@
-//! Errors of stores and of claims, each with what to do about it.
+//! Errors of stores, and of a service that cannot be built, each with what to do about it.
 
 use std::error::Error;
 use std::fmt;
+use std::io;
 use std::ops::RangeInclusive;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use vesta_intf::{IdError, UnixMillis};
@@ -63,10 +65,33 @@ pub(crate) fn ask_store<T>(
     })
 }
 
-/// The reason why no machine ID was claimed.
+/// Why a service could not be built. Every case says what to do.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum ClaimError {
+pub enum BuildError {
+    /// A setting is wrong.
+    Setting(IdError),
+    /// The operating system refused.
+    Io {
+        /// What was being done, with the file or folder.
+        doing: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The state file of a fixed machine ID is in use by another process, or by another service in
+    /// this one.
+    InUse(PathBuf),
+    /// Neither slot of the state file can be read.
+    Damaged(PathBuf),
+    /// The state file belongs to another machine ID, namespace or layout.
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// What it belongs to.
+        belongs_to: String,
+        /// What was wanted.
+        wanted: String,
+    },
     /// The store did not answer for as long as it was asked, or it refused for good.
     Store {
         /// The store, without secrets.
@@ -143,9 +168,58 @@ pub enum ClaimError {
     Time(IdError),
 }
 
-impl fmt::Display for ClaimError {
+impl BuildError {
+    pub(crate) fn io(doing: impl Into<String>, source: io::Error) -> Self {
+        Self::Io { doing: doing.into(), source }
+    }
+
+    /// `true` if a setting has to change: trying again with the same ones cannot help.
+    pub fn is_configuration(&self) -> bool {
+        match self {
+            Self::Setting(_)
+            | Self::Fingerprint { .. }
+            | Self::Time(IdError::TimeExhausted)
+            | Self::InUse(_)
+            | Self::Damaged(_)
+            | Self::Foreign { .. } => true,
+            // A pool can have a free machine ID later; one chosen by its number is taken.
+            Self::Exhausted { range, ahead: None, .. } => range.start() == range.end(),
+            _ => false,
+        }
+    }
+}
+
+impl From<IdError> for BuildError {
+    fn from(error: IdError) -> Self {
+        Self::Setting(error)
+    }
+}
+
+impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Setting(error) | Self::Time(error) => error.fmt(f),
+            Self::Io { doing, source } => write!(f, "cannot {doing}: {source}"),
+            Self::InUse(path) => write!(
+                f,
+                "the machine ID of state file {} is in use by another process; give this one \
+                 another machine ID, or stop the other",
+                path.display()
+            ),
+            Self::Damaged(path) => write!(
+                f,
+                "state file {} is damaged or empty, so nobody knows up to where its machine ID was \
+                 used; restore the file, or use a machine ID that was never used in this namespace, \
+                 or delete the file only if no ID was made with this machine ID in the last minute \
+                 and the clock has not been set back since",
+                path.display()
+            ),
+            Self::Foreign { path, belongs_to, wanted } => write!(
+                f,
+                "state file {} belongs to {belongs_to}, not to {wanted}; use another state_dir, or \
+                 the settings it was made with",
+                path.display()
+            ),
             Self::Store { store, source } => write!(f, "{store}: {source}"),
             Self::Fingerprint { namespace, theirs, ours } => write!(
                 f,
@@ -199,7 +273,6 @@ impl fmt::Display for ClaimError {
                  or replaced, so nobody knows up to where it was used; make sure that no process \
                  uses it, then create it anew (`vesta-server store repair {machine}`)"
             ),
-            Self::Time(error) => error.fmt(f),
         }
     }
 }
@@ -214,59 +287,14 @@ fn list(f: &mut fmt::Formatter<'_>, holders: &[(u64, String, u32)]) -> fmt::Resu
     Ok(())
 }
 
-impl Error for ClaimError {
+impl Error for BuildError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
+            // Shown as a whole by Display; what stands behind it is next.
+            Self::Setting(error) => error.source(),
+            Self::Io { source, .. } => Some(source),
             Self::Store { source, .. } => Some(source),
             _ => None,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn exhausted(count: u64, ahead: Option<(UnixMillis, UnixMillis)>) -> String {
-        let holders = (0..count).map(|machine| (machine, format!("h{machine}"), 1)).collect();
-        ClaimError::Exhausted { holders, range: 0..=11, ahead }.to_string()
-    }
-
-    #[test]
-    fn of_many_holders_the_first_ten_are_named() {
-        let ten = "0 by h0 (pid 1), 1 by h1 (pid 1), 2 by h2 (pid 1), 3 by h3 (pid 1), 4 by h4 \
-                   (pid 1), 5 by h5 (pid 1), 6 by h6 (pid 1), 7 by h7 (pid 1), 8 by h8 (pid 1), 9 \
-                   by h9 (pid 1),";
-        for (count, more) in [(10, ""), (11, " … 11 in all;")] {
-            let expected = format!(
-                "every machine ID of 0 to 11 is in use: {ten}{more} stop one, or widen machine.range"
-            );
-            assert_eq!(exhausted(count, None), expected);
-        }
-    }
-
-    #[test]
-    fn those_that_wait_for_the_clock_are_told_from_those_in_use() {
-        let ahead = Some((UnixMillis(1_700_000_000_000), UnixMillis(1_600_000_000_000)));
-        let the_first = "the first was used up to 2023-11-14T22:13:20.000Z, but the clock shows \
-                         2020-09-13T12:26:40.000Z; set the clock, or widen machine.range";
-        assert_eq!(
-            exhausted(0, ahead),
-            format!("no machine ID of 0 to 11 can be had: {the_first}")
-        );
-        let one = "in use are 0 by h0 (pid 1), and of the others";
-        assert_eq!(
-            exhausted(1, ahead),
-            format!("no machine ID of 0 to 11 can be had: {one} {the_first}")
-        );
-    }
-
-    #[test]
-    fn a_stores_error_is_the_cause() {
-        let source = StoreError::permanent("it is damaged");
-        let error = ClaimError::Store { store: "a store".into(), source };
-        assert_eq!(error.source().map(ToString::to_string), Some("it is damaged".into()));
-        assert_eq!(error.to_string(), "a store: it is damaged");
-        assert!(ClaimError::Time(IdError::TimeExhausted).source().is_none());
     }
 }
