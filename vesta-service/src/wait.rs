@@ -64,8 +64,7 @@ impl<M: Fn() -> Option<Duration>> Wait<'_, M> {
             (Some(_), Some(left)) if !left.is_zero() && (guessed || retry_after <= left) => left,
             _ => return Err(error),
         };
-        let due = (self.maintain)();
-        // An error that says when to come back means exactly that.
-        Ok(if self.notify.is_some() { due.map_or(pause, |due| due.min(pause)) } else { pause })
+        // What is due meanwhile does not wait for the end of the pause, if only waiting calls do it.
+        Ok((self.maintain)().map_or(pause, |due| due.min(pause)))
     }
 }

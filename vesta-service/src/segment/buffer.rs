@@ -11,10 +11,13 @@ mod plan;
 
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
+use vesta_intf::{IdError, NotReady, NotReadyReason};
+
 use super::status::SegmentStatus;
-use super::store::{MAX, NextRange, SegmentTag};
+use super::store::{MAX, NewSegmentTag, NextRange, SegmentTag};
 use crate::StoreError;
 use plan::{Plan, per_second};
 
@@ -95,17 +98,6 @@ struct Open {
     since: Duration,
 }
 
-/// Why there are no numbers now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    /// They are being fetched; this is about when to come again.
-    NotYet(Duration),
-    /// The last fetch failed; the next is made after this time.
-    Failing(Duration),
-    /// It does not help to wait.
-    Never(Health),
-}
-
 impl Buffer {
     /// Nothing at hand.
     pub(crate) fn new(tag: &SegmentTag, cap: u64) -> Self {
@@ -132,7 +124,7 @@ impl Buffer {
 
     /// The callers have used up what they had. Gives them more, if there is more; to be followed by
     /// [`ask`](Self::ask) in any case.
-    pub(crate) fn next_chunk(&mut self, now: Duration) -> Result<Range<u64>, Refusal> {
+    pub(crate) fn next_chunk(&mut self, now: Duration) -> Result<Range<u64>, IdError> {
         self.wanted = true;
         if let Some(Open { chunk, since }) = self.open.take() {
             let count = chunk.numbers.end - chunk.numbers.start;
@@ -152,14 +144,18 @@ impl Buffer {
         }
     }
 
-    fn refusal(&self, now: Duration) -> Refusal {
-        if self.health != Health::Good {
-            return Refusal::Never(self.health);
+    /// Why there are no numbers now.
+    fn refusal(&self, now: Duration) -> IdError {
+        if let Some(reason) = self.trouble().map(Into::into) {
+            return match self.health {
+                Health::NoTag => not_found(&self.key),
+                Health::UsedUp | Health::Closed => IdError::Sealed { reason },
+                _ => IdError::Unavailable { reason, retry_after: None, source: None },
+            };
         }
-        let tick = Duration::from_millis(1);
-        match self.phase {
-            Phase::Failed(until) => Refusal::Failing(until.saturating_sub(now).max(tick)),
-            Phase::Idle => Refusal::NotYet(tick),
+        let left = match self.phase {
+            Phase::Idle => Duration::ZERO,
+            Phase::Failed(until) => until.saturating_sub(now),
             Phase::Queued(since) | Phase::Fetching(since, _) => {
                 let usual = match self.plan.fetch_time() {
                     Duration::ZERO => GUESSED_FETCH,
@@ -167,10 +163,20 @@ impl Buffer {
                 };
                 let waited = now.saturating_sub(since);
                 // Overdue: twice as long as until now is as good a guess as any.
-                let left = if waited < usual { usual - waited } else { waited };
-                let left = left.clamp(tick, LONGEST_PAUSE);
-                if self.failures > 0 { Refusal::Failing(left) } else { Refusal::NotYet(left) }
+                if waited < usual { usual - waited } else { waited }
             }
+        };
+        let retry_after = left.clamp(Duration::from_millis(1), LONGEST_PAUSE);
+        match self.failing_because() {
+            None => NotReady { retry_after, why: NotReadyReason::AwaitingLease }.into(),
+            // What the store said is the source: it can name hosts and tables, which is not for
+            // callers from afar.
+            Some(error) => IdError::Unavailable {
+                reason: format!("the store does not give numbers of tag `{}`", self.key).into(),
+                // Waiting helps unless somebody has to repair something first.
+                retry_after: (!error.is_permanent()).then_some(retry_after),
+                source: Some(Arc::new(error.clone())),
+            },
         }
     }
 
@@ -344,7 +350,7 @@ impl Buffer {
                 "the store went back: set max_id of tag `{key}` above {highest}, and above \
                  everything that any server gave out"
             ),
-            Health::Closed => "it was shut down".into(),
+            Health::Closed => SHUT_DOWN.into(),
         })
     }
 
@@ -389,6 +395,14 @@ impl Buffer {
             not_ready_because: self.trouble().or(failing),
         }
     }
+}
+
+pub(super) const SHUT_DOWN: &str = "it was shut down";
+
+pub(super) fn not_found(key: &str) -> IdError {
+    // Callers from afar choose the name: no more of it than a tag can have.
+    let key: String = key.chars().take(NewSegmentTag::MAX_KEY).collect();
+    IdError::NotFound { what: format!("segment tag `{key}`").into() }
 }
 
 #[cfg(test)]

@@ -39,40 +39,34 @@ impl SegmentBuilder {
     }
 
     /// In which order threads get their numbers. Default: [`SegmentMode::Strict`].
-    #[must_use]
     pub fn mode(self, mode: SegmentMode) -> Self {
         Self { mode, ..self }
     }
 
     /// The longest wait of one call. Default: 2 s.
-    #[must_use]
     pub fn max_wait(self, max_wait: Duration) -> Self {
         Self { max_wait, ..self }
     }
 
     /// The largest step that is reached by growing, at least 1; a step in the table that is larger
     /// stays. Default: 1,000,000.
-    #[must_use]
     pub fn step_cap(self, step_cap: u64) -> Self {
         Self { step_cap, ..self }
     }
 
     /// The interval at which the table is read for tags that were added, changed or removed, at least
     /// 1 ms. Default: 60 s.
-    #[must_use]
     pub fn refresh_every(self, refresh_every: Duration) -> Self {
         Self { refresh_every, ..self }
     }
 
     /// Another clock than the system's. A clock that does not run by itself needs
     /// [`Drive::ByHand`].
-    #[must_use]
     pub fn clock(self, clock: Arc<dyn Clock>) -> Self {
         Self { clock: AnyClock::Other(clock), ..self }
     }
 
     /// The driver of fetches. Default: [`Drive::Thread`].
-    #[must_use]
     pub fn drive(self, drive: Drive) -> Self {
         Self { drive, ..self }
     }

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use vesta_intf::{IdError, NotReady, NotReadyReason};
 
-use super::buffer::Health;
+use super::buffer::{Health, SHUT_DOWN, not_found};
 use super::builder::SegmentBuilder;
 use super::jobs::{Job, Jobs, MAX_THREADS};
-use super::key::{Key, closed, not_found};
+use super::key::Key;
 use super::store::NewSegmentTag;
 use crate::builder::Drive;
 use crate::clock::Clock as _;
@@ -73,7 +73,7 @@ impl Core {
         }
         let retry_after = READ_AGAIN;
         Err(match (known.read_at, &known.failure) {
-            _ if known.closed => closed(),
+            _ if known.closed => IdError::Sealed { reason: SHUT_DOWN.into() },
             (Some(_), _) => not_found(name),
             (None, None) => NotReady { retry_after, why: NotReadyReason::AwaitingLease }.into(),
             (None, Some(error)) => IdError::Unavailable {
@@ -89,17 +89,20 @@ impl Core {
         self.known.lock().keys.values().cloned().collect()
     }
 
-    /// When the tags were read last, and why the service as a whole gives out no numbers.
-    pub(super) fn condition(&self) -> (Option<Duration>, Option<String>) {
+    /// When the tags were read last.
+    pub(super) fn read_at(&self) -> Option<Duration> {
+        self.known.lock().read_at
+    }
+
+    /// Why the service as a whole gives out no numbers.
+    pub(super) fn trouble(&self) -> Option<String> {
         let known = self.known.lock();
-        let failure = || known.failure.as_ref().map_or(String::new(), |error| format!(": {error}"));
-        let unread = || format!("the segment tags have not been read yet{}", failure());
-        let trouble = match known.read_at {
-            _ if known.closed => Some(closed().to_string()),
-            None => Some(unread()),
-            Some(_) => None,
-        };
-        (known.read_at, trouble)
+        if known.closed {
+            return Some(IdError::Sealed { reason: SHUT_DOWN.into() }.to_string());
+        }
+        let failure = known.failure.as_ref().map_or(String::new(), |error| format!(": {error}"));
+        let unread = format!("the segment tags have not been read yet{failure}");
+        known.read_at.is_none().then_some(unread)
     }
 
     /// The next 1 to `want` numbers, when none are at hand for this thread.

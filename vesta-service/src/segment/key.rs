@@ -1,14 +1,13 @@
 //! One tag: its numbers, its state, and those who wait for it.
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::time::Duration;
 
-use vesta_intf::{IdError, NotReady, NotReadyReason};
+use vesta_intf::IdError;
 
 use super::SegmentMode;
 use super::allocator::Allocator;
-use super::buffer::{Buffer, Health, Refusal};
+use super::buffer::{Buffer, Health};
 use super::status::SegmentStatus;
 use super::store::{NextRange, SegmentTag};
 use crate::StoreError;
@@ -69,44 +68,11 @@ impl Key {
             }
             let chunk = state.next_chunk(now);
             due = state.ask(now);
-            match chunk {
-                Ok(chunk) => {
-                    self.numbers.set_chunk_size(chunk.end - chunk.start);
-                    Ok(cursor.refill(chunk, want))
-                }
-                Err(refusal) => Err(self.explain(refusal, &state)),
-            }
+            let chunk = chunk?;
+            self.numbers.set_chunk_size(chunk.end - chunk.start);
+            Ok(cursor.refill(chunk, want))
         });
         (taken, due)
-    }
-
-    fn explain(&self, refusal: Refusal, buffer: &Buffer) -> IdError {
-        let name = &self.name;
-        match refusal {
-            Refusal::NotYet(retry_after) => {
-                NotReady { retry_after, why: NotReadyReason::AwaitingLease }.into()
-            }
-            Refusal::Failing(retry_after) => {
-                let error = buffer.failing_because();
-                // What the store said is the source: it can name hosts and tables, which is not for
-                // callers from afar.
-                IdError::Unavailable {
-                    reason: format!("the store does not give numbers of tag `{name}`").into(),
-                    // Waiting helps unless somebody has to repair something first.
-                    retry_after: error.is_none_or(|e| !e.is_permanent()).then_some(retry_after),
-                    source: error.map(|e| Arc::new(e.clone()) as _),
-                }
-            }
-            Refusal::Never(Health::NoTag) => not_found(name),
-            Refusal::Never(Health::Closed) => closed(),
-            Refusal::Never(health) => {
-                let reason = buffer.trouble().unwrap_or_default().into();
-                match health {
-                    Health::UsedUp => IdError::Sealed { reason },
-                    _ => IdError::Unavailable { reason, retry_after: None, source: None },
-                }
-            }
-        }
     }
 
     /// A thread turns to the fetch that is queued, or due: how many numbers to ask for.
@@ -122,9 +88,7 @@ impl Key {
         now: Duration,
         reply: Result<NextRange, StoreError>,
     ) -> Option<Duration> {
-        let pause = self.change(now, |buffer| buffer.on_reply(now, reply));
-        self.notify.notify();
-        pause
+        self.change(now, |buffer| buffer.on_reply(now, reply))
     }
 
     /// The tag is in the table, like this. Returns the pause after which there is a fetch to begin.
@@ -143,7 +107,6 @@ impl Key {
             }
             None
         });
-        self.notify.notify();
     }
 
     /// Changes the state and draws the conclusions. Returns the pause after which there is a fetch to
@@ -172,6 +135,7 @@ impl Key {
         if stops {
             self.numbers.stop_stripes();
         }
+        self.notify.notify();
         pause
     }
 
@@ -194,14 +158,4 @@ impl Key {
         let lost = self.lost.load(Ordering::Relaxed);
         self.state.lock().status(now, self.numbers.shared().position(), lost)
     }
-}
-
-pub(crate) fn not_found(key: &str) -> IdError {
-    // Callers from afar choose the name: no more of it than a tag can have.
-    let key: String = key.chars().take(super::NewSegmentTag::MAX_KEY).collect();
-    IdError::NotFound { what: format!("segment tag `{key}`").into() }
-}
-
-pub(crate) fn closed() -> IdError {
-    IdError::Sealed { reason: "it was shut down".into() }
 }

@@ -120,14 +120,13 @@ impl SegmentService {
 
     /// Time since the table was read; `None` if it never was.
     pub fn last_refresh_age(&self) -> Option<Duration> {
-        let read_at = self.core.condition().0?;
-        Some(self.core.now().saturating_sub(read_at))
+        Some(self.core.now().saturating_sub(self.core.read_at()?))
     }
 
     /// Why the service as a whole gives out no numbers, if that is so: it was closed, or the table was
     /// never read. A tag says for itself how it is doing.
     pub fn not_ready_because(&self) -> Option<String> {
-        self.core.condition().1
+        self.core.trouble()
     }
 
     /// Display name of the database, without secrets.

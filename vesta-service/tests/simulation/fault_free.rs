@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use vesta_service::{ErrorKind, IdMeta, IdService as _, UnixMillis};
+use vesta_service::{ErrorKind, IdService as _, UnixMillis};
 
 use super::ledger::Flaw;
 use super::node::Node;
@@ -194,7 +194,7 @@ impl World {
         let out_of_reach = |machine: u64| {
             let (floor, grace) = (self.shared.floor(node.namespace()), self.plan.grace());
             others(machine)
-                || ahead(node.remembered(layout, machine), 0)
+                || ahead(node.remembered(machine), 0)
                 || match self.shared.record(node.namespace(), machine) {
                     Some(record) => ahead(record.bound.max(floor), grace),
                     None => ahead(floor, 0),

@@ -3,12 +3,13 @@
 mod model;
 mod pace;
 
+use std::ops::Range;
 use std::time::Duration;
 
 use proptest::prelude::*;
 
 use super::super::store::{MAX, NextRange};
-use super::{Buffer, Health, Refusal};
+use super::{Buffer, Health, IdError};
 use model::{EVENTS, World, row};
 
 /// Every sequence of six events, and after each of them the way back to work.
@@ -48,14 +49,23 @@ proptest! {
     }
 }
 
+/// The next chunk, or the health of a tag without one.
+fn next(buffer: &mut Buffer, now: Duration) -> Result<Range<u64>, Health> {
+    buffer.next_chunk(now).map_err(|refusal| {
+        let waiting_helps = refusal.retry_after().is_some() || buffer.failing_because().is_some();
+        assert_eq!(waiting_helps, buffer.health() == Health::Good, "{refusal:?}");
+        buffer.health()
+    })
+}
+
 /// Fetches once, with this answer.
-fn answered(buffer: &mut Buffer, reply: NextRange) -> Result<std::ops::Range<u64>, Refusal> {
+fn answered(buffer: &mut Buffer, reply: NextRange) -> Result<Range<u64>, Health> {
     let now = Duration::ZERO;
     let _ = buffer.next_chunk(now);
     assert!(buffer.ask(now));
     assert!(buffer.begin(now).is_some());
     buffer.on_reply(now, Ok(reply));
-    buffer.next_chunk(now)
+    next(buffer, now)
 }
 
 #[test]
@@ -64,7 +74,7 @@ fn the_next_range_is_asked_for_when_a_tenth_of_this_one_is_used() {
     let now = Duration::ZERO;
     assert_eq!(answered(&mut buffer, NextRange::Numbers(1..1001)), Ok(1..101));
     assert!(!buffer.ask(now), "a range is at hand");
-    assert_eq!(buffer.next_chunk(now), Ok(101..1001));
+    assert_eq!(next(&mut buffer, now), Ok(101..1001));
     assert!(buffer.ask(now));
     assert!(!buffer.ask(now), "one request at a time");
 }
@@ -81,7 +91,7 @@ fn what_a_store_must_not_offer_is_refused_and_asked_for_again() {
     for nonsense in [7..7, MAX - 10..MAX + 1] {
         let mut buffer = Buffer::new(&row(10, 1), 100);
         let refused = answered(&mut buffer, NextRange::Numbers(nonsense));
-        assert!(matches!(refused, Err(Refusal::Failing(_))), "{refused:?}");
+        assert!(refused == Err(Health::Good), "{refused:?}");
         assert!(buffer.failing_because().is_some_and(crate::StoreError::is_permanent));
         assert!(buffer.ask(Duration::from_secs(2)));
     }
@@ -92,11 +102,8 @@ fn a_store_that_went_back_is_refused_until_it_is_above_everything_again() {
     let mut buffer = Buffer::new(&row(10, 1), 100);
     assert_eq!(answered(&mut buffer, NextRange::Numbers(101..111)), Ok(101..102));
     let now = Duration::ZERO;
-    assert_eq!(buffer.next_chunk(now), Ok(102..111));
-    assert_eq!(
-        answered(&mut buffer, NextRange::Numbers(1..11)),
-        Err(Refusal::Never(Health::WentBack))
-    );
+    assert_eq!(next(&mut buffer, now), Ok(102..111));
+    assert_eq!(answered(&mut buffer, NextRange::Numbers(1..11)), Err(Health::WentBack));
     for not_above in [11, 110, 111] {
         buffer.on_listed(&row(10, not_above));
         assert!(!buffer.ask(now), "{not_above}");
@@ -110,12 +117,9 @@ fn a_removed_and_recreated_tag_does_not_repeat_its_numbers() {
     let mut buffer = Buffer::new(&row(10, 1), 100);
     assert_eq!(answered(&mut buffer, NextRange::Numbers(1..11)), Ok(1..2));
     buffer.drop_all(Health::NoTag);
-    assert_eq!(buffer.next_chunk(Duration::ZERO), Err(Refusal::Never(Health::NoTag)));
+    assert_eq!(next(&mut buffer, Duration::ZERO), Err(Health::NoTag));
     buffer.on_listed(&row(10, 1));
-    assert_eq!(
-        answered(&mut buffer, NextRange::Numbers(1..11)),
-        Err(Refusal::Never(Health::WentBack))
-    );
+    assert_eq!(answered(&mut buffer, NextRange::Numbers(1..11)), Err(Health::WentBack));
 }
 
 #[test]
@@ -126,7 +130,7 @@ fn a_range_for_a_tag_that_was_removed_meanwhile_is_dropped() {
     assert!(buffer.ask(now) && buffer.begin(now).is_some());
     buffer.drop_all(Health::NoTag);
     buffer.on_reply(now, Ok(NextRange::Numbers(1..11)));
-    assert_eq!(buffer.next_chunk(now), Err(Refusal::Never(Health::NoTag)));
+    assert_eq!(next(&mut buffer, now), Err(Health::NoTag));
 }
 
 #[test]
@@ -139,15 +143,15 @@ fn a_tag_that_was_put_back_while_a_fetch_missed_it_is_not_lost() {
     buffer.on_reply(now, Ok(NextRange::NoTag));
     assert!(buffer.ask(now) && buffer.begin(now).is_some(), "it looks again");
     buffer.on_reply(now, Ok(NextRange::NoTag));
-    assert_eq!(buffer.next_chunk(now), Err(Refusal::Never(Health::NoTag)));
+    assert_eq!(next(&mut buffer, now), Err(Health::NoTag));
 }
 
 #[test]
 fn a_row_that_makes_no_sense_is_named_and_taken_up_when_it_is_repaired() {
     for bad in [row(0, 1), row(-5, 1), row(10, -1)] {
         let mut buffer = Buffer::new(&bad, 100);
-        let refused = buffer.next_chunk(Duration::ZERO);
-        assert_eq!(refused, Err(Refusal::Never(Health::BadRow)));
+        let refused = next(&mut buffer, Duration::ZERO);
+        assert_eq!(refused, Err(Health::BadRow));
         assert!(!buffer.ask(Duration::ZERO));
         buffer.on_listed(&row(10, 1));
         assert_eq!(answered(&mut buffer, NextRange::Numbers(1..11)), Ok(1..2));
@@ -172,12 +176,12 @@ fn near_the_end_it_asks_for_less_and_then_says_that_there_is_no_more() {
     assert!(buffer.ask(now), "the table's own step may still fit");
     assert_eq!(buffer.begin(now), Some(10));
     buffer.on_reply(now, Ok(NextRange::Numbers(MAX - 10..MAX)));
-    assert_eq!(buffer.next_chunk(now), Ok(MAX - 10..MAX - 9));
-    assert_eq!(buffer.next_chunk(now), Ok(MAX - 9..MAX));
+    assert_eq!(next(&mut buffer, now), Ok(MAX - 10..MAX - 9));
+    assert_eq!(next(&mut buffer, now), Ok(MAX - 9..MAX));
     assert!(buffer.ask(now));
     assert_eq!(buffer.begin(now), Some(10));
     buffer.on_reply(now, Ok(NextRange::UsedUp));
-    assert_eq!(buffer.next_chunk(now), Err(Refusal::Never(Health::UsedUp)));
+    assert_eq!(next(&mut buffer, now), Err(Health::UsedUp));
     now += Duration::from_secs(3600);
     buffer.on_listed(&row(10, i64::MAX));
     assert!(!buffer.ask(now), "the end is the end");
@@ -194,7 +198,9 @@ fn pauses_after_failures_grow_to_a_second_and_one_success_ends_them() {
     for _ in 0..40 {
         assert!(buffer.ask(now) && buffer.begin(now).is_some());
         let pause = buffer.on_reply(now, Err(model::no_answer())).expect("a pause");
-        assert!(matches!(buffer.next_chunk(now), Err(Refusal::Failing(left)) if left <= pause));
+        assert!(
+            matches!(buffer.next_chunk(now), Err(IdError::Unavailable { retry_after: Some(left), .. }) if left <= pause)
+        );
         assert!(!buffer.ask(now + pause - Duration::from_nanos(1)), "not before its time");
         pauses.push(pause.as_millis());
         now += pause;

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use super::super::super::store::{NextRange, SegmentTag};
-use super::super::{Buffer, Health, Refusal};
+use super::super::{Buffer, Health};
 use crate::StoreError;
 
 /// Events of the model.
@@ -183,9 +183,9 @@ impl World {
         if let Err(refusal) = copy.buffer.next_chunk(self.now) {
             let asks = copy.buffer.ask(self.now);
             let hope = asks || self.queued || self.under_way.is_some() || self.timer.is_some();
-            let never = refusal == Refusal::Never(Health::NoTag);
+            let never = copy.buffer.health() == Health::NoTag;
             assert!(hope || never, "{refusal:?}: {self:?}");
-            assert!(never || !matches!(refusal, Refusal::Never(_)), "{refusal:?}");
+            assert_eq!(refusal.retry_after().is_none(), never, "{refusal:?}");
         }
     }
 
