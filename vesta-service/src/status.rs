@@ -1,5 +1,6 @@
 //! Service status, for health checks, metrics and people.
 
+use std::ops::Deref;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -12,51 +13,35 @@ use crate::lease::MachineSlot;
 use crate::populator::PopulatorKind;
 use crate::service::millis;
 
-/// Status of a service. Where it holds several machine IDs, this is the sum of its
-/// [machine IDs](MachineStatus): ready while one of them is.
+/// Status of a service. Its own fields are those of [`all`](Self::all).
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Status {
-    /// The machine ID now held, or the first of them.
-    pub machine: u64,
+    /// All machine IDs together: ready while one of them is. Machine ID and epoch are those of the
+    /// first.
+    pub all: MachineStatus,
     /// All machine IDs now held.
     pub machines: Vec<u64>,
     /// Their source.
     pub machine_source: String,
-    /// The epoch of the claim of the first; 0 without a lease.
-    pub epoch: u64,
     /// The namespace.
     pub namespace: String,
     /// The populator.
     pub populator: PopulatorKind,
-    /// Set if IDs can be expected for the next seconds.
-    pub ready: bool,
-    /// Why not.
-    pub not_ready_because: Option<String>,
-    /// Time for which IDs can be made without the store; `Duration::MAX` without a lease.
-    pub window_left: Duration,
-    /// Lead of issued time over the wall clock, at least.
-    pub lead: Duration,
-    /// Set if the wall clock jumped so far ahead that it is not followed.
-    pub clock_suspect: bool,
     /// The moment from which on the layout has no more IDs.
     pub layout_ends: UnixMillis,
     /// Time until then.
     pub layout_left: Duration,
-    /// Renewals of the bound that were acknowledged.
-    pub renewals_ok: u64,
-    /// Renewals that were not answered.
-    pub renewals_failed: u64,
-    /// Time since a bound was last renewed or claimed.
-    pub last_renewal_age: Duration,
-    /// Takeovers of a machine ID by another process.
-    pub fenced_total: u64,
-    /// Machine IDs claimed anew while running.
-    pub rehomed_total: u64,
     /// Positions that were taken for batches which then failed. They are never issued.
     pub positions_lost_total: u64,
-    /// Why no more IDs will ever be made, if that is so. Only a restart helps.
-    pub sealed: Option<String>,
+}
+
+impl Deref for Status {
+    type Target = MachineStatus;
+
+    fn deref(&self) -> &MachineStatus {
+        &self.all
+    }
 }
 
 /// Status of one machine ID of a service.
@@ -109,7 +94,7 @@ impl LocalIdService {
         let not_ready_because = if let Some(reason) = &sealed {
             Some(format!("the generator has stopped: {reason}"))
         } else if let Some(reason) = &ended {
-            let failure = slot.last_failure().map_or(String::new(), |f| format!("; {f}"));
+            let failure = slot.failure.lock().as_ref().map_or(String::new(), |f| format!("; {f}"));
             Some(format!("another machine ID is being claimed: {reason}{failure}"))
         } else if lead > MAX_LEAD {
             Some(format!("the clock stands {} s behind IDs already issued", lead.as_secs()))
@@ -148,36 +133,39 @@ impl LocalIdService {
 
     /// Status of the service.
     pub fn status(&self) -> Status {
-        let slots = self.machines();
-        let first = &slots[0]; // there is at least one
-        let ready = slots.iter().any(|slot| slot.ready);
-        let sum = |count: fn(&MachineStatus) -> u64| slots.iter().map(count).sum();
-        let wall = self.settings.clock.wall();
+        let machines = self.machines();
+        let layout_ends = self.settings.layout.end();
+        let left = layout_ends.since(self.settings.clock.wall()).unwrap_or(0);
         Status {
-            machine: first.machine,
-            machines: slots.iter().map(|slot| slot.machine).collect(),
+            machines: machines.iter().map(|status| status.machine).collect(),
+            all: machines.into_iter().reduce(MachineStatus::and).expect("there is at least one"),
             machine_source: self.machine_source.clone(),
-            epoch: first.epoch,
             namespace: self.settings.namespace.clone(),
             populator: self.settings.populator,
-            ready,
-            not_ready_because: first.not_ready_because.clone().filter(|_| !ready),
-            window_left: slots.iter().map(|slot| slot.window_left).max().unwrap_or_default(),
-            lead: slots.iter().map(|slot| slot.lead).min().unwrap_or_default(),
-            clock_suspect: slots.iter().any(|slot| slot.clock_suspect),
-            layout_ends: self.settings.layout.end(),
-            layout_left: Duration::from_millis(self.settings.layout.end().since(wall).unwrap_or(0)),
-            renewals_ok: sum(|slot| slot.renewals_ok),
-            renewals_failed: sum(|slot| slot.renewals_failed),
-            last_renewal_age: slots
-                .iter()
-                .map(|slot| slot.last_renewal_age)
-                .min()
-                .unwrap_or_default(),
-            fenced_total: sum(|slot| slot.fenced_total),
-            rehomed_total: sum(|slot| slot.rehomed_total),
+            layout_ends,
+            layout_left: Duration::from_millis(left),
             positions_lost_total: self.positions_lost.load(Ordering::Relaxed),
-            sealed: first.sealed.clone().filter(|_| slots.iter().all(|slot| slot.sealed.is_some())),
+        }
+    }
+}
+
+impl MachineStatus {
+    /// Two together, of which the first names itself.
+    fn and(self, other: Self) -> Self {
+        let ready = self.ready || other.ready;
+        Self {
+            ready,
+            not_ready_because: self.not_ready_because.filter(|_| !ready),
+            window_left: self.window_left.max(other.window_left),
+            lead: self.lead.min(other.lead),
+            clock_suspect: self.clock_suspect || other.clock_suspect,
+            renewals_ok: self.renewals_ok + other.renewals_ok,
+            renewals_failed: self.renewals_failed + other.renewals_failed,
+            last_renewal_age: self.last_renewal_age.min(other.last_renewal_age),
+            fenced_total: self.fenced_total + other.fenced_total,
+            rehomed_total: self.rehomed_total + other.rehomed_total,
+            sealed: self.sealed.filter(|_| other.sealed.is_some()),
+            ..self
         }
     }
 }

@@ -32,25 +32,16 @@ impl Driver {
         let now = now(&plan, &clock);
         let mut driver = Self { machine: Machine::new(plan, &now), leases, host, clock, factory };
         loop {
-            let now = driver.now(None);
-            let event = match driver.machine.next(&now) {
-                Action::Wait(until) => {
-                    driver.clock.park(until.saturating_sub(now.monotonic));
-                    continue;
-                }
-                Action::Ask(ask) => driver.ask(ask, None),
-                Action::Refused(error) => Event::Refused(error),
-                Action::Stop => Event::None,
-            };
-            match event {
-                Event::Claimed(claimed) => {
+            match driver.advance(None) {
+                Ok(Event::Claimed(claimed)) => {
                     // Whoever waits for a store at start need not be deaf to a stop later.
                     driver.machine.limit_patience(PATIENCE);
                     let held = driver.hold(&claimed)?;
                     return Ok((driver, MachineSlot::new(held)));
                 }
-                Event::Refused(error) => return Err(error),
-                _ => {}
+                Ok(Event::Refused(error)) => return Err(error),
+                Ok(_) => {}
+                Err(pause) => driver.clock.park(pause.unwrap_or_default()),
             }
         }
     }
@@ -82,15 +73,24 @@ impl Driver {
             tracing::warn!(machine, "the clock is far behind: changing the machine ID");
             self.machine.release(held.seal("the clock is far behind what it issued"));
         }
-        let now = self.now(Some(held));
-        let event = match self.machine.next(&now) {
-            Action::Wait(until) => return Some(until.saturating_sub(now.monotonic)),
-            Action::Stop => return None,
-            Action::Refused(error) => Event::Refused(error),
-            Action::Ask(ask) => self.ask(ask, Some(held)),
-        };
-        self.carry_out(event, held, slot);
-        Some(Duration::ZERO)
+        match self.advance(Some(held)) {
+            Ok(event) => {
+                self.carry_out(event, held, slot);
+                Some(Duration::ZERO)
+            }
+            Err(pause) => pause,
+        }
+    }
+
+    /// Takes the machine one step on. Without anything to do: how long, or `None` if it is over.
+    fn advance(&mut self, held: Option<&HeldLease>) -> Result<Event, Option<Duration>> {
+        let now = self.now(held);
+        match self.machine.next(&now) {
+            Action::Wait(until) => Err(Some(until.saturating_sub(now.monotonic))),
+            Action::Stop => Err(None),
+            Action::Refused(error) => Ok(Event::Refused(error)),
+            Action::Ask(ask) => Ok(self.ask(ask, held)),
+        }
     }
 
     fn ask(&mut self, ask: Ask, held: Option<&HeldLease>) -> Event {
@@ -165,21 +165,15 @@ impl Driver {
                 tracing::error!(store, %error, "the store failed for good: no more IDs");
                 held.seal(&error.to_string());
             }
-            Event::Fenced(Some(current)) => {
+            Event::Fenced(current) => {
                 MachineSlot::count(&counters.fenced);
-                held.seal("another process took its machine ID over");
-                let (by_host, by_pid) = (current.host, current.pid);
-                tracing::error!(
-                    machine,
-                    by_host,
-                    by_pid,
-                    "another process took this machine ID over"
-                );
-            }
-            Event::Fenced(None) => {
-                MachineSlot::count(&counters.fenced);
-                held.seal("the record of its machine ID was deleted");
-                tracing::error!(machine, "somebody deleted the record of this machine ID");
+                let reason = match current {
+                    Some(_) => "another process took its machine ID over",
+                    None => "the record of its machine ID was deleted",
+                };
+                held.seal(reason);
+                let (by_host, by_pid) = current.map(|record| (record.host, record.pid)).unzip();
+                tracing::error!(machine, by_host, by_pid, "{reason}");
             }
         }
     }

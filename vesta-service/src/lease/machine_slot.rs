@@ -19,8 +19,10 @@ pub(crate) struct MachineSlot {
     others: boxcar::Vec<HeldLease>,
     pub(crate) counters: Counters,
     /// The reason why the last search for a machine ID failed.
-    pub(super) failure: Mutex<Option<String>>,
-    signal: Signal,
+    pub(crate) failure: Mutex<Option<String>>,
+    signal: Mutex<Signal>,
+    /// Wakes the keeper, and announces the end.
+    changed: Condvar,
 }
 
 /// Counts of events so far.
@@ -35,15 +37,8 @@ pub(crate) struct Counters {
     pub(crate) renewed_at: AtomicU64,
 }
 
-/// Wakes the keeper, and announces the end.
 #[derive(Debug, Default)]
 struct Signal {
-    state: Mutex<SignalState>,
-    changed: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct SignalState {
     stop: bool,
     over: bool,
 }
@@ -56,7 +51,8 @@ impl MachineSlot {
             others: boxcar::Vec::new(),
             counters: Counters::default(),
             failure: Mutex::default(),
-            signal: Signal::default(),
+            signal: Mutex::default(),
+            changed: Condvar::default(),
         }
     }
 
@@ -73,17 +69,12 @@ impl MachineSlot {
     /// Puts a new lease in force. The one before must be sealed.
     pub(super) fn follow(&self, next: HeldLease) {
         // Under the lock: whoever asks to stop finds this lease in force, or it comes sealed.
-        let state = self.signal.state.lock();
+        let state = self.signal.lock();
         if state.stop {
             next.seal("it was shut down");
         }
         let index = self.others.push(next);
         self.current.store(index + 1, Ordering::Release);
-    }
-
-    /// The reason why the last search for a machine ID failed.
-    pub(crate) fn last_failure(&self) -> Option<String> {
-        self.failure.lock().clone()
     }
 
     pub(super) fn count(counter: &AtomicU64) {
@@ -92,43 +83,43 @@ impl MachineSlot {
 
     /// Asks the keeper to seal, save the bound and release.
     pub(crate) fn request_stop(&self) {
-        self.signal.state.lock().stop = true;
-        self.signal.changed.notify_all();
+        self.signal.lock().stop = true;
+        self.changed.notify_all();
     }
 
     /// Waits until the keeper has ended; `false` if it takes longer than `limit`.
     pub(crate) fn wait_until_over(&self, limit: Duration) -> bool {
-        let mut state = self.signal.state.lock();
-        self.signal.changed.wait_while_for(&mut state, |state| !state.over, limit);
+        let mut state = self.signal.lock();
+        self.changed.wait_while_for(&mut state, |state| !state.over, limit);
         state.over
     }
 
     /// Whether a sealed lease will have a successor: nobody asked to stop, and the keeper has not
     /// given up.
     pub(crate) fn will_follow(&self) -> bool {
-        let state = self.signal.state.lock();
+        let state = self.signal.lock();
         !state.stop && !state.over
     }
 
     /// Has the keeper look at once whether there is something to do.
     pub(crate) fn wake_keeper(&self) {
-        self.signal.changed.notify_all();
+        self.changed.notify_all();
     }
 
     pub(super) fn stopping(&self) -> bool {
-        self.signal.state.lock().stop
+        self.signal.lock().stop
     }
 
     /// Sleeps for `duration`, or until somebody asks to stop.
     pub(super) fn sleep(&self, duration: Duration) {
-        let mut state = self.signal.state.lock();
+        let mut state = self.signal.lock();
         if !state.stop {
-            self.signal.changed.wait_for(&mut state, duration);
+            self.changed.wait_for(&mut state, duration);
         }
     }
 
     pub(super) fn end(&self) {
-        self.signal.state.lock().over = true;
-        self.signal.changed.notify_all();
+        self.signal.lock().over = true;
+        self.changed.notify_all();
     }
 }

@@ -30,6 +30,8 @@ mod symmetry;
 mod tests;
 mod world;
 
+use std::collections::BTreeMap;
+
 use stateright::{Model, Property};
 
 use crate::lease::state::Survey;
@@ -249,7 +251,7 @@ impl Protocol {
     /// The machine IDs that a process may try to claim, with a clock that shows the end of time and
     /// after having watched for long enough: a takeover is possible whenever somebody wants it.
     fn choices(&self, state: &State, process: usize) -> Vec<usize> {
-        let records: Vec<(u64, Record)> = (0..)
+        let records: BTreeMap<u64, Record> = (0..)
             .zip(&state.records[..self.machines])
             .filter_map(|(machine, rec)| Some((machine, rec.record()?)))
             .collect();

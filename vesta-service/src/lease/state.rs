@@ -28,8 +28,8 @@ use crate::sequence::Rules;
 pub(in crate::lease) use attempt::{Attempt, Ground, Step, Verdict};
 #[cfg(all(test, not(any(loom, shuttle))))]
 pub(in crate::lease) use candidates::Survey;
+use claiming::Claiming;
 pub(crate) use claiming::PATIENCE;
-use claiming::{Claiming, Next};
 pub(in crate::lease) use holding::Holding;
 
 /// How far the clocks of two hosts may be apart that share a store that may forget: each at most half
@@ -292,14 +292,13 @@ impl Machine {
         match &mut self.phase {
             Phase::Over => Action::Stop,
             Phase::Holding(holding) => holding.next(&self.plan.rules, now),
-            Phase::Claiming(claiming) => match claiming.next(&self.plan, now) {
-                Next::Wait(until) => Action::Wait(until),
-                Next::Ask(ask) => Action::Ask(ask),
-                Next::Failed(error) => {
+            Phase::Claiming(claiming) => {
+                let action = claiming.next(&self.plan, now);
+                if let Action::Refused(_) = action {
                     self.search_again(now, CLAIM_AGAIN);
-                    Action::Refused(error)
                 }
-            },
+                action
+            }
         }
     }
 

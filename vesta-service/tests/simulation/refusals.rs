@@ -102,7 +102,7 @@ impl World {
     /// True if its machine ID was given up, and another is not found yet.
     fn is_claiming(&self, number: usize) -> bool {
         let service = self.nodes[number].service.as_ref();
-        let reason = service.and_then(|service| service.status().not_ready_because);
+        let reason = service.and_then(|service| service.status().all.not_ready_because);
         reason.is_some_and(|reason| reason.starts_with("another machine ID is being claimed"))
     }
 

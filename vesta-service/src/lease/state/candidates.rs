@@ -1,14 +1,16 @@
 //! Machine IDs to try, in order. Pure.
 
+use std::collections::BTreeMap;
+
 use crate::lease::{Choice, ClaimOrder, Local, Record};
 use crate::sequence::Rules;
 
 /// The facts that the choice rests on.
 pub(in crate::lease) struct Survey<'a> {
     /// Every record of the namespace.
-    pub(in crate::lease) records: &'a [(u64, Record)],
+    pub(in crate::lease) records: &'a BTreeMap<u64, Record>,
     /// The same, as seen one observation earlier.
-    pub(in crate::lease) earlier: Option<&'a [(u64, Record)]>,
+    pub(in crate::lease) earlier: Option<&'a BTreeMap<u64, Record>>,
     /// The records that processes of this host held, all of them gone.
     pub(in crate::lease) locals: &'a [Local],
     pub(in crate::lease) choice: &'a Choice,
@@ -37,24 +39,19 @@ impl Survey<'_> {
     /// My own last one; one never used; one given back; one whose owner is silent, the longest
     /// silent first. Or all of these by their number.
     pub(in crate::lease) fn candidates(&self) -> Vec<Candidate> {
-        let mut found: Vec<Candidate> = Vec::new();
-        let chosen = self.records.iter().filter(|(machine, _)| self.in_question(*machine));
-
-        let mut known: Vec<_> = chosen
-            .filter_map(|(machine, record)| {
-                self.rank(*machine, record).map(|r| (r, *machine, record))
-            })
+        let range = self.choice.range();
+        let mut known: Vec<_> = self
+            .records
+            .range(range)
+            .filter_map(|(machine, record)| Some((self.rank(*machine, record)?, *machine, record)))
             .collect();
         known.sort_by_key(|(rank, machine, record)| (*rank, record.bound, *machine));
-
-        let candidate = |&(_, machine, record): &(Rank, u64, &Record)| Candidate {
-            machine,
-            record: Some(record.clone()),
-        };
         let own = known.partition_point(|(rank, ..)| *rank == Rank::Own);
-        found.extend(known[..own].iter().map(candidate));
-        found.extend(self.unused());
-        found.extend(known[own..].iter().map(candidate));
+        let mut found: Vec<_> = known
+            .into_iter()
+            .map(|(_, machine, record)| Candidate { machine, record: Some(record.clone()) })
+            .collect();
+        found.splice(own..own, self.unused());
         if self.order == ClaimOrder::Lowest {
             found.sort_by_key(|candidate| candidate.machine);
         }
@@ -63,19 +60,11 @@ impl Survey<'_> {
 
     /// Whether a record in question can become free within so many ticks.
     pub(in crate::lease) fn may_end_within(&self, ticks: u64) -> bool {
-        self.records.iter().any(|(machine, record)| {
+        self.records.range(self.choice.range()).any(|(_, record)| {
             let grace = if record.owner == 0 { 0 } else { self.grace_ticks };
-            self.in_question(*machine)
-                && !self.is_elsewhere(record)
+            !self.is_elsewhere(record)
                 && self.rules.tick(record.bound) + grace <= self.rules.tick(self.now) + ticks
         })
-    }
-
-    fn in_question(&self, machine: u64) -> bool {
-        match self.choice {
-            Choice::Any(range) => range.contains(&machine),
-            Choice::Only { machine: only, .. } => machine == *only,
-        }
     }
 
     /// Whether a process of another system has it, which only somebody who names it may doubt.
@@ -100,27 +89,20 @@ impl Survey<'_> {
             return None;
         }
         let overdue = self.rules.tick(record.bound) + self.grace_ticks <= self.rules.tick(self.now);
-        let silent = self
-            .earlier
-            .is_some_and(|earlier| earlier.iter().any(|(m, r)| *m == machine && r == record));
+        let silent = self.earlier.is_some_and(|earlier| earlier.get(&machine) == Some(record));
         (overdue && silent).then_some(Rank::Expired)
     }
 
     fn unused(&self) -> Vec<Candidate> {
-        let (first, last) = match self.choice {
-            Choice::Any(range) => (*range.start(), *range.end()),
-            Choice::Only { machine, .. } => (*machine, *machine),
-        };
-        let count = last - first + 1;
-        let used: std::collections::HashSet<u64> =
-            self.records.iter().map(|(machine, _)| *machine).collect();
+        let range = self.choice.range();
+        let (first, count) = (*range.start(), range.end() - range.start() + 1);
         let start_at = match self.order {
             ClaimOrder::Stable => self.start_at % count,
             ClaimOrder::Lowest => 0,
         };
         (0..count)
             .map(|i| first + (start_at + i) % count)
-            .filter(|machine| !used.contains(machine))
+            .filter(|machine| !self.records.contains_key(machine))
             .take(UNUSED_AT_ONCE)
             .map(|machine| Candidate { machine, record: None })
             .collect()
@@ -138,6 +120,8 @@ enum Rank {
 mod tests {
     use super::*;
 
+    type Records = BTreeMap<u64, Record>;
+
     const RULES: Rules = Rules::new(30, 4, 0);
     const NOW: u64 = 1000;
 
@@ -154,8 +138,8 @@ mod tests {
     }
 
     fn tried(
-        records: &[(u64, Record)],
-        earlier: Option<&[(u64, Record)]>,
+        records: &Records,
+        earlier: Option<&Records>,
         remembered: &[(u64, Record)],
         choice: Choice,
     ) -> Vec<u64> {
@@ -164,8 +148,8 @@ mod tests {
 
     fn tried_in(
         order: ClaimOrder,
-        records: &[(u64, Record)],
-        earlier: Option<&[(u64, Record)]>,
+        records: &Records,
+        earlier: Option<&Records>,
         remembered: &[(u64, Record)],
         choice: Choice,
     ) -> Vec<u64> {
@@ -179,7 +163,7 @@ mod tests {
         survey.candidates().into_iter().map(|c| c.machine).collect()
     }
 
-    fn survey<'a>(records: &'a [(u64, Record)], choice: &'a Choice) -> Survey<'a> {
+    fn survey<'a>(records: &'a Records, choice: &'a Choice) -> Survey<'a> {
         Survey {
             records,
             earlier: None,
@@ -195,13 +179,13 @@ mod tests {
 
     #[test]
     fn the_order_is_own_unused_released_expired() {
-        let records = [
+        let records = Records::from([
             (0, held(9, NOW - 61)),
             (1, held(8, NOW - 100)),
             (2, released(NOW - 5)),
             (3, held(7, NOW + 3)),
             (5, held(5, NOW + 3)),
-        ];
+        ]);
         let remembered = [(5, held(5, NOW + 2))];
         let order = tried(&records, Some(&records), &remembered, Choice::Any(0..=7));
         assert_eq!(order, [5, 6, 7, 4, 2, 1, 0]);
@@ -209,12 +193,12 @@ mod tests {
 
     #[test]
     fn the_lowest_free_number_comes_first_if_that_is_wanted() {
-        let records = [
+        let records = Records::from([
             (0, held(9, NOW + 3)),
             (2, released(NOW - 5)),
             (3, held(7, NOW - 100)),
             (5, held(5, NOW)),
-        ];
+        ]);
         let remembered = [(5, held(5, NOW))];
         let order =
             tried_in(ClaimOrder::Lowest, &records, Some(&records), &remembered, Choice::Any(0..=7));
@@ -223,7 +207,7 @@ mod tests {
 
     #[test]
     fn what_another_system_uses_is_only_taken_by_who_names_it() {
-        let records = [(1, held(Record::FOREIGN, NOW - 1_000))];
+        let records = Records::from([(1, held(Record::FOREIGN, NOW - 1_000))]);
         assert_eq!(tried(&records, Some(&records), &[], Choice::Any(1..=1)), [0; 0]);
         let named = Choice::Only { machine: 1, alone: false };
         assert_eq!(tried(&records, Some(&records), &[], named), [1]);
@@ -231,31 +215,31 @@ mod tests {
 
     #[test]
     fn an_owner_is_gone_only_if_overdue_and_unchanged_while_watched() {
-        let overdue = [(0, held(9, NOW - 61))];
+        let overdue = Records::from([(0, held(9, NOW - 61))]);
         assert_eq!(tried(&overdue, None, &[], Choice::Any(0..=0)), [0; 0]);
-        let it_moved = [(0, held(9, NOW - 62))];
+        let it_moved = Records::from([(0, held(9, NOW - 62))]);
         assert_eq!(tried(&overdue, Some(&it_moved), &[], Choice::Any(0..=0)), [0; 0]);
         assert_eq!(tried(&overdue, Some(&overdue), &[], Choice::Any(0..=0)), [0]);
-        let within_grace = [(0, held(9, NOW - 59))];
+        let within_grace = Records::from([(0, held(9, NOW - 59))]);
         assert_eq!(tried(&within_grace, Some(&within_grace), &[], Choice::Any(0..=0)), [0; 0]);
     }
 
     #[test]
     fn what_is_remembered_does_not_help_once_somebody_else_claimed_the_record() {
-        let records = [(0, Record { epoch: 2, ..held(4, NOW + 3) })];
+        let records = Records::from([(0, Record { epoch: 2, ..held(4, NOW + 3) })]);
         let remembered = [(0, held(3, NOW))];
         assert_eq!(tried(&records, Some(&records), &remembered, Choice::Any(0..=0)), [0; 0]);
     }
 
     #[test]
     fn one_given_back_by_a_clock_that_was_ahead_is_left_until_then() {
-        let records = [(0, released(NOW + 1))];
+        let records = Records::from([(0, released(NOW + 1))]);
         assert_eq!(tried(&records, None, &[], Choice::Any(0..=0)), [0; 0]);
     }
 
     #[test]
     fn only_the_named_one_is_tried() {
-        let records = [(2, released(NOW))];
+        let records = Records::from([(2, released(NOW))]);
         assert_eq!(tried(&records, None, &[], Choice::Only { machine: 2, alone: false }), [2]);
         assert_eq!(tried(&records, None, &[], Choice::Only { machine: 3, alone: false }), [3]);
     }
@@ -272,7 +256,7 @@ mod tests {
             (Choice::Only { machine: 2, alone: false }, held(Record::FOREIGN, 0), true),
             (Choice::Only { machine: 1, alone: false }, held(9, NOW - 30), false),
         ] {
-            let records = [(2, record)];
+            let records = Records::from([(2, record)]);
             let survey = survey(&records, &choice);
             assert_eq!(survey.may_end_within(30), expected, "{choice:?}, {records:?}");
         }
@@ -282,7 +266,7 @@ mod tests {
     fn the_first_unused_one_differs_from_host_to_host() {
         for (start_at, first) in [(0, 10), (3, 13), (4, 10), (7, 13)] {
             let choice = Choice::Any(10..=13);
-            let found = Survey { start_at, ..survey(&[], &choice) }.candidates();
+            let found = Survey { start_at, ..survey(&Records::new(), &choice) }.candidates();
             assert_eq!(found.first().map(|candidate| candidate.machine), Some(first));
         }
     }

@@ -1,13 +1,13 @@
 //! The search for a machine ID: survey, choose, attempt, wait, survey again. Pure.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use vesta_intf::UnixMillis;
 
 use super::attempt::{Attempt, Ground, ROLLBACK_LEAD, Step, Verdict};
 use super::candidates::{Candidate, Survey};
-use super::{Answer, Ask, Claimed, Now, Plan, Write};
+use super::{Action, Answer, Ask, Claimed, Now, Plan, Write};
 use crate::lease::{BuildError, Choice, Local, Record, Snapshot, StoreError};
 
 /// How long a store that does not answer is asked at start, unless it is waited for.
@@ -36,7 +36,7 @@ pub(in crate::lease) struct Claiming {
     pub(in crate::lease) begun: bool,
     may_forget: bool,
     /// The records of the survey before.
-    earlier: Option<Vec<(u64, Record)>>,
+    earlier: Option<BTreeMap<u64, Record>>,
     glances: u32,
     /// Where to begin among the machine IDs that were never used: after a lost race anywhere.
     start_at: u64,
@@ -54,7 +54,6 @@ enum Stage {
 #[derive(Debug, Clone)]
 struct Round {
     snapshot: Snapshot,
-    records: Vec<(u64, Record)>,
     locals: Vec<Local>,
     queue: VecDeque<Candidate>,
     attempt: Option<Attempt>,
@@ -65,13 +64,6 @@ struct Round {
     ahead: Option<UnixMillis>,
     lost: Option<u64>,
     may_end: bool,
-}
-
-/// The next step of the search.
-pub(in crate::lease) enum Next {
-    Wait(Duration),
-    Ask(Ask),
-    Failed(BuildError),
 }
 
 impl Claiming {
@@ -95,35 +87,35 @@ impl Claiming {
     }
 
     /// The next thing to do.
-    pub(in crate::lease) fn next(&mut self, plan: &Plan, now: &Now) -> Next {
+    pub(in crate::lease) fn next(&mut self, plan: &Plan, now: &Now) -> Action {
         if now.monotonic < self.wait_until {
-            return Next::Wait(self.wait_until);
+            return Action::Wait(self.wait_until);
         }
         self.begun = true;
         match &mut self.stage {
             Stage::Open => match plan.meta.tick_at(now.wall) {
-                Ok(_) => Next::Ask(Ask::Open),
-                Err(error) => Next::Failed(BuildError::Time(error)),
+                Ok(_) => Action::Ask(Ask::Open),
+                Err(error) => Action::Refused(BuildError::Time(error)),
             },
-            Stage::CompareClocks => Next::Ask(Ask::Clock),
-            Stage::Survey => Next::Ask(Ask::Survey),
+            Stage::CompareClocks => Action::Ask(Ask::Clock),
+            Stage::Survey => Action::Ask(Ask::Survey),
             Stage::Trying(round) => match round.next(plan, self.may_forget, now) {
-                Some(Ok(ask)) => Next::Ask(ask),
-                Some(Err(error)) => Next::Failed(error),
+                Some(Ok(ask)) => Action::Ask(ask),
+                Some(Err(error)) => Action::Refused(error),
                 None => self.after_round(plan, now),
             },
         }
     }
 
     /// Nothing came of any candidate.
-    fn after_round(&mut self, plan: &Plan, now: &Now) -> Next {
+    fn after_round(&mut self, plan: &Plan, now: &Now) -> Action {
         let Stage::Trying(round) = std::mem::replace(&mut self.stage, Stage::Survey) else {
-            return Next::Wait(self.wait_until);
+            return Action::Wait(self.wait_until);
         };
         let out_of_patience = now.monotonic >= self.deadline;
         if round.contested && !out_of_patience {
             self.start_at = now.number(); // others were faster; look again
-            return Next::Ask(Ask::Survey);
+            return Action::Ask(Ask::Survey);
         }
         // A starter on this host has all free files for a moment; a living owner keeps its own.
         if round.in_use_here && self.glances < GLANCES {
@@ -140,21 +132,21 @@ impl Claiming {
             }
             if let Choice::Only { machine, .. } = plan.choice {
                 let now = now.wall;
-                return Next::Failed(BuildError::ClockBehind { machine, used_until, now });
+                return Action::Refused(BuildError::ClockBehind { machine, used_until, now });
             }
         }
         if out_of_patience || !round.may_end {
-            return Next::Failed(round.exhausted(plan, now));
+            return Action::Refused(round.exhausted(plan, now));
         }
         // An expired owner is only believed dead if its record also does not change while we watch,
         // by our own clock.
-        self.earlier = Some(round.records);
+        self.earlier = Some(round.snapshot.records);
         self.wait(plan.timing.renew_every * 3 / 2, now)
     }
 
-    fn wait(&mut self, pause: Duration, now: &Now) -> Next {
+    fn wait(&mut self, pause: Duration, now: &Now) -> Action {
         self.wait_until = now.monotonic.saturating_add(pause);
-        Next::Wait(self.wait_until)
+        Action::Wait(self.wait_until)
     }
 
     /// Takes in the answer to what was asked. `Some` once a machine ID is claimed, or none will be.
@@ -223,10 +215,9 @@ impl Claiming {
             });
         }
         let tick = plan.meta.tick_at(now.wall).map_err(BuildError::Time)?;
-        let records: Vec<_> = snapshot.records.clone().into_iter().collect();
         let survey = Survey {
-            records: &records,
-            earlier: self.earlier.as_deref(),
+            records: &snapshot.records,
+            earlier: self.earlier.as_ref(),
             locals: &locals,
             choice: &plan.choice,
             order: plan.order,
@@ -243,7 +234,6 @@ impl Claiming {
         let may_end = survey.may_end_within(plan.ticks(PATIENCE).max(1));
         self.stage = Stage::Trying(Box::new(Round {
             snapshot,
-            records,
             locals,
             queue,
             attempt: None,
@@ -381,7 +371,7 @@ impl Round {
                 machine,
             };
         }
-        let inside = || self.records.iter().filter(|(machine, _)| range.contains(machine));
+        let inside = || self.snapshot.records.range(range.clone());
         let holders = inside()
             .filter(|(_, record)| record.owner != 0)
             .map(|(machine, record)| (*machine, record.host.clone(), record.pid))
