@@ -18,12 +18,14 @@ use crate::ticks::Ticks;
 /// A held lease: the right to issue positions of one machine ID up to a bound.
 #[derive(Debug)]
 pub(crate) struct HeldLease {
-    machine: u64,
-    epoch: u64,
+    pub(crate) machine: u64,
+    /// The epoch of the claim.
+    pub(crate) epoch: u64,
     /// The ID at position 0: every field but time and sequence.
-    base: u64,
+    pub(crate) base: u64,
     rules: Rules,
-    ticks: Ticks,
+    /// The clock it goes by.
+    pub(crate) ticks: Ticks,
     sealed: OnceLock<String>,
     /// The durable bound. Only grows, and only after a store acknowledged it.
     limit: AtomicU64,
@@ -80,27 +82,6 @@ impl HeldLease {
                 reason: self.sealed_reason().unwrap_or("its machine ID was given up").into(),
             },
         }
-    }
-
-    /// The machine ID.
-    pub(crate) const fn machine(&self) -> u64 {
-        self.machine
-    }
-
-    /// The epoch of the claim.
-    pub(crate) const fn epoch(&self) -> u64 {
-        self.epoch
-    }
-
-    /// The ID at position 0.
-    #[inline]
-    pub(crate) const fn base(&self) -> u64 {
-        self.base
-    }
-
-    /// The clock it goes by.
-    pub(crate) const fn ticks(&self) -> &Ticks {
-        &self.ticks
     }
 
     /// The durable bound.

@@ -21,7 +21,6 @@ mod keeper;
 mod kv;
 mod leases;
 mod machine_slot;
-mod memory;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod model;
 mod record;
@@ -39,7 +38,6 @@ pub(crate) use keeper::Keeper;
 pub use kv::KvStore;
 pub use leases::{Leases, Snapshot};
 pub(crate) use machine_slot::MachineSlot;
-pub use memory::MemoryStore;
 pub use record::{Cas, Namespace, Record};
 pub(crate) use state::{PATIENCE, Plan};
 pub(crate) use timing::RETRY_AFTER;

@@ -63,9 +63,7 @@ pub use builder::{Builder, Drive};
 pub use clock::{Clock, SystemClock};
 pub use error::{BuildError, StoreError};
 pub use id::sequence;
-pub use lease::{
-    Cas, ClaimOrder, KvStore, Leases, MemoryStore, Namespace, Record, Snapshot, Timing,
-};
+pub use lease::{Cas, ClaimOrder, KvStore, Leases, Namespace, Record, Snapshot, Timing};
 pub use machine::{IpMap, MachineSource, WorkerNodeStore, host_ordinal};
 pub use populator::PopulatorKind;
 pub use segment::{
@@ -74,7 +72,7 @@ pub use segment::{
 };
 pub use service::LocalIdService;
 pub use status::{MachineStatus, Status};
-pub use testing::{ManualClock, MemorySegmentStore};
+pub use testing::{ManualClock, MemorySegmentStore, MemoryStore};
 pub use vesta_intf::{
     AsyncIdService, ErrorKind, GenMethod, Id, IdError, IdMeta, IdRun, IdService, IdType, MakeId,
     NotReady, NotReadyReason, SequenceStart, UnixMillis,

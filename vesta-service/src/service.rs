@@ -46,7 +46,7 @@ impl LocalIdService {
     /// The machine ID now held, or the first of them. It can change while running, if another process
     /// takes it over.
     pub fn machine(&self) -> u64 {
-        self.slots.first().current().machine()
+        self.slots.first().current().machine
     }
 
     /// New IDs in one run of 1 to `want`, without waiting.
@@ -56,7 +56,7 @@ impl LocalIdService {
     pub fn try_gen_run(&self, want: u32) -> Result<IdRun, IdError> {
         IdError::check("count", want.into(), 1, u32::MAX.into())?;
         let (lease, Claim { start, end }) = self.claim(want)?;
-        let first = self.settings.layout.id_at(lease.base(), start);
+        let first = self.settings.layout.id_at(lease.base, start);
         // A claim is never longer than what was wanted.
         let count = u32::try_from(end - start).unwrap_or(want);
         Ok(IdRun { first, step: self.settings.layout.step(), count })
@@ -66,7 +66,7 @@ impl LocalIdService {
     #[inline(never)]
     fn try_gen_id_from_any(&self) -> Result<u64, IdError> {
         let (lease, claim) = self.claim(1)?;
-        Ok(self.settings.layout.id_at(lease.base(), claim.start))
+        Ok(self.settings.layout.id_at(lease.base, claim.start))
     }
 
     #[inline]
@@ -157,7 +157,7 @@ impl IdService for LocalIdService {
         if let Some(lease) = self.slots.single()
             && let Ok(claim) = lease.claim(1)
         {
-            return Ok(self.settings.layout.id_at(lease.base(), claim.start));
+            return Ok(self.settings.layout.id_at(lease.base, claim.start));
         }
         self.try_gen_id_from_any()
     }
@@ -204,7 +204,7 @@ impl IdService for LocalIdService {
 
     fn make_id(&self, parts: &MakeId) -> Result<u64, IdError> {
         let lease = self.slots.first().current();
-        let own = self.settings.layout.unpack(lease.base())?;
+        let own = self.settings.layout.unpack(lease.base)?;
         let id_type = parts.id_type.unwrap_or(own.id_type);
         let meta = self.settings.layout.of_type_value(id_type)?;
         meta.pack(&Id {

@@ -86,10 +86,10 @@ impl LocalIdService {
         let ended = lease.sealed_reason().map(str::to_owned);
         let sealed = ended.clone().filter(|_| !slot.will_follow());
         let window_left = match self.window {
-            Some(_) => lease.ticks().distance(rules.tick(lease.limit())),
+            Some(_) => lease.ticks.distance(rules.tick(lease.limit())),
             None => Duration::MAX,
         };
-        let Reading { lead, suspect, .. } = lease.ticks().read();
+        let Reading { lead, suspect, .. } = lease.ticks.read();
         let low = self.window.map_or(Duration::ZERO, |w| (w / 5).min(NOT_READY_BELOW));
         let not_ready_because = if let Some(reason) = &sealed {
             Some(format!("the generator has stopped: {reason}"))
@@ -110,8 +110,8 @@ impl LocalIdService {
         let renewed_at = counters.renewed_at.load(Ordering::Relaxed);
         let age = millis(clock.monotonic()).saturating_sub(renewed_at);
         MachineStatus {
-            machine: lease.machine(),
-            epoch: lease.epoch(),
+            machine: lease.machine,
+            epoch: lease.epoch,
             ready: not_ready_because.is_none(),
             not_ready_because,
             window_left,

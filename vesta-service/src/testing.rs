@@ -2,6 +2,8 @@
 
 mod clock;
 mod segments;
+mod store;
 
 pub use clock::ManualClock;
 pub use segments::MemorySegmentStore;
+pub use store::MemoryStore;

@@ -503,7 +503,7 @@ fn every_source_refuses_a_namespace_that_cannot_name_a_file() {
         .build()
         .unwrap_err();
     assert!(error.is_configuration());
-    assert!(error.to_string().contains("namespace `a/b`"), "{error}");
+    assert!(error.to_string().contains("namespace: `a/b`"), "{error}");
 }
 
 #[test]

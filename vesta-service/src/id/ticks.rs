@@ -144,11 +144,6 @@ impl Ticks {
         self.scale.tick(UnixMillis(effective.0.saturating_sub(lead)))
     }
 
-    /// Lead of the effective clock over the wall clock.
-    pub(crate) fn lead(&self) -> Duration {
-        self.read().lead
-    }
-
     /// Time until a tick begins, by the effective clock.
     pub(crate) fn until(&self, tick: u64) -> Duration {
         let begin = self.scale.begin(tick);

@@ -64,12 +64,12 @@ impl Driver {
             self.machine.release(held.seal("it was shut down"));
             self.machine.stop();
         } else if !self.machine.is_holding() {
-            if held.ticks().read().suspect {
+            if held.ticks.read().suspect {
                 tracing::error!("no machine ID is claimed while the clock is suspect");
                 return Some(CLAIM_AGAIN);
             }
-        } else if held.ticks().lead() > far_behind && matches!(plan.choice, Choice::Any(_)) {
-            let machine = held.machine();
+        } else if held.ticks.read().lead > far_behind && matches!(plan.choice, Choice::Any(_)) {
+            let machine = held.machine;
             tracing::warn!(machine, "the clock is far behind: changing the machine ID");
             self.machine.release(held.seal("the clock is far behind what it issued"));
         }
@@ -126,14 +126,14 @@ impl Driver {
     }
 
     fn carry_out(&mut self, event: Event, held: &HeldLease, slot: &MachineSlot) {
-        let (machine, counters) = (held.machine(), &slot.counters);
+        let (machine, counters) = (held.machine, &slot.counters);
         match event {
             Event::None => {}
             Event::Claimed(claimed) => match self.hold(&claimed) {
                 Ok(next) => {
-                    let (machine, epoch) = (next.machine(), next.epoch());
+                    let (machine, epoch) = (next.machine, next.epoch);
                     tracing::warn!(machine, epoch, "going on with this machine ID");
-                    next.ticks().trust_as(held.ticks());
+                    next.ticks.trust_as(held.ticks);
                     slot.follow(next);
                     *slot.failure.lock() = None;
                     MachineSlot::count(&counters.rehomed);
@@ -197,8 +197,8 @@ impl Driver {
         let tick = match held {
             // From a store that may forget no reservation reaches further ahead of the wall clock
             // than where the next claim would begin.
-            Some(held) if self.machine.may_forget() => held.ticks().wall_tick(),
-            Some(held) => held.ticks().effective_tick(),
+            Some(held) if self.machine.may_forget() => held.ticks.wall_tick(),
+            Some(held) => held.ticks.effective_tick(),
             None => now.tick,
         };
         Now { tick, ..now }

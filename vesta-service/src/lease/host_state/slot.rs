@@ -86,7 +86,7 @@ mod tests {
             let mut back = Slot::decode(&expected.encode()).unwrap();
             let cut = expected.record.host.split_off(back.record.host.len());
             assert_eq!(back, expected);
-            assert!(cut.len() > 1000 && cut.chars().all(|c| c == '中'), "whole characters");
+            assert!(cut.len() > 500 && cut.chars().all(|c| c == '中'), "whole characters");
             back.record.host.push('中');
             assert_ne!(Slot::decode(&back.encode()), Some(back), "no more than that fits");
         }

@@ -9,12 +9,12 @@ use shuttle::thread::{JoinHandle, spawn, yield_now};
 use vesta_intf::{IdError, IdMeta, UnixMillis};
 
 use super::*;
+use crate::MemoryStore;
 use crate::clock::AnyClock;
 use crate::held_lease::HeldLeaseFactory;
 use crate::lease::codec::decode_record;
 use crate::lease::{
-    Cas, Choice, ClaimOrder, HostState, KvStore, Leases, MemoryStore, Plan, Record, StoreError,
-    Timing,
+    Cas, Choice, ClaimOrder, HostState, KvStore, Leases, Plan, Record, StoreError, Timing,
 };
 use crate::populator::PopulatorKind;
 use crate::races::{Ends, ModelClock, NEVER, after_a_while, at_random, unique_and_growing};
@@ -173,9 +173,9 @@ impl Model {
                 match this.slots.claim(want) {
                     Ok((held, Claim { start, end })) => {
                         assert!(!closed, "given out after the end: {start}..{end}");
-                        let bound = this.store.record(held.machine()).bound;
+                        let bound = this.store.record(held.machine).bound;
                         assert!(end <= bound, "{end} lies beyond the record's {bound}");
-                        taken.entry(held.machine()).or_default().push(start..end);
+                        taken.entry(held.machine).or_default().push(start..end);
                     }
                     Err(IdError::NotReady(_) | IdError::Sealed { .. }) => after_a_while(9),
                     Err(error) => panic!("{error}"),
@@ -203,7 +203,7 @@ impl Model {
         let this = self.clone();
         spawn(move || {
             after_a_while(30);
-            let machine = this.slots.first().current().machine();
+            let machine = this.slots.first().current().machine;
             let record = this.store.record(machine);
             let (start, end) = (record.bound, record.bound + 10);
             let epoch = record.epoch + 1;
@@ -239,8 +239,8 @@ impl Model {
             assert!(end <= bound, "{end} lies beyond the record's {bound}");
         }
         let held = slot.current();
-        let record = self.store.record(held.machine());
-        let released = record.released && record.epoch == held.epoch();
+        let record = self.store.record(held.machine);
+        let released = record.released && record.epoch == held.epoch;
         if released {
             assert_eq!(record.bound, held.seal("again"), "given back where it was sealed");
         }

@@ -29,7 +29,7 @@ fn held(machine: u64) -> HeldLease {
         version: 0,
     };
     let held = factory.make(machine, 1, FIRST, u64::MAX).expect("all fields fit");
-    held.ticks().read();
+    held.ticks.read();
     assert_eq!(held.claim(1).expect("it is new").start, FIRST);
     held
 }
@@ -60,7 +60,7 @@ impl Model {
                 match held.claim(1) {
                     Ok(claim) => {
                         assert!(!closed, "given out after the end");
-                        taken.push((held.machine(), claim.start..claim.end));
+                        taken.push((held.machine, claim.start..claim.end));
                     }
                     Err(IdError::Sealed { .. }) => {}
                     Err(error) => panic!("{error}"),

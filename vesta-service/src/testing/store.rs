@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
 
-use super::{KvStore, StoreError, Timing};
+use crate::{KvStore, StoreError, Timing};
 
 type Entries = BTreeMap<(String, String), String>;
 
