@@ -9,5 +9,5 @@ pub fn not_ready_because(service: &LocalIdService, shutdown: &CancellationToken)
     if shutdown.is_cancelled() {
         return Some("the server is stopping".to_owned());
     }
-    service.status().not_ready_because
+    service.status().all.not_ready_because
 }

@@ -10,21 +10,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::admin::{self, AdminState};
-use crate::net;
-
-/// The reason that `/readyz` and the gRPC health service give for not being ready; `None` if calls
-/// for IDs should succeed.
-pub fn not_ready_because(service: &LocalIdService, shutdown: &CancellationToken) -> Option<String> {
-    if shutdown.is_cancelled() {
-        return Some("the server is stopping".to_owned());
-    }
-    let status = service.status();
-    match (status.ready, status.all.not_ready_because) {
-        (true, _) => None,
-        (false, Some(reason)) => Some(reason),
-        (false, None) => Some("the service does not say why".to_owned()),
-    }
-}
+use crate::net::{self, Tls};
 
 /// Handle of the control thread, which waits for signals, serves the admin listener and reloads
 /// certificates, whatever the request path is doing.

@@ -351,7 +351,7 @@ fn a_machine_id_is_not_claimed_anew_from_a_store_that_was_wiped_while_running() 
     assert!(service.gen_id().is_err());
     let status = service.status();
     assert!(!status.ready);
-    let because = status.not_ready_because.unwrap();
+    let because = status.all.not_ready_because.unwrap();
     assert!(because.contains("has forgotten that machine ID"), "{because}");
     let bound = service_position(UnixMillis(setting.clock.wall().0 + 60_000));
     leases(&setting.store.store).raise_floor(bound).unwrap();

@@ -85,9 +85,9 @@ async fn check_access(State(state): State<AdminState>, request: Request, next: N
 }
 
 /// 503 only if a restart would help: the generator has stopped for good by itself.
-async fn healthz(State(AdminState { program, .. }): State<AdminState>) -> (StatusCode, String) {
-    match program.service().and_then(|service| service.status().all.sealed) {
-        Some(reason) if !program.shutdown.is_cancelled() => {
+async fn healthz(State(state): State<AdminState>) -> (StatusCode, String) {
+    match state.service().and_then(|service| service.status().all.sealed) {
+        Some(reason) if !state.shutdown.is_cancelled() => {
             (StatusCode::SERVICE_UNAVAILABLE, format!("restart me: {reason}\n"))
         }
         _ => (StatusCode::OK, "ok\n".to_owned()),

@@ -133,7 +133,7 @@ impl Driver {
                 Ok(next) => {
                     let (machine, epoch) = (next.machine, next.epoch);
                     tracing::warn!(machine, epoch, "going on with this machine ID");
-                    next.ticks.trust_as(held.ticks);
+                    next.ticks.trust_as(&held.ticks);
                     slot.follow(next);
                     *slot.failure.lock() = None;
                     MachineSlot::count(&counters.rehomed);
