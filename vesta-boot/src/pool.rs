@@ -203,7 +203,7 @@ mod tests {
             (5, record(Record::FOREIGN, at(0))),
             (99, record(5, at(3))),
         ] {
-            leases.put(machine, &record).expect("memory");
+            leases.change(machine, None, &record).expect("memory");
         }
         let pool = Pool::new(leases, 1..=9, ticks(), Duration::from_secs(60));
         Arc::new(Pool { clock: Arc::new(clock.clone()), ..pool })
@@ -218,7 +218,7 @@ mod tests {
         let usage = by_state([4, 1, 2, 1, 1]);
         assert_eq!(pool.usage(), Some(usage.clone()));
 
-        pool.leases.put(6, &record(5, at(300))).expect("memory");
+        pool.leases.change(6, None, &record(5, at(300))).expect("memory");
         clock.advance(PAUSE - Duration::from_millis(1));
         Arc::clone(&pool).refresh().await;
         assert_eq!(pool.usage(), Some(usage), "it is not asked again before");

@@ -1,51 +1,36 @@
 //! The samples run, against the real servers, and print what they promise.
 #![forbid(unsafe_code)]
 
-use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 use tempfile::TempDir;
+use vesta_testkit::programs::{FREE_PORTS, Program};
 
 /// A server of this workspace, stopped when it is dropped.
 struct Server {
-    process: Child,
-    address: String,
+    program: Program,
     _folder: TempDir,
 }
 
 impl Server {
-    /// Starts `vesta-server` or `vesta-rest` on free ports and reads from its start-up lines where
-    /// it listens.
-    fn start(name: &str, protocol: &str) -> Self {
-        Self::with(name, protocol, &[], |_| ())
+    /// Starts `vesta-server` or `vesta-rest` on free ports.
+    fn start(name: &str) -> Self {
+        Self::with(name, &[], |_| ())
     }
 
     /// The same with further flags, in a folder that is prepared first.
-    fn with(name: &str, protocol: &str, flags: &[&str], prepare: impl FnOnce(&Path)) -> Self {
+    fn with(name: &str, flags: &[&str], prepare: impl FnOnce(&Path)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         prepare(folder.path());
-        let mut process = Command::new(program(name))
-            .args(["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"])
-            .args(flags)
-            .current_dir(folder.path())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        let address = lines
-            .map_while(Result::ok)
-            .take_while(|line| !line.trim_start().starts_with("try")) // the last of them
-            .find_map(|line| Some(line.trim().strip_prefix(protocol)?.trim().to_owned()))
-            .expect("a start-up line with the address");
-        Self { process, address, _folder: folder }
+        let mut command = Command::new(program(name));
+        command.args(FREE_PORTS).args(flags).current_dir(folder.path());
+        let program = Program::serve(&mut command).unwrap_or_else(|ended| panic!("{ended:?}"));
+        Self { program, _folder: folder }
     }
-}
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+    fn url(&self) -> String {
+        format!("http://{}", self.program.address())
     }
 }
 
@@ -80,8 +65,8 @@ fn embed_prints_ids_and_never_repeats_them() {
 
 #[test]
 fn client_prints_ids_of_a_server() {
-    let server = Server::start("vesta-server", "gRPC");
-    let endpoint = format!("http://{}", server.address);
+    let server = Server::start("vesta-server");
+    let endpoint = server.url();
     let text = output(Command::new(env!("CARGO_BIN_EXE_client")).arg(&endpoint));
     assert!(text.contains("gen_method: 1"), "{text}");
     assert!(text.contains("three at once: ["), "{text}");
@@ -90,8 +75,8 @@ fn client_prints_ids_of_a_server() {
 
 #[test]
 fn batch_takes_ids_from_memory() {
-    let server = Server::start("vesta-server", "gRPC");
-    let endpoint = format!("http://{}", server.address);
+    let server = Server::start("vesta-server");
+    let endpoint = server.url();
     let text = output(Command::new(env!("CARGO_BIN_EXE_batch")).arg(&endpoint));
     assert!(text.contains("10000 at once"), "{text}");
     assert!(text.contains("came from memory"), "{text}");
@@ -99,15 +84,12 @@ fn batch_takes_ids_from_memory() {
 
 #[test]
 fn segment_prints_numbers_of_a_key() {
-    let server =
-        Server::with("vesta-server", "gRPC", &["--segment-store", "sqlite:tags.db"], |folder| {
-            let create = ["segment", "create", "orders", "--step", "1000"];
-            let store = ["--segment-store", "sqlite:tags.db"];
-            output(
-                Command::new(program("vesta-server")).args(create).args(store).current_dir(folder),
-            );
-        });
-    let endpoint = format!("http://{}", server.address);
+    let server = Server::with("vesta-server", &["--segment-store", "sqlite:tags.db"], |folder| {
+        let create = ["segment", "create", "orders", "--step", "1000"];
+        let store = ["--segment-store", "sqlite:tags.db"];
+        output(Command::new(program("vesta-server")).args(create).args(store).current_dir(folder));
+    });
+    let endpoint = server.url();
     let text = output(Command::new(env!("CARGO_BIN_EXE_segment")).args([&endpoint, "orders"]));
     assert!(text.starts_with("order 1\norder 2\norder 3\n"), "{text}");
     assert!(text.contains("100 at once, from 4 to 103"), "{text}");
@@ -116,8 +98,8 @@ fn segment_prints_numbers_of_a_key() {
 
 #[test]
 fn rest_prints_ids_by_curl() {
-    let server = Server::start("vesta-rest", "HTTP");
-    let url = format!("http://{}", server.address);
+    let server = Server::start("vesta-rest");
+    let url = server.url();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("rest.sh");
     let text = output(Command::new(script).arg(&url));
     assert!(text.contains(r#""genMethod":2"#), "{text}");

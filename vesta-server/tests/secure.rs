@@ -14,7 +14,7 @@ use vesta_testkit::certificates::{Authority, Issued};
 #[path = "program/support.rs"]
 mod support;
 
-use support::{FREE_PORTS, Running, folder, program, run, text};
+use support::{FREE_PORTS, folder, program, run, serve, text};
 
 /// A new token and its table, made by the program itself.
 fn token(folder: &Path, name: &str, scopes: &str) -> (String, String) {
@@ -88,10 +88,9 @@ fn files_that_tls_cannot_use_end_it_with_64_and_one_sentence() {
 fn a_certificate_that_has_expired_is_pointed_out() {
     let folder = folder();
     let files = Authority::new("one").expired().write(folder.path(), TlsFiles::new);
-    let running = Running::spawn(program(folder.path()).args(FREE_PORTS).args(args(&files)));
+    let running = serve(program(folder.path()).args(FREE_PORTS).args(args(&files)));
     assert_eq!(running.fact("TLS"), "certificate until 2020-01-01");
-    running.signal("-TERM");
-    let (code, said) = running.end();
+    let (code, said) = running.stop();
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("cert.pem has expired on 2020-01-01T00:00:00"), "{said}");
 }
@@ -148,7 +147,7 @@ async fn with_everything_on_it_serves_and_its_most_talkative_log_has_no_secret()
     let mut shell = Command::new("sh");
     shell.args(["-c", r#"exec "$0" "$@" 2>trace.log"#, env!("CARGO_BIN_EXE_vesta-server")]);
     shell.current_dir(folder.path()).env_clear().stdin(Stdio::null());
-    let running = Running::spawn(shell.args(FREE_PORTS).args(["--config", "vesta.toml"]));
+    let running = serve(shell.args(FREE_PORTS).args(["--config", "vesta.toml"]));
     assert_eq!(running.fact("TLS"), "certificate until 4096-01-01; clients need one too");
     assert_eq!(running.fact("tokens"), "maker, watcher");
     let try_it = "grpcurl -cacert CA.pem -cert CLIENT.pem -key CLIENT.key -H 'authorization: \
@@ -202,8 +201,8 @@ async fn with_everything_on_it_serves_and_its_most_talkative_log_has_no_secret()
     fs::write(&files.cert, &server.key).expect("a file");
 
     running.signal("-TERM");
-    let mut said = running.lines.join("\n");
-    assert_eq!(running.end().0, Some(0));
+    let mut said = running.said().to_owned();
+    assert_eq!(running.wait().0, Some(0));
     let log = fs::read_to_string(folder.path().join("trace.log")).expect("a log");
     assert!(log.contains("TRACE"), "it talks");
     said += &log;

@@ -72,7 +72,7 @@ pub use segment::{
 };
 pub use service::LocalIdService;
 pub use status::{MachineStatus, Status};
-pub use testing::{ManualClock, MemorySegmentStore, MemoryStore};
+pub use testing::{FlakyStore, ManualClock, MemorySegmentStore, MemoryStore};
 pub use vesta_intf::{
     AsyncIdService, ErrorKind, GenMethod, Id, IdError, IdMeta, IdRun, IdService, IdType, MakeId,
     NotReady, NotReadyReason, SequenceStart, UnixMillis,

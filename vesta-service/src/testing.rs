@@ -1,9 +1,11 @@
 //! Fakes for tests, of Vesta and of programs that use it.
 
 mod clock;
+mod flaky;
 mod segments;
 mod store;
 
 pub use clock::ManualClock;
+pub use flaky::FlakyStore;
 pub use segments::MemorySegmentStore;
 pub use store::MemoryStore;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use common::{START, leases};
+use common::{START, leases, put};
 use parking_lot::Mutex;
 use vesta_service::{
     BuildError, Clock, Drive, IdMeta, IdService as _, KvStore, LocalIdService, MachineSource,
@@ -44,7 +44,7 @@ impl Busy {
     fn with(record: Record) -> Arc<Self> {
         let this = Self::new(Timing::ONE_HOST, 0);
         let namespace = leases(&this.store).open(&IdMeta::MAX_PEAK.fingerprint()).unwrap().uuid;
-        leases(&this.store).put(3, &Record { namespace, ..record }).unwrap();
+        put(&leases(&this.store), 3, &Record { namespace, ..record });
         this
     }
 

@@ -3,13 +3,12 @@
 mod common;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use common::{START, leases};
+use common::{START, leases, put};
 use vesta_service::{
-    BuildError, Builder, Drive, IdMeta, IdService as _, KvStore, LocalIdService, MachineSource,
-    ManualClock, MemoryStore, Record, StoreError, Timing, UnixMillis,
+    BuildError, Builder, Drive, FlakyStore, IdMeta, IdService as _, LocalIdService, MachineSource,
+    ManualClock, MemoryStore, Record, UnixMillis,
 };
 
 const LAYOUT: IdMeta = IdMeta::MAX_PEAK;
@@ -19,86 +18,55 @@ fn position(moment: UnixMillis) -> u64 {
     LAYOUT.tick_at(moment).unwrap() << LAYOUT.spec().seq_bits
 }
 
-/// A store whose floor is raised just before one of its calls.
-#[derive(Debug)]
+/// A claim of machine ID 0 with the floor raised after so many of its requests.
 struct Raised {
-    store: Arc<MemoryStore>,
+    memory: Arc<MemoryStore>,
+    store: Arc<FlakyStore>,
     floor: u64,
-    before: u64,
-    calls: AtomicU64,
+    after: u64,
+    folder: tempfile::TempDir,
 }
 
 impl Raised {
     /// With a record of machine ID 0 that is free, or without any.
-    fn new(present: bool, floor: u64, before: u64) -> Arc<Self> {
-        let store = Arc::new(MemoryStore::new());
-        let namespace = leases(&store).open(&LAYOUT.fingerprint()).unwrap().uuid;
+    fn new(present: bool, floor: u64, after: u64) -> Self {
+        let memory = Arc::new(MemoryStore::new());
+        let namespace = leases(&memory).open(&LAYOUT.fingerprint()).unwrap().uuid;
         if present {
             let bound = position(UnixMillis(START.0 - 60 * SECOND));
             let free = Record { namespace, epoch: 1, bound, released: true, ..Record::default() };
-            leases(&store).put(0, &free).unwrap();
+            put(&leases(&memory), 0, &free);
         }
-        Arc::new(Self { store, floor, before, calls: AtomicU64::new(0) })
+        let store = FlakyStore::new(memory.clone());
+        let raised = leases(&memory);
+        store.after(after, move || assert_eq!(raised.raise_floor(floor).unwrap(), floor));
+        store.after(50, || panic!("it asks again and again"));
+        Self { memory, store, floor, after, folder: tempfile::tempdir().unwrap() }
     }
 
-    fn call(&self) {
-        let number = self.calls.fetch_add(1, Ordering::Relaxed);
-        assert!(number < 50, "it asks again and again");
-        if number == self.before {
-            leases(&self.store).raise_floor(self.floor).unwrap();
-        }
-    }
-
-    fn calls(&self) -> u64 {
-        self.calls.load(Ordering::Relaxed)
-    }
-
-    fn builder(self: &Arc<Self>, folder: &tempfile::TempDir) -> Builder {
+    fn builder(&self) -> Builder {
         LocalIdService::builder()
             .layout(LAYOUT)
-            .machine(MachineSource::Pool { store: self.clone(), range: Some(0..=0) })
-            .state_dir(folder.path())
+            .machine(MachineSource::Pool { store: self.store.clone(), range: Some(0..=0) })
+            .state_dir(self.folder.path())
             .clock(Arc::new(ManualClock::at(START)))
             .drive(Drive::ByHand)
     }
-}
 
-impl KvStore for Raised {
-    fn describe(&self) -> String {
-        "raised".into()
-    }
-    fn timing(&self) -> Timing {
-        Timing::ONE_HOST
-    }
-    fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
-        self.call();
-        self.store.list(area)
-    }
-    fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError> {
-        self.call();
-        self.store.get(area, key)
-    }
-    fn put_if(
-        &self,
-        area: &str,
-        key: &str,
-        old: Option<&str>,
-        new: &str,
-    ) -> Result<bool, StoreError> {
-        self.call();
-        self.store.put_if(area, key, old, new)
+    /// Whether the claim was not complete before.
+    fn is_raised(&self) -> bool {
+        self.store.asked() > self.after
     }
 }
 
-/// Claims with the floor raised before each call in turn, until there are no more calls.
-fn each_step(present: bool, ahead: Duration, check: impl Fn(&Arc<Raised>, u64, Builder)) {
+/// Claims with the floor raised before each request in turn, until there are no more requests.
+fn each_step(present: bool, ahead: Duration, check: impl Fn(&Raised)) {
     let floor = position(UnixMillis(START.0 + u64::try_from(ahead.as_millis()).unwrap())) + 7;
-    for before in 0.. {
-        let store = Raised::new(present, floor, before);
-        let folder = tempfile::tempdir().unwrap();
-        check(&store, floor, store.builder(&folder));
-        if store.calls() <= before {
-            assert!(before >= 4, "the floor was raised between any two of {before} calls");
+    for after in 0.. {
+        let raised = Raised::new(present, floor, after);
+        check(&raised);
+        if !raised.is_raised() {
+            assert!(after >= 4, "the floor was raised between any two of {after} requests");
             return;
         }
     }
@@ -106,12 +74,12 @@ fn each_step(present: bool, ahead: Duration, check: impl Fn(&Arc<Raised>, u64, B
 
 /// The first ID lies at or above a floor that was raised at any moment before the claim was complete.
 fn starts_above_a_floor_four_seconds_ahead(present: bool) {
-    each_step(present, Duration::from_secs(4), |store, floor, builder| {
-        let service = builder.build().unwrap();
-        let raised = store.calls() > store.before;
+    each_step(present, Duration::from_secs(4), |raised| {
+        let service = raised.builder().build().unwrap();
+        let in_time = raised.is_raised();
         let id = LAYOUT.unpack(service.gen_id().unwrap()).unwrap();
         let first = id.time << LAYOUT.spec().seq_bits | id.seq;
-        assert!(first >= floor || !raised, "before call {}", store.before);
+        assert!(first >= raised.floor || !in_time, "after {} requests", raised.after);
     });
 }
 
@@ -128,19 +96,19 @@ fn a_first_claim_starts_above_a_floor_that_was_raised_meanwhile() {
 #[test]
 fn a_floor_far_ahead_leaves_no_claim_behind() {
     for present in [true, false] {
-        each_step(present, Duration::from_secs(3600), |store, floor, builder| {
-            let built = builder.build();
-            if store.calls() <= store.before {
+        each_step(present, Duration::from_secs(3600), |raised| {
+            let built = raised.builder().build();
+            if !raised.is_raised() {
                 return; // it was complete before
             }
             let error = match built {
                 Err(error @ BuildError::Exhausted { .. }) => error.to_string(),
-                _ => panic!("it was not refused, before call {}", store.before),
+                _ => panic!("it was not refused, after {} requests", raised.after),
             };
             assert!(error.contains("used up to"), "{error}");
-            let record = leases(&store.store).record(0).unwrap().unwrap_or_default();
-            assert_eq!(record.owner, 0, "before call {}", store.before);
-            assert!(record.bound < floor, "it bought nothing beyond the clock");
+            let record = leases(&raised.memory).record(0).unwrap().unwrap_or_default();
+            assert_eq!(record.owner, 0, "after {} requests", raised.after);
+            assert!(record.bound < raised.floor, "it bought nothing beyond the clock");
         });
     }
 }

@@ -30,21 +30,22 @@
 
 mod claims;
 mod clocks;
+mod deleted;
 mod faults;
-mod flaky;
+mod first_starts;
 mod kv;
-mod life;
+mod lifecycle;
+mod marks;
 mod proxy;
+mod random_walk;
 mod records;
 mod rules;
-mod walk;
 mod world;
 
 use std::sync::Arc;
 
 use vesta_service::KvStore;
 
-pub use flaky::FlakyStore;
 pub use proxy::Proxy;
 pub use records::{Cas, Expect, RecordExt, Records};
 
@@ -121,7 +122,14 @@ promises! { $
         the_lowest_free_number_is_taken_where_that_is_wanted
         one_process_holds_several_machine_ids
         what_another_system_uses_is_left_to_it;
-    life:
+    marks:
+        a_creator_that_dies_between_any_two_steps_keeps_nobody_out
+        a_deleted_record_of_a_living_owner_is_not_claimed_again
+        a_deleted_record_of_a_dead_owner_is_not_claimed_again
+        a_floor_raised_between_any_two_steps_of_a_claim_counts;
+    first_starts:
+        a_thousand_first_starters_at_once_get_a_thousand_machine_ids_within_30_s;
+    lifecycle:
         ids_go_on_while_the_bound_is_extended
         a_released_machine_id_goes_on_exactly_where_it_was_sealed
         a_silent_owner_is_taken_over_only_after_the_grace
@@ -137,7 +145,7 @@ promises! { $
         ids_end_at_the_bound_while_the_store_is_away_and_come_back
         a_stop_with_the_store_away_leaves_the_bound_where_it_is
         a_wiped_store_is_refused_where_a_host_remembers_until_the_floor_is_raised;
-    walk:
+    random_walk:
         no_id_repeats_and_no_bound_drops_whatever_happens;
 }
 

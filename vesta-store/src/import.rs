@@ -16,12 +16,11 @@
 //! let found = [ForeignOwner { machine: 5, host: "10.0.0.5:8080".into(), last_used: None }];
 //! let mut numbers = 1..; // random ones, in earnest
 //! let target = Target { layout, namespace: namespace.uuid, floor: namespace.floor, now };
-//! let records = leases.snapshot()?.records;
-//! let plan = import::plan(&found, &records, &target, || numbers.next().unwrap_or(0))?;
-//! let written = import::write(&leases, plan.write)?;
+//! let seen = leases.snapshot()?;
+//! let plan = import::plan(&found, &seen.records, &target, || numbers.next().unwrap_or(0))?;
+//! let outcomes = import::write(&leases, &seen, plan)?;
 //!
-//! assert_eq!(written, [(5, import::Outcome::Written)]);
-//! let record = leases.record(5)?.expect("it was written");
+//! let [(5, import::Outcome::Written(record))] = &outcomes[..] else { panic!("{outcomes:?}") };
 //! assert_eq!(record.owner, Record::FOREIGN); // no pool hands it out
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -32,7 +31,7 @@ mod leaf;
 use std::collections::BTreeMap;
 
 use vesta_service::sequence::Rules;
-use vesta_service::{Cas, IdError, IdMeta, Leases, Record, StoreError, UnixMillis};
+use vesta_service::{Cas, IdError, IdMeta, Leases, Record, Snapshot, StoreError, UnixMillis};
 
 use crate::{OpenError, StoreUrl};
 
@@ -90,12 +89,12 @@ pub struct Plan {
     pub left_alone: Vec<(u64, Record)>,
 }
 
-/// What became of a record that was to be written.
+/// The outcome for one machine ID of a [`Plan`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was written.
-    Written,
-    /// Somebody else was faster: this record stays as it is.
+    /// This record was written.
+    Written(Record),
+    /// There was a record already, or somebody else was faster: this one stays as it is.
     LeftAlone(Record),
 }
 
@@ -205,32 +204,68 @@ fn merged(found: &[ForeignOwner]) -> BTreeMap<u64, ForeignOwner> {
     merged
 }
 
-/// Writes the records of a [`Plan`] into an opened namespace. Doing it again changes nothing.
+/// Writes the records of a [`Plan`] with their marks into the namespace that it was made for, and
+/// marks those that an interrupted import left behind. Doing it again changes nothing.
 ///
 /// # Errors
 /// [`StoreError`] if the store does not answer; some records may then be written, and doing it
-/// again writes the rest.
+/// again, with a new plan, writes the rest.
 pub fn write(
     leases: &Leases,
-    records: Vec<(u64, Record)>,
+    seen: &Snapshot,
+    plan: Plan,
 ) -> Result<Vec<(u64, Outcome)>, StoreError> {
-    records
-        .into_iter()
-        .map(|(machine, record)| {
-            Ok(match change(leases, machine, None, &record)? {
-                Cas::Done => {
-                    insist(|| leases.put(machine, &record))?; // its mark
-                    (machine, Outcome::Written)
-                }
-                Cas::Conflict(current) => {
-                    (machine, Outcome::LeftAlone(current.unwrap_or_default()))
-                }
-            })
-        })
-        .collect()
+    let mut outcomes = Vec::new();
+    for (machine, record) in plan.left_alone {
+        if seen.is_unmarked(machine) {
+            mark(leases, seen, machine, &record)?;
+        }
+        outcomes.push((machine, Outcome::LeftAlone(record)));
+    }
+    for (machine, record) in plan.write {
+        outcomes.push((
+            machine,
+            match put(leases, seen, machine, &record)? {
+                Cas::Done => Outcome::Written(record),
+                Cas::Conflict(current) => Outcome::LeftAlone(current.unwrap_or_default()),
+            },
+        ));
+    }
+    outcomes.sort_by_key(|(machine, _)| *machine);
+    Ok(outcomes)
 }
 
-/// Changes a record as [`Leases::change`] does, three times if the reply is lost.
+/// Puts a new record and its mark in place of what a snapshot shows of a machine ID; nothing is
+/// changed if the record is another one by now.
+///
+/// # Errors
+/// [`StoreError`] as of [`change`], or if the machine ID was marked for another record meanwhile.
+pub fn put(
+    leases: &Leases,
+    seen: &Snapshot,
+    machine: u64,
+    new: &Record,
+) -> Result<Cas<Record>, StoreError> {
+    let done = change(leases, machine, seen.records.get(&machine), new)?;
+    if done == Cas::Done {
+        mark(leases, seen, machine, new)?;
+    }
+    Ok(done)
+}
+
+fn mark(leases: &Leases, seen: &Snapshot, machine: u64, record: &Record) -> Result<(), StoreError> {
+    if insist(|| leases.mark_birth(seen, machine, record))? {
+        return Ok(());
+    }
+    Err(StoreError::permanent(format!(
+        "machine ID {machine} was marked for another record at this moment; see what has become of \
+         it (store show), and create its record anew if it was deleted (store repair {machine})"
+    )))
+}
+
+/// Changes a record as [`Leases::change`] does, three times if the reply is lost. A creation is sent
+/// once, then looked for: a copy of it that arrives late would bring back a record that somebody
+/// deleted in between, birth and all.
 ///
 /// # Errors
 /// [`StoreError`] if the store refuses, or does not answer three times in a row. It is then not
@@ -241,7 +276,17 @@ pub fn change(
     old: Option<&Record>,
     new: &Record,
 ) -> Result<Cas<Record>, StoreError> {
-    insist(|| leases.change(machine, old, new))
+    if old.is_some() {
+        return insist(|| leases.change(machine, old, new));
+    }
+    match leases.change(machine, None, new) {
+        Err(error) if !error.is_permanent() => match insist(|| leases.record(machine))? {
+            Some(current) if current == *new => Ok(Cas::Done),
+            Some(current) => Ok(Cas::Conflict(Some(current))),
+            None => Err(error),
+        },
+        answer => answer,
+    }
 }
 
 /// The number of times that a request is sent whose reply is lost.
@@ -257,6 +302,3 @@ fn insist<T>(mut ask: impl FnMut() -> Result<T, StoreError>) -> Result<T, StoreE
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

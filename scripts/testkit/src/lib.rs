@@ -1,10 +1,13 @@
-//! Test support shared by the crates of Vesta: random numbers, folders and, by feature, certificates.
+//! Test support shared by the crates of Vesta: random numbers, folders, programs
+//! and, by feature, certificates. Stores that fail and clocks are vesta-service's own fakes:
+//! `FlakyStore`, `MemoryStore`, `ManualClock`.
 //! Only tests depend on it.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "certificates")]
 pub mod certificates;
 mod folder;
+pub mod programs;
 mod rng;
 
 pub use folder::{fast_folder, folder};

@@ -1,11 +1,10 @@
 //! The real program: its start, its answers, its end.
 
-use std::io::{BufRead, BufReader, Read};
-use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
+use vesta_testkit::programs::{FREE_PORTS, Program};
 
 use crate::support::Raw;
 
@@ -30,76 +29,25 @@ fn run(args: &[&str]) -> Output {
     command(TempDir::new().unwrap().path(), args).output().unwrap()
 }
 
-/// A running program; killed on drop.
-pub(crate) struct Program {
-    child: Child,
-    pub(crate) said: String,
-    pub(crate) address: SocketAddr,
-    pub(crate) admin: SocketAddr,
+/// Starts it in a folder, on free ports, and reads what it says until it is ready.
+fn start(dir: &Path, args: &[&str]) -> Program {
+    start_by(Command::new(PROGRAM), dir, args)
 }
 
-impl Program {
-    /// Starts it in a folder, on free ports, and reads what it says until it is ready.
-    fn start(dir: &Path, args: &[&str]) -> Self {
-        Self::start_by(Command::new(PROGRAM), dir, args)
-    }
-
-    fn start_by(command: Command, dir: &Path, args: &[&str]) -> Self {
-        let ports = ["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];
-        Self::spawn(prepare(command, dir, &[&ports, args].concat()))
-            .unwrap_or_else(|ended| panic!("ended: {ended:?}"))
-    }
-
-    /// Runs a command until it serves; the error is the output of one that ended instead.
-    pub(crate) fn spawn(mut command: Command) -> Result<Self, Output> {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut said = String::new();
-        let mut lines = BufReader::new(child.stdout.take().unwrap());
-        while !said.contains("/status\n") {
-            if lines.read_line(&mut said).unwrap() == 0 {
-                let ended = child.wait_with_output().unwrap();
-                return Err(Output { stdout: said.into_bytes(), ..ended });
-            }
-        }
-        let after = |word: &str, end: &str| {
-            let rest = said.split(word).nth(1).unwrap_or_else(|| panic!("no {word} in {said}"));
-            rest.split(end).next().unwrap().parse().unwrap()
-        };
-        let (address, admin) = (after("HTTP        ", "\n"), after("admin       http://", "/"));
-        Ok(Self { child, said, address, admin })
-    }
-
-    fn signal(&self, name: &str) {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
-    }
-
-    /// Asks it to stop; gives its exit code and what it logged.
-    fn stop(mut self) -> (Option<i32>, String) {
-        self.signal("-TERM");
-        let code = self.child.wait().unwrap().code();
-        let mut log = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
-        (code, log)
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+fn start_by(command: Command, dir: &Path, args: &[&str]) -> Program {
+    Program::serve(&mut prepare(command, dir, &[&FREE_PORTS, args].concat()))
+        .unwrap_or_else(|ended| panic!("ended: {ended:?}"))
 }
 
 #[test]
 fn it_starts_with_nothing_configured_answers_and_stops_with_0() {
     let dir = TempDir::new().unwrap();
-    let program = Program::start(dir.path(), &[]);
-    assert!(program.said.contains("max-peak"), "{}", program.said);
+    let program = start(dir.path(), &[]);
+    assert!(program.said().contains("max-peak"), "{}", program.said());
 
-    let mut client = Raw::connect(program.address);
+    let mut client = Raw::connect(program.address());
     let id: u64 = client.get("/genid").body.parse().unwrap();
-    let first = program.said.split("first ID").nth(1).unwrap().lines().next().unwrap();
+    let first = program.said().split("first ID").nth(1).unwrap().lines().next().unwrap();
     assert!(id > first.trim().parse().unwrap());
     assert_eq!(client.get(&format!("/v1/ids/{id}")).json()["genMethod"], 2);
     assert_eq!(
@@ -107,7 +55,7 @@ fn it_starts_with_nothing_configured_answers_and_stops_with_0() {
         r#"{"genMethod":2,"machine":1021,"seq":0,"time":94990103,"type":0,"version":0}"#
     );
 
-    let mut admin = Raw::connect(program.admin);
+    let mut admin = Raw::connect(program.admin());
     assert_eq!(admin.get("/readyz").status, 200);
     let metrics = admin.get("/metrics").body;
     let counted = r#"vesta_requests_total{method="/genid",outcome="OK"} 1"#;
@@ -124,8 +72,8 @@ fn restarts_never_repeat_even_after_a_kill() {
     let dir = TempDir::new().unwrap();
     let mut seen = std::collections::HashSet::new();
     for round in 0..6 {
-        let program = Program::start(dir.path(), &["--machine-id", "7"]);
-        let mut client = Raw::connect(program.address);
+        let program = start(dir.path(), &["--machine-id", "7"]);
+        let mut client = Raw::connect(program.address());
         for id in client.get("/v1/ids?count=1000").json()["ids"].as_array().unwrap() {
             assert!(seen.insert(id.as_str().unwrap().to_owned()), "{id} twice, round {round}");
         }
@@ -150,17 +98,17 @@ fn its_most_talkative_log_has_no_token() {
     shell.args(["-c", r#"exec "$0" "$@" 2>trace.log"#, PROGRAM]);
     let args =
         ["--config", "vesta.toml", "--log-level", "trace,actix_http=trace,actix_server=trace"];
-    let program = Program::start_by(shell, dir.path(), &args);
+    let program = start_by(shell, dir.path(), &args);
 
     let unknown = "unknown-s3cret-token";
     for (address, uri, token, expected) in [
-        (program.address, "/genid", token, 200),
-        (program.address, "/v1/id", token, 200),
-        (program.address, "/v1/layout", token, 403),
-        (program.address, "/genid", unknown, 401),
-        (program.address, "/no-such-path", unknown, 401),
-        (program.admin, "/metrics", unknown, 401),
-        (program.admin, "/metrics", token, 403),
+        (program.address(), "/genid", token, 200),
+        (program.address(), "/v1/id", token, 200),
+        (program.address(), "/v1/layout", token, 403),
+        (program.address(), "/genid", unknown, 401),
+        (program.address(), "/no-such-path", unknown, 401),
+        (program.admin(), "/metrics", unknown, 401),
+        (program.admin(), "/metrics", token, 403),
     ] {
         let mut client = Raw::connect(address);
         let head = format!("GET {uri} HTTP/1.1\r\nhost: test\r\nauthorization: Bearer {token}\r\n");
@@ -169,7 +117,7 @@ fn its_most_talkative_log_has_no_token() {
         assert!(answer.starts_with(&format!("HTTP/1.1 {expected} ")), "{uri}: {answer}");
         assert!(!answer.contains(token), "{answer}");
     }
-    let said = program.said.clone();
+    let said = program.said().to_owned();
     assert!(said.contains("  tokens      maker\n"), "{said}");
     assert_eq!(program.stop().0, Some(0));
     let log = std::fs::read_to_string(dir.path().join("trace.log")).unwrap();
@@ -183,10 +131,10 @@ fn its_most_talkative_log_has_no_token() {
 #[test]
 fn two_of_them_in_one_folder_get_different_machine_ids() {
     let dir = TempDir::new().unwrap();
-    let programs = [Program::start(dir.path(), &[]), Program::start(dir.path(), &[])];
+    let programs = [start(dir.path(), &[]), start(dir.path(), &[])];
     let machines = programs
         .each_ref()
-        .map(|program| Raw::connect(program.address).get("/v1/layout").json()["machine"].clone());
+        .map(|program| Raw::connect(program.address()).get("/v1/layout").json()["machine"].clone());
     assert_ne!(machines[0], machines[1]);
 }
 
@@ -195,11 +143,11 @@ fn it_survives_having_no_file_descriptor_left() {
     let dir = TempDir::new().unwrap();
     let mut shell = Command::new("sh");
     shell.args(["-c", r#"ulimit -n 64; exec "$0" "$@""#, PROGRAM]);
-    let program = Program::start_by(shell, dir.path(), &[]);
-    assert_eq!(Raw::connect(program.address).get("/genid").status, 200);
-    let crowd: Vec<_> = (0..100).map(|_| Raw::connect(program.address)).collect();
+    let program = start_by(shell, dir.path(), &[]);
+    assert_eq!(Raw::connect(program.address()).get("/genid").status, 200);
+    let crowd: Vec<_> = (0..100).map(|_| Raw::connect(program.address())).collect();
     drop(crowd);
-    assert_eq!(Raw::connect(program.address).get("/genid").status, 200);
+    assert_eq!(Raw::connect(program.address()).get("/genid").status, 200);
     let (code, log) = program.stop();
     assert_eq!(code, Some(0), "{log}");
     assert!(log.contains("os error 24"), "the limit was not reached: {log}");

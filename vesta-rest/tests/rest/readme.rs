@@ -4,7 +4,9 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use crate::program::{PROGRAM, Program, prepare};
+use vesta_testkit::programs::Program;
+
+use crate::program::{PROGRAM, prepare};
 
 pub(crate) const READMES: [&str; 2] =
     [include_str!("../../../README.md"), include_str!("../../../README.zh-CN.md")];
@@ -103,10 +105,10 @@ impl Reader {
         let mut command =
             prepare(Command::new("sh"), self.folder.path(), &["-c", &script, PROGRAM]);
         command.env("no_proxy", "*").envs(LISTENERS.map(|(_, name, _)| (name, "127.0.0.1:0")));
-        match Program::spawn(command) {
+        match Program::serve(&mut command) {
             Ok(server) => {
-                let mut printed = server.said.clone();
-                for (shown, real) in listens.into_iter().zip([server.address, server.admin]) {
+                let mut printed = server.said().to_owned();
+                for (shown, real) in listens.into_iter().zip([server.address(), server.admin()]) {
                     let taken = self.addresses.iter().any(|(before, _)| *before == shown);
                     assert!(!taken, "{line}\n{shown} is taken by a server from above");
                     printed = printed.replace(&real.to_string(), &shown);

@@ -9,7 +9,7 @@ use tonic::Code;
 use vesta_intf::IdMeta;
 
 use crate::ledger::{Caller, Ledger};
-use crate::support::{FREE_PORTS, Running, folder, program};
+use crate::support::{FREE_PORTS, Program, folder, program, serve};
 
 const HOUR: u64 = 3600;
 
@@ -38,13 +38,13 @@ impl WallClock {
         fs::rename(new, &self.offset).expect("the file");
     }
 
-    fn start(&self, folder: &Path, args: &[&str]) -> Running {
+    fn start(&self, folder: &Path, args: &[&str]) -> Program {
         let mut command = program(folder);
         command.args(FREE_PORTS).args(args);
         command.env("LD_PRELOAD", &self.library);
         command.env("FAKETIME_TIMESTAMP_FILE", &self.offset);
         command.env("FAKETIME_NO_CACHE", "1").env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
-        Running::spawn(&mut command)
+        serve(&mut command)
     }
 }
 
@@ -103,12 +103,11 @@ async fn the_bound_decides_when_the_clock_was_set_back_across_a_restart() {
         let mut ledger = Ledger::default();
         for step in ["+0", "-1s", "-3s", "-2s"] {
             clock.step(step);
-            let mut running = clock.start(folder.path(), args);
+            let running = clock.start(folder.path(), args);
             let mut caller = Caller::new(std::mem::take(&mut ledger), &running);
             caller.in_the_end(step).await;
             ledger = caller.ledger;
-            running.child.kill().expect("it runs");
-            running.child.wait().expect("its end");
+            running.kill();
         }
         println!("{} IDs", ledger.all.len());
     }

@@ -2,12 +2,12 @@
 //! a file system of half a mebibyte.
 
 use std::fs::{self, File};
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::ledger::{Caller, Ledger};
-use crate::support::{FREE_PORTS, Running, folder, text};
+use crate::support::{FREE_PORTS, Program, folder, serve, text};
 
 const SMALL: &str = "mount -t tmpfs -o size=512k tmpfs vesta-data && $before exec \"$0\" \"$@\"";
 /// The shortest window of a layout by the second.
@@ -33,8 +33,8 @@ fn on_a_small_disk(folder: &Path, before: &str) -> Command {
 }
 
 /// Fills the disk of a running program to the last byte. Returns what to remove afterwards.
-fn fill(running: &Running, folder: &Path) -> PathBuf {
-    let root = PathBuf::from(format!("/proc/{}/root", running.child.id()));
+fn fill(running: &Program, folder: &Path) -> PathBuf {
+    let root = PathBuf::from(format!("/proc/{}/root", running.id()));
     let folder = folder.strip_prefix("/").expect("an absolute path");
     let filler = root.join(folder).join("vesta-data/filler");
     let mut file = File::create(&filler).expect("a file");
@@ -49,17 +49,17 @@ async fn a_full_disk_under_a_pool_repeats_nothing_and_is_over_when_there_is_room
     let folder = folder();
     let mut command = on_a_small_disk(folder.path(), "");
     command.args(SHORT).args(["--machine-takeover-grace-ms", "6000"]);
-    let mut running = Running::spawn(&mut command);
-    let log = running.child.stderr.take().expect("its log");
+    let mut running = serve(&mut command);
     let mut caller = Caller::new(Ledger::default(), &running);
     caller.undisturbed("room").await;
     let filler = fill(&running, folder.path());
     // Beside the connection, which has to answer the server's pings meanwhile.
-    let said = tokio::task::spawn_blocking(|| {
-        let mut lines = BufReader::new(log).lines().map_while(Result::ok);
-        lines.find(|line| line.contains("the disk is full; free some space"))
+    let reading = tokio::task::spawn_blocking(move || {
+        running.logs("the disk is full; free some space");
+        running.ignore_log();
+        running
     });
-    assert!(said.await.expect("it reads").is_some(), "the log does not say that the disk is full");
+    let running = reading.await.expect("it reads");
     let start = caller.ledger.latest;
     while caller.ledger.latest < start + 5 {
         caller.in_the_end("a full disk").await;
@@ -67,15 +67,14 @@ async fn a_full_disk_under_a_pool_repeats_nothing_and_is_over_when_there_is_room
     fs::remove_file(filler).expect("it is there");
     caller.in_the_end("room again").await;
     assert_eq!(caller.ledger.last.len(), 1, "it kept its machine ID");
-    running.signal("-TERM");
-    assert_eq!(running.end().0, Some(0));
+    assert_eq!(running.stop().0, Some(0));
 }
 
 #[tokio::test]
 async fn a_state_file_needs_no_room_once_it_is_there() {
     let folder = folder();
     let mut command = on_a_small_disk(folder.path(), "");
-    let running = Running::spawn(command.args(SHORT).args(["--machine-id", "7"]));
+    let running = serve(command.args(SHORT).args(["--machine-id", "7"]));
     let mut caller = Caller::new(Ledger::default(), &running);
     fill(&running, folder.path());
     let start = caller.ledger.latest;

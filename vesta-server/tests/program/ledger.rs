@@ -7,7 +7,7 @@ use tonic::{Code, Status};
 use vesta_intf::IdMeta;
 use vesta_intf::grpc::v1::{GenIdsRequest, id_service_client::IdServiceClient};
 
-use crate::support::Running;
+use crate::support::Program;
 
 const BATCH: u32 = 1000;
 /// IDs to see after each change.
@@ -44,7 +44,7 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    pub(crate) fn new(ledger: Ledger, running: &Running) -> Self {
+    pub(crate) fn new(ledger: Ledger, running: &Program) -> Self {
         let endpoint = Endpoint::from_shared(format!("http://{}", running.address()));
         let client = IdServiceClient::new(endpoint.expect("a URL").connect_lazy());
         let mut caller = Self { client, ledger };

@@ -10,13 +10,14 @@ use tonic::transport::Endpoint;
 use vesta_intf::grpc::v1::{GenIdRequest, id_service_client::IdServiceClient};
 use vesta_intf::{IdMeta, UnixMillis};
 
-use crate::support::{FREE_PORTS, Running, folder, program, run, text};
+use crate::support::{FREE_PORTS, folder, program, run, serve, start, text};
 
 #[tokio::test]
 async fn the_start_up_lines_say_what_matters() {
     let folder = folder();
-    let running = Running::start(folder.path(), &["--machine-id", "7"]);
-    assert_eq!(running.lines[0], format!("vesta-server {}", env!("CARGO_PKG_VERSION")));
+    let running = start(folder.path(), &["--machine-id", "7"]);
+    let lines: Vec<_> = running.said().lines().collect();
+    assert_eq!(lines[0], format!("vesta-server {}", env!("CARGO_PKG_VERSION")));
     assert!(running.fact("layout").starts_with("max-peak (version 1 + type 1 + genMethod 2 + "));
     assert!(running.fact("runs out").starts_with("2049-01-09 (in "));
     assert_eq!(running.fact("capacity"), "1,048,576 IDs/s");
@@ -27,8 +28,8 @@ async fn the_start_up_lines_say_what_matters() {
     let parts = IdMeta::MAX_PEAK.unpack(running.first_id()).expect("its parts");
     assert_eq!((parts.machine, parts.gen_method, parts.version), (7, 1, 0));
     // Every label ends in the same column.
-    let column = running.lines[1].find("max-peak");
-    assert!(running.lines[1..].iter().all(|line| line.find(line[14..].trim()) == column));
+    let column = lines[1].find("max-peak");
+    assert!(lines[1..].iter().all(|line| line.find(line[14..].trim()) == column));
 
     let channel = Endpoint::from_shared(format!("http://{}", running.address())).expect("a URL");
     let mut client = IdServiceClient::new(channel.connect().await.expect("a connection"));
@@ -39,7 +40,7 @@ async fn the_start_up_lines_say_what_matters() {
 #[test]
 fn the_admin_listener_answers_scrapers_probes_and_people() {
     let folder = folder();
-    let running = Running::start(folder.path(), &["--machine-id", "7"]);
+    let running = start(folder.path(), &["--machine-id", "7"]);
     assert_eq!(running.get("/healthz"), (200, "ok\n".to_owned()));
     assert_eq!(running.get("/readyz"), (200, "ready\n".to_owned()));
     assert_eq!(running.get("/nothing").0, 404);
@@ -103,12 +104,12 @@ fn sigterm_ends_with_0_and_gives_the_machine_id_back_so_that_a_restart_goes_on_a
         let mut last = 0;
         let mut machines = Vec::new();
         for signal in ["-TERM", "-INT", "-TERM"] {
-            let running = Running::start(folder.path(), machine);
+            let running = start(folder.path(), machine);
             assert!(last < running.first_id(), "an ID after a restart is larger than all before");
             last = running.first_id();
             machines.push(running.machine());
             running.signal(signal);
-            let (code, said) = running.end();
+            let (code, said) = running.wait();
             assert_eq!(code, Some(0), "{said}");
             assert!(said.contains("released") && said.contains("stopped"), "{said}");
         }
@@ -126,7 +127,7 @@ fn sigterm_ends_with_0_and_gives_the_machine_id_back_so_that_a_restart_goes_on_a
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_second_signal_ends_at_once() {
     let folder = folder();
-    let running = Running::start(folder.path(), &["--machine-id", "7"]);
+    let running = start(folder.path(), &["--machine-id", "7"]);
     let channel = Endpoint::from_shared(format!("http://{}", running.address())).expect("a URL");
     let channel = channel.connect().await.expect("a connection");
     // An endless stream delays the shutdown.
@@ -139,8 +140,7 @@ async fn a_second_signal_ends_at_once() {
     }
     assert!(running.get("/readyz").1.contains("the server is stopping"));
     assert_eq!(running.get("/healthz").0, 200);
-    running.signal("-TERM");
-    let (code, said) = running.end();
+    let (code, said) = running.stop();
     assert_eq!(code, Some(128 + 15), "{said}");
     drop(open);
 }
@@ -148,17 +148,17 @@ async fn a_second_signal_ends_at_once() {
 #[test]
 fn nobody_has_to_read_what_it_says() {
     let folder = folder();
-    let mut running = Running::start(folder.path(), &["--machine-id", "7", "--log-level", "trace"]);
-    drop(running.child.stderr.take());
+    let mut running = start(folder.path(), &["--machine-id", "7", "--log-level", "trace"]);
+    running.ignore_log();
     assert_eq!(running.get("/readyz").0, 200);
     running.signal("-TERM"); // which it logs
-    assert_eq!(running.end().0, Some(0));
+    assert_eq!(running.wait().0, Some(0));
 }
 
 #[test]
 fn two_programs_with_no_configuration_in_one_folder_get_different_machine_ids() {
     let folder = folder();
-    let (one, other) = (Running::start(folder.path(), &[]), Running::start(folder.path(), &[]));
+    let (one, other) = (start(folder.path(), &[]), start(folder.path(), &[]));
     assert_ne!(one.machine(), other.machine());
     assert_ne!(one.first_id(), other.first_id());
 }
@@ -166,7 +166,7 @@ fn two_programs_with_no_configuration_in_one_folder_get_different_machine_ids() 
 #[test]
 fn the_same_fixed_machine_id_twice_is_refused() {
     let folder = folder();
-    let _one = Running::start(folder.path(), &["--machine-id", "7"]);
+    let _one = start(folder.path(), &["--machine-id", "7"]);
     let output = run(folder.path(), &[&["--machine-id", "7"], &FREE_PORTS[..]].concat(), &[]);
     assert_eq!(output.status.code(), Some(64), "{}", text(&output.stderr));
     assert_eq!(text(&output.stderr).lines().count(), 1);
@@ -176,7 +176,7 @@ fn the_same_fixed_machine_id_twice_is_refused() {
 fn the_first_id_is_there_within_a_second() {
     let folder = folder();
     let began = tokio::time::Instant::now();
-    let running = Running::start(folder.path(), &[]);
+    let running = start(folder.path(), &[]);
     assert!(running.first_id() > 0);
     // Generous: tests share their machine.
     assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
@@ -185,13 +185,12 @@ fn the_first_id_is_there_within_a_second() {
 #[test]
 fn a_store_that_does_not_answer_does_not_hold_up_the_end() {
     let folder = folder();
-    let running = Running::start(folder.path(), &["--drain-limit-ms", "300"]);
+    let running = start(folder.path(), &["--drain-limit-ms", "300"]);
     let database = folder.path().join("vesta-data/vesta.db");
     let database = rusqlite::Connection::open(database).expect("the pool");
     database.execute_batch("BEGIN IMMEDIATE").expect("a lock");
     let began = tokio::time::Instant::now();
-    running.signal("-TERM");
-    let (code, said) = running.end();
+    let (code, said) = running.stop();
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("the store did not confirm it in time"), "{said}");
     assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
@@ -204,7 +203,7 @@ async fn running_out_of_file_descriptors_is_survived() {
     command.args(["-c", "ulimit -n 40 && exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_vesta-server")]);
     command.args(FREE_PORTS).args(["--machine-id", "7"]);
     command.current_dir(folder.path()).env_clear().stdin(Stdio::null());
-    let running = Running::spawn(&mut command);
+    let running = serve(&mut command);
     let crowd: Vec<_> = (0..60).map(|_| TcpStream::connect(running.address())).collect();
     assert!(crowd.iter().all(Result::is_ok), "the kernel takes them");
     drop(crowd);
@@ -212,8 +211,7 @@ async fn running_out_of_file_descriptors_is_survived() {
     let channel = Endpoint::from_shared(url).expect("a URL").connect_lazy();
     let mut client = IdServiceClient::new(channel);
     while client.gen_id(GenIdRequest {}).await.is_err() {}
-    running.signal("-TERM");
-    let (code, said) = running.end();
+    let (code, said) = running.stop();
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("could not accept a connection"), "{said}");
     assert!(said.contains("max_connections = 4096 needs 4160 file descriptors"), "{said}");

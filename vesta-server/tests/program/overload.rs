@@ -12,7 +12,7 @@ use tonic::Code;
 use tonic::transport::Endpoint;
 use vesta_intf::grpc::v1::{GenIdRequest, GenRunsRequest, id_service_client::IdServiceClient};
 
-use crate::support::{Running, folder};
+use crate::support::{Program, folder, start};
 
 const SOCKETS: usize = 2000;
 const MIB: u64 = 1024 * 1024;
@@ -25,14 +25,14 @@ fn raise_limit() {
 }
 
 /// The memory that a process has in use, in bytes.
-fn resident(running: &Running) -> u64 {
-    let path = format!("/proc/{}/status", running.child.id());
+fn resident(running: &Program) -> u64 {
+    let path = format!("/proc/{}/status", running.id());
     let status = std::fs::read_to_string(path).expect("it runs");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line");
     line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1024
 }
 
-fn channel(running: &Running) -> tonic::transport::Channel {
+fn channel(running: &Program) -> tonic::transport::Channel {
     Endpoint::from_shared(format!("http://{}", running.address())).expect("a URL").connect_lazy()
 }
 
@@ -44,7 +44,7 @@ fn quantile(sorted: &[u128], of: usize) -> f64 {
 async fn two_thousand_silent_and_slow_sockets_go_and_healthy_callers_notice_nothing() {
     raise_limit();
     let folder = folder();
-    let running = Running::start(folder.path(), &["--machine-id", "7"]);
+    let running = start(folder.path(), &["--machine-id", "7"]);
     let mut client = IdServiceClient::new(channel(&running));
     client.gen_id(GenIdRequest {}).await.expect("an ID");
     let before = resident(&running);
@@ -102,7 +102,7 @@ async fn overload_is_refused_and_pushes_nothing_ahead() {
     const SERVED: usize = 640;
     let folder = folder();
     let args = ["--machine-id", "7", "--layout", "min-granularity", "--max-wait-ms", "40"];
-    let running = Running::start(folder.path(), &args);
+    let running = start(folder.path(), &args);
     let before = resident(&running);
     let channels: Vec<_> = (0..4).map(|_| channel(&running)).collect();
     let callers: Vec<_> = (0..CALLERS)

@@ -10,12 +10,12 @@ use tonic::transport::{Channel, Endpoint};
 use vesta_intf::grpc::v1::segment_service_client::SegmentServiceClient;
 use vesta_intf::grpc::v1::{NextIdRequest, NextIdsRequest};
 
-use crate::support::{Running, folder, run, text};
+use crate::support::{Program, folder, run, start, text};
 
 /// The pool's own file may hold the tags.
 const STORE: [&str; 2] = ["--segment-store", "sqlite:vesta-data/vesta.db"];
 
-async fn client(running: &Running) -> SegmentServiceClient<Channel> {
+async fn client(running: &Program) -> SegmentServiceClient<Channel> {
     let endpoint = Endpoint::from_shared(format!("http://{}", running.address()));
     SegmentServiceClient::new(endpoint.expect("a URL").connect().await.expect("a connection"))
 }
@@ -38,7 +38,7 @@ async fn tags_are_created_by_command_and_their_numbers_never_repeat_over_a_resta
 
     let mut last = 6;
     for _ in 0..2 {
-        let running = Running::start(folder.path(), &STORE);
+        let running = start(folder.path(), &STORE);
         assert_eq!(running.fact("segments"), "SQLite vesta-data/vesta.db");
         let mut client = client(&running).await;
         let key = "orders".to_owned();
@@ -53,8 +53,7 @@ async fn tags_are_created_by_command_and_their_numbers_never_repeat_over_a_resta
         let (status, body) = running.get("/segments");
         let state: Value = serde_json::from_str(&body).expect("JSON");
         assert_eq!((status, &state["segments"][0]["taken"]), (200, &251.into()), "{body}");
-        running.signal("-TERM");
-        let (code, said) = running.end();
+        let (code, said) = running.stop();
         assert_eq!(code, Some(0), "{said}");
     }
     let (code, said) = segment(&["list", "--json"]);
@@ -99,7 +98,7 @@ async fn four_servers_give_a_million_numbers_of_one_tag_to_many_callers_and_none
     let create = [&["segment", "create", "orders", "--step", "100"], &STORE[..]].concat();
     let created = run(folder.path(), &create, &[]);
     assert_eq!(created.status.code(), Some(0), "{}", text(&created.stderr));
-    let servers = [(); SERVERS].map(|()| Running::start(folder.path(), &STORE));
+    let servers = [(); SERVERS].map(|()| start(folder.path(), &STORE));
     let mut calls = Vec::new();
     for server in &servers {
         let highest = Arc::new(AtomicU64::new(0));
@@ -127,7 +126,7 @@ async fn ids_do_not_need_the_database_of_the_segments() {
     assert_eq!(init.status.code(), Some(0), "{}", text(&init.stderr));
     std::fs::copy(folder.path().join("vesta-data/vesta.db"), folder.path().join("tags.db"))
         .expect("a database without the table");
-    let running = Running::start(folder.path(), &store);
+    let running = start(folder.path(), &store);
     assert!(running.first_id() > 0);
     assert_eq!(running.get("/readyz"), (200, "ready\n".to_owned()));
     let (_, metrics) = running.get("/metrics");

@@ -1,10 +1,8 @@
 //! Settings, and what is said about wrong ones.
 
-use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
-use std::process::Stdio;
 
-use crate::support::{FREE_PORTS, folder, program, run, text};
+use crate::support::{FREE_PORTS, Program, folder, program, run, text};
 
 #[test]
 fn help_and_version_are_answers() {
@@ -148,18 +146,9 @@ fn a_planted_secret_is_never_printed() {
 #[test]
 fn a_misspelt_variable_is_pointed_out() {
     let folder = folder();
-    let mut child = program(folder.path())
-        .args(FREE_PORTS)
-        .env("VESTA_MACHINEID", "7")
-        .env("VESTA_SERVICE_HOST", "10.0.0.1")
-        .stderr(Stdio::piped())
-        .stdout(Stdio::null())
-        .spawn()
-        .expect("the program starts");
-    let stderr = BufReader::new(child.stderr.take().expect("its log"));
-    let warning =
-        stderr.lines().map_while(Result::ok).find(|line| line.contains("unknown setting"));
-    child.kill().expect("it runs");
-    child.wait().expect("an end");
-    assert!(warning.is_some_and(|line| line.contains("VESTA_MACHINEID")));
+    let mut command = program(folder.path());
+    command.args(FREE_PORTS).env("VESTA_MACHINEID", "7").env("VESTA_SERVICE_HOST", "10.0.0.1");
+    let mut started = Program::start(&mut command);
+    let warning = started.logs("unknown setting");
+    assert!(warning.contains("VESTA_MACHINEID"), "{warning}");
 }

@@ -1,13 +1,12 @@
 //! Several machine IDs, the commands for the store, and a store that is away at start.
 
-use std::io::{BufRead as _, BufReader};
 use std::net::TcpStream;
 use std::path::Path;
 
 use serde_json::Value;
 use vesta_intf::IdMeta;
 
-use crate::support::{Running, Waiting, folder, run, text};
+use crate::support::{Waiting, folder, run, start, text};
 
 /// Exit code and what was said, on either channel.
 fn store(folder: &Path, args: &[&str]) -> (Option<i32>, String) {
@@ -28,7 +27,7 @@ fn several_machine_ids_are_said_and_used() {
     let folder = folder();
     let args =
         ["--machine-count", "3", "--machine-range", "5-9", "--machine-claim-order", "lowest"];
-    let running = Running::start(folder.path(), &args);
+    let running = start(folder.path(), &args);
     let machines = "5, 6, 7 (pool 5 to 9 of SQLite vesta-data/vesta.db)";
     assert_eq!(running.fact("machine IDs"), machines);
     assert_eq!(running.fact("capacity"), "3,145,728 IDs/s with 3 machine IDs");
@@ -36,8 +35,7 @@ fn several_machine_ids_are_said_and_used() {
     assert!((5..=7).contains(&first.machine));
     let (_, metrics) = running.get("/metrics");
     assert!(metrics.contains("vesta_pool_machine_ids{state=\"held\"} 3\n"), "{metrics}");
-    running.signal("-TERM");
-    let (code, said) = running.end();
+    let (code, said) = running.stop();
     assert_eq!(code, Some(0), "{said}");
     let states: Vec<_> =
         records(folder.path(), &[]).iter().map(|row| row["state"].clone()).collect();
@@ -49,7 +47,7 @@ fn a_machine_id_for_each_start_is_never_used_again() {
     let folder = folder();
     let mut machines = Vec::new();
     for _ in 0..3 {
-        let running = Running::start(folder.path(), &["--machine-strategy", "disposable"]);
+        let running = start(folder.path(), &["--machine-strategy", "disposable"]);
         assert!(
             running.fact("machine ID").ends_with("(used once, from SQLite vesta-data/vesta.db)")
         );
@@ -89,7 +87,7 @@ fn what_is_missing_is_made_by_init_and_by_nothing_that_only_looks() {
     let (code, said) = store(folder.path(), &["init", "--layout", "snowflake"]);
     assert_eq!(code, Some(64), "{said}");
     assert!(said.contains("namespace `default` is for layout 1/1/2/30/20/10"), "{said}");
-    let running = Running::start(folder.path(), &["--auto-init=false"]);
+    let running = start(folder.path(), &["--auto-init=false"]);
     assert!(running.first_id() > 0);
 }
 
@@ -100,7 +98,7 @@ fn a_machine_id_is_freed_only_once_its_owner_is_silent() {
     let layout = ["--layout", "min-granularity"];
     let lease = ["--machine-window-ms", "1500", "--machine-renew-every-ms", "500"];
     let timeout = ["--machine-request-timeout-ms", "500"];
-    let running = Running::start(folder.path(), &[&layout[..], &lease, &timeout].concat());
+    let running = start(folder.path(), &[&layout[..], &lease, &timeout].concat());
     let machine = running.machine().to_string();
     let free = [&["free", &machine, "--yes"], &layout[..]].concat();
 
@@ -108,7 +106,7 @@ fn a_machine_id_is_freed_only_once_its_owner_is_silent() {
     assert_eq!(code, Some(64), "{said}");
     assert!(said.contains(&format!("machine ID {machine} is in use by ")), "{said}");
     running.signal("-KILL");
-    running.end();
+    let _ = running.wait();
     while records(folder.path(), &layout)[0]["state"] != "silent" {}
     let (code, said) = store(folder.path(), &["free", &machine, "--layout", "min-granularity"]);
     assert_eq!(code, Some(64), "{said}");
@@ -168,14 +166,8 @@ fn a_program_that_waits_is_alive_and_not_ready_until_the_store_answers() {
     assert_eq!(waiting.get("/healthz").0, 200);
 
     database.execute_batch("ROLLBACK").expect("the lock is given back");
-    let stdout = BufReader::new(waiting.child.stdout.take().expect("its output"));
-    let lines: Vec<_> = stdout
-        .lines()
-        .map(|line| line.expect("text"))
-        .take_while(|line| !line.ends_with("/status"))
-        .collect();
-    let grpc = lines.iter().find_map(|line| line.strip_prefix("  gRPC")).expect("its listener");
-    assert!(TcpStream::connect(grpc.trim()).is_ok());
+    assert!(waiting.program.is_ready());
+    assert!(TcpStream::connect(waiting.program.address()).is_ok());
     assert_eq!(waiting.get("/readyz"), (200, "ready\n".to_owned()));
     assert_eq!(waiting.stop().0, Some(0));
 }

@@ -105,6 +105,12 @@ impl Snapshot {
             || birth.is_some_and(|birth| record.is_none_or(|record| record.birth != *birth))
     }
 
+    /// Whether the record of a machine ID was created, and its creator stopped before it was marked.
+    pub fn is_unmarked(&self, machine: u64) -> bool {
+        let marked = self.marks_of(machine).is_some_and(|it| it.births.contains_key(&machine));
+        self.records.contains_key(&machine) && !marked && !self.is_lost(machine)
+    }
+
     /// The machine IDs that [are lost](Self::is_lost).
     pub fn lost(&self) -> BTreeSet<u64> {
         let marked = self.marks.values().flat_map(|marks| marks.births.keys());
@@ -265,26 +271,38 @@ impl Leases {
         outcome(put, new, || self.marks(machine))
     }
 
-    /// Creates a record and its mark, for the tools of operators: one for a machine ID that was never
-    /// used, or in place of one that was deleted.
+    /// Marks the birth of a record, in place of the mark that an earlier snapshot shows. For the
+    /// tools of operators, after they put the record. `false`, and nothing is changed, if the machine
+    /// ID was marked otherwise meanwhile.
     ///
     /// # Errors
-    /// [`StoreError`] if the store does not answer, or somebody else changes the same machine ID.
-    pub fn put(&self, machine: u64, record: &Record) -> Result<(), StoreError> {
-        let current = self.record(machine)?;
-        let contested = || StoreError::permanent(format!("machine ID {machine} just changed"));
-        if self.change(machine, current.as_ref(), record)? != Cas::Done {
-            return Err(contested());
-        }
+    /// [`StoreError`] if it is not known whether the change happened. Doing it again does no harm.
+    pub fn mark_birth(
+        &self,
+        seen: &Snapshot,
+        machine: u64,
+        record: &Record,
+    ) -> Result<bool, StoreError> {
+        let birth_in = |marks: Option<&Marks>| {
+            marks
+                .filter(|marks| marks.namespace == record.namespace)
+                .and_then(|marks| marks.births.get(&machine).copied())
+        };
         loop {
             let old = self.marks(machine)?;
-            let mut new = old.clone().filter(|marks| marks.namespace == record.namespace);
-            let marks = new.get_or_insert_default();
-            marks.namespace = record.namespace;
-            marks.births.insert(machine, record.birth);
-            if old.as_ref() == Some(marks) || self.mark(machine, old.as_ref(), marks)? == Cas::Done
-            {
-                return Ok(());
+            let birth = birth_in(old.as_ref());
+            if birth == Some(record.birth) {
+                return Ok(true);
+            }
+            if birth != birth_in(seen.marks_of(machine)) {
+                return Ok(false);
+            }
+            let known = old.clone().filter(|marks| marks.namespace == record.namespace);
+            let mut new = known.unwrap_or_default();
+            new.namespace = record.namespace;
+            new.births.insert(machine, record.birth);
+            if self.mark(machine, old.as_ref(), &new)? == Cas::Done {
+                return Ok(true);
             }
         }
     }

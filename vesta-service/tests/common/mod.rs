@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use vesta_intf::{FieldOrder, LayoutSpec, TimeUnit};
-use vesta_service::{Id, IdMeta, Leases, MemoryStore, PopulatorKind, UnixMillis};
+use vesta_service::{Cas, Id, IdMeta, Leases, MemoryStore, PopulatorKind, Record, UnixMillis};
 
 /// Some moment in 2023, inside every layout that is tested.
 pub const START: UnixMillis = UnixMillis(1_700_000_000_000);
@@ -16,6 +16,14 @@ pub const POPULATORS: [PopulatorKind; 3] =
 /// The machine IDs of the namespace that services have by default.
 pub fn leases(store: &Arc<MemoryStore>) -> Leases {
     Leases::new(store.clone(), "default")
+}
+
+/// Creates a record, or puts it in place of the one that is there, and marks it.
+pub fn put(leases: &Leases, machine: u64, record: &Record) {
+    let seen = leases.snapshot().expect("an open namespace");
+    let done = leases.change(machine, seen.records.get(&machine), record);
+    assert_eq!(done.expect("memory"), Cas::Done);
+    assert!(leases.mark_birth(&seen, machine, record).expect("memory"));
 }
 
 /// Every layout with a name that makes IDs, and two of one's own: a sequence that is soon used up, and

@@ -1,5 +1,6 @@
 //! The store that all hosts share: its records, what it forgets, and what arrives late.
 
+mod records;
 mod windows;
 mod wire;
 
@@ -14,6 +15,7 @@ use vesta_testkit::Rng;
 use super::counts::Counts;
 use super::planted::Planted;
 use super::time::Time;
+use records::{Decoded, flaw, text_of};
 pub(crate) use windows::Window;
 pub(crate) use wire::{Sender, Wire};
 
@@ -44,6 +46,7 @@ pub(crate) struct Shared {
 #[derive(Debug)]
 struct State {
     rng: Rng,
+    decoded: Decoded,
     spaces: BTreeMap<String, Space>,
     weather: Weather,
     late: Vec<Late>,
@@ -58,6 +61,8 @@ struct Space {
     entries: BTreeMap<String, String>,
     /// Those that are records, as the product reads them.
     records: BTreeMap<u64, Record>,
+    /// The rest that is asked for, until the next change.
+    known: Option<Known>,
     changes: Vec<Change>,
     /// Changes before this one cannot be undone or be seen as not yet done.
     settled: usize,
@@ -66,6 +71,14 @@ struct Space {
     wiped: bool,
     /// Machine IDs released, and at which position.
     released: Vec<(u64, u64)>,
+}
+
+/// The floor of a namespace, and the machine IDs whose record was forgotten, and its mark was not, or
+/// the other way round.
+#[derive(Debug, Clone, Default)]
+struct Known {
+    floor: u64,
+    lost: Vec<u64>,
 }
 
 #[derive(Debug)]
@@ -95,6 +108,7 @@ impl Shared {
     ) -> Arc<Self> {
         let state = State {
             rng,
+            decoded: Decoded::default(),
             spaces: BTreeMap::new(),
             weather: Weather::default(),
             late: Vec::new(),
@@ -149,18 +163,30 @@ impl Shared {
     }
 
     pub(crate) fn floor(&self, namespace: &str) -> u64 {
-        self.leases(namespace, |leases| leases.find().expect("memory")).map_or(0, |meta| meta.floor)
+        self.known(namespace).floor
     }
 
     /// The machine IDs whose record was forgotten, and its mark was not, or the other way round.
     pub(crate) fn lost(&self, namespace: &str) -> Vec<u64> {
-        self.leases(namespace, |leases| {
-            if leases.find().expect("memory").is_none() {
-                return Vec::new();
-            }
-            let snapshot = leases.snapshot().expect("memory");
-            (0..1024).filter(|machine| snapshot.is_lost(*machine)).collect()
-        })
+        self.known(namespace).lost
+    }
+
+    fn known(&self, namespace: &str) -> Known {
+        if let Some(space) = self.state.lock().spaces.get(namespace)
+            && let Some(known) = &space.known
+        {
+            return known.clone();
+        }
+        let known = self.leases(namespace, |leases| {
+            let Some(Namespace { floor, .. }) = leases.find().expect("memory") else {
+                return Known::default();
+            };
+            let lost = leases.snapshot().expect("memory").lost().into_iter().collect();
+            Known { floor, lost }
+        });
+        let mut state = self.state.lock();
+        let space = state.spaces.entry(namespace.into()).or_default();
+        space.known.insert(known).clone()
     }
 
     /// An operator creates these records anew, above everything that was granted.
@@ -170,7 +196,9 @@ impl Shared {
             for machine in machines {
                 let birth = machine + bound;
                 let new = Record { namespace: uuid, birth, bound, ..Record::default() };
-                leases.put(*machine, &new).expect("memory");
+                let seen = leases.snapshot().expect("memory");
+                leases.change(*machine, seen.records.get(machine), &new).expect("memory");
+                assert!(leases.mark_birth(&seen, *machine, &new).expect("memory"));
             }
         });
     }
@@ -178,6 +206,7 @@ impl Shared {
     /// Uses the product on the entries of a namespace, past all weather.
     fn leases<T>(&self, namespace: &str, act: impl FnOnce(&Leases) -> T) -> T {
         let mut state = self.state.lock();
+        let state = &mut *state;
         let space = state.spaces.entry(namespace.into()).or_default();
         let store = Arc::new(MemoryStore::new());
         for (key, value) in &space.entries {
@@ -188,7 +217,7 @@ impl Shared {
         if entries != space.entries {
             space.settled = space.changes.len();
             space.entries = entries;
-            space.read_records();
+            space.read_records(&mut state.decoded);
         }
         done
     }
@@ -226,6 +255,7 @@ impl Shared {
     /// Forgets the changes of the last so many nanoseconds.
     pub(crate) fn roll_back(&self, namespace: &str, nanos: u64) -> usize {
         let mut state = self.state.lock();
+        let state = &mut *state;
         let since = self.time.now().saturating_sub(nanos);
         let Some(space) = state.spaces.get_mut(namespace) else { return 0 };
         let mut undone = 0;
@@ -237,7 +267,7 @@ impl Shared {
             };
             undone += 1;
         }
-        space.read_records();
+        space.read_records(&mut state.decoded);
         space.settled = space.changes.len();
         undone
     }
@@ -253,6 +283,7 @@ impl Shared {
         space.wiped = true;
         space.entries.clear();
         space.records.clear();
+        space.known = None;
         space.changes.clear();
         space.settled = 0;
         drop(state);
@@ -270,33 +301,21 @@ impl Shared {
 }
 
 impl Space {
-    fn read_records(&mut self) {
+    fn read_records(&mut self, decoded: &mut Decoded) {
         let machines =
             self.entries.iter().filter_map(|(key, text)| Some((key.parse().ok()?, text)));
-        self.records = machines.map(|(machine, text)| (machine, record_of(text))).collect();
+        self.records = machines.map(|(machine, text)| (machine, decoded.record(text))).collect();
+        self.known = None;
     }
 
     /// Puts an entry; the texts of records are read.
-    fn put(&mut self, key: &str, text: String) {
+    fn put(&mut self, key: &str, text: String, decoded: &mut Decoded) {
         if let Ok(machine) = key.parse() {
-            self.records.insert(machine, record_of(&text));
+            self.records.insert(machine, decoded.record(&text));
         }
         self.entries.insert(key.into(), text);
+        self.known = None;
     }
-}
-
-/// A record as the product reads it.
-fn record_of(text: &str) -> Record {
-    let store = Arc::new(MemoryStore::new());
-    store.put_if("lease/x", "0", None, text).expect("memory");
-    Leases::new(store, "x").record(0).expect("a record").expect("it is there")
-}
-
-/// A record as the product writes it.
-fn text_of(record: &Record) -> String {
-    let store = Arc::new(MemoryStore::new());
-    Leases::new(store.clone(), "x").change(0, None, record).expect("memory");
-    store.get("lease/x", "0").expect("memory").expect("it is there")
 }
 
 impl State {
@@ -327,7 +346,8 @@ impl State {
         }
         let mut kept = Some(new.to_owned());
         if let Some(machine) = machine {
-            let (current, record) = (space.records.get(&machine).cloned(), record_of(new));
+            let (current, record) =
+                (space.records.get(&machine).cloned(), self.decoded.record(new));
             let planted = shared.planted;
             let checked = planted.is_none_or(|planted| !planted.shows_by_repetition_alone());
             if checked && self.flaw.is_none() {
@@ -362,22 +382,8 @@ impl State {
             self.counts.add("changes acknowledged and forgotten", 1);
         } else if let Some(kept) = kept {
             space.changes.push(Change { at: shared.time.now(), by, key: key.into(), before });
-            space.put(key, kept);
+            space.put(key, kept, &mut self.decoded);
         }
         true
     }
-}
-
-/// The rule that a change of a record breaks, if it breaks one.
-fn flaw(old: Option<&Record>, new: &Record) -> Option<String> {
-    let Some(old) = old else {
-        let created = new.epoch == 0 && new.owner == 0 && new.bound == 0;
-        return (!created).then(|| format!("{new:?} was created"));
-    };
-    let same = (new.namespace, new.birth) == (old.namespace, old.birth);
-    let claimed = new.epoch == old.epoch + 1 && new.owner != 0;
-    let extended = new.epoch == old.epoch && new.owner == old.owner && new.bound > old.bound;
-    let released = new.epoch == old.epoch && new.owner == 0 && new.released;
-    let fits = claimed && new.bound >= old.bound || extended || released && new.bound <= old.bound;
-    (!fits || !same).then(|| format!("{old:?} became {new:?}"))
 }

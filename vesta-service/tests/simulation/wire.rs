@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use vesta_service::{KvStore, StoreError, Timing, UnixMillis};
 
-use super::{Late, Shared, Weather, record_of};
+use super::{Late, Shared, Weather};
 use crate::time::{HOUR, MILLI, SECOND};
 
 /// The sender of a request.
@@ -212,7 +212,7 @@ impl KvStore for Wire {
         if let (true, Ok(machine)) = (done, key.parse())
             && let Some(space) = state.spaces.get_mut(namespace)
         {
-            space.windows.tell(by, machine, &record_of(new));
+            space.windows.tell(by, machine, &state.decoded.record(new));
         }
         Ok(done)
     }

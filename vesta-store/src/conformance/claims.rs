@@ -10,11 +10,11 @@ use vesta_service::{
 use super::world::{LAYOUT, NAMESPACE, SECOND, World, crash, next_position, position_of};
 use super::{Backend, Cas, RecordExt as _};
 
-fn built(builder: vesta_service::Builder) -> LocalIdService {
+pub(super) fn built(builder: vesta_service::Builder) -> LocalIdService {
     builder.build().expect("a machine ID is free")
 }
 
-fn refused(builder: vesta_service::Builder) -> BuildError {
+pub(super) fn refused(builder: vesta_service::Builder) -> BuildError {
     match builder.build() {
         Err(error) if !matches!(error, BuildError::Setting(_)) => error,
         other => panic!("expected a claim to fail, got {other:?}"),

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use vesta_service::{KvStore, Leases, Namespace, Record, StoreError};
 
+use crate::import;
+
 /// The records in a store. Those that it writes are marked; namespace and birth are hidden.
 #[derive(Debug, Clone)]
 pub struct Records(pub Arc<dyn KvStore>);
@@ -101,17 +103,14 @@ impl Records {
         new: &Record,
     ) -> Result<Cas, StoreError> {
         let (leases, Namespace { uuid, .. }) = self.of(namespace)?;
-        let current = leases.record(machine)?;
-        let birth = current.as_ref().map_or(1, |record| record.birth);
+        let seen = leases.snapshot()?;
+        let current = seen.records.get(&machine);
+        let birth = current.map_or(1, |record| record.birth);
         let new = Record { namespace: uuid, birth, ..new.clone() };
-        if current.clone().unwrap_or_default().expect() == *expect {
-            let changed = leases.change(machine, current.as_ref(), &new)?;
-            if changed == vesta_service::Cas::Done {
-                if current.is_none() {
-                    leases.put(machine, &new)?; // and its mark
-                }
-                return Ok(Cas::Done);
-            }
+        if current.cloned().unwrap_or_default().expect() == *expect
+            && import::put(&leases, &seen, machine, &new)? == vesta_service::Cas::Done
+        {
+            return Ok(Cas::Done);
         }
         Ok(Cas::Conflict(leases.record(machine)?.map_or_else(Record::default, shown)))
     }

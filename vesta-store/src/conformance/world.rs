@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use vesta_service::{
-    Builder, Clock as _, Drive, IdMeta, IdService as _, LocalIdService, MachineSource, ManualClock,
-    Record, Timing, UnixMillis,
+    Builder, Clock as _, Drive, FlakyStore, IdMeta, IdService as _, KvStore, Leases,
+    LocalIdService, MachineSource, ManualClock, Record, Timing, UnixMillis,
 };
 
-use super::{Backend, Fixture, FlakyStore, Records};
+use super::deleted::{Deleted, WithoutDeleted};
+use super::{Backend, Fixture, Records};
 
 pub(super) const NAMESPACE: &str = "suite";
 pub(super) const LAYOUT: IdMeta = IdMeta::MAX_PEAK;
@@ -26,12 +27,14 @@ pub(super) struct World {
     fixture: Box<dyn Fixture>,
     pub(super) clock: ManualClock,
     folders: TempDir,
+    deleted: Deleted,
 }
 
 impl World {
     pub(super) fn new(backend: &dyn Backend) -> Self {
         let folders = tempfile::tempdir().expect("a folder for temporary files");
-        Self { fixture: backend.fresh(), clock: ManualClock::at(START), folders }
+        let (clock, deleted) = (ManualClock::at(START), Deleted::default());
+        Self { fixture: backend.fresh(), clock, folders, deleted }
     }
 
     /// The store forgets everything; the hosts and the time stay.
@@ -41,12 +44,32 @@ impl World {
 
     /// A connection of one's own.
     pub(super) fn connect(&self) -> Arc<FlakyStore> {
-        FlakyStore::new(self.fixture.connect())
+        FlakyStore::new(self.plain())
+    }
+
+    /// A connection that is always good.
+    pub(super) fn plain(&self) -> Arc<dyn KvStore> {
+        Arc::new(self.without_deleted())
+    }
+
+    fn without_deleted(&self) -> WithoutDeleted {
+        WithoutDeleted { inner: self.fixture.connect(), deleted: self.deleted.clone() }
+    }
+
+    /// Deletes a record, as somebody does who deletes a row.
+    pub(super) fn delete(&self, machine: u64) {
+        self.without_deleted().delete(&format!("lease/{NAMESPACE}"), &machine.to_string());
+    }
+
+    /// The machine IDs of the namespace, with their marks.
+    pub(super) fn leases(&self) -> Leases {
+        self.raw(); // opens it
+        Leases::new(self.plain(), NAMESPACE)
     }
 
     /// A connection for looking at records and changing them.
     pub(super) fn raw(&self) -> Records {
-        let store = Records(self.fixture.connect());
+        let store = Records(self.plain());
         store.open_namespace(NAMESPACE, &LAYOUT.fingerprint()).expect("the store answers");
         store
     }

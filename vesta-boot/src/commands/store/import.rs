@@ -90,44 +90,35 @@ fn take_over(
         floor: snapshot.namespace.floor,
         now: opened.clock.wall(),
     };
-    let Plan { write: new, left_alone } = planned(found, &snapshot.records, &target)?;
-    let owners: Vec<_> = new.iter().map(|(machine, record)| (*machine, record.clone())).collect();
-    let outcomes = write(&opened.leases, new).map_err(|error| opened.failed(&error))?;
-
-    let mut all: Vec<(u64, Result<Record, Record>)> =
-        left_alone.into_iter().map(|(machine, record)| (machine, Err(record))).collect();
-    for ((machine, written), (_, outcome)) in owners.into_iter().zip(outcomes) {
-        all.push(match outcome {
-            Outcome::Written => (machine, Ok(written)),
-            Outcome::LeftAlone(record) => (machine, Err(record)),
-        });
-    }
-    all.sort_by_key(|(machine, _)| *machine);
+    let plan = planned(found, &snapshot.records, &target)?;
+    let all = write(&opened.leases, &snapshot, plan).map_err(|error| opened.failed(&error))?;
     Ok(said(opened, system, &all))
 }
 
-fn said(opened: &Opened, system: LegacySystem, all: &[(u64, Result<Record, Record>)]) -> String {
+fn said(opened: &Opened, system: LegacySystem, all: &[(u64, Outcome)]) -> String {
     let mut out = String::new();
     let mut line = |text: String| {
         let _ = writeln!(out, "{text}"); // a String takes everything
     };
     for (machine, outcome) in all {
         line(match outcome {
-            Ok(record) => format!("  {machine:>6}  reserved for {}", plain(&record.host)),
-            Err(record) if record.owner == Record::FOREIGN => {
+            Outcome::Written(record) => {
+                format!("  {machine:>6}  reserved for {}", plain(&record.host))
+            }
+            Outcome::LeftAlone(record) if record.owner == Record::FOREIGN => {
                 format!("  {machine:>6}  left alone: it is reserved for {}", plain(&record.host))
             }
-            Err(record) if record.owner == 0 => {
+            Outcome::LeftAlone(record) if record.owner == 0 => {
                 format!("  {machine:>6}  left alone: it was used here, and is free")
             }
-            Err(record) => format!(
+            Outcome::LeftAlone(record) => format!(
                 "  {machine:>6}  left alone: {} (pid {}) has it here; is it the same machine ID twice?",
                 plain(&record.host),
                 record.pid
             ),
         });
     }
-    let written = all.iter().filter(|(_, outcome)| outcome.is_ok()).count();
+    let written = all.iter().filter(|(_, it)| matches!(it, Outcome::Written(_))).count();
     line(format!(
         "{written} written, {} left alone, in namespace {} of {}.",
         all.len() - written,

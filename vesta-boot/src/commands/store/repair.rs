@@ -2,7 +2,7 @@
 
 use vesta_intf::UnixMillis;
 use vesta_service::{Cas, Record};
-use vesta_store::import::change;
+use vesta_store::import::put;
 
 use super::{Console, MARGIN_MS, Opened, UNCHANGED, attempt};
 use crate::error::Error;
@@ -55,12 +55,11 @@ pub(super) fn run(
     };
     // Only in place of what was found: somebody else may have repaired it meanwhile.
     let failed = |error| opened.failed(&error);
-    if change(&opened.leases, machine, found, &new).map_err(failed)? != Cas::Done {
+    if put(&opened.leases, &snapshot, machine, &new).map_err(failed)? != Cas::Done {
         return Error::refuse(format!(
             "the record of machine ID {machine} was changed at this moment; nothing was repaired"
         ));
     }
-    opened.leases.put(machine, &new).map_err(failed)?; // its mark
     Ok(format!("Machine ID {machine} has a new record and is free, from {from} on.\n"))
 }
 
@@ -173,10 +172,11 @@ mod tests {
         let world = lost();
         let (opened, leases) = (world.opened(), world.leases());
         let theirs = world.own(Record { birth: 3, ..held(at(70)) });
-        let put = theirs.clone();
+        let new = theirs.clone();
         let said = world.with_asked(
             move || {
-                leases.put(7, &put).expect("memory");
+                let seen = leases.snapshot().expect("memory");
+                put(&leases, &seen, 7, &new).expect("memory");
                 Ok(true)
             },
             |console| run(&opened, 7, false, console),

@@ -5,7 +5,8 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
 use vesta_intf::{IdMeta, UnixMillis};
-use vesta_service::{KvStore, Leases, ManualClock, MemoryStore, Record, StoreError, Timing};
+use vesta_service::{Cas, KvStore, Leases, ManualClock, MemoryStore, Record, StoreError, Timing};
+use vesta_store::import::put;
 
 use super::{Console, Opened};
 use crate::error::Error;
@@ -109,7 +110,9 @@ impl World {
 
     /// Creates a record, or puts it in place of the one that is there.
     pub(crate) fn put(&self, machine: u64, record: &Record) {
-        self.leases().put(machine, &self.own(record.clone())).expect("memory");
+        let (leases, record) = (self.leases(), self.own(record.clone()));
+        let seen = leases.snapshot().expect("memory");
+        assert_eq!(put(&leases, &seen, machine, &record).expect("memory"), Cas::Done);
     }
 
     /// Deletes a record behind everybody's back.

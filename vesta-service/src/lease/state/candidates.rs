@@ -31,9 +31,10 @@ pub(in crate::lease) struct Candidate {
     pub(in crate::lease) record: Option<Record>,
 }
 
-/// So many unused ones are tried before the records are read again: a race of many starters on an
-/// empty store is over sooner than one read more.
-const UNUSED_AT_ONCE: usize = 64;
+/// So many unused ones are tried before the records are read again. A try costs two small requests,
+/// and another survey the whole namespace: of 1,000 starters at once on an empty pool of 1,024, few
+/// need a second one.
+const UNUSED_AT_ONCE: usize = 16;
 
 impl Survey<'_> {
     /// My own last one; one never used; one given back; one whose owner is silent, the longest
@@ -96,17 +97,30 @@ impl Survey<'_> {
     fn unused(&self) -> Vec<Candidate> {
         let range = self.choice.range();
         let (first, count) = (*range.start(), range.end() - range.start() + 1);
-        let start_at = match self.order {
-            ClaimOrder::Stable => self.start_at % count,
-            ClaimOrder::Lowest => 0,
+        // Each starter goes on from its home slot by a step of its own. If all went on to the next one,
+        // those that lost a race would queue up behind one another.
+        let (start_at, step) = match self.order {
+            ClaimOrder::Stable => (self.start_at % count, step(self.start_at / count, count)),
+            ClaimOrder::Lowest => (0, 1),
         };
-        (0..count)
-            .map(|i| first + (start_at + i) % count)
+        std::iter::successors(Some(start_at), |at| Some((at + step) % count))
+            .zip(range)
+            .map(|(at, _)| first + at)
             .filter(|machine| !self.records.contains_key(machine))
             .take(UNUSED_AT_ONCE)
             .map(|machine| Candidate { machine, record: None })
             .collect()
     }
+}
+
+/// A step that leads through all of so many slots.
+fn step(random: u64, count: u64) -> u64 {
+    let leads_through_all = |step: &u64| greatest_common_divisor(count, *step) == 1;
+    (random % count..).find(leads_through_all).unwrap_or(1)
+}
+
+fn greatest_common_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -260,6 +274,23 @@ mod tests {
             let survey = survey(&records, &choice);
             assert_eq!(survey.may_end_within(30), expected, "{choice:?}, {records:?}");
         }
+    }
+
+    /// Whatever the home slot and the size of the pool, each machine ID comes up once.
+    #[test]
+    fn a_starter_tries_each_unused_one_once_by_a_step_of_its_own() {
+        for last in 0..16 {
+            let choice = Choice::Any(0..=last);
+            for start_at in (0..400).chain([u64::MAX]) {
+                let mut found = Survey { start_at, ..survey(&BTreeMap::new(), &choice) }.unused();
+                assert_eq!(found[0].machine, start_at % (last + 1));
+                found.sort_by_key(|candidate| candidate.machine);
+                assert!(found.iter().map(|candidate| candidate.machine).eq(0..=last), "{start_at}");
+            }
+        }
+        let choice = Choice::Any(0..=1023);
+        let second = |start_at| Survey { start_at, ..survey(&BTreeMap::new(), &choice) }.unused()[1].machine;
+        assert_ne!(second(7 + 1024), second(7 + 5 * 1024), "two whose home slot is the same");
     }
 
     #[test]

@@ -22,7 +22,9 @@ enum Fault {
     AcknowledgesOnly,
     HidesConflicts,
     CachesReads,
+    CachesFloors,
     ForgetsFloors,
+    ForgetsMarks,
     ClockOff,
 }
 
@@ -64,7 +66,8 @@ impl KvStore for Broken {
 
     fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError> {
         let fresh = || self.store.get(self.area(area), key);
-        if !self.has(Fault::CachesReads) {
+        let caches_floor = self.has(Fault::CachesFloors) && key == "namespace";
+        if !self.has(Fault::CachesReads) && !caches_floor {
             return fresh();
         }
         let place = (area.to_owned(), key.to_owned());
@@ -72,7 +75,9 @@ impl KvStore for Broken {
             return Ok(known.clone());
         }
         let value = fresh()?;
-        self.cache.lock().unwrap().insert(place, value.clone());
+        if value.is_some() || !caches_floor {
+            self.cache.lock().unwrap().insert(place, value.clone());
+        }
         Ok(value)
     }
 
@@ -106,7 +111,8 @@ impl KvStore for Broken {
         }
         let forgets = self.has(Fault::AcknowledgesOnly)
             || self.has(Fault::ForgetsFloors) && key == "namespace";
-        if forgets && old.is_some() && fits {
+        let forgets_mark = self.has(Fault::ForgetsMarks) && key.starts_with("births-");
+        if (forgets && old.is_some() || forgets_mark) && fits {
             return Ok(true);
         }
         let old = if alike { current.as_deref() } else { old };
@@ -170,18 +176,34 @@ fn each_fault_is_found_by_the_promises_that_it_breaks() {
                 "an_acknowledged_put_outlives_a_restart",
                 "ids_go_on_while_the_bound_is_extended",
                 "a_record_comes_back_as_it_was_written",
+                "a_creator_that_dies_between_any_two_steps_keeps_nobody_out",
             ],
         ),
         (
             Fault::HidesConflicts,
             &[
                 "a_put_over_another_value_changes_nothing",
+                "a_thousand_first_starters_at_once_get_a_thousand_machine_ids_within_30_s",
                 "racing_starters_never_share_a_machine_id",
                 "a_fenced_owner_stops_and_goes_on_with_another_machine_id",
             ],
         ),
         (Fault::CachesReads, &["a_second_connection_sees_what_the_first_wrote"]),
-        (Fault::ForgetsFloors, &["a_floor_is_only_ever_raised_and_new_records_start_there"]),
+        (Fault::CachesFloors, &["a_floor_raised_between_any_two_steps_of_a_claim_counts"]),
+        (
+            Fault::ForgetsFloors,
+            &[
+                "a_floor_is_only_ever_raised_and_new_records_start_there",
+                "a_floor_raised_between_any_two_steps_of_a_claim_counts",
+            ],
+        ),
+        (
+            Fault::ForgetsMarks,
+            &[
+                "a_deleted_record_of_a_living_owner_is_not_claimed_again",
+                "a_deleted_record_of_a_dead_owner_is_not_claimed_again",
+            ],
+        ),
         (Fault::ClockOff, &["its_durations_fit_together_and_its_clock_is_right"]),
     ] {
         for promise in broken {

@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use vesta_service::{Clock as _, IdService as _, LocalIdService, Record, UnixMillis};
+use vesta_service::{Clock as _, FlakyStore, IdService as _, LocalIdService, Record, UnixMillis};
 
 use super::Backend;
-use super::FlakyStore;
 use super::world::{NAMESPACE, World, crash};
 
 const WALKS: u64 = 12;

@@ -1,12 +1,28 @@
 //! A store whose connection is bad, on command.
 
+use std::fmt;
 use std::io;
-use std::sync::{Arc, Barrier, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Barrier};
 
-use vesta_service::{KvStore, StoreError, Timing, UnixMillis};
+use parking_lot::Mutex;
+use vesta_intf::UnixMillis;
 
-/// Passes requests on to a store, as long as it is not told to lose them. Hides the store's clock,
-/// so that tests can script the time.
+use crate::error::StoreError;
+use crate::lease::{KvStore, Timing};
+
+/// Passes requests on to a store, as long as it is not told to lose them. For tests of how a program
+/// lives with outages; it hides the store's own clock, so that they can script the time.
+///
+/// ```
+/// use std::sync::Arc;
+/// use vesta_service::{FlakyStore, KvStore as _, MemoryStore};
+///
+/// let store = FlakyStore::new(Arc::new(MemoryStore::new()));
+/// store.lose_replies(1);
+/// assert!(store.put_if("area", "key", None, "value").is_err());
+/// assert_eq!(store.get("area", "key")?.as_deref(), Some("value"));
+/// # Ok::<(), vesta_service::StoreError>(())
+/// ```
 #[derive(Debug)]
 pub struct FlakyStore {
     inner: Arc<dyn KvStore>,
@@ -23,6 +39,7 @@ struct Weather {
     asked: u64,
     changes: u64,
     meeting: Option<Arc<Barrier>>,
+    events: Vec<Event>,
 }
 
 #[derive(Debug)]
@@ -31,6 +48,15 @@ struct Change {
     key: String,
     old: Option<String>,
     new: String,
+}
+
+/// Something that happens before the request of this number.
+struct Event(u64, Box<dyn FnOnce() + Send>);
+
+impl fmt::Debug for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Event").field(&self.0).finish_non_exhaustive()
+    }
 }
 
 fn timed_out() -> StoreError {
@@ -43,38 +69,34 @@ impl FlakyStore {
         Arc::new(Self { inner, weather: Mutex::default() })
     }
 
-    fn weather(&self) -> MutexGuard<'_, Weather> {
-        self.weather.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// From now on no request reaches the store.
     pub fn go_away(&self) {
-        self.weather().away = true;
+        self.weather.lock().away = true;
     }
 
     /// From now on requests reach the store again.
     pub fn come_back(&self) {
-        self.weather().away = false;
+        self.weather.lock().away = false;
     }
 
     /// The next `count` requests do not reach the store.
     pub fn fail_next(&self, count: u32) {
-        self.weather().fail_next = count;
+        self.weather.lock().fail_next = count;
     }
 
     /// The next `count` changes reach the store; the replies do not come back.
     pub fn lose_replies(&self, count: u32) {
-        self.weather().lose_replies = count;
+        self.weather.lock().lose_replies = count;
     }
 
     /// The next `count` changes are kept on the way, until [`deliver`](Self::deliver).
     pub fn hold_back(&self, count: u32) {
-        self.weather().hold_back = count;
+        self.weather.lock().hold_back = count;
     }
 
     /// Lets the changes that were kept on the way reach the store, late.
     pub fn deliver(&self) -> Vec<Result<bool, StoreError>> {
-        let held = std::mem::take(&mut self.weather().held);
+        let held = std::mem::take(&mut self.weather.lock().held);
         held.into_iter()
             .map(|Change { area, key, old, new }| {
                 self.inner.put_if(&area, &key, old.as_deref(), &new)
@@ -82,32 +104,45 @@ impl FlakyStore {
             .collect()
     }
 
+    /// Does this after the next `count` requests, before the one that follows.
+    pub fn after(&self, count: u64, event: impl FnOnce() + Send + 'static) {
+        let mut weather = self.weather.lock();
+        let at = weather.asked + count;
+        weather.events.push(Event(at, Box::new(event)));
+    }
+
     /// Once an area that is not empty has been listed, wait for the others once: all of them then act
     /// on the same state.
     pub fn meet_after_list(&self, others: Arc<Barrier>) {
-        self.weather().meeting = Some(others);
+        self.weather.lock().meeting = Some(others);
     }
 
     /// Waits for the others, if that did not happen yet.
     pub fn meet(&self) {
-        let meeting = self.weather().meeting.take();
+        let meeting = self.weather.lock().meeting.take();
         meeting.map(|others| others.wait());
     }
 
     /// The number of requests.
     pub fn asked(&self) -> u64 {
-        self.weather().asked
+        self.weather.lock().asked
     }
 
     /// The number of changes of records that took effect, known to the caller or not; the creation of
     /// a record and its mark do not count.
     pub fn changes(&self) -> u64 {
-        self.weather().changes
+        self.weather.lock().changes
     }
 
     fn reach(&self) -> Result<(), StoreError> {
-        let mut weather = self.weather();
-        weather.asked += 1;
+        let due: Vec<Event> = {
+            let mut weather = self.weather.lock();
+            let number = weather.asked;
+            weather.asked += 1;
+            weather.events.extract_if(.., |event| event.0 <= number).collect()
+        };
+        due.into_iter().for_each(|Event(_, happen)| happen());
+        let mut weather = self.weather.lock();
         if weather.away {
             return Err(timed_out());
         }
@@ -156,7 +191,7 @@ impl KvStore for FlakyStore {
         self.reach()?;
         let changes_record = old.is_some() && key.parse::<u64>().is_ok();
         {
-            let mut weather = self.weather();
+            let mut weather = self.weather.lock();
             if weather.hold_back > 0 && changes_record {
                 weather.hold_back -= 1;
                 let [area, key, new] = [area, key, new].map(str::to_owned);
@@ -165,7 +200,7 @@ impl KvStore for FlakyStore {
             }
         }
         let done = self.inner.put_if(area, key, old, new)?;
-        let mut weather = self.weather();
+        let mut weather = self.weather.lock();
         weather.changes += u64::from(done && changes_record);
         if weather.lose_replies > 0 {
             weather.lose_replies -= 1;

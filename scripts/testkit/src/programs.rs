@@ -1,0 +1,221 @@
+//! Programs as child processes. Each is signalled and ended by the ID of the process that was started,
+//! and none outlives its test.
+
+use std::io::{BufRead, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
+
+/// Flags of Vesta's servers: listen on free ports.
+pub const FREE_PORTS: [&str; 4] = ["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];
+
+/// A running program. Dropping it ends it.
+#[derive(Debug)]
+pub struct Program {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+    /// None once nobody reads it any more.
+    stderr: Option<BufReader<ChildStderr>>,
+    said: String,
+    logged: String,
+}
+
+impl Program {
+    /// Starts a command that has nothing to read, with its output piped.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    #[must_use]
+    pub fn start(command: &mut Command) -> Self {
+        let piped = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = piped.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        let stdout = BufReader::new(child.stdout.take().expect("it is piped"));
+        let stderr = child.stderr.take().map(BufReader::new);
+        Self { child, stdout, stderr, said: String::new(), logged: String::new() }
+    }
+
+    /// Starts a server of Vesta's and reads what it says until it is ready.
+    ///
+    /// # Errors
+    /// The output of a program that ended before.
+    pub fn serve(command: &mut Command) -> Result<Self, Output> {
+        let mut program = Self::start(command);
+        if program.is_ready() { Ok(program) } else { Err(program.end()) }
+    }
+
+    /// Reads what a server of Vesta's says until it is ready; false if it ended before.
+    pub fn is_ready(&mut self) -> bool {
+        // The last of its start-up lines names the status page.
+        read_until(&mut self.stdout, &mut self.said, |line| line.ends_with("/status"))
+    }
+
+    /// Reads its log up to a line with this in it.
+    ///
+    /// # Panics
+    /// If it ends before.
+    pub fn logs(&mut self, part: &str) -> &str {
+        let stderr = self.stderr.as_mut().expect("it is read");
+        let found = read_until(stderr, &mut self.logged, |line| line.contains(part));
+        assert!(found, "it ended without {part}: {}", self.logged);
+        self.logged.lines().last().expect("the line")
+    }
+
+    /// Its output so far.
+    #[must_use]
+    pub fn said(&self) -> &str {
+        &self.said
+    }
+
+    /// The text behind a label in its start-up lines.
+    ///
+    /// # Panics
+    /// If there is none.
+    #[must_use]
+    pub fn fact(&self, label: &str) -> &str {
+        self.find(label).unwrap_or_else(|| panic!("no {label} in {}", self.said))
+    }
+
+    fn find(&self, label: &str) -> Option<&str> {
+        self.said.lines().find_map(|line| {
+            line.strip_prefix("  ")?.strip_prefix(label)?.strip_prefix(' ').map(str::trim)
+        })
+    }
+
+    /// The address of its public listener.
+    ///
+    /// # Panics
+    /// If it has none.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        let found = self.find("gRPC").unwrap_or_else(|| self.fact("HTTP"));
+        found.parse().expect("an address")
+    }
+
+    /// Its machine ID at the start.
+    ///
+    /// # Panics
+    /// If it does not name it.
+    #[must_use]
+    pub fn machine(&self) -> u64 {
+        let text = self.fact("machine ID");
+        text.split(' ').next().and_then(|id| id.parse().ok()).expect("a machine ID")
+    }
+
+    /// The first ID that it made.
+    ///
+    /// # Panics
+    /// If it does not show it.
+    #[must_use]
+    pub fn first_id(&self) -> u64 {
+        self.fact("first ID").parse().expect("an ID")
+    }
+
+    /// The address of its admin listener.
+    ///
+    /// # Panics
+    /// If it does not name it.
+    #[must_use]
+    pub fn admin(&self) -> SocketAddr {
+        let (_, place) = self.fact("admin").split_once("://").expect("a URL");
+        place.trim_end_matches('/').parse().expect("an address")
+    }
+
+    /// Status and body of a page of its admin listener.
+    ///
+    /// # Panics
+    /// If there is no answer.
+    #[must_use]
+    pub fn get(&self, path: &str) -> (u16, String) {
+        get(&self.admin().to_string(), path)
+    }
+
+    /// Its process ID.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends it a signal, as `kill` names it: `-TERM`.
+    ///
+    /// # Panics
+    /// If it is gone.
+    pub fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([name, &self.id().to_string()]).status();
+        assert!(sent.expect("kill runs").success());
+    }
+
+    /// Closes the pipe of its log: nobody reads it any more.
+    pub fn ignore_log(&mut self) {
+        self.stderr = None;
+    }
+
+    /// Ends it as a crash would: the output until then.
+    pub fn kill(mut self) -> Output {
+        self.child.kill().expect("it runs");
+        self.end()
+    }
+
+    /// Asks it to stop and waits for the end: the exit code and its whole log.
+    #[must_use]
+    pub fn stop(self) -> (Option<i32>, String) {
+        self.signal("-TERM");
+        self.wait()
+    }
+
+    /// Waits for the end: the exit code and its whole log.
+    #[must_use]
+    pub fn wait(self) -> (Option<i32>, String) {
+        let output = self.end();
+        (output.status.code(), String::from_utf8(output.stderr).expect("text"))
+    }
+
+    /// Waits for the end: its whole output and log.
+    ///
+    /// # Panics
+    /// If they are no text.
+    #[must_use]
+    pub fn end(mut self) -> Output {
+        if let Some(stderr) = &mut self.stderr {
+            stderr.read_to_string(&mut self.logged).expect("text");
+        }
+        self.stdout.read_to_string(&mut self.said).expect("text");
+        let status = self.child.wait().expect("an end");
+        let [stdout, stderr] =
+            [&mut self.said, &mut self.logged].map(|said| std::mem::take(said).into());
+        Output { status, stdout, stderr }
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill(); // it may have ended
+        let _ = self.child.wait();
+    }
+}
+
+/// Status and body of a page, by HTTP/1.1.
+///
+/// # Panics
+/// If there is no answer.
+#[must_use]
+pub fn get(address: &str, path: &str) -> (u16, String) {
+    let mut socket = TcpStream::connect(address).expect("a listener");
+    let request = format!("GET {path} HTTP/1.1\r\nhost: vesta\r\nconnection: close\r\n\r\n");
+    socket.write_all(request.as_bytes()).expect("a request");
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).expect("an answer");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
+    let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
+    (status, body.to_owned())
+}
+
+/// Reads whole lines up to one of this kind; false if there is none.
+fn read_until(from: &mut impl BufRead, into: &mut String, is_last: impl Fn(&str) -> bool) -> bool {
+    loop {
+        let start = into.len();
+        match from.read_line(into) {
+            Ok(0) | Err(_) => return false,
+            Ok(_) if is_last(into[start..].trim_end()) => return true,
+            Ok(_) => {}
+        }
+    }
+}

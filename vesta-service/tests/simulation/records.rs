@@ -1,0 +1,44 @@
+//! Records between their texts and values, and the rules of their changes.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use vesta_service::{KvStore as _, Leases, MemoryStore, Record};
+
+/// Records as the product reads them, each text once.
+#[derive(Debug, Default)]
+pub(super) struct Decoded(HashMap<String, Record>);
+
+impl Decoded {
+    pub(super) fn record(&mut self, text: &str) -> Record {
+        if let Some(record) = self.0.get(text) {
+            return record.clone();
+        }
+        let store = Arc::new(MemoryStore::new());
+        store.put_if("lease/x", "0", None, text).expect("memory");
+        let record = Leases::new(store, "x").record(0).expect("a record").expect("it is there");
+        self.0.insert(text.into(), record.clone());
+        record
+    }
+}
+
+/// A record as the product writes it.
+pub(super) fn text_of(record: &Record) -> String {
+    let store = Arc::new(MemoryStore::new());
+    Leases::new(store.clone(), "x").change(0, None, record).expect("memory");
+    store.get("lease/x", "0").expect("memory").expect("it is there")
+}
+
+/// The rule that a change of a record breaks, if it breaks one.
+pub(super) fn flaw(old: Option<&Record>, new: &Record) -> Option<String> {
+    let Some(old) = old else {
+        let created = new.epoch == 0 && new.owner == 0 && new.bound == 0;
+        return (!created).then(|| format!("{new:?} was created"));
+    };
+    let same = (new.namespace, new.birth) == (old.namespace, old.birth);
+    let claimed = new.epoch == old.epoch + 1 && new.owner != 0;
+    let extended = new.epoch == old.epoch && new.owner == old.owner && new.bound > old.bound;
+    let released = new.epoch == old.epoch && new.owner == 0 && new.released;
+    let fits = claimed && new.bound >= old.bound || extended || released && new.bound <= old.bound;
+    (!fits || !same).then(|| format!("{old:?} became {new:?}"))
+}

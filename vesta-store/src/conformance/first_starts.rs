@@ -1,0 +1,113 @@
+//! A whole fleet that starts at once, on an empty pool.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Barrier, Mutex, PoisonError};
+use std::thread;
+
+use vesta_service::{
+    Clock as _, Drive, KvStore, LocalIdService, MachineSource, StoreError, SystemClock, Timing,
+    UnixMillis,
+};
+
+use super::Backend;
+use super::world::{LAYOUT, NAMESPACE, SECOND, World};
+
+const STARTERS: usize = 1000;
+/// Servers accept a few hundred connections: some starters share one.
+const CONNECTIONS: usize = 50;
+
+/// Each on a host of its own, by the real clock; the pool has 1,024.
+pub(super) fn a_thousand_first_starters_at_once_get_a_thousand_machine_ids_within_30_s(
+    backend: &dyn Backend,
+) {
+    let world = World::new(backend);
+    let connections: Vec<_> = (0..CONNECTIONS).map(|_| OneByOne::over(world.plain())).collect();
+    let clock = SystemClock::new();
+    let (start, all_started) = (Barrier::new(STARTERS + 1), Barrier::new(STARTERS + 1));
+    let (took, machines) = thread::scope(|scope| {
+        let starters: Vec<_> = (0..STARTERS)
+            .map(|starter| {
+                let builder = LocalIdService::builder()
+                    .layout(LAYOUT)
+                    .namespace(NAMESPACE)
+                    .machine(MachineSource::Pool {
+                        store: connections[starter % CONNECTIONS].clone(),
+                        range: None,
+                    })
+                    .drive(Drive::ByHand)
+                    .state_dir(world.folder(&format!("host{starter}")));
+                let (start, all_started) = (&start, &all_started);
+                let small = thread::Builder::new().stack_size(256 * 1024);
+                let started = small.spawn_scoped(scope, move || {
+                    start.wait();
+                    let service = builder.build();
+                    all_started.wait(); // nobody gives it back before
+                    // An error is kept for later: the others would wait for ever.
+                    service.map(|service| service.machine()).map_err(|error| error.to_string())
+                });
+                started.expect("a thread")
+            })
+            .collect();
+        start.wait();
+        let began = clock.monotonic();
+        all_started.wait();
+        let took = clock.monotonic() - began;
+        let ended = starters.into_iter().map(|it| it.join().expect("no panic"));
+        (took, ended.collect::<Vec<_>>())
+    });
+    println!("{STARTERS} first starters took {took:?}");
+    let machines: Result<HashSet<_>, _> = machines.into_iter().collect();
+    assert_eq!(machines.map(|machines| machines.len()), Ok(STARTERS));
+    assert!(took < 30 * SECOND, "{took:?}");
+}
+
+/// One connection, for one request at a time: some stores would open another one.
+#[derive(Debug)]
+struct OneByOne(Mutex<()>, Arc<dyn KvStore>);
+
+impl OneByOne {
+    fn over(store: Arc<dyn KvStore>) -> Arc<dyn KvStore> {
+        Arc::new(Self(Mutex::default(), store))
+    }
+
+    fn with<T>(&self, ask: impl FnOnce(&dyn KvStore) -> T) -> T {
+        let _turn = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        ask(&*self.1)
+    }
+}
+
+impl KvStore for OneByOne {
+    fn describe(&self) -> String {
+        self.1.describe()
+    }
+
+    fn timing(&self) -> Timing {
+        self.1.timing()
+    }
+
+    fn may_forget(&self) -> bool {
+        self.1.may_forget()
+    }
+
+    fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
+        self.with(|store| store.list(area))
+    }
+
+    fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError> {
+        self.with(|store| store.get(area, key))
+    }
+
+    fn put_if(
+        &self,
+        area: &str,
+        key: &str,
+        old: Option<&str>,
+        new: &str,
+    ) -> Result<bool, StoreError> {
+        self.with(|store| store.put_if(area, key, old, new))
+    }
+
+    fn now(&self) -> Result<Option<UnixMillis>, StoreError> {
+        self.with(|store| store.now())
+    }
+}
