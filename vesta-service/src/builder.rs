@@ -21,21 +21,11 @@ use crate::random;
 use crate::sequence::Rules;
 use crate::service::{LocalIdService, millis};
 use crate::slots::{Member, Slots};
+use crate::wait::Drive;
 
 /// More machine IDs in one process would only be a mistake.
 const MAX_MACHINES: usize = 64;
 const MAX_NAMESPACE: usize = 64;
-
-/// Driver of what happens between calls: renewing a lease, fetching segments.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Drive {
-    /// Threads of the service.
-    #[default]
-    Thread,
-    /// Calls that wait, and `maintain`. No thread is started, so that with a
-    /// [`ManualClock`](crate::ManualClock) every run is the same.
-    ByHand,
-}
 
 /// Builds a [`LocalIdService`]. Only [`machine`](Self::machine) has no default.
 #[derive(Debug, Clone)]

@@ -59,7 +59,7 @@ mod wait;
 
 use id::{populator, ticks};
 
-pub use builder::{Builder, Drive};
+pub use builder::Builder;
 pub use clock::{Clock, SystemClock};
 pub use error::{BuildError, StoreError};
 pub use id::sequence;
@@ -77,3 +77,4 @@ pub use vesta_intf::{
     AsyncIdService, ErrorKind, GenMethod, Id, IdError, IdMeta, IdRun, IdService, IdType, MakeId,
     NotReady, NotReadyReason, SequenceStart, UnixMillis,
 };
+pub use wait::Drive;

@@ -9,11 +9,21 @@ use std::time::Duration;
 
 use vesta_intf::IdError;
 
-use crate::builder::Drive;
 use crate::clock::{AnyClock, Clock as _};
 
 pub(crate) use back_off::BackOff;
 pub(crate) use notify::Notify;
+
+/// Driver of what happens between calls: renewing a lease, fetching segments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Drive {
+    /// Threads of the service.
+    #[default]
+    Thread,
+    /// Calls that wait, and `maintain`. No thread is started, so that with a
+    /// [`ManualClock`](crate::ManualClock) every run is the same.
+    ByHand,
+}
 
 /// The wait of one call, over all its attempts.
 pub(crate) struct Wait<'a, M> {

@@ -23,6 +23,7 @@
 mod backends;
 #[cfg(feature = "testkit")]
 pub mod conformance;
+mod error;
 #[cfg(test)]
 mod fuzz;
 pub mod import;
@@ -45,7 +46,8 @@ mod url;
 pub use backends::mysql;
 #[cfg(feature = "postgres")]
 pub use backends::postgres;
+pub use error::OpenError;
 pub use kind::Kind;
-pub use open::{OpenError, open, open_segments, open_with, open_worker_nodes};
+pub use open::{open, open_segments, open_with, open_worker_nodes};
 pub use options::{Options, SegmentTable};
 pub use url::{Host, StoreUrl, redact};

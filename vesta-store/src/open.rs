@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use vesta_service::{KvSegments, KvStore, SegmentStore, StoreError, WorkerNodeStore};
+use vesta_service::{KvSegments, KvStore, SegmentStore, WorkerNodeStore};
 
 #[cfg(feature = "etcd")]
 use crate::backends::etcd;
@@ -18,82 +18,9 @@ use crate::backends::sql::Sql;
 use crate::backends::sqlite;
 #[cfg(feature = "zookeeper")]
 use crate::backends::zookeeper;
+use crate::error::OpenError;
+use crate::options::Losses;
 use crate::{Kind, Options, SegmentTable, StoreUrl};
-
-/// The reason for which a URL opened no store. No message shows a password.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// The text has no scheme.
-    #[error(
-        "`{typed}` is not the URL of a store; write for example sqlite:vesta-data/vesta.db or \
-         mysql://user:password@host/database"
-    )]
-    NotAUrl {
-        /// The text, passwords hidden.
-        typed: String,
-    },
-    /// No store has the scheme.
-    #[error("no store has the scheme `{scheme}`; known ones: {}", known())]
-    UnknownScheme {
-        /// The scheme.
-        scheme: String,
-    },
-    /// The backend was left out of this build.
-    #[error(
-        "this build of Vesta was made without its {feature} backend; build it with `--features \
-         {feature}`. Built in: {}",
-        built_in()
-    )]
-    FeatureOff {
-        /// The cargo feature to enable.
-        feature: &'static str,
-    },
-    /// Rows of worker nodes need an SQL database.
-    #[error(
-        "the {backend} backend has no worker-node table; the strategy `disposable` needs sqlite, \
-         mysql or postgres"
-    )]
-    NoWorkerNodes {
-        /// The backend.
-        backend: &'static str,
-    },
-    /// Leaf's table of segment tags needs a database that Leaf knows.
-    #[error(
-        "the {backend} backend has no table leaf_alloc; segment.table = leaf needs mysql or postgres, \
-         segment.table = kv any store"
-    )]
-    NoLeafTable {
-        /// The backend.
-        backend: &'static str,
-    },
-    /// The part after the scheme makes no sense.
-    #[error("{reason}; write {example}")]
-    Malformed {
-        /// The flaw, without secrets.
-        reason: String,
-        /// A URL of this kind.
-        example: &'static str,
-    },
-    /// The store is there but cannot be used.
-    #[error("{store}: {source}")]
-    Store {
-        /// Its name, for people.
-        store: String,
-        /// The flaw, and what to do about it.
-        source: StoreError,
-    },
-}
-
-fn known() -> String {
-    Kind::ALL.map(Kind::name).join(", ")
-}
-
-fn built_in() -> String {
-    let kinds = Kind::ALL.into_iter().filter(|kind| kind.built_in());
-    let names: Vec<_> = kinds.map(Kind::name).collect();
-    if names.is_empty() { "none".into() } else { names.join(", ") }
-}
 
 fn feature_off<T>(kind: Kind) -> Result<T, OpenError> {
     Err(OpenError::FeatureOff { feature: kind.name() })
@@ -123,16 +50,6 @@ pub fn open(url: &str) -> Result<Arc<dyn KvStore>, OpenError> {
 /// As [`open`].
 pub fn open_with(url: &str, options: &Options) -> Result<Arc<dyn KvStore>, OpenError> {
     open_kv(&url.parse()?, options, Losses::KeptAway)
-}
-
-/// What becomes of changes that a store acknowledged and may forget.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Losses {
-    /// Claims of machine IDs keep a distance from them.
-    KeptAway,
-    /// Ranges of segment tags would be handed out again, so such a store is refused where its losses
-    /// are part of how it is set up.
-    Refused,
 }
 
 #[allow(unreachable_patterns, reason = "every backend may be built in")]

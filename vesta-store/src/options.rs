@@ -27,6 +27,16 @@ pub enum SegmentTable {
     Kv,
 }
 
+/// The treatment of changes that a store acknowledged and may forget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Losses {
+    /// Claims of machine IDs keep a distance from them.
+    KeptAway,
+    /// Ranges of segment tags would be handed out again, so such a store is refused where its losses
+    /// are part of how it is set up.
+    Refused,
+}
+
 impl Default for Options {
     fn default() -> Self {
         Self { auto_init: true, request_timeout: None, segment_table: None }

@@ -39,8 +39,8 @@ fn a_wrong_setting_ends_with_64_and_one_sentence() {
         ),
         (
             &[],
-            &[("VESTA_SEGMENT_STORE", "zookeeper://u:s3cret@h/d")],
-            "segment.store: the zookeeper backend keeps no segment tags; segment mode needs sqlite",
+            &[("VESTA_SEGMENT_STORE", "zookeeper://u:s3cret@h/d"), ("VESTA_SEGMENT_TABLE", "leaf")],
+            "the zookeeper backend has no table leaf_alloc; segment.table = leaf needs mysql or postgres",
         ),
         (&["--listen", "0.0.0.0:0"], &[], "choose one of machine.id"),
         (&["--listen", "0.0.0.0:0", "--machine-id", "1"], &[], "set allow_plaintext = true"),

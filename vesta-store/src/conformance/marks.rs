@@ -1,7 +1,7 @@
 //! Creators that die, records that are gone, floors that rise: nobody takes a machine ID that was
 //! used for one that nobody had.
 
-use vesta_service::{Cas, BuildError, IdService as _, LocalIdService, Record};
+use vesta_service::{BuildError, Cas, IdService as _, LocalIdService, Record};
 
 use super::Backend;
 use super::claims::{built, refused};

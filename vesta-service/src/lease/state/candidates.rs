@@ -289,7 +289,8 @@ mod tests {
             }
         }
         let choice = Choice::Any(0..=1023);
-        let second = |start_at| Survey { start_at, ..survey(&BTreeMap::new(), &choice) }.unused()[1].machine;
+        let second =
+            |start_at| Survey { start_at, ..survey(&BTreeMap::new(), &choice) }.unused()[1].machine;
         assert_ne!(second(7 + 1024), second(7 + 5 * 1024), "two whose home slot is the same");
     }
 

@@ -6,7 +6,7 @@ use vesta_service::{KvStore, StoreError, Timing, UnixMillis};
 use super::{Server, errors};
 use crate::Options;
 use crate::backends::text;
-use crate::open::Losses;
+use crate::options::Losses;
 
 const PUT_IF: &str = include_str!("put_if.lua");
 

@@ -12,7 +12,7 @@ use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Cmd, FromRedisValue, RedisError};
 use vesta_service::{KvStore, StoreError, Timing};
 
-use crate::open::Losses;
+use crate::options::Losses;
 use crate::runtime::Background;
 use crate::{OpenError, Options, StoreUrl};
 use config::Config;
