@@ -30,7 +30,7 @@ pub struct Segments {
     /// entries of Vesta's own, in any store; the default in the others.
     ///
     /// Example: kv
-    #[arg(id = "segment.table", value_name = "NAME")]
+    #[arg(id = "segment.table", value_name = "NAME", global = true)]
     #[arg(value_parser = choice([("leaf", SegmentTable::Leaf), ("kv", SegmentTable::Kv)]))]
     pub table: Option<SegmentTable>,
 
