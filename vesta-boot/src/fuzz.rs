@@ -45,7 +45,7 @@ fn with_file(role: Role, path: &Path) -> (String, Option<Config>) {
     shown(role, &["--config".to_owned(), path.display().to_string()])
 }
 
-/// What is accepted prints as a file that is accepted, and prints the same.
+/// A file that is accepted prints as a file that is accepted, and prints the same.
 fn check_file(folder: &Path, text: &[u8]) {
     let path = folder.join("vesta.toml");
     for role in [Role::Server, Role::Rest] {
@@ -143,7 +143,7 @@ fn no_setting_shows_a_password() {
         .for_each(|typed: &Typed| check_secret(folder.path(), typed, shown));
 }
 
-/// What clap says, as it comes.
+/// The words of clap, as they come.
 fn planted(role: Role, args: &[String]) -> (String, Option<Config>) {
     match command(role).no_binary_name(true).try_get_matches_from(args) {
         Err(error) => (error.render().to_string(), None),

@@ -1,6 +1,5 @@
-//! What `vesta-server` and `vesta-rest` have in common: settings, telemetry, shutdown, the admin
-//! listener, and the wiring of a service. The only place where a configuration string meets a
-//! concrete type.
+//! Common part of `vesta-server` and `vesta-rest`: settings, log, stop, the admin listener, and the
+//! wiring of a service. The only place where a configuration string meets a concrete type.
 //!
 //! Both programs are one call of [`main`]; what differs is [`Role`] and how requests are served.
 //!

@@ -1,4 +1,4 @@
-//! What the admin listener says, whatever the program behind it.
+//! Answers of the admin listener, whatever the program behind it.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What is accepted as a configuration, what is refused, and in which words.
+//! Configurations that are accepted, those that are refused, and in which words.
 
 use std::fs;
 use std::time::Duration;

@@ -4,28 +4,26 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use vesta_service::LocalIdService;
+use vesta_service::{LocalIdService, MachineStatus};
 
 use super::segments;
 use super::state::AdminState;
 use crate::ticks::millis;
 
-/// The lease of a service or of one machine ID: their statuses have fields of the same names.
-macro_rules! lease {
-    ($status:expr) => {
-        json!({
-            "epoch": $status.epoch,
-            "windowLeftMs": window_left($status.window_left),
-            "leadMs": millis($status.lead),
-            "clockSuspect": $status.clock_suspect,
-            "renewalsOk": $status.renewals_ok,
-            "renewalsFailed": $status.renewals_failed,
-            "lastRenewalAgeMs": millis($status.last_renewal_age),
-            "fenced": $status.fenced_total,
-            "rehomed": $status.rehomed_total,
-            "sealed": $status.sealed,
-        })
-    };
+/// The lease of one machine ID, or of all together.
+fn lease(status: &MachineStatus) -> Value {
+    json!({
+        "epoch": status.epoch,
+        "windowLeftMs": window_left(status.window_left),
+        "leadMs": millis(status.lead),
+        "clockSuspect": status.clock_suspect,
+        "renewalsOk": status.renewals_ok,
+        "renewalsFailed": status.renewals_failed,
+        "lastRenewalAgeMs": millis(status.last_renewal_age),
+        "fenced": status.fenced_total,
+        "rehomed": status.rehomed_total,
+        "sealed": status.sealed,
+    })
 }
 
 pub(super) fn status(state: &AdminState) -> Value {
@@ -52,7 +50,7 @@ fn service_status(service: &LocalIdService, state: &AdminState) -> Value {
             "ready": machine.ready,
             "notReadyBecause": machine.not_ready_because,
         });
-        joined(own, lease!(machine))
+        joined(own, lease(&machine))
     });
     json!({
         "machine": {
@@ -71,7 +69,7 @@ fn service_status(service: &LocalIdService, state: &AdminState) -> Value {
         },
         "populator": status.populator.name(),
         "lease": joined(
-            lease!(status),
+            lease(&status.all),
             json!({ "positionsLost": status.positions_lost_total }),
         ),
         "machines": machines.collect::<Vec<_>>(),

@@ -7,6 +7,7 @@ mod segment;
 mod store;
 mod token;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Subcommand, ValueEnum};
 use vesta_service::StoreError;
 use vesta_store::StoreUrl;
@@ -156,7 +157,7 @@ pub enum TokenCommand {
         #[arg(long, value_name = "NAME")]
         name: String,
         /// Scopes it opens
-        #[arg(long, value_name = "SCOPE,..", value_delimiter = ',', value_parser = Scopes::names())]
+        #[arg(long, value_name = "SCOPE,..", value_delimiter = ',', value_parser = PossibleValuesParser::new(Scopes::ANY.names()))]
         #[arg(default_value = "generate,read,segments")]
         scopes: Vec<String>,
     },

@@ -1,69 +1,51 @@
 //! Authorization: bearer tokens and their scopes. A server knows only digests of tokens.
 
 use std::fmt::{self, Debug, Display, Formatter};
-use std::ops::BitOr;
 use std::sync::Arc;
 
+use bitflags::bitflags;
 use ring::digest::{SHA256, digest};
 use subtle::ConstantTimeEq as _;
 use vesta_intf::IdError;
 
-/// Scopes of a token, or those of which a call needs one: a set of bits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Scopes(u8);
-
-impl Scopes {
-    /// Of a call: it needs no token.
-    pub const NONE: Self = Self(0);
-    /// New IDs.
-    pub const GENERATE: Self = Self(1);
-    /// IDs and layouts explained, IDs put together.
-    pub const READ: Self = Self(1 << 1);
-    /// Segment numbers, and the state of tags.
-    pub const SEGMENTS: Self = Self(1 << 2);
-    /// Reading what the admin listener shows.
-    pub const METRICS: Self = Self(1 << 3);
-    /// All of the admin listener, also new tags.
-    pub const ADMIN: Self = Self(1 << 4);
-    /// Of a call: any token will do.
-    pub const ANY: Self = Self((1 << 5) - 1);
-
-    const NAMED: [(&str, Self); 5] = [
-        ("generate", Self::GENERATE),
-        ("read", Self::READ),
-        ("segments", Self::SEGMENTS),
-        ("metrics", Self::METRICS),
-        ("admin", Self::ADMIN),
-    ];
-
-    /// The scope of this name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::NAMED.iter().find(|it| it.0 == name).map(|it| it.1)
-    }
-
-    /// The names of all scopes.
-    pub(crate) fn names() -> [&'static str; 5] {
-        Self::NAMED.map(|it| it.0)
-    }
-
-    const fn has_one_of(self, others: Self) -> bool {
-        self.0 & others.0 != 0
+bitflags! {
+    /// Scopes of a token, or those of which a call needs one.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct Scopes: u8 {
+        /// New IDs.
+        const GENERATE = 1;
+        /// IDs and layouts explained, IDs put together.
+        const READ = 1 << 1;
+        /// Segment numbers, and the state of tags.
+        const SEGMENTS = 1 << 2;
+        /// Reading what the admin listener shows.
+        const METRICS = 1 << 3;
+        /// All of the admin listener, also new tags.
+        const ADMIN = 1 << 4;
     }
 }
 
-impl BitOr for Scopes {
-    type Output = Self;
+impl Scopes {
+    /// Of a call: it needs no token.
+    pub const NONE: Self = Self::empty();
+    /// Of a call: any token will do.
+    pub const ANY: Self = Self::all();
 
-    fn bitor(self, other: Self) -> Self {
-        Self(self.0 | other.0)
+    /// The scope of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ANY.iter().find(|scope| scope.to_string() == name)
+    }
+
+    /// The names of these scopes.
+    pub(crate) fn names(self) -> impl Iterator<Item = String> {
+        self.iter_names().map(|(name, _)| name.to_lowercase())
     }
 }
 
 /// `generate, read`.
 impl Display for Scopes {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let names = Self::NAMED.iter().filter(|it| self.has_one_of(it.1)).map(|it| it.0);
-        f.write_str(&names.collect::<Vec<_>>().join(", "))
+        f.write_str(&self.names().collect::<Vec<_>>().join(", "))
     }
 }
 
@@ -128,7 +110,7 @@ impl Auth {
         });
         match found {
             None => Err(Denied::Unknown),
-            Some(token) if token.scopes.has_one_of(needs) => Ok(()),
+            Some(token) if token.scopes.intersects(needs) => Ok(()),
             Some(token) => Err(Denied::Lacks { token: Arc::clone(&token.name), needs }),
         }
     }
@@ -261,8 +243,8 @@ mod tests {
 
     #[test]
     fn names_lead_to_their_scopes() {
-        let all = Scopes::names().map(|name| Scopes::named(name).expect("a scope"));
-        assert_eq!(all.into_iter().fold(Scopes::NONE, BitOr::bitor), Scopes::ANY);
+        let all = Scopes::ANY.names().map(|name| Scopes::named(&name).expect("a scope"));
+        assert_eq!(all.collect::<Scopes>(), Scopes::ANY);
         assert_eq!(Scopes::ANY.to_string(), "generate, read, segments, metrics, admin");
         assert_eq!(Scopes::named("all"), None);
     }
