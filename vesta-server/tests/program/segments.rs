@@ -124,8 +124,10 @@ async fn ids_do_not_need_the_database_of_the_segments() {
     let store = ["--segment-store", "sqlite:tags.db", "--auto-init=false"];
     let init = run(folder.path(), &["store", "init"], &[]);
     assert_eq!(init.status.code(), Some(0), "{}", text(&init.stderr));
-    std::fs::copy(folder.path().join("vesta-data/vesta.db"), folder.path().join("tags.db"))
-        .expect("a database without the table");
+    let tags = folder.path().join("tags.db");
+    std::fs::copy(folder.path().join("vesta-data/vesta.db"), &tags).expect("a database");
+    let tags = rusqlite::Connection::open(tags).expect("a copy of it");
+    tags.execute_batch("DROP TABLE vesta_kv").expect("a table");
     let running = start(folder.path(), &store);
     assert!(running.first_id() > 0);
     assert_eq!(running.get("/readyz"), (200, "ready\n".to_owned()));

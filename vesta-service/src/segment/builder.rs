@@ -10,8 +10,8 @@ use super::core::Core;
 use super::service::SegmentService;
 use super::store::SegmentStore;
 use crate::BuildError;
-use crate::builder::Drive;
 use crate::clock::{AnyClock, Clock, SystemClock};
+use crate::wait::Drive;
 
 /// Builds a [`SegmentService`]. Everything has a default but the store.
 #[derive(Debug, Clone)]

@@ -12,10 +12,10 @@ use super::builder::SegmentBuilder;
 use super::jobs::{Job, Jobs, MAX_THREADS};
 use super::key::Key;
 use super::store::NewSegmentTag;
-use crate::builder::Drive;
 use crate::clock::Clock as _;
 use crate::error::{BuildError, StoreError, ask_store};
 use crate::sync::{Mutex, thread};
+use crate::wait::Drive;
 use crate::wait::{Notify, Wait};
 
 /// After the tags could not be read.
