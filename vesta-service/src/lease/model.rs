@@ -270,6 +270,7 @@ impl Protocol {
             grace_ticks: 0,
             rules: &self.rules,
             start_at: 0,
+            random: 0,
         };
         let candidates = survey.candidates().into_iter();
         candidates

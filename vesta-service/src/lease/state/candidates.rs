@@ -22,6 +22,8 @@ pub(in crate::lease) struct Survey<'a> {
     pub(in crate::lease) rules: &'a Rules,
     /// Where to begin among the unused ones.
     pub(in crate::lease) start_at: u64,
+    /// Where to go on among them, which differs from starter to starter.
+    pub(in crate::lease) random: u64,
 }
 
 /// A machine ID to try, with the record to replace.
@@ -97,19 +99,24 @@ impl Survey<'_> {
     fn unused(&self) -> Vec<Candidate> {
         let range = self.choice.range();
         let (first, count) = (*range.start(), range.end() - range.start() + 1);
-        // Each starter goes on from its home slot by a step of its own. If all went on to the next one,
-        // those that lost a race would queue up behind one another.
-        let (start_at, step) = match self.order {
-            ClaimOrder::Stable => (self.start_at % count, step(self.start_at / count, count)),
-            ClaimOrder::Lowest => (0, 1),
+        let from = |start_at: u64, step: u64| {
+            std::iter::successors(Some(start_at % count), move |at| Some((at + step) % count))
+                .zip(range.clone())
+                .map(move |(at, _)| first + at)
+                .filter(|machine| !self.records.contains_key(machine))
         };
-        std::iter::successors(Some(start_at), |at| Some((at + step) % count))
-            .zip(range)
-            .map(|(at, _)| first + at)
-            .filter(|machine| !self.records.contains_key(machine))
-            .take(UNUSED_AT_ONCE)
-            .map(|machine| Candidate { machine, record: None })
-            .collect()
+        let machines: Vec<u64> = match self.order {
+            // From the home slot on. Starters that lose a race for the same one go on elsewhere, each
+            // from a place and by a step of its own: else they would queue up behind one another.
+            ClaimOrder::Stable => {
+                let home = from(self.start_at, 1).next();
+                let others = from(self.random, step(self.random / count, count));
+                let others = others.filter(|machine| Some(*machine) != home);
+                home.into_iter().chain(others).take(UNUSED_AT_ONCE).collect()
+            }
+            ClaimOrder::Lowest => from(0, 1).take(UNUSED_AT_ONCE).collect(),
+        };
+        machines.into_iter().map(|machine| Candidate { machine, record: None }).collect()
     }
 }
 
@@ -188,6 +195,7 @@ mod tests {
             grace_ticks: 60,
             rules: &RULES,
             start_at: 6,
+            random: 0,
         }
     }
 
@@ -202,7 +210,7 @@ mod tests {
         ]);
         let remembered = [(5, held(5, NOW + 2))];
         let order = tried(&records, Some(&records), &remembered, Choice::Any(0..=7));
-        assert_eq!(order, [5, 6, 7, 4, 2, 1, 0]);
+        assert_eq!(order, [5, 6, 4, 7, 2, 1, 0]);
     }
 
     #[test]
@@ -276,22 +284,25 @@ mod tests {
         }
     }
 
-    /// Whatever the home slot and the size of the pool, each machine ID comes up once.
+    /// Whatever the home slot and the size of the pool.
     #[test]
-    fn a_starter_tries_each_unused_one_once_by_a_step_of_its_own() {
-        for last in 0..16 {
+    fn each_unused_one_comes_up_once_and_the_second_differs_from_starter_to_starter() {
+        let tried = |start_at, random, last| -> Vec<_> {
             let choice = Choice::Any(0..=last);
-            for start_at in (0..400).chain([u64::MAX]) {
-                let mut found = Survey { start_at, ..survey(&BTreeMap::new(), &choice) }.unused();
-                assert_eq!(found[0].machine, start_at % (last + 1));
-                found.sort_by_key(|candidate| candidate.machine);
-                assert!(found.iter().map(|candidate| candidate.machine).eq(0..=last), "{start_at}");
+            let found = Survey { start_at, random, ..survey(&Records::new(), &choice) }.unused();
+            found.into_iter().map(|candidate| candidate.machine).collect()
+        };
+        for last in 0..16 {
+            for random in (0..400).chain([u64::MAX]) {
+                let mut found = tried(random / 3, random, last);
+                assert_eq!(found[0], random / 3 % (last + 1));
+                found.sort_unstable();
+                assert!(found.into_iter().eq(0..=last), "{random} on 0..={last}");
             }
         }
-        let choice = Choice::Any(0..=1023);
-        let second =
-            |start_at| Survey { start_at, ..survey(&BTreeMap::new(), &choice) }.unused()[1].machine;
-        assert_ne!(second(7 + 1024), second(7 + 5 * 1024), "two whose home slot is the same");
+        let seconds: std::collections::HashSet<_> =
+            (0..1000).map(|random| tried(7, random, 1023)[1]).collect();
+        assert!(seconds.len() >= 999, "from the same home slot to everywhere");
     }
 
     #[test]

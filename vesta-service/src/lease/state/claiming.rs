@@ -229,6 +229,7 @@ impl Claiming {
             },
             rules: &plan.rules,
             start_at: self.start_at,
+            random: now.number(),
         };
         let queue = survey.candidates().into();
         let may_end = survey.may_end_within(plan.ticks(PATIENCE).max(1));
