@@ -19,46 +19,29 @@ pub(crate) struct Backlog {
 }
 
 impl Backlog {
-    /// A permit of the wait queue, for `ids` of the `per_second` that are made. Refused if serving all
+    /// Joins the wait queue, for `ids` of the `per_second` that are made. Refused if serving all
     /// waiting batches would take more than half of `timeout`, with the time until those before it are
     /// served. Half, because batches that share a tick do not get equal parts of it. A sole waiter
-    /// always gets one.
+    /// always may.
     pub(crate) fn enter(
         &self,
         ids: u64,
         per_second: u64,
         timeout: Duration,
-    ) -> Result<Permit<'_>, Duration> {
+    ) -> Result<(), Duration> {
         // Relaxed: a number to estimate by; nothing else is published with it.
         let before = self.ids.fetch_add(ids, Ordering::Relaxed);
-        let permit = Permit { backlog: self, ids };
         let needed = time_for(before.saturating_add(ids), per_second);
         if before > 0 && needed > timeout / 2 {
+            self.leave(ids);
             return Err(time_for(before, per_second));
         }
-        Ok(permit)
+        Ok(())
     }
-}
 
-/// Permit of one batch; given back on drop.
-#[derive(Debug)]
-pub(crate) struct Permit<'a> {
-    backlog: &'a Backlog,
-    ids: u64,
-}
-
-impl Permit<'_> {
-    /// The batch now needs only so many.
-    pub(crate) fn shrink_to(&mut self, ids: u64) {
-        let served = self.ids.saturating_sub(ids);
-        self.ids -= served;
-        self.backlog.ids.fetch_sub(served, Ordering::Relaxed);
-    }
-}
-
-impl Drop for Permit<'_> {
-    fn drop(&mut self) {
-        self.backlog.ids.fetch_sub(self.ids, Ordering::Relaxed);
+    /// So many were served, or are no longer wanted.
+    fn leave(&self, ids: u64) {
+        self.ids.fetch_sub(ids, Ordering::Relaxed);
     }
 }
 
@@ -68,12 +51,13 @@ pub(crate) struct Batch<'a> {
     service: &'a LocalIdService,
     wanted: u32,
     left: u32,
-    permit: Option<Permit<'a>>,
+    /// What is left counts in the backlog.
+    queued: bool,
 }
 
 impl<'a> Batch<'a> {
     pub(crate) const fn new(service: &'a LocalIdService, wanted: u32) -> Self {
-        Self { service, wanted, left: wanted, permit: None }
+        Self { service, wanted, left: wanted, queued: false }
     }
 
     /// Hands out runs, without waiting, until the batch is complete. After an `Err` with a
@@ -84,14 +68,14 @@ impl<'a> Batch<'a> {
             match self.service.try_gen_run(self.left) {
                 Ok(run) => {
                     self.left -= run.count;
-                    if let Some(permit) = &mut self.permit {
-                        permit.shrink_to(self.left.into());
+                    if self.queued {
+                        self.service.backlog.leave(run.count.into());
                     }
                     take(run);
                 }
-                Err(IdError::NotReady(NotReady { why, retry_after })) if self.permit.is_none() => {
+                Err(IdError::NotReady(NotReady { why, retry_after })) if !self.queued => {
                     match self.service.enter_backlog(self.left) {
-                        Ok(permit) => self.permit = Some(permit),
+                        Ok(()) => self.queued = true,
                         // Before both waits are over, another attempt finds what this one found.
                         Err(served_in) => {
                             let retry_after = retry_after.max(served_in);
@@ -114,6 +98,9 @@ impl Drop for Batch<'_> {
         if self.left > 0 {
             self.service.lost(self.wanted - self.left);
         }
+        if self.queued {
+            self.service.backlog.leave(self.left.into());
+        }
     }
 }
 
@@ -135,16 +122,17 @@ mod tests {
     const TIMEOUT: Duration = Duration::from_secs(2);
 
     fn refused(backlog: &Backlog, ids: u64) -> Option<Duration> {
-        backlog.enter(ids, PER_SECOND, TIMEOUT).err()
+        let entered = backlog.enter(ids, PER_SECOND, TIMEOUT);
+        entered.inspect(|()| backlog.leave(ids)).err()
     }
 
     #[test]
     fn it_fills_up_to_half_of_the_timeout_and_says_when_to_come_back() {
         let backlog = Backlog::default();
-        let first = backlog.enter(600, PER_SECOND, TIMEOUT).unwrap();
-        let _second = backlog.enter(400, PER_SECOND, TIMEOUT).unwrap();
+        backlog.enter(600, PER_SECOND, TIMEOUT).unwrap();
+        backlog.enter(400, PER_SECOND, TIMEOUT).unwrap();
         assert_eq!(refused(&backlog, 1), Some(Duration::from_secs(1)));
-        drop(first);
+        backlog.leave(600);
         assert_eq!(refused(&backlog, 600), None);
         assert_eq!(refused(&backlog, 601), Some(Duration::from_millis(400)));
     }
@@ -152,13 +140,12 @@ mod tests {
     #[test]
     fn what_was_served_makes_room() {
         let backlog = Backlog::default();
-        let mut first = backlog.enter(1000, PER_SECOND, TIMEOUT).unwrap();
-        first.shrink_to(999);
+        backlog.enter(1000, PER_SECOND, TIMEOUT).unwrap();
+        backlog.leave(1);
         assert_eq!(refused(&backlog, 1), None);
-        first.shrink_to(0);
+        backlog.leave(999);
         assert_eq!(refused(&backlog, 1000), None);
-        drop(first);
-        assert_eq!(backlog.ids.load(Ordering::Relaxed), 0, "nothing is given back twice");
+        assert_eq!(backlog.ids.load(Ordering::Relaxed), 0);
     }
 
     /// Two callers that take turns by their own schedule, for eight seconds: each asks for all that a
@@ -201,12 +188,15 @@ mod tests {
             assert!(refusals <= 10, "{refusals} refusals after {passed:?}");
         }
         assert!(complete >= 7, "{complete} batches");
+        drop(callers);
+        let queued = service.backlog.ids.load(Ordering::Relaxed);
+        assert_eq!(queued, 0, "everything is given back, and nothing twice");
     }
 
     #[test]
     fn a_sole_waiter_may_always_try() {
         let backlog = Backlog::default();
-        let _alone = backlog.enter(u64::MAX, PER_SECOND, TIMEOUT).unwrap();
+        backlog.enter(u64::MAX, PER_SECOND, TIMEOUT).unwrap();
         assert_eq!(refused(&backlog, 0), Some(Duration::from_nanos(u64::MAX)));
     }
 }

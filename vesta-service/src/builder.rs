@@ -197,7 +197,7 @@ impl Builder {
             }
             Resolved::Disposable { nodes } => {
                 let member = |_| {
-                    let machine = machine::use_up_number(&*nodes, &meta, &self.clock, patience)?;
+                    let machine = machine::use_up_number(&*nodes, &meta, &*self.clock, patience)?;
                     unbounded(&factory, machine)
                 };
                 let members = count.map(member).collect::<Result<_, BuildError>>()?;

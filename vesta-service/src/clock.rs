@@ -7,6 +7,7 @@ mod cycles;
 mod effective;
 
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -141,9 +142,9 @@ pub(crate) enum AnyClock {
     Other(Arc<dyn Clock>),
 }
 
-impl Clock for AnyClock {
+impl AnyClock {
     #[inline]
-    fn wall(&self) -> UnixMillis {
+    pub(crate) fn wall(&self) -> UnixMillis {
         match self {
             AnyClock::System(clock) => clock.wall(),
             AnyClock::Other(clock) => clock.wall(),
@@ -151,28 +152,18 @@ impl Clock for AnyClock {
     }
 
     #[inline]
-    fn wall_seconds(&self) -> u64 {
+    pub(crate) fn wall_seconds(&self) -> u64 {
         match self {
             AnyClock::System(clock) => clock.wall_seconds(),
             AnyClock::Other(clock) => clock.wall_seconds(),
         }
     }
-
-    fn until(&self, moment: UnixMillis) -> Duration {
-        self.as_dyn().until(moment)
-    }
-
-    fn monotonic(&self) -> Duration {
-        self.as_dyn().monotonic()
-    }
-
-    fn park(&self, duration: Duration) {
-        self.as_dyn().park(duration);
-    }
 }
 
-impl AnyClock {
-    fn as_dyn(&self) -> &dyn Clock {
+impl Deref for AnyClock {
+    type Target = dyn Clock;
+
+    fn deref(&self) -> &Self::Target {
         match self {
             AnyClock::System(clock) => clock,
             AnyClock::Other(clock) => &**clock,

@@ -33,7 +33,7 @@ pub use choice::ClaimOrder;
 use codec::Marks;
 pub(crate) use codec::{Entry, SCHEMA, canonical};
 pub(crate) use driver::Driver;
-pub(crate) use host_state::{FileStore, HostState, Local};
+pub(crate) use host_state::{FileStore, HostState, Local, patiently};
 pub(crate) use keeper::Keeper;
 pub use kv::KvStore;
 pub use leases::{Leases, Snapshot};

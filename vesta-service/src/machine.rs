@@ -8,17 +8,17 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use vesta_intf::{Field, IdError, IdMeta};
 
+pub(crate) use host::name as host_name;
 pub use ip::IpMap;
 pub use worker_node::WorkerNodeStore;
 pub(crate) use worker_node::use_up_number;
 
 use crate::BuildError;
-use crate::clock::{AnyClock, Clock as _};
-use crate::lease::{Choice, FileStore, KvStore};
+use crate::clock::AnyClock;
+use crate::lease::{Choice, FileStore, KvStore, patiently};
 
 /// Source of a service's machine ID. There is no default: two services that both think they
 /// are machine 1 are the most common way to duplicate IDs.
@@ -83,7 +83,9 @@ impl MachineSource {
         let check = |machine| IdError::check("machine ID", machine, 0, max);
         let fixed = |machine, origin: String| {
             check(machine)?;
-            let file = open_patiently(state_dir, namespace, meta, machine, clock)?;
+            let open = || FileStore::open(state_dir, namespace, &meta.fingerprint(), machine);
+            let in_use = |opened: &Result<_, _>| matches!(opened, Err(BuildError::InUse(_)));
+            let file = patiently(clock, open, in_use)?;
             let shown = format!("{origin}, {}", file.describe());
             let guard = file.is_damaged();
             let choice = Choice::Only { machine, alone: true };
@@ -96,7 +98,7 @@ impl MachineSource {
                 fixed(machine, format!("address {address} of the IP map"))
             }
             MachineSource::HostOrdinal => {
-                let name = host::name();
+                let name = host_name();
                 fixed(host::ordinal(&name)?, format!("ordinal of host name {name}"))
             }
             MachineSource::Pool { store, range } => {
@@ -130,31 +132,7 @@ impl MachineSource {
 /// # Errors
 /// [`IdError::Invalid`] if the name does not end in a hyphen and a number.
 pub fn host_ordinal() -> Result<u64, IdError> {
-    host::ordinal(&host::name())
-}
-
-/// Opens the state file of a fixed machine ID. A starter of a pool in the same folder has it locked
-/// for a moment, to see whether its owner is gone.
-fn open_patiently(
-    folder: &Path,
-    namespace: &str,
-    meta: &IdMeta,
-    machine: u64,
-    clock: &AnyClock,
-) -> Result<FileStore, BuildError> {
-    let open = || FileStore::open(folder, namespace, &meta.fingerprint(), machine);
-    for _ in 0..4 {
-        match open() {
-            Err(BuildError::InUse(_)) => clock.park(Duration::from_millis(50)),
-            opened => return opened,
-        }
-    }
-    open()
-}
-
-/// The name of this host.
-pub(crate) fn host_name() -> String {
-    host::name()
+    host::ordinal(&host_name())
 }
 
 impl fmt::Display for IpMap {

@@ -3,19 +3,13 @@
 /// Names an incarnation or a namespace. Never 0, which means "nobody".
 pub(crate) fn u128() -> u128 {
     let mut bytes = [0; 16];
-    fill(&mut bytes);
+    // Without it no two incarnations could be told apart. The kernel's generator does not fail once
+    // it is seeded.
+    getrandom::fill(&mut bytes).expect("the operating system's random generator works");
     u128::from_le_bytes(bytes).max(1)
 }
 
 /// Names a request, or spreads a time. At most 63 bits, which every store can keep as a number.
 pub(crate) fn u63() -> u64 {
-    let mut bytes = [0; 8];
-    fill(&mut bytes);
-    u64::from_le_bytes(bytes) >> 1
-}
-
-fn fill(bytes: &mut [u8]) {
-    // Without it no two incarnations could be told apart. The kernel's generator does not fail once
-    // it is seeded.
-    getrandom::fill(bytes).expect("the operating system's random generator works");
+    u64::try_from(u128() >> 65).unwrap_or(0) // it always fits
 }

@@ -5,9 +5,8 @@ use std::time::{Duration, SystemTime};
 
 use vesta_intf::{Id, IdError, IdMeta, IdRun, IdService, MakeId};
 
-use crate::backlog::{Backlog, Batch, Permit};
+use crate::backlog::{Backlog, Batch};
 use crate::builder::Builder;
-use crate::held_lease::HeldLease;
 use crate::sequence::{Claim, Rules};
 use crate::slots::Slots;
 use crate::wait::Wait;
@@ -55,7 +54,7 @@ impl LocalIdService {
     /// As [`IdService::try_gen_id`]; [`IdError::OutOfRange`] if `want` is 0.
     pub fn try_gen_run(&self, want: u32) -> Result<IdRun, IdError> {
         IdError::check("count", want.into(), 1, u32::MAX.into())?;
-        let (lease, Claim { start, end }) = self.claim(want)?;
+        let (lease, Claim { start, end }) = self.slots.claim(want)?;
         let first = self.settings.layout.id_at(lease.base, start);
         // A claim is never longer than what was wanted.
         let count = u32::try_from(end - start).unwrap_or(want);
@@ -65,13 +64,8 @@ impl LocalIdService {
     #[cold]
     #[inline(never)]
     fn try_gen_id_from_any(&self) -> Result<u64, IdError> {
-        let (lease, claim) = self.claim(1)?;
+        let (lease, claim) = self.slots.claim(1)?;
         Ok(self.settings.layout.id_at(lease.base, claim.start))
-    }
-
-    #[inline]
-    fn claim(&self, want: u32) -> Result<(&HeldLease, Claim), IdError> {
-        self.slots.claim(want)
     }
 
     /// The wait of one call.
@@ -100,8 +94,8 @@ impl LocalIdService {
         self.positions_lost.fetch_add(count.into(), Ordering::Relaxed); // a statistic
     }
 
-    /// A permit for a batch that has to wait for so many more.
-    pub(crate) fn enter_backlog(&self, ids: u32) -> Result<Permit<'_>, Duration> {
+    /// Joins the wait queue for a batch that has to wait for so many more.
+    pub(crate) fn enter_backlog(&self, ids: u32) -> Result<(), Duration> {
         let lines = u64::try_from(self.slots.iter().count()).unwrap_or(u64::MAX);
         let per_second = self.settings.layout.capacity_per_second().saturating_mul(lines);
         self.backlog.enter(ids.into(), per_second, self.settings.max_wait)
@@ -116,11 +110,6 @@ fn write(run: &IdRun, out: &mut [u64]) -> usize {
     let count = run.iter().len();
     run.write_to(&mut out[..count]);
     count
-}
-
-/// `true` if waiting helps.
-const fn is_not_ready(error: &IdError) -> bool {
-    matches!(error, IdError::NotReady(_))
 }
 
 /// Makes a batch ascend that came from several machine IDs: several lines, or one after another.
@@ -187,7 +176,7 @@ impl IdService for LocalIdService {
             let want = u32::try_from(out.len() - filled).unwrap_or(u32::MAX);
             match self.try_gen_run(want) {
                 Ok(run) => filled += write(&run, &mut out[filled..]),
-                Err(error) if is_not_ready(&error) && filled > 0 => break,
+                Err(IdError::NotReady(_)) if filled > 0 => break,
                 Err(error) => {
                     self.lost(u32::try_from(filled).unwrap_or(u32::MAX));
                     return Err(error);

@@ -54,12 +54,8 @@ impl Slots {
         self.others.is_empty().then(|| self.first.slot.current())
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Member> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Member> + Clone {
         std::iter::once(&self.first).chain(&self.others)
-    }
-
-    fn get(&self, index: usize) -> &Member {
-        if index == 0 { &self.first } else { &self.others[index - 1] }
     }
 
     /// Takes up to `want` positions in one piece of one slot, without waiting.
@@ -73,11 +69,11 @@ impl Slots {
         let count = self.others.len() + 1;
         let home = HOME.get() % count;
         let mut refusal: Option<IdError> = None;
-        for index in (home..count).chain(0..home) {
-            match self.get(index).claim(want) {
+        for (passed, member) in self.iter().cycle().skip(home).take(count).enumerate() {
+            match member.claim(want) {
                 Ok(claimed) => {
-                    if index != home {
-                        HOME.set(index);
+                    if passed > 0 {
+                        HOME.set(home + passed);
                     }
                     return Ok(claimed);
                 }

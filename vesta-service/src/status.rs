@@ -8,7 +8,7 @@ use vesta_intf::UnixMillis;
 
 use crate::LocalIdService;
 use crate::builder::Builder;
-use crate::clock::{Clock as _, MAX_LEAD, Reading};
+use crate::clock::{MAX_LEAD, Reading};
 use crate::lease::MachineSlot;
 use crate::populator::PopulatorKind;
 use crate::service::millis;

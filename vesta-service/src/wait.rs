@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use vesta_intf::IdError;
 
-use crate::clock::{AnyClock, Clock as _};
+use crate::clock::AnyClock;
 
 pub(crate) use back_off::BackOff;
 pub(crate) use notify::Notify;
@@ -45,11 +45,10 @@ impl<M: Fn() -> Option<Duration>> Wait<'_, M> {
         let mut deadline = None;
         loop {
             let seen = self.seen();
-            let error = match attempt() {
+            let pause = match attempt() {
                 Ok(value) => return Ok(value),
-                Err(error) => error,
+                Err(error) => self.pause(error, &mut deadline)?,
             };
-            let pause = self.pause(error, &mut deadline)?;
             match self.notify {
                 Some(notify) if self.drive == Drive::Thread => notify.wait(seen, pause),
                 Some(_) if self.seen() != seen => {} // it was brought just now

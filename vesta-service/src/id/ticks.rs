@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use vesta_intf::{IdMeta, TimeUnit, UnixMillis};
 
-use crate::clock::{AnyClock, Clock as _, EffectiveClock, MAX_LEAD, Reading};
+use crate::clock::{AnyClock, EffectiveClock, MAX_LEAD, Reading};
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
 
 /// The effective tick of one lease.

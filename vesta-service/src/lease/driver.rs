@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::state::{Action, Answer, Ask, CLAIM_AGAIN, Claimed, Event, Machine, Now, Write};
-use super::{Choice, HostState, Leases, MachineSlot, PATIENCE, Plan};
-use crate::clock::{AnyClock, Clock as _, MAX_LEAD};
+use super::{Choice, HostState, Leases, MachineSlot, PATIENCE, Plan, patiently};
+use crate::clock::{AnyClock, MAX_LEAD};
 use crate::error::{BuildError, ask_store};
 use crate::held_lease::{HeldLease, HeldLeaseFactory};
 use crate::random;
@@ -13,7 +13,7 @@ use crate::sync::Ordering;
 /// One state machine with its store, host state and clock.
 #[derive(Debug)]
 pub(crate) struct Driver {
-    machine: Machine,
+    pub(super) machine: Machine,
     leases: Leases,
     host: HostState,
     pub(super) clock: AnyClock,
@@ -35,7 +35,7 @@ impl Driver {
             match driver.advance(None) {
                 Ok(Event::Claimed(claimed)) => {
                     // Whoever waits for a store at start need not be deaf to a stop later.
-                    driver.machine.limit_patience(PATIENCE);
+                    driver.machine.plan.patience = PATIENCE;
                     let held = driver.hold(&claimed)?;
                     return Ok((driver, MachineSlot::new(held)));
                 }
@@ -46,20 +46,11 @@ impl Driver {
         }
     }
 
-    pub(super) fn request_timeout(&self) -> Duration {
-        self.machine.plan().timing.request_timeout
-    }
-
-    /// Whether a search for a machine ID is under way.
-    pub(super) fn is_searching(&self) -> bool {
-        self.machine.is_searching()
-    }
-
     /// Does what is due. Returns how long there is nothing more to do, or `None` if it is over.
     pub(super) fn step(&mut self, slot: &MachineSlot) -> Option<Duration> {
         let held = slot.current();
-        let plan = self.machine.plan();
-        let far_behind = MAX_LEAD + plan.distance(self.machine.may_forget());
+        let plan = &self.machine.plan;
+        let far_behind = MAX_LEAD + plan.distance(self.machine.may_forget);
         if slot.stopping() {
             self.machine.release(held.seal("it was shut down"));
             self.machine.stop();
@@ -95,7 +86,7 @@ impl Driver {
 
     fn ask(&mut self, ask: Ask, held: Option<&HeldLease>) -> Event {
         let (leases, host, clock) = (&self.leases, &mut self.host, &self.clock);
-        let plan = self.machine.plan();
+        let plan = &self.machine.plan;
         let store = leases.store();
         let answer = ask_store(|| {
             Ok(match ask {
@@ -118,7 +109,9 @@ impl Driver {
                     }
                 },
                 Ask::IsFree(machine) => Answer::Free(host.is_free(machine)),
-                Ask::Keep(machine) => Answer::Kept(keep(host, machine, clock)),
+                Ask::Keep(machine) => {
+                    Answer::Kept(patiently(clock, || host.keep(machine), |kept| !kept))
+                }
             })
         });
         let now = self.now(held);
@@ -156,12 +149,12 @@ impl Driver {
             }
             Event::Unsure(error) => {
                 MachineSlot::count(&counters.renewals_failed);
-                let store = &self.machine.plan().store;
+                let store = &self.machine.plan.store;
                 tracing::warn!(store, %error, "renewal was not answered; trying again");
             }
             Event::Broken(error) => {
                 MachineSlot::count(&counters.renewals_failed);
-                let store = &self.machine.plan().store;
+                let store = &self.machine.plan.store;
                 tracing::error!(store, %error, "the store failed for good: no more IDs");
                 held.seal(&error.to_string());
             }
@@ -193,28 +186,16 @@ impl Driver {
     }
 
     fn now(&self, held: Option<&HeldLease>) -> Now {
-        let now = now(self.machine.plan(), &self.clock);
+        let now = now(&self.machine.plan, &self.clock);
         let tick = match held {
             // From a store that may forget no reservation reaches further ahead of the wall clock
             // than where the next claim would begin.
-            Some(held) if self.machine.may_forget() => held.ticks.wall_tick(),
+            Some(held) if self.machine.may_forget => held.ticks.wall_tick(),
             Some(held) => held.ticks.effective_tick(),
             None => now.tick,
         };
         Now { tick, ..now }
     }
-}
-
-/// Locks the machine ID on this host. A starter that looks whether it is in use has it locked for a
-/// moment.
-fn keep(host: &mut HostState, machine: u64, clock: &AnyClock) -> bool {
-    for _ in 0..4 {
-        if host.keep(machine) {
-            return true;
-        }
-        clock.park(Duration::from_millis(50));
-    }
-    host.keep(machine)
 }
 
 fn now(plan: &Plan, clock: &AnyClock) -> Now {

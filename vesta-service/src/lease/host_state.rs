@@ -11,9 +11,11 @@ mod slot;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::{Record, Snapshot};
 use crate::BuildError;
+use crate::clock::AnyClock;
 pub(crate) use file::FileStore;
 
 /// The record of a machine ID whose last owner on this host is gone, as this host remembers it.
@@ -121,6 +123,23 @@ impl HostState {
             tracing::warn!(%error, "this host no longer remembers how far its machine ID was used");
         }
     }
+}
+
+/// Tries to lock a state file, five times if it is in use: a starter of a pool in the same folder has
+/// it locked for a moment, to see whether its owner is gone.
+pub(crate) fn patiently<T>(
+    clock: &AnyClock,
+    mut attempt: impl FnMut() -> T,
+    is_in_use: impl Fn(&T) -> bool,
+) -> T {
+    for _ in 0..4 {
+        let outcome = attempt();
+        if !is_in_use(&outcome) {
+            return outcome;
+        }
+        clock.park(Duration::from_millis(50));
+    }
+    attempt()
 }
 
 /// The machine IDs whose state files are in a folder. By name alone: a look inside takes the lock,

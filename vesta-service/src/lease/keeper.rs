@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Driver, MachineSlot, RETRY_AFTER};
-use crate::clock::Clock as _;
 use crate::sync::{Mutex, thread};
 
 #[derive(Debug)]
@@ -59,7 +58,7 @@ impl Keeper {
             match driver.step(slot) {
                 Some(Duration::ZERO) => {}
                 // A search ends within this call.
-                Some(pause) if driver.is_searching() => driver.clock.park(pause),
+                Some(pause) if driver.machine.is_searching() => driver.clock.park(pause),
                 Some(pause) => return Some(pause),
                 None => *running = None,
             }
@@ -89,5 +88,5 @@ impl Keeper {
 
 /// The longest that a release may take: one request and its repetition.
 fn patience(driver: &Driver) -> Duration {
-    driver.request_timeout() * 2 + Duration::from_millis(500)
+    driver.machine.plan.timing.request_timeout * 2 + Duration::from_millis(500)
 }

@@ -75,15 +75,6 @@ impl Plan {
         if may_forget { self.window(true) + MAX_SKEW } else { Duration::ZERO }
     }
 
-    fn distance_ticks(&self, may_forget: bool) -> u64 {
-        self.ticks(self.distance(may_forget))
-    }
-
-    /// The difference of clocks from which a store that may forget is refused.
-    fn max_skew(&self, may_forget: bool) -> Option<Duration> {
-        may_forget.then_some(MAX_SKEW / 2)
-    }
-
     /// A duration in whole ticks, rounded up.
     fn ticks(&self, duration: Duration) -> u64 {
         let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
@@ -231,8 +222,9 @@ pub(crate) enum Event {
 /// A process without, and then with, a machine ID.
 #[derive(Debug, Clone)]
 pub(crate) struct Machine {
-    plan: Plan,
-    may_forget: bool,
+    pub(crate) plan: Plan,
+    /// Whether the store, when last asked, said that it may forget.
+    pub(crate) may_forget: bool,
     phase: Phase,
 }
 
@@ -250,15 +242,6 @@ impl Machine {
         Self { plan, may_forget: false, phase }
     }
 
-    pub(crate) const fn plan(&self) -> &Plan {
-        &self.plan
-    }
-
-    /// From now on the store is asked for at most this long during a search.
-    pub(crate) fn limit_patience(&mut self, patience: Duration) {
-        self.plan.patience = self.plan.patience.min(patience);
-    }
-
     pub(crate) const fn is_holding(&self) -> bool {
         matches!(self.phase, Phase::Holding(_))
     }
@@ -266,11 +249,6 @@ impl Machine {
     /// Whether a search is under way, and not only due.
     pub(crate) fn is_searching(&self) -> bool {
         matches!(&self.phase, Phase::Claiming(claiming) if claiming.begun)
-    }
-
-    /// Whether the store, when last asked, said that it may forget.
-    pub(crate) const fn may_forget(&self) -> bool {
-        self.may_forget
     }
 
     /// Gives the record back, after sealing at this position.
@@ -308,7 +286,7 @@ impl Machine {
             Phase::Over => Event::None,
             Phase::Claiming(claiming) => {
                 let found = claiming.on_answer(&self.plan, answer, now);
-                self.may_forget = claiming.may_forget();
+                self.may_forget = claiming.may_forget;
                 match found {
                     None => Event::None,
                     Some(Ok(claimed)) => {

@@ -25,36 +25,26 @@ pub struct Timing {
 
 impl Timing {
     /// Of a fixed ID in a state file: window 3 s, renewed each second.
-    pub const FILE: Timing = Timing {
-        window: Duration::from_secs(3),
-        renew_every: Duration::from_secs(1),
-        request_timeout: Duration::from_secs(1),
-        takeover_grace: Duration::from_secs(9),
-    };
+    pub const FILE: Timing = Timing::millis(3_000, 1_000, 1_000, 9_000);
 
     /// Of a pool on one host: window 5 s, renewed every 1.5 s, taken over after 1 min.
-    pub const ONE_HOST: Timing = Timing {
-        window: Duration::from_secs(5),
-        renew_every: Duration::from_millis(1500),
-        request_timeout: Duration::from_secs(1),
-        takeover_grace: Duration::from_secs(60),
-    };
+    pub const ONE_HOST: Timing = Timing::millis(5_000, 1_500, 1_000, 60_000);
 
     /// Of a pool in a store on the network: window 60 s, renewed every 15 s, taken over after 10 min.
-    pub const NETWORK: Timing = Timing {
-        window: Duration::from_secs(60),
-        renew_every: Duration::from_secs(15),
-        request_timeout: Duration::from_secs(2),
-        takeover_grace: Duration::from_secs(600),
-    };
+    pub const NETWORK: Timing = Timing::millis(60_000, 15_000, 2_000, 600_000);
 
     /// Of a pool in a store in memory: window 10 s, renewed every 2.5 s, taken over after 10 min.
-    pub const IN_MEMORY: Timing = Timing {
-        window: Duration::from_secs(10),
-        renew_every: Duration::from_millis(2500),
-        request_timeout: Duration::from_secs(1),
-        takeover_grace: Duration::from_secs(600),
-    };
+    pub const IN_MEMORY: Timing = Timing::millis(10_000, 2_500, 1_000, 600_000);
+
+    /// Milliseconds, in the order of the fields.
+    const fn millis(window: u64, renew: u64, request: u64, grace: u64) -> Self {
+        Self {
+            window: Duration::from_millis(window),
+            renew_every: Duration::from_millis(renew),
+            request_timeout: Duration::from_millis(request),
+            takeover_grace: Duration::from_millis(grace),
+        }
+    }
 
     /// Checks the durations against each other.
     ///

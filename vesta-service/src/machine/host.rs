@@ -3,7 +3,7 @@
 use vesta_intf::IdError;
 
 /// The name that the kernel has for this host.
-pub(super) fn name() -> String {
+pub(crate) fn name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 

@@ -34,7 +34,7 @@ pub(crate) struct Buffer {
     key: String,
     description: Option<String>,
     plan: Plan,
-    health: Health,
+    pub(super) health: Health,
     phase: Phase,
     /// Numbers were asked for: nothing is fetched for an unused tag.
     wanted: bool,
@@ -157,7 +157,7 @@ impl Buffer {
             Phase::Idle => Duration::ZERO,
             Phase::Failed(until) => until.saturating_sub(now),
             Phase::Queued(since) | Phase::Fetching(since, _) => {
-                let usual = match self.plan.fetch_time() {
+                let usual = match self.plan.fetch_time {
                     Duration::ZERO => GUESSED_FETCH,
                     known => known,
                 };
@@ -246,7 +246,7 @@ impl Buffer {
             Ok(NextRange::UsedUp) => {
                 self.recovered();
                 // What is left may still do for the table's own step.
-                if !self.plan.spare() || size <= self.plan.table_step() {
+                if !self.plan.spare() || size <= self.plan.table_step {
                     self.settle(Health::UsedUp);
                 }
             }
@@ -326,11 +326,6 @@ impl Buffer {
         self.wanted = false;
     }
 
-    /// Health of the tag.
-    pub(crate) const fn health(&self) -> Health {
-        self.health
-    }
-
     /// The last error of the store, if the fetch after it has not succeeded.
     pub(crate) fn failing_because(&self) -> Option<&StoreError> {
         self.error.as_ref().filter(|_| self.failures > 0)
@@ -365,7 +360,7 @@ impl Buffer {
         let rate = match open {
             None => 0,
             Some(open) => match now.saturating_sub(open.since) {
-                young if young < Duration::from_secs(1) => self.plan.rate(),
+                young if young < Duration::from_secs(1) => self.plan.rate,
                 old => per_second(used(open), old),
             },
         };
@@ -384,12 +379,12 @@ impl Buffer {
             taken_total: self.closed_total + open.map_or(0, used),
             lost_total,
             rate,
-            table_step: self.plan.table_step(),
+            table_step: self.plan.table_step,
             step: self.plan.step(now),
             fetching: matches!(self.phase, Phase::Queued(_) | Phase::Fetching(..)),
             last_fetch_age: last_at.map(|at| now.saturating_sub(at)),
             last_fetch_took,
-            fetches_ok: self.plan.fetches(),
+            fetches_ok: self.plan.fetches,
             fetches_failed: self.failures_total,
             last_error: self.error.as_ref().map(ToString::to_string),
             not_ready_because: self.trouble().or(failing),

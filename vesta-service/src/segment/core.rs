@@ -11,8 +11,6 @@ use super::buffer::{Health, SHUT_DOWN, not_found};
 use super::builder::SegmentBuilder;
 use super::jobs::{Job, Jobs, MAX_THREADS};
 use super::key::Key;
-use super::store::NewSegmentTag;
-use crate::clock::Clock as _;
 use crate::error::{BuildError, StoreError, ask_store};
 use crate::sync::{Mutex, thread};
 use crate::wait::Drive;
@@ -25,23 +23,23 @@ const READ_AGAIN: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(super) settings: SegmentBuilder,
-    known: Mutex<Known>,
+    pub(super) known: Mutex<Known>,
     /// Notified when the tags were read, and at the end.
     pub(super) listed: Notify,
-    jobs: Jobs,
+    pub(super) jobs: Jobs,
     /// Held while tags are read or added, so that an old list never replaces a newer one.
     reading: Mutex<()>,
 }
 
 /// The tags, as far as they are known.
 #[derive(Debug, Default)]
-struct Known {
+pub(super) struct Known {
     /// Every tag that was ever in the table.
-    keys: BTreeMap<String, Arc<Key>>,
+    pub(super) keys: BTreeMap<String, Arc<Key>>,
     /// When the tags were read last, and why that failed since.
-    read_at: Option<Duration>,
-    failure: Option<StoreError>,
-    closed: bool,
+    pub(super) read_at: Option<Duration>,
+    pub(super) failure: Option<StoreError>,
+    pub(super) closed: bool,
 }
 
 impl Core {
@@ -87,22 +85,6 @@ impl Core {
     /// Every tag that was ever in the table, by name.
     pub(super) fn keys(&self) -> Vec<Arc<Key>> {
         self.known.lock().keys.values().cloned().collect()
-    }
-
-    /// When the tags were read last.
-    pub(super) fn read_at(&self) -> Option<Duration> {
-        self.known.lock().read_at
-    }
-
-    /// Why the service as a whole gives out no numbers.
-    pub(super) fn trouble(&self) -> Option<String> {
-        let known = self.known.lock();
-        if known.closed {
-            return Some(IdError::Sealed { reason: SHUT_DOWN.into() }.to_string());
-        }
-        let failure = known.failure.as_ref().map_or(String::new(), |error| format!(": {error}"));
-        let unread = format!("the segment tags have not been read yet{failure}");
-        known.read_at.is_none().then_some(unread)
     }
 
     /// The next 1 to `want` numbers, when none are at hand for this thread.
@@ -180,8 +162,8 @@ impl Core {
     fn fetch(self: &Arc<Self>, key: &Arc<Key>) {
         let Some(size) = key.begin(self.now()) else { return };
         let store = &self.settings.store;
-        let reply = ask_store(|| store.next_range(key.name(), size));
-        let tag = key.name();
+        let reply = ask_store(|| store.next_range(&key.name, size));
+        let tag = &key.name;
         match &reply {
             Err(error) if !key.is_failing() => {
                 let store = store.describe();
@@ -203,7 +185,7 @@ impl Core {
         let now = self.now();
         if let Ok(tags) = &tags {
             let listed: HashSet<&str> = tags.iter().map(|tag| tag.key.as_str()).collect();
-            for key in self.keys().iter().filter(|key| !listed.contains(key.name())) {
+            for key in self.keys().iter().filter(|key| !listed.contains(key.name.as_str())) {
                 key.end(now, Health::NoTag);
             }
             for tag in tags {
@@ -239,24 +221,5 @@ impl Core {
             _ => {}
         }
         tags.map(drop)
-    }
-
-    /// Adds a tag to the store, and to what is known.
-    pub(super) fn create(self: &Arc<Self>, tag: &NewSegmentTag) -> Result<bool, StoreError> {
-        let created = ask_store(|| self.settings.store.create(tag))?;
-        self.read_tags()?;
-        Ok(created)
-    }
-
-    /// No more numbers.
-    pub(super) fn close(&self) {
-        self.jobs.stop();
-        let mut known = self.known.lock();
-        known.closed = true;
-        let keys: Vec<_> = known.keys.values().cloned().collect();
-        drop(known);
-        self.listed.notify();
-        let now = self.now();
-        keys.iter().for_each(|key| key.end(now, Health::Closed));
     }
 }

@@ -25,7 +25,7 @@ pub struct Segment {
 impl Segment {
     /// The tag's name.
     pub fn key(&self) -> &str {
-        self.key.name()
+        &self.key.name
     }
 
     /// A new number. May wait for the database, at most for the service's `max_wait`.

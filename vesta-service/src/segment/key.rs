@@ -17,7 +17,7 @@ use crate::wait::Notify;
 /// One tag. Never removed from a service: its memory of what was given out must not be lost.
 #[derive(Debug)]
 pub(crate) struct Key {
-    name: String,
+    pub(crate) name: String,
     numbers: Allocator,
     /// Also the lock of the shared line.
     state: Mutex<Buffer>,
@@ -39,10 +39,6 @@ impl Key {
             notify: Notify::default(),
             lost: AtomicU64::new(0),
         }
-    }
-
-    pub(crate) fn name(&self) -> &str {
-        &self.name
     }
 
     /// The next 1 to `want` numbers, if some are at hand.
@@ -102,7 +98,7 @@ impl Key {
     /// The tag is not in the table, or no longer, or the service ends.
     pub(crate) fn end(&self, now: Duration, health: Health) {
         self.change(now, |buffer| {
-            if buffer.health() != health {
+            if buffer.health != health {
                 buffer.drop_all(health);
             }
             None
@@ -117,9 +113,9 @@ impl Key {
         by: impl FnOnce(&mut Buffer) -> Option<Duration>,
     ) -> Option<Duration> {
         let mut state = self.state.lock();
-        let before = state.health();
+        let before = state.health;
         let pause = by(&mut state);
-        let health = state.health();
+        let health = state.health;
         // Also if it had ended before: whoever ended it may not have come to the stripes yet.
         let stops = matches!(health, Health::NoTag | Health::Closed);
         if stops {
@@ -151,7 +147,7 @@ impl Key {
 
     /// `true` if the tag is in the table, as far as is known.
     pub(crate) fn exists(&self) -> bool {
-        self.state.lock().health() != Health::NoTag
+        self.state.lock().health != Health::NoTag
     }
 
     pub(crate) fn status(&self, now: Duration) -> SegmentStatus {

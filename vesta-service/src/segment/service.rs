@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use vesta_intf::IdError;
 
+use super::buffer::{Health, SHUT_DOWN};
 use super::builder::SegmentBuilder;
 use super::core::Core;
 use super::handle::Segment;
 use super::status::SegmentStatus;
 use super::store::{NewSegmentTag, SegmentStore, SegmentTag};
-use crate::StoreError;
+use crate::error::{StoreError, ask_store};
 
 /// Gives out the numbers of segment tags: dense, growing, fetched from a database ahead of need. One
 /// per process is enough; share it behind an [`Arc`].
@@ -106,7 +107,9 @@ impl SegmentService {
     /// # Errors
     /// [`StoreError`] if the store does not answer: it is then not known whether it was added.
     pub fn create(&self, tag: &NewSegmentTag) -> Result<bool, StoreError> {
-        self.core.create(tag)
+        let created = ask_store(|| self.core.settings.store.create(tag))?;
+        self.core.read_tags()?;
+        Ok(created)
     }
 
     /// Reads now which tags there are, as is otherwise done every minute. Blocks as long as the store
@@ -120,13 +123,20 @@ impl SegmentService {
 
     /// Time since the table was read; `None` if it never was.
     pub fn last_refresh_age(&self) -> Option<Duration> {
-        Some(self.core.now().saturating_sub(self.core.read_at()?))
+        let read_at = self.core.known.lock().read_at?;
+        Some(self.core.now().saturating_sub(read_at))
     }
 
     /// Why the service as a whole gives out no numbers, if that is so: it was closed, or the table was
     /// never read. A tag says for itself how it is doing.
     pub fn not_ready_because(&self) -> Option<String> {
-        self.core.trouble()
+        let known = self.core.known.lock();
+        if known.closed {
+            return Some(IdError::Sealed { reason: SHUT_DOWN.into() }.to_string());
+        }
+        let failure = known.failure.as_ref().map_or(String::new(), |error| format!(": {error}"));
+        let unread = format!("the segment tags have not been read yet{failure}");
+        known.read_at.is_none().then_some(unread)
     }
 
     /// Display name of the database, without secrets.
@@ -144,7 +154,15 @@ impl SegmentService {
     /// Ends the service: no more numbers, of any tag. What was fetched and not given out is lost.
     /// Does not wait for a store that is being asked. Calling it again does nothing.
     pub fn close(&self) {
-        self.core.close();
+        let core = &self.core;
+        core.jobs.stop();
+        let mut known = core.known.lock();
+        known.closed = true;
+        let keys: Vec<_> = known.keys.values().cloned().collect();
+        drop(known);
+        core.listed.notify();
+        let now = core.now();
+        keys.iter().for_each(|key| key.end(now, Health::Closed));
     }
 }
 

@@ -22,11 +22,10 @@ impl<M: Fn() -> Option<Duration>> Wait<'_, M> {
         let mut deadline = None;
         loop {
             let seen = self.seen();
-            let error = match attempt() {
+            let pause = match attempt() {
                 Ok(value) => return Ok(value),
-                Err(error) => error,
+                Err(error) => self.pause(error, &mut deadline)?,
             };
-            let pause = self.pause(error, &mut deadline)?;
             match self.notify {
                 Some(notify) => notify.changed(seen, pause).await,
                 None => Delay::new(pause).await,

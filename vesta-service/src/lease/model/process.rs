@@ -84,8 +84,8 @@ impl Protocol {
 
     /// True if what the attempt wants next depends on the clock.
     fn needs_clock(&self, state: &State, process: usize, c: &Claiming) -> bool {
-        let ground = self.ground(state, process, c.machine);
-        let step = self.misled(self.attempt(c)).next(&self.plan(), ground, &now(0, c.number));
+        let attempt = self.attempt(state, process, c);
+        let step = self.misled(attempt).next(&self.plan(), &now(0, c.number));
         matches!(step, Step::Send(Write::Record { old: Some(_), .. }))
     }
 
@@ -100,7 +100,7 @@ impl Protocol {
     }
 
     /// The attempt as the product has it.
-    fn attempt(&self, c: &Claiming) -> Attempt {
+    fn attempt(&self, state: &State, process: usize, c: &Claiming) -> Attempt {
         let sent = c.sent.map(|sent| match sent {
             Sent::Record(new) => Write::Record { old: c.record.record(), new: new.into() },
             Sent::Marks(new) => {
@@ -109,6 +109,7 @@ impl Protocol {
         });
         Attempt {
             machine: c.machine.into(),
+            ground: self.ground(state, process, c.machine),
             floor: c.floor.into(),
             record: c.record.record(),
             marks: marks(c.births),
@@ -163,9 +164,8 @@ impl Protocol {
     /// Does what the attempt wants next. The clock shows this tick.
     pub(super) fn go_on(&self, state: &mut State, process: usize, tick: u64) -> Option<()> {
         let Process::Claiming(mut c) = state.processes[process] else { return None };
-        let ground = self.ground(state, process, c.machine);
-        let mut attempt = self.misled(self.attempt(&c));
-        let verdict = match attempt.next(&self.plan(), ground, &now(tick, c.number)) {
+        let mut attempt = self.misled(self.attempt(state, process, &c));
+        let verdict = match attempt.next(&self.plan(), &now(tick, c.number)) {
             Step::Send(write) => {
                 c.sent = Some(match write {
                     Write::Record { new, .. } => Sent::Record(rec(Some(&new))),
@@ -182,7 +182,7 @@ impl Protocol {
                 };
                 let namespace =
                     Namespace { uuid: NAMESPACE, fingerprint: String::new(), floor: floor.into() };
-                let verdict = attempt.on_floor(&namespace, ground);
+                let verdict = attempt.on_floor(&namespace);
                 c.floor = floor;
                 state.processes[process] = Process::Claiming(c);
                 verdict
@@ -353,7 +353,7 @@ impl Protocol {
 
     fn take_in_claim(&self, state: &mut State, process: usize, mut c: Claiming, answer: Answer) {
         let Some(request) = c.request() else { return };
-        let mut attempt = self.attempt(&c);
+        let mut attempt = self.attempt(state, process, &c);
         let verdict = match (c.sent, answer) {
             (Some(Sent::Record(new)), answer) => {
                 attempt.on_record(understood(self.understood(answer, new), new))

@@ -28,6 +28,7 @@ pub(in crate::lease) struct Ground {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::lease) struct Attempt {
     pub(in crate::lease) machine: u64,
+    pub(in crate::lease) ground: Ground,
     /// The namespace's floor, as last seen.
     pub(in crate::lease) floor: u64,
     /// The record as last seen.
@@ -75,15 +76,17 @@ pub(in crate::lease) enum Verdict {
 impl Attempt {
     pub(in crate::lease) fn new(
         machine: u64,
+        ground: Ground,
         floor: u64,
         record: Option<Record>,
         marks: Option<Marks>,
     ) -> Self {
-        Self { machine, floor, record, marks, from: None, mine: None, sent: None, ends: None }
+        let (from, mine, sent, ends) = (None, None, None, None);
+        Self { machine, ground, floor, record, marks, from, mine, sent, ends }
     }
 
     /// The next thing to do.
-    pub(in crate::lease) fn next(&mut self, plan: &Plan, ground: Ground, now: &Now) -> Step {
+    pub(in crate::lease) fn next(&mut self, plan: &Plan, now: &Now) -> Step {
         if let Some(write) = &self.sent {
             return Step::Send(write.clone());
         }
@@ -93,16 +96,16 @@ impl Attempt {
         if self.mine.is_some_and(|start| self.floor <= start) {
             return Step::Floor;
         }
-        let foreign = |namespace| namespace != ground.namespace;
+        let foreign = |namespace| namespace != self.ground.namespace;
         let mark = self.marks.as_ref().and_then(|marks| marks.births.get(&self.machine)).copied();
         let write = match (&self.record, mark) {
             _ if self.marks.as_ref().is_some_and(|marks| foreign(marks.namespace)) => None,
             (Some(record), _) if foreign(record.namespace) => None,
             (None, Some(_)) => None,
             (Some(record), Some(birth)) if record.birth != birth => None,
-            (None, None) => Some(self.creation(plan, ground, now)),
-            (Some(record), None) => Some(self.marking(record.birth, ground)),
-            (Some(record), Some(_)) => match self.claim(record, plan, ground, now) {
+            (None, None) => Some(self.creation(plan, now)),
+            (Some(record), None) => Some(self.marking(record.birth)),
+            (Some(record), Some(_)) => match self.claim(record, plan, now) {
                 Ok((write, start)) => {
                     self.from = Some(start);
                     Some(write)
@@ -117,9 +120,9 @@ impl Attempt {
     }
 
     /// An absent record: nothing may be issued from what is created here, until it is marked.
-    fn creation(&self, plan: &Plan, ground: Ground, now: &Now) -> Write {
+    fn creation(&self, plan: &Plan, now: &Now) -> Write {
         let new = Record {
-            namespace: ground.namespace,
+            namespace: self.ground.namespace,
             birth: now.number(),
             attempt: now.number(),
             ..plan.signature(now)
@@ -127,27 +130,22 @@ impl Attempt {
         Write::Record { old: None, new }
     }
 
-    fn marking(&self, birth: u64, ground: Ground) -> Write {
+    fn marking(&self, birth: u64) -> Write {
         let old = self.marks.clone();
         let mut new = old.clone().unwrap_or_default();
-        new.namespace = ground.namespace;
+        new.namespace = self.ground.namespace;
         new.births.insert(self.machine, birth);
         Write::Marks { old, new }
     }
 
-    fn claim(
-        &self,
-        record: &Record,
-        plan: &Plan,
-        ground: Ground,
-        now: &Now,
-    ) -> Result<(Write, u64), Verdict> {
-        let start = self.start(record, plan, ground, now);
+    fn claim(&self, record: &Record, plan: &Plan, now: &Now) -> Result<(Write, u64), Verdict> {
+        let may_forget = self.ground.may_forget;
+        let start = self.start(record, plan, now);
         let tick = plan.rules.tick(start);
         let starts = plan.meta.moment_of(tick).ok().filter(|_| tick <= plan.rules.max_tick());
         let starts = starts.ok_or(Verdict::Spent)?;
         let lead = starts.since(now.wall).map_or(Duration::ZERO, Duration::from_millis);
-        if lead > ROLLBACK_LEAD + plan.distance(ground.may_forget) {
+        if lead > ROLLBACK_LEAD + plan.distance(may_forget) {
             return Err(Verdict::TooFarAhead(starts));
         }
         // Were a claim forgotten, the next one could begin at the same position: from a store that
@@ -159,22 +157,22 @@ impl Attempt {
             epoch: record.epoch + 1,
             owner: now.random,
             attempt: now.number(),
-            bound: if ground.may_forget { start } else { end },
+            bound: if may_forget { start } else { end },
             ..plan.signature(now)
         };
         Ok((Write::Record { old: Some(record.clone()), new }, start))
     }
 
     /// The first position that a claim of this record may issue.
-    fn start(&self, record: &Record, plan: &Plan, ground: Ground, now: &Now) -> u64 {
-        let rules = &plan.rules;
+    fn start(&self, record: &Record, plan: &Plan, now: &Now) -> u64 {
+        let (ground, rules) = (self.ground, &plan.rules);
         let known = record.bound.max(self.floor).max(ground.remembered);
         let guarded = if ground.guard {
             rules.position(rules.tick(known) + 1 + plan.window_ticks(ground.may_forget))
         } else {
             known
         };
-        guarded.max(rules.position(now.wall_tick + plan.distance_ticks(ground.may_forget)))
+        guarded.max(rules.position(now.wall_tick + plan.ticks(plan.distance(ground.may_forget))))
     }
 
     /// Ends the attempt. A claim of which nothing was issued is released first.
@@ -230,12 +228,8 @@ impl Attempt {
     }
 
     /// Takes in the answer to [`Step::Floor`].
-    pub(in crate::lease) fn on_floor(
-        &mut self,
-        namespace: &Namespace,
-        ground: Ground,
-    ) -> Option<Verdict> {
-        if namespace.uuid != ground.namespace {
+    pub(in crate::lease) fn on_floor(&mut self, namespace: &Namespace) -> Option<Verdict> {
+        if namespace.uuid != self.ground.namespace {
             return Some(Verdict::Taken); // of a store that is gone
         }
         self.floor = namespace.floor;

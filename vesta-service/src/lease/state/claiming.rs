@@ -7,7 +7,7 @@ use vesta_intf::UnixMillis;
 
 use super::attempt::{Attempt, Ground, ROLLBACK_LEAD, Step, Verdict};
 use super::candidates::{Candidate, Survey};
-use super::{Action, Answer, Ask, Claimed, Now, Plan, Write};
+use super::{Action, Answer, Ask, Claimed, MAX_SKEW, Now, Plan, Write};
 use crate::lease::{BuildError, Choice, Local, Record, Snapshot, StoreError};
 
 /// How long a store that does not answer is asked at start, unless it is waited for.
@@ -34,7 +34,7 @@ pub(in crate::lease) struct Claiming {
     outage: Option<(Duration, Duration)>,
     /// Something was asked already.
     pub(in crate::lease) begun: bool,
-    may_forget: bool,
+    pub(in crate::lease) may_forget: bool,
     /// The records of the survey before.
     earlier: Option<BTreeMap<u64, Record>>,
     glances: u32,
@@ -81,11 +81,6 @@ impl Claiming {
         }
     }
 
-    /// How far ahead of the clock a claim begins, in time.
-    pub(in crate::lease) const fn may_forget(&self) -> bool {
-        self.may_forget
-    }
-
     /// The next thing to do.
     pub(in crate::lease) fn next(&mut self, plan: &Plan, now: &Now) -> Action {
         if now.monotonic < self.wait_until {
@@ -99,7 +94,7 @@ impl Claiming {
             },
             Stage::CompareClocks => Action::Ask(Ask::Clock),
             Stage::Survey => Action::Ask(Ask::Survey),
-            Stage::Trying(round) => match round.next(plan, self.may_forget, now) {
+            Stage::Trying(round) => match round.next(plan, now) {
                 Some(Ok(ask)) => Action::Ask(ask),
                 Some(Err(error)) => Action::Refused(error),
                 None => self.after_round(plan, now),
@@ -168,7 +163,7 @@ impl Claiming {
             }
             (Stage::CompareClocks, Answer::Clock(theirs)) => {
                 self.stage = Stage::Survey;
-                compare_clocks(now.wall, theirs?, plan.max_skew(self.may_forget)).err().map(Err)
+                compare_clocks(now.wall, theirs?, self.may_forget).err().map(Err)
             }
             (Stage::Survey, Answer::Survey { snapshot, locals }) => {
                 self.survey(plan, snapshot, locals, now).err().map(Err)
@@ -261,19 +256,13 @@ impl Round {
     }
 
     /// The next thing to ask, or an end; `None` once there is no candidate left.
-    fn next(
-        &mut self,
-        plan: &Plan,
-        may_forget: bool,
-        now: &Now,
-    ) -> Option<Result<Ask, BuildError>> {
-        if let Some(attempt) = &self.attempt {
+    fn next(&mut self, plan: &Plan, now: &Now) -> Option<Result<Ask, BuildError>> {
+        if let Some(attempt) = &mut self.attempt {
             let machine = attempt.machine;
             if self.claimed.is_some() {
                 return Some(Ok(Ask::Keep(machine)));
             }
-            let ground = self.ground(plan, may_forget, machine);
-            match self.attempt.as_mut()?.next(plan, ground, now) {
+            match attempt.next(plan, now) {
                 Step::Send(write) => return Some(Ok(Ask::Write(machine, Box::new(write)))),
                 Step::Look => return Some(Ok(Ask::Record(machine))),
                 Step::Floor => return Some(Ok(Ask::Open)),
@@ -322,18 +311,17 @@ impl Round {
                 self.in_use_here |= !free;
                 let (floor, marks) =
                     (self.snapshot.namespace.floor, self.snapshot.marks_of(machine).cloned());
-                self.attempt = free.then(|| Attempt::new(machine, floor, record, marks));
+                let ground = self.ground(plan, may_forget, machine);
+                self.attempt = free.then(|| Attempt::new(machine, ground, floor, record, marks));
             }
             return None;
         };
         let machine = attempt.machine;
-        let ground = self.ground(plan, may_forget, machine);
-        let attempt = self.attempt.as_mut()?;
         let verdict = match answer {
             Answer::Record(answer) => attempt.on_record(answer),
             Answer::Marks(answer) => attempt.on_marks(answer),
             Answer::Found(current) => Some(attempt.on_look(current)),
-            Answer::Namespace { namespace, .. } => attempt.on_floor(&namespace, ground),
+            Answer::Namespace { namespace, .. } => attempt.on_floor(&namespace),
             Answer::Kept(true) => {
                 let (record, next) = self.claimed.take()?;
                 return Some(Claimed { machine, record, next });
@@ -390,10 +378,10 @@ impl Round {
 fn compare_clocks(
     ours: UnixMillis,
     theirs: UnixMillis,
-    wrong: Option<Duration>,
+    may_forget: bool,
 ) -> Result<(), BuildError> {
     let apart = Duration::from_millis(ours.0.abs_diff(theirs.0));
-    if apart > wrong.unwrap_or(CLOCK_WRONG) {
+    if apart > if may_forget { MAX_SKEW / 2 } else { CLOCK_WRONG } {
         return Err(BuildError::ClocksDiffer { ours, theirs });
     }
     if apart > CLOCK_DOUBTFUL {

@@ -21,17 +21,17 @@ const MAX_SIZE: u64 = 1 << 62;
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     /// The step in the table: the smallest there is.
-    table_step: u64,
+    pub(super) table_step: u64,
     cap: u64,
     /// The step of the last fetch.
     step: u64,
     last: Option<Last>,
     /// Fetches that brought numbers.
-    fetches: u64,
+    pub(super) fetches: u64,
     /// Numbers a second, while there were some.
-    rate: u64,
-    /// Duration of a fetch, as callers see it.
-    fetch_time: Duration,
+    pub(super) rate: u64,
+    /// Duration of a fetch, as callers see it; zero before the first.
+    pub(super) fetch_time: Duration,
     /// The end of the numbers is near: no more than the table's step at a time.
     sparing: bool,
 }
@@ -129,25 +129,6 @@ impl Plan {
     /// Asks for as little as possible from now on; `false` if it did so before.
     pub(crate) fn spare(&mut self) -> bool {
         !std::mem::replace(&mut self.sparing, true)
-    }
-
-    /// Fetches that brought numbers.
-    pub(crate) const fn fetches(&self) -> u64 {
-        self.fetches
-    }
-
-    /// Numbers a second, while there were some.
-    pub(crate) const fn rate(&self) -> u64 {
-        self.rate
-    }
-
-    pub(crate) const fn table_step(&self) -> u64 {
-        self.table_step
-    }
-
-    /// Duration of a fetch, as far as that is known.
-    pub(crate) const fn fetch_time(&self) -> Duration {
-        self.fetch_time
     }
 
     /// When the last numbers came, and how long that took.

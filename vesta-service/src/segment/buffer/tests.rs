@@ -53,8 +53,8 @@ proptest! {
 fn next(buffer: &mut Buffer, now: Duration) -> Result<Range<u64>, Health> {
     buffer.next_chunk(now).map_err(|refusal| {
         let waiting_helps = refusal.retry_after().is_some() || buffer.failing_because().is_some();
-        assert_eq!(waiting_helps, buffer.health() == Health::Good, "{refusal:?}");
-        buffer.health()
+        assert_eq!(waiting_helps, buffer.health == Health::Good, "{refusal:?}");
+        buffer.health
     })
 }
 
