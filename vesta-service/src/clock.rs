@@ -37,6 +37,14 @@ pub trait Clock: Send + Sync + fmt::Debug {
 
     /// Puts the calling thread to sleep.
     fn park(&self, duration: Duration);
+
+    /// A random number that names an incarnation, a record or a request, and is never 0. Two that are
+    /// equal could make two owners one: only a simulation that repeats its histories has another source
+    /// than the operating system.
+    #[doc(hidden)]
+    fn random(&self) -> u128 {
+        crate::random::u128()
+    }
 }
 
 /// The machine's own clocks.

@@ -7,7 +7,6 @@ use super::{Choice, HostState, Leases, MachineSlot, PATIENCE, Plan, patiently};
 use crate::clock::{AnyClock, MAX_LEAD};
 use crate::error::{BuildError, ask_store};
 use crate::held_lease::{HeldLease, HeldLeaseFactory};
-use crate::random;
 use crate::sync::Ordering;
 
 /// One state machine with its store, host state and clock.
@@ -201,5 +200,5 @@ impl Driver {
 fn now(plan: &Plan, clock: &AnyClock) -> Now {
     let wall = clock.wall();
     let wall_tick = plan.meta.tick_at(wall).unwrap_or(0);
-    Now { monotonic: clock.monotonic(), wall, wall_tick, tick: wall_tick, random: random::u128() }
+    Now { monotonic: clock.monotonic(), wall, wall_tick, tick: wall_tick, random: clock.random() }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use vesta_service::{Clock, UnixMillis};
+use vesta_testkit::Rng;
 
 pub(crate) const MILLI: u64 = 1_000_000;
 pub(crate) const SECOND: u64 = 1000 * MILLI;
@@ -38,6 +39,8 @@ pub(crate) struct Time {
     /// The time for which a claim really watches an expired owner.
     watch: AtomicU64,
     parks: AtomicU64,
+    /// The random numbers drawn so far.
+    draws: AtomicU64,
     trace: Option<Mutex<Vec<String>>>,
 }
 
@@ -58,6 +61,7 @@ impl Time {
             hands: Mutex::default(),
             watch: AtomicU64::new(SECOND),
             parks: AtomicU64::new(0),
+            draws: AtomicU64::new(0),
             trace: traced.then(Mutex::default),
         })
     }
@@ -188,5 +192,12 @@ impl Clock for HostClock {
         self.time.note(|| format!("        … waits for {:?}", Duration::from_nanos(nanos)));
         // Never nothing, and enough by a clock that goes slow.
         self.time.advance(nanos + nanos / 8 + 1000);
+    }
+
+    /// The same numbers in the same history.
+    fn random(&self) -> u128 {
+        let draw = self.time.draws.fetch_add(1, Relaxed);
+        let mut rng = Rng::new(self.time.now() ^ draw.rotate_right(16));
+        (u128::from(rng.bits()) << 64 | u128::from(rng.bits())).max(1)
     }
 }
