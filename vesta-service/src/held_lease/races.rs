@@ -8,6 +8,7 @@ use vesta_intf::UnixMillis;
 
 use super::*;
 use crate::clock::Clock;
+use crate::id::populator::subject::IdPopulator as _;
 use crate::races::{Ends, Thread, at_once, bounded, exhaustively, unique_and_growing};
 
 const META: IdMeta = IdMeta::MIN_GRANULARITY;
