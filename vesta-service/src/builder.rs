@@ -12,7 +12,7 @@ use crate::backlog::Backlog;
 use crate::clock::{AnyClock, Clock, SystemClock};
 use crate::held_lease::HeldLeaseFactory;
 use crate::lease::{
-    ClaimOrder, Driver, HostState, Keeper, Leases, MachineSlot, PATIENCE, Plan, Timing,
+    CLAIM_TIMEOUT, ClaimOrder, Driver, HostState, Keeper, Leases, MachineSlot, Plan, Timing,
 };
 
 use crate::machine::{self, MachineSource, Resolved};
@@ -187,7 +187,7 @@ impl Builder {
             gen_method: if meta.bits(Field::GenMethod) == 0 { 0 } else { self.gen_method.value() },
             version: self.version,
         };
-        let patience = if self.wait_for_store { Duration::MAX } else { PATIENCE };
+        let claim_timeout = if self.wait_for_store { Duration::MAX } else { CLAIM_TIMEOUT };
         let count = 0..self.machine_count;
         let resolved = source.resolve(&meta, &self.namespace, &self.state_dir, &self.clock)?;
         let (members, shown, window) = match resolved {
@@ -197,7 +197,8 @@ impl Builder {
             }
             Resolved::Disposable { nodes } => {
                 let member = |_| {
-                    let machine = machine::use_up_number(&*nodes, &meta, &*self.clock, patience)?;
+                    let machine =
+                        machine::use_up_number(&*nodes, &meta, &*self.clock, claim_timeout)?;
                     unbounded(&factory, machine)
                 };
                 let members = count.map(member).collect::<Result<_, BuildError>>()?;
@@ -214,7 +215,7 @@ impl Builder {
                     timing,
                     choice,
                     order: self.claim_order,
-                    patience,
+                    claim_timeout,
                     host: machine::host_name(),
                     pid: std::process::id(),
                     guard,

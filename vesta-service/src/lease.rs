@@ -39,6 +39,6 @@ pub use kv::KvStore;
 pub use leases::{Leases, Snapshot};
 pub(crate) use machine_slot::MachineSlot;
 pub use record::{Cas, Namespace, Record};
-pub(crate) use state::{PATIENCE, Plan};
+pub(crate) use state::{CLAIM_TIMEOUT, Plan};
 pub(crate) use timing::RETRY_AFTER;
 pub use timing::Timing;

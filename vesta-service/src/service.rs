@@ -157,12 +157,16 @@ impl IdService for LocalIdService {
         for part in out.chunks_mut(MOST_AT_ONCE) {
             let mut batch = Batch::new(self, u32::try_from(part.len()).unwrap_or(u32::MAX));
             let mut filled = 0;
-            self.wait().until(|| {
+            let mut attempt = || {
                 batch.fill(|run| {
                     filled += write(&run, &mut part[filled..]);
                     runs += 1;
                 })
-            })??;
+            };
+            match attempt() {
+                Ok(filled) => filled,
+                Err(_) => self.wait().until(attempt)?,
+            }?;
         }
         if runs > 1 {
             put_in_order(out);

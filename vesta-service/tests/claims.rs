@@ -180,7 +180,7 @@ fn a_claim_says_whose_it_is() {
 }
 
 #[test]
-fn a_silent_owner_is_watched_for_one_and_a_half_renewals() {
+fn an_expired_owner_is_watched_for_one_and_a_half_renewals() {
     let folder = tempfile::tempdir().unwrap();
     let bound = IdMeta::MAX_PEAK.tick_at(UnixMillis(START.0 - 61_000)).unwrap() << 20;
     let store = Busy::with(Record { epoch: 1, owner: 7, bound, ..Record::default() });

@@ -67,7 +67,7 @@ pub enum StoreCommand {
     },
     /// Declare the owner of a machine ID gone for good, so that the pool may hand it out
     ///
-    /// For a silent owner that is not worth waiting for, and for the foreign owners that `store import`
+    /// For an expired owner that is not worth waiting for, and for the foreign owners that `store import`
     /// has written. What the owner had reserved stays reserved. Should it still run, it loses the
     /// machine ID at its next renewal; one of another system does not notice, so stop it first.
     Free {

@@ -63,7 +63,7 @@ pub struct Store {
 
     /// Delay of a takeover after the window
     ///
-    /// In milliseconds; three windows to a day. The machine ID of a silent process may then be taken
+    /// In milliseconds; three windows to a day. The machine ID of an expired owner may then be taken
     /// over.
     ///
     /// Example: 60000

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::state::{Action, Answer, Ask, CLAIM_AGAIN, Claimed, Event, Machine, Now, Write};
-use super::{Choice, HostState, Leases, MachineSlot, PATIENCE, Plan, patiently};
+use super::{CLAIM_TIMEOUT, Choice, HostState, Leases, MachineSlot, Plan, patiently};
 use crate::clock::{AnyClock, MAX_LEAD};
 use crate::error::{BuildError, ask_store};
 use crate::held_lease::{HeldLease, HeldLeaseFactory};
@@ -20,7 +20,7 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    /// Claims a machine ID, and waits for it as long as there is patience.
+    /// Claims a machine ID, or fails once the claim times out.
     pub(crate) fn start(
         plan: Plan,
         leases: Leases,
@@ -34,7 +34,7 @@ impl Driver {
             match driver.advance(None) {
                 Ok(Event::Claimed(claimed)) => {
                     // Whoever waits for a store at start need not be deaf to a stop later.
-                    driver.machine.plan.patience = PATIENCE;
+                    driver.machine.plan.claim_timeout = CLAIM_TIMEOUT;
                     let held = driver.hold(&claimed)?;
                     return Ok((driver, MachineSlot::new(held)));
                 }

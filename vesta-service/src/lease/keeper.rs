@@ -20,13 +20,13 @@ enum Runs {
 #[derive(Debug)]
 pub(crate) struct Keeper {
     runs: Runs,
-    patience: Duration,
+    timeout: Duration,
 }
 
 impl Keeper {
     /// Runs the driver in a thread that ends when the slot is stopped.
     pub(crate) fn in_thread(driver: Driver, slot: &Arc<MachineSlot>) -> std::io::Result<Self> {
-        let patience = patience(&driver);
+        let timeout = close_timeout(&driver);
         let slot = slot.clone();
         let mut driver = driver;
         thread::Builder::new().name("vesta-keeper".into()).spawn(move || {
@@ -42,12 +42,15 @@ impl Keeper {
             drop(driver); // unlocks its files before anybody hears of the end
             slot.end();
         })?;
-        Ok(Self { runs: Runs::InThread, patience })
+        Ok(Self { runs: Runs::InThread, timeout })
     }
 
     /// Leaves the driving to [`maintain`](Self::maintain).
     pub(crate) fn by_hand(driver: Driver) -> Self {
-        Self { patience: patience(&driver), runs: Runs::ByHand(Mutex::new(Some(Box::new(driver)))) }
+        Self {
+            timeout: close_timeout(&driver),
+            runs: Runs::ByHand(Mutex::new(Some(Box::new(driver)))),
+        }
     }
 
     /// Does what is due, if no thread does it. Returns how long there is nothing more to do.
@@ -73,7 +76,7 @@ impl Keeper {
         slot.request_stop();
         slot.current().seal("it was shut down");
         let over = match &self.runs {
-            Runs::InThread => slot.wait_until_over(self.patience),
+            Runs::InThread => slot.wait_until_over(self.timeout),
             Runs::ByHand(driver) => {
                 let over = self.maintain(slot).is_none();
                 *driver.lock() = None;
@@ -87,6 +90,6 @@ impl Keeper {
 }
 
 /// The longest that a release may take: one request and its repetition.
-fn patience(driver: &Driver) -> Duration {
+fn close_timeout(driver: &Driver) -> Duration {
     driver.machine.plan.timing.request_timeout * 2 + Duration::from_millis(500)
 }

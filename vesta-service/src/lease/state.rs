@@ -28,8 +28,8 @@ use crate::sequence::Rules;
 pub(in crate::lease) use attempt::{Attempt, Ground, Step, Verdict};
 #[cfg(all(test, not(any(loom, shuttle))))]
 pub(in crate::lease) use candidates::Survey;
+pub(crate) use claiming::CLAIM_TIMEOUT;
 use claiming::Claiming;
-pub(crate) use claiming::PATIENCE;
 pub(in crate::lease) use holding::Holding;
 
 /// How far the clocks of two hosts may be apart that share a store that may forget: each at most half
@@ -50,7 +50,7 @@ pub(crate) struct Plan {
     pub(crate) choice: Choice,
     pub(crate) order: ClaimOrder,
     /// How long a store that does not answer is asked.
-    pub(crate) patience: Duration,
+    pub(crate) claim_timeout: Duration,
     pub(crate) host: String,
     pub(crate) pid: u32,
     /// The store's record may be older than what was lost, by at most a window: keep that distance.

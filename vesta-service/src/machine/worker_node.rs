@@ -24,16 +24,15 @@ pub trait WorkerNodeStore: Send + Sync + fmt::Debug {
     fn insert(&self, host: &str, pid: u32) -> Result<u64, StoreError>;
 }
 
-/// A machine ID that is used once. A table that does not answer is asked for as long as there is
-/// patience.
+/// A machine ID that is used once. A table that does not answer is asked until the claim times out.
 pub(crate) fn use_up_number(
     nodes: &dyn WorkerNodeStore,
     meta: &IdMeta,
     clock: &dyn Clock,
-    patience: Duration,
+    claim_timeout: Duration,
 ) -> Result<u64, BuildError> {
     let (host, pid, store) = (super::host_name(), std::process::id(), nodes.describe());
-    let deadline = clock.monotonic().saturating_add(patience);
+    let deadline = clock.monotonic().saturating_add(claim_timeout);
     let mut pause = Duration::from_millis(100);
     let number = loop {
         match ask_store(|| nodes.insert(&host, pid)) {

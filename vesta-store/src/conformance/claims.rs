@@ -157,7 +157,7 @@ pub(super) fn a_restart_takes_its_own_machine_id_again(backend: &dyn Backend) {
     assert_eq!(next_position(&service), first + 1);
 }
 
-/// The one who names a number wants that one: it gets it as soon as the window of a silent owner is
+/// The one who names a number wants that one: it gets it as soon as the window of an expired owner is
 /// over, and not before.
 pub(super) fn a_reserved_machine_id_is_taken_over_only_after_its_window(backend: &dyn Backend) {
     let world = World::new(backend);

@@ -56,7 +56,7 @@ pub(super) fn a_released_machine_id_goes_on_exactly_where_it_was_sealed(backend:
 }
 
 /// Until then it may still be alive, and the pool counts as used up.
-pub(super) fn a_silent_owner_is_taken_over_only_after_the_grace(backend: &dyn Backend) {
+pub(super) fn an_expired_owner_is_taken_over_only_after_the_grace(backend: &dyn Backend) {
     let world = World::new(backend);
     let silent = world.pool("a", 0..=0).build().expect("a machine ID");
     let old = silent.gen_id().expect("an ID");

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_owner_and_a_predecessor_are_freed_and_the_bound_stays() {
+    fn an_expired_owner_and_a_predecessor_are_freed_and_the_bound_stays() {
         for (owner, who) in
             [(5, "web-1 (pid 4711), silent since"), (Record::FOREIGN, "web-1, a process of")]
         {

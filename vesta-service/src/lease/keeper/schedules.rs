@@ -138,7 +138,7 @@ impl Model {
             },
             choice: Choice::Any(0..=3),
             order: ClaimOrder::Stable,
-            patience: Duration::MAX,
+            timeout: Duration::MAX,
             host: "here".into(),
             pid: 1,
             guard: false,

@@ -54,7 +54,7 @@ impl Protocol {
             timing: Timing { window, ..Timing::ONE_HOST },
             choice: Choice::Any(0..=u64::from(small(self.machines)) - 1),
             order: ClaimOrder::Lowest,
-            patience: Duration::ZERO,
+            claim_timeout: Duration::ZERO,
             host: String::new(),
             pid: 0,
             guard: false,

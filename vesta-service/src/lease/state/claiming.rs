@@ -11,7 +11,7 @@ use super::{Action, Answer, Ask, Claimed, MAX_SKEW, Now, Plan, Write};
 use crate::lease::{BuildError, Choice, Local, Record, Snapshot, StoreError};
 
 /// How long a store that does not answer is asked at start, unless it is waited for.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const CLAIM_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often, and how long apart, to look again at state files that others have locked.
 const GLANCES: u32 = 5;
 const GLANCE: Duration = Duration::from_millis(100);
@@ -30,7 +30,7 @@ pub(in crate::lease) struct Claiming {
     deadline: Duration,
     /// Nothing is done before this moment of the monotonic clock.
     wait_until: Duration,
-    /// The end of patience with a store that does not answer, and the pause before asking again.
+    /// The deadline for a store that does not answer, and the pause before asking again.
     outage: Option<(Duration, Duration)>,
     /// Something was asked already.
     pub(in crate::lease) begun: bool,
@@ -70,7 +70,7 @@ impl Claiming {
     pub(in crate::lease) fn new(plan: &Plan, from: Duration, now: &Now) -> Self {
         Self {
             stage: Stage::Open,
-            deadline: now.monotonic.max(from).saturating_add(PATIENCE),
+            deadline: now.monotonic.max(from).saturating_add(CLAIM_TIMEOUT),
             wait_until: from,
             outage: None,
             begun: false,
@@ -107,8 +107,8 @@ impl Claiming {
         let Stage::Trying(round) = std::mem::replace(&mut self.stage, Stage::Survey) else {
             return Action::Wait(self.wait_until);
         };
-        let out_of_patience = now.monotonic >= self.deadline;
-        if round.contested && !out_of_patience {
+        let timed_out = now.monotonic >= self.deadline;
+        if round.contested && !timed_out {
             self.start_at = now.number(); // others were faster; look again
             return Action::Ask(Ask::Survey);
         }
@@ -120,7 +120,7 @@ impl Claiming {
         if let Some(used_until) = round.ahead {
             let ahead = Duration::from_millis(used_until.since(now.wall).unwrap_or(0));
             let wait = ahead.saturating_sub(ROLLBACK_LEAD) + Duration::from_millis(1);
-            if !out_of_patience && wait <= PATIENCE {
+            if !timed_out && wait <= CLAIM_TIMEOUT {
                 let now_is = now.wall;
                 tracing::info!(%used_until, %now_is, ?wait, "waiting for the clock to reach the last bound");
                 return self.wait(wait, now);
@@ -130,7 +130,7 @@ impl Claiming {
                 return Action::Refused(BuildError::ClockBehind { machine, used_until, now });
             }
         }
-        if out_of_patience || !round.may_end {
+        if timed_out || !round.may_end {
             return Action::Refused(round.exhausted(plan, now));
         }
         // An expired owner is only believed dead if its record also does not change while we watch,
@@ -175,10 +175,10 @@ impl Claiming {
         }
     }
 
-    /// Asks again, for as long as there is patience.
+    /// Asks again until the claim times out.
     fn on_failure(&mut self, plan: &Plan, source: StoreError, now: &Now) -> Option<BuildError> {
         let store = plan.store.clone();
-        let fresh = (now.monotonic.saturating_add(plan.patience), PAUSE);
+        let fresh = (now.monotonic.saturating_add(plan.claim_timeout), PAUSE);
         let (deadline, pause) = self.outage.unwrap_or(fresh);
         if source.is_permanent() || now.monotonic >= deadline {
             return Some(BuildError::Store { store, source });
@@ -227,7 +227,7 @@ impl Claiming {
             random: now.number(),
         };
         let queue = survey.candidates().into();
-        let may_end = survey.may_end_within(plan.ticks(PATIENCE).max(1));
+        let may_end = survey.may_end_within(plan.ticks(CLAIM_TIMEOUT).max(1));
         self.stage = Stage::Trying(Box::new(Round {
             snapshot,
             locals,

@@ -8,7 +8,7 @@ use crate::runtime::NoAnswer;
 /// The server's answer in its own words.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(super) struct Said(pub(super) String);
+pub(super) struct ServerMessage(pub(super) String);
 
 /// A change is on one server only.
 #[derive(Debug, thiserror::Error)]
@@ -42,7 +42,7 @@ pub(super) fn explain(error: RedisError) -> StoreError {
         return StoreError::unavailable("Redis does not answer", error);
     };
     let detail = error.detail().unwrap_or_default();
-    answered(code, detail, Said(format!("{code} {detail}")))
+    answered(code, detail, ServerMessage(format!("{code} {detail}")))
 }
 
 /// An error of a request about a key, which is named where it is of another type.
@@ -66,11 +66,13 @@ pub(super) fn explain_login(error: RedisError) -> StoreError {
         );
     }
     match code {
-        "ERR" if no_connection_left(code, detail) => answered(code, detail, Said(code.into())),
+        "ERR" if no_connection_left(code, detail) => {
+            answered(code, detail, ServerMessage(code.into()))
+        }
         "ERR" | "WRONGPASS" | "NOPERM" => StoreError::permanent(format!(
             "Redis refuses the user or the password ({code}); check the URL"
         )),
-        _ => answered(code, "", Said(code.into())),
+        _ => answered(code, "", ServerMessage(code.into())),
     }
 }
 
@@ -78,7 +80,7 @@ fn no_connection_left(code: &str, detail: &str) -> bool {
     code == "ERR" && detail.starts_with("max number of clients")
 }
 
-fn answered(code: &str, detail: &str, said: Said) -> StoreError {
+fn answered(code: &str, detail: &str, said: ServerMessage) -> StoreError {
     let meaning = match code {
         "LOADING" => "Redis is still loading its data",
         "READONLY" => "this Redis is a replica; a fail-over may be in progress",

@@ -16,7 +16,7 @@ use crate::options::Losses;
 use crate::runtime::Background;
 use crate::{OpenError, Options, StoreUrl};
 use config::Config;
-use errors::{NotConfirmed, Said, explain};
+use errors::{NotConfirmed, ServerMessage, explain};
 use kv::RedisKv;
 
 pub(crate) fn open(
@@ -299,7 +299,7 @@ impl Replication {
         match field(info, "role") {
             Some("master") => {}
             role => {
-                let role = Said(format!("its role is {}", role.unwrap_or("unknown")));
+                let role = ServerMessage(format!("its role is {}", role.unwrap_or("unknown")));
                 return Err(StoreError::unavailable(
                     "this Redis is no master; a fail-over may be in progress, or the URL names the \
                      wrong server",

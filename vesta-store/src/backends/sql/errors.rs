@@ -77,7 +77,7 @@ impl Failure {
             Self::Store(error) => return error,
             Self::Driver(error) => error,
         };
-        let said = Said(match &error {
+        let said = ServerMessage(match &error {
             Error::Database(error) => D::said(&**error),
             _ => error.to_string(),
         });
@@ -116,9 +116,9 @@ impl Failure {
 /// The words of the driver or the server, and nothing that they keep beside them.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-struct Said(String);
+struct ServerMessage(String);
 
-fn denied(said: &Said) -> StoreError {
+fn denied(said: &ServerMessage) -> StoreError {
     StoreError::permanent(format!(
         "{said}; check the user, the password, the database and what the user may do there"
     ))
