@@ -54,7 +54,7 @@ done
 # what is not, at greater length.
 skipped=()
 for test in every_sequence_lock every_sequence_sync every_sequence_atomic every_sequence_from \
-  lease::model:: lease::fuzz:: segment:: every_planted; do
+  lease::model:: fuzz:: segment:: every_planted; do
   skipped+=(--skip "$test")
 done
 
@@ -69,11 +69,11 @@ mutate() {
       ;;
     lease)
       files=(lease.rs 'lease/**/*.rs')
-      tests+=(--test=claims --test=clock_faults --test=disposable_machine_ids --test=keeper_thread --test=leases --test=machine_count
-        --test=state_file)
+      tests+=(--test=claims --test=clock_faults --test=disposable_machine_ids --test=floors --test=keeper_thread
+        --test=leases --test=machine_count --test=state_file)
       ;;
     state-file)
-      files=(lease/file.rs lease/slot.rs lease/shadow.rs)
+      files=(lease/host_state.rs 'lease/host_state/*.rs')
       tests+=(--test=claims --test=leases --test=machine_count --test=state_file)
       ;;
   esac
@@ -83,7 +83,7 @@ mutate() {
     [ -z "$only" ] && selected+=(--file "$source/$file") || selected+=(--file "$source/**/$only")
   done
   if [ "$part" = lease ]; then
-    selected+=(--exclude "$source/lease/file.rs" --exclude "$source/lease/slot.rs" --exclude "$source/lease/shadow.rs")
+    selected+=(--exclude "$source/lease/host_state.rs" --exclude "$source/lease/host_state/*.rs")
   fi
   mkdir -p "$folder/$part-$worker"
   # Not the target folder of a checkout: cargo would take the copy's programs for the checkout's.
