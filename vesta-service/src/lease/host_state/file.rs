@@ -13,9 +13,8 @@ use std::path::{Path, PathBuf};
 use parking_lot::Mutex;
 
 use super::slot::{SLOT, Slot};
-use crate::lease::codec::{decode_record, encode_record};
 use crate::lease::leases::entries;
-use crate::lease::{KvStore, Local, Namespace, Record, Timing};
+use crate::lease::{Entry as _, KvStore, Local, Namespace, Record, Timing};
 use crate::{BuildError, StoreError};
 
 /// The state file of one machine ID, as a store of one record. Holds an exclusive lock on the file.
@@ -235,9 +234,9 @@ impl KvStore for FileStore {
         if key != self.machine.to_string() {
             return Err(StoreError::permanent(format!("a state file has no entry `{key}`")));
         }
-        let record = decode_record(new).map_err(StoreError::permanent)?;
+        let record = Record::decode(new).map_err(StoreError::permanent)?;
         let mut locked = self.file.lock();
-        if old != Some(encode_record(&locked.slot.record).as_str()) {
+        if old != Some(locked.slot.record.encode().as_str()) {
             return Ok(false);
         }
         self.write_locked(&mut locked, &record).map(|()| true)

@@ -12,7 +12,7 @@ use super::*;
 use crate::MemoryStore;
 use crate::clock::AnyClock;
 use crate::held_lease::HeldLeaseFactory;
-use crate::lease::codec::decode_record;
+use crate::lease::codec::Entry as _;
 use crate::lease::{
     Cas, Choice, ClaimOrder, HostState, KvStore, Leases, Plan, Record, StoreError, Timing,
 };
@@ -60,7 +60,7 @@ fn lost() -> StoreError {
 
 /// True for an owner's own record: one that is extended or given back.
 fn same_epoch(old: Option<&str>, new: &str) -> bool {
-    let epoch = |text| decode_record(text).ok().map(|record| record.epoch);
+    let epoch = |text| Record::decode(text).ok().map(|record| record.epoch);
     let epochs = (old.and_then(epoch), epoch(new));
     matches!(epochs, (Some(old), Some(new)) if old == new)
 }
@@ -138,7 +138,7 @@ impl Model {
             },
             choice: Choice::Any(0..=3),
             order: ClaimOrder::Stable,
-            timeout: Duration::MAX,
+            claim_timeout: Duration::MAX,
             host: "here".into(),
             pid: 1,
             guard: false,
