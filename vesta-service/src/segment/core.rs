@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use vesta_intf::{IdError, NotReady, NotReadyReason};
 
-use super::buffer::{Health, SHUT_DOWN, not_found};
+use super::buffer::{Buffer, Health, SHUT_DOWN, not_found};
 use super::builder::SegmentBuilder;
 use super::jobs::{Job, Jobs, MAX_THREADS};
 use super::key::Key;
@@ -163,17 +163,23 @@ impl Core {
         let Some(size) = key.begin(self.now()) else { return };
         let store = &self.settings.store;
         let reply = ask_store(|| store.next_range(&key.name, size));
-        let tag = &key.name;
-        match &reply {
-            Err(error) if !key.is_failing() => {
-                let store = store.describe();
-                tracing::warn!(store, tag, %error, "no numbers fetched; trying again");
-            }
-            Ok(_) if key.is_failing() => tracing::info!(tag, "numbers are fetched again"),
-            _ => {}
-        }
-        if let Some(pause) = key.on_reply(self.now(), reply) {
+        let failed_before = key.state.lock().failing_because().is_some();
+        self.log(failed_before, &reply, Some(&key.name));
+        let now = self.now();
+        if let Some(pause) = key.change(now, |buffer| buffer.on_reply(now, reply)) {
             self.add(pause, Job::Fetch(key.clone()));
+        }
+    }
+
+    /// Logs the first of several failures, and their end: of a fetch, or of reading the tags.
+    fn log<T>(&self, failed_before: bool, reply: &Result<T, StoreError>, tag: Option<&str>) {
+        let store = self.settings.store.describe();
+        match reply {
+            Err(error) if !failed_before => {
+                tracing::warn!(store, tag, %error, "the store does not serve segments; trying again");
+            }
+            Ok(_) if failed_before => tracing::info!(store, tag, "the store serves segments again"),
+            _ => {}
         }
     }
 
@@ -190,16 +196,17 @@ impl Core {
             }
             for tag in tags {
                 let mut known = self.known.lock();
-                let Some(key) = known.keys.get(&tag.key).cloned() else {
-                    let key = Arc::new(Key::new(tag, *mode, *step_cap));
-                    if known.closed {
-                        key.end(now, Health::Closed);
-                    }
-                    known.keys.insert(tag.key.clone(), key);
-                    continue;
-                };
+                let closed = known.closed;
+                let key = known.keys.entry(tag.key.clone());
+                let key = key.or_insert_with(|| Key::new(tag, *mode, *step_cap).into()).clone();
                 drop(known);
-                if let Some(pause) = key.on_listed(tag, now) {
+                let listed = |buffer: &mut Buffer| {
+                    buffer.on_listed(tag);
+                    None
+                };
+                if closed {
+                    key.end(now, Health::Closed);
+                } else if let Some(pause) = key.change(now, listed) {
                     self.add(pause, Job::Fetch(key));
                 }
             }
@@ -212,14 +219,7 @@ impl Core {
         }
         drop(known);
         self.listed.notify();
-        match &tags {
-            Err(error) if !failed_before => {
-                let store = store.describe();
-                tracing::warn!(store, %error, "cannot read the segment tags; trying again");
-            }
-            Ok(_) if failed_before => tracing::info!("the segment tags can be read again"),
-            _ => {}
-        }
+        self.log(failed_before, &tags, None);
         tags.map(drop)
     }
 }
