@@ -35,7 +35,7 @@ pub use choice::ClaimOrder;
 use codec::Marks;
 pub(crate) use codec::{Entry, Fields, SCHEMA};
 pub(crate) use driver::Driver;
-pub(crate) use host_state::{FileStore, HostState, Local, patiently};
+pub(crate) use host_state::{HostState, Local, StateFolder};
 pub(crate) use keeper::Keeper;
 pub use kv::KvStore;
 pub use leases::{Leases, Snapshot};

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use vesta_intf::{ErrorKind, IdError, NotReady, NotReadyReason};
 
+use crate::BuildError;
 use crate::held_lease::HeldLease;
 use crate::lease::{Keeper, MachineSlot, RETRY_AFTER};
 use crate::sequence::Claim;
@@ -24,7 +25,7 @@ pub(crate) struct Member {
 #[derive(Debug)]
 pub(crate) struct Slots {
     first: Member,
-    others: Box<[Member]>,
+    others: Vec<Member>,
 }
 
 /// Home slot of the next thread that asks for the first time.
@@ -36,10 +37,17 @@ thread_local! {
 }
 
 impl Slots {
-    /// `None` if there is none.
-    pub(crate) fn new(members: Vec<Member>) -> Option<Self> {
+    /// At least one slot. If one of them fails, those before it are closed at once.
+    pub(crate) fn new(
+        members: impl IntoIterator<Item = Result<Member, BuildError>>,
+    ) -> Result<Self, BuildError> {
         let mut members = members.into_iter();
-        Some(Self { first: members.next()?, others: members.collect() })
+        let first = members.next().expect("there is at least one")?;
+        let mut slots = Self { first, others: Vec::new() };
+        for member in members {
+            slots.others.push(member.inspect_err(|_| slots.close())?);
+        }
+        Ok(slots)
     }
 
     /// The first slot, which is the only one of most services.

@@ -20,7 +20,6 @@ use crate::populator::PopulatorKind;
 use crate::races::{Ends, ModelClock, NEVER, after_a_while, at_random, unique_and_growing};
 use crate::sequence::{Claim, Rules};
 use crate::slots::{Member, Slots};
-use crate::sync::{AtomicU64, Ordering};
 
 const META: IdMeta = IdMeta::MIN_GRANULARITY;
 const NAMESPACE: &str = "default";
@@ -144,21 +143,19 @@ impl Model {
             guard: false,
         };
         let leases = Leases::new(store.clone(), NAMESPACE);
-        let host = HostState::new(None, NAMESPACE, META.fingerprint());
-        let any = AnyClock::Other(clock.clone());
+        let host = HostState::new(None);
         let factory = HeldLeaseFactory {
             meta: META,
             rules,
-            clock: any.clone(),
+            clock: AnyClock::Other(clock.clone()),
             populator: kind,
             gen_method: 0,
             version: 0,
         };
-        let (driver, slot) =
-            Driver::start(plan, leases, host, any, factory).expect("there are enough");
+        let (driver, slot) = Driver::start(plan, leases, host, factory).expect("there are enough");
         let slot = Arc::new(slot);
-        let keeper = Keeper::in_thread(driver, &slot).expect("threads of a model start");
-        let slots = Slots::new(vec![Member { slot, keeper: Some(keeper) }]).expect("there is one");
+        let keeper = Keeper::start(driver, &slot, Drive::Thread).expect("threads of a model start");
+        let slots = Slots::new([Ok(Member { slot, keeper: Some(keeper) })]).expect("there is one");
         let (slots, closed) = (Arc::new(slots), Arc::default());
         Self { store, clock, slots, closed, unit }
     }
@@ -244,10 +241,8 @@ impl Model {
         if released {
             assert_eq!(record.bound, held.seal("again"), "given back where it was sealed");
         }
-        let counters = &slot.counters;
-        let happened = |counter: &AtomicU64| counter.load(Ordering::Relaxed) > 0;
-        let (renewed, fenced) = (happened(&counters.renewals_ok), happened(&counters.fenced));
-        (renewed, fenced, happened(&counters.rehomed), released)
+        let state = slot.state.lock();
+        (state.renewals_ok > 0, state.fenced > 0, state.rehomed > 0, released)
     }
 }
 
