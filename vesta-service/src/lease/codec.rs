@@ -48,6 +48,40 @@ pub(crate) struct Marks {
     pub(crate) births: BTreeMap<u64, u64>,
 }
 
+/// A record, as its mark confirms it or not.
+#[derive(Debug)]
+pub(super) enum Standing<'a> {
+    /// It was never created.
+    Absent,
+    /// It was created, and its creator stopped before it was marked.
+    Unmarked(&'a Record),
+    /// It is the one that was marked.
+    Marked(&'a Record),
+    /// It was deleted, or put in place of the one that was marked.
+    Lost,
+}
+
+impl<'a> Standing<'a> {
+    /// The standing of a machine ID's record in the namespace of this uuid.
+    pub(super) fn of(
+        namespace: u128,
+        machine: u64,
+        record: Option<&'a Record>,
+        marks: Option<&Marks>,
+    ) -> Self {
+        let owners = [record.map(|record| record.namespace), marks.map(|marks| marks.namespace)];
+        if owners.into_iter().flatten().any(|owner| owner != namespace) {
+            return Self::Lost;
+        }
+        match (record, marks.and_then(|marks| marks.births.get(&machine))) {
+            (None, None) => Self::Absent,
+            (Some(record), None) => Self::Unmarked(record),
+            (Some(record), Some(birth)) if record.birth == *birth => Self::Marked(record),
+            _ => Self::Lost,
+        }
+    }
+}
+
 impl Entry for Record {
     fn encode(&self) -> String {
         let Self { namespace, birth, epoch, owner, bound, attempt, released, host, pid, info_time } =

@@ -87,18 +87,16 @@ impl Driver {
 
     fn ask(&mut self, ask: Ask, held: Option<&HeldLease>) -> Event {
         let (leases, host, clock) = (&self.leases, &mut self.host, &self.factory.clock);
-        let plan = &self.machine.plan;
+        let fingerprint = self.machine.plan.meta.fingerprint();
         let store = leases.store();
         let answer = ask_store(|| {
             Ok(match ask {
-                Ask::Open => {
-                    let namespace = leases.open(&plan.meta.fingerprint())?;
-                    Answer::Namespace { namespace, may_forget: store.may_forget() }
-                }
-                Ask::Clock => Answer::Clock(store.now()?),
+                Ask::Namespace => Answer::Namespace(leases.open(&fingerprint)?),
                 Ask::Survey => {
+                    leases.open(&fingerprint)?;
+                    let (may_forget, clock) = (store.may_forget(), store.now()?);
                     let locals = host.survey();
-                    Answer::Survey { snapshot: leases.snapshot()?, locals }
+                    Answer::Survey { may_forget, clock, snapshot: leases.snapshot()?, locals }
                 }
                 Ask::Record(machine) => Answer::Found(leases.record(machine)?),
                 Ask::Write(machine, write) => match *write {

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::codec::{Entry, Marks};
-use super::{Area, Cas, KvStore, Namespace, Record, StoreError};
+use super::{Area, Cas, KvStore, Namespace, Record, Standing, StoreError};
 
 const NAMESPACE: &str = "namespace";
 const MARKS: &str = "births-";
@@ -76,19 +76,17 @@ impl Snapshot {
 
     /// Whether the record of a machine ID was deleted, or put in place of the one that was marked.
     pub fn is_lost(&self, machine: u64) -> bool {
-        let record = self.records.get(&machine);
-        let marks = self.marks_of(machine);
-        let foreign = |namespace| namespace != self.namespace.uuid;
-        let birth = marks.and_then(|marks| marks.births.get(&machine));
-        record.is_some_and(|record| foreign(record.namespace))
-            || marks.is_some_and(|marks| foreign(marks.namespace))
-            || birth.is_some_and(|birth| record.is_none_or(|record| record.birth != *birth))
+        matches!(self.standing(machine), Standing::Lost)
     }
 
     /// Whether the record of a machine ID was created, and its creator stopped before it was marked.
     pub fn is_unmarked(&self, machine: u64) -> bool {
-        let marked = self.marks_of(machine).is_some_and(|it| it.births.contains_key(&machine));
-        self.records.contains_key(&machine) && !marked && !self.is_lost(machine)
+        matches!(self.standing(machine), Standing::Unmarked(_))
+    }
+
+    fn standing(&self, machine: u64) -> Standing<'_> {
+        let (record, marks) = (self.records.get(&machine), self.marks_of(machine));
+        Standing::of(self.namespace.uuid, machine, record, marks)
     }
 
     /// The machine IDs that [are lost](Self::is_lost).

@@ -138,11 +138,9 @@ pub(crate) enum Write {
 /// A question to the store, or to this host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Ask {
-    /// Open the namespace, and create it if it is not there.
-    Open,
-    /// The store's clock.
-    Clock,
-    /// The whole namespace, and what this host remembers of it.
+    /// The namespace itself.
+    Namespace,
+    /// The whole namespace, created if it is not there; the store's clock; what this host remembers.
     Survey,
     /// The record of this machine ID.
     Record(u64),
@@ -157,12 +155,10 @@ pub(crate) enum Ask {
 /// An answer.
 #[derive(Debug, Clone)]
 pub(crate) enum Answer {
-    Namespace {
-        namespace: Namespace,
-        may_forget: bool,
-    },
-    Clock(Option<UnixMillis>),
+    Namespace(Namespace),
     Survey {
+        may_forget: bool,
+        clock: Option<UnixMillis>,
         snapshot: Snapshot,
         locals: Vec<Local>,
     },

@@ -19,12 +19,9 @@ use vesta_intf::{IdError, NotReady, NotReadyReason};
 use super::status::SegmentStatus;
 use super::store::{MAX, NewSegmentTag, NextRange, SegmentTag};
 use crate::StoreError;
+use crate::wait::{LONGEST_PAUSE, retry_pause};
 use plan::{Plan, per_second};
 
-/// The first pause after a failed fetch; it doubles with each further one.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-/// The longest pause after a failed fetch.
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// Assumed duration of a fetch before one was seen.
 const GUESSED_FETCH: Duration = Duration::from_millis(20);
 
@@ -271,8 +268,7 @@ impl Buffer {
     }
 
     fn fail(&mut self, now: Duration, error: StoreError) -> Duration {
-        let pause = FIRST_PAUSE * 2_u32.saturating_pow(self.failures.min(8));
-        let pause = pause.min(LONGEST_PAUSE);
+        let pause = retry_pause(self.failures);
         self.failures = self.failures.saturating_add(1);
         self.failures_total += 1;
         self.error = Some(error);
