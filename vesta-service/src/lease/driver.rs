@@ -94,9 +94,10 @@ impl Driver {
                 Ask::Namespace => Answer::Namespace(leases.open(&fingerprint)?),
                 Ask::Survey => {
                     leases.open(&fingerprint)?;
+                    let (locals, snapshot) = (host.survey(), leases.snapshot()?);
+                    // The clock last: it is compared with this host's as it is then.
                     let (may_forget, clock) = (store.may_forget(), store.now()?);
-                    let locals = host.survey();
-                    Answer::Survey { may_forget, clock, snapshot: leases.snapshot()?, locals }
+                    Answer::Survey { may_forget, clock, snapshot, locals }
                 }
                 Ask::Record(machine) => Answer::Found(leases.record(machine)?),
                 Ask::Write(machine, write) => match *write {

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use vesta_intf::UnixMillis;
+use vesta_intf::{IdError, UnixMillis};
 
 use super::attempt::{Attempt, Ground, ROLLBACK_LEAD, Step, Verdict};
 use super::candidates::{Candidate, Survey};
-use super::{Action, Answer, Ask, Claimed, MAX_SKEW, Now, Plan, Write};
+use super::{Action, Answer, Ask, Claimed, Event, MAX_SKEW, Now, Plan, Write};
 use crate::lease::{BuildError, Choice, Local, Record, Snapshot, StoreError};
 use crate::wait::retry_pause;
 
@@ -131,35 +131,34 @@ impl Claiming {
         Action::Wait(self.wait_until)
     }
 
-    /// Takes in the answer to what was asked. `Some` once a machine ID is claimed, or none will be.
-    pub(in crate::lease) fn on_answer(
-        &mut self,
-        plan: &Plan,
-        answer: Answer,
-        now: &Now,
-    ) -> Option<Result<Claimed, BuildError>> {
-        if let Answer::Failed(error) = answer {
-            return self.on_failure(plan, error, now).map(Err);
+    /// Takes in the answer to what was asked.
+    pub(in crate::lease) fn on_answer(&mut self, plan: &Plan, answer: Answer, now: &Now) -> Event {
+        if !matches!(answer, Answer::Failed(_)) {
+            self.outage = None;
         }
-        self.outage = None;
-        match (&mut self.round, answer) {
+        let taken_in = match (&mut self.round, answer) {
+            (_, Answer::Failed(error)) => self.on_failure(plan, error, now),
+            (Some(round), answer) => {
+                let claimed = round.on_answer(plan, self.may_forget, answer, now);
+                return claimed.map_or(Event::None, Event::Claimed);
+            }
             (None, Answer::Survey { may_forget, clock, snapshot, locals }) => {
                 self.may_forget = may_forget;
                 let compared = compare_clocks(now.wall, clock, may_forget);
-                compared.and_then(|()| self.survey(plan, snapshot, locals, now)).err().map(Err)
+                compared.and_then(|()| self.survey(plan, snapshot, locals, now))
             }
-            (None, _) => None, // not the answer to what was asked
-            (Some(round), answer) => round.on_answer(plan, self.may_forget, answer, now).map(Ok),
-        }
+            (None, _) => Ok(()), // not the answer to what was asked
+        };
+        taken_in.map_or_else(Event::Refused, |()| Event::None)
     }
 
     /// Asks again until the claim times out.
-    fn on_failure(&mut self, plan: &Plan, source: StoreError, now: &Now) -> Option<BuildError> {
+    fn on_failure(&mut self, plan: &Plan, source: StoreError, now: &Now) -> Result<(), BuildError> {
         let store = plan.store.clone();
         let fresh = (now.monotonic.saturating_add(plan.claim_timeout), 0);
         let (deadline, failures) = self.outage.unwrap_or(fresh);
         if source.is_permanent() || now.monotonic >= deadline {
-            return Some(BuildError::Store { store, source });
+            return Err(BuildError::Store { store, source });
         }
         tracing::warn!(store, error = %source, "the store does not answer; trying again");
         if let Some(round) = &mut self.round {
@@ -167,7 +166,7 @@ impl Claiming {
         }
         self.outage = Some((deadline, failures.saturating_add(1)));
         self.wait(retry_pause(failures), now);
-        None
+        Ok(())
     }
 
     fn survey(
@@ -235,35 +234,31 @@ impl Round {
                 Step::Look => return Some(Ok(Ask::Record(machine))),
                 Step::Floor => return Some(Ok(Ask::Namespace)),
                 Step::Over(verdict) => {
-                    if let Some(error) = self.over(plan, verdict) {
-                        return Some(Err(error));
+                    self.attempt = None;
+                    match verdict {
+                        Verdict::Taken => self.contested = true,
+                        Verdict::TooFarAhead(until) => {
+                            self.ahead = Some(self.ahead.map_or(until, |ahead| ahead.min(until)));
+                        }
+                        Verdict::Spent if matches!(plan.choice, Choice::Only { .. }) => {
+                            return Some(Err(BuildError::Time(IdError::TimeExhausted)));
+                        }
+                        Verdict::Claimed { .. } | Verdict::Spent => {}
+                        Verdict::Lost => {
+                            let namespace = &plan.namespace;
+                            tracing::error!(
+                                machine,
+                                namespace,
+                                "its record was deleted: it is left alone"
+                            );
+                            self.lost = Some(machine);
+                        }
                     }
                 }
             }
         }
         let candidate = self.queue.front()?;
         Some(Ok(Ask::IsFree(candidate.machine)))
-    }
-
-    fn over(&mut self, plan: &Plan, verdict: Verdict) -> Option<BuildError> {
-        let machine = self.attempt.take()?.machine;
-        match verdict {
-            Verdict::Claimed { .. } => {}
-            Verdict::Taken => self.contested = true,
-            Verdict::TooFarAhead(until) => {
-                self.ahead = Some(self.ahead.map_or(until, |ahead| ahead.min(until)));
-            }
-            Verdict::Spent if matches!(plan.choice, Choice::Only { .. }) => {
-                return Some(BuildError::Time(vesta_intf::IdError::TimeExhausted));
-            }
-            Verdict::Spent => {}
-            Verdict::Lost => {
-                let namespace = &plan.namespace;
-                tracing::error!(machine, namespace, "its record was deleted: it is left alone");
-                self.lost = Some(machine);
-            }
-        }
-        None
     }
 
     fn on_answer(
@@ -312,7 +307,7 @@ impl Round {
         };
         match verdict? {
             Verdict::Claimed { record, next } => self.claimed = Some((record, next)),
-            verdict => drop(self.over(plan, verdict)),
+            verdict => attempt.ends = Some(verdict),
         }
         None
     }
