@@ -19,7 +19,7 @@ use crate::machine::{self, MachineSource, Resolved};
 use crate::populator::PopulatorKind;
 use crate::random;
 use crate::sequence::Rules;
-use crate::service::LocalIdService;
+use crate::service::{LocalIdService, number};
 use crate::slots::{Member, Slots};
 use crate::wait::Drive;
 
@@ -171,7 +171,7 @@ impl Builder {
         self.sequence_start.check(&meta)?;
         let rules = Rules::new(meta.bits(Field::Time), meta.bits(Field::Seq), 0)
             .starting_below(self.sequence_start.below(), random::u63());
-        let machines = u64::try_from(self.machine_count).unwrap_or(u64::MAX);
+        let machines = number(self.machine_count);
         IdError::check("machine count", machines, 1, MAX_MACHINES)?;
         if machines > 1 && !source.hands_out() {
             let reason = "only a pool hands out several machine IDs";

@@ -5,6 +5,7 @@
 //!  segment/tags    orders    name, first number that was never handed out, step, description
 //! ```
 
+use std::io;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -30,18 +31,6 @@ pub(crate) struct Written {
     tag: SegmentTag,
     attempt: u64,
 }
-
-/// The same entry was changed by others for as long as a request may take.
-#[derive(Debug)]
-struct Contended;
-
-impl std::fmt::Display for Contended {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("they changed the same tag again and again")
-    }
-}
-
-impl std::error::Error for Contended {}
 
 impl KvSegments {
     /// The tags in a store; nothing is asked or written yet.
@@ -103,7 +92,8 @@ impl SegmentStore for KvSegments {
                 return Ok(NextRange::Numbers(start..start + step));
             }
             if clock.monotonic() >= deadline {
-                return Err(StoreError::unavailable("other processes were in the way", Contended));
+                let contended = io::Error::other("they changed the same tag again and again");
+                return Err(StoreError::unavailable("other processes were in the way", contended));
             }
         }
     }
@@ -149,7 +139,6 @@ impl Entry for Written {
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
-    use std::io;
     use std::sync::atomic::{AtomicU8, Ordering};
 
     use proptest::prelude::*;
