@@ -76,7 +76,11 @@ impl Slots {
     fn claim_from_any(&self, want: u32) -> Result<(&HeldLease, Claim), IdError> {
         let count = self.others.len() + 1;
         let home = HOME.get() % count;
-        let mut refusal: Option<IdError> = None;
+        let retry_after = |error: &IdError| match error {
+            IdError::NotReady(not_ready) => not_ready.retry_after,
+            _ => Duration::MAX,
+        };
+        let mut refusal = None;
         for (passed, member) in self.iter().cycle().skip(home).take(count).enumerate() {
             match member.claim(want) {
                 Ok(claimed) => {
@@ -85,7 +89,8 @@ impl Slots {
                     }
                     return Ok(claimed);
                 }
-                Err(error) => refusal = Some(refusal.map_or(error.clone(), |r| sooner(r, error))),
+                // The refusal that is worth coming back for soonest.
+                Err(error) => refusal = refusal.into_iter().chain([error]).min_by_key(retry_after),
             }
         }
         Err(refusal.unwrap_or(IdError::TimeExhausted)) // there is at least one slot
@@ -138,15 +143,5 @@ impl Member {
             IdError::Sealed { .. } if self.slot.will_follow() => again,
             error => error,
         }
-    }
-}
-
-/// The refusal that is worth coming back for sooner.
-fn sooner(one: IdError, other: IdError) -> IdError {
-    match (&one, &other) {
-        (IdError::NotReady(a), IdError::NotReady(b)) if b.retry_after < a.retry_after => other,
-        (IdError::NotReady(_), _) => one,
-        (_, IdError::NotReady(_)) => other,
-        _ => one,
     }
 }

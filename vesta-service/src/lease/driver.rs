@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::state::{Action, Answer, Ask, CLAIM_AGAIN, Claimed, Event, Machine, Now, Write};
+use super::state::{
+    Action, Answer, Ask, CLAIM_AGAIN, Claimed, Event, Findings, Machine, Now, Write,
+};
 use super::{CLAIM_TIMEOUT, Choice, HostState, Leases, MachineSlot, Plan};
 use crate::clock::{AnyClock, MAX_LEAD};
 use crate::error::{BuildError, ask_store};
@@ -97,7 +99,7 @@ impl Driver {
                     let (locals, snapshot) = (host.survey(), leases.snapshot()?);
                     // The clock last: it is compared with this host's as it is then.
                     let (may_forget, clock) = (store.may_forget(), store.now()?);
-                    Answer::Survey { may_forget, clock, snapshot, locals }
+                    Answer::Survey(Findings { may_forget, clock, snapshot, locals })
                 }
                 Ask::Record(machine) => Answer::Found(leases.record(machine)?),
                 Ask::Write(machine, write) => match *write {

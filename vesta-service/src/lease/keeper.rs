@@ -67,11 +67,9 @@ impl Keeper {
         None
     }
 
-    /// Seals the machine ID and gives the record back, as far as the store answers in time. Whatever
-    /// happens, nothing is issued afterwards and the durable bound covers what was.
+    /// Gives the record of a slot back that was asked to stop and is sealed, as far as the store
+    /// answers in time. Whatever happens, the durable bound covers what was issued.
     pub(crate) fn close(&self, slot: &MachineSlot) {
-        slot.request_stop();
-        slot.current().seal("it was shut down");
         let unanswered = self.maintain(slot).is_some();
         if unanswered {
             *self.by_hand.lock() = None;

@@ -218,14 +218,6 @@ impl Leases {
         self.area.put(&machine.to_string(), old, new)
     }
 
-    /// The marks of the bucket that a machine ID belongs to.
-    ///
-    /// # Errors
-    /// [`StoreError`] if the store does not answer, or the entry is damaged.
-    pub(super) fn marks(&self, machine: u64) -> Result<Option<Marks>, StoreError> {
-        self.area.get(&bucket(machine))
-    }
-
     /// Replaces a bucket of marks, in one atomic step, if it still is the old one.
     ///
     /// # Errors
@@ -257,7 +249,7 @@ impl Leases {
                 .and_then(|marks| marks.births.get(&machine).copied())
         };
         loop {
-            let old = self.marks(machine)?;
+            let old = self.area.get(&bucket(machine))?;
             let birth = birth_in(old.as_ref());
             if birth == Some(record.birth) {
                 return Ok(true);

@@ -152,16 +152,22 @@ pub(crate) enum Ask {
     Keep(u64),
 }
 
+/// All that a search begins with.
+#[derive(Debug, Clone)]
+pub(crate) struct Findings {
+    /// Whether the store may forget what it acknowledged.
+    pub(crate) may_forget: bool,
+    /// The store's clock, if it has one.
+    pub(crate) clock: Option<UnixMillis>,
+    pub(crate) snapshot: Snapshot,
+    pub(crate) locals: Vec<Local>,
+}
+
 /// An answer.
 #[derive(Debug, Clone)]
 pub(crate) enum Answer {
     Namespace(Namespace),
-    Survey {
-        may_forget: bool,
-        clock: Option<UnixMillis>,
-        snapshot: Snapshot,
-        locals: Vec<Local>,
-    },
+    Survey(Findings),
     Found(Option<Record>),
     Record(Cas<Record>),
     Marks(Cas<Marks>),

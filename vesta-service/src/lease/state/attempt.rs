@@ -41,7 +41,7 @@ pub(in crate::lease) struct Attempt {
     pub(in crate::lease) mine: Option<u64>,
     /// The change that was sent and not yet answered. It is sent again unchanged until it is.
     pub(in crate::lease) sent: Option<Write>,
-    /// How the attempt ends once that change is answered.
+    /// How the attempt ends, once that change is answered; after a claim, once this host has it.
     pub(in crate::lease) ends: Option<Verdict>,
 }
 

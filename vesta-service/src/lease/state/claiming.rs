@@ -7,8 +7,8 @@ use vesta_intf::{IdError, UnixMillis};
 
 use super::attempt::{Attempt, Ground, ROLLBACK_LEAD, Step, Verdict};
 use super::candidates::{Candidate, Survey};
-use super::{Action, Answer, Ask, Claimed, Event, MAX_SKEW, Now, Plan, Write};
-use crate::lease::{BuildError, Choice, Local, Record, Snapshot, StoreError};
+use super::{Action, Answer, Ask, Claimed, Event, Findings, MAX_SKEW, Now, Plan, Write};
+use crate::lease::{BuildError, Choice, Local, Record, StoreError};
 use crate::wait::retry_pause;
 
 /// How long a store that does not answer is asked at start, unless it is waited for.
@@ -44,12 +44,9 @@ pub(in crate::lease) struct Claiming {
 /// The candidates of one survey.
 #[derive(Debug, Clone)]
 struct Round {
-    snapshot: Snapshot,
-    locals: Vec<Local>,
+    findings: Findings,
     queue: VecDeque<Candidate>,
     attempt: Option<Attempt>,
-    /// A claim that waits for this host's lock on its machine ID.
-    claimed: Option<(Record, u64)>,
     contested: bool,
     in_use_here: bool,
     ahead: Option<UnixMillis>,
@@ -122,7 +119,7 @@ impl Claiming {
         }
         // An expired owner is only believed dead if its record also does not change while we watch,
         // by our own clock.
-        self.earlier = Some(round.snapshot.records);
+        self.earlier = Some(round.findings.snapshot.records);
         self.wait(plan.timing.renew_every * 3 / 2, now)
     }
 
@@ -139,14 +136,9 @@ impl Claiming {
         let taken_in = match (&mut self.round, answer) {
             (_, Answer::Failed(error)) => self.on_failure(plan, error, now),
             (Some(round), answer) => {
-                let claimed = round.on_answer(plan, self.may_forget, answer, now);
-                return claimed.map_or(Event::None, Event::Claimed);
+                return round.on_answer(plan, answer, now).map_or(Event::None, Event::Claimed);
             }
-            (None, Answer::Survey { may_forget, clock, snapshot, locals }) => {
-                self.may_forget = may_forget;
-                let compared = compare_clocks(now.wall, clock, may_forget);
-                compared.and_then(|()| self.survey(plan, snapshot, locals, now))
-            }
+            (None, Answer::Survey(findings)) => self.survey(plan, findings, now),
             (None, _) => Ok(()), // not the answer to what was asked
         };
         taken_in.map_or_else(Event::Refused, |()| Event::None)
@@ -169,15 +161,12 @@ impl Claiming {
         Ok(())
     }
 
-    fn survey(
-        &mut self,
-        plan: &Plan,
-        snapshot: Snapshot,
-        locals: Vec<Local>,
-        now: &Now,
-    ) -> Result<(), BuildError> {
+    fn survey(&mut self, plan: &Plan, findings: Findings, now: &Now) -> Result<(), BuildError> {
+        let Findings { may_forget, clock, snapshot, locals } = &findings;
+        self.may_forget = *may_forget;
         plan.check(&snapshot.namespace)?;
-        let unknown = locals.iter().find(|local| !local.is_known_to(&snapshot));
+        compare_clocks(now.wall, *clock, *may_forget)?;
+        let unknown = locals.iter().find(|local| !local.is_known_to(snapshot));
         if let Some(Local { machine, record, .. }) = unknown {
             return Err(BuildError::StoreRegressed {
                 store: plan.store.clone(),
@@ -190,7 +179,7 @@ impl Claiming {
         let survey = Survey {
             records: &snapshot.records,
             earlier: self.earlier.as_ref(),
-            locals: &locals,
+            locals,
             choice: &plan.choice,
             order: plan.order,
             now: plan.rules.position(tick),
@@ -206,11 +195,9 @@ impl Claiming {
         let queue = survey.candidates().into();
         let may_end = survey.may_end_within(plan.ticks(CLAIM_TIMEOUT).max(1));
         self.round = Some(Box::new(Round {
-            snapshot,
-            locals,
+            findings,
             queue,
             attempt: None,
-            claimed: None,
             contested: false,
             in_use_here: false,
             ahead: None,
@@ -226,7 +213,7 @@ impl Round {
     fn next(&mut self, plan: &Plan, now: &Now) -> Option<Result<Ask, BuildError>> {
         if let Some(attempt) = &mut self.attempt {
             let machine = attempt.machine;
-            if self.claimed.is_some() {
+            if let Some(Verdict::Claimed { .. }) = attempt.ends {
                 return Some(Ok(Ask::Keep(machine)));
             }
             match attempt.next(plan, now) {
@@ -261,26 +248,21 @@ impl Round {
         Some(Ok(Ask::IsFree(candidate.machine)))
     }
 
-    fn on_answer(
-        &mut self,
-        plan: &Plan,
-        may_forget: bool,
-        answer: Answer,
-        now: &Now,
-    ) -> Option<Claimed> {
+    fn on_answer(&mut self, plan: &Plan, answer: Answer, now: &Now) -> Option<Claimed> {
         let Some(attempt) = &mut self.attempt else {
             if let Answer::Free(free) = answer {
                 let Candidate { machine, record } = self.queue.pop_front()?;
                 self.in_use_here |= !free;
-                let local = self.locals.iter().find(|local| local.machine == machine);
+                let Findings { may_forget, snapshot, locals, .. } = &self.findings;
+                let local = locals.iter().find(|local| local.machine == machine);
                 let ground = Ground {
-                    namespace: self.snapshot.namespace.uuid,
-                    may_forget,
+                    namespace: snapshot.namespace.uuid,
+                    may_forget: *may_forget,
                     remembered: local.map_or(0, |local| local.record.bound),
                     guard: plan.guard || local.is_some_and(|local| local.is_damaged),
                 };
-                let floor = self.snapshot.namespace.floor;
-                let marks = self.snapshot.marks_of(machine).cloned();
+                let floor = snapshot.namespace.floor;
+                let marks = snapshot.marks_of(machine).cloned();
                 let attempt =
                     Attempt { machine, ground, floor, record, marks, ..Attempt::default() };
                 self.attempt = free.then_some(attempt);
@@ -293,22 +275,20 @@ impl Round {
             Answer::Marks(answer) => attempt.on_marks(answer),
             Answer::Found(current) => Some(attempt.on_look(current)),
             Answer::Namespace(namespace) => attempt.on_floor(&namespace),
-            Answer::Kept(true) => {
-                let (record, next) = self.claimed.take()?;
-                return Some(Claimed { machine, record, next });
-            }
-            Answer::Kept(false) => {
-                let (record, next) = self.claimed.take()?;
+            Answer::Kept(kept) => {
+                let Some(Verdict::Claimed { record, next }) = attempt.ends.take() else {
+                    return None;
+                };
+                if kept {
+                    return Some(Claimed { machine, record, next });
+                }
                 self.in_use_here = true;
                 attempt.give_back(record, next, now);
                 None
             }
             _ => None,
         };
-        match verdict? {
-            Verdict::Claimed { record, next } => self.claimed = Some((record, next)),
-            verdict => attempt.ends = Some(verdict),
-        }
+        attempt.ends = verdict.or(attempt.ends.take());
         None
     }
 
@@ -331,7 +311,7 @@ impl Round {
                 machine,
             };
         }
-        let inside = || self.snapshot.records.range(range.clone());
+        let inside = || self.findings.snapshot.records.range(range.clone());
         let holders = inside()
             .filter(|(_, record)| record.owner != 0)
             .map(|(machine, record)| (*machine, record.host.clone(), record.pid))
