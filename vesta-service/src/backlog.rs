@@ -49,14 +49,14 @@ impl Backlog {
 #[derive(Debug)]
 pub(crate) struct Batch<'a> {
     service: &'a LocalIdService,
-    wanted: u32,
-    left: u32,
+    wanted: u64,
+    left: u64,
     /// What is left counts in the backlog.
     queued: bool,
 }
 
 impl<'a> Batch<'a> {
-    pub(crate) const fn new(service: &'a LocalIdService, wanted: u32) -> Self {
+    pub(crate) const fn new(service: &'a LocalIdService, wanted: u64) -> Self {
         Self { service, wanted, left: wanted, queued: false }
     }
 
@@ -65,11 +65,12 @@ impl<'a> Batch<'a> {
     /// too many wait already.
     pub(crate) fn fill(&mut self, mut take: impl FnMut(IdRun)) -> Result<Filled, IdError> {
         while self.left > 0 {
-            match self.service.try_gen_run(self.left) {
+            match self.service.try_gen_run(u32::try_from(self.left).unwrap_or(u32::MAX)) {
                 Ok(run) => {
-                    self.left -= run.count;
+                    let count = u64::from(run.count);
+                    self.left -= count;
                     if self.queued {
-                        self.service.backlog.leave(run.count.into());
+                        self.service.backlog.leave(count);
                     }
                     take(run);
                 }
@@ -99,7 +100,7 @@ impl Drop for Batch<'_> {
             self.service.lost(self.wanted - self.left);
         }
         if self.queued {
-            self.service.backlog.leave(self.left.into());
+            self.service.backlog.leave(self.left);
         }
     }
 }

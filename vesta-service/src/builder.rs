@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use vesta_intf::{Field, GenMethod, IdError, IdMeta, SequenceStart};
@@ -12,19 +12,19 @@ use crate::backlog::Backlog;
 use crate::clock::{AnyClock, Clock, SystemClock};
 use crate::held_lease::HeldLeaseFactory;
 use crate::lease::{
-    CLAIM_TIMEOUT, ClaimOrder, Driver, HostState, Keeper, Leases, MachineSlot, Plan, Timing,
+    CLAIM_TIMEOUT, Choice, ClaimOrder, Driver, HostState, Keeper, Leases, MachineSlot, Plan,
+    StateFolder, Timing,
 };
-
 use crate::machine::{self, MachineSource, Resolved};
 use crate::populator::PopulatorKind;
 use crate::random;
 use crate::sequence::Rules;
-use crate::service::{LocalIdService, millis};
+use crate::service::{LocalIdService, number};
 use crate::slots::{Member, Slots};
 use crate::wait::Drive;
 
 /// More machine IDs in one process would only be a mistake.
-const MAX_MACHINES: usize = 64;
+const MAX_MACHINES: u64 = 64;
 const MAX_NAMESPACE: usize = 64;
 
 /// Builds a [`LocalIdService`]. Only [`machine`](Self::machine) has no default.
@@ -171,11 +171,9 @@ impl Builder {
         self.sequence_start.check(&meta)?;
         let rules = Rules::new(meta.bits(Field::Time), meta.bits(Field::Seq), 0)
             .starting_below(self.sequence_start.below(), random::u63());
-        if !(1..=MAX_MACHINES).contains(&self.machine_count) {
-            let reason = format!("must be 1 to {MAX_MACHINES}, not {}", self.machine_count);
-            return Err(IdError::invalid("machine count", reason).into());
-        }
-        if self.machine_count > 1 && !source.hands_out() {
+        let machines = number(self.machine_count);
+        IdError::check("machine count", machines, 1, MAX_MACHINES)?;
+        if machines > 1 && !source.hands_out() {
             let reason = "only a pool hands out several machine IDs";
             return Err(IdError::invalid("machine count", reason).into());
         }
@@ -188,25 +186,28 @@ impl Builder {
             version: self.version,
         };
         let claim_timeout = if self.wait_for_store { Duration::MAX } else { CLAIM_TIMEOUT };
+        let folder = StateFolder {
+            path: self.state_dir.clone(),
+            namespace: self.namespace.clone(),
+            fingerprint: meta.fingerprint(),
+        };
+        let (resolved, machine_source) = source.resolve(&meta, &folder, &self.clock)?;
         let count = 0..self.machine_count;
-        let resolved = source.resolve(&meta, &self.namespace, &self.state_dir, &self.clock)?;
-        let (members, shown, window) = match resolved {
-            Resolved::Stateless { machine } => {
-                let shown = format!("fixed {machine}, stateless: IDs can repeat after a restart");
-                (vec![unbounded(&factory, machine)?], shown, None)
-            }
-            Resolved::Disposable { nodes } => {
+        let (slots, window) = match resolved {
+            Resolved::Unbounded(machine) => (Slots::new([unbounded(&factory, machine)])?, None),
+            Resolved::UsedUp(nodes) => {
                 let member = |_| {
                     let machine =
                         machine::use_up_number(&*nodes, &meta, &*self.clock, claim_timeout)?;
                     unbounded(&factory, machine)
                 };
-                let members = count.map(member).collect::<Result<_, BuildError>>()?;
-                (members, format!("used once, from {}", nodes.describe()), None)
+                (Slots::new(count.map(member))?, None)
             }
-            Resolved::Lease { store, choice, guard, shown, remember } => {
+            Resolved::Leased { store, choice, guard } => {
                 let timing = self.timing.unwrap_or_else(|| choice.timing(store.timing()));
                 timing.check()?;
+                // A state file remembers by itself.
+                let remembers = !matches!(choice, Choice::Only { alone: true, .. });
                 let plan = Plan {
                     store: store.describe(),
                     namespace: self.namespace.clone(),
@@ -225,36 +226,22 @@ impl Builder {
                     return Err(IdError::invalid("timing", reason).into());
                 }
                 let leases = Leases::new(store, &self.namespace);
-                let folder = remember.then(|| self.state_dir.clone());
-                let mut members = Vec::new();
-                for _ in count {
-                    let host = HostState::new(folder.clone(), &self.namespace, meta.fingerprint());
+                let member = |_| {
+                    let host = HostState::new(remembers.then(|| folder.clone()));
                     let (plan, leases) = (plan.clone(), leases.clone());
-                    let driver =
-                        Driver::start(plan, leases, host, self.clock.clone(), factory.clone());
-                    match driver.and_then(|(driver, slot)| kept(driver, slot, self.drive)) {
-                        Ok(member) => members.push(member),
-                        Err(error) => {
-                            // What was claimed so far goes back at once.
-                            if let Some(slots) = Slots::new(members) {
-                                slots.close();
-                            }
-                            return Err(error);
-                        }
-                    }
-                }
-                (members, shown, Some(timing.window))
+                    let (driver, slot) = Driver::start(plan, leases, host, factory.clone())?;
+                    let slot = Arc::new(slot);
+                    let keeper = Keeper::start(driver, &slot, self.drive)
+                        .map_err(|e| BuildError::io("start the keeper's thread", e))?;
+                    Ok(Member { slot, keeper: Some(keeper) })
+                };
+                (Slots::new(count.map(member))?, Some(timing.window))
             }
         };
-        let slots = Slots::new(members).expect("machine_count is at least 1");
-        let now = millis(self.clock.monotonic());
-        for member in slots.iter() {
-            member.slot.counters.renewed_at.store(now, Ordering::Relaxed);
-        }
         Ok(LocalIdService {
             settings: self,
             rules,
-            machine_source: shown,
+            machine_source,
             window,
             slots,
             backlog: Backlog::default(),
@@ -280,16 +267,6 @@ fn check_namespace(name: &str) -> Result<(), IdError> {
 fn unbounded(factory: &HeldLeaseFactory, machine: u64) -> Result<Member, BuildError> {
     let now = factory.meta.tick_at(factory.clock.wall())?;
     let lease = factory.make(machine, 0, factory.rules.position(now), u64::MAX)?;
-    Ok(Member { slot: Arc::new(MachineSlot::new(lease)), keeper: None })
-}
-
-/// A machine slot whose machine ID is kept.
-fn kept(driver: Driver, slot: MachineSlot, drive: Drive) -> Result<Member, BuildError> {
-    let slot = Arc::new(slot);
-    let keeper = match drive {
-        Drive::Thread => Keeper::in_thread(driver, &slot)
-            .map_err(|e| BuildError::io("start the keeper's thread", e))?,
-        Drive::ByHand => Keeper::by_hand(driver),
-    };
-    Ok(Member { slot, keeper: Some(keeper) })
+    let slot = MachineSlot::new(lease, factory.clock.monotonic());
+    Ok(Member { slot: Arc::new(slot), keeper: None })
 }

@@ -226,23 +226,22 @@ impl fmt::Display for BuildError {
                 "namespace `{namespace}` is for layout {theirs}, but {ours} is configured; use \
                  another namespace for another layout"
             ),
-            Self::Exhausted { holders, range, ahead: None } => {
-                write!(f, "every machine ID of {} to {} is in use:", range.start(), range.end())?;
-                list(f, holders)?;
-                f.write_str(" stop one, or widen machine.range")
-            }
-            Self::Exhausted { holders, range, ahead: Some((used_until, now)) } => {
-                let (first, last) = (range.start(), range.end());
-                write!(f, "no machine ID of {first} to {last} can be had:")?;
-                if !holders.is_empty() {
-                    f.write_str(" in use are")?;
-                    list(f, holders)?;
-                    f.write_str(" and of the others")?;
-                }
+            Self::Exhausted { holders, range, ahead } => {
+                let (first, last, held) = (range.start(), range.end(), list(holders));
+                let Some((used_until, now)) = ahead else {
+                    return write!(
+                        f,
+                        "every machine ID of {first} to {last} is in use:{held} stop one, or widen \
+                         machine.range"
+                    );
+                };
+                let [are, others] =
+                    if held.is_empty() { ["", ""] } else { [" in use are", " and of the others"] };
                 write!(
                     f,
-                    " the first was used up to {used_until}, but the clock shows {now}; set the \
-                     clock, or widen machine.range"
+                    "no machine ID of {first} to {last} can be had:{are}{held}{others} the first was \
+                     used up to {used_until}, but the clock shows {now}; set the clock, or widen \
+                     machine.range"
                 )
             }
             Self::ClockBehind { machine, used_until, now } => write!(
@@ -277,14 +276,11 @@ impl fmt::Display for BuildError {
     }
 }
 
-fn list(f: &mut fmt::Formatter<'_>, holders: &[(u64, String, u32)]) -> fmt::Result {
-    for (machine, host, pid) in holders.iter().take(10) {
-        write!(f, " {machine} by {host} (pid {pid}),")?;
-    }
-    if holders.len() > 10 {
-        write!(f, " … {} in all;", holders.len())?;
-    }
-    Ok(())
+fn list(holders: &[(u64, String, u32)]) -> String {
+    let first = holders.iter().take(10);
+    let list = first.map(|(machine, host, pid)| format!(" {machine} by {host} (pid {pid}),"));
+    let more = (holders.len() > 10).then(|| format!(" … {} in all;", holders.len()));
+    list.chain(more).collect()
 }
 
 impl Error for BuildError {

@@ -9,10 +9,11 @@
 //!  driver.rs       asks what state.rs wants to know, and does what it says
 //!  keeper.rs       the thread of a driver, or the caller of `maintain`
 //!  kv.rs           the port: what a store has to offer
-//!  leases.rs       a namespace in such a store; codec.rs: its texts
+//!  leases.rs       a namespace in such a store; area.rs: its entries, codec.rs: their texts
 //!  host_state.rs   what this host remembers; state files of fixed machine IDs
 //! ```
 
+mod area;
 mod choice;
 mod codec;
 mod driver;
@@ -28,12 +29,13 @@ mod state;
 mod timing;
 
 use crate::error::{BuildError, StoreError};
+pub(crate) use area::Area;
 pub(crate) use choice::Choice;
 pub use choice::ClaimOrder;
-use codec::Marks;
-pub(crate) use codec::{Entry, SCHEMA, canonical};
+pub(crate) use codec::{Entry, Fields, SCHEMA};
+use codec::{Marks, Standing};
 pub(crate) use driver::Driver;
-pub(crate) use host_state::{FileStore, HostState, Local, patiently};
+pub(crate) use host_state::{HostState, Local, StateFolder};
 pub(crate) use keeper::Keeper;
 pub use kv::KvStore;
 pub use leases::{Leases, Snapshot};

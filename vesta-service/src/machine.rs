@@ -6,7 +6,6 @@ mod worker_node;
 
 use std::fmt;
 use std::ops::RangeInclusive;
-use std::path::Path;
 use std::sync::Arc;
 
 use vesta_intf::{Field, IdError, IdMeta};
@@ -18,7 +17,7 @@ pub(crate) use worker_node::use_up_number;
 
 use crate::BuildError;
 use crate::clock::AnyClock;
-use crate::lease::{Choice, FileStore, KvStore, patiently};
+use crate::lease::{Choice, KvStore, StateFolder};
 
 /// Source of a service's machine ID. There is no default: two services that both think they
 /// are machine 1 are the most common way to duplicate IDs.
@@ -61,9 +60,12 @@ pub enum MachineSource {
 /// A source, resolved to what a claim needs.
 #[derive(Debug)]
 pub(crate) enum Resolved {
-    Lease { store: Arc<dyn KvStore>, choice: Choice, guard: bool, shown: String, remember: bool },
-    Disposable { nodes: Arc<dyn WorkerNodeStore> },
-    Stateless { machine: u64 },
+    /// To be leased from a store.
+    Leased { store: Arc<dyn KvStore>, choice: Choice, guard: bool },
+    /// Used up with each start.
+    UsedUp(Arc<dyn WorkerNodeStore>),
+    /// Held without a lease.
+    Unbounded(u64),
 }
 
 impl MachineSource {
@@ -72,24 +74,21 @@ impl MachineSource {
         matches!(self, MachineSource::Pool { .. } | MachineSource::Disposable { .. })
     }
 
+    /// The source as a claim needs it, and as people read it.
     pub(crate) fn resolve(
         self,
         meta: &IdMeta,
-        namespace: &str,
-        state_dir: &Path,
+        folder: &StateFolder,
         clock: &AnyClock,
-    ) -> Result<Resolved, BuildError> {
+    ) -> Result<(Resolved, String), BuildError> {
         let max = meta.max(Field::Machine);
         let check = |machine| IdError::check("machine ID", machine, 0, max);
         let fixed = |machine, origin: String| {
             check(machine)?;
-            let open = || FileStore::open(state_dir, namespace, &meta.fingerprint(), machine);
-            let in_use = |opened: &Result<_, _>| matches!(opened, Err(BuildError::InUse(_)));
-            let file = patiently(clock, open, in_use)?;
+            let file = folder.open(machine, &**clock)?;
             let shown = format!("{origin}, {}", file.describe());
-            let guard = file.is_damaged();
-            let choice = Choice::Only { machine, alone: true };
-            Ok(Resolved::Lease { store: Arc::new(file), choice, guard, shown, remember: false })
+            let (guard, choice) = (file.is_damaged, Choice::Only { machine, alone: true });
+            Ok((Resolved::Leased { store: Arc::new(file), choice, guard }, shown))
         };
         match self {
             MachineSource::Fixed(machine) => fixed(machine, "fixed".into()),
@@ -110,18 +109,22 @@ impl MachineSource {
                 let shown =
                     format!("pool {} to {} of {}", range.start(), range.end(), store.describe());
                 let choice = Choice::Any(range);
-                Ok(Resolved::Lease { store, choice, guard: false, shown, remember: true })
+                Ok((Resolved::Leased { store, choice, guard: false }, shown))
             }
             MachineSource::Reserved { store, id } => {
                 check(id)?;
                 let shown = format!("reserved through {}", store.describe());
                 let choice = Choice::Only { machine: id, alone: false };
-                Ok(Resolved::Lease { store, choice, guard: false, shown, remember: true })
+                Ok((Resolved::Leased { store, choice, guard: false }, shown))
             }
-            MachineSource::Disposable { nodes } => Ok(Resolved::Disposable { nodes }),
+            MachineSource::Disposable { nodes } => {
+                let shown = format!("used once, from {}", nodes.describe());
+                Ok((Resolved::UsedUp(nodes), shown))
+            }
             MachineSource::Stateless(machine) => {
                 check(machine)?;
-                Ok(Resolved::Stateless { machine })
+                let shown = format!("fixed {machine}, stateless: IDs can repeat after a restart");
+                Ok((Resolved::Unbounded(machine), shown))
             }
         }
     }

@@ -90,20 +90,17 @@ impl LocalIdService {
     }
 
     /// Notes that so many positions were taken and will never be issued.
-    pub(crate) fn lost(&self, count: u32) {
-        self.positions_lost.fetch_add(count.into(), Ordering::Relaxed); // a statistic
+    pub(crate) fn lost(&self, count: u64) {
+        self.positions_lost.fetch_add(count, Ordering::Relaxed); // a statistic
     }
 
     /// Joins the wait queue for a batch that has to wait for so many more.
-    pub(crate) fn enter_backlog(&self, ids: u32) -> Result<(), Duration> {
-        let lines = u64::try_from(self.slots.iter().count()).unwrap_or(u64::MAX);
+    pub(crate) fn enter_backlog(&self, ids: u64) -> Result<(), Duration> {
+        let lines = number(self.slots.iter().count());
         let per_second = self.settings.layout.capacity_per_second().saturating_mul(lines);
-        self.backlog.enter(ids.into(), per_second, self.settings.max_wait)
+        self.backlog.enter(ids, per_second, self.settings.max_wait)
     }
 }
-
-/// The longest batch that is one.
-const MOST_AT_ONCE: usize = 1 << 30;
 
 /// Writes a run to the beginning of `out` and says how many IDs it has.
 fn write(run: &IdRun, out: &mut [u64]) -> usize {
@@ -125,6 +122,11 @@ pub(crate) fn append(runs: &mut Vec<IdRun>, run: IdRun) {
         Some(last) if last.continues_with(&run) => last.count += run.count,
         _ => runs.push(run),
     }
+}
+
+/// A count, of which memory never holds more than 64 bits.
+pub(crate) fn number(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
 }
 
 pub(crate) fn millis(duration: Duration) -> u64 {
@@ -152,22 +154,18 @@ impl IdService for LocalIdService {
     }
 
     fn gen_ids(&self, out: &mut [u64]) -> Result<(), IdError> {
-        let mut runs = 0;
-        // A batch counts in 32 bits; what is longer is several.
-        for part in out.chunks_mut(MOST_AT_ONCE) {
-            let mut batch = Batch::new(self, u32::try_from(part.len()).unwrap_or(u32::MAX));
-            let mut filled = 0;
-            let mut attempt = || {
-                batch.fill(|run| {
-                    filled += write(&run, &mut part[filled..]);
-                    runs += 1;
-                })
-            };
-            match attempt() {
-                Ok(filled) => filled,
-                Err(_) => self.wait().until(attempt)?,
-            }?;
-        }
+        let (mut filled, mut runs) = (0, 0);
+        let mut batch = Batch::new(self, number(out.len()));
+        let mut attempt = || {
+            batch.fill(|run| {
+                filled += write(&run, &mut out[filled..]);
+                runs += 1;
+            })
+        };
+        match attempt() {
+            Ok(filled) => filled,
+            Err(_) => self.wait().until(attempt)?,
+        }?;
         if runs > 1 {
             put_in_order(out);
         }
@@ -182,7 +180,7 @@ impl IdService for LocalIdService {
                 Ok(run) => filled += write(&run, &mut out[filled..]),
                 Err(IdError::NotReady(_)) if filled > 0 => break,
                 Err(error) => {
-                    self.lost(u32::try_from(filled).unwrap_or(u32::MAX));
+                    self.lost(number(filled));
                     return Err(error);
                 }
             }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use vesta_intf::{ErrorKind, IdError, NotReady, NotReadyReason};
 
+use crate::BuildError;
 use crate::held_lease::HeldLease;
 use crate::lease::{Keeper, MachineSlot, RETRY_AFTER};
 use crate::sequence::Claim;
@@ -24,7 +25,7 @@ pub(crate) struct Member {
 #[derive(Debug)]
 pub(crate) struct Slots {
     first: Member,
-    others: Box<[Member]>,
+    others: Vec<Member>,
 }
 
 /// Home slot of the next thread that asks for the first time.
@@ -36,10 +37,17 @@ thread_local! {
 }
 
 impl Slots {
-    /// `None` if there is none.
-    pub(crate) fn new(members: Vec<Member>) -> Option<Self> {
+    /// At least one slot. If one of them fails, those before it are closed at once.
+    pub(crate) fn new(
+        members: impl IntoIterator<Item = Result<Member, BuildError>>,
+    ) -> Result<Self, BuildError> {
         let mut members = members.into_iter();
-        Some(Self { first: members.next()?, others: members.collect() })
+        let first = members.next().expect("there is at least one")?;
+        let mut slots = Self { first, others: Vec::new() };
+        for member in members {
+            slots.others.push(member.inspect_err(|_| slots.close())?);
+        }
+        Ok(slots)
     }
 
     /// The first slot, which is the only one of most services.
@@ -68,7 +76,11 @@ impl Slots {
     fn claim_from_any(&self, want: u32) -> Result<(&HeldLease, Claim), IdError> {
         let count = self.others.len() + 1;
         let home = HOME.get() % count;
-        let mut refusal: Option<IdError> = None;
+        let retry_after = |error: &IdError| match error {
+            IdError::NotReady(not_ready) => not_ready.retry_after,
+            _ => Duration::MAX,
+        };
+        let mut refusal = None;
         for (passed, member) in self.iter().cycle().skip(home).take(count).enumerate() {
             match member.claim(want) {
                 Ok(claimed) => {
@@ -77,7 +89,8 @@ impl Slots {
                     }
                     return Ok(claimed);
                 }
-                Err(error) => refusal = Some(refusal.map_or(error.clone(), |r| sooner(r, error))),
+                // The refusal that is worth coming back for soonest.
+                Err(error) => refusal = refusal.into_iter().chain([error]).min_by_key(retry_after),
             }
         }
         Err(refusal.unwrap_or(IdError::TimeExhausted)) // there is at least one slot
@@ -130,15 +143,5 @@ impl Member {
             IdError::Sealed { .. } if self.slot.will_follow() => again,
             error => error,
         }
-    }
-}
-
-/// The refusal that is worth coming back for sooner.
-fn sooner(one: IdError, other: IdError) -> IdError {
-    match (&one, &other) {
-        (IdError::NotReady(a), IdError::NotReady(b)) if b.retry_after < a.retry_after => other,
-        (IdError::NotReady(_), _) => one,
-        (_, IdError::NotReady(_)) => other,
-        _ => one,
     }
 }

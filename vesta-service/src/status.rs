@@ -85,6 +85,7 @@ impl LocalIdService {
         let lease = slot.current();
         let ended = lease.sealed_reason().map(str::to_owned);
         let sealed = ended.clone().filter(|_| !slot.will_follow());
+        let state = slot.state.lock();
         let window_left = match self.window {
             Some(_) => lease.ticks.distance(rules.tick(lease.limit())),
             None => Duration::MAX,
@@ -94,7 +95,7 @@ impl LocalIdService {
         let not_ready_because = if let Some(reason) = &sealed {
             Some(format!("the generator has stopped: {reason}"))
         } else if let Some(reason) = &ended {
-            let failure = slot.failure.lock().as_ref().map_or(String::new(), |f| format!("; {f}"));
+            let failure = state.failure.as_ref().map_or(String::new(), |f| format!("; {f}"));
             Some(format!("another machine ID is being claimed: {reason}{failure}"))
         } else if lead > MAX_LEAD {
             Some(format!("the clock stands {} s behind IDs already issued", lead.as_secs()))
@@ -106,9 +107,6 @@ impl LocalIdService {
         } else {
             None
         };
-        let counters = &slot.counters;
-        let renewed_at = counters.renewed_at.load(Ordering::Relaxed);
-        let age = millis(clock.monotonic()).saturating_sub(renewed_at);
         MachineStatus {
             machine: lease.machine,
             epoch: lease.epoch,
@@ -117,11 +115,11 @@ impl LocalIdService {
             window_left,
             lead,
             clock_suspect: suspect,
-            renewals_ok: counters.renewals_ok.load(Ordering::Relaxed),
-            renewals_failed: counters.renewals_failed.load(Ordering::Relaxed),
-            last_renewal_age: Duration::from_millis(age),
-            fenced_total: counters.fenced.load(Ordering::Relaxed),
-            rehomed_total: counters.rehomed.load(Ordering::Relaxed),
+            renewals_ok: state.renewals_ok,
+            renewals_failed: state.renewals_failed,
+            last_renewal_age: clock.monotonic().saturating_sub(state.renewed_at),
+            fenced_total: state.fenced,
+            rehomed_total: state.rehomed,
             sealed,
         }
     }

@@ -11,7 +11,7 @@ use vesta_intf::IdError;
 
 use crate::clock::AnyClock;
 
-pub(crate) use back_off::BackOff;
+pub(crate) use back_off::{BackOff, LONGEST_PAUSE, retry_pause};
 pub(crate) use notify::Notify;
 
 /// Driver of what happens between calls: renewing a lease, fetching segments.

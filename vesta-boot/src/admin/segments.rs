@@ -147,10 +147,10 @@ pub(super) async fn create(
         made.map_err(|panic| (StatusCode::INTERNAL_SERVER_ERROR, panic.to_string()))?;
     match created {
         Ok(true) => {
-            tracing::info!(tag = tag.key(), step = tag.step(), first = tag.first(), "tag added");
+            tracing::info!(tag = tag.key, step = tag.step, first = tag.max_id, "tag added");
             Ok(respond(StatusCode::CREATED, &shown(&tag)))
         }
-        Ok(false) => Err((StatusCode::CONFLICT, format!("there is a tag `{}` already", tag.key()))),
+        Ok(false) => Err((StatusCode::CONFLICT, format!("there is a tag `{}` already", tag.key))),
         Err(error) => Err((StatusCode::SERVICE_UNAVAILABLE, error.to_string())),
     }
 }
@@ -164,9 +164,9 @@ fn read(body: &[u8]) -> Result<NewSegmentTag, String> {
 
 fn shown(tag: &NewSegmentTag) -> Value {
     json!({
-        "key": tag.key(),
-        "step": tag.step(),
-        "first": tag.first().to_string(),
-        "description": tag.description(),
+        "key": tag.key,
+        "step": tag.step,
+        "first": tag.max_id.to_string(),
+        "description": tag.description,
     })
 }

@@ -47,13 +47,13 @@ pub(super) fn init(config: &Config, store: &StoreUrl) -> Result<String, Error> {
 }
 
 fn create(store: &dyn SegmentStore, tag: &NewSegmentTag) -> Result<String, Error> {
-    let (store_name, key) = (store.describe(), tag.key());
+    let (store_name, key) = (store.describe(), &tag.key);
     if !store.create(tag).map_err(|error| failed(&store_name, &error))? {
         return Error::refuse(format!(
             "tag `{key}` already exists in {store_name}; nothing was changed"
         ));
     }
-    let (first, step) = (tag.first(), tag.step());
+    let (first, step) = (tag.max_id, tag.step);
     Ok(format!("created tag {key} in {store_name}: numbers from {first} on, {step} at a time\n"))
 }
 

@@ -14,6 +14,31 @@ use super::{Namespace, Record};
 /// The version of all texts.
 pub(crate) const SCHEMA: u64 = 1;
 
+/// A value that a store keeps as a text.
+pub(crate) trait Entry: PartialEq + Sized {
+    /// The one text of this value.
+    fn encode(&self) -> String;
+
+    /// The value of the fields of a text.
+    ///
+    /// # Errors
+    /// A sentence about what is wrong with them.
+    fn read(fields: &Fields) -> Result<Self, String>;
+
+    /// The value of a text.
+    ///
+    /// # Errors
+    /// A sentence about what is wrong with it.
+    fn decode(text: &str) -> Result<Self, String> {
+        let entry = Self::read(&Fields::parse(text)?)?;
+        let canonical = entry.encode();
+        if text != canonical {
+            return Err(format!("it should be written as {canonical}"));
+        }
+        Ok(entry)
+    }
+}
+
 /// Machine IDs that were ever created, with the birth of each: one bucket of 64.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Marks {
@@ -23,101 +48,110 @@ pub(crate) struct Marks {
     pub(crate) births: BTreeMap<u64, u64>,
 }
 
-/// The text of a record.
-pub(crate) fn encode_record(record: &Record) -> String {
-    let Record { namespace, birth, epoch, owner, bound, attempt, released, host, pid, info_time } =
-        record;
-    let host = Value::from(host.as_str());
-    format!(
-        r#"{{"schema":{SCHEMA},"namespace":"{namespace:032x}","birth":"{birth:016x}","epoch":"{epoch}","owner":"{owner:032x}","bound":"{bound}","attempt":"{attempt:016x}","released":{released},"host":{host},"pid":{pid},"time":"{}"}}"#,
-        info_time.0
-    )
+/// A record, as its mark confirms it or not.
+#[derive(Debug)]
+pub(super) enum Standing<'a> {
+    /// It was never created.
+    Absent,
+    /// It was created, and its creator stopped before it was marked.
+    Unmarked(&'a Record),
+    /// It is the one that was marked.
+    Marked(&'a Record),
+    /// It was deleted, or put in place of the one that was marked.
+    Lost,
 }
 
-/// The record of a text.
-///
-/// # Errors
-/// A sentence about what is wrong with it.
-pub(crate) fn decode_record(text: &str) -> Result<Record, String> {
-    let entry = Entry::parse(text)?;
-    let record = Record {
-        namespace: entry.hex("namespace")?,
-        birth: entry.hex_64("birth")?,
-        epoch: entry.number("epoch")?,
-        owner: entry.hex("owner")?,
-        bound: entry.number("bound")?,
-        attempt: entry.hex_64("attempt")?,
-        released: entry.field("released", Value::as_bool)?,
-        host: entry.text("host")?.to_owned(),
-        pid: entry.field("pid", |pid| pid.as_u64()?.try_into().ok())?,
-        info_time: UnixMillis(entry.number("time")?),
-    };
-    canonical(text, &encode_record(&record)).map(|()| record)
-}
-
-/// The text of a namespace.
-pub(crate) fn encode_namespace(namespace: &Namespace) -> String {
-    let Namespace { uuid, fingerprint, floor } = namespace;
-    let fingerprint = Value::from(fingerprint.as_str());
-    format!(
-        r#"{{"schema":{SCHEMA},"uuid":"{uuid:032x}","fingerprint":{fingerprint},"floor":"{floor}"}}"#
-    )
-}
-
-/// The namespace of a text.
-///
-/// # Errors
-/// A sentence about what is wrong with it.
-pub(crate) fn decode_namespace(text: &str) -> Result<Namespace, String> {
-    let entry = Entry::parse(text)?;
-    let namespace = Namespace {
-        uuid: entry.hex("uuid")?,
-        fingerprint: entry.text("fingerprint")?.to_owned(),
-        floor: entry.number("floor")?,
-    };
-    canonical(text, &encode_namespace(&namespace)).map(|()| namespace)
-}
-
-/// The text of a bucket of marks.
-pub(crate) fn encode_marks(marks: &Marks) -> String {
-    let Marks { namespace, births } = marks;
-    let mut text = format!(r#"{{"schema":{SCHEMA},"namespace":"{namespace:032x}","births":{{"#);
-    for (i, (machine, birth)) in births.iter().enumerate() {
-        let comma = if i == 0 { "" } else { "," };
-        let _ = write!(text, r#"{comma}"{machine}":"{birth:016x}""#); // a String takes everything
+impl<'a> Standing<'a> {
+    /// The standing of a machine ID's record in the namespace of this uuid.
+    pub(super) fn of(
+        namespace: u128,
+        machine: u64,
+        record: Option<&'a Record>,
+        marks: Option<&Marks>,
+    ) -> Self {
+        let owners = [record.map(|record| record.namespace), marks.map(|marks| marks.namespace)];
+        if owners.into_iter().flatten().any(|owner| owner != namespace) {
+            return Self::Lost;
+        }
+        match (record, marks.and_then(|marks| marks.births.get(&machine))) {
+            (None, None) => Self::Absent,
+            (Some(record), None) => Self::Unmarked(record),
+            (Some(record), Some(birth)) if record.birth == *birth => Self::Marked(record),
+            _ => Self::Lost,
+        }
     }
-    text + "}}"
 }
 
-/// The marks of a text.
-///
-/// # Errors
-/// A sentence about what is wrong with it.
-pub(crate) fn decode_marks(text: &str) -> Result<Marks, String> {
-    let entry = Entry::parse(text)?;
-    let births = entry.field("births", Value::as_object)?;
-    let birth = |(machine, birth): (&String, &Value)| {
-        let birth = birth.as_str().and_then(|birth| u64::from_str_radix(birth, 16).ok());
-        Some((machine.parse().ok()?, birth?))
-    };
-    let births =
-        births.iter().map(birth).collect::<Option<_>>().ok_or("its `births` make no sense")?;
-    let marks = Marks { namespace: entry.hex("namespace")?, births };
-    canonical(text, &encode_marks(&marks)).map(|()| marks)
-}
-
-pub(crate) fn canonical(text: &str, canonical: &str) -> Result<(), String> {
-    if text == canonical {
-        return Ok(());
+impl Entry for Record {
+    fn encode(&self) -> String {
+        let Self { namespace, birth, epoch, owner, bound, attempt, released, host, pid, info_time } =
+            self;
+        let host = Value::from(host.as_str());
+        format!(
+            r#"{{"schema":{SCHEMA},"namespace":"{namespace:032x}","birth":"{birth:016x}","epoch":"{epoch}","owner":"{owner:032x}","bound":"{bound}","attempt":"{attempt:016x}","released":{released},"host":{host},"pid":{pid},"time":"{}"}}"#,
+            info_time.0
+        )
     }
-    Err(format!("it should be written as {canonical}"))
+
+    fn read(fields: &Fields) -> Result<Self, String> {
+        Ok(Self {
+            namespace: fields.hex("namespace")?,
+            birth: fields.hex_64("birth")?,
+            epoch: fields.number("epoch")?,
+            owner: fields.hex("owner")?,
+            bound: fields.number("bound")?,
+            attempt: fields.hex_64("attempt")?,
+            released: fields.field("released", Value::as_bool)?,
+            host: fields.text("host")?.to_owned(),
+            pid: fields.field("pid", |pid| pid.as_u64()?.try_into().ok())?,
+            info_time: UnixMillis(fields.number("time")?),
+        })
+    }
 }
 
-/// A JSON object of this schema.
-pub(crate) struct Entry(Value);
+impl Entry for Namespace {
+    fn encode(&self) -> String {
+        let Self { uuid, fingerprint, floor } = self;
+        let fingerprint = Value::from(fingerprint.as_str());
+        format!(
+            r#"{{"schema":{SCHEMA},"uuid":"{uuid:032x}","fingerprint":{fingerprint},"floor":"{floor}"}}"#
+        )
+    }
 
-impl Entry {
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    fn read(fields: &Fields) -> Result<Self, String> {
+        Ok(Self {
+            uuid: fields.hex("uuid")?,
+            fingerprint: fields.text("fingerprint")?.to_owned(),
+            floor: fields.number("floor")?,
+        })
+    }
+}
+
+impl Entry for Marks {
+    fn encode(&self) -> String {
+        let Self { namespace, births } = self;
+        let mut text = format!(r#"{{"schema":{SCHEMA},"namespace":"{namespace:032x}","births":{{"#);
+        for (i, (machine, birth)) in births.iter().enumerate() {
+            let comma = if i == 0 { "" } else { "," };
+            let _ = write!(text, r#"{comma}"{machine}":"{birth:016x}""#); // a String takes everything
+        }
+        text + "}}"
+    }
+
+    fn read(fields: &Fields) -> Result<Self, String> {
+        let birth = |(machine, birth): (&String, &Value)| {
+            Some((machine.parse().ok()?, u64::from_str_radix(birth.as_str()?, 16).ok()?))
+        };
+        let births = |value: &Value| value.as_object()?.iter().map(birth).collect();
+        Ok(Self { namespace: fields.hex("namespace")?, births: fields.field("births", births)? })
+    }
+}
+
+/// The fields of a JSON object of this schema.
+pub(crate) struct Fields(Value);
+
+impl Fields {
+    fn parse(text: &str) -> Result<Self, String> {
         let value: Value =
             serde_json::from_str(text).map_err(|e| format!("it is not JSON: {e}"))?;
         match value.get("schema").and_then(Value::as_u64) {
@@ -142,8 +176,12 @@ impl Entry {
     }
 
     /// `None` if the field is null.
-    pub(crate) fn optional(&self, name: &str) -> Result<Option<&str>, String> {
-        if self.field(name, Some)?.is_null() { Ok(None) } else { self.text(name).map(Some) }
+    pub(crate) fn optional<'a, T>(
+        &'a self,
+        name: &str,
+        read: impl FnOnce(&'a Value) -> Option<T>,
+    ) -> Result<Option<T>, String> {
+        self.field(name, |value| if value.is_null() { Some(None) } else { read(value).map(Some) })
     }
 
     pub(crate) fn number<T: std::str::FromStr>(&self, name: &str) -> Result<T, String> {
@@ -183,8 +221,8 @@ mod tests {
     #[test]
     fn a_record_reads_like_this() {
         let text = r#"{"schema":1,"namespace":"00000000000000000000000000000abc","birth":"0000000000000007","epoch":"3","owner":"fffffffffffffffffffffffffffffffe","bound":"2305843009213693952","attempt":"000000000000002a","released":true,"host":"h'ö\"s\\t","pid":4711,"time":"1700000000000"}"#;
-        assert_eq!(encode_record(&record()), text);
-        assert_eq!(decode_record(text), Ok(record()));
+        assert_eq!(record().encode(), text);
+        assert_eq!(Record::decode(text), Ok(record()));
     }
 
     proptest! {
@@ -197,7 +235,7 @@ mod tests {
             let record = Record {
                 namespace, birth, epoch, owner, bound, attempt, released, host, pid, info_time,
             };
-            prop_assert_eq!(decode_record(&encode_record(&record)), Ok(record));
+            prop_assert_eq!(Record::decode(&record.encode()), Ok(record));
         }
 
         #[test]
@@ -206,25 +244,25 @@ mod tests {
             births in proptest::collection::btree_map(any::<u64>(), any::<u64>(), 0..64),
         ) {
             let namespace = Namespace { uuid, fingerprint, floor };
-            prop_assert_eq!(decode_namespace(&encode_namespace(&namespace)), Ok(namespace));
+            prop_assert_eq!(Namespace::decode(&namespace.encode()), Ok(namespace));
             let marks = Marks { namespace: uuid, births };
-            prop_assert_eq!(decode_marks(&encode_marks(&marks)), Ok(marks));
+            prop_assert_eq!(Marks::decode(&marks.encode()), Ok(marks));
         }
 
         /// Whatever stands there is taken as it is or refused, and never understood as something else.
         #[test]
         fn any_text_is_read_as_itself_or_refused(text in r#"\{"schema":1,.*\}|.*"#) {
-            if let Ok(record) = decode_record(&text) {
-                prop_assert_eq!(encode_record(&record), text);
+            if let Ok(record) = Record::decode(&text) {
+                prop_assert_eq!(record.encode(), text);
             }
         }
     }
 
     #[test]
     fn an_entry_of_other_words_is_refused_with_the_right_ones() {
-        let text = encode_record(&record());
+        let text = record().encode();
         let spaced = text.replace(':', ": ");
-        let refusal = decode_record(&spaced).unwrap_err();
+        let refusal = Record::decode(&spaced).unwrap_err();
         assert!(refusal.contains(&text), "{refusal}");
         for (damaged, why) in [
             (text.replace("\"schema\":1", "\"schema\":2"), "its schema is 2"),
@@ -235,7 +273,7 @@ mod tests {
             (text[..70].into(), "not JSON"),
             (String::new(), "not JSON"),
         ] {
-            let refusal = decode_record(&damaged).unwrap_err();
+            let refusal = Record::decode(&damaged).unwrap_err();
             assert!(refusal.contains(why), "{refusal}");
         }
     }

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use super::state::{Action, Answer, Ask, CLAIM_AGAIN, Claimed, Event, Machine, Now, Write};
-use super::{CLAIM_TIMEOUT, Choice, HostState, Leases, MachineSlot, Plan, patiently};
+use super::state::{
+    Action, Answer, Ask, CLAIM_AGAIN, Claimed, Event, Findings, Machine, Now, Write,
+};
+use super::{CLAIM_TIMEOUT, Choice, HostState, Leases, MachineSlot, Plan};
 use crate::clock::{AnyClock, MAX_LEAD};
 use crate::error::{BuildError, ask_store};
 use crate::held_lease::{HeldLease, HeldLeaseFactory};
-use crate::sync::Ordering;
 
 /// One state machine with its store, host state and clock.
 #[derive(Debug)]
@@ -15,7 +16,6 @@ pub(crate) struct Driver {
     pub(super) machine: Machine,
     leases: Leases,
     host: HostState,
-    pub(super) clock: AnyClock,
     factory: HeldLeaseFactory,
 }
 
@@ -25,24 +25,28 @@ impl Driver {
         plan: Plan,
         leases: Leases,
         host: HostState,
-        clock: AnyClock,
         factory: HeldLeaseFactory,
     ) -> Result<(Self, MachineSlot), BuildError> {
-        let now = now(&plan, &clock);
-        let mut driver = Self { machine: Machine::new(plan, &now), leases, host, clock, factory };
+        let now = now(&plan, &factory.clock);
+        let mut driver = Self { machine: Machine::new(plan, &now), leases, host, factory };
         loop {
             match driver.advance(None) {
                 Ok(Event::Claimed(claimed)) => {
                     // Whoever waits for a store at start need not be deaf to a stop later.
                     driver.machine.plan.claim_timeout = CLAIM_TIMEOUT;
                     let held = driver.hold(&claimed)?;
-                    return Ok((driver, MachineSlot::new(held)));
+                    let slot = MachineSlot::new(held, driver.clock().monotonic());
+                    return Ok((driver, slot));
                 }
                 Ok(Event::Refused(error)) => return Err(error),
                 Ok(_) => {}
-                Err(pause) => driver.clock.park(pause.unwrap_or_default()),
+                Err(pause) => driver.clock().park(pause.unwrap_or_default()),
             }
         }
+    }
+
+    pub(super) const fn clock(&self) -> &AnyClock {
+        &self.factory.clock
     }
 
     /// Does what is due. Returns how long there is nothing more to do, or `None` if it is over.
@@ -84,19 +88,18 @@ impl Driver {
     }
 
     fn ask(&mut self, ask: Ask, held: Option<&HeldLease>) -> Event {
-        let (leases, host, clock) = (&self.leases, &mut self.host, &self.clock);
-        let plan = &self.machine.plan;
+        let (leases, host, clock) = (&self.leases, &mut self.host, &self.factory.clock);
+        let fingerprint = self.machine.plan.meta.fingerprint();
         let store = leases.store();
         let answer = ask_store(|| {
             Ok(match ask {
-                Ask::Open => {
-                    let namespace = leases.open(&plan.meta.fingerprint())?;
-                    Answer::Namespace { namespace, may_forget: store.may_forget() }
-                }
-                Ask::Clock => Answer::Clock(store.now()?),
+                Ask::Namespace => Answer::Namespace(leases.open(&fingerprint)?),
                 Ask::Survey => {
-                    let locals = host.survey();
-                    Answer::Survey { snapshot: leases.snapshot()?, locals }
+                    leases.open(&fingerprint)?;
+                    let (locals, snapshot) = (host.survey(), leases.snapshot()?);
+                    // The clock last: it is compared with this host's as it is then.
+                    let (may_forget, clock) = (store.may_forget(), store.now()?);
+                    Answer::Survey(Findings { may_forget, clock, snapshot, locals })
                 }
                 Ask::Record(machine) => Answer::Found(leases.record(machine)?),
                 Ask::Write(machine, write) => match *write {
@@ -108,9 +111,7 @@ impl Driver {
                     }
                 },
                 Ask::IsFree(machine) => Answer::Free(host.is_free(machine)),
-                Ask::Keep(machine) => {
-                    Answer::Kept(patiently(clock, || host.keep(machine), |kept| !kept))
-                }
+                Ask::Keep(machine) => Answer::Kept(host.keep(machine, &**clock)),
             })
         });
         let now = self.now(held);
@@ -118,7 +119,7 @@ impl Driver {
     }
 
     fn carry_out(&mut self, event: Event, held: &HeldLease, slot: &MachineSlot) {
-        let (machine, counters) = (held.machine, &slot.counters);
+        let machine = held.machine;
         match event {
             Event::None => {}
             Event::Claimed(claimed) => match self.hold(&claimed) {
@@ -127,8 +128,9 @@ impl Driver {
                     tracing::warn!(machine, epoch, "going on with this machine ID");
                     next.ticks.trust_as(&held.ticks);
                     slot.follow(next);
-                    *slot.failure.lock() = None;
-                    MachineSlot::count(&counters.rehomed);
+                    let mut state = slot.state.lock();
+                    state.failure = None;
+                    state.rehomed += 1;
                 }
                 Err(error) => self.refused(&error, slot),
             },
@@ -136,29 +138,28 @@ impl Driver {
             Event::Raised(record) => {
                 self.host.remember(&record);
                 held.raise(record.bound);
-                MachineSlot::count(&counters.renewals_ok);
-                let now = self.clock.monotonic().as_millis();
-                counters
-                    .renewed_at
-                    .store(u64::try_from(now).unwrap_or(u64::MAX), Ordering::Relaxed);
+                let now = self.clock().monotonic();
+                let mut state = slot.state.lock();
+                state.renewals_ok += 1;
+                state.renewed_at = now;
             }
             Event::Released(record) => {
                 self.host.remember(&record);
                 tracing::info!(machine, "machine ID released");
             }
             Event::Unsure(error) => {
-                MachineSlot::count(&counters.renewals_failed);
+                slot.state.lock().renewals_failed += 1;
                 let store = &self.machine.plan.store;
                 tracing::warn!(store, %error, "renewal was not answered; trying again");
             }
             Event::Broken(error) => {
-                MachineSlot::count(&counters.renewals_failed);
+                slot.state.lock().renewals_failed += 1;
                 let store = &self.machine.plan.store;
                 tracing::error!(store, %error, "the store failed for good: no more IDs");
                 held.seal(&error.to_string());
             }
             Event::Fenced(current) => {
-                MachineSlot::count(&counters.fenced);
+                slot.state.lock().fenced += 1;
                 let reason = match current {
                     Some(_) => "another process took its machine ID over",
                     None => "the record of its machine ID was deleted",
@@ -173,7 +174,7 @@ impl Driver {
     fn refused(&mut self, error: &BuildError, slot: &MachineSlot) {
         self.host.let_go();
         tracing::error!(%error, "no machine ID; trying again");
-        *slot.failure.lock() = Some(error.to_string());
+        slot.state.lock().failure = Some(error.to_string());
     }
 
     fn hold(
@@ -185,7 +186,7 @@ impl Driver {
     }
 
     fn now(&self, held: Option<&HeldLease>) -> Now {
-        let now = now(&self.machine.plan, &self.clock);
+        let now = now(&self.machine.plan, self.clock());
         let tick = match held {
             // From a store that may forget no reservation reaches further ahead of the wall clock
             // than where the next claim would begin.

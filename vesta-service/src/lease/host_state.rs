@@ -10,13 +10,11 @@ mod fuzz;
 mod slot;
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 
 use super::{Record, Snapshot};
-use crate::BuildError;
-use crate::clock::AnyClock;
-pub(crate) use file::FileStore;
+use crate::{BuildError, Clock};
+pub(crate) use file::{FileStore, StateFolder};
 
 /// The record of a machine ID whose last owner on this host is gone, as this host remembers it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,9 +49,7 @@ impl Local {
 /// one during a search.
 #[derive(Debug)]
 pub(crate) struct HostState {
-    folder: Option<PathBuf>,
-    namespace: String,
-    fingerprint: String,
+    folder: Option<StateFolder>,
     free: Vec<FileStore>,
     /// The file of the machine ID that is held.
     kept: Option<FileStore>,
@@ -61,8 +57,8 @@ pub(crate) struct HostState {
 
 impl HostState {
     /// The state of a folder; without a folder, nothing.
-    pub(crate) fn new(folder: Option<PathBuf>, namespace: &str, fingerprint: String) -> Self {
-        Self { folder, namespace: namespace.into(), fingerprint, free: Vec::new(), kept: None }
+    pub(crate) const fn new(folder: Option<StateFolder>) -> Self {
+        Self { folder, free: Vec::new(), kept: None }
     }
 
     /// The records whose owners are gone. Locks their files until one is [kept](Self::keep). A folder
@@ -70,10 +66,8 @@ impl HostState {
     pub(crate) fn survey(&mut self) -> Vec<Local> {
         self.kept = None; // unlocks it, so that it is found below
         if let Some(folder) = &self.folder {
-            let (namespace, fingerprint) = (&self.namespace, &self.fingerprint);
-            let found = machines_in(folder, namespace).into_iter().filter_map(|machine| {
-                FileStore::open_existing(folder, namespace, fingerprint, machine).ok()
-            });
+            let machines = machines_in(&folder.path, &folder.namespace).into_iter();
+            let found = machines.filter_map(|machine| folder.open_existing(machine).ok());
             // One that was only just made remembers nothing, and its maker is about to lock it.
             self.free.extend(found.filter(|file| file.record().epoch > 0));
         }
@@ -83,20 +77,18 @@ impl HostState {
     /// True if no living process on this host has the machine ID, whatever the store says.
     pub(crate) fn is_free(&self, machine: u64) -> bool {
         let Some(folder) = &self.folder else { return true };
-        let (namespace, fingerprint) = (&self.namespace, &self.fingerprint);
-        let open = || FileStore::open_existing(folder, namespace, fingerprint, machine);
-        self.free.iter().any(|file| file.machine() == machine)
-            || !matches!(open(), Err(BuildError::InUse(_)))
+        self.free.iter().any(|file| file.machine == machine)
+            || !matches!(folder.open_existing(machine), Err(BuildError::InUse(_)))
     }
 
     /// Locks the machine ID that was claimed; the others become free. `false` if another process
     /// took it meanwhile.
-    pub(crate) fn keep(&mut self, machine: u64) -> bool {
+    pub(crate) fn keep(&mut self, machine: u64, clock: &dyn Clock) -> bool {
         let Some(folder) = &self.folder else { return true };
-        let found = self.free.iter().position(|file| file.machine() == machine);
+        let found = self.free.iter().position(|file| file.machine == machine);
         let opened = match found {
             Some(found) => Ok(self.free.swap_remove(found)),
-            None => FileStore::open(folder, &self.namespace, &self.fingerprint, machine),
+            None => folder.open(machine, clock),
         };
         match opened {
             Ok(file) => self.kept = Some(file),
@@ -125,23 +117,6 @@ impl HostState {
     }
 }
 
-/// Tries to lock a state file, five times if it is in use: a starter of a pool in the same folder has
-/// it locked for a moment, to see whether its owner is gone.
-pub(crate) fn patiently<T>(
-    clock: &AnyClock,
-    mut attempt: impl FnMut() -> T,
-    is_in_use: impl Fn(&T) -> bool,
-) -> T {
-    for _ in 0..4 {
-        let outcome = attempt();
-        if !is_in_use(&outcome) {
-            return outcome;
-        }
-        clock.park(Duration::from_millis(50));
-    }
-    attempt()
-}
-
 /// The machine IDs whose state files are in a folder. By name alone: a look inside takes the lock,
 /// and would for that moment keep the owner of another namespace's file from starting.
 fn machines_in(folder: &Path, namespace: &str) -> Vec<u64> {
@@ -157,6 +132,7 @@ fn machines_in(folder: &Path, namespace: &str) -> Vec<u64> {
 mod tests {
     use super::*;
     use crate::lease::Namespace;
+    use crate::{ManualClock, UnixMillis};
 
     #[test]
     fn only_files_named_for_the_namespace_are_looked_into() {
@@ -170,15 +146,24 @@ mod tests {
         assert_eq!(machines_in(folder.path(), "eu-1"), [7]);
     }
 
+    fn clock() -> ManualClock {
+        ManualClock::at(UnixMillis(0))
+    }
+
+    fn folder_of(path: &Path, namespace: &str, fingerprint: &str) -> StateFolder {
+        let [namespace, fingerprint] = [namespace, fingerprint].map(str::to_owned);
+        StateFolder { path: path.into(), namespace, fingerprint }
+    }
+
     /// The machine IDs of the files that a search adopts.
     fn adopted(folder: &Path, fingerprint: &str) -> Vec<u64> {
-        let mut state = HostState::new(Some(folder.into()), "eu", fingerprint.into());
+        let mut state = HostState::new(Some(folder_of(folder, "eu", fingerprint)));
         state.survey().into_iter().map(|local| local.machine).collect()
     }
 
     /// A file of a machine ID that was used.
     fn used(folder: &Path, namespace: &str) -> FileStore {
-        let file = FileStore::open(folder, namespace, "a layout", 7).unwrap();
+        let file = folder_of(folder, namespace, "a layout").open(7, &clock()).unwrap();
         file.write(&Record { epoch: 1, ..Record::default() }).unwrap();
         file
     }
@@ -208,16 +193,18 @@ mod tests {
     #[test]
     fn a_file_for_another_layout_is_not_in_use_unless_somebody_has_it() {
         let folder = tempfile::tempdir().unwrap();
-        let own = FileStore::open(folder.path(), "eu", "a layout", 7).unwrap();
-        let other = FileStore::open(folder.path(), "eu", "another layout", 8).unwrap();
-        let mut state = HostState::new(Some(folder.path().into()), "eu", "a layout".into());
+        let [one, another] = ["a layout", "another layout"];
+        let [one, another] = [one, another].map(|layout| folder_of(folder.path(), "eu", layout));
+        let own = one.open(7, &clock()).unwrap();
+        let other = another.open(8, &clock()).unwrap();
+        let mut state = HostState::new(Some(one.clone()));
         assert_eq!(state.survey(), []);
         assert!(!state.is_free(7) && !state.is_free(8) && state.is_free(9));
-        assert!(!state.keep(7), "somebody has it");
+        assert!(!state.keep(7, &clock()), "somebody has it");
         drop((own, other));
         assert!(state.is_free(7) && state.is_free(8));
-        assert!(state.keep(7));
-        let mut later = HostState::new(Some(folder.path().into()), "eu", "a layout".into());
+        assert!(state.keep(7, &clock()));
+        let mut later = HostState::new(Some(one));
         assert_eq!(later.survey(), []);
         assert!(!later.is_free(7), "it is kept");
     }

@@ -8,27 +8,31 @@ use std::time::Duration;
 
 use super::{Driver, MachineSlot, RETRY_AFTER};
 use crate::sync::{Mutex, thread};
-
-#[derive(Debug)]
-enum Runs {
-    InThread,
-    /// Empty once it is over: what the driver has locked is free then.
-    ByHand(Mutex<Option<Box<Driver>>>),
-}
+use crate::wait::Drive;
 
 /// A driver, run by a thread of its own or by the callers of [`maintain`](Self::maintain).
 #[derive(Debug)]
 pub(crate) struct Keeper {
-    runs: Runs,
+    /// The driver, unless a thread has it. Empty once it is over: what it has locked is free then.
+    by_hand: Mutex<Option<Box<Driver>>>,
+    /// The longest that a release may take: one request and its repetition.
     timeout: Duration,
 }
 
 impl Keeper {
-    /// Runs the driver in a thread that ends when the slot is stopped.
-    pub(crate) fn in_thread(driver: Driver, slot: &Arc<MachineSlot>) -> std::io::Result<Self> {
-        let timeout = close_timeout(&driver);
+    /// Runs the driver in a thread that ends when the slot is stopped, or leaves it to
+    /// [`maintain`](Self::maintain).
+    pub(crate) fn start(
+        mut driver: Driver,
+        slot: &Arc<MachineSlot>,
+        drive: Drive,
+    ) -> std::io::Result<Self> {
+        let request_timeout = driver.machine.plan.timing.request_timeout;
+        let timeout = request_timeout * 2 + Duration::from_millis(500);
+        if drive == Drive::ByHand {
+            return Ok(Self { by_hand: Mutex::new(Some(Box::new(driver))), timeout });
+        }
         let slot = slot.clone();
-        let mut driver = driver;
         thread::Builder::new().name("vesta-keeper".into()).spawn(move || {
             while let Some(pause) = driver.step(&slot) {
                 if !pause.is_zero() {
@@ -36,60 +40,43 @@ impl Keeper {
                 }
                 if slot.stopping() && pause > Duration::ZERO {
                     // An unanswered release is tried again soon, but never in a tight loop.
-                    driver.clock.park(RETRY_AFTER.min(pause));
+                    driver.clock().park(RETRY_AFTER.min(pause));
                 }
             }
             drop(driver); // unlocks its files before anybody hears of the end
             slot.end();
         })?;
-        Ok(Self { runs: Runs::InThread, timeout })
-    }
-
-    /// Leaves the driving to [`maintain`](Self::maintain).
-    pub(crate) fn by_hand(driver: Driver) -> Self {
-        Self {
-            timeout: close_timeout(&driver),
-            runs: Runs::ByHand(Mutex::new(Some(Box::new(driver)))),
-        }
+        Ok(Self { by_hand: Mutex::default(), timeout })
     }
 
     /// Does what is due, if no thread does it. Returns how long there is nothing more to do.
     pub(crate) fn maintain(&self, slot: &MachineSlot) -> Option<Duration> {
-        let Runs::ByHand(driver) = &self.runs else { return None };
-        let mut running = driver.lock();
+        let mut running = self.by_hand.lock();
         while let Some(driver) = running.as_mut() {
             match driver.step(slot) {
                 Some(Duration::ZERO) => {}
                 // A search ends within this call.
-                Some(pause) if driver.machine.is_searching() => driver.clock.park(pause),
+                Some(pause) if driver.machine.is_searching() => driver.clock().park(pause),
                 Some(pause) => return Some(pause),
-                None => *running = None,
+                None => {
+                    *running = None;
+                    slot.end();
+                }
             }
         }
-        slot.end();
         None
     }
 
-    /// Seals the machine ID and gives the record back, as far as the store answers in time. Whatever
-    /// happens, nothing is issued afterwards and the durable bound covers what was.
+    /// Gives the record of a slot back that was asked to stop and is sealed, as far as the store
+    /// answers in time. Whatever happens, the durable bound covers what was issued.
     pub(crate) fn close(&self, slot: &MachineSlot) {
-        slot.request_stop();
-        slot.current().seal("it was shut down");
-        let over = match &self.runs {
-            Runs::InThread => slot.wait_until_over(self.timeout),
-            Runs::ByHand(driver) => {
-                let over = self.maintain(slot).is_none();
-                *driver.lock() = None;
-                over
-            }
-        };
-        if !over {
+        let unanswered = self.maintain(slot).is_some();
+        if unanswered {
+            *self.by_hand.lock() = None;
+            slot.end();
+        }
+        if unanswered || !slot.wait_until_over(self.timeout) {
             tracing::warn!("the store did not confirm the release; the bound stays where it is");
         }
     }
-}
-
-/// The longest that a release may take: one request and its repetition.
-fn close_timeout(driver: &Driver) -> Duration {
-    driver.machine.plan.timing.request_timeout * 2 + Duration::from_millis(500)
 }

@@ -10,11 +10,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::codec::{
-    Marks, decode_marks, decode_namespace, decode_record, encode_marks, encode_namespace,
-    encode_record,
-};
-use super::{Cas, KvStore, Namespace, Record, StoreError};
+use super::codec::{Entry, Marks};
+use super::{Area, Cas, KvStore, Namespace, Record, Standing, StoreError};
 
 const NAMESPACE: &str = "namespace";
 const MARKS: &str = "births-";
@@ -24,25 +21,8 @@ const BUCKET: u64 = 64;
 /// The machine IDs of one namespace in a store.
 #[derive(Debug, Clone)]
 pub struct Leases {
-    store: Arc<dyn KvStore>,
+    area: Area,
     namespace: String,
-    area: String,
-}
-
-/// The outcome of a compare-and-set. An earlier copy of the very same request may have been the one
-/// that took effect: no two requests put the same value.
-pub(super) fn outcome<T: PartialEq>(
-    put: bool,
-    new: &T,
-    current: impl FnOnce() -> Result<Option<T>, StoreError>,
-) -> Result<Cas<T>, StoreError> {
-    if put {
-        return Ok(Cas::Done);
-    }
-    Ok(match current()? {
-        Some(current) if current == *new => Cas::Done,
-        current => Cas::Conflict(current),
-    })
 }
 
 /// A namespace as it was found, or a little later: entries are read one after another.
@@ -70,9 +50,9 @@ pub(super) fn entries(
     let births = [(machine, record.birth)].into();
     let marks = Marks { namespace: namespace.uuid, births };
     vec![
-        (NAMESPACE.into(), encode_namespace(namespace)),
-        (bucket(machine), encode_marks(&marks)),
-        (machine.to_string(), encode_record(record)),
+        (NAMESPACE.into(), namespace.encode()),
+        (bucket(machine), marks.encode()),
+        (machine.to_string(), record.encode()),
     ]
 }
 
@@ -96,19 +76,17 @@ impl Snapshot {
 
     /// Whether the record of a machine ID was deleted, or put in place of the one that was marked.
     pub fn is_lost(&self, machine: u64) -> bool {
-        let record = self.records.get(&machine);
-        let marks = self.marks_of(machine);
-        let foreign = |namespace| namespace != self.namespace.uuid;
-        let birth = marks.and_then(|marks| marks.births.get(&machine));
-        record.is_some_and(|record| foreign(record.namespace))
-            || marks.is_some_and(|marks| foreign(marks.namespace))
-            || birth.is_some_and(|birth| record.is_none_or(|record| record.birth != *birth))
+        matches!(self.standing(machine), Standing::Lost)
     }
 
     /// Whether the record of a machine ID was created, and its creator stopped before it was marked.
     pub fn is_unmarked(&self, machine: u64) -> bool {
-        let marked = self.marks_of(machine).is_some_and(|it| it.births.contains_key(&machine));
-        self.records.contains_key(&machine) && !marked && !self.is_lost(machine)
+        matches!(self.standing(machine), Standing::Unmarked(_))
+    }
+
+    fn standing(&self, machine: u64) -> Standing<'_> {
+        let (record, marks) = (self.records.get(&machine), self.marks_of(machine));
+        Standing::of(self.namespace.uuid, machine, record, marks)
     }
 
     /// The machine IDs that [are lost](Self::is_lost).
@@ -122,12 +100,12 @@ impl Snapshot {
 impl Leases {
     /// The machine IDs of a namespace; nothing is asked or written yet.
     pub fn new(store: Arc<dyn KvStore>, namespace: &str) -> Self {
-        Self { store, namespace: namespace.into(), area: area_of(namespace) }
+        Self { area: Area { store, name: area_of(namespace) }, namespace: namespace.into() }
     }
 
     /// The store.
     pub fn store(&self) -> &Arc<dyn KvStore> {
-        &self.store
+        &self.area.store
     }
 
     /// The name of the namespace.
@@ -140,8 +118,7 @@ impl Leases {
     /// # Errors
     /// [`StoreError`] if the store does not answer, or the entry is damaged.
     pub fn find(&self) -> Result<Option<Namespace>, StoreError> {
-        let text = self.store.get(&self.area, NAMESPACE)?;
-        text.map(|text| self.read(NAMESPACE, decode_namespace(&text))).transpose()
+        self.area.get(NAMESPACE)
     }
 
     /// Opens the namespace; on first use it is created with this fingerprint. Returns what is
@@ -155,18 +132,18 @@ impl Leases {
             return Ok(found);
         }
         // Records without their namespace: whoever deleted it may have deleted a floor with it.
-        if let Some((key, _)) = self.store.list(&self.area)?.first()
+        if let Some((key, _)) = self.area.list()?.first()
             && self.find()?.is_none()
         {
             return Err(StoreError::permanent(format!(
                 "the entry of namespace `{}` was deleted, but entry `{key}` of {} is there; \
                  restore it, or use another namespace",
-                self.namespace, self.area
+                self.namespace, self.area.name
             )));
         }
         let uuid = crate::random::u128();
         let new = Namespace { uuid, fingerprint: fingerprint.into(), floor: 0 };
-        self.store.put_if(&self.area, NAMESPACE, None, &encode_namespace(&new))?;
+        self.area.put(NAMESPACE, None, &new)?;
         self.opened()
     }
 
@@ -187,8 +164,8 @@ impl Leases {
             if old.floor >= floor {
                 return Ok(old.floor);
             }
-            let new = encode_namespace(&Namespace { floor, ..old.clone() });
-            if self.store.put_if(&self.area, NAMESPACE, Some(&encode_namespace(&old)), &new)? {
+            let new = Namespace { floor, ..old.clone() };
+            if self.area.put(NAMESPACE, Some(&old), &new)? == Cas::Done {
                 return Ok(floor);
             }
         }
@@ -201,15 +178,15 @@ impl Leases {
     /// damaged.
     pub fn snapshot(&self) -> Result<Snapshot, StoreError> {
         let (mut namespace, mut records, mut marks) = (None, BTreeMap::new(), BTreeMap::new());
-        for (key, text) in self.store.list(&self.area)? {
+        for (key, text) in self.area.list()? {
             if key == NAMESPACE {
-                namespace = Some(self.read(&key, decode_namespace(&text))?);
+                namespace = Some(self.area.read(&key, &text)?);
             } else if let Some(bucket) = key.strip_prefix(MARKS).and_then(number) {
-                marks.insert(bucket, self.read(&key, decode_marks(&text))?);
+                marks.insert(bucket, self.area.read(&key, &text)?);
             } else if let Some(machine) = number(&key) {
-                records.insert(machine, self.read(&key, decode_record(&text))?);
+                records.insert(machine, self.area.read(&key, &text)?);
             } else {
-                self.read::<()>(&key, Err("no version of Vesta writes such an entry".into()))?;
+                return Err(self.area.damaged(&key, "no version of Vesta writes such an entry"));
             }
         }
         let namespace = match namespace {
@@ -224,9 +201,7 @@ impl Leases {
     /// # Errors
     /// [`StoreError`] if the store does not answer, or the record is damaged.
     pub fn record(&self, machine: u64) -> Result<Option<Record>, StoreError> {
-        let key = machine.to_string();
-        let text = self.store.get(&self.area, &key)?;
-        text.map(|text| self.read(&key, decode_record(&text))).transpose()
+        self.area.get(&machine.to_string())
     }
 
     /// Replaces a record, in one atomic step, if it still is the old one; `None` stands for no
@@ -240,19 +215,7 @@ impl Leases {
         old: Option<&Record>,
         new: &Record,
     ) -> Result<Cas<Record>, StoreError> {
-        let (key, old) = (machine.to_string(), old.map(encode_record));
-        let put = self.store.put_if(&self.area, &key, old.as_deref(), &encode_record(new))?;
-        outcome(put, new, || self.record(machine))
-    }
-
-    /// The marks of the bucket that a machine ID belongs to.
-    ///
-    /// # Errors
-    /// [`StoreError`] if the store does not answer, or the entry is damaged.
-    pub(super) fn marks(&self, machine: u64) -> Result<Option<Marks>, StoreError> {
-        let key = bucket(machine);
-        let text = self.store.get(&self.area, &key)?;
-        text.map(|text| self.read(&key, decode_marks(&text))).transpose()
+        self.area.put(&machine.to_string(), old, new)
     }
 
     /// Replaces a bucket of marks, in one atomic step, if it still is the old one.
@@ -265,10 +228,7 @@ impl Leases {
         old: Option<&Marks>,
         new: &Marks,
     ) -> Result<Cas<Marks>, StoreError> {
-        let old = old.map(encode_marks);
-        let key = bucket(machine);
-        let put = self.store.put_if(&self.area, &key, old.as_deref(), &encode_marks(new))?;
-        outcome(put, new, || self.marks(machine))
+        self.area.put(&bucket(machine), old, new)
     }
 
     /// Marks the birth of a record, in place of the mark that an earlier snapshot shows. For the
@@ -289,7 +249,7 @@ impl Leases {
                 .and_then(|marks| marks.births.get(&machine).copied())
         };
         loop {
-            let old = self.marks(machine)?;
+            let old = self.area.get(&bucket(machine))?;
             let birth = birth_in(old.as_ref());
             if birth == Some(record.birth) {
                 return Ok(true);
@@ -305,12 +265,6 @@ impl Leases {
                 return Ok(true);
             }
         }
-    }
-
-    fn read<T>(&self, key: &str, decoded: Result<T, String>) -> Result<T, StoreError> {
-        decoded.map_err(|why| {
-            StoreError::permanent(format!("entry `{key}` of {} is damaged: {why}", self.area))
-        })
     }
 }
 

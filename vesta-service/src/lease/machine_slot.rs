@@ -6,7 +6,7 @@ mod races;
 use std::time::Duration;
 
 use crate::held_lease::HeldLease;
-use crate::sync::{AtomicU64, AtomicUsize, Condvar, Mutex, Ordering};
+use crate::sync::{AtomicUsize, Condvar, Mutex, Ordering};
 
 /// One machine ID after another: the held leases of a service, the last of which is in force.
 #[derive(Debug)]
@@ -17,41 +17,34 @@ pub(crate) struct MachineSlot {
     /// have another.
     first: HeldLease,
     others: boxcar::Vec<HeldLease>,
-    pub(crate) counters: Counters,
-    /// The reason why the last search for a machine ID failed.
-    pub(crate) failure: Mutex<Option<String>>,
-    signal: Mutex<Signal>,
+    pub(crate) state: Mutex<SlotState>,
     /// Wakes the keeper, and announces the end.
     changed: Condvar,
 }
 
-/// Counts of events so far.
+/// The signals between a slot and its keeper, and counts of events so far.
 #[derive(Debug, Default)]
-pub(crate) struct Counters {
-    pub(crate) renewals_ok: AtomicU64,
-    pub(crate) renewals_failed: AtomicU64,
-    pub(crate) fenced: AtomicU64,
-    /// How often another machine ID, or the same one anew, was claimed while running.
-    pub(crate) rehomed: AtomicU64,
-    /// Monotonic clock of the last acknowledged renewal, in milliseconds.
-    pub(crate) renewed_at: AtomicU64,
-}
-
-#[derive(Debug, Default)]
-struct Signal {
+pub(crate) struct SlotState {
     stop: bool,
     over: bool,
+    /// The reason why the last search for a machine ID failed.
+    pub(crate) failure: Option<String>,
+    pub(crate) renewals_ok: u64,
+    pub(crate) renewals_failed: u64,
+    pub(crate) fenced: u64,
+    /// How often another machine ID, or the same one anew, was claimed while running.
+    pub(crate) rehomed: u64,
+    /// Monotonic clock of the claim, or of the last acknowledged renewal.
+    pub(crate) renewed_at: Duration,
 }
 
 impl MachineSlot {
-    pub(crate) fn new(first: HeldLease) -> Self {
+    pub(crate) fn new(first: HeldLease, claimed_at: Duration) -> Self {
         Self {
             current: AtomicUsize::new(0),
             first,
             others: boxcar::Vec::new(),
-            counters: Counters::default(),
-            failure: Mutex::default(),
-            signal: Mutex::default(),
+            state: Mutex::new(SlotState { renewed_at: claimed_at, ..SlotState::default() }),
             changed: Condvar::default(),
         }
     }
@@ -69,7 +62,7 @@ impl MachineSlot {
     /// Puts a new lease in force. The one before must be sealed.
     pub(super) fn follow(&self, next: HeldLease) {
         // Under the lock: whoever asks to stop finds this lease in force, or it comes sealed.
-        let state = self.signal.lock();
+        let state = self.state.lock();
         if state.stop {
             next.seal("it was shut down");
         }
@@ -77,19 +70,15 @@ impl MachineSlot {
         self.current.store(index + 1, Ordering::Release);
     }
 
-    pub(super) fn count(counter: &AtomicU64) {
-        counter.fetch_add(1, Ordering::Relaxed); // a statistic
-    }
-
     /// Asks the keeper to seal, save the bound and release.
     pub(crate) fn request_stop(&self) {
-        self.signal.lock().stop = true;
+        self.state.lock().stop = true;
         self.changed.notify_all();
     }
 
     /// Waits until the keeper has ended; `false` if it takes longer than `limit`.
     pub(crate) fn wait_until_over(&self, limit: Duration) -> bool {
-        let mut state = self.signal.lock();
+        let mut state = self.state.lock();
         self.changed.wait_while_for(&mut state, |state| !state.over, limit);
         state.over
     }
@@ -97,7 +86,7 @@ impl MachineSlot {
     /// Whether a sealed lease will have a successor: nobody asked to stop, and the keeper has not
     /// given up.
     pub(crate) fn will_follow(&self) -> bool {
-        let state = self.signal.lock();
+        let state = self.state.lock();
         !state.stop && !state.over
     }
 
@@ -107,19 +96,19 @@ impl MachineSlot {
     }
 
     pub(super) fn stopping(&self) -> bool {
-        self.signal.lock().stop
+        self.state.lock().stop
     }
 
     /// Sleeps for `duration`, or until somebody asks to stop.
     pub(super) fn sleep(&self, duration: Duration) {
-        let mut state = self.signal.lock();
+        let mut state = self.state.lock();
         if !state.stop {
             self.changed.wait_for(&mut state, duration);
         }
     }
 
     pub(super) fn end(&self) {
-        self.signal.lock().over = true;
+        self.state.lock().over = true;
         self.changed.notify_all();
     }
 }

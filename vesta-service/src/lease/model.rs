@@ -2,7 +2,7 @@
 //!
 //! Explores the product's own state machine: the candidates (`state::candidates`), the
 //! attempt on one of them (`state::attempt`), the lease after it (`state::holding`), the meaning of a
-//! reply (`leases::outcome`), and the positions that are issued (`sequence::advance`). The model is
+//! reply (`area::outcome`), and the positions that are issued (`sequence::advance`). The model is
 //! the world around them, as hostile as docs/SAFETY.md allows:
 //!
 //! * a request reaches the store at any time after it was sent, never, or several times, but for the

@@ -138,11 +138,9 @@ pub(crate) enum Write {
 /// A question to the store, or to this host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Ask {
-    /// Open the namespace, and create it if it is not there.
-    Open,
-    /// The store's clock.
-    Clock,
-    /// The whole namespace, and what this host remembers of it.
+    /// The namespace itself.
+    Namespace,
+    /// The whole namespace, created if it is not there; the store's clock; what this host remembers.
     Survey,
     /// The record of this machine ID.
     Record(u64),
@@ -154,18 +152,22 @@ pub(crate) enum Ask {
     Keep(u64),
 }
 
+/// All that a search begins with.
+#[derive(Debug, Clone)]
+pub(crate) struct Findings {
+    /// Whether the store may forget what it acknowledged.
+    pub(crate) may_forget: bool,
+    /// The store's clock, if it has one.
+    pub(crate) clock: Option<UnixMillis>,
+    pub(crate) snapshot: Snapshot,
+    pub(crate) locals: Vec<Local>,
+}
+
 /// An answer.
 #[derive(Debug, Clone)]
 pub(crate) enum Answer {
-    Namespace {
-        namespace: Namespace,
-        may_forget: bool,
-    },
-    Clock(Option<UnixMillis>),
-    Survey {
-        snapshot: Snapshot,
-        locals: Vec<Local>,
-    },
+    Namespace(Namespace),
+    Survey(Findings),
     Found(Option<Record>),
     Record(Cas<Record>),
     Marks(Cas<Marks>),
@@ -282,37 +284,28 @@ impl Machine {
 
     /// Takes in the answer to what was asked.
     pub(crate) fn on_answer(&mut self, answer: Answer, now: &Now) -> Event {
-        match &mut self.phase {
+        let event = match &mut self.phase {
             Phase::Over => Event::None,
             Phase::Claiming(claiming) => {
-                let found = claiming.on_answer(&self.plan, answer, now);
+                let event = claiming.on_answer(&self.plan, answer, now);
                 self.may_forget = claiming.may_forget;
-                match found {
-                    None => Event::None,
-                    Some(Ok(claimed)) => {
-                        let window = self.plan.window_ticks(self.may_forget);
-                        let (every, record) =
-                            (self.plan.timing.renew_every, claimed.record.clone());
-                        let holding = Holding::new(claimed.machine, window, every, record, now);
-                        self.phase = Phase::Holding(Box::new(holding));
-                        Event::Claimed(claimed)
-                    }
-                    Some(Err(error)) => {
-                        self.search_again(now, CLAIM_AGAIN);
-                        Event::Refused(error)
-                    }
-                }
-            }
-            Phase::Holding(holding) => {
-                let event = holding.on_answer(answer, now);
-                match event {
-                    Event::Released(_) | Event::Fenced(_) => self.search_again(now, Duration::ZERO),
-                    Event::Broken(_) => self.phase = Phase::Over,
-                    _ => {}
-                }
                 event
             }
+            Phase::Holding(holding) => holding.on_answer(answer, now),
+        };
+        match &event {
+            Event::Claimed(Claimed { machine, record, .. }) => {
+                let window = self.plan.window_ticks(self.may_forget);
+                let every = self.plan.timing.renew_every;
+                let holding = Holding::new(*machine, window, every, record.clone(), now);
+                self.phase = Phase::Holding(Box::new(holding));
+            }
+            Event::Refused(_) => self.search_again(now, CLAIM_AGAIN),
+            Event::Released(_) | Event::Fenced(_) => self.search_again(now, Duration::ZERO),
+            Event::Broken(_) => self.phase = Phase::Over,
+            Event::None | Event::Raised(_) | Event::Unsure(_) => {}
         }
+        event
     }
 
     fn search_again(&mut self, now: &Now, pause: Duration) {

@@ -1,7 +1,6 @@
 //! A machine ID by this host's address.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::net::IpAddr;
 
 use vesta_intf::IdError;
@@ -37,10 +36,9 @@ impl IpMap {
             if map.values().any(|m| *m == machine) {
                 return Err(flaw(format!("machine ID {machine} is given to two addresses")));
             }
-            match map.entry(address) {
-                Entry::Vacant(vacant) => vacant.insert(machine),
-                Entry::Occupied(_) => return Err(flaw(format!("address {address} comes twice"))),
-            };
+            if map.insert(address, machine).is_some() {
+                return Err(flaw(format!("address {address} comes twice")));
+            }
         }
         Ok(Self(map))
     }

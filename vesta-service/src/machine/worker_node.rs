@@ -7,6 +7,7 @@ use vesta_intf::{Field, IdMeta};
 
 use crate::clock::Clock;
 use crate::error::{BuildError, StoreError, ask_store};
+use crate::wait::retry_pause;
 
 /// A table with a row for each start of a process, whose number becomes the machine ID: the way of
 /// Baidu's uid-generator. A number is never used again, so nothing has to be remembered and nothing
@@ -33,7 +34,7 @@ pub(crate) fn use_up_number(
 ) -> Result<u64, BuildError> {
     let (host, pid, store) = (super::host_name(), std::process::id(), nodes.describe());
     let deadline = clock.monotonic().saturating_add(claim_timeout);
-    let mut pause = Duration::from_millis(100);
+    let mut failures = 0;
     let number = loop {
         match ask_store(|| nodes.insert(&host, pid)) {
             Ok(number) => break number,
@@ -42,8 +43,8 @@ pub(crate) fn use_up_number(
             }
             Err(error) => {
                 tracing::warn!(store, %error, "the store does not answer; trying again");
-                clock.park(pause);
-                pause = (pause * 2).min(Duration::from_secs(1));
+                clock.park(retry_pause(failures));
+                failures += 1;
             }
         }
     };

@@ -19,12 +19,9 @@ use vesta_intf::{IdError, NotReady, NotReadyReason};
 use super::status::SegmentStatus;
 use super::store::{MAX, NewSegmentTag, NextRange, SegmentTag};
 use crate::StoreError;
+use crate::wait::{LONGEST_PAUSE, retry_pause};
 use plan::{Plan, per_second};
 
-/// The first pause after a failed fetch; it doubles with each further one.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-/// The longest pause after a failed fetch.
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// Assumed duration of a fetch before one was seen.
 const GUESSED_FETCH: Duration = Duration::from_millis(20);
 
@@ -43,7 +40,9 @@ pub(crate) struct Buffer {
     /// The tag was in the table after the fetch under way had begun.
     listed_since: bool,
     /// The chunk that callers use up now.
-    open: Option<Open>,
+    open: Option<Chunk>,
+    /// Since when.
+    opened_at: Duration,
     /// The chunks that they get next.
     chunks: VecDeque<Chunk>,
     /// Every range below was had before; nothing below is taken again, whatever the store says.
@@ -91,11 +90,10 @@ struct Chunk {
     of: Range<u64>,
 }
 
-/// The chunk that is being used up.
-#[derive(Debug, Clone)]
-struct Open {
-    chunk: Chunk,
-    since: Duration,
+impl Chunk {
+    const fn size(&self) -> u64 {
+        self.numbers.end - self.numbers.start
+    }
 }
 
 impl Buffer {
@@ -111,6 +109,7 @@ impl Buffer {
             starved: false,
             listed_since: false,
             open: None,
+            opened_at: Duration::ZERO,
             chunks: VecDeque::new(),
             highest: 0,
             failures: 0,
@@ -126,22 +125,19 @@ impl Buffer {
     /// [`ask`](Self::ask) in any case.
     pub(crate) fn next_chunk(&mut self, now: Duration) -> Result<Range<u64>, IdError> {
         self.wanted = true;
-        if let Some(Open { chunk, since }) = self.open.take() {
-            let count = chunk.numbers.end - chunk.numbers.start;
-            self.closed_total += count;
-            self.plan.used(count, now.saturating_sub(since));
+        if let Some(count) = self.close_chunk() {
+            self.plan.used(count, now.saturating_sub(self.opened_at));
         }
-        match self.chunks.pop_front() {
-            Some(chunk) => {
-                let numbers = chunk.numbers.clone();
-                self.open = Some(Open { chunk, since: now });
-                Ok(numbers)
-            }
-            None => {
-                self.starved = true;
-                Err(self.refusal(now))
-            }
-        }
+        (self.open, self.opened_at) = (self.chunks.pop_front(), now);
+        self.starved |= self.open.is_none();
+        self.open.as_ref().map(|chunk| chunk.numbers.clone()).ok_or_else(|| self.refusal(now))
+    }
+
+    /// Counts the open chunk as used up; returns its size.
+    fn close_chunk(&mut self) -> Option<u64> {
+        let count = self.open.take()?.size();
+        self.closed_total += count;
+        Some(count)
     }
 
     /// Why there are no numbers now.
@@ -203,7 +199,7 @@ impl Buffer {
 
     /// Numbers that are not yet being used up.
     fn at_hand(&self) -> u64 {
-        self.chunks.iter().map(|chunk| chunk.numbers.end - chunk.numbers.start).sum()
+        self.chunks.iter().map(Chunk::size).sum()
     }
 
     /// A thread turns to the queued fetch. Returns how many numbers it has to ask for; it then has to
@@ -228,35 +224,28 @@ impl Buffer {
         reply: Result<NextRange, StoreError>,
     ) -> Option<Duration> {
         let Phase::Fetching(asked_at, size) = self.phase else { return None };
-        self.phase = Phase::Idle;
-        match reply {
-            Ok(NextRange::Numbers(range)) if range.is_empty() || range.end > MAX => {
-                let Range { start, end } = range;
+        let reply = match reply {
+            Ok(NextRange::Numbers(Range { start, end })) if start >= end || end > MAX => {
                 let nonsense = format!("the store answered with the numbers {start} to {end}");
                 return Some(self.fail(now, StoreError::permanent(nonsense)));
             }
-            Ok(NextRange::Numbers(range)) => self.take_in(asked_at, now, range),
-            Ok(NextRange::NoTag) => {
-                self.recovered();
-                // It may have been put back meanwhile: the next fetch tells.
-                if !self.listed_since {
-                    self.drop_all(Health::NoTag);
-                }
-            }
-            Ok(NextRange::UsedUp) => {
-                self.recovered();
-                // What is left may still do for the table's own step.
-                if !self.plan.spare() || size <= self.plan.table_step {
-                    self.settle(Health::UsedUp);
-                }
-            }
+            Ok(reply) => reply,
             Err(error) => return Some(self.fail(now, error)),
+        };
+        (self.phase, self.failures) = (Phase::Idle, 0);
+        match reply {
+            NextRange::Numbers(range) => self.take_in(asked_at, now, range),
+            // It may have been put back meanwhile: the next fetch tells.
+            NextRange::NoTag if self.listed_since => {}
+            NextRange::NoTag => self.drop_all(Health::NoTag),
+            // What is left may still do for the table's own step.
+            NextRange::UsedUp if self.plan.spare() && size > self.plan.table_step => {}
+            NextRange::UsedUp => self.settle(Health::UsedUp),
         }
         None
     }
 
     fn take_in(&mut self, asked_at: Duration, now: Duration, range: Range<u64>) {
-        self.recovered();
         if matches!(self.health, Health::NoTag | Health::Closed) {
             return; // nobody may have them any more
         }
@@ -278,13 +267,8 @@ impl Buffer {
         }
     }
 
-    fn recovered(&mut self) {
-        self.failures = 0;
-    }
-
     fn fail(&mut self, now: Duration, error: StoreError) -> Duration {
-        let pause = FIRST_PAUSE * 2_u32.saturating_pow(self.failures.min(8));
-        let pause = pause.min(LONGEST_PAUSE);
+        let pause = retry_pause(self.failures);
         self.failures = self.failures.saturating_add(1);
         self.failures_total += 1;
         self.error = Some(error);
@@ -318,11 +302,12 @@ impl Buffer {
     /// The tag is no longer in the table, or the service ends: what is at hand is given up. The caller
     /// takes the open chunk away from its users.
     pub(crate) fn drop_all(&mut self, health: Health) {
+        if self.health == health {
+            return;
+        }
         self.settle(health);
         self.chunks.clear();
-        if let Some(Open { chunk, .. }) = self.open.take() {
-            self.closed_total += chunk.numbers.end - chunk.numbers.start;
-        }
+        self.close_chunk();
         self.wanted = false;
     }
 
@@ -353,18 +338,16 @@ impl Buffer {
     /// what was taken for batches that failed.
     pub(crate) fn status(&self, now: Duration, position: u64, lost_total: u64) -> SegmentStatus {
         let open = self.open.as_ref();
-        let used = |open: &Open| {
-            let Range { start, end } = open.chunk.numbers;
+        let used = open.map_or(0, |open| {
+            let Range { start, end } = open.numbers;
             position.clamp(start, end) - start
+        });
+        let rate = match now.saturating_sub(self.opened_at) {
+            _ if open.is_none() => 0,
+            young if young < Duration::from_secs(1) => self.plan.rate,
+            old => per_second(used, old),
         };
-        let rate = match open {
-            None => 0,
-            Some(open) => match now.saturating_sub(open.since) {
-                young if young < Duration::from_secs(1) => self.plan.rate,
-                old => per_second(used(open), old),
-            },
-        };
-        let current = open.map(|open| open.chunk.of.clone());
+        let current = open.map(|open| open.of.clone());
         let mut next: Vec<_> = self.chunks.iter().map(|chunk| chunk.of.clone()).collect();
         next.dedup();
         next.retain(|range| Some(range) != current.as_ref());
@@ -376,7 +359,7 @@ impl Buffer {
             current,
             position,
             next,
-            taken_total: self.closed_total + open.map_or(0, used),
+            taken_total: self.closed_total + used,
             lost_total,
             rate,
             table_step: self.plan.table_step,

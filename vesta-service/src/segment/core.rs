@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use vesta_intf::{IdError, NotReady, NotReadyReason};
 
-use super::buffer::{Health, SHUT_DOWN, not_found};
+use super::buffer::{Buffer, Health, SHUT_DOWN, not_found};
 use super::builder::SegmentBuilder;
-use super::jobs::{Job, Jobs, MAX_THREADS};
+use super::jobs::{Job, Jobs, THREADS};
 use super::key::Key;
 use crate::error::{BuildError, StoreError, ask_store};
 use crate::sync::{Mutex, thread};
@@ -45,16 +45,27 @@ pub(super) struct Known {
 impl Core {
     /// A service whose tags are read as its first job.
     pub(super) fn start(settings: SegmentBuilder) -> Result<Arc<Self>, BuildError> {
-        let max_threads = if settings.drive == Drive::Thread { MAX_THREADS } else { 0 };
+        let threads = if settings.drive == Drive::Thread { THREADS } else { 0 };
         let core = Arc::new(Self {
             settings,
             known: Mutex::default(),
             listed: Notify::default(),
-            jobs: Jobs::new(max_threads),
+            jobs: Jobs::default(),
             reading: Mutex::default(),
         });
-        let started = core.try_add(Duration::ZERO, Job::Refresh);
-        started.map_err(|e| BuildError::io("start a thread for segments", e))?;
+        core.add(Duration::ZERO, Job::Refresh);
+        for _ in 0..threads {
+            let worker = core.clone();
+            let work = move || {
+                while let Some(job) = worker.jobs.wait(|| worker.now()) {
+                    worker.perform(job);
+                }
+            };
+            let started = thread::Builder::new().name("vesta-segments".into()).spawn(work);
+            started
+                .inspect_err(|_| core.jobs.stop())
+                .map_err(|e| BuildError::io("start a thread for segments", e))?;
+        }
         Ok(core)
     }
 
@@ -90,11 +101,7 @@ impl Core {
     /// The next 1 to `want` numbers, when none are at hand for this thread.
     #[cold]
     #[inline(never)]
-    pub(super) fn take_slowly(
-        self: &Arc<Self>,
-        key: &Arc<Key>,
-        want: u64,
-    ) -> Result<Range<u64>, IdError> {
+    pub(super) fn take_slowly(&self, key: &Arc<Key>, want: u64) -> Result<Range<u64>, IdError> {
         let (taken, due) = key.take_slowly(want, self.now());
         if due {
             self.add(Duration::ZERO, Job::Fetch(key.clone()));
@@ -104,7 +111,7 @@ impl Core {
 
     /// The wait of one call for what `notify` reports.
     pub(super) fn wait<'a>(
-        self: &'a Arc<Self>,
+        &'a self,
         notify: &'a Notify,
     ) -> Wait<'a, impl Fn() -> Option<Duration>> {
         let SegmentBuilder { clock, drive, max_wait, .. } = &self.settings;
@@ -112,31 +119,13 @@ impl Core {
         Wait { clock, drive: *drive, max_wait: *max_wait, notify: Some(notify), maintain }
     }
 
-    fn add(self: &Arc<Self>, pause: Duration, job: Job) {
-        // If it does not start, the others will do it.
-        if let Err(error) = self.try_add(pause, job) {
-            tracing::warn!(%error, "cannot start one more thread for segments");
-        }
-    }
-
-    /// Has a job done after a pause, by one more thread if need be.
-    fn try_add(self: &Arc<Self>, pause: Duration, job: Job) -> std::io::Result<()> {
-        let now = self.now();
-        if !self.jobs.add(now, now.saturating_add(pause), job) {
-            return Ok(());
-        }
-        let core = self.clone();
-        let work = move || {
-            while let Some(job) = core.jobs.wait(|| core.now()) {
-                core.perform(job);
-            }
-        };
-        let started = thread::Builder::new().name("vesta-segments".into()).spawn(work);
-        started.map(drop).inspect_err(|_| self.jobs.not_started())
+    /// Has a job done after a pause.
+    fn add(&self, pause: Duration, job: Job) {
+        self.jobs.add(self.now().saturating_add(pause), job);
     }
 
     /// Does what is due, if no thread does it. Returns how long there is nothing more to do.
-    pub(super) fn maintain(self: &Arc<Self>) -> Option<Duration> {
+    pub(super) fn maintain(&self) -> Option<Duration> {
         if self.settings.drive == Drive::Thread {
             return None;
         }
@@ -148,7 +137,7 @@ impl Core {
         }
     }
 
-    fn perform(self: &Arc<Self>, job: Job) {
+    fn perform(&self, job: Job) {
         match job {
             Job::Fetch(key) => self.fetch(&key),
             Job::Refresh => {
@@ -159,26 +148,32 @@ impl Core {
         }
     }
 
-    fn fetch(self: &Arc<Self>, key: &Arc<Key>) {
+    fn fetch(&self, key: &Arc<Key>) {
         let Some(size) = key.begin(self.now()) else { return };
         let store = &self.settings.store;
         let reply = ask_store(|| store.next_range(&key.name, size));
-        let tag = &key.name;
-        match &reply {
-            Err(error) if !key.is_failing() => {
-                let store = store.describe();
-                tracing::warn!(store, tag, %error, "no numbers fetched; trying again");
-            }
-            Ok(_) if key.is_failing() => tracing::info!(tag, "numbers are fetched again"),
-            _ => {}
-        }
-        if let Some(pause) = key.on_reply(self.now(), reply) {
+        let failed_before = key.state.lock().failing_because().is_some();
+        self.log(failed_before, &reply, Some(&key.name));
+        let now = self.now();
+        if let Some(pause) = key.change(now, |buffer| buffer.on_reply(now, reply)) {
             self.add(pause, Job::Fetch(key.clone()));
         }
     }
 
+    /// Logs the first of several failures, and their end: of a fetch, or of reading the tags.
+    fn log<T>(&self, failed_before: bool, reply: &Result<T, StoreError>, tag: Option<&str>) {
+        let store = self.settings.store.describe();
+        match reply {
+            Err(error) if !failed_before => {
+                tracing::warn!(store, tag, %error, "the store does not serve segments; trying again");
+            }
+            Ok(_) if failed_before => tracing::info!(store, tag, "the store serves segments again"),
+            _ => {}
+        }
+    }
+
     /// Reads which tags there are, and acts upon it.
-    pub(super) fn read_tags(self: &Arc<Self>) -> Result<(), StoreError> {
+    pub(super) fn read_tags(&self) -> Result<(), StoreError> {
         let _reading = self.reading.lock();
         let SegmentBuilder { store, mode, step_cap, .. } = &self.settings;
         let tags = ask_store(|| store.tags());
@@ -190,16 +185,17 @@ impl Core {
             }
             for tag in tags {
                 let mut known = self.known.lock();
-                let Some(key) = known.keys.get(&tag.key).cloned() else {
-                    let key = Arc::new(Key::new(tag, *mode, *step_cap));
-                    if known.closed {
-                        key.end(now, Health::Closed);
-                    }
-                    known.keys.insert(tag.key.clone(), key);
-                    continue;
-                };
+                let closed = known.closed;
+                let key = known.keys.entry(tag.key.clone());
+                let key = key.or_insert_with(|| Key::new(tag, *mode, *step_cap).into()).clone();
                 drop(known);
-                if let Some(pause) = key.on_listed(tag, now) {
+                let listed = |buffer: &mut Buffer| {
+                    buffer.on_listed(tag);
+                    None
+                };
+                if closed {
+                    key.end(now, Health::Closed);
+                } else if let Some(pause) = key.change(now, listed) {
                     self.add(pause, Job::Fetch(key));
                 }
             }
@@ -212,14 +208,7 @@ impl Core {
         }
         drop(known);
         self.listed.notify();
-        match &tags {
-            Err(error) if !failed_before => {
-                let store = store.describe();
-                tracing::warn!(store, %error, "cannot read the segment tags; trying again");
-            }
-            Ok(_) if failed_before => tracing::info!("the segment tags can be read again"),
-            _ => {}
-        }
+        self.log(failed_before, &tags, None);
         tags.map(drop)
     }
 }

@@ -10,6 +10,7 @@ use super::core::Core;
 use super::key::Key;
 use super::status::SegmentStatus;
 use crate::service::append;
+use crate::sync::Ordering;
 use crate::wait::Wait;
 
 /// One tag of a [`SegmentService`](super::SegmentService). Clones are the same tag.
@@ -39,14 +40,8 @@ impl Segment {
     pub fn next(&self) -> Result<u64, IdError> {
         match self.key.take(1) {
             Some(numbers) => Ok(numbers.start),
-            None => self.next_slowly(),
+            None => self.wait().until(|| self.try_next()),
         }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn next_slowly(&self) -> Result<u64, IdError> {
-        self.wait().until(|| self.try_next())
     }
 
     /// A new number without waiting.
@@ -102,6 +97,7 @@ impl Segment {
         }
     }
 
+    #[cold]
     pub(super) fn wait(&self) -> Wait<'_, impl Fn() -> Option<Duration>> {
         self.core.wait(&self.key.notify)
     }
@@ -141,7 +137,8 @@ impl<'a> Batch<'a> {
 impl Drop for Batch<'_> {
     fn drop(&mut self) {
         if self.left > 0 {
-            self.segment.key.lost((self.wanted - self.left).into());
+            let lost = (self.wanted - self.left).into();
+            self.segment.key.lost.fetch_add(lost, Ordering::Relaxed); // a statistic
         }
     }
 }

@@ -9,8 +9,7 @@ use super::SegmentMode;
 use super::allocator::Allocator;
 use super::buffer::{Buffer, Health};
 use super::status::SegmentStatus;
-use super::store::{NextRange, SegmentTag};
-use crate::StoreError;
+use super::store::SegmentTag;
 use crate::sync::{AtomicU64, Mutex, Ordering};
 use crate::wait::Notify;
 
@@ -20,10 +19,11 @@ pub(crate) struct Key {
     pub(crate) name: String,
     numbers: Allocator,
     /// Also the lock of the shared line.
-    state: Mutex<Buffer>,
+    pub(super) state: Mutex<Buffer>,
     /// Rung when numbers came, and when it is known that none will.
     pub(crate) notify: Notify,
-    lost: AtomicU64,
+    /// Numbers that were taken and will never be given out.
+    pub(super) lost: AtomicU64,
 }
 
 impl Key {
@@ -78,36 +78,17 @@ impl Key {
         state.begin(now)
     }
 
-    /// Takes in its outcome. Returns the pause after which there is a fetch to begin.
-    pub(crate) fn on_reply(
-        &self,
-        now: Duration,
-        reply: Result<NextRange, StoreError>,
-    ) -> Option<Duration> {
-        self.change(now, |buffer| buffer.on_reply(now, reply))
-    }
-
-    /// The tag is in the table, like this. Returns the pause after which there is a fetch to begin.
-    pub(crate) fn on_listed(&self, tag: &SegmentTag, now: Duration) -> Option<Duration> {
-        self.change(now, |buffer| {
-            buffer.on_listed(tag);
-            None
-        })
-    }
-
     /// The tag is not in the table, or no longer, or the service ends.
     pub(crate) fn end(&self, now: Duration, health: Health) {
         self.change(now, |buffer| {
-            if buffer.health != health {
-                buffer.drop_all(health);
-            }
+            buffer.drop_all(health);
             None
         });
     }
 
     /// Changes the state and draws the conclusions. Returns the pause after which there is a fetch to
     /// begin.
-    fn change(
+    pub(crate) fn change(
         &self,
         now: Duration,
         by: impl FnOnce(&mut Buffer) -> Option<Duration>,
@@ -122,9 +103,9 @@ impl Key {
             self.numbers.shared().stop();
         }
         let pause = pause.or_else(|| state.ask(now).then_some(Duration::ZERO));
-        let news =
-            (health != before && health != Health::Closed).then(|| state.trouble()).flatten();
-        if let Some(trouble) = news {
+        if ![before, Health::Closed].contains(&health)
+            && let Some(trouble) = state.trouble()
+        {
             tracing::warn!(tag = self.name, "{trouble}");
         }
         drop(state);
@@ -133,21 +114,6 @@ impl Key {
         }
         self.notify.notify();
         pause
-    }
-
-    /// Notes that so many numbers were taken and will never be given out.
-    pub(crate) fn lost(&self, count: u64) {
-        self.lost.fetch_add(count, Ordering::Relaxed); // a statistic
-    }
-
-    /// `true` if the last fetch failed.
-    pub(crate) fn is_failing(&self) -> bool {
-        self.state.lock().failing_because().is_some()
-    }
-
-    /// `true` if the tag is in the table, as far as is known.
-    pub(crate) fn exists(&self) -> bool {
-        self.state.lock().health != Health::NoTag
     }
 
     pub(crate) fn status(&self, now: Duration) -> SegmentStatus {

@@ -5,116 +5,101 @@
 //!  segment/tags    orders    name, first number that was never handed out, step, description
 //! ```
 
+use std::io;
 use std::sync::Arc;
 
 use serde_json::Value;
 use vesta_intf::UnixMillis;
 
 use super::{NewSegmentTag, NextRange, SegmentStore, SegmentTag};
-use crate::lease::{Entry, SCHEMA, canonical};
-use crate::{Clock as _, KvStore, StoreError, SystemClock, random};
+use crate::lease::{Area, Entry, Fields, SCHEMA};
+use crate::{Cas, Clock as _, KvStore, StoreError, SystemClock, random};
 
 pub(crate) const AREA: &str = "segment/tags";
 
 /// Segment tags as the entries of a store.
 #[derive(Debug, Clone)]
 pub struct KvSegments {
-    store: Arc<dyn KvStore>,
-    /// The clock of the times of changes; `None` keeps them as they are.
-    clock: Option<SystemClock>,
+    area: Area,
+    /// Keeps the times of changes as they are: for tests that show them.
+    timeless: bool,
 }
 
-/// The same entry was changed by others for as long as a request may take.
-#[derive(Debug)]
-struct Contended;
-
-impl std::fmt::Display for Contended {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("they changed the same tag again and again")
-    }
+/// A tag as an entry: no two requests write the same one.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Written {
+    tag: SegmentTag,
+    attempt: u64,
 }
-
-impl std::error::Error for Contended {}
 
 impl KvSegments {
     /// The tags in a store; nothing is asked or written yet.
-    pub const fn new(store: Arc<dyn KvStore>) -> Self {
-        Self { store, clock: Some(SystemClock::new()) }
+    pub fn new(store: Arc<dyn KvStore>) -> Self {
+        Self { area: Area { store, name: AREA.into() }, timeless: false }
     }
 
     /// The same, for tests that show times.
-    pub(crate) const fn without_clock(store: Arc<dyn KvStore>) -> Self {
-        Self { store, clock: None }
+    pub(crate) fn timeless(store: Arc<dyn KvStore>) -> Self {
+        Self { timeless: true, ..Self::new(store) }
     }
 
-    /// Adds a tag as it is; `false` if there is one of this name.
-    pub(crate) fn add(&self, tag: &SegmentTag) -> Result<bool, StoreError> {
-        self.change(&entry_key(&tag.key), None, tag)
+    /// Puts a tag in place of what was read; `false` if that has changed since.
+    pub(crate) fn put(&self, old: Option<&Written>, tag: SegmentTag) -> Result<bool, StoreError> {
+        let update_time =
+            if self.timeless { tag.update_time } else { Some(SystemClock::new().wall()) };
+        let place = entry_key(&tag.key);
+        let new = Written { tag: SegmentTag { update_time, ..tag }, attempt: random::u63() };
+        Ok(self.area.put(&place, old, &new)? == Cas::Done)
     }
 
-    fn change(&self, place: &str, old: Option<&str>, new: &SegmentTag) -> Result<bool, StoreError> {
-        let new = encode(new, random::u63());
-        // An earlier copy of this very request may have been the one that took effect.
-        Ok(self.store.put_if(AREA, place, old, &new)?
-            || self.store.get(AREA, place)?.as_deref() == Some(&new))
-    }
-
-    /// Takes numbers from a tag that was read; `None` if it has changed since.
-    fn take(&self, place: &str, text: &str, step: u64) -> Result<Option<NextRange>, StoreError> {
-        let tag = read(place, text)?;
-        let start = u64::try_from(tag.max_id).map_err(|_| {
-            let key = &tag.key;
-            StoreError::permanent(format!("max_id of tag `{key}` is negative; correct it"))
-        })?;
-        let Some(max_id) = i64::try_from(step).ok().and_then(|step| tag.max_id.checked_add(step))
-        else {
-            return Ok(Some(NextRange::UsedUp));
-        };
-        let update_time = self.clock.map(|clock| clock.wall()).or(tag.update_time);
-        let new = SegmentTag { max_id, update_time, ..tag };
-        let taken = self.change(place, Some(text), &new)?;
-        Ok(taken.then(|| NextRange::Numbers(start..start + step)))
+    fn check(&self, place: &str, written: Written) -> Result<Written, StoreError> {
+        let key = &written.tag.key;
+        if entry_key(key) == place {
+            return Ok(written);
+        }
+        Err(self.area.damaged(place, &format!("it is the entry of another tag, `{key}`")))
     }
 }
 
 impl SegmentStore for KvSegments {
     fn describe(&self) -> String {
-        self.store.describe()
+        self.area.store.describe()
     }
 
     fn tags(&self) -> Result<Vec<SegmentTag>, StoreError> {
-        let entries = self.store.list(AREA)?;
-        let tags = entries.iter().map(|(place, text)| read(place, text));
-        let mut tags = tags.collect::<Result<Vec<_>, _>>()?;
+        let entries = self.area.list()?;
+        let read = |(place, text): &(String, String)| {
+            Ok(self.check(place, self.area.read(place, text)?)?.tag)
+        };
+        let mut tags = entries.iter().map(read).collect::<Result<Vec<_>, _>>()?;
         tags.sort_by(|a, b| a.key.cmp(&b.key));
         Ok(tags)
     }
 
     fn next_range(&self, key: &str, step: u64) -> Result<NextRange, StoreError> {
         let clock = SystemClock::new();
-        let deadline = clock.monotonic() + self.store.timing().request_timeout;
+        let deadline = clock.monotonic() + self.area.store.timing().request_timeout;
         let place = entry_key(key);
         loop {
-            let Some(text) = self.store.get(AREA, &place)? else { return Ok(NextRange::NoTag) };
-            if let Some(range) = self.take(&place, &text, step)? {
-                return Ok(range);
+            let Some(old) = self.area.get(&place)? else { return Ok(NextRange::NoTag) };
+            let old = self.check(&place, old)?;
+            let start = u64::try_from(old.tag.max_id).map_err(|_| {
+                StoreError::permanent(format!("max_id of tag `{key}` is negative; correct it"))
+            })?;
+            let max_id = i64::try_from(step).ok().and_then(|step| old.tag.max_id.checked_add(step));
+            let Some(max_id) = max_id else { return Ok(NextRange::UsedUp) };
+            if self.put(Some(&old), SegmentTag { max_id, ..old.tag.clone() })? {
+                return Ok(NextRange::Numbers(start..start + step));
             }
             if clock.monotonic() >= deadline {
-                return Err(StoreError::unavailable("other processes were in the way", Contended));
+                let contended = io::Error::other("they changed the same tag again and again");
+                return Err(StoreError::unavailable("other processes were in the way", contended));
             }
         }
     }
 
     fn create(&self, tag: &NewSegmentTag) -> Result<bool, StoreError> {
-        let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX); // checked when it was made
-        let new = SegmentTag {
-            key: tag.key().into(),
-            max_id: signed(tag.first()),
-            step: signed(tag.step()),
-            description: tag.description().map(Into::into),
-            update_time: self.clock.map(|clock| clock.wall()),
-        };
-        self.add(&new)
+        self.put(None, SegmentTag::clone(tag))
     }
 }
 
@@ -129,47 +114,31 @@ pub(crate) fn entry_key(tag: &str) -> String {
         .collect()
 }
 
-fn read(place: &str, text: &str) -> Result<SegmentTag, StoreError> {
-    decode(place, text).map_err(|why| {
-        StoreError::permanent(format!("entry `{place}` of {AREA} is damaged: {why}"))
-    })
-}
-
-/// The text of a tag. No two requests write the same one.
-fn encode(tag: &SegmentTag, attempt: u64) -> String {
-    let SegmentTag { key, max_id, step, description, update_time } = tag;
-    let (key, description) = (Value::from(key.as_str()), Value::from(description.as_deref()));
-    let time = Value::from(update_time.map(|time| time.0.to_string()));
-    format!(
-        r#"{{"schema":{SCHEMA},"key":{key},"max_id":"{max_id}","step":"{step}","description":{description},"attempt":"{attempt:016x}","time":{time}}}"#
-    )
-}
-
-/// The tag of a text.
-///
-/// # Errors
-/// A sentence about what is wrong with it.
-fn decode(at: &str, text: &str) -> Result<SegmentTag, String> {
-    let entry = Entry::parse(text)?;
-    let tag = SegmentTag {
-        key: entry.text("key")?.to_owned(),
-        max_id: entry.number("max_id")?,
-        step: entry.number("step")?,
-        description: entry.optional("description")?.map(str::to_owned),
-        update_time: match entry.optional("time")? {
-            None => None,
-            Some(_) => Some(UnixMillis(entry.number("time")?)),
-        },
-    };
-    if entry_key(&tag.key) != at {
-        return Err(format!("it is the entry of another tag, `{}`", tag.key));
+impl Entry for Written {
+    fn encode(&self) -> String {
+        let Self { tag: SegmentTag { key, max_id, step, description, update_time }, attempt } =
+            self;
+        let (key, description) = (Value::from(key.as_str()), Value::from(description.as_deref()));
+        let time = Value::from(update_time.map(|time| time.0.to_string()));
+        format!(
+            r#"{{"schema":{SCHEMA},"key":{key},"max_id":"{max_id}","step":"{step}","description":{description},"attempt":"{attempt:016x}","time":{time}}}"#
+        )
     }
-    canonical(text, &encode(&tag, entry.hex_64("attempt")?)).map(|()| tag)
+
+    fn read(fields: &Fields) -> Result<Self, String> {
+        let tag = SegmentTag {
+            key: fields.text("key")?.to_owned(),
+            max_id: fields.number("max_id")?,
+            step: fields.number("step")?,
+            description: fields.optional("description", |it| Some(it.as_str()?.to_owned()))?,
+            update_time: fields.optional("time", |it| it.as_str()?.parse().ok().map(UnixMillis))?,
+        };
+        Ok(Self { tag, attempt: fields.hex_64("attempt")? })
+    }
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
-    use std::io;
     use std::sync::atomic::{AtomicU8, Ordering};
 
     use proptest::prelude::*;
@@ -187,13 +156,17 @@ mod tests {
         }
     }
 
+    fn written(tag: SegmentTag) -> Written {
+        Written { tag, attempt: 42 }
+    }
+
     #[test]
     fn a_tag_reads_like_this() {
         let text = r#"{"schema":1,"key":"orders","max_id":"11","step":"1000","description":"the \"orders\"","attempt":"000000000000002a","time":"1700000000000"}"#;
-        assert_eq!(encode(&orders(), 42), text);
-        assert_eq!(decode("orders", text), Ok(orders()));
+        assert_eq!(written(orders()).encode(), text);
+        assert_eq!(Written::decode(text), Ok(written(orders())));
         let bare = SegmentTag { description: None, update_time: None, ..orders() };
-        assert!(encode(&bare, 42).ends_with(
+        assert!(written(bare).encode().ends_with(
             r#""step":"1000","description":null,"attempt":"000000000000002a","time":null}"#
         ));
     }
@@ -218,13 +191,14 @@ mod tests {
         ) {
             let update_time = time.map(UnixMillis);
             let tag = SegmentTag { key, max_id, step, description, update_time };
-            prop_assert_eq!(decode(&entry_key(&tag.key), &encode(&tag, attempt)), Ok(tag));
+            let written = Written { tag, attempt };
+            prop_assert_eq!(Written::decode(&written.encode()), Ok(written));
         }
     }
 
     #[test]
     fn an_entry_that_no_vesta_wrote_so_is_refused() {
-        let text = encode(&orders(), 42);
+        let text = written(orders()).encode();
         for (at, damaged, why) in [
             ("orders", text.replace(':', ": "), "it should be written as"),
             ("orders", text.replace("\"11\"", "\"011\""), "it should be written as"),
@@ -234,7 +208,11 @@ mod tests {
             ("orders", text.replace("\"schema\":1", "\"schema\":2"), "its schema is 2"),
             ("users", text.clone(), "another tag, `orders`"),
         ] {
-            let refusal = read(at, &damaged).unwrap_err();
+            let store = Arc::new(MemoryStore::new());
+            assert!(store.put_if(AREA, at, None, &damaged).unwrap());
+            let tags = KvSegments::new(store);
+            let refusal = tags.next_range(at, 1).unwrap_err();
+            assert_eq!(tags.tags().unwrap_err().to_string(), refusal.to_string());
             assert!(refusal.is_permanent() && refusal.to_string().contains(why), "{refusal}");
         }
     }
@@ -314,7 +292,7 @@ mod tests {
     #[test]
     fn a_negative_number_is_somebodys_mistake() {
         let tags = KvSegments::new(Arc::new(MemoryStore::new()));
-        assert!(tags.add(&SegmentTag { max_id: -5, ..orders() }).unwrap());
+        assert!(tags.put(None, SegmentTag { max_id: -5, ..orders() }).unwrap());
         let error = tags.next_range("orders", 10).unwrap_err();
         assert!(error.is_permanent() && error.to_string().contains("negative"), "{error}");
         assert_eq!(tags.tags().unwrap()[0].max_id, -5);

@@ -41,7 +41,7 @@ impl Model {
     }
 
     fn reply(&self) {
-        self.key.on_reply(NOW, Ok(NextRange::Numbers(1..5)));
+        self.key.change(NOW, |buffer| buffer.on_reply(NOW, Ok(NextRange::Numbers(1..5))));
     }
 
     fn take(&self, want: u64) -> Option<Range<u64>> {

@@ -90,7 +90,8 @@ impl SegmentService {
     pub fn status(&self) -> Vec<SegmentStatus> {
         let now = self.core.now();
         let keys = self.core.keys();
-        keys.iter().filter(|key| key.exists()).map(|key| key.status(now)).collect()
+        let listed = keys.iter().filter(|key| key.state.lock().health != Health::NoTag);
+        listed.map(|key| key.status(now)).collect()
     }
 
     /// The rows of the table, read now. Blocks as long as the store does.
@@ -156,13 +157,10 @@ impl SegmentService {
     pub fn close(&self) {
         let core = &self.core;
         core.jobs.stop();
-        let mut known = core.known.lock();
-        known.closed = true;
-        let keys: Vec<_> = known.keys.values().cloned().collect();
-        drop(known);
+        core.known.lock().closed = true;
         core.listed.notify();
         let now = core.now();
-        keys.iter().for_each(|key| key.end(now, Health::Closed));
+        core.keys().iter().for_each(|key| key.end(now, Health::Closed));
     }
 }
 

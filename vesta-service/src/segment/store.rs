@@ -1,7 +1,7 @@
 //! The port to the databases that hold the tags.
 
 use std::fmt;
-use std::ops::Range;
+use std::ops::{Deref, Range};
 
 use vesta_intf::{IdError, UnixMillis};
 
@@ -74,11 +74,14 @@ pub struct SegmentTag {
 
 /// A tag to be added: checked, so that every store can keep it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewSegmentTag {
-    key: String,
-    first: u64,
-    step: u64,
-    description: Option<String>,
+pub struct NewSegmentTag(SegmentTag);
+
+impl Deref for NewSegmentTag {
+    type Target = SegmentTag;
+
+    fn deref(&self) -> &SegmentTag {
+        &self.0
+    }
 }
 
 impl NewSegmentTag {
@@ -104,7 +107,8 @@ impl NewSegmentTag {
             return wrong("it must not begin or end with white space or have control characters");
         }
         IdError::check("step", step, 1, Self::MAX_STEP)?;
-        Ok(Self { key, first: 1, step, description: None })
+        let (step, description, update_time) = (signed(step), None, None);
+        Ok(Self(SegmentTag { key, max_id: 1, step, description, update_time }))
     }
 
     /// The first number to be handed out, instead of 1: for numbers that another system began.
@@ -113,7 +117,7 @@ impl NewSegmentTag {
     /// [`IdError::OutOfRange`] if it is 2^63 - 1 or more.
     pub fn starting_at(mut self, first: u64) -> Result<Self, IdError> {
         IdError::check("first", first, 0, MAX - 1)?;
-        self.first = first;
+        self.0.max_id = signed(first);
         Ok(self)
     }
 
@@ -126,27 +130,12 @@ impl NewSegmentTag {
         if description.chars().count() > Self::MAX_DESCRIPTION {
             return Err(IdError::invalid("description", "it must have at most 256 characters"));
         }
-        self.description = Some(description);
+        self.0.description = Some(description);
         Ok(self)
     }
+}
 
-    /// The tag's name: `biz_tag`.
-    pub fn key(&self) -> &str {
-        &self.key
-    }
-
-    /// The first number to be handed out: `max_id` as it begins.
-    pub const fn first(&self) -> u64 {
-        self.first
-    }
-
-    /// Numbers to fetch at a time.
-    pub const fn step(&self) -> u64 {
-        self.step
-    }
-
-    /// The purpose of the tag.
-    pub fn description(&self) -> Option<&str> {
-        self.description.as_deref()
-    }
+/// A number that was checked to be at most [`MAX`].
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }

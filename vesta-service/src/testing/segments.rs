@@ -15,7 +15,7 @@ pub struct MemorySegmentStore {
 impl Default for MemorySegmentStore {
     fn default() -> Self {
         let entries = Arc::new(MemoryStore::new());
-        Self { tags: KvSegments::without_clock(entries.clone()), entries }
+        Self { tags: KvSegments::timeless(entries.clone()), entries }
     }
 }
 
@@ -31,7 +31,7 @@ impl MemorySegmentStore {
     /// Never: memory answers.
     pub fn put(&self, tag: SegmentTag) {
         self.remove(&tag.key);
-        self.tags.add(&tag).expect("memory answers");
+        self.tags.put(None, tag).expect("memory answers");
     }
 
     /// Removes a tag.

@@ -1,6 +1,17 @@
-//! Back-off after losing a race for the position.
+//! Back-off: after losing a race for the position, and after a request that failed.
 
 use std::hint::spin_loop;
+use std::time::Duration;
+
+/// The longest pause after a request to a store that failed.
+pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// The pause after a request to a store that failed, as so many did just before: 100 ms at first,
+/// then twice as long each time.
+pub(crate) fn retry_pause(failures: u32) -> Duration {
+    let pause = Duration::from_millis(100) * 2_u32.saturating_pow(failures);
+    pause.min(LONGEST_PAUSE)
+}
 
 /// Spin time of a caller that found the position taken: about half a microsecond at first, two at
 /// most.

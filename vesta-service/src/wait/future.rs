@@ -5,7 +5,7 @@
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_timer::Delay;
@@ -40,11 +40,13 @@ impl Notify {
         let mut delay = Delay::new(limit);
         let waiter = Waiter { notify: self, number: NEXT_WAITER.fetch_add(1, Ordering::Relaxed) };
         poll_fn(|cx: &mut Context<'_>| {
-            if waiter.register(seen, cx.waker()) {
-                Pin::new(&mut delay).poll(cx)
-            } else {
-                Poll::Ready(())
+            let mut tasks = self.tasks.lock();
+            if self.changes() != seen {
+                return Poll::Ready(());
             }
+            tasks.insert(waiter.number, cx.waker().clone());
+            drop(tasks);
+            Pin::new(&mut delay).poll(cx)
         })
         .await;
     }
@@ -58,18 +60,6 @@ struct Waiter<'a> {
     number: u64,
 }
 
-impl Waiter<'_> {
-    /// Has the task woken when the count is another one than `seen`; `false` if it already is.
-    fn register(&self, seen: u64, waker: &Waker) -> bool {
-        let mut tasks = self.notify.tasks.lock();
-        let waits = self.notify.changes() == seen;
-        if waits {
-            tasks.insert(self.number, waker.clone());
-        }
-        waits
-    }
-}
-
 impl Drop for Waiter<'_> {
     fn drop(&mut self) {
         self.notify.tasks.lock().remove(&self.number);
@@ -79,6 +69,7 @@ impl Drop for Waiter<'_> {
 #[cfg(test)]
 mod tests {
     use std::pin::pin;
+    use std::task::Waker;
 
     use super::*;
 

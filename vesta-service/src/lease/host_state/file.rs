@@ -9,23 +9,32 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
 use super::slot::{SLOT, Slot};
-use crate::lease::codec::{decode_record, encode_record};
 use crate::lease::leases::entries;
-use crate::lease::{KvStore, Local, Namespace, Record, Timing};
-use crate::{BuildError, StoreError};
+use crate::lease::{Entry as _, KvStore, Local, Namespace, Record, Timing};
+use crate::{BuildError, Clock, StoreError};
+
+/// The folder of the state files of a namespace and its layout.
+#[derive(Debug, Clone)]
+pub(crate) struct StateFolder {
+    pub(crate) path: PathBuf,
+    pub(crate) namespace: String,
+    pub(crate) fingerprint: String,
+}
 
 /// The state file of one machine ID, as a store of one record. Holds an exclusive lock on the file.
 #[derive(Debug)]
 pub(crate) struct FileStore {
+    folder: StateFolder,
     path: PathBuf,
-    machine: u64,
-    namespace: String,
-    fingerprint: String,
-    damaged: bool,
+    pub(super) machine: u64,
+    /// True if one of the two slots could not be read: the record may be an older one, so a claim
+    /// keeps a distance of one window from it.
+    pub(crate) is_damaged: bool,
     file: Mutex<Locked>,
 }
 
@@ -36,53 +45,51 @@ struct Locked {
     broken: Option<String>,
 }
 
-impl FileStore {
-    /// Opens the state file of a machine ID in a folder, or creates it (and the folder).
-    pub(crate) fn open(
-        folder: &Path,
-        namespace: &str,
-        fingerprint: &str,
-        machine: u64,
-    ) -> Result<Self, BuildError> {
-        let path = path_of(folder, namespace, machine);
+impl StateFolder {
+    /// Opens the state file of a machine ID, or creates it (and the folder). One that is in use is
+    /// tried five times: a starter of a pool in the same folder has it locked for a moment, to see
+    /// whether its owner is gone.
+    pub(crate) fn open(&self, machine: u64, clock: &dyn Clock) -> Result<FileStore, BuildError> {
+        let path = self.path_of(machine);
         if !path.try_exists().map_err(|e| failed("look for", &path, e))? {
-            create(folder, &path, &subject(namespace, fingerprint, machine))?;
+            create(&self.path, &path, &self.subject(machine))?;
         }
-        Self::open_existing(folder, namespace, fingerprint, machine)
+        for _ in 0..4 {
+            match self.open_existing(machine) {
+                Err(BuildError::InUse(_)) => clock.park(Duration::from_millis(50)),
+                opened => return opened,
+            }
+        }
+        self.open_existing(machine)
     }
 
     /// Opens a file that is there.
-    pub(super) fn open_existing(
-        folder: &Path,
-        namespace: &str,
-        fingerprint: &str,
-        machine: u64,
-    ) -> Result<Self, BuildError> {
-        let path = path_of(folder, namespace, machine);
+    pub(super) fn open_existing(&self, machine: u64) -> Result<FileStore, BuildError> {
+        let path = self.path_of(machine);
         let (file, slots) = lock_and_read(&path)?;
-        let damaged = slots.iter().any(Option::is_none);
+        let is_damaged = slots.iter().any(Option::is_none);
         let newest = slots.into_iter().flatten().max_by_key(|slot| slot.generation);
         let Some(slot) = newest else { return Err(BuildError::Damaged(path)) };
-        let wanted = subject(namespace, fingerprint, machine);
+        let wanted = self.subject(machine);
         if slot.subject != wanted {
             return Err(BuildError::Foreign { path, belongs_to: slot.subject, wanted });
         }
         let file = Mutex::new(Locked { file, slot, broken: None });
-        let (namespace, fingerprint) = (namespace.into(), fingerprint.into());
-        Ok(Self { path, machine, namespace, fingerprint, damaged, file })
+        Ok(FileStore { folder: self.clone(), path, machine, is_damaged, file })
     }
 
-    /// True if one of the two slots could not be read: the record may be an older one, so a claim
-    /// keeps a distance of one window from it.
-    pub(crate) const fn is_damaged(&self) -> bool {
-        self.damaged
+    /// The file of a machine ID.
+    pub(super) fn path_of(&self, machine: u64) -> PathBuf {
+        self.path.join(format!("{}-{machine}.state", self.namespace))
     }
 
-    /// The machine ID.
-    pub(super) const fn machine(&self) -> u64 {
-        self.machine
+    fn subject(&self, machine: u64) -> String {
+        let Self { namespace, fingerprint, .. } = self;
+        format!("machine ID {machine} of namespace `{namespace}` with layout {fingerprint}")
     }
+}
 
+impl FileStore {
     /// The record as it stands.
     pub(super) fn record(&self) -> Record {
         self.file.lock().slot.record.clone()
@@ -90,7 +97,7 @@ impl FileStore {
 
     /// The record as this host remembers it, once its owner is gone.
     pub(super) fn local(&self) -> Local {
-        Local { machine: self.machine, record: self.record(), is_damaged: self.damaged }
+        Local { machine: self.machine, record: self.record(), is_damaged: self.is_damaged }
     }
 
     /// Whether a write failed. No other is tried then.
@@ -130,15 +137,6 @@ impl FileStore {
         locked.slot = slot;
         Ok(())
     }
-}
-
-/// The file of a machine ID.
-pub(super) fn path_of(folder: &Path, namespace: &str, machine: u64) -> PathBuf {
-    folder.join(format!("{namespace}-{machine}.state"))
-}
-
-fn subject(namespace: &str, fingerprint: &str, machine: u64) -> String {
-    format!("machine ID {machine} of namespace `{namespace}` with layout {fingerprint}")
 }
 
 /// Whether the open file is still the one of that name.
@@ -216,8 +214,9 @@ impl KvStore for FileStore {
     }
 
     fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
-        let of = Namespace { uuid: 0, fingerprint: self.fingerprint.clone(), floor: 0 };
-        Ok(entries(area, &self.namespace, &of, self.machine, &self.record()))
+        let StateFolder { namespace, fingerprint, .. } = &self.folder;
+        let of = Namespace { uuid: 0, fingerprint: fingerprint.clone(), floor: 0 };
+        Ok(entries(area, namespace, &of, self.machine, &self.record()))
     }
 
     fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError> {
@@ -235,9 +234,9 @@ impl KvStore for FileStore {
         if key != self.machine.to_string() {
             return Err(StoreError::permanent(format!("a state file has no entry `{key}`")));
         }
-        let record = decode_record(new).map_err(StoreError::permanent)?;
+        let record = Record::decode(new).map_err(StoreError::permanent)?;
         let mut locked = self.file.lock();
-        if old != Some(encode_record(&locked.slot.record).as_str()) {
+        if old != Some(locked.slot.record.encode().as_str()) {
             return Ok(false);
         }
         self.write_locked(&mut locked, &record).map(|()| true)
@@ -250,11 +249,21 @@ mod tests {
 
     use super::*;
     use crate::lease::{Cas, Leases};
+    use crate::{ManualClock, UnixMillis};
+
+    fn open(path: &Path) -> FileStore {
+        let folder = StateFolder {
+            path: path.into(),
+            namespace: "eu".into(),
+            fingerprint: "a layout".into(),
+        };
+        folder.open(7, &ManualClock::at(UnixMillis(0))).unwrap()
+    }
 
     #[test]
     fn it_keeps_the_record_of_one_machine_id() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Arc::new(FileStore::open(folder.path(), "eu", "a layout", 7).unwrap());
+        let store = Arc::new(open(folder.path()));
         let leases = Leases::new(store.clone(), "eu");
         let namespace = leases.open("a layout").unwrap();
         assert_eq!((namespace.uuid, namespace.fingerprint.as_str()), (0, "a layout"));
@@ -275,9 +284,9 @@ mod tests {
     #[test]
     fn a_file_that_somebody_else_made_meanwhile_is_left_as_it_is() {
         let folder = tempfile::tempdir().unwrap();
-        let store = FileStore::open(folder.path(), "eu", "a layout", 7).unwrap();
+        let store = open(folder.path());
         let before = fs::read(&store.path).unwrap();
-        create(folder.path(), &store.path, &subject("eu", "a layout", 8)).unwrap();
+        create(folder.path(), &store.path, &store.folder.subject(8)).unwrap();
         assert_eq!(fs::read(&store.path).unwrap(), before);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no draft is left behind");
     }

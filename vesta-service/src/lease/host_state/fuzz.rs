@@ -7,9 +7,9 @@ use std::path::Path;
 
 use vesta_intf::UnixMillis;
 
-use super::file::path_of;
 use super::slot::{CHECKSUM, SLOT, Slot, checksum};
-use super::{BuildError, FileStore, HostState, Record};
+use super::{BuildError, HostState, Record, StateFolder};
+use crate::ManualClock;
 use texts::{Changes, damaged};
 
 #[path = "../../../../scripts/fuzz/texts.rs"]
@@ -64,11 +64,14 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// A store's reading of a file of these bytes. It must not change them, and what this host
 /// remembers must be the same.
 fn read(folder: &Path, file: &[u8]) -> Result<(Record, bool), BuildError> {
-    let path = path_of(folder, "orders", MACHINE);
+    let (namespace, fingerprint) = ("orders".into(), "a layout".into());
+    let folder = StateFolder { path: folder.into(), namespace, fingerprint };
+    let path = folder.path_of(MACHINE);
     write(&path, file).unwrap();
-    let opened = FileStore::open(folder, "orders", "a layout", MACHINE)
-        .map(|store| (store.record(), store.is_damaged()));
-    let mut state = HostState::new(Some(folder.into()), "orders", "a layout".into());
+    let opened = folder
+        .open(MACHINE, &ManualClock::at(UnixMillis(0)))
+        .map(|store| (store.record(), store.is_damaged));
+    let mut state = HostState::new(Some(folder));
     let remembered: Vec<_> =
         state.survey().into_iter().map(|local| (local.machine, local.record)).collect();
     match &opened {

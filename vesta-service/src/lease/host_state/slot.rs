@@ -7,8 +7,7 @@
 //! First the CRC-32 of all that follows it, then a number that grows with each write: the higher of
 //! two good slots counts. Blanks fill the rest.
 
-use crate::lease::Record;
-use crate::lease::codec::{decode_record, encode_record};
+use crate::lease::{Entry as _, Record};
 
 pub(super) const SLOT: usize = 1024;
 pub(super) const CHECKSUM: usize = 8;
@@ -28,7 +27,7 @@ impl Slot {
         let Self { generation, subject, record } = self;
         let mut record = record.clone();
         let mut text = loop {
-            let text = format!(" {generation} {subject}\n{}\n", encode_record(&record));
+            let text = format!(" {generation} {subject}\n{}\n", record.encode());
             if text.len() <= SLOT - CHECKSUM || record.host.pop().is_none() {
                 break text.into_bytes();
             }
@@ -42,7 +41,7 @@ impl Slot {
         let text = str::from_utf8(bytes.get(CHECKSUM..)?).ok()?;
         let (head, record) = text.trim().split_once('\n')?;
         let (generation, subject) = head.split_once(' ')?;
-        let (generation, record) = (generation.parse().ok()?, decode_record(record).ok()?);
+        let (generation, record) = (generation.parse().ok()?, Record::decode(record).ok()?);
         let slot = Self { generation, subject: subject.into(), record };
         (slot.encode() == bytes).then_some(slot) // also the checksum
     }

@@ -12,7 +12,7 @@ use super::*;
 use crate::MemoryStore;
 use crate::clock::AnyClock;
 use crate::held_lease::HeldLeaseFactory;
-use crate::lease::codec::decode_record;
+use crate::lease::codec::Entry as _;
 use crate::lease::{
     Cas, Choice, ClaimOrder, HostState, KvStore, Leases, Plan, Record, StoreError, Timing,
 };
@@ -20,7 +20,6 @@ use crate::populator::PopulatorKind;
 use crate::races::{Ends, ModelClock, NEVER, after_a_while, at_random, unique_and_growing};
 use crate::sequence::{Claim, Rules};
 use crate::slots::{Member, Slots};
-use crate::sync::{AtomicU64, Ordering};
 
 const META: IdMeta = IdMeta::MIN_GRANULARITY;
 const NAMESPACE: &str = "default";
@@ -60,7 +59,7 @@ fn lost() -> StoreError {
 
 /// True for an owner's own record: one that is extended or given back.
 fn same_epoch(old: Option<&str>, new: &str) -> bool {
-    let epoch = |text| decode_record(text).ok().map(|record| record.epoch);
+    let epoch = |text| Record::decode(text).ok().map(|record| record.epoch);
     let epochs = (old.and_then(epoch), epoch(new));
     matches!(epochs, (Some(old), Some(new)) if old == new)
 }
@@ -138,27 +137,25 @@ impl Model {
             },
             choice: Choice::Any(0..=3),
             order: ClaimOrder::Stable,
-            timeout: Duration::MAX,
+            claim_timeout: Duration::MAX,
             host: "here".into(),
             pid: 1,
             guard: false,
         };
         let leases = Leases::new(store.clone(), NAMESPACE);
-        let host = HostState::new(None, NAMESPACE, META.fingerprint());
-        let any = AnyClock::Other(clock.clone());
+        let host = HostState::new(None);
         let factory = HeldLeaseFactory {
             meta: META,
             rules,
-            clock: any.clone(),
+            clock: AnyClock::Other(clock.clone()),
             populator: kind,
             gen_method: 0,
             version: 0,
         };
-        let (driver, slot) =
-            Driver::start(plan, leases, host, any, factory).expect("there are enough");
+        let (driver, slot) = Driver::start(plan, leases, host, factory).expect("there are enough");
         let slot = Arc::new(slot);
-        let keeper = Keeper::in_thread(driver, &slot).expect("threads of a model start");
-        let slots = Slots::new(vec![Member { slot, keeper: Some(keeper) }]).expect("there is one");
+        let keeper = Keeper::start(driver, &slot, Drive::Thread).expect("threads of a model start");
+        let slots = Slots::new([Ok(Member { slot, keeper: Some(keeper) })]).expect("there is one");
         let (slots, closed) = (Arc::new(slots), Arc::default());
         Self { store, clock, slots, closed, unit }
     }
@@ -244,10 +241,8 @@ impl Model {
         if released {
             assert_eq!(record.bound, held.seal("again"), "given back where it was sealed");
         }
-        let counters = &slot.counters;
-        let happened = |counter: &AtomicU64| counter.load(Ordering::Relaxed) > 0;
-        let (renewed, fenced) = (happened(&counters.renewals_ok), happened(&counters.fenced));
-        (renewed, fenced, happened(&counters.rehomed), released)
+        let state = slot.state.lock();
+        (state.renewals_ok > 0, state.fenced > 0, state.rehomed > 0, released)
     }
 }
 

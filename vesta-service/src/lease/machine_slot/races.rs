@@ -44,7 +44,7 @@ type Taken = Vec<(u64, Range<u64>)>;
 
 impl Model {
     fn new() -> Arc<Self> {
-        let slot = MachineSlot::new(held(1));
+        let slot = MachineSlot::new(held(1), std::time::Duration::ZERO);
         slot.current();
         assert!(slot.will_follow());
         Arc::new(Self { slot, closed: AtomicBool::new(false) })

@@ -8,7 +8,7 @@ use vesta_intf::IdMeta;
 use super::fault::Fault;
 use super::state::{Answer, Births, Claiming, Holding, Mark, NAMESPACE, Process, Rec, Sent, State};
 use super::{Copies, Protocol, small};
-use crate::lease::leases::outcome;
+use crate::lease::area::outcome;
 use crate::lease::state::Answer as Told;
 use crate::lease::state::{
     Action, Ask, Attempt, Event, Ground, Holding as Lease, Now, Plan, Step, Verdict, Write,

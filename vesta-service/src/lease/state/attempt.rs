@@ -6,13 +6,13 @@ use std::time::Duration;
 use vesta_intf::UnixMillis;
 
 use super::{Now, Plan, Write};
-use crate::lease::{Cas, Marks, Namespace, Record};
+use crate::lease::{Cas, Marks, Namespace, Record, Standing};
 
 /// How far a claim may start ahead of the clock.
 pub(crate) const ROLLBACK_LEAD: Duration = Duration::from_secs(5);
 
 /// Known facts that a claim's start position depends on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(in crate::lease) struct Ground {
     /// The uuid of the namespace.
     pub(in crate::lease) namespace: u128,
@@ -25,7 +25,7 @@ pub(in crate::lease) struct Ground {
 }
 
 /// The attempt, between two answers of the store.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(in crate::lease) struct Attempt {
     pub(in crate::lease) machine: u64,
     pub(in crate::lease) ground: Ground,
@@ -41,7 +41,7 @@ pub(in crate::lease) struct Attempt {
     pub(in crate::lease) mine: Option<u64>,
     /// The change that was sent and not yet answered. It is sent again unchanged until it is.
     pub(in crate::lease) sent: Option<Write>,
-    /// How the attempt ends once that change is answered.
+    /// How the attempt ends, once that change is answered; after a claim, once this host has it.
     pub(in crate::lease) ends: Option<Verdict>,
 }
 
@@ -74,17 +74,6 @@ pub(in crate::lease) enum Verdict {
 }
 
 impl Attempt {
-    pub(in crate::lease) fn new(
-        machine: u64,
-        ground: Ground,
-        floor: u64,
-        record: Option<Record>,
-        marks: Option<Marks>,
-    ) -> Self {
-        let (from, mine, sent, ends) = (None, None, None, None);
-        Self { machine, ground, floor, record, marks, from, mine, sent, ends }
-    }
-
     /// The next thing to do.
     pub(in crate::lease) fn next(&mut self, plan: &Plan, now: &Now) -> Step {
         if let Some(write) = &self.sent {
@@ -96,27 +85,20 @@ impl Attempt {
         if self.mine.is_some_and(|start| self.floor <= start) {
             return Step::Floor;
         }
-        let foreign = |namespace| namespace != self.ground.namespace;
-        let mark = self.marks.as_ref().and_then(|marks| marks.births.get(&self.machine)).copied();
-        let write = match (&self.record, mark) {
-            _ if self.marks.as_ref().is_some_and(|marks| foreign(marks.namespace)) => None,
-            (Some(record), _) if foreign(record.namespace) => None,
-            (None, Some(_)) => None,
-            (Some(record), Some(birth)) if record.birth != birth => None,
-            (None, None) => Some(self.creation(plan, now)),
-            (Some(record), None) => Some(self.marking(record.birth)),
-            (Some(record), Some(_)) => match self.claim(record, plan, now) {
+        let (record, marks) = (self.record.as_ref(), self.marks.as_ref());
+        let write = match Standing::of(self.ground.namespace, self.machine, record, marks) {
+            Standing::Lost => return Step::Look,
+            Standing::Absent => self.creation(plan, now),
+            Standing::Unmarked(record) => self.marking(record.birth),
+            Standing::Marked(record) => match self.claim(record, plan, now) {
                 Ok((write, start)) => {
                     self.from = Some(start);
-                    Some(write)
+                    write
                 }
                 Err(verdict) => return self.end(verdict, now),
             },
         };
-        match write {
-            Some(write) => Step::Send(self.sent.insert(write).clone()),
-            None => Step::Look,
-        }
+        Step::Send(self.sent.insert(write).clone())
     }
 
     /// An absent record: nothing may be issued from what is created here, until it is marked.

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use vesta_intf::UnixMillis;
+use vesta_intf::{IdError, UnixMillis};
 
 use super::attempt::{Attempt, Ground, ROLLBACK_LEAD, Step, Verdict};
 use super::candidates::{Candidate, Survey};
-use super::{Action, Answer, Ask, Claimed, MAX_SKEW, Now, Plan, Write};
-use crate::lease::{BuildError, Choice, Local, Record, Snapshot, StoreError};
+use super::{Action, Answer, Ask, Claimed, Event, Findings, MAX_SKEW, Now, Plan, Write};
+use crate::lease::{BuildError, Choice, Local, Record, StoreError};
+use crate::wait::retry_pause;
 
 /// How long a store that does not answer is asked at start, unless it is waited for.
 pub(crate) const CLAIM_TIMEOUT: Duration = Duration::from_secs(30);
@@ -18,20 +19,18 @@ const GLANCE: Duration = Duration::from_millis(100);
 /// The difference between our clock and the store's from which one of them is wrong.
 const CLOCK_WRONG: Duration = Duration::from_secs(60);
 const CLOCK_DOUBTFUL: Duration = Duration::from_millis(500);
-/// The pause after a request that was not answered: the first, and the longest.
-const PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// The search, between two answers.
 #[derive(Debug, Clone)]
 pub(in crate::lease) struct Claiming {
-    stage: Stage,
+    /// The candidates of the last survey, unless another one is due.
+    round: Option<Box<Round>>,
     /// When the search ends, on the monotonic clock.
     deadline: Duration,
     /// Nothing is done before this moment of the monotonic clock.
     wait_until: Duration,
-    /// The deadline for a store that does not answer, and the pause before asking again.
-    outage: Option<(Duration, Duration)>,
+    /// The deadline for a store that does not answer, and how often it has not.
+    outage: Option<(Duration, u32)>,
     /// Something was asked already.
     pub(in crate::lease) begun: bool,
     pub(in crate::lease) may_forget: bool,
@@ -42,23 +41,12 @@ pub(in crate::lease) struct Claiming {
     start_at: u64,
 }
 
-#[derive(Debug, Clone)]
-enum Stage {
-    Open,
-    CompareClocks,
-    Survey,
-    Trying(Box<Round>),
-}
-
 /// The candidates of one survey.
 #[derive(Debug, Clone)]
 struct Round {
-    snapshot: Snapshot,
-    locals: Vec<Local>,
+    findings: Findings,
     queue: VecDeque<Candidate>,
     attempt: Option<Attempt>,
-    /// A claim that waits for this host's lock on its machine ID.
-    claimed: Option<(Record, u64)>,
     contested: bool,
     in_use_here: bool,
     ahead: Option<UnixMillis>,
@@ -69,7 +57,7 @@ struct Round {
 impl Claiming {
     pub(in crate::lease) fn new(plan: &Plan, from: Duration, now: &Now) -> Self {
         Self {
-            stage: Stage::Open,
+            round: None,
             deadline: now.monotonic.max(from).saturating_add(CLAIM_TIMEOUT),
             wait_until: from,
             outage: None,
@@ -87,26 +75,22 @@ impl Claiming {
             return Action::Wait(self.wait_until);
         }
         self.begun = true;
-        match &mut self.stage {
-            Stage::Open => match plan.meta.tick_at(now.wall) {
-                Ok(_) => Action::Ask(Ask::Open),
+        let Some(round) = &mut self.round else {
+            return match plan.meta.tick_at(now.wall) {
+                Ok(_) => Action::Ask(Ask::Survey),
                 Err(error) => Action::Refused(BuildError::Time(error)),
-            },
-            Stage::CompareClocks => Action::Ask(Ask::Clock),
-            Stage::Survey => Action::Ask(Ask::Survey),
-            Stage::Trying(round) => match round.next(plan, now) {
-                Some(Ok(ask)) => Action::Ask(ask),
-                Some(Err(error)) => Action::Refused(error),
-                None => self.after_round(plan, now),
-            },
+            };
+        };
+        match round.next(plan, now) {
+            Some(Ok(ask)) => Action::Ask(ask),
+            Some(Err(error)) => Action::Refused(error),
+            None => self.after_round(plan, now),
         }
     }
 
     /// Nothing came of any candidate.
     fn after_round(&mut self, plan: &Plan, now: &Now) -> Action {
-        let Stage::Trying(round) = std::mem::replace(&mut self.stage, Stage::Survey) else {
-            return Action::Wait(self.wait_until);
-        };
+        let Some(round) = self.round.take() else { return Action::Wait(self.wait_until) };
         let timed_out = now.monotonic >= self.deadline;
         if round.contested && !timed_out {
             self.start_at = now.number(); // others were faster; look again
@@ -135,7 +119,7 @@ impl Claiming {
         }
         // An expired owner is only believed dead if its record also does not change while we watch,
         // by our own clock.
-        self.earlier = Some(round.snapshot.records);
+        self.earlier = Some(round.findings.snapshot.records);
         self.wait(plan.timing.renew_every * 3 / 2, now)
     }
 
@@ -144,63 +128,45 @@ impl Claiming {
         Action::Wait(self.wait_until)
     }
 
-    /// Takes in the answer to what was asked. `Some` once a machine ID is claimed, or none will be.
-    pub(in crate::lease) fn on_answer(
-        &mut self,
-        plan: &Plan,
-        answer: Answer,
-        now: &Now,
-    ) -> Option<Result<Claimed, BuildError>> {
-        if let Answer::Failed(error) = answer {
-            return self.on_failure(plan, error, now).map(Err);
+    /// Takes in the answer to what was asked.
+    pub(in crate::lease) fn on_answer(&mut self, plan: &Plan, answer: Answer, now: &Now) -> Event {
+        if !matches!(answer, Answer::Failed(_)) {
+            self.outage = None;
         }
-        self.outage = None;
-        match (&mut self.stage, answer) {
-            (Stage::Open, Answer::Namespace { namespace, may_forget }) => {
-                self.may_forget = may_forget;
-                self.stage = Stage::CompareClocks;
-                plan.check(&namespace).err().map(Err)
+        let taken_in = match (&mut self.round, answer) {
+            (_, Answer::Failed(error)) => self.on_failure(plan, error, now),
+            (Some(round), answer) => {
+                return round.on_answer(plan, answer, now).map_or(Event::None, Event::Claimed);
             }
-            (Stage::CompareClocks, Answer::Clock(theirs)) => {
-                self.stage = Stage::Survey;
-                compare_clocks(now.wall, theirs?, self.may_forget).err().map(Err)
-            }
-            (Stage::Survey, Answer::Survey { snapshot, locals }) => {
-                self.survey(plan, snapshot, locals, now).err().map(Err)
-            }
-            (Stage::Trying(round), answer) => {
-                round.on_answer(plan, self.may_forget, answer, now).map(Ok)
-            }
-            _ => None, // not the answer to what was asked
-        }
+            (None, Answer::Survey(findings)) => self.survey(plan, findings, now),
+            (None, _) => Ok(()), // not the answer to what was asked
+        };
+        taken_in.map_or_else(Event::Refused, |()| Event::None)
     }
 
     /// Asks again until the claim times out.
-    fn on_failure(&mut self, plan: &Plan, source: StoreError, now: &Now) -> Option<BuildError> {
+    fn on_failure(&mut self, plan: &Plan, source: StoreError, now: &Now) -> Result<(), BuildError> {
         let store = plan.store.clone();
-        let fresh = (now.monotonic.saturating_add(plan.claim_timeout), PAUSE);
-        let (deadline, pause) = self.outage.unwrap_or(fresh);
+        let fresh = (now.monotonic.saturating_add(plan.claim_timeout), 0);
+        let (deadline, failures) = self.outage.unwrap_or(fresh);
         if source.is_permanent() || now.monotonic >= deadline {
-            return Some(BuildError::Store { store, source });
+            return Err(BuildError::Store { store, source });
         }
         tracing::warn!(store, error = %source, "the store does not answer; trying again");
-        if let Stage::Trying(round) = &mut self.stage {
+        if let Some(round) = &mut self.round {
             round.on_failure();
         }
-        self.outage = Some((deadline, (pause * 2).min(LONGEST_PAUSE)));
-        self.wait_until = now.monotonic.saturating_add(pause);
-        None
+        self.outage = Some((deadline, failures.saturating_add(1)));
+        self.wait(retry_pause(failures), now);
+        Ok(())
     }
 
-    fn survey(
-        &mut self,
-        plan: &Plan,
-        snapshot: Snapshot,
-        locals: Vec<Local>,
-        now: &Now,
-    ) -> Result<(), BuildError> {
+    fn survey(&mut self, plan: &Plan, findings: Findings, now: &Now) -> Result<(), BuildError> {
+        let Findings { may_forget, clock, snapshot, locals } = &findings;
+        self.may_forget = *may_forget;
         plan.check(&snapshot.namespace)?;
-        let unknown = locals.iter().find(|local| !local.is_known_to(&snapshot));
+        compare_clocks(now.wall, *clock, *may_forget)?;
+        let unknown = locals.iter().find(|local| !local.is_known_to(snapshot));
         if let Some(Local { machine, record, .. }) = unknown {
             return Err(BuildError::StoreRegressed {
                 store: plan.store.clone(),
@@ -213,7 +179,7 @@ impl Claiming {
         let survey = Survey {
             records: &snapshot.records,
             earlier: self.earlier.as_ref(),
-            locals: &locals,
+            locals,
             choice: &plan.choice,
             order: plan.order,
             now: plan.rules.position(tick),
@@ -228,12 +194,10 @@ impl Claiming {
         };
         let queue = survey.candidates().into();
         let may_end = survey.may_end_within(plan.ticks(CLAIM_TIMEOUT).max(1));
-        self.stage = Stage::Trying(Box::new(Round {
-            snapshot,
-            locals,
+        self.round = Some(Box::new(Round {
+            findings,
             queue,
             attempt: None,
-            claimed: None,
             contested: false,
             in_use_here: false,
             ahead: None,
@@ -245,30 +209,37 @@ impl Claiming {
 }
 
 impl Round {
-    fn ground(&self, plan: &Plan, may_forget: bool, machine: u64) -> Ground {
-        let local = self.locals.iter().find(|local| local.machine == machine);
-        Ground {
-            namespace: self.snapshot.namespace.uuid,
-            may_forget,
-            remembered: local.map_or(0, |local| local.record.bound),
-            guard: plan.guard || local.is_some_and(|local| local.is_damaged),
-        }
-    }
-
     /// The next thing to ask, or an end; `None` once there is no candidate left.
     fn next(&mut self, plan: &Plan, now: &Now) -> Option<Result<Ask, BuildError>> {
         if let Some(attempt) = &mut self.attempt {
             let machine = attempt.machine;
-            if self.claimed.is_some() {
+            if let Some(Verdict::Claimed { .. }) = attempt.ends {
                 return Some(Ok(Ask::Keep(machine)));
             }
             match attempt.next(plan, now) {
                 Step::Send(write) => return Some(Ok(Ask::Write(machine, Box::new(write)))),
                 Step::Look => return Some(Ok(Ask::Record(machine))),
-                Step::Floor => return Some(Ok(Ask::Open)),
+                Step::Floor => return Some(Ok(Ask::Namespace)),
                 Step::Over(verdict) => {
-                    if let Some(error) = self.over(plan, verdict) {
-                        return Some(Err(error));
+                    self.attempt = None;
+                    match verdict {
+                        Verdict::Taken => self.contested = true,
+                        Verdict::TooFarAhead(until) => {
+                            self.ahead = Some(self.ahead.map_or(until, |ahead| ahead.min(until)));
+                        }
+                        Verdict::Spent if matches!(plan.choice, Choice::Only { .. }) => {
+                            return Some(Err(BuildError::Time(IdError::TimeExhausted)));
+                        }
+                        Verdict::Claimed { .. } | Verdict::Spent => {}
+                        Verdict::Lost => {
+                            let namespace = &plan.namespace;
+                            tracing::error!(
+                                machine,
+                                namespace,
+                                "its record was deleted: it is left alone"
+                            );
+                            self.lost = Some(machine);
+                        }
                     }
                 }
             }
@@ -277,42 +248,24 @@ impl Round {
         Some(Ok(Ask::IsFree(candidate.machine)))
     }
 
-    fn over(&mut self, plan: &Plan, verdict: Verdict) -> Option<BuildError> {
-        let machine = self.attempt.take()?.machine;
-        match verdict {
-            Verdict::Claimed { .. } => {}
-            Verdict::Taken => self.contested = true,
-            Verdict::TooFarAhead(until) => {
-                self.ahead = Some(self.ahead.map_or(until, |ahead| ahead.min(until)));
-            }
-            Verdict::Spent if matches!(plan.choice, Choice::Only { .. }) => {
-                return Some(BuildError::Time(vesta_intf::IdError::TimeExhausted));
-            }
-            Verdict::Spent => {}
-            Verdict::Lost => {
-                let namespace = &plan.namespace;
-                tracing::error!(machine, namespace, "its record was deleted: it is left alone");
-                self.lost = Some(machine);
-            }
-        }
-        None
-    }
-
-    fn on_answer(
-        &mut self,
-        plan: &Plan,
-        may_forget: bool,
-        answer: Answer,
-        now: &Now,
-    ) -> Option<Claimed> {
+    fn on_answer(&mut self, plan: &Plan, answer: Answer, now: &Now) -> Option<Claimed> {
         let Some(attempt) = &mut self.attempt else {
             if let Answer::Free(free) = answer {
                 let Candidate { machine, record } = self.queue.pop_front()?;
                 self.in_use_here |= !free;
-                let (floor, marks) =
-                    (self.snapshot.namespace.floor, self.snapshot.marks_of(machine).cloned());
-                let ground = self.ground(plan, may_forget, machine);
-                self.attempt = free.then(|| Attempt::new(machine, ground, floor, record, marks));
+                let Findings { may_forget, snapshot, locals, .. } = &self.findings;
+                let local = locals.iter().find(|local| local.machine == machine);
+                let ground = Ground {
+                    namespace: snapshot.namespace.uuid,
+                    may_forget: *may_forget,
+                    remembered: local.map_or(0, |local| local.record.bound),
+                    guard: plan.guard || local.is_some_and(|local| local.is_damaged),
+                };
+                let floor = snapshot.namespace.floor;
+                let marks = snapshot.marks_of(machine).cloned();
+                let attempt =
+                    Attempt { machine, ground, floor, record, marks, ..Attempt::default() };
+                self.attempt = free.then_some(attempt);
             }
             return None;
         };
@@ -321,23 +274,21 @@ impl Round {
             Answer::Record(answer) => attempt.on_record(answer),
             Answer::Marks(answer) => attempt.on_marks(answer),
             Answer::Found(current) => Some(attempt.on_look(current)),
-            Answer::Namespace { namespace, .. } => attempt.on_floor(&namespace),
-            Answer::Kept(true) => {
-                let (record, next) = self.claimed.take()?;
-                return Some(Claimed { machine, record, next });
-            }
-            Answer::Kept(false) => {
-                let (record, next) = self.claimed.take()?;
+            Answer::Namespace(namespace) => attempt.on_floor(&namespace),
+            Answer::Kept(kept) => {
+                let Some(Verdict::Claimed { record, next }) = attempt.ends.take() else {
+                    return None;
+                };
+                if kept {
+                    return Some(Claimed { machine, record, next });
+                }
                 self.in_use_here = true;
                 attempt.give_back(record, next, now);
                 None
             }
             _ => None,
         };
-        match verdict? {
-            Verdict::Claimed { record, next } => self.claimed = Some((record, next)),
-            verdict => drop(self.over(plan, verdict)),
-        }
+        attempt.ends = verdict.or(attempt.ends.take());
         None
     }
 
@@ -360,7 +311,7 @@ impl Round {
                 machine,
             };
         }
-        let inside = || self.snapshot.records.range(range.clone());
+        let inside = || self.findings.snapshot.records.range(range.clone());
         let holders = inside()
             .filter(|(_, record)| record.owner != 0)
             .map(|(machine, record)| (*machine, record.host.clone(), record.pid))
@@ -377,9 +328,10 @@ impl Round {
 
 fn compare_clocks(
     ours: UnixMillis,
-    theirs: UnixMillis,
+    theirs: Option<UnixMillis>,
     may_forget: bool,
 ) -> Result<(), BuildError> {
+    let Some(theirs) = theirs else { return Ok(()) };
     let apart = Duration::from_millis(ours.0.abs_diff(theirs.0));
     if apart > if may_forget { MAX_SKEW / 2 } else { CLOCK_WRONG } {
         return Err(BuildError::ClocksDiffer { ours, theirs });

@@ -39,10 +39,10 @@ impl<D: Dialect> SegmentStore for Sql<D> {
 
     fn create(&self, tag: &NewSegmentTag) -> Result<bool, StoreError> {
         let values = vec![
-            Value::Text(tag.key().into()),
-            Value::Number(signed(tag.first())?),
-            Value::Number(signed(tag.step())?),
-            Value::Text(tag.description().unwrap_or_default().into()),
+            Value::Text(tag.key.clone()),
+            Value::Number(tag.max_id),
+            Value::Number(tag.step),
+            Value::Text(tag.description.clone().unwrap_or_default()),
         ];
         self.inserted(D::STATEMENTS.segments.create, values)
     }

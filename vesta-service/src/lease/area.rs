@@ -1,0 +1,62 @@
+//! The typed entries of one area of a store.
+
+use std::sync::Arc;
+
+use super::{Cas, Entry, KvStore, StoreError};
+
+/// One area of a store, whose entries are read and replaced as values.
+#[derive(Debug, Clone)]
+pub(crate) struct Area {
+    pub(crate) store: Arc<dyn KvStore>,
+    pub(crate) name: String,
+}
+
+/// The outcome of a compare-and-set. An earlier copy of the very same request may have been the one
+/// that took effect: no two requests put the same value.
+pub(super) fn outcome<T: PartialEq>(
+    put: bool,
+    new: &T,
+    current: impl FnOnce() -> Result<Option<T>, StoreError>,
+) -> Result<Cas<T>, StoreError> {
+    if put {
+        return Ok(Cas::Done);
+    }
+    Ok(match current()? {
+        Some(current) if current == *new => Cas::Done,
+        current => Cas::Conflict(current),
+    })
+}
+
+impl Area {
+    /// Every entry, as key and text.
+    pub(crate) fn list(&self) -> Result<Vec<(String, String)>, StoreError> {
+        self.store.list(&self.name)
+    }
+
+    /// The value of an entry; `None` if there is no such entry.
+    pub(crate) fn get<T: Entry>(&self, key: &str) -> Result<Option<T>, StoreError> {
+        let text = self.store.get(&self.name, key)?;
+        text.map(|text| self.read(key, &text)).transpose()
+    }
+
+    /// Replaces an entry, in one atomic step, if it still is the old one; `None` stands for no entry.
+    pub(crate) fn put<T: Entry>(
+        &self,
+        key: &str,
+        old: Option<&T>,
+        new: &T,
+    ) -> Result<Cas<T>, StoreError> {
+        let old = old.map(T::encode);
+        let put = self.store.put_if(&self.name, key, old.as_deref(), &new.encode())?;
+        outcome(put, new, || self.get(key))
+    }
+
+    /// The value of an entry's text.
+    pub(crate) fn read<T: Entry>(&self, key: &str, text: &str) -> Result<T, StoreError> {
+        T::decode(text).map_err(|why| self.damaged(key, &why))
+    }
+
+    pub(crate) fn damaged(&self, key: &str, why: &str) -> StoreError {
+        StoreError::permanent(format!("entry `{key}` of {} is damaged: {why}", self.name))
+    }
+}
