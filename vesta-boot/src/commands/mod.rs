@@ -43,7 +43,7 @@ pub enum StoreCommand {
     Init,
     /// Show the namespace and the owner of each machine ID; changes nothing
     ///
-    /// States: held (its window is open), silent (its owner has let the window pass), released
+    /// States: held (its window is open), expired (its owner let the window pass), released
     /// (given back), foreign (a process of another system has it), lost (somebody deleted or replaced
     /// its record).
     Show {
