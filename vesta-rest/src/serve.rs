@@ -79,7 +79,7 @@ pub fn serve_with(running: Running, limits: Limits) -> io::Result<()> {
         stall: limits.head.max(config.limits.request_timeout + LINGER),
         idle: Duration::MAX, // left to actix-http, which closes it properly
     };
-    let limiter = Limiter::new(config.limits.max_connections, guarded, security.tls, Some(metrics));
+    let limiter = Limiter::new(config.limits.max_connections, guarded, security.tls, metrics);
 
     System::new().block_on(async move {
         let server = Server::build()

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_core::Stream;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
-use vesta_boot::{Metrics, Outcome};
+use vesta_boot::{Call, Metrics, Outcome};
 use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::id_service_server::IdService as Protocol;
 use vesta_intf::{
@@ -145,15 +145,15 @@ impl Protocol for Ids {
         &self,
         request: Request<v1::StreamIdsRequest>,
     ) -> Result<Response<Self::StreamIdsStream>, Status> {
-        let mut end = StreamEnd::new(&self.calls.metrics);
+        let call = Call::start(Arc::clone(&self.calls.metrics), STREAM_IDS);
         let v1::StreamIdsRequest { chunk, total } = request.into_inner();
         if let Err(error) = IdError::check("chunk", chunk.into(), 0, MAX_IDS_PER_CALL.into()) {
-            end.with(Outcome::Error(error.kind()));
+            call.done(Outcome::Error(error.kind()));
             return Err(error.into());
         }
         let chunk = if chunk == 0 { DEFAULT_CHUNK } else { chunk };
         let service = Arc::clone(&self.service);
-        Ok(Response::new(Box::pin(chunks(service, self.shutdown.clone(), chunk, total, end))))
+        Ok(Response::new(Box::pin(chunks(service, self.shutdown.clone(), chunk, total, call))))
     }
 
     async fn exp_id(&self, request: Request<v1::ExpIdRequest>) -> Result<Response<v1::Id>, Status> {
@@ -187,16 +187,16 @@ fn chunks(
     shutdown: CancellationToken,
     chunk: u32,
     total: u64,
-    mut end: StreamEnd,
+    call: Call<Arc<Metrics>>,
 ) -> impl Stream<Item = Result<v1::GenIdsResponse, Status>> + Send {
-    let metrics = Arc::clone(&end.metrics);
+    let metrics = Arc::clone(&call.metrics);
     async_stream::stream! {
         let mut sent = 0;
         loop {
             let left = if total == 0 { u64::MAX } else { total - sent };
             let want = u32::try_from(left).unwrap_or(u32::MAX).min(chunk);
             if want == 0 {
-                end.with(Outcome::Ok);
+                call.done(Outcome::Ok);
                 break;
             }
             let ids = tokio::select! {
@@ -219,11 +219,11 @@ fn chunks(
                 }
                 // The caller set no total, so the shutdown of the server is a normal end.
                 Err(_) if total == 0 && shutdown.is_cancelled() => {
-                    end.with(Outcome::Ok);
+                    call.done(Outcome::Ok);
                     break;
                 }
                 Err(error) => {
-                    end.with(Outcome::Error(error.kind()));
+                    call.done(Outcome::Error(error.kind()));
                     yield Err(error.into());
                     break;
                 }
@@ -237,31 +237,5 @@ fn stopping(sent: u64, total: u64) -> IdError {
         reason: format!("the server is stopping; {sent} of {total} IDs were sent").into(),
         retry_after: Some(Duration::ZERO),
         source: None,
-    }
-}
-
-/// Counts a stream when it is over, whether completed, failed or cancelled.
-#[derive(Debug)]
-struct StreamEnd {
-    metrics: Arc<Metrics>,
-    began: Instant,
-    outcome: Outcome,
-}
-
-impl StreamEnd {
-    fn new(metrics: &Arc<Metrics>) -> Self {
-        let metrics = Arc::clone(metrics);
-        Self { metrics, began: Instant::now(), outcome: Outcome::Cancelled }
-    }
-
-    /// Takes the whole value: a closure that names the field alone would change a copy of it.
-    fn with(&mut self, outcome: Outcome) {
-        self.outcome = outcome;
-    }
-}
-
-impl Drop for StreamEnd {
-    fn drop(&mut self) {
-        self.metrics.observe(STREAM_IDS, self.outcome, self.began.elapsed());
     }
 }

@@ -86,7 +86,7 @@ pub fn serve_with(running: Running, timeouts: Timeouts) -> io::Result<()> {
         stall: Duration::MAX,
         idle: Duration::MAX,
     };
-    let limiter = Limiter::new(config.limits.max_connections, limits, security.tls, Some(metrics));
+    let limiter = Limiter::new(config.limits.max_connections, limits, security.tls, metrics);
 
     // If this function fails half-way, the workers that were started end too.
     let stop = shutdown.clone().drop_guard();
@@ -130,7 +130,7 @@ async fn accept(listener: TcpListener, workers: &[WorkerHandle], limiter: &Limit
         };
         let idlest = workers.iter().min_by_key(|worker| Arc::strong_count(&worker.share));
         if let (Ok(stream), Some(worker)) = (stream.into_std(), idlest) {
-            let _ = worker.connections.send((stream, permit.shared(&worker.share)));
+            let _ = worker.connections.send((stream, permit.counted(&worker.share)));
         }
     }
 }

@@ -1,6 +1,5 @@
 //! Admin listener: metrics for Prometheus, health for orchestrators, status for people.
 
-mod encoder;
 mod gauges;
 mod page;
 mod segments;
@@ -8,6 +7,7 @@ mod state;
 mod status;
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -57,7 +57,8 @@ const LIMITS: Limits = Limits {
 
 /// Serves until the process ends: while a stop drains requests, `/readyz` still has to say so.
 pub(crate) async fn serve(listener: std::net::TcpListener, state: AdminState) -> io::Result<()> {
-    let limiter = Limiter::new(CONNECTIONS, LIMITS, state.security.admin_tls.clone(), None);
+    let limiter =
+        Limiter::new(CONNECTIONS, LIMITS, state.security.admin_tls.clone(), Arc::default());
     let listener = Listener { listener: TcpListener::from_std(listener)?, limiter };
     axum::serve(listener, router(state)).await
 }

@@ -10,8 +10,8 @@ mod stream;
 mod tls;
 
 pub use auth::{Auth, Denied, Scopes, Token};
-pub use connection::{Connection, Limits, Permit};
-pub use listener::{Limiter, accept};
+pub use connection::{Connection, Limits};
+pub use listener::{Limiter, Permit, accept};
 pub use pem::TlsFiles;
 pub use tls::{Protocol, Tls};
 
