@@ -20,7 +20,7 @@ use crate::invocation::Invocation;
 use crate::metrics::Metrics;
 use crate::net::Security;
 use crate::role::Role;
-use crate::settings::{Config, LogFormat, unknown_variables};
+use crate::settings::{Config, unknown_variables};
 use crate::shutdown::Control;
 use crate::summary::StartupSummary;
 use crate::{commands, net};
@@ -134,9 +134,8 @@ fn run(
     let (listener, listen) = start_listening("listen", config.listen, socket)?;
     state.started(&assembled);
     let summary = StartupSummary::gather(&config, &assembled, &security, listen, admin_address);
+    summary.announce();
     let Assembled { service, segments, .. } = assembled;
-
-    announce(role, &config, &summary);
     config.warn();
     security.listeners().for_each(|(_, tls)| tls.warn());
     notify(&[NotifyState::Ready]);
@@ -180,19 +179,6 @@ fn assemble_unless_stopped(
     runtime.shutdown_background(); // does not wait for the claim
     let assembled = assembled.transpose();
     assembled.map_err(|panic| Error::software("the start failed", panic))?.transpose()
-}
-
-fn announce(role: Role, config: &Config, summary: &StartupSummary) {
-    match config.log.format {
-        LogFormat::Json => summary.log(),
-        LogFormat::Human => {
-            let version = env!("CARGO_PKG_VERSION");
-            let mut out = io::stdout().lock();
-            // The reader may be gone; the server works all the same.
-            let _ = write!(out, "{} {version}\n{summary}", role.name()).and_then(|()| out.flush());
-        }
-    }
-    summary.warn();
 }
 
 fn notify(state: &[NotifyState<'_>]) {
