@@ -15,7 +15,7 @@ pub use listener::{Limiter, Permit, accept};
 pub use pem::TlsFiles;
 pub use tls::{Protocol, Tls};
 
-pub(crate) use auth::{digest_from_hex, is_name, sha256};
+pub(crate) use auth::{checked_name, sha256};
 pub(crate) use listener::Listener;
 pub(crate) use tls::{install_provider, watch};
 

@@ -7,12 +7,7 @@ use super::{Console, Opened, UNCHANGED, attempt, plain};
 use crate::error::Error;
 use crate::pool::State;
 
-pub(super) fn run(
-    opened: &Opened,
-    machine: u64,
-    yes: bool,
-    console: &mut Console,
-) -> Result<String, Error> {
+pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Result<String, Error> {
     opened.insist_on_layout()?;
     let name = opened.name();
     let snapshot = opened.snapshot()?;
@@ -55,7 +50,7 @@ pub(super) fn run(
          - the pool may hand the machine ID out again, from {bound} on and never below.\n",
         opened.store().describe(),
     );
-    if !console.agrees(&plan, "Is it gone?", yes)? {
+    if !console.agrees(&plan, "Is it gone?")? {
         return Ok(UNCHANGED.to_owned());
     }
     let free = Record {
@@ -84,7 +79,7 @@ mod tests {
 
     fn free(world: &World, machine: u64, answer: Option<bool>) -> Result<String, String> {
         let opened = world.opened();
-        world.with_console(answer, |console| run(&opened, machine, false, console))
+        world.with_console(answer, |console| run(&opened, machine, console))
     }
 
     #[test]
@@ -177,7 +172,7 @@ mod tests {
                 leases.change(7, Some(&old), &new).expect("memory");
                 Ok(true)
             },
-            |console| run(&opened, 7, false, console),
+            |console| run(&opened, 7, console),
         );
         assert!(said.expect_err("it lives").contains("its owner is not gone"));
         assert_eq!(world.record(7).bound, at(5));
