@@ -150,8 +150,7 @@ impl Metrics {
 #[derive(Debug)]
 #[must_use = "dropped at once, it counts as cancelled"]
 pub struct Call<M: Deref<Target = Metrics>> {
-    /// The counters.
-    pub metrics: M,
+    metrics: M,
     method: usize,
     began: Instant,
     outcome: Outcome,

@@ -11,43 +11,24 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sd_notify::NotifyState;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio_util::sync::CancellationToken;
-use vesta_service::{LocalIdService, SegmentService};
+use vesta_service::LocalIdService;
 
 use crate::admin::AdminState;
 use crate::assemble::{Assembled, assemble};
 use crate::error::Error;
 use crate::invocation::Invocation;
 use crate::metrics::Metrics;
-use crate::net::Security;
 use crate::role::Role;
+use crate::running::Running;
 use crate::settings::{Config, unknown_variables};
 use crate::shutdown::Control;
 use crate::summary::StartupSummary;
 use crate::{commands, net};
 
-/// A program that has started, ready to serve.
-#[derive(Debug)]
-pub struct Running {
-    /// The settings.
-    pub config: Config,
-    /// The service.
-    pub service: Arc<LocalIdService>,
-    /// Segment mode, if it is on.
-    pub segments: Option<Arc<SegmentService>>,
-    /// The public listener, bound and non-blocking.
-    pub listener: TcpListener,
-    /// Its protection.
-    pub security: Security,
-    /// The counters.
-    pub metrics: Arc<Metrics>,
-    /// Cancelled when the program should stop.
-    pub shutdown: CancellationToken,
-}
-
 /// Runs a program: reads its settings, starts the service and the admin listener, says so, calls
 /// `serve` on this thread, and closes the service when that returns.
 ///
-/// `serve` serves until [`Running::shutdown`] is cancelled and then drains for at most
+/// `serve` gets the public listener, bound and non-blocking. It serves until [`Running::shutdown`] is cancelled and then drains for at most
 /// `drain_limit`. `methods` are the names of its methods in the metrics.
 ///
 /// The exit code is 0 after a stop that was asked for, 64 for a setting that is wrong, taken or
@@ -55,7 +36,7 @@ pub struct Running {
 pub fn main(
     role: Role,
     methods: &'static [&'static str],
-    serve: impl FnOnce(Running) -> io::Result<()>,
+    serve: impl FnOnce(TcpListener, Arc<Running>) -> io::Result<()>,
 ) -> ExitCode {
     net::install_provider();
     let Err(error) = run(role, methods, std::env::args_os().skip(1), serve) else {
@@ -72,7 +53,7 @@ fn run(
     role: Role,
     methods: &'static [&'static str],
     args: impl Iterator<Item = OsString>,
-    serve: impl FnOnce(Running) -> io::Result<()>,
+    serve: impl FnOnce(TcpListener, Arc<Running>) -> io::Result<()>,
 ) -> Result<(), Error> {
     let (values, command) = match Invocation::read(role, args)? {
         Invocation::Run(values) => (values, None),
@@ -135,26 +116,21 @@ fn run(
     state.started(&assembled);
     let summary = StartupSummary::gather(&config, &assembled, &security, listen, admin_address);
     summary.announce();
-    let Assembled { service, segments, .. } = assembled;
     config.warn();
     security.listeners().for_each(|(_, tls)| tls.warn());
     notify(&[NotifyState::Ready]);
     let drain_limit = config.limits.drain_limit;
-    let served = serve(Running {
-        config,
-        service: Arc::clone(&service),
-        segments: segments.clone(),
-        listener,
-        security,
-        metrics,
-        shutdown: shutdown.clone(),
-    });
+    let (service, segments) = (assembled.service, assembled.segments);
+    let running =
+        Running { config, service, segments, security, metrics, shutdown: shutdown.clone() };
+    let running = Arc::new(running);
+    let served = serve(listener, Arc::clone(&running));
     shutdown.cancel();
     notify(&[NotifyState::Stopping]);
-    if let Some(segments) = segments {
+    if let Some(segments) = &running.segments {
         segments.close(); // does not wait
     }
-    close(service, control.left_of(drain_limit));
+    close(Arc::clone(&running.service), control.left_of(drain_limit));
     served.map_err(|error| Error::software("cannot serve", error))
 }
 

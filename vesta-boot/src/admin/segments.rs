@@ -14,11 +14,9 @@ use vesta_service::{NewSegmentTag, SegmentService, SegmentStatus};
 use super::state::AdminState;
 use super::{Refusal, respond};
 use crate::commands::new_tag;
+use crate::running::SEGMENTS_OFF;
 use crate::secret;
 use crate::ticks::millis;
-
-/// Refusal while segment mode is off.
-const OFF: &str = "segment mode is off; set segment.store (--segment-store)";
 
 /// Status of segment mode, behind `GET /segments`, the page and `/metrics`.
 pub(super) fn status(segments: &SegmentService) -> Value {
@@ -115,7 +113,7 @@ pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 /// The service, or the refusal of a program without one.
 pub(super) fn find(state: &AdminState) -> Result<Arc<SegmentService>, Refusal> {
     state.segments().cloned().ok_or_else(|| match state.service() {
-        Some(_) => (StatusCode::NOT_FOUND, OFF.to_owned()),
+        Some(_) => (StatusCode::NOT_FOUND, SEGMENTS_OFF.to_owned()),
         None => (StatusCode::SERVICE_UNAVAILABLE, "the program has not started yet".to_owned()),
     })
 }

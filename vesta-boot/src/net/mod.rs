@@ -31,6 +31,14 @@ pub struct Security {
 }
 
 impl Security {
+    /// Authorizes a call, as [`Auth::check`] does, if callers need tokens.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn check(&self, authorization: Option<&[u8]>, needs: Scopes) -> Result<(), Denied> {
+        self.auth.as_ref().map_or(Ok(()), |auth| auth.check(authorization, needs))
+    }
+
     /// Each listener with TLS, by its name.
     pub(crate) fn listeners(&self) -> impl Iterator<Item = (&'static str, &Tls)> {
         [("public", &self.tls), ("admin", &self.admin_tls)]
