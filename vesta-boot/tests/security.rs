@@ -164,10 +164,13 @@ fn a_token_that_is_not_right_is_refused_and_not_repeated() {
         (table("ci", &ABC[1..], "\"read\""), "line 3: sha256 must be the SHA-256"),
         (table("ci", ABC, ""), "line 4: scopes must be some of generate, read, segments"),
         (table("ci", ABC, "\"s3cret\""), "line 4: scopes must be some of generate, read, segments"),
-        (fine.clone() + &table("ci", ABD, "\"read\""), "[[auth.tokens]]: two have the name `ci`"),
+        (
+            fine.clone() + &table("ci", ABD, "\"read\""),
+            "[[auth.tokens]]: `ci` and `ci` have the same name or sha256",
+        ),
         (
             fine.clone() + &table("web", ABC, "\"read\""),
-            "[[auth.tokens]]: `ci` and `web` are the same token",
+            "[[auth.tokens]]: `ci` and `web` have the same name or sha256",
         ),
         (fine + "token = \"s3cret\"\n", "line 5: unknown field `token`"),
         ("[[auth.tokens]]\nname = \"ci\"\n".to_owned(), "missing field `sha256`"),

@@ -16,6 +16,7 @@ use tokio_rustls::server::FallibleAccept;
 use vesta_intf::UnixMillis;
 use vesta_service::{Clock as _, SystemClock};
 
+use super::Security;
 use super::pem::{Pems, TlsFiles};
 use crate::error::Error;
 use crate::ticks::millis;
@@ -171,18 +172,19 @@ fn usable(
     Ok((Arc::new(config), pems.validity().map_err(Error::setting)?))
 }
 
-/// Reloads the files of these listeners periodically, for as long as the program runs.
-pub(crate) async fn watch(listeners: Vec<Tls>) {
-    if listeners.is_empty() {
+/// Reloads the files of the listeners periodically, for as long as the program runs.
+pub(crate) async fn watch(security: Security) {
+    if security.listeners().next().is_none() {
         return;
     }
     let mut ticks = interval_at(tokio::time::Instant::now() + RELOAD_EVERY, RELOAD_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        let listeners = listeners.clone();
+        let security = security.clone();
         // Files may lie on a network.
-        let _ = spawn_blocking(move || listeners.iter().for_each(Tls::reload_and_log)).await;
+        let reload = move || security.listeners().for_each(|(_, tls)| tls.reload_and_log());
+        let _ = spawn_blocking(reload).await;
     }
 }
 
@@ -209,7 +211,7 @@ mod tests {
         let files = TlsFiles::new(folder.path().join("c.pem"), folder.path().join("k.pem"));
         write(&files, 2030);
         let tls = Tls::load(&files, Protocol::Http1).expect("sound files");
-        let watch = tokio::spawn(watch(vec![tls.clone()]));
+        let watch = tokio::spawn(watch(Security { tls: Some(tls.clone()), ..Security::default() }));
         let before = tls.valid_until();
         tokio::time::sleep(RELOAD_EVERY * 3).await;
         assert_eq!(tls.valid_until(), before);

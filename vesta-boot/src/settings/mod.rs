@@ -90,13 +90,14 @@ impl Config {
             declared::check(values)?;
         let state_dir = machine.state_dir.clone();
         let machine = machine.check(values, &ids.layout)?;
+        let [tls, admin_tls] = listeners.tls()?;
         let config = Self {
             role: values.role,
             listen: listeners.listen,
             admin_listen: listeners.admin,
             allow_plaintext: listeners.allow_plaintext,
-            tls: listeners.tls()?,
-            admin_tls: listeners.admin_tls()?,
+            tls,
+            admin_tls,
             auth: auth(&values.tokens)?,
             lease: store.lease(values, &machine)?,
             store,
@@ -153,13 +154,11 @@ impl Config {
 /// The tokens of callers, each different; `None` without any, so that callers need none.
 fn auth(tokens: &[Token]) -> Result<Option<Auth>, Error> {
     for (index, token) in tokens.iter().enumerate() {
-        if let Some(twin) = tokens[..index].iter().find(|it| it.name == token.name) {
-            return Error::refuse(format!("[[auth.tokens]]: two have the name `{}`", twin.name));
-        }
-        if let Some(twin) = tokens[..index].iter().find(|it| it.digest == token.digest) {
-            let (one, other) = (&twin.name, &token.name);
+        let is_twin = |it: &&Token| it.name == token.name || it.digest == token.digest;
+        if let Some(twin) = tokens[..index].iter().find(is_twin) {
             return Error::refuse(format!(
-                "[[auth.tokens]]: `{one}` and `{other}` are the same token"
+                "[[auth.tokens]]: `{}` and `{}` have the same name or sha256; remove one of them",
+                twin.name, token.name
             ));
         }
     }
