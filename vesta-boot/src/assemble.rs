@@ -74,7 +74,6 @@ pub fn assemble(config: &Config) -> Result<Assembled, Error> {
             Leases::new(Arc::clone(store), &config.ids.namespace),
             range.clone().unwrap_or(0..=layout.max(Field::Machine)),
             TickConverter::new(*layout),
-            config.lease.map(|timing| timing.takeover_grace).unwrap_or_default(),
         )));
     }
     let service =

@@ -25,6 +25,7 @@ pub mod net;
 mod pool;
 mod role;
 mod run;
+mod running;
 mod secret;
 pub mod settings;
 mod shutdown;
@@ -41,7 +42,8 @@ pub use metrics::{Call, Metrics, Outcome};
 pub use net::{Auth, Denied, Protocol, Scopes, Security, Tls, TlsFiles, Token};
 pub use pool::Pool;
 pub use role::Role;
-pub use run::{Running, main};
+pub use run::main;
+pub use running::{Running, SEGMENTS_OFF};
 pub use settings::Config;
 
 // The examples of the guides compile. They stand here because this crate knows every other one.

@@ -2,6 +2,8 @@
 //! lock, no allocation.
 
 use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -69,7 +71,7 @@ impl Series {
         self.nanos.fetch_add(u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX), Relaxed);
     }
 
-    fn latency(&self) -> Latency {
+    fn read(&self) -> Latency {
         Latency {
             buckets: self.buckets.each_ref().map(|bucket| bucket.load(Relaxed)),
             sum: Duration::from_nanos(self.nanos.load(Relaxed)),
@@ -91,6 +93,7 @@ impl Latency {
 }
 
 /// Counters of a server: requests by method and outcome with their latency, IDs, connections.
+#[derive(Default)]
 pub struct Metrics {
     methods: &'static [&'static str],
     series: Vec<Vec<Series>>,
@@ -98,8 +101,8 @@ pub struct Metrics {
     pub issued: Counter,
     /// Connections accepted.
     pub opened: Counter,
-    /// Accepted connections that ended.
-    pub closed: Counter,
+    /// Held once by each connection that is open.
+    pub open: Arc<()>,
     /// Connections turned away because there were too many.
     pub refused: Counter,
 }
@@ -114,20 +117,12 @@ impl Metrics {
     /// Counters at zero. `methods` are the values of the label `method`; calls name them by index.
     pub fn new(methods: &'static [&'static str]) -> Self {
         let series = || Outcome::all().map(|_| Series::default()).collect();
-        Self {
-            methods,
-            series: methods.iter().map(|_| series()).collect(),
-            issued: Counter::default(),
-            opened: Counter::default(),
-            closed: Counter::default(),
-            refused: Counter::default(),
-        }
+        Self { methods, series: methods.iter().map(|_| series()).collect(), ..Self::default() }
     }
 
     /// A request begins.
-    pub fn start(&self, method: usize) -> Call<'_> {
-        debug_assert!(method < self.methods.len());
-        Call { metrics: self, method, began: Instant::now(), outcome: Outcome::Cancelled }
+    pub fn start(&self, method: usize) -> Call<&Self> {
+        Call::start(self, method)
     }
 
     /// A request took this long. An unknown method is not counted.
@@ -139,14 +134,14 @@ impl Metrics {
 
     /// So many requests of a method had this outcome so far.
     pub fn requests(&self, method: usize, outcome: Outcome) -> u64 {
-        self.series.get(method).map_or(0, |series| series[outcome.index()].latency().count())
+        self.series.get(method).map_or(0, |series| series[outcome.index()].read().count())
     }
 
     /// Every method with every outcome.
     pub(crate) fn latencies(&self) -> impl Iterator<Item = (&str, &str, Latency)> {
         self.methods.iter().zip(&self.series).flat_map(|(method, outcomes)| {
             let outcomes = Outcome::all().zip(outcomes);
-            outcomes.map(|(outcome, series)| (*method, outcome.label(), series.latency()))
+            outcomes.map(|(outcome, series)| (*method, outcome.label(), series.read()))
         })
     }
 }
@@ -154,21 +149,27 @@ impl Metrics {
 /// A request under way. Dropped before [`done`](Call::done), it counts as cancelled.
 #[derive(Debug)]
 #[must_use = "dropped at once, it counts as cancelled"]
-pub struct Call<'a> {
-    metrics: &'a Metrics,
+pub struct Call<M: Deref<Target = Metrics>> {
+    metrics: M,
     method: usize,
     began: Instant,
     outcome: Outcome,
 }
 
-impl Call<'_> {
+impl<M: Deref<Target = Metrics>> Call<M> {
+    /// A request begins.
+    pub fn start(metrics: M, method: usize) -> Self {
+        debug_assert!(method < metrics.methods.len());
+        Self { metrics, method, began: Instant::now(), outcome: Outcome::Cancelled }
+    }
+
     /// The request ended.
     pub fn done(mut self, outcome: Outcome) {
         self.outcome = outcome;
     }
 }
 
-impl Drop for Call<'_> {
+impl<M: Deref<Target = Metrics>> Drop for Call<M> {
     fn drop(&mut self) {
         self.metrics.observe(self.method, self.outcome, self.began.elapsed());
     }

@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
-use vesta_intf::UnixMillis;
-use vesta_service::{Clock, Leases, Record, Snapshot, StoreError, SystemClock};
+use vesta_service::{Clock, Leases, Record, Snapshot, SystemClock};
 
-use crate::ticks::{TickConverter, millis};
+use crate::ticks::TickConverter;
 
 /// The pool is read at most this often.
 const PAUSE: Duration = Duration::from_secs(30);
@@ -22,54 +21,50 @@ const PAUSE_FOR_EACH: Duration = Duration::from_millis(300);
 /// A scrape waits this long for the store; the read then goes on without it, for the next one.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// State of a machine ID.
+/// State of a machine ID that was ever claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Somebody has it, and its window is open.
+    /// It has an owner, and the bound lies ahead.
     Held,
-    /// Somebody has it, but let the window pass; last heard of then.
-    Silent { since: UnixMillis },
-    /// Nobody has it any more.
+    /// Its owner let the bound pass; it may be taken over after the grace.
+    Expired,
+    /// It was given back.
     Released,
     /// A process of another system has it.
-    ForeignOwner,
+    Foreign,
+    /// Its record was deleted or replaced.
+    Lost,
 }
 
 impl State {
-    /// The state of a record when the clock stands at a position.
-    pub(crate) fn of(record: &Record, now: u64) -> Self {
-        match record.owner {
+    /// The names of all states, in output and metrics.
+    pub(crate) const NAMES: [&str; 5] = ["held", "expired", "released", "foreign", "lost"];
+
+    pub(crate) const fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+
+    /// The state of each machine ID when the clock stands at a position.
+    pub(crate) fn all(found: &Snapshot, now: u64) -> BTreeMap<u64, Self> {
+        let state = |record: &Record| match record.owner {
             0 => State::Released,
-            Record::FOREIGN => State::ForeignOwner,
+            Record::FOREIGN => State::Foreign,
             _ if record.bound > now => State::Held,
-            _ => State::Silent { since: record.info_time },
-        }
+            _ => State::Expired,
+        };
+        let known = found.records.iter().map(|(machine, record)| (*machine, state(record)));
+        known.chain(found.lost().into_iter().map(|machine| (machine, State::Lost))).collect()
     }
 }
 
-/// Pool usage: the number of machine IDs in each state.
-///
-/// `free` were never claimed, `released` given back. `held` are in use, or their owner has not been
-/// silent for long enough; `expired` may be taken over. `foreign` are in use by another system.
+/// Pool usage: the number of machine IDs in each [`State`], and of those that were never claimed.
 pub(crate) type Usage = BTreeMap<&'static str, u64>;
 
-fn usage(
-    records: &BTreeMap<u64, Record>,
-    range: &RangeInclusive<u64>,
-    now: u64,
-    overdue: u64,
-) -> Usage {
-    let names = ["free", "released", "held", "expired", "foreign"];
-    let mut usage = Usage::from(names.map(|name| (name, 0)));
+fn usage(states: &BTreeMap<u64, State>, range: &RangeInclusive<u64>) -> Usage {
+    let mut usage = Usage::from(State::NAMES.map(|name| (name, 0)));
     usage.insert("free", range.end() - range.start() + 1);
-    for (_, record) in records.range(range.clone()) {
-        let state = match State::of(record, now) {
-            State::Released => "released",
-            State::ForeignOwner => "foreign",
-            State::Silent { .. } if record.bound <= overdue => "expired",
-            State::Held | State::Silent { .. } => "held",
-        };
-        *usage.entry(state).or_default() += 1;
+    for (_, state) in states.range(range.clone()) {
+        *usage.entry(state.name()).or_default() += 1;
         *usage.entry("free").or_default() -= 1;
     }
     usage
@@ -81,7 +76,6 @@ pub struct Pool {
     leases: Leases,
     range: RangeInclusive<u64>,
     ticks: TickConverter,
-    grace: Duration,
     clock: Arc<dyn Clock>,
     seen: Mutex<Seen>,
 }
@@ -94,14 +88,9 @@ struct Seen {
 }
 
 impl Pool {
-    pub(crate) fn new(
-        leases: Leases,
-        range: RangeInclusive<u64>,
-        ticks: TickConverter,
-        grace: Duration,
-    ) -> Self {
+    pub(crate) fn new(leases: Leases, range: RangeInclusive<u64>, ticks: TickConverter) -> Self {
         let clock = Arc::new(SystemClock::new());
-        Self { leases, range, ticks, grace, clock, seen: Mutex::default() }
+        Self { leases, range, ticks, clock, seen: Mutex::default() }
     }
 
     /// Usage when the pool was last read; `None` before the first read and after one that failed.
@@ -133,30 +122,22 @@ impl Pool {
 
     fn look(&self) {
         let found = self.leases.snapshot();
+        let found = found
+            .inspect_err(|error| tracing::debug!(%error, "the pool could not be looked at"))
+            .ok();
         let records = found.as_ref().map_or(0, |found| found.records.len());
         let each = PAUSE_FOR_EACH.saturating_mul(u32::try_from(records).unwrap_or(u32::MAX));
-        let usage = self.counted(found);
+        let now = self.ticks.position_at(self.clock.wall()).ok();
+        let usage = found.zip(now).map(|(found, now)| usage(&State::all(&found, now), &self.range));
         let mut seen = self.seen();
         seen.usage = usage;
         seen.next_look = self.clock.monotonic() + each.max(PAUSE);
-    }
-
-    fn counted(&self, found: Result<Snapshot, StoreError>) -> Option<Usage> {
-        let found = found
-            .inspect_err(|error| tracing::debug!(%error, "the pool could not be looked at"))
-            .ok()?;
-        let wall = self.clock.wall();
-        let overdue = UnixMillis(wall.0.saturating_sub(millis(self.grace)));
-        let now = self.ticks.position_at(wall).ok()?;
-        // Before the epoch nothing was issued that could be overdue.
-        let overdue = self.ticks.position_at(overdue).unwrap_or(0);
-        Some(usage(&found.records, &self.range, now, overdue))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use vesta_intf::IdMeta;
+    use vesta_intf::{IdMeta, UnixMillis};
     use vesta_service::{ManualClock, MemoryStore};
 
     use super::*;
@@ -172,40 +153,30 @@ mod tests {
         ticks().position_at(UnixMillis(moment)).expect("inside the layout")
     }
 
-    fn by_state(counts: [u64; 5]) -> Usage {
-        ["free", "released", "held", "expired", "foreign"].into_iter().zip(counts).collect()
+    /// Counts of free, held, expired, released, foreign and lost ones.
+    fn by_state(counts: [u64; 6]) -> Usage {
+        ["free"].into_iter().chain(State::NAMES).zip(counts).collect()
     }
 
     fn record(owner: u128, bound: u64) -> Record {
-        Record { epoch: 1, owner, bound, info_time: UnixMillis(7), ..Record::default() }
-    }
-
-    #[test]
-    fn every_state_is_told_from_the_record() {
-        for (record, state) in [
-            (record(5, at(1)), State::Held),
-            (record(5, at(0)), State::Silent { since: UnixMillis(7) }),
-            (record(0, at(9)), State::Released),
-            (record(Record::FOREIGN, at(-99)), State::ForeignOwner),
-        ] {
-            assert_eq!(State::of(&record, at(0)), state);
-        }
+        Record { epoch: 1, owner, bound, ..Record::default() }
     }
 
     fn pool(clock: &ManualClock) -> Arc<Pool> {
         let leases = Leases::new(Arc::new(MemoryStore::new()), "default");
-        leases.open(&IdMeta::MAX_PEAK.fingerprint()).expect("memory");
+        let namespace = leases.open(&IdMeta::MAX_PEAK.fingerprint()).expect("memory").uuid;
         for (machine, record) in [
             (1, record(5, at(3))),
-            (2, record(5, at(-59))),
-            (3, record(5, at(-60))),
-            (4, record(0, at(0))),
-            (5, record(Record::FOREIGN, at(0))),
+            (2, record(5, at(1))),
+            (3, record(5, at(0))),
+            (4, record(0, at(9))),
+            (5, record(Record::FOREIGN, at(-99))),
             (99, record(5, at(3))),
         ] {
-            leases.change(machine, None, &record).expect("memory");
+            leases.change(machine, None, &Record { namespace, ..record }).expect("memory");
         }
-        let pool = Pool::new(leases, 1..=9, ticks(), Duration::from_secs(60));
+        leases.change(8, None, &record(5, at(3))).expect("memory"); // of no namespace: replaced
+        let pool = Pool::new(leases, 1..=9, ticks());
         Arc::new(Pool { clock: Arc::new(clock.clone()), ..pool })
     }
 
@@ -215,27 +186,26 @@ mod tests {
         let pool = pool(&clock);
         assert_eq!(pool.usage(), None);
         Arc::clone(&pool).refresh().await;
-        let usage = by_state([4, 1, 2, 1, 1]);
+        let usage = by_state([3, 2, 1, 1, 1, 1]);
         assert_eq!(pool.usage(), Some(usage.clone()));
 
-        pool.leases.change(6, None, &record(5, at(300))).expect("memory");
+        let namespace = pool.leases.find().expect("memory").expect("it was opened").uuid;
+        let sixth = Record { namespace, ..record(5, at(300)) };
+        pool.leases.change(6, None, &sixth).expect("memory");
         clock.advance(PAUSE - Duration::from_millis(1));
         Arc::clone(&pool).refresh().await;
         assert_eq!(pool.usage(), Some(usage), "it is not asked again before");
         clock.advance(Duration::from_millis(1));
         Arc::clone(&pool).refresh().await;
-        let usage = by_state([3, 1, 2, 2, 1]);
-        assert_eq!(pool.usage(), Some(usage), "2 is overdue by now, 6 is held");
+        let usage = by_state([2, 1, 3, 1, 1, 1]);
+        assert_eq!(pool.usage(), Some(usage), "1 and 2 have expired by now, 6 is held");
     }
 
     #[tokio::test]
     async fn what_is_not_known_is_not_shown() {
         let clock = ManualClock::at(NOW);
         let leases = Leases::new(Arc::new(MemoryStore::new()), "nobody-opened-it");
-        let pool = Arc::new(Pool {
-            clock: Arc::new(clock),
-            ..Pool::new(leases, 1..=9, ticks(), Duration::from_secs(60))
-        });
+        let pool = Arc::new(Pool { clock: Arc::new(clock), ..Pool::new(leases, 1..=9, ticks()) });
         Arc::clone(&pool).refresh().await;
         assert_eq!(pool.usage(), None);
         assert!(!pool.is_due(), "a store that does not answer is not asked all the time");

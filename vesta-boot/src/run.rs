@@ -10,52 +10,33 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sd_notify::NotifyState;
 use socket2::{Domain, Protocol, Socket, Type};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use vesta_service::{LocalIdService, SegmentService};
+use vesta_service::LocalIdService;
 
 use crate::admin::AdminState;
 use crate::assemble::{Assembled, assemble};
 use crate::error::Error;
 use crate::invocation::Invocation;
 use crate::metrics::Metrics;
-use crate::net::Security;
 use crate::role::Role;
-use crate::settings::{Config, LogFormat, unknown_variables};
-use crate::shutdown::Control;
+use crate::running::Running;
+use crate::settings::{Config, unknown_variables};
 use crate::summary::StartupSummary;
-use crate::{commands, net};
-
-/// A program that has started, ready to serve.
-#[derive(Debug)]
-pub struct Running {
-    /// The settings.
-    pub config: Config,
-    /// The service.
-    pub service: Arc<LocalIdService>,
-    /// Segment mode, if it is on.
-    pub segments: Option<Arc<SegmentService>>,
-    /// The public listener, bound and non-blocking.
-    pub listener: TcpListener,
-    /// Its protection.
-    pub security: Security,
-    /// The counters.
-    pub metrics: Arc<Metrics>,
-    /// Cancelled when the program should stop.
-    pub shutdown: CancellationToken,
-}
+use crate::{commands, net, shutdown};
 
 /// Runs a program: reads its settings, starts the service and the admin listener, says so, calls
 /// `serve` on this thread, and closes the service when that returns.
 ///
-/// `serve` serves until [`Running::shutdown`] is cancelled and then drains for at most
-/// `drain_limit`. `methods` are the names of its methods in the metrics.
+/// `serve` gets the public listener, bound and non-blocking. It serves until [`Running::shutdown`] is
+/// cancelled and then drains for at most `drain_limit`. `methods` are the names of its methods in the metrics.
 ///
 /// The exit code is 0 after a stop that was asked for, 64 for a setting that is wrong, taken or
 /// unsafe, 69 if something needed cannot be reached, and 70 for another failure.
 pub fn main(
     role: Role,
     methods: &'static [&'static str],
-    serve: impl FnOnce(Running) -> io::Result<()>,
+    serve: impl FnOnce(TcpListener, Arc<Running>) -> io::Result<()>,
 ) -> ExitCode {
     net::install_provider();
     let Err(error) = run(role, methods, std::env::args_os().skip(1), serve) else {
@@ -72,7 +53,7 @@ fn run(
     role: Role,
     methods: &'static [&'static str],
     args: impl Iterator<Item = OsString>,
-    serve: impl FnOnce(Running) -> io::Result<()>,
+    serve: impl FnOnce(TcpListener, Arc<Running>) -> io::Result<()>,
 ) -> Result<(), Error> {
     let (values, command) = match Invocation::read(role, args)? {
         Invocation::Run(values) => (values, None),
@@ -100,23 +81,18 @@ fn run(
     let security = config.security()?;
     ask_for_descriptors(config.limits.max_connections);
 
-    let socket = bind("listen", config.listen)?;
-    let admin = config.admin_listen.map(|address| {
-        let socket = bind("admin.listen", address)?;
-        start_listening("admin.listen", address, socket)
-    });
+    let public = Bound::new("listen", config.listen)?;
+    let admin = config.admin_listen.map(|at| Bound::new("admin.listen", at)?.listen());
     let (admin, admin_address) = admin.transpose()?.unzip();
 
     let metrics = Arc::new(Metrics::new(methods));
-    let shutdown = CancellationToken::new();
+    let stop = CancellationToken::new();
     let waiting_for = match config.machine.store() {
         Some(store) => store.to_string(),
         None => "its state file".to_owned(),
     };
-    let state =
-        AdminState::new(role, &waiting_for, Arc::clone(&metrics), shutdown.clone(), &security);
-    let listeners = security.listeners().map(|(_, tls)| tls.clone()).collect();
-    let control = Control::start(admin, state.clone(), listeners, shutdown.clone())
+    let state = AdminState::new(role, &waiting_for, Arc::clone(&metrics), stop.clone(), &security);
+    let stop_began = shutdown::start(admin, state.clone())
         .map_err(|error| Error::software("cannot listen to signals", error))?;
 
     if config.store.wait_for_store {
@@ -127,35 +103,29 @@ fn run(
         );
         notify(&[NotifyState::Ready]); // it is up, and promises no more
     }
-    let Some(assembled) = assemble_unless_stopped(&config, &shutdown)? else {
+    let Some(assembled) = assemble_unless_stopped(&config, &stop)? else {
         tracing::info!("stopped before a machine ID was claimed");
         return Ok(());
     };
-    let (listener, listen) = start_listening("listen", config.listen, socket)?;
+    let (listener, listen) = public.listen()?;
     state.started(&assembled);
     let summary = StartupSummary::gather(&config, &assembled, &security, listen, admin_address);
-    let Assembled { service, segments, .. } = assembled;
-
-    announce(role, &config, &summary);
+    summary.announce();
     config.warn();
     security.listeners().for_each(|(_, tls)| tls.warn());
     notify(&[NotifyState::Ready]);
     let drain_limit = config.limits.drain_limit;
-    let served = serve(Running {
-        config,
-        service: Arc::clone(&service),
-        segments: segments.clone(),
-        listener,
-        security,
-        metrics,
-        shutdown: shutdown.clone(),
-    });
-    shutdown.cancel();
+    let (service, segments) = (assembled.service, assembled.segments);
+    let running = Running { config, service, segments, security, metrics, shutdown: stop };
+    let running = Arc::new(running);
+    let served = serve(listener, Arc::clone(&running));
+    running.shutdown.cancel();
     notify(&[NotifyState::Stopping]);
-    if let Some(segments) = segments {
+    if let Some(segments) = &running.segments {
         segments.close(); // does not wait
     }
-    close(service, control.left_of(drain_limit));
+    let draining = stop_began.get().map_or(Duration::ZERO, Instant::elapsed);
+    close(Arc::clone(&running.service), drain_limit.saturating_sub(draining));
     served.map_err(|error| Error::software("cannot serve", error))
 }
 
@@ -182,19 +152,6 @@ fn assemble_unless_stopped(
     assembled.map_err(|panic| Error::software("the start failed", panic))?.transpose()
 }
 
-fn announce(role: Role, config: &Config, summary: &StartupSummary) {
-    match config.log.format {
-        LogFormat::Json => summary.log(),
-        LogFormat::Human => {
-            let version = env!("CARGO_PKG_VERSION");
-            let mut out = io::stdout().lock();
-            // The reader may be gone; the server works all the same.
-            let _ = write!(out, "{} {version}\n{summary}", role.name()).and_then(|()| out.flush());
-        }
-    }
-    summary.warn();
-}
-
 fn notify(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
         tracing::warn!(%error, "cannot notify systemd of the state of this process");
@@ -207,14 +164,13 @@ const OTHER_DESCRIPTORS: u64 = 64;
 /// Raises the limit of file descriptors, which many systems set to 1,024 and let a process raise.
 fn ask_for_descriptors(connections: usize) {
     let wanted = u64::try_from(connections).unwrap_or(u64::MAX).saturating_add(OTHER_DESCRIPTORS);
-    let limit = getrlimit(Resource::Nofile);
-    let enough = |limit: Option<u64>| limit.is_none_or(|limit| limit >= wanted);
-    if enough(limit.current) {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current.is_none_or(|limit| limit >= wanted) {
         return;
     }
-    let maximum = limit.maximum.unwrap_or(u64::MAX).min(wanted);
-    let more = Rlimit { current: Some(maximum), maximum: limit.maximum };
-    if setrlimit(Resource::Nofile, more).is_err() || !enough(limit.maximum) {
+    let possible = maximum.map_or(wanted, |maximum| maximum.min(wanted));
+    let raised = setrlimit(Resource::Nofile, Rlimit { current: Some(possible), maximum });
+    if raised.is_err() || possible < wanted {
         tracing::warn!(
             "max_connections = {connections} needs {wanted} file descriptors, but the limit is {}; \
              raise it (ulimit -n, LimitNOFILE) or lower max_connections",
@@ -226,31 +182,37 @@ fn ask_for_descriptors(connections: usize) {
 /// Connections that the kernel queues.
 const BACKLOG: i32 = 1024;
 
-/// Binds an address without listening: until there are IDs, callers are refused at once instead of
-/// left waiting.
-fn bind(setting: &str, address: SocketAddr) -> Result<Socket, Error> {
-    let bind = || {
-        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-        socket.set_reuse_address(true)?;
-        socket.bind(&address.into())?;
-        Ok(socket)
-    };
-    bind().map_err(|error| cannot_listen(setting, address, &error))
-}
-
-/// Starts to accept connections, and returns the address with its port.
-fn start_listening(
-    setting: &str,
+/// An address that is bound and not listened on: until there are IDs, callers are refused at once
+/// instead of left waiting.
+struct Bound {
+    setting: &'static str,
     address: SocketAddr,
     socket: Socket,
-) -> Result<(TcpListener, SocketAddr), Error> {
-    let listen = || {
-        socket.listen(BACKLOG)?;
-        socket.set_nonblocking(true)?;
-        let listener = TcpListener::from(socket);
-        listener.local_addr().map(|bound| (listener, bound))
-    };
-    listen().map_err(|error| cannot_listen(setting, address, &error))
+}
+
+impl Bound {
+    fn new(setting: &'static str, address: SocketAddr) -> Result<Self, Error> {
+        let bind = || {
+            let domain = Domain::for_address(address);
+            let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
+            socket.set_reuse_address(true)?;
+            socket.bind(&address.into())?;
+            Ok(Self { setting, address, socket })
+        };
+        bind().map_err(|error| cannot_listen(setting, address, &error))
+    }
+
+    /// Starts to accept connections, and returns the address with its port.
+    fn listen(self) -> Result<(TcpListener, SocketAddr), Error> {
+        let Self { setting, address, socket } = self;
+        let listen = || {
+            socket.listen(BACKLOG)?;
+            socket.set_nonblocking(true)?;
+            let listener = TcpListener::from(socket);
+            listener.local_addr().map(|bound| (listener, bound))
+        };
+        listen().map_err(|error| cannot_listen(setting, address, &error))
+    }
 }
 
 fn cannot_listen(setting: &str, address: SocketAddr, error: &io::Error) -> Error {

@@ -3,61 +3,47 @@
 use std::io;
 use std::net::TcpListener;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::admin::{self, AdminState};
-use crate::net::{self, Tls};
+use crate::net;
 
-/// Handle of the control thread, which waits for signals, serves the admin listener and reloads
-/// certificates, whatever the request path is doing.
-#[derive(Debug, Default)]
-pub(crate) struct Control {
-    stop_began: Arc<OnceLock<Instant>>,
-}
-
-impl Control {
-    /// Starts the thread; on return its signal handlers are installed.
-    pub(crate) fn start(
-        admin: Option<TcpListener>,
-        state: AdminState,
-        listeners: Vec<Tls>,
-        shutdown: CancellationToken,
-    ) -> io::Result<Self> {
-        let control = Self::default();
-        let stop_began = Arc::clone(&control.stop_began);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let context = runtime.enter();
-        let terminate = signal(SignalKind::terminate())?;
-        let interrupt = signal(SignalKind::interrupt())?;
-        drop(context);
-        let run = async move {
-            let note = async {
-                shutdown.cancelled().await;
-                let _ = stop_began.set(Instant::now());
-            };
-            let certificates = net::watch(listeners);
-            let admin = async {
-                let Some(listener) = admin else { return };
-                if let Err(error) = admin::serve(listener, state).await {
-                    tracing::error!(%error, "the admin listener has stopped");
-                }
-            };
-            tokio::join!(signals_to(&shutdown, terminate, interrupt), note, admin, certificates);
+/// Starts the control thread, which waits for signals, serves the admin listener and reloads
+/// certificates, whatever the request path is doing. On return its signal handlers are installed.
+/// Returns a cell for the moment at which the stop begins.
+pub(crate) fn start(
+    admin: Option<TcpListener>,
+    state: AdminState,
+) -> io::Result<Arc<OnceLock<Instant>>> {
+    let stop_began = Arc::new(OnceLock::new());
+    let noted = Arc::clone(&stop_began);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let context = runtime.enter();
+    let terminate = signal(SignalKind::terminate())?;
+    let interrupt = signal(SignalKind::interrupt())?;
+    drop(context);
+    let run = async move {
+        let shutdown = state.shutdown.clone();
+        let note = async {
+            shutdown.cancelled().await;
+            let _ = noted.set(Instant::now());
         };
-        std::thread::Builder::new()
-            .name("vesta-control".to_owned())
-            .spawn(move || runtime.block_on(run))?;
-        Ok(control)
-    }
-
-    /// The rest of a time limit that began with the stop.
-    pub(crate) fn left_of(&self, limit: Duration) -> Duration {
-        limit.saturating_sub(self.stop_began.get().map_or(Duration::ZERO, Instant::elapsed))
-    }
+        let certificates = net::watch(state.security.clone());
+        let admin = async {
+            let Some(listener) = admin else { return };
+            if let Err(error) = admin::serve(listener, state).await {
+                tracing::error!(%error, "the admin listener has stopped");
+            }
+        };
+        tokio::join!(signals_to(&shutdown, terminate, interrupt), note, admin, certificates);
+    };
+    std::thread::Builder::new()
+        .name("vesta-control".to_owned())
+        .spawn(move || runtime.block_on(run))?;
+    Ok(stop_began)
 }
 
 /// The first signal asks for a graceful stop, a second one ends the process at once. That is safe

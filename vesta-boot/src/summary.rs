@@ -1,6 +1,7 @@
 //! The start-up summary: lines on stdout, or one log event.
 
 use std::fmt::{self, Display, Formatter};
+use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -10,65 +11,77 @@ use vesta_service::Status;
 use crate::assemble::Assembled;
 use crate::net::{Security, Tls};
 use crate::role::Role;
-use crate::settings::Config;
+use crate::settings::{Config, LogFormat};
 
 /// The start-up summary.
 #[derive(Debug, Clone)]
-pub(crate) struct StartupSummary {
-    role: Role,
-    layout: IdMeta,
-    status: Status,
-    may_forget: bool,
-    sequence_start: SequenceStart,
-    segments: Option<String>,
+pub(crate) struct StartupSummary<'a> {
+    config: &'a Config,
+    security: &'a Security,
     listen: SocketAddr,
     admin: Option<SocketAddr>,
-    security: Security,
+    status: Status,
+    may_forget: bool,
+    segments: Option<String>,
     /// The first ID, or why there is none yet.
     first_id: String,
 }
 
-impl StartupSummary {
+impl<'a> StartupSummary<'a> {
     /// Gathers the summary and takes the first ID, as proof that the program works.
     pub(crate) fn gather(
-        config: &Config,
+        config: &'a Config,
         assembled: &Assembled,
-        security: &Security,
+        security: &'a Security,
         listen: SocketAddr,
         admin: Option<SocketAddr>,
     ) -> Self {
-        let service = &assembled.service;
+        let Assembled { service, segments, may_forget, .. } = assembled;
         let first_id = service.gen_id().map(|id| id.to_string());
-        Self {
-            role: config.role,
-            layout: *service.meta(),
-            status: service.status(),
-            may_forget: assembled.may_forget,
-            sequence_start: config.ids.sequence_start,
-            segments: assembled.segments.as_ref().map(|segments| segments.describe()),
-            listen,
-            admin,
-            security: security.clone(),
-            first_id: first_id.unwrap_or_else(|error| format!("not yet: {error}")),
+        let first_id = first_id.unwrap_or_else(|error| format!("not yet: {error}"));
+        let segments = segments.as_ref().map(|segments| segments.describe());
+        let (status, may_forget) = (service.status(), *may_forget);
+        Self { config, security, listen, admin, status, may_forget, segments, first_id }
+    }
+
+    /// Prints or logs the summary, and warns of a layout that runs out soon.
+    pub(crate) fn announce(&self) {
+        match self.config.log.format {
+            LogFormat::Json => self.log(),
+            LogFormat::Human => {
+                let (program, version) = (self.config.role.name(), env!("CARGO_PKG_VERSION"));
+                let mut out = io::stdout().lock();
+                // The reader may be gone; the server works all the same.
+                let _ = write!(out, "{program} {version}\n{self}").and_then(|()| out.flush());
+            }
+        }
+        let Status { layout_ends, layout_left, .. } = self.status;
+        if layout_left < TWO_YEARS {
+            tracing::warn!(
+                ends = %layout_ends,
+                "the layout {} runs out {}; plan a new layout or epoch",
+                self.layout().name(),
+                from_now(layout_left)
+            );
         }
     }
 
     /// Logs the summary as one event.
-    pub(crate) fn log(&self) {
+    fn log(&self) {
         let Status { machines, machine_source, namespace, layout_ends, .. } = &self.status;
         let tls = self.security.tls.as_ref();
         tracing::info!(
-            program = self.role.name(),
+            program = self.config.role.name(),
             version = env!("CARGO_PKG_VERSION"),
-            layout = self.layout.name(),
-            bits = %self.layout,
+            layout = self.layout().name(),
+            bits = %self.layout(),
             %layout_ends,
             ids_per_second = self.capacity(),
             machine_id = machines.first(),
             machine_ids = list(machines),
             machine_source,
             may_forget = self.may_forget,
-            sequence_start = %self.sequence_start,
+            sequence_start = %self.config.ids.sequence_start,
             namespace,
             segments = self.segments,
             listen = %self.listen,
@@ -82,42 +95,34 @@ impl StartupSummary {
         );
     }
 
-    /// Warns of a layout that runs out soon.
-    pub(crate) fn warn(&self) {
-        let Status { layout_ends, layout_left, .. } = self.status;
-        if layout_left < TWO_YEARS {
-            tracing::warn!(
-                ends = %layout_ends,
-                "the layout {} runs out {}; plan a new layout or epoch",
-                self.layout.name(),
-                from_now(layout_left)
-            );
-        }
+    const fn layout(&self) -> &IdMeta {
+        &self.config.ids.layout
     }
 
     fn capacity(&self) -> u64 {
         let count = u64::try_from(self.status.machines.len()).unwrap_or(1);
-        self.layout.capacity_per_second().saturating_mul(count)
+        self.layout().capacity_per_second().saturating_mul(count)
     }
 
     /// `ci, web`.
     fn tokens(&self) -> Option<String> {
-        let auth = self.security.auth.as_ref()?;
-        Some(auth.tokens().iter().map(|token| &*token.name).collect::<Vec<_>>().join(", "))
+        Some(list(self.security.auth.as_ref()?.tokens().iter().map(|token| &token.name)))
     }
 
     /// Options for what a listener with this TLS needs of a client: those of curl begin with `--`,
     /// those of grpcurl with `-`.
     fn options(&self, dashes: &str, tls: Option<&Tls>) -> String {
-        let certificate = tls.is_some_and(Tls::needs_client_certificates);
-        [
-            (tls.is_some(), format!("{dashes}cacert CA.pem ")),
-            (certificate, format!("{dashes}cert CLIENT.pem {dashes}key CLIENT.key ")),
-            (self.security.auth.is_some(), "-H 'authorization: Bearer TOKEN' ".to_owned()),
-        ]
-        .into_iter()
-        .filter_map(|(needed, option)| needed.then_some(option))
-        .collect()
+        let mut options = String::new();
+        if let Some(tls) = tls {
+            options += &format!("{dashes}cacert CA.pem ");
+            if tls.needs_client_certificates() {
+                options += &format!("{dashes}cert CLIENT.pem {dashes}key CLIENT.key ");
+            }
+        }
+        if self.security.auth.is_some() {
+            options += "-H 'authorization: Bearer TOKEN' ";
+        }
+        options
     }
 
     /// A call of curl.
@@ -129,7 +134,7 @@ impl StartupSummary {
     /// A first call to try.
     fn first_call(&self) -> String {
         let tls = self.security.tls.as_ref();
-        match self.role {
+        match self.config.role {
             Role::Server => {
                 let plain = if tls.is_none() { "-plaintext " } else { "" };
                 let options = self.options("-", tls);
@@ -145,11 +150,10 @@ const fn scheme(tls: Option<&Tls>) -> &'static str {
     if tls.is_some() { "https" } else { "http" }
 }
 
-const DAY: Duration = Duration::from_secs(86_400);
 const TWO_YEARS: Duration = Duration::from_secs(2 * 365 * 86_400);
 
 fn from_now(left: Duration) -> String {
-    match left.as_secs() / DAY.as_secs() {
+    match left.as_secs() / 86_400 {
         days @ 0..1000 => format!("in {days} days"),
         days => format!("in {} years", days / 365),
     }
@@ -161,21 +165,15 @@ fn date(moment: UnixMillis) -> String {
 }
 
 /// `3, 7, 12`.
-fn list(machines: &[u64]) -> String {
-    machines.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
+fn list(items: impl IntoIterator<Item: ToString>) -> String {
+    items.into_iter().map(|item| item.to_string()).collect::<Vec<_>>().join(", ")
 }
 
 /// `1,048,576`.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
-    let mut out = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
+    let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
+    groups.collect::<Vec<_>>().join(",")
 }
 
 /// The address at which clients on this host reach a listener.
@@ -189,7 +187,7 @@ fn reachable(mut address: SocketAddr) -> SocketAddr {
     address
 }
 
-impl Display for StartupSummary {
+impl Display for StartupSummary<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Status { machines, machine_source, namespace, layout_ends, layout_left, .. } =
             &self.status;
@@ -201,39 +199,31 @@ impl Display for StartupSummary {
         };
         let admin = self.admin.map(|admin| format!("{}://{admin}/", scheme(admin_tls.as_ref())));
         let forgets = "the store may lose acknowledged writes (see docs/SAFETY.md)";
+        let sequence = match self.config.ids.sequence_start {
+            SequenceStart::Random(below) => {
+                Some(format!("each tick begins at a random number below {below}"))
+            }
+            SequenceStart::Zero => None,
+        };
+        let ends = format!("{} ({}{plan})", date(*layout_ends), from_now(*layout_left));
+        let certificate = tls.as_ref().map(|tls| {
+            let mutual = tls.needs_client_certificates();
+            let clients = if mutual { "; clients need one too" } else { "" };
+            format!("certificate until {}{clients}", date(tls.valid_until()))
+        });
+        let machine = if machines.len() == 1 { "machine ID" } else { "machine IDs" };
         let lines = [
-            ("layout", Some(self.layout.to_string())),
-            (
-                "runs out",
-                Some(format!("{} ({}{plan})", date(*layout_ends), from_now(*layout_left))),
-            ),
+            ("layout", Some(self.layout().to_string())),
+            ("runs out", Some(ends)),
             ("capacity", Some(format!("{} IDs/s{several}", grouped(self.capacity())))),
-            (
-                "sequence",
-                match self.sequence_start {
-                    SequenceStart::Random(below) => {
-                        Some(format!("each tick begins at a random number below {below}"))
-                    }
-                    SequenceStart::Zero => None,
-                },
-            ),
-            (
-                if machines.len() == 1 { "machine ID" } else { "machine IDs" },
-                Some(format!("{} ({machine_source})", list(machines))),
-            ),
+            ("sequence", sequence),
+            (machine, Some(format!("{} ({machine_source})", list(machines)))),
             ("durability", self.may_forget.then(|| forgets.to_owned())),
             ("namespace", Some(namespace.clone())),
             ("segments", self.segments.clone()),
-            (self.role.protocol(), Some(self.listen.to_string())),
+            (self.config.role.protocol(), Some(self.listen.to_string())),
             ("admin", Some(admin.unwrap_or("off".to_owned()))),
-            (
-                "TLS",
-                tls.as_ref().map(|tls| {
-                    let mutual = tls.needs_client_certificates();
-                    let clients = if mutual { "; clients need one too" } else { "" };
-                    format!("certificate until {}{clients}", date(tls.valid_until()))
-                }),
-            ),
+            ("TLS", certificate),
             ("tokens", self.tokens()),
             ("first ID", Some(self.first_id.clone())),
             ("try", Some(self.first_call())),
@@ -252,7 +242,7 @@ mod tests {
 
     use super::*;
 
-    fn summary(machines: &[u64], may_forget: bool) -> StartupSummary {
+    fn summary(machines: &[u64], may_forget: bool, sequence_start: SequenceStart) -> String {
         let service = LocalIdService::builder()
             .machine(MachineSource::Stateless(5))
             .drive(Drive::ByHand)
@@ -261,27 +251,28 @@ mod tests {
         let mut status = service.status();
         status.machines = machines.to_vec();
         status.machine_source = "pool 0 to 1023 of Redis cache:6379".to_owned();
-        StartupSummary {
-            role: Role::Server,
-            layout: IdMeta::MAX_PEAK,
-            status,
-            may_forget,
-            sequence_start: SequenceStart::Zero,
-            segments: None,
+        let mut config = Config::defaults(Role::Server);
+        config.ids.sequence_start = sequence_start;
+        let summary = StartupSummary {
+            config: &config,
+            security: &Security::default(),
             listen: "10.0.0.1:5".parse().expect("an address"),
             admin: None,
-            security: Security::default(),
+            status,
+            may_forget,
+            segments: None,
             first_id: "5".to_owned(),
-        }
+        };
+        summary.to_string()
     }
 
     #[test]
     fn several_machine_ids_are_listed_and_their_capacity_is_added_up() {
-        let said = summary(&[3, 7, 12, 40], false).to_string();
+        let said = summary(&[3, 7, 12, 40], false, SequenceStart::Zero);
         let machines = "  machine IDs 3, 7, 12, 40 (pool 0 to 1023 of Redis cache:6379)\n";
         assert!(said.contains(machines), "{said}");
         assert!(said.contains("  capacity    4,194,304 IDs/s with 4 machine IDs\n"), "{said}");
-        let said = summary(&[3], false).to_string();
+        let said = summary(&[3], false, SequenceStart::Zero);
         assert!(said.contains("  machine ID  3 (pool"), "{said}");
         assert!(said.contains("  capacity    1,048,576 IDs/s\n"), "{said}");
     }
@@ -289,17 +280,16 @@ mod tests {
     #[test]
     fn a_store_that_may_forget_is_named_so() {
         let durability = "  durability  the store may lose acknowledged writes";
-        assert!(summary(&[3], true).to_string().contains(durability));
-        assert!(!summary(&[3], false).to_string().contains("durability"));
+        assert!(summary(&[3], true, SequenceStart::Zero).contains(durability));
+        assert!(!summary(&[3], false, SequenceStart::Zero).contains("durability"));
     }
 
     #[test]
     fn a_random_start_of_ticks_is_named() {
-        let said =
-            StartupSummary { sequence_start: SequenceStart::Random(100), ..summary(&[3], false) };
+        let said = summary(&[3], false, SequenceStart::Random(100));
         let line = "  sequence    each tick begins at a random number below 100\n";
-        assert!(said.to_string().contains(line), "{said}");
-        assert!(!summary(&[3], false).to_string().contains("sequence"));
+        assert!(said.contains(line), "{said}");
+        assert!(!summary(&[3], false, SequenceStart::Zero).contains("sequence"));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use vesta_boot::commands::{Command, LegacySystem, SegmentCommand, StoreCommand};
 use vesta_boot::settings::{LogFormat, Machine, Number, Values, settings};
 use vesta_boot::{Config, Error, Invocation, Role};
-use vesta_intf::{GenMethod, IdMeta, SequenceStart};
+use vesta_intf::{GenMethod, IdMeta, SequenceStart, UnixMillis};
 use vesta_service::{ClaimOrder, SegmentMode, Timing};
 
 fn raw(role: Role, args: &[&str]) -> Result<Values, Error> {
@@ -185,25 +185,25 @@ fn a_command_for_the_store_takes_the_settings_on_either_side() {
     let before = ["--machine-store", "etcd://h", "--namespace", "orders", "store", "free", "7"];
     let after = ["store", "free", "7", "--machine-store", "etcd://h", "--namespace", "orders"];
     for args in [before, after] {
-        let Ok(Invocation::Command(raw, Command::Store(command))) =
+        let Ok(Invocation::Command(raw, Command::Store { command, .. })) =
             Invocation::read(Role::Server, args)
         else {
             panic!("{args:?}")
         };
-        assert_eq!(command, StoreCommand::Free { machine: 7, yes: false });
+        assert_eq!(command, StoreCommand::Free { machine: 7 });
         let config = Config::check(&raw).expect("right settings");
         assert_eq!(config.ids.namespace, "orders");
         assert_eq!(config.machine.store().map(|store| store.expose()), Some("etcd://h"));
     }
     let command = |args: &[&str]| match Invocation::read(Role::Rest, args) {
-        Ok(Invocation::Command(_, Command::Store(command))) => command,
+        Ok(Invocation::Command(_, Command::Store { command, .. })) => command,
         other => panic!("{args:?}: {other:?}"),
     };
     assert_eq!(command(&["store", "init"]), StoreCommand::Init);
     assert_eq!(command(&["store", "show", "--json"]), StoreCommand::Show { json: true });
     assert_eq!(
         command(&["store", "raise-floor", "--to", "2026-01-01T00:00:00Z", "--yes"]),
-        StoreCommand::RaiseFloor { to: Some("2026-01-01T00:00:00Z".to_owned()), yes: true }
+        StoreCommand::RaiseFloor { to: Some(UnixMillis(1_767_225_600_000)) }
     );
     match command(&["store", "import", "leaf", "--from", "zookeeper://u:s3cret@h/x"]) {
         StoreCommand::Import { system: LegacySystem::Leaf, from } => {

@@ -158,17 +158,20 @@ fn tokens_are_tables_of_the_file() {
 fn a_token_that_is_not_right_is_refused_and_not_repeated() {
     let fine = table("ci", ABC, "\"read\"");
     for (text, expected) in [
-        (table("", ABC, "\"read\""), "number 1: name must be 1 to 64 letters"),
-        (table("s3cret token", ABC, "\"read\""), "number 1: name must be 1 to 64 letters"),
-        (table("ci", "s3cret", "\"read\""), "number 1: sha256 of `ci` must be the SHA-256"),
-        (table("ci", &ABC[1..], "\"read\""), "number 1: sha256 of `ci` must be the SHA-256"),
-        (table("ci", ABC, ""), "scopes of `ci` must be at least one of generate, read, segments"),
-        (table("ci", ABC, "\"s3cret\""), "scopes of `ci` must be some of generate, read, segments"),
+        (table("", ABC, "\"read\""), "line 2: name must be 1 to 64 letters"),
+        (table("s3cret token", ABC, "\"read\""), "line 2: name must be 1 to 64 letters"),
+        (table("ci", "s3cret", "\"read\""), "line 3: sha256 must be the SHA-256"),
+        (table("ci", &ABC[1..], "\"read\""), "line 3: sha256 must be the SHA-256"),
+        (table("ci", ABC, ""), "line 4: scopes must be some of generate, read, segments"),
+        (table("ci", ABC, "\"s3cret\""), "line 4: scopes must be some of generate, read, segments"),
         (
             fine.clone() + &table("ci", ABD, "\"read\""),
-            "number 2: there is another one of the name",
+            "[[auth.tokens]]: `ci` and `ci` have the same name or sha256",
         ),
-        (fine.clone() + &table("web", ABC, "\"read\""), "number 2: it is the same token as `ci`"),
+        (
+            fine.clone() + &table("web", ABC, "\"read\""),
+            "[[auth.tokens]]: `ci` and `web` have the same name or sha256",
+        ),
         (fine + "token = \"s3cret\"\n", "line 5: unknown field `token`"),
         ("[[auth.tokens]]\nname = \"ci\"\n".to_owned(), "missing field `sha256`"),
         ("[auth]\ntokens = [\"s3cret\"]\n".to_owned(), "line 2: invalid type: string"),

@@ -3,19 +3,18 @@
 
 use actix_web::web::{self, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse};
-use vesta_boot::{Outcome, Scopes};
+use vesta_boot::{Outcome, Running, Scopes};
 
 use crate::endpoints::OTHER;
 pub use crate::endpoints::{ENDPOINTS, Endpoint, METHODS, Verb};
 use crate::openapi;
 use crate::params::Params;
 use crate::problem::Problem;
-pub use crate::state::State;
-use crate::state::{Call, Document};
+use crate::state::{Call, Document, authorize};
 
 /// Adds every endpoint and the shared state to an application.
-pub fn configure(app: &mut ServiceConfig, state: web::Data<State>) {
-    app.app_data(state).app_data(Document(openapi::document()));
+pub fn configure(app: &mut ServiceConfig, running: web::Data<Running>) {
+    app.app_data(running).app_data(Document(openapi::document()));
     for (method, endpoint) in ENDPOINTS.iter().enumerate() {
         let Endpoint { needs, handler, .. } = *endpoint;
         let known = (needs != Scopes::NONE).then_some(endpoint.params);
@@ -56,9 +55,9 @@ async fn answer<F: Future<Output = Result<HttpResponse, Problem>>>(
     needs: Scopes,
     handler: impl FnOnce(HttpRequest) -> F,
 ) -> HttpResponse {
-    let state = req.app_data::<web::Data<State>>().cloned().expect("see State::of");
-    let call = state.metrics.start(method);
-    let result = match state.authorize(req.headers(), needs) {
+    let running = req.app_data::<web::Data<Running>>().cloned().expect("see state::running");
+    let call = running.metrics.start(method);
+    let result = match authorize(&running, req.headers(), needs) {
         Ok(()) => handler(req).await,
         Err(denied) => Err(denied.into()),
     };

@@ -8,19 +8,17 @@ pub(crate) mod uid;
 pub(crate) mod v1;
 pub(crate) mod vesta;
 
-use std::time::Duration;
-
 use actix_web::HttpResponse;
 use actix_web::body::BoxBody;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
 use actix_web::web::Bytes;
 use serde::Serialize;
-use vesta_intf::{AsyncIdService, IdError, IdFormat};
+use vesta_boot::Running;
+use vesta_intf::{AsyncIdService, IdFormat};
 
 use crate::dto::IdText;
 use crate::problem::Problem;
-use crate::state::State;
 
 const JSON: &str = "application/json";
 
@@ -28,28 +26,17 @@ const JSON: &str = "application/json";
 type Answer = Result<HttpResponse, Problem>;
 
 /// A new ID. Parameters are checked before, as a refused request takes no ID.
-async fn new_id(State { service, metrics, request_timeout, .. }: &State) -> Result<u64, Problem> {
-    let id = in_time(*request_timeout, AsyncIdService::gen_id(&**service)).await?;
-    metrics.issued.inc_by(1);
+async fn new_id(running: &Running) -> Result<u64, Problem> {
+    let id = running.within(None, AsyncIdService::gen_id(&*running.service)).await?;
+    running.metrics.issued.inc_by(1);
     Ok(id)
 }
 
 /// New IDs, ascending.
-async fn new_ids(
-    State { service, metrics, request_timeout, .. }: &State,
-    count: u32,
-) -> Result<Vec<u64>, Problem> {
-    let ids = in_time(*request_timeout, AsyncIdService::gen_ids(&**service, count)).await?;
-    metrics.issued.inc_by(u64::from(count));
+async fn new_ids(running: &Running, count: u32) -> Result<Vec<u64>, Problem> {
+    let ids = running.within(None, AsyncIdService::gen_ids(&*running.service, count)).await?;
+    running.metrics.issued.inc_by(u64::from(count));
     Ok(ids)
-}
-
-/// Awaits the service, up to the limit.
-async fn in_time<T>(
-    limit: Duration,
-    answer: impl Future<Output = Result<T, IdError>>,
-) -> Result<T, IdError> {
-    tokio::time::timeout(limit, answer).await.unwrap_or(Err(IdError::DeadlineExceeded))
 }
 
 fn ok(content_type: &'static str, body: impl Into<Bytes>) -> HttpResponse {

@@ -1,7 +1,8 @@
 //! Server: workers, limits, and the graceful stop.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
 use std::time::Duration;
 
 use actix_http::{HttpService, KeepAlive, Response};
@@ -18,7 +19,7 @@ use futures_util::future::{Either, ready};
 use vesta_boot::Running;
 use vesta_boot::net::{self, Connection, Limiter};
 
-use crate::app::{State, configure};
+use crate::app::configure;
 use crate::endpoints::GENID;
 use crate::handlers::vesta::genid_now;
 
@@ -50,53 +51,47 @@ impl Default for Limits {
 ///
 /// # Errors
 /// When the listener cannot be used.
-pub fn serve(running: Running) -> io::Result<()> {
-    serve_with(running, Limits::default())
+pub fn serve(listener: TcpListener, running: Arc<Running>) -> io::Result<()> {
+    serve_with(listener, running, Limits::default())
 }
 
 /// [`serve`] with other limits than the default.
 ///
 /// # Errors
 /// When the listener cannot be used.
-pub fn serve_with(running: Running, limits: Limits) -> io::Result<()> {
-    let Running { config, service, segments, listener, security, metrics, shutdown } = running;
-    if config.limits.workers > MAX_WORKERS {
-        let many = format!("workers must be 1 to {MAX_WORKERS}, but is {}", config.limits.workers);
+pub fn serve_with(listener: TcpListener, running: Arc<Running>, limits: Limits) -> io::Result<()> {
+    let Running { config, security, metrics, shutdown, .. } = &*running;
+    let (allowed, shutdown) = (config.limits.clone(), shutdown.clone());
+    if allowed.workers > MAX_WORKERS {
+        let many = format!("workers must be 1 to {MAX_WORKERS}, but is {}", allowed.workers);
         return Err(io::Error::new(io::ErrorKind::InvalidInput, many));
     }
-    let state = web::Data::new(State {
-        service,
-        segments,
-        metrics: metrics.clone(),
-        auth: security.auth,
-        encrypted: security.tls.is_some(),
-        request_timeout: config.limits.request_timeout,
-    });
     let guarded = net::Limits {
         opening: limits.head,
         opening_bytes: 1,
         // A request that waits for an ID as long as it may has not stalled.
-        stall: limits.head.max(config.limits.request_timeout + LINGER),
+        stall: limits.head.max(allowed.request_timeout + LINGER),
         idle: Duration::MAX, // left to actix-http, which closes it properly
     };
-    let limiter = Limiter::new(config.limits.max_connections, guarded, security.tls, Some(metrics));
+    let limiter =
+        Limiter::new(allowed.max_connections, guarded, security.tls.clone(), Arc::clone(metrics));
 
     System::new().block_on(async move {
         let server = Server::build()
-            .workers(config.limits.workers)
+            .workers(allowed.workers)
             // The limiter refuses with an answer; beyond it, connections would wait without one.
-            .max_concurrent_connections(config.limits.max_connections.saturating_add(64))
+            .max_concurrent_connections(allowed.max_connections.saturating_add(64))
             .disable_signals()
             .shutdown_signal(shutdown.cancelled_owned())
-            .shutdown_timeout(config.limits.drain_limit.as_secs().max(1));
+            .shutdown_timeout(allowed.drain_limit.as_secs().max(1));
         let draining = server.graceful_shutdown_signal();
         let factory = move || {
-            let (state, limiter, draining) = (state.clone(), limiter.clone(), draining.clone());
-            let shared = state.clone();
+            let (running, limiter) = (running.clone(), limiter.clone());
+            let (draining, shared) = (draining.clone(), web::Data::from(running.clone()));
             let app = App::new().configure(move |app| configure(app, shared.clone()));
             let app = map_config(app.into_factory(), |_| AppConfig::default());
             let service =
-                apply_fn_factory(app, move |req, app: &_| match genid_now(&state, &req, GENID) {
+                apply_fn_factory(app, move |req, app: &_| match genid_now(&running, &req, GENID) {
                     Some(response) => Either::Left(ready(Ok(response))),
                     None => Either::Right(app.call(req).map_ok(Response::from)),
                 });

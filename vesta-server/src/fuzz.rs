@@ -1,6 +1,5 @@
 //! Messages of arbitrary bytes and numbers to every method: each call ends with a status of gRPC.
 
-use std::net::TcpListener;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -65,12 +64,11 @@ impl Server {
             config,
             service: Arc::new(service),
             segments: Some(Arc::new(segments)),
-            listener: TcpListener::bind("127.0.0.1:0").expect("a free port"),
             security: Security::default(),
             metrics: Arc::new(Metrics::new(crate::METHODS)),
             shutdown: CancellationToken::new(),
         };
-        let services = Mutex::new(Services::new(&running));
+        let services = Mutex::new(Services::new(Arc::new(running)));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         Self { runtime: runtime.expect("a runtime"), clock, services }
     }

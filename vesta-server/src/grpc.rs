@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_core::Stream;
-use tokio::time::{Instant, sleep, timeout};
-use tokio_util::sync::CancellationToken;
+use tokio::time::sleep;
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
-use vesta_boot::{Metrics, Outcome};
+use vesta_boot::{Call, Metrics, Outcome, Running};
 use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::id_service_server::IdService as Protocol;
 use vesta_intf::{
@@ -24,52 +23,29 @@ use crate::methods::{EXP_ID, GEN_ID, GEN_IDS, GEN_RUNS, MAKE_ID, STREAM_IDS, TRA
 /// Default number of IDs in each message of a stream.
 const DEFAULT_CHUNK: u32 = 1000;
 
-/// Metrics and limits of all calls.
-#[derive(Debug, Clone)]
-pub(crate) struct Calls {
-    pub(crate) metrics: Arc<Metrics>,
-    pub(crate) request_timeout: Duration,
-}
-
-impl Calls {
-    /// Awaits `work` up to the limits of caller and server.
-    pub(crate) async fn within<T>(
-        &self,
-        caller: Option<Duration>,
-        work: impl Future<Output = Result<T, IdError>>,
-    ) -> Result<T, IdError> {
-        let limit = caller.unwrap_or(Duration::MAX).min(self.request_timeout);
-        timeout(limit, work).await.unwrap_or(Err(IdError::DeadlineExceeded))
+/// Runs and counts a call for `count` IDs.
+pub(crate) async fn batch<T>(
+    running: &Running,
+    method: usize,
+    metadata: &MetadataMap,
+    (count, max): (u32, u32),
+    work: impl Future<Output = Result<T, IdError>>,
+) -> Result<T, Status> {
+    let call = running.metrics.start(method);
+    let caller = deadline::of_caller(metadata);
+    let result = match IdError::check("count", count.into(), 1, max.into()) {
+        Ok(()) => running.within(caller, work).await,
+        Err(error) => Err(error),
+    };
+    if result.is_ok() {
+        running.metrics.issued.inc_by(u64::from(count));
     }
-
-    /// Runs and counts a call for `count` IDs.
-    pub(crate) async fn batch<T>(
-        &self,
-        method: usize,
-        metadata: &MetadataMap,
-        (count, max): (u32, u32),
-        work: impl Future<Output = Result<T, IdError>>,
-    ) -> Result<T, Status> {
-        let call = self.metrics.start(method);
-        let caller = deadline::of_caller(metadata);
-        let result = match IdError::check("count", count.into(), 1, max.into()) {
-            Ok(()) => self.within(caller, work).await,
-            Err(error) => Err(error),
-        };
-        if result.is_ok() {
-            self.metrics.issued.inc_by(u64::from(count));
-        }
-        call.done(Outcome::from(&result));
-        result.map_err(Status::from)
-    }
+    call.done(Outcome::from(&result));
+    result.map_err(Status::from)
 }
 
 #[derive(Debug)]
-pub(crate) struct Ids {
-    pub(crate) service: Arc<LocalIdService>,
-    pub(crate) calls: Calls,
-    pub(crate) shutdown: CancellationToken,
-}
+pub(crate) struct Ids(pub(crate) Arc<Running>);
 
 impl Ids {
     /// Waits for an ID, unless the caller's deadline ends before one can be ready.
@@ -82,7 +58,7 @@ impl Ids {
         if caller.is_some_and(|limit| limit < not_ready.retry_after) {
             return Err(IdError::DeadlineExceeded);
         }
-        self.calls.within(caller, AsyncIdService::gen_id(&*self.service)).await
+        self.0.within(caller, AsyncIdService::gen_id(&*self.0.service)).await
     }
 
     /// Runs and counts a call that does not wait.
@@ -91,8 +67,8 @@ impl Ids {
         method: usize,
         work: impl FnOnce(&LocalIdService) -> Result<T, IdError>,
     ) -> Result<T, Status> {
-        let call = self.calls.metrics.start(method);
-        let result = work(&self.service);
+        let call = self.0.metrics.start(method);
+        let result = work(&self.0.service);
         call.done(Outcome::from(&result));
         result.map_err(Status::from)
     }
@@ -104,15 +80,15 @@ impl Protocol for Ids {
         &self,
         request: Request<v1::GenIdRequest>,
     ) -> Result<Response<v1::GenIdResponse>, Status> {
-        let call = self.calls.metrics.start(GEN_ID);
-        let result = match self.service.try_gen_id() {
+        let call = self.0.metrics.start(GEN_ID);
+        let result = match self.0.service.try_gen_id() {
             // Boxed, so that the future of the usual case stays small.
             Err(IdError::NotReady(not_ready)) => {
                 Box::pin(self.wait_for_id(request.metadata(), not_ready)).await
             }
             result => result,
         };
-        self.calls.metrics.issued.inc_by(u64::from(result.is_ok()));
+        self.0.metrics.issued.inc_by(u64::from(result.is_ok()));
         call.done(Outcome::from(&result));
         Ok(Response::new(v1::GenIdResponse { id: result? }))
     }
@@ -122,9 +98,9 @@ impl Protocol for Ids {
         request: Request<v1::GenIdsRequest>,
     ) -> Result<Response<v1::GenIdsResponse>, Status> {
         let count = request.get_ref().count;
-        let work = AsyncIdService::gen_ids(&*self.service, count);
+        let work = AsyncIdService::gen_ids(&*self.0.service, count);
         let counts = (count, MAX_IDS_PER_CALL);
-        let ids = self.calls.batch(GEN_IDS, request.metadata(), counts, work).await?;
+        let ids = batch(&self.0, GEN_IDS, request.metadata(), counts, work).await?;
         Ok(Response::new(v1::GenIdsResponse { ids }))
     }
 
@@ -133,9 +109,9 @@ impl Protocol for Ids {
         request: Request<v1::GenRunsRequest>,
     ) -> Result<Response<v1::GenRunsResponse>, Status> {
         let count = request.get_ref().count;
-        let work = AsyncIdService::gen_runs(&*self.service, count);
+        let work = AsyncIdService::gen_runs(&*self.0.service, count);
         let counts = (count, MAX_RUN_IDS_PER_CALL);
-        let runs = self.calls.batch(GEN_RUNS, request.metadata(), counts, work).await?;
+        let runs = batch(&self.0, GEN_RUNS, request.metadata(), counts, work).await?;
         Ok(Response::new(v1::GenRunsResponse { runs: runs.into_iter().map(Into::into).collect() }))
     }
 
@@ -145,15 +121,14 @@ impl Protocol for Ids {
         &self,
         request: Request<v1::StreamIdsRequest>,
     ) -> Result<Response<Self::StreamIdsStream>, Status> {
-        let mut end = StreamEnd::new(&self.calls.metrics);
+        let call = Call::start(Arc::clone(&self.0.metrics), STREAM_IDS);
         let v1::StreamIdsRequest { chunk, total } = request.into_inner();
         if let Err(error) = IdError::check("chunk", chunk.into(), 0, MAX_IDS_PER_CALL.into()) {
-            end.with(Outcome::Error(error.kind()));
+            call.done(Outcome::Error(error.kind()));
             return Err(error.into());
         }
         let chunk = if chunk == 0 { DEFAULT_CHUNK } else { chunk };
-        let service = Arc::clone(&self.service);
-        Ok(Response::new(Box::pin(chunks(service, self.shutdown.clone(), chunk, total, end))))
+        Ok(Response::new(Box::pin(chunks(Arc::clone(&self.0), chunk, total, call))))
     }
 
     async fn exp_id(&self, request: Request<v1::ExpIdRequest>) -> Result<Response<v1::Id>, Status> {
@@ -183,26 +158,25 @@ impl Protocol for Ids {
 
 /// The messages of one stream, generated only as fast as the caller reads.
 fn chunks(
-    service: Arc<LocalIdService>,
-    shutdown: CancellationToken,
+    running: Arc<Running>,
     chunk: u32,
     total: u64,
-    mut end: StreamEnd,
+    call: Call<Arc<Metrics>>,
 ) -> impl Stream<Item = Result<v1::GenIdsResponse, Status>> + Send {
-    let metrics = Arc::clone(&end.metrics);
     async_stream::stream! {
+        let Running { service, metrics, shutdown, .. } = &*running;
         let mut sent = 0;
         loop {
             let left = if total == 0 { u64::MAX } else { total - sent };
             let want = u32::try_from(left).unwrap_or(u32::MAX).min(chunk);
             if want == 0 {
-                end.with(Outcome::Ok);
+                call.done(Outcome::Ok);
                 break;
             }
             let ids = tokio::select! {
                 biased;
                 () = shutdown.cancelled() => Err(stopping(sent, total)),
-                ids = AsyncIdService::gen_ids(&*service, want) => ids,
+                ids = AsyncIdService::gen_ids(&**service, want) => ids,
             };
             match ids {
                 Ok(ids) => {
@@ -219,11 +193,11 @@ fn chunks(
                 }
                 // The caller set no total, so the shutdown of the server is a normal end.
                 Err(_) if total == 0 && shutdown.is_cancelled() => {
-                    end.with(Outcome::Ok);
+                    call.done(Outcome::Ok);
                     break;
                 }
                 Err(error) => {
-                    end.with(Outcome::Error(error.kind()));
+                    call.done(Outcome::Error(error.kind()));
                     yield Err(error.into());
                     break;
                 }
@@ -237,31 +211,5 @@ fn stopping(sent: u64, total: u64) -> IdError {
         reason: format!("the server is stopping; {sent} of {total} IDs were sent").into(),
         retry_after: Some(Duration::ZERO),
         source: None,
-    }
-}
-
-/// Counts a stream when it is over, whether completed, failed or cancelled.
-#[derive(Debug)]
-struct StreamEnd {
-    metrics: Arc<Metrics>,
-    began: Instant,
-    outcome: Outcome,
-}
-
-impl StreamEnd {
-    fn new(metrics: &Arc<Metrics>) -> Self {
-        let metrics = Arc::clone(metrics);
-        Self { metrics, began: Instant::now(), outcome: Outcome::Cancelled }
-    }
-
-    /// Takes the whole value: a closure that names the field alone would change a copy of it.
-    fn with(&mut self, outcome: Outcome) {
-        self.outcome = outcome;
-    }
-}
-
-impl Drop for StreamEnd {
-    fn drop(&mut self) {
-        self.metrics.observe(STREAM_IDS, self.outcome, self.began.elapsed());
     }
 }

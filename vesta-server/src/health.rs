@@ -7,13 +7,11 @@ use std::time::Duration;
 
 use futures_core::Stream;
 use tokio::time::{MissedTickBehavior, interval};
-use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 use tonic_health::ServingStatus;
 use tonic_health::pb::health_server::Health as Protocol;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
-use vesta_boot::not_ready_because;
-use vesta_service::{LocalIdService, SegmentService};
+use vesta_boot::{Running, not_ready_because};
 
 /// Polling interval of a watched state.
 const WATCH: Duration = Duration::from_millis(500);
@@ -22,21 +20,18 @@ const WATCH: Duration = Duration::from_millis(500);
 const SERVICE_UNKNOWN: i32 = 3;
 
 #[derive(Debug, Clone)]
-pub(crate) struct Health {
-    pub(crate) service: Arc<LocalIdService>,
-    pub(crate) segments: Option<Arc<SegmentService>>,
-    pub(crate) shutdown: CancellationToken,
-}
+pub(crate) struct Health(pub(crate) Arc<Running>);
 
 impl Health {
     /// Status of a service; `None` if there is none of that name.
     fn status(&self, service: &str) -> Option<i32> {
+        let Running { service: ids, segments, shutdown, .. } = &*self.0;
         let serves = match service {
             // The ID service, whose health is also that of the server as a whole.
-            "" | "vesta.v1.IdService" => not_ready_because(&self.service, &self.shutdown).is_none(),
+            "" | "vesta.v1.IdService" => not_ready_because(ids, shutdown).is_none(),
             // Not serving while segment mode is off.
-            "vesta.v1.SegmentService" => self.segments.as_ref().is_some_and(|segments| {
-                !self.shutdown.is_cancelled() && segments.not_ready_because().is_none()
+            "vesta.v1.SegmentService" => segments.as_ref().is_some_and(|segments| {
+                !shutdown.is_cancelled() && segments.not_ready_because().is_none()
             }),
             _ => return None,
         };
@@ -76,11 +71,11 @@ impl Protocol for Health {
                     yield Ok(HealthCheckResponse { status: now });
                 }
                 // The final state has been sent; an open stream would delay the shutdown.
-                if health.shutdown.is_cancelled() {
+                if health.0.shutdown.is_cancelled() {
                     break;
                 }
                 tokio::select! {
-                    () = health.shutdown.cancelled() => {}
+                    () = health.0.shutdown.cancelled() => {}
                     _ = ticks.tick() => {}
                 }
             }

@@ -16,8 +16,8 @@ use vesta_intf::grpc::FILE_DESCRIPTOR_SET;
 use vesta_intf::grpc::v1::id_service_server::IdServiceServer;
 use vesta_intf::grpc::v1::segment_service_server::SegmentServiceServer;
 
-use crate::access::Access;
-use crate::grpc::{Calls, Ids};
+use crate::access;
+use crate::grpc::Ids;
 use crate::health::Health;
 use crate::segments::Segments;
 
@@ -31,21 +31,14 @@ pub(crate) struct Services {
     ids: IdServiceServer<Ids>,
     segments: SegmentServiceServer<Segments>,
     others: Routes,
-    access: Access,
+    running: Arc<Running>,
 }
 
 impl Services {
-    pub(crate) fn new(running: &Running) -> Self {
-        let service = Arc::clone(&running.service);
-        let shutdown = running.shutdown.clone();
-        let calls = Calls {
-            metrics: Arc::clone(&running.metrics),
-            request_timeout: running.config.limits.request_timeout,
-        };
-        let segments = Segments { service: running.segments.clone(), calls: calls.clone() };
-        let ids = Ids { service: Arc::clone(&service), calls, shutdown: shutdown.clone() };
-        let health = Health { service, segments: running.segments.clone(), shutdown };
-        let health = HealthServer::new(health);
+    pub(crate) fn new(running: Arc<Running>) -> Self {
+        let ids = Ids(Arc::clone(&running));
+        let segments = Segments(Arc::clone(&running));
+        let health = HealthServer::new(Health(Arc::clone(&running)));
         let reflection = || {
             tonic_reflection::server::Builder::configure()
                 .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
@@ -64,7 +57,7 @@ impl Services {
             ids: IdServiceServer::new(ids).max_decoding_message_size(DECODE_LIMIT),
             segments: SegmentServiceServer::new(segments).max_decoding_message_size(DECODE_LIMIT),
             others,
-            access: Access::new(running),
+            running,
         }
     }
 }
@@ -82,7 +75,7 @@ impl Service<Request<Body>> for Services {
     }
 
     fn call(&mut self, request: Request<Body>) -> Answer {
-        if let Some(refusal) = self.access.refuses(&request) {
+        if let Some(refusal) = access::refuses(&self.running, &request) {
             return Box::pin(std::future::ready(Ok(refusal.into_http())));
         }
         let path = request.uri().path();

@@ -4,32 +4,26 @@ use std::sync::Arc;
 
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
-use vesta_boot::Outcome;
+use vesta_boot::{Outcome, Running};
 use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::segment_service_server::SegmentService as Protocol;
 use vesta_intf::{IdError, MAX_RUN_IDS_PER_CALL};
 use vesta_service::SegmentService;
 
 use crate::deadline;
-use crate::grpc::Calls;
+use crate::grpc::batch;
 use crate::methods::{NEXT_ID, NEXT_IDS};
 
 /// Maximum key length in bytes.
 const MAX_KEY: usize = 128;
 
 #[derive(Debug)]
-pub(crate) struct Segments {
-    /// `None` if segment mode is off.
-    pub(crate) service: Option<Arc<SegmentService>>,
-    pub(crate) calls: Calls,
-}
+pub(crate) struct Segments(pub(crate) Arc<Running>);
 
 impl Segments {
     /// The service, after checking the key's length.
     fn service(&self, key: &str) -> Result<&SegmentService, IdError> {
-        let service = self.service.as_deref().ok_or_else(|| IdError::Unsupported {
-            what: "segment mode is off; set segment.store (--segment-store) of the server".into(),
-        })?;
+        let service = self.0.segments()?;
         if key.is_empty() || key.len() > MAX_KEY {
             return Err(IdError::invalid("key", "it must have 1 to 128 bytes"));
         }
@@ -43,7 +37,7 @@ impl Segments {
             Err(error) if error.retry_after().is_some() => {
                 let caller = deadline::of_caller(metadata);
                 let work = async { service.segment_async(key).await?.next_async().await };
-                Box::pin(self.calls.within(caller, work)).await
+                Box::pin(self.0.within(caller, work)).await
             }
             result => result,
         }
@@ -56,9 +50,9 @@ impl Protocol for Segments {
         &self,
         request: Request<v1::NextIdRequest>,
     ) -> Result<Response<v1::NextIdResponse>, Status> {
-        let call = self.calls.metrics.start(NEXT_ID);
+        let call = self.0.metrics.start(NEXT_ID);
         let result = self.one(request.metadata(), &request.get_ref().key).await;
-        self.calls.metrics.issued.inc_by(u64::from(result.is_ok()));
+        self.0.metrics.issued.inc_by(u64::from(result.is_ok()));
         call.done(Outcome::from(&result));
         Ok(Response::new(v1::NextIdResponse { id: result? }))
     }
@@ -71,7 +65,7 @@ impl Protocol for Segments {
         let work =
             async { self.service(key)?.segment_async(key).await?.next_runs_async(*count).await };
         let counts = (*count, MAX_RUN_IDS_PER_CALL);
-        let runs = self.calls.batch(NEXT_IDS, request.metadata(), counts, work).await?;
+        let runs = batch(&self.0, NEXT_IDS, request.metadata(), counts, work).await?;
         Ok(Response::new(v1::NextIdsResponse { runs: runs.into_iter().map(Into::into).collect() }))
     }
 }

@@ -62,17 +62,21 @@ const AFTER_THE_LIMIT: Duration = Duration::from_millis(100);
 ///
 /// # Errors
 /// If a runtime or a thread cannot be made.
-pub fn serve(running: Running) -> io::Result<()> {
-    serve_with(running, Timeouts::default())
+pub fn serve(listener: std::net::TcpListener, running: Arc<Running>) -> io::Result<()> {
+    serve_with(listener, running, Timeouts::default())
 }
 
 /// [`serve`] with other time limits.
 ///
 /// # Errors
 /// As for [`serve`].
-pub fn serve_with(running: Running, timeouts: Timeouts) -> io::Result<()> {
-    let services = Services::new(&running);
-    let Running { config, listener, security, metrics, shutdown, .. } = running;
+pub fn serve_with(
+    listener: std::net::TcpListener,
+    running: Arc<Running>,
+    timeouts: Timeouts,
+) -> io::Result<()> {
+    let services = Services::new(Arc::clone(&running));
+    let Running { config, security, metrics, shutdown, .. } = &*running;
     let server = Server::builder()
         .timeout(config.limits.request_timeout + AFTER_THE_LIMIT)
         .max_concurrent_streams(STREAMS)
@@ -86,7 +90,12 @@ pub fn serve_with(running: Running, timeouts: Timeouts) -> io::Result<()> {
         stall: Duration::MAX,
         idle: Duration::MAX,
     };
-    let limiter = Limiter::new(config.limits.max_connections, limits, security.tls, Some(metrics));
+    let limiter = Limiter::new(
+        config.limits.max_connections,
+        limits,
+        security.tls.clone(),
+        Arc::clone(metrics),
+    );
 
     // If this function fails half-way, the workers that were started end too.
     let stop = shutdown.clone().drop_guard();
@@ -130,7 +139,7 @@ async fn accept(listener: TcpListener, workers: &[WorkerHandle], limiter: &Limit
         };
         let idlest = workers.iter().min_by_key(|worker| Arc::strong_count(&worker.share));
         if let (Ok(stream), Some(worker)) = (stream.into_std(), idlest) {
-            let _ = worker.connections.send((stream, permit.shared(&worker.share)));
+            let _ = worker.connections.send((stream, permit.counted(&worker.share)));
         }
     }
 }

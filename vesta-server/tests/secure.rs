@@ -41,7 +41,7 @@ fn a_new_token_is_random_and_said_once() {
     assert!(!table.contains(hex) && table.contains("scopes = [\"generate\", \"read\"]"), "{table}");
     let output = run(folder.path(), &["token", "new", "--name", "two words"], &[]);
     assert_eq!(output.status.code(), Some(64));
-    assert!(text(&output.stderr).contains("--name must be 1 to 64 letters"));
+    assert!(text(&output.stderr).contains("for '--name <NAME>': must be 1 to 64 letters"));
     assert!(output.stdout.is_empty());
     assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0, "nothing is stored");
 }

@@ -1,21 +1,42 @@
 //! Collector of all metrics, read at a scrape: the figures of the statuses, by their fields.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::DescriptorEncoder;
+use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 
-use super::encoder::Kind::{Counter, Gauge, Seconds};
-use super::encoder::{Encoder, Figure, Labels, Outcomes, number, with};
 use super::state::AdminState;
 use super::{segments, status};
-use crate::metrics::{BOUNDS, Latency, Metrics};
+use crate::metrics::{BOUNDS, Metrics};
 use crate::net::Security;
 use crate::role::Role;
+use Kind::{Counter, Gauge, Seconds};
+
+/// Type of a metric.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Counter,
+    Gauge,
+    /// A gauge in seconds, of values in milliseconds.
+    Seconds,
+}
+
+/// Kind, name and help of a metric, and its field in a status, as a JSON pointer. If that holds an
+/// object, each member is an outcome.
+type Figure = (Kind, &'static str, &'static str, &'static str);
+
+const CONNECTIONS: [Figure; 4] = [
+    (Counter, "ids_issued", "IDs handed out", "/issued"),
+    (Counter, "connections", "Connections accepted", "/opened"),
+    (Counter, "connections_refused", "Connections turned away at the limit", "/refused"),
+    (Gauge, "open_connections", "Connections open now", "/open"),
+];
 
 const PROGRAM: [Figure; 6] = [
     (Gauge, "ready", "1 if calls for IDs are expected to succeed", "/ready"),
@@ -31,18 +52,17 @@ const MACHINE: [Figure; 2] = [
     (Gauge, "epoch", "The epoch of its lease", "/epoch"),
 ];
 
-const LEASE: [Figure; 5] = [
+const LEASE: [Figure; 6] = [
     (Seconds, "window_left", "Time until the durable bound is reached", "/windowLeftMs"),
     (Seconds, "lead", "Time by which issued time is ahead of the wall clock", "/leadMs"),
     (Seconds, "last_renewal_age", "Time since the last acknowledged renewal", "/lastRenewalAgeMs"),
     (Counter, "fenced", "Leases lost to another owner", "/fenced"),
     (Counter, "rehomed", "Machine IDs claimed anew while running", "/rehomed"),
+    (Counter, "renewals", "Renewals of leases by outcome", "/renewals"),
 ];
 
-const RENEWALS: Outcomes =
-    ("renewals", "Renewals of leases by outcome", ["/renewalsOk", "/renewalsFailed"]);
-
-const SEGMENTS: [Figure; 2] = [
+const SEGMENTS: [Figure; 3] = [
+    (Gauge, "segment_tags", "Tags in the table", "/tags"),
     (Gauge, "segments_ready", "1 if the tags were read and are served", "/ready"),
     (Seconds, "segments_refresh_age", "Time since the tags were read", "/lastRefreshAgeMs"),
 ];
@@ -53,15 +73,11 @@ const TAG: [Figure; 6] = [
     (Gauge, "segment_ready", "1 if numbers of the tag are expected", "/ready"),
     (Gauge, "segment_left", "Numbers of the tag at hand", "/left"),
     (Gauge, "segment_rate", "Numbers of the tag given out a second", "/perSecond"),
-    (Gauge, "segment_step", "The step of the next fetch", "/step"),
+    (Counter, "segment_fetches", "Requests for ranges by outcome", "/fetches"),
 ];
 
-const FETCHES: Outcomes =
-    ("segment_fetches", "Requests for ranges by outcome", ["/fetchesOk", "/fetchesFailed"]);
-
-/// Fields of a tag that can be added up. A sum of steps means nothing.
-const SUMMED: [&str; 7] =
-    ["taken", "lost", "ready", "left", "perSecond", "fetchesOk", "fetchesFailed"];
+/// Not of tags that are added up: a sum of steps means nothing.
+const STEP: [Figure; 1] = [(Gauge, "segment_step", "The step of the next fetch", "/step")];
 
 /// Tags with series of their own. Those that come after them by name are added up under an empty
 /// key, which no tag has.
@@ -85,11 +101,11 @@ impl Collector for Scrape {
 fn requests(encoder: &mut Encoder<'_>, role: Role, metrics: &Metrics) -> fmt::Result {
     // Every series with something in it, and the good outcome of every method, so that rates are
     // known from the start.
-    let latencies: Vec<(Labels, Latency)> = metrics
+    let latencies: Vec<_> = metrics
         .latencies()
         .filter(|(_, outcome, latency)| *outcome == "OK" || latency.count() > 0)
         .map(|(method, outcome, latency)| {
-            (vec![("method", method.to_owned()), ("outcome", outcome.to_owned())], latency)
+            (labels([("method", method), ("outcome", outcome)]), latency)
         })
         .collect();
     let counts = latencies.iter().map(|(labels, latency)| (labels.clone(), latency.count()));
@@ -98,29 +114,23 @@ fn requests(encoder: &mut Encoder<'_>, role: Role, metrics: &Metrics) -> fmt::Re
     let (help, unit) = ("Time from the decoded request to its answer", Some(&Unit::Seconds));
     let of_type = MetricType::Histogram;
     let mut family = encoder.0.encode_descriptor("request_duration", help, unit, of_type)?;
+    let seconds = |micros: &u64| Duration::from_micros(*micros).as_secs_f64();
+    let bounds = || BOUNDS.iter().map(seconds).chain([f64::INFINITY]);
     for (labels, latency) in &latencies {
-        let mut series = family.encode_family(labels)?;
+        let (sum, count) = (latency.sum.as_secs_f64(), latency.count());
         let buckets: Vec<_> = bounds().zip(latency.buckets).collect();
-        let sum = latency.sum.as_secs_f64();
-        series.encode_histogram::<[(&str, &str); 0]>(sum, latency.count(), &buckets, None)?;
+        family.encode_family(labels)?.encode_histogram::<NoLabels>(sum, count, &buckets, None)?;
     }
 
-    let opened = metrics.opened.get();
-    let open = opened.saturating_sub(metrics.closed.get());
-    encoder.one(Counter, "ids_issued", "IDs handed out", metrics.issued.get())?;
-    encoder.one(Counter, "connections", "Connections accepted", opened)?;
-    let help = "Connections turned away at the limit";
-    encoder.one(Counter, "connections_refused", help, metrics.refused.get())?;
-    encoder.one(Gauge, "open_connections", "Connections open now", open)?;
-    let labels = vec![("program", role.name().to_owned())];
-    let labels = with(&labels, "version", env!("CARGO_PKG_VERSION"));
-    encoder.family(Gauge, "build_info", "The program and its version", [(labels, 1)])
-}
-
-/// Upper bounds of the latency buckets in seconds.
-fn bounds() -> impl Iterator<Item = f64> {
-    let bounds = BOUNDS.iter().map(|micros| Duration::from_micros(*micros).as_secs_f64());
-    bounds.chain([f64::INFINITY])
+    let counters = json!({
+        "issued": metrics.issued.get(),
+        "opened": metrics.opened.get(),
+        "refused": metrics.refused.get(),
+        "open": Arc::strong_count(&metrics.open) - 1,
+    });
+    encoder.figures("", &CONNECTIONS, &[(vec![], &counters)])?;
+    let build = labels([("program", role.name()), ("version", env!("CARGO_PKG_VERSION"))]);
+    encoder.family(Gauge, "build_info", "The program and its version", [(build, 1)])
 }
 
 fn program(encoder: &mut Encoder<'_>, status: &Value) -> fmt::Result {
@@ -136,14 +146,13 @@ fn program(encoder: &mut Encoder<'_>, status: &Value) -> fmt::Result {
     encoder.figures("machine_", &MACHINE, &machines)?;
     leases(encoder, "machine_", &machines)?;
     let usage = status["pool"].as_object().into_iter().flatten();
-    let usage = usage.map(|(state, count)| (vec![("state", state.clone())], count.as_u64()));
+    let usage = usage.map(|(state, count)| (labels([("state", state)]), number(count)));
     encoder.family(Gauge, "pool_machine_ids", "Machine IDs of the pool by state", usage)
 }
 
 /// Figures of leases: of the service as a whole, or of each machine ID.
 fn leases(encoder: &mut Encoder<'_>, prefix: &str, leases: &[(Labels, &Value)]) -> fmt::Result {
     encoder.figures(prefix, &LEASE, leases)?;
-    encoder.outcomes(prefix, &RENEWALS, leases)?;
     let sealed = leases.iter().map(|(labels, lease)| {
         let reason = lease["sealed"].as_str();
         (with(labels, "reason", reason.unwrap_or_default()), u64::from(reason.is_some()))
@@ -153,36 +162,101 @@ fn leases(encoder: &mut Encoder<'_>, prefix: &str, leases: &[(Labels, &Value)]) 
 
 fn tags(encoder: &mut Encoder<'_>, status: &Value) -> fmt::Result {
     encoder.figures("", &SEGMENTS, &[(vec![], status)])?;
-    let tags = status["segments"].as_array().map_or(&[][..], Vec::as_slice);
-    let count = u64::try_from(tags.len()).unwrap_or(u64::MAX);
-    encoder.one(Gauge, "segment_tags", "Tags in the table", count)?;
-    let (shown, others) = tags.split_at(tags.len().min(MOST));
-    let rest = (!others.is_empty()).then(|| sum(others));
-    let items = shown
-        .iter()
-        .chain(&rest)
-        .map(|tag| (vec![("key", tag["key"].as_str().unwrap_or_default().to_owned())], tag));
-    let items: Vec<_> = items.collect();
-    encoder.figures("", &TAG, &items)?;
-    encoder.outcomes("", &FETCHES, &items)
-}
-
-/// Tags added up.
-fn sum(tags: &[Value]) -> Value {
-    let sum = |field: &str| {
-        let values = tags.iter().filter_map(|tag| number(&tag[field]));
-        Value::from(values.fold(0, u64::saturating_add))
-    };
-    Value::Object(Map::from_iter(SUMMED.map(|field| (field.to_owned(), sum(field)))))
+    let tags = status["segments"].as_array().into_iter().flatten().enumerate();
+    let tags: Vec<_> = tags
+        .map(|(i, tag)| match tag["key"].as_str() {
+            Some(key) if i < MOST => (labels([("key", key)]), tag),
+            _ => (labels([("key", "")]), tag),
+        })
+        .collect();
+    encoder.figures("", &TAG, &tags)?;
+    encoder.figures("", &STEP, &tags[..tags.len().min(MOST)])
 }
 
 /// Certificates and handshakes.
 fn tls(encoder: &mut Encoder<'_>, security: &Security) -> fmt::Result {
-    let label = |name: &str| vec![("listener", name.to_owned())];
+    let listeners = || security.listeners().map(|(name, tls)| (labels([("listener", name)]), tls));
     let help = "When the certificate of a listener expires, in seconds since 1970";
-    let ends = security.listeners().map(|(name, tls)| (label(name), tls.valid_until().0 / 1000));
+    let ends = listeners().map(|(labels, tls)| (labels, tls.valid_until().0 / 1000));
     encoder.family(Gauge, "tls_certificate_expires", help, ends)?;
     let help = "Connections that ended before TLS was set up";
-    let failed = security.listeners().map(|(name, tls)| (label(name), tls.handshakes_failed()));
+    let failed = listeners().map(|(labels, tls)| (labels, tls.handshakes_failed()));
     encoder.family(Counter, "tls_handshakes_failed", help, failed)
+}
+
+type Labels = Vec<(&'static str, String)>;
+
+type NoLabels = [(&'static str, &'static str); 0];
+
+fn labels<const N: usize>(labels: [(&'static str, &str); N]) -> Labels {
+    labels.map(|(name, value)| (name, value.to_owned())).into()
+}
+
+/// These labels and another one.
+fn with(labels: &Labels, name: &'static str, value: &str) -> Labels {
+    [&labels[..], &[(name, value.to_owned())]].concat()
+}
+
+/// A field as a number: 1 is true.
+fn number(field: &Value) -> Option<u64> {
+    field.as_u64().or(field.as_bool().map(u64::from))
+}
+
+struct Encoder<'a>(DescriptorEncoder<'a>);
+
+impl Encoder<'_> {
+    /// Figures of statuses, where they have them.
+    fn figures(
+        &mut self,
+        prefix: &str,
+        figures: &[Figure],
+        statuses: &[(Labels, &Value)],
+    ) -> fmt::Result {
+        figures.iter().try_for_each(|(kind, name, help, field)| {
+            let samples =
+                statuses.iter().flat_map(|(labels, status)| match status.pointer(field) {
+                    Some(Value::Object(outcomes)) => outcomes
+                        .iter()
+                        .map(|(outcome, value)| (with(labels, "outcome", outcome), number(value)))
+                        .collect(),
+                    value => vec![(labels.clone(), value.and_then(number))],
+                });
+            self.family(*kind, &format!("{prefix}{name}"), help, samples)
+        })
+    }
+
+    /// A family of metrics: those that have a value. Values with the same labels are added up.
+    fn family(
+        &mut self,
+        kind: Kind,
+        name: &str,
+        help: &str,
+        samples: impl IntoIterator<Item = (Labels, impl Into<Option<u64>>)>,
+    ) -> fmt::Result {
+        let mut values = BTreeMap::<Labels, u64>::new();
+        for (labels, value) in samples {
+            if let Some(value) = value.into() {
+                let sum = values.entry(labels).or_default();
+                *sum = sum.saturating_add(value);
+            }
+        }
+        if values.is_empty() {
+            return Ok(());
+        }
+        let (unit, of_type) = match kind {
+            Counter => (None, MetricType::Counter),
+            Gauge => (None, MetricType::Gauge),
+            Seconds => (Some(&Unit::Seconds), MetricType::Gauge),
+        };
+        let mut family = self.0.encode_descriptor(name, help, unit, of_type)?;
+        let encode = |metric: &mut MetricEncoder<'_>, value| match kind {
+            Counter => metric.encode_counter::<NoLabels, _, f64>(value, None),
+            Gauge => metric.encode_gauge(value),
+            Seconds => metric.encode_gauge(&Duration::from_millis(*value).as_secs_f64()),
+        };
+        values.iter().try_for_each(|(labels, value)| match labels[..] {
+            [] => encode(&mut family, value),
+            _ => encode(&mut family.encode_family(labels)?, value),
+        })
+    }
 }

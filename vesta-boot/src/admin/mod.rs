@@ -1,6 +1,5 @@
 //! Admin listener: metrics for Prometheus, health for orchestrators, status for people.
 
-mod encoder;
 mod gauges;
 mod page;
 mod segments;
@@ -8,6 +7,7 @@ mod state;
 mod status;
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -57,14 +57,14 @@ const LIMITS: Limits = Limits {
 
 /// Serves until the process ends: while a stop drains requests, `/readyz` still has to say so.
 pub(crate) async fn serve(listener: std::net::TcpListener, state: AdminState) -> io::Result<()> {
-    let limiter = Limiter::new(CONNECTIONS, LIMITS, state.security.admin_tls.clone(), None);
+    let limiter =
+        Limiter::new(CONNECTIONS, LIMITS, state.security.admin_tls.clone(), Arc::default());
     let listener = Listener { listener: TcpListener::from_std(listener)?, limiter };
     axum::serve(listener, router(state)).await
 }
 
 /// Lets a request through if its token has the scope that the request needs.
 async fn check_access(State(state): State<AdminState>, request: Request, next: Next) -> Response {
-    let Some(auth) = &state.security.auth else { return next.run(request).await };
     let needs = match (request.uri().path(), request.method()) {
         // Orchestrators have no token.
         ("/healthz" | "/readyz", _) => Scopes::NONE,
@@ -72,7 +72,7 @@ async fn check_access(State(state): State<AdminState>, request: Request, next: N
         _ => Scopes::ADMIN,
     };
     let token = request.headers().get(header::AUTHORIZATION);
-    match auth.check(token.map(HeaderValue::as_bytes), needs) {
+    match state.security.check(token.map(HeaderValue::as_bytes), needs) {
         Ok(()) => next.run(request).await,
         Err(denied) => {
             let challenge = [(header::WWW_AUTHENTICATE, denied.challenge())];

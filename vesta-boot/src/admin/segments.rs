@@ -14,26 +14,35 @@ use vesta_service::{NewSegmentTag, SegmentService, SegmentStatus};
 use super::state::AdminState;
 use super::{Refusal, respond};
 use crate::commands::new_tag;
+use crate::running::SEGMENTS_OFF;
 use crate::secret;
 use crate::ticks::millis;
 
-/// Refusal while segment mode is off.
-const OFF: &str = "segment mode is off; set segment.store (--segment-store)";
-
-/// Status of segment mode, behind `GET /segments` and `/metrics`.
+/// Status of segment mode, behind `GET /segments`, the page and `/metrics`.
 pub(super) fn status(segments: &SegmentService) -> Value {
     let not_ready_because = hidden(segments.not_ready_because());
+    let tags = segments.status();
+    let not_ready = tags.iter().filter(|tag| tag.not_ready_because.is_some());
     json!({
         "store": segments.describe(),
         "ready": not_ready_because.is_none(),
         "notReadyBecause": not_ready_because,
         "lastRefreshAgeMs": segments.last_refresh_age().map(millis),
-        "segments": segments.status().into_iter().map(tag_status).collect::<Vec<_>>(),
+        "tags": tags.len(),
+        "notReady": not_ready.map(|tag| &tag.key).collect::<Vec<_>>(),
+        "segments": tags.iter().map(tag_status).collect::<Vec<_>>(),
     })
 }
 
+/// The same without the tags, in `GET /status`.
+pub(super) fn summary(segments: &SegmentService) -> Value {
+    let mut summary = status(segments);
+    summary.as_object_mut().and_then(|fields| fields.remove("segments"));
+    summary
+}
+
 /// Numbers of tags are text: they may have more bits than a number in JSON.
-fn tag_status(tag: SegmentStatus) -> Value {
+fn tag_status(tag: &SegmentStatus) -> Value {
     let range = |range: &Range<u64>| json!({ "from": range.start.to_string(), "below": range.end.to_string() });
     json!({
         "key": tag.key,
@@ -41,9 +50,9 @@ fn tag_status(tag: SegmentStatus) -> Value {
         "ready": tag.not_ready_because.is_none(),
         "current": tag.current.as_ref().map(range),
         "position": tag.position.to_string(),
-        "usedPercent": used_percent(&tag),
+        "usedPercent": used_percent(tag),
         "next": tag.next.iter().map(range).collect::<Vec<_>>(),
-        "left": left(&tag),
+        "left": left(tag),
         "taken": tag.taken_total,
         "lost": tag.lost_total,
         "perSecond": tag.rate,
@@ -52,24 +61,9 @@ fn tag_status(tag: SegmentStatus) -> Value {
         "fetching": tag.fetching,
         "lastFetchAgeMs": tag.last_fetch_age.map(millis),
         "lastFetchTookMs": tag.last_fetch_took.map(millis),
-        "fetchesOk": tag.fetches_ok,
-        "fetchesFailed": tag.fetches_failed,
-        "notReadyBecause": hidden(tag.not_ready_because),
-        "lastError": hidden(tag.last_error),
-    })
-}
-
-/// Segment mode in `GET /status`.
-pub(super) fn summary(segments: &SegmentService) -> Value {
-    let not_ready_because = hidden(segments.not_ready_because());
-    let tags = segments.status();
-    let not_ready = tags.iter().filter(|tag| tag.not_ready_because.is_some());
-    json!({
-        "store": segments.describe(),
-        "ready": not_ready_because.is_none(),
-        "notReadyBecause": not_ready_because,
-        "tags": tags.len(),
-        "notReady": not_ready.map(|tag| &tag.key).collect::<Vec<_>>(),
+        "fetches": { "ok": tag.fetches_ok, "failed": tag.fetches_failed },
+        "notReadyBecause": hidden(tag.not_ready_because.clone()),
+        "lastError": hidden(tag.last_error.clone()),
     })
 }
 
@@ -78,20 +72,20 @@ const fn length(range: &Range<u64>) -> u64 {
 }
 
 /// Numbers at hand: the rest of the current range, and all of the next ones.
-pub(super) fn left(tag: &SegmentStatus) -> u64 {
+fn left(tag: &SegmentStatus) -> u64 {
     let rest = tag.current.as_ref().map_or(0, |range| range.end.saturating_sub(tag.position));
     tag.next.iter().map(length).fold(rest, u64::saturating_add)
 }
 
 /// The used part of the current range.
-pub(super) fn used_percent(tag: &SegmentStatus) -> Option<u64> {
+fn used_percent(tag: &SegmentStatus) -> Option<u64> {
     let range = tag.current.as_ref().filter(|range| length(range) > 0)?;
     let used = tag.position.clamp(range.start, range.end) - range.start;
     u64::try_from(u128::from(used) * 100 / u128::from(length(range))).ok()
 }
 
 /// Errors of stores are shown to any caller.
-pub(super) fn hidden(text: Option<String>) -> Option<String> {
+fn hidden(text: Option<String>) -> Option<String> {
     text.map(|text| secret::hide(&text))
 }
 
@@ -119,7 +113,7 @@ pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 /// The service, or the refusal of a program without one.
 pub(super) fn find(state: &AdminState) -> Result<Arc<SegmentService>, Refusal> {
     state.segments().cloned().ok_or_else(|| match state.service() {
-        Some(_) => (StatusCode::NOT_FOUND, OFF.to_owned()),
+        Some(_) => (StatusCode::NOT_FOUND, SEGMENTS_OFF.to_owned()),
         None => (StatusCode::SERVICE_UNAVAILABLE, "the program has not started yet".to_owned()),
     })
 }

@@ -21,8 +21,8 @@ pub struct AdminState {
     /// Where the machine ID comes from.
     waiting_for: Arc<str>,
     pub(super) metrics: Arc<Metrics>,
-    pub(super) shutdown: CancellationToken,
-    pub(super) security: Security,
+    pub(crate) shutdown: CancellationToken,
+    pub(crate) security: Security,
 }
 
 impl AdminState {

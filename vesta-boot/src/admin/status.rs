@@ -17,8 +17,7 @@ fn lease(status: &MachineStatus) -> Value {
         "windowLeftMs": window_left(status.window_left),
         "leadMs": millis(status.lead),
         "clockSuspect": status.clock_suspect,
-        "renewalsOk": status.renewals_ok,
-        "renewalsFailed": status.renewals_failed,
+        "renewals": { "ok": status.renewals_ok, "failed": status.renewals_failed },
         "lastRenewalAgeMs": millis(status.last_renewal_age),
         "fenced": status.fenced_total,
         "rehomed": status.rehomed_total,
@@ -87,6 +86,6 @@ fn joined(mut one: Value, mut other: Value) -> Value {
 }
 
 /// `None` without a lease: there is no bound to reach.
-pub(super) fn window_left(left: Duration) -> Option<u64> {
+fn window_left(left: Duration) -> Option<u64> {
     (left != Duration::MAX).then(|| millis(left))
 }

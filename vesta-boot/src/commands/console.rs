@@ -16,23 +16,20 @@ pub(super) struct Console {
 }
 
 impl Console {
-    /// Standard output, and a prompt if there is a terminal.
-    pub(super) fn terminal() -> Self {
-        Self { say: Box::new(print), ask: Box::new(ask_on_terminal) }
+    /// Standard output, and a prompt if there is a terminal, unless `yes` answers it.
+    pub(super) fn terminal(yes: bool) -> Self {
+        let ask = move |question: &str| if yes { Ok(true) } else { ask_on_terminal(question) };
+        Self { say: Box::new(print), ask: Box::new(ask) }
     }
 
-    pub(super) fn say(&mut self, text: &str) {
-        (self.say)(text);
-    }
-
-    /// Says what is about to happen, and asks for confirmation unless `yes` gives it.
-    pub(super) fn agrees(&mut self, plan: &str, question: &str, yes: bool) -> Result<bool, Error> {
-        self.say(plan);
-        if yes { Ok(true) } else { (self.ask)(question) }
+    /// Says what is about to happen, and asks for confirmation.
+    pub(super) fn agrees(&mut self, plan: &str, question: &str) -> Result<bool, Error> {
+        (self.say)(plan);
+        (self.ask)(question)
     }
 }
 
-fn print(text: &str) {
+pub(super) fn print(text: &str) {
     let mut out = io::stdout().lock();
     // The reader may be gone; what was done is done.
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());

@@ -9,21 +9,30 @@ mod token;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Subcommand, ValueEnum};
+use vesta_intf::UnixMillis;
 use vesta_service::StoreError;
 use vesta_store::StoreUrl;
 
 use crate::error::Error;
-use crate::net::Scopes;
+use crate::net::{Scopes, checked_name};
 use crate::settings::Config;
+use crate::ticks::moment;
 use console::Console;
 pub(crate) use segment::new_tag;
+pub(crate) use token::make_token;
 
 /// A command, in the place of serving.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 pub enum Command {
     /// Look at the store of machine IDs, prepare it, repair it, move to it
-    #[command(subcommand)]
-    Store(StoreCommand),
+    Store {
+        /// The command
+        #[command(subcommand)]
+        command: StoreCommand,
+        /// Skip the confirmation prompt
+        #[arg(long, global = true)]
+        yes: bool,
+    },
     /// List the tags of segment mode, and add some
     #[command(subcommand)]
     Segment(SegmentCommand),
@@ -43,7 +52,7 @@ pub enum StoreCommand {
     Init,
     /// Show the namespace and the owner of each machine ID; changes nothing
     ///
-    /// States: held (its window is open), silent (its owner has let the window pass), released
+    /// States: held (its window is open), expired (its owner let the window pass), released
     /// (given back), foreign (a process of another system has it), lost (somebody deleted or replaced
     /// its record).
     Show {
@@ -59,11 +68,8 @@ pub enum StoreCommand {
     /// floor is never lowered.
     RaiseFloor {
         /// The moment, as 2026-01-31T12:00:00Z [default: now + the window + 60 s]
-        #[arg(long, value_name = "TIME")]
-        to: Option<String>,
-        /// Skip the confirmation prompt
-        #[arg(long)]
-        yes: bool,
+        #[arg(long, value_name = "TIME", value_parser = moment)]
+        to: Option<UnixMillis>,
     },
     /// Declare the owner of a machine ID gone for good, so that the pool may hand it out
     ///
@@ -74,9 +80,6 @@ pub enum StoreCommand {
         /// The machine ID
         #[arg(value_name = "ID")]
         machine: u64,
-        /// Skip the confirmation prompt
-        #[arg(long)]
-        yes: bool,
     },
     /// Create the record of a machine ID anew, after somebody deleted or replaced it
     ///
@@ -87,9 +90,6 @@ pub enum StoreCommand {
         /// The machine ID
         #[arg(value_name = "ID")]
         machine: u64,
-        /// Skip the confirmation prompt
-        #[arg(long)]
-        yes: bool,
     },
     /// Take over the machine IDs of another system, so that no pool hands them out
     ///
@@ -154,7 +154,7 @@ pub enum TokenCommand {
     /// caller; the rest is a table [[auth.tokens]] with its digest, for the servers.
     New {
         /// Its name in logs and errors: 1 to 64 letters, digits, `.`, `_` or `-`
-        #[arg(long, value_name = "NAME")]
+        #[arg(long, value_name = "NAME", value_parser = checked_name)]
         name: String,
         /// Scopes it opens
         #[arg(long, value_name = "SCOPE,..", value_delimiter = ',', value_parser = PossibleValuesParser::new(Scopes::ANY.names()))]
@@ -168,9 +168,10 @@ pub enum TokenCommand {
 /// # Errors
 /// [`Error`] with one sentence that says what to do.
 pub(crate) fn run(config: &Config, command: &Command) -> Result<(), Error> {
-    let mut console = Console::terminal();
     let done = match command {
-        Command::Store(command) => store::run(config, command, &mut console),
+        Command::Store { command, yes } => {
+            store::run(config, command, &mut Console::terminal(*yes))
+        }
         Command::Segment(command) => segment::run(config, command),
         Command::Token(command) => return make_token(command),
     };
@@ -181,16 +182,8 @@ pub(crate) fn run(config: &Config, command: &Command) -> Result<(), Error> {
         }
         error => error,
     })?;
-    console.say(&outcome);
+    console::print(&outcome);
     Ok(())
-}
-
-/// Carries out a command that needs no settings.
-///
-/// # Errors
-/// [`Error`] with one sentence that says what to do.
-pub(crate) fn make_token(TokenCommand::New { name, scopes }: &TokenCommand) -> Result<(), Error> {
-    token::print_new(name, scopes)
 }
 
 fn failed(store: &str, error: &StoreError) -> Error {

@@ -9,11 +9,12 @@ use super::console::columns;
 use super::{SegmentCommand, counted, failed, plain};
 use crate::assemble::open_segments;
 use crate::error::Error;
+use crate::running::SEGMENTS_OFF;
 use crate::settings::Config;
 
 pub(super) fn run(config: &Config, command: &SegmentCommand) -> Result<String, Error> {
     let Some(store) = &config.segments.store else {
-        return Error::refuse("segment mode is off; set segment.store (--segment-store)");
+        return Error::refuse(SEGMENTS_OFF);
     };
     match command {
         SegmentCommand::List { json } => list(&*open_segments(config, store, false)?, *json),

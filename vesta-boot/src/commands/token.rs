@@ -2,15 +2,15 @@
 
 use std::io::{self, Write};
 
+use super::TokenCommand;
 use crate::error::Error;
-use crate::net::{is_name, sha256};
+use crate::net::sha256;
 
-/// Prints a new token, and the table that lets it in. It is stored nowhere.
-pub(super) fn print_new(name: &str, scopes: &[String]) -> Result<(), Error> {
-    if !is_name(name) {
-        let sentence = "--name must be 1 to 64 letters, digits, `.`, `_` or `-`";
-        return Error::refuse(sentence);
-    }
+/// Prints a new token, and the table that lets it in. It is stored nowhere, and needs no settings.
+///
+/// # Errors
+/// [`Error`] with one sentence that says what to do.
+pub(crate) fn make_token(TokenCommand::New { name, scopes }: &TokenCommand) -> Result<(), Error> {
     let mut random = [0; 32];
     getrandom::fill(&mut random).map_err(|error| {
         Error::lasting(false, format!("the system gives no random numbers: {error}"))

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bitflags::bitflags;
 use ring::digest::{SHA256, digest};
+use serde::de::{Deserialize, Deserializer, Error as _};
 use subtle::ConstantTimeEq as _;
 use vesta_intf::IdError;
 
@@ -49,12 +50,39 @@ impl Display for Scopes {
     }
 }
 
-/// Token, known by its digest. `Debug` hides that too.
-#[derive(Clone)]
+/// Token, known by its digest. `Debug` hides that too: in its place, somebody may have written the
+/// token itself.
+#[derive(Clone, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Token {
-    pub(crate) name: Arc<str>,
+    #[serde(deserialize_with = "name")]
+    pub(crate) name: String,
+    #[serde(rename = "sha256", deserialize_with = "sha256_in_hex")]
     pub(crate) digest: [u8; 32],
+    #[serde(deserialize_with = "scopes")]
     pub(crate) scopes: Scopes,
+}
+
+// No error repeats a value: it may be a token.
+
+fn name<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    let checked = checked_name(&String::deserialize(from)?);
+    checked.map_err(|must| D::Error::custom(format!("name {must}")))
+}
+
+fn sha256_in_hex<'de, D: Deserializer<'de>>(from: D) -> Result<[u8; 32], D::Error> {
+    digest_from_hex(&String::deserialize(from)?).ok_or_else(|| {
+        D::Error::custom(
+            "sha256 must be the SHA-256 of the token as 64 hexadecimal digits; `token new` prints it",
+        )
+    })
+}
+
+fn scopes<'de, D: Deserializer<'de>>(from: D) -> Result<Scopes, D::Error> {
+    let names = Vec::<String>::deserialize(from)?;
+    let scopes: Option<Scopes> = names.iter().map(|name| Scopes::named(name)).collect();
+    let scopes = scopes.filter(|scopes| !scopes.is_empty());
+    scopes.ok_or_else(|| D::Error::custom(format!("scopes must be some of {}", Scopes::ANY)))
 }
 
 impl Token {
@@ -111,7 +139,7 @@ impl Auth {
         match found {
             None => Err(Denied::Unknown),
             Some(token) if token.scopes.intersects(needs) => Ok(()),
-            Some(token) => Err(Denied::Lacks { token: Arc::clone(&token.name), needs }),
+            Some(token) => Err(Denied::Lacks { token: token.name.as_str().into(), needs }),
         }
     }
 }
@@ -173,12 +201,16 @@ pub(crate) fn sha256(token: &[u8]) -> [u8; 32] {
     out
 }
 
-pub(crate) fn is_name(name: &str) -> bool {
+/// A name of a token or a namespace, or what it must be.
+pub(crate) fn checked_name(name: &str) -> Result<String, String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    (1..=64).contains(&name.len()) && name.chars().all(is_plain)
+    match (1..=64).contains(&name.len()) && name.chars().all(is_plain) {
+        true => Ok(name.to_owned()),
+        false => Err("must be 1 to 64 letters, digits, `.`, `_` or `-`".to_owned()),
+    }
 }
 
-pub(crate) fn digest_from_hex(text: &str) -> Option<[u8; 32]> {
+fn digest_from_hex(text: &str) -> Option<[u8; 32]> {
     let mut digest = [0; 32];
     hex::decode_to_slice(text, &mut digest).ok().map(|()| digest)
 }

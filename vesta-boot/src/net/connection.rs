@@ -3,18 +3,16 @@
 use std::fmt;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use super::listener::Permit;
 use super::stream::{Bytes, Stream};
 use super::tls::Tls;
-use crate::metrics::Metrics;
 
 /// Time limits of a connection. `Duration::MAX` is none.
 #[derive(Debug, Clone, Copy)]
@@ -28,35 +26,6 @@ pub struct Limits {
     pub stall: Duration,
     /// Between an answer and the next request.
     pub idle: Duration,
-}
-
-/// The right to one open connection, given back on drop.
-#[derive(Debug)]
-pub struct Permit {
-    _permit: OwnedSemaphorePermit,
-    metrics: Option<Arc<Metrics>>,
-    _share: Option<Arc<()>>,
-}
-
-impl Permit {
-    pub(super) fn new(permit: OwnedSemaphorePermit, metrics: Option<Arc<Metrics>>) -> Self {
-        Self { _permit: permit, metrics, _share: None }
-    }
-
-    /// Makes it one of a worker's: while it lives, it holds a reference of `share`.
-    #[must_use]
-    pub fn shared(mut self, share: &Arc<()>) -> Self {
-        self._share = Some(Arc::clone(share));
-        self
-    }
-}
-
-impl Drop for Permit {
-    fn drop(&mut self) {
-        if let Some(metrics) = &self.metrics {
-            metrics.closed.inc();
-        }
-    }
 }
 
 /// An accepted connection that gives an error when its peer stalls. TLS is set up while it is first

@@ -10,11 +10,27 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::sleep;
 
 use super::Tls;
-use super::connection::{Connection, Limits, Permit};
+use super::connection::{Connection, Limits};
 use crate::metrics::Metrics;
 
 /// Pause after an error of accept, such as no free file descriptor.
 const BACK_OFF: Duration = Duration::from_millis(50);
+
+/// The right to one open connection, given back on drop.
+#[derive(Debug)]
+pub struct Permit {
+    _permit: OwnedSemaphorePermit,
+    counts: Vec<Arc<()>>,
+}
+
+impl Permit {
+    /// Counts the connection: while it is open, it holds a reference of `count`.
+    #[must_use]
+    pub fn counted(mut self, count: &Arc<()>) -> Self {
+        self.counts.push(Arc::clone(count));
+        self
+    }
+}
 
 /// Bounds the connections of a listener in number and in time, and gives them TLS.
 #[derive(Debug)]
@@ -22,17 +38,12 @@ pub struct Limiter {
     permits: Arc<Semaphore>,
     limits: Limits,
     tls: Option<Tls>,
-    metrics: Option<Arc<Metrics>>,
+    metrics: Arc<Metrics>,
 }
 
 impl Limiter {
     /// At most `max` connections at a time, counted by `metrics`.
-    pub fn new(
-        max: usize,
-        limits: Limits,
-        tls: Option<Tls>,
-        metrics: Option<Arc<Metrics>>,
-    ) -> Arc<Self> {
+    pub fn new(max: usize, limits: Limits, tls: Option<Tls>, metrics: Arc<Metrics>) -> Arc<Self> {
         let permits = Arc::new(Semaphore::new(max.min(Semaphore::MAX_PERMITS)));
         Arc::new(Self { permits, limits, tls, metrics })
     }
@@ -45,19 +56,15 @@ impl Limiter {
     /// A permit for a connection just accepted; `None`, and counted, if there are too many.
     pub fn try_permit(&self) -> Option<Permit> {
         let permit = Arc::clone(&self.permits).try_acquire_owned().ok();
-        if permit.is_none()
-            && let Some(metrics) = &self.metrics
-        {
-            metrics.refused.inc();
+        if permit.is_none() {
+            self.metrics.refused.inc();
         }
         permit.map(|permit| self.permit(permit))
     }
 
     fn permit(&self, permit: OwnedSemaphorePermit) -> Permit {
-        if let Some(metrics) = &self.metrics {
-            metrics.opened.inc();
-        }
-        Permit::new(permit, self.metrics.clone())
+        self.metrics.opened.inc();
+        Permit { _permit: permit, counts: Vec::new() }.counted(&self.metrics.open)
     }
 
     /// Guards an accepted connection. Must be called inside the Tokio runtime that drives it.
@@ -120,7 +127,7 @@ mod tests {
         let limits = Limits { opening: LIMIT, opening_bytes: 1, stall: LIMIT, idle: LIMIT };
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("its address");
-        let limiter = Limiter::new(CONNECTIONS, limits, tls, None);
+        let limiter = Limiter::new(CONNECTIONS, limits, tls, Arc::default());
         let router = Router::new().route("/", get(async || "hello"));
         tokio::spawn(async { axum::serve(Listener { listener, limiter }, router).await });
         address

@@ -10,12 +10,12 @@ mod stream;
 mod tls;
 
 pub use auth::{Auth, Denied, Scopes, Token};
-pub use connection::{Connection, Limits, Permit};
-pub use listener::{Limiter, accept};
+pub use connection::{Connection, Limits};
+pub use listener::{Limiter, Permit, accept};
 pub use pem::TlsFiles;
 pub use tls::{Protocol, Tls};
 
-pub(crate) use auth::{digest_from_hex, is_name, sha256};
+pub(crate) use auth::{checked_name, sha256};
 pub(crate) use listener::Listener;
 pub(crate) use tls::{install_provider, watch};
 
@@ -31,6 +31,14 @@ pub struct Security {
 }
 
 impl Security {
+    /// Authorizes a call, as [`Auth::check`] does, if callers need tokens.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn check(&self, authorization: Option<&[u8]>, needs: Scopes) -> Result<(), Denied> {
+        self.auth.as_ref().map_or(Ok(()), |auth| auth.check(authorization, needs))
+    }
+
     /// Each listener with TLS, by its name.
     pub(crate) fn listeners(&self) -> impl Iterator<Item = (&'static str, &Tls)> {
         [("public", &self.tls), ("admin", &self.admin_tls)]

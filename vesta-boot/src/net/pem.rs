@@ -2,6 +2,7 @@
 //! file.
 
 use std::fs;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,13 +55,6 @@ struct Pem {
     setting: String,
     path: PathBuf,
     bytes: Vec<u8>,
-}
-
-/// Validity period of a certificate.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Validity {
-    pub(super) from: UnixMillis,
-    pub(super) until: UnixMillis,
 }
 
 impl Pem {
@@ -159,7 +153,7 @@ impl Pems {
     }
 
     /// Validity period of the server's own certificate.
-    pub(super) fn validity(&self) -> Result<Validity, String> {
+    pub(super) fn validity(&self) -> Result<RangeInclusive<UnixMillis>, String> {
         let chain = self.cert.certificates()?;
         let parsed = chain.first().and_then(|own| ParsedCertificate::try_from(own).ok());
         let own = parsed.ok_or_else(|| self.cert.unreadable())?;
@@ -178,7 +172,7 @@ impl Pems {
         };
         match at(Duration::from_secs(u64::MAX)) {
             Some(CertificateError::ExpiredContext { not_after, .. }) => {
-                Ok(Validity { from, until: millis(not_after) })
+                Ok(from..=millis(not_after))
             }
             _ => Err(self.cert.unreadable()),
         }

@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::io;
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use rustls::ServerConfig;
@@ -15,7 +16,8 @@ use tokio_rustls::server::FallibleAccept;
 use vesta_intf::UnixMillis;
 use vesta_service::{Clock as _, SystemClock};
 
-use super::pem::{Pems, TlsFiles, Validity};
+use super::Security;
+use super::pem::{Pems, TlsFiles};
 use crate::error::Error;
 use crate::ticks::millis;
 
@@ -49,16 +51,16 @@ struct Shared {
     files: TlsFiles,
     protocol: Protocol,
     current: RwLock<Current>,
-    /// The files when they were last read, good or bad.
-    seen: Mutex<Result<Pems, String>>,
     handshakes_failed: AtomicU64,
 }
 
-/// Configuration of new connections.
-#[derive(Clone)]
+/// The certificate in force.
 struct Current {
+    /// Configuration of new connections.
     config: Arc<ServerConfig>,
-    validity: Validity,
+    validity: RangeInclusive<UnixMillis>,
+    /// The files when they were last read, good or bad.
+    seen: Result<Pems, String>,
 }
 
 impl Tls {
@@ -67,13 +69,12 @@ impl Tls {
     /// # Errors
     /// [`Error::Setting`] with one sentence that names the file and what is wrong with it.
     pub fn load(files: &TlsFiles, protocol: Protocol) -> Result<Self, Error> {
-        let read = Pems::read(files);
-        let current = current(&read, protocol)?;
+        let seen = Pems::read(files);
+        let (config, validity) = usable(&seen, protocol)?;
         Ok(Self(Arc::new(Shared {
             files: files.clone(),
             protocol,
-            current: RwLock::new(current),
-            seen: Mutex::new(read),
+            current: RwLock::new(Current { config, validity, seen }),
             handshakes_failed: AtomicU64::new(0),
         })))
     }
@@ -84,21 +85,21 @@ impl Tls {
     /// # Errors
     /// Validation error of the new files, once for each change of them; the certificate stays.
     pub fn reload(&self) -> Result<bool, Error> {
-        let Shared { files, protocol, current: in_force, seen, .. } = &*self.0;
+        let Shared { files, protocol, current, .. } = &*self.0;
         let read = Pems::read(files);
-        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if *seen == read {
+        if self.current().seen == read {
             return Ok(false);
         }
-        let new = current(&read, *protocol);
-        *seen = read;
-        *in_force.write().unwrap_or_else(PoisonError::into_inner) = new?;
+        let new = usable(&read, *protocol);
+        let mut current = current.write().unwrap_or_else(PoisonError::into_inner);
+        current.seen = read;
+        (current.config, current.validity) = new?;
         Ok(true)
     }
 
     /// The last moment at which the certificate is valid, to the second.
     pub fn valid_until(&self) -> UnixMillis {
-        self.current().validity.until
+        *self.current().validity.end()
     }
 
     /// Returns whether clients need a certificate too (mTLS).
@@ -111,12 +112,12 @@ impl Tls {
         self.0.handshakes_failed.load(Relaxed)
     }
 
-    fn current(&self) -> Current {
-        self.0.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    fn current(&self) -> RwLockReadGuard<'_, Current> {
+        self.0.current.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn accept(&self, stream: TcpStream) -> FallibleAccept<TcpStream> {
-        TlsAcceptor::from(self.current().config).accept(stream).into_fallible()
+        TlsAcceptor::from(Arc::clone(&self.current().config)).accept(stream).into_fallible()
     }
 
     pub(super) fn handshake_failed(&self, error: &io::Error) {
@@ -126,7 +127,7 @@ impl Tls {
 
     /// Logs a certificate that is not valid yet, has expired or soon will.
     pub(crate) fn warn(&self) {
-        let Validity { from, until } = self.current().validity;
+        let (from, until) = self.current().validity.clone().into_inner();
         let now = SystemClock::new().wall();
         let (setting, file) = (self.0.files.setting, self.0.files.cert.display());
         if from > now {
@@ -157,29 +158,33 @@ impl fmt::Debug for Tls {
     }
 }
 
-fn current(read: &Result<Pems, String>, protocol: Protocol) -> Result<Current, Error> {
+/// What is in the files: the configuration of connections, and how long it is valid.
+fn usable(
+    read: &Result<Pems, String>,
+    protocol: Protocol,
+) -> Result<(Arc<ServerConfig>, RangeInclusive<UnixMillis>), Error> {
     let pems = read.as_ref().map_err(Error::setting)?;
     let mut config = pems.server_config().map_err(Error::setting)?;
     config.alpn_protocols = vec![match protocol {
         Protocol::Http2 => b"h2".to_vec(),
         Protocol::Http1 => b"http/1.1".to_vec(),
     }];
-    let validity = pems.validity().map_err(Error::setting)?;
-    Ok(Current { config: Arc::new(config), validity })
+    Ok((Arc::new(config), pems.validity().map_err(Error::setting)?))
 }
 
-/// Reloads the files of these listeners periodically, for as long as the program runs.
-pub(crate) async fn watch(listeners: Vec<Tls>) {
-    if listeners.is_empty() {
+/// Reloads the files of the listeners periodically, for as long as the program runs.
+pub(crate) async fn watch(security: Security) {
+    if security.listeners().next().is_none() {
         return;
     }
     let mut ticks = interval_at(tokio::time::Instant::now() + RELOAD_EVERY, RELOAD_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        let listeners = listeners.clone();
+        let security = security.clone();
         // Files may lie on a network.
-        let _ = spawn_blocking(move || listeners.iter().for_each(Tls::reload_and_log)).await;
+        let reload = move || security.listeners().for_each(|(_, tls)| tls.reload_and_log());
+        let _ = spawn_blocking(reload).await;
     }
 }
 
@@ -206,7 +211,7 @@ mod tests {
         let files = TlsFiles::new(folder.path().join("c.pem"), folder.path().join("k.pem"));
         write(&files, 2030);
         let tls = Tls::load(&files, Protocol::Http1).expect("sound files");
-        let watch = tokio::spawn(watch(vec![tls.clone()]));
+        let watch = tokio::spawn(watch(Security { tls: Some(tls.clone()), ..Security::default() }));
         let before = tls.valid_until();
         tokio::time::sleep(RELOAD_EVERY * 3).await;
         assert_eq!(tls.valid_until(), before);

@@ -13,8 +13,8 @@ use vesta_intf::{FieldOrder, LayoutSpec, TimeUnit, UnixMillis};
 
 use super::declared::toml_type;
 use super::parse::did_you_mean;
-use super::tokens::{self, TokenTable};
 use crate::error::Error;
+use crate::net::Token;
 use crate::ticks::moment;
 
 /// The contents of a file.
@@ -23,7 +23,7 @@ pub(super) struct File {
     /// Text and line of each setting.
     pub(super) values: BTreeMap<String, (String, usize)>,
     pub(super) custom: Option<LayoutSpec>,
-    pub(super) tokens: Vec<TokenTable>,
+    pub(super) tokens: Vec<Token>,
 }
 
 /// `[layout.custom]`: the fields of [`LayoutSpec`], and their defaults.
@@ -57,7 +57,7 @@ enum Epoch {
 fn epoch<'de, D: Deserializer<'de>>(deserializer: D) -> Result<UnixMillis, D::Error> {
     let found = match Epoch::deserialize(deserializer) {
         Ok(Epoch::Millis(millis)) => Some(UnixMillis(millis)),
-        Ok(Epoch::Text(text)) => moment(&text),
+        Ok(Epoch::Text(text)) => moment(&text).ok(),
         Err(_) => None,
     };
     found.ok_or_else(|| {
@@ -73,6 +73,14 @@ fn epoch<'de, D: Deserializer<'de>>(deserializer: D) -> Result<UnixMillis, D::Er
 pub(super) struct Layout {
     #[serde(with = "CustomLayout")]
     pub(super) custom: LayoutSpec,
+}
+
+/// `[auth]`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AuthTable {
+    #[serde(default)]
+    tokens: Vec<Token>,
 }
 
 /// Reads a file.
@@ -100,49 +108,42 @@ impl Reader<'_> {
     fn table(&mut self, prefix: &str, table: DeTable<'_>) -> Result<(), String> {
         for (key, value) in table {
             let name = format!("{prefix}{}", key.get_ref());
-            let at = |fault: String| format!("line {}: {fault}", line(self.text, &key.span()));
-            let kind = value.get_ref().type_str();
+            let (at, kind) = (line(self.text, &key.span()), value.get_ref().type_str());
             let names = || self.settings.get_arguments().map(|arg| arg.get_id().as_str());
             let setting = self.settings.get_arguments().find(|arg| arg.get_id() == name.as_str());
             let expected = match (name.as_str(), setting.map(toml_type)) {
-                ("layout", _) if kind == "table" => {
-                    let Layout { custom } = self.read(value)?;
-                    let number = line(self.text, &key.span());
-                    self.file.values.insert(name, ("custom".to_owned(), number));
-                    self.file.custom = Some(custom);
+                ("auth", _) => {
+                    self.file.tokens = self.read::<AuthTable>(value)?.tokens;
                     continue;
                 }
-                ("auth", _) => {
-                    self.file.tokens = self.read::<tokens::Section>(value)?.tokens;
+                ("layout", _) if kind == "table" => {
+                    self.file.custom = Some(self.read::<Layout>(value)?.custom);
+                    self.file.values.insert(name, ("custom".to_owned(), at));
                     continue;
                 }
                 (_, Some(expected)) if expected == kind => {
-                    let number = line(self.text, &value.span());
                     let text = match self.read(value)? {
                         toml::Value::String(text) => text,
                         other => other.to_string(),
                     };
-                    self.file.values.insert(name, (text, number));
+                    self.file.values.insert(name, (text, at));
                     continue;
                 }
-                ("layout", Some(_)) => "the name of a layout, or a table [layout.custom]",
+                ("layout", _) => "the name of a layout, or a table [layout.custom]",
                 (_, Some(expected)) => expected,
-                (name, None) if names().any(|it| it.starts_with(&format!("{name}."))) => "table",
-                (name, None) => {
-                    let hint = did_you_mean(name, names());
-                    return Err(at(format!("unknown setting `{name}`{hint}")));
+                (_, None) if names().any(|it| it.starts_with(&format!("{name}."))) => {
+                    if let DeValue::Table(table) = value.into_inner() {
+                        self.table(&format!("{name}."), table)?;
+                        continue;
+                    }
+                    "table"
+                }
+                (typed, None) => {
+                    let hint = did_you_mean(typed, names());
+                    return Err(format!("line {at}: unknown setting `{typed}`{hint}"));
                 }
             };
-            match value.into_inner() {
-                DeValue::Table(table) if expected == "table" => {
-                    self.table(&format!("{name}."), table)?;
-                }
-                _ => {
-                    return Err(at(format!(
-                        "invalid type: {kind}, expected {expected} for {name}"
-                    )));
-                }
-            }
+            return Err(format!("line {at}: invalid type: {kind}, expected {expected} for {name}"));
         }
         Ok(())
     }

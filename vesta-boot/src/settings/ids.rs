@@ -8,7 +8,7 @@ use vesta_service::PopulatorKind;
 use super::parse::{Parsed, choice, either, number, whole};
 use super::values::Values;
 use crate::error::Error;
-use crate::net::is_name;
+use crate::net::checked_name;
 
 /// IDs: layout, populator, and the fields that are the same in all of them.
 #[derive(Debug, Clone, Args)]
@@ -61,7 +61,7 @@ pub struct Ids {
     ///
     /// 1 to 64 letters, digits, `.`, `_` or `-`. IDs that may meet in one table need the same one.
     #[arg(id = "namespace", value_name = "NAME", default_value = "default", global = true)]
-    #[arg(value_parser = namespace)]
+    #[arg(value_parser = checked_name)]
     pub namespace: String,
 }
 
@@ -125,11 +125,4 @@ fn sequence_start(layout: IdMeta) -> ValueParser {
             format!("must be zero or random:N with N from 1 to {most} in this layout")
         })
     })
-}
-
-fn namespace(name: &str) -> Parsed<String> {
-    match is_name(name) {
-        true => Ok(name.to_owned()),
-        false => Err("must be 1 to 64 letters, digits, `.`, `_` or `-`".to_owned()),
-    }
 }

@@ -110,20 +110,12 @@ fn tls_files(
 }
 
 impl Section {
-    pub(super) fn tls(&self) -> Result<Option<TlsFiles>, Error> {
-        tls_files("tls", [&self.cert, &self.key, &self.client_ca])
-    }
-
-    pub(super) fn admin_tls(&self) -> Result<Option<TlsFiles>, Error> {
-        let files = [&self.admin_cert, &self.admin_key, &self.admin_client_ca];
-        let files = tls_files("admin.tls", files)?;
-        if files.is_some() && self.admin.is_none() {
-            return Error::refuse(
-                "admin.tls is for the admin listener, which is off; remove admin.tls, or set \
-                 admin.listen",
-            );
-        }
-        Ok(files)
+    /// The files of the public and of the admin listener.
+    pub(super) fn tls(&self) -> Result<[Option<TlsFiles>; 2], Error> {
+        Ok([
+            tls_files("tls", [&self.cert, &self.key, &self.client_ca])?,
+            tls_files("admin.tls", [&self.admin_cert, &self.admin_key, &self.admin_client_ca])?,
+        ])
     }
 }
 
@@ -137,6 +129,11 @@ pub(super) fn check(config: &Config, values: &Values) -> Result<(), Error> {
                 "listen ({a}) and admin.listen ({b}) cannot share a port; give one of them another"
             ));
         }
+    }
+    if config.admin_tls.is_some() && config.admin_listen.is_none() {
+        return Error::refuse(
+            "admin.tls is for the admin listener, which is off; remove admin.tls, or set admin.listen",
+        );
     }
     // The embedded pool cannot see other hosts: two of them would hand out the same machine IDs.
     let machine =

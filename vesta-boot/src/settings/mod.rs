@@ -16,7 +16,6 @@ mod print;
 mod read;
 mod segments;
 mod store;
-mod tokens;
 mod values;
 
 use std::net::SocketAddr;
@@ -25,7 +24,7 @@ use std::path::PathBuf;
 use vesta_service::Timing;
 
 use crate::error::Error;
-use crate::net::{Auth, Protocol, Security, Tls, TlsFiles};
+use crate::net::{Auth, Protocol, Security, Tls, TlsFiles, Token};
 use crate::role::Role;
 
 pub use declared::settings;
@@ -36,7 +35,6 @@ pub use machine::{Machine, Number};
 pub(crate) use read::unknown_variables;
 pub use segments::Segments;
 pub use store::Store;
-pub use tokens::TokenTable;
 pub use values::{Value, Values};
 
 use declared::Sections;
@@ -92,14 +90,15 @@ impl Config {
             declared::check(values)?;
         let state_dir = machine.state_dir.clone();
         let machine = machine.check(values, &ids.layout)?;
+        let [tls, admin_tls] = listeners.tls()?;
         let config = Self {
             role: values.role,
             listen: listeners.listen,
             admin_listen: listeners.admin,
             allow_plaintext: listeners.allow_plaintext,
-            tls: listeners.tls()?,
-            admin_tls: listeners.admin_tls()?,
-            auth: tokens::check(&values.tokens)?,
+            tls,
+            admin_tls,
+            auth: auth(&values.tokens)?,
             lease: store.lease(values, &machine)?,
             store,
             ids,
@@ -150,4 +149,18 @@ impl Config {
     pub fn print(&self, values: &Values) -> String {
         print::print(self, values)
     }
+}
+
+/// The tokens of callers, each different; `None` without any, so that callers need none.
+fn auth(tokens: &[Token]) -> Result<Option<Auth>, Error> {
+    for (index, token) in tokens.iter().enumerate() {
+        let is_twin = |it: &&Token| it.name == token.name || it.digest == token.digest;
+        if let Some(twin) = tokens[..index].iter().find(is_twin) {
+            return Error::refuse(format!(
+                "[[auth.tokens]]: `{}` and `{}` have the same name or sha256; remove one of them",
+                twin.name, token.name
+            ));
+        }
+    }
+    Ok((!tokens.is_empty()).then(|| Auth::new(tokens.to_vec())))
 }

@@ -5,8 +5,8 @@ use std::fmt;
 
 use vesta_intf::LayoutSpec;
 
-use super::tokens::TokenTable;
 use crate::error::Error;
+use crate::net::Token;
 use crate::role::Role;
 use crate::secret;
 
@@ -43,7 +43,7 @@ pub struct Values {
     pub role: Role,
     pub(super) values: BTreeMap<String, Value>,
     pub(super) custom: Option<LayoutSpec>,
-    pub(super) tokens: Vec<TokenTable>,
+    pub(super) tokens: Vec<Token>,
 }
 
 impl Values {

@@ -1,19 +1,21 @@
 //! Leaf-compatible endpoints: the same paths, parameters and bodies.
 
+use std::sync::Arc;
+
 use actix_web::http::header::{self, Accept, Header as _, HeaderValue};
 use actix_web::web::Bytes;
 use actix_web::{HttpRequest, HttpResponse};
 use serde::Serialize;
 use vesta_intf::{IdError, IdService};
 
-use super::segments::{next_number, segment_service};
+use super::segments::next_number;
 use super::vesta::in_system_zone;
 use super::{Answer, JSON, characters, decimal, json, new_id, no_store, ok, text};
 use crate::dto::{LeafDecoded, SegmentCache, SegmentRow};
 use crate::state::Call;
 
 pub(crate) async fn snowflake(call: Call) -> Answer {
-    let id = new_id(call.state()).await?;
+    let id = new_id(call.running()).await?;
     Ok(digits(&call.req, id))
 }
 
@@ -23,7 +25,7 @@ pub(crate) async fn segment(call: Call) -> Answer {
 }
 
 pub(crate) async fn decode(call: Call) -> Answer {
-    let service = &call.state().service;
+    let service = &call.running().service;
     let raw = call.params.number("snowflakeId", 0, u64::MAX)?;
     let id = service.exp_id(raw)?;
     let moment = service.meta().explaining(raw).moment_of(id.time)?;
@@ -37,7 +39,7 @@ pub(crate) async fn decode(call: Call) -> Answer {
 
 pub(crate) async fn cache(call: Call) -> Answer {
     let rows: Vec<_> =
-        segment_service(call.state())?.status().into_iter().map(SegmentCache::from).collect();
+        call.running().segments()?.status().into_iter().map(SegmentCache::from).collect();
     let head =
         ["tag", "position", "current range", "next ranges", "step", "a second", "last error"];
     Ok(table(&call, "Ranges in memory", head, rows, |row| {
@@ -55,13 +57,12 @@ pub(crate) async fn cache(call: Call) -> Answer {
 }
 
 pub(crate) async fn db(call: Call) -> Answer {
-    segment_service(call.state())?;
-    let service = call.state().segments.clone();
+    let service = Arc::clone(call.running().segments()?);
     // The store's calls block.
-    let read = tokio::task::spawn_blocking(move || service.map(|service| service.tags()));
+    let read = tokio::task::spawn_blocking(move || service.tags());
     let tags = match read.await {
-        Ok(Some(Ok(tags))) => tags,
-        Ok(Some(Err(error))) => {
+        Ok(Ok(tags)) => tags,
+        Ok(Err(error)) => {
             let reason = error.to_string().into();
             return Err(IdError::Unavailable { reason, retry_after: None, source: None }.into());
         }

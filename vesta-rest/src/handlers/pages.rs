@@ -31,7 +31,7 @@ fn page(content_type: &'static str, body: impl Into<actix_web::web::Bytes>) -> H
 
 /// `GET /`
 pub(crate) async fn index(call: Call) -> Answer {
-    let scheme = if call.state().encrypted { "https" } else { "http" };
+    let scheme = if call.running().security.tls.is_some() { "https" } else { "http" };
     let here = format!("{scheme}://{}", host(&call.req));
     Ok(page("text/html; charset=utf-8", INDEX.replace("http://127.0.0.1:8088", &here)))
 }

@@ -1,19 +1,12 @@
 //! Segment mode: sequences by tag.
 
-use vesta_intf::{IdError, IdRun};
-use vesta_service::SegmentService;
+use vesta_intf::IdRun;
 
 use super::v1::MAX_COUNT;
-use super::{Answer, decimal, in_time, json, no_store};
+use super::{Answer, decimal, json, no_store};
 use crate::dto::{ManyIds, OneId};
 use crate::problem::Problem;
-use crate::state::{Call, State};
-
-pub(super) fn segment_service(state: &State) -> Result<&SegmentService, IdError> {
-    state.segments.as_deref().ok_or_else(|| IdError::Unsupported {
-        what: "segment mode is off; set segment.store (--segment-store)".into(),
-    })
-}
+use crate::state::Call;
 
 /// The tag in the path. The router leaves three characters percent-encoded, because decoding them
 /// would change where the path is split or how it decodes a second time.
@@ -24,20 +17,20 @@ fn key(call: &Call) -> String {
 
 /// The next number of the tag in the path.
 pub(super) async fn next_number(call: &Call) -> Result<u64, Problem> {
-    let state = call.state();
-    let (service, key) = (segment_service(state)?, key(call));
+    let (running, key) = (call.running(), key(call));
+    let service = running.segments()?;
     let next = async { service.segment_async(&key).await?.next_async().await };
-    Ok(in_time(state.request_timeout, next).await?)
+    Ok(running.within(None, next).await?)
 }
 
 pub(crate) async fn next(call: Call) -> Answer {
     let Some(count) = call.params.optional("count", 1, MAX_COUNT)? else {
         return Ok(no_store(json(&OneId { id: decimal(next_number(&call).await?) })));
     };
-    let state = call.state();
-    let (service, key) = (segment_service(state)?, key(&call));
+    let (running, key) = (call.running(), key(&call));
+    let service = running.segments()?;
     let runs = async { service.segment_async(&key).await?.next_runs_async(count as u32).await };
-    let runs = in_time(state.request_timeout, runs).await?;
+    let runs = running.within(None, runs).await?;
     let ids = runs.iter().flat_map(IdRun::iter).map(decimal).collect();
     Ok(no_store(json(&ManyIds { ids })))
 }

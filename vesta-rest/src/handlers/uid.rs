@@ -8,7 +8,7 @@ use crate::dto::UidParsed;
 use crate::state::Call;
 
 pub(crate) async fn get(call: Call) -> Answer {
-    let meta = call.state().service.meta();
+    let meta = call.running().service.meta();
     if !is_uid(meta) {
         let what = format!(
             "a UID: this server makes IDs of layout {}; start one with the widths of uid-generator \
@@ -17,13 +17,13 @@ pub(crate) async fn get(call: Call) -> Answer {
         );
         return Err(IdError::Unsupported { what: what.into() }.into());
     }
-    let id = new_id(call.state()).await?;
+    let id = new_id(call.running()).await?;
     Ok(no_store(text(characters(decimal(id)))))
 }
 
 pub(crate) async fn parse(call: Call) -> Answer {
     // The server's layout if it is uid-generator's, else uid-generator's default.
-    let own = call.state().service.meta();
+    let own = call.running().service.meta();
     let meta = if is_uid(own) { own } else { &IdMeta::UID };
     let raw = call.params.number("uid", 0, u64::MAX)?;
     let id = meta.unpack(raw)?;

@@ -12,7 +12,7 @@ use crate::dto::{
 };
 use crate::params::{self, MAX_BODY, parts};
 use crate::problem::Problem;
-use crate::state::{Call, State};
+use crate::state::{Call, running};
 use crate::values::number;
 
 /// Maximum number of IDs per request.
@@ -20,21 +20,21 @@ pub(super) const MAX_COUNT: u64 = 1_000;
 
 pub(crate) async fn id(call: Call) -> Answer {
     let format = call.params.format()?;
-    let id = new_id(call.state()).await?;
+    let id = new_id(call.running()).await?;
     Ok(no_store(json(&OneId { id: IdText { id, format } })))
 }
 
 pub(crate) async fn ids(call: Call) -> Answer {
     let count = call.params.number("count", 1, MAX_COUNT)?;
     let format = call.params.format()?;
-    let ids = new_ids(call.state(), count as u32).await?;
+    let ids = new_ids(call.running(), count as u32).await?;
     Ok(no_store(json(&ManyIds { ids: ids.into_iter().map(|id| IdText { id, format }).collect() })))
 }
 
 pub(crate) async fn explain(call: Call) -> Answer {
     let format = call.params.format()?;
     let raw = params::id(call.req.match_info().query("id"), format)?;
-    let meta = call.params.layout(call.state().service.meta(), raw)?;
+    let meta = call.params.layout(call.running().service.meta(), raw)?;
     let id = meta.unpack(raw)?;
     Ok(json(&Explained {
         id: IdText { id: raw, format },
@@ -46,7 +46,7 @@ pub(crate) async fn explain(call: Call) -> Answer {
 
 pub(crate) async fn make(call: Call) -> Answer {
     let format = call.params.format()?;
-    let service = call.state().service.clone();
+    let service = call.running().service.clone();
     let body = read_json(call).await?;
     let mut members: Parts = serde_json::from_slice(&body).map_err(|error| {
         Problem::bad_body(format!("the body does not match its schema: {error}"))
@@ -60,7 +60,7 @@ pub(crate) async fn make(call: Call) -> Answer {
 }
 
 pub(crate) async fn bound(call: Call) -> Answer {
-    let service = &call.state().service;
+    let service = &call.running().service;
     let moment = call.params.moment()?;
     let (meta, base) = call.params.above_time(service.meta(), &own(service)?)?;
     let format = call.params.format()?;
@@ -75,7 +75,7 @@ pub(crate) async fn bound(call: Call) -> Answer {
 }
 
 pub(crate) async fn layout(call: Call) -> Answer {
-    let service = &call.state().service;
+    let service = &call.running().service;
     Ok(json(&Layout::new(service.meta(), &own(service)?)))
 }
 
@@ -85,7 +85,7 @@ fn own(service: &LocalIdService) -> Result<Id, IdError> {
 }
 
 pub(crate) async fn layouts(call: Call) -> Answer {
-    let own = call.state().service.meta();
+    let own = call.running().service.meta();
     let layouts = params::layouts(own).iter().map(|meta| KnownLayout::new(meta, own)).collect();
     Ok(json(&KnownLayouts { layouts }))
 }
@@ -97,7 +97,7 @@ async fn read_json(Call { req, payload, .. }: Call) -> Result<Bytes, Problem> {
     {
         return Err(Problem::not_json());
     }
-    let limit = State::of(&req).request_timeout;
+    let limit = running(&req).config.limits.request_timeout;
     match tokio::time::timeout(limit, payload.to_bytes_limited(MAX_BODY)).await {
         Err(_) => Err(Problem::body_too_slow(limit)),
         Ok(Err(_)) => Err(Problem::body_too_large(MAX_BODY)),

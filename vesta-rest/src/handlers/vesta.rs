@@ -7,18 +7,18 @@ use actix_web::body::BoxBody;
 use actix_web::http::Method;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use vesta_boot::{Outcome, Scopes};
+use vesta_boot::{Outcome, Running, Scopes};
 use vesta_intf::{Field, IdService, UnixMillis};
 
 use super::{Answer, characters, decimal, json, new_id, no_store, text};
 use crate::dto::{Fields, IdText};
 use crate::params::parts;
 use crate::problem::{Problem, quoted};
-use crate::state::{Call, State};
+use crate::state::{Call, authorize};
 
 pub(crate) async fn genid(call: Call) -> Answer {
     let format = call.params.format()?;
-    let id = new_id(call.state()).await?;
+    let id = new_id(call.running()).await?;
     Ok(no_store(text(characters(IdText { id, format }))))
 }
 
@@ -26,26 +26,30 @@ pub(crate) async fn genid(call: Call) -> Answer {
 /// ready, which it nearly always is. Everything else is `None`, and goes through the router to
 /// [`genid`]. It neither waits nor writes, and reads no clock beyond what the ID itself needs. `method`
 /// is its index in the metrics.
-pub(crate) fn genid_now(state: &State, req: &Request, method: usize) -> Option<Response<BoxBody>> {
+pub(crate) fn genid_now(
+    running: &Running,
+    req: &Request,
+    method: usize,
+) -> Option<Response<BoxBody>> {
     if req.uri().path_and_query()?.as_str() != "/genid" || req.method() != Method::GET {
         return None;
     }
-    state.authorize(req.headers(), Scopes::GENERATE).ok()?;
-    let id = state.service.try_gen_id().ok()?;
+    authorize(running, req.headers(), Scopes::GENERATE).ok()?;
+    let id = running.service.try_gen_id().ok()?;
     // Far below the histogram's lowest bucket; measuring it would cost more than the ID.
-    state.metrics.observe(method, Outcome::Ok, Duration::ZERO);
-    state.metrics.issued.inc_by(1);
+    running.metrics.observe(method, Outcome::Ok, Duration::ZERO);
+    running.metrics.issued.inc_by(1);
     Some(no_store(text(characters(decimal(id)))).into())
 }
 
 pub(crate) async fn expid(call: Call) -> Answer {
     let raw = call.params.id()?;
-    let meta = call.params.layout(call.state().service.meta(), raw)?;
+    let meta = call.params.layout(call.running().service.meta(), raw)?;
     Ok(json(&Fields::from(meta.unpack(raw)?)))
 }
 
 pub(crate) async fn transtime(call: Call) -> Answer {
-    let meta = call.state().service.meta();
+    let meta = call.running().service.meta();
     let time = call.params.number("time", 0, meta.max(Field::Time))?;
     let moment = meta.moment_of(time)?;
     let readable = match call.params.text("tz") {
@@ -81,7 +85,7 @@ pub(super) fn in_system_zone(moment: UnixMillis, format: &str) -> String {
 
 pub(crate) async fn makeid(call: Call) -> Answer {
     let format = call.params.format()?;
-    let service = &call.state().service;
+    let service = &call.running().service;
     let parts = parts(service.meta(), |name, max| call.params.optional(name, 0, max))?;
     Ok(text(characters(IdText { id: service.make_id(&parts)?, format })))
 }

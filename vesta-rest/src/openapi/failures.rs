@@ -8,7 +8,7 @@ use utoipa::openapi::example::ExampleBuilder;
 use utoipa::openapi::{
     ContentBuilder, HeaderBuilder, ObjectBuilder, Ref, Response, ResponseBuilder, Type,
 };
-use vesta_boot::{Denied, Scopes};
+use vesta_boot::{Denied, SEGMENTS_OFF, Scopes};
 use vesta_intf::{IdError, NotReady, NotReadyReason};
 
 use crate::params::MAX_BODY;
@@ -38,10 +38,8 @@ pub(crate) const NO_SUCH_TAG: Failures =
     || vec![IdError::NotFound { what: "segment tag `orders`".into() }.into()];
 
 /// The server does not offer this: it has another layout, or segment mode is off.
-pub(crate) const NOT_OFFERED: Failures = || {
-    let what = "segment mode is off; set segment.store (--segment-store)".into();
-    vec![IdError::Unsupported { what }.into()]
-};
+pub(crate) const NOT_OFFERED: Failures =
+    || vec![IdError::Unsupported { what: SEGMENTS_OFF.into() }.into()];
 
 /// Problems with the parameters of any endpoint.
 const BAD_INPUT: Failures = || {

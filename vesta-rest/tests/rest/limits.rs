@@ -60,12 +60,11 @@ impl Server {
             config,
             service,
             segments,
-            listener,
             security: security.clone(),
             metrics: Arc::new(Metrics::new(METHODS)),
             shutdown: shutdown.clone(),
         };
-        let thread = std::thread::spawn(move || serve_with(running, limits));
+        let thread = std::thread::spawn(move || serve_with(listener, Arc::new(running), limits));
         Self { address, security, shutdown, thread: Some(thread) }
     }
 

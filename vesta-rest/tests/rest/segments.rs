@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use actix_web::test::TestRequest;
 use actix_web::web;
-use vesta_rest::app::State;
+use vesta_boot::Running;
 use vesta_service::{MemorySegmentStore, NewSegmentTag, SegmentService, SegmentStore};
 
 use crate::support::{Answer, ask_with, get, service, state_with};
 
 struct Segments {
-    state: web::Data<State>,
+    state: web::Data<Running>,
 }
 
 fn started() -> Segments {

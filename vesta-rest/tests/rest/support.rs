@@ -11,9 +11,9 @@ use actix_web::dev::Service;
 use actix_web::test::{self, TestRequest};
 use actix_web::{App, web};
 use serde_json::Value;
-use vesta_boot::Metrics;
+use vesta_boot::{CancellationToken, Config, Metrics, Role, Running, Security};
 use vesta_intf::{GenMethod, IdMeta, UnixMillis};
-use vesta_rest::app::{State, configure};
+use vesta_rest::app::configure;
 use vesta_service::{Builder, Drive, LocalIdService, MachineSource, ManualClock, SegmentService};
 
 /// 2026-01-01T00:00:00Z.
@@ -40,22 +40,29 @@ pub(crate) fn service_of(layout: IdMeta) -> Arc<LocalIdService> {
     Arc::new(builder().layout(layout).machine(MachineSource::Stateless(machine)).build().unwrap())
 }
 
-pub(crate) fn state(service: Arc<LocalIdService>) -> web::Data<State> {
+pub(crate) fn state(service: Arc<LocalIdService>) -> web::Data<Running> {
     state_with(service, None)
 }
 
 pub(crate) fn state_with(
     service: Arc<LocalIdService>,
     segments: Option<Arc<SegmentService>>,
-) -> web::Data<State> {
-    web::Data::new(State {
+) -> web::Data<Running> {
+    web::Data::new(running(service, segments))
+}
+
+pub(crate) fn running(
+    service: Arc<LocalIdService>,
+    segments: Option<Arc<SegmentService>>,
+) -> Running {
+    Running {
+        config: Config::defaults(Role::Rest),
         service,
         segments,
+        security: Security::default(),
         metrics: Arc::new(Metrics::new(vesta_rest::METHODS)),
-        auth: None,
-        encrypted: false,
-        request_timeout: Duration::from_secs(2),
-    })
+        shutdown: CancellationToken::new(),
+    }
 }
 
 /// An answer, from either way of asking.
@@ -95,7 +102,7 @@ pub(crate) async fn ask(service: &Arc<LocalIdService>, request: TestRequest) -> 
     ask_with(state(service.clone()), request).await
 }
 
-pub(crate) async fn ask_with(state: web::Data<State>, request: TestRequest) -> Answer {
+pub(crate) async fn ask_with(state: web::Data<Running>, request: TestRequest) -> Answer {
     let app = test::init_service(App::new().configure(|app| configure(app, state))).await;
     let response = app.call(request.to_request()).await.unwrap();
     let status = response.status().as_u16();

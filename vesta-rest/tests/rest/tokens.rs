@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use actix_web::test::TestRequest;
 use actix_web::web;
-use vesta_boot::{Auth, Outcome, Scopes, Token};
+use vesta_boot::{Auth, Outcome, Running, Scopes, Security, Token};
 use vesta_intf::ErrorKind;
 use vesta_rest::METHODS;
-use vesta_rest::app::{ENDPOINTS, State, Verb};
+use vesta_rest::app::{ENDPOINTS, Verb};
 
 use crate::limits::{PATIENT, Server};
 use crate::segments::leafs;
-use crate::support::{Answer, Raw, ask_with, service, state_with};
+use crate::support::{Answer, Raw, ask_with, running, service};
 
 const NAMES: [(&str, Scopes); 5] = [
     ("t-generate", Scopes::GENERATE),
@@ -25,17 +25,9 @@ fn auth() -> Auth {
     Auth::new(NAMES.map(|(name, scopes)| Token::of_text(name, name, scopes)))
 }
 
-fn guarded() -> web::Data<State> {
-    let state = state_with(service(), Some(leafs())).into_inner();
-    let State { service, segments, metrics, request_timeout, .. } = &*state;
-    web::Data::new(State {
-        service: service.clone(),
-        segments: segments.clone(),
-        metrics: metrics.clone(),
-        auth: Some(auth()),
-        encrypted: false,
-        request_timeout: *request_timeout,
-    })
+fn guarded() -> web::Data<Running> {
+    let security = Security { auth: Some(auth()), ..Security::default() };
+    web::Data::new(Running { security, ..running(service(), Some(leafs())) })
 }
 
 /// A request to an endpoint that returns 200 to authorized callers.
@@ -58,7 +50,7 @@ fn request(path: &str) -> (String, &'static str) {
     }
 }
 
-async fn ask(state: &web::Data<State>, verb: Verb, path: &str, header: Option<&str>) -> Answer {
+async fn ask(state: &web::Data<Running>, verb: Verb, path: &str, header: Option<&str>) -> Answer {
     let (uri, body) = request(path);
     let mut asked = match verb {
         Verb::Get => TestRequest::get().uri(&uri),

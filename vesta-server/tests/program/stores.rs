@@ -92,7 +92,7 @@ fn what_is_missing_is_made_by_init_and_by_nothing_that_only_looks() {
 }
 
 #[test]
-fn a_machine_id_is_freed_only_once_its_owner_is_silent() {
+fn a_machine_id_is_freed_only_once_its_owner_has_expired() {
     let folder = folder();
     // A layout of milliseconds, so that a short window has ticks enough.
     let layout = ["--layout", "min-granularity"];
@@ -107,7 +107,7 @@ fn a_machine_id_is_freed_only_once_its_owner_is_silent() {
     assert!(said.contains(&format!("machine ID {machine} is in use by ")), "{said}");
     running.signal("-KILL");
     let _ = running.wait();
-    while records(folder.path(), &layout)[0]["state"] != "silent" {}
+    while records(folder.path(), &layout)[0]["state"] != "expired" {}
     let (code, said) = store(folder.path(), &["free", &machine, "--layout", "min-granularity"]);
     assert_eq!(code, Some(64), "{said}");
     assert!(said.ends_with("there is no terminal to ask on; add --yes to do it\n"), "{said}");

@@ -69,12 +69,13 @@ impl Server {
             config,
             service: Arc::clone(&service),
             segments,
-            listener,
             security: security.clone(),
             metrics: Arc::clone(&metrics),
             shutdown: shutdown.clone(),
         };
-        let thread = std::thread::spawn(move || vesta_server::serve_with(running, timeouts));
+        let running = Arc::new(running);
+        let serve = move || vesta_server::serve_with(listener, running, timeouts);
+        let thread = std::thread::spawn(serve);
         Self { address, clock, service, metrics, security, shutdown, thread: Some(thread) }
     }
 

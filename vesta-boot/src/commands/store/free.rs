@@ -7,42 +7,42 @@ use super::{Console, Opened, UNCHANGED, attempt, plain};
 use crate::error::Error;
 use crate::pool::State;
 
-pub(super) fn run(
-    opened: &Opened,
-    machine: u64,
-    yes: bool,
-    console: &mut Console,
-) -> Result<String, Error> {
+pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Result<String, Error> {
     opened.insist_on_layout()?;
     let name = opened.name();
-    let mut snapshot = opened.snapshot()?;
-    if snapshot.is_lost(machine) {
-        return Error::refuse(format!(
-            "the record of machine ID {machine} was deleted or replaced, so nobody knows up to where \
-             it was used; create it anew (store repair {machine})"
-        ));
-    }
-    let Some(record) = snapshot.records.remove(&machine) else {
-        return Ok(format!(
-            "Machine ID {machine} has no record in namespace {name}: nobody ever had it. {UNCHANGED}"
-        ));
-    };
+    let snapshot = opened.snapshot()?;
     let now = opened.position_at(opened.now()?)?;
+    let record = snapshot.records.get(&machine).cloned().unwrap_or_default();
     let bound = opened.ticks.moment_of(record.bound);
-    let owner = format!("{} (pid {})", plain(&record.host), record.pid);
-    let who = match State::of(&record, now) {
-        State::Released => {
+    let host = plain(&record.host);
+    let who = match State::all(&snapshot, now).get(&machine) {
+        None => {
+            return Ok(format!(
+                "Machine ID {machine} has no record in namespace {name}: nobody ever had it. \
+                 {UNCHANGED}"
+            ));
+        }
+        Some(State::Lost) => {
+            return Error::refuse(format!(
+                "the record of machine ID {machine} was deleted or replaced, so nobody knows up to \
+                 where it was used; create it anew (store repair {machine})"
+            ));
+        }
+        Some(State::Released) => {
             return Ok(format!("Machine ID {machine} is free already. {UNCHANGED}"));
         }
         // Its bound lies in the future: it was renewed less than a window ago.
-        State::Held => {
+        Some(State::Held) => {
             return Error::refuse(format!(
-                "machine ID {machine} is in use by {owner}: it was renewed less than a window ago; \
-                 stop that process, or if it is gone try again after {bound}"
+                "machine ID {machine} is in use by {host} (pid {}): it was renewed less than a window \
+                 ago; stop that process, or if it is gone try again after {bound}",
+                record.pid
             ));
         }
-        State::Silent { since } => format!("{owner}, silent since {since},"),
-        State::ForeignOwner => format!("{}, a process of another system,", plain(&record.host)),
+        Some(State::Expired) => {
+            format!("{host} (pid {}), expired since {},", record.pid, record.info_time)
+        }
+        Some(State::Foreign) => format!("{host}, a process of another system,"),
     };
     let plan = format!(
         "Freeing machine ID {machine} of namespace {name} in {}:\n\
@@ -50,7 +50,7 @@ pub(super) fn run(
          - the pool may hand the machine ID out again, from {bound} on and never below.\n",
         opened.store().describe(),
     );
-    if !console.agrees(&plan, "Is it gone?", yes)? {
+    if !console.agrees(&plan, "Is it gone?")? {
         return Ok(UNCHANGED.to_owned());
     }
     let free = Record {
@@ -79,13 +79,13 @@ mod tests {
 
     fn free(world: &World, machine: u64, answer: Option<bool>) -> Result<String, String> {
         let opened = world.opened();
-        world.with_console(answer, |console| run(&opened, machine, false, console))
+        world.with_console(answer, |console| run(&opened, machine, console))
     }
 
     #[test]
     fn an_expired_owner_and_a_predecessor_are_freed_and_the_bound_stays() {
         for (owner, who) in
-            [(5, "web-1 (pid 4711), silent since"), (Record::FOREIGN, "web-1, a process of")]
+            [(5, "web-1 (pid 4711), expired since"), (Record::FOREIGN, "web-1, a process of")]
         {
             let world = World::new();
             let record = Record { owner, ..held(at(-1)) };
@@ -172,7 +172,7 @@ mod tests {
                 leases.change(7, Some(&old), &new).expect("memory");
                 Ok(true)
             },
-            |console| run(&opened, 7, false, console),
+            |console| run(&opened, 7, console),
         );
         assert!(said.expect_err("it lives").contains("its owner is not gone"));
         assert_eq!(world.record(7).bound, at(5));

@@ -1,7 +1,6 @@
 //! `store import`: takes over machine IDs that a legacy system has handed out.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use vesta_intf::IdMeta;
 use vesta_service::{Clock as _, Record, SystemClock};
@@ -25,7 +24,7 @@ pub(super) fn run(
     if found.is_empty() {
         return Ok(report);
     }
-    console.say(&report);
+    (console.say)(&report);
     // What does not fit is refused before even a namespace is made.
     let (layout, now) = (config.ids.layout, SystemClock::new().wall());
     let target = Target { layout, namespace: 0, floor: 0, now };
@@ -96,50 +95,40 @@ fn take_over(
 }
 
 fn said(opened: &Opened, system: LegacySystem, all: &[(u64, Outcome)]) -> String {
-    let mut out = String::new();
-    let mut line = |text: String| {
-        let _ = writeln!(out, "{text}"); // a String takes everything
-    };
-    for (machine, outcome) in all {
-        line(match outcome {
-            Outcome::Written(record) => {
-                format!("  {machine:>6}  reserved for {}", plain(&record.host))
-            }
-            Outcome::LeftAlone(record) if record.owner == Record::FOREIGN => {
-                format!("  {machine:>6}  left alone: it is reserved for {}", plain(&record.host))
-            }
-            Outcome::LeftAlone(record) if record.owner == 0 => {
-                format!("  {machine:>6}  left alone: it was used here, and is free")
-            }
-            Outcome::LeftAlone(record) => format!(
-                "  {machine:>6}  left alone: {} (pid {}) has it here; is it the same machine ID twice?",
-                plain(&record.host),
+    let line = |(machine, outcome): &(u64, Outcome)| {
+        let (Outcome::Written(record) | Outcome::LeftAlone(record)) = outcome;
+        let host = plain(&record.host);
+        let what = match (outcome, record.owner) {
+            (Outcome::Written(_), _) => format!("reserved for {host}"),
+            (_, Record::FOREIGN) => format!("left alone: it is reserved for {host}"),
+            (_, 0) => "left alone: it was used here, and is free".to_owned(),
+            _ => format!(
+                "left alone: {host} (pid {}) has it here; is it the same machine ID twice?",
                 record.pid
             ),
-        });
-    }
+        };
+        format!("  {machine:>6}  {what}\n")
+    };
+    let mut out: String = all.iter().map(line).collect();
     let written = all.iter().filter(|(_, it)| matches!(it, Outcome::Written(_))).count();
-    line(format!(
-        "{written} written, {} left alone, in namespace {} of {}.",
+    out += &format!(
+        "{written} written, {} left alone, in namespace {} of {}.\n",
         all.len() - written,
         opened.name(),
         opened.store().describe()
-    ));
+    );
     if written > 0 {
-        line(
-            "No pool of this namespace hands them out. When a process of the other system is stopped \
-             for good, give its machine ID to the pool: store free ID"
-                .to_owned(),
-        );
+        out += "No pool of this namespace hands them out. When a process of the other system is stopped \
+                for good, give its machine ID to the pool: store free ID\n";
     }
     let theirs = IdMeta::SNOWFLAKE; // Leaf's only layout
     let ours = opened.ticks.layout();
     if system == LegacySystem::Leaf && theirs.fingerprint() != ours.fingerprint() {
-        line(format!(
+        out += &format!(
             "Note: Leaf makes IDs of the layout {}, but this namespace has another: IDs of the two can \
-             meet whatever the machine ID.",
+             meet whatever the machine ID.\n",
             theirs.name()
-        ));
+        );
     }
     out
 }

@@ -34,19 +34,18 @@ pub(super) fn run(
 ) -> Result<String, Error> {
     let open = || Opened::open(config, &Options { auto_init: false, ..options(config) });
     match command {
-        StoreCommand::Init => match &config.segments.store {
+        StoreCommand::Init => {
+            let segments = config.segments.store.as_ref();
             // Segment tags can be all there is to prepare.
-            Some(segments) if config.machine.store().is_none() => segment::init(config, segments),
-            Some(segments) => {
-                console.say(&init::run(config)?);
-                segment::init(config, segments)
+            if segments.is_none() || config.machine.store().is_some() {
+                (console.say)(&init::run(config)?);
             }
-            None => init::run(config),
-        },
+            segments.map_or(Ok(String::new()), |store| segment::init(config, store))
+        }
         StoreCommand::Show { json } => show::run(&open()?, *json),
-        StoreCommand::RaiseFloor { to, yes } => floor::run(&open()?, to.as_deref(), *yes, console),
-        StoreCommand::Free { machine, yes } => free::run(&open()?, *machine, *yes, console),
-        StoreCommand::Repair { machine, yes } => repair::run(&open()?, *machine, *yes, console),
+        StoreCommand::RaiseFloor { to } => floor::run(&open()?, *to, console),
+        StoreCommand::Free { machine } => free::run(&open()?, *machine, console),
+        StoreCommand::Repair { machine } => repair::run(&open()?, *machine, console),
         StoreCommand::Import { system, from } => import::run(config, *system, from, console),
     }
 }

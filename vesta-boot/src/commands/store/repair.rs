@@ -7,12 +7,7 @@ use vesta_store::import::put;
 use super::{Console, MARGIN_MS, Opened, UNCHANGED, attempt};
 use crate::error::Error;
 
-pub(super) fn run(
-    opened: &Opened,
-    machine: u64,
-    yes: bool,
-    console: &mut Console,
-) -> Result<String, Error> {
+pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Result<String, Error> {
     opened.insist_on_layout()?;
     let name = opened.name();
     let snapshot = opened.snapshot()?;
@@ -41,7 +36,7 @@ pub(super) fn run(
         opened.store().describe(),
         if found.is_some() { "replaced" } else { "deleted" },
     );
-    if !console.agrees(&plan, "Create its record anew?", yes)? {
+    if !console.agrees(&plan, "Create its record anew?")? {
         return Ok(UNCHANGED.to_owned());
     }
     let new = Record {
@@ -70,7 +65,7 @@ mod tests {
 
     fn repair(world: &World, machine: u64, answer: Option<bool>) -> Result<String, String> {
         let opened = world.opened();
-        world.with_console(answer, |console| run(&opened, machine, false, console))
+        world.with_console(answer, |console| run(&opened, machine, console))
     }
 
     /// A machine ID whose record was deleted.
@@ -179,7 +174,7 @@ mod tests {
                 put(&leases, &seen, 7, &new).expect("memory");
                 Ok(true)
             },
-            |console| run(&opened, 7, false, console),
+            |console| run(&opened, 7, console),
         );
         assert!(said.expect_err("too late").contains("was changed at this moment"));
         assert_eq!(world.leases().record(7).expect("memory"), Some(theirs));

@@ -1,11 +1,9 @@
 //! `store show`: the namespace, and the owner of each machine ID.
 
-use std::collections::BTreeSet;
-
 use serde::Serialize;
 use serde_json::json;
 use vesta_intf::UnixMillis;
-use vesta_service::{Record, Snapshot};
+use vesta_service::Snapshot;
 
 use super::{Opened, plain};
 use crate::commands::console::columns;
@@ -63,7 +61,7 @@ pub(super) fn run(opened: &Opened, json: bool) -> Result<String, Error> {
 struct Row {
     machine: u64,
     state: &'static str,
-    silent_since: Option<String>,
+    expired_since: Option<String>,
     host: String,
     pid: u32,
     epoch: u64,
@@ -79,41 +77,31 @@ fn time(opened: &Opened, position: u64) -> Option<String> {
 }
 
 fn rows(opened: &Opened, snapshot: &Snapshot, now: UnixMillis) -> Vec<Row> {
-    let (lost, none) = (snapshot.lost(), Record::default());
-    // Before the epoch, or in another layout, no owner counts as silent.
-    let now = opened.ticks.position_at(now).unwrap_or(0);
-    let now = if opened.is_of_our_layout() { now } else { 0 };
-    let row = |machine: &u64| {
-        let found = snapshot.records.get(machine);
-        let record = found.unwrap_or(&none);
-        let (state, since) = match State::of(record, now) {
-            _ if lost.contains(machine) => ("lost", None),
-            State::Held => ("held", None),
-            State::Silent { since } => ("silent", Some(since.to_string())),
-            State::Released => ("released", None),
-            State::ForeignOwner => ("foreign", None),
-        };
+    // Before the epoch, or in another layout, none counts as expired.
+    let now = opened.ticks.position_at(now).ok().filter(|_| opened.is_of_our_layout());
+    let row = |(machine, state): (u64, State)| {
+        let found = snapshot.records.get(&machine);
+        let record = found.cloned().unwrap_or_default();
+        let last_change = found.map(|record| record.info_time.to_string());
         Row {
-            machine: *machine,
-            state,
-            silent_since: since,
-            host: record.host.clone(),
+            machine,
+            state: state.name(),
+            expired_since: last_change.clone().filter(|_| state == State::Expired),
+            host: record.host,
             pid: record.pid,
             epoch: record.epoch,
             bound: record.bound.to_string(),
             bound_time: found.and_then(|record| time(opened, record.bound)),
-            last_change: found.map(|record| record.info_time.to_string()),
+            last_change,
         }
     };
-    let machines: BTreeSet<_> = snapshot.records.keys().chain(&lost).collect();
-    machines.into_iter().map(row).collect()
+    State::all(snapshot, now.unwrap_or(0)).into_iter().map(row).collect()
 }
 
 /// `1 held, 2 released`.
 fn summary(rows: &[Row]) -> String {
-    let count = |state: &&str| rows.iter().filter(|row| row.state == *state).count();
-    let parts =
-        ["held", "silent", "released", "foreign", "lost"].map(|state| (count(&state), state));
+    let count = |state: &str| rows.iter().filter(|row| row.state == state).count();
+    let parts = State::NAMES.map(|state| (count(state), state));
     let parts = parts.iter().filter(|(count, _)| *count > 0);
     let parts: Vec<_> = parts.map(|(count, state)| format!("{count} {state}")).collect();
     if parts.is_empty() { "none was ever claimed".to_owned() } else { parts.join(", ") }
@@ -121,8 +109,8 @@ fn summary(rows: &[Row]) -> String {
 
 impl Row {
     fn cells(&self) -> [String; 7] {
-        let state = match &self.silent_since {
-            Some(since) => format!("silent since {since}"),
+        let state = match &self.expired_since {
+            Some(since) => format!("expired since {since}"),
             None if self.state == "lost" => format!("lost (store repair {})", self.machine),
             None => self.state.to_owned(),
         };
@@ -141,6 +129,7 @@ impl Row {
 mod tests {
     use serde_json::{Value, json};
     use vesta_intf::IdMeta;
+    use vesta_service::Record;
 
     use super::super::testing::{NOW, World, at, held};
     use super::*;
@@ -165,12 +154,12 @@ namespace   default
 uuid        {uuid}
 layout      1/1/2/30/20/10 tsm 1000ms @1420041600000 (max-peak)
 floor       none
-machine IDs 1 held, 1 silent, 1 released, 1 foreign
+machine IDs 1 held, 1 expired, 1 released, 1 foreign
 
 machine  state                                  host        pid  epoch  bound                     last change
       3  held                                   web-1      4711      3  2026-01-01T00:00:05.000Z  2025-12-31T23:59:54.000Z
       4  released                               web-1      4711      3  2025-12-31T23:59:53.000Z  2025-12-31T23:59:54.000Z
-      7  silent since 2025-12-31T23:59:54.000Z  db?[2J-2   4711      3  2025-12-31T23:58:20.000Z  2025-12-31T23:59:54.000Z
+      7  expired since 2025-12-31T23:59:54.000Z  db?[2J-2   4711      3  2025-12-31T23:58:20.000Z  2025-12-31T23:59:54.000Z
      12  foreign                                web-1         0      3  2026-01-01T00:00:10.000Z  2025-12-31T23:59:54.000Z
 "
         );
@@ -199,7 +188,7 @@ machine  state                                  host        pid  epoch  bound   
         assert_eq!(shown["floor"], at(60).to_string());
         assert_eq!(shown["floorTime"], UnixMillis(NOW.0 + 60_000).to_string());
         let expected = json!({
-            "machine": 7, "state": "silent", "silentSince": "2025-12-31T23:59:54.000Z",
+            "machine": 7, "state": "expired", "expiredSince": "2025-12-31T23:59:54.000Z",
             "host": "db\u{1b}[2J-2", "pid": 4711, "epoch": 3,
             "bound": at(-100).to_string(), "boundTime": "2025-12-31T23:58:20.000Z",
             "lastChange": "2025-12-31T23:59:54.000Z",
@@ -227,7 +216,7 @@ machine  state                                  host        pid  epoch  bound   
         assert!(row("12 ").trim_start().starts_with("12  lost (store repair 12)"), "{shown}");
         let json: Value = serde_json::from_str(&run(&opened, true).expect("memory")).expect("JSON");
         let expected = json!({
-            "machine": 7, "state": "lost", "silentSince": null, "host": "", "pid": 0, "epoch": 0,
+            "machine": 7, "state": "lost", "expiredSince": null, "host": "", "pid": 0, "epoch": 0,
             "bound": "0", "boundTime": null, "lastChange": null,
         });
         assert_eq!(json["records"][2], expected);
@@ -242,7 +231,7 @@ machine  state                                  host        pid  epoch  bound   
             "{shown}"
         );
         assert!(shown.contains(&format!(" {} ", at(5))), "{shown}");
-        assert!(!shown.contains("silent"), "{shown}");
+        assert!(!shown.contains("expired"), "{shown}");
     }
 
     #[test]
