@@ -4,9 +4,9 @@
 #[cfg(feature = "etcd")]
 pub(crate) mod etcd;
 #[cfg(feature = "mysql")]
-pub mod mysql;
+pub(crate) mod mysql;
 #[cfg(feature = "postgres")]
-pub mod postgres;
+pub(crate) mod postgres;
 #[cfg(feature = "redis")]
 pub(crate) mod redis;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
@@ -15,6 +15,12 @@ pub(crate) mod sql;
 pub(crate) mod sqlite;
 #[cfg(feature = "zookeeper")]
 pub(crate) mod zookeeper;
+
+/// The words of a server or a driver, and nothing that they keep beside them.
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "redis", feature = "etcd"))]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct ServerMessage(String);
 
 /// The text in the bytes of an entry.
 #[cfg(any(feature = "redis", feature = "etcd"))]

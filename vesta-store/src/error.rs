@@ -33,23 +33,13 @@ pub enum OpenError {
         /// The cargo feature to enable.
         feature: &'static str,
     },
-    /// Rows of worker nodes need an SQL database.
-    #[error(
-        "the {backend} backend has no worker-node table; the strategy `disposable` needs sqlite, \
-         mysql or postgres"
-    )]
-    NoWorkerNodes {
+    /// The store has no such table.
+    #[error("the {backend} backend has no {what}")]
+    Unsupported {
         /// The backend.
         backend: &'static str,
-    },
-    /// Leaf's table of segment tags needs a database that Leaf knows.
-    #[error(
-        "the {backend} backend has no table leaf_alloc; segment.table = leaf needs mysql or postgres, \
-         segment.table = kv any store"
-    )]
-    NoLeafTable {
-        /// The backend.
-        backend: &'static str,
+        /// The table, and what to do.
+        what: &'static str,
     },
     /// The part after the scheme makes no sense.
     #[error("{reason}; write {example}")]
@@ -74,7 +64,7 @@ fn known() -> String {
 }
 
 fn built_in() -> String {
-    let kinds = Kind::ALL.into_iter().filter(|kind| kind.built_in());
+    let kinds = Kind::ALL.into_iter().filter(|kind| kind.facts().built_in);
     let names: Vec<_> = kinds.map(Kind::name).collect();
     if names.is_empty() { "none".into() } else { names.join(", ") }
 }

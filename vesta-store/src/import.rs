@@ -35,9 +35,6 @@ use vesta_service::{Cas, IdError, IdMeta, Leases, Record, Snapshot, StoreError, 
 
 use crate::{OpenError, StoreUrl};
 
-#[cfg(feature = "zookeeper")]
-pub use leaf::leaf_machine_ids;
-
 /// A machine ID that a predecessor of Vesta uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForeignOwner {
@@ -57,10 +54,10 @@ pub struct ForeignOwner {
 pub fn machine_ids(url: &StoreUrl) -> Result<Vec<ForeignOwner>, OpenError> {
     match url.kind() {
         #[cfg(feature = "mysql")]
-        crate::Kind::Mysql => crate::mysql::vesta_machine_ids(url.expose()),
+        crate::Kind::Mysql => crate::backends::mysql::vesta_machine_ids(url),
         #[cfg(feature = "zookeeper")]
-        crate::Kind::Zookeeper => leaf_machine_ids(url.expose()),
-        kind if kind.built_in() => {
+        crate::Kind::Zookeeper => leaf::leaf_machine_ids(url),
+        kind if kind.facts().built_in => {
             Err(url.malformed("no legacy system keeps its machine IDs there"))
         }
         off => Err(OpenError::FeatureOff { feature: off.name() }),

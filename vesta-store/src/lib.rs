@@ -30,22 +30,12 @@ pub mod import;
 mod kind;
 mod open;
 mod options;
-#[cfg(any(
-    feature = "mysql",
-    feature = "postgres",
-    feature = "redis",
-    feature = "zookeeper",
-    feature = "etcd"
-))]
-mod runtime;
+#[cfg(feature = "remote")]
+mod remote;
 #[cfg(feature = "testkit")]
 pub mod segment_conformance;
 mod url;
 
-#[cfg(feature = "mysql")]
-pub use backends::mysql;
-#[cfg(feature = "postgres")]
-pub use backends::postgres;
 pub use error::OpenError;
 pub use kind::Kind;
 pub use open::{open, open_segments, open_with, open_worker_nodes};

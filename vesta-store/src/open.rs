@@ -4,27 +4,11 @@ use std::sync::Arc;
 
 use vesta_service::{KvSegments, KvStore, SegmentStore, WorkerNodeStore};
 
-#[cfg(feature = "etcd")]
-use crate::backends::etcd;
-#[cfg(feature = "mysql")]
-use crate::backends::mysql;
-#[cfg(feature = "postgres")]
-use crate::backends::postgres;
-#[cfg(feature = "redis")]
-use crate::backends::redis;
-#[cfg(any(feature = "mysql", feature = "postgres"))]
-use crate::backends::sql::Sql;
-#[cfg(feature = "sqlite")]
-use crate::backends::sqlite;
-#[cfg(feature = "zookeeper")]
-use crate::backends::zookeeper;
+#[cfg(any(feature = "remote", feature = "sqlite"))]
+use crate::backends;
 use crate::error::OpenError;
-use crate::options::Losses;
+use crate::options::Purpose;
 use crate::{Kind, Options, SegmentTable, StoreUrl};
-
-fn feature_off<T>(kind: Kind) -> Result<T, OpenError> {
-    Err(OpenError::FeatureOff { feature: kind.name() })
-}
 
 /// Opens the store that a URL names, with the default [`Options`].
 ///
@@ -49,54 +33,56 @@ pub fn open(url: &str) -> Result<Arc<dyn KvStore>, OpenError> {
 /// # Errors
 /// As [`open`].
 pub fn open_with(url: &str, options: &Options) -> Result<Arc<dyn KvStore>, OpenError> {
-    open_kv(&url.parse()?, options, Losses::KeptAway)
+    open_kv(&url.parse()?, options, Purpose::Leases)
 }
 
-#[allow(unreachable_patterns, reason = "every backend may be built in")]
+#[allow(unreachable_code, unreachable_patterns, reason = "no or every backend may be built in")]
 fn open_kv(
     url: &StoreUrl,
     options: &Options,
-    losses: Losses,
+    purpose: Purpose,
 ) -> Result<Arc<dyn KvStore>, OpenError> {
-    let _ = (options, losses); // in a build without any backend
-    match url.kind() {
+    let _ = (options, purpose); // in a build without any backend
+    Ok(match url.kind() {
         #[cfg(feature = "sqlite")]
-        Kind::Sqlite => sqlite::open(url, options),
+        Kind::Sqlite => Arc::new(backends::sqlite::Database::open(url, options)?),
         #[cfg(feature = "redis")]
-        Kind::Redis => redis::open(url, options, losses),
+        Kind::Redis => Arc::new(backends::redis::Store::open(url, options, purpose)?),
         #[cfg(feature = "zookeeper")]
-        Kind::Zookeeper => zookeeper::open(url, options),
+        Kind::Zookeeper => Arc::new(backends::zookeeper::Store::open(url, options, purpose)?),
         #[cfg(feature = "etcd")]
-        Kind::Etcd => etcd::open(url, options),
+        Kind::Etcd => Arc::new(backends::etcd::Store::open(url, options, purpose)?),
         #[cfg(feature = "mysql")]
-        Kind::Mysql => Ok(Arc::new(Sql::<mysql::Config>::entries(url, options)?)),
+        Kind::Mysql => Arc::new(backends::mysql::Store::open(url, options, purpose)?),
         #[cfg(feature = "postgres")]
-        Kind::Postgres => Ok(Arc::new(Sql::<postgres::Config>::entries(url, options)?)),
-        off => feature_off(off),
-    }
+        Kind::Postgres => Arc::new(backends::postgres::Store::open(url, options, purpose)?),
+        off => return Err(OpenError::FeatureOff { feature: off.name() }),
+    })
 }
 
 /// Opens the table of worker nodes in the SQL database that a URL names, for machine IDs that are
 /// used once.
 ///
 /// # Errors
-/// As [`open`], and [`OpenError::NoWorkerNodes`].
+/// As [`open`], and [`OpenError::Unsupported`].
+#[allow(unreachable_code, reason = "no backend may be built in")]
 pub fn open_worker_nodes(
     url: &str,
     options: &Options,
 ) -> Result<Arc<dyn WorkerNodeStore>, OpenError> {
-    let url: &StoreUrl = &url.parse()?;
-    let _ = options;
-    match url.kind() {
+    let (url, purpose): (&StoreUrl, _) = (&url.parse()?, Purpose::WorkerNodes);
+    let _ = (options, purpose); // in a build without any backend
+    Ok(match url.kind() {
         #[cfg(feature = "sqlite")]
-        Kind::Sqlite => sqlite::open_worker_nodes(url, options),
+        Kind::Sqlite => Arc::new(backends::sqlite::Database::open(url, options)?),
         #[cfg(feature = "mysql")]
-        Kind::Mysql => Ok(Arc::new(Sql::<mysql::Config>::nodes(url, options)?)),
+        Kind::Mysql => Arc::new(backends::mysql::Store::open(url, options, purpose)?),
         #[cfg(feature = "postgres")]
-        Kind::Postgres => Ok(Arc::new(Sql::<postgres::Config>::nodes(url, options)?)),
-        other if other.built_in() => Err(OpenError::NoWorkerNodes { backend: other.name() }),
-        off => feature_off(off),
-    }
+        Kind::Postgres => Arc::new(backends::postgres::Store::open(url, options, purpose)?),
+        other => {
+            return Err(other.has_no("table of worker nodes; it needs sqlite, mysql or postgres"));
+        }
+    })
 }
 
 /// Opens the segment tags in the store that a URL names, in the place that the
@@ -104,21 +90,28 @@ pub fn open_worker_nodes(
 /// request.
 ///
 /// # Errors
-/// As [`open`], and [`OpenError::NoLeafTable`].
+/// As [`open`], and [`OpenError::Unsupported`].
 pub fn open_segments(url: &str, options: &Options) -> Result<Arc<dyn SegmentStore>, OpenError> {
     let url: &StoreUrl = &url.parse()?;
-    let usual = if url.kind().is_sql() { SegmentTable::Leaf } else { SegmentTable::Kv };
-    match (options.segment_table.unwrap_or(usual), url.kind()) {
+    let kind: Kind = url.kind();
+    let usual = if kind.is_sql() { SegmentTable::Leaf } else { SegmentTable::Kv };
+    let purpose = Purpose::LeafTable;
+    let _ = purpose; // in a build without such a backend
+    Ok(match (options.segment_table.unwrap_or(usual), kind) {
         (SegmentTable::Kv, _) => {
-            Ok(Arc::new(KvSegments::new(open_kv(url, options, Losses::Refused)?)))
+            Arc::new(KvSegments::new(open_kv(url, options, Purpose::Segments)?))
         }
         #[cfg(feature = "mysql")]
-        (_, Kind::Mysql) => Ok(Arc::new(Sql::<mysql::Config>::segments(url, options)?)),
+        (_, Kind::Mysql) => Arc::new(backends::mysql::Store::open(url, options, purpose)?),
         #[cfg(feature = "postgres")]
-        (_, Kind::Postgres) => Ok(Arc::new(Sql::<postgres::Config>::segments(url, options)?)),
-        (_, other) if other.built_in() => Err(OpenError::NoLeafTable { backend: other.name() }),
-        (_, off) => feature_off(off),
-    }
+        (_, Kind::Postgres) => Arc::new(backends::postgres::Store::open(url, options, purpose)?),
+        (_, other) => {
+            return Err(other.has_no(
+                "table leaf_alloc; segment.table = leaf needs mysql or postgres, segment.table = kv \
+                 any store",
+            ));
+        }
+    })
 }
 
 #[cfg(test)]
@@ -131,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_backend_that_was_left_out_names_its_feature() {
-        for kind in Kind::ALL.into_iter().filter(|kind| !kind.built_in()) {
+        for kind in Kind::ALL.into_iter().filter(|kind| !kind.facts().built_in) {
             let name = kind.name();
             let said = refusal(&format!("{name}://user:hunter2@db:1/x"));
             let start =
@@ -151,7 +144,7 @@ mod tests {
     #[test]
     fn what_is_no_sql_database_has_no_worker_nodes() {
         let error = open_worker_nodes("redis://h", &Options::default()).expect_err("refused");
-        assert!(matches!(error, OpenError::NoWorkerNodes { .. } | OpenError::FeatureOff { .. }));
+        assert!(matches!(error, OpenError::Unsupported { .. } | OpenError::FeatureOff { .. }));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use vesta_service::StoreError;
+use vesta_service::{StoreError, Timing};
 
 /// The options that a store is opened with, beside those of its URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,14 +27,21 @@ pub enum SegmentTable {
     Kv,
 }
 
-/// The treatment of changes that a store acknowledged and may forget.
+/// The data that a store is opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Losses {
-    /// Claims of machine IDs keep a distance from them.
-    KeptAway,
-    /// Ranges of segment tags would be handed out again, so such a store is refused where its losses
-    /// are part of how it is set up.
-    Refused,
+#[allow(dead_code, reason = "some builds have no backend")]
+pub(crate) enum Purpose {
+    /// Entries about machine IDs, whose claims keep a distance from changes that the store may forget.
+    Leases,
+    /// Entries about segment tags, whose ranges would be handed out again: a store is refused where its
+    /// losses are part of how it is set up.
+    Segments,
+    /// Leaf's table of segment tags.
+    LeafTable,
+    /// uid-generator's table of worker nodes.
+    WorkerNodes,
+    /// The data of another system, which is only read, whatever becomes of it in a crash.
+    Import,
 }
 
 impl Default for Options {
@@ -43,12 +50,17 @@ impl Default for Options {
     }
 }
 
+#[allow(dead_code, reason = "some builds have no backend")]
 impl Options {
+    /// The time that one request may take in a store with this timing.
+    pub(crate) fn limit(&self, timing: Timing) -> Duration {
+        self.request_timeout.unwrap_or(timing.request_timeout)
+    }
+
     /// Refuses the first entry of a namespace unless it may be created.
     ///
     /// # Errors
     /// A permanent [`StoreError`] that says how to create it.
-    #[allow(dead_code, reason = "some builds have no backend")]
     pub(crate) fn check_put(
         &self,
         area: &str,

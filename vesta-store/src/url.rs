@@ -92,6 +92,19 @@ impl StoreUrl {
         &self.hosts
     }
 
+    /// Each server with its port.
+    #[allow(dead_code, reason = "some builds have no backend")]
+    pub(crate) fn servers(&self, default_port: u16) -> Vec<String> {
+        self.hosts.iter().map(|host| host.with_port(default_port)).collect()
+    }
+
+    /// `NAME user@host:port,host:port`, for people.
+    #[allow(dead_code, reason = "some builds have no backend")]
+    pub(crate) fn address(&self, name: &str, default_port: u16) -> String {
+        let login = self.user.as_ref().map(|user| format!("{user}@")).unwrap_or_default();
+        format!("{name} {login}{}", self.servers(default_port).join(","))
+    }
+
     /// The path without a slash at its ends, decoded; no part of it is empty, `.` or `..`. Of a
     /// SQLite database the path of the file as it was typed.
     pub fn path(&self) -> &str {
@@ -106,7 +119,7 @@ impl StoreUrl {
 
     /// The error for a part that a backend cannot use; `reason` shows no secret.
     pub fn malformed(&self, reason: impl Into<String>) -> OpenError {
-        OpenError::Malformed { reason: reason.into(), example: self.kind.example() }
+        OpenError::Malformed { reason: reason.into(), example: self.kind.facts().example }
     }
 
     fn of_sqlite(text: &str, rest: &str) -> Result<Self, String> {
@@ -205,8 +218,8 @@ fn options_of(kind: Kind, query: &str) -> Result<Vec<(String, String)>, String> 
             Some(_) => name.starts_with(known) && name.len() > known.len(),
             None => name == known,
         };
-        if !kind.options().split_whitespace().any(is_known) {
-            return Err(match kind.options().replace(" options[", "").replace(' ', ", ") {
+        if !kind.facts().options.split_whitespace().any(is_known) {
+            return Err(match kind.facts().options.replace(" options[", "").replace(' ', ", ") {
                 none if none.is_empty() => {
                     "the URL takes no options; in a password write ? as %3F".into()
                 }
@@ -262,7 +275,7 @@ impl FromStr for StoreUrl {
             Kind::Sqlite => Self::of_sqlite(text, rest),
             _ => Self::of_server(kind, text, rest),
         };
-        parsed.map_err(|reason| OpenError::Malformed { reason, example: kind.example() })
+        parsed.map_err(|reason| OpenError::Malformed { reason, example: kind.facts().example })
     }
 }
 

@@ -102,7 +102,7 @@ fn the_keys_are_as_documented_and_none_has_a_time_to_live() {
     }
     assert!(store.put_if(AREA, "namespace", None, "n").unwrap());
 
-    let documented = include_str!("../src/backends/redis/kv.rs");
+    let documented = include_str!("../src/backends/redis/mod.rs");
     assert!(documented.contains("/// vesta:lease/orders   hash   namespace "));
     let key = format!("{}:{AREA}", one.prefix);
     assert_eq!(one.keys(), [key.as_str()]);
@@ -137,7 +137,7 @@ fn only_what_keeps_everything_does_not_forget() {
     }
 
     let user = ["ACL", "SETUSER", "ids", "on", ">secret", "~vesta:*"];
-    let documented = include_str!("../src/backends/redis/kv.rs");
+    let documented = include_str!("../src/backends/redis/mod.rs");
     let documented = documented.split("A user needs `").nth(1).unwrap().replace("///", "");
     let documented = documented.split('`').next().unwrap();
     // As the documentation has it; and without the right to ask.

@@ -12,7 +12,7 @@ use std::thread;
 
 use tree::{Tree, Zookeeper, patient};
 use vesta_service::{KvStore, SegmentStore, StoreError, UnixMillis};
-use vesta_store::import::{ForeignOwner, leaf_machine_ids};
+use vesta_store::import::{ForeignOwner, machine_ids};
 use vesta_store::segment_conformance::{Database, Databases};
 use vesta_store::{OpenError, Options, open_segments};
 use zookeeper_client::CreateMode;
@@ -74,7 +74,7 @@ fn entries_are_persistent_and_outlive_the_session() {
 
 #[test]
 fn the_znodes_are_as_documented() {
-    let documented = include_str!("../src/backends/zookeeper/kv.rs");
+    let documented = include_str!("../src/backends/zookeeper/mod.rs");
     assert!(documented.contains("/// /vesta/lease:orders/17 "));
     let tree = Tree::new();
     let store = begun(&tree.url());
@@ -172,13 +172,13 @@ fn what_no_vesta_wrote_is_refused_by_its_path() {
 fn the_machine_ids_of_leaf_are_found() {
     let tree = Tree::new();
     let url = format!("{}/forever", tree.url());
-    let failed = |url: &str| match leaf_machine_ids(url) {
+    let failed = |url: &str| match machine_ids(&url.parse().unwrap()) {
         Err(OpenError::Store { source, .. }) => permanent(Err::<(), _>(source)),
         other => panic!("{other:?}"),
     };
     assert!(failed(&url).contains("there is no znode"));
     tree.create("forever", "", CreateMode::Persistent);
-    assert_eq!(leaf_machine_ids(&url).unwrap(), []);
+    assert_eq!(machine_ids(&url.parse().unwrap()).unwrap(), []);
     let worker = |number: u64| ForeignOwner {
         machine: number,
         host: format!("10.0.0.{number}:8080"),
@@ -192,7 +192,10 @@ fn the_machine_ids_of_leaf_are_found() {
         let name = format!("forever/10.0.0.{number}:8080-");
         tree.create(&name, &data, CreateMode::PersistentSequential);
     }
-    assert_eq!(leaf_machine_ids(&url).unwrap(), (0..12).map(worker).collect::<Vec<_>>());
+    assert_eq!(
+        machine_ids(&url.parse().unwrap()).unwrap(),
+        (0..12).map(worker).collect::<Vec<_>>()
+    );
 
     tree.create("forever/leader", "", CreateMode::Persistent);
     tree.create("forever/10.0.0.99:8080-0000000099", "{}", CreateMode::Persistent);

@@ -5,7 +5,8 @@ use vesta_service::{StoreError, UnixMillis};
 use zookeeper_client::{Client, Error};
 
 use super::ForeignOwner;
-use crate::backends::zookeeper::{Config, Ensemble, Failure};
+use crate::backends::zookeeper::{Store, Zookeeper};
+use crate::options::Purpose;
 use crate::{OpenError, Options, StoreUrl};
 
 const EXAMPLE: &str = "the znode of Leaf's workers as the path, for example \
@@ -32,39 +33,43 @@ struct Endpoint {
 /// # Errors
 /// [`OpenError::Malformed`] for a URL without a path; [`OpenError::Store`] if ZooKeeper does not answer
 /// within 2 s, or there is no such znode, or it has children that are no workers of Leaf, which are named.
-pub fn leaf_machine_ids(url: &str) -> Result<Vec<ForeignOwner>, OpenError> {
-    let config = Config::try_from(&url.parse::<StoreUrl>()?)?;
-    if config.path.is_empty() {
+pub(super) fn leaf_machine_ids(url: &StoreUrl) -> Result<Vec<ForeignOwner>, OpenError> {
+    let path = format!("/{}", url.path());
+    if path == "/" {
         return Err(OpenError::Malformed {
             reason: "the path is missing".into(),
             example: EXAMPLE,
         });
     }
-    let (store, path) = (config.to_string(), config.path.clone());
-    Ensemble::new(config, &Options::default())
-        .ask(|client| {
-            let path = path.clone();
-            async move { read(&client, &path).await }
+    let ensemble = Store::open(url, &Options::default(), Purpose::Import)?;
+    ensemble
+        .ask(|client, connection| {
+            Box::pin(async move { read(client, &connection.session, &path).await })
         })
-        .map_err(|source| OpenError::Store { store, source })
+        .map_err(|source| OpenError::Store { store: ensemble.shown().into(), source })
 }
 
-async fn read(client: &Client, path: &str) -> Result<Vec<ForeignOwner>, Failure> {
-    let synced = client.sync(path);
-    let names = client.list_children(path);
-    synced.await?;
-    let names = names.await.map_err(|error| match error {
+async fn read(
+    client: &Zookeeper,
+    session: &Client,
+    path: &str,
+) -> Result<Vec<ForeignOwner>, StoreError> {
+    let explain = |error| match error {
         Error::NoNode => {
-            StoreError::permanent(format!("there is no znode {path}; write {EXAMPLE}")).into()
+            StoreError::permanent(format!("there is no znode {path}; write {EXAMPLE}"))
         }
-        error => Failure::from(error),
-    })?;
+        error => client.explain(error),
+    };
+    let synced = session.sync(path);
+    let names = session.list_children(path);
+    synced.await.map_err(explain)?;
+    let names = names.await.map_err(explain)?;
     // All are sent before the first answer is waited for.
     let workers: Vec<_> =
-        names.into_iter().map(|name| (client.get_data(&format!("{path}/{name}")), name)).collect();
+        names.into_iter().map(|name| (session.get_data(&format!("{path}/{name}")), name)).collect();
     let (mut found, mut odd) = (Vec::new(), Vec::new());
     for (data, name) in workers {
-        let (data, _) = data.await?;
+        let (data, _) = data.await.map_err(explain)?;
         match predecessor(&name, &data) {
             Some(predecessor) => found.push(predecessor),
             None => odd.push(name),
@@ -75,8 +80,7 @@ async fn read(client: &Client, path: &str) -> Result<Vec<ForeignOwner>, Failure>
         return Err(StoreError::permanent(format!(
             "these children of {path} are no workers of Leaf: {}; write {EXAMPLE}",
             odd.join(", ")
-        ))
-        .into());
+        )));
     }
     found.sort_unstable_by_key(|predecessor| predecessor.machine);
     Ok(found)
@@ -123,7 +127,8 @@ mod tests {
 
     #[test]
     fn a_url_without_a_path_is_refused() {
-        let error = leaf_machine_ids("zookeeper://zk1:2181").unwrap_err().to_string();
+        let error =
+            leaf_machine_ids(&"zookeeper://zk1:2181".parse().unwrap()).unwrap_err().to_string();
         assert!(error.contains("the path is missing") && error.contains("/forever"), "{error}");
     }
 }

@@ -9,7 +9,7 @@ use crate::{AREA, Area, get, open, opened, put, refused};
 /// Nothing that could vanish comes up, and nothing else.
 #[test]
 fn there_is_one_key_an_entry_and_none_has_a_lease() {
-    let documented = include_str!("../../src/backends/etcd/kv.rs");
+    let documented = include_str!("../../src/backends/etcd/mod.rs");
     assert!(documented.contains("/// vesta/lease/orders/17\n"));
     let area = Area::new();
     let (store, raw) = (area.store(), area.raw());

@@ -73,7 +73,7 @@ fn the_entries_are_as_documented_and_their_key_has_no_time_to_live() {
     let one = Prefix::new();
     let store = one.segments(&Options::default());
     assert!(store.create(&orders()).unwrap());
-    let documented = include_str!("../../src/backends/redis/kv.rs");
+    let documented = include_str!("../../src/backends/redis/mod.rs");
     assert!(documented.contains("/// vesta:segment/tags   hash   orders "));
     let key = format!("{}:segment/tags", one.prefix);
     assert_eq!(one.keys(), [key.as_str()]);
@@ -140,7 +140,7 @@ fn a_redis_that_may_forget_is_refused() {
 #[test]
 fn the_documented_rights_suffice_and_one_that_may_not_be_asked_is_refused() {
     let server = Server::start(DURABLE);
-    let documented = include_str!("../../src/backends/redis/kv.rs");
+    let documented = include_str!("../../src/backends/redis/mod.rs");
     let rights = documented.split("A user needs `").nth(1).unwrap().replace("///", "");
     let rights: Vec<_> = rights.split('`').next().unwrap().split_whitespace().collect();
     let user = [&["ACL", "SETUSER", "ids", "on", ">secret", "~vesta:*"], &rights[..]].concat();

@@ -33,15 +33,14 @@ fn a_connection_that_breaks_is_made_again_by_the_next_request() {
 }
 
 #[test]
-fn a_change_whose_reply_is_lost_is_made_once() {
+fn a_change_whose_reply_is_lost_is_not_sent_again() {
     let tree = Tree::new();
     let proxy = tree.proxy();
     let store = open(&tree.url_over(proxy.address()), &patient());
     assert!(store.put_if(AREA, "namespace", None, "n").unwrap());
     for (kind, old, new) in [(CREATE, None, "1"), (SET_DATA, Some("1"), "2")] {
         proxy.lose_reply(kind);
-        // Carried out again in a new session, where it does not meet its condition.
-        assert!(!put(&store, old, new).unwrap());
+        assert!(!put(&store, old, new).expect_err("nobody knows").is_permanent());
         assert_eq!(get(&store).as_deref(), Some(new));
     }
     assert_eq!(tree.stat(ENTRY).expect("it is there").version, 1);

@@ -1,54 +1,35 @@
 //! The URL of an etcd.
 
-use std::fmt;
-use std::path::PathBuf;
+use std::fs;
 
+use tonic::transport::{Certificate, ClientTlsConfig};
+use vesta_service::StoreError;
+
+use super::pb::AuthenticateRequest;
 use crate::{OpenError, StoreUrl};
 
 const DEFAULT_PORT: u16 = 2379;
 const DEFAULT_PREFIX: &str = "vesta";
 
 /// The members of the cluster, the prefix of our keys, and the way in.
-#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Config {
+    /// For people, without the password.
+    pub(super) shown: String,
     /// Each with its port.
     pub(super) members: Vec<String>,
     /// Without a slash at its ends.
     pub(super) prefix: String,
-    pub(super) login: Option<Login>,
+    pub(super) login: Option<AuthenticateRequest>,
     pub(super) tls: Option<Roots>,
 }
 
-/// A user of etcd.
-#[derive(Clone, PartialEq, Eq)]
-pub(super) struct Login {
-    pub(super) user: String,
-    pub(super) password: String,
-}
-
 /// The authorities that a certificate of a member must come from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(super) enum Roots {
     /// Those that browsers trust.
     Web,
     /// The certificates in this file.
-    File(PathBuf),
-}
-
-impl fmt::Debug for Login {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Login").field("user", &self.user).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Display for Config {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("etcd ")?;
-        if let Some(Login { user, .. }) = &self.login {
-            write!(f, "{user}@")?;
-        }
-        write!(f, "{}/{}", self.members.join(","), self.prefix)
-    }
+    File(String),
 }
 
 impl TryFrom<&StoreUrl> for Config {
@@ -58,7 +39,7 @@ impl TryFrom<&StoreUrl> for Config {
         let login = match (url.user(), url.password()) {
             (None, None) => None,
             (Some(user), Some(password)) => {
-                Some(Login { user: user.into(), password: password.into() })
+                Some(AuthenticateRequest { name: user.into(), password: password.into() })
             }
             _ => return Err(url.malformed("the user or the password is empty")),
         };
@@ -78,8 +59,28 @@ impl TryFrom<&StoreUrl> for Config {
                         slashes between its parts";
             return Err(url.malformed(flaw));
         }
-        let members = url.hosts().iter().map(|host| host.with_port(DEFAULT_PORT)).collect();
-        Ok(Self { members, prefix: prefix.into(), login, tls })
+        let shown = format!("{}/{prefix}", url.address("etcd", DEFAULT_PORT));
+        let members = url.servers(DEFAULT_PORT);
+        Ok(Self { shown, members, prefix: prefix.into(), login, tls })
+    }
+}
+
+impl Config {
+    pub(super) fn client_tls(&self) -> Result<Option<ClientTlsConfig>, StoreError> {
+        let file = match &self.tls {
+            None => return Ok(None),
+            Some(Roots::Web) => return Ok(Some(ClientTlsConfig::new().with_webpki_roots())),
+            Some(Roots::File(file)) => file,
+        };
+        let refuse = |why: &dyn std::fmt::Display| {
+            StoreError::permanent(format!("the certificates in {file} cannot be used: {why}"))
+        };
+        let text = fs::read_to_string(file).map_err(|error| refuse(&error))?;
+        // One without any would only show as a failed connection.
+        if !text.contains("-----BEGIN CERTIFICATE-----") {
+            return Err(refuse(&"it has no PEM block `CERTIFICATE`"));
+        }
+        Ok(Some(ClientTlsConfig::new().ca_certificate(Certificate::from_pem(text))))
     }
 }
 
@@ -99,23 +100,15 @@ mod tests {
     #[test]
     fn what_is_left_out_has_a_default() {
         let all = parsed("etcds://ann:s3cret@a:1,[::1]:2,c.d-f:65535/x/y.z?ca=/etc/ca.pem");
-        assert_eq!(
-            all,
-            Config {
-                members: vec!["a:1".into(), "[::1]:2".into(), "c.d-f:65535".into()],
-                prefix: "x/y.z".into(),
-                login: Some(Login { user: "ann".into(), password: "s3cret".into() }),
-                tls: Some(Roots::File("/etc/ca.pem".into())),
-            }
-        );
-        let least = Config {
-            members: vec!["db:2379".into()],
-            prefix: "vesta".into(),
-            login: None,
-            tls: None,
-        };
+        assert_eq!(all.members, ["a:1", "[::1]:2", "c.d-f:65535"]);
+        assert_eq!(all.prefix, "x/y.z");
+        let login = all.login.expect("a user");
+        assert_eq!((&*login.name, &*login.password), ("ann", "s3cret"));
+        assert_eq!(all.tls, Some(Roots::File("/etc/ca.pem".into())));
         for url in ["etcd://db", "etcd://db/", "ETCD://db:2379/vesta", "etcd://db/vesta/"] {
-            assert_eq!(parsed(url), least, "{url}");
+            let least = parsed(url);
+            assert_eq!((least.members, &*least.prefix), (vec!["db:2379".into()], "vesta"), "{url}");
+            assert_eq!((least.login, least.tls), (None, None), "{url}");
         }
         assert_eq!(parsed("etcd://[::1],b").members, ["[::1]:2379", "b:2379"]);
         assert_eq!(parsed("ETCDS://db").tls, Some(Roots::Web));
@@ -123,10 +116,8 @@ mod tests {
 
     #[test]
     fn it_shows_everything_but_the_password() {
-        let config = parsed("etcd://ann:hunter2@a:1,b/x");
-        assert_eq!(config.to_string(), "etcd ann@a:1,b:2379/x");
-        assert_eq!(parsed("etcd://a").to_string(), "etcd a:2379/vesta");
-        assert!(!format!("{config:?}").contains("hunter2"));
+        assert_eq!(parsed("etcd://ann:hunter2@a:1,b/x").shown, "etcd ann@a:1,b:2379/x");
+        assert_eq!(parsed("etcd://a").shown, "etcd a:2379/vesta");
     }
 
     #[test]
@@ -139,7 +130,7 @@ mod tests {
             "etcd://h?ca=/etc/ca.pem",
             "etcds://h?ca=",
         ] {
-            let error = parse(url).expect_err(url);
+            let error = parse(url).map(drop).expect_err(url);
             assert!(matches!(error, OpenError::Malformed { .. }), "{url}: {error:?}");
             assert!(!error.to_string().contains("hunter2"), "{url}: {error}");
             assert!(error.to_string().contains("; write etcd://"), "{url}: {error}");
@@ -149,7 +140,7 @@ mod tests {
     #[test]
     fn urls_of_any_text() {
         bolero::check!().with_iterations(20_000).with_type().for_each(|around: &Around| {
-            check_url(parse, &["etcd", "etcds"], around);
+            check_url(|url| Ok(parse(url)?.shown), &["etcd", "etcds"], around);
         });
     }
 }

@@ -5,58 +5,15 @@ use std::error::Error;
 use tonic::{Code, Status};
 use vesta_service::StoreError;
 
-use crate::runtime::NoAnswer;
-
-/// The reason for which a request failed.
-#[derive(Debug)]
-pub(super) enum Failure {
-    /// A member's answer, or a failure of the connection to it.
-    Status {
-        member: Box<str>,
-        status: Box<Status>,
-    },
-    /// A member did not answer in time.
-    Silent {
-        member: Box<str>,
-        silence: NoAnswer,
-    },
-    Store(StoreError),
-}
-
-impl From<StoreError> for Failure {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
-}
-
-/// For people: which member, and what it said.
-#[derive(Debug, thiserror::Error)]
-#[error("{member}: {what}")]
-struct Answer {
-    member: Box<str>,
-    what: String,
-}
+use crate::backends::ServerMessage;
 
 /// True if it comes from etcd itself, and not from the connection or from something in between.
 fn is_etcds(status: &Status) -> bool {
     status.message().starts_with("etcdserver: ")
 }
 
-/// True if logging in again may help: the token is unknown (the member was restarted, or it was not
-/// used for long), or is there none although by now there should be.
-pub(super) fn wants_login(status: &Status) -> bool {
-    is_etcds(status)
-        && ["invalid auth token", "user name is empty", "revision of auth store is old"]
-            .iter()
-            .any(|what| status.message().contains(what))
-}
-
 pub(super) fn needs_no_login(status: &Status) -> bool {
     is_etcds(status) && status.message().contains("authentication is not enabled")
-}
-
-pub(super) fn no_answer(no_answer: NoAnswer) -> StoreError {
-    StoreError::unavailable("etcd did not answer", no_answer)
 }
 
 /// The reason is often deep inside.
@@ -72,36 +29,10 @@ pub(super) fn whole_story(begins: &str, mut source: Option<&dyn Error>) -> Strin
     story
 }
 
-impl Failure {
-    /// True if another member may do better.
-    pub(super) fn concerns_member(&self) -> bool {
-        match self {
-            Self::Status { status, .. } => !is_etcds(status) || status.code() == Code::Unavailable,
-            Self::Silent { .. } => true,
-            Self::Store(_) => false,
-        }
-    }
-
-    /// True if etcd said so itself.
-    pub(super) fn is_an_answer(&self) -> bool {
-        matches!(self, Self::Status { status, .. } if is_etcds(status))
-    }
-
-    /// The error for the caller.
-    pub(super) fn explain(self) -> StoreError {
-        match self {
-            Self::Store(error) => error,
-            Self::Silent { member, silence } => {
-                let what = silence.to_string();
-                StoreError::unavailable("etcd did not answer", Answer { member, what })
-            }
-            Self::Status { member, status } => explain(member, &status),
-        }
-    }
-}
-
-fn explain(member: Box<str>, status: &Status) -> StoreError {
+/// The error for the caller.
+pub(super) fn explain(member: &str, status: &Status) -> StoreError {
     let what = whole_story(status.message(), status.source());
+    let answer = |what| ServerMessage(format!("{member}: {what}"));
     let says = |text| is_etcds(status) && what.contains(text);
     let advice = match status.code() {
         // Also what was done may be answered with this.
@@ -112,15 +43,14 @@ fn explain(member: Box<str>, status: &Status) -> StoreError {
         _ if is_etcds(status) => {
             return match refusal(status) {
                 Some(advice) => StoreError::permanent(format!("{member}: {what}; {advice}")),
-                None => {
-                    StoreError::unavailable("etcd refuses the request", Answer { member, what })
-                }
+                None => StoreError::unavailable("etcd refuses the request", answer(what)),
             };
         }
+        Code::DeadlineExceeded => "etcd did not answer",
         Code::Unimplemented => "this does not speak etcd's v3 API; check the address",
         _ => "etcd cannot be reached",
     };
-    StoreError::unavailable(advice, Answer { member, what })
+    StoreError::unavailable(advice, answer(what))
 }
 
 /// The advice for a person, without whom it is no use to ask again.
@@ -146,11 +76,7 @@ mod tests {
     use super::*;
 
     fn explained(code: Code, message: &str) -> StoreError {
-        failure(code, message).explain()
-    }
-
-    fn failure(code: Code, message: &str) -> Failure {
-        Failure::Status { member: "h:1".into(), status: Box::new(Status::new(code, message)) }
+        explain("h:1", &Status::new(code, message))
     }
 
     #[test]
@@ -164,7 +90,7 @@ mod tests {
             (Code::InvalidArgument, "etcdserver: revision of auth store is old", "refuses"),
             (Code::Unauthenticated, "etcdserver: invalid auth token", "refuses the request"),
             (Code::Unknown, "etcdserver: something new", "refuses the request"),
-            (Code::DeadlineExceeded, "context deadline exceeded", "etcd cannot be reached"),
+            (Code::DeadlineExceeded, "context deadline exceeded", "etcd did not answer"),
             (Code::Unavailable, "tcp connect error", "etcd cannot be reached"),
             // These words do not come from etcd itself.
             (
@@ -180,11 +106,6 @@ mod tests {
             assert!(error.to_string().contains(meaning), "{error}");
             assert!(error.to_string().ends_with(&format!(": h:1: {message}")), "{error}");
         }
-        let silence = NoAnswer(std::time::Duration::from_secs(2));
-        assert_eq!(
-            Failure::Silent { member: "h:1".into(), silence }.explain().to_string(),
-            "etcd did not answer: h:1: no answer within 2000 ms"
-        );
     }
 
     #[test]
@@ -213,15 +134,5 @@ mod tests {
             assert!(error.is_permanent(), "{message}");
             assert!(error.to_string().contains(advice), "{error}");
         }
-    }
-
-    #[test]
-    fn another_member_is_asked_only_if_it_may_do_better() {
-        assert!(failure(Code::Unavailable, "etcdserver: no leader").concerns_member());
-        assert!(failure(Code::Unknown, "transport error").concerns_member());
-        assert!(
-            !failure(Code::PermissionDenied, "etcdserver: permission denied").concerns_member()
-        );
-        assert!(!Failure::Store(StoreError::permanent("no")).concerns_member());
     }
 }

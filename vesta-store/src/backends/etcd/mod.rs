@@ -1,6 +1,5 @@
-//! etcd: a cluster, its members and their connections.
+//! etcd: connections to the members of a cluster.
 
-mod client;
 mod config;
 mod errors;
 #[cfg(test)]
@@ -13,63 +12,221 @@ mod pb {
     include!("generated/etcdserverpb.rs");
 }
 
-use std::fmt;
-use std::future::Future;
-use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use vesta_service::{KvStore, StoreError, Timing};
+use tokio::time::timeout;
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Request, Status};
+use vesta_service::StoreError;
 
-use crate::runtime::Background;
+use crate::options::Purpose;
+use crate::remote::runtime::NoAnswer;
+use crate::remote::{Client, Remote};
 use crate::{OpenError, Options, StoreUrl};
-use client::Client;
+use errors::{explain, needs_no_login, whole_story};
+use pb::auth_client::AuthClient;
+use pb::kv_client::KvClient;
+use pb::request_op::Request as Op;
+use pb::response_op::Response as Outcome;
+use pb::{RangeRequest, RangeResponse, RequestOp, TxnRequest, TxnResponse};
+
 use config::Config;
-use errors::Failure;
-use kv::EtcdKv;
+/// A page of entries, with room to spare; see `kv`.
+const LARGEST_ANSWER: usize = 64 << 20;
 
-pub(crate) fn open(url: &StoreUrl, options: &Options) -> Result<Arc<dyn KvStore>, OpenError> {
-    Ok(Arc::new(EtcdKv { cluster: Cluster::open(url, options)?, options: options.clone() }))
+pub(crate) type Store = Remote<Etcd>;
+
+/// Entries in etcd, version 3.4 or later: the pool of the processes that share a cluster.
+///
+/// The URL is `etcd://[user:password@]host:port,host:port[/prefix]`, or `etcds://…` with TLS. The port
+/// is 2379 and the prefix `vesta` if there is none. The names must be those of members of *one*
+/// cluster; an answer of another one is refused for good. With TLS the certificates are checked
+/// against the roots of the web, or against those of a PEM file: `etcds://host/prefix?ca=FILE`. In a
+/// user, a password and a FILE, other characters than letters, digits and `-._~` may be written as
+/// `%` and two digits, and `/ ? # @ : & %` must be. The prefix and its parts consist of letters,
+/// digits and `-._`.
+///
+/// A name that does not answer costs its share of the request time-out; then the next one is asked,
+/// and stays the one to ask. The user needs to read and write what begins with `PREFIX/`
+/// (`etcdctl role grant-permission ROLE --prefix=true readwrite vesta/`).
+///
+/// There is one key for each entry. They can be read with `etcdctl get --prefix vesta/lease/orders/`:
+/// ```text
+/// PREFIX/AREA/KEY
+///
+/// vesta/lease/orders/namespace
+/// {"schema":1,…}
+/// vesta/lease/orders/17
+/// {"schema":1,…}
+/// ```
+/// They are never deleted and have no lease; one that somebody attached a lease to is refused.
+///
+/// A change is one transaction: `If mod_revision(key) = what was read with the old value, Then put`.
+/// Reads are linearizable. Every change adds a revision to etcd's history, so have it compacted
+/// (`--auto-compaction-retention`), as for every other use.
+pub(crate) struct Etcd {
+    config: Config,
+    members: Vec<(String, Endpoint)>,
+    /// The number of the member to connect to next.
+    next: AtomicUsize,
+    /// The identity of the cluster that answered first. Another one knows nothing of our claims.
+    cluster: OnceLock<u64>,
 }
 
-/// A cluster, and the runtime of its client.
-struct Cluster {
-    shown: String,
-    prefix: String,
-    limit: Duration,
-    client: Arc<Client>,
-    background: Background,
+type Token = MetadataValue<Ascii>;
+
+pub(crate) struct Connection {
+    member: String,
+    channel: Channel,
+    token: Option<Token>,
 }
 
-impl fmt::Debug for Cluster {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { shown, limit, .. } = self;
-        f.debug_struct("Cluster").field("at", shown).field("limit", limit).finish_non_exhaustive()
-    }
-}
+impl Client for Etcd {
+    const NAME: &'static str = "etcd";
 
-impl Cluster {
-    /// Connects to nothing yet. The cluster is connected to when it is first asked, and again after
-    /// errors.
-    fn open(url: &StoreUrl, options: &Options) -> Result<Self, OpenError> {
+    type Connection = Connection;
+
+    fn new(url: &StoreUrl, options: &Options, _: Purpose) -> Result<Self, OpenError> {
         let config = Config::try_from(url)?;
-        let shown = config.to_string();
-        let limit = options.request_timeout.unwrap_or(Timing::NETWORK.request_timeout);
-        let unusable = |source| OpenError::Store { store: shown.clone(), source };
-        let client = Arc::new(Client::new(&config, limit).map_err(unusable)?);
-        let background = Background::start().map_err(|error| {
-            unusable(StoreError::unavailable("no thread can be started", error))
-        })?;
-        Ok(Self { shown, prefix: config.prefix, limit, client, background })
+        let endpoints = endpoints(&config, options.limit(Self::TIMING));
+        let members =
+            endpoints.map_err(|source| OpenError::Store { store: config.shown.clone(), source })?;
+        Ok(Self { config, members, next: AtomicUsize::new(0), cluster: OnceLock::new() })
     }
 
-    fn ask<T, F>(&self, request: impl FnOnce(Arc<Client>) -> F) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: Future<Output = Result<T, Failure>> + Send + 'static,
-    {
-        match self.background.run(self.limit, request(self.client.clone())) {
-            Ok(answer) => answer.map_err(Failure::explain),
-            Err(no_answer) => Err(errors::no_answer(no_answer)),
+    fn shown(&self) -> &str {
+        &self.config.shown
+    }
+
+    async fn is_alive(&self, connection: &mut Connection) -> bool {
+        self.probe(connection).await.is_ok()
+    }
+
+    /// Asks one member after the other. Each gets its share of the time.
+    async fn connect(&self, limit: Duration) -> Result<Connection, StoreError> {
+        let count = self.members.len();
+        let share = limit / u32::try_from(count).unwrap_or(u32::MAX);
+        let mut failed: Option<StoreError> = None;
+        for _ in 0..count {
+            let next = self.next.fetch_add(1, Ordering::Relaxed); // any order will do
+            let (member, endpoint) = &self.members[next % count];
+            let late = |_| {
+                let late = NoAnswer(share).to_string();
+                Err(explain(member, &Status::deadline_exceeded(late)))
+            };
+            match timeout(share, self.connect_to(member, endpoint)).await.unwrap_or_else(late) {
+                Err(error) if !error.is_permanent() => {
+                    failed = Some(match failed {
+                        None => error,
+                        Some(first) => StoreError::unavailable(format!("{first}; the next"), error),
+                    });
+                }
+                connected => return connected,
+            }
         }
+        Err(failed.expect("there is a member"))
+    }
+}
+
+impl Etcd {
+    async fn connect_to(
+        &self,
+        member: &str,
+        endpoint: &Endpoint,
+    ) -> Result<Connection, StoreError> {
+        let channel = endpoint.connect_lazy();
+        let token = self.log_in(&channel).await.map_err(|status| explain(member, &status))?;
+        let mut connection = Connection { member: member.to_owned(), channel, token };
+        self.probe(&mut connection).await?;
+        Ok(connection)
+    }
+
+    async fn log_in(&self, channel: &Channel) -> Result<Option<Token>, Status> {
+        let Some(login) = self.config.login.clone() else { return Ok(None) };
+        match AuthClient::new(channel.clone()).authenticate(request(login, None)).await {
+            Ok(answer) => {
+                let mut token: Token = (answer.into_inner().token.parse())
+                    .map_err(|_| Status::internal("the token is no token"))?;
+                token.set_sensitive(true);
+                Ok(Some(token))
+            }
+            Err(status) if needs_no_login(&status) => Ok(None),
+            Err(status) => Err(status),
+        }
+    }
+
+    /// Reads something, as a request does: with the leader's consent, and in the name of the user.
+    async fn probe(&self, connection: &mut Connection) -> Result<(), StoreError> {
+        let key = format!("{}/", self.config.prefix).into();
+        self.read(connection, RangeRequest { key, ..RangeRequest::default() }).await.map(drop)
+    }
+
+    async fn read(
+        &self,
+        connection: &mut Connection,
+        range: RangeRequest,
+    ) -> Result<RangeResponse, StoreError> {
+        let read = RequestOp { request: Some(Op::RequestRange(range)) };
+        let txn = TxnRequest { success: vec![read], ..TxnRequest::default() };
+        got(self.send(connection, txn).await?)
+    }
+
+    async fn send(
+        &self,
+        Connection { member, channel, token }: &mut Connection,
+        txn: TxnRequest,
+    ) -> Result<TxnResponse, StoreError> {
+        let mut kv = KvClient::new(channel.clone()).max_decoding_message_size(LARGEST_ANSWER);
+        let answer = kv.txn(request(txn, token.clone())).await;
+        let answer = answer.map_err(|status| explain(member, &status))?.into_inner();
+        let cluster = answer.header.map(|header| header.cluster_id);
+        if cluster.is_some_and(|id| *self.cluster.get_or_init(|| id) != id) {
+            return Err(StoreError::permanent(
+                "another etcd cluster answers than before, which knows nothing of the machine IDs \
+                 that are taken; name the members of one cluster, and start again",
+            ));
+        }
+        Ok(answer)
+    }
+}
+
+fn endpoints(config: &Config, limit: Duration) -> Result<Vec<(String, Endpoint)>, StoreError> {
+    let tls = config.client_tls()?;
+    let endpoint = |member: &String| {
+        let unusable = |error: tonic::transport::Error| {
+            let begins = format!("{member} cannot be used");
+            StoreError::permanent(whole_story(&begins, Some(&error)))
+        };
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let endpoint = Endpoint::from_shared(format!("{scheme}://{member}"));
+        let endpoint = endpoint.map_err(unusable)?.tcp_nodelay(true).connect_timeout(limit);
+        let endpoint = match &tls {
+            Some(tls) => endpoint.tls_config(tls.clone()).map_err(unusable)?,
+            None => endpoint,
+        };
+        Ok((member.clone(), endpoint))
+    };
+    config.members.iter().map(endpoint).collect()
+}
+
+fn request<T>(message: T, token: Option<Token>) -> Request<T> {
+    let mut request = Request::new(message);
+    let metadata = request.metadata_mut();
+    // A member that was cut off from the others says so at once, instead of waiting for them.
+    metadata.insert("hasleader", Token::from_static("true"));
+    if let Some(token) = token {
+        metadata.insert("token", token);
+    }
+    request
+}
+
+/// The answer to a transaction that reads one range.
+fn got(answer: TxnResponse) -> Result<RangeResponse, StoreError> {
+    match answer.responses.into_iter().next().and_then(|one| one.response) {
+        Some(Outcome::ResponseRange(range)) => Ok(range),
+        _ => Err(StoreError::permanent("the answer has not the form of etcd's; check the address")),
     }
 }

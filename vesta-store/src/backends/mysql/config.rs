@@ -3,7 +3,7 @@
 use sqlx::ConnectOptions as _;
 use sqlx::mysql::MySqlConnectOptions;
 
-use crate::backends::sql::{Shown, options_of};
+use crate::backends::sql::{Dialect as _, described, options_of};
 use crate::{OpenError, StoreUrl};
 
 /// A database, such as `mysql://user:password@host:3306/database`; the options are `ssl-mode`,
@@ -24,13 +24,14 @@ impl TryFrom<&StoreUrl> for Config {
         if options.get_database().is_none() {
             return Err(url.malformed("the URL names no database"));
         }
-        let shown = Shown {
-            user: options.get_username(),
-            socket: options.get_socket().map(|path| path.as_path()),
-            host: options.get_host(),
-            port: options.get_port(),
-            database: options.get_database(),
-        };
-        Ok(Self { shown: shown.to_string(), options })
+        let shown = described(
+            Self::NAME,
+            options.get_username(),
+            options.get_socket().map(|path| path.as_path()),
+            options.get_host(),
+            options.get_port(),
+            options.get_database(),
+        );
+        Ok(Self { shown, options })
     }
 }

@@ -2,8 +2,6 @@
 
 use crate::backends::sql::Class;
 
-pub(super) const NO_SUCH_TABLE: &str = "42S02";
-
 pub(super) fn class(number: u16, state: &str) -> Class {
     match number {
         // A deadlock; a lock wait that took too long; a change since it was read; a conflict in a

@@ -60,7 +60,6 @@ pub(super) const STATEMENTS: Statements = Statements {
         "INSERT INTO WORKER_NODE (HOST_NAME, PORT, TYPE, LAUNCH_DATE, MODIFIED, CREATED) \
          VALUES (?, ?, 2, CURRENT_DATE, CURRENT_TIMESTAMP, CURRENT_TIMESTAMP)",
     ),
-    highest_node: Rows("SELECT CAST(MAX(ID) AS SIGNED) FROM WORKER_NODE"),
     segments: SegmentStatements {
         table: Tables {
             what: "table leaf_alloc",
@@ -101,13 +100,20 @@ pub(super) const GALERA: &str = "SHOW VARIABLES LIKE 'wsrep_sync_wait'";
 /// Its nodes show only what is not older than the others' last change.
 pub(super) const CURRENT_READS: &str = "SET SESSION wsrep_sync_wait = 15";
 
-/// Newer servers have more than two values for `read_only`.
-pub(super) const INSPECT: &str = "SELECT CONCAT(@@read_only), CONCAT(@@innodb_read_only), \
+/// The setting that forbids changes, or null; newer servers have more than two values for it.
+pub(super) const INSPECT: &str = "SELECT \
+     CASE WHEN CONCAT(@@read_only) NOT IN ('0', 'OFF') THEN CONCAT('read_only = ', @@read_only) \
+          WHEN CONCAT(@@innodb_read_only) NOT IN ('0', 'OFF') THEN 'innodb_read_only' END, \
      CAST(@@innodb_flush_log_at_trx_commit AS SIGNED), CAST(@@log_bin AS SIGNED), \
      CAST(@@sync_binlog AS SIGNED)";
 
-/// The machine IDs of the Java Vesta. Some made the table with the first name, others with the
-/// second; where names are told apart by their case only one of them is there.
+/// The name of the table of the Java Vesta. Some made it in capitals, others not.
+pub(super) const LEGACY_TABLE: Statement = Rows(
+    "SELECT table_name FROM information_schema.tables \
+     WHERE table_schema = DATABASE() AND LOWER(table_name) = 'db_machine_id_provider'",
+);
+
+/// The machine IDs of the Java Vesta, by the name of the table.
 pub(super) const IN_USE: [Statement; 2] = [
     Rows(
         "SELECT CAST(ID AS SIGNED), CAST(IP AS CHAR) FROM DB_MACHINE_ID_PROVIDER \

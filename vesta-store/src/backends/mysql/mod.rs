@@ -54,50 +54,46 @@ use vesta_service::StoreError;
 
 use super::sql::Statement::{Change, Rows};
 use super::sql::{
-    Answer, Cells as _, Class, Dialect, Failure, ReadOnly, Sql, Statement, Statements, Value,
+    Answer, Cells as _, Class, Dialect, Sql, Statement, Statements, Value, explain, read_only, run,
 };
-use crate::OpenError;
 use crate::import::ForeignOwner;
-pub(crate) use config::Config;
+use crate::options::Purpose;
+use crate::remote::Remote;
+use crate::{OpenError, Options, StoreUrl};
+use config::Config;
 use kv::{CURRENT_READS, GALERA, INSPECT, session};
 
-/// The highest number in the table `WORKER_NODE` that uid-generator left in a database; `None` if it
-/// has no row. For a namespace whose machine IDs must not meet those.
-///
-/// # Errors
-/// [`OpenError`] if the database cannot be asked, or has no such table.
-pub fn highest_worker_node(url: &str) -> Result<Option<u64>, OpenError> {
-    Sql::<Config>::foreign(&url.parse()?)?.highest_node()
-}
+pub(crate) type Store = Remote<Sql<Config>>;
 
 /// The machine IDs that the original Java Vesta handed out from the table `DB_MACHINE_ID_PROVIDER`
 /// of a MySQL database. It never takes one back, so nobody knows which of them are still in use.
 ///
 /// # Errors
 /// [`OpenError`] if the database cannot be asked, or has no such table.
-pub fn vesta_machine_ids(url: &str) -> Result<Vec<ForeignOwner>, OpenError> {
-    Sql::<Config>::foreign(&url.parse()?)?.once(|database| {
-        for statement in kv::IN_USE {
-            let answer = match database.run(statement, Vec::new()) {
-                Err(Failure::Driver(sqlx::Error::Database(error)))
-                    if error.code().as_deref() == Some(errors::NO_SUCH_TABLE) =>
-                {
-                    continue;
-                }
-                answer => answer?,
-            };
-            let owner = |row: &MySqlRow| {
-                let machine = row.number(0)?.and_then(|machine| machine.try_into().ok());
-                let machine = machine.ok_or(sqlx::Error::RowNotFound)?;
-                let host = row.text(1)?.unwrap_or_default();
-                Ok(ForeignOwner { machine, host, last_used: None })
-            };
-            return answer.rows.iter().map(owner).collect();
-        }
-        let flaw =
-            "there is no table DB_MACHINE_ID_PROVIDER; name the database that the Java Vesta used";
-        Err(StoreError::permanent(flaw).into())
-    })
+pub(crate) fn vesta_machine_ids(url: &StoreUrl) -> Result<Vec<ForeignOwner>, OpenError> {
+    let database = Store::open(url, &Options::default(), Purpose::Import)?;
+    read_machine_ids(&database)
+        .map_err(|source| OpenError::Store { store: database.shown().into(), source })
+}
+
+fn read_machine_ids(database: &Store) -> Result<Vec<ForeignOwner>, StoreError> {
+    let table = database.run(kv::LEGACY_TABLE, Vec::new())?;
+    let Some(table) = table.rows.first() else {
+        return Err(StoreError::permanent(
+            "there is no table DB_MACHINE_ID_PROVIDER; name the database that the Java Vesta used",
+        ));
+    };
+    let in_use = match table.text(0).map_err(explain::<Config>)?.as_deref() {
+        Some("DB_MACHINE_ID_PROVIDER") => kv::IN_USE[0],
+        _ => kv::IN_USE[1],
+    };
+    let owner = |row: &MySqlRow| {
+        let machine = row.number(0)?.and_then(|machine| machine.try_into().ok());
+        let machine = machine.ok_or(sqlx::Error::RowNotFound)?;
+        Ok(ForeignOwner { machine, host: row.text(1)?.unwrap_or_default(), last_used: None })
+    };
+    let owners = database.run(in_use, Vec::new())?;
+    owners.rows.iter().map(owner).collect::<Result<_, _>>().map_err(explain::<Config>)
 }
 
 impl Dialect for Config {
@@ -121,18 +117,18 @@ impl Dialect for Config {
         Ok(connection)
     }
 
-    async fn inspect(connection: &mut MySqlConnection) -> Result<bool, Failure> {
-        let answer = Self::run(connection, Rows(INSPECT), &[]).await?;
-        let row = answer.first()?;
-        let is_off = |text: Option<String>| {
-            text.is_some_and(|text| text == "0" || text.eq_ignore_ascii_case("off"))
-        };
-        if !is_off(row.text(0)?) || !is_off(row.text(1)?) {
-            let error = StoreError::unavailable("the server takes no changes", ReadOnly);
-            return Err(error.into());
+    async fn inspect(connection: &mut MySqlConnection) -> Result<bool, StoreError> {
+        let answer = run::<Self>(connection, Rows(INSPECT), &[]).await?;
+        let settings = answer.first().and_then(|row| {
+            let number = |column| Ok::<_, sqlx::Error>(row.number(column)?.unwrap_or_default());
+            Ok((row.text(0)?, number(1)?, number(2)? != 0, number(3)?))
+        });
+        let (read_only_by, flush, binary_log, sync_binary_log) =
+            settings.map_err(explain::<Self>)?;
+        match read_only_by {
+            Some(setting) => Err(read_only(setting)),
+            None => verdict(flush, binary_log, sync_binary_log),
         }
-        let number = |column| Ok::<_, Failure>(row.number(column)?.unwrap_or_default());
-        verdict(number(2)?, number(3)? != 0, number(4)?).map_err(Failure::Store)
     }
 
     fn flaw(kind: &str) -> Option<String> {

@@ -3,7 +3,7 @@
 use sqlx::ConnectOptions as _;
 use sqlx::postgres::PgConnectOptions;
 
-use crate::backends::sql::{Shown, options_of};
+use crate::backends::sql::{Dialect as _, described, options_of};
 use crate::{OpenError, StoreUrl};
 
 /// A database, such as `postgres://user:password@host:5432/database`; the options are `sslmode`,
@@ -26,13 +26,14 @@ impl TryFrom<&StoreUrl> for Config {
             Some(_) => options,
             None => options.application_name("vesta"),
         };
-        let shown = Shown {
-            user: options.get_username(),
-            socket: options.get_socket().map(|path| path.as_path()),
-            host: options.get_host(),
-            port: options.get_port(),
-            database: options.get_database(),
-        };
-        Ok(Self { shown: shown.to_string(), options })
+        let shown = described(
+            Self::NAME,
+            options.get_username(),
+            options.get_socket().map(|path| path.as_path()),
+            options.get_host(),
+            options.get_port(),
+            options.get_database(),
+        );
+        Ok(Self { shown, options })
     }
 }

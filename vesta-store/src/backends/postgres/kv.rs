@@ -57,7 +57,6 @@ pub(super) const STATEMENTS: Statements = Statements {
         "INSERT INTO worker_node (host_name, port, type, launch_date, modified, created) \
          VALUES ($1, $2, 2, CURRENT_DATE, now(), now()) RETURNING id::bigint",
     ),
-    highest_node: Rows("SELECT max(id)::bigint FROM worker_node"),
     segments: SegmentStatements {
         table: Tables {
             what: "table leaf_alloc",

@@ -53,20 +53,13 @@ use vesta_service::StoreError;
 
 use super::sql::Statement::{Change, Rows};
 use super::sql::{
-    Answer, Cells as _, Class, Dialect, Failure, ReadOnly, Sql, Statement, Statements, Value,
+    Answer, Cells as _, Class, Dialect, Sql, Statement, Statements, Value, explain, read_only, run,
 };
-use crate::OpenError;
-pub(crate) use config::Config;
+use crate::remote::Remote;
+use config::Config;
 use kv::{INSPECT, session};
 
-/// The highest number in the table `worker_node` that uid-generator left in a database; `None` if it
-/// has no row. For a namespace whose machine IDs must not meet those.
-///
-/// # Errors
-/// [`OpenError`] if the database cannot be asked, or has no such table.
-pub fn highest_worker_node(url: &str) -> Result<Option<u64>, OpenError> {
-    Sql::<Config>::foreign(&url.parse()?)?.highest_node()
-}
+pub(crate) type Store = Remote<Sql<Config>>;
 
 impl Dialect for Config {
     const NAME: &'static str = "PostgreSQL";
@@ -86,14 +79,17 @@ impl Dialect for Config {
         Ok(connection)
     }
 
-    async fn inspect(connection: &mut PgConnection) -> Result<bool, Failure> {
-        let answer = Self::run(connection, Rows(INSPECT), &[]).await?;
-        let text = |column| Ok::<_, Failure>(answer.first()?.text(column)?.unwrap_or_default());
-        if text(0)? != "false" {
-            let error = StoreError::unavailable("the server takes no changes", ReadOnly);
-            return Err(error.into());
+    async fn inspect(connection: &mut PgConnection) -> Result<bool, StoreError> {
+        let answer = run::<Self>(connection, Rows(INSPECT), &[]).await?;
+        let settings = answer.first().and_then(|row| {
+            let text = |column| Ok::<_, sqlx::Error>(row.text(column)?.unwrap_or_default());
+            Ok((text(0)?, text(1)?, text(2)?))
+        });
+        let (in_recovery, fsync, synchronous_commit) = settings.map_err(explain::<Self>)?;
+        if in_recovery != "false" {
+            return Err(read_only("it is in recovery".into()));
         }
-        verdict(&text(1)?, &text(2)?).map(|()| false).map_err(Failure::Store)
+        verdict(&fsync, &synchronous_commit).map(|()| false)
     }
 
     fn flaw(kind: &str) -> Option<String> {

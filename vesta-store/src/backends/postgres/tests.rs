@@ -1,4 +1,5 @@
 use super::*;
+use crate::OpenError;
 use crate::fuzz::{Around, check_url};
 
 #[test]

@@ -1,7 +1,5 @@
 //! The URL of a Redis.
 
-use std::fmt;
-
 use redis::{
     ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _, RedisConnectionInfo, RedisResult,
 };
@@ -12,42 +10,15 @@ const DEFAULT_PORT: u16 = 6379;
 const DEFAULT_PREFIX: &str = "vesta";
 
 /// The address of a Redis, and the way in.
-#[derive(Clone)]
 pub(super) struct Config {
+    /// For people, without the password.
+    pub(super) shown: String,
     server: ConnectionAddr,
     pub(super) user: Option<String>,
     pub(super) password: Option<String>,
     pub(super) database: u32,
     /// The beginning of every key.
     pub(super) prefix: String,
-}
-
-/// Without the password.
-impl fmt::Display for Config {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Redis ")?;
-        if let Some(user) = &self.user {
-            write!(f, "{user}@")?;
-        }
-        match &self.server {
-            ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
-                let (open, close) = if host.contains(':') { ("[", "]") } else { ("", "") };
-                write!(f, "{open}{host}{close}:{port}/{}", self.database)?;
-            }
-            other => write!(f, "{other}")?,
-        }
-        if self.prefix != DEFAULT_PREFIX {
-            write!(f, " (keys `{}:…`)", self.prefix)?;
-        }
-        Ok(())
-    }
-}
-
-/// The same.
-impl fmt::Debug for Config {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
 }
 
 impl TryFrom<&StoreUrl> for Config {
@@ -79,8 +50,12 @@ impl TryFrom<&StoreUrl> for Config {
         } else {
             ConnectionAddr::Tcp(host, port)
         };
+        let mut shown = format!("{}/{database}", url.address("Redis", DEFAULT_PORT));
+        if prefix != DEFAULT_PREFIX {
+            shown += &format!(" (keys `{prefix}:…`)");
+        }
         let (user, password) = (url.user().map(Into::into), url.password().map(Into::into));
-        Ok(Self { server, user, password, database, prefix: prefix.into() })
+        Ok(Self { shown, server, user, password, database, prefix: prefix.into() })
     }
 }
 
@@ -132,9 +107,8 @@ mod tests {
             ("redis://c?prefix=vesta", "Redis c:6379/0", None),
         ] {
             let config = parse(url).expect(url);
-            assert_eq!(config.to_string(), shown);
+            assert_eq!(config.shown, shown);
             assert_eq!(config.password.as_deref(), password);
-            assert!(!format!("{config:?}").contains("hunt"), "{config:?}");
             let tls = matches!(config.server, ConnectionAddr::TcpTls { insecure: false, .. });
             assert_eq!(tls, url.starts_with("REDISS"));
         }
@@ -158,7 +132,7 @@ mod tests {
             "redis://cache?prefix={hunter2}",
             "redis://cache?prefix",
         ] {
-            let error = parse(url).expect_err(url).to_string();
+            let error = parse(url).map(drop).expect_err(url).to_string();
             assert!(error.contains("; write redis://user:password@host"), "{error}");
             assert!(!error.contains("hunter2"), "{error}");
         }
@@ -167,7 +141,7 @@ mod tests {
     #[test]
     fn urls_of_any_text() {
         bolero::check!().with_iterations(20_000).with_type().for_each(|around: &Around| {
-            check_url(parse, &["redis", "rediss"], around);
+            check_url(|url| Ok(parse(url)?.shown), &["redis", "rediss"], around);
         });
     }
 }

@@ -3,21 +3,7 @@
 use redis::RedisError;
 use vesta_service::StoreError;
 
-use crate::runtime::NoAnswer;
-
-/// The server's answer in its own words.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(super) struct ServerMessage(pub(super) String);
-
-/// A change is on one server only.
-#[derive(Debug, thiserror::Error)]
-#[error("no replica confirmed it in time")]
-pub(super) struct NotConfirmed;
-
-pub(super) fn silent(silence: NoAnswer) -> StoreError {
-    StoreError::unavailable("Redis does not answer", silence)
-}
+use crate::backends::ServerMessage;
 
 /// The refusal of a key that would expire.
 pub(super) fn expires(key: &str) -> StoreError {

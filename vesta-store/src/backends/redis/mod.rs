@@ -4,207 +4,131 @@ mod config;
 mod errors;
 mod kv;
 
-use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Cmd, FromRedisValue, RedisError};
-use vesta_service::{KvStore, StoreError, Timing};
+use redis::aio::MultiplexedConnection as Connection;
+use redis::{AsyncConnectionConfig, Cmd, FromRedisValue};
+use vesta_service::{StoreError, Timing};
 
-use crate::options::Losses;
-use crate::runtime::Background;
+use crate::backends::ServerMessage;
+use crate::options::Purpose;
+use crate::remote::{Client, Remote};
 use crate::{OpenError, Options, StoreUrl};
 use config::Config;
-use errors::{NotConfirmed, ServerMessage, explain};
-use kv::RedisKv;
-
-pub(crate) fn open(
-    url: &StoreUrl,
-    options: &Options,
-    losses: Losses,
-) -> Result<Arc<dyn KvStore>, OpenError> {
-    let server = Server::open(url, options)?;
-    Ok(Arc::new(RedisKv { server, options: options.clone(), losses }))
-}
+use errors::{explain, explain_login, forgetful};
 
 /// Why a Redis may forget a change that it acknowledged, and what to do; none if it may not.
 type Doubts = Vec<&'static str>;
 
 const REPLICAS: &str = "it has or had replicas, and a fail-over may lose changes";
 
-/// A server, and the runtime of its client.
-#[derive(Debug)]
-struct Server {
-    config: Arc<Config>,
-    limit: Duration,
-    background: Background,
-    known: Mutex<Known>,
-}
+pub(crate) type Store = Remote<Redis>;
 
-#[derive(Debug, Default)]
-struct Known {
-    /// `None` after trouble: the next request connects anew.
-    connection: Option<MultiplexedConnection>,
+/// Entries in a Redis (5 or newer), or in what speaks its protocol and runs its scripts.
+///
+/// # URL
+/// `redis://[user][:password]@host:port/db`, or `rediss://` with TLS: the server's certificate must
+/// be one that the system trusts, or one in the file that the environment variable `SSL_CERT_FILE`
+/// names. Behind `?prefix=`, what the keys begin with; `vesta` if it is left out.
+///
+/// # Keys
+/// One hash for each area (with another prefix, that one in place of `vesta`):
+/// ```text
+/// vesta:lease/orders   hash   namespace   {"schema":1,…}
+///                             17          {"schema":1,…}
+/// vesta:segment/tags   hash   orders      {"schema":1,…}
+/// ```
+/// Nothing is ever deleted and nothing has a time to live: a key that has one, or is of another type,
+/// is an error that names it. A change is one script, so it is one atomic step.
+///
+/// # What Redis must promise
+/// Before each request it is asked how it is set up.
+///
+/// * If keys may be evicted (`maxmemory` with a `maxmemory-policy` other than `noeviction`), it is
+///   refused.
+/// * With `appendonly yes`, `appendfsync always` and `no-appendfsync-on-rewrite no`, no replicas and
+///   no cluster, it forgets nothing that it acknowledged.
+/// * Anything else, also a Redis that may not be asked, [may forget](KvStore::may_forget) the last
+///   moments, and a warning says why. Machine IDs are then claimed with a distance of one window.
+///   Segment tags are refused: a range that is forgotten would be handed out again, and nothing would
+///   notice. After Redis was restored from a backup, raise the `max_id` of each tag above all that was
+///   handed out.
+///
+/// If there are replicas, a change counts only once one of them has confirmed it (`WAIT`); until then
+/// its outcome is unknown, also when the same change is asked for again. A master that is cut off from
+/// all its replicas should not go on alone: set `min-replicas-to-write 1` on it. Sentinels are not
+/// asked and redirections of a cluster not followed: the URL names the one server, or an address that
+/// moves with the master.
+///
+/// A user needs `+@connection +info +config|get +time +wait +eval +pttl +hget +hgetall +hset` and
+/// `~vesta:*`.
+pub(crate) struct Redis {
+    config: Config,
+    limit: Duration,
+    purpose: Purpose,
     /// `None` as long as Redis was never asked.
-    doubts: Option<Doubts>,
+    doubts: Mutex<Option<Doubts>>,
 }
 
-impl Known {
-    fn open(&self) -> Option<(MultiplexedConnection, Doubts)> {
-        self.connection.clone().zip(self.doubts.clone())
-    }
-}
+impl Client for Redis {
+    const NAME: &'static str = "Redis";
+    const TIMING: Timing = Timing::IN_MEMORY;
 
-impl Server {
-    /// A server that nothing is asked yet.
-    fn open(url: &StoreUrl, options: &Options) -> Result<Self, OpenError> {
-        let config = Arc::new(Config::try_from(url)?);
-        let background = Background::start().map_err(|error| OpenError::Store {
-            store: config.to_string(),
-            source: StoreError::unavailable("no thread can be started", error),
-        })?;
-        let limit = options.request_timeout.unwrap_or(Timing::IN_MEMORY.request_timeout);
-        Ok(Self { config, limit, background, known: Mutex::default() })
+    type Connection = Connection;
+
+    fn new(url: &StoreUrl, options: &Options, purpose: Purpose) -> Result<Self, OpenError> {
+        let (config, limit) = (url.try_into()?, options.limit(Self::TIMING));
+        Ok(Self { config, limit, purpose, doubts: Mutex::default() })
     }
 
-    fn config(&self) -> &Config {
-        &self.config
+    fn shown(&self) -> &str {
+        &self.config.shown
     }
 
-    fn limit(&self) -> Duration {
-        self.limit
-    }
-
-    fn may_forget(&self) -> bool {
-        self.known().doubts.as_ref().is_none_or(|doubts| !doubts.is_empty())
-    }
-
-    /// Makes a request within the time limit. The connection is kept if it was answered: no client of
-    /// its own accord connects anew between a change and its confirmation.
-    fn ask<T, F>(&self, request: impl FnOnce(Link) -> F + Send + 'static) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: Future<Output = Result<(T, Link), StoreError>> + Send,
-    {
-        let (config, limit) = (self.config.clone(), self.limit);
-        let open = self.known().open();
-        let answer = self.background.run(limit, async move {
-            request(match open {
-                Some((connection, doubts)) => Link { connection, limit, doubts },
-                None => Link::connect(&config, limit).await?,
-            })
-            .await
-        });
-        let answer = answer.unwrap_or_else(|silence| Err(errors::silent(silence)));
-        let mut known = self.known();
-        match answer {
-            Ok((answer, link)) => {
-                if known.doubts.as_ref() != Some(&link.doubts) && !link.doubts.is_empty() {
-                    tracing::warn!(
-                        store = %self.config,
-                        why = link.doubts.join("; "),
-                        "this Redis may forget what it acknowledged: machine IDs are claimed with a \
-                         distance of one window"
-                    );
-                }
-                *known = Known { connection: Some(link.connection), doubts: Some(link.doubts) };
-                Ok(answer)
-            }
-            Err(error) => {
-                known.connection = None;
-                Err(error)
-            }
-        }
-    }
-
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A connection in use, and what is known of the server at its end.
-struct Link {
-    connection: MultiplexedConnection,
-    limit: Duration,
-    doubts: Doubts,
-}
-
-impl Link {
-    async fn connect(config: &Config, limit: Duration) -> Result<Self, StoreError> {
-        let client = config.server().and_then(redis::Client::open).map_err(explain)?;
+    /// No client of its own accord connects anew between a change and its confirmation.
+    async fn connect(&self, _: Duration) -> Result<Connection, StoreError> {
+        let client = self.config.server().and_then(redis::Client::open).map_err(explain)?;
         // Its own limits are shorter than ours may be.
         let unlimited =
             AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
         let connection = client.get_multiplexed_async_connection_with_config(&unlimited).await;
-        let mut link =
-            Self { connection: connection.map_err(explain)?, limit, doubts: Doubts::new() };
-        link.log_in(config).await?;
-        link.examine().await?;
-        Ok(link)
+        let mut connection = connection.map_err(explain)?;
+        self.log_in(&mut connection).await?;
+        self.examine(&mut connection).await?;
+        Ok(connection)
     }
 
+    /// It may be set up in another way, or get a replica, at any time.
+    async fn is_alive(&self, connection: &mut Connection) -> bool {
+        self.examine(connection).await.is_ok()
+    }
+}
+
+impl Redis {
     /// Not left to the client, which does not pass on what the server says.
-    async fn log_in(&mut self, config: &Config) -> Result<(), StoreError> {
-        if let Some(password) = &config.password {
+    async fn log_in(&self, connection: &mut Connection) -> Result<(), StoreError> {
+        let Config { user, password, database, .. } = &self.config;
+        if let Some(password) = password {
             let mut login = redis::cmd("AUTH");
-            login.arg(&config.user).arg(password);
-            self.query::<()>(&login).await.map_err(errors::explain_login)?;
+            login.arg(user).arg(password);
+            login.query_async::<()>(connection).await.map_err(explain_login)?;
         }
-        if config.database != 0 {
-            let select: Option<()> =
-                self.ask_if_allowed(redis::cmd("SELECT").arg(config.database)).await?;
-            select.ok_or_else(|| {
+        if *database != 0 {
+            let mut select = redis::cmd("SELECT");
+            if_allowed::<()>(connection, select.arg(database)).await?.ok_or_else(|| {
                 StoreError::permanent(format!(
-                    "Redis has no database {}, or this user may not use it; write another number \
-                     into the URL",
-                    config.database
+                    "Redis has no database {database}, or this user may not use it; write another \
+                     number into the URL"
                 ))
             })?;
         }
         Ok(())
     }
 
-    async fn query<T: FromRedisValue>(&mut self, command: &Cmd) -> Result<T, RedisError> {
-        command.query_async(&mut self.connection).await
-    }
-
-    async fn ask<T: FromRedisValue>(&mut self, command: &Cmd) -> Result<T, StoreError> {
-        self.query(command).await.map_err(explain)
-    }
-
-    /// The same about a key, which an error then names.
-    async fn ask_about<T: FromRedisValue>(
-        &mut self,
-        key: &str,
-        command: &Cmd,
-    ) -> Result<T, StoreError> {
-        self.query(command).await.map_err(|error| errors::explain_about(key, error))
-    }
-
-    /// `None` if the server answers that it does not want to.
-    async fn ask_if_allowed<T: FromRedisValue>(
-        &mut self,
-        command: &Cmd,
-    ) -> Result<Option<T>, StoreError> {
-        match self.query(command).await {
-            Ok(answer) => Ok(Some(answer)),
-            Err(error) if error.code().is_some() => Ok(None),
-            Err(error) => Err(explain(error)),
-        }
-    }
-
-    /// Looks at how Redis is set up; it may be changed, or get a replica, at any time.
-    async fn examine_for(&mut self, losses: Losses) -> Result<(), StoreError> {
-        self.examine().await?;
-        if losses == Losses::Refused && !self.doubts.is_empty() {
-            return Err(errors::forgetful(&self.doubts));
-        }
-        Ok(())
-    }
-
-    async fn examine(&mut self) -> Result<(), StoreError> {
-        let info: String = self.ask(&redis::cmd("INFO")).await?;
+    /// Looks at how Redis is set up.
+    async fn examine(&self, connection: &mut Connection) -> Result<(), StoreError> {
+        let info: String = redis::cmd("INFO").query_async(connection).await.map_err(explain)?;
         if field(&info, "redis_mode") == Some("sentinel") {
             return Err(StoreError::permanent(
                 "this is a Sentinel, which keeps no data; write the address of the Redis into the \
@@ -222,8 +146,8 @@ impl Link {
                 eviction.unwrap_or_default()
             )));
         }
-        let settings = redis::cmd("CONFIG").arg("GET").arg("*append*").clone();
-        self.doubts = files(self.ask_if_allowed(&settings).await?);
+        let mut settings = redis::cmd("CONFIG");
+        let mut doubts = files(if_allowed(connection, settings.arg("GET").arg("*append*")).await?);
         for (doubtful, doubt) in [
             (
                 eviction.is_none(),
@@ -233,28 +157,64 @@ impl Link {
             (field(&info, "cluster_enabled") == Some("1"), "it is part of a cluster"),
         ] {
             if doubtful {
-                self.doubts.push(doubt);
+                doubts.push(doubt);
             }
         }
+        if self.purpose == Purpose::Segments && !doubts.is_empty() {
+            return Err(forgetful(&doubts));
+        }
+        self.doubt(doubts);
         Ok(())
     }
 
     /// Waits until a change that was made over this connection is on a replica, too, if there is one.
-    async fn confirm(&mut self) -> Result<(), StoreError> {
-        let info: String = self.ask(redis::cmd("INFO").arg("replication")).await?;
-        let replication = Replication::of(&info)?;
+    async fn confirm(&self, connection: &mut Connection) -> Result<(), StoreError> {
+        let info = redis::cmd("INFO").arg("replication").query_async::<String>(connection).await;
+        let replication = Replication::of(&info.map_err(explain)?)?;
         if replication.online {
             // The answer has to be here before nobody waits for it any more.
             let wait = (self.limit / 2).as_millis().max(1).to_string();
-            let confirmed: u64 = self.ask(redis::cmd("WAIT").arg(1).arg(wait)).await?;
-            if confirmed == 0 {
-                return Err(StoreError::unavailable("the change may yet be lost", NotConfirmed));
+            let confirmed =
+                redis::cmd("WAIT").arg(1).arg(wait).query_async::<u64>(connection).await;
+            if confirmed.map_err(explain)? == 0 {
+                let silence = ServerMessage("no replica confirmed it in time".into());
+                return Err(StoreError::unavailable("the change may yet be lost", silence));
             }
         }
-        if replication.any && !self.doubts.contains(&REPLICAS) {
-            self.doubts.push(REPLICAS);
+        let mut doubts = self.doubts().clone().unwrap_or_default();
+        if replication.any && !doubts.contains(&REPLICAS) {
+            doubts.push(REPLICAS);
+            self.doubt(doubts);
         }
         Ok(())
+    }
+
+    fn doubt(&self, doubts: Doubts) {
+        let mut known = self.doubts();
+        if known.as_ref() != Some(&doubts) && !doubts.is_empty() {
+            tracing::warn!(
+                store = self.config.shown,
+                why = doubts.join("; "),
+                "this Redis may forget what it acknowledged: machine IDs are claimed with a distance of \
+                 one window"
+            );
+        }
+        *known = Some(doubts);
+    }
+
+    fn doubts(&self) -> MutexGuard<'_, Option<Doubts>> {
+        self.doubts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// `None` if the server answers that it does not want to.
+async fn if_allowed<T: FromRedisValue>(
+    connection: &mut Connection,
+    command: &Cmd,
+) -> Result<Option<T>, StoreError> {
+    match command.query_async(connection).await {
+        Err(error) if error.code().is_some() => Ok(None),
+        answer => answer.map(Some).map_err(explain),
     }
 }
 

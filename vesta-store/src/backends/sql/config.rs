@@ -1,6 +1,5 @@
 //! The URL of a database on a server.
 
-use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -20,28 +19,22 @@ pub(crate) fn options_of<O: FromStr<Err = sqlx::Error>>(url: &StoreUrl) -> Resul
     })
 }
 
-/// `user@host:port/database`.
-pub(crate) struct Shown<'a> {
-    pub(crate) user: &'a str,
-    pub(crate) socket: Option<&'a Path>,
-    pub(crate) host: &'a str,
-    pub(crate) port: u16,
-    pub(crate) database: Option<&'a str>,
-}
-
-impl fmt::Display for Shown<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}@", self.user)?;
-        match self.socket {
-            Some(path) => write!(f, "{}", path.display())?,
-            None if self.host.contains(':') => write!(f, "[{}]:{}", self.host, self.port)?,
-            None => write!(f, "{}:{}", self.host, self.port)?,
-        }
-        match self.database {
-            Some(database) => write!(f, "/{database}"),
-            None => Ok(()),
-        }
-    }
+/// A database for people: `NAME user@host:port/database`.
+pub(crate) fn described(
+    name: &str,
+    user: &str,
+    socket: Option<&Path>,
+    host: &str,
+    port: u16,
+    database: Option<&str>,
+) -> String {
+    let place = match socket {
+        Some(path) => path.display().to_string(),
+        None if host.contains(':') => format!("[{host}]:{port}"),
+        None => format!("{host}:{port}"),
+    };
+    let database = database.map(|database| format!("/{database}")).unwrap_or_default();
+    format!("{name} {user}@{place}{database}")
 }
 
 #[cfg(test)]
@@ -50,11 +43,9 @@ mod tests {
 
     #[test]
     fn a_database_is_shown_as_in_a_url() {
-        let shown = Shown { user: "u", socket: None, host: "h", port: 1, database: Some("d") };
-        assert_eq!(shown.to_string(), "u@h:1/d");
-        assert_eq!(Shown { host: "::1", database: None, ..shown }.to_string(), "u@[::1]:1");
+        assert_eq!(described("SQL", "u", None, "h", 1, Some("d")), "SQL u@h:1/d");
+        assert_eq!(described("SQL", "u", None, "::1", 1, None), "SQL u@[::1]:1");
         let socket = Some(Path::new("/run/s"));
-        let shown = Shown { user: "u", socket, host: "h", port: 1, database: Some("d") };
-        assert_eq!(shown.to_string(), "u@/run/s/d");
+        assert_eq!(described("SQL", "u", socket, "h", 1, Some("d")), "SQL u@/run/s/d");
     }
 }

@@ -7,7 +7,7 @@ use sqlx::error::DatabaseError;
 use sqlx::{ColumnIndex, Connection, Decode, Row, Type};
 use vesta_service::StoreError;
 
-use super::errors::{Class, Failure};
+use super::errors::Class;
 use crate::{OpenError, StoreUrl};
 
 /// A kind of database, and how to reach one.
@@ -21,7 +21,7 @@ pub(crate) trait Dialect:
     type Connection: Connection + Send + 'static;
     type Row: Cells + Send + 'static;
 
-    /// `user@host:port/database`.
+    /// `NAME user@host:port/database`.
     fn shown(&self) -> &str;
 
     /// A new connection, whose lock waits end after about `limit`, which commits each statement, and
@@ -35,7 +35,7 @@ pub(crate) trait Dialect:
     /// a crash all the same.
     fn inspect(
         connection: &mut Self::Connection,
-    ) -> impl Future<Output = Result<bool, Failure>> + Send;
+    ) -> impl Future<Output = Result<bool, StoreError>> + Send;
 
     /// The flaw of a table of this kind, as [`Tables::find`] names it.
     fn flaw(kind: &str) -> Option<String>;
@@ -71,12 +71,12 @@ pub(crate) struct Answer<R> {
 }
 
 impl<R: Cells> Answer<R> {
-    pub(crate) fn first(&self) -> Result<&R, Failure> {
-        self.rows.first().ok_or_else(|| sqlx::Error::RowNotFound.into())
+    pub(crate) fn first(&self) -> Result<&R, sqlx::Error> {
+        self.rows.first().ok_or(sqlx::Error::RowNotFound)
     }
 
     /// The number that a change has made; `None` if it changed nothing.
-    pub(super) fn made(&self) -> Result<Option<i64>, Failure> {
+    pub(super) fn made(&self) -> Result<Option<i64>, sqlx::Error> {
         match self.rows.first() {
             Some(row) => row.number(0),
             None => Ok(self.number.filter(|_| self.changed > 0)),
@@ -100,8 +100,6 @@ pub(crate) struct Statements {
     pub(crate) node_table: Tables,
     /// host, port; makes a number
     pub(crate) insert_node: Statement,
-    /// → the highest number, or null
-    pub(crate) highest_node: Statement,
     pub(crate) segments: SegmentStatements,
 }
 
@@ -139,10 +137,10 @@ pub(crate) enum Value {
 
 /// The cells of a row.
 pub(crate) trait Cells {
-    fn number(&self, column: usize) -> Result<Option<i64>, Failure>;
-    fn text(&self, column: usize) -> Result<Option<String>, Failure>;
+    fn number(&self, column: usize) -> Result<Option<i64>, sqlx::Error>;
+    fn text(&self, column: usize) -> Result<Option<String>, sqlx::Error>;
     /// A text that is kept as bytes.
-    fn bytes(&self, column: usize) -> Result<String, Failure>;
+    fn bytes(&self, column: usize) -> Result<String, sqlx::Error>;
 }
 
 impl<R> Cells for R
@@ -153,19 +151,15 @@ where
     for<'r> String: Decode<'r, R::Database> + Type<R::Database>,
     for<'r> Vec<u8>: Decode<'r, R::Database> + Type<R::Database>,
 {
-    fn number(&self, column: usize) -> Result<Option<i64>, Failure> {
-        Ok(self.try_get(column)?)
+    fn number(&self, column: usize) -> Result<Option<i64>, sqlx::Error> {
+        self.try_get(column)
     }
 
-    fn text(&self, column: usize) -> Result<Option<String>, Failure> {
-        Ok(self.try_get(column)?)
+    fn text(&self, column: usize) -> Result<Option<String>, sqlx::Error> {
+        self.try_get(column)
     }
 
-    fn bytes(&self, column: usize) -> Result<String, Failure> {
-        String::from_utf8(self.try_get(column)?).map_err(|error| foreign(&error.to_string()))
+    fn bytes(&self, column: usize) -> Result<String, sqlx::Error> {
+        String::from_utf8(self.try_get(column)?).map_err(|error| sqlx::Error::Decode(error.into()))
     }
-}
-
-pub(super) fn foreign(what: &str) -> Failure {
-    StoreError::permanent(format!("the database holds what no Vesta wrote: {what}")).into()
 }

@@ -6,29 +6,11 @@ use sqlx::Error;
 use vesta_service::StoreError;
 
 use super::dialect::Dialect;
+use crate::backends::ServerMessage;
 
 /// A certificate may still be renewed.
 const NOT_SAFE: &str = "no safe connection could be made; check the server's certificate and the options of the URL that \
      begin with ssl";
-
-/// The cause of a failed request.
-#[derive(Debug)]
-pub(crate) enum Failure {
-    Driver(Error),
-    Store(StoreError),
-}
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        Self::Driver(error)
-    }
-}
-
-impl From<StoreError> for Failure {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
-}
 
 /// The meaning of an error of the server's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,75 +30,50 @@ pub(crate) enum Class {
     Refused,
 }
 
-/// The reason for which nothing can be changed.
-#[derive(Debug, thiserror::Error)]
-#[error("it is read-only: a replica, or a fail-over is in progress")]
-pub(crate) struct ReadOnly;
+const READ_ONLY: &str =
+    "the server takes no changes, it is read-only: a replica, or a fail-over is in progress";
 
-/// The same statement was refused again and again.
-#[derive(Debug, thiserror::Error)]
-#[error("other processes changed the same row again and again")]
-pub(super) struct Contended;
+/// The error of a server that is read-only.
+pub(crate) fn read_only(setting: String) -> StoreError {
+    StoreError::unavailable(READ_ONLY, ServerMessage(setting))
+}
+
+const IN_THE_WAY: &str = "other processes were in the way";
 
 pub(super) fn class<D: Dialect>(error: &Error) -> Option<Class> {
     error.as_database_error().map(D::class)
 }
 
-impl Failure {
-    /// The class of an error of the server's.
-    pub(super) fn class<D: Dialect>(&self) -> Option<Class> {
-        match self {
-            Self::Driver(error) => class::<D>(error),
-            Self::Store(_) => None,
+/// The error in terms of what the caller can do. No driver's error shows a password.
+pub(crate) fn explain<D: Dialect>(error: Error) -> StoreError {
+    let said = ServerMessage(match &error {
+        Error::Database(error) => D::said(&**error),
+        Error::Decode(error) => error.to_string(),
+        error => error.to_string(),
+    });
+    let name = D::NAME;
+    let passing = match (class::<D>(&error), error) {
+        (Some(Class::Contended), _) => IN_THE_WAY,
+        (Some(Class::Unavailable), _) => "the server refuses for now",
+        (Some(Class::ReadOnly), _) => READ_ONLY,
+        (Some(Class::Denied), _) => return denied(&said),
+        (Some(Class::Exists | Class::Refused), _) => {
+            return StoreError::permanent(format!("{name} refuses: {said}"));
         }
-    }
-
-    /// The error in terms of what the caller can do. No driver's error shows a password.
-    pub(super) fn explain<D: Dialect>(self) -> StoreError {
-        let error = match self {
-            Self::Store(error) => return error,
-            Self::Driver(error) => error,
-        };
-        let said = ServerMessage(match &error {
-            Error::Database(error) => D::said(&**error),
-            _ => error.to_string(),
-        });
-        let name = D::NAME;
-        match (class::<D>(&error), &error) {
-            (Some(Class::Contended), _) => {
-                StoreError::unavailable("other processes were in the way", said)
-            }
-            (Some(Class::Unavailable), _) => {
-                StoreError::unavailable("the server refuses for now", said)
-            }
-            (Some(Class::ReadOnly), _) => {
-                StoreError::unavailable(format!("the server takes no changes, {ReadOnly}"), said)
-            }
-            (Some(Class::Denied), _) => denied(&said),
-            (Some(Class::Exists | Class::Refused), _) => {
-                StoreError::permanent(format!("{name} refuses: {said}"))
-            }
-            // A way to log in that the driver does not know.
-            (None, Error::Protocol(text)) if text.contains("authentication") => denied(&said),
-            (None, Error::Tls(_)) => StoreError::unavailable(NOT_SAFE, said),
-            (None, Error::Io(error)) if error.kind() == ErrorKind::InvalidData => {
-                StoreError::unavailable(NOT_SAFE, said)
-            }
-            (None, Error::Io(_) | Error::Protocol(_) | Error::WorkerCrashed) => {
-                StoreError::unavailable("the server cannot be reached", said)
-            }
-            (None, Error::ColumnDecode { .. } | Error::Decode(_)) => {
-                StoreError::permanent(format!("the database holds what no Vesta wrote: {said}"))
-            }
-            (None, _) => StoreError::permanent(format!("{name} cannot be used: {said}")),
+        // A way to log in that the driver does not know.
+        (None, Error::Protocol(text)) if text.contains("authentication") => return denied(&said),
+        (None, Error::Tls(_)) => NOT_SAFE,
+        (None, Error::Io(error)) if error.kind() == ErrorKind::InvalidData => NOT_SAFE,
+        (None, Error::Io(_) | Error::Protocol(_) | Error::WorkerCrashed) => {
+            "the server cannot be reached"
         }
-    }
+        (None, Error::ColumnDecode { .. } | Error::Decode(_)) => {
+            return StoreError::permanent(format!("a row is not a Vesta record: {said}"));
+        }
+        (None, _) => return StoreError::permanent(format!("{name} cannot be used: {said}")),
+    };
+    StoreError::unavailable(passing, said)
 }
-
-/// The words of the driver or the server, and nothing that they keep beside them.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-struct ServerMessage(String);
 
 fn denied(said: &ServerMessage) -> StoreError {
     StoreError::permanent(format!(
@@ -124,6 +81,8 @@ fn denied(said: &ServerMessage) -> StoreError {
     ))
 }
 
-pub(super) fn contended() -> Failure {
-    StoreError::unavailable("other processes were in the way", Contended).into()
+/// The same statement was refused again and again.
+pub(super) fn contended() -> StoreError {
+    let again = "other processes changed the same row again and again";
+    StoreError::unavailable(IN_THE_WAY, ServerMessage(again.into()))
 }

@@ -2,63 +2,64 @@
 
 use std::sync::atomic::Ordering;
 
-use vesta_service::{KvStore, StoreError, Timing, UnixMillis};
+use vesta_service::{StoreError, UnixMillis};
 
-use super::Sql;
-use super::dialect::{Cells as _, Dialect, Value, foreign};
-use super::errors::Failure;
+use super::dialect::{Cells as _, Dialect, Value};
+use super::{Sql, explain, run};
+use crate::remote::Kv;
 
-fn bytes(texts: &[&str]) -> Vec<Value> {
-    texts.iter().map(|text| Value::Bytes(text.as_bytes().into())).collect()
+fn bytes<const N: usize>(texts: [&str; N]) -> [Value; N] {
+    texts.map(|text| Value::Bytes(text.as_bytes().into()))
 }
 
-impl<D: Dialect> KvStore for Sql<D> {
-    fn describe(&self) -> String {
-        self.shown()
-    }
+impl<D: Dialect> Kv for Sql<D> {
+    const HAS_CLOCK: bool = true;
 
-    fn timing(&self) -> Timing {
-        Timing { request_timeout: self.shared.limit, ..Timing::NETWORK }
-    }
-
-    fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
-        let answer = self.ask(D::STATEMENTS.list, bytes(&[area]))?;
-        let entries = answer.rows.iter().map(|row| Ok((row.bytes(0)?, row.bytes(1)?)));
-        entries.collect::<Result<_, _>>().map_err(Failure::explain::<D>)
-    }
-
-    fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError> {
-        let answer = self.ask(D::STATEMENTS.get, bytes(&[area, key]))?;
-        answer.rows.first().map(|row| row.bytes(0)).transpose().map_err(Failure::explain::<D>)
-    }
-
-    fn put_if(
+    async fn list(
         &self,
+        connection: &mut D::Connection,
+        area: &str,
+    ) -> Result<Vec<(String, String)>, StoreError> {
+        let found = run::<D>(connection, D::STATEMENTS.list, &bytes([area])).await?;
+        let entries = found.rows.iter().map(|row| Ok((row.bytes(0)?, row.bytes(1)?)));
+        entries.collect::<Result<_, _>>().map_err(explain::<D>)
+    }
+
+    async fn get(
+        &self,
+        connection: &mut D::Connection,
+        area: &str,
+        key: &str,
+    ) -> Result<Option<String>, StoreError> {
+        let found = run::<D>(connection, D::STATEMENTS.get, &bytes([area, key])).await?;
+        found.rows.first().map(|row| row.bytes(0)).transpose().map_err(explain::<D>)
+    }
+
+    async fn put_if(
+        &self,
+        connection: &mut D::Connection,
         area: &str,
         key: &str,
         old: Option<&str>,
         new: &str,
     ) -> Result<bool, StoreError> {
-        self.shared.options.check_put(area, key, old)?;
-        match old {
-            None => self.inserted(D::STATEMENTS.insert, bytes(&[area, key, new])),
+        let done = match old {
+            None => run::<D>(connection, D::STATEMENTS.insert, &bytes([area, key, new])).await?,
             Some(old) => {
-                let values = bytes(&[new, area, key, old]);
-                Ok(self.ask(D::STATEMENTS.update, values)?.changed > 0)
+                run::<D>(connection, D::STATEMENTS.update, &bytes([new, area, key, old])).await?
             }
-        }
+        };
+        Ok(done.changed > 0)
     }
 
     /// As the server was set up when it was last connected to.
     fn may_forget(&self) -> bool {
-        self.shared.may_forget.load(Ordering::Relaxed)
+        self.may_forget.load(Ordering::Relaxed)
     }
 
-    fn now(&self) -> Result<Option<UnixMillis>, StoreError> {
-        let answer = self.ask(D::STATEMENTS.now, Vec::new())?;
-        let millis = answer.first().and_then(|row| row.number(0)).and_then(|millis| {
-            millis.and_then(|it| it.try_into().ok()).ok_or_else(|| foreign("no time"))
-        });
-        millis.map(|millis| Some(UnixMillis(millis))).map_err(Failure::explain::<D>)
+    async fn now(&self, connection: &mut D::Connection) -> Result<Option<UnixMillis>, StoreError> {
+        let answer = run::<D>(connection, D::STATEMENTS.now, &[]).await?;
+        let millis = answer.first().and_then(|row| row.number(0)).map_err(explain::<D>)?;
+        Ok(millis.and_then(|millis| millis.try_into().ok()).map(UnixMillis))
     }
 }

@@ -2,33 +2,33 @@
 
 use vesta_service::{NewSegmentTag, NextRange, SegmentStore, SegmentTag, StoreError, UnixMillis};
 
-use super::Sql;
 use super::dialect::{Answer, Cells, Dialect, Value};
-use super::errors::Failure;
+use super::{Sql, explain};
+use crate::remote::Remote;
 
-impl<D: Dialect> SegmentStore for Sql<D> {
+impl<D: Dialect> SegmentStore for Remote<Sql<D>> {
     fn describe(&self) -> String {
-        self.shown()
+        self.shown().into()
     }
 
     fn tags(&self) -> Result<Vec<SegmentTag>, StoreError> {
-        let answer = self.ask(D::STATEMENTS.segments.tags, Vec::new())?;
-        answer.rows.iter().map(tag).collect::<Result<_, _>>().map_err(Failure::explain::<D>)
+        let answer = self.run(D::STATEMENTS.segments.tags, Vec::new())?;
+        answer.rows.iter().map(tag).collect::<Result<_, _>>().map_err(explain::<D>)
     }
 
     fn next_range(&self, key: &str, step: u64) -> Result<NextRange, StoreError> {
         let (name, number) = (Value::Text(key.into()), Value::Number(signed(step)?));
         let values = vec![number.clone(), name.clone(), number];
-        let taken = self.ask(D::STATEMENTS.segments.take, values)?;
-        if let Some(end) = taken.made().map_err(Failure::explain::<D>)? {
+        let taken = self.run(D::STATEMENTS.segments.take, values)?;
+        if let Some(end) = taken.made().map_err(explain::<D>)? {
             // Only a trigger or another statement than ours could make it less.
             let range = u64::try_from(end).ok().and_then(|end| Some(end.checked_sub(step)?..end));
             return range.map(NextRange::Numbers).ok_or_else(|| {
                 StoreError::permanent(format!("max_id of tag `{key}` did not grow by {step}"))
             });
         }
-        let found = self.ask(D::STATEMENTS.segments.max_id, vec![name])?;
-        match max_id(&found).map_err(Failure::explain::<D>)? {
+        let found = self.run(D::STATEMENTS.segments.max_id, vec![name])?;
+        match max_id(&found).map_err(explain::<D>)? {
             None => Ok(NextRange::NoTag),
             Some(0..) => Ok(NextRange::UsedUp),
             Some(_) => Err(StoreError::permanent(format!(
@@ -44,16 +44,16 @@ impl<D: Dialect> SegmentStore for Sql<D> {
             Value::Number(tag.step),
             Value::Text(tag.description.clone().unwrap_or_default()),
         ];
-        self.inserted(D::STATEMENTS.segments.create, values)
+        Ok(self.run(D::STATEMENTS.segments.create, values)?.changed > 0)
     }
 }
 
-fn max_id(found: &Answer<impl Cells>) -> Result<Option<i64>, Failure> {
+fn max_id(found: &Answer<impl Cells>) -> Result<Option<i64>, sqlx::Error> {
     found.rows.first().map_or(Ok(None), |row| row.number(0))
 }
 
-fn tag(row: &impl Cells) -> Result<SegmentTag, Failure> {
-    let number = |column| Ok::<_, Failure>(row.number(column)?.ok_or(sqlx::Error::RowNotFound)?);
+fn tag(row: &impl Cells) -> Result<SegmentTag, sqlx::Error> {
+    let number = |column| row.number(column)?.ok_or(sqlx::Error::RowNotFound);
     Ok(SegmentTag {
         key: row.text(0)?.unwrap_or_default(),
         max_id: number(1)?,

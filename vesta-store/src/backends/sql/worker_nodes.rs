@@ -2,39 +2,26 @@
 
 use vesta_service::{StoreError, WorkerNodeStore};
 
-use super::Sql;
-use super::dialect::{Cells as _, Dialect, Value, foreign};
-use super::errors::Failure;
-use crate::OpenError;
+use super::dialect::{Dialect, Value};
+use super::{Sql, explain};
+use crate::remote::Remote;
 
 /// The size of the column, as uid-generator made it.
 const HOST_CHARS: usize = 64;
 
-impl<D: Dialect> WorkerNodeStore for Sql<D> {
+impl<D: Dialect> WorkerNodeStore for Remote<Sql<D>> {
     fn describe(&self) -> String {
-        self.shown()
+        self.shown().into()
     }
 
     fn insert(&self, host: &str, pid: u32) -> Result<u64, StoreError> {
         let values = vec![Value::Text(fitted(host)), Value::Text(pid.to_string())];
-        let answer = self.ask(D::STATEMENTS.insert_node, values)?;
-        let made = answer.made().map_err(Failure::explain::<D>)?;
+        let answer = self.run(D::STATEMENTS.insert_node, values)?;
+        let made = answer.made().map_err(explain::<D>)?;
         made.and_then(|id| id.try_into().ok()).ok_or_else(|| {
             StoreError::permanent(format!(
                 "WORKER_NODE has made the ID {made:?}, which is no number"
             ))
-        })
-    }
-}
-
-impl<D: Dialect> Sql<D> {
-    /// The number that was given out last.
-    pub(crate) fn highest_node(&self) -> Result<Option<u64>, OpenError> {
-        self.once(|database| {
-            let answer = database.run(D::STATEMENTS.highest_node, Vec::new())?;
-            let Some(highest) = answer.first()?.number(0)? else { return Ok(None) };
-            let negative = |_| foreign(&format!("the number {highest}"));
-            u64::try_from(highest).map(Some).map_err(negative)
         })
     }
 }

@@ -22,11 +22,11 @@ mod kv;
 mod worker_nodes;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use rusqlite::{Connection, MAIN_DB, OpenFlags};
-use vesta_service::{KvStore, StoreError, Timing, WorkerNodeStore};
+use vesta_service::{StoreError, Timing};
 
 use crate::options::not_prepared;
 use crate::{OpenError, Options, StoreUrl};
@@ -47,20 +47,9 @@ CREATE TABLE vesta_kv (
 ) STRICT, WITHOUT ROWID;
 ";
 
-pub(crate) fn open(url: &StoreUrl, options: &Options) -> Result<Arc<dyn KvStore>, OpenError> {
-    Ok(Arc::new(Database::open(url.try_into()?, options)?))
-}
-
-pub(crate) fn open_worker_nodes(
-    url: &StoreUrl,
-    options: &Options,
-) -> Result<Arc<dyn WorkerNodeStore>, OpenError> {
-    Ok(Arc::new(Database::open(url.try_into()?, options)?))
-}
-
 /// A database.
 #[derive(Debug)]
-struct Database {
+pub(crate) struct Database {
     config: Config,
     options: Options,
     request_timeout: Duration,
@@ -78,8 +67,9 @@ struct State {
 impl Database {
     /// Opens a database, or creates it and its folder. One that is only locked at the moment is no
     /// error.
-    fn open(config: Config, options: &Options) -> Result<Self, OpenError> {
-        let request_timeout = options.request_timeout.unwrap_or(Timing::ONE_HOST.request_timeout);
+    pub(crate) fn open(url: &StoreUrl, options: &Options) -> Result<Self, OpenError> {
+        let config = url.try_into()?;
+        let request_timeout = options.limit(Timing::ONE_HOST);
         let (options, state) = (options.clone(), Mutex::default());
         let database = Self { config, options, request_timeout, state };
         let opened = database.first_connected();

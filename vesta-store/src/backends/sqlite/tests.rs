@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tempfile::TempDir;
+use vesta_service::{KvStore as _, WorkerNodeStore as _};
 
 use super::*;
 
@@ -12,7 +13,7 @@ fn folder() -> TempDir {
 
 fn opened(path: impl AsRef<Path>, options: &Options) -> Result<Database, OpenError> {
     let url: StoreUrl = format!("sqlite:{}", path.as_ref().display()).parse().unwrap();
-    Database::open((&url).try_into().unwrap(), options)
+    Database::open(&url, options)
 }
 
 fn at(path: impl AsRef<Path>) -> Database {

@@ -3,66 +3,12 @@
 use vesta_service::StoreError;
 use zookeeper_client::Error;
 
-use crate::runtime::NoAnswer;
+use super::Zookeeper;
 
-/// The reason for which a request failed.
-#[derive(Debug)]
-pub(crate) enum Failure {
-    Client(Error),
-    Store(StoreError),
-}
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        Self::Client(error)
-    }
-}
-
-impl From<StoreError> for Failure {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
-}
-
-/// The fate of the session that a request failed in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
-    /// It goes on: ZooKeeper has answered.
-    Good,
-    /// It has ended, or nobody knows; a new one may do better.
-    Lost,
-    /// It has ended, and a new one would fare the same.
-    Refused,
-}
-
-impl Failure {
-    pub(super) fn fate_of_session(&self) -> Fate {
-        match self {
-            Self::Store(_) => Fate::Good,
-            Self::Client(Error::AuthFailed) => Fate::Refused,
-            Self::Client(
-                Error::NoNode
-                | Error::NoAuth
-                | Error::BadVersion
-                | Error::NoChildrenForEphemerals
-                | Error::NodeExists
-                | Error::NotEmpty
-                | Error::InvalidAcl
-                | Error::BadArguments(_)
-                | Error::QuotaExceeded
-                | Error::Throttled
-                | Error::Unimplemented,
-            ) => Fate::Good,
-            Self::Client(_) => Fate::Lost,
-        }
-    }
-
-    /// The error for the caller. `path` is the znode below which everything lies.
-    pub(super) fn explain(self, path: &str) -> StoreError {
-        let error = match self {
-            Self::Store(error) => return error,
-            Self::Client(error) => error,
-        };
+impl Zookeeper {
+    /// The error for the caller.
+    pub(crate) fn explain(&self, error: Error) -> StoreError {
+        let path = &self.config.path;
         match error {
             Error::AuthFailed => StoreError::permanent(
                 "ZooKeeper refuses the user or the password; check them in the URL",
@@ -92,12 +38,8 @@ impl Failure {
     }
 }
 
-pub(super) fn no_answer(no_answer: NoAnswer) -> StoreError {
-    StoreError::unavailable("ZooKeeper did not answer", no_answer)
-}
-
 /// The error for a znode that is not as Vesta makes it.
-pub(super) fn foreign(path: &str, finding: impl std::fmt::Display) -> StoreError {
+pub(super) fn foreign(path: &str, finding: &str) -> StoreError {
     StoreError::permanent(format!(
         "the znode {path} is damaged or not Vesta's ({finding}); restore it, or use another path only \
          if no process made IDs with this one in the last minute"
@@ -107,6 +49,14 @@ pub(super) fn foreign(path: &str, finding: impl std::fmt::Display) -> StoreError
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Options;
+    use crate::options::Purpose;
+    use crate::remote::Client as _;
+
+    fn explain(error: Error) -> StoreError {
+        let url = "zookeeper://zk1".parse().unwrap();
+        Zookeeper::new(&url, &Options::default(), Purpose::Leases).unwrap().explain(error)
+    }
 
     #[test]
     fn what_passes_by_itself_is_unavailable() {
@@ -124,7 +74,7 @@ mod tests {
             Error::UnexpectedError("x".into()),
         ] {
             let shown = error.to_string();
-            let explained = Failure::from(error).explain("/vesta");
+            let explained = explain(error);
             assert!(!explained.is_permanent(), "{shown}");
             assert!(explained.to_string().ends_with(&shown), "{explained}");
         }
@@ -138,19 +88,9 @@ mod tests {
             (Error::NoChildrenForEphemerals, "use another path"),
             (Error::Unimplemented, "3.5 or newer"),
         ] {
-            let explained = Failure::from(error).explain("/vesta");
+            let explained = explain(error);
             assert!(explained.is_permanent());
             assert!(explained.to_string().contains(advice), "{explained}");
         }
-    }
-
-    #[test]
-    fn only_what_ends_a_session_gives_it_up() {
-        let after = |error: Error| Failure::from(error).fate_of_session();
-        assert_eq!(after(Error::BadVersion), Fate::Good);
-        assert_eq!(after(Error::NoAuth), Fate::Good);
-        assert_eq!(after(Error::SessionExpired), Fate::Lost);
-        assert_eq!(after(Error::ConnectionLoss), Fate::Lost);
-        assert_eq!(after(Error::AuthFailed), Fate::Refused);
     }
 }

@@ -7,6 +7,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinHandle;
 
 /// A thread that drives the requests of one store.
 #[derive(Debug)]
@@ -30,15 +31,21 @@ impl Background {
         Ok(Self { runtime: Some(runtime) })
     }
 
+    pub(crate) fn spawn<T: Send + 'static>(
+        &self,
+        task: impl Future<Output = T> + Send + 'static,
+    ) -> JoinHandle<T> {
+        self.runtime.as_ref().expect("it is not being dropped").spawn(task)
+    }
+
     /// Waits for a request, but not longer than `limit`; then it is given up.
     pub(crate) fn run<T: Send + 'static>(
         &self,
         limit: Duration,
         request: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, NoAnswer> {
-        let runtime = self.runtime.as_ref().expect("it is not being dropped");
         let (sender, receiver) = mpsc::sync_channel(1);
-        let task = runtime.spawn(async move {
+        let task = self.spawn(async move {
             let _ = sender.send(request.await); // nobody listens any more: it was given up
         });
         receiver.recv_timeout(limit).map_err(|_| {

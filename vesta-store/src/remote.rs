@@ -1,0 +1,241 @@
+//! Asynchronous clients behind the blocking port: connections that are kept, and one time limit for
+//! each request.
+
+pub(crate) mod runtime;
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::timeout;
+use vesta_service::{KvStore, StoreError, Timing, UnixMillis};
+
+use crate::options::Purpose;
+use crate::{OpenError, Options, StoreUrl};
+use runtime::Background;
+
+/// The number of connections that are kept for the next requests.
+const KEPT: usize = 2;
+/// The time that the server gets to hear a goodbye.
+const GOODBYE: Duration = Duration::from_millis(100);
+
+/// An asynchronous client of a store.
+pub(crate) trait Client: Sized + Send + Sync + 'static {
+    /// Its name, for people.
+    const NAME: &'static str;
+    const TIMING: Timing = Timing::NETWORK;
+
+    type Connection: Send + 'static;
+
+    /// Connects to nothing yet.
+    fn new(url: &StoreUrl, options: &Options, purpose: Purpose) -> Result<Self, OpenError>;
+
+    /// The store for people, without secrets: `MySQL vesta@db:3306/ids`.
+    fn shown(&self) -> &str;
+
+    /// A new connection to a server that keeps what it acknowledges. There is this much time for all
+    /// servers together.
+    fn connect(
+        &self,
+        limit: Duration,
+    ) -> impl Future<Output = Result<Self::Connection, StoreError>> + Send;
+
+    /// True if a connection that was kept can still be used.
+    fn is_alive(&self, connection: &mut Self::Connection) -> impl Future<Output = bool> + Send;
+
+    /// Says goodbye.
+    fn close(connection: Self::Connection) -> impl Future<Output = ()> + Send {
+        async { drop(connection) }
+    }
+}
+
+/// A client that keeps entries, with the functions of [`KvStore`].
+pub(crate) trait Kv: Client {
+    /// True if its servers tell the time.
+    const HAS_CLOCK: bool = false;
+
+    fn list(
+        &self,
+        connection: &mut Self::Connection,
+        area: &str,
+    ) -> impl Future<Output = Result<Vec<(String, String)>, StoreError>> + Send;
+
+    fn get(
+        &self,
+        connection: &mut Self::Connection,
+        area: &str,
+        key: &str,
+    ) -> impl Future<Output = Result<Option<String>, StoreError>> + Send;
+
+    fn put_if(
+        &self,
+        connection: &mut Self::Connection,
+        area: &str,
+        key: &str,
+        old: Option<&str>,
+        new: &str,
+    ) -> impl Future<Output = Result<bool, StoreError>> + Send;
+
+    fn may_forget(&self) -> bool {
+        false
+    }
+
+    fn now(
+        &self,
+        _: &mut Self::Connection,
+    ) -> impl Future<Output = Result<Option<UnixMillis>, StoreError>> + Send {
+        async { Ok(None) }
+    }
+}
+
+/// A store that is reached when it is first asked for something.
+pub(crate) struct Remote<C: Client> {
+    background: Background,
+    shared: Arc<Shared<C>>,
+}
+
+struct Shared<C: Client> {
+    client: C,
+    options: Options,
+    limit: Duration,
+    idle: Mutex<Vec<C::Connection>>,
+}
+
+type Reply<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+
+impl<C: Client> Remote<C> {
+    pub(crate) fn open(
+        url: &StoreUrl,
+        options: &Options,
+        purpose: Purpose,
+    ) -> Result<Self, OpenError> {
+        let client = C::new(url, options, purpose)?;
+        let background = Background::start().map_err(|error| OpenError::Store {
+            store: client.shown().into(),
+            source: StoreError::unavailable("no thread can be started", error),
+        })?;
+        let (options, limit) = (options.clone(), options.limit(C::TIMING));
+        let shared = Arc::new(Shared { client, options, limit, idle: Mutex::default() });
+        Ok(Self { background, shared })
+    }
+
+    pub(crate) fn shown(&self) -> &str {
+        self.shared.client.shown()
+    }
+
+    /// Sends a request once, over a connection that has just proved to be alive, and waits for the
+    /// reply within the limit. The connection is kept after a reply that is no error; after anything
+    /// else it is gone, and nothing is sent over it any more.
+    pub(crate) fn ask<T: Send + 'static>(
+        &self,
+        request: impl for<'a> FnOnce(&'a C, &'a mut C::Connection) -> Reply<'a, T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let shared = self.shared.clone();
+        let reply = self.background.run(self.shared.limit, async move {
+            let mut connection = shared.connected().await?;
+            let reply = request(&shared.client, &mut connection).await?;
+            shared.keep(connection);
+            Ok(reply)
+        });
+        reply.unwrap_or_else(|silence| {
+            Err(StoreError::unavailable(format!("{} did not answer", C::NAME), silence))
+        })
+    }
+}
+
+impl<C: Client> Shared<C> {
+    async fn connected(&self) -> Result<C::Connection, StoreError> {
+        let kept = self.idle().pop();
+        let Some(mut connection) = kept else { return self.client.connect(self.limit).await };
+        // The server may have closed it, or the network forgotten it.
+        let patience = self.limit / 4;
+        if timeout(patience, self.client.is_alive(&mut connection)).await == Ok(true) {
+            return Ok(connection);
+        }
+        self.idle().clear();
+        self.client.connect(self.limit - patience).await
+    }
+
+    fn keep(&self, connection: C::Connection) {
+        let mut idle = self.idle();
+        if idle.len() < KEPT {
+            idle.push(connection);
+        }
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<C::Connection>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<C: Kv> KvStore for Remote<C> {
+    fn describe(&self) -> String {
+        self.shown().into()
+    }
+
+    fn timing(&self) -> Timing {
+        Timing { request_timeout: self.shared.limit, ..C::TIMING }
+    }
+
+    fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
+        let area = area.to_owned();
+        self.ask(|client, connection| Box::pin(async move { client.list(connection, &area).await }))
+    }
+
+    fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError> {
+        let (area, key) = (area.to_owned(), key.to_owned());
+        self.ask(|client, connection| {
+            Box::pin(async move { client.get(connection, &area, &key).await })
+        })
+    }
+
+    fn put_if(
+        &self,
+        area: &str,
+        key: &str,
+        old: Option<&str>,
+        new: &str,
+    ) -> Result<bool, StoreError> {
+        self.shared.options.check_put(area, key, old)?;
+        let [area, key, new] = [area, key, new].map(str::to_owned);
+        let old = old.map(str::to_owned);
+        self.ask(|client, connection| {
+            Box::pin(
+                async move { client.put_if(connection, &area, &key, old.as_deref(), &new).await },
+            )
+        })
+    }
+
+    fn may_forget(&self) -> bool {
+        self.shared.client.may_forget()
+    }
+
+    fn now(&self) -> Result<Option<UnixMillis>, StoreError> {
+        if !C::HAS_CLOCK {
+            return Ok(None);
+        }
+        self.ask(|client, connection| Box::pin(client.now(connection)))
+    }
+}
+
+impl<C: Client> fmt::Debug for Remote<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Remote").field(&self.shown()).finish()
+    }
+}
+
+/// Says goodbye: MySQL writes a warning about a client that just goes away.
+impl<C: Client> Drop for Remote<C> {
+    fn drop(&mut self) {
+        let idle = std::mem::take(&mut *self.shared.idle());
+        if !idle.is_empty() {
+            let _ = self.background.run(GOODBYE, async {
+                for connection in idle {
+                    C::close(connection).await;
+                }
+            });
+        }
+    }
+}
