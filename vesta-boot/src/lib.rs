@@ -18,7 +18,6 @@ pub mod commands;
 mod error;
 #[cfg(test)]
 mod fuzz;
-mod health;
 mod invocation;
 mod metrics;
 pub mod net;
@@ -36,14 +35,13 @@ pub use tokio_util::sync::CancellationToken;
 
 pub use assemble::{Assembled, assemble};
 pub use error::Error;
-pub use health::not_ready_because;
 pub use invocation::{Invocation, command};
 pub use metrics::{Call, Metrics, Outcome};
 pub use net::{Auth, Denied, Protocol, Scopes, Security, Tls, TlsFiles, Token};
 pub use pool::Pool;
 pub use role::Role;
 pub use run::main;
-pub use running::{Running, SEGMENTS_OFF};
+pub use running::{Running, SEGMENTS_OFF, not_ready_because};
 pub use settings::Config;
 
 // The examples of the guides compile. They stand here because this crate knows every other one.

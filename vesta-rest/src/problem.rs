@@ -34,7 +34,6 @@ pub(crate) fn quoted(text: &str) -> String {
 #[derive(Debug, Clone)]
 pub struct Problem {
     kind: ErrorKind,
-    retry_after: Option<Duration>,
     /// `Allow` or `WWW-Authenticate`.
     header: Option<(HeaderName, &'static str)>,
     // Errors travel by value: a box keeps them small.
@@ -65,7 +64,7 @@ impl Problem {
             parameter: None,
             retry_after_ms: None,
         });
-        Self { kind: ErrorKind::Invalid, retry_after: None, header: None, body }
+        Self { kind: ErrorKind::Invalid, header: None, body }
     }
 
     fn about(mut self, parameter: &str) -> Self {
@@ -137,19 +136,15 @@ impl Problem {
         let mut response = HttpResponse::build(status);
         response.insert_header((header::CONTENT_TYPE, PROBLEM_JSON));
         response.insert_header((header::CACHE_CONTROL, "no-store"));
-        if let Some(retry_after) = self.retry_after {
-            response.insert_header((header::RETRY_AFTER, whole_seconds(retry_after)));
+        if let Some(millis) = self.body.retry_after_ms {
+            // Rounded down, a client would come too early.
+            response.insert_header((header::RETRY_AFTER, millis.div_ceil(1000)));
         }
         if let Some((name, value)) = &self.header {
             response.insert_header((name, *value));
         }
         response.body(serde_json::to_vec(&self.body).expect("strings and numbers always serialise"))
     }
-}
-
-/// `Retry-After` in whole seconds; rounded down, a client would come too early.
-fn whole_seconds(wait: Duration) -> u64 {
-    wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
 }
 
 fn whole_millis(wait: Duration) -> u64 {
@@ -179,8 +174,7 @@ impl From<IdError> for Problem {
     fn from(error: IdError) -> Self {
         let mut problem = Self::of_kind(error.kind(), error.to_string());
         let unknown = (problem.body.status == 503).then_some(RETRY_UNKNOWN);
-        problem.retry_after = error.retry_after().or(unknown);
-        problem.body.retry_after_ms = problem.retry_after.map(whole_millis);
+        problem.body.retry_after_ms = error.retry_after().or(unknown).map(whole_millis);
         match error {
             IdError::OutOfRange { field, .. } | IdError::Invalid { field, .. } => {
                 problem.about(field)

@@ -26,9 +26,6 @@ use crate::handlers::vesta::genid_now;
 /// For the peer of a connection that is being closed to read the last answer.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// The most that actix-server takes.
-const MAX_WORKERS: usize = 512;
-
 /// Time limits of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -62,10 +59,6 @@ pub fn serve(listener: TcpListener, running: Arc<Running>) -> io::Result<()> {
 pub fn serve_with(listener: TcpListener, running: Arc<Running>, limits: Limits) -> io::Result<()> {
     let Running { config, security, metrics, shutdown, .. } = &*running;
     let (allowed, shutdown) = (config.limits.clone(), shutdown.clone());
-    if allowed.workers > MAX_WORKERS {
-        let many = format!("workers must be 1 to {MAX_WORKERS}, but is {}", allowed.workers);
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, many));
-    }
     let guarded = net::Limits {
         opening: limits.head,
         opening_bytes: 1,

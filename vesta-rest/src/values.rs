@@ -1,7 +1,5 @@
 //! Values in requests: whole numbers, and moments in milliseconds or RFC 3339.
 
-use std::borrow::Cow;
-
 use jiff::Timestamp;
 use vesta_intf::UnixMillis;
 
@@ -9,19 +7,25 @@ use crate::problem::{Problem, quoted};
 
 /// Parses a whole number: decimal digits only, no sign, no blanks, nothing clamped.
 pub(crate) fn number(name: &str, text: &str, min: u64, max: u64) -> Result<u64, Problem> {
-    let wrong =
-        |is: Cow<'_, str>| format!("{name} must be a whole number {min} to {max}, but is {is}");
-    if text.is_empty() {
-        return Err(Problem::invalid(name, wrong("empty".into())));
-    }
-    if !text.bytes().all(|b| b.is_ascii_digit()) {
-        return Err(Problem::invalid(name, wrong(quoted(text).into())));
-    }
-    match text.parse() {
-        Ok(value) if (min..=max).contains(&value) => Ok(value),
-        // Digits only, so what does not parse is beyond 64 bits.
-        _ => Err(Problem::out_of_range(name, wrong(quoted(text).into()))),
-    }
+    let is_number = is_digits(text);
+    // Digits only, so what does not parse is beyond 64 bits.
+    let value = text.parse().ok().filter(|value| is_number && (min..=max).contains(value));
+    value.ok_or_else(|| {
+        let is = shown(text);
+        let detail = format!("{name} must be a whole number {min} to {max}, but is {is}");
+        match is_number {
+            true => Problem::out_of_range(name, detail),
+            false => Problem::invalid(name, detail),
+        }
+    })
+}
+
+fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
+}
+
+fn shown(text: &str) -> String {
+    if text.is_empty() { "empty".to_owned() } else { quoted(text) }
 }
 
 /// Description of a valid moment, for errors.
@@ -32,24 +36,19 @@ pub(crate) const A_MOMENT: &str =
 /// without an offset would mean another moment on every host, so it is refused. Fractions of a
 /// millisecond are rounded down, as the ticks of a layout are.
 pub(crate) fn moment(name: &str, text: &str) -> Result<UnixMillis, Problem> {
-    if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
+    if is_digits(text) {
         return number(name, text, 0, u64::MAX).map(UnixMillis);
     }
     let moment = is_rfc_3339(text).then(|| text.parse::<Timestamp>().ok()).flatten();
     let Some(moment) = moment else {
         // In a query, + means a space.
         let hint = if text.contains(' ') { "; in a URL + is written %2B" } else { "" };
-        let is = if text.is_empty() { "empty".to_owned() } else { quoted(text) };
-        return Err(Problem::invalid(
-            name,
-            format!("{name} must be {A_MOMENT}, but is {is}{hint}"),
-        ));
+        let detail = format!("{name} must be {A_MOMENT}, but is {}{hint}", shown(text));
+        return Err(Problem::invalid(name, detail));
     };
     u64::try_from(moment.as_nanosecond().div_euclid(1_000_000)).map(UnixMillis).map_err(|_| {
-        Problem::out_of_range(
-            name,
-            format!("{name} must not be before 1970, but is {}", quoted(text)),
-        )
+        let detail = format!("{name} must not be before 1970, but is {}", quoted(text));
+        Problem::out_of_range(name, detail)
     })
 }
 

@@ -17,7 +17,6 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::sleep;
 use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::UnboundedReceiverStream;
-use tokio_util::sync::CancellationToken;
 use tonic::transport::Server;
 use vesta_boot::Running;
 use vesta_boot::net::{self, Limiter, Limits, Permit};
@@ -105,8 +104,7 @@ pub fn serve_with(
                 server: server.clone(),
                 services: services.clone(),
                 limiter: Arc::clone(&limiter),
-                drain_limit: config.limits.drain_limit,
-                shutdown: shutdown.clone(),
+                running: Arc::clone(&running),
             };
             worker.start(number)
         })
@@ -159,8 +157,7 @@ struct Worker {
     server: Server,
     services: Services,
     limiter: Arc<Limiter>,
-    drain_limit: Duration,
-    shutdown: CancellationToken,
+    running: Arc<Running>,
 }
 
 impl Worker {
@@ -174,7 +171,8 @@ impl Worker {
     }
 
     async fn run(self, incoming: UnboundedReceiver<Accepted>) {
-        let Worker { server, services, limiter, drain_limit, shutdown } = self;
+        let Worker { server, services, limiter, running } = self;
+        let (shutdown, drain_limit) = (&running.shutdown, running.config.limits.drain_limit);
         let incoming = UnboundedReceiverStream::new(incoming).map(move |(stream, permit)| {
             TcpStream::from_std(stream).map(|stream| limiter.guard(stream, permit))
         });

@@ -20,7 +20,8 @@ use crate::ticks::millis;
 
 /// Status of segment mode, behind `GET /segments`, the page and `/metrics`.
 pub(super) fn status(segments: &SegmentService) -> Value {
-    let not_ready_because = hidden(segments.not_ready_because());
+    // Errors of stores are shown to any caller.
+    let not_ready_because = segments.not_ready_because().as_deref().map(secret::hide);
     let tags = segments.status();
     let not_ready = tags.iter().filter(|tag| tag.not_ready_because.is_some());
     json!({
@@ -62,8 +63,8 @@ fn tag_status(tag: &SegmentStatus) -> Value {
         "lastFetchAgeMs": tag.last_fetch_age.map(millis),
         "lastFetchTookMs": tag.last_fetch_took.map(millis),
         "fetches": { "ok": tag.fetches_ok, "failed": tag.fetches_failed },
-        "notReadyBecause": hidden(tag.not_ready_because.clone()),
-        "lastError": hidden(tag.last_error.clone()),
+        "notReadyBecause": tag.not_ready_because.as_deref().map(secret::hide),
+        "lastError": tag.last_error.as_deref().map(secret::hide),
     })
 }
 
@@ -82,11 +83,6 @@ fn used_percent(tag: &SegmentStatus) -> Option<u64> {
     let range = tag.current.as_ref().filter(|range| length(range) > 0)?;
     let used = tag.position.clamp(range.start, range.end) - range.start;
     u64::try_from(u128::from(used) * 100 / u128::from(length(range))).ok()
-}
-
-/// Errors of stores are shown to any caller.
-fn hidden(text: Option<String>) -> Option<String> {
-    text.map(|text| secret::hide(&text))
 }
 
 /// `POST /segments`.

@@ -6,11 +6,11 @@ use tokio_util::sync::CancellationToken;
 use vesta_service::{LocalIdService, SegmentService};
 
 use crate::assemble::Assembled;
-use crate::health::not_ready_because;
 use crate::metrics::Metrics;
 use crate::net::Security;
 use crate::pool::Usage;
 use crate::role::Role;
+use crate::running::not_ready_because;
 
 /// A program from its start to its end, as the admin listener shows it. A clone shares everything.
 #[derive(Clone, Debug)]
