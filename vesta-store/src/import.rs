@@ -31,7 +31,7 @@ mod leaf;
 use std::collections::BTreeMap;
 
 use vesta_service::sequence::Rules;
-use vesta_service::{Cas, IdError, IdMeta, Leases, Record, Snapshot, StoreError, UnixMillis};
+use vesta_service::{Cas, IdMeta, Leases, Record, Snapshot, StoreError, UnixMillis};
 
 use crate::{OpenError, StoreUrl};
 
@@ -40,7 +40,7 @@ use crate::{OpenError, StoreUrl};
 pub struct ForeignOwner {
     /// The machine ID.
     pub machine: u64,
-    /// Who has it, as far as the other system knows: an address, perhaps with a port.
+    /// Its holder, as far as the other system knows: an address, perhaps with a port.
     pub host: String,
     /// The last moment for which it is known to have made IDs.
     pub last_used: Option<UnixMillis>,
@@ -64,7 +64,7 @@ pub fn machine_ids(url: &StoreUrl) -> Result<Vec<ForeignOwner>, OpenError> {
     }
 }
 
-/// What the machine IDs are taken over into.
+/// The namespace that machine IDs are taken over into, and the time.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
     /// The layout of the namespace.
@@ -77,53 +77,23 @@ pub struct Target {
     pub now: UnixMillis,
 }
 
-/// What is to be done about machine IDs of predecessors.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Plan {
-    /// The records to write, by machine ID.
-    pub write: Vec<(u64, Record)>,
-    /// The machine IDs that have a record already, which stays as it is.
-    pub left_alone: Vec<(u64, Record)>,
-}
-
-/// The outcome for one machine ID of a [`Plan`].
+/// The fate of one machine ID, as it is planned or as it came.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// This record was written.
+    /// This record is written.
     Written(Record),
     /// There was a record already, or somebody else was faster: this one stays as it is.
     LeftAlone(Record),
 }
 
-/// Why nothing can be taken over. Nothing was written.
+/// The outcomes by machine ID.
+pub type Outcomes = Vec<(u64, Outcome)>;
+
+/// The reason for which nothing can be taken over: the layout has no such machine IDs, or no such
+/// moment. Nothing was written.
 #[derive(Debug, Clone, thiserror::Error)]
-#[non_exhaustive]
-pub enum PlanError {
-    /// The layout has no such machine IDs.
-    #[error(
-        "the layout {layout} has machine IDs of 0 to {max}, but the foreign owners use {}; choose the \
-         layout that they have",
-        list(.machines)
-    )]
-    OutOfRange {
-        /// Those that do not fit.
-        machines: Vec<u64>,
-        /// The name of the layout.
-        layout: &'static str,
-        /// The largest one that fits.
-        max: u64,
-    },
-    /// The layout has no such moment.
-    #[error("machine ID {machine} was used at {moment}: {source}")]
-    Time {
-        /// The machine ID.
-        machine: u64,
-        /// Up to when it counts as used.
-        moment: UnixMillis,
-        /// What is wrong with that moment.
-        source: IdError,
-    },
-}
+#[error("{0}")]
+pub struct PlanError(String);
 
 fn list(machines: &[u64]) -> String {
     let shown: Vec<_> = machines.iter().take(10).map(u64::to_string).collect();
@@ -137,7 +107,7 @@ const AHEAD_MS: u64 = 10_000;
 /// So much of a host's name fits every store.
 const HOST_CHARS: usize = 200;
 
-/// Which records to write so that no pool hands out the machine IDs of predecessors. `records` are
+/// The records to write so that no pool hands out the machine IDs of predecessors. `records` are
 /// all that the namespace has; `attempt` gives a random number of at most 63 bits.
 ///
 /// # Errors
@@ -147,26 +117,30 @@ pub fn plan(
     records: &BTreeMap<u64, Record>,
     target: &Target,
     mut attempt: impl FnMut() -> u64,
-) -> Result<Plan, PlanError> {
+) -> Result<Outcomes, PlanError> {
     let Target { layout, namespace, floor, now } = target;
     let spec = layout.spec();
     let max = (1u64 << spec.machine_bits) - 1;
-    let machines: Vec<_> = found.iter().map(|it| it.machine).filter(|it| *it > max).collect();
-    if !machines.is_empty() {
-        return Err(PlanError::OutOfRange { machines, layout: layout.name(), max });
+    let beyond: Vec<_> = found.iter().map(|it| it.machine).filter(|it| *it > max).collect();
+    if !beyond.is_empty() {
+        return Err(PlanError(format!(
+            "the layout {} has machine IDs of 0 to {max}, but the foreign owners use {}; choose the \
+             layout that they have",
+            layout.name(),
+            list(&beyond)
+        )));
     }
 
     let rules = Rules::new(spec.time_bits, spec.seq_bits, 0);
-    let mut plan = Plan::default();
-    for (machine, ForeignOwner { host, last_used, .. }) in merged(found) {
+    let planned = |(machine, ForeignOwner { host, last_used, .. })| {
         if let Some(record) = records.get(&machine) {
-            plan.left_alone.push((machine, record.clone()));
-            continue;
+            return Ok((machine, Outcome::LeftAlone(record.clone())));
         }
         let used_until = last_used.unwrap_or_default().max(*now);
         let moment = UnixMillis(used_until.0.saturating_add(AHEAD_MS));
-        let tick =
-            layout.tick_at(moment).map_err(|source| PlanError::Time { machine, moment, source })?;
+        let tick = layout.tick_at(moment).map_err(|error| {
+            PlanError(format!("machine ID {machine} was used at {moment}: {error}"))
+        })?;
         let record = Record {
             namespace: *namespace,
             birth: attempt(),
@@ -179,9 +153,9 @@ pub fn plan(
             pid: 0,
             info_time: *now,
         };
-        plan.write.push((machine, record));
-    }
-    Ok(plan)
+        Ok((machine, Outcome::Written(record)))
+    };
+    merged(found).into_iter().map(planned).collect()
 }
 
 /// By machine ID; of one that was found twice, all hosts and the latest moment.
@@ -201,35 +175,29 @@ fn merged(found: &[ForeignOwner]) -> BTreeMap<u64, ForeignOwner> {
     merged
 }
 
-/// Writes the records of a [`Plan`] with their marks into the namespace that it was made for, and
+/// Writes the records of a [`plan`] with their marks into the namespace that it was made for, and
 /// marks those that an interrupted import left behind. Doing it again changes nothing.
 ///
 /// # Errors
 /// [`StoreError`] if the store does not answer; some records may then be written, and doing it
 /// again, with a new plan, writes the rest.
-pub fn write(
-    leases: &Leases,
-    seen: &Snapshot,
-    plan: Plan,
-) -> Result<Vec<(u64, Outcome)>, StoreError> {
-    let mut outcomes = Vec::new();
-    for (machine, record) in plan.left_alone {
-        if seen.is_unmarked(machine) {
-            mark(leases, seen, machine, &record)?;
-        }
-        outcomes.push((machine, Outcome::LeftAlone(record)));
-    }
-    for (machine, record) in plan.write {
-        outcomes.push((
-            machine,
-            match put(leases, seen, machine, &record)? {
+pub fn write(leases: &Leases, seen: &Snapshot, plan: Outcomes) -> Result<Outcomes, StoreError> {
+    let written = |(machine, planned)| {
+        let outcome = match planned {
+            Outcome::Written(record) => match put(leases, seen, machine, &record)? {
                 Cas::Done => Outcome::Written(record),
                 Cas::Conflict(current) => Outcome::LeftAlone(current.unwrap_or_default()),
             },
-        ));
-    }
-    outcomes.sort_by_key(|(machine, _)| *machine);
-    Ok(outcomes)
+            Outcome::LeftAlone(record) => {
+                if seen.is_unmarked(machine) {
+                    mark(leases, seen, machine, &record)?;
+                }
+                Outcome::LeftAlone(record)
+            }
+        };
+        Ok((machine, outcome))
+    };
+    plan.into_iter().map(written).collect()
 }
 
 /// Puts a new record and its mark in place of what a snapshot shows of a machine ID; nothing is

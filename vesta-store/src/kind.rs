@@ -88,7 +88,7 @@ impl Kind {
     }
 }
 
-/// What the URLs of a kind of store look like.
+/// The properties of a kind of store.
 pub(crate) struct Facts {
     pub(crate) schemes: &'static [&'static str],
     /// The options behind a `?`, with blanks between them: none is a secret, except for keys, which

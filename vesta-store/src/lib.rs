@@ -40,4 +40,4 @@ pub use error::OpenError;
 pub use kind::Kind;
 pub use open::{open, open_segments, open_with, open_worker_nodes};
 pub use options::{Options, SegmentTable};
-pub use url::{Host, StoreUrl, redact};
+pub use url::{StoreUrl, redact};

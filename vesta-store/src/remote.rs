@@ -3,9 +3,12 @@
 
 pub(crate) mod runtime;
 
+use std::error::Error;
 use std::fmt;
 use std::future::Future;
+use std::io;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -14,7 +17,7 @@ use vesta_service::{KvStore, StoreError, Timing, UnixMillis};
 
 use crate::options::Purpose;
 use crate::{OpenError, Options, StoreUrl};
-use runtime::Background;
+use runtime::{Background, NoAnswer};
 
 /// The number of connections that are kept for the next requests.
 const KEPT: usize = 2;
@@ -35,10 +38,20 @@ pub(crate) trait Client: Sized + Send + Sync + 'static {
     /// The store for people, without secrets: `MySQL vesta@db:3306/ids`.
     fn shown(&self) -> &str;
 
-    /// A new connection to a server that keeps what it acknowledges. There is this much time for all
-    /// servers together.
+    /// The servers, any of which may be asked, for people.
+    fn servers(&self) -> Vec<&str> {
+        vec![self.shown()]
+    }
+
+    /// The number of the server to connect to first.
+    fn first_server(&self) -> usize {
+        0
+    }
+
+    /// A new connection to the server of this number, if that keeps what it acknowledges.
     fn connect(
         &self,
+        server: usize,
         limit: Duration,
     ) -> impl Future<Output = Result<Self::Connection, StoreError>> + Send;
 
@@ -100,6 +113,8 @@ struct Shared<C: Client> {
     client: C,
     options: Options,
     limit: Duration,
+    /// The number of the server to connect to next.
+    next: AtomicUsize,
     idle: Mutex<Vec<C::Connection>>,
 }
 
@@ -116,16 +131,21 @@ impl<C: Client> Remote<C> {
             store: client.shown().into(),
             source: StoreError::unavailable("no thread can be started", error),
         })?;
-        let (options, limit) = (options.clone(), options.limit(C::TIMING));
-        let shared = Arc::new(Shared { client, options, limit, idle: Mutex::default() });
-        Ok(Self { background, shared })
+        let shared = Shared {
+            options: options.clone(),
+            limit: options.limit(C::TIMING),
+            next: AtomicUsize::new(client.first_server()),
+            idle: Mutex::default(),
+            client,
+        };
+        Ok(Self { background, shared: Arc::new(shared) })
     }
 
     pub(crate) fn shown(&self) -> &str {
         self.shared.client.shown()
     }
 
-    /// Sends a request once, over a connection that has just proved to be alive, and waits for the
+    /// Sends a request once, over a connection that is alive as far as is known, and waits for the
     /// reply within the limit. The connection is kept after a reply that is no error; after anything
     /// else it is gone, and nothing is sent over it any more.
     pub(crate) fn ask<T: Send + 'static>(
@@ -139,23 +159,45 @@ impl<C: Client> Remote<C> {
             shared.keep(connection);
             Ok(reply)
         });
-        reply.unwrap_or_else(|silence| {
-            Err(StoreError::unavailable(format!("{} did not answer", C::NAME), silence))
-        })
+        reply.unwrap_or_else(|silence| Err(silent::<C>(silence)))
     }
 }
 
 impl<C: Client> Shared<C> {
     async fn connected(&self) -> Result<C::Connection, StoreError> {
         let kept = self.idle().pop();
-        let Some(mut connection) = kept else { return self.client.connect(self.limit).await };
+        let Some(mut connection) = kept else { return self.connect(self.limit).await };
         // The server may have closed it, or the network forgotten it.
         let patience = self.limit / 4;
         if timeout(patience, self.client.is_alive(&mut connection)).await == Ok(true) {
             return Ok(connection);
         }
         self.idle().clear();
-        self.client.connect(self.limit - patience).await
+        self.connect(self.limit - patience).await
+    }
+
+    /// Asks one server after the other. Each gets its share of the time: one that swallows packets must
+    /// not use it up.
+    async fn connect(&self, limit: Duration) -> Result<C::Connection, StoreError> {
+        let servers = self.client.servers();
+        let share = limit / u32::try_from(servers.len()).unwrap_or(u32::MAX);
+        let mut failed: Option<StoreError> = None;
+        for _ in &servers {
+            let server = self.next.fetch_add(1, Ordering::Relaxed) % servers.len(); // any order will do
+            let error = match timeout(share, self.client.connect(server, share)).await {
+                Ok(Err(error)) if !error.is_permanent() => error,
+                Ok(connected) => return connected,
+                Err(_) => {
+                    let silence = format!("{}: {}", servers[server], NoAnswer(share));
+                    silent::<C>(io::Error::other(silence))
+                }
+            };
+            failed = Some(match failed {
+                None => error,
+                Some(first) => StoreError::unavailable(format!("{first}; the next"), error),
+            });
+        }
+        Err(failed.expect("there is a server"))
     }
 
     fn keep(&self, connection: C::Connection) {
@@ -168,6 +210,10 @@ impl<C: Client> Shared<C> {
     fn idle(&self) -> MutexGuard<'_, Vec<C::Connection>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn silent<C: Client>(silence: impl Error + Send + Sync + 'static) -> StoreError {
+    StoreError::unavailable(format!("{} did not answer", C::NAME), silence)
 }
 
 impl<C: Kv> KvStore for Remote<C> {

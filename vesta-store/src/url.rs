@@ -15,7 +15,6 @@ const HIDDEN: &str = "***";
 /// ```
 /// let url: vesta_store::StoreUrl = "etcd://vesta:hunter2@etcd1:2379,etcd2/ids".parse()?;
 /// assert_eq!(url.to_string(), "etcd://vesta:***@etcd1:2379,etcd2/ids");
-/// assert_eq!(url.hosts()[1].with_port(2379), "etcd2:2379");
 /// # Ok::<(), vesta_store::OpenError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
@@ -23,28 +22,27 @@ pub struct StoreUrl {
     kind: Kind,
     text: String,
     shown: String,
-    user: Option<String>,
-    password: Option<String>,
-    hosts: Vec<Host>,
-    path: String,
+    pub(crate) user: Option<String>,
+    pub(crate) password: Option<String>,
+    /// The servers, in the order of the URL: exactly one, except for ZooKeeper and etcd, which may
+    /// have more, and for a socket of MySQL or PostgreSQL.
+    pub(crate) hosts: Vec<Host>,
+    /// The path without a slash at its ends, decoded; no part of it is empty, `.` or `..`. Of a
+    /// SQLite database the path of the file as it was typed.
+    pub(crate) path: String,
     options: Vec<(String, String)>,
 }
 
 /// A server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Host {
+pub(crate) struct Host {
     /// Its name or address; one of IPv6 in brackets.
-    pub name: String,
+    pub(crate) name: String,
     /// Its port, if the URL has one.
-    pub port: Option<u16>,
+    pub(crate) port: Option<u16>,
 }
 
 impl Host {
-    /// `name:port`.
-    pub fn with_port(&self, default: u16) -> String {
-        format!("{}:{}", self.name, self.port.unwrap_or(default))
-    }
-
     /// Of a PostgreSQL the name may be the path of a socket, encoded.
     fn parse(text: &str, kind: Kind) -> Result<Self, String> {
         let encoded = |c| c == '%' && kind == Kind::Postgres;
@@ -60,6 +58,7 @@ impl Host {
     }
 }
 
+#[allow(dead_code, reason = "some builds have no backend")]
 impl StoreUrl {
     /// The kind of the store.
     pub const fn kind(&self) -> Kind {
@@ -72,53 +71,31 @@ impl StoreUrl {
     }
 
     /// True if the scheme is this one, in any case.
-    pub fn has_scheme(&self, scheme: &str) -> bool {
+    pub(crate) fn has_scheme(&self, scheme: &str) -> bool {
         self.text.split(':').next().is_some_and(|own| own.eq_ignore_ascii_case(scheme))
     }
 
-    /// The user.
-    pub fn user(&self) -> Option<&str> {
-        self.user.as_deref()
-    }
-
-    /// The password, for the one who connects.
-    pub fn password(&self) -> Option<&str> {
-        self.password.as_deref()
-    }
-
-    /// The servers, in the order of the URL: exactly one, except for ZooKeeper and etcd, which may
-    /// have more, and for a socket of MySQL or PostgreSQL.
-    pub fn hosts(&self) -> &[Host] {
-        &self.hosts
-    }
-
     /// Each server with its port.
-    #[allow(dead_code, reason = "some builds have no backend")]
     pub(crate) fn servers(&self, default_port: u16) -> Vec<String> {
-        self.hosts.iter().map(|host| host.with_port(default_port)).collect()
+        let server =
+            |Host { name, port }: &Host| format!("{name}:{}", port.unwrap_or(default_port));
+        self.hosts.iter().map(server).collect()
     }
 
     /// `NAME user@host:port,host:port`, for people.
-    #[allow(dead_code, reason = "some builds have no backend")]
     pub(crate) fn address(&self, name: &str, default_port: u16) -> String {
         let login = self.user.as_ref().map(|user| format!("{user}@")).unwrap_or_default();
         format!("{name} {login}{}", self.servers(default_port).join(","))
     }
 
-    /// The path without a slash at its ends, decoded; no part of it is empty, `.` or `..`. Of a
-    /// SQLite database the path of the file as it was typed.
-    pub fn path(&self) -> &str {
-        &self.path
-    }
-
     /// The value of an option.
-    pub fn option(&self, name: &str) -> Option<&str> {
+    pub(crate) fn option(&self, name: &str) -> Option<&str> {
         let found = self.options.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str())
     }
 
     /// The error for a part that a backend cannot use; `reason` shows no secret.
-    pub fn malformed(&self, reason: impl Into<String>) -> OpenError {
+    pub(crate) fn malformed(&self, reason: impl Into<String>) -> OpenError {
         OpenError::Malformed { reason: reason.into(), example: self.kind.facts().example }
     }
 

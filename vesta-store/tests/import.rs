@@ -8,7 +8,7 @@ use vesta_service::{
     Cas, Drive, FlakyStore, IdMeta, IdService as _, KvStore, Leases, LocalIdService, MachineSource,
     ManualClock, MemoryStore, Record, Snapshot, StoreError, UnixMillis,
 };
-use vesta_store::import::{ForeignOwner, Outcome, Plan, Target, plan, put, write};
+use vesta_store::import::{ForeignOwner, Outcome, Outcomes, Target, plan, put, write};
 
 const NOW: UnixMillis = UnixMillis(1_767_225_600_000);
 const LAYOUT: IdMeta = IdMeta::SNOWFLAKE;
@@ -26,10 +26,19 @@ fn position(moment: u64) -> u64 {
     LAYOUT.tick_at(UnixMillis(moment)).expect("inside the layout") << LAYOUT.spec().seq_bits
 }
 
-fn planned(found: &[ForeignOwner], records: &[(u64, Record)], floor: u64) -> Plan {
+fn planned(found: &[ForeignOwner], records: &[(u64, Record)], floor: u64) -> Outcomes {
     let records = &records.iter().cloned().collect();
     let mut attempts = 100..;
     plan(found, records, &target(floor), || attempts.next().expect("endless")).expect("a plan")
+}
+
+/// The records that are written.
+fn written(outcomes: &Outcomes) -> Vec<(u64, Record)> {
+    let record = |(machine, outcome): &(u64, Outcome)| match outcome {
+        Outcome::Written(record) => Some((*machine, record.clone())),
+        Outcome::LeftAlone(_) => None,
+    };
+    outcomes.iter().filter_map(record).collect()
 }
 
 fn opened(store: Arc<dyn KvStore>) -> Leases {
@@ -57,13 +66,13 @@ fn a_predecessor_gets_a_record_that_no_pool_hands_out() {
         namespace: 0,
         birth: 100,
     };
-    assert_eq!(plan, Plan { write: vec![(7, record)], left_alone: vec![] });
+    assert_eq!(plan, [(7, Outcome::Written(record))]);
 }
 
 #[test]
 fn the_bound_covers_what_was_used_ahead_of_our_clock_and_never_undercuts_the_floor() {
     let bound =
-        |last_used, floor| planned(&[found(7, "h", last_used)], &[], floor).write[0].1.bound;
+        |last_used, floor| written(&planned(&[found(7, "h", last_used)], &[], floor))[0].1.bound;
     assert_eq!(bound(Some(NOW.0 - 60_000), 0), position(NOW.0 + 10_000));
     assert_eq!(bound(Some(NOW.0 + 60_000), 0), position(NOW.0 + 70_000));
     let floor = position(NOW.0 + 90_000) + 3;
@@ -73,8 +82,8 @@ fn the_bound_covers_what_was_used_ahead_of_our_clock_and_never_undercuts_the_flo
 #[test]
 fn a_machine_id_found_twice_is_one_record_with_the_later_bound() {
     let both = [found(7, "a", Some(NOW.0 + 50_000)), found(3, "c", None), found(7, "b", None)];
-    let plan = planned(&[&both[..], &both[..]].concat(), &[], 0);
-    let said: Vec<_> = plan.write.iter().map(|(m, r)| (*m, r.host.as_str(), r.bound)).collect();
+    let plan = written(&planned(&[&both[..], &both[..]].concat(), &[], 0));
+    let said: Vec<_> = plan.iter().map(|(m, r)| (*m, r.host.as_str(), r.bound)).collect();
     let expected = [(3, "c", position(NOW.0 + 10_000)), (7, "a, b", position(NOW.0 + 60_000))];
     assert_eq!(said, expected);
 }
@@ -88,8 +97,8 @@ fn a_machine_id_with_a_record_is_left_alone() {
     ] {
         let records = [(7, record.clone())];
         let plan = planned(&[found(7, "h", None), found(8, "i", None)], &records, 0);
-        assert_eq!(plan.left_alone, records);
-        assert_eq!(plan.write.iter().map(|it| it.0).collect::<Vec<_>>(), [8]);
+        assert_eq!(plan[0], (7, Outcome::LeftAlone(record)));
+        assert_eq!(written(&plan).iter().map(|it| it.0).collect::<Vec<_>>(), [8]);
     }
 }
 
@@ -113,7 +122,7 @@ fn what_the_layout_does_not_have_is_refused_before_anything_is_written() {
 #[test]
 fn a_host_name_of_any_length_fits_the_stores() {
     let plan = planned(&[found(7, &"ü".repeat(1000), None)], &[], 0);
-    assert_eq!(plan.write[0].1.host, "ü".repeat(200));
+    assert_eq!(written(&plan)[0].1.host, "ü".repeat(200));
 }
 
 #[test]
@@ -122,20 +131,18 @@ fn written_twice_it_changes_nothing() {
     let owners = [found(3, "a", None), found(7, "b", None)];
     let empty = store.snapshot().expect("memory");
     let once = planned(&owners, &[], 0);
-    let written = write(&store, &empty, once.clone()).expect("memory");
+    assert_eq!(write(&store, &empty, once.clone()).expect("memory"), once);
     let records = all(&store);
-    assert_eq!(records, once.write);
-    let outcomes = |of: fn(Record) -> Outcome| -> Vec<_> {
-        records.iter().map(|(machine, record)| (*machine, of(record.clone()))).collect()
-    };
-    assert_eq!(written, outcomes(Outcome::Written));
+    assert_eq!(records, written(&once));
+    let left_alone: Outcomes =
+        records.iter().map(|(it, record)| (*it, Outcome::LeftAlone(record.clone()))).collect();
 
     let again = planned(&owners, &records, 0);
-    assert_eq!(again, Plan { write: vec![], left_alone: records.clone() });
+    assert_eq!(again, left_alone);
     // A second importer that looked before the first one wrote.
-    let mut late = once;
-    late.write.iter_mut().for_each(|(_, record)| record.attempt = 5);
-    assert_eq!(write(&store, &empty, late).expect("memory"), outcomes(Outcome::LeftAlone));
+    let later = |(machine, record)| (machine, Outcome::Written(Record { attempt: 5, ..record }));
+    let late = written(&once).into_iter().map(later).collect();
+    assert_eq!(write(&store, &empty, late).expect("memory"), left_alone);
     assert_eq!(all(&store), records);
 }
 

@@ -2,10 +2,10 @@
 
 use serde::Deserialize;
 use vesta_service::{StoreError, UnixMillis};
-use zookeeper_client::{Client, Error};
+use zookeeper_client::Stat;
 
 use super::ForeignOwner;
-use crate::backends::zookeeper::{Store, Zookeeper};
+use crate::backends::zookeeper::Store;
 use crate::options::Purpose;
 use crate::{OpenError, Options, StoreUrl};
 
@@ -34,42 +34,30 @@ struct Endpoint {
 /// [`OpenError::Malformed`] for a URL without a path; [`OpenError::Store`] if ZooKeeper does not answer
 /// within 2 s, or there is no such znode, or it has children that are no workers of Leaf, which are named.
 pub(super) fn leaf_machine_ids(url: &StoreUrl) -> Result<Vec<ForeignOwner>, OpenError> {
-    let path = format!("/{}", url.path());
-    if path == "/" {
-        return Err(OpenError::Malformed {
-            reason: "the path is missing".into(),
-            example: EXAMPLE,
-        });
+    if url.path.is_empty() {
+        let reason = "the path is missing".into();
+        return Err(OpenError::Malformed { reason, example: EXAMPLE });
     }
+    let path = format!("/{}", url.path);
     let ensemble = Store::open(url, &Options::default(), Purpose::Import)?;
-    ensemble
-        .ask(|client, connection| {
-            Box::pin(async move { read(client, &connection.session, &path).await })
-        })
+    let znode = path.clone();
+    let children = ensemble.ask(|client, connection| {
+        Box::pin(async move { client.children(&connection.session, &znode).await })
+    });
+    children
+        .and_then(|children| owners(&path, children))
         .map_err(|source| OpenError::Store { store: ensemble.shown().into(), source })
 }
 
-async fn read(
-    client: &Zookeeper,
-    session: &Client,
+fn owners(
     path: &str,
+    children: Option<Vec<(String, Vec<u8>, Stat)>>,
 ) -> Result<Vec<ForeignOwner>, StoreError> {
-    let explain = |error| match error {
-        Error::NoNode => {
-            StoreError::permanent(format!("there is no znode {path}; write {EXAMPLE}"))
-        }
-        error => client.explain(error),
+    let Some(children) = children else {
+        return Err(StoreError::permanent(format!("there is no znode {path}; write {EXAMPLE}")));
     };
-    let synced = session.sync(path);
-    let names = session.list_children(path);
-    synced.await.map_err(explain)?;
-    let names = names.await.map_err(explain)?;
-    // All are sent before the first answer is waited for.
-    let workers: Vec<_> =
-        names.into_iter().map(|name| (session.get_data(&format!("{path}/{name}")), name)).collect();
     let (mut found, mut odd) = (Vec::new(), Vec::new());
-    for (data, name) in workers {
-        let (data, _) = data.await.map_err(explain)?;
+    for (name, data, _) in children {
         match predecessor(&name, &data) {
             Some(predecessor) => found.push(predecessor),
             None => odd.push(name),

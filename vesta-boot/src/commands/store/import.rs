@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use vesta_intf::IdMeta;
 use vesta_service::{Clock as _, Record, SystemClock};
-use vesta_store::import::{ForeignOwner, Outcome, Plan, Target, machine_ids, plan, write};
+use vesta_store::import::{ForeignOwner, Outcome, Outcomes, Target, machine_ids, plan, write};
 use vesta_store::{Kind, StoreUrl};
 
 use super::{Console, Opened, attempt, counted, plain};
@@ -64,7 +64,7 @@ fn planned(
     found: &[ForeignOwner],
     records: &BTreeMap<u64, Record>,
     target: &Target,
-) -> Result<Plan, Error> {
+) -> Result<Outcomes, Error> {
     plan(found, records, target, attempt).map_err(Error::setting)
 }
 

@@ -36,7 +36,7 @@ impl TryFrom<&StoreUrl> for Config {
     type Error = OpenError;
 
     fn try_from(url: &StoreUrl) -> Result<Self, OpenError> {
-        let login = match (url.user(), url.password()) {
+        let login = match (url.user.as_deref(), url.password.as_deref()) {
             (None, None) => None,
             (Some(user), Some(password)) => {
                 Some(AuthenticateRequest { name: user.into(), password: password.into() })
@@ -52,7 +52,7 @@ impl TryFrom<&StoreUrl> for Config {
             (true, Some("")) => return Err(url.malformed("the option `ca` names one file")),
             (true, Some(file)) => Some(Roots::File(file.into())),
         };
-        let prefix = if url.path().is_empty() { DEFAULT_PREFIX } else { url.path() };
+        let prefix = if url.path.is_empty() { DEFAULT_PREFIX } else { &url.path };
         let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '/');
         if !prefix.chars().all(allowed) {
             let flaw = "the prefix of the keys consists of letters, digits and -._, with single \

@@ -46,7 +46,6 @@ pub(super) fn explain(member: &str, status: &Status) -> StoreError {
                 None => StoreError::unavailable("etcd refuses the request", answer(what)),
             };
         }
-        Code::DeadlineExceeded => "etcd did not answer",
         Code::Unimplemented => "this does not speak etcd's v3 API; check the address",
         _ => "etcd cannot be reached",
     };
@@ -90,7 +89,7 @@ mod tests {
             (Code::InvalidArgument, "etcdserver: revision of auth store is old", "refuses"),
             (Code::Unauthenticated, "etcdserver: invalid auth token", "refuses the request"),
             (Code::Unknown, "etcdserver: something new", "refuses the request"),
-            (Code::DeadlineExceeded, "context deadline exceeded", "etcd did not answer"),
+            (Code::DeadlineExceeded, "context deadline exceeded", "etcd cannot be reached"),
             (Code::Unavailable, "tcp connect error", "etcd cannot be reached"),
             // These words do not come from etcd itself.
             (

@@ -13,19 +13,17 @@ mod pb {
 }
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tokio::time::timeout;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Status};
 use vesta_service::StoreError;
 
 use crate::options::Purpose;
-use crate::remote::runtime::NoAnswer;
 use crate::remote::{Client, Remote};
 use crate::{OpenError, Options, StoreUrl};
+use config::Config;
 use errors::{explain, needs_no_login, whole_story};
 use pb::auth_client::AuthClient;
 use pb::kv_client::KvClient;
@@ -33,7 +31,6 @@ use pb::request_op::Request as Op;
 use pb::response_op::Response as Outcome;
 use pb::{RangeRequest, RangeResponse, RequestOp, TxnRequest, TxnResponse};
 
-use config::Config;
 /// A page of entries, with room to spare; see `kv`.
 const LARGEST_ANSWER: usize = 64 << 20;
 
@@ -49,7 +46,7 @@ pub(crate) type Store = Remote<Etcd>;
 /// `%` and two digits, and `/ ? # @ : & %` must be. The prefix and its parts consist of letters,
 /// digits and `-._`.
 ///
-/// A name that does not answer costs its share of the request time-out; then the next one is asked,
+/// A name that does not answer costs at most its share of the request time-out, or a quarter; then the next one is asked,
 /// and stays the one to ask. The user needs to read and write what begins with `PREFIX/`
 /// (`etcdctl role grant-permission ROLE --prefix=true readwrite vesta/`).
 ///
@@ -70,8 +67,6 @@ pub(crate) type Store = Remote<Etcd>;
 pub(crate) struct Etcd {
     config: Config,
     members: Vec<(String, Endpoint)>,
-    /// The number of the member to connect to next.
-    next: AtomicUsize,
     /// The identity of the cluster that answered first. Another one knows nothing of our claims.
     cluster: OnceLock<u64>,
 }
@@ -94,56 +89,32 @@ impl Client for Etcd {
         let endpoints = endpoints(&config, options.limit(Self::TIMING));
         let members =
             endpoints.map_err(|source| OpenError::Store { store: config.shown.clone(), source })?;
-        Ok(Self { config, members, next: AtomicUsize::new(0), cluster: OnceLock::new() })
+        Ok(Self { config, members, cluster: OnceLock::new() })
     }
 
     fn shown(&self) -> &str {
         &self.config.shown
     }
 
+    fn servers(&self) -> Vec<&str> {
+        self.members.iter().map(|(member, _)| member.as_str()).collect()
+    }
+
     async fn is_alive(&self, connection: &mut Connection) -> bool {
         self.probe(connection).await.is_ok()
     }
 
-    /// Asks one member after the other. Each gets its share of the time.
-    async fn connect(&self, limit: Duration) -> Result<Connection, StoreError> {
-        let count = self.members.len();
-        let share = limit / u32::try_from(count).unwrap_or(u32::MAX);
-        let mut failed: Option<StoreError> = None;
-        for _ in 0..count {
-            let next = self.next.fetch_add(1, Ordering::Relaxed); // any order will do
-            let (member, endpoint) = &self.members[next % count];
-            let late = |_| {
-                let late = NoAnswer(share).to_string();
-                Err(explain(member, &Status::deadline_exceeded(late)))
-            };
-            match timeout(share, self.connect_to(member, endpoint)).await.unwrap_or_else(late) {
-                Err(error) if !error.is_permanent() => {
-                    failed = Some(match failed {
-                        None => error,
-                        Some(first) => StoreError::unavailable(format!("{first}; the next"), error),
-                    });
-                }
-                connected => return connected,
-            }
-        }
-        Err(failed.expect("there is a member"))
+    async fn connect(&self, server: usize, _: Duration) -> Result<Connection, StoreError> {
+        let (member, endpoint) = &self.members[server];
+        let channel = endpoint.connect_lazy();
+        let token = self.log_in(&channel).await.map_err(|status| explain(member, &status))?;
+        let mut connection = Connection { member: member.clone(), channel, token };
+        self.probe(&mut connection).await?;
+        Ok(connection)
     }
 }
 
 impl Etcd {
-    async fn connect_to(
-        &self,
-        member: &str,
-        endpoint: &Endpoint,
-    ) -> Result<Connection, StoreError> {
-        let channel = endpoint.connect_lazy();
-        let token = self.log_in(&channel).await.map_err(|status| explain(member, &status))?;
-        let mut connection = Connection { member: member.to_owned(), channel, token };
-        self.probe(&mut connection).await?;
-        Ok(connection)
-    }
-
     async fn log_in(&self, channel: &Channel) -> Result<Option<Token>, Status> {
         let Some(login) = self.config.login.clone() else { return Ok(None) };
         match AuthClient::new(channel.clone()).authenticate(request(login, None)).await {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::backends::sql::Statement::{Change, Rows};
-use crate::backends::sql::{SegmentStatements, Statement, Statements, Tables};
+use crate::backends::sql::{Statement, Statements, Table};
 
 const KV: &str = "
 CREATE TABLE IF NOT EXISTS vesta_kv (
@@ -36,12 +36,11 @@ CREATE TABLE IF NOT EXISTS leaf_alloc (
 ) ENGINE = InnoDB";
 
 pub(super) const STATEMENTS: Statements = Statements {
-    table: Tables {
-        what: "table vesta_kv",
-        find: "SELECT COALESCE(engine, table_type) FROM information_schema.tables \
-               WHERE table_schema = DATABASE() AND table_name = 'vesta_kv'",
-        create: KV,
-    },
+    find: Rows(
+        "SELECT COALESCE(engine, table_type) FROM information_schema.tables \
+         WHERE table_schema = DATABASE() AND table_name = ?",
+    ),
+    table: Table { name: "vesta_kv", create: KV },
     list: Rows("SELECT name, value FROM vesta_kv WHERE area = ?"),
     get: Rows("SELECT value FROM vesta_kv WHERE area = ? AND name = ?"),
     insert: Change("INSERT INTO vesta_kv (area, name, value) VALUES (?, ?, ?)"),
@@ -49,40 +48,28 @@ pub(super) const STATEMENTS: Statements = Statements {
     now: Rows(
         "SELECT CAST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000 AS SIGNED)",
     ),
-    node_table: Tables {
-        what: "table WORKER_NODE",
-        find: "SELECT COALESCE(engine, table_type) FROM information_schema.tables \
-               WHERE table_schema = DATABASE() AND table_name = 'WORKER_NODE'",
-        create: WORKER_NODE,
-    },
+    node_table: Table { name: "WORKER_NODE", create: WORKER_NODE },
     // 2 is `ACTUAL`: not a container.
     insert_node: Change(
         "INSERT INTO WORKER_NODE (HOST_NAME, PORT, TYPE, LAUNCH_DATE, MODIFIED, CREATED) \
          VALUES (?, ?, 2, CURRENT_DATE, CURRENT_TIMESTAMP, CURRENT_TIMESTAMP)",
     ),
-    segments: SegmentStatements {
-        table: Tables {
-            what: "table leaf_alloc",
-            find: "SELECT COALESCE(engine, table_type) FROM information_schema.tables \
-                   WHERE table_schema = DATABASE() AND table_name = 'leaf_alloc'",
-            create: LEAF_ALLOC,
-        },
-        tags: Rows(
-            "SELECT biz_tag, max_id, CAST(step AS SIGNED), description, \
-               CAST(FLOOR(UNIX_TIMESTAMP(update_time) * 1000) AS SIGNED) \
-               FROM leaf_alloc ORDER BY biz_tag",
-        ),
-        take: Change(
-            "UPDATE leaf_alloc SET max_id = LAST_INSERT_ID(max_id + ?), \
-               update_time = CURRENT_TIMESTAMP \
-               WHERE biz_tag = ? AND max_id >= 0 AND max_id <= 9223372036854775807 - ?",
-        ),
-        max_id: Rows("SELECT max_id FROM leaf_alloc WHERE biz_tag = ?"),
-        create: Change(
-            "INSERT INTO leaf_alloc (biz_tag, max_id, step, description, update_time) \
-                 VALUES (?, ?, ?, NULLIF(?, ''), CURRENT_TIMESTAMP)",
-        ),
-    },
+    leaf_table: Table { name: "leaf_alloc", create: LEAF_ALLOC },
+    tags: Rows(
+        "SELECT biz_tag, max_id, CAST(step AS SIGNED), description, \
+           CAST(FLOOR(UNIX_TIMESTAMP(update_time) * 1000) AS SIGNED) \
+           FROM leaf_alloc ORDER BY biz_tag",
+    ),
+    take: Change(
+        "UPDATE leaf_alloc SET max_id = LAST_INSERT_ID(max_id + ?), \
+           update_time = CURRENT_TIMESTAMP \
+           WHERE biz_tag = ? AND max_id >= 0 AND max_id <= 9223372036854775807 - ?",
+    ),
+    max_id: Rows("SELECT max_id FROM leaf_alloc WHERE biz_tag = ?"),
+    create_tag: Change(
+        "INSERT INTO leaf_alloc (biz_tag, max_id, step, description, update_time) \
+             VALUES (?, ?, ?, NULLIF(?, ''), CURRENT_TIMESTAMP)",
+    ),
 };
 
 /// The needs of a session. Its lock waits end after the limit, in whole seconds.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::backends::sql::Statement::{Change, Rows};
-use crate::backends::sql::{SegmentStatements, Statements, Tables};
+use crate::backends::sql::{Statements, Table};
 
 const KV: &str = "
 CREATE TABLE IF NOT EXISTS vesta_kv (
@@ -34,11 +34,8 @@ CREATE TABLE IF NOT EXISTS leaf_alloc (
 )";
 
 pub(super) const STATEMENTS: Statements = Statements {
-    table: Tables {
-        what: "table vesta_kv",
-        find: "SELECT relpersistence::text FROM pg_class WHERE oid = to_regclass('vesta_kv')",
-        create: KV,
-    },
+    find: Rows("SELECT relpersistence::text FROM pg_class WHERE oid = to_regclass($1)"),
+    table: Table { name: "vesta_kv", create: KV },
     list: Rows("SELECT name, value FROM vesta_kv WHERE area = $1"),
     get: Rows("SELECT value FROM vesta_kv WHERE area = $1 AND name = $2"),
     insert: Change(
@@ -47,38 +44,28 @@ pub(super) const STATEMENTS: Statements = Statements {
     ),
     update: Change("UPDATE vesta_kv SET value = $1 WHERE area = $2 AND name = $3 AND value = $4"),
     now: Rows("SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint"),
-    node_table: Tables {
-        what: "table worker_node",
-        find: "SELECT relpersistence::text FROM pg_class WHERE oid = to_regclass('worker_node')",
-        create: WORKER_NODE,
-    },
+    node_table: Table { name: "worker_node", create: WORKER_NODE },
     // 2 is `ACTUAL`: not a container.
     insert_node: Rows(
         "INSERT INTO worker_node (host_name, port, type, launch_date, modified, created) \
          VALUES ($1, $2, 2, CURRENT_DATE, now(), now()) RETURNING id::bigint",
     ),
-    segments: SegmentStatements {
-        table: Tables {
-            what: "table leaf_alloc",
-            find: "SELECT relpersistence::text FROM pg_class WHERE oid = to_regclass('leaf_alloc')",
-            create: LEAF_ALLOC,
-        },
-        tags: Rows(
-            "SELECT biz_tag, max_id, step::bigint, description, \
-               floor(extract(epoch FROM update_time) * 1000)::bigint \
-               FROM leaf_alloc ORDER BY biz_tag",
-        ),
-        take: Rows(
-            "UPDATE leaf_alloc SET max_id = max_id + $1::bigint, update_time = now() \
-               WHERE biz_tag = $2 AND max_id >= 0 AND max_id <= 9223372036854775807 - $3::bigint \
-               RETURNING max_id",
-        ),
-        max_id: Rows("SELECT max_id FROM leaf_alloc WHERE biz_tag = $1"),
-        create: Change(
-            "INSERT INTO leaf_alloc (biz_tag, max_id, step, description, update_time) \
-                 VALUES ($1, $2, $3::bigint::int, NULLIF($4::varchar, ''), now())",
-        ),
-    },
+    leaf_table: Table { name: "leaf_alloc", create: LEAF_ALLOC },
+    tags: Rows(
+        "SELECT biz_tag, max_id, step::bigint, description, \
+           floor(extract(epoch FROM update_time) * 1000)::bigint \
+           FROM leaf_alloc ORDER BY biz_tag",
+    ),
+    take: Rows(
+        "UPDATE leaf_alloc SET max_id = max_id + $1::bigint, update_time = now() \
+           WHERE biz_tag = $2 AND max_id >= 0 AND max_id <= 9223372036854775807 - $3::bigint \
+           RETURNING max_id",
+    ),
+    max_id: Rows("SELECT max_id FROM leaf_alloc WHERE biz_tag = $1"),
+    create_tag: Change(
+        "INSERT INTO leaf_alloc (biz_tag, max_id, step, description, update_time) \
+             VALUES ($1, $2, $3::bigint::int, NULLIF($4::varchar, ''), now())",
+    ),
 };
 
 /// The needs of a session. Its lock waits end after the limit. That a table is there already is not

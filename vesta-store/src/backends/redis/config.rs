@@ -30,19 +30,21 @@ impl TryFrom<&StoreUrl> for Config {
             let flaw = "the prefix must be 1 to 64 letters, digits, `.`, `_`, `-` or `:`";
             return Err(url.malformed(flaw));
         }
-        let database = match url.path() {
+        let database = match url.path.as_str() {
             "" => Some(0),
             path => path.parse().ok().filter(|number: &u32| path == number.to_string()),
         };
         let database = database.ok_or_else(|| {
             url.malformed("the part behind the host must be the number of a database")
         })?;
-        if url.user().is_some() && url.password().is_none() {
+        if url.user.as_deref().is_some() && url.password.as_deref().is_none() {
             return Err(url.malformed(
                 "the URL has a user but no password (a password alone stands behind a `:`)",
             ));
         }
-        let [host] = url.hosts() else { return Err(url.malformed("the URL must name one server")) };
+        let [host] = &url.hosts[..] else {
+            return Err(url.malformed("the URL must name one server"));
+        };
         let port = host.port.unwrap_or(DEFAULT_PORT);
         let host = host.name.trim_matches(['[', ']']).to_owned();
         let server = if url.has_scheme("rediss") {
@@ -54,7 +56,8 @@ impl TryFrom<&StoreUrl> for Config {
         if prefix != DEFAULT_PREFIX {
             shown += &format!(" (keys `{prefix}:…`)");
         }
-        let (user, password) = (url.user().map(Into::into), url.password().map(Into::into));
+        let (user, password) =
+            (url.user.as_deref().map(Into::into), url.password.as_deref().map(Into::into));
         Ok(Self { shown, server, user, password, database, prefix: prefix.into() })
     }
 }

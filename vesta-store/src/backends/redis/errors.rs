@@ -36,7 +36,7 @@ pub(super) fn explain_about(key: &str, error: RedisError) -> StoreError {
     // Some versions wrap what a command in a script says.
     if format!("{error}").contains("WRONGTYPE") {
         return StoreError::permanent(format!(
-            "key `{key}` is no hash, so no Vesta wrote it; use another prefix= or remove it"
+            "key `{key}` is no hash, so it is not a Vesta record; use another prefix= or remove it"
         ));
     }
     explain(error)

@@ -5,6 +5,7 @@ use vesta_service::{StoreError, UnixMillis};
 
 use super::{Connection, Redis, errors};
 use crate::backends::text;
+use crate::options::Purpose;
 use crate::remote::Kv;
 
 const PUT_IF: &str = include_str!("put_if.lua");
@@ -18,7 +19,7 @@ impl Kv for Redis {
         area: &str,
     ) -> Result<Vec<(String, String)>, StoreError> {
         let area = self.key(area);
-        let found = read(connection, &area, redis::cmd("HGETALL").arg(&area)).await?;
+        let found = self.read(connection, &area, redis::cmd("HGETALL").arg(&area)).await?;
         let entry = |(key, value): (Vec<u8>, Vec<u8>)| {
             let key = text(&area, key)?;
             let value = text(&format!("{key} of {area}"), value)?;
@@ -35,7 +36,7 @@ impl Kv for Redis {
     ) -> Result<Option<String>, StoreError> {
         let area = self.key(area);
         let found: Option<_> =
-            read(connection, &area, redis::cmd("HGET").arg(&area).arg(key)).await?;
+            self.read(connection, &area, redis::cmd("HGET").arg(&area).arg(key)).await?;
         found.map(|value| text(&format!("{key} of {area}"), value)).transpose()
     }
 
@@ -47,6 +48,9 @@ impl Kv for Redis {
         old: Option<&str>,
         new: &str,
     ) -> Result<bool, StoreError> {
+        if self.purpose == Purpose::Segments {
+            self.examine(connection).await?;
+        }
         let area = self.key(area);
         let mut call = Cmd::new();
         call.arg(&["EVAL", PUT_IF, "1", &area, key, new]).arg(old);
@@ -76,19 +80,21 @@ impl Redis {
     fn key(&self, area: &str) -> String {
         format!("{}:{area}", self.config.prefix)
     }
-}
 
-/// The answer to a question about the hash of an area.
-async fn read<T: FromRedisValue>(
-    connection: &mut Connection,
-    area: &str,
-    question: &Cmd,
-) -> Result<T, StoreError> {
-    let lifetime = redis::cmd("PTTL").arg(area).query_async::<i64>(connection).await;
-    if lifetime.map_err(errors::explain)? >= 0 {
-        return Err(errors::expires(area));
+    /// The answer to a question about the hash of an area.
+    async fn read<T: FromRedisValue>(
+        &self,
+        connection: &mut Connection,
+        area: &str,
+        question: &Cmd,
+    ) -> Result<T, StoreError> {
+        self.examine(connection).await?;
+        let lifetime = redis::cmd("PTTL").arg(area).query_async::<i64>(connection).await;
+        if lifetime.map_err(errors::explain)? >= 0 {
+            return Err(errors::expires(area));
+        }
+        about(area, question.query_async(connection).await)
     }
-    about(area, question.query_async(connection).await)
 }
 
 /// An error names the key.

@@ -43,7 +43,7 @@ pub(crate) type Store = Remote<Redis>;
 /// is an error that names it. A change is one script, so it is one atomic step.
 ///
 /// # What Redis must promise
-/// Before each request it is asked how it is set up.
+/// On every new connection and whenever entries are read it is asked how it is set up.
 ///
 /// * If keys may be evicted (`maxmemory` with a `maxmemory-policy` other than `noeviction`), it is
 ///   refused.
@@ -87,7 +87,7 @@ impl Client for Redis {
     }
 
     /// No client of its own accord connects anew between a change and its confirmation.
-    async fn connect(&self, _: Duration) -> Result<Connection, StoreError> {
+    async fn connect(&self, _: usize, _: Duration) -> Result<Connection, StoreError> {
         let client = self.config.server().and_then(redis::Client::open).map_err(explain)?;
         // Its own limits are shorter than ours may be.
         let unlimited =
@@ -99,9 +99,10 @@ impl Client for Redis {
         Ok(connection)
     }
 
-    /// It may be set up in another way, or get a replica, at any time.
-    async fn is_alive(&self, connection: &mut Connection) -> bool {
-        self.examine(connection).await.is_ok()
+    /// Not asked: one that is dead costs a request, which is made again, and to ask would cost one each
+    /// time.
+    async fn is_alive(&self, _: &mut Connection) -> bool {
+        true
     }
 }
 
@@ -126,7 +127,7 @@ impl Redis {
         Ok(())
     }
 
-    /// Looks at how Redis is set up.
+    /// Looks at how Redis is set up; it may be changed, or get a replica, at any time.
     async fn examine(&self, connection: &mut Connection) -> Result<(), StoreError> {
         let info: String = redis::cmd("INFO").query_async(connection).await.map_err(explain)?;
         if field(&info, "redis_mode") == Some("sentinel") {
@@ -146,20 +147,41 @@ impl Redis {
                 eviction.unwrap_or_default()
             )));
         }
-        let mut settings = redis::cmd("CONFIG");
-        let mut doubts = files(if_allowed(connection, settings.arg("GET").arg("*append*")).await?);
-        for (doubtful, doubt) in [
+        let mut question = redis::cmd("CONFIG");
+        let settings: Option<Vec<String>> =
+            if_allowed(connection, question.arg("GET").arg("*append*")).await?;
+        let is_not = |name: &str, value: &str| {
+            let is = |setting: &[String]| setting[0] == name && setting[1] == value;
+            settings.as_ref().is_some_and(|settings| !settings.chunks_exact(2).any(is))
+        };
+        let doubts: Doubts = [
+            (
+                settings.is_none(),
+                "CONFIG GET is not permitted, so that nobody knows how it writes to its disk",
+            ),
+            (
+                is_not("appendonly", "yes"),
+                "it does not log changes to its disk (set appendonly yes)",
+            ),
+            (
+                is_not("appendfsync", "always"),
+                "it acknowledges changes before they are on its disk (set appendfsync always)",
+            ),
+            // It then does the same for as long as the log is rewritten.
+            (
+                is_not("no-appendfsync-on-rewrite", "no"),
+                "it does not always wait for its disk (set no-appendfsync-on-rewrite no)",
+            ),
             (
                 eviction.is_none(),
                 "it does not say whether it evicts keys (set maxmemory-policy noeviction)",
             ),
             (replication.any, REPLICAS),
             (field(&info, "cluster_enabled") == Some("1"), "it is part of a cluster"),
-        ] {
-            if doubtful {
-                doubts.push(doubt);
-            }
-        }
+        ]
+        .into_iter()
+        .filter_map(|(doubtful, doubt)| doubtful.then_some(doubt))
+        .collect();
         if self.purpose == Purpose::Segments && !doubts.is_empty() {
             return Err(forgetful(&doubts));
         }
@@ -216,34 +238,6 @@ async fn if_allowed<T: FromRedisValue>(
         Err(error) if error.code().is_some() => Ok(None),
         answer => answer.map(Some).map_err(explain),
     }
-}
-
-/// The doubts about how it writes to its disk; `None` if it does not say.
-fn files(settings: Option<Vec<String>>) -> Doubts {
-    let Some(settings) = settings else {
-        return vec!["CONFIG GET is not permitted, so that nobody knows how it writes to its disk"];
-    };
-    let is = |name: &str, value: &str| {
-        settings.chunks_exact(2).any(|setting| setting[0] == name && setting[1] == value)
-    };
-    [
-        ("appendonly", "yes", "it does not log changes to its disk (set appendonly yes)"),
-        (
-            "appendfsync",
-            "always",
-            "it acknowledges changes before they are on its disk (set appendfsync always)",
-        ),
-        // It then does the same for as long as the log is rewritten.
-        (
-            "no-appendfsync-on-rewrite",
-            "no",
-            "it does not always wait for its disk (set no-appendfsync-on-rewrite no)",
-        ),
-    ]
-    .into_iter()
-    .filter(|(name, value, _)| !is(name, value))
-    .map(|(.., doubt)| doubt)
-    .collect()
 }
 
 #[derive(Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use crate::{OpenError, StoreUrl};
 
 /// The driver's options for a URL.
 pub(crate) fn options_of<O: FromStr<Err = sqlx::Error>>(url: &StoreUrl) -> Result<O, OpenError> {
-    if url.path().contains('/') {
+    if url.path.contains('/') {
         return Err(url.malformed("the name of a database contains no `/`"));
     }
     url.expose().parse().map_err(|error| match error {

@@ -37,7 +37,7 @@ pub(crate) trait Dialect:
         connection: &mut Self::Connection,
     ) -> impl Future<Output = Result<bool, StoreError>> + Send;
 
-    /// The flaw of a table of this kind, as [`Tables::find`] names it.
+    /// The flaw of a table of this kind, as [`Statements::find`] names it.
     fn flaw(kind: &str) -> Option<String>;
 
     fn run(
@@ -86,7 +86,9 @@ impl<R: Cells> Answer<R> {
 
 /// The texts. The order of the values is the same in each dialect.
 pub(crate) struct Statements {
-    pub(crate) table: Tables,
+    /// name of a table → its kind, if it exists
+    pub(crate) find: Statement,
+    pub(crate) table: Table,
     /// area → name, value
     pub(crate) list: Statement,
     /// area, name → value
@@ -97,15 +99,10 @@ pub(crate) struct Statements {
     pub(crate) update: Statement,
     /// → milliseconds since 1970
     pub(crate) now: Statement,
-    pub(crate) node_table: Tables,
+    pub(crate) node_table: Table,
     /// host, port; makes a number
     pub(crate) insert_node: Statement,
-    pub(crate) segments: SegmentStatements,
-}
-
-/// The texts for segment tags.
-pub(crate) struct SegmentStatements {
-    pub(crate) table: Tables,
+    pub(crate) leaf_table: Table,
     /// → biz_tag, max_id, step, description or null, milliseconds since 1970 or null
     pub(crate) tags: Statement,
     /// step, name, step: adds to `max_id` unless that is negative or would become too large; makes
@@ -114,15 +111,12 @@ pub(crate) struct SegmentStatements {
     /// name → max_id
     pub(crate) max_id: Statement,
     /// name, max_id, step, description, which may be empty
-    pub(crate) create: Statement,
+    pub(crate) create_tag: Statement,
 }
 
 /// A table of ours.
-pub(crate) struct Tables {
-    /// The subject of "… does not exist".
-    pub(crate) what: &'static str,
-    /// → its kind, if it exists
-    pub(crate) find: &'static str,
+pub(crate) struct Table {
+    pub(crate) name: &'static str,
     pub(crate) create: &'static str,
 }
 

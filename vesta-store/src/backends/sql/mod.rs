@@ -23,9 +23,7 @@ use crate::{OpenError, Options, StoreUrl};
 use errors::class;
 
 pub(crate) use config::{described, options_of};
-pub(crate) use dialect::{
-    Answer, Cells, Dialect, SegmentStatements, Statement, Statements, Tables, Value,
-};
+pub(crate) use dialect::{Answer, Cells, Dialect, Statement, Statements, Table, Value};
 pub(crate) use errors::{Class, explain, read_only};
 
 /// The number of times that a statement is sent if others get in its way.
@@ -37,8 +35,8 @@ const ROUNDS: u32 = 5;
 /// A database.
 pub(crate) struct Sql<D> {
     dialect: D,
-    /// Made if they are missing; `None` for what another system left, which is only read.
-    tables: Option<&'static Tables>,
+    /// Made if it is missing; `None` for what another system left, which is only read.
+    table: Option<&'static Table>,
     auto_init: bool,
     may_forget: AtomicBool,
 }
@@ -49,27 +47,27 @@ impl<D: Dialect> Client for Sql<D> {
     type Connection = D::Connection;
 
     fn new(url: &StoreUrl, options: &Options, purpose: Purpose) -> Result<Self, OpenError> {
-        let tables = match purpose {
+        let table = match purpose {
             Purpose::Leases | Purpose::Segments => Some(&D::STATEMENTS.table),
-            Purpose::LeafTable => Some(&D::STATEMENTS.segments.table),
+            Purpose::LeafTable => Some(&D::STATEMENTS.leaf_table),
             Purpose::WorkerNodes => Some(&D::STATEMENTS.node_table),
             Purpose::Import => None,
         };
         let (dialect, may_forget) = (url.try_into()?, AtomicBool::new(false));
-        Ok(Self { dialect, tables, auto_init: options.auto_init, may_forget })
+        Ok(Self { dialect, table, auto_init: options.auto_init, may_forget })
     }
 
     fn shown(&self) -> &str {
         self.dialect.shown()
     }
 
-    async fn connect(&self, limit: Duration) -> Result<D::Connection, StoreError> {
+    async fn connect(&self, _: usize, limit: Duration) -> Result<D::Connection, StoreError> {
         let mut connection = self.dialect.connect(limit).await.map_err(explain::<D>)?;
-        if let Some(tables) = self.tables {
+        if let Some(table) = self.table {
             let may_forget = D::inspect(&mut connection).await?;
             // It guards no other data.
             self.may_forget.store(may_forget, Ordering::Relaxed);
-            self.prepare(&mut connection, tables).await?;
+            self.prepare(&mut connection, table).await?;
         }
         Ok(connection)
     }
@@ -89,20 +87,21 @@ impl<D: Dialect> Sql<D> {
     async fn prepare(
         &self,
         connection: &mut D::Connection,
-        tables: &Tables,
+        table: &Table,
     ) -> Result<(), StoreError> {
         for _ in 0..ROUNDS {
-            let found = run::<D>(connection, Statement::Rows(tables.find), &[]).await?;
-            if let Some(table) = found.rows.first() {
-                let kind = table.text(0).map_err(explain::<D>)?;
+            let name = [Value::Text(table.name.into())];
+            let found = run::<D>(connection, D::STATEMENTS.find, &name).await?;
+            if let Some(row) = found.rows.first() {
+                let kind = row.text(0).map_err(explain::<D>)?;
                 let flaw = D::flaw(&kind.unwrap_or_default());
                 return flaw.map_or(Ok(()), |flaw| Err(StoreError::permanent(flaw)));
             }
             if !self.auto_init {
-                return Err(not_prepared(tables.what));
+                return Err(not_prepared(&format!("table {}", table.name)));
             }
             // Another process may have made it after this one had looked for it.
-            run::<D>(connection, Statement::Change(tables.create), &[]).await?;
+            run::<D>(connection, Statement::Change(table.create), &[]).await?;
         }
         Err(errors::contended())
     }

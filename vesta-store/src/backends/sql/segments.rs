@@ -2,7 +2,7 @@
 
 use vesta_service::{NewSegmentTag, NextRange, SegmentStore, SegmentTag, StoreError, UnixMillis};
 
-use super::dialect::{Answer, Cells, Dialect, Value};
+use super::dialect::{Cells, Dialect, Value};
 use super::{Sql, explain};
 use crate::remote::Remote;
 
@@ -12,14 +12,14 @@ impl<D: Dialect> SegmentStore for Remote<Sql<D>> {
     }
 
     fn tags(&self) -> Result<Vec<SegmentTag>, StoreError> {
-        let answer = self.run(D::STATEMENTS.segments.tags, Vec::new())?;
+        let answer = self.run(D::STATEMENTS.tags, Vec::new())?;
         answer.rows.iter().map(tag).collect::<Result<_, _>>().map_err(explain::<D>)
     }
 
     fn next_range(&self, key: &str, step: u64) -> Result<NextRange, StoreError> {
         let (name, number) = (Value::Text(key.into()), Value::Number(signed(step)?));
         let values = vec![number.clone(), name.clone(), number];
-        let taken = self.run(D::STATEMENTS.segments.take, values)?;
+        let taken = self.run(D::STATEMENTS.take, values)?;
         if let Some(end) = taken.made().map_err(explain::<D>)? {
             // Only a trigger or another statement than ours could make it less.
             let range = u64::try_from(end).ok().and_then(|end| Some(end.checked_sub(step)?..end));
@@ -27,8 +27,9 @@ impl<D: Dialect> SegmentStore for Remote<Sql<D>> {
                 StoreError::permanent(format!("max_id of tag `{key}` did not grow by {step}"))
             });
         }
-        let found = self.run(D::STATEMENTS.segments.max_id, vec![name])?;
-        match max_id(&found).map_err(explain::<D>)? {
+        let found = self.run(D::STATEMENTS.max_id, vec![name])?;
+        let max_id = found.rows.first().map_or(Ok(None), |row| row.number(0));
+        match max_id.map_err(explain::<D>)? {
             None => Ok(NextRange::NoTag),
             Some(0..) => Ok(NextRange::UsedUp),
             Some(_) => Err(StoreError::permanent(format!(
@@ -44,12 +45,8 @@ impl<D: Dialect> SegmentStore for Remote<Sql<D>> {
             Value::Number(tag.step),
             Value::Text(tag.description.clone().unwrap_or_default()),
         ];
-        Ok(self.run(D::STATEMENTS.segments.create, values)?.changed > 0)
+        Ok(self.run(D::STATEMENTS.create_tag, values)?.changed > 0)
     }
-}
-
-fn max_id(found: &Answer<impl Cells>) -> Result<Option<i64>, sqlx::Error> {
-    found.rows.first().map_or(Ok(None), |row| row.number(0))
 }
 
 fn tag(row: &impl Cells) -> Result<SegmentTag, sqlx::Error> {

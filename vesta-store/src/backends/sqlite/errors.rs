@@ -91,9 +91,7 @@ impl Failure {
                 | ErrorCode::SchemaChanged,
             ) => StoreError::unavailable("SQLite failed", error),
             Some(_) => StoreError::permanent(format!("SQLite refuses: {error}")),
-            None => {
-                StoreError::permanent(format!("the database holds what no Vesta wrote: {error}"))
-            }
+            None => StoreError::permanent(format!("a row is not a Vesta record: {error}")),
         }
     }
 }

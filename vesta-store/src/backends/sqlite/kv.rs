@@ -7,11 +7,11 @@ use super::Database;
 
 impl KvStore for Database {
     fn describe(&self) -> String {
-        self.shown()
+        self.shown.clone()
     }
 
     fn timing(&self) -> Timing {
-        Timing { request_timeout: self.request_timeout, ..Timing::ONE_HOST }
+        Timing { request_timeout: self.options.limit(Timing::ONE_HOST), ..Timing::ONE_HOST }
     }
 
     fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {

@@ -15,22 +15,19 @@
 //! ) STRICT, WITHOUT ROWID;
 //! ```
 
-mod config;
 mod errors;
 mod file;
 mod kv;
 mod worker_nodes;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 use rusqlite::{Connection, MAIN_DB, OpenFlags};
 use vesta_service::{StoreError, Timing};
 
 use crate::options::not_prepared;
 use crate::{OpenError, Options, StoreUrl};
-use config::Config;
 use errors::Failure;
 use file::Identity;
 
@@ -50,9 +47,11 @@ CREATE TABLE vesta_kv (
 /// A database.
 #[derive(Debug)]
 pub(crate) struct Database {
-    config: Config,
+    /// As it was typed, for people.
+    shown: String,
+    /// Absolute: the program may change its working folder.
+    path: PathBuf,
     options: Options,
-    request_timeout: Duration,
     state: Mutex<State>,
 }
 
@@ -68,17 +67,22 @@ impl Database {
     /// Opens a database, or creates it and its folder. One that is only locked at the moment is no
     /// error.
     pub(crate) fn open(url: &StoreUrl, options: &Options) -> Result<Self, OpenError> {
-        let config = url.try_into()?;
-        let request_timeout = options.limit(Timing::ONE_HOST);
+        if url.path.contains(":memory:") {
+            return Err(url.malformed("a pool in memory would forget which machine IDs are taken"));
+        }
+        let path = std::path::absolute(&url.path)
+            .map_err(|error| url.malformed(format!("the path is not usable: {error}")))?;
+        let shown = format!("SQLite {}", url.path);
         let (options, state) = (options.clone(), Mutex::default());
-        let database = Self { config, options, request_timeout, state };
-        let opened = database.first_connected();
-        opened.map_err(|source| OpenError::Store { store: database.shown(), source })?;
-        Ok(database)
+        let database = Self { shown, path, options, state };
+        match database.first_connected() {
+            Ok(()) => Ok(database),
+            Err(source) => Err(OpenError::Store { store: database.shown, source }),
+        }
     }
 
     fn first_connected(&self) -> Result<(), StoreError> {
-        let path = &self.config.path;
+        let path = &self.path;
         if self.options.auto_init {
             file::create_if_missing(path)?;
         } else if !path.exists() {
@@ -94,19 +98,15 @@ impl Database {
         if error.is_permanent() {
             return Err(error);
         }
-        tracing::warn!(store = self.shown(), %error, "the store does not answer yet");
+        tracing::warn!(store = self.shown, %error, "the store does not answer yet");
         Ok(())
-    }
-
-    fn shown(&self) -> String {
-        format!("SQLite {}", self.config.shown.display())
     }
 
     fn connect(&self) -> Result<Connection, Failure> {
         // Not CREATE: a file that vanished must not come back empty. Not URI: a path is a path.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(&self.config.path, flags)?;
-        connection.busy_timeout(self.request_timeout)?;
+        let connection = Connection::open_with_flags(&self.path, flags)?;
+        connection.busy_timeout(self.options.limit(Timing::ONE_HOST))?;
         check(&connection)?;
         make_durable(&connection)?;
         Ok(connection)
@@ -116,7 +116,7 @@ impl Database {
         if state.connection.is_none() {
             state.connection = Some(self.connect()?);
         }
-        state.identity = state.identity.or_else(|| file::identity(&self.config.path));
+        state.identity = state.identity.or_else(|| file::identity(&self.path));
         Ok(state.connection.as_mut().expect("it was just made"))
     }
 
@@ -129,7 +129,7 @@ impl Database {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let answer = self.connected(&mut state).and_then(request);
         // Looked at last: what went into a file that is gone must not count.
-        if state.identity.is_some() && state.identity != file::identity(&self.config.path) {
+        if state.identity.is_some() && state.identity != file::identity(&self.path) {
             return Err(StoreError::permanent(
                 "the database file was deleted or replaced while in use; start again, and before \
                  doing such a thing stop every process that uses it",

@@ -166,7 +166,7 @@ fn locked_by_another_it_is_unavailable_and_then_goes_on() {
     let folder = folder();
     let store = store(&folder);
     with_connection(&store, |connection| connection.busy_timeout(Duration::ZERO).unwrap());
-    let other = Connection::open(&store.config.path).unwrap();
+    let other = Connection::open(&store.path).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let error = put(&store, 1).unwrap_err();
     assert!(!error.is_permanent());
@@ -203,11 +203,11 @@ fn with_the_disk_full_it_is_unavailable_and_then_goes_on() {
 fn a_table_of_another_shape_is_told_of() {
     let folder = folder();
     let store = store(&folder);
-    let other = Connection::open(&store.config.path).unwrap();
+    let other = Connection::open(&store.path).unwrap();
     other.execute_batch("DROP TABLE vesta_kv; CREATE TABLE vesta_kv (area, name, value)").unwrap();
     other.execute_batch("INSERT INTO vesta_kv VALUES ('lease/ids', '1', x'ff')").unwrap();
     let error = store.get("lease/ids", "1").unwrap_err();
-    assert!(error.is_permanent() && error.to_string().contains("what no Vesta wrote"), "{error}");
+    assert!(error.is_permanent() && error.to_string().contains("is not a Vesta record"), "{error}");
 }
 
 #[test]

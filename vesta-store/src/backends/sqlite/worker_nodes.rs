@@ -22,7 +22,7 @@ const ACTUAL: u8 = 2;
 
 impl WorkerNodeStore for Database {
     fn describe(&self) -> String {
-        self.shown()
+        self.shown.clone()
     }
 
     fn insert(&self, host: &str, pid: u32) -> Result<u64, StoreError> {

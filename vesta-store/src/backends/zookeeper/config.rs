@@ -23,7 +23,7 @@ impl TryFrom<&StoreUrl> for Config {
     type Error = OpenError;
 
     fn try_from(url: &StoreUrl) -> Result<Self, OpenError> {
-        let digest = match (url.user(), url.password()) {
+        let digest = match (url.user.as_deref(), url.password.as_deref()) {
             (None, None) => None,
             (Some(user), Some(_)) if user.contains(':') => {
                 let flaw = "the name of a user of ZooKeeper cannot contain a colon";
@@ -32,13 +32,13 @@ impl TryFrom<&StoreUrl> for Config {
             (Some(user), Some(password)) => Some(format!("{user}:{password}")),
             _ => return Err(url.malformed("the user or the password is empty")),
         };
-        if url.path().contains(char::is_control) {
+        if url.path.contains(char::is_control) {
             return Err(url.malformed("the path has a character that ZooKeeper refuses"));
         }
-        if url.path().split('/').next() == Some("zookeeper") {
+        if url.path.split('/').next() == Some("zookeeper") {
             return Err(url.malformed("the znode /zookeeper belongs to ZooKeeper itself"));
         }
-        let path = format!("/{}", if url.path().is_empty() { DEFAULT_PATH } else { url.path() });
+        let path = format!("/{}", if url.path.is_empty() { DEFAULT_PATH } else { &url.path });
         let shown = url.address("ZooKeeper", DEFAULT_PORT) + &path;
         Ok(Self { shown, hosts: url.servers(DEFAULT_PORT), path, digest })
     }

@@ -14,24 +14,12 @@ impl Kv for Zookeeper {
         area: &str,
     ) -> Result<Vec<(String, String)>, StoreError> {
         let area = self.path(area);
-        let synced = session.sync(&area);
-        let keys = session.list_children(&area);
-        synced.await.map_err(|error| self.explain(error))?;
-        let keys = match keys.await {
-            Err(Error::NoNode) => return Ok(Vec::new()),
-            keys => keys.map_err(|error| self.explain(error))?,
+        let children = self.children(session, &area).await?.unwrap_or_default();
+        let entry = |(key, data, stat)| {
+            let value = value(&format!("{area}/{key}"), data, &stat)?;
+            Ok((key, value))
         };
-        // All are sent before the first answer is waited for.
-        let found = keys.into_iter().map(|key| {
-            let path = format!("{area}/{key}");
-            (session.get_data(&path), path, key)
-        });
-        let mut entries = Vec::new();
-        for (found, path, key) in found.collect::<Vec<_>>() {
-            let (data, stat) = found.await.map_err(|error| self.explain(error))?;
-            entries.push((key, value(&path, data, &stat)?));
-        }
-        Ok(entries)
+        children.into_iter().map(entry).collect()
     }
 
     async fn get(
@@ -76,6 +64,30 @@ impl Zookeeper {
     /// The znode of an area: one for its whole name, so that it is never taken for an entry of another.
     fn path(&self, area: &str) -> String {
         format!("{}/{}", self.config.path, area.replace('/', ":"))
+    }
+
+    /// The names of the znodes below one, with what they hold; `None` if there is no such znode.
+    pub(crate) async fn children(
+        &self,
+        session: &Session,
+        path: &str,
+    ) -> Result<Option<Vec<(String, Vec<u8>, Stat)>>, StoreError> {
+        let synced = session.sync(path);
+        let names = session.list_children(path);
+        synced.await.map_err(|error| self.explain(error))?;
+        let names = match names.await {
+            Err(Error::NoNode) => return Ok(None),
+            names => names.map_err(|error| self.explain(error))?,
+        };
+        // All are sent before the first answer is waited for.
+        let sent =
+            names.into_iter().map(|name| (session.get_data(&format!("{path}/{name}")), name));
+        let mut children = Vec::new();
+        for (data, name) in sent.collect::<Vec<_>>() {
+            let (data, stat) = data.await.map_err(|error| self.explain(error))?;
+            children.push((name, data, stat));
+        }
+        Ok(Some(children))
     }
 
     /// The value of an entry, and the version of its znode.

@@ -4,12 +4,10 @@ mod config;
 mod errors;
 mod kv;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tokio::time::timeout;
 use vesta_service::StoreError;
-use zookeeper_client::{Client as Session, Error, SessionState};
+use zookeeper_client::{Client as Session, SessionState};
 
 use crate::options::Purpose;
 use crate::remote::runtime::Background;
@@ -45,8 +43,6 @@ pub(crate) type Store = Remote<Zookeeper>;
 /// makes a new one.
 pub(crate) struct Zookeeper {
     config: Config,
-    /// The number of the server to try first.
-    next_host: AtomicUsize,
 }
 
 /// A session with a thread of its own: when it is given up, nothing of it goes on, and above all no
@@ -62,44 +58,38 @@ impl Client for Zookeeper {
     type Connection = Connection;
 
     fn new(url: &StoreUrl, _: &Options, _: Purpose) -> Result<Self, OpenError> {
-        // Not all processes should begin with the same server. Without a random number they do.
-        let first = getrandom::u32().ok().and_then(|number| number.try_into().ok());
-        let next_host = AtomicUsize::new(first.unwrap_or(0));
-        Ok(Self { config: url.try_into()?, next_host })
+        Ok(Self { config: url.try_into()? })
     }
 
     fn shown(&self) -> &str {
         &self.config.shown
     }
 
+    fn servers(&self) -> Vec<&str> {
+        self.config.hosts.iter().map(String::as_str).collect()
+    }
+
+    /// Not all processes should begin with the same server. Without a random number they do.
+    fn first_server(&self) -> usize {
+        getrandom::u32().ok().and_then(|number| number.try_into().ok()).unwrap_or(0)
+    }
+
     async fn is_alive(&self, Connection { session, .. }: &mut Connection) -> bool {
         session.state() == SessionState::SyncConnected && session.check_stat("/").await.is_ok()
     }
 
-    /// Asks one server after the other. Each gets its share of the time: one that swallows packets must
-    /// not use it up.
-    async fn connect(&self, limit: Duration) -> Result<Connection, StoreError> {
+    async fn connect(&self, server: usize, _: Duration) -> Result<Connection, StoreError> {
         let failed = |error| StoreError::unavailable("no thread can be started", error);
         let background = Background::start().map_err(failed)?;
-        let count = self.config.hosts.len();
-        let share = limit / u32::try_from(count).unwrap_or(u32::MAX);
         let mut connector =
             Session::connector().with_session_timeout(SESSION_TIMEOUT).with_fail_eagerly();
         if let Some(digest) = &self.config.digest {
             connector = connector.with_auth("digest", digest.as_bytes());
         }
-        let mut failure = Error::NoHosts;
-        let first = self.next_host.fetch_add(1, Ordering::Relaxed); // any order will do
-        for host in self.config.hosts.iter().cycle().skip(first % count).take(count) {
-            let (connector, host) = (connector.clone(), host.clone());
-            let connecting =
-                background.spawn(async move { timeout(share, connector.connect(&host)).await });
-            match connecting.await.expect("it does not panic").unwrap_or(Err(Error::Timeout)) {
-                Ok(session) => return Ok(Connection { session, _background: background }),
-                Err(Error::AuthFailed) => return Err(self.explain(Error::AuthFailed)),
-                Err(error) => failure = error,
-            }
-        }
-        Err(self.explain(failure))
+        let host = self.config.hosts[server].clone();
+        let connecting = background.spawn(async move { connector.connect(&host).await });
+        let session = connecting.await.expect("it does not panic");
+        let session = session.map_err(|error| self.explain(error))?;
+        Ok(Connection { session, _background: background })
     }
 }
