@@ -27,6 +27,7 @@
 
 #[cfg(feature = "zookeeper")]
 mod leaf;
+pub(crate) mod owner;
 
 use std::collections::BTreeMap;
 
@@ -35,16 +36,7 @@ use vesta_service::{Cas, IdMeta, Leases, Record, Snapshot, StoreError, UnixMilli
 
 use crate::{OpenError, StoreUrl};
 
-/// A machine ID that a predecessor of Vesta uses.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ForeignOwner {
-    /// The machine ID.
-    pub machine: u64,
-    /// Its holder, as far as the other system knows: an address, perhaps with a port.
-    pub host: String,
-    /// The last moment for which it is known to have made IDs.
-    pub last_used: Option<UnixMillis>,
-}
+pub use owner::ForeignOwner;
 
 /// Reads the machine IDs that a legacy system has handed out: the Java Vesta in MySQL, Leaf in
 /// ZooKeeper. Changes nothing.

@@ -168,12 +168,12 @@ impl<C: Client> Shared<C> {
         let kept = self.idle().pop();
         let Some(mut connection) = kept else { return self.connect(self.limit).await };
         // The server may have closed it, or the network forgotten it.
-        let patience = self.limit / 4;
-        if timeout(patience, self.client.is_alive(&mut connection)).await == Ok(true) {
+        let probe = self.limit / 4;
+        if timeout(probe, self.client.is_alive(&mut connection)).await == Ok(true) {
             return Ok(connection);
         }
         self.idle().clear();
-        self.connect(self.limit - patience).await
+        self.connect(self.limit - probe).await
     }
 
     /// Asks one server after the other. Each gets its share of the time: one that swallows packets must

@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::listener::Permit;
+use super::permit::Permit;
 use super::stream::{Bytes, Stream};
 use super::tls::Tls;
 

@@ -11,26 +11,11 @@ use tokio::time::sleep;
 
 use super::Tls;
 use super::connection::{Connection, Limits};
+use super::permit::Permit;
 use crate::metrics::Metrics;
 
 /// Pause after an error of accept, such as no free file descriptor.
 const BACK_OFF: Duration = Duration::from_millis(50);
-
-/// The right to one open connection, given back on drop.
-#[derive(Debug)]
-pub struct Permit {
-    _permit: OwnedSemaphorePermit,
-    counts: Vec<Arc<()>>,
-}
-
-impl Permit {
-    /// Counts the connection: while it is open, it holds a reference of `count`.
-    #[must_use]
-    pub fn counted(mut self, count: &Arc<()>) -> Self {
-        self.counts.push(Arc::clone(count));
-        self
-    }
-}
 
 /// Bounds the connections of a listener in number and in time, and gives them TLS.
 #[derive(Debug)]
@@ -64,7 +49,7 @@ impl Limiter {
 
     fn permit(&self, permit: OwnedSemaphorePermit) -> Permit {
         self.metrics.opened.inc();
-        Permit { _permit: permit, counts: Vec::new() }.counted(&self.metrics.open)
+        Permit::new(permit).counted(&self.metrics.open)
     }
 
     /// Guards an accepted connection. Must be called inside the Tokio runtime that drives it.

@@ -6,13 +6,15 @@ mod connection;
 mod grpc;
 mod listener;
 mod pem;
+mod permit;
 mod stream;
 mod tls;
 
 pub use auth::{Auth, Denied, Scopes, Token};
 pub use connection::{Connection, Limits};
-pub use listener::{Limiter, Permit, accept};
+pub use listener::{Limiter, accept};
 pub use pem::TlsFiles;
+pub use permit::Permit;
 pub use tls::{Protocol, Tls};
 
 pub(crate) use auth::{checked_name, sha256};

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use vesta_service::{StoreError, UnixMillis};
 use zookeeper_client::Stat;
 
-use super::ForeignOwner;
+use super::owner::ForeignOwner;
 use crate::backends::zookeeper::Store;
 use crate::options::Purpose;
 use crate::{OpenError, Options, StoreUrl};

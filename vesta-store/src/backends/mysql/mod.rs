@@ -56,7 +56,7 @@ use super::sql::Statement::{Change, Rows};
 use super::sql::{
     Answer, Cells as _, Class, Dialect, Sql, Statement, Statements, Value, explain, read_only, run,
 };
-use crate::import::ForeignOwner;
+use crate::import::owner::ForeignOwner;
 use crate::options::Purpose;
 use crate::remote::Remote;
 use crate::{OpenError, Options, StoreUrl};
