@@ -42,7 +42,7 @@ struct General {
 
 /// The command line of a program, as its help shows it. Values stay text.
 pub fn command(role: Role) -> clap::Command {
-    let settings = settings(role).mut_args(|arg| arg.value_parser(ValueParser::string()));
+    let settings = settings(role).clone().mut_args(|arg| arg.value_parser(ValueParser::string()));
     General::augment_args(settings)
         .version(env!("CARGO_PKG_VERSION"))
         .about(role.about())

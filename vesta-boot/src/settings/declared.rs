@@ -2,6 +2,7 @@
 
 use std::any::TypeId;
 use std::error::Error as _;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use clap::builder::Resettable;
@@ -34,14 +35,25 @@ pub(super) struct Sections {
 }
 
 /// The settings of a program as arguments with flag, environment variable, default, help and check.
-pub fn settings(role: Role) -> clap::Command {
+pub fn settings(role: Role) -> &'static clap::Command {
+    // Made once: four parts of a start ask for them.
+    static SERVER: LazyLock<clap::Command> = LazyLock::new(|| declare(Role::Server));
+    static REST: LazyLock<clap::Command> = LazyLock::new(|| declare(Role::Rest));
+    match role {
+        Role::Server => &SERVER,
+        Role::Rest => &REST,
+    }
+}
+
+fn declare(role: Role) -> clap::Command {
     Sections::augment_args(clap::Command::new(role.name())).mut_args(|arg| complete(arg, role))
 }
 
 /// Checks each setting by its own parser.
 pub(super) fn check(values: &Values) -> Result<Sections, Error> {
     let layout = ids::layout(values)?;
-    let settings = ids::bounded(machine::bounded(settings(values.role), layout), layout, values);
+    let settings =
+        ids::bounded(machine::bounded(settings(values.role).clone(), layout), layout, values);
     let mut settings = settings
         .no_binary_name(true)
         .mut_args(|arg| arg.env(Resettable::Reset).default_value(Resettable::Reset));

@@ -216,7 +216,7 @@ mod tests {
             ("[[auth.tokens]]\nname = 5\nsha256 = \"s3cret\"\n", "line 2: invalid type: integer"),
             ("[tls]\nkey = [\"s3cret\"]\n", "line 2: invalid type: array"),
         ] {
-            let fault = parse(text, &settings(Role::Server)).expect_err(text);
+            let fault = parse(text, settings(Role::Server)).expect_err(text);
             let fault = Error::setting(fault).to_string();
             assert!(fault.contains(expected), "{text:?}: {fault}");
             assert!(!fault.contains("s3cret"), "{fault}");
@@ -228,7 +228,7 @@ mod tests {
     fn values_come_out_under_the_names_of_the_settings() {
         let text = "stateless = true\nmax_wait_ms = 0x5\n[machine]\nid = 7\n[layout.custom]\n\
             time_bits = 31\nseq_bits = 22\nmachine_bits = 10\nunit = \"second\"\nepoch = 0\n";
-        let file = parse(text, &settings(Role::Server)).expect("a right file");
+        let file = parse(text, settings(Role::Server)).expect("a right file");
         let values = file.values.iter().map(|(name, (text, line))| format!("{name}={text}@{line}"));
         let values: Vec<_> = values.collect();
         let expected = ["layout=custom@5", "machine.id=7@4", "max_wait_ms=5@2", "stateless=true@1"];

@@ -26,7 +26,7 @@ impl Values {
         path: Option<&Path>,
     ) -> Result<Self, Error> {
         let settings = settings(role);
-        let file = path.map(|path| file::read(path, &settings)).transpose()?;
+        let file = path.map(|path| file::read(path, settings)).transpose()?;
         let mut file = file.unwrap_or_default();
         let mut values = BTreeMap::new();
         for arg in settings.get_arguments() {
