@@ -14,7 +14,7 @@ use crate::state::{Call, Document, authorize};
 
 /// Adds every endpoint and the shared state to an application.
 pub fn configure(app: &mut ServiceConfig, running: web::Data<Running>) {
-    app.app_data(running).app_data(Document(openapi::document()));
+    app.app_data(running).app_data(Document(openapi::document));
     for (method, endpoint) in ENDPOINTS.iter().enumerate() {
         let Endpoint { needs, handler, .. } = *endpoint;
         let known = (needs != Scopes::NONE).then_some(endpoint.params);

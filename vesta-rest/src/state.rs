@@ -35,5 +35,5 @@ impl Call {
     }
 }
 
-/// The OpenAPI document of the application.
-pub(crate) struct Document(pub(crate) Bytes);
+/// The OpenAPI document of the application, made when it is first asked for: a start is faster.
+pub(crate) struct Document(pub(crate) fn() -> Bytes);

@@ -46,7 +46,7 @@ fn host(req: &HttpRequest) -> &str {
 
 pub(crate) async fn openapi(call: Call) -> Answer {
     let Document(document) = call.req.app_data().expect("configure() adds it");
-    Ok(page("application/json", document.clone()))
+    Ok(page("application/json", document()))
 }
 
 /// `GET /docs`: the page's own links are relative to `/docs/`.
