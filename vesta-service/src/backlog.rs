@@ -51,7 +51,7 @@ pub(crate) struct Batch<'a> {
     service: &'a LocalIdService,
     wanted: u64,
     left: u64,
-    /// What is left counts in the backlog.
+    /// True once the rest counts in the backlog.
     queued: bool,
 }
 

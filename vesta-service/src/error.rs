@@ -73,9 +73,9 @@ pub enum BuildError {
     Setting(IdError),
     /// The operating system refused.
     Io {
-        /// What was being done, with the file or folder.
+        /// The action that failed, with the file or folder.
         doing: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// The state file of a fixed machine ID is in use by another process, or by another service in
@@ -87,9 +87,9 @@ pub enum BuildError {
     Foreign {
         /// The file.
         path: PathBuf,
-        /// What it belongs to.
+        /// The identity that it names.
         belongs_to: String,
-        /// What was wanted.
+        /// The identity that was wanted.
         wanted: String,
     },
     /// The store did not answer for as long as it was asked, or it refused for good.

@@ -53,7 +53,7 @@ impl Raised {
             .drive(Drive::ByHand)
     }
 
-    /// Whether the claim was not complete before.
+    /// True if the claim was not complete before.
     fn is_raised(&self) -> bool {
         self.store.asked() > self.after
     }

@@ -154,7 +154,7 @@ fn a_floor_that_was_raised_is_where_records_begin() {
     assert_eq!(store.record(7).expect("memory").map(|r| r.bound), Some(floor));
 }
 
-/// What an import makes of these machine IDs.
+/// Outcome of an import of these machine IDs.
 fn import(leases: &Leases, found: &[ForeignOwner]) -> Result<Vec<(u64, Outcome)>, StoreError> {
     let seen = leases.snapshot()?;
     let target = Target { namespace: seen.namespace.uuid, ..target(seen.namespace.floor) };

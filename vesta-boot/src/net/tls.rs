@@ -158,7 +158,7 @@ impl fmt::Debug for Tls {
     }
 }
 
-/// What is in the files: the configuration of connections, and how long it is valid.
+/// Contents of the files: the configuration of connections, and how long it is valid.
 fn usable(
     read: &Result<Pems, String>,
     protocol: Protocol,

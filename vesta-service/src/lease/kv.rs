@@ -53,7 +53,7 @@ pub trait KvStore: Send + Sync + fmt::Debug {
         new: &str,
     ) -> Result<bool, StoreError>;
 
-    /// Whether the store, as it is set up, may lose a change that it acknowledged: when it crashes,
+    /// True if the store, as it is set up, may lose a change that it acknowledged: when it crashes,
     /// or when a copy that lags takes over. Claims then keep a distance of one window. Asked after a
     /// call that the store answered.
     fn may_forget(&self) -> bool {

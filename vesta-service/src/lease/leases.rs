@@ -74,12 +74,12 @@ impl Snapshot {
         self.marks.get(&(machine / BUCKET))
     }
 
-    /// Whether the record of a machine ID was deleted, or put in place of the one that was marked.
+    /// True if the record of a machine ID was deleted, or put in place of the one that was marked.
     pub fn is_lost(&self, machine: u64) -> bool {
         matches!(self.standing(machine), Standing::Lost)
     }
 
-    /// Whether the record of a machine ID was created, and its creator stopped before it was marked.
+    /// True if the record of a machine ID was created, and its creator stopped before it was marked.
     pub fn is_unmarked(&self, machine: u64) -> bool {
         matches!(self.standing(machine), Standing::Unmarked(_))
     }

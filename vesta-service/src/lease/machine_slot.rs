@@ -32,7 +32,7 @@ pub(crate) struct SlotState {
     pub(crate) renewals_ok: u64,
     pub(crate) renewals_failed: u64,
     pub(crate) fenced: u64,
-    /// How often another machine ID, or the same one anew, was claimed while running.
+    /// Claims of another machine ID, or of the same one anew, while running.
     pub(crate) rehomed: u64,
     /// Monotonic clock of the claim, or of the last acknowledged renewal.
     pub(crate) renewed_at: Duration,
@@ -83,7 +83,7 @@ impl MachineSlot {
         state.over
     }
 
-    /// Whether a sealed lease will have a successor: nobody asked to stop, and the keeper has not
+    /// True if a sealed lease will have a successor: nobody asked to stop, and the keeper has not
     /// given up.
     pub(crate) fn will_follow(&self) -> bool {
         let state = self.state.lock();

@@ -49,7 +49,7 @@ pub(crate) struct Plan {
     pub(crate) timing: Timing,
     pub(crate) choice: Choice,
     pub(crate) order: ClaimOrder,
-    /// How long a store that does not answer is asked.
+    /// Time for which a store that does not answer is asked.
     pub(crate) claim_timeout: Duration,
     pub(crate) host: String,
     pub(crate) pid: u32,
@@ -146,7 +146,7 @@ pub(crate) enum Ask {
     Record(u64),
     /// A change that concerns this machine ID.
     Write(u64, Box<Write>),
-    /// Whether no living process of this host has the machine ID.
+    /// True if no living process of this host has the machine ID.
     IsFree(u64),
     /// Lock the machine ID on this host.
     Keep(u64),
@@ -155,7 +155,7 @@ pub(crate) enum Ask {
 /// All that a search begins with.
 #[derive(Debug, Clone)]
 pub(crate) struct Findings {
-    /// Whether the store may forget what it acknowledged.
+    /// True if the store may forget what it acknowledged.
     pub(crate) may_forget: bool,
     /// The store's clock, if it has one.
     pub(crate) clock: Option<UnixMillis>,
@@ -225,7 +225,7 @@ pub(crate) enum Event {
 #[derive(Debug, Clone)]
 pub(crate) struct Machine {
     pub(crate) plan: Plan,
-    /// Whether the store, when last asked, said that it may forget.
+    /// True if the store, when last asked, said that it may forget.
     pub(crate) may_forget: bool,
     phase: Phase,
 }
@@ -248,7 +248,7 @@ impl Machine {
         matches!(self.phase, Phase::Holding(_))
     }
 
-    /// Whether a search is under way, and not only due.
+    /// True if a search is under way, and not only due.
     pub(crate) fn is_searching(&self) -> bool {
         matches!(&self.phase, Phase::Claiming(claiming) if claiming.begun)
     }

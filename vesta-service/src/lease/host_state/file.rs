@@ -100,7 +100,7 @@ impl FileStore {
         Local { machine: self.machine, record: self.record(), is_damaged: self.is_damaged }
     }
 
-    /// Whether a write failed. No other is tried then.
+    /// True once a write failed. No other is tried then.
     pub(super) fn is_broken(&self) -> bool {
         self.file.lock().broken.is_some()
     }
@@ -139,7 +139,7 @@ impl FileStore {
     }
 }
 
-/// Whether the open file is still the one of that name.
+/// True if the open file is still the one of that name.
 fn is_at(file: &File, path: &Path) -> bool {
     match (file.metadata(), fs::metadata(path)) {
         (Ok(open), Ok(named)) => (open.dev(), open.ino()) == (named.dev(), named.ino()),

@@ -8,7 +8,7 @@ use vesta_intf::UnixMillis;
 use super::{Now, Plan, Write};
 use crate::lease::{Cas, Marks, Namespace, Record, Standing};
 
-/// How far a claim may start ahead of the clock.
+/// Distance by which a claim may start ahead of the clock.
 pub(crate) const ROLLBACK_LEAD: Duration = Duration::from_secs(5);
 
 /// Known facts that a claim's start position depends on.
@@ -16,7 +16,7 @@ pub(crate) const ROLLBACK_LEAD: Duration = Duration::from_secs(5);
 pub(in crate::lease) struct Ground {
     /// The uuid of the namespace.
     pub(in crate::lease) namespace: u128,
-    /// Whether the store may forget what it acknowledged.
+    /// True if the store may forget what it acknowledged.
     pub(in crate::lease) may_forget: bool,
     /// The bound that this host remembers of the machine ID; 0 if it remembers none.
     pub(in crate::lease) remembered: u64,
@@ -41,7 +41,7 @@ pub(in crate::lease) struct Attempt {
     pub(in crate::lease) mine: Option<u64>,
     /// The change that was sent and not yet answered. It is sent again unchanged until it is.
     pub(in crate::lease) sent: Option<Write>,
-    /// How the attempt ends, once that change is answered; after a claim, once this host has it.
+    /// End of the attempt, once that change is answered; after a claim, once this host has it.
     pub(in crate::lease) ends: Option<Verdict>,
 }
 

@@ -17,7 +17,7 @@ pub(in crate::lease) struct Survey<'a> {
     pub(in crate::lease) order: ClaimOrder,
     /// The position of the clock.
     pub(in crate::lease) now: u64,
-    /// How long after its bound a record of an expired owner may be taken.
+    /// Time after its bound when a record of an expired owner may be taken.
     pub(in crate::lease) grace_ticks: u64,
     pub(in crate::lease) rules: &'a Rules,
     /// Where to begin among the unused ones.
@@ -61,7 +61,7 @@ impl Survey<'_> {
         found
     }
 
-    /// Whether a record in question can become free within so many ticks.
+    /// True if a record in question can become free within so many ticks.
     pub(in crate::lease) fn may_end_within(&self, ticks: u64) -> bool {
         self.records.range(self.choice.range()).any(|(_, record)| {
             let grace = if record.owner == 0 { 0 } else { self.grace_ticks };
@@ -70,7 +70,7 @@ impl Survey<'_> {
         })
     }
 
-    /// Whether a process of another system has it, which only somebody who names it may doubt.
+    /// True if a process of another system has it, which only somebody who names it may doubt.
     fn is_elsewhere(&self, record: &Record) -> bool {
         record.owner == Record::FOREIGN && matches!(self.choice, Choice::Any(_))
     }

@@ -11,9 +11,9 @@ use super::{Action, Answer, Ask, Claimed, Event, Findings, MAX_SKEW, Now, Plan, 
 use crate::lease::{BuildError, Choice, Local, Record, StoreError};
 use crate::wait::retry_pause;
 
-/// How long a store that does not answer is asked at start, unless it is waited for.
+/// Time for which a store that does not answer is asked at start, unless it is waited for.
 pub(crate) const CLAIM_TIMEOUT: Duration = Duration::from_secs(30);
-/// How often, and how long apart, to look again at state files that others have locked.
+/// Number and interval of further looks at state files that others have locked.
 const GLANCES: u32 = 5;
 const GLANCE: Duration = Duration::from_millis(100);
 /// The difference between our clock and the store's from which one of them is wrong.
