@@ -70,11 +70,11 @@ mutate() {
     lease)
       files=(lease.rs 'lease/**/*.rs')
       tests+=(--test=claims --test=clock_faults --test=disposable_machine_ids --test=floors --test=keeper_thread
-        --test=leases --test=machine_count --test=state_file)
+        --test=forgetful_stores --test=leases --test=machine_count --test=state_file)
       ;;
     state-file)
       files=(lease/host_state.rs 'lease/host_state/*.rs')
-      tests+=(--test=claims --test=leases --test=machine_count --test=state_file)
+      tests+=(--test=claims --test=forgetful_stores --test=leases --test=machine_count --test=state_file)
       ;;
   esac
   local build=("${tests[@]}" --config=profile.dev.package.vesta-service.opt-level=1)

@@ -243,6 +243,7 @@ impl Builder {
             rules,
             machine_source,
             window,
+            only: slots.only(),
             slots,
             backlog: Backlog::default(),
             positions_lost: AtomicU64::new(0),

@@ -12,8 +12,41 @@ use crate::clock::AnyClock;
 use crate::lease::RETRY_AFTER;
 use crate::populator::{Populator, PopulatorKind};
 use crate::sequence::{Claim, Refusal, Rules};
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 use crate::ticks::Ticks;
+
+/// The held leases of one machine slot, one after another; the last is in force.
+#[derive(Debug)]
+pub(crate) struct HeldLeases {
+    /// The number of the lease in force: 0 is the first, the others count from 1.
+    current: AtomicUsize,
+    /// The first stands here, where it is reached without following a pointer: most services never
+    /// have another.
+    first: HeldLease,
+    others: boxcar::Vec<HeldLease>,
+}
+
+impl HeldLeases {
+    pub(crate) fn new(first: HeldLease) -> Self {
+        Self { current: AtomicUsize::new(0), first, others: boxcar::Vec::new() }
+    }
+
+    /// The lease in force.
+    #[inline]
+    pub(crate) fn current(&self) -> &HeldLease {
+        // Acquire, with the release in `follow`: the lease is complete before its number is seen.
+        match self.current.load(Ordering::Acquire) {
+            0 => &self.first,
+            number => &self.others[number - 1],
+        }
+    }
+
+    /// Puts a new lease in force. One caller at a time; the lease before must be sealed.
+    pub(crate) fn follow(&self, next: HeldLease) {
+        let index = self.others.push(next);
+        self.current.store(index + 1, Ordering::Release);
+    }
+}
 
 /// A held lease: the right to issue positions of one machine ID up to a bound.
 #[derive(Debug)]

@@ -1,5 +1,6 @@
 //! The embedded service: from a call to an ID in a straight line.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
@@ -7,6 +8,7 @@ use vesta_intf::{Id, IdError, IdMeta, IdRun, IdService, MakeId};
 
 use crate::backlog::{Backlog, Batch};
 use crate::builder::Builder;
+use crate::lease::MachineSlot;
 use crate::sequence::{Claim, Rules};
 use crate::slots::Slots;
 use crate::wait::Wait;
@@ -26,6 +28,8 @@ pub struct LocalIdService {
     /// The length of a window; `None` without a lease.
     pub(crate) window: Option<Duration>,
     pub(crate) slots: Slots,
+    /// The only one of them, as in most services: one ID takes the shortest way.
+    pub(crate) only: Option<Arc<MachineSlot>>,
     pub(crate) backlog: Backlog,
     /// Positions that were taken for batches which then failed.
     pub(crate) positions_lost: AtomicU64,
@@ -45,7 +49,7 @@ impl LocalIdService {
     /// The machine ID now held, or the first of them. It can change while running, if another process
     /// takes it over.
     pub fn machine(&self) -> u64 {
-        self.slots.first().current().machine
+        self.slots.first().leases.current().machine
     }
 
     /// New IDs in one run of 1 to `want`, without waiting.
@@ -145,10 +149,11 @@ impl IdService for LocalIdService {
     #[inline]
     fn try_gen_id(&self) -> Result<u64, IdError> {
         // The usual case by itself: what it shares with the others would go through memory.
-        if let Some(lease) = self.slots.single()
-            && let Ok(claim) = lease.claim(1)
-        {
-            return Ok(self.settings.layout.id_at(lease.base, claim.start));
+        if let Some(slot) = &self.only {
+            let lease = slot.leases.current();
+            if let Ok(claim) = lease.claim(1) {
+                return Ok(self.settings.layout.id_at(lease.base, claim.start));
+            }
         }
         self.try_gen_id_from_any()
     }
@@ -194,7 +199,7 @@ impl IdService for LocalIdService {
     }
 
     fn make_id(&self, parts: &MakeId) -> Result<u64, IdError> {
-        let lease = self.slots.first().current();
+        let lease = self.slots.first().leases.current();
         let own = self.settings.layout.unpack(lease.base)?;
         let id_type = parts.id_type.unwrap_or(own.id_type);
         let meta = self.settings.layout.of_type_value(id_type)?;

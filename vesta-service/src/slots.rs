@@ -56,10 +56,9 @@ impl Slots {
         &self.first.slot
     }
 
-    /// The lease in force, if there is but one slot.
-    #[inline(always)]
-    pub(crate) fn single(&self) -> Option<&HeldLease> {
-        self.others.is_empty().then(|| self.first.slot.current())
+    /// The slot, if there is but one.
+    pub(crate) fn only(&self) -> Option<Arc<MachineSlot>> {
+        self.others.is_empty().then(|| self.first.slot.clone())
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Member> + Clone {
@@ -107,7 +106,7 @@ impl Slots {
         // All are asked before one is waited for: the waits overlap.
         for member in self.iter() {
             member.slot.request_stop();
-            member.slot.current().seal("it was shut down");
+            member.slot.leases.current().seal("it was shut down");
         }
         for Member { slot, keeper } in self.iter() {
             if let Some(keeper) = keeper {
@@ -120,7 +119,7 @@ impl Slots {
 impl Member {
     #[inline(always)]
     fn claim(&self, want: u32) -> Result<(&HeldLease, Claim), IdError> {
-        let lease = self.slot.current();
+        let lease = self.slot.leases.current();
         match lease.claim(want) {
             Ok(claim) => Ok((lease, claim)),
             Err(error) => Err(self.unless_followed(lease, error)),
@@ -139,7 +138,7 @@ impl Member {
             self.slot.wake_keeper();
         }
         match error {
-            IdError::Sealed { .. } if !std::ptr::eq(lease, self.slot.current()) => again,
+            IdError::Sealed { .. } if !std::ptr::eq(lease, self.slot.leases.current()) => again,
             IdError::Sealed { .. } if self.slot.will_follow() => again,
             error => error,
         }

@@ -82,7 +82,7 @@ const NOT_READY_BELOW: Duration = Duration::from_secs(5);
 impl LocalIdService {
     fn machine_status(&self, slot: &MachineSlot) -> MachineStatus {
         let Self { settings: Builder { layout: meta, clock, .. }, rules, .. } = self;
-        let lease = slot.current();
+        let lease = slot.leases.current();
         let ended = lease.sealed_reason().map(str::to_owned);
         let sealed = ended.clone().filter(|_| !slot.will_follow());
         let state = slot.state.lock();

@@ -51,7 +51,7 @@ impl Driver {
 
     /// Does what is due. Returns how long there is nothing more to do, or `None` if it is over.
     pub(super) fn step(&mut self, slot: &MachineSlot) -> Option<Duration> {
-        let held = slot.current();
+        let held = slot.leases.current();
         let plan = &self.machine.plan;
         let far_behind = MAX_LEAD + plan.distance(self.machine.may_forget);
         if slot.stopping() {

@@ -1,22 +1,17 @@
-//! The machine ID that a service holds at the moment, and the signals around its keeper.
+//! The machine IDs that a slot holds one after another, and the signals around its keeper.
 
 #[cfg(all(test, loom))]
 mod races;
 
 use std::time::Duration;
 
-use crate::held_lease::HeldLease;
-use crate::sync::{AtomicUsize, Condvar, Mutex, Ordering};
+use crate::held_lease::{HeldLease, HeldLeases};
+use crate::sync::{Condvar, Mutex};
 
-/// One machine ID after another: the held leases of a service, the last of which is in force.
+/// A place for one machine ID at a time, and what its keeper is told.
 #[derive(Debug)]
 pub(crate) struct MachineSlot {
-    /// The number of the lease in force: 0 is the first, the others count from 1.
-    current: AtomicUsize,
-    /// The first stands here, where it is reached without following a pointer: most services never
-    /// have another.
-    first: HeldLease,
-    others: boxcar::Vec<HeldLease>,
+    pub(crate) leases: HeldLeases,
     pub(crate) state: Mutex<SlotState>,
     /// Wakes the keeper, and announces the end.
     changed: Condvar,
@@ -41,21 +36,9 @@ pub(crate) struct SlotState {
 impl MachineSlot {
     pub(crate) fn new(first: HeldLease, claimed_at: Duration) -> Self {
         Self {
-            current: AtomicUsize::new(0),
-            first,
-            others: boxcar::Vec::new(),
+            leases: HeldLeases::new(first),
             state: Mutex::new(SlotState { renewed_at: claimed_at, ..SlotState::default() }),
             changed: Condvar::default(),
-        }
-    }
-
-    /// The lease in force.
-    #[inline]
-    pub(crate) fn current(&self) -> &HeldLease {
-        // Acquire, with the release in `follow`: the lease is complete before its number is seen.
-        match self.current.load(Ordering::Acquire) {
-            0 => &self.first,
-            number => &self.others[number - 1],
         }
     }
 
@@ -66,8 +49,7 @@ impl MachineSlot {
         if state.stop {
             next.seal("it was shut down");
         }
-        let index = self.others.push(next);
-        self.current.store(index + 1, Ordering::Release);
+        self.leases.follow(next);
     }
 
     /// Asks the keeper to seal, save the bound and release.

@@ -32,6 +32,8 @@ pub struct FlakyStore {
 #[derive(Debug, Default)]
 struct Weather {
     away: bool,
+    panics: bool,
+    may_forget: bool,
     fail_next: u32,
     lose_replies: u32,
     hold_back: u32,
@@ -77,6 +79,16 @@ impl FlakyStore {
     /// From now on requests reach the store again.
     pub fn come_back(&self) {
         self.weather.lock().away = false;
+    }
+
+    /// Whether requests panic from now on.
+    pub fn set_panics(&self, panics: bool) {
+        self.weather.lock().panics = panics;
+    }
+
+    /// Says from now on that it may forget, if the store itself does not.
+    pub fn set_may_forget(&self) {
+        self.weather.lock().may_forget = true;
     }
 
     /// The next `count` requests do not reach the store.
@@ -143,6 +155,7 @@ impl FlakyStore {
         };
         due.into_iter().for_each(|Event(_, happen)| happen());
         let mut weather = self.weather.lock();
+        assert!(!weather.panics, "a planted panic");
         if weather.away {
             return Err(timed_out());
         }
@@ -164,7 +177,7 @@ impl KvStore for FlakyStore {
     }
 
     fn may_forget(&self) -> bool {
-        self.inner.may_forget()
+        self.inner.may_forget() || self.weather.lock().may_forget
     }
 
     fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {

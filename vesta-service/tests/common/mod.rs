@@ -1,6 +1,8 @@
 //! Support shared by several tests.
 #![allow(dead_code, unreachable_pub, reason = "not every test needs all of it")]
 
+pub mod setting;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 

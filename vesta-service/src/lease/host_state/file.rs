@@ -167,11 +167,11 @@ fn create(folder: &Path, path: &Path, subject: &str) -> Result<(), BuildError> {
     }
     let draft = path.with_extension(format!("{:016x}.tmp", crate::random::u63()));
     let made = (|| {
+        let slots = [0, 1].map(|generation| {
+            Slot { generation, subject: subject.into(), record: Record::default() }.encode()
+        });
         let mut file = OpenOptions::new().write(true).create_new(true).open(&draft)?;
-        for generation in 0..2 {
-            let slot = Slot { generation, subject: subject.into(), record: Record::default() };
-            write_slot(&mut file, &slot)?;
-        }
+        file.write_all(&slots.concat())?;
         file.sync_all()?;
         // A link, unlike a rename, never replaces a file that somebody else made meanwhile.
         match fs::hard_link(&draft, path) {

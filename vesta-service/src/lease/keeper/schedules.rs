@@ -200,7 +200,7 @@ impl Model {
         let this = self.clone();
         spawn(move || {
             after_a_while(30);
-            let machine = this.slots.first().current().machine;
+            let machine = this.slots.first().leases.current().machine;
             let record = this.store.record(machine);
             let (start, end) = (record.bound, record.bound + 10);
             let epoch = record.epoch + 1;
@@ -235,7 +235,7 @@ impl Model {
             let (bound, end) = (self.store.record(*machine).bound, all.last().map_or(0, |l| l.end));
             assert!(end <= bound, "{end} lies beyond the record's {bound}");
         }
-        let held = slot.current();
+        let held = slot.leases.current();
         let record = self.store.record(held.machine);
         let released = record.released && record.epoch == held.epoch;
         if released {

@@ -45,7 +45,7 @@ type Taken = Vec<(u64, Range<u64>)>;
 impl Model {
     fn new() -> Arc<Self> {
         let slot = MachineSlot::new(held(1), std::time::Duration::ZERO);
-        slot.current();
+        slot.leases.current();
         assert!(slot.will_follow());
         Arc::new(Self { slot, closed: AtomicBool::new(false) })
     }
@@ -56,7 +56,7 @@ impl Model {
             let mut taken = Vec::new();
             for _ in 0..calls {
                 let closed = this.closed.load(std::sync::atomic::Ordering::SeqCst);
-                let held = this.slot.current();
+                let held = this.slot.leases.current();
                 match held.claim(1) {
                     Ok(claim) => {
                         assert!(!closed, "given out after the end");
@@ -74,7 +74,7 @@ impl Model {
     fn rehome(self: &Arc<Self>) -> Thread<Taken> {
         let this = self.clone();
         Box::new(move || {
-            this.slot.current().seal("another process took its machine ID over");
+            this.slot.leases.current().seal("another process took its machine ID over");
             this.slot.follow(held(2));
             Vec::new()
         })
@@ -85,7 +85,7 @@ impl Model {
         let this = self.clone();
         Box::new(move || {
             this.slot.request_stop();
-            this.slot.current().seal("it was shut down");
+            this.slot.leases.current().seal("it was shut down");
             this.closed.store(true, std::sync::atomic::Ordering::SeqCst);
             Vec::new()
         })
@@ -124,7 +124,7 @@ fn planted_stop_looked_for_too_early() {
         let this = model.clone();
         let careless: Thread<_> = Box::new(move || {
             let slot = &this.slot;
-            slot.current().seal("another process took its machine ID over");
+            slot.leases.current().seal("another process took its machine ID over");
             let next = held(2);
             if slot.stopping() {
                 next.seal("it was shut down");

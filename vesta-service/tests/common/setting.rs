@@ -1,0 +1,73 @@
+//! A host whose clock a test moves, and a store whose connection is bad on command.
+
+use std::sync::Arc;
+
+use tempfile::TempDir;
+use vesta_service::{
+    BuildError, Builder, Drive, FlakyStore, IdMeta, LocalIdService, MachineSource, ManualClock,
+    MemoryStore, Record, Timing, UnixMillis,
+};
+
+use super::{START, leases};
+
+pub struct Setting {
+    pub memory: Arc<MemoryStore>,
+    /// The way to it.
+    pub store: Arc<FlakyStore>,
+    pub clock: ManualClock,
+    pub folder: TempDir,
+}
+
+impl Setting {
+    pub fn new() -> Self {
+        let memory = Arc::new(MemoryStore::new());
+        Self {
+            store: FlakyStore::new(memory.clone()),
+            memory,
+            clock: ManualClock::at(START),
+            folder: tempfile::tempdir().expect("a folder"),
+        }
+    }
+
+    /// Another host that uses the same store and remembers nothing.
+    pub fn elsewhere(&self) -> Self {
+        let (memory, store) = (self.memory.clone(), self.store.clone());
+        Self { memory, store, clock: self.clock.clone(), folder: Self::new().folder }
+    }
+
+    /// A pool of the machine IDs 3 and 4.
+    pub fn builder(&self) -> Builder {
+        LocalIdService::builder()
+            .machine(MachineSource::Pool { store: self.store.clone(), range: Some(3..=4) })
+            .state_dir(self.folder.path())
+            .clock(Arc::new(self.clock.clone()))
+            .drive(Drive::ByHand)
+    }
+
+    pub fn try_start(&self) -> Result<LocalIdService, BuildError> {
+        self.builder().build()
+    }
+
+    pub fn start(&self) -> LocalIdService {
+        self.try_start().expect("a machine ID is free")
+    }
+
+    /// With the durations of Redis.
+    pub fn start_from_memory(&self) -> LocalIdService {
+        self.builder().timing(Timing::IN_MEMORY).build().expect("a machine ID is free")
+    }
+
+    /// With machine ID 7, reserved.
+    pub fn reserved(&self) -> Builder {
+        self.builder().machine(MachineSource::Reserved { store: self.store.clone(), id: 7 })
+    }
+
+    pub fn record(&self, machine: u64) -> Record {
+        leases(&self.memory).record(machine).expect("memory").expect("it was created")
+    }
+}
+
+/// The first position of a moment, by the layout that services have by default.
+pub fn position(moment: UnixMillis) -> u64 {
+    IdMeta::MAX_PEAK.tick_at(moment).expect("inside the layout") << 20
+}
