@@ -23,6 +23,7 @@
 //!  model/tests.rs      the searches
 //! ```
 
+mod claiming;
 mod fault;
 mod process;
 mod state;

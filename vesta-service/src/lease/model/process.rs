@@ -6,18 +6,16 @@ use std::time::Duration;
 use vesta_intf::IdMeta;
 
 use super::fault::Fault;
-use super::state::{Answer, Births, Claiming, Holding, Mark, NAMESPACE, Process, Rec, Sent, State};
+use super::state::{Answer, Births, Holding, Mark, NAMESPACE, Process, Rec, Sent, State};
 use super::{Copies, Protocol, small};
 use crate::lease::area::outcome;
 use crate::lease::state::Answer as Told;
-use crate::lease::state::{
-    Action, Ask, Attempt, Event, Ground, Holding as Lease, Now, Plan, Step, Verdict, Write,
-};
-use crate::lease::{Cas, Choice, ClaimOrder, Marks, Namespace, Record, StoreError, Timing};
+use crate::lease::state::{Action, Ask, Event, Holding as Lease, Now, Plan, Write};
+use crate::lease::{Cas, Choice, ClaimOrder, Marks, Record, StoreError, Timing};
 use crate::sequence::advance;
 
 /// Every time is right for a request: what is due, when, is left to chance.
-fn now(tick: u64, number: u8) -> Now {
+pub(super) fn now(tick: u64, number: u8) -> Now {
     Now {
         monotonic: Duration::ZERO,
         // No claim is too far ahead of this clock.
@@ -28,18 +26,18 @@ fn now(tick: u64, number: u8) -> Now {
     }
 }
 
-fn marks(births: Births) -> Option<Marks> {
+pub(super) fn marks(births: Births) -> Option<Marks> {
     let births: BTreeMap<u64, u64> =
         (0..).zip(births).filter(|(_, birth)| *birth > 0).map(|(m, b)| (m, b.into())).collect();
     (!births.is_empty()).then_some(Marks { namespace: NAMESPACE, births })
 }
 
-fn births(marks: Option<&Marks>) -> Births {
+pub(super) fn births(marks: Option<&Marks>) -> Births {
     let birth = |machine: u64| marks.and_then(|marks| marks.births.get(&machine)).copied();
     [0, 1].map(|machine| small(birth(machine).unwrap_or(0)))
 }
 
-fn rec(record: Option<&Record>) -> Rec {
+pub(super) fn rec(record: Option<&Record>) -> Rec {
     record.map_or(Rec::default(), Rec::from)
 }
 
@@ -59,162 +57,6 @@ impl Protocol {
             pid: 0,
             guard: false,
         }
-    }
-
-    /// Chooses a machine ID and begins an attempt.
-    pub(super) fn claim(&self, state: &mut State, process: usize, machine: usize) -> Option<()> {
-        let Process::Idle { last } = state.processes[process] else { return None };
-        let claiming = Claiming {
-            machine: small(machine),
-            number: state.draw(process),
-            floor: state.floor,
-            record: state.records[machine],
-            births: state.births,
-            from: None,
-            mine: None,
-            sent: None,
-            arrived: false,
-            reply: None,
-            last,
-        };
-        state.processes[process] = Process::Claiming(claiming);
-        self.hurry(state, process);
-        Some(())
-    }
-
-    /// True if what the attempt wants next depends on the clock.
-    fn needs_clock(&self, state: &State, process: usize, c: &Claiming) -> bool {
-        let attempt = self.attempt(state, process, c);
-        let step = self.misled(attempt).next(&self.plan(), &now(0, c.number));
-        matches!(step, Step::Send(Write::Record { old: Some(_), .. }))
-    }
-
-    /// Goes on as far as no clock is needed: a pause there is a request that takes longer.
-    fn hurry(&self, state: &mut State, process: usize) {
-        while let Process::Claiming(c) = state.processes[process]
-            && c.sent.is_none()
-            && !self.needs_clock(state, process, &c)
-        {
-            self.go_on(state, process, 0);
-        }
-    }
-
-    /// The attempt as the product has it.
-    fn attempt(&self, state: &State, process: usize, c: &Claiming) -> Attempt {
-        let sent = c.sent.map(|sent| match sent {
-            Sent::Record(new) => Write::Record { old: c.record.record(), new: new.into() },
-            Sent::Marks(new) => {
-                Write::Marks { old: marks(c.births), new: marks(new).unwrap_or_default() }
-            }
-        });
-        Attempt {
-            machine: c.machine.into(),
-            ground: self.ground(state, process, c.machine),
-            floor: c.floor.into(),
-            record: c.record.record(),
-            marks: marks(c.births),
-            from: c.from.map(u64::from),
-            mine: c.mine.map(u64::from),
-            sent,
-            ends: None,
-        }
-    }
-
-    fn ground(&self, state: &State, process: usize, machine: u8) -> Ground {
-        let remembered = state.remembered[process][usize::from(machine)];
-        let remembered = remembered.map_or(0, |rec| rec.bound.into());
-        Ground { namespace: NAMESPACE, may_forget: false, remembered, guard: false }
-    }
-
-    /// The belief that the faults give the attempt.
-    fn misled(&self, mut attempt: Attempt) -> Attempt {
-        let machine = attempt.machine;
-        let births = |marks: &mut Option<Marks>, birth: Option<u64>| {
-            let mut all = marks.take().unwrap_or_default();
-            all.namespace = NAMESPACE;
-            match birth {
-                Some(birth) => all.births.insert(machine, birth),
-                None => all.births.remove(&machine),
-            };
-            *marks = Some(all);
-        };
-        let is_marked =
-            attempt.marks.as_ref().is_some_and(|marks| marks.births.contains_key(&machine));
-        match (self.fault, &mut attempt.record) {
-            (Some(Fault::ClaimAtTheClock), Some(record)) => record.bound = 0,
-            (Some(Fault::ClaimBelowTheBound), Some(record)) => {
-                record.bound = record.bound.saturating_sub(1);
-            }
-            (Some(Fault::MarkAfterClaim), Some(record)) if !is_marked => {
-                births(&mut attempt.marks, Some(record.birth));
-            }
-            (Some(Fault::MarkWithoutBirth), Some(record)) if is_marked => {
-                births(&mut attempt.marks, Some(record.birth));
-            }
-            (Some(Fault::MarkWithoutBirth | Fault::AbsentTakenAlthoughMarked), None) => {}
-            _ => {}
-        }
-        if self.fault == Some(Fault::AbsentTakenAlthoughMarked) && is_marked {
-            let birth = attempt.record.as_ref().map(|record| record.birth);
-            births(&mut attempt.marks, birth);
-        }
-        attempt
-    }
-
-    /// Does what the attempt wants next. The clock shows this tick.
-    pub(super) fn go_on(&self, state: &mut State, process: usize, tick: u64) -> Option<()> {
-        let Process::Claiming(mut c) = state.processes[process] else { return None };
-        let mut attempt = self.misled(self.attempt(state, process, &c));
-        let verdict = match attempt.next(&self.plan(), &now(tick, c.number)) {
-            Step::Send(write) => {
-                c.sent = Some(match write {
-                    Write::Record { new, .. } => Sent::Record(rec(Some(&new))),
-                    Write::Marks { new, .. } => Sent::Marks(births(Some(&new))),
-                });
-                c.from = attempt.from.map(small);
-                state.processes[process] = Process::Claiming(c);
-                return Some(());
-            }
-            Step::Floor => {
-                let floor = match self.fault {
-                    Some(Fault::FloorReadOnce) => c.floor,
-                    _ => state.floor,
-                };
-                let namespace =
-                    Namespace { uuid: NAMESPACE, fingerprint: String::new(), floor: floor.into() };
-                let verdict = attempt.on_floor(&namespace);
-                c.floor = floor;
-                state.processes[process] = Process::Claiming(c);
-                verdict
-            }
-            Step::Look => {
-                let current = state.records[usize::from(c.machine)];
-                Some(attempt.on_look(current.record()))
-            }
-            Step::Over(verdict) => Some(verdict),
-        };
-        if let Some(verdict) = verdict {
-            self.over(state, process, &c, verdict);
-        }
-        Some(())
-    }
-
-    /// The attempt came to an end.
-    fn over(&self, state: &mut State, process: usize, c: &Claiming, verdict: Verdict) {
-        let machine = c.machine;
-        state.processes[process] = match verdict {
-            Verdict::Claimed { next, .. } => {
-                state.remembered[process][usize::from(machine)] = None; // follows the lease from now on
-                let next = match c.last {
-                    Some((sealed, next)) if sealed == machine => next,
-                    _ => small(next),
-                };
-                let (record, limit) = (c.record, c.record.bound);
-                let (pending, sealed, reply) = (None, None, None);
-                Process::Holding(Holding { machine, record, pending, sealed, reply, next, limit })
-            }
-            _ => Process::Idle { last: c.last },
-        };
     }
 
     pub(super) fn issue(&self, state: &mut State, process: usize, tick: u64) -> Option<()> {
@@ -340,7 +182,7 @@ impl Protocol {
         }
     }
 
-    fn understood(&self, answer: Answer, wanted: Rec) -> Answer {
+    pub(super) fn understood(&self, answer: Answer, wanted: Rec) -> Answer {
         match answer {
             Answer::Conflict(current)
                 if self.fault == Some(Fault::EpochDecides) && current.epoch == wanted.epoch =>
@@ -349,40 +191,6 @@ impl Protocol {
             }
             other => other,
         }
-    }
-
-    fn take_in_claim(&self, state: &mut State, process: usize, mut c: Claiming, answer: Answer) {
-        let Some(request) = c.request() else { return };
-        let mut attempt = self.attempt(state, process, &c);
-        let verdict = match (c.sent, answer) {
-            (Some(Sent::Record(new)), answer) => {
-                attempt.on_record(understood(self.understood(answer, new), new))
-            }
-            (Some(Sent::Marks(new)), answer) => {
-                let current = match answer {
-                    Answer::Marks(current) => current,
-                    _ => new,
-                };
-                let new = marks(new).unwrap_or_default();
-                let done = outcome(answer == Answer::Done, &new, || Ok(marks(current)));
-                attempt.on_marks(done.expect("nothing is asked"))
-            }
-            (None, _) => return,
-        };
-        let leaves = !c.creates() || !c.arrived;
-        (c.sent, c.arrived) = (None, false);
-        c.record = rec(attempt.record.as_ref());
-        c.births = births(attempt.marks.as_ref());
-        c.from = attempt.from.map(small);
-        c.mine = attempt.mine.map(small);
-        state.processes[process] = Process::Claiming(c);
-        if let Some(verdict) = verdict {
-            self.over(state, process, &c, verdict);
-        }
-        if leaves {
-            self.leave(state, request);
-        }
-        self.hurry(state, process);
     }
 
     fn take_in_change(
@@ -503,7 +311,7 @@ fn change(action: Action) -> Option<Rec> {
 }
 
 /// The meaning of the store's answer to a change of a record, by the product's rule.
-fn understood(answer: Answer, new: Rec) -> Cas<Record> {
+pub(super) fn understood(answer: Answer, new: Rec) -> Cas<Record> {
     let current = match answer {
         Answer::Conflict(current) => current,
         _ => new,

@@ -1,0 +1,291 @@
+//! Configurations that are accepted, those that are refused, and in which words.
+
+mod refused;
+mod shown;
+
+use std::fs;
+use std::time::Duration;
+
+use vesta_boot::commands::{Command, LegacySystem, SegmentCommand, StoreCommand};
+use vesta_boot::settings::{LogFormat, Machine, Number, Values, settings};
+use vesta_boot::{Config, Error, Invocation, Role};
+use vesta_intf::{GenMethod, IdMeta, SequenceStart, UnixMillis};
+use vesta_service::{ClaimOrder, SegmentMode, Timing};
+
+fn raw(role: Role, args: &[&str]) -> Result<Values, Error> {
+    match Invocation::read(role, args)? {
+        Invocation::Run(raw) | Invocation::PrintConfig(raw) | Invocation::Command(raw, _) => {
+            Ok(raw)
+        }
+        Invocation::Token(_) | Invocation::Help(_) => unreachable!("they have no settings"),
+    }
+}
+
+fn config(args: &[&str]) -> Result<Config, String> {
+    let raw = raw(Role::Server, args).map_err(|error| error.to_string())?;
+    Config::check(&raw).map_err(|error| error.to_string())
+}
+
+/// A file with this text, and the flags that name it.
+fn with_file(text: &str, args: &[&str]) -> Result<Config, String> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("vesta.toml");
+    fs::write(&path, text).expect("a file");
+    let path = path.to_str().expect("a plain path");
+    config(&[&["--config", path], args].concat())
+}
+
+#[test]
+fn the_defaults_are_those_of_the_contract() {
+    for (role, listen, admin, method) in [
+        (Role::Server, "127.0.0.1:50051", "127.0.0.1:50052", GenMethod::Central),
+        (Role::Rest, "127.0.0.1:8088", "127.0.0.1:8089", GenMethod::Rest),
+    ] {
+        let config = Config::defaults(role);
+        assert_eq!(config.listen.to_string(), listen);
+        assert_eq!(config.admin_listen.map(|a| a.to_string()).as_deref(), Some(admin));
+        assert_eq!(config.ids.gen_method, method);
+        assert_eq!(config.ids.layout, IdMeta::MAX_PEAK);
+        assert_eq!(config.ids.populator.name(), "lock");
+        assert_eq!((config.ids.version, config.ids.namespace.as_str()), (0, "default"));
+        assert_eq!(config.ids.sequence_start, SequenceStart::Zero);
+        assert_eq!(config.state_dir.to_str(), Some("vesta-data"));
+        assert_eq!(config.limits.max_wait, Duration::from_secs(2));
+        assert_eq!(config.limits.request_timeout, Duration::from_secs(2));
+        assert_eq!(config.limits.drain_limit, Duration::from_secs(10));
+        assert_eq!(config.limits.max_connections, 4096);
+        assert!(config.limits.workers >= 1 && !config.allow_plaintext);
+        assert_eq!((config.log.format, config.log.level.as_str()), (LogFormat::Human, "info"));
+        assert!(config.store.auto_init && !config.store.wait_for_store);
+        assert_eq!(config.store.request_timeout, None);
+        assert_eq!(config.lease, Some(Timing::ONE_HOST));
+        match config.machine {
+            Machine::Pool { store, range: None, count: 1, order: ClaimOrder::Stable } => {
+                assert_eq!(store.expose(), "sqlite:vesta-data/vesta.db");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
+    let file = "layout = \"snowflake\"\nmax_wait_ms = 7\ngen_method = 0\n[machine]\nid = 3\n";
+    let config = with_file(file, &["--max-wait-ms", "9"]).expect("right settings");
+    assert_eq!(config.ids.layout, IdMeta::SNOWFLAKE);
+    assert_eq!(config.limits.max_wait, Duration::from_millis(9));
+    assert!(matches!(config.machine, Machine::Fixed(Number::Id(3))));
+    assert_eq!(config.limits.request_timeout, Duration::from_secs(2));
+}
+
+#[test]
+fn the_layouts_of_others_that_make_ids_can_be_chosen() {
+    for meta in IdMeta::FOREIGN.into_iter().filter(|meta| meta.check_generates().is_ok()) {
+        let config = config(&["--layout", meta.name()]).expect("right settings");
+        assert_eq!((config.ids.layout, config.ids.gen_method), (meta, GenMethod::Embed));
+    }
+    let file = "layout = \"sonyflake\"\n[machine]\nid = 65535\n";
+    assert_eq!(with_file(file, &[]).expect("right settings").ids.layout, IdMeta::SONYFLAKE);
+}
+
+#[test]
+fn a_tick_can_begin_at_a_random_number() {
+    let file = "layout = \"snowflake\"\nsequence_start = \"random:100\"\n";
+    let config = with_file(file, &[]).expect("right settings");
+    assert_eq!(config.ids.sequence_start, SequenceStart::Random(100));
+    let config = with_file(file, &["--sequence-start", "random:4096"]).expect("right settings");
+    assert_eq!(config.ids.sequence_start, SequenceStart::Random(4096));
+    let config = with_file(file, &["--sequence-start=zero"]).expect("right settings");
+    assert_eq!(config.ids.sequence_start, SequenceStart::Zero);
+    let raw = raw(Role::Server, &["--sequence-start", "random:7"]).expect("right settings");
+    let printed = Config::check(&raw).expect("right settings").print(&raw);
+    assert!(printed.contains("\nsequence_start = \"random:7\""), "{printed}");
+}
+
+#[test]
+fn each_way_to_a_machine_id_is_understood() {
+    let machine = |args: &[&str]| format!("{:?}", config(args).expect("right settings").machine);
+    assert_eq!(machine(&["--machine-id", "1023"]), "Fixed(Id(1023))");
+    assert_eq!(machine(&["--machine-ordinal"]), "Fixed(HostOrdinal)");
+    assert_eq!(machine(&["--machine-ordinal=true"]), "Fixed(HostOrdinal)");
+    assert_eq!(machine(&["--machine-id", "5", "--stateless"]), "Stateless(5)");
+    let map = machine(&["--machine-ips", "10.0.0.1=1,fd00::1=7"]);
+    assert!(map.starts_with("Fixed(IpMap") && map.contains("10.0.0.1: 1"), "{map}");
+    assert_eq!(
+        machine(&["--machine-range", "924-1023", "--state-dir", "/var/lib/vesta/"]),
+        "Pool { store: \"sqlite:/var/lib/vesta/vesta.db\", range: Some(924..=1023), count: 1, \
+         order: Stable }"
+    );
+    assert_eq!(
+        machine(&["--machine-count", "64", "--machine-claim-order", "lowest"]),
+        "Pool { store: \"sqlite:vesta-data/vesta.db\", range: None, count: 64, order: Lowest }"
+    );
+    // What is the default may be said.
+    let said = ["--machine-count", "1", "--machine-strategy", "lease", "--machine-id", "7"];
+    assert_eq!(machine(&said), "Fixed(Id(7))");
+}
+
+#[test]
+fn a_number_of_ones_own_can_be_reserved_in_a_store() {
+    for (number, expected) in [
+        (&["--machine-id", "5"][..], "Id(5)"),
+        (&["--machine-ips", "10.0.0.1=1"], "IpMap("),
+        (&["--machine-ordinal"], "HostOrdinal"),
+    ] {
+        let args = [number, &["--machine-store", "mysql://u:pw@h/d"]].concat();
+        let config = config(&args).expect("right settings");
+        match &config.machine {
+            Machine::Reserved { store, number } => {
+                assert_eq!(store.expose(), "mysql://u:pw@h/d");
+                assert!(format!("{number:?}").starts_with(expected), "{number:?}");
+            }
+            other => panic!("{other:?}"),
+        }
+        // Who names a machine ID wants it back soon.
+        assert_eq!(config.lease, Some(Timing::ONE_HOST));
+    }
+}
+
+#[test]
+fn a_machine_id_can_be_used_once() {
+    for url in ["sqlite:v.db", "mysql://h/d", "mariadb://h/d", "postgresql://h/d"] {
+        let args = ["--machine-strategy", "disposable", "--machine-store", url];
+        let config = config(&args).expect("right settings");
+        assert!(matches!(&config.machine, Machine::Disposable { store } if store.expose() == url));
+        assert!(config.lease.is_none(), "it is not renewed");
+    }
+    let args = ["--machine-strategy", "disposable", "--machine-request-timeout-ms", "700"];
+    let config = config(&args).expect("right settings");
+    assert_eq!(config.store.request_timeout, Some(Duration::from_millis(700)));
+}
+
+#[test]
+fn durations_are_the_stores_own_unless_they_are_chosen() {
+    let lease = |args: &[&str]| config(args).expect("right settings").lease.expect("a lease");
+    for (args, own) in [
+        (&[][..], Timing::ONE_HOST),
+        (&["--machine-id", "7"], Timing::FILE),
+        (&["--machine-store", "mysql://h/d"], Timing::NETWORK),
+        (&["--machine-store", "etcds://h"], Timing::NETWORK),
+        (&["--machine-store", "redis://h"], Timing::IN_MEMORY),
+    ] {
+        assert_eq!(lease(args), own, "{args:?}");
+    }
+    let store = ["--machine-store", "mysql://h/d", "--machine-request-timeout-ms", "500"];
+    let config = config(&[&store[..], &["--machine-window-ms", "90000"]].concat());
+    let config = config.expect("right settings");
+    let timing = Timing {
+        window: Duration::from_secs(90),
+        request_timeout: Duration::from_millis(500),
+        ..Timing::NETWORK
+    };
+    assert_eq!(config.lease, Some(timing));
+    assert_eq!(config.store.request_timeout, Some(Duration::from_millis(500)));
+}
+
+#[test]
+fn a_command_for_the_store_takes_the_settings_on_either_side() {
+    let before = ["--machine-store", "etcd://h", "--namespace", "orders", "store", "free", "7"];
+    let after = ["store", "free", "7", "--machine-store", "etcd://h", "--namespace", "orders"];
+    for args in [before, after] {
+        let Ok(Invocation::Command(raw, Command::Store { command, .. })) =
+            Invocation::read(Role::Server, args)
+        else {
+            panic!("{args:?}")
+        };
+        assert_eq!(command, StoreCommand::Free { machine: 7 });
+        let config = Config::check(&raw).expect("right settings");
+        assert_eq!(config.ids.namespace, "orders");
+        assert_eq!(config.machine.store().map(|store| store.expose()), Some("etcd://h"));
+    }
+    let command = |args: &[&str]| match Invocation::read(Role::Rest, args) {
+        Ok(Invocation::Command(_, Command::Store { command, .. })) => command,
+        other => panic!("{args:?}: {other:?}"),
+    };
+    assert_eq!(command(&["store", "init"]), StoreCommand::Init);
+    assert_eq!(command(&["store", "show", "--json"]), StoreCommand::Show { json: true });
+    assert_eq!(
+        command(&["store", "raise-floor", "--to", "2026-01-01T00:00:00Z", "--yes"]),
+        StoreCommand::RaiseFloor { to: Some(UnixMillis(1_767_225_600_000)) }
+    );
+    match command(&["store", "import", "leaf", "--from", "zookeeper://u:s3cret@h/x"]) {
+        StoreCommand::Import { system: LegacySystem::Leaf, from } => {
+            assert_eq!(from.expose(), "zookeeper://u:s3cret@h/x");
+            assert!(!format!("{from:?}").contains("s3cret"));
+        }
+        other => panic!("{other:?}"),
+    }
+    for args in [&["store"][..], &["store", "free"], &["store", "free", "x"], &["store", "import"]]
+    {
+        assert!(matches!(raw(Role::Rest, args), Err(Error::Usage(_))), "{args:?}");
+    }
+}
+
+#[test]
+fn a_layout_of_ones_own_is_described_in_the_file() {
+    let table = "[layout.custom]\ntime_bits = 32\nseq_bits = 16\nmachine_bits = 8\n\
+        unit = \"second\"\nepoch = \"2026-01-01T00:00:00Z\"\n";
+    let config = with_file(table, &["--machine-id", "255"]).expect("right settings");
+    assert_eq!(config.ids.layout.name(), "custom");
+    assert_eq!(config.ids.layout.total_bits(), 56);
+    assert_eq!(config.ids.layout.spec().epoch.to_string(), "2026-01-01T00:00:00.000Z");
+    // It has no genMethod bits, so that the server's default has nowhere to go.
+    assert_eq!(config.ids.gen_method, GenMethod::Embed);
+
+    let config = with_file(table, &["--layout", "js-safe"]).expect("a flag wins");
+    assert_eq!(config.ids.layout, IdMeta::JS_SAFE);
+    let config = with_file(table, &["--layout", "custom"]).expect("the same as the file");
+    assert_eq!(config.ids.layout.name(), "custom");
+}
+
+#[test]
+fn segment_mode_is_off_unless_its_store_is_named() {
+    assert!(config(&[]).expect("right settings").segments.store.is_none());
+    let file = "[segment]\nstore = \"mysql://u:s3cret@h/d\"\n";
+    let segments = with_file(file, &[]).expect("right settings").segments;
+    assert_eq!(segments.store.as_ref().expect("it is on").expose(), "mysql://u:s3cret@h/d");
+    assert_eq!((segments.mode, segments.max_step), (SegmentMode::Strict, 1_000_000));
+    let flags = ["--segment-mode", "relaxed", "--segment-max-step", "5000"];
+    let segments = with_file(file, &flags).expect("right settings").segments;
+    assert_eq!((segments.mode, segments.max_step), (SegmentMode::Relaxed, 5000));
+    assert!(!format!("{segments:?}").contains("s3cret"));
+
+    let raw = raw(Role::Rest, &["--segment-store", "redis://:s3cret@h"]).expect("right settings");
+    let printed = Config::check(&raw).expect("right settings").print(&raw);
+    assert!(printed.contains("\n[segment]\nstore = \"redis://:***@h\""), "{printed}");
+    assert!(!format!("{raw:?}").contains("s3cret"));
+}
+
+#[test]
+fn a_command_for_segments_takes_its_store_on_either_side() {
+    let command = |args: &[&str]| match Invocation::read(Role::Server, args) {
+        Ok(Invocation::Command(raw, Command::Segment(command))) => {
+            let config = Config::check(&raw).expect("right settings");
+            let store = config.segments.store.expect("it is on");
+            assert_eq!(store.expose(), "sqlite:a.db");
+            command
+        }
+        other => panic!("{args:?}: {other:?}"),
+    };
+    assert_eq!(
+        command(&["--segment-store", "sqlite:a.db", "segment", "list", "--json"]),
+        SegmentCommand::List { json: true }
+    );
+    let create = ["segment", "create", "orders", "--step", "1000", "--segment-store=sqlite:a.db"];
+    assert_eq!(
+        command(&create),
+        SegmentCommand::Create { key: "orders".into(), step: 1000, first: 1, description: None }
+    );
+    assert_eq!(
+        command(&[&create[..], &["--first", "7", "--description", "the orders"]].concat()),
+        SegmentCommand::Create {
+            key: "orders".into(),
+            step: 1000,
+            first: 7,
+            description: Some("the orders".into()),
+        }
+    );
+    for args in [&["segment"][..], &["segment", "create", "orders"], &["segment", "drop"]] {
+        assert!(matches!(raw(Role::Rest, args), Err(Error::Usage(_))), "{args:?}");
+    }
+}

@@ -1,0 +1,236 @@
+//! Settings that are refused, each with one sentence that says what to do.
+
+use super::*;
+
+#[test]
+fn what_is_wrong_is_refused_with_one_sentence_that_says_what_to_do() {
+    let open = ["--listen", "0.0.0.0:5", "--machine-id", "1"];
+    for (args, expected) in [
+        // Single settings.
+        (
+            &["--listen", "here"][..],
+            "listen must be an IP address and a port, such as 127.0.0.1:50051, but is `here` (flag --listen)",
+        ),
+        (&["--listen", "127.0.0.1:70000"], "listen must be an IP address and a port"),
+        (&["--admin-listen", "on"], "admin.listen must be an IP address and a port"),
+        (
+            &["--layout", "twitter"],
+            "layout must be max-peak, min-granularity, snowflake, uid, js-safe, discord, instagram, \
+             sonyflake or custom, but is `twitter`",
+        ),
+        (
+            &["--layout", "mastodon"],
+            "but is `mastodon` (flag --layout), which is for explaining IDs only",
+        ),
+        (
+            &["--layout", "vesta-old"],
+            "but is `vesta-old` (flag --layout), which is for explaining IDs only",
+        ),
+        (&["--layout", "custom"], "be described by [layout.custom] in the file"),
+        (&["--populator", "spin"], "populator must be lock, sync or atomic, but is `spin`"),
+        (&["--gen-method", "4"], "gen_method must be 0 to 3, but is `4` (flag --gen-method)"),
+        (&["--gen-method", "1", "--layout", "snowflake"], "gen_method must be 0, but is `1`"),
+        (&["--id-version", "2"], "version must be 0 to 1, but is `2` (flag --id-version)"),
+        (&["--id-version", "1", "--layout", "js-safe"], "version must be 0, but is `1`"),
+        (
+            &["--sequence-start", "random"],
+            "sequence_start must be zero or random:N with N from 1 to 1048576 in this layout, but \
+             is `random` (flag --sequence-start)",
+        ),
+        (&["--sequence-start", "random:0"], "sequence_start must be zero or random:N"),
+        (
+            &["--sequence-start", "random:4097", "--layout", "snowflake"],
+            "N from 1 to 4096 in this layout, but is `random:4097`",
+        ),
+        (&["--machine-id", "1024"], "machine.id must be 0 to 1023, but is `1024`"),
+        (&["--machine-id", "256", "--layout", "js-safe"], "machine.id must be 0 to 255"),
+        (&["--machine-id", "-1"], "machine.id must be 0 to 1023, but is `-1`"),
+        (&["--machine-id", "seven"], "machine.id must be 0 to 1023, but is `seven`"),
+        (
+            &["--machine-ips", "10.0.0.1"],
+            "machine.ips must be a list such as 10.0.0.1=1,10.0.0.2=2",
+        ),
+        (&["--machine-ips", "10.0.0.1=1,10.0.0.1=2"], "machine.ips"),
+        (&["--machine-ips", "127.0.0.1=1"], "127.0.0.1 does not name one host"),
+        (&["--machine-ips", "10.0.0.1=1024"], "machine.ips must hold machine IDs of 0 to 1023"),
+        (&["--machine-ordinal=yes"], "machine.ordinal must be true or false, but is `yes`"),
+        (&["--machine-store", "vesta.db"], "machine.store must be a URL such as sqlite:"),
+        (&["--machine-range", "5"], "machine.range must be FROM-TO within 0-1023"),
+        (&["--machine-range", "9-3"], "machine.range must be FROM-TO within 0-1023"),
+        (&["--machine-range", "0-1024"], "machine.range must be FROM-TO within 0-1023"),
+        (&["--namespace", "a b"], "namespace must be 1 to 64 letters"),
+        (&["--namespace", ""], "namespace must be 1 to 64 letters"),
+        (&["--namespace", "../x/y"], "namespace must be 1 to 64 letters"),
+        (&["--state-dir", ""], "state_dir must be the path of a folder"),
+        (&["--max-wait-ms", "600001"], "max_wait_ms must be 0 to 600000"),
+        (&["--request-timeout-ms", "0"], "request_timeout_ms must be 1 to 600000"),
+        (&["--drain-limit-ms", "1s"], "drain_limit_ms must be 0 to 600000, but is `1s`"),
+        (&["--max-connections", "0"], "max_connections must be 1 to 1000000"),
+        (&["--workers", "0"], "workers must be 1 to 512"),
+        (&["--log-format", "xml"], "log.format must be human or json, but is `xml`"),
+        (&["--log-level", "loud"], "log.level must be error, warn, info, debug, trace or off"),
+        (&["--log-level", "h2=loud"], "log.level must be"),
+        (&["--allow-plaintext=1"], "allow_plaintext must be true or false"),
+        // More than one choice of a machine ID.
+        (
+            &["--machine-id", "1", "--machine-ordinal"],
+            "machine.id and machine.ordinal are both set; keep one",
+        ),
+        (
+            &["--machine-id", "1", "--machine-ips", "10.0.0.1=1"],
+            "machine.id and machine.ips are both set",
+        ),
+        (
+            &["--machine-ordinal", "--machine-ips", "10.0.0.1=1"],
+            "machine.ips and machine.ordinal are both set",
+        ),
+        (
+            &["--machine-id", "1", "--machine-range", "0-5"],
+            "machine.range is for a pool, but machine.id fixes the machine ID",
+        ),
+        (
+            &["--machine-ordinal", "--machine-count", "2"],
+            "machine.count is for a pool, but machine.ordinal fixes the machine ID",
+        ),
+        (
+            &["--machine-ips", "10.0.0.1=1", "--machine-claim-order", "lowest"],
+            "machine.claim_order is for a pool, but machine.ips fixes the machine ID",
+        ),
+        // Pools.
+        (&["--machine-count", "0"], "machine.count must be 1 to 64, but is `0`"),
+        (&["--machine-count", "65"], "machine.count must be 1 to 64, but is `65`"),
+        (
+            &["--machine-count", "4", "--machine-range", "7-9"],
+            "machine.count must be at most the 3 of the pool, but is `4` (flag --machine-count)",
+        ),
+        (&["--machine-claim-order", "first"], "machine.claim_order must be stable or lowest"),
+        (&["--machine-strategy", "once"], "machine.strategy must be lease or disposable"),
+        (
+            &["--machine-strategy", "disposable", "--machine-store", "redis://:s3cret@h"],
+            "machine.store must be an SQL store (sqlite, mysql or postgres) with machine.strategy = \
+             \"disposable\", but is `redis://:***@h`",
+        ),
+        (
+            &["--machine-strategy", "disposable", "--machine-id", "3"],
+            "uses up a new machine ID at each start, but machine.id is set; remove one of them",
+        ),
+        (
+            &["--machine-strategy", "disposable", "--machine-ips", "10.0.0.1=1"],
+            "but machine.ips is set",
+        ),
+        (&["--machine-strategy", "disposable", "--machine-ordinal"], "but machine.ordinal is set"),
+        (&["--machine-strategy", "disposable", "--machine-count", "2"], "but machine.count is set"),
+        (
+            &["--machine-strategy", "disposable", "--machine-range", "0-9"],
+            "but machine.range is set",
+        ),
+        (
+            &["--machine-strategy", "disposable", "--machine-claim-order", "lowest"],
+            "but machine.claim_order is set",
+        ),
+        (&["--machine-strategy", "disposable", "--stateless"], "but stateless is set"),
+        // Leases.
+        (&["--auto-init=1"], "auto_init must be true or false, but is `1`"),
+        (&["--wait-for-store=1"], "wait_for_store must be true or false, but is `1`"),
+        (&["--machine-window-ms", "0"], "machine.window_ms must be 1 to 600000, but is `0`"),
+        (&["--machine-renew-every-ms", "x"], "machine.renew_every_ms must be 1 to 600000"),
+        (
+            &["--machine-takeover-grace-ms", "86400001"],
+            "machine.takeover_grace_ms must be 1 to 86400000",
+        ),
+        (
+            &["--machine-window-ms", "30000"],
+            "takeover_grace must be at least three times window, but it is machine.window_ms = 30000, \
+             machine.renew_every_ms = 1500, machine.request_timeout_ms = 1000, \
+             machine.takeover_grace_ms = 60000; set all that must change",
+        ),
+        (&["--machine-renew-every-ms", "2000"], "renew_every must be at most a third of window"),
+        (&["--machine-request-timeout-ms", "1600"], "request_timeout must be at most renew_every"),
+        (
+            &["--machine-id", "1", "--machine-takeover-grace-ms", "60000"],
+            "machine.takeover_grace_ms is for a pool, but the machine ID is fixed",
+        ),
+        (
+            &["--machine-id", "1", "--stateless", "--machine-window-ms", "5000"],
+            "machine.window_ms is about a machine ID that is kept by renewing it, which stateless = \
+             true does not do",
+        ),
+        (
+            &["--machine-id", "1", "--stateless", "--machine-request-timeout-ms", "5000"],
+            "machine.request_timeout_ms is about",
+        ),
+        (
+            &["--machine-strategy", "disposable", "--machine-takeover-grace-ms", "60000"],
+            "which machine.strategy = \"disposable\" does not do",
+        ),
+        (&["--stateless"], "stateless = true is for machine.id without machine.store"),
+        (
+            &["--stateless", "--machine-id", "1", "--machine-store", "sqlite:x"],
+            "stateless = true is for",
+        ),
+        // Segments.
+        (
+            &["--segment-store", "leaf"],
+            "segment.store must be a URL such as sqlite:vesta-data/vesta.db, but is `leaf` (flag \
+             --segment-store)",
+        ),
+        (&["--segment-store", "sqlite:a", "--segment-mode", "loose"], "must be strict or relaxed"),
+        (
+            &["--segment-store", "sqlite:a", "--segment-max-step", "1000001"],
+            "segment.max_step must be 1 to 1000000, but is `1000001`",
+        ),
+        (
+            &["--segment-mode", "relaxed"],
+            "segment.mode is for segment mode, which is off; set segment.store too",
+        ),
+        (&["--segment-max-step", "9"], "segment.max_step is for segment mode, which is off"),
+        // Unsafe or clashing listeners.
+        (&["--listen", "0.0.0.0:5"], "choose one of machine.id, machine.ips"),
+        (&["--listen", "[::]:5"], "choose one of machine.id, machine.ips"),
+        (&["--listen", "10.0.0.1:5", "--allow-plaintext"], "choose one of machine.id, machine.ips"),
+        (
+            &open,
+            "listen (0.0.0.0:5) is reachable from other hosts and not encrypted; set tls.cert and \
+             tls.key, or set allow_plaintext = true",
+        ),
+        (
+            &["--admin-listen", "0.0.0.0:5"],
+            "admin.listen (0.0.0.0:5) is reachable from other hosts and not encrypted",
+        ),
+        (&["--listen", "127.0.0.1:5", "--admin-listen", "127.0.0.1:5"], "cannot share a port"),
+        (&["--listen", "0.0.0.0:5", "--admin-listen", "127.0.0.1:5"], "cannot share a port"),
+        // The file.
+        (&["--config", "/no/such/file"], "cannot read the configuration /no/such/file"),
+    ] {
+        let sentence = config(args).map(|config| config.role).expect_err(&args.join(" "));
+        assert!(sentence.contains(expected), "{args:?}: {sentence}");
+        assert!(!sentence.contains('\n'), "{args:?}: {sentence}");
+    }
+}
+
+#[test]
+fn what_is_safe_is_accepted() {
+    for args in [
+        &["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"][..],
+        &["--listen", "[::1]:5"],
+        &["--listen", "[::ffff:127.0.0.1]:5"],
+        &["--listen", "127.9.9.9:5"],
+        &["--listen", "localhost:5"],
+        &["--admin-listen", "off"],
+        &["--listen", "127.0.0.1:5", "--admin-listen", "127.0.0.2:5"],
+        &["--listen", "0.0.0.0:5", "--machine-id", "1", "--allow-plaintext"],
+        &["--listen", "0.0.0.0:5", "--machine-range", "0-9", "--allow-plaintext=true"],
+        &["--max-wait-ms", "0"],
+        &["--log-level", "warn,vesta_service=trace"],
+        &["--gen-method", "3", "--id-version", "1"],
+    ] {
+        assert_eq!(config(args).map(|config| config.role), Ok(Role::Server), "{args:?}");
+    }
+}
+
+#[test]
+fn a_command_line_that_clap_refuses_is_a_usage_error() {
+    for args in [&["--bogus"][..], &["stray"], &["--machine-id"]] {
+        assert!(matches!(raw(Role::Rest, args), Err(Error::Usage(_))), "{args:?}");
+    }
+}

@@ -1,0 +1,130 @@
+//! Layouts.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use utoipa::ToSchema;
+use vesta_intf::{Field, Id, IdMeta};
+
+/// Definition of a layout, independent of the server that uses it.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Shape {
+    /// The name, or `custom`.
+    pub name: &'static str,
+    /// Widths of the fields in bits, by name; 0 for one that the layout does not have.
+    pub bits: BTreeMap<&'static str, u8>,
+    /// The order of the fields, most significant first.
+    pub order: Vec<&'static str>,
+    /// All bits together; an ID is below 2^totalBits.
+    pub total_bits: u8,
+    /// Unit of the time field: `second`, `10 ms` or `millisecond`.
+    pub unit: String,
+    /// The same in milliseconds.
+    pub unit_millis: u64,
+    /// Moment at which the time field is 0.
+    pub epoch: String,
+    /// The same in milliseconds since 1970.
+    pub epoch_millis: u64,
+    /// Moment at which the layout runs out of IDs.
+    pub ends: String,
+    /// Maximum number of IDs per second and machine ID.
+    pub capacity_per_second: u64,
+}
+
+impl From<&IdMeta> for Shape {
+    fn from(meta: &IdMeta) -> Self {
+        let fields = meta.fields().into_iter();
+        let (unit, epoch) = (meta.spec().unit, meta.spec().epoch);
+        Self {
+            name: meta.name(),
+            bits: fields.clone().map(|field| (field.name(), meta.bits(field))).collect(),
+            order: fields.filter(|field| meta.bits(*field) > 0).map(Field::name).collect(),
+            total_bits: meta.total_bits(),
+            unit: unit.to_string(),
+            unit_millis: unit.millis(),
+            epoch: epoch.to_string(),
+            epoch_millis: epoch.0,
+            ends: meta.end().to_string(),
+            capacity_per_second: meta.capacity_per_second(),
+        }
+    }
+}
+
+/// The layout of the IDs that this server makes.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "name": "max-peak",
+    "bits": {"version": 1, "type": 1, "genMethod": 2, "time": 30, "seq": 20, "machine": 10},
+    "order": ["version", "type", "genMethod", "time", "seq", "machine"],
+    "totalBits": 64, "unit": "second", "unitMillis": 1000,
+    "epoch": "2014-12-31T16:00:00.000Z", "epochMillis": 1420041600000u64,
+    "ends": "2049-01-09T05:37:04.000Z", "capacityPerSecond": 1048576,
+    "machine": 7, "genMethod": 2, "type": 0, "version": 0
+}))]
+pub struct Layout {
+    /// The layout itself.
+    #[serde(flatten)]
+    pub shape: Shape,
+    /// The machine ID that this server holds now.
+    pub machine: u64,
+    /// Value of the genMethod field of its IDs.
+    pub gen_method: u64,
+    /// Value of the type field of its IDs.
+    #[serde(rename = "type")]
+    pub id_type: u64,
+    /// Value of the version field of its IDs.
+    pub version: u64,
+}
+
+impl Layout {
+    /// Describes a layout and the constant fields of this server's IDs.
+    pub fn new(meta: &IdMeta, own: &Id) -> Self {
+        let Id { machine, gen_method, id_type, version, .. } = *own;
+        Self { shape: meta.into(), machine, gen_method, id_type, version }
+    }
+}
+
+/// A layout that IDs can be explained by.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "name": "sonyflake",
+    "bits": {"version": 0, "type": 0, "genMethod": 0, "time": 39, "seq": 8, "machine": 16},
+    "order": ["time", "seq", "machine"], "totalBits": 63, "unit": "10 ms", "unitMillis": 10,
+    "epoch": "2014-09-01T00:00:00.000Z", "epochMillis": 1409529600000u64,
+    "ends": "2188-11-16T03:28:58.880Z", "capacityPerSecond": 25600,
+    "about": "Sonyflake with its default start time, in steps of 10 ms",
+    "makesIds": true, "own": false
+}))]
+pub struct KnownLayout {
+    /// The layout itself.
+    #[serde(flatten)]
+    pub shape: Shape,
+    /// One-line description.
+    pub about: &'static str,
+    /// True if a generator can use a layout of this kind; false if it only explains IDs.
+    pub makes_ids: bool,
+    /// True if this server makes its IDs in it.
+    pub own: bool,
+}
+
+impl KnownLayout {
+    /// Describes a layout, and whether it is the server's own.
+    pub fn new(meta: &IdMeta, own: &IdMeta) -> Self {
+        Self {
+            shape: meta.into(),
+            about: meta.about(),
+            makes_ids: meta.check_generates().is_ok(),
+            own: meta == own,
+        }
+    }
+}
+
+/// The layouts that IDs can be explained by.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct KnownLayouts {
+    /// The layouts.
+    pub layouts: Vec<KnownLayout>,
+}
