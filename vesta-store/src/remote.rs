@@ -53,7 +53,7 @@ pub(crate) trait Client: Sized + Send + Sync + 'static {
         &self,
         server: usize,
         limit: Duration,
-    ) -> impl Future<Output = Result<Self::Connection, StoreError>> + Send;
+    ) -> impl Future<Output = Result<Self::Connection>> + Send;
 
     /// True if a connection that was kept can still be used.
     fn is_alive(&self, connection: &mut Self::Connection) -> impl Future<Output = bool> + Send;
@@ -71,25 +71,22 @@ pub(crate) trait Kv: Client {
 
     fn list(
         &self,
-        connection: &mut Self::Connection,
+        on: &mut Self::Connection,
         area: &str,
-    ) -> impl Future<Output = Result<Vec<(String, String)>, StoreError>> + Send;
+    ) -> impl Future<Output = Result<Entries>> + Send;
 
     fn get(
         &self,
-        connection: &mut Self::Connection,
+        on: &mut Self::Connection,
         area: &str,
         key: &str,
-    ) -> impl Future<Output = Result<Option<String>, StoreError>> + Send;
+    ) -> impl Future<Output = Result<Option<String>>> + Send;
 
     fn put_if(
         &self,
-        connection: &mut Self::Connection,
-        area: &str,
-        key: &str,
-        old: Option<&str>,
-        new: &str,
-    ) -> impl Future<Output = Result<bool, StoreError>> + Send;
+        on: &mut Self::Connection,
+        put: &Put,
+    ) -> impl Future<Output = Result<bool>> + Send;
 
     fn may_forget(&self) -> bool {
         false
@@ -98,9 +95,22 @@ pub(crate) trait Kv: Client {
     fn now(
         &self,
         _: &mut Self::Connection,
-    ) -> impl Future<Output = Result<Option<UnixMillis>, StoreError>> + Send {
+    ) -> impl Future<Output = Result<Option<UnixMillis>>> + Send {
         async { Ok(None) }
     }
+}
+
+pub(crate) type Result<T, E = StoreError> = std::result::Result<T, E>;
+
+/// The entries of an area: keys and values.
+pub(crate) type Entries = Vec<(String, String)>;
+
+/// A value for a key, if it has this old one.
+pub(crate) struct Put {
+    pub(crate) area: String,
+    pub(crate) key: String,
+    pub(crate) old: Option<String>,
+    pub(crate) new: String,
 }
 
 /// A store that is reached when it is first asked for something.
@@ -118,7 +128,7 @@ struct Shared<C: Client> {
     idle: Mutex<Vec<C::Connection>>,
 }
 
-type Reply<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+type Reply<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 
 impl<C: Client> Remote<C> {
     pub(crate) fn open(
@@ -151,7 +161,7 @@ impl<C: Client> Remote<C> {
     pub(crate) fn ask<T: Send + 'static>(
         &self,
         request: impl for<'a> FnOnce(&'a C, &'a mut C::Connection) -> Reply<'a, T> + Send + 'static,
-    ) -> Result<T, StoreError> {
+    ) -> Result<T> {
         let shared = self.shared.clone();
         let reply = self.background.run(self.shared.limit, async move {
             let mut connection = shared.connected().await?;
@@ -164,7 +174,7 @@ impl<C: Client> Remote<C> {
 }
 
 impl<C: Client> Shared<C> {
-    async fn connected(&self) -> Result<C::Connection, StoreError> {
+    async fn connected(&self) -> Result<C::Connection> {
         let kept = self.idle().pop();
         let Some(mut connection) = kept else { return self.connect(self.limit).await };
         // The server may have closed it, or the network forgotten it.
@@ -178,7 +188,7 @@ impl<C: Client> Shared<C> {
 
     /// Asks one server after the other. Each gets its share of the time: one that swallows packets must
     /// not use it up.
-    async fn connect(&self, limit: Duration) -> Result<C::Connection, StoreError> {
+    async fn connect(&self, limit: Duration) -> Result<C::Connection> {
         let servers = self.client.servers();
         let share = limit / u32::try_from(servers.len()).unwrap_or(u32::MAX);
         let mut failed: Option<StoreError> = None;
@@ -225,40 +235,28 @@ impl<C: Kv> KvStore for Remote<C> {
         Timing { request_timeout: self.shared.limit, ..C::TIMING }
     }
 
-    fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
+    fn list(&self, area: &str) -> Result<Entries> {
         let area = area.to_owned();
-        self.ask(|client, connection| Box::pin(async move { client.list(connection, &area).await }))
+        self.ask(|client, on| Box::pin(async move { client.list(on, &area).await }))
     }
 
-    fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError> {
+    fn get(&self, area: &str, key: &str) -> Result<Option<String>> {
         let (area, key) = (area.to_owned(), key.to_owned());
-        self.ask(|client, connection| {
-            Box::pin(async move { client.get(connection, &area, &key).await })
-        })
+        self.ask(|client, on| Box::pin(async move { client.get(on, &area, &key).await }))
     }
 
-    fn put_if(
-        &self,
-        area: &str,
-        key: &str,
-        old: Option<&str>,
-        new: &str,
-    ) -> Result<bool, StoreError> {
+    fn put_if(&self, area: &str, key: &str, old: Option<&str>, new: &str) -> Result<bool> {
         self.shared.options.check_put(area, key, old)?;
-        let [area, key, new] = [area, key, new].map(str::to_owned);
-        let old = old.map(str::to_owned);
-        self.ask(|client, connection| {
-            Box::pin(
-                async move { client.put_if(connection, &area, &key, old.as_deref(), &new).await },
-            )
-        })
+        let ([area, key, new], old) = ([area, key, new].map(str::to_owned), old.map(str::to_owned));
+        let put = Put { area, key, old, new };
+        self.ask(|client, on| Box::pin(async move { client.put_if(on, &put).await }))
     }
 
     fn may_forget(&self) -> bool {
         self.shared.client.may_forget()
     }
 
-    fn now(&self) -> Result<Option<UnixMillis>, StoreError> {
+    fn now(&self) -> Result<Option<UnixMillis>> {
         if !C::HAS_CLOCK {
             return Ok(None);
         }

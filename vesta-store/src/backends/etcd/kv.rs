@@ -7,17 +7,13 @@ use super::pb::request_op::Request as Op;
 use super::pb::{Compare, KeyValue, PutRequest, RangeRequest, RequestOp, TxnRequest};
 use super::{Connection, Etcd};
 use crate::backends::text;
-use crate::remote::Kv;
+use crate::remote::{Entries, Kv, Put, Result};
 
 /// The number of entries that are listed with one request: well below what fits into an answer.
 const PAGE: i64 = 1000;
 
 impl Kv for Etcd {
-    async fn list(
-        &self,
-        connection: &mut Connection,
-        area: &str,
-    ) -> Result<Vec<(String, String)>, StoreError> {
+    async fn list(&self, on: &mut Connection, area: &str) -> Result<Entries> {
         let mut entries = Vec::new();
         let area = self.key(area, "");
         let mut end = area.clone().into_bytes();
@@ -25,7 +21,7 @@ impl Kv for Etcd {
         end.push(b'/' + 1);
         let mut range = RangeRequest { key: area.clone().into(), range_end: end, limit: PAGE };
         loop {
-            let page = self.read(connection, range.clone()).await?;
+            let page = self.read(on, range.clone()).await?;
             let last = page.kvs.last().map(|kv| kv.key.clone());
             for kv in page.kvs {
                 let (key, value) = entry(kv)?;
@@ -42,26 +38,14 @@ impl Kv for Etcd {
         }
     }
 
-    async fn get(
-        &self,
-        connection: &mut Connection,
-        area: &str,
-        key: &str,
-    ) -> Result<Option<String>, StoreError> {
-        Ok(self.current(connection, &self.key(area, key)).await?.0)
+    async fn get(&self, on: &mut Connection, area: &str, key: &str) -> Result<Option<String>> {
+        Ok(self.current(on, &self.key(area, key)).await?.0)
     }
 
-    async fn put_if(
-        &self,
-        connection: &mut Connection,
-        area: &str,
-        key: &str,
-        old: Option<&str>,
-        new: &str,
-    ) -> Result<bool, StoreError> {
-        let key = self.key(area, key);
-        let (found, revision) = self.current(connection, &key).await?;
-        if found.as_deref() != old {
+    async fn put_if(&self, on: &mut Connection, put: &Put) -> Result<bool> {
+        let key = self.key(&put.area, &put.key);
+        let (found, revision) = self.current(on, &key).await?;
+        if found != put.old {
             return Ok(false);
         }
         // Not changed since; revision 0 is that there is none.
@@ -71,13 +55,13 @@ impl Kv for Etcd {
             target_union: Some(TargetUnion::ModRevision(revision)),
             ..Compare::default()
         };
-        let put = Op::RequestPut(PutRequest { key: key.into(), value: new.into() });
+        let change = PutRequest { key: key.into(), value: put.new.clone().into() };
         let txn = TxnRequest {
             compare: vec![unchanged],
-            success: vec![RequestOp { request: Some(put) }],
+            success: vec![RequestOp { request: Some(Op::RequestPut(change)) }],
             ..TxnRequest::default()
         };
-        Ok(self.send(connection, txn).await?.succeeded)
+        Ok(self.send(on, txn).await?.succeeded)
     }
 }
 
@@ -87,13 +71,9 @@ impl Etcd {
     }
 
     /// The value of a key, and the revision of its last change; 0 if there is no such key.
-    async fn current(
-        &self,
-        connection: &mut Connection,
-        key: &str,
-    ) -> Result<(Option<String>, i64), StoreError> {
+    async fn current(&self, on: &mut Connection, key: &str) -> Result<(Option<String>, i64)> {
         let range = RangeRequest { key: key.into(), ..RangeRequest::default() };
-        let Some(kv) = self.read(connection, range).await?.kvs.into_iter().next() else {
+        let Some(kv) = self.read(on, range).await?.kvs.into_iter().next() else {
             return Ok((None, 0));
         };
         let revision = kv.mod_revision;
@@ -102,7 +82,7 @@ impl Etcd {
 }
 
 /// A key and its value.
-pub(super) fn entry(kv: KeyValue) -> Result<(String, String), StoreError> {
+pub(super) fn entry(kv: KeyValue) -> Result<(String, String)> {
     let KeyValue { key, value, lease, .. } = kv;
     let key = text("a key", key)?;
     if lease != 0 {

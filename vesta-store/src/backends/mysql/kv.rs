@@ -1,46 +1,16 @@
-//! The statements of MySQL and MariaDB. The tables are documented at [the module](super).
+//! The statements of MySQL and MariaDB. The tables are made by `*.sql` beside it.
 
 use std::time::Duration;
 
 use crate::backends::sql::Statement::{Change, Rows};
 use crate::backends::sql::{Statement, Statements, Table};
 
-const KV: &str = "
-CREATE TABLE IF NOT EXISTS vesta_kv (
-  area  VARBINARY(400)  NOT NULL,
-  name  VARBINARY(1600) NOT NULL,
-  value BLOB            NOT NULL,
-  PRIMARY KEY (area, name)
-) ENGINE = InnoDB";
-
-const WORKER_NODE: &str = "
-CREATE TABLE IF NOT EXISTS WORKER_NODE (
-  ID          BIGINT      NOT NULL AUTO_INCREMENT COMMENT 'auto increment id',
-  HOST_NAME   VARCHAR(64) NOT NULL COMMENT 'host name',
-  PORT        VARCHAR(64) NOT NULL COMMENT 'port',
-  TYPE        INT         NOT NULL COMMENT 'node type: CONTAINER(1), ACTUAL(2), FAKE(3)',
-  LAUNCH_DATE DATE        NOT NULL COMMENT 'launch date',
-  MODIFIED    TIMESTAMP   NOT NULL DEFAULT CURRENT_TIMESTAMP COMMENT 'modified time',
-  CREATED     TIMESTAMP   NOT NULL DEFAULT CURRENT_TIMESTAMP COMMENT 'created time',
-  PRIMARY KEY (ID)
-) ENGINE = InnoDB";
-
-const LEAF_ALLOC: &str = "
-CREATE TABLE IF NOT EXISTS leaf_alloc (
-  biz_tag     VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT '',
-  max_id      BIGINT       NOT NULL DEFAULT 1,
-  step        INT          NOT NULL,
-  description VARCHAR(256) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin DEFAULT NULL,
-  update_time TIMESTAMP    NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
-  PRIMARY KEY (biz_tag)
-) ENGINE = InnoDB";
-
 pub(super) const STATEMENTS: Statements = Statements {
     find: Rows(
         "SELECT COALESCE(engine, table_type) FROM information_schema.tables \
          WHERE table_schema = DATABASE() AND table_name = ?",
     ),
-    table: Table { name: "vesta_kv", create: KV },
+    table: Table { name: "vesta_kv", create: include_str!("vesta_kv.sql") },
     list: Rows("SELECT name, value FROM vesta_kv WHERE area = ?"),
     get: Rows("SELECT value FROM vesta_kv WHERE area = ? AND name = ?"),
     insert: Change("INSERT INTO vesta_kv (area, name, value) VALUES (?, ?, ?)"),
@@ -48,13 +18,13 @@ pub(super) const STATEMENTS: Statements = Statements {
     now: Rows(
         "SELECT CAST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000 AS SIGNED)",
     ),
-    node_table: Table { name: "WORKER_NODE", create: WORKER_NODE },
+    node_table: Table { name: "WORKER_NODE", create: include_str!("worker_node.sql") },
     // 2 is `ACTUAL`: not a container.
     insert_node: Change(
         "INSERT INTO WORKER_NODE (HOST_NAME, PORT, TYPE, LAUNCH_DATE, MODIFIED, CREATED) \
          VALUES (?, ?, 2, CURRENT_DATE, CURRENT_TIMESTAMP, CURRENT_TIMESTAMP)",
     ),
-    leaf_table: Table { name: "leaf_alloc", create: LEAF_ALLOC },
+    leaf_table: Table { name: "leaf_alloc", create: include_str!("leaf_alloc.sql") },
     tags: Rows(
         "SELECT biz_tag, max_id, CAST(step AS SIGNED), description, \
            CAST(FLOOR(UNIX_TIMESTAMP(update_time) * 1000) AS SIGNED) \
@@ -121,13 +91,5 @@ mod tests {
         let waits = |millis| session(Duration::from_millis(millis));
         assert!(waits(1).ends_with("innodb_lock_wait_timeout = 1, lock_wait_timeout = 1"));
         assert!(waits(2001).ends_with("innodb_lock_wait_timeout = 3, lock_wait_timeout = 3"));
-    }
-
-    #[test]
-    fn the_tables_are_as_documented() {
-        crate::backends::sql::check_documented(
-            include_str!("mod.rs"),
-            &[KV, WORKER_NODE, LEAF_ALLOC],
-        );
     }
 }

@@ -7,39 +7,9 @@
 //! fail-over to a copy that lags behind forgets changes without anybody's knowledge; raise the floor
 //! of the namespaces after one.
 //!
-//! The tables are made on first use. The user needs `SELECT`, `INSERT` and `UPDATE`, and to make the
-//! tables `CREATE`.
-//!
-//! ```sql
-//! CREATE TABLE IF NOT EXISTS vesta_kv (                -- a row is never deleted
-//!   area  VARBINARY(400)  NOT NULL,                    -- lease/default
-//!   name  VARBINARY(1600) NOT NULL,                    -- namespace, or the number of a machine ID
-//!   value BLOB            NOT NULL,                    -- JSON
-//!   PRIMARY KEY (area, name)
-//! ) ENGINE = InnoDB;
-//!
-//! CREATE TABLE IF NOT EXISTS WORKER_NODE (                 -- for machine IDs that are used once
-//!   ID          BIGINT      NOT NULL AUTO_INCREMENT COMMENT 'auto increment id',
-//!   HOST_NAME   VARCHAR(64) NOT NULL COMMENT 'host name',
-//!   PORT        VARCHAR(64) NOT NULL COMMENT 'port',        -- we write the process ID
-//!   TYPE        INT         NOT NULL COMMENT 'node type: CONTAINER(1), ACTUAL(2), FAKE(3)',
-//!   LAUNCH_DATE DATE        NOT NULL COMMENT 'launch date',
-//!   MODIFIED    TIMESTAMP   NOT NULL DEFAULT CURRENT_TIMESTAMP COMMENT 'modified time',
-//!   CREATED     TIMESTAMP   NOT NULL DEFAULT CURRENT_TIMESTAMP COMMENT 'created time',
-//!   PRIMARY KEY (ID)
-//! ) ENGINE = InnoDB;
-//!
-//! CREATE TABLE IF NOT EXISTS leaf_alloc (
-//!   biz_tag     VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT '',
-//!   max_id      BIGINT       NOT NULL DEFAULT 1,
-//!   step        INT          NOT NULL,
-//!   description VARCHAR(256) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin DEFAULT NULL,
-//!   update_time TIMESTAMP    NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
-//!   PRIMARY KEY (biz_tag)
-//! ) ENGINE = InnoDB;
-//! ```
-//! `SELECT name, CONVERT(value USING utf8mb4) FROM vesta_kv` shows the entries to a person. The last
-//! two tables are uid-generator's and Leaf's, whose own are used unchanged.
+//! The tables (`*.sql` beside this file) are made on first use. The user needs `SELECT`, `INSERT` and
+//! `UPDATE`, and to make the tables `CREATE`. Those of uid-generator and Leaf are used unchanged where
+//! they are there already.
 
 mod config;
 mod errors;

@@ -1,25 +1,21 @@
 //! Entries as the fields of hashes.
 
 use redis::{Cmd, FromRedisValue, RedisResult};
-use vesta_service::{StoreError, UnixMillis};
+use vesta_service::UnixMillis;
 
 use super::{Connection, Redis, errors};
 use crate::backends::text;
 use crate::options::Purpose;
-use crate::remote::Kv;
+use crate::remote::{Entries, Kv, Put, Result};
 
 const PUT_IF: &str = include_str!("put_if.lua");
 
 impl Kv for Redis {
     const HAS_CLOCK: bool = true;
 
-    async fn list(
-        &self,
-        connection: &mut Connection,
-        area: &str,
-    ) -> Result<Vec<(String, String)>, StoreError> {
+    async fn list(&self, on: &mut Connection, area: &str) -> Result<Entries> {
         let area = self.key(area);
-        let found = self.read(connection, &area, redis::cmd("HGETALL").arg(&area)).await?;
+        let found = self.read(on, &area, redis::cmd("HGETALL").arg(&area)).await?;
         let entry = |(key, value): (Vec<u8>, Vec<u8>)| {
             let key = text(&area, key)?;
             let value = text(&format!("{key} of {area}"), value)?;
@@ -28,40 +24,27 @@ impl Kv for Redis {
         Vec::into_iter(found).map(entry).collect()
     }
 
-    async fn get(
-        &self,
-        connection: &mut Connection,
-        area: &str,
-        key: &str,
-    ) -> Result<Option<String>, StoreError> {
+    async fn get(&self, on: &mut Connection, area: &str, key: &str) -> Result<Option<String>> {
         let area = self.key(area);
-        let found: Option<_> =
-            self.read(connection, &area, redis::cmd("HGET").arg(&area).arg(key)).await?;
+        let found: Option<_> = self.read(on, &area, redis::cmd("HGET").arg(&area).arg(key)).await?;
         found.map(|value| text(&format!("{key} of {area}"), value)).transpose()
     }
 
-    async fn put_if(
-        &self,
-        connection: &mut Connection,
-        area: &str,
-        key: &str,
-        old: Option<&str>,
-        new: &str,
-    ) -> Result<bool, StoreError> {
+    async fn put_if(&self, on: &mut Connection, put: &Put) -> Result<bool> {
         if self.purpose == Purpose::Segments {
-            self.examine(connection).await?;
+            self.examine(on).await?;
         }
-        let area = self.key(area);
+        let area = self.key(&put.area);
         let mut call = Cmd::new();
-        call.arg(&["EVAL", PUT_IF, "1", &area, key, new]).arg(old);
-        let said: String = about(&area, call.query_async(connection).await)?;
+        call.arg(&["EVAL", PUT_IF, "1", &area, &put.key, &put.new]).arg(put.old.as_deref());
+        let said: String = about(&area, call.query_async(on).await)?;
         let done = match said.as_str() {
             "other" => return Ok(false),
             "put" => true,
             "repeated" => false,
             _ => return Err(errors::expires(&area)),
         };
-        self.confirm(connection).await?;
+        self.confirm(on).await?;
         Ok(done)
     }
 
@@ -69,8 +52,8 @@ impl Kv for Redis {
         self.doubts().as_ref().is_none_or(|doubts| !doubts.is_empty())
     }
 
-    async fn now(&self, connection: &mut Connection) -> Result<Option<UnixMillis>, StoreError> {
-        let time = redis::cmd("TIME").query_async(connection).await;
+    async fn now(&self, on: &mut Connection) -> Result<Option<UnixMillis>> {
+        let time = redis::cmd("TIME").query_async(on).await;
         let (seconds, micros): (u64, u64) = time.map_err(errors::explain)?;
         Ok(Some(UnixMillis(seconds * 1000 + micros / 1000)))
     }
@@ -84,20 +67,20 @@ impl Redis {
     /// The answer to a question about the hash of an area.
     async fn read<T: FromRedisValue>(
         &self,
-        connection: &mut Connection,
+        on: &mut Connection,
         area: &str,
         question: &Cmd,
-    ) -> Result<T, StoreError> {
-        self.examine(connection).await?;
-        let lifetime = redis::cmd("PTTL").arg(area).query_async::<i64>(connection).await;
+    ) -> Result<T> {
+        self.examine(on).await?;
+        let lifetime = redis::cmd("PTTL").arg(area).query_async::<i64>(on).await;
         if lifetime.map_err(errors::explain)? >= 0 {
             return Err(errors::expires(area));
         }
-        about(area, question.query_async(connection).await)
+        about(area, question.query_async(on).await)
     }
 }
 
 /// An error names the key.
-fn about<T>(key: &str, answer: RedisResult<T>) -> Result<T, StoreError> {
+fn about<T>(key: &str, answer: RedisResult<T>) -> Result<T> {
     answer.map_err(|error| errors::explain_about(key, error))
 }

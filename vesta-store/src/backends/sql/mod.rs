@@ -141,16 +141,3 @@ pub(crate) async fn run<D: Dialect>(
         }
     }
 }
-
-/// Compares the documented tables with those that are made.
-#[cfg(test)]
-pub(crate) fn check_documented(source: &str, tables: &[&str]) {
-    let shown = source.split("//! ```sql\n").nth(1).unwrap();
-    let shown = shown.split("//! ```\n").next().unwrap().replace("//!", "");
-    let tight = |sql: &str| {
-        let code = sql.lines().map(|line| line.split("-- ").next().unwrap());
-        code.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ")
-    };
-    let made: String = tables.iter().map(|table| format!("{table};\n")).collect();
-    assert_eq!(tight(&shown), tight(&made));
-}

@@ -3,10 +3,12 @@
 //! A database that may be open is never opened here: closing it would drop the locks that SQLite
 //! holds on it in this process.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use tempfile::{NamedTempFile, TempPath};
 use vesta_service::StoreError;
 
 use super::errors::Failure;
@@ -15,15 +17,8 @@ use super::fill;
 /// The numbers that tell a file from another under the same name; `None` if there is none.
 pub(super) type Identity = Option<(u64, u64)>;
 
-#[cfg(unix)]
 pub(super) fn identity(path: &Path) -> Identity {
-    use std::os::unix::fs::MetadataExt as _;
     fs::metadata(path).ok().map(|file| (file.dev(), file.ino()))
-}
-
-#[cfg(not(unix))]
-pub(super) fn identity(path: &Path) -> Identity {
-    path.exists().then_some((0, 0))
 }
 
 /// Makes the database under another name and then gives it its own: it is never seen half made, so
@@ -51,36 +46,27 @@ pub(super) fn create_if_missing(path: &Path) -> Result<(), StoreError> {
     }
     let folder = path.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(folder).map_err(|e| failed("create the folder", e))?;
-    let draft = new_file_beside(path).map_err(|e| failed("create the database", e))?;
-    let made = fill(&draft)
-        .map_err(Failure::explain)
-        .and_then(|()| publish(&draft, path, folder).map_err(|e| failed("create the database", e)));
-    let removed = fs::remove_file(&draft).map_err(|e| failed("remove the draft", e));
-    made.and(removed)
+    let draft = draft_in(folder).map_err(|e| failed("create the database", e))?;
+    fill(&draft).map_err(Failure::explain)?;
+    publish(draft, path, folder).map_err(|e| failed("create the database", e))
 }
 
-fn publish(draft: &Path, path: &Path, folder: &Path) -> io::Result<()> {
-    OpenOptions::new().write(true).open(draft)?.sync_all()?;
-    // A link, unlike a rename, never replaces what somebody else made meanwhile.
-    match fs::hard_link(draft, path) {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-        linked => linked?,
+/// A file that is removed unless it is published. It is not open: see above.
+fn draft_in(folder: &Path) -> io::Result<TempPath> {
+    let mut draft = tempfile::Builder::new();
+    let draft = draft.suffix(".tmp").permissions(Permissions::from_mode(0o666)); // less the umask
+    draft.tempfile_in(folder).map(NamedTempFile::into_temp_path)
+}
+
+fn publish(draft: TempPath, path: &Path, folder: &Path) -> io::Result<()> {
+    OpenOptions::new().write(true).open(&draft)?.sync_all()?;
+    // Never in place of what somebody else made meanwhile.
+    match draft.persist_noclobber(path) {
+        Err(failed) if failed.error.kind() == ErrorKind::AlreadyExists => {}
+        published => published?,
     }
     // The name, too, must outlive a power cut.
     File::open(folder)?.sync_all()
-}
-
-fn new_file_beside(path: &Path) -> io::Result<PathBuf> {
-    let pid = std::process::id();
-    let mut number = 0;
-    loop {
-        let draft = beside(path, &format!(".{pid}-{number}.tmp"));
-        match OpenOptions::new().write(true).create_new(true).open(&draft) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
-            Err(error) => return Err(error),
-            Ok(_) => return Ok(draft),
-        }
-    }
 }
 
 fn beside(path: &Path, suffix: &str) -> PathBuf {

@@ -1,19 +1,8 @@
 //! SQLite: the pool of the processes of one host.
 //!
 //! The file must lie on a local disk: SQLite's locks do not work over a network. It is in WAL mode
-//! and every change is synced before it counts (`synchronous=FULL`); both are checked.
-//!
-//! ```sql
-//! PRAGMA application_id = 0x56535441;  -- "VSTA"
-//! PRAGMA user_version = 2;             -- another one is refused
-//!
-//! CREATE TABLE vesta_kv (              -- a row is never deleted
-//!   area  TEXT NOT NULL,               -- lease/default
-//!   name  TEXT NOT NULL,               -- namespace, or the number of a machine ID
-//!   value TEXT NOT NULL,
-//!   PRIMARY KEY (area, name)
-//! ) STRICT, WITHOUT ROWID;
-//! ```
+//! and every change is synced before it counts (`synchronous=FULL`); both are checked. The tables are
+//! made by `*.sql` beside this file.
 
 mod errors;
 mod file;
@@ -34,15 +23,6 @@ use file::Identity;
 /// "VSTA"
 const APPLICATION: i32 = 0x5653_5441;
 const VERSION: i32 = 2;
-
-const TABLE: &str = "
-CREATE TABLE vesta_kv (
-  area  TEXT NOT NULL,
-  name  TEXT NOT NULL,
-  value TEXT NOT NULL,
-  PRIMARY KEY (area, name)
-) STRICT, WITHOUT ROWID;
-";
 
 /// A database.
 #[derive(Debug)]
@@ -149,10 +129,7 @@ fn fill(path: &Path) -> Result<(), Failure> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     make_durable(&connection)?;
-    connection.execute_batch(&format!(
-        "BEGIN; {TABLE} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}; \
-         COMMIT;"
-    ))?;
+    connection.execute_batch(concat!("BEGIN; ", include_str!("vesta_kv.sql"), "COMMIT;"))?;
     connection.close().map_err(|(_, error)| error.into())
 }
 

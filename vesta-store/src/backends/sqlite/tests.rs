@@ -46,30 +46,6 @@ fn with_connection<T>(store: &Database, act: impl FnOnce(&Connection) -> T) -> T
 }
 
 #[test]
-fn the_table_is_as_documented() {
-    let source = include_str!("mod.rs");
-    let shown = source.split("//! ```sql\n").nth(1).unwrap().split("//! ```\n").next().unwrap();
-    let tight = |sql: &str| {
-        let code =
-            sql.lines().map(|line| line.trim_start_matches("//!").split("--").next().unwrap());
-        let words: Vec<_> = code.flat_map(str::split_whitespace).collect();
-        words.join(" ")
-    };
-    let folder = folder();
-    let stored = with_connection(&store(&folder), |connection| {
-        let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
-        let (application, version) =
-            (number("application_id").unwrap(), number("user_version").unwrap());
-        let made = "SELECT group_concat(sql) FROM sqlite_schema WHERE type = 'table'";
-        let table: String = connection.query_row(made, [], |row| row.get(0)).unwrap();
-        format!(
-            "PRAGMA application_id = 0x{application:X}; PRAGMA user_version = {version}; {table};"
-        )
-    });
-    assert_eq!(tight(shown), tight(&stored));
-}
-
-#[test]
 fn every_connection_syncs_each_change() {
     let folder = folder();
     for _ in 0..2 {

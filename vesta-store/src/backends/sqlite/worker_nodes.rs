@@ -6,17 +6,6 @@ use vesta_service::{StoreError, WorkerNodeStore};
 use super::errors::Failure;
 use super::{Database, not_prepared};
 
-const TABLE: &str = "
-CREATE TABLE IF NOT EXISTS WORKER_NODE (
-  ID          INTEGER   PRIMARY KEY AUTOINCREMENT,
-  HOST_NAME   TEXT      NOT NULL,
-  PORT        TEXT      NOT NULL,
-  TYPE        INTEGER   NOT NULL,
-  LAUNCH_DATE TEXT      NOT NULL DEFAULT CURRENT_DATE,
-  MODIFIED    TEXT      NOT NULL DEFAULT CURRENT_TIMESTAMP,
-  CREATED     TEXT      NOT NULL DEFAULT CURRENT_TIMESTAMP
-)";
-
 /// `TYPE` of a process that is no container, as uid-generator writes it.
 const ACTUAL: u8 = 2;
 
@@ -32,7 +21,7 @@ impl WorkerNodeStore for Database {
 
 fn insert(connection: &Connection, create: bool, host: &str, pid: u32) -> Result<u64, Failure> {
     if create {
-        connection.execute(TABLE, [])?;
+        connection.execute(include_str!("worker_node.sql"), [])?;
     } else if !connection.table_exists(None, "WORKER_NODE")? {
         return Err(not_prepared("table WORKER_NODE").into());
     }

@@ -1,20 +1,15 @@
 //! Entries as znodes.
 
-use vesta_service::StoreError;
 use zookeeper_client::{Acls, CreateMode, Error, Stat};
 
 use super::errors::foreign;
 use super::{Connection, Session, Zookeeper};
-use crate::remote::Kv;
+use crate::remote::{Entries, Kv, Put, Result};
 
 impl Kv for Zookeeper {
-    async fn list(
-        &self,
-        Connection { session, .. }: &mut Connection,
-        area: &str,
-    ) -> Result<Vec<(String, String)>, StoreError> {
+    async fn list(&self, on: &mut Connection, area: &str) -> Result<Entries> {
         let area = self.path(area);
-        let children = self.children(session, &area).await?.unwrap_or_default();
+        let children = self.children(&on.session, &area).await?.unwrap_or_default();
         let entry = |(key, data, stat)| {
             let value = value(&format!("{area}/{key}"), data, &stat)?;
             Ok((key, value))
@@ -22,31 +17,20 @@ impl Kv for Zookeeper {
         children.into_iter().map(entry).collect()
     }
 
-    async fn get(
-        &self,
-        Connection { session, .. }: &mut Connection,
-        area: &str,
-        key: &str,
-    ) -> Result<Option<String>, StoreError> {
+    async fn get(&self, on: &mut Connection, area: &str, key: &str) -> Result<Option<String>> {
         let path = format!("{}/{key}", self.path(area));
-        Ok(self.read(session, &path).await?.map(|(value, _)| value))
+        Ok(self.read(&on.session, &path).await?.map(|(value, _)| value))
     }
 
-    async fn put_if(
-        &self,
-        Connection { session, .. }: &mut Connection,
-        area: &str,
-        key: &str,
-        old: Option<&str>,
-        new: &str,
-    ) -> Result<bool, StoreError> {
+    async fn put_if(&self, on: &mut Connection, put: &Put) -> Result<bool> {
+        let Put { area, key, old, new } = put;
         let area = self.path(area);
         let path = format!("{area}/{key}");
         let done = match old {
-            None => self.create(session, &area, &path, new).await,
-            Some(old) => match self.read(session, &path).await? {
-                Some((found, version)) if found == old => {
-                    session.set_data(&path, new.as_bytes(), Some(version)).await.map(drop)
+            None => self.create(&on.session, &area, &path, new).await,
+            Some(old) => match self.read(&on.session, &path).await? {
+                Some((found, version)) if found == *old => {
+                    on.session.set_data(&path, new.as_bytes(), Some(version)).await.map(drop)
                 }
                 _ => return Ok(false),
             },
@@ -71,7 +55,7 @@ impl Zookeeper {
         &self,
         session: &Session,
         path: &str,
-    ) -> Result<Option<Vec<(String, Vec<u8>, Stat)>>, StoreError> {
+    ) -> Result<Option<Vec<(String, Vec<u8>, Stat)>>> {
         let synced = session.sync(path);
         let names = session.list_children(path);
         synced.await.map_err(|error| self.explain(error))?;
@@ -91,11 +75,7 @@ impl Zookeeper {
     }
 
     /// The value of an entry, and the version of its znode.
-    async fn read(
-        &self,
-        session: &Session,
-        path: &str,
-    ) -> Result<Option<(String, i32)>, StoreError> {
+    async fn read(&self, session: &Session, path: &str) -> Result<Option<(String, i32)>> {
         // Both are sent at once, in this order: the value is not older than the request. Where a leader
         // has just been deposed without knowing, it may be; a change that is built on it is then refused.
         let synced = session.sync(path);
@@ -128,7 +108,7 @@ impl Zookeeper {
     }
 }
 
-fn value(path: &str, data: Vec<u8>, stat: &Stat) -> Result<String, StoreError> {
+fn value(path: &str, data: Vec<u8>, stat: &Stat) -> Result<String> {
     // Znodes with a time to live have an owner, too.
     if stat.ephemeral_owner != 0 {
         return Err(foreign(path, "it is not persistent"));

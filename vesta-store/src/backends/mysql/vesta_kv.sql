@@ -1,0 +1,8 @@
+-- Whatever Vesta keeps. A row is never deleted.
+-- SELECT name, CONVERT(value USING utf8mb4) FROM vesta_kv shows the entries to a person.
+CREATE TABLE IF NOT EXISTS vesta_kv (
+  area  VARBINARY(400)  NOT NULL, -- lease/default
+  name  VARBINARY(1600) NOT NULL, -- namespace, or the number of a machine ID
+  value BLOB            NOT NULL, -- JSON
+  PRIMARY KEY (area, name)
+) ENGINE = InnoDB
