@@ -121,41 +121,35 @@ impl Builder {
 
     /// Connections to each server, used in turn: 1 to 64, default 1. Several give more throughput
     /// when many calls are in flight (half as much again was measured), and cost a socket each.
-    pub fn channels_per_endpoint(mut self, channels: usize) -> Self {
-        self.channels_per_endpoint = channels;
-        self
+    pub fn channels_per_endpoint(self, channels: usize) -> Self {
+        Self { channels_per_endpoint: channels, ..self }
     }
 
     /// Time limit of one call with all its attempts: 1 ms to 1 h, default 3 s. It is sent to the server
     /// (`grpc-timeout`) and enforced by the client.
-    pub fn deadline(mut self, deadline: Duration) -> Self {
-        self.deadline = deadline;
-        self
+    pub fn deadline(self, deadline: Duration) -> Self {
+        Self { deadline, ..self }
     }
 
     /// Time limit of one attempt, after which another endpoint is tried: at least 1 ms, default half of
     /// the deadline, or all of it with a single endpoint.
-    pub fn attempt_timeout(mut self, timeout: Duration) -> Self {
-        self.attempt_timeout = Some(timeout);
-        self
+    pub fn attempt_timeout(self, timeout: Duration) -> Self {
+        Self { attempt_timeout: Some(timeout), ..self }
     }
 
     /// Time limit of opening a connection: 1 ms to 1 h, default 1 s.
-    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
-        self.connect_timeout = timeout;
-        self
+    pub fn connect_timeout(self, timeout: Duration) -> Self {
+        Self { connect_timeout: timeout, ..self }
     }
 
     /// Retry policy of failed calls.
-    pub fn retry(mut self, retry: Retry) -> Self {
-        self.retry = retry;
-        self
+    pub fn retry(self, retry: Retry) -> Self {
+        Self { retry, ..self }
     }
 
     /// Prefetches IDs, so that `gen_id` costs nanoseconds. Off by default.
-    pub fn prefetch(mut self, prefetch: Prefetch) -> Self {
-        self.prefetch = Some(prefetch);
-        self
+    pub fn prefetch(self, prefetch: Prefetch) -> Self {
+        Self { prefetch: Some(prefetch), ..self }
     }
 
     /// A local service that makes the IDs while no server can, such as
@@ -169,9 +163,8 @@ impl Builder {
     /// deadline, and then also explains IDs and translates times; `make_id` is left to the servers,
     /// because it fills in their machine ID. While it is in use, one caller every half a second
     /// triggers a probe of the servers. Only its `try_` calls are used.
-    pub fn fallback(mut self, local: Arc<dyn IdService>) -> Self {
-        self.fallback = Some(Secret(local));
-        self
+    pub fn fallback(self, local: Arc<dyn IdService>) -> Self {
+        Self { fallback: Some(Secret(local)), ..self }
     }
 
     /// A bearer token, sent with each call as `authorization: Bearer …`. It appears in no log, no
@@ -179,15 +172,13 @@ impl Builder {
     ///
     /// Without TLS it is readable on the network: an `http://` endpoint that is not on this host is
     /// refused together with a token, unless [`allow_plaintext`](Self::allow_plaintext) is set.
-    pub fn bearer_token(mut self, token: impl Into<Box<str>>) -> Self {
-        self.bearer_token = Some(Secret(token.into()));
-        self
+    pub fn bearer_token(self, token: impl Into<Box<str>>) -> Self {
+        Self { bearer_token: Some(Secret(token.into())), ..self }
     }
 
     /// Allows the bearer token without encryption, in a trusted network.
-    pub fn allow_plaintext(mut self) -> Self {
-        self.allow_plaintext = true;
-        self
+    pub fn allow_plaintext(self) -> Self {
+        Self { allow_plaintext: true, ..self }
     }
 
     /// Trusted authorities of `https://` servers, as PEM. Default: those of the system.

@@ -201,7 +201,7 @@ impl PrefetchBuffer {
             while missing > 0 {
                 let Some(aged) = buffer.take(now, missing) else { break };
                 missing -= aged.run.count;
-                append(&mut runs, aged.run);
+                aged.run.append_to(&mut runs);
             }
         }
         if state.wanted(&self.ring).is_some() {
@@ -345,14 +345,6 @@ impl PrefetchBuffer {
             *ring_stale += u64::from(self.ring.close(writer));
         }
         buffer.drop_stale(now);
-    }
-}
-
-/// Appends a run, merged with the last one if contiguous: buffer and ring split runs.
-fn append(runs: &mut Vec<IdRun>, run: IdRun) {
-    match runs.last_mut() {
-        Some(last) if last.continues_with(&run) => last.count += run.count,
-        _ => runs.push(run),
     }
 }
 

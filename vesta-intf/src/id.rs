@@ -33,11 +33,17 @@ pub struct IdRun {
 }
 
 impl IdRun {
-    /// True if `next` continues this run without a gap.
-    pub fn continues_with(&self, next: &IdRun) -> bool {
-        let follows = u64::from(self.count).checked_mul(self.step);
-        self.step == next.step
-            && follows.and_then(|length| self.first.checked_add(length)) == Some(next.first)
+    /// Adds the run to others: it joins the last of them if it follows that one without a gap.
+    pub fn append_to(self, runs: &mut Vec<IdRun>) {
+        let follows = |last: &&mut IdRun| {
+            let length = u64::from(last.count).checked_mul(last.step);
+            let next = length.and_then(|length| last.first.checked_add(length));
+            last.step == self.step && next == Some(self.first)
+        };
+        match runs.last_mut().filter(follows) {
+            Some(last) => last.count += self.count,
+            None => runs.push(self),
+        }
     }
 
     /// Writes the first IDs of the run, as many as `out` has room for.

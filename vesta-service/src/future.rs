@@ -6,7 +6,7 @@ use vesta_intf::{AsyncIdService, Id, IdError, IdRun, IdService, MakeId};
 
 use crate::LocalIdService;
 use crate::backlog::Batch;
-use crate::service::{append, put_in_order};
+use crate::service::put_in_order;
 
 impl AsyncIdService for LocalIdService {
     async fn gen_id(&self) -> Result<u64, IdError> {
@@ -24,7 +24,7 @@ impl AsyncIdService for LocalIdService {
     async fn gen_runs(&self, count: u32) -> Result<Vec<IdRun>, IdError> {
         let mut runs = Vec::new();
         let mut batch = Batch::new(self, count.into());
-        self.wait().until_async(|| batch.fill(|run| append(&mut runs, run))).await??;
+        self.wait().until_async(|| batch.fill(|run| run.append_to(&mut runs))).await??;
         runs.sort_unstable_by_key(|run| run.first);
         Ok(runs)
     }

@@ -120,14 +120,6 @@ pub(crate) fn put_in_order(ids: &mut [u64]) {
     }
 }
 
-/// Adds a run, to the last one if it continues that: across ticks a progression often goes on.
-pub(crate) fn append(runs: &mut Vec<IdRun>, run: IdRun) {
-    match runs.last_mut() {
-        Some(last) if last.continues_with(&run) => last.count += run.count,
-        _ => runs.push(run),
-    }
-}
-
 /// A count, of which memory never holds more than 64 bits.
 pub(crate) fn number(count: usize) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)

@@ -89,13 +89,13 @@ impl Driver {
 
     fn ask(&mut self, ask: Ask, held: Option<&HeldLease>) -> Event {
         let (leases, host, clock) = (&self.leases, &mut self.host, &self.factory.clock);
-        let fingerprint = self.machine.plan.meta.fingerprint();
+        let open = || leases.open(&self.machine.plan.meta.fingerprint());
         let store = leases.store();
         let answer = ask_store(|| {
             Ok(match ask {
-                Ask::Namespace => Answer::Namespace(leases.open(&fingerprint)?),
+                Ask::Namespace => Answer::Namespace(open()?),
                 Ask::Survey => {
-                    leases.open(&fingerprint)?;
+                    open()?;
                     let (locals, snapshot) = (host.survey(), leases.snapshot()?);
                     // The clock last: it is compared with this host's as it is then.
                     let (may_forget, clock) = (store.may_forget(), store.now()?);

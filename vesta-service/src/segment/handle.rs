@@ -9,7 +9,6 @@ use vesta_intf::{IdError, IdRun};
 use super::core::Core;
 use super::key::Key;
 use super::status::SegmentStatus;
-use crate::service::append;
 use crate::sync::Ordering;
 use crate::wait::Wait;
 
@@ -121,7 +120,7 @@ impl<'a> Batch<'a> {
         while self.left > 0 {
             let run = self.segment.try_next_run(self.left)?;
             self.left -= run.count;
-            append(&mut self.runs, run);
+            run.append_to(&mut self.runs);
         }
         Ok(())
     }
