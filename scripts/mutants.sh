@@ -69,7 +69,7 @@ mutate() {
       ;;
     lease)
       files=(lease.rs 'lease/**/*.rs')
-      tests+=(--test=claims --test=clock_faults --test=disposable_machine_ids --test=floors --test=keeper_thread
+      tests+=(--test=claims --test=clock_faults --test=disposable_machine_ids --test=entries --test=floors --test=keeper_thread
         --test=forgetful_stores --test=leases --test=machine_count --test=state_file)
       ;;
     state-file)

@@ -113,3 +113,22 @@ fn a_machine_id_in_use_on_this_host_is_not_claimed_although_the_store_forgot_it(
     let newcomer = wiped.builder().state_dir(setting.folder.path()).build().unwrap();
     assert_ne!(newcomer.machine(), owner.machine());
 }
+
+/// Otherwise a claim after the store forgot would begin below what is reserved.
+#[test]
+fn of_a_store_that_may_forget_no_more_is_reserved_than_the_wall_clock_shows() {
+    let setting = Setting::new();
+    setting.store.set_may_forget();
+    let service = setting.start_from_memory();
+    setting.clock.advance(Duration::from_secs(8));
+    service.maintain();
+    service.try_gen_id().unwrap();
+    // Issued time now runs four seconds ahead of the clock.
+    setting.clock.set_wall(UnixMillis(setting.clock.wall().0 - 4_000));
+    setting.clock.advance(Duration::from_secs(60));
+    setting.clock.set_wall(UnixMillis(setting.clock.wall().0 - 4_000));
+    service.maintain();
+    let furthest = position(UnixMillis(setting.clock.wall().0 + 10_000));
+    let bound = setting.record(service.machine()).bound;
+    assert!(bound <= furthest, "{} s too far", (bound - furthest) >> 20);
+}

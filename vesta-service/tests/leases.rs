@@ -296,3 +296,28 @@ fn the_longest_wait_that_can_be_set_is_no_error() {
     let service = setting.builder().max_wait(Duration::MAX).build().unwrap();
     service.gen_ids(&mut vec![0; 2 << 20]).unwrap();
 }
+
+/// Nobody knows then from where on to issue.
+#[test]
+fn while_the_clock_is_suspect_no_other_machine_id_is_claimed() {
+    let setting = Setting::new();
+    let service = setting.start();
+    service.gen_id().unwrap();
+    let lost = service.machine();
+    let record = setting.record(lost);
+    setting.clock.set_wall(UnixMillis(START.0 + 2 * 3_600_000));
+    let thief = Record { epoch: record.epoch + 1, owner: 99, attempt: 1, ..record.clone() };
+    leases(&setting.memory).change(lost, Some(&record), &thief).unwrap();
+    for _ in 0..10 {
+        setting.clock.advance(Duration::from_secs(2));
+        service.maintain();
+    }
+    assert!(service.status().clock_suspect && service.try_gen_id().is_err());
+    assert_eq!(service.status().rehomed_total, 0);
+    setting.clock.set_wall(UnixMillis(START.0 + 20_000));
+    setting.clock.advance(Duration::from_secs(2));
+    service.maintain();
+    service.try_gen_id().expect("the clock is believed again");
+    assert_ne!(service.machine(), lost);
+    assert_eq!(service.status().rehomed_total, 1);
+}

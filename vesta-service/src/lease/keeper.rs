@@ -35,10 +35,11 @@ impl Keeper {
         let slot = slot.clone();
         thread::Builder::new().name("vesta-keeper".into()).spawn(move || {
             while let Some(pause) = driver.step(&slot) {
-                if !pause.is_zero() {
-                    slot.sleep(pause);
+                if pause.is_zero() {
+                    continue;
                 }
-                if slot.stopping() && pause > Duration::ZERO {
+                slot.sleep(pause);
+                if slot.stopping() {
                     // An unanswered release is tried again soon, but never in a tight loop.
                     driver.clock().park(RETRY_AFTER.min(pause));
                 }
