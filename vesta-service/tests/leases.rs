@@ -141,6 +141,25 @@ fn two_services_get_different_ids_and_the_third_hears_who_holds_them() {
     let pid = format!("(pid {})", std::process::id());
     assert!(error.contains("every machine ID of 3 to 4 is in use"), "{error}");
     assert_eq!(error.matches(&pid).count(), 2, "{error}");
+    let births = [3, 4].map(|machine| setting.record(machine).birth);
+    assert!(births[0] != births[1] && !births.contains(&0), "{births:?}");
+}
+
+/// By hand, too: the caller need not know how often to come back.
+#[test]
+fn a_search_for_another_machine_id_ends_within_the_call_that_began_it() {
+    let setting = Setting::new();
+    let service = setting.start();
+    let lost = service.machine();
+    let record = setting.record(lost);
+    let thief = Record { epoch: record.epoch + 1, owner: 99, attempt: 1, ..record.clone() };
+    leases(&setting.memory).change(lost, Some(&record), &thief).unwrap();
+    setting.clock.advance(Duration::from_secs(2));
+    // The renewal is refused, with two requests; the search that follows gets no answer at first.
+    let store = setting.store.clone();
+    setting.store.after(2, move || store.fail_next(1));
+    service.maintain();
+    assert_eq!(service.status().rehomed_total, 1);
 }
 
 /// Also on a host that does not remember them.
