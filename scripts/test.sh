@@ -85,9 +85,9 @@ failed() {
 }
 
 folder=
-mutants=
+beside=
 clean_up() {
-  [ -z "$mutants" ] || kill -- "-$mutants" 2>/dev/null || true
+  [ -z "$beside" ] || kill -- "-$beside" 2>/dev/null || true
   [ -n "$folder" ] || return 0
   # What a test started for itself and was not there to stop lies below.
   for servers in "$folder" "$folder"/own.*; do
@@ -128,19 +128,27 @@ fi
 
 scripts/alerts.sh || failed "the suggested alerts"
 start_stores
-# The processes are tests that mostly wait: several at once, and not beside those that use the
-# processors, but for mutation testing, which has what they leave.
+# The processes are tests that mostly wait: several at once, and beside them only what has what they
+# leave of the processors: the races, or in a full run mutation testing.
 run() {
   local what=$1
   shift
   cargo test "$@" -- --skip processes:: || failed "the tests of $what"
 }
 run_processes() {
-  if [ -n "${VESTA_TEST_FULL:-}" ]; then
-    setsid nice -n 15 scripts/mutants.sh >"$folder/mutants.log" 2>&1 &
-    mutants=$!
-  fi
+  local script=races
+  [ -z "${VESTA_TEST_FULL:-}" ] || script=mutants
+  setsid nice -n 15 "scripts/$script.sh" >"$folder/beside.log" 2>&1 &
+  beside=$!
   cargo test "$@" --test processes -- --nocapture --test-threads=4 || failed "the tests with processes"
+}
+# The end of what runs beside the processes.
+finish() {
+  local status=0
+  wait "$beside" || status=$?
+  beside=
+  cat "$folder/beside.log"
+  [ "$status" = 0 ] || failed "$1"
 }
 if [ ${#left_out[@]} = 0 ]; then
   run "the crates" --workspace --all-features
@@ -152,8 +160,10 @@ else
   run "the stores" -p vesta-store --features "$features"
   run_processes -p vesta-store --features "$features"
 fi
-scripts/races.sh ${VESTA_TEST_FULL:+--full} || failed "the races"
-if [ -n "${VESTA_TEST_FULL:-}" ]; then
+if [ -z "${VESTA_TEST_FULL:-}" ]; then
+  finish "the races"
+else
+  scripts/races.sh --full || failed "the races"
   scripts/fuzz.sh 10 || failed "fuzzing"
   scripts/schemathesis.sh || failed "the REST server against its OpenAPI document"
 fi
@@ -163,11 +173,5 @@ if $interop; then
 else
   echo "left out as asked: clients in other languages"
 fi
-if [ -n "$mutants" ]; then
-  status=0
-  wait "$mutants" || status=$?
-  mutants=
-  cat "$folder/mutants.log"
-  [ "$status" = 0 ] || failed "mutation testing"
-fi
+[ -z "$beside" ] || finish "mutation testing"
 echo "all tests passed"
