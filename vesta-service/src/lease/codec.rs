@@ -23,7 +23,7 @@ pub(crate) trait Entry: PartialEq + Sized {
     ///
     /// # Errors
     /// A sentence about what is wrong with them.
-    fn read(fields: &Fields) -> Result<Self, String>;
+    fn read(fields: &Fields<'_>) -> Result<Self, String>;
 
     /// The value of a text.
     ///
@@ -93,7 +93,7 @@ impl Entry for Record {
         )
     }
 
-    fn read(fields: &Fields) -> Result<Self, String> {
+    fn read(fields: &Fields<'_>) -> Result<Self, String> {
         Ok(Self {
             namespace: fields.hex("namespace")?,
             birth: fields.hex_64("birth")?,
@@ -118,7 +118,7 @@ impl Entry for Namespace {
         )
     }
 
-    fn read(fields: &Fields) -> Result<Self, String> {
+    fn read(fields: &Fields<'_>) -> Result<Self, String> {
         Ok(Self {
             uuid: fields.hex("uuid")?,
             fingerprint: fields.text("fingerprint")?.to_owned(),
@@ -138,7 +138,7 @@ impl Entry for Marks {
         text + "}}"
     }
 
-    fn read(fields: &Fields) -> Result<Self, String> {
+    fn read(fields: &Fields<'_>) -> Result<Self, String> {
         let birth = |(machine, birth): (&String, &Value)| {
             Some((machine.parse().ok()?, u64::from_str_radix(birth.as_str()?, 16).ok()?))
         };
@@ -148,14 +148,14 @@ impl Entry for Marks {
 }
 
 /// The fields of a JSON object of this schema.
-pub(crate) struct Fields(Value);
+pub(crate) struct Fields<'a>(BTreeMap<&'a str, Value>);
 
-impl Fields {
-    fn parse(text: &str) -> Result<Self, String> {
-        let value: Value =
-            serde_json::from_str(text).map_err(|e| format!("it is not JSON: {e}"))?;
-        match value.get("schema").and_then(Value::as_u64) {
-            Some(SCHEMA) => Ok(Self(value)),
+impl<'t> Fields<'t> {
+    fn parse(text: &'t str) -> Result<Self, String> {
+        let fields: BTreeMap<_, _> =
+            serde_json::from_str(text).map_err(|e| format!("it is not a JSON object: {e}"))?;
+        match fields.get("schema").and_then(Value::as_u64) {
+            Some(SCHEMA) => Ok(Self(fields)),
             Some(other) => {
                 Err(format!("its schema is {other}; this version of Vesta knows schema {SCHEMA}"))
             }

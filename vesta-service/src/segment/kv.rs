@@ -125,7 +125,7 @@ impl Entry for Written {
         )
     }
 
-    fn read(fields: &Fields) -> Result<Self, String> {
+    fn read(fields: &Fields<'_>) -> Result<Self, String> {
         let tag = SegmentTag {
             key: fields.text("key")?.to_owned(),
             max_id: fields.number("max_id")?,

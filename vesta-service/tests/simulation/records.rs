@@ -6,18 +6,29 @@ use std::sync::Arc;
 use vesta_service::{KvStore as _, Leases, MemoryStore, Record};
 
 /// Records as the product reads them, each text once.
-#[derive(Debug, Default)]
-pub(super) struct Decoded(HashMap<String, Record>);
+#[derive(Debug)]
+pub(super) struct Decoded {
+    known: HashMap<String, Record>,
+    store: Arc<MemoryStore>,
+    leases: Leases,
+}
+
+impl Default for Decoded {
+    fn default() -> Self {
+        let store = Arc::new(MemoryStore::new());
+        Self { known: HashMap::new(), leases: Leases::new(store.clone(), "x"), store }
+    }
+}
 
 impl Decoded {
     pub(super) fn record(&mut self, text: &str) -> Record {
-        if let Some(record) = self.0.get(text) {
+        if let Some(record) = self.known.get(text) {
             return record.clone();
         }
-        let store = Arc::new(MemoryStore::new());
-        store.put_if("lease/x", "0", None, text).expect("memory");
-        let record = Leases::new(store, "x").record(0).expect("a record").expect("it is there");
-        self.0.insert(text.into(), record.clone());
+        self.store.put_if("lease/x", "0", None, text).expect("memory");
+        let record = self.leases.record(0).expect("a record").expect("it is there");
+        self.store.delete("lease/x", "0");
+        self.known.insert(text.into(), record.clone());
         record
     }
 }
