@@ -270,8 +270,8 @@ mod tests {
             (text.replace("\"pid\":4711", "\"pid\":-1"), "its `pid` makes no sense"),
             (text.replace("\"3\"", "\"x\""), "its `epoch` makes no sense"),
             (text.replace("\"3\"", "\"03\""), "it should be written as"),
-            (text[..70].into(), "not JSON"),
-            (String::new(), "not JSON"),
+            (text[..70].into(), "not a JSON object"),
+            (String::new(), "not a JSON object"),
         ] {
             let refusal = Record::decode(&damaged).unwrap_err();
             assert!(refusal.contains(why), "{refusal}");
