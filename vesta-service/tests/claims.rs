@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use common::{START, leases, put};
 use parking_lot::Mutex;
+use vesta_intf::Field;
 use vesta_service::{
-    BuildError, Clock, Drive, IdMeta, IdService as _, KvStore, LocalIdService, MachineSource,
-    ManualClock, MemoryStore, Record, StoreError, Timing, UnixMillis,
+    BuildError, Clock, Drive, IdError, IdMeta, IdService as _, KvStore, LocalIdService,
+    MachineSource, ManualClock, MemoryStore, Record, StoreError, Timing, UnixMillis,
 };
 
 /// A store in which somebody else is faster a few times.
@@ -363,4 +364,17 @@ fn a_named_machine_id_in_a_store_buys_no_more_than_it_is_quickly_had_again() {
         assert_eq!(store.record(3).bound >> 20, now + seconds, "{timing:?}, named: {named}");
         service.gen_id().unwrap();
     }
+}
+
+#[test]
+fn a_machine_id_that_is_spent_for_good_is_left_for_another() {
+    let end = (IdMeta::MAX_PEAK.max(Field::Time) + 1) << 20;
+    let spent = || Busy::with(Record { epoch: 1, bound: end, released: true, ..Record::default() });
+    let folder = tempfile::tempdir().unwrap();
+    let clock = Arc::new(ManualClock::at(START));
+    let named = MachineSource::Reserved { store: spent(), id: 3 };
+    let error = start(named, folder.path(), clock.clone()).unwrap_err();
+    assert!(matches!(error, BuildError::Time(IdError::TimeExhausted)), "{error}");
+    let pool = MachineSource::Pool { store: spent(), range: Some(3..=4) };
+    assert_eq!(start(pool, folder.path(), clock).unwrap().machine(), 4);
 }

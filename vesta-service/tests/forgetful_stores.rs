@@ -2,11 +2,16 @@
 
 mod common;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use common::setting::{Setting, position};
 use common::{START, leases};
-use vesta_service::{BuildError, Clock as _, ErrorKind, IdService as _, Timing, UnixMillis};
+use parking_lot::Mutex;
+use vesta_service::{
+    BuildError, Clock as _, ErrorKind, IdMeta, IdService as _, MemoryStore, Record, Timing,
+    UnixMillis,
+};
 
 #[test]
 fn a_store_that_forgot_what_this_host_remembers_is_refused_until_its_floor_is_raised() {
@@ -127,4 +132,40 @@ fn of_a_store_that_may_forget_no_more_is_reserved_than_the_wall_clock_shows() {
     let furthest = position(UnixMillis(setting.clock.wall().0 + 10_000));
     let bound = setting.record(service.machine()).bound;
     assert!(bound <= furthest, "{} s too far", (bound - furthest) >> 20);
+}
+
+#[test]
+fn who_needs_a_machine_id_whose_record_is_lost_hears_so() {
+    let setting = Setting::new();
+    let service = setting.reserved().build().unwrap();
+    service.gen_id().unwrap();
+    drop(service);
+    setting.memory.delete("lease/default", "7");
+    let error = setting.elsewhere().reserved().build().unwrap_err();
+    assert!(matches!(error, BuildError::RecordLost { machine: 7, .. }), "{error}");
+    assert!(error.to_string().contains("store repair 7"), "{error}");
+}
+
+/// The first creation may be under way still, or be undone: it is looked for, and not repeated.
+#[test]
+fn a_creation_whose_reply_is_lost_is_not_sent_again() {
+    let setting = Setting::new();
+    leases(&setting.memory).open(&IdMeta::MAX_PEAK.fingerprint()).unwrap();
+    // The namespace, its entries, and the creation of a record.
+    setting.store.lose_replies(1);
+    let first = Arc::new(Mutex::new(None));
+    let (memory, seen) = (setting.memory.clone(), first.clone());
+    setting.store.after(3, move || {
+        let [created] = &records(&memory)[..] else { panic!("one record") };
+        memory.delete("lease/default", &created.0.to_string());
+        *seen.lock() = Some(created.1.birth);
+    });
+    let service = setting.start();
+    service.gen_id().unwrap();
+    let first = first.lock().expect("it was created");
+    assert_ne!(setting.record(service.machine()).birth, first);
+}
+
+fn records(memory: &Arc<MemoryStore>) -> Vec<(u64, Record)> {
+    leases(memory).snapshot().unwrap().records.into_iter().collect()
 }

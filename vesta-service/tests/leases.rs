@@ -2,13 +2,15 @@
 
 mod common;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use common::setting::Setting;
 use common::{START, leases};
+use parking_lot::Mutex;
 use vesta_service::{
-    BuildError, Cas, Clock as _, ErrorKind, IdMeta, IdService as _, LocalIdService, MachineSource,
-    Record, UnixMillis,
+    BuildError, Cas, ClaimOrder, Clock as _, Drive, ErrorKind, IdMeta, IdService as _,
+    LocalIdService, MachineSource, Record, UnixMillis,
 };
 
 #[test]
@@ -339,4 +341,31 @@ fn while_the_clock_is_suspect_no_other_machine_id_is_claimed() {
     service.try_gen_id().expect("the clock is believed again");
     assert_ne!(service.machine(), lost);
     assert_eq!(service.status().rehomed_total, 1);
+}
+
+/// Another process locks its state file, after any number of requests of the claim.
+#[test]
+fn a_claim_that_its_host_cannot_remember_is_given_back() {
+    let mut given_back = 0;
+    for after in 0..10 {
+        let setting = Setting::new();
+        let (folder, clock) = (setting.folder.path().to_owned(), setting.clock.clone());
+        let holder = Arc::new(Mutex::new(None));
+        let held = holder.clone();
+        setting.store.after(after, move || {
+            let file = LocalIdService::builder()
+                .machine(MachineSource::Fixed(3))
+                .state_dir(folder)
+                .clock(Arc::new(clock))
+                .drive(Drive::ByHand);
+            *held.lock() = file.build().ok();
+        });
+        let service = setting.builder().claim_order(ClaimOrder::Lowest).build().unwrap();
+        if let (4, Ok(Some(record))) = (service.machine(), leases(&setting.memory).record(3)) {
+            assert_eq!((record.owner, record.released), (0, record.epoch > 0), "after {after}");
+            given_back += u32::from(record.epoch > 0);
+        }
+        drop(holder);
+    }
+    assert!(given_back > 0);
 }

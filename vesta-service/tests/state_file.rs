@@ -270,6 +270,7 @@ fn a_state_file_that_is_deleted_or_replaced_while_in_use_ends_the_service() {
         let error = service.gen_id().unwrap_err().to_string();
         assert!(error.contains("deleted or replaced"), "{error}");
         assert!(service.status().sealed.is_some());
+        assert_eq!(service.status().renewals_failed, 1);
     }
 }
 
