@@ -52,11 +52,10 @@ fn declare(role: Role) -> clap::Command {
 /// Checks each setting by its own parser.
 pub(super) fn check(values: &Values) -> Result<Sections, Error> {
     let layout = ids::layout(values)?;
-    let settings =
-        ids::bounded(machine::bounded(settings(values.role).clone(), layout), layout, values);
-    let mut settings = settings
-        .no_binary_name(true)
-        .mut_args(|arg| arg.env(Resettable::Reset).default_value(Resettable::Reset));
+    let mut settings = settings(values.role).clone().no_binary_name(true).mut_args(|arg| {
+        let arg = ids::bounded(machine::bounded(arg, layout), layout, values);
+        arg.env(Resettable::Reset).default_value(Resettable::Reset)
+    });
     let flags = settings.get_arguments().filter_map(|arg| {
         let text = values.values.get(arg.get_id().as_str())?.text.as_str();
         Some(format!("--{}={text}", arg.get_long()?))
@@ -98,12 +97,12 @@ fn complete(arg: Arg, role: Role) -> Arg {
         arg = arg.action(ArgAction::Set).num_args(0..=1);
         arg = arg.require_equals(true).default_missing_value("true");
     }
-    let help = arg.get_long_help().or(arg.get_help()).map(ToString::to_string).unwrap_or_default();
+    let help = arg.get_long_help().or(arg.get_help()).map(|help| help.ansi().to_string());
     let default = match arg.get_default_values() {
         [default, ..] => format!("[default: {}] ", default.display()),
         [] => String::new(),
     };
-    arg.long_help(format!("{help}\n\n{default}[env: {env}]"))
+    arg.long_help(format!("{}\n\n{default}[env: {env}]", help.unwrap_or_default()))
 }
 
 /// The environment variable of a setting.

@@ -1,7 +1,7 @@
 //! The fields of an ID: layout, populator, and what is the same in every ID of a service.
 
 use clap::builder::ValueParser;
-use clap::{Args, Command};
+use clap::{Arg, Args};
 use vesta_intf::{Field, GenMethod, IdMeta, SequenceStart};
 use vesta_service::PopulatorKind;
 
@@ -65,19 +65,20 @@ pub struct Ids {
     pub namespace: String,
 }
 
-/// Narrows the parsers to what the layout can hold.
-pub(super) fn bounded(settings: Command, layout: IdMeta, values: &Values) -> Command {
-    // A layout without genMethod bits refuses only an explicit value.
-    let is_idle = layout.max(Field::GenMethod) == 0 && !values.is_explicit("gen_method");
-    let gen_method = match is_idle {
-        true => ValueParser::new(|_: &str| Parsed::Ok(GenMethod::Embed)),
-        false => gen_method(layout.max(Field::GenMethod)),
+/// Narrows the parser of a setting to what the layout can hold.
+pub(super) fn bounded(arg: Arg, layout: IdMeta, values: &Values) -> Arg {
+    let parser = match arg.get_id().as_str() {
+        "layout" => ValueParser::new(move |_: &str| Parsed::Ok(layout)),
+        // A layout without genMethod bits refuses only an explicit value.
+        "gen_method" if layout.max(Field::GenMethod) == 0 && !values.is_explicit("gen_method") => {
+            ValueParser::new(|_: &str| Parsed::Ok(GenMethod::Embed))
+        }
+        "gen_method" => gen_method(layout.max(Field::GenMethod)),
+        "version" => number(0, layout.max(Field::Version)),
+        "sequence_start" => sequence_start(layout),
+        _ => return arg,
     };
-    settings
-        .mut_arg("layout", |arg| arg.value_parser(move |_: &str| Parsed::Ok(layout)))
-        .mut_arg("gen_method", |arg| arg.value_parser(gen_method))
-        .mut_arg("version", |arg| arg.value_parser(number(0, layout.max(Field::Version))))
-        .mut_arg("sequence_start", |arg| arg.value_parser(sequence_start(layout)))
+    arg.value_parser(parser)
 }
 
 /// The layout that the settings choose.

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use clap::builder::ValueParser;
-use clap::{Args, Command};
+use clap::{Arg, Args};
 use vesta_intf::{Field, IdMeta};
 use vesta_service::{ClaimOrder, IpMap};
 
@@ -170,13 +170,16 @@ impl Machine {
     }
 }
 
-/// Narrows the parsers to the machine IDs of the layout.
-pub(super) fn bounded(settings: Command, layout: IdMeta) -> Command {
+/// Narrows the parser of a setting to the machine IDs of the layout.
+pub(super) fn bounded(arg: Arg, layout: IdMeta) -> Arg {
     let max = layout.max(Field::Machine);
-    settings
-        .mut_arg("machine.id", |arg| arg.value_parser(number(0, max)))
-        .mut_arg("machine.ips", |arg| arg.value_parser(ip_map(max)))
-        .mut_arg("machine.range", |arg| arg.value_parser(range(max)))
+    let parser = match arg.get_id().as_str() {
+        "machine.id" => number(0, max),
+        "machine.ips" => ip_map(max),
+        "machine.range" => range(max),
+        _ => return arg,
+    };
+    arg.value_parser(parser)
 }
 
 impl Section {
