@@ -129,8 +129,7 @@ fn planted_stop_looked_for_too_early() {
             if slot.stopping() {
                 next.seal("it was shut down");
             }
-            let index = slot.others.push(next);
-            slot.current.store(index + 1, Ordering::Release);
+            slot.leases.follow(next);
             Vec::new()
         });
         at_once(vec![model.caller(2), careless, model.close()]);
