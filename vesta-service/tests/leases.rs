@@ -9,8 +9,8 @@ use common::setting::Setting;
 use common::{START, leases};
 use parking_lot::Mutex;
 use vesta_service::{
-    BuildError, Cas, ClaimOrder, Clock as _, Drive, ErrorKind, IdMeta, IdService as _,
-    LocalIdService, MachineSource, Record, UnixMillis,
+    BuildError, ClaimOrder, Clock as _, Drive, ErrorKind, IdMeta, IdService as _, LocalIdService,
+    MachineSource, UnixMillis,
 };
 
 #[test]
@@ -82,10 +82,7 @@ fn who_is_fenced_seals_and_goes_on_with_another_machine_id() {
     let lost = service.machine();
     let before = service.gen_id().unwrap();
     // Somebody takes the record over, as an operator or a wrong clock might.
-    let record = setting.record(lost);
-    let thief = Record { epoch: record.epoch + 1, owner: 99, attempt: 1, ..record.clone() };
-    let taken = leases(&setting.memory).change(lost, Some(&record), &thief).unwrap();
-    assert_eq!(taken, Cas::Done);
+    let thief = setting.steal(lost);
 
     setting.clock.advance(Duration::from_secs(2));
     let after = service.gen_id().unwrap();
@@ -153,9 +150,7 @@ fn a_search_for_another_machine_id_ends_within_the_call_that_began_it() {
     let setting = Setting::new();
     let service = setting.start();
     let lost = service.machine();
-    let record = setting.record(lost);
-    let thief = Record { epoch: record.epoch + 1, owner: 99, attempt: 1, ..record.clone() };
-    leases(&setting.memory).change(lost, Some(&record), &thief).unwrap();
+    setting.steal(lost);
     setting.clock.advance(Duration::from_secs(2));
     // The renewal is refused, with two requests; the search that follows gets no answer at first.
     let store = setting.store.clone();
@@ -279,9 +274,7 @@ fn a_batch_ascends_even_if_the_machine_id_changes_while_it_is_filled() {
     let service = setting.start();
     service.gen_id().unwrap();
     let lost = service.machine();
-    let record = setting.record(lost);
-    let thief = Record { epoch: record.epoch + 1, owner: 99, attempt: 1, ..record.clone() };
-    leases(&setting.memory).change(lost, Some(&record), &thief).unwrap();
+    setting.steal(lost);
     // A renewal is due, and issued time runs three seconds ahead of the clock.
     setting.clock.advance(Duration::from_secs(2));
     service.try_gen_id().unwrap();
@@ -325,10 +318,8 @@ fn while_the_clock_is_suspect_no_other_machine_id_is_claimed() {
     let service = setting.start();
     service.gen_id().unwrap();
     let lost = service.machine();
-    let record = setting.record(lost);
     setting.clock.set_wall(UnixMillis(START.0 + 2 * 3_600_000));
-    let thief = Record { epoch: record.epoch + 1, owner: 99, attempt: 1, ..record.clone() };
-    leases(&setting.memory).change(lost, Some(&record), &thief).unwrap();
+    setting.steal(lost);
     for _ in 0..10 {
         setting.clock.advance(Duration::from_secs(2));
         service.maintain();

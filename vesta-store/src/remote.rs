@@ -71,20 +71,20 @@ pub(crate) trait Kv: Client {
 
     fn list(
         &self,
-        on: &mut Self::Connection,
+        connection: &mut Self::Connection,
         area: &str,
     ) -> impl Future<Output = Result<Entries>> + Send;
 
     fn get(
         &self,
-        on: &mut Self::Connection,
+        connection: &mut Self::Connection,
         area: &str,
         key: &str,
     ) -> impl Future<Output = Result<Option<String>>> + Send;
 
     fn put_if(
         &self,
-        on: &mut Self::Connection,
+        connection: &mut Self::Connection,
         put: &Put,
     ) -> impl Future<Output = Result<bool>> + Send;
 
@@ -237,19 +237,23 @@ impl<C: Kv> KvStore for Remote<C> {
 
     fn list(&self, area: &str) -> Result<Entries> {
         let area = area.to_owned();
-        self.ask(|client, on| Box::pin(async move { client.list(on, &area).await }))
+        self.ask(|client, connection| Box::pin(async move { client.list(connection, &area).await }))
     }
 
     fn get(&self, area: &str, key: &str) -> Result<Option<String>> {
         let (area, key) = (area.to_owned(), key.to_owned());
-        self.ask(|client, on| Box::pin(async move { client.get(on, &area, &key).await }))
+        self.ask(|client, connection| {
+            Box::pin(async move { client.get(connection, &area, &key).await })
+        })
     }
 
     fn put_if(&self, area: &str, key: &str, old: Option<&str>, new: &str) -> Result<bool> {
         self.shared.options.check_put(area, key, old)?;
         let ([area, key, new], old) = ([area, key, new].map(str::to_owned), old.map(str::to_owned));
         let put = Put { area, key, old, new };
-        self.ask(|client, on| Box::pin(async move { client.put_if(on, &put).await }))
+        self.ask(|client, connection| {
+            Box::pin(async move { client.put_if(connection, &put).await })
+        })
     }
 
     fn may_forget(&self) -> bool {

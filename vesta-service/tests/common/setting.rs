@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 use vesta_service::{
-    BuildError, Builder, Drive, FlakyStore, IdMeta, LocalIdService, MachineSource, ManualClock,
-    MemoryStore, Record, Timing, UnixMillis,
+    BuildError, Builder, Cas, Drive, FlakyStore, IdMeta, LocalIdService, MachineSource,
+    ManualClock, MemoryStore, Record, Timing, UnixMillis,
 };
 
 use super::{START, leases};
@@ -60,6 +60,15 @@ impl Setting {
     /// With machine ID 7, reserved.
     pub fn reserved(&self) -> Builder {
         self.builder().machine(MachineSource::Reserved { store: self.store.clone(), id: 7 })
+    }
+
+    /// Somebody takes a machine ID over, with this record.
+    pub fn steal(&self, machine: u64) -> Record {
+        let record = self.record(machine);
+        let thief = Record { epoch: record.epoch + 1, owner: 99, attempt: 1, ..record.clone() };
+        let taken = leases(&self.memory).change(machine, Some(&record), &thief);
+        assert_eq!(taken.expect("memory"), Cas::Done);
+        thief
     }
 
     pub fn record(&self, machine: u64) -> Record {

@@ -13,7 +13,7 @@ use crate::remote::{Entries, Kv, Put, Result};
 const PAGE: i64 = 1000;
 
 impl Kv for Etcd {
-    async fn list(&self, on: &mut Connection, area: &str) -> Result<Entries> {
+    async fn list(&self, connection: &mut Connection, area: &str) -> Result<Entries> {
         let mut entries = Vec::new();
         let area = self.key(area, "");
         let mut end = area.clone().into_bytes();
@@ -21,7 +21,7 @@ impl Kv for Etcd {
         end.push(b'/' + 1);
         let mut range = RangeRequest { key: area.clone().into(), range_end: end, limit: PAGE };
         loop {
-            let page = self.read(on, range.clone()).await?;
+            let page = self.read(connection, range.clone()).await?;
             let last = page.kvs.last().map(|kv| kv.key.clone());
             for kv in page.kvs {
                 let (key, value) = entry(kv)?;
@@ -38,13 +38,18 @@ impl Kv for Etcd {
         }
     }
 
-    async fn get(&self, on: &mut Connection, area: &str, key: &str) -> Result<Option<String>> {
-        Ok(self.current(on, &self.key(area, key)).await?.0)
+    async fn get(
+        &self,
+        connection: &mut Connection,
+        area: &str,
+        key: &str,
+    ) -> Result<Option<String>> {
+        Ok(self.current(connection, &self.key(area, key)).await?.0)
     }
 
-    async fn put_if(&self, on: &mut Connection, put: &Put) -> Result<bool> {
+    async fn put_if(&self, connection: &mut Connection, put: &Put) -> Result<bool> {
         let key = self.key(&put.area, &put.key);
-        let (found, revision) = self.current(on, &key).await?;
+        let (found, revision) = self.current(connection, &key).await?;
         if found != put.old {
             return Ok(false);
         }
@@ -61,7 +66,7 @@ impl Kv for Etcd {
             success: vec![RequestOp { request: Some(Op::RequestPut(change)) }],
             ..TxnRequest::default()
         };
-        Ok(self.send(on, txn).await?.succeeded)
+        Ok(self.send(connection, txn).await?.succeeded)
     }
 }
 
@@ -71,9 +76,13 @@ impl Etcd {
     }
 
     /// The value of a key, and the revision of its last change; 0 if there is no such key.
-    async fn current(&self, on: &mut Connection, key: &str) -> Result<(Option<String>, i64)> {
+    async fn current(
+        &self,
+        connection: &mut Connection,
+        key: &str,
+    ) -> Result<(Option<String>, i64)> {
         let range = RangeRequest { key: key.into(), ..RangeRequest::default() };
-        let Some(kv) = self.read(on, range).await?.kvs.into_iter().next() else {
+        let Some(kv) = self.read(connection, range).await?.kvs.into_iter().next() else {
             return Ok((None, 0));
         };
         let revision = kv.mod_revision;

@@ -18,23 +18,8 @@ pub(super) fn class(number: u16, state: &str) -> Class {
         1040 | 1203 | 1226 | 1637 | 1037 | 1038 | 1041 | 1021 | 1114 | 1030 => Class::Unavailable,
         // Shutting down, or starting; the connection or the statement was ended; the host is blocked
         // after errors; not at the server's turn in a cluster; too late.
-        1053
-        | 1077
-        | 1079
-        | 1080
-        | 1152
-        | 1158..=1161
-        | 1184
-        | 1927
-        | 1317
-        | 1129
-        | 1180
-        | 1047
-        | 3024
-        | 1969
-        | 3032
-        | 3168
-        | 3100 => Class::Unavailable,
+        1053 | 1077 | 1079 | 1080 | 1152 | 1158 | 1159 | 1160 | 1161 | 1184 | 1927 | 1317
+        | 1129 | 1180 | 1047 | 3024 | 1969 | 3032 | 3168 | 3100 => Class::Unavailable,
         _ if state == "40001" => Class::Contended,
         _ if state.starts_with("08") || state == "70100" => Class::Unavailable,
         _ => Class::Refused,

@@ -13,9 +13,9 @@ const PUT_IF: &str = include_str!("put_if.lua");
 impl Kv for Redis {
     const HAS_CLOCK: bool = true;
 
-    async fn list(&self, on: &mut Connection, area: &str) -> Result<Entries> {
+    async fn list(&self, connection: &mut Connection, area: &str) -> Result<Entries> {
         let area = self.key(area);
-        let found = self.read(on, &area, redis::cmd("HGETALL").arg(&area)).await?;
+        let found = self.read(connection, &area, redis::cmd("HGETALL").arg(&area)).await?;
         let entry = |(key, value): (Vec<u8>, Vec<u8>)| {
             let key = text(&area, key)?;
             let value = text(&format!("{key} of {area}"), value)?;
@@ -24,27 +24,33 @@ impl Kv for Redis {
         Vec::into_iter(found).map(entry).collect()
     }
 
-    async fn get(&self, on: &mut Connection, area: &str, key: &str) -> Result<Option<String>> {
+    async fn get(
+        &self,
+        connection: &mut Connection,
+        area: &str,
+        key: &str,
+    ) -> Result<Option<String>> {
         let area = self.key(area);
-        let found: Option<_> = self.read(on, &area, redis::cmd("HGET").arg(&area).arg(key)).await?;
+        let found: Option<_> =
+            self.read(connection, &area, redis::cmd("HGET").arg(&area).arg(key)).await?;
         found.map(|value| text(&format!("{key} of {area}"), value)).transpose()
     }
 
-    async fn put_if(&self, on: &mut Connection, put: &Put) -> Result<bool> {
+    async fn put_if(&self, connection: &mut Connection, put: &Put) -> Result<bool> {
         if self.purpose == Purpose::Segments {
-            self.examine(on).await?;
+            self.examine(connection).await?;
         }
         let area = self.key(&put.area);
         let mut call = Cmd::new();
         call.arg(&["EVAL", PUT_IF, "1", &area, &put.key, &put.new]).arg(put.old.as_deref());
-        let said: String = about(&area, call.query_async(on).await)?;
+        let said: String = about(&area, call.query_async(connection).await)?;
         let done = match said.as_str() {
             "other" => return Ok(false),
             "put" => true,
             "repeated" => false,
             _ => return Err(errors::expires(&area)),
         };
-        self.confirm(on).await?;
+        self.confirm(connection).await?;
         Ok(done)
     }
 
@@ -52,8 +58,8 @@ impl Kv for Redis {
         self.doubts().as_ref().is_none_or(|doubts| !doubts.is_empty())
     }
 
-    async fn now(&self, on: &mut Connection) -> Result<Option<UnixMillis>> {
-        let time = redis::cmd("TIME").query_async(on).await;
+    async fn now(&self, connection: &mut Connection) -> Result<Option<UnixMillis>> {
+        let time = redis::cmd("TIME").query_async(connection).await;
         let (seconds, micros): (u64, u64) = time.map_err(errors::explain)?;
         Ok(Some(UnixMillis(seconds * 1000 + micros / 1000)))
     }
@@ -67,16 +73,16 @@ impl Redis {
     /// The answer to a question about the hash of an area.
     async fn read<T: FromRedisValue>(
         &self,
-        on: &mut Connection,
+        connection: &mut Connection,
         area: &str,
         question: &Cmd,
     ) -> Result<T> {
-        self.examine(on).await?;
-        let lifetime = redis::cmd("PTTL").arg(area).query_async::<i64>(on).await;
+        self.examine(connection).await?;
+        let lifetime = redis::cmd("PTTL").arg(area).query_async::<i64>(connection).await;
         if lifetime.map_err(errors::explain)? >= 0 {
             return Err(errors::expires(area));
         }
-        about(area, question.query_async(on).await)
+        about(area, question.query_async(connection).await)
     }
 }
 

@@ -15,22 +15,29 @@ fn bytes<const N: usize>(texts: [&str; N]) -> [Value; N] {
 impl<D: Dialect> Kv for Sql<D> {
     const HAS_CLOCK: bool = true;
 
-    async fn list(&self, on: &mut D::Connection, area: &str) -> Result<Entries> {
-        let found = run::<D>(on, D::STATEMENTS.list, &bytes([area])).await?;
+    async fn list(&self, connection: &mut D::Connection, area: &str) -> Result<Entries> {
+        let found = run::<D>(connection, D::STATEMENTS.list, &bytes([area])).await?;
         let entries = found.rows.iter().map(|row| Ok((row.bytes(0)?, row.bytes(1)?)));
         entries.collect::<Result<_, _>>().map_err(explain::<D>)
     }
 
-    async fn get(&self, on: &mut D::Connection, area: &str, key: &str) -> Result<Option<String>> {
-        let found = run::<D>(on, D::STATEMENTS.get, &bytes([area, key])).await?;
+    async fn get(
+        &self,
+        connection: &mut D::Connection,
+        area: &str,
+        key: &str,
+    ) -> Result<Option<String>> {
+        let found = run::<D>(connection, D::STATEMENTS.get, &bytes([area, key])).await?;
         found.rows.first().map(|row| row.bytes(0)).transpose().map_err(explain::<D>)
     }
 
-    async fn put_if(&self, on: &mut D::Connection, put: &Put) -> Result<bool> {
+    async fn put_if(&self, connection: &mut D::Connection, put: &Put) -> Result<bool> {
         let Put { area, key, old, new } = put;
         let done = match old {
-            None => run::<D>(on, D::STATEMENTS.insert, &bytes([area, key, new])).await?,
-            Some(old) => run::<D>(on, D::STATEMENTS.update, &bytes([new, area, key, old])).await?,
+            None => run::<D>(connection, D::STATEMENTS.insert, &bytes([area, key, new])).await?,
+            Some(old) => {
+                run::<D>(connection, D::STATEMENTS.update, &bytes([new, area, key, old])).await?
+            }
         };
         Ok(done.changed > 0)
     }
@@ -39,8 +46,8 @@ impl<D: Dialect> Kv for Sql<D> {
         self.may_forget.load(Ordering::Relaxed)
     }
 
-    async fn now(&self, on: &mut D::Connection) -> Result<Option<UnixMillis>> {
-        let answer = run::<D>(on, D::STATEMENTS.now, &[]).await?;
+    async fn now(&self, connection: &mut D::Connection) -> Result<Option<UnixMillis>> {
+        let answer = run::<D>(connection, D::STATEMENTS.now, &[]).await?;
         let millis = answer.first().and_then(|row| row.number(0)).map_err(explain::<D>)?;
         Ok(millis.and_then(|millis| millis.try_into().ok()).map(UnixMillis))
     }

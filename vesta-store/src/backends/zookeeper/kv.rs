@@ -7,9 +7,9 @@ use super::{Connection, Session, Zookeeper};
 use crate::remote::{Entries, Kv, Put, Result};
 
 impl Kv for Zookeeper {
-    async fn list(&self, on: &mut Connection, area: &str) -> Result<Entries> {
+    async fn list(&self, connection: &mut Connection, area: &str) -> Result<Entries> {
         let area = self.path(area);
-        let children = self.children(&on.session, &area).await?.unwrap_or_default();
+        let children = self.children(&connection.session, &area).await?.unwrap_or_default();
         let entry = |(key, data, stat)| {
             let value = value(&format!("{area}/{key}"), data, &stat)?;
             Ok((key, value))
@@ -17,21 +17,28 @@ impl Kv for Zookeeper {
         children.into_iter().map(entry).collect()
     }
 
-    async fn get(&self, on: &mut Connection, area: &str, key: &str) -> Result<Option<String>> {
+    async fn get(
+        &self,
+        connection: &mut Connection,
+        area: &str,
+        key: &str,
+    ) -> Result<Option<String>> {
         let path = format!("{}/{key}", self.path(area));
-        Ok(self.read(&on.session, &path).await?.map(|(value, _)| value))
+        Ok(self.read(&connection.session, &path).await?.map(|(value, _)| value))
     }
 
-    async fn put_if(&self, on: &mut Connection, put: &Put) -> Result<bool> {
+    async fn put_if(&self, connection: &mut Connection, put: &Put) -> Result<bool> {
         let Put { area, key, old, new } = put;
         let area = self.path(area);
         let path = format!("{area}/{key}");
         let done = match old {
-            None => self.create(&on.session, &area, &path, new).await,
-            Some(old) => match self.read(&on.session, &path).await? {
-                Some((found, version)) if found == *old => {
-                    on.session.set_data(&path, new.as_bytes(), Some(version)).await.map(drop)
-                }
+            None => self.create(&connection.session, &area, &path, new).await,
+            Some(old) => match self.read(&connection.session, &path).await? {
+                Some((found, version)) if found == *old => connection
+                    .session
+                    .set_data(&path, new.as_bytes(), Some(version))
+                    .await
+                    .map(drop),
                 _ => return Ok(false),
             },
         };
