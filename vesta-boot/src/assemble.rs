@@ -23,13 +23,11 @@ pub struct Assembled {
     pub pool: Option<Arc<Pool>>,
     /// Segment mode, if it is on.
     pub segments: Option<Arc<SegmentService>>,
-    /// True if the store, as it is set up, may lose acknowledged writes.
-    pub may_forget: bool,
 }
 
 impl From<LocalIdService> for Assembled {
     fn from(service: LocalIdService) -> Self {
-        Self { service: Arc::new(service), pool: None, segments: None, may_forget: false }
+        Self { service: Arc::new(service), pool: None, segments: None }
     }
 }
 
@@ -64,6 +62,9 @@ pub fn assemble(config: &Config) -> Result<Assembled, Error> {
         .state_dir(&config.state_dir)
         .wait_for_store(config.store.wait_for_store)
         .machine(machine);
+    if let Some(may_forget) = config.store_may_forget {
+        builder = builder.store_may_forget(may_forget);
+    }
     if let Some(timing) = config.lease {
         builder = builder.timing(timing);
     }
@@ -78,12 +79,7 @@ pub fn assemble(config: &Config) -> Result<Assembled, Error> {
     }
     let service =
         builder.build().map_err(|error| Error::lasting(error.is_configuration(), error))?;
-    Ok(Assembled {
-        service: Arc::new(service),
-        pool,
-        segments: segments.map(Arc::new),
-        may_forget: store.is_some_and(|store| store.may_forget()),
-    })
+    Ok(Assembled { service: Arc::new(service), pool, segments: segments.map(Arc::new) })
 }
 
 /// The source of machine IDs, and its store of leases.

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use vesta_intf::{IdMeta, IdService as _, SequenceStart, UnixMillis};
-use vesta_service::Status;
+use vesta_service::{Doubt, Status};
 
 use crate::assemble::Assembled;
 use crate::net::{Security, Tls};
@@ -21,7 +21,6 @@ pub(crate) struct StartupSummary<'a> {
     listen: SocketAddr,
     admin: Option<SocketAddr>,
     status: Status,
-    may_forget: bool,
     segments: Option<String>,
     /// The first ID, or why there is none yet.
     first_id: String,
@@ -36,12 +35,12 @@ impl<'a> StartupSummary<'a> {
         listen: SocketAddr,
         admin: Option<SocketAddr>,
     ) -> Self {
-        let Assembled { service, segments, may_forget, .. } = assembled;
+        let Assembled { service, segments, .. } = assembled;
         let first_id = service.gen_id().map(|id| id.to_string());
         let first_id = first_id.unwrap_or_else(|error| format!("not yet: {error}"));
         let segments = segments.as_ref().map(|segments| segments.describe());
-        let (status, may_forget) = (service.status(), *may_forget);
-        Self { config, security, listen, admin, status, may_forget, segments, first_id }
+        let status = service.status();
+        Self { config, security, listen, admin, status, segments, first_id }
     }
 
     /// Prints or logs the summary, and warns of a layout that runs out soon.
@@ -66,9 +65,16 @@ impl<'a> StartupSummary<'a> {
         }
     }
 
+    /// Absolute: whoever reads it is elsewhere.
+    fn state_dir(&self) -> String {
+        let typed = &self.config.state_dir;
+        std::path::absolute(typed).as_ref().unwrap_or(typed).display().to_string()
+    }
+
     /// Logs the summary as one event.
     fn log(&self) {
         let Status { machines, machine_source, namespace, layout_ends, .. } = &self.status;
+        let doubt = self.status.doubt.as_ref();
         let tls = self.security.tls.as_ref();
         tracing::info!(
             program = self.config.role.name(),
@@ -80,7 +86,8 @@ impl<'a> StartupSummary<'a> {
             machine_id = machines.first(),
             machine_ids = list(machines),
             machine_source,
-            may_forget = self.may_forget,
+            store_may_forget = doubt.map(|doubt| doubt.why.as_str()),
+            state_dir = %self.state_dir(),
             sequence_start = %self.config.ids.sequence_start,
             namespace,
             segments = self.segments,
@@ -198,7 +205,10 @@ impl Display for StartupSummary<'_> {
             many => format!(" with {many} machine IDs"),
         };
         let admin = self.admin.map(|admin| format!("{}://{admin}/", scheme(admin_tls.as_ref())));
-        let forgets = "the store may lose acknowledged writes (see docs/SAFETY.md)";
+        let forgets = |doubt: &Doubt| {
+            let Doubt { since, why, .. } = doubt;
+            format!("the store may forget: {why} (known since {since}; see docs/SAFETY.md)")
+        };
         let sequence = match self.config.ids.sequence_start {
             SequenceStart::Random(below) => {
                 Some(format!("each tick begins at a random number below {below}"))
@@ -218,7 +228,8 @@ impl Display for StartupSummary<'_> {
             ("capacity", Some(format!("{} IDs/s{several}", grouped(self.capacity())))),
             ("sequence", sequence),
             (machine, Some(format!("{} ({machine_source})", list(machines)))),
-            ("durability", self.may_forget.then(|| forgets.to_owned())),
+            ("durability", self.status.doubt.as_ref().map(forgets)),
+            ("state", Some(self.state_dir())),
             ("namespace", Some(namespace.clone())),
             ("segments", self.segments.clone()),
             (self.config.role.protocol(), Some(self.listen.to_string())),
@@ -242,7 +253,7 @@ mod tests {
 
     use super::*;
 
-    fn summary(machines: &[u64], may_forget: bool, sequence_start: SequenceStart) -> String {
+    fn summary(machines: &[u64], why: Option<&str>, sequence_start: SequenceStart) -> String {
         let service = LocalIdService::builder()
             .machine(MachineSource::Stateless(5))
             .drive(Drive::ByHand)
@@ -251,6 +262,8 @@ mod tests {
         let mut status = service.status();
         status.machines = machines.to_vec();
         status.machine_source = "pool 0 to 1023 of Redis cache:6379".to_owned();
+        let (since, reach) = (UnixMillis(0), UnixMillis(0));
+        status.all.doubt = why.map(|why| Doubt { since, reach, why: why.to_owned() });
         let mut config = Config::defaults(Role::Server);
         config.ids.sequence_start = sequence_start;
         let summary = StartupSummary {
@@ -259,7 +272,6 @@ mod tests {
             listen: "10.0.0.1:5".parse().expect("an address"),
             admin: None,
             status,
-            may_forget,
             segments: None,
             first_id: "5".to_owned(),
         };
@@ -268,28 +280,29 @@ mod tests {
 
     #[test]
     fn several_machine_ids_are_listed_and_their_capacity_is_added_up() {
-        let said = summary(&[3, 7, 12, 40], false, SequenceStart::Zero);
+        let said = summary(&[3, 7, 12, 40], None, SequenceStart::Zero);
         let machines = "  machine IDs 3, 7, 12, 40 (pool 0 to 1023 of Redis cache:6379)\n";
         assert!(said.contains(machines), "{said}");
         assert!(said.contains("  capacity    4,194,304 IDs/s with 4 machine IDs\n"), "{said}");
-        let said = summary(&[3], false, SequenceStart::Zero);
+        let said = summary(&[3], None, SequenceStart::Zero);
         assert!(said.contains("  machine ID  3 (pool"), "{said}");
         assert!(said.contains("  capacity    1,048,576 IDs/s\n"), "{said}");
     }
 
     #[test]
     fn a_store_that_may_forget_is_named_so() {
-        let durability = "  durability  the store may lose acknowledged writes";
-        assert!(summary(&[3], true, SequenceStart::Zero).contains(durability));
-        assert!(!summary(&[3], false, SequenceStart::Zero).contains("durability"));
+        let durability = "  durability  the store may forget: a replica lags (known since 1970-";
+        let said = summary(&[3], Some("a replica lags"), SequenceStart::Zero);
+        assert!(said.contains(durability), "{said}");
+        assert!(!summary(&[3], None, SequenceStart::Zero).contains("durability"));
     }
 
     #[test]
     fn a_random_start_of_ticks_is_named() {
-        let said = summary(&[3], false, SequenceStart::Random(100));
+        let said = summary(&[3], None, SequenceStart::Random(100));
         let line = "  sequence    each tick begins at a random number below 100\n";
         assert!(said.contains(line), "{said}");
-        assert!(!summary(&[3], false, SequenceStart::Zero).contains("sequence"));
+        assert!(!summary(&[3], None, SequenceStart::Zero).contains("sequence"));
     }
 
     #[test]

@@ -21,6 +21,7 @@ use crate::random;
 use crate::sequence::Rules;
 use crate::service::{LocalIdService, number};
 use crate::slots::{Member, Slots};
+use crate::state_dir::default_state_dir;
 use crate::wait::Drive;
 
 /// More machine IDs in one process would only be a mistake.
@@ -45,6 +46,7 @@ pub struct Builder {
     sequence_start: SequenceStart,
     timing: Option<Timing>,
     wait_for_store: bool,
+    store_may_forget: Option<bool>,
 }
 
 impl Default for Builder {
@@ -58,13 +60,14 @@ impl Default for Builder {
             clock: AnyClock::System(SystemClock::new()),
             drive: Drive::default(),
             namespace: "default".into(),
-            state_dir: "vesta-data".into(),
+            state_dir: default_state_dir(),
             machine: None,
             machine_count: 1,
             claim_order: ClaimOrder::default(),
             sequence_start: SequenceStart::default(),
             timing: None,
             wait_for_store: false,
+            store_may_forget: None,
         }
     }
 }
@@ -112,7 +115,8 @@ impl Builder {
         Self { namespace: namespace.into(), ..self }
     }
 
-    /// The folder of the state files. Default: `vesta-data`; created if it does not exist.
+    /// The folder of the state files; created if it does not exist. Default:
+    /// [`default_state_dir`](crate::default_state_dir).
     pub fn state_dir(self, state_dir: impl Into<PathBuf>) -> Self {
         Self { state_dir: state_dir.into(), ..self }
     }
@@ -145,6 +149,15 @@ impl Builder {
     /// of 30 s. Default: no.
     pub fn wait_for_store(self, wait_for_store: bool) -> Self {
         Self { wait_for_store, ..self }
+    }
+
+    /// Says whether the store may forget what it acknowledged, for what cannot be seen: a proxy or a
+    /// managed database with a copy that lags and may take over (`true`), or one whose fail-over loses
+    /// nothing (`false`). Default: as far as the store can tell. With a store that may forget, the
+    /// first ID after a claim comes about 7 s later. Once that is written down in the namespace, only
+    /// [`Leases::trust`](crate::Leases::trust) ends it.
+    pub fn store_may_forget(self, may_forget: bool) -> Self {
+        Self { store_may_forget: Some(may_forget), ..self }
     }
 
     /// Other durations than the store's own.
@@ -206,8 +219,9 @@ impl Builder {
             Resolved::Leased { store, choice, guard } => {
                 let timing = self.timing.unwrap_or_else(|| choice.timing(store.timing()));
                 timing.check()?;
-                // A state file remembers by itself.
+                // A state file remembers by itself, and forgets nothing.
                 let remembers = !matches!(choice, Choice::Only { alone: true, .. });
+                let may_forget = if remembers { self.store_may_forget } else { Some(false) };
                 let plan = Plan {
                     store: store.describe(),
                     namespace: self.namespace.clone(),
@@ -220,6 +234,8 @@ impl Builder {
                     host: machine::host_name(),
                     pid: std::process::id(),
                     guard,
+                    may_forget,
+                    longest_window: timing.window.max(store.timing().window),
                 };
                 if plan.window_ticks(false) < 2 {
                     let reason = "window must be at least two ticks of the layout";

@@ -40,7 +40,7 @@ pub(crate) use keeper::Keeper;
 pub use kv::KvStore;
 pub use leases::{Leases, Snapshot};
 pub(crate) use machine_slot::MachineSlot;
-pub use record::{Cas, Namespace, Record};
+pub use record::{Cas, Doubt, Namespace, Record};
 pub(crate) use state::{CLAIM_TIMEOUT, Plan};
 pub(crate) use timing::RETRY_AFTER;
 pub use timing::Timing;

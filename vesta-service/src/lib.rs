@@ -52,6 +52,7 @@ mod random;
 mod segment;
 mod service;
 mod slots;
+mod state_dir;
 mod status;
 mod sync;
 mod testing;
@@ -63,7 +64,7 @@ pub use builder::Builder;
 pub use clock::{Clock, SystemClock};
 pub use error::{BuildError, StoreError};
 pub use id::sequence;
-pub use lease::{Cas, ClaimOrder, KvStore, Leases, Namespace, Record, Snapshot, Timing};
+pub use lease::{Cas, ClaimOrder, Doubt, KvStore, Leases, Namespace, Record, Snapshot, Timing};
 pub use machine::{IpMap, MachineSource, WorkerNodeStore, host_ordinal};
 pub use populator::PopulatorKind;
 pub use segment::{
@@ -71,6 +72,7 @@ pub use segment::{
     SegmentStatus, SegmentStore, SegmentTag,
 };
 pub use service::LocalIdService;
+pub use state_dir::default_state_dir;
 pub use status::{MachineStatus, Status};
 pub use testing::{FlakyStore, ManualClock, MemorySegmentStore, MemoryStore};
 pub use vesta_intf::{

@@ -9,7 +9,7 @@ use vesta_intf::UnixMillis;
 use crate::LocalIdService;
 use crate::builder::Builder;
 use crate::clock::{MAX_LEAD, Reading};
-use crate::lease::MachineSlot;
+use crate::lease::{Doubt, MachineSlot, Timing};
 use crate::populator::PopulatorKind;
 use crate::service::millis;
 
@@ -72,6 +72,8 @@ pub struct MachineStatus {
     pub fenced_total: u64,
     /// Machine IDs claimed anew while running.
     pub rehomed_total: u64,
+    /// Why the store may forget what it acknowledged, as is written down in it.
+    pub doubt: Option<Doubt>,
     /// Why no more IDs will ever be made with it, if that is so.
     pub sealed: Option<String>,
 }
@@ -91,7 +93,9 @@ impl LocalIdService {
             None => Duration::MAX,
         };
         let Reading { lead, suspect, .. } = lease.ticks.read();
-        let low = self.window.map_or(Duration::ZERO, |w| (w / 5).min(NOT_READY_BELOW));
+        let window = self.window.unwrap_or_default();
+        let shorter = state.doubt.as_ref().map_or(window, |_| window.min(Timing::IN_MEMORY.window));
+        let low = (shorter / 5).min(NOT_READY_BELOW);
         let not_ready_because = if let Some(reason) = &sealed {
             Some(format!("the generator has stopped: {reason}"))
         } else if let Some(reason) = &ended {
@@ -120,6 +124,7 @@ impl LocalIdService {
             last_renewal_age: clock.monotonic().saturating_sub(state.renewed_at),
             fenced_total: state.fenced,
             rehomed_total: state.rehomed,
+            doubt: state.doubt.clone(),
             sealed,
         }
     }
@@ -162,6 +167,7 @@ impl MachineStatus {
             last_renewal_age: self.last_renewal_age.min(other.last_renewal_age),
             fenced_total: self.fenced_total + other.fenced_total,
             rehomed_total: self.rehomed_total + other.rehomed_total,
+            doubt: self.doubt.or(other.doubt),
             sealed: self.sealed.filter(|_| other.sealed.is_some()),
             ..self
         }

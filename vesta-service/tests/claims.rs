@@ -64,8 +64,8 @@ impl KvStore for Busy {
     fn now(&self) -> Result<Option<UnixMillis>, StoreError> {
         Ok(self.now)
     }
-    fn may_forget(&self) -> bool {
-        self.may_forget
+    fn doubt(&self) -> Result<Option<String>, StoreError> {
+        Ok(self.may_forget.then(|| "it said so".into()))
     }
     fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
         self.store.list(area)

@@ -256,8 +256,8 @@ impl<C: Kv> KvStore for Remote<C> {
         })
     }
 
-    fn may_forget(&self) -> bool {
-        self.shared.client.may_forget()
+    fn doubt(&self) -> Result<Option<String>> {
+        Ok(self.shared.client.may_forget().then(|| "it said so".into()))
     }
 
     fn now(&self) -> Result<Option<UnixMillis>> {

@@ -21,6 +21,8 @@ fn lease(status: &MachineStatus) -> Value {
         "lastRenewalAgeMs": millis(status.last_renewal_age),
         "fenced": status.fenced_total,
         "rehomed": status.rehomed_total,
+        "storeMayForget": status.doubt.is_some(),
+        "storeDoubt": status.doubt.as_ref().map(|doubt| &doubt.why),
         "sealed": status.sealed,
     })
 }

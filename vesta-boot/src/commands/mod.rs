@@ -71,6 +71,12 @@ pub enum StoreCommand {
         #[arg(long, value_name = "TIME", value_parser = moment)]
         to: Option<UnixMillis>,
     },
+    /// Trust a store again that was seen to forget what it acknowledged
+    ///
+    /// Whoever sees that a store may lose changes, in a crash or when a replica takes over, writes that
+    /// down in the namespace, and claims keep a distance from then on. Only this command ends that: once
+    /// replication or settings have been changed so that nothing acknowledged is lost.
+    Trust,
     /// Declare the owner of a machine ID gone for good, so that the pool may hand it out
     ///
     /// For an expired owner that is not worth waiting for, and for the foreign owners that `store import`

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::builder::ValueParser;
 use clap::{Arg, Args};
 use vesta_intf::{Field, IdMeta};
-use vesta_service::{ClaimOrder, IpMap};
+use vesta_service::{ClaimOrder, IpMap, default_state_dir};
 
 use super::parse::{Parsed, choice, number, store_url, truth};
 use super::values::Values;
@@ -60,10 +60,23 @@ pub(super) struct Section {
 
     /// Folder of the state files and the default pool
     ///
-    /// It must survive restarts.
-    #[arg(id = "state_dir", value_name = "FOLDER", default_value = "vesta-data", global = true)]
-    #[arg(value_parser = folder)]
-    pub(super) state_dir: PathBuf,
+    /// It must survive restarts. Default: `$STATE_DIRECTORY`, which systemd sets; else
+    /// `$XDG_STATE_HOME/vesta`; else `~/.local/state/vesta`; else `/var/lib/vesta`.
+    ///
+    /// Example: /var/lib/vesta
+    #[arg(id = "state_dir", value_name = "FOLDER", global = true, value_parser = folder)]
+    state_dir: Option<PathBuf>,
+
+    /// Whether the store may forget what it acknowledged
+    ///
+    /// A copy that lags may take over from it (`true`), or a fail-over loses nothing (`false`), although
+    /// it cannot be seen: behind a proxy, or in a managed database. Default: as far as the store can
+    /// tell. With `true` the first ID comes about 7 s after a start; `store trust` ends what is written
+    /// down.
+    ///
+    /// Example: true
+    #[arg(id = "machine.store_may_forget", value_name = "BOOL", value_parser = truth())]
+    pub(super) may_forget: Option<bool>,
 
     /// Keep no state for machine.id
     ///
@@ -183,8 +196,13 @@ pub(super) fn bounded(arg: Arg, layout: IdMeta) -> Arg {
 }
 
 impl Section {
+    pub(super) fn state_dir(&self) -> PathBuf {
+        self.state_dir.clone().unwrap_or_else(default_state_dir)
+    }
+
     /// Makes the choice, by the rules between the settings.
     pub(super) fn check(self, values: &Values, layout: &IdMeta) -> Result<Machine, Error> {
+        let folder = self.state_dir().display().to_string();
         let Self { count, order, stateless, .. } = self;
         let numbers = [
             ("machine.id", self.id.map(Number::Id)),
@@ -203,7 +221,6 @@ impl Section {
             return Error::refuse(format!("{one} and {other} are both set; keep one of them"));
         }
         // Inside the state folder, so that one setting moves all state.
-        let folder = self.state_dir.display().to_string();
         let own = || {
             let url = format!("sqlite:{}/vesta.db", folder.trim_end_matches('/'));
             url.parse().map_err(|error: OpenError| {

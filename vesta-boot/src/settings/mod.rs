@@ -65,6 +65,8 @@ pub struct Config {
     pub lease: Option<Timing>,
     /// The store of machine IDs: its start and its time limit.
     pub store: Store,
+    /// An operator's word on whether it may forget what it acknowledged.
+    pub store_may_forget: Option<bool>,
     /// The folder of the state files.
     pub state_dir: PathBuf,
     /// Segment mode; off without a store.
@@ -76,7 +78,8 @@ pub struct Config {
 }
 
 impl Config {
-    /// The defaults of a program. Reads no file and no environment.
+    /// The defaults of a program. Reads no file, and of the environment only
+    /// where state lies by default.
     pub fn defaults(role: Role) -> Self {
         Self::check(&Values::defaults(role)).expect("a test checks the defaults of both programs")
     }
@@ -88,7 +91,7 @@ impl Config {
     pub fn check(values: &Values) -> Result<Self, Error> {
         let Sections { listeners, ids, machine, store, segments, limits, log } =
             declared::check(values)?;
-        let state_dir = machine.state_dir.clone();
+        let (state_dir, store_may_forget) = (machine.state_dir(), machine.may_forget);
         let machine = machine.check(values, &ids.layout)?;
         let [tls, admin_tls] = listeners.tls()?;
         let config = Self {
@@ -101,6 +104,7 @@ impl Config {
             auth: auth(&values.tokens)?,
             lease: store.lease(values, &machine)?,
             store,
+            store_may_forget,
             ids,
             machine,
             state_dir,

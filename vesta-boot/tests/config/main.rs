@@ -49,7 +49,7 @@ fn the_defaults_are_those_of_the_contract() {
         assert_eq!(config.ids.populator.name(), "lock");
         assert_eq!((config.ids.version, config.ids.namespace.as_str()), (0, "default"));
         assert_eq!(config.ids.sequence_start, SequenceStart::Zero);
-        assert_eq!(config.state_dir.to_str(), Some("vesta-data"));
+        assert_eq!(config.state_dir, vesta_service::default_state_dir());
         assert_eq!(config.limits.max_wait, Duration::from_secs(2));
         assert_eq!(config.limits.request_timeout, Duration::from_secs(2));
         assert_eq!(config.limits.drain_limit, Duration::from_secs(10));
@@ -117,7 +117,7 @@ fn each_way_to_a_machine_id_is_understood() {
          order: Stable }"
     );
     assert_eq!(
-        machine(&["--machine-count", "64", "--machine-claim-order", "lowest"]),
+        machine(&["--state-dir=vesta-data", "--machine-count=64", "--machine-claim-order=lowest"]),
         "Pool { store: \"sqlite:vesta-data/vesta.db\", range: None, count: 64, order: Lowest }"
     );
     // What is the default may be said.

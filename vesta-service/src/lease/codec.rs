@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 use vesta_intf::UnixMillis;
 
-use super::{Namespace, Record};
+use super::{Doubt, Namespace, Record};
 
 /// The version of all texts.
 pub(crate) const SCHEMA: u64 = 1;
@@ -111,18 +111,28 @@ impl Entry for Record {
 
 impl Entry for Namespace {
     fn encode(&self) -> String {
-        let Self { uuid, fingerprint, floor } = self;
+        let Self { uuid, fingerprint, floor, doubt } = self;
         let fingerprint = Value::from(fingerprint.as_str());
+        let doubt = doubt.as_ref().map_or("null".into(), |Doubt { since, reach, why }| {
+            let why = Value::from(why.as_str());
+            format!(r#"{{"since":"{}","reach":"{}","why":{why}}}"#, since.0, reach.0)
+        });
         format!(
-            r#"{{"schema":{SCHEMA},"uuid":"{uuid:032x}","fingerprint":{fingerprint},"floor":"{floor}"}}"#
+            r#"{{"schema":{SCHEMA},"uuid":"{uuid:032x}","fingerprint":{fingerprint},"floor":"{floor}","doubt":{doubt}}}"#
         )
     }
 
     fn read(fields: &Fields<'_>) -> Result<Self, String> {
+        let doubt = |value: &Value| {
+            let moment = |name| Some(UnixMillis(value.get(name)?.as_str()?.parse().ok()?));
+            let why = value.get("why")?.as_str()?.to_owned();
+            Some(Doubt { since: moment("since")?, reach: moment("reach")?, why })
+        };
         Ok(Self {
             uuid: fields.hex("uuid")?,
             fingerprint: fields.text("fingerprint")?.to_owned(),
             floor: fields.number("floor")?,
+            doubt: fields.optional("doubt", doubt)?,
         })
     }
 }
@@ -241,9 +251,13 @@ mod tests {
         #[test]
         fn every_namespace_and_every_bucket_comes_back(
             (uuid, fingerprint, floor) in any::<(u128, String, u64)>(),
+            doubt in any::<Option<(u64, u64, String)>>(),
             births in proptest::collection::btree_map(any::<u64>(), any::<u64>(), 0..64),
         ) {
-            let namespace = Namespace { uuid, fingerprint, floor };
+            let doubt = doubt.map(|(since, reach, why)| {
+                Doubt { since: UnixMillis(since), reach: UnixMillis(reach), why }
+            });
+            let namespace = Namespace { uuid, fingerprint, floor, doubt };
             prop_assert_eq!(Namespace::decode(&namespace.encode()), Ok(namespace));
             let marks = Marks { namespace: uuid, births };
             prop_assert_eq!(Marks::decode(&marks.encode()), Ok(marks));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::state::{
     Action, Answer, Ask, CLAIM_AGAIN, Claimed, Event, Findings, Machine, Now, Write,
 };
-use super::{CLAIM_TIMEOUT, Choice, HostState, Leases, MachineSlot, Plan};
+use super::{CLAIM_TIMEOUT, Choice, Doubt, HostState, Leases, MachineSlot, Plan};
 use crate::clock::{AnyClock, MAX_LEAD};
 use crate::error::{BuildError, ask_store};
 use crate::held_lease::{HeldLease, HeldLeaseFactory};
@@ -36,6 +36,7 @@ impl Driver {
                     driver.machine.plan.claim_timeout = CLAIM_TIMEOUT;
                     let held = driver.hold(&claimed)?;
                     let slot = MachineSlot::new(held, driver.clock().monotonic());
+                    driver.show_doubt(&slot);
                     return Ok((driver, slot));
                 }
                 Ok(Event::Refused(error)) => return Err(error),
@@ -53,7 +54,8 @@ impl Driver {
     pub(super) fn step(&mut self, slot: &MachineSlot) -> Option<Duration> {
         let held = slot.leases.current();
         let plan = &self.machine.plan;
-        let far_behind = MAX_LEAD + plan.distance(self.machine.may_forget);
+        let reach = self.machine.doubt.as_ref().map(|doubt| doubt.reach);
+        let far_behind = MAX_LEAD + plan.distance(reach, self.clock().wall());
         if slot.stopping() {
             self.machine.release(held.seal("it was shut down"));
             self.machine.stop();
@@ -69,6 +71,7 @@ impl Driver {
         }
         match self.advance(Some(held)) {
             Ok(event) => {
+                self.show_doubt(slot);
                 self.carry_out(event, held, slot);
                 Some(Duration::ZERO)
             }
@@ -89,17 +92,19 @@ impl Driver {
 
     fn ask(&mut self, ask: Ask, held: Option<&HeldLease>) -> Event {
         let (leases, host, clock) = (&self.leases, &mut self.host, &self.factory.clock);
-        let open = || leases.open(&self.machine.plan.meta.fingerprint());
-        let store = leases.store();
+        let (plan, store) = (&self.machine.plan, leases.store());
+        let open = |doubt| leases.open_doubted(&plan.meta.fingerprint(), doubt);
         let answer = ask_store(|| {
             Ok(match ask {
-                Ask::Namespace => Answer::Namespace(open()?),
+                Ask::Namespace => Answer::Namespace(open(None)?),
+                Ask::Doubt => Answer::Doubt(leases.find()?, store.doubt()?),
+                Ask::WriteDoubt(doubt) => Answer::Namespace(leases.doubt(&doubt)?),
                 Ask::Survey => {
-                    open()?;
+                    let doubt = store.doubt()?;
+                    open(plan.first_doubt(doubt.clone(), clock.wall()))?;
                     let (locals, snapshot) = (host.survey(), leases.snapshot()?);
                     // The clock last: it is compared with this host's as it is then.
-                    let (may_forget, clock) = (store.may_forget(), store.now()?);
-                    Answer::Survey(Findings { may_forget, clock, snapshot, locals })
+                    Answer::Survey(Findings { doubt, clock: store.now()?, snapshot, locals })
                 }
                 Ask::Record(machine) => Answer::Found(leases.record(machine)?),
                 Ask::Write(machine, write) => match *write {
@@ -171,6 +176,23 @@ impl Driver {
         }
     }
 
+    fn show_doubt(&self, slot: &MachineSlot) {
+        let (doubt, plan) = (&self.machine.doubt, &self.machine.plan);
+        let mut state = slot.state.lock();
+        if state.doubt == *doubt {
+            return;
+        }
+        state.doubt.clone_from(doubt);
+        let (store, namespace) = (&plan.store, &plan.namespace);
+        match doubt {
+            Some(Doubt { since, why, .. }) => tracing::warn!(
+                store, namespace, %since, why,
+                "the store may forget what it acknowledged: claims keep a distance from that"
+            ),
+            None => tracing::info!(store, namespace, "the store is trusted again"),
+        }
+    }
+
     fn refused(&mut self, error: &BuildError, slot: &MachineSlot) {
         self.host.let_go();
         tracing::error!(%error, "no machine ID; trying again");
@@ -190,7 +212,7 @@ impl Driver {
         let tick = match held {
             // From a store that may forget no reservation reaches further ahead of the wall clock
             // than where the next claim would begin.
-            Some(held) if self.machine.may_forget => held.ticks.wall_tick(),
+            Some(held) if self.machine.doubt.is_some() => held.ticks.wall_tick(),
             Some(held) => held.ticks.effective_tick(),
             None => now.tick,
         };

@@ -27,8 +27,8 @@ pub(crate) struct Local {
 
 impl Local {
     /// True if the store still has what it acknowledged. True also where the namespace's floor lies
-    /// above it.
-    pub(crate) fn is_known_to(&self, snapshot: &Snapshot) -> bool {
+    /// above it, and where it may have been forgotten, below this position.
+    pub(crate) fn is_known_to(&self, snapshot: &Snapshot, forgettable: u64) -> bool {
         let (local, namespace) = (&self.record, &snapshot.namespace);
         let knows = |current: &Record| match current.birth == local.birth {
             true => {
@@ -41,7 +41,8 @@ impl Local {
         local.namespace == 0
             || local.bound <= namespace.floor
             || local.namespace == namespace.uuid
-                && snapshot.records.get(&self.machine).is_some_and(knows)
+                && (local.bound <= forgettable
+                    || snapshot.records.get(&self.machine).is_some_and(knows))
     }
 }
 
@@ -209,16 +210,20 @@ mod tests {
         assert!(!later.is_free(7), "it is kept");
     }
 
+    fn of_layout() -> Namespace {
+        Namespace { uuid: 0, fingerprint: "a layout".into(), floor: 0, doubt: None }
+    }
+
     #[test]
     fn a_store_that_does_not_know_what_it_acknowledged_is_noticed() {
         let acknowledged =
             Record { namespace: 1, birth: 5, epoch: 3, owner: 9, bound: 100, ..Record::default() };
         let local =
             |record: &Record| Local { machine: 7, record: record.clone(), is_damaged: false };
-        let is_known = |uuid, floor, machine, known: &Record| {
-            let namespace = Namespace { uuid, fingerprint: "a layout".into(), floor };
+        let is_known = |uuid, floor, forgettable, machine, known: &Record| {
+            let namespace = Namespace { uuid, floor, ..of_layout() };
             let snapshot = Snapshot::of(namespace, [(machine, known.clone())]);
-            local(&acknowledged).is_known_to(&snapshot)
+            local(&acknowledged).is_known_to(&snapshot, forgettable)
         };
         let same = |change: fn(&mut Record)| {
             let mut record = acknowledged.clone();
@@ -233,7 +238,7 @@ mod tests {
             (1, 0, 7, same(|record| (record.birth, record.epoch) = (6, 0))), // repaired
             (2, 100, 8, same(|_| ())),                                       // above what was used
         ] {
-            assert!(is_known(uuid, floor, machine, &known), "{known:?}");
+            assert!(is_known(uuid, floor, 0, machine, &known), "{known:?}");
         }
         for (uuid, floor, machine, known) in [
             (1, 0, 7, same(|record| record.bound = 99)),
@@ -244,10 +249,11 @@ mod tests {
             (2, 0, 7, same(|_| ())), // another store
             (2, 99, 7, same(|_| ())),
         ] {
-            assert!(!is_known(uuid, floor, machine, &known), "{known:?}");
+            assert!(!is_known(uuid, floor, 99, machine, &known), "{known:?}");
+            assert_eq!(is_known(uuid, floor, 100, machine, &known), uuid == 1, "{known:?}");
         }
         let own = Record { namespace: 0, ..acknowledged.clone() };
-        let namespace = Namespace { uuid: 1, fingerprint: "a layout".into(), floor: 0 };
-        assert!(local(&own).is_known_to(&Snapshot::of(namespace, [])), "it stands for itself");
+        let alone = Snapshot::of(Namespace { uuid: 1, ..of_layout() }, []);
+        assert!(local(&own).is_known_to(&alone, 0), "it stands for itself");
     }
 }

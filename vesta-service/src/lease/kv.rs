@@ -53,11 +53,14 @@ pub trait KvStore: Send + Sync + fmt::Debug {
         new: &str,
     ) -> Result<bool, StoreError>;
 
-    /// True if the store, as it is set up, may lose a change that it acknowledged: when it crashes,
-    /// or when a copy that lags takes over. Claims then keep a distance of one window. Asked after a
-    /// call that the store answered.
-    fn may_forget(&self) -> bool {
-        false
+    /// Why the store, as it is set up now, may lose a change that it acknowledged: when it crashes, or
+    /// when a copy that lags takes over. `None` if it keeps what it acknowledged. Asked at each claim
+    /// and about once a minute; may ask the server.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store does not answer.
+    fn doubt(&self) -> Result<Option<String>, StoreError> {
+        Ok(None)
     }
 
     /// The store's own wall clock, where it has one to compare with.

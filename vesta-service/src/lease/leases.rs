@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::codec::{Entry, Marks};
-use super::{Area, Cas, KvStore, Namespace, Record, Standing, StoreError};
+use super::{Area, Cas, Doubt, KvStore, Namespace, Record, Standing, StoreError};
 
 const NAMESPACE: &str = "namespace";
 const MARKS: &str = "births-";
@@ -128,6 +128,15 @@ impl Leases {
     /// [`StoreError`] if the store does not answer, or its entry is damaged or gone while
     /// records are there.
     pub fn open(&self, fingerprint: &str) -> Result<Namespace, StoreError> {
+        self.open_doubted(fingerprint, None)
+    }
+
+    /// [`open`](Self::open), created with what is known of a doubt about the store.
+    pub(super) fn open_doubted(
+        &self,
+        fingerprint: &str,
+        doubt: Option<Doubt>,
+    ) -> Result<Namespace, StoreError> {
         if let Some(found) = self.find()? {
             return Ok(found);
         }
@@ -142,7 +151,7 @@ impl Leases {
             )));
         }
         let uuid = crate::random::u128();
-        let new = Namespace { uuid, fingerprint: fingerprint.into(), floor: 0 };
+        let new = Namespace { uuid, fingerprint: fingerprint.into(), floor: 0, doubt };
         self.area.put(NAMESPACE, None, &new)?;
         self.opened()
     }
@@ -159,14 +168,42 @@ impl Leases {
     /// # Errors
     /// [`StoreError`] if the store does not answer, or the namespace does not exist.
     pub fn raise_floor(&self, floor: u64) -> Result<u64, StoreError> {
+        let raise = |old: &Namespace| Namespace { floor: old.floor.max(floor), ..old.clone() };
+        self.change_namespace(raise).map(|namespace| namespace.floor)
+    }
+
+    /// Writes down that the store may forget. What was written before stays. Returns the namespace as
+    /// it then is.
+    pub(super) fn doubt(&self, doubt: &Doubt) -> Result<Namespace, StoreError> {
+        self.change_namespace(|old| {
+            let doubt = old.doubt.as_ref().unwrap_or(doubt).clone();
+            Namespace { doubt: Some(doubt), ..old.clone() }
+        })
+    }
+
+    /// Clears what is written about the store's doubt. For operators, once the store keeps what it
+    /// acknowledges and has done so for as long as that reaches. Returns what was written.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store does not answer, or the namespace does not exist.
+    pub fn trust(&self) -> Result<Option<Doubt>, StoreError> {
+        let mut cleared = None;
+        self.change_namespace(|old| {
+            cleared.clone_from(&old.doubt);
+            Namespace { doubt: None, ..old.clone() }
+        })?;
+        Ok(cleared)
+    }
+
+    fn change_namespace(
+        &self,
+        mut change: impl FnMut(&Namespace) -> Namespace,
+    ) -> Result<Namespace, StoreError> {
         loop {
             let old = self.opened()?;
-            if old.floor >= floor {
-                return Ok(old.floor);
-            }
-            let new = Namespace { floor, ..old.clone() };
-            if self.area.put(NAMESPACE, Some(&old), &new)? == Cas::Done {
-                return Ok(floor);
+            let new = change(&old);
+            if new == old || self.area.put(NAMESPACE, Some(&old), &new)? == Cas::Done {
+                return Ok(new);
             }
         }
     }

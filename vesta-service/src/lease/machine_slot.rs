@@ -5,6 +5,7 @@ mod races;
 
 use std::time::Duration;
 
+use super::Doubt;
 use crate::held_lease::{HeldLease, HeldLeases};
 use crate::sync::{Condvar, Mutex};
 
@@ -29,6 +30,8 @@ pub(crate) struct SlotState {
     pub(crate) fenced: u64,
     /// Claims of another machine ID, or of the same one anew, while running.
     pub(crate) rehomed: u64,
+    /// Why the store may forget, as is written down there.
+    pub(crate) doubt: Option<Doubt>,
     /// Monotonic clock of the claim, or of the last acknowledged renewal.
     pub(crate) renewed_at: Duration,
 }

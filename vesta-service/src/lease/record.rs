@@ -38,6 +38,20 @@ pub struct Namespace {
     pub fingerprint: String,
     /// The low-water mark: no claim starts below this position.
     pub floor: u64,
+    /// Set once anybody has seen that the store may forget what it acknowledged; only an operator
+    /// clears it. Claims then keep a distance from whatever may have been forgotten.
+    pub doubt: Option<Doubt>,
+}
+
+/// Why a store may forget what it acknowledged, written down where a fail-over keeps it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Doubt {
+    /// The moment at which it was written.
+    pub since: UnixMillis,
+    /// All that was reserved by those who did not know of it ends before this moment.
+    pub reach: UnixMillis,
+    /// The reason, for people.
+    pub why: String,
 }
 
 /// The outcome of a compare-and-set whose reply arrived.

@@ -19,8 +19,8 @@ use std::time::Duration;
 use vesta_intf::{IdMeta, UnixMillis};
 
 use super::{
-    BuildError, Cas, Choice, ClaimOrder, Local, Marks, Namespace, Record, Snapshot, StoreError,
-    Timing,
+    BuildError, Cas, Choice, ClaimOrder, Doubt, Local, Marks, Namespace, Record, Snapshot,
+    StoreError, Timing,
 };
 use crate::clock::MAX_LEAD;
 use crate::sequence::Rules;
@@ -35,6 +35,9 @@ pub(in crate::lease) use holding::Holding;
 /// How far the clocks of two hosts may be apart that share a store that may forget: each at most half
 /// of it from the store's.
 const MAX_SKEW: Duration = Duration::from_secs(2);
+/// How long a holder goes by its last look at whether the store may forget. Two thirds of a minute:
+/// it looks when a renewal is due.
+pub(in crate::lease) const DOUBT_CHECK: Duration = Duration::from_secs(40);
 /// The pause after a search in vain while running.
 pub(crate) const CLAIM_AGAIN: Duration = Duration::from_secs(1);
 
@@ -55,13 +58,24 @@ pub(crate) struct Plan {
     pub(crate) pid: u32,
     /// The store's record may be older than what was lost, by at most a window: keep that distance.
     pub(crate) guard: bool,
+    /// An operator's word on whether the store may forget what it acknowledged; without one, what the
+    /// store says counts.
+    pub(crate) may_forget: Option<bool>,
+    /// The longest window of anybody who does not know that the store may forget.
+    pub(crate) longest_window: Duration,
 }
 
 impl Plan {
-    /// From a store that may forget, windows count from the wall clock, while IDs may be as far ahead
-    /// of it as the lead: a shorter window would end before it begins.
+    /// From a store that may forget, windows are short, because claims keep a distance of one. They
+    /// count from the wall clock, while IDs may be as far ahead of it as the lead: a shorter one would
+    /// end before it begins.
     fn window(&self, may_forget: bool) -> Duration {
-        self.timing.window.max(if may_forget { 2 * MAX_LEAD } else { Duration::ZERO })
+        if may_forget { Timing::IN_MEMORY.window.max(2 * MAX_LEAD) } else { self.timing.window }
+    }
+
+    fn renew_every(&self, may_forget: bool) -> Duration {
+        let own = self.timing.renew_every;
+        if may_forget { own.min(Timing::IN_MEMORY.renew_every) } else { own }
     }
 
     pub(crate) fn window_ticks(&self, may_forget: bool) -> u64 {
@@ -70,9 +84,54 @@ impl Plan {
     }
 
     /// How far ahead of the clock a claim begins: beyond every window that the store may have
-    /// forgotten. None of those ended more than a window ahead of the clock of whoever bought it.
-    pub(crate) fn distance(&self, may_forget: bool) -> Duration {
-        if may_forget { self.window(true) + MAX_SKEW } else { Duration::ZERO }
+    /// forgotten. None of those ended more than a window ahead of the clock of whoever bought it, or
+    /// it was bought before the doubt was known, and ended before its reach.
+    pub(crate) fn distance(&self, reach: Option<UnixMillis>, wall: UnixMillis) -> Duration {
+        reach.map_or(Duration::ZERO, |reach| {
+            let left = Duration::from_millis(reach.since(wall).unwrap_or(0));
+            (self.window(true) + MAX_SKEW).max(left)
+        })
+    }
+
+    /// What is to be written down about a store that gives this reason to doubt it: nobody has reserved
+    /// anything yet.
+    pub(crate) fn first_doubt(&self, seen: Option<String>, wall: UnixMillis) -> Option<Doubt> {
+        let why = match self.may_forget {
+            Some(false) => return None,
+            Some(true) => "the settings say so".into(),
+            None => seen?,
+        };
+        Some(Doubt { since: wall, reach: wall, why })
+    }
+
+    /// The same, for a namespace that is in use.
+    fn new_doubt(&self, of: &Namespace, seen: Option<&str>, now: &Now) -> Option<Doubt> {
+        let doubt = self.first_doubt(seen.map(str::to_owned), now.wall)?;
+        // Others have long windows, and buy new ones until they look again.
+        let reach = DOUBT_CHECK + self.longest_window + MAX_LEAD + MAX_SKEW;
+        let reach = u64::try_from(reach.as_millis()).unwrap_or(u64::MAX);
+        let reach = UnixMillis(now.wall.0.saturating_add(reach));
+        of.doubt.is_none().then_some(Doubt { reach, ..doubt })
+    }
+
+    /// Of a pool of these machine IDs, whose layout counts seconds.
+    #[cfg(all(test, not(any(loom, shuttle))))]
+    pub(in crate::lease) fn sample(rules: Rules, window: Duration, machines: u64) -> Self {
+        Self {
+            store: String::new(),
+            namespace: String::new(),
+            meta: IdMeta::MAX_PEAK,
+            rules,
+            timing: Timing { window, renew_every: Duration::from_secs(1), ..Timing::ONE_HOST },
+            choice: Choice::Any(0..=machines - 1),
+            order: ClaimOrder::Lowest,
+            claim_timeout: Duration::ZERO,
+            host: String::new(),
+            pid: 0,
+            guard: false,
+            may_forget: None,
+            longest_window: window,
+        }
     }
 
     /// A duration in whole ticks, rounded up.
@@ -142,6 +201,10 @@ pub(crate) enum Ask {
     Namespace,
     /// The whole namespace, created if it is not there; the store's clock; what this host remembers.
     Survey,
+    /// The namespace itself, and whether the store may forget.
+    Doubt,
+    /// Write down that the store may forget.
+    WriteDoubt(Doubt),
     /// The record of this machine ID.
     Record(u64),
     /// A change that concerns this machine ID.
@@ -155,8 +218,8 @@ pub(crate) enum Ask {
 /// All that a search begins with.
 #[derive(Debug, Clone)]
 pub(crate) struct Findings {
-    /// True if the store may forget what it acknowledged.
-    pub(crate) may_forget: bool,
+    /// Why the store may forget what it acknowledged, if it may.
+    pub(crate) doubt: Option<String>,
     /// The store's clock, if it has one.
     pub(crate) clock: Option<UnixMillis>,
     pub(crate) snapshot: Snapshot,
@@ -168,6 +231,8 @@ pub(crate) struct Findings {
 pub(crate) enum Answer {
     Namespace(Namespace),
     Survey(Findings),
+    /// The namespace, unless it is gone, and why the store may forget.
+    Doubt(Option<Namespace>, Option<String>),
     Found(Option<Record>),
     Record(Cas<Record>),
     Marks(Cas<Marks>),
@@ -225,8 +290,8 @@ pub(crate) enum Event {
 #[derive(Debug, Clone)]
 pub(crate) struct Machine {
     pub(crate) plan: Plan,
-    /// True if the store, when last asked, said that it may forget.
-    pub(crate) may_forget: bool,
+    /// Why the store may forget what it acknowledged, as is written down there.
+    pub(crate) doubt: Option<Doubt>,
     phase: Phase,
 }
 
@@ -241,7 +306,7 @@ impl Machine {
     /// A process that wants a machine ID.
     pub(crate) fn new(plan: Plan, now: &Now) -> Self {
         let phase = Phase::Claiming(Box::new(Claiming::new(&plan, Duration::ZERO, now)));
-        Self { plan, may_forget: false, phase }
+        Self { plan, doubt: None, phase }
     }
 
     pub(crate) const fn is_holding(&self) -> bool {
@@ -271,7 +336,7 @@ impl Machine {
     pub(crate) fn next(&mut self, now: &Now) -> Action {
         match &mut self.phase {
             Phase::Over => Action::Stop,
-            Phase::Holding(holding) => holding.next(&self.plan.rules, now),
+            Phase::Holding(holding) => holding.next(&self.plan, now),
             Phase::Claiming(claiming) => {
                 let action = claiming.next(&self.plan, now);
                 if let Action::Refused(_) = action {
@@ -288,16 +353,19 @@ impl Machine {
             Phase::Over => Event::None,
             Phase::Claiming(claiming) => {
                 let event = claiming.on_answer(&self.plan, answer, now);
-                self.may_forget = claiming.may_forget;
+                self.doubt.clone_from(&claiming.doubt);
                 event
             }
-            Phase::Holding(holding) => holding.on_answer(answer, now),
+            Phase::Holding(holding) => {
+                let event = holding.on_answer(&self.plan, answer, now);
+                self.doubt.clone_from(&holding.doubt);
+                event
+            }
         };
         match &event {
             Event::Claimed(Claimed { machine, record, .. }) => {
-                let window = self.plan.window_ticks(self.may_forget);
-                let every = self.plan.timing.renew_every;
-                let holding = Holding::new(*machine, window, every, record.clone(), now);
+                let doubt = self.doubt.clone();
+                let holding = Holding::new(&self.plan, *machine, doubt, record.clone(), now);
                 self.phase = Phase::Holding(Box::new(holding));
             }
             Event::Refused(_) => self.search_again(now, CLAIM_AGAIN),

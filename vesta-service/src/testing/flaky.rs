@@ -176,8 +176,9 @@ impl KvStore for FlakyStore {
         self.inner.timing()
     }
 
-    fn may_forget(&self) -> bool {
-        self.inner.may_forget() || self.weather.lock().may_forget
+    fn doubt(&self) -> Result<Option<String>, StoreError> {
+        let doubted = self.weather.lock().may_forget;
+        Ok(if doubted { Some("it said so".into()) } else { self.inner.doubt()? })
     }
 
     fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {

@@ -133,8 +133,8 @@ impl KvStore for Wire {
         self.timing
     }
 
-    fn may_forget(&self) -> bool {
-        self.shared.may_forget
+    fn doubt(&self) -> Result<Option<String>, StoreError> {
+        Ok(self.shared.may_forget.then(|| "it is simulated".into()))
     }
 
     fn now(&self) -> Result<Option<UnixMillis>, StoreError> {

@@ -44,8 +44,8 @@ impl KvStore for WithoutDeleted {
         self.inner.timing()
     }
 
-    fn may_forget(&self) -> bool {
-        self.inner.may_forget()
+    fn doubt(&self) -> Result<Option<String>, StoreError> {
+        self.inner.doubt()
     }
 
     fn now(&self) -> Result<Option<UnixMillis>, StoreError> {

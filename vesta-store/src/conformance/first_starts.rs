@@ -85,8 +85,8 @@ impl KvStore for OneByOne {
         self.1.timing()
     }
 
-    fn may_forget(&self) -> bool {
-        self.1.may_forget()
+    fn doubt(&self) -> Result<Option<String>, StoreError> {
+        self.1.doubt()
     }
 
     fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {

@@ -8,6 +8,7 @@ mod import;
 mod init;
 mod repair;
 mod show;
+mod trust;
 
 use std::sync::Arc;
 
@@ -46,6 +47,7 @@ pub(super) fn run(
         StoreCommand::RaiseFloor { to } => floor::run(&open()?, *to, console),
         StoreCommand::Free { machine } => free::run(&open()?, *machine, console),
         StoreCommand::Repair { machine } => repair::run(&open()?, *machine, console),
+        StoreCommand::Trust => trust::run(&open()?, console),
         StoreCommand::Import { system, from } => import::run(config, *system, from, console),
     }
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::json;
 use vesta_intf::UnixMillis;
-use vesta_service::Snapshot;
+use vesta_service::{Doubt, Snapshot};
 
 use super::{Opened, plain};
 use crate::commands::console::columns;
@@ -20,9 +20,12 @@ pub(super) fn run(opened: &Opened, json: bool) -> Result<String, Error> {
     let floor = namespace.floor.to_string();
     let floor_time = time(opened, namespace.floor).filter(|_| namespace.floor > 0);
     if json {
+        let doubt = namespace.doubt.as_ref().map(|Doubt { since, reach, why }| {
+            json!({ "since": since.to_string(), "reach": reach.to_string(), "why": why })
+        });
         let shown = json!({
             "store": store.describe(),
-            "mayForget": store.may_forget(),
+            "doubt": doubt,
             "namespace": opened.name(),
             "uuid": uuid,
             "fingerprint": namespace.fingerprint,
@@ -35,7 +38,9 @@ pub(super) fn run(opened: &Opened, json: bool) -> Result<String, Error> {
     }
     let layout = layout.unwrap_or("not the configured one, so that bounds are positions");
     let floor = floor_time.unwrap_or(if namespace.floor > 0 { floor } else { "none".to_owned() });
-    let forgets = store.may_forget().then(|| "it may lose acknowledged writes".to_owned());
+    let forgets = namespace.doubt.as_ref().map(|Doubt { since, why, .. }| {
+        format!("it may forget what it acknowledged: {why} (known since {since}; see store trust)")
+    });
     let lines = [
         ("store", Some(store.describe())),
         ("durability", forgets),

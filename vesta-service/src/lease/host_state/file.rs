@@ -215,7 +215,7 @@ impl KvStore for FileStore {
 
     fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
         let StateFolder { namespace, fingerprint, .. } = &self.folder;
-        let of = Namespace { uuid: 0, fingerprint: fingerprint.clone(), floor: 0 };
+        let of = Namespace { uuid: 0, fingerprint: fingerprint.clone(), floor: 0, doubt: None };
         Ok(entries(area, namespace, &of, self.machine, &self.record()))
     }
 

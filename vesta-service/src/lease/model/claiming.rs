@@ -71,7 +71,7 @@ impl Protocol {
     fn ground(&self, state: &State, process: usize, machine: u8) -> Ground {
         let remembered = state.remembered[process][usize::from(machine)];
         let remembered = remembered.map_or(0, |rec| rec.bound.into());
-        Ground { namespace: NAMESPACE, may_forget: false, remembered, guard: false }
+        Ground { namespace: NAMESPACE, doubt: None, remembered, guard: false }
     }
 
     /// The belief that the faults give the attempt.
@@ -128,9 +128,10 @@ impl Protocol {
                     Some(Fault::FloorReadOnce) => c.floor,
                     _ => state.floor,
                 };
-                let namespace =
-                    Namespace { uuid: NAMESPACE, fingerprint: String::new(), floor: floor.into() };
-                let verdict = attempt.on_floor(&namespace);
+                let (uuid, at, doubt) = (NAMESPACE, floor.into(), None);
+                let fingerprint = String::new();
+                let namespace = Namespace { uuid, fingerprint, floor: at, doubt };
+                let verdict = attempt.on_floor(&namespace, &now(tick, c.number));
                 c.floor = floor;
                 state.processes[process] = Process::Claiming(c);
                 verdict

@@ -11,7 +11,7 @@ use super::{Copies, Protocol, small};
 use crate::lease::area::outcome;
 use crate::lease::state::Answer as Told;
 use crate::lease::state::{Action, Ask, Event, Holding as Lease, Now, Plan, Write};
-use crate::lease::{Cas, Choice, ClaimOrder, Marks, Record, StoreError, Timing};
+use crate::lease::{Cas, Marks, Record, StoreError};
 use crate::sequence::advance;
 
 /// Every time is right for a request: what is due, when, is left to chance.
@@ -44,19 +44,7 @@ pub(super) fn rec(record: Option<&Record>) -> Rec {
 impl Protocol {
     pub(super) fn plan(&self) -> Plan {
         let window = Duration::from_secs(self.window_ticks);
-        Plan {
-            store: String::new(),
-            namespace: String::new(),
-            meta: IdMeta::MAX_PEAK,
-            rules: self.rules,
-            timing: Timing { window, ..Timing::ONE_HOST },
-            choice: Choice::Any(0..=u64::from(small(self.machines)) - 1),
-            order: ClaimOrder::Lowest,
-            claim_timeout: Duration::ZERO,
-            host: String::new(),
-            pid: 0,
-            guard: false,
-        }
+        Plan::sample(self.rules, window, small(self.machines).into())
     }
 
     pub(super) fn issue(&self, state: &mut State, process: usize, tick: u64) -> Option<()> {
@@ -96,7 +84,8 @@ impl Protocol {
     pub(super) fn extend(&self, state: &mut State, process: usize, tick: u64) -> Option<()> {
         let attempt = state.draw(process);
         let Process::Holding(holding) = &mut state.processes[process] else { return None };
-        holding.pending = Some(change(self.lease(holding).next(&self.rules, &now(tick, attempt)))?);
+        holding.pending =
+            Some(change(self.lease(holding).next(&self.plan(), &now(tick, attempt)))?);
         Some(())
     }
 
@@ -118,7 +107,7 @@ impl Protocol {
         let Process::Holding(holding) = state.processes[process] else { return };
         if holding.pending.is_none() && state.may_send(self.requests) {
             let attempt = state.draw(process);
-            let pending = change(self.lease(&holding).next(&self.rules, &now(0, attempt)));
+            let pending = change(self.lease(&holding).next(&self.plan(), &now(0, attempt)));
             assert!(pending.is_some(), "a release is due");
             state.processes[process] = Process::Holding(Holding { pending, ..holding });
         }
@@ -131,7 +120,7 @@ impl Protocol {
             record.bound = 0; // so any bound looks higher
         }
         let machine = holding.machine.into();
-        let mut lease = Lease::new(machine, self.window_ticks, Duration::ZERO, record, &now(0, 0));
+        let mut lease = Lease::new(&self.plan(), machine, None, record, &now(0, 0));
         if let Some(pending) = holding.pending.filter(|pending| !pending.released) {
             let tick = self.rules.tick(pending.bound.into()) - self.window_ticks;
             self.send_again(&mut lease, tick, pending);
@@ -146,7 +135,7 @@ impl Protocol {
     }
 
     fn send_again(&self, lease: &mut Lease, tick: u64, pending: Rec) {
-        let again = change(lease.next(&self.rules, &now(tick, pending.attempt)));
+        let again = change(lease.next(&self.plan(), &now(tick, pending.attempt)));
         assert_eq!(again, Some(pending), "it was sent before");
     }
 
@@ -206,12 +195,12 @@ impl Protocol {
             Some(answer) => Told::Record(understood(answer, pending)),
         };
         let mut lease = self.lease(&holding);
-        let event = lease.on_answer(told, &now(0, 0));
+        let event = lease.on_answer(&self.plan(), told, &now(0, 0));
         match event {
             Event::Unsure(_) => {
                 // Whatever the clock says by now, and with another random number at hand.
                 for tick in 0..=self.last_tick {
-                    let again = change(lease.next(&self.rules, &now(tick, u8::MAX)));
+                    let again = change(lease.next(&self.plan(), &now(tick, u8::MAX)));
                     assert_eq!(again, Some(pending), "an unanswered request is sent again");
                 }
                 return;

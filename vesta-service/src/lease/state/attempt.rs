@@ -16,8 +16,9 @@ pub(crate) const ROLLBACK_LEAD: Duration = Duration::from_secs(5);
 pub(in crate::lease) struct Ground {
     /// The uuid of the namespace.
     pub(in crate::lease) namespace: u128,
-    /// True if the store may forget what it acknowledged.
-    pub(in crate::lease) may_forget: bool,
+    /// Set if the store may forget what it acknowledged: the reach of what was bought before that was
+    /// known.
+    pub(in crate::lease) doubt: Option<UnixMillis>,
     /// The bound that this host remembers of the machine ID; 0 if it remembers none.
     pub(in crate::lease) remembered: u64,
     /// The known bounds may be older than what was lost, by at most a window: keep that distance.
@@ -121,13 +122,13 @@ impl Attempt {
     }
 
     fn claim(&self, record: &Record, plan: &Plan, now: &Now) -> Result<(Write, u64), Verdict> {
-        let may_forget = self.ground.may_forget;
+        let may_forget = self.ground.doubt.is_some();
         let start = self.start(record, plan, now);
         let tick = plan.rules.tick(start);
         let starts = plan.meta.moment_of(tick).ok().filter(|_| tick <= plan.rules.max_tick());
         let starts = starts.ok_or(Verdict::Spent)?;
         let lead = starts.since(now.wall).map_or(Duration::ZERO, Duration::from_millis);
-        if lead > ROLLBACK_LEAD + plan.distance(may_forget) {
+        if lead > ROLLBACK_LEAD + plan.distance(self.ground.doubt, now.wall) {
             return Err(Verdict::TooFarAhead(starts));
         }
         // Were a claim forgotten, the next one could begin at the same position: from a store that
@@ -150,11 +151,12 @@ impl Attempt {
         let (ground, rules) = (self.ground, &plan.rules);
         let known = record.bound.max(self.floor).max(ground.remembered);
         let guarded = if ground.guard {
-            rules.position(rules.tick(known) + 1 + plan.window_ticks(ground.may_forget))
+            rules.position(rules.tick(known) + 1 + plan.window_ticks(ground.doubt.is_some()))
         } else {
             known
         };
-        guarded.max(rules.position(now.wall_tick + plan.ticks(plan.distance(ground.may_forget))))
+        let distance = plan.distance(ground.doubt, now.wall);
+        guarded.max(rules.position(now.wall_tick + plan.ticks(distance)))
     }
 
     /// Ends the attempt. A claim of which nothing was issued is released first.
@@ -210,9 +212,18 @@ impl Attempt {
     }
 
     /// Takes in the answer to [`Step::Floor`].
-    pub(in crate::lease) fn on_floor(&mut self, namespace: &Namespace) -> Option<Verdict> {
+    pub(in crate::lease) fn on_floor(
+        &mut self,
+        namespace: &Namespace,
+        now: &Now,
+    ) -> Option<Verdict> {
         if namespace.uuid != self.ground.namespace {
             return Some(Verdict::Taken); // of a store that is gone
+        }
+        if namespace.doubt.as_ref().map(|doubt| doubt.reach) != self.ground.doubt {
+            // It was claimed on another ground.
+            self.end(Verdict::Taken, now);
+            return None;
         }
         self.floor = namespace.floor;
         let (next, record) = (self.mine?, self.record.clone()?);

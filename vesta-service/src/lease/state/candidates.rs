@@ -31,6 +31,8 @@ pub(in crate::lease) struct Survey<'a> {
 pub(in crate::lease) struct Candidate {
     pub(in crate::lease) machine: u64,
     pub(in crate::lease) record: Option<Record>,
+    /// Its owner can no longer use it, but has its grace to come back: only if there is no other.
+    pub(in crate::lease) in_grace: bool,
 }
 
 /// So many unused ones are tried before the records are read again. A try costs two small requests,
@@ -40,7 +42,8 @@ const UNUSED_AT_ONCE: usize = 16;
 
 impl Survey<'_> {
     /// My own last one; one never used; one given back; one whose owner is silent, the longest
-    /// silent first. Or all of these by their number.
+    /// silent first. Or all of these by their number. Last, what its owner can no longer use but
+    /// may come back to: the grace keeps numbers stable, it does not keep starters out.
     pub(in crate::lease) fn candidates(&self) -> Vec<Candidate> {
         let range = self.choice.range();
         let mut known: Vec<_> = self
@@ -52,11 +55,15 @@ impl Survey<'_> {
         let own = known.partition_point(|(rank, ..)| *rank == Rank::Own);
         let mut found: Vec<_> = known
             .into_iter()
-            .map(|(_, machine, record)| Candidate { machine, record: Some(record.clone()) })
+            .map(|(rank, machine, record)| Candidate {
+                machine,
+                record: Some(record.clone()),
+                in_grace: rank == Rank::InGrace,
+            })
             .collect();
         found.splice(own..own, self.unused());
         if self.order == ClaimOrder::Lowest {
-            found.sort_by_key(|candidate| candidate.machine);
+            found.sort_by_key(|candidate| (candidate.in_grace, candidate.machine));
         }
         found
     }
@@ -64,9 +71,8 @@ impl Survey<'_> {
     /// True if a record in question can become free within so many ticks.
     pub(in crate::lease) fn may_end_within(&self, ticks: u64) -> bool {
         self.records.range(self.choice.range()).any(|(_, record)| {
-            let grace = if record.owner == 0 { 0 } else { self.grace_ticks };
             !self.is_elsewhere(record)
-                && self.rules.tick(record.bound) + grace <= self.rules.tick(self.now) + ticks
+                && self.rules.tick(record.bound) <= self.rules.tick(self.now) + ticks
         })
     }
 
@@ -91,9 +97,10 @@ impl Survey<'_> {
         if self.is_elsewhere(record) {
             return None;
         }
-        let overdue = self.rules.tick(record.bound) + self.grace_ticks <= self.rules.tick(self.now);
         let silent = self.earlier.is_some_and(|earlier| earlier.get(&machine) == Some(record));
-        (overdue && silent).then_some(Rank::Expired)
+        let (bound, now) = (self.rules.tick(record.bound), self.rules.tick(self.now));
+        let rank = if bound + self.grace_ticks <= now { Rank::Expired } else { Rank::InGrace };
+        (silent && bound <= now).then_some(rank)
     }
 
     fn unused(&self) -> Vec<Candidate> {
@@ -116,7 +123,8 @@ impl Survey<'_> {
             }
             ClaimOrder::Lowest => from(0, 1).take(UNUSED_AT_ONCE).collect(),
         };
-        machines.into_iter().map(|machine| Candidate { machine, record: None }).collect()
+        let unused = |machine| Candidate { machine, record: None, in_grace: false };
+        machines.into_iter().map(unused).collect()
     }
 }
 
@@ -135,6 +143,7 @@ enum Rank {
     Own,
     Released,
     Expired,
+    InGrace,
 }
 
 #[cfg(test)]
@@ -242,8 +251,27 @@ mod tests {
         let it_moved = Records::from([(0, held(9, NOW - 62))]);
         assert_eq!(tried(&overdue, Some(&it_moved), &[], Choice::Any(0..=0)), [0; 0]);
         assert_eq!(tried(&overdue, Some(&overdue), &[], Choice::Any(0..=0)), [0]);
-        let within_grace = Records::from([(0, held(9, NOW - 59))]);
-        assert_eq!(tried(&within_grace, Some(&within_grace), &[], Choice::Any(0..=0)), [0; 0]);
+        let in_use = Records::from([(0, held(9, NOW + 1))]);
+        assert_eq!(tried(&in_use, Some(&in_use), &[], Choice::Any(0..=0)), [0; 0]);
+    }
+
+    #[test]
+    fn what_is_in_its_grace_comes_last_whatever_the_order() {
+        let records = Records::from([
+            (0, held(9, NOW)),
+            (1, held(8, NOW - 61)),
+            (2, held(7, NOW - 59)),
+            (4, held(6, NOW + 1)),
+        ]);
+        let pool = || Choice::Any(0..=4);
+        assert_eq!(tried(&records, None, &[], pool()), [3], "nobody has watched them");
+        assert_eq!(tried(&records, Some(&records), &[], pool()), [3, 1, 2, 0]);
+        let lowest = tried_in(ClaimOrder::Lowest, &records, Some(&records), &[], pool());
+        assert_eq!(lowest, [1, 3, 0, 2]);
+        let choice = pool();
+        let survey = Survey { earlier: Some(&records), ..survey(&records, &choice) };
+        let in_grace = survey.candidates().into_iter().map(|candidate| candidate.in_grace);
+        assert_eq!(in_grace.collect::<Vec<_>>(), [false, false, true, true]);
     }
 
     #[test]
@@ -270,9 +298,9 @@ mod tests {
         for (choice, record, expected) in [
             (Choice::Any(0..=3), released(NOW + 30), true),
             (Choice::Any(0..=3), released(NOW + 31), false),
-            (Choice::Any(0..=3), held(9, NOW - 30), true),
-            (Choice::Any(0..=3), held(9, NOW - 29), false),
-            (Choice::Any(3..=4), held(9, NOW - 30), false),
+            (Choice::Any(0..=3), held(9, NOW + 30), true),
+            (Choice::Any(0..=3), held(9, NOW + 31), false),
+            (Choice::Any(3..=4), held(9, NOW + 30), false),
             (Choice::Any(0..=3), held(Record::FOREIGN, NOW - 100), false),
             (Choice::Only { machine: 2, alone: false }, held(9, NOW - 30), true),
             (Choice::Only { machine: 2, alone: false }, held(Record::FOREIGN, 0), true),

@@ -8,7 +8,7 @@ use vesta_intf::{IdError, UnixMillis};
 use super::attempt::{Attempt, Ground, ROLLBACK_LEAD, Step, Verdict};
 use super::candidates::{Candidate, Survey};
 use super::{Action, Answer, Ask, Claimed, Event, Findings, MAX_SKEW, Now, Plan, Write};
-use crate::lease::{BuildError, Choice, Local, Record, StoreError};
+use crate::lease::{BuildError, Choice, Doubt, Local, Record, StoreError};
 use crate::wait::retry_pause;
 
 /// Time for which a store that does not answer is asked at start, unless it is waited for.
@@ -33,7 +33,10 @@ pub(in crate::lease) struct Claiming {
     outage: Option<(Duration, u32)>,
     /// Something was asked already.
     pub(in crate::lease) begun: bool,
-    pub(in crate::lease) may_forget: bool,
+    /// Why the store may forget, as is written down there.
+    pub(in crate::lease) doubt: Option<Doubt>,
+    /// A survey that found a doubt, and that doubt, which is to be written down first.
+    unwritten: Option<Box<(Findings, Doubt)>>,
     /// The records of the survey before.
     earlier: Option<BTreeMap<u64, Record>>,
     glances: u32,
@@ -47,6 +50,8 @@ struct Round {
     findings: Findings,
     queue: VecDeque<Candidate>,
     attempt: Option<Attempt>,
+    /// The attempt is on one whose owner has its grace.
+    in_grace: bool,
     contested: bool,
     in_use_here: bool,
     ahead: Option<UnixMillis>,
@@ -62,7 +67,8 @@ impl Claiming {
             wait_until: from,
             outage: None,
             begun: false,
-            may_forget: false,
+            doubt: None,
+            unwritten: None,
             earlier: None,
             glances: 0,
             start_at: crc32fast::hash(plan.host.as_bytes()).into(),
@@ -75,6 +81,9 @@ impl Claiming {
             return Action::Wait(self.wait_until);
         }
         self.begun = true;
+        if let Some(unwritten) = &self.unwritten {
+            return Action::Ask(Ask::WriteDoubt(unwritten.1.clone()));
+        }
         let Some(round) = &mut self.round else {
             return match plan.meta.tick_at(now.wall) {
                 Ok(_) => Action::Ask(Ask::Survey),
@@ -139,6 +148,14 @@ impl Claiming {
                 return round.on_answer(plan, answer, now).map_or(Event::None, Event::Claimed);
             }
             (None, Answer::Survey(findings)) => self.survey(plan, findings, now),
+            (None, Answer::Namespace(namespace)) => match self.unwritten.take() {
+                Some(unwritten) => {
+                    let (mut findings, _) = *unwritten;
+                    findings.snapshot.namespace = namespace;
+                    self.survey(plan, findings, now)
+                }
+                None => Ok(()),
+            },
             (None, _) => Ok(()), // not the answer to what was asked
         };
         taken_in.map_or_else(Event::Refused, |()| Event::None)
@@ -162,11 +179,21 @@ impl Claiming {
     }
 
     fn survey(&mut self, plan: &Plan, findings: Findings, now: &Now) -> Result<(), BuildError> {
-        let Findings { may_forget, clock, snapshot, locals } = &findings;
-        self.may_forget = *may_forget;
-        plan.check(&snapshot.namespace)?;
-        compare_clocks(now.wall, *clock, *may_forget)?;
-        let unknown = locals.iter().find(|local| !local.is_known_to(snapshot));
+        plan.check(&findings.snapshot.namespace)?;
+        let seen = findings.doubt.as_deref();
+        if let Some(doubt) = plan.new_doubt(&findings.snapshot.namespace, seen, now) {
+            self.unwritten = Some(Box::new((findings, doubt)));
+            return Ok(());
+        }
+        let Findings { clock, snapshot, locals, .. } = &findings;
+        self.doubt.clone_from(&snapshot.namespace.doubt);
+        let reach = self.doubt.as_ref().map(|doubt| doubt.reach);
+        compare_clocks(now.wall, *clock, reach.is_some())?;
+        // What a claim keeps its distance from may have been forgotten.
+        let allowed = reach.map_or(0, |_| {
+            plan.rules.position(now.wall_tick + plan.ticks(plan.distance(reach, now.wall)))
+        });
+        let unknown = locals.iter().find(|local| !local.is_known_to(snapshot, allowed));
         if let Some(Local { machine, record, .. }) = unknown {
             return Err(BuildError::StoreRegressed {
                 store: plan.store.clone(),
@@ -198,6 +225,7 @@ impl Claiming {
             findings,
             queue,
             attempt: None,
+            in_grace: false,
             contested: false,
             in_use_here: false,
             ahead: None,
@@ -223,7 +251,11 @@ impl Round {
                 Step::Over(verdict) => {
                     self.attempt = None;
                     match verdict {
-                        Verdict::Taken => self.contested = true,
+                        Verdict::Taken => {
+                            self.contested = true;
+                            // There are others still, as another survey will show.
+                            self.queue.retain(|candidate| candidate.in_grace <= self.in_grace);
+                        }
                         Verdict::TooFarAhead(until) => {
                             self.ahead = Some(self.ahead.map_or(until, |ahead| ahead.min(until)));
                         }
@@ -251,13 +283,14 @@ impl Round {
     fn on_answer(&mut self, plan: &Plan, answer: Answer, now: &Now) -> Option<Claimed> {
         let Some(attempt) = &mut self.attempt else {
             if let Answer::Free(free) = answer {
-                let Candidate { machine, record } = self.queue.pop_front()?;
+                let Candidate { machine, record, in_grace } = self.queue.pop_front()?;
+                self.in_grace = in_grace;
                 self.in_use_here |= !free;
-                let Findings { may_forget, snapshot, locals, .. } = &self.findings;
+                let Findings { snapshot, locals, .. } = &self.findings;
                 let local = locals.iter().find(|local| local.machine == machine);
                 let ground = Ground {
                     namespace: snapshot.namespace.uuid,
-                    may_forget: *may_forget,
+                    doubt: snapshot.namespace.doubt.as_ref().map(|doubt| doubt.reach),
                     remembered: local.map_or(0, |local| local.record.bound),
                     guard: plan.guard || local.is_some_and(|local| local.is_damaged),
                 };
@@ -274,7 +307,7 @@ impl Round {
             Answer::Record(answer) => attempt.on_record(answer),
             Answer::Marks(answer) => attempt.on_marks(answer),
             Answer::Found(current) => Some(attempt.on_look(current)),
-            Answer::Namespace(namespace) => attempt.on_floor(&namespace),
+            Answer::Namespace(namespace) => attempt.on_floor(&namespace, now),
             Answer::Kept(kept) => {
                 let Some(Verdict::Claimed { record, next }) = attempt.ends.take() else {
                     return None;

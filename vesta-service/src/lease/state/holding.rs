@@ -2,22 +2,25 @@
 
 use std::time::Duration;
 
-use super::{Action, Answer, Ask, Event, Now, Write};
-use crate::lease::{Cas, Record};
-use crate::sequence::Rules;
+use super::{Action, Answer, Ask, DOUBT_CHECK, Event, Now, Plan, Write};
+use crate::lease::{Cas, Doubt, Record};
 
 /// A lease that was claimed.
 #[derive(Debug, Clone)]
 pub(in crate::lease) struct Holding {
     machine: u64,
-    window_ticks: u64,
-    renew_every: Duration,
+    /// Why the store may forget, as was written down there when it was last looked at.
+    pub(in crate::lease) doubt: Option<Doubt>,
+    /// When that was, on the monotonic clock.
+    checked: Duration,
+    /// A doubt that nobody has written down.
+    unwritten: Option<Doubt>,
     /// The record as the store acknowledged it last.
     record: Record,
     /// A change that was sent and not yet answered. Until its outcome is known it is sent again
     /// unchanged, and nothing else is sent.
     pending: Option<Record>,
-    /// When that change was made, on the monotonic clock.
+    /// When that change was made, or the store was last looked at, on the monotonic clock.
     made: Duration,
     /// When to send next, on the monotonic clock.
     due: Duration,
@@ -28,15 +31,16 @@ pub(in crate::lease) struct Holding {
 impl Holding {
     /// A lease whose claim was acknowledged with this record.
     pub(in crate::lease) fn new(
+        plan: &Plan,
         machine: u64,
-        window_ticks: u64,
-        renew_every: Duration,
+        doubt: Option<Doubt>,
         record: Record,
         now: &Now,
     ) -> Self {
-        let due = now.monotonic + spread(renew_every, now);
-        let (pending, made, sealed_at) = (None, now.monotonic, None);
-        Self { machine, window_ticks, renew_every, record, pending, made, due, sealed_at }
+        let due = now.monotonic + spread(plan.renew_every(doubt.is_some()), now);
+        let (made, checked) = (now.monotonic, now.monotonic);
+        let (unwritten, pending, sealed_at) = (None, None, None);
+        Self { machine, doubt, checked, unwritten, record, pending, made, due, sealed_at }
     }
 
     /// Gives the record back. `sealed_at` is what sealing returned: no position at or above it was
@@ -49,20 +53,29 @@ impl Holding {
     }
 
     /// The next thing to do.
-    pub(in crate::lease) fn next(&mut self, rules: &Rules, now: &Now) -> Action {
+    pub(in crate::lease) fn next(&mut self, plan: &Plan, now: &Now) -> Action {
         // A clock that was stepped ahead can stand beyond the bound long before a renewal is due.
         let used_up = self.sealed_at.is_none()
             && self.pending.is_none()
-            && rules.position(now.tick) >= self.record.bound;
+            && plan.rules.position(now.tick) >= self.record.bound;
         if now.monotonic < self.due && !used_up {
             return Action::Wait(self.due);
         }
         if self.pending.is_none() {
-            self.pending = self.change(rules, now);
             self.made = now.monotonic;
+            if self.sealed_at.is_none() {
+                if let Some(doubt) = &self.unwritten {
+                    return Action::Ask(Ask::WriteDoubt(doubt.clone()));
+                }
+                // Before a window is counted: nobody who writes a doubt down knows of this one.
+                if now.monotonic.saturating_sub(self.checked) >= DOUBT_CHECK {
+                    return Action::Ask(Ask::Doubt);
+                }
+            }
+            self.pending = self.change(plan, now);
         }
         let Some(new) = self.pending.clone() else {
-            self.due = now.monotonic + spread(self.renew_every, now);
+            self.due = now.monotonic + self.pause(plan, now);
             return Action::Wait(self.due);
         };
         let old = Some(self.record.clone());
@@ -70,7 +83,7 @@ impl Holding {
     }
 
     /// The change that is due, if there is one to make.
-    fn change(&self, rules: &Rules, now: &Now) -> Option<Record> {
+    fn change(&self, plan: &Plan, now: &Now) -> Option<Record> {
         let changed = Record { attempt: now.number(), info_time: now.wall, ..self.record.clone() };
         if let Some(sealed_at) = self.sealed_at {
             // The only lowering of a bound, to what sealing left unused.
@@ -78,22 +91,37 @@ impl Holding {
             return Some(Record { bound, owner: 0, released: true, ..changed });
         }
         // Counted from the clock, not from the old bound: that would run away.
-        let bound = rules.position(now.tick.saturating_add(self.window_ticks));
+        let window = plan.window_ticks(self.doubt.is_some());
+        let bound = plan.rules.position(now.tick.saturating_add(window));
         (bound > self.record.bound).then_some(Record { bound, ..changed })
     }
 
-    /// Takes in the answer to the last change.
-    pub(in crate::lease) fn on_answer(&mut self, answer: Answer, now: &Now) -> Event {
+    /// Takes in the answer to what was asked.
+    pub(in crate::lease) fn on_answer(&mut self, plan: &Plan, answer: Answer, now: &Now) -> Event {
+        let answer = match answer {
+            Answer::Failed(error) if error.is_permanent() => return Event::Broken(error),
+            Answer::Failed(error) => {
+                self.due = now.monotonic + self.pause(plan, now) / 10;
+                return Event::Unsure(error);
+            }
+            Answer::Doubt(namespace, seen) => {
+                self.checked = self.made;
+                if let Some(namespace) = namespace {
+                    self.unwritten = plan.new_doubt(&namespace, seen.as_deref(), now);
+                    self.doubt = namespace.doubt;
+                }
+                return Event::None;
+            }
+            Answer::Namespace(namespace) => {
+                (self.unwritten, self.doubt) = (None, namespace.doubt);
+                return Event::None;
+            }
+            answer => answer,
+        };
         let Some(pending) = self.pending.take() else {
             return Event::None; // an answer to nothing says nothing
         };
         match answer {
-            Answer::Failed(error) if error.is_permanent() => Event::Broken(error),
-            Answer::Failed(error) => {
-                self.pending = Some(pending);
-                self.due = now.monotonic + spread(self.renew_every / 10, now);
-                Event::Unsure(error)
-            }
             Answer::Record(Cas::Conflict(current)) => Event::Fenced(current),
             Answer::Record(Cas::Done) if pending.released => Event::Released(pending),
             Answer::Record(Cas::Done) => {
@@ -101,7 +129,7 @@ impl Holding {
                 if self.sealed_at.is_none() {
                     // Counted from when it was made: one that was answered late, after an outage,
                     // may lie in the past by now, and the next one is due at once.
-                    self.due = self.made + spread(self.renew_every, now);
+                    self.due = self.made + self.pause(plan, now);
                 }
                 Event::Raised(self.record.clone())
             }
@@ -110,6 +138,10 @@ impl Holding {
                 Event::None // not the answer to what was asked
             }
         }
+    }
+
+    fn pause(&self, plan: &Plan, now: &Now) -> Duration {
+        spread(plan.renew_every(self.doubt.is_some()), now)
     }
 }
 
@@ -124,7 +156,8 @@ mod tests {
     use vesta_intf::UnixMillis;
 
     use super::*;
-    use crate::lease::StoreError;
+    use crate::lease::{Namespace, StoreError};
+    use crate::sequence::Rules;
 
     const RULES: Rules = Rules::new(30, 4, 0);
     const SECOND: Duration = Duration::from_secs(1);
@@ -139,6 +172,10 @@ mod tests {
         }
     }
 
+    fn plan() -> Plan {
+        Plan::sample(RULES, 3 * SECOND, 16)
+    }
+
     fn lease() -> Holding {
         let claimed = Record {
             epoch: 5,
@@ -147,7 +184,11 @@ mod tests {
             attempt: 1,
             ..Record::default()
         };
-        Holding::new(9, 3, SECOND, claimed, &now(0, 10))
+        Holding::new(&plan(), 9, None, claimed, &now(0, 10))
+    }
+
+    fn namespace(doubt: Option<Doubt>) -> Namespace {
+        Namespace { uuid: 1, fingerprint: String::new(), floor: 0, doubt }
     }
 
     fn unknown() -> Answer {
@@ -185,70 +226,72 @@ mod tests {
     #[test]
     fn a_clock_beyond_the_bound_is_followed_before_a_renewal_is_due() {
         let mut lease = lease();
-        waits(lease.next(&RULES, &Now { tick: 102, ..now(0, 10) }));
+        waits(lease.next(&plan(), &Now { tick: 102, ..now(0, 10) }));
         let ahead = Now { tick: 103, ..now(0, 10) };
-        assert_eq!(written(lease.next(&RULES, &ahead)).1.bound, RULES.position(106));
+        assert_eq!(written(lease.next(&plan(), &ahead)).1.bound, RULES.position(106));
         // While nobody answers it is asked as often as after any other request.
-        assert!(matches!(lease.on_answer(unknown(), &ahead), Event::Unsure(_)));
-        waits(lease.next(&RULES, &ahead));
+        assert!(matches!(lease.on_answer(&plan(), unknown(), &ahead), Event::Unsure(_)));
+        waits(lease.next(&plan(), &ahead));
     }
 
     #[test]
     fn each_change_has_an_attempt_and_a_time_of_its_own() {
         let later = Now { wall: UnixMillis(7), ..now(2, 42) };
-        let (_, new) = written(lease().next(&RULES, &later));
+        let (_, new) = written(lease().next(&plan(), &later));
         assert_eq!((new.attempt, new.info_time), (42, UnixMillis(7)));
     }
 
     #[test]
     fn an_extend_that_an_outage_held_up_is_followed_by_the_next_one_at_once() {
         let mut lease = lease();
-        let (_, held_up) = written(lease.next(&RULES, &now(2, 10)));
-        assert!(matches!(lease.on_answer(unknown(), &now(2, 10)), Event::Unsure(_)));
+        let (_, held_up) = written(lease.next(&plan(), &now(2, 10)));
+        assert!(matches!(lease.on_answer(&plan(), unknown(), &now(2, 10)), Event::Unsure(_)));
         let bound = held_up.bound;
-        assert_eq!(written(lease.next(&RULES, &now(60, 10))).1, held_up, "sent again unchanged");
-        assert_eq!(raised(lease.on_answer(done(), &now(60, 10))), bound);
+        assert_eq!(written(lease.next(&plan(), &now(60, 10))).1, held_up, "sent again unchanged");
+        assert_eq!(raised(lease.on_answer(&plan(), done(), &now(60, 10))), bound);
         assert!(bound < RULES.position(160), "its bound is past by now");
-        let (_, next) = written(lease.next(&RULES, &now(60, 10)));
+        assert!(matches!(lease.next(&plan(), &now(60, 10)), Action::Ask(Ask::Doubt)));
+        lease.on_answer(&plan(), Answer::Doubt(None, None), &now(60, 10));
+        let (_, next) = written(lease.next(&plan(), &now(60, 10)));
         assert_eq!(next.bound, RULES.position(163));
     }
 
     #[test]
     fn it_extends_from_the_clock_and_raises_only_after_the_reply() {
         let mut lease = lease();
-        assert_eq!(waits(lease.next(&RULES, &now(0, 3))), SECOND);
-        let (old, new) = written(lease.next(&RULES, &now(1, 2)));
+        assert_eq!(waits(lease.next(&plan(), &now(0, 3))), SECOND);
+        let (old, new) = written(lease.next(&plan(), &now(1, 2)));
         assert_eq!((old.epoch, old.owner, old.bound), (5, 77, RULES.position(103)));
         assert_eq!(new.bound, RULES.position(104));
         assert_eq!(lease.record.bound, RULES.position(103), "not before the reply");
-        assert_eq!(raised(lease.on_answer(done(), &now(1, 10))), RULES.position(104));
-        assert_eq!(waits(lease.next(&RULES, &now(1, 4))), 2 * SECOND);
+        assert_eq!(raised(lease.on_answer(&plan(), done(), &now(1, 10))), RULES.position(104));
+        assert_eq!(waits(lease.next(&plan(), &now(1, 4))), 2 * SECOND);
     }
 
     #[test]
     fn a_clock_that_stands_still_writes_nothing() {
         let mut lease = lease();
         let still = Now { tick: 100, ..now(1, 10) };
-        assert_eq!(waits(lease.next(&RULES, &still)), 2 * SECOND);
+        assert_eq!(waits(lease.next(&plan(), &still)), 2 * SECOND);
     }
 
     #[test]
     fn a_lost_reply_is_asked_for_with_the_same_request_and_never_with_another() {
         let mut lease = lease();
-        let first = written(lease.next(&RULES, &now(1, 2)));
-        assert!(matches!(lease.on_answer(unknown(), &now(1, 10)), Event::Unsure(_)));
-        let again = written(lease.next(&RULES, &now(9, 3)));
+        let first = written(lease.next(&plan(), &now(1, 2)));
+        assert!(matches!(lease.on_answer(&plan(), unknown(), &now(1, 10)), Event::Unsure(_)));
+        let again = written(lease.next(&plan(), &now(9, 3)));
         assert_eq!(again, first, "unchanged, although the clock went on");
-        assert_eq!(raised(lease.on_answer(done(), &now(9, 10))), first.1.bound);
+        assert_eq!(raised(lease.on_answer(&plan(), done(), &now(9, 10))), first.1.bound);
     }
 
     #[test]
     fn another_record_fences_and_so_does_none() {
         for current in [Some(Record { owner: 78, ..lease().record }), None] {
             let mut lease = lease();
-            written(lease.next(&RULES, &now(1, 2)));
+            written(lease.next(&plan(), &now(1, 2)));
             let answer = Answer::Record(Cas::Conflict(current.clone()));
-            let event = lease.on_answer(answer, &now(1, 3));
+            let event = lease.on_answer(&plan(), answer, &now(1, 3));
             assert!(matches!(event, Event::Fenced(found) if found == current));
         }
     }
@@ -256,9 +299,9 @@ mod tests {
     #[test]
     fn a_store_that_fails_for_good_ends_it() {
         let mut lease = lease();
-        written(lease.next(&RULES, &now(1, 2)));
+        written(lease.next(&plan(), &now(1, 2)));
         let broken = Answer::Failed(StoreError::permanent("it is damaged"));
-        assert!(matches!(lease.on_answer(broken, &now(1, 3)), Event::Broken(_)));
+        assert!(matches!(lease.on_answer(&plan(), broken, &now(1, 3)), Event::Broken(_)));
     }
 
     #[test]
@@ -266,31 +309,72 @@ mod tests {
         let mut lease = lease();
         let sealed_at = RULES.position(101) + 3;
         lease.release(sealed_at);
-        let (old, new) = written(lease.next(&RULES, &now(0, 2)));
+        let (old, new) = written(lease.next(&plan(), &now(0, 2)));
         assert_eq!(old.bound, RULES.position(103));
         assert_eq!((new.bound, new.owner, new.released), (sealed_at, 0, true));
         assert_eq!(new.epoch, 5);
-        assert!(matches!(lease.on_answer(done(), &now(0, 3)), Event::Released(r) if r == new));
+        assert!(
+            matches!(lease.on_answer(&plan(), done(), &now(0, 3)), Event::Released(r) if r == new)
+        );
     }
 
     #[test]
     fn a_release_waits_for_the_outcome_of_a_pending_extend() {
         let mut lease = lease();
-        let extend = written(lease.next(&RULES, &now(1, 2)));
-        lease.on_answer(unknown(), &now(1, 3));
+        let extend = written(lease.next(&plan(), &now(1, 2)));
+        lease.on_answer(&plan(), unknown(), &now(1, 3));
         lease.release(RULES.position(101));
-        assert_eq!(written(lease.next(&RULES, &now(1, 4))), extend, "first the one that is open");
-        lease.on_answer(done(), &now(1, 5));
-        let (old, new) = written(lease.next(&RULES, &now(1, 6)));
+        assert_eq!(written(lease.next(&plan(), &now(1, 4))), extend, "first the one that is open");
+        lease.on_answer(&plan(), done(), &now(1, 5));
+        let (old, new) = written(lease.next(&plan(), &now(1, 6)));
         assert_eq!(old.bound, extend.1.bound);
         assert!(new.released);
+    }
+
+    #[test]
+    fn a_doubt_is_noticed_within_a_minute_written_down_and_heeded_before_the_next_window() {
+        let mut lease = lease();
+        lease.checked = SECOND;
+        waits(lease.next(&plan(), &now(0, 10)));
+        written(lease.next(&plan(), &now(40, 10)));
+        lease.on_answer(&plan(), done(), &now(40, 10));
+        assert!(matches!(lease.next(&plan(), &now(41, 10)), Action::Ask(Ask::Doubt)));
+        // Asked at 41 s, and answered late: what was read is as old as the question.
+        let seen = Some("a replica lags".into());
+        let event =
+            lease.on_answer(&plan(), Answer::Doubt(Some(namespace(None)), seen), &now(50, 10));
+        assert!(matches!(event, Event::None));
+        assert_eq!(lease.checked, 41 * SECOND);
+        let Action::Ask(Ask::WriteDoubt(doubt)) = lease.next(&plan(), &now(50, 10)) else {
+            panic!("it is to be written down")
+        };
+        assert_eq!(doubt.why, "a replica lags");
+        // 40 s between two looks, the window of 3 s, a lead of 5 s, clocks 2 s apart.
+        assert_eq!(doubt.reach, UnixMillis(50_000));
+        lease.on_answer(&plan(), unknown(), &now(50, 10));
+        let again = lease.next(&plan(), &now(60, 10));
+        assert!(matches!(again, Action::Ask(Ask::WriteDoubt(again)) if again == doubt));
+        let known = Answer::Namespace(namespace(Some(doubt.clone())));
+        lease.on_answer(&plan(), known, &now(60, 10));
+        assert_eq!(lease.doubt, Some(doubt));
+        let (_, new) = written(lease.next(&plan(), &now(60, 10)));
+        assert_eq!(new.bound, RULES.position(170), "10 s, whatever the window was");
+    }
+
+    #[test]
+    fn a_doubt_that_was_cleared_is_over() {
+        let doubt = Doubt { since: UnixMillis(0), reach: UnixMillis(0), why: String::new() };
+        let mut lease = Holding { doubt: Some(doubt), ..lease() };
+        assert!(matches!(lease.next(&plan(), &now(60, 10)), Action::Ask(Ask::Doubt)));
+        lease.on_answer(&plan(), Answer::Doubt(Some(namespace(None)), None), &now(60, 10));
+        assert_eq!(written(lease.next(&plan(), &now(60, 10))).1.bound, RULES.position(163));
     }
 
     #[test]
     fn an_answer_to_nothing_changes_nothing() {
         let mut lease = lease();
         let before = lease.record.clone();
-        assert!(matches!(lease.on_answer(done(), &now(1, 2)), Event::None));
+        assert!(matches!(lease.on_answer(&plan(), done(), &now(1, 2)), Event::None));
         assert_eq!(lease.record, before);
     }
 }
