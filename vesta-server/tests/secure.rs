@@ -146,7 +146,8 @@ async fn with_everything_on_it_serves_and_its_most_talkative_log_has_no_secret()
     // Into a file: a pipe would not be read meanwhile.
     let mut shell = Command::new("sh");
     shell.args(["-c", r#"exec "$0" "$@" 2>trace.log"#, env!("CARGO_BIN_EXE_vesta-server")]);
-    shell.current_dir(folder.path()).env_clear().stdin(Stdio::null());
+    shell.current_dir(folder.path()).env_clear().env("VESTA_STATE_DIR", "vesta-data");
+    shell.stdin(Stdio::null());
     let running = serve(shell.args(FREE_PORTS).args(["--config", "vesta.toml"]));
     assert_eq!(running.fact("TLS"), "certificate until 4096-01-01; clients need one too");
     assert_eq!(running.fact("tokens"), "maker, watcher");

@@ -21,6 +21,7 @@ pub(crate) fn prepare(mut command: Command, dir: &Path, args: &[&str]) -> Comman
             command.env_remove(name);
         }
     }
+    command.env("VESTA_STATE_DIR", "vesta-data");
     command
 }
 

@@ -28,7 +28,7 @@ fn on_a_small_disk(folder: &Path, before: &str) -> Command {
     command.arg(SMALL.replace("$before", before));
     command.arg(env!("CARGO_BIN_EXE_vesta-server")).args(FREE_PORTS);
     command.current_dir(folder).env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
-    command.stdin(Stdio::null());
+    command.env("VESTA_STATE_DIR", "vesta-data").stdin(Stdio::null());
     command
 }
 

@@ -203,6 +203,7 @@ async fn running_out_of_file_descriptors_is_survived() {
     command.args(["-c", "ulimit -n 40 && exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_vesta-server")]);
     command.args(FREE_PORTS).args(["--machine-id", "7"]);
     command.current_dir(folder.path()).env_clear().stdin(Stdio::null());
+    command.env("VESTA_STATE_DIR", "vesta-data");
     let running = serve(&mut command);
     let crowd: Vec<_> = (0..60).map(|_| TcpStream::connect(running.address())).collect();
     assert!(crowd.iter().all(Result::is_ok), "the kernel takes them");

@@ -6,10 +6,11 @@ use std::process::{Command, Output, Stdio};
 use vesta_testkit::programs;
 pub(crate) use vesta_testkit::programs::{FREE_PORTS, Program};
 
-/// The program with an empty environment, in a folder of its own.
+/// The program with an empty environment but for its state, in a folder of its own.
 pub(crate) fn program(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_vesta-server"));
     command.current_dir(folder).env_clear().stdin(Stdio::null());
+    command.env("VESTA_STATE_DIR", "vesta-data");
     command
 }
 

@@ -1,5 +1,6 @@
 //! The driver: asks what the state machine wants to know, and does what it says.
 
+use std::any::Any;
 use std::time::Duration;
 
 use super::state::{
@@ -17,6 +18,8 @@ pub(crate) struct Driver {
     leases: Leases,
     host: HostState,
     factory: HeldLeaseFactory,
+    /// The lock on the machine ID in the store, until it is sealed.
+    lock: Option<Box<dyn Any + Send>>,
 }
 
 impl Driver {
@@ -28,7 +31,8 @@ impl Driver {
         factory: HeldLeaseFactory,
     ) -> Result<(Self, MachineSlot), BuildError> {
         let now = now(&plan, &factory.clock);
-        let mut driver = Self { machine: Machine::new(plan, &now), leases, host, factory };
+        let mut driver =
+            Self { machine: Machine::new(plan, &now), leases, host, factory, lock: None };
         loop {
             match driver.advance(None) {
                 Ok(Event::Claimed(claimed)) => {
@@ -69,6 +73,9 @@ impl Driver {
             tracing::warn!(machine, "the clock is far behind: changing the machine ID");
             self.machine.release(held.seal("the clock is far behind what it issued"));
         }
+        if held.sealed_reason().is_some() && self.machine.is_holding() {
+            self.lock = None;
+        }
         match self.advance(Some(held)) {
             Ok(event) => {
                 self.show_doubt(slot);
@@ -92,7 +99,7 @@ impl Driver {
 
     fn ask(&mut self, ask: Ask, held: Option<&HeldLease>) -> Event {
         let (leases, host, clock) = (&self.leases, &mut self.host, &self.factory.clock);
-        let (plan, store) = (&self.machine.plan, leases.store());
+        let (plan, store, lock) = (&self.machine.plan, leases.store(), &mut self.lock);
         let open = |doubt| leases.open_doubted(&plan.meta.fingerprint(), doubt);
         let answer = ask_store(|| {
             Ok(match ask {
@@ -116,7 +123,11 @@ impl Driver {
                     }
                 },
                 Ask::IsFree(machine) => Answer::Free(host.is_free(machine)),
-                Ask::Keep(machine) => Answer::Kept(host.keep(machine, &**clock)),
+                Ask::Keep(machine) => {
+                    *lock = None; // it may be the same one
+                    *lock = leases.lock(machine)?;
+                    Answer::Kept(lock.is_some() && host.keep(machine, &**clock))
+                }
             })
         });
         let now = self.now(held);

@@ -1,5 +1,6 @@
 //! The port to the stores that hold machine IDs and tags: entries of text, changed by compare-and-set.
 
+use std::any::Any;
 use std::fmt;
 
 use vesta_intf::UnixMillis;
@@ -61,6 +62,16 @@ pub trait KvStore: Send + Sync + fmt::Debug {
     /// [`StoreError`] if the store does not answer.
     fn doubt(&self) -> Result<Option<String>, StoreError> {
         Ok(None)
+    }
+
+    /// Locks an entry against the other processes of this machine, until what is returned is dropped;
+    /// `None` if one of them has it. For a store in a file, which may be reached by several names: the
+    /// lock is on the file itself. Others need none.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store cannot be reached.
+    fn lock(&self, _area: &str, _key: &str) -> Result<Option<Box<dyn Any + Send>>, StoreError> {
+        Ok(Some(Box::new(())))
     }
 
     /// The store's own wall clock, where it has one to compare with.

@@ -7,6 +7,7 @@
 //!                  17           record of machine ID 17
 //! ```
 
+use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -253,6 +254,11 @@ impl Leases {
         new: &Record,
     ) -> Result<Cas<Record>, StoreError> {
         self.area.put(&machine.to_string(), old, new)
+    }
+
+    /// Locks a machine ID against the other processes of this machine; see [`KvStore::lock`].
+    pub(super) fn lock(&self, machine: u64) -> Result<Option<Box<dyn Any + Send>>, StoreError> {
+        self.area.store.lock(&self.area.name, &machine.to_string())
     }
 
     /// Replaces a bucket of marks, in one atomic step, if it still is the old one.

@@ -174,6 +174,10 @@ impl World {
             return true;
         }
         let node = &self.nodes[number];
+        // Forgotten itself, while a late request came to others of its entries.
+        if !node.is_fixed() && self.shared.lost_its_namespace(node.namespace()) {
+            return true;
+        }
         let layout = &self.plan.layout;
         let unit = layout.spec().unit.millis() * MILLI;
         let tick = |nanos: u64| layout.tick_at(UnixMillis(nanos / MILLI)).unwrap_or(u64::MAX);

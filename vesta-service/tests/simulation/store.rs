@@ -171,6 +171,13 @@ impl Shared {
         self.known(namespace).lost
     }
 
+    /// True if a namespace was forgotten, and not all of its entries.
+    pub(crate) fn lost_its_namespace(&self, namespace: &str) -> bool {
+        let state = self.state.lock();
+        let entries = state.spaces.get(namespace).map(|space| &space.entries);
+        entries.is_some_and(|all| !all.is_empty() && !all.contains_key("namespace"))
+    }
+
     fn known(&self, namespace: &str) -> Known {
         if let Some(space) = self.state.lock().spaces.get(namespace)
             && let Some(known) = &space.known

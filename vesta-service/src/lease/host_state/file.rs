@@ -5,9 +5,9 @@
 //! with it that was acknowledged. The file appears under its name only when it is complete: an empty file is
 //! damage, not a fresh start.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -161,7 +161,9 @@ fn write_slot(file: &mut File, slot: &Slot) -> io::Result<()> {
 /// Writes the whole file under another name, then gives it its own: it is never seen half made.
 fn create(folder: &Path, path: &Path, subject: &str) -> Result<(), BuildError> {
     if !folder.try_exists().map_err(|e| failed("look for", folder, e))? {
-        fs::create_dir_all(folder).map_err(|e| failed("create folder", folder, e))?;
+        // Who can open a file can lock it, and keep its owner from starting.
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        made.map_err(|e| failed("create folder", folder, e))?;
         let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty());
         sync_folder(parent.unwrap_or(Path::new(".")))?;
     }
@@ -170,7 +172,7 @@ fn create(folder: &Path, path: &Path, subject: &str) -> Result<(), BuildError> {
         let slots = [0, 1].map(|generation| {
             Slot { generation, subject: subject.into(), record: Record::default() }.encode()
         });
-        let mut file = OpenOptions::new().write(true).create_new(true).open(&draft)?;
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
         file.write_all(&slots.concat())?;
         file.sync_all()?;
         // A link, unlike a rename, never replaces a file that somebody else made meanwhile.

@@ -24,6 +24,8 @@ pub(in crate::lease) struct Holding {
     made: Duration,
     /// When to send next, on the monotonic clock.
     due: Duration,
+    /// The last request was not answered.
+    unanswered: bool,
     /// Where the machine ID was sealed, once it is to be released.
     sealed_at: Option<u64>,
 }
@@ -39,8 +41,19 @@ impl Holding {
     ) -> Self {
         let due = now.monotonic + spread(plan.renew_every(doubt.is_some()), now);
         let (made, checked) = (now.monotonic, now.monotonic);
-        let (unwritten, pending, sealed_at) = (None, None, None);
-        Self { machine, doubt, checked, unwritten, record, pending, made, due, sealed_at }
+        let (unwritten, pending, sealed_at, unanswered) = (None, None, None, false);
+        Self {
+            machine,
+            doubt,
+            checked,
+            unwritten,
+            record,
+            pending,
+            made,
+            due,
+            unanswered,
+            sealed_at,
+        }
     }
 
     /// Gives the record back. `sealed_at` is what sealing returned: no position at or above it was
@@ -56,7 +69,7 @@ impl Holding {
     pub(in crate::lease) fn next(&mut self, plan: &Plan, now: &Now) -> Action {
         // A clock that was stepped ahead can stand beyond the bound long before a renewal is due.
         let used_up = self.sealed_at.is_none()
-            && self.pending.is_none()
+            && !self.unanswered
             && plan.rules.position(now.tick) >= self.record.bound;
         if now.monotonic < self.due && !used_up {
             return Action::Wait(self.due);
@@ -98,6 +111,7 @@ impl Holding {
 
     /// Takes in the answer to what was asked.
     pub(in crate::lease) fn on_answer(&mut self, plan: &Plan, answer: Answer, now: &Now) -> Event {
+        self.unanswered = matches!(answer, Answer::Failed(_));
         let answer = match answer {
             Answer::Failed(error) if error.is_permanent() => return Event::Broken(error),
             Answer::Failed(error) => {
@@ -359,6 +373,15 @@ mod tests {
         assert_eq!(lease.doubt, Some(doubt));
         let (_, new) = written(lease.next(&plan(), &now(60, 10)));
         assert_eq!(new.bound, RULES.position(170), "10 s, whatever the window was");
+    }
+
+    #[test]
+    fn a_look_at_the_store_that_is_not_answered_is_not_repeated_at_once() {
+        let mut lease = lease();
+        let ahead = Now { tick: 200, ..now(60, 10) };
+        assert!(matches!(lease.next(&plan(), &ahead), Action::Ask(Ask::Doubt)));
+        assert!(matches!(lease.on_answer(&plan(), unknown(), &ahead), Event::Unsure(_)));
+        waits(lease.next(&plan(), &ahead));
     }
 
     #[test]

@@ -3,9 +3,9 @@
 //! A database that may be open is never opened here: closing it would drop the locks that SQLite
 //! holds on it in this process.
 
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use tempfile::{NamedTempFile, TempPath};
@@ -45,7 +45,9 @@ pub(super) fn create_if_missing(path: &Path) -> Result<(), StoreError> {
         )));
     }
     let folder = path.parent().unwrap_or(Path::new("/"));
-    fs::create_dir_all(folder).map_err(|e| failed("create the folder", e))?;
+    // For this user alone: whoever can open a database can lock it.
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(|e| failed("create the folder", e))?;
     let draft = draft_in(folder).map_err(|e| failed("create the database", e))?;
     fill(&draft).map_err(Failure::explain)?;
     publish(draft, path, folder).map_err(|e| failed("create the database", e))
@@ -53,9 +55,8 @@ pub(super) fn create_if_missing(path: &Path) -> Result<(), StoreError> {
 
 /// A file that is removed unless it is published. It is not open: see above.
 fn draft_in(folder: &Path) -> io::Result<TempPath> {
-    let mut draft = tempfile::Builder::new();
-    let draft = draft.suffix(".tmp").permissions(Permissions::from_mode(0o666)); // less the umask
-    draft.tempfile_in(folder).map(NamedTempFile::into_temp_path)
+    let draft = tempfile::Builder::new().suffix(".tmp").tempfile_in(folder); // 0600
+    draft.map(NamedTempFile::into_temp_path)
 }
 
 fn publish(draft: TempPath, path: &Path, folder: &Path) -> io::Result<()> {

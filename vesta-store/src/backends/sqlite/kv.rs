@@ -1,5 +1,7 @@
 //! Entries in the table `vesta_kv`.
 
+use std::any::Any;
+
 use rusqlite::{OptionalExtension as _, params};
 use vesta_service::{KvStore, StoreError, Timing};
 
@@ -12,6 +14,10 @@ impl KvStore for Database {
 
     fn timing(&self) -> Timing {
         Timing { request_timeout: self.options.limit(Timing::ONE_HOST), ..Timing::ONE_HOST }
+    }
+
+    fn lock(&self, area: &str, key: &str) -> Result<Option<Box<dyn Any + Send>>, StoreError> {
+        self.lock_entry(area, key)
     }
 
     fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {

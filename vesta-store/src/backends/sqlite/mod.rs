@@ -7,8 +7,10 @@
 mod errors;
 mod file;
 mod kv;
+mod lock;
 mod worker_nodes;
 
+use std::any::Any;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -19,6 +21,7 @@ use crate::options::not_prepared;
 use crate::{OpenError, Options, StoreUrl};
 use errors::Failure;
 use file::Identity;
+use lock::Locks;
 
 /// "VSTA"
 const APPLICATION: i32 = 0x5653_5441;
@@ -41,6 +44,8 @@ struct State {
     connection: Option<Connection>,
     /// The file that was opened first. Another one in its place knows nothing of our claims.
     identity: Identity,
+    /// The same, for locks. Dropped last.
+    locks: Option<Locks>,
 }
 
 impl Database {
@@ -83,6 +88,7 @@ impl Database {
     }
 
     fn connect(&self) -> Result<Connection, Failure> {
+        lock::check_single_name(&self.path)?;
         // Not CREATE: a file that vanished must not come back empty. Not URI: a path is a path.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(&self.path, flags)?;
@@ -97,7 +103,21 @@ impl Database {
             state.connection = Some(self.connect()?);
         }
         state.identity = state.identity.or_else(|| file::identity(&self.path));
+        if state.locks.is_none() {
+            let locks = Locks::of(&self.path);
+            let failed = |error| StoreError::unavailable("the database cannot be opened", error);
+            state.locks = Some(locks.map_err(failed)?);
+        }
         Ok(state.connection.as_mut().expect("it was just made"))
+    }
+
+    /// Locks an entry of the file that was opened first.
+    fn lock_entry(&self, area: &str, key: &str) -> Result<Option<Box<dyn Any + Send>>, StoreError> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        self.connected(&mut state).map_err(Failure::explain)?;
+        let locks = state.locks.as_ref().expect("it is open");
+        let failed = |error| StoreError::unavailable("the database cannot be locked", error);
+        locks.lock(area, key).map_err(failed)
     }
 
     /// Carries out a request, over the connection there is or over a new one.

@@ -1,0 +1,132 @@
+//! One database is one file, however it is reached, and locks on that file.
+//!
+//! SQLite names its log after the path. Reached by two names, a database has two logs, and whoever uses
+//! one sees nothing of what the other holds.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::libc;
+use vesta_service::StoreError;
+
+/// The databases that this process has open, by device and inode. Each is opened once for its locks:
+/// closing any descriptor of a file drops those that SQLite holds on it in this process.
+static OPEN: Mutex<BTreeMap<(u64, u64), Weak<File>>> = Mutex::new(BTreeMap::new());
+
+/// A database, for locks on its bytes. Outlives every connection to it.
+#[derive(Debug, Clone)]
+pub(super) struct Locks(Arc<File>);
+
+/// The lock on one byte, until it is dropped.
+struct Locked(Arc<File>, i64);
+
+impl Locks {
+    pub(super) fn of(path: &Path) -> io::Result<Self> {
+        let found = fs::metadata(path)?;
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|_, file| file.strong_count() > 0);
+        let identity = (found.dev(), found.ino());
+        if let Some(file) = open.get(&identity).and_then(Weak::upgrade) {
+            return Ok(Self(file));
+        }
+        let file = Arc::new(OpenOptions::new().read(true).write(true).open(path)?);
+        open.insert(identity, Arc::downgrade(&file));
+        Ok(Self(file))
+    }
+
+    /// Locks an entry; `None` if another process has it.
+    pub(super) fn lock(&self, area: &str, key: &str) -> io::Result<Option<Box<dyn Any + Send>>> {
+        let at = byte(area, key);
+        match set(&self.0, libc::F_WRLCK, at) {
+            Ok(()) => Ok(Some(Box::new(Locked(Arc::clone(&self.0), at)))),
+            Err(Errno::EAGAIN | Errno::EACCES) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        let _ = set(&self.0, libc::F_UNLCK, self.1); // it ends with the process at the latest
+    }
+}
+
+/// Locks of this kind belong to the open file, not to the process: they end when that is closed, and
+/// not when another one is.
+fn set(file: &File, kind: i32, at: i64) -> Result<(), Errno> {
+    let (l_type, l_whence) = (small(kind), small(libc::SEEK_SET));
+    let lock = libc::flock { l_type, l_whence, l_start: at, l_len: 1, l_pid: 0 };
+    fcntl(file, FcntlArg::F_OFD_SETLK(&lock)).map(drop)
+}
+
+fn small(constant: i32) -> i16 {
+    i16::try_from(constant).expect("a small constant")
+}
+
+/// The byte of an entry, far beyond the end of the file and SQLite's own locks: a hash (FNV-1a) of the
+/// names. Should two share one, the second machine ID is passed over.
+fn byte(area: &str, key: &str) -> i64 {
+    let names = area.bytes().chain([0]).chain(key.bytes());
+    let hash = names.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+    });
+    i64::try_from(1 << 61 | hash >> 3).expect("62 bits")
+}
+
+/// Refuses a database that can be reached by another name: a second link, or a mount of its own.
+pub(super) fn check_single_name(path: &Path) -> Result<(), StoreError> {
+    let other = if fs::metadata(path).is_ok_and(|file| file.nlink() > 1) {
+        "has another hard link"
+    } else if is_mount_point(path) {
+        "is a mount point of its own"
+    } else {
+        return Ok(());
+    };
+    Err(StoreError::permanent(format!(
+        "the database file {other}: who reaches it by another name would not see which machine IDs are \
+         taken; share the folder that it is in instead of the file"
+    )))
+}
+
+#[cfg(target_os = "linux")]
+fn is_mount_point(path: &Path) -> bool {
+    use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx};
+    statx(CWD, path, AtFlags::empty(), StatxFlags::empty())
+        .is_ok_and(|file| file.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
+}
+
+#[cfg(not(target_os = "linux"))]
+const fn is_mount_point(_: &Path) -> bool {
+    false // there are no mounts of files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_locked_on_the_file_itself_by_whatever_name() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [one, two] = ["one", "two"].map(|name| folder.path().join(name));
+        fs::write(&one, "").expect("a file");
+        fs::hard_link(&one, &two).expect("a link");
+        let locks = Locks::of(&one).expect("opened");
+        // As another process would.
+        let other = Locks(Arc::new(File::options().write(true).open(&two).expect("a link")));
+        let lock = |locks: &Locks, key| locks.lock("lease/default", key).expect("no error");
+        let held = lock(&locks, "7").expect("free");
+        assert!(lock(&other, "7").is_none());
+        assert!(lock(&other, "8").is_some());
+        drop(held);
+        assert!(lock(&other, "7").is_some());
+        let again = Locks::of(&two).expect("opened");
+        assert!(Arc::ptr_eq(&locks.0, &again.0), "one descriptor in a process");
+    }
+}
