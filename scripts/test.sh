@@ -4,9 +4,9 @@
 # in temporary folders. What is missing for that is installed where apt-get can do it.
 #
 #   scripts/test.sh                       everything
-#   scripts/test.sh --full                with more rounds, longer outages, larger models, fuzzing led by
-#                                         coverage, requests made from the OpenAPI document, and
-#                                         mutation testing: about an hour
+#   scripts/test.sh --full                with more rounds, longer outages, larger models, five minutes of
+#                                         torture instead of 20 s, fuzzing led by coverage, requests made
+#                                         from the OpenAPI document, and mutation testing: about an hour
 #   scripts/test.sh --without NAME        but for a store (mysql, postgres, redis, zookeeper, etcd) or
 #                                         for the clients in other languages (interop); can be repeated
 #   scripts/test.sh -p vesta-store …      one crate, or whatever else `cargo test` takes
@@ -133,7 +133,11 @@ start_stores
 run() {
   local what=$1
   shift
-  cargo test "$@" -- --skip processes:: || failed "the tests of $what"
+  cargo test "$@" -- --skip processes:: --skip torture:: || failed "the tests of $what"
+}
+# Alone: it takes what it gets of the processors.
+run_torture() {
+  cargo test "$@" --test torture -- --nocapture torture:: || failed "the torture"
 }
 run_processes() {
   local script=races
@@ -152,11 +156,13 @@ finish() {
 }
 if [ ${#left_out[@]} = 0 ]; then
   run "the crates" --workspace --all-features
+  run_torture --workspace --all-features
   run_processes --workspace --all-features
 else
   echo "left out as asked: the tests on ${left_out[*]}"
   features=$(IFS=, && echo "${stores[*]}")
   run "the crates" --workspace --exclude vesta-store --all-features
+  run_torture --workspace --exclude vesta-store --all-features
   run "the stores" -p vesta-store --features "$features"
   run_processes -p vesta-store --features "$features"
 fi

@@ -168,16 +168,25 @@ impl Program {
         (output.status.code(), String::from_utf8(output.stderr).expect("text"))
     }
 
+    /// Reads its output and its log to their end. It then has ended, and keeps its process ID until
+    /// [`end`](Self::end).
+    ///
+    /// # Panics
+    /// If they are no text.
+    pub fn drain(&mut self) {
+        if let Some(stderr) = &mut self.stderr {
+            stderr.read_to_string(&mut self.logged).expect("text");
+        }
+        self.stdout.read_to_string(&mut self.said).expect("text");
+    }
+
     /// Waits for the end: its whole output and log.
     ///
     /// # Panics
     /// If they are no text.
     #[must_use]
     pub fn end(mut self) -> Output {
-        if let Some(stderr) = &mut self.stderr {
-            stderr.read_to_string(&mut self.logged).expect("text");
-        }
-        self.stdout.read_to_string(&mut self.said).expect("text");
+        self.drain();
         let status = self.child.wait().expect("an end");
         let [stdout, stderr] =
             [&mut self.said, &mut self.logged].map(|said| std::mem::take(said).into());

@@ -1,58 +1,26 @@
-//! Wrong clocks under the program as it is shipped: libfaketime stands between it and the system's
-//! clock and is told by a file how far to step. Only wall clocks are stepped; a monotonic clock that
-//! jumps would be a broken kernel.
+//! Wrong clocks under the program as it is shipped.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use tonic::Code;
 use vesta_intf::IdMeta;
+use vesta_testkit::WallClock;
 
 use crate::ledger::{Caller, Ledger};
 use crate::support::{FREE_PORTS, Program, folder, program, serve};
 
 const HOUR: u64 = 3600;
 
-/// A wall clock that a test sets.
-struct WallClock {
-    offset: PathBuf,
-    library: PathBuf,
-}
-
-impl WallClock {
-    fn new(folder: &Path) -> Self {
-        let library = fs::read_dir("/usr/lib").into_iter().flatten().flatten().find_map(|entry| {
-            let library = entry.path().join("faketime/libfaketimeMT.so.1");
-            library.exists().then_some(library)
-        });
-        let library = library.expect("libfaketime: install the package `faketime`");
-        let clock = Self { offset: folder.join("offset"), library };
-        clock.step("+0");
-        clock
-    }
-
-    /// Sets it to so far from the right time: `-3s`, `+1d`.
-    fn step(&self, offset: &str) {
-        let new = self.offset.with_extension("new");
-        fs::write(&new, format!("{offset}\n")).expect("a file");
-        fs::rename(new, &self.offset).expect("the file");
-    }
-
-    fn start(&self, folder: &Path, args: &[&str]) -> Program {
-        let mut command = program(folder);
-        command.args(FREE_PORTS).args(args);
-        command.env("LD_PRELOAD", &self.library);
-        command.env("FAKETIME_TIMESTAMP_FILE", &self.offset);
-        command.env("FAKETIME_NO_CACHE", "1").env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
-        serve(&mut command)
-    }
+fn start(clock: &WallClock, folder: &Path, args: &[&str]) -> Program {
+    let mut command = program(folder);
+    serve(clock.under(command.args(FREE_PORTS).args(args)))
 }
 
 #[tokio::test]
 async fn a_member_of_a_pool_lives_through_every_step() {
     let folder = folder();
     let clock = WallClock::new(folder.path());
-    let running = clock.start(folder.path(), &[]);
+    let running = start(&clock, folder.path(), &[]);
     let start = IdMeta::MAX_PEAK.unpack(running.first_id()).expect("its parts").time;
     let mut caller = Caller::new(Ledger::default(), &running);
     caller.undisturbed("none").await;
@@ -79,7 +47,7 @@ async fn a_member_of_a_pool_lives_through_every_step() {
 async fn a_fixed_machine_id_waits_until_the_clock_is_right_again() {
     let folder = folder();
     let clock = WallClock::new(folder.path());
-    let running = clock.start(folder.path(), &["--machine-id", "7"]);
+    let running = start(&clock, folder.path(), &["--machine-id", "7"]);
     let mut caller = Caller::new(Ledger::default(), &running);
     caller.undisturbed("none").await;
     clock.step("-4s");
@@ -103,7 +71,7 @@ async fn the_bound_decides_when_the_clock_was_set_back_across_a_restart() {
         let mut ledger = Ledger::default();
         for step in ["+0", "-1s", "-3s", "-2s"] {
             clock.step(step);
-            let running = clock.start(folder.path(), args);
+            let running = start(&clock, folder.path(), args);
             let mut caller = Caller::new(std::mem::take(&mut ledger), &running);
             caller.in_the_end(step).await;
             ledger = caller.ledger;

@@ -1,0 +1,165 @@
+//! Callers: each asks one server, as fast as it answers, until the server has ended or the run is over.
+//! An answer that arrived is compared, whatever becomes of its server.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tonic::transport::{Channel, Endpoint};
+use vesta_intf::grpc::v1::id_service_client::IdServiceClient;
+use vesta_intf::grpc::v1::{GenIdRequest, GenIdsRequest, GenRunsRequest, StreamIdsRequest};
+use vesta_intf::{MAX_IDS_PER_CALL, MAX_RUN_IDS_PER_CALL};
+use vesta_testkit::Rng;
+
+use crate::ledger::{Answer, Receiver};
+use crate::process::Process;
+use crate::rest::Rest;
+use crate::watch::Watch;
+use crate::world::World;
+
+/// A refused caller tries again after this time, or leaves if its server ends meanwhile.
+const AGAIN: Duration = Duration::from_millis(20);
+
+/// What its callers speak with a server.
+#[derive(Clone)]
+pub(crate) enum Api {
+    Grpc(Handle),
+    Rest,
+}
+
+impl Api {
+    pub(crate) fn callers(&self) -> usize {
+        match self {
+            Self::Grpc(_) => 3,
+            Self::Rest => 2,
+        }
+    }
+}
+
+/// The call got an error, and no IDs.
+pub(crate) struct Refused;
+
+/// One kind of client.
+trait Client {
+    /// Makes a call; each answer, of which a stream has several, goes to `take` as soon as it is there.
+    fn call(&mut self, rng: &mut Rng, take: &mut dyn FnMut(Answer, u64)) -> Result<(), Refused>;
+}
+
+pub(crate) struct Caller {
+    pub(crate) process: usize,
+    pub(crate) caller: usize,
+    pub(crate) world: Arc<World>,
+    pub(crate) watch: Arc<Watch>,
+    pub(crate) server: Arc<Process>,
+}
+
+impl Caller {
+    pub(crate) fn run(self, api: &Api, address: SocketAddr) {
+        match api {
+            Api::Grpc(runtime) => {
+                let url = Endpoint::from_shared(format!("http://{address}")).expect("a URL");
+                let _inside = runtime.enter();
+                let client = IdServiceClient::new(url.connect_lazy());
+                self.go_on(Grpc { client, runtime: runtime.clone() });
+            }
+            Api::Rest => self.go_on(Rest::new(address)),
+        }
+    }
+
+    fn go_on(self, mut client: impl Client) {
+        let mut rng = Rng::new((self.process * 10 + self.caller) as u64);
+        while !self.watch.over.is_set() {
+            let mut marks = self.world.ledger().marks(self.process);
+            let mut take = |answer: Answer, expected: u64| {
+                let (process, caller, at) = (self.process, self.caller, self.watch.elapsed());
+                let mut ledger = self.world.ledger();
+                let before = ledger.ids;
+                ledger.record(Receiver { process, caller, at }, &answer, &mut marks);
+                let got = ledger.ids - before;
+                if got != expected {
+                    ledger.find(format!(
+                        "{}: {expected} IDs asked for, {got} came",
+                        self.server.name
+                    ));
+                }
+            };
+            if client.call(&mut rng, &mut take).is_err() {
+                self.world.count(|counts| &mut counts.refused_calls);
+                if self.server.ends_within(AGAIN) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+struct Grpc {
+    client: IdServiceClient<Channel>,
+    runtime: Handle,
+}
+
+impl From<tonic::Status> for Refused {
+    fn from(_: tonic::Status) -> Self {
+        Self
+    }
+}
+
+impl Grpc {
+    async fn send(
+        client: &mut IdServiceClient<Channel>,
+        rng: &mut Rng,
+        take: &mut dyn FnMut(Answer, u64),
+    ) -> Result<(), Refused> {
+        let up_to = |rng: &mut Rng, max: u32| {
+            1 + u32::try_from(rng.span(u64::from(max) - 1)).expect("below max")
+        };
+        match rng.below(10) {
+            0..=4 => {
+                let count = up_to(rng, MAX_RUN_IDS_PER_CALL);
+                let runs = client.gen_runs(GenRunsRequest { count }).await?.into_inner().runs;
+                take(Answer::Runs(runs), count.into());
+            }
+            5 | 6 => {
+                let count = up_to(rng, MAX_IDS_PER_CALL);
+                let ids = client.gen_ids(GenIdsRequest { count }).await?.into_inner().ids;
+                take(Answer::Ids(ids), count.into());
+            }
+            7 => {
+                let (chunk, chunks) = (up_to(rng, MAX_IDS_PER_CALL), 1 + rng.below(10));
+                let total = u64::from(chunk) * chunks;
+                let mut stream =
+                    client.stream_ids(StreamIdsRequest { chunk, total }).await?.into_inner();
+                while let Some(ids) = stream.message().await? {
+                    take(Answer::Ids(ids.ids), chunk.into());
+                }
+            }
+            _ => {
+                let id = client.gen_id(GenIdRequest {}).await?.into_inner().id;
+                take(Answer::Ids(vec![id]), 1);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Client for Grpc {
+    fn call(&mut self, rng: &mut Rng, take: &mut dyn FnMut(Answer, u64)) -> Result<(), Refused> {
+        self.runtime.block_on(Self::send(&mut self.client, rng, take))
+    }
+}
+
+impl Client for Rest {
+    fn call(&mut self, rng: &mut Rng, take: &mut dyn FnMut(Answer, u64)) -> Result<(), Refused> {
+        let count = 1 + rng.span(999);
+        let (path, expected) = match rng.below(10) {
+            0 => ("/genid".to_owned(), 1),
+            1 => ("/v1/id".to_owned(), 1),
+            2 => ("/api/snowflake/get/torture".to_owned(), 1),
+            _ => (format!("/v1/ids?count={count}"), count),
+        };
+        let ids = self.get(&path).map_err(|_| Refused)?;
+        take(Answer::Ids(ids), expected);
+        Ok(())
+    }
+}

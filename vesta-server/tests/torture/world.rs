@@ -1,0 +1,148 @@
+//! A namespace: its store, its settings, everything received of it, and its part of the table.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard};
+
+use vesta_intf::IdMeta;
+use vesta_testkit::Rng;
+use vesta_testkit::programs::FREE_PORTS;
+
+use crate::ledger::Ledger;
+use crate::plan::Kind;
+
+/// What happened in a world.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) starts: u64,
+    /// Ended before they were ready, and not because they were killed.
+    pub(crate) refused_starts: u64,
+    pub(crate) kills: u64,
+    pub(crate) stops: u64,
+    pub(crate) pauses: u64,
+    pub(crate) steps: u64,
+    /// State folders lost or copied.
+    pub(crate) folders: u64,
+    pub(crate) outages: u64,
+    pub(crate) fail_overs: u64,
+    /// Calls that got an error.
+    pub(crate) refused_calls: u64,
+}
+
+pub(crate) struct World {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    url: Option<String>,
+    folder: PathBuf,
+    layout: &'static str,
+    settings: Vec<String>,
+    ledger: Mutex<Ledger>,
+    counts: Mutex<Counts>,
+}
+
+impl World {
+    /// Settings differ from seed to seed.
+    pub(crate) fn new(
+        name: &'static str,
+        kind: Kind,
+        url: Option<String>,
+        folder: &Path,
+        rng: &mut Rng,
+    ) -> Self {
+        let (layout, meta) = rng
+            .pick(&[("max-peak", IdMeta::MAX_PEAK), ("min-granularity", IdMeta::MIN_GRANULARITY)]);
+        let mut settings = Vec::new();
+        let mut set = |flag: &str, value: String| settings.extend([flag.to_owned(), value]);
+        if kind != Kind::Fixed {
+            // Few machine IDs and short windows: they soon pass from one process to another.
+            let renew = rng.within(600..=1500);
+            set("--machine-renew-every-ms", renew.to_string());
+            set("--machine-request-timeout-ms", (renew * 2 / 3).to_string());
+            set("--machine-window-ms", (renew * 3).to_string());
+            set("--machine-takeover-grace-ms", (renew * 9).to_string());
+            set("--machine-range", format!("1-{}", rng.within(10..=20)));
+            set("--machine-claim-order", rng.pick(&["stable", "lowest"]).to_owned());
+        }
+        let ledger = Mutex::new(Ledger::new(meta, |finding| println!("FOUND: {finding}")));
+        let (folder, counts) = (folder.join(name), Mutex::default());
+        Self { name, kind, url, folder, layout, settings, ledger, counts }
+    }
+
+    /// The state folder of a slot. That of a pool in a file is the pool's.
+    pub(crate) fn state(&self, host: &str) -> PathBuf {
+        match self.kind {
+            Kind::File => self.folder.join("pool"),
+            Kind::Fixed | Kind::Network { .. } => self.folder.join(host),
+        }
+    }
+
+    /// A program of this world with this state folder. `machine` is its fixed machine ID, if it needs one.
+    pub(crate) fn command(
+        &self,
+        program: &Path,
+        state: &Path,
+        machine: u64,
+        rng: &mut Rng,
+    ) -> Command {
+        let mut command = Command::new(program);
+        command.env_clear().current_dir(&self.folder).args(FREE_PORTS).args(&self.settings);
+        command.args(["--namespace", "torture", "--layout", self.layout, "--log-level", "warn"]);
+        command.args(["--workers", "2", "--populator", rng.pick(&["lock", "sync", "atomic"])]);
+        command.arg("--state-dir").arg(state);
+        match &self.url {
+            Some(url) => {
+                command.env("VESTA_MACHINE_STORE", url);
+            }
+            None if self.kind == Kind::Fixed => {
+                command.args(["--machine-id", &machine.to_string()]);
+            }
+            None => {}
+        }
+        if self.kind != Kind::Fixed {
+            command.args(["--machine-count", rng.pick(&["1", "1", "2"])]);
+        }
+        if rng.percent(50) {
+            command.arg("--wait-for-store");
+        }
+        command
+    }
+
+    pub(crate) fn describe(&self) -> String {
+        format!("{:9} {} {}", self.name, self.layout, self.settings.join(" "))
+    }
+
+    pub(crate) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().expect("no panic")
+    }
+
+    pub(crate) fn count(&self, of: impl FnOnce(&mut Counts) -> &mut u64) {
+        *of(&mut self.counts.lock().expect("no panic")) += 1;
+    }
+
+    /// Its row of the table.
+    pub(crate) fn row(&self) -> String {
+        let (ledger, counts) = (self.ledger(), self.counts.lock().expect("no panic"));
+        let cells = [
+            ledger.ids,
+            ledger.machines() as u64,
+            ledger.intervals() as u64,
+            counts.starts,
+            counts.refused_starts,
+            counts.kills,
+            counts.stops,
+            counts.pauses,
+            counts.steps,
+            counts.folders,
+            counts.outages,
+            counts.fail_overs,
+            counts.refused_calls,
+            ledger.duplicates,
+            ledger.disorders,
+        ];
+        let cells = cells.iter().map(|cell| format!("{cell:>10}"));
+        format!("{:9}{}", self.name, cells.collect::<String>())
+    }
+
+    pub(crate) const HEAD: &str = "                IDs  machines intervals    starts   refused     kills     stops    \
+         pauses     steps   folders   outages  failovers   refusals duplicates disorders";
+}
