@@ -104,7 +104,7 @@ fn no_id_repeats_whatever_happens() {
     fleet.end();
     drop(switches);
     watch.say("the end");
-    println!("{}", World::HEAD);
+    println!("{}", World::head());
     for world in &worlds {
         println!("{}", world.row());
     }

@@ -119,6 +119,28 @@ impl World {
         *of(&mut self.counts.lock().expect("no panic")) += 1;
     }
 
+    /// The head of the table.
+    pub(crate) fn head() -> String {
+        let names = [
+            "IDs",
+            "machines",
+            "intervals",
+            "starts",
+            "refused",
+            "kills",
+            "stops",
+            "pauses",
+            "steps",
+            "folders",
+            "outages",
+            "failovers",
+            "refusals",
+            "duplicates",
+            "disorders",
+        ];
+        format!("{:9}{}", "", names.map(|name| format!("{name:>11}")).concat())
+    }
+
     /// Its row of the table.
     pub(crate) fn row(&self) -> String {
         let (ledger, counts) = (self.ledger(), self.counts.lock().expect("no panic"));
@@ -139,10 +161,6 @@ impl World {
             ledger.duplicates,
             ledger.disorders,
         ];
-        let cells = cells.iter().map(|cell| format!("{cell:>10}"));
-        format!("{:9}{}", self.name, cells.collect::<String>())
+        format!("{:9}{}", self.name, cells.map(|cell| format!("{cell:>11}")).concat())
     }
-
-    pub(crate) const HEAD: &str = "                IDs  machines intervals    starts   refused     kills     stops    \
-         pauses     steps   folders   outages  failovers   refusals duplicates disorders";
 }
