@@ -8,6 +8,8 @@ mod disks;
 mod ledger;
 #[path = "program/lifecycle.rs"]
 mod lifecycle;
+#[path = "program/one_file.rs"]
+mod one_file;
 #[path = "program/overload.rs"]
 mod overload;
 #[path = "program/segments.rs"]

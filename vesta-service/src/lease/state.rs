@@ -12,6 +12,8 @@
 mod attempt;
 mod candidates;
 mod claiming;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod crash_loop;
 mod holding;
 
 use std::time::Duration;

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use vesta_service::Timing;
+
 use crate::checker::Checker;
 use crate::process::{Process, full, random};
 use crate::stores::Store;
 use crate::worker::{LAYOUT, Task};
-use crate::world::{PATIENT, World};
+use crate::world::{HASTY, PATIENT, World};
 
 /// A quiet machine needs well under a second; this only guards.
 const FIRST_ID_WITHIN: Duration = Duration::from_secs(5);
@@ -56,4 +58,36 @@ pub(crate) fn no_id_repeats_when_processes_are_killed(store: &Store) {
         checker.count(),
     );
     assert!(max < FIRST_ID_WITHIN, "{first_ids:?}");
+}
+
+/// Each start is another host, as a container without a kept folder is. The grace is far longer than the
+/// test; a living owner keeps what it has.
+pub(crate) fn a_crash_loop_does_not_use_up_a_pool(store: &Store) {
+    let world = World::of(store);
+    let namespace = world.namespace();
+    let timing = Some(Timing { takeover_grace: PATIENT.takeover_grace, ..HASTY });
+    let task = |host: &str| Task { range: Some(0..=3), timing, ..world.task(&namespace, host) };
+    let mut checker = Checker::new(LAYOUT);
+    let mut steady = Process::start(&task("steady"));
+    steady.until_ids();
+    let mut longest = Duration::ZERO;
+    for start in 0..12 {
+        let mut victim = Process::start(&task(&format!("container {start}")));
+        longest = longest.max(victim.until_first_id());
+        assert_ne!(victim.machines, steady.machines, "start {start}");
+        victim.until_ids();
+        victim.kill();
+        let checked = checker.check(&victim.ids);
+        checked.unwrap_or_else(|duplicate| panic!("start {start}: {duplicate}"));
+    }
+    steady.until_ids();
+    assert_eq!(steady.machines.len(), 1, "nobody took it");
+    steady.close();
+    checker.check(&steady.ids).unwrap();
+    println!(
+        "{:9} | 12 crashes on 3 free machine IDs: none refused, first ID after {longest:.1?} at most; {} \
+         IDs, 0 duplicates",
+        world.name,
+        checker.count(),
+    );
 }

@@ -45,7 +45,9 @@ macro_rules! on {
 macro_rules! on_any {
     ($store:expr) => {
         on! { $store;
-            kills: no_id_repeats_when_processes_are_killed;
+            kills:
+                no_id_repeats_when_processes_are_killed
+                a_crash_loop_does_not_use_up_a_pool;
             owners:
                 a_paused_owner_repeats_nothing_of_its_successor
                 two_starters_at_once_get_different_machine_ids

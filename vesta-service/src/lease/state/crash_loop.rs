@@ -1,0 +1,144 @@
+//! A fleet that crashes again and again, event by event: the state machine as it ships, with a store in
+//! memory and simulated time.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use vesta_intf::{Field, IdMeta, UnixMillis};
+
+use super::{Action, Answer, Ask, Event, Findings, Machine, Now, Plan, Write};
+use crate::MemoryStore;
+use crate::lease::{ClaimOrder, Leases, Timing};
+use crate::sequence::Rules;
+
+const META: IdMeta = IdMeta::MAX_PEAK;
+const BEGIN: UnixMillis = UnixMillis(1_800_000_000_000);
+/// Of each process: it crashes so long after its claim.
+const LIFE: Duration = Duration::from_secs(30);
+const STEADY: usize = 10;
+const CRASHING: usize = 100;
+const POOL: u64 = 1024;
+
+/// The store, and a source of random numbers.
+struct World {
+    leases: Leases,
+    random: u128,
+    refused: Vec<String>,
+}
+
+impl World {
+    fn now(&mut self, monotonic: Duration) -> Now {
+        self.random = self.random.wrapping_mul(0xda94_2042_e4dd_58b5_94d0_49bb_1331_11eb) | 1;
+        let millis = u64::try_from(monotonic.as_millis()).expect("hours");
+        let wall = UnixMillis(BEGIN.0 + millis);
+        let tick = META.tick_at(wall).expect("inside the layout");
+        Now { monotonic, wall, wall_tick: tick, tick, random: self.random ^ self.random >> 61 }
+    }
+
+    fn answer(&self, ask: Ask) -> Answer {
+        let leases = &self.leases;
+        let answer = || {
+            Ok(match ask {
+                Ask::Namespace => Answer::Namespace(leases.open(&META.fingerprint())?),
+                Ask::Survey => {
+                    leases.open(&META.fingerprint())?;
+                    let snapshot = leases.snapshot()?;
+                    Answer::Survey(Findings { doubt: None, clock: None, snapshot, locals: vec![] })
+                }
+                Ask::Doubt => Answer::Doubt(leases.find()?, None),
+                Ask::WriteDoubt(doubt) => Answer::Namespace(leases.doubt(&doubt)?),
+                Ask::Record(machine) => Answer::Found(leases.record(machine)?),
+                Ask::Write(machine, write) => match *write {
+                    Write::Record { old, new } => {
+                        Answer::Record(leases.change(machine, old.as_ref(), &new)?)
+                    }
+                    Write::Marks { old, new } => {
+                        Answer::Marks(leases.mark(machine, old.as_ref(), &new)?)
+                    }
+                },
+                Ask::IsFree(_) => Answer::Free(true),
+                Ask::Keep(_) => Answer::Kept(true),
+            })
+        };
+        answer().unwrap_or_else(Answer::Failed)
+    }
+
+    /// Lets a process do one thing; returns when it is next due.
+    fn step(&mut self, machine: &mut Machine, at: Duration) -> (Duration, Event) {
+        let now = self.now(at);
+        match machine.next(&now) {
+            Action::Wait(until) => (until.max(at), Event::None),
+            Action::Ask(ask) => {
+                let answer = self.answer(ask);
+                // A request takes a millisecond.
+                let at = at + Duration::from_millis(1);
+                let now = self.now(at);
+                (at, machine.on_answer(answer, &now))
+            }
+            Action::Refused(error) => (at, Event::Refused(error)),
+            Action::Stop => unreachable!("nobody is stopped"),
+        }
+    }
+}
+
+/// With a window of 60 s and a grace of 10 min the numbers would be used up after five minutes.
+#[test]
+fn a_hundred_processes_that_crash_every_30_s_do_not_use_up_a_pool_of_1024() {
+    let rules = Rules::new(META.bits(Field::Time), META.bits(Field::Seq), 0);
+    let plan = Plan {
+        timing: Timing::NETWORK,
+        order: ClaimOrder::Stable,
+        longest_window: Timing::NETWORK.window,
+        ..Plan::sample(rules, Timing::NETWORK.window, POOL)
+    };
+    let leases = Leases::new(Arc::new(MemoryStore::new()), "default");
+    let mut world = World { leases, random: 1, refused: Vec::new() };
+    let mut due: BinaryHeap<_> =
+        (0..STEADY + CRASHING).map(|n| Reverse((Duration::from_millis(n as u64), n))).collect();
+    let mut processes: Vec<_> = (0..STEADY + CRASHING)
+        .map(|n| {
+            let host = format!("host-{n}");
+            Machine::new(Plan { host, ..plan.clone() }, &world.now(Duration::ZERO))
+        })
+        .collect();
+    let mut ends = vec![None; processes.len()];
+    let (mut starts, mut steady, mut longest) = (0, BTreeSet::new(), Duration::ZERO);
+    let mut begun = vec![Duration::ZERO; processes.len()];
+    while let Some(Reverse((at, number))) = due.pop() {
+        if at > Duration::from_secs(12 * 60) {
+            break;
+        }
+        if ends[number].is_some_and(|end| at >= end) {
+            starts += 1; // another container: nothing is remembered
+            let host = format!("host-{number}-{starts}");
+            processes[number] = Machine::new(Plan { host, ..plan.clone() }, &world.now(at));
+            (ends[number], begun[number]) = (None, at);
+        }
+        let (mut next, event) = world.step(&mut processes[number], at);
+        match event {
+            Event::Claimed(claimed) if number < STEADY => {
+                assert!(steady.insert(claimed.machine), "each steady process claims once");
+            }
+            Event::Claimed(claimed) => {
+                assert!(!steady.contains(&claimed.machine), "it is in use");
+                longest = longest.max(next - begun[number]);
+                ends[number] = Some(next + LIFE);
+            }
+            Event::Refused(error) => world.refused.push(error.to_string()),
+            Event::Fenced(_) => panic!("process {number} was alive"),
+            Event::Broken(error) | Event::Unsure(error) => panic!("{error}"),
+            Event::None | Event::Raised(_) | Event::Released(_) => {}
+        }
+        if let Some(end) = ends[number] {
+            next = next.min(end);
+        }
+        due.push(Reverse((next, number)));
+    }
+    println!("{starts} starts after a crash, the slowest within {longest:?}");
+    assert!(world.refused.is_empty(), "{:?}", world.refused);
+    assert_eq!(steady.len(), STEADY);
+    assert!(starts > 1100, "more than there are machine IDs: {starts}");
+    assert!(longest < Duration::from_secs(30), "{longest:?}");
+}
