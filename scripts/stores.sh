@@ -11,15 +11,20 @@
 #   scripts/stores.sh kill DIR STORE…       as a crash would: SIGKILL
 #   scripts/stores.sh pause DIR STORE…      SIGSTOP: connections stay, nothing answers
 #   scripts/stores.sh resume DIR STORE…     SIGCONT
+#   scripts/stores.sh replica DIR STORE     gives mysql, postgres or redis an asynchronous replica, which
+#                                           is a store of its own to all of these: mysql-replica, …
+#   scripts/stores.sh lag DIR STORE         once the replica has everything, cuts it off from its source
+#   scripts/stores.sh promote DIR STORE     makes the replica a server of its own, with what it has
 set -euo pipefail
 umask 077
 
 ALL=(mysql postgres redis zookeeper etcd)
+REPLICAS=(mysql-replica postgres-replica redis-replica)
 # So long a start may take. A quiet machine needs less than 5 s.
 PATIENCE=60
 
 usage() {
-  sed -n '2,14s/^# \{0,1\}//p' "$0"
+  sed -n '2,18s/^# \{0,1\}//p' "$0"
 }
 
 fail() {
@@ -128,7 +133,7 @@ gone() {
 stop_store() {
   local pid signal=TERM
   pid=$(running "$1") || return 0
-  [ "$1" = postgres ] && signal=INT # do not wait for clients
+  [ "${1%-replica}" = postgres ] && signal=INT # do not wait for clients
   signal CONT "$1"
   kill -$signal "$pid" 2>/dev/null || true
   gone "$1" || signal KILL "$1"
@@ -175,21 +180,51 @@ start_mysql() {
     mariadb-install-db "${options[@]}" --skip-test-db --auth-root-authentication-method=socket \
       --auth-root-socket-user="$(id -un)" --innodb-log-file-size=8M >>"$home/log" 2>&1 || return 1
     cat >"$home/init.sql" <<SQL
+SET sql_log_bin = 0;
 CREATE USER IF NOT EXISTS vesta@'%' IDENTIFIED BY '$password';
 GRANT ALL ON *.* TO vesta@'%' WITH GRANT OPTION;
 CREATE DATABASE IF NOT EXISTS vesta;
 SQL
   fi
+  [ -z "$source" ] || options+=(--read-only)
   # Paths are relative to the data folder: a socket's must be short.
   daemon mariadbd "${options[@]}" --init-file="$home/init.sql" --bind-address=127.0.0.1 --port="$port" \
     --socket=socket --pid-file=mariadbd.pid --skip-name-resolve --max-connections=500 \
-    --innodb-flush-log-at-trx-commit=1 --innodb-log-file-size=8M --innodb-buffer-pool-size=32M
+    --innodb-flush-log-at-trx-commit=1 --innodb-log-file-size=8M --innodb-buffer-pool-size=32M \
+    --server-id="$port" --log-bin=binlog --sync-binlog=1 --relay-log=relay
   url=mysql://vesta:$password@127.0.0.1:$port/vesta
 }
 
+ask_mysql() {
+  MYSQL_PWD=$password mariadb --no-defaults --protocol=tcp --host=127.0.0.1 --port="$1" --user=vesta \
+    --connect-timeout=2 --skip-column-names --execute="$2" vesta
+}
+
 answers_mysql() {
-  MYSQL_PWD=$password mariadb --no-defaults --protocol=tcp --host=127.0.0.1 --port="$port" --user=vesta \
-    --connect-timeout=2 --execute='SELECT 1' vesta
+  ask_mysql "$port" 'SELECT 1'
+}
+
+# From the first line of its source's log on.
+follow_mysql() {
+  ask_mysql "$port" "CHANGE MASTER TO master_host = '127.0.0.1', master_port = $source_port,
+    master_user = 'vesta', master_password = '$password', master_connect_retry = 1,
+    master_use_gtid = slave_pos; START SLAVE"
+}
+
+state_mysql() {
+  ask_mysql "$source_port" 'SELECT @@gtid_binlog_pos'
+}
+
+has_mysql() {
+  [ "$(ask_mysql "$port" "SELECT MASTER_GTID_WAIT('$1', 1)")" = 0 ]
+}
+
+lag_mysql() {
+  ask_mysql "$port" 'STOP SLAVE'
+}
+
+promote_mysql() {
+  ask_mysql "$port" 'STOP SLAVE; RESET SLAVE ALL; SET GLOBAL read_only = 0'
 }
 
 start_postgres() {
@@ -204,7 +239,17 @@ start_postgres() {
       return 1
     } >>"$home/log"
   fi
-  if [ ! -e "$home/ready" ]; then
+  if [ ! -e "$home/ready" ] && [ -n "$source" ]; then
+    rm -rf "$home/data"
+    mkdir "$home/data"
+    [ ${#as_user[@]} = 0 ] || chown "$user" "$home/data"
+    (
+      cd /
+      PGPASSWORD=$password "${as_user[@]}" "$folder/pg_basebackup" --host=127.0.0.1 \
+        --port="$source_port" --username=owner --pgdata="$home/data" --write-recovery-conf \
+        --checkpoint=fast --no-sync
+    ) >>"$home/log" 2>&1 || return 1
+  elif [ ! -e "$home/ready" ]; then
     rm -rf "$home/data"
     mkdir "$home/data"
     printf '%s' "$password" >"$home/data.password"
@@ -229,9 +274,38 @@ SQL
   url=postgres://vesta:$password@127.0.0.1:$port/vesta
 }
 
+ask_postgres() {
+  PGPASSWORD=$password PGCONNECT_TIMEOUT=2 psql --no-psqlrc --host=127.0.0.1 --port="$1" \
+    --username="$2" --dbname=vesta --no-align --tuples-only --command="$3"
+}
+
 answers_postgres() {
-  PGPASSWORD=$password PGCONNECT_TIMEOUT=2 psql --no-psqlrc --host=127.0.0.1 --port="$port" \
-    --username=vesta --dbname=vesta --command='SELECT 1'
+  ask_postgres "$port" vesta 'SELECT 1'
+}
+
+# Its copy of the source says whom to follow.
+follow_postgres() {
+  :
+}
+
+state_postgres() {
+  ask_postgres "$source_port" owner 'SELECT pg_current_wal_lsn()'
+}
+
+has_postgres() {
+  [ "$(ask_postgres "$port" owner "SELECT pg_last_wal_replay_lsn() >= '$1'")" = t ]
+}
+
+lag_postgres() {
+  ask_postgres "$port" owner "ALTER SYSTEM SET primary_conninfo = ''"
+  ask_postgres "$port" owner 'SELECT pg_reload_conf()'
+  until [ "$(ask_postgres "$port" owner 'SELECT count(*) FROM pg_stat_wal_receiver')" = 0 ]; do
+    sleep 0.05
+  done
+}
+
+promote_postgres() {
+  [ "$(ask_postgres "$port" owner 'SELECT pg_promote()')" = t ]
 }
 
 start_redis() {
@@ -246,12 +320,46 @@ appendfsync always
 save ""
 maxmemory-policy noeviction
 CONF
+  [ -z "$source" ] || cat >>"$home/redis.conf" <<CONF
+replicaof 127.0.0.1 $source_port
+masterauth $password
+repl-diskless-sync-delay 0
+CONF
   daemon redis-server "$home/redis.conf"
   url=redis://:$password@127.0.0.1:$port/0
 }
 
+ask_redis() {
+  REDISCLI_AUTH=$password timeout 2 redis-cli -p "$@"
+}
+
 answers_redis() {
-  [ "$(REDISCLI_AUTH=$password timeout 2 redis-cli -p "$port" PING)" = PONG ]
+  [ "$(ask_redis "$port" PING)" = PONG ]
+}
+
+# Its settings say whom to follow.
+follow_redis() {
+  :
+}
+
+state_redis() {
+  ask_redis "$source_port" INFO replication | sed -n 's/^master_repl_offset:\([0-9]*\).*/\1/p'
+}
+
+has_redis() {
+  local info offset
+  info=$(ask_redis "$port" INFO replication) || return 1
+  offset=$(sed -n 's/^slave_repl_offset:\([0-9]*\).*/\1/p' <<<"$info")
+  grep -q '^master_link_status:up' <<<"$info" && [ "${offset:-0}" -ge "$1" ]
+}
+
+# Nobody listens on port 1.
+lag_redis() {
+  ask_redis "$port" REPLICAOF 127.0.0.1 1
+}
+
+promote_redis() {
+  ask_redis "$port" REPLICAOF NO ONE
 }
 
 start_zookeeper() {
@@ -289,8 +397,8 @@ answers_etcd() {
 
 # Starts a store and waits until it answers. `port` and `second_port` are free ones, unless it ran before.
 start_store() {
-  local store=$1 port=$2 second_port=$3 password url deadline
-  local home=$DIR/$store
+  local store=$1 port=$2 second_port=$3 password url deadline source source_port
+  local home=$DIR/$store kind=${1%-replica}
   running "$store" >/dev/null && return
   mkdir -p "$home"
   [ -e "$home/password" ] || password >"$home/password"
@@ -298,10 +406,11 @@ start_store() {
   if [ -e "$home/ready" ]; then
     read -r port second_port <"$home/ready"
   fi
+  source_of_store
   : >"$home/log"
-  "start_$store" || return 1
+  "start_$kind" || return 1
   deadline=$((SECONDS + PATIENCE))
-  until "answers_$store" >/dev/null 2>&1; do
+  until "answers_$kind" >/dev/null 2>&1; do
     running "$store" >/dev/null || return 1
     [ $SECONDS -lt $deadline ] || return 1
     sleep 0.05
@@ -314,7 +423,7 @@ start() {
   local packages=() failed=() store package
   local -A starting=()
   for store in "$@"; do
-    for package in $(missing "$store"); do
+    for package in $(missing "${store%-replica}"); do
       packages+=("$package")
     done
   done
@@ -339,10 +448,67 @@ start() {
   [ ${#failed[@]} = 0 ]
 }
 
+# ---- replicas ----
+
+# A store follows another one as long as its folder names it.
+source_of_store() {
+  source='' source_port=''
+  if [ -e "$home/source" ]; then
+    source=$(cat "$home/source")
+    read -r source_port _ <"$DIR/$source/ready"
+  fi
+}
+
+start_replica() {
+  local kind=$1 home=$DIR/$1-replica source source_port port password
+  [ ! -e "$home/ready" ] || fail "$home is there already"
+  running "$kind" >/dev/null || fail "$kind does not run in $DIR"
+  mkdir -p "$home"
+  cp "$DIR/$kind/password" "$home/password"
+  echo "$kind" >"$home/source"
+  start "$kind-replica"
+  of_replica "$kind"
+  "follow_$kind" >/dev/null
+  catch_up "$kind"
+}
+
+of_replica() {
+  kind=$1 home=$DIR/$1-replica
+  [ -e "$home/ready" ] || fail "$kind has no replica in $DIR"
+  read -r port _ <"$home/ready"
+  password=$(cat "$home/password")
+  source_of_store
+}
+
+# Waits until a replica has what its source has now.
+catch_up() {
+  local deadline=$((SECONDS + PATIENCE)) state
+  state=$("state_$1")
+  until "has_$1" "$state" 2>/dev/null; do
+    [ $SECONDS -lt $deadline ] || fail "$1-replica does not catch up"
+    sleep 0.05
+  done
+}
+
+lag() {
+  local kind home port password source source_port
+  of_replica "$1"
+  catch_up "$1"
+  "lag_$1" >/dev/null
+}
+
+promote() {
+  local kind home port password source source_port
+  of_replica "$1"
+  "promote_$1" >/dev/null
+  rm -f "$home/source"
+}
+
 print_env() {
-  local store
-  for store in "${ALL[@]}"; do
-    [ ! -e "$DIR/$store/url" ] || printf "export VESTA_TEST_%s='%s'\n" "${store^^}" "$(cat "$DIR/$store/url")"
+  local store name
+  for store in "${ALL[@]}" "${REPLICAS[@]}"; do
+    name=${store^^}
+    [ ! -e "$DIR/$store/url" ] || printf "export VESTA_TEST_%s='%s'\n" "${name//-/_}" "$(cat "$DIR/$store/url")"
   done
   printf "export VESTA_TEST_STORES=%q\n" "$DIR"
 }
@@ -362,9 +528,9 @@ esac
 command=$1 DIR=$2
 shift 2
 for store in "$@"; do
-  case " ${ALL[*]} " in
+  case " ${ALL[*]} ${REPLICAS[*]} " in
     *" $store "*) ;;
-    *) fail "there is no store $store; known ones: ${ALL[*]}" 64 ;;
+    *) fail "there is no store $store; known ones: ${ALL[*]} ${REPLICAS[*]}" 64 ;;
   esac
 done
 
@@ -375,13 +541,31 @@ case $command in
     [ $# -gt 0 ] || set -- "${ALL[@]}"
     start "$@"
     ;;
+  replica | lag | promote)
+    [ -d "$DIR" ] || fail "$DIR is not a folder"
+    DIR=$(cd "$DIR" && pwd)
+    for store in "$@"; do
+      case " ${REPLICAS[*]} " in
+        *" $store-replica "*) ;;
+        *) fail "$store can have no replica here" 64 ;;
+      esac
+    done
+    [ $# -gt 0 ] || fail "$command which? mysql postgres redis" 64
+    for store in "$@"; do
+      case $command in
+        replica) start_replica "$store" ;;
+        lag) lag "$store" ;;
+        promote) promote "$store" ;;
+      esac
+    done
+    ;;
   stop | env | kill | pause | resume)
     [ -d "$DIR" ] || fail "$DIR is not a folder"
     DIR=$(cd "$DIR" && pwd)
     case $command in
       env) print_env ;;
       stop)
-        [ $# -gt 0 ] || set -- "${ALL[@]}"
+        [ $# -gt 0 ] || set -- "${ALL[@]}" "${REPLICAS[@]}"
         stopping=()
         for store in "$@"; do
           stop_store "$store" &
