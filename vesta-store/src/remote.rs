@@ -69,6 +69,9 @@ pub(crate) trait Kv: Client {
     /// True if its servers tell the time.
     const HAS_CLOCK: bool = false;
 
+    /// True if its servers may be set up so that they lose what they acknowledged.
+    const MAY_FORGET: bool = false;
+
     fn list(
         &self,
         connection: &mut Self::Connection,
@@ -88,8 +91,12 @@ pub(crate) trait Kv: Client {
         put: &Put,
     ) -> impl Future<Output = Result<bool>> + Send;
 
-    fn may_forget(&self) -> bool {
-        false
+    /// As [`KvStore::doubt`].
+    fn doubt(
+        &self,
+        _: &mut Self::Connection,
+    ) -> impl Future<Output = Result<Option<String>>> + Send {
+        async { Ok(None) }
     }
 
     fn now(
@@ -257,7 +264,10 @@ impl<C: Kv> KvStore for Remote<C> {
     }
 
     fn doubt(&self) -> Result<Option<String>> {
-        Ok(self.shared.client.may_forget().then(|| "it said so".into()))
+        if !C::MAY_FORGET {
+            return Ok(None);
+        }
+        self.ask(|client, connection| Box::pin(client.doubt(connection)))
     }
 
     fn now(&self) -> Result<Option<UnixMillis>> {

@@ -9,9 +9,10 @@ use std::sync::{Arc, Condvar, Mutex, Once};
 use sqlx::mysql::{MySqlConnectOptions, MySqlRow};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Row as _};
 use vesta_service::{KvStore, StoreError};
+use vesta_store::SegmentTable::{self, Kv, Leaf};
 use vesta_store::conformance::{Backend, Fixture};
 use vesta_store::import::{ForeignOwner, machine_ids};
-use vesta_store::{OpenError, Options, open_worker_nodes};
+use vesta_store::{OpenError, Options, open_segments, open_worker_nodes};
 
 use shared::{AREA, fresh_name, open, opened, refused, unavailable};
 
@@ -146,41 +147,49 @@ fn puts_are_atomic_at_every_isolation_level() {
     }
 }
 
+/// Claims of machine IDs keep a distance from what a crash may undo; nothing else does.
 #[test]
-fn a_server_that_may_lose_changes_is_refused() {
+fn a_server_that_may_lose_changes_is_doubted_or_refused() {
     let alone = USERS.alone();
     let database = alone.database();
     let store = opened(&database.url());
+    assert_eq!(store.doubt().unwrap(), None);
     for unsafe_value in [0, 2] {
         ask(&server(), &format!("SET GLOBAL innodb_flush_log_at_trx_commit = {unsafe_value}"));
-        let answers = [
-            open(&database.url()).get(AREA, "1").map(|_| ()),
-            open_worker_nodes(&database.url(), &Options::default())
-                .unwrap()
-                .insert("h", 1)
-                .map(|_| ()),
-        ];
+        // Over the connection that was there before, and over a new one.
+        let doubts = [store.doubt(), open(&database.url()).doubt()];
+        let nodes = open_worker_nodes(&database.url(), &Options::default()).unwrap();
+        let nodes = nodes.insert("h", 1).map(drop);
+        let answers = [nodes, tags(&database, Leaf), tags(&database, Kv)];
         ask(&server(), "SET GLOBAL innodb_flush_log_at_trx_commit = 1");
-        for answer in answers {
-            let said = refused(answer);
+        let doubts = doubts.map(|doubt| doubt.unwrap().expect("a doubt"));
+        for said in doubts.into_iter().chain(answers.map(refused)) {
             assert!(said.contains("set innodb_flush_log_at_trx_commit = 1"), "{said}");
         }
+        assert_eq!(store.doubt().unwrap(), None, "it is asked anew");
     }
-    store.list(AREA).unwrap();
-    opened(&database.url()).list(AREA).unwrap();
+}
+
+fn tags(database: &Database, table: SegmentTable) -> Result<(), StoreError> {
+    let options = Options { segment_table: Some(table), ..Options::default() };
+    open_segments(&database.url(), &options).unwrap().tags().map(drop)
 }
 
 /// Its binary log decides in a crash which commits are kept.
 #[test]
-fn a_server_that_may_lose_its_binary_log_may_forget() {
+fn a_server_that_may_lose_its_binary_log_is_doubted() {
     let alone = USERS.alone();
     let database = alone.database();
-    assert!(!opened(&database.url()).doubt().expect("it answers").is_some());
+    let store = opened(&database.url());
+    assert_eq!(store.doubt().unwrap(), None);
     let has_log = ask(&server(), "SELECT CAST(@@log_bin AS SIGNED)")[0].get::<i64, _>(0) == 1;
     ask(&server(), "SET GLOBAL sync_binlog = 0");
-    let may_forget = opened(&database.url()).doubt().expect("it answers").is_some();
+    let (doubt, others) = (store.doubt(), [tags(&database, Leaf), tags(&database, Kv)]);
     ask(&server(), "SET GLOBAL sync_binlog = 1");
-    assert_eq!(may_forget, has_log);
+    let doubt = doubt.unwrap();
+    assert_eq!(doubt.is_some(), has_log);
+    assert!(doubt.is_none_or(|why| why.contains("set sync_binlog = 1")));
+    let _ = others.map(|answer| answer.expect("not refused"));
 }
 
 #[test]
@@ -213,8 +222,10 @@ fn a_user_without_privileges_or_a_database_that_is_not_there_is_permanent() {
     let store = open(&format!("mysql://{user}:planted@{place}"));
     let listed = store.list(AREA);
     let put = store.put_if(AREA, "1", None, "x");
+    let doubt = store.doubt();
     ask(&server(), &format!("DROP USER {user}@'%'"));
     listed.unwrap();
+    assert_eq!(doubt.unwrap(), None, "nobody needs a privilege to ask");
     let said = refused(put);
     assert!(said.contains("INSERT command denied") && !said.contains("planted"), "{said}");
 }

@@ -10,7 +10,7 @@ use sqlx::postgres::{PgConnectOptions, PgRow};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Row as _};
 use vesta_service::KvStore;
 use vesta_store::conformance::{Backend, Fixture};
-use vesta_store::{Options, open_worker_nodes};
+use vesta_store::{Options, SegmentTable, open_segments, open_worker_nodes};
 
 use shared::{AREA, fresh_name, open, opened, refused, unavailable};
 
@@ -59,7 +59,20 @@ impl Schema {
     /// A function of the server, replaced for sessions with this URL.
     fn replaced(&self, function: &str, body: &str) -> String {
         self.ask(&format!("CREATE FUNCTION {function} LANGUAGE sql AS $$ SELECT {body} $$"));
+        self.before_the_catalogue()
+    }
+
+    /// What is in this schema hides what the server has.
+    fn before_the_catalogue(&self) -> String {
         with_option(&self.url(), &format!("options[search_path]={},pg_catalog", self.0))
+    }
+
+    /// The server, seemingly with this setting.
+    fn with_setting(&self, setting: &str, value: &str) -> String {
+        let body = format!(
+            "CASE $1 WHEN '{setting}' THEN '{value}' ELSE pg_catalog.current_setting($1) END"
+        );
+        self.replaced("current_setting(text) RETURNS text", &body)
     }
 }
 
@@ -151,20 +164,59 @@ fn one_of_many_puts_wins_where_puts_are_refused_for_a_conflict() {
     }
 }
 
+/// Claims of machine IDs keep a distance from what a crash may undo; nothing else does.
 #[test]
-fn a_server_that_may_lose_changes_is_refused() {
+fn a_server_that_may_lose_changes_is_doubted_or_refused() {
     for (setting, value) in [("fsync", "off"), ("synchronous_commit", "local")] {
         let schema = Schema::fresh();
-        let url = schema.replaced(
-            "current_setting(text) RETURNS text",
-            &format!(
-                "CASE $1 WHEN '{setting}' THEN '{value}' ELSE pg_catalog.current_setting($1) END"
-            ),
-        );
+        let url = schema.with_setting(setting, value);
+        let tags = |table| {
+            let options = Options { segment_table: Some(table), ..Options::default() };
+            open_segments(&url, &options).unwrap().tags()
+        };
         let nodes = open_worker_nodes(&url, &Options::default()).unwrap();
-        for said in [refused(open(&url).get(AREA, "1")), refused(nodes.insert("h", 1))] {
+        for said in [
+            opened(&url).doubt().unwrap().expect("a doubt"),
+            refused(nodes.insert("h", 1)),
+            refused(tags(SegmentTable::Leaf)),
+            refused(tags(SegmentTable::Kv)),
+        ] {
             assert!(said.contains(&format!("set {setting} = on")), "{said}");
         }
+    }
+}
+
+/// Each is noticed over a connection that was there before.
+#[test]
+fn a_server_that_may_fail_over_is_doubted() {
+    let replicas = "CREATE VIEW pg_stat_replication AS SELECT 1 AS pid";
+    let slots = "CREATE VIEW pg_replication_slots AS SELECT 'physical'::text AS slot_type";
+    let promoted = "CREATE FUNCTION pg_walfile_name(pg_lsn) RETURNS text LANGUAGE sql AS \
+                    $$ SELECT '0000000A0000000000000001' $$";
+    let secret = "CREATE FUNCTION pg_walfile_name(pg_lsn) RETURNS text LANGUAGE sql AS \
+                  $$ SELECT (1 / 0)::text $$";
+    for (change, why) in [
+        (replicas, "set synchronous_standby_names"),
+        (slots, "set synchronous_standby_names"),
+        (promoted, "it was promoted"),
+        (secret, "it does not say whether it has replicas"),
+    ] {
+        let schema = Schema::fresh();
+        let store = opened(&schema.before_the_catalogue());
+        assert_eq!(store.doubt().unwrap(), None);
+        schema.ask(change);
+        let doubt = store.doubt().unwrap().expect(why);
+        assert!(doubt.contains(why), "{doubt}");
+    }
+    for (setting, value, why) in [
+        ("full_page_writes", "off", Some("set full_page_writes = on")),
+        ("synchronous_standby_names", "*", None),
+    ] {
+        let schema = Schema::fresh();
+        schema.ask(if why.is_none() { replicas } else { "" });
+        let doubt = opened(&schema.with_setting(setting, value)).doubt().unwrap();
+        assert_eq!(doubt.is_some(), why.is_some());
+        assert!(doubt.zip(why).is_none_or(|(doubt, why)| doubt.contains(why)));
     }
 }
 

@@ -86,7 +86,7 @@ impl KvStore for OneByOne {
     }
 
     fn doubt(&self) -> Result<Option<String>, StoreError> {
-        self.1.doubt()
+        self.with(|store| store.doubt())
     }
 
     fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {

@@ -61,8 +61,25 @@ pub(super) const CURRENT_READS: &str = "SET SESSION wsrep_sync_wait = 15";
 pub(super) const INSPECT: &str = "SELECT \
      CASE WHEN CONCAT(@@read_only) NOT IN ('0', 'OFF') THEN CONCAT('read_only = ', @@read_only) \
           WHEN CONCAT(@@innodb_read_only) NOT IN ('0', 'OFF') THEN 'innodb_read_only' END, \
-     CAST(@@innodb_flush_log_at_trx_commit AS SIGNED), CAST(@@log_bin AS SIGNED), \
-     CAST(@@sync_binlog AS SIGNED)";
+     CAST(@@innodb_flush_log_at_trx_commit AS SIGNED)";
+
+/// What any user may read about replication; each server has a part of it.
+pub(super) const REPLICATION: [&str; 2] = [
+    "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('log_bin', 'sync_binlog', 'gtid_slave_pos', \
+     'gtid_mode', 'gtid_executed', 'server_uuid', 'group_replication_group_name', \
+     'group_replication_view_change_uuid')",
+    "SHOW GLOBAL STATUS WHERE Variable_name IN ('Slaves_connected', 'Slave_connections', \
+     'Rpl_semi_sync_master_status', 'Rpl_semi_sync_master_clients', \
+     'Rpl_semi_sync_source_status', 'Rpl_semi_sync_source_clients')",
+];
+
+/// The replicas that are connected to a MySQL, which has no counter of them; without `PROCESS` they
+/// are not seen.
+pub(super) const REPLICAS: &str = "SELECT 'replicas', CAST(COUNT(*) AS CHAR) \
+       FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%' \
+     UNION ALL SELECT 'sees_replicas', CAST(COUNT(*) AS CHAR) \
+       FROM information_schema.user_privileges WHERE privilege_type = 'PROCESS' \
+       AND grantee = CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), '''')";
 
 /// The name of the table of the Java Vesta. Some made it in capitals, others not.
 pub(super) const LEGACY_TABLE: Statement = Rows(

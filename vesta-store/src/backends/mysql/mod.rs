@@ -1,11 +1,10 @@
 //! MySQL (8.0 or later) and MariaDB (10.2 or later).
 //!
-//! Every change is one statement that commits by itself. The server has to sync each commit to its
-//! disk: `innodb_flush_log_at_trx_commit = 1` is asked for. With a binary log that is not synced
-//! (`log_bin = ON` and `sync_binlog` other than 1) a crash of the machine may undo commits: then
-//! [`may_forget`](vesta_service::KvStore::may_forget) says so. A server that is read-only is waited for. A
-//! fail-over to a copy that lags behind forgets changes without anybody's knowledge; raise the floor
-//! of the namespaces after one.
+//! Every change is one statement that commits by itself. A server that does not sync each commit to
+//! its disk (`innodb_flush_log_at_trx_commit` other than 1), whose binary log is not synced, or that
+//! has, is or was an asynchronous replica may forget changes:
+//! [`doubt`](vesta_service::KvStore::doubt) says so. Tables that no claim keeps a distance from are
+//! refused where commits are not synced. A server that is read-only is waited for.
 //!
 //! The tables (`*.sql` beside this file) are made on first use. The user needs `SELECT`, `INSERT` and
 //! `UPDATE`, and to make the tables `CREATE`. Those of uid-generator and Leaf are used unchanged where
@@ -14,6 +13,7 @@
 mod config;
 mod errors;
 mod kv;
+mod replication;
 
 use std::time::Duration;
 
@@ -31,7 +31,8 @@ use crate::options::Purpose;
 use crate::remote::Remote;
 use crate::{OpenError, Options, StoreUrl};
 use config::Config;
-use kv::{CURRENT_READS, GALERA, INSPECT, session};
+use kv::{CURRENT_READS, GALERA, INSPECT, REPLICAS, REPLICATION, session};
+use replication::{Facts, undone_in_a_crash};
 
 pub(crate) type Store = Remote<Sql<Config>>;
 
@@ -87,18 +88,25 @@ impl Dialect for Config {
         Ok(connection)
     }
 
-    async fn inspect(connection: &mut MySqlConnection) -> Result<bool, StoreError> {
+    async fn inspect(connection: &mut MySqlConnection) -> Result<Option<String>, StoreError> {
         let answer = run::<Self>(connection, Rows(INSPECT), &[]).await?;
-        let settings = answer.first().and_then(|row| {
-            let number = |column| Ok::<_, sqlx::Error>(row.number(column)?.unwrap_or_default());
-            Ok((row.text(0)?, number(1)?, number(2)? != 0, number(3)?))
-        });
-        let (read_only_by, flush, binary_log, sync_binary_log) =
-            settings.map_err(explain::<Self>)?;
+        let settings = answer.first().and_then(|row| Ok((row.text(0)?, row.number(1)?)));
+        let (read_only_by, flush) = settings.map_err(explain::<Self>)?;
         match read_only_by {
             Some(setting) => Err(read_only(setting)),
-            None => verdict(flush, binary_log, sync_binary_log),
+            None => Ok(undone_in_a_crash(flush.unwrap_or_default())),
         }
+    }
+
+    async fn doubts(connection: &mut MySqlConnection) -> Result<Vec<String>, StoreError> {
+        let mut facts = Facts::default();
+        for question in REPLICATION {
+            facts.learn(connection, question).await?;
+        }
+        if facts.counts_no_replicas() {
+            facts.learn(connection, REPLICAS).await?;
+        }
+        Ok(facts.doubts())
     }
 
     fn flaw(kind: &str) -> Option<String> {
@@ -150,26 +158,6 @@ impl Dialect for Config {
     fn said(error: &dyn DatabaseError) -> String {
         error.to_string()
     }
-}
-
-/// True if the server may forget a change in a crash.
-fn verdict(flush: i64, binary_log: bool, sync_binary_log: i64) -> Result<bool, StoreError> {
-    // 3 is MariaDB's, and syncs once more.
-    if !matches!(flush, 1 | 3) {
-        return Err(StoreError::permanent(format!(
-            "the server may lose changes in a crash, which could repeat IDs; set \
-             innodb_flush_log_at_trx_commit = 1 there (it is {flush})"
-        )));
-    }
-    let may_forget = binary_log && sync_binary_log != 1;
-    if may_forget {
-        tracing::warn!(
-            sync_binlog = sync_binary_log,
-            "the database may lose changes in a crash of its machine, so machine IDs are claimed \
-             ahead of the clock; set sync_binlog = 1 there"
-        );
-    }
-    Ok(may_forget)
 }
 
 #[cfg(test)]

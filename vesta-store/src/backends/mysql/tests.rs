@@ -2,19 +2,6 @@ use super::*;
 use crate::fuzz::{Around, check_url};
 
 #[test]
-fn a_server_that_may_lose_changes_is_refused_or_distrusted() {
-    assert!(!verdict(1, false, 0).unwrap());
-    assert!(!verdict(3, true, 1).unwrap());
-    assert!(verdict(1, true, 0).unwrap());
-    assert!(verdict(1, true, 100).unwrap());
-    for flush in [0, 2] {
-        let error = verdict(flush, false, 1).unwrap_err();
-        let said = error.to_string();
-        assert!(error.is_permanent() && said.contains("innodb_flush_log_at_trx_commit = 1"));
-    }
-}
-
-#[test]
 fn it_says_what_it_is_and_never_the_password() {
     for (url, shown) in [
         ("mysql://vesta:hunter2@db:3307/ids", "MySQL vesta@db:3307/ids"),

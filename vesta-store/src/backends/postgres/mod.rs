@@ -1,10 +1,11 @@
 //! PostgreSQL (13 or later).
 //!
 //! Every change is one statement that commits by itself, with `synchronous_commit = on` in the
-//! session (or `remote_apply` where that is set). A server with `fsync = off` is refused, and one in
-//! recovery is waited for. A fail-over to a copy that lags behind forgets changes without anybody's
-//! knowledge: have `synchronous_standby_names` set, or raise the floor of the namespaces after one. A
-//! pooler in between has to give each client a session of its own.
+//! session (or `remote_apply` where that is set). A server with `fsync = off`, with replicas and no
+//! `synchronous_standby_names`, or that was once promoted may forget changes:
+//! [`doubt`](vesta_service::KvStore::doubt) says so. Tables that no claim keeps a distance from are
+//! refused where commits are not synced. A server in recovery is waited for. A pooler in between has to
+//! give each client a session of its own.
 //!
 //! The tables (`*.sql` beside this file) are made on first use, in the first schema of the
 //! `search_path`. The user needs `SELECT`, `INSERT` and `UPDATE` on them. Those of uid-generator and
@@ -27,7 +28,7 @@ use super::sql::{
 };
 use crate::remote::Remote;
 use config::Config;
-use kv::{INSPECT, session};
+use kv::{INSPECT, REPLICATION, session};
 
 pub(crate) type Store = Remote<Sql<Config>>;
 
@@ -49,7 +50,7 @@ impl Dialect for Config {
         Ok(connection)
     }
 
-    async fn inspect(connection: &mut PgConnection) -> Result<bool, StoreError> {
+    async fn inspect(connection: &mut PgConnection) -> Result<Option<String>, StoreError> {
         let answer = run::<Self>(connection, Rows(INSPECT), &[]).await?;
         let settings = answer.first().and_then(|row| {
             let text = |column| Ok::<_, sqlx::Error>(row.text(column)?.unwrap_or_default());
@@ -59,7 +60,13 @@ impl Dialect for Config {
         if in_recovery != "false" {
             return Err(read_only("it is in recovery".into()));
         }
-        verdict(&fsync, &synchronous_commit).map(|()| false)
+        Ok(undone_in_a_crash(&fsync, &synchronous_commit))
+    }
+
+    async fn doubts(connection: &mut PgConnection) -> Result<Vec<String>, StoreError> {
+        let answer = run::<Self>(connection, Rows(REPLICATION), &[]).await?;
+        let doubts = answer.rows.iter().map(|row| Ok(row.text(0)?.unwrap_or_default()));
+        doubts.collect::<Result<_, _>>().map_err(explain::<Self>)
     }
 
     fn flaw(kind: &str) -> Option<String> {
@@ -106,18 +113,16 @@ impl Dialect for Config {
     }
 }
 
-/// Refuses a server that does not keep what it acknowledges.
-fn verdict(fsync: &str, synchronous_commit: &str) -> Result<(), StoreError> {
+/// The setting by which a crash may undo commits.
+fn undone_in_a_crash(fsync: &str, synchronous_commit: &str) -> Option<String> {
     let setting = if fsync != "on" {
         "fsync"
     } else if !matches!(synchronous_commit, "on" | "remote_apply") {
         "synchronous_commit"
     } else {
-        return Ok(());
+        return None;
     };
-    Err(StoreError::permanent(format!(
-        "the server may lose changes in a crash, which could repeat IDs; set {setting} = on there"
-    )))
+    Some(format!("commits are on its disk only later (set {setting} = on)"))
 }
 
 #[cfg(test)]

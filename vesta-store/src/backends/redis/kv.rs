@@ -12,6 +12,7 @@ const PUT_IF: &str = include_str!("put_if.lua");
 
 impl Kv for Redis {
     const HAS_CLOCK: bool = true;
+    const MAY_FORGET: bool = true;
 
     async fn list(&self, connection: &mut Connection, area: &str) -> Result<Entries> {
         let area = self.key(area);
@@ -54,8 +55,9 @@ impl Kv for Redis {
         Ok(done)
     }
 
-    fn may_forget(&self) -> bool {
-        self.doubts().as_ref().is_none_or(|doubts| !doubts.is_empty())
+    async fn doubt(&self, connection: &mut Connection) -> Result<Option<String>> {
+        let doubts = self.examine(connection).await?;
+        Ok((!doubts.is_empty()).then(|| doubts.join("; ")))
     }
 
     async fn now(&self, connection: &mut Connection) -> Result<Option<UnixMillis>> {

@@ -4,7 +4,6 @@ mod config;
 mod errors;
 mod kv;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection as Connection;
@@ -20,8 +19,6 @@ use errors::{explain, explain_login, forgetful};
 
 /// Why a Redis may forget a change that it acknowledged, and what to do; none if it may not.
 type Doubts = Vec<&'static str>;
-
-const REPLICAS: &str = "it has or had replicas, and a fail-over may lose changes";
 
 pub(crate) type Store = Remote<Redis>;
 
@@ -49,8 +46,8 @@ pub(crate) type Store = Remote<Redis>;
 ///   refused.
 /// * With `appendonly yes`, `appendfsync always` and `no-appendfsync-on-rewrite no`, no replicas and
 ///   no cluster, it forgets nothing that it acknowledged.
-/// * Anything else, also a Redis that may not be asked, [may forget](KvStore::may_forget) the last
-///   moments, and a warning says why. Machine IDs are then claimed with a distance of one window.
+/// * Anything else, also a Redis that may not be asked or that was once promoted,
+///   [may forget](KvStore::doubt) the last moments, and a warning says why. Machine IDs are then claimed with a distance of one window.
 ///   Segment tags are refused: a range that is forgotten would be handed out again, and nothing would
 ///   notice. After Redis was restored from a backup, raise the `max_id` of each tag above all that was
 ///   handed out.
@@ -67,8 +64,6 @@ pub(crate) struct Redis {
     config: Config,
     limit: Duration,
     purpose: Purpose,
-    /// `None` as long as Redis was never asked.
-    doubts: Mutex<Option<Doubts>>,
 }
 
 impl Client for Redis {
@@ -79,7 +74,7 @@ impl Client for Redis {
 
     fn new(url: &StoreUrl, options: &Options, purpose: Purpose) -> Result<Self, OpenError> {
         let (config, limit) = (url.try_into()?, options.limit(Self::TIMING));
-        Ok(Self { config, limit, purpose, doubts: Mutex::default() })
+        Ok(Self { config, limit, purpose })
     }
 
     fn shown(&self) -> &str {
@@ -128,7 +123,7 @@ impl Redis {
     }
 
     /// Looks at how Redis is set up; it may be changed, or get a replica, at any time.
-    async fn examine(&self, connection: &mut Connection) -> Result<(), StoreError> {
+    async fn examine(&self, connection: &mut Connection) -> Result<Doubts, StoreError> {
         let info: String = redis::cmd("INFO").query_async(connection).await.map_err(explain)?;
         if field(&info, "redis_mode") == Some("sentinel") {
             return Err(StoreError::permanent(
@@ -176,7 +171,11 @@ impl Redis {
                 eviction.is_none(),
                 "it does not say whether it evicts keys (set maxmemory-policy noeviction)",
             ),
-            (replication.any, REPLICAS),
+            (replication.any, "it has or had replicas, and a fail-over may lose changes"),
+            (
+                replication.promoted,
+                "it was a replica, and may lack what its master had acknowledged",
+            ),
             (field(&info, "cluster_enabled") == Some("1"), "it is part of a cluster"),
         ]
         .into_iter()
@@ -185,8 +184,7 @@ impl Redis {
         if self.purpose == Purpose::Segments && !doubts.is_empty() {
             return Err(forgetful(&doubts));
         }
-        self.doubt(doubts);
-        Ok(())
+        Ok(doubts)
     }
 
     /// Waits until a change that was made over this connection is on a replica, too, if there is one.
@@ -203,29 +201,7 @@ impl Redis {
                 return Err(StoreError::unavailable("the change may yet be lost", silence));
             }
         }
-        let mut doubts = self.doubts().clone().unwrap_or_default();
-        if replication.any && !doubts.contains(&REPLICAS) {
-            doubts.push(REPLICAS);
-            self.doubt(doubts);
-        }
         Ok(())
-    }
-
-    fn doubt(&self, doubts: Doubts) {
-        let mut known = self.doubts();
-        if known.as_ref() != Some(&doubts) && !doubts.is_empty() {
-            tracing::warn!(
-                store = self.config.shown,
-                why = doubts.join("; "),
-                "this Redis may forget what it acknowledged: machine IDs are claimed with a distance of \
-                 one window"
-            );
-        }
-        *known = Some(doubts);
-    }
-
-    fn doubts(&self) -> MutexGuard<'_, Option<Doubts>> {
-        self.doubts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -240,12 +216,14 @@ async fn if_allowed<T: FromRedisValue>(
     }
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Replication {
     /// True if there is a replica, or was one within the last hour or so.
     any: bool,
     /// True if one has caught up, so that it can confirm changes.
     online: bool,
+    /// True if it goes on with the history of another master.
+    promoted: bool,
 }
 
 impl Replication {
@@ -271,7 +249,10 @@ impl Replication {
                     && state.split(',').any(|part| part == "state=online")
             })
         });
-        Ok(Self { any: connected || backlog, online })
+        let promoted = field(info, "master_replid2")
+            .is_some_and(|id| !id.bytes().all(|digit| digit == b'0'))
+            || field(info, "second_repl_offset").is_some_and(|offset| offset != "-1");
+        Ok(Self { any: connected || backlog, online, promoted })
     }
 }
 
@@ -287,16 +268,22 @@ mod tests {
     fn replicas_are_found_in_every_state() {
         let alone = "# Replication\r\nrole:master\r\nconnected_slaves:0\r\n";
         let found = |more: &str| Replication::of(&format!("{alone}{more}\r\n")).unwrap();
-        assert_eq!(found("repl_backlog_active:0"), Replication { any: false, online: false });
-        assert_eq!(found("repl_backlog_active:1"), Replication { any: true, online: false });
+        let (none, promoted) = (Replication::default(), true);
+        assert_eq!(found("repl_backlog_active:0"), none);
+        assert_eq!(found("repl_backlog_active:1"), Replication { any: true, ..none });
+        let never = format!("master_replid2:{}\r\nsecond_repl_offset:-1", "0".repeat(40));
+        assert_eq!(found(&never), none);
+        for once in ["master_replid2:5c1d", "second_repl_offset:77"] {
+            assert_eq!(found(once), Replication { promoted, ..none });
+        }
         let with = |replica: &str| {
             let info = format!("role:master\r\nconnected_slaves:1\r\n{replica}\r\nslave_x:1\r\n");
             Replication::of(&info).unwrap()
         };
         let online = "slave0:ip=10.0.0.2,port=6379,state=online,offset=42,lag=0";
-        assert_eq!(with(online), Replication { any: true, online: true });
+        assert_eq!(with(online), Replication { any: true, online: true, ..none });
         let loading = "slave0:ip=10.0.0.2,port=6379,state=wait_bgsave,offset=0,lag=0";
-        assert_eq!(with(loading), Replication { any: true, online: false });
+        assert_eq!(with(loading), Replication { any: true, ..none });
     }
 
     #[test]

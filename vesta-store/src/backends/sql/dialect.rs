@@ -31,11 +31,17 @@ pub(crate) trait Dialect:
         limit: Duration,
     ) -> impl Future<Output = Result<Self::Connection, sqlx::Error>> + Send;
 
-    /// Refuses a server that takes no changes, or does not keep them. True if it may forget some in
-    /// a crash all the same.
+    /// Refuses a server that takes no changes. Returns the setting by which a crash may undo some, and
+    /// what to do about it.
     fn inspect(
         connection: &mut Self::Connection,
-    ) -> impl Future<Output = Result<bool, StoreError>> + Send;
+    ) -> impl Future<Output = Result<Option<String>, StoreError>> + Send;
+
+    /// Further reasons why the server may lose changes that it acknowledged, above all its replicas.
+    /// A server that does not want to say is one.
+    fn doubts(
+        connection: &mut Self::Connection,
+    ) -> impl Future<Output = Result<Vec<String>, StoreError>> + Send;
 
     /// The flaw of a table of this kind, as [`Statements::find`] names it.
     fn flaw(kind: &str) -> Option<String>;

@@ -1,7 +1,5 @@
 //! Entries in the table `vesta_kv`.
 
-use std::sync::atomic::Ordering;
-
 use vesta_service::UnixMillis;
 
 use super::dialect::{Cells as _, Dialect, Value};
@@ -14,6 +12,7 @@ fn bytes<const N: usize>(texts: [&str; N]) -> [Value; N] {
 
 impl<D: Dialect> Kv for Sql<D> {
     const HAS_CLOCK: bool = true;
+    const MAY_FORGET: bool = true;
 
     async fn list(&self, connection: &mut D::Connection, area: &str) -> Result<Entries> {
         let found = run::<D>(connection, D::STATEMENTS.list, &bytes([area])).await?;
@@ -42,8 +41,16 @@ impl<D: Dialect> Kv for Sql<D> {
         Ok(done.changed > 0)
     }
 
-    fn may_forget(&self) -> bool {
-        self.may_forget.load(Ordering::Relaxed)
+    async fn doubt(&self, connection: &mut D::Connection) -> Result<Option<String>> {
+        let mut doubts = Vec::from_iter(D::inspect(connection).await?);
+        match D::doubts(connection).await {
+            Ok(more) => doubts.extend(more),
+            Err(error) if error.is_permanent() => {
+                doubts.push(format!("it does not say whether it has replicas: {error}"));
+            }
+            Err(error) => return Err(error),
+        }
+        Ok((!doubts.is_empty()).then(|| doubts.join("; ")))
     }
 
     async fn now(&self, connection: &mut D::Connection) -> Result<Option<UnixMillis>> {

@@ -11,7 +11,6 @@ mod kv;
 mod segments;
 mod worker_nodes;
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use sqlx::Connection as _;
@@ -38,7 +37,8 @@ pub(crate) struct Sql<D> {
     /// Made if it is missing; `None` for what another system left, which is only read.
     table: Option<&'static Table>,
     auto_init: bool,
-    may_forget: AtomicBool,
+    /// True if a server whose settings let a crash undo changes is refused.
+    durable: bool,
 }
 
 impl<D: Dialect> Client for Sql<D> {
@@ -53,8 +53,9 @@ impl<D: Dialect> Client for Sql<D> {
             Purpose::WorkerNodes => Some(&D::STATEMENTS.node_table),
             Purpose::Import => None,
         };
-        let (dialect, may_forget) = (url.try_into()?, AtomicBool::new(false));
-        Ok(Self { dialect, table, auto_init: options.auto_init, may_forget })
+        // Claims of leases keep a distance from what may be undone; nothing else does.
+        let (dialect, durable) = (url.try_into()?, purpose != Purpose::Leases);
+        Ok(Self { dialect, table, auto_init: options.auto_init, durable })
     }
 
     fn shown(&self) -> &str {
@@ -64,9 +65,11 @@ impl<D: Dialect> Client for Sql<D> {
     async fn connect(&self, _: usize, limit: Duration) -> Result<D::Connection, StoreError> {
         let mut connection = self.dialect.connect(limit).await.map_err(explain::<D>)?;
         if let Some(table) = self.table {
-            let may_forget = D::inspect(&mut connection).await?;
-            // It guards no other data.
-            self.may_forget.store(may_forget, Ordering::Relaxed);
+            if let Some(doubt) = D::inspect(&mut connection).await?.filter(|_| self.durable) {
+                return Err(StoreError::permanent(format!(
+                    "the server may lose changes, which could repeat IDs: {doubt}"
+                )));
+            }
             self.prepare(&mut connection, table).await?;
         }
         Ok(connection)
