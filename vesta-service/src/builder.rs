@@ -214,7 +214,12 @@ impl Builder {
                         machine::use_up_number(&*nodes, &meta, &*self.clock, claim_timeout)?;
                     unbounded(&factory, machine)
                 };
-                (Slots::new(count.map(member))?, None)
+                let slots = Slots::new(count.map(member))?;
+                let doubt = machine::doubt(&*nodes, self.store_may_forget, &*self.clock);
+                for member in slots.iter() {
+                    member.slot.state.lock().doubt.clone_from(&doubt);
+                }
+                (slots, None)
             }
             Resolved::Leased { store, choice, guard } => {
                 let timing = self.timing.unwrap_or_else(|| choice.timing(store.timing()));

@@ -13,7 +13,7 @@ use vesta_intf::{Field, IdError, IdMeta};
 pub(crate) use host::name as host_name;
 pub use ip::IpMap;
 pub use worker_node::WorkerNodeStore;
-pub(crate) use worker_node::use_up_number;
+pub(crate) use worker_node::{doubt, use_up_number};
 
 use crate::BuildError;
 use crate::clock::AnyClock;

@@ -17,6 +17,7 @@ use vesta_service::{
 struct Table {
     last: AtomicU64,
     unanswered: AtomicU64,
+    may_forget: bool,
 }
 
 impl WorkerNodeStore for Table {
@@ -34,6 +35,10 @@ impl WorkerNodeStore for Table {
             return Err(StoreError::unavailable("no reply", lost));
         }
         Ok(number)
+    }
+
+    fn doubt(&self) -> Result<Option<String>, StoreError> {
+        Ok(self.may_forget.then(|| "a replica lags".into()))
     }
 }
 
@@ -83,4 +88,27 @@ fn a_reply_that_is_lost_costs_a_number_and_nothing_else() {
     let (table, clock) = (Arc::new(Table::default()), ManualClock::at(START));
     table.unanswered.store(3, Ordering::Relaxed);
     assert_eq!(start(&table, &clock, IdMeta::UID).unwrap().machine(), 4);
+}
+
+/// Nothing protects from such a table; whoever uses it is told, unless he knows better.
+#[test]
+fn a_table_that_may_hand_a_number_out_again_is_told_of() {
+    let told = |may_forget, said: Option<bool>| {
+        let builder = LocalIdService::builder()
+            .layout(IdMeta::UID)
+            .machine(MachineSource::Disposable {
+                nodes: Arc::new(Table { may_forget, ..Table::default() }),
+            })
+            .clock(Arc::new(ManualClock::at(START)))
+            .drive(Drive::ByHand);
+        let builder = match said {
+            Some(said) => builder.store_may_forget(said),
+            None => builder,
+        };
+        builder.build().unwrap().status().doubt.clone().map(|doubt| doubt.why)
+    };
+    assert_eq!(told(false, None), None);
+    assert_eq!(told(true, None).as_deref(), Some("a replica lags"));
+    assert_eq!(told(true, Some(false)), None);
+    assert_eq!(told(false, Some(true)).as_deref(), Some("the settings say so"));
 }

@@ -59,7 +59,12 @@ const LEASE: [Figure; 7] = [
     (Counter, "fenced", "Leases lost to another owner", "/fenced"),
     (Counter, "rehomed", "Machine IDs claimed anew while running", "/rehomed"),
     (Counter, "renewals", "Renewals of leases by outcome", "/renewals"),
-    (Gauge, "store_may_forget", "1 if claims keep a distance from the store", "/storeMayForget"),
+    (
+        Gauge,
+        "store_may_forget",
+        "1 if the store may forget what it acknowledged",
+        "/storeMayForget",
+    ),
 ];
 
 const SEGMENTS: [Figure; 3] = [

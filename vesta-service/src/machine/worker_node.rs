@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use vesta_intf::{Field, IdMeta};
 
+use crate::Doubt;
 use crate::clock::Clock;
 use crate::error::{BuildError, StoreError, ask_store};
 use crate::wait::retry_pause;
@@ -23,6 +24,16 @@ pub trait WorkerNodeStore: Send + Sync + fmt::Debug {
     /// # Errors
     /// [`StoreError`] if it is not known whether a row was inserted. Trying again may waste a number.
     fn insert(&self, host: &str, pid: u32) -> Result<u64, StoreError>;
+
+    /// Why the store, as it is set up now, may lose a row that it acknowledged: its number would then
+    /// be handed out again, and IDs repeat as long as both owners run. As
+    /// [`KvStore::doubt`](crate::KvStore::doubt).
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store does not answer.
+    fn doubt(&self) -> Result<Option<String>, StoreError> {
+        Ok(None)
+    }
 }
 
 /// A machine ID that is used once. A table that does not answer is asked until the claim times out.
@@ -53,4 +64,26 @@ pub(crate) fn use_up_number(
         return Err(BuildError::WorkerNodesUsedUp { store, number, max });
     }
     Ok(number)
+}
+
+/// Why numbers of a table may be handed out again, as the operator or else the table says. No distance
+/// in time protects from that, so all there is to do is to tell.
+pub(crate) fn doubt(
+    nodes: &dyn WorkerNodeStore,
+    may_forget: Option<bool>,
+    clock: &dyn Clock,
+) -> Option<Doubt> {
+    let why = match may_forget {
+        Some(false) => None,
+        Some(true) => Some("the settings say so".into()),
+        None => ask_store(|| nodes.doubt())
+            .unwrap_or_else(|error| Some(format!("it does not say: {error}"))),
+    }?;
+    tracing::warn!(
+        store = nodes.describe(),
+        why,
+        "the store may forget which numbers were used once, and IDs repeat if it hands them out again"
+    );
+    let since = clock.wall();
+    Some(Doubt { since, reach: since, why })
 }

@@ -1,6 +1,6 @@
 //! The table of processes whose machine ID is used once: uid-generator's `WORKER_NODE`.
 
-use vesta_service::{StoreError, WorkerNodeStore};
+use vesta_service::{KvStore, StoreError, WorkerNodeStore};
 
 use super::dialect::{Dialect, Value};
 use super::{Sql, explain};
@@ -23,6 +23,10 @@ impl<D: Dialect> WorkerNodeStore for Remote<Sql<D>> {
                 "WORKER_NODE has made the ID {made:?}, which is no number"
             ))
         })
+    }
+
+    fn doubt(&self) -> Result<Option<String>, StoreError> {
+        KvStore::doubt(self)
     }
 }
 
