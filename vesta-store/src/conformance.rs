@@ -63,6 +63,12 @@ pub trait Fixture: Send + Sync {
     /// Stops the store and starts it again, where it is something that runs. By default nothing:
     /// then connecting anew has to do.
     fn restart(&self) {}
+
+    /// Deletes an entry with the store's own means, as a person would. `false` if there is no way: then
+    /// the suite only makes it look so.
+    fn delete(&self, _area: &str, _key: &str) -> bool {
+        false
+    }
 }
 
 /// A promise, by its name: panics if the backend does not keep it.

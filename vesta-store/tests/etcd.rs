@@ -75,6 +75,10 @@ impl Fixture for Area {
     fn connect(&self) -> Arc<dyn KvStore> {
         vesta_store::open(&self.url()).expect("it opens")
     }
+
+    fn delete(&self, area: &str, key: &str) -> bool {
+        self.raw().delete(&format!("{}/{area}/{key}", self.prefix)) == 1
+    }
 }
 
 vesta_store::conformance!(Etcd);

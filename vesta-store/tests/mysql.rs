@@ -1,5 +1,7 @@
 //! MySQL keeps the promises of every store.
 
+#[path = "mysql/segments.rs"]
+mod segments;
 #[path = "sql/shared.rs"]
 mod shared;
 
@@ -82,6 +84,12 @@ impl Fixture for Database {
         // Now: the suite asks for the time when the database may be gone already.
         store.now().expect("the test server answers");
         store
+    }
+
+    fn delete(&self, area: &str, key: &str) -> bool {
+        let delete = format!("DELETE FROM vesta_kv WHERE area = '{area}' AND name = '{key}'");
+        self.ask(&delete);
+        true
     }
 }
 
@@ -362,39 +370,5 @@ impl Drop for Alone {
     fn drop(&mut self) {
         *USERS.count.lock().unwrap() -= i32::MIN / 2;
         USERS.fewer.notify_all();
-    }
-}
-
-mod segments {
-    use std::sync::Arc;
-
-    use vesta_service::SegmentStore;
-    use vesta_store::segment_conformance::{self, Databases};
-    use vesta_store::{Options, SegmentTable, open_segments};
-
-    use super::Database;
-
-    struct Segments(SegmentTable);
-    struct One(Database, SegmentTable);
-
-    impl Databases for Segments {
-        fn fresh(&self) -> Box<dyn segment_conformance::Database> {
-            Box::new(One(Database::fresh(), self.0))
-        }
-    }
-
-    impl segment_conformance::Database for One {
-        fn connect(&self) -> Arc<dyn SegmentStore> {
-            let options = Options { segment_table: Some(self.1), ..Options::default() };
-            open_segments(&self.0.url(), &options).expect("it opens")
-        }
-    }
-
-    mod leaf {
-        vesta_store::segment_conformance!(super::Segments(super::SegmentTable::Leaf));
-    }
-
-    mod kv {
-        vesta_store::segment_conformance!(super::Segments(super::SegmentTable::Kv));
     }
 }

@@ -93,6 +93,12 @@ impl Fixture for Schema {
     fn connect(&self) -> Arc<dyn KvStore> {
         vesta_store::open(&self.url()).expect("it opens")
     }
+
+    fn delete(&self, area: &str, key: &str) -> bool {
+        let delete = format!("DELETE FROM vesta_kv WHERE area = '{area}' AND name = '{key}'");
+        self.ask(&delete);
+        true
+    }
 }
 
 vesta_store::conformance!(Postgres);

@@ -72,6 +72,10 @@ impl Fixture for Prefix {
     fn connect(&self) -> Arc<dyn KvStore> {
         self.store()
     }
+
+    fn delete(&self, area: &str, key: &str) -> bool {
+        command::<u64>(&self.server, &["HDEL", &format!("{}:{area}", self.prefix), key]) == 1
+    }
 }
 
 vesta_store::conformance!(Redis);

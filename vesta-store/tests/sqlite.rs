@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use rusqlite::Connection;
 use tempfile::TempDir;
 use vesta_service::KvStore;
 use vesta_store::conformance::{Backend, Fixture};
@@ -19,6 +20,12 @@ impl Fixture for Folder {
     fn connect(&self) -> Arc<dyn KvStore> {
         let url = format!("sqlite:{}/vesta.db", self.0.path().display());
         vesta_store::open(&url).expect("it opens")
+    }
+
+    fn delete(&self, area: &str, key: &str) -> bool {
+        let database = Connection::open(self.0.path().join("vesta.db")).expect("it opens");
+        let delete = "DELETE FROM vesta_kv WHERE area = ?1 AND name = ?2";
+        database.execute(delete, [area, key]).expect("it is there") == 1
     }
 }
 

@@ -52,6 +52,12 @@ struct Found {
 }
 
 #[derive(Clone, PartialEq, Message)]
+struct Deleted {
+    #[prost(int64, tag = "2")]
+    count: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
 struct Put {
     #[prost(bytes, tag = "1")]
     key: Vec<u8>,
@@ -133,6 +139,12 @@ impl Etcd {
         let found: Found =
             self.ask("/etcdserverpb.KV/Range", Range { key: prefix.into(), range_end });
         found.kvs
+    }
+
+    /// The number of entries deleted.
+    pub(crate) fn delete(&self, key: &str) -> i64 {
+        let one = Range { key: key.into(), range_end: Vec::new() };
+        self.ask::<_, Deleted>("/etcdserverpb.KV/DeleteRange", one).count
     }
 
     pub(crate) fn put(&self, key: &str, value: &str, lease: i64) {

@@ -35,6 +35,11 @@ impl Fixture for Tree {
     fn connect(&self) -> Arc<dyn KvStore> {
         vesta_store::open(&self.url()).expect("a good URL")
     }
+
+    fn delete(&self, area: &str, key: &str) -> bool {
+        Tree::delete(self, &format!("{}/{key}", area.replace('/', ":")));
+        true
+    }
 }
 
 /// Long enough for any machine: what is awaited comes for sure, or never.
