@@ -15,6 +15,7 @@
 )]
 
 mod checker;
+mod failovers;
 #[cfg(feature = "sqlite")]
 mod files;
 mod kills;
@@ -87,6 +88,17 @@ macro_rules! on_segments_of_a_server {
     };
 }
 
+macro_rules! on_a_server_with_a_replica {
+    ($store:expr) => {
+        on! { $store;
+            failovers:
+                nothing_repeats_when_a_replica_that_lags_takes_over
+                nothing_repeats_when_that_replica_knows_nothing_of_the_namespace
+                a_number_that_is_used_once_comes_again_from_a_replica_that_lags;
+        }
+    };
+}
+
 mod processes {
     #[cfg(feature = "sqlite")]
     mod sqlite {
@@ -101,16 +113,24 @@ mod processes {
     #[cfg(feature = "mysql")]
     mod mysql {
         on_a_server!(crate::stores::MYSQL);
+        on_a_server_with_a_replica!(crate::stores::MYSQL);
         on_segments_of_a_server!(crate::stores::MYSQL);
     }
     #[cfg(feature = "postgres")]
     mod postgres {
         on_a_server!(crate::stores::POSTGRES);
+        on_a_server_with_a_replica!(crate::stores::POSTGRES);
         on_segments_of_a_server!(crate::stores::POSTGRES);
     }
     #[cfg(feature = "redis")]
     mod redis {
         on_a_server!(crate::stores::REDIS);
+        on! { crate::stores::REDIS;
+            failovers:
+                nothing_repeats_when_a_replica_that_lags_takes_over
+                nothing_repeats_when_that_replica_knows_nothing_of_the_namespace
+                nothing_repeats_when_that_replica_was_restarted_and_shows_nothing;
+        }
         on_segments_of_a_server!(crate::stores::REDIS);
     }
     #[cfg(feature = "zookeeper")]

@@ -29,16 +29,57 @@ impl Server {
         server
     }
 
+    /// One with an asynchronous replica.
+    pub(crate) fn with_replica(store: &Store) -> Self {
+        let server = Self::start(store);
+        server.run("replica");
+        server
+    }
+
     fn run(&self, command: &str) {
-        let done = script(command, self.folder.path(), &[self.name]);
-        assert!(done.0, "stores.sh {command} {}: {}", self.name, done.1);
+        self.run_on(command, self.name);
+    }
+
+    fn run_on(&self, command: &str, name: &str) {
+        let done = script(command, self.folder.path(), &[name]);
+        assert!(done.0, "stores.sh {command} {name}: {}", done.1);
     }
 
     pub(crate) fn url(&self) -> String {
+        self.url_of(self.name)
+    }
+
+    pub(crate) fn replica_url(&self) -> String {
+        self.url_of(&self.replica())
+    }
+
+    fn replica(&self) -> String {
+        format!("{}-replica", self.name)
+    }
+
+    fn url_of(&self, name: &str) -> String {
         let (_, lines) = script("env", self.folder.path(), &[]);
-        let start = format!("export VESTA_TEST_{}='", self.name.to_uppercase());
+        let start = format!("export VESTA_TEST_{}='", name.to_uppercase().replace('-', "_"));
         let url = lines.lines().find_map(|line| line.strip_prefix(&start)?.strip_suffix('\''));
-        url.unwrap_or_else(|| panic!("no URL of {} in {lines}", self.name)).to_owned()
+        url.unwrap_or_else(|| panic!("no URL of {name} in {lines}")).to_owned()
+    }
+
+    /// From now on the replica gets nothing more; what was there before it has.
+    pub(crate) fn lag(&self) {
+        self.run("lag");
+    }
+
+    /// The server dies, and its replica takes over.
+    pub(crate) fn fail_over(&self) {
+        self.kill();
+        self.run("promote");
+    }
+
+    /// Kills the replica and starts it again.
+    pub(crate) fn restart_replica(&self) {
+        for command in ["kill", "start"] {
+            self.run_on(command, &self.replica());
+        }
     }
 
     /// SIGSTOP: its connections stay.

@@ -1,0 +1,116 @@
+//! A real fail-over to a real replica that lags: the server forgets what it acknowledged.
+
+use std::collections::HashSet;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use vesta_store::conformance::Proxy;
+use vesta_store::{Options, open_worker_nodes};
+
+use crate::checker::Checker;
+use crate::process::{Process, now};
+use crate::server::Server;
+use crate::stores::Store;
+use crate::worker::{LAYOUT, Task};
+use crate::world::World;
+
+/// Time in which both make IDs, as far as they may: longer than it takes to renew.
+const AFTERWARDS: Duration = Duration::from_secs(16);
+const KNOWS_THE_NAMESPACE: bool = true;
+
+/// One process starts just before, and goes on; one just after, and wants the same machine ID.
+pub(crate) fn nothing_repeats_when_a_replica_that_lags_takes_over(store: &Store) {
+    let server = Server::with_replica(store);
+    let doubt = |url: &str| vesta_store::open(url).unwrap().doubt().unwrap().unwrap_or_default();
+    assert!(doubt(&server.url()).contains("replicas"));
+    fail_over(&server, store, KNOWS_THE_NAMESPACE, Server::fail_over);
+    assert!(doubt(&server.replica_url()).contains("may lack"));
+}
+
+/// Only what was written down in the namespace tells of the replica.
+pub(crate) fn nothing_repeats_when_that_replica_was_restarted_and_shows_nothing(store: &Store) {
+    let server = Server::with_replica(store);
+    fail_over(&server, store, KNOWS_THE_NAMESPACE, |server| {
+        server.fail_over();
+        server.restart_replica();
+    });
+    assert_eq!(vesta_store::open(&server.replica_url()).unwrap().doubt().unwrap(), None);
+}
+
+/// As if it had been cut off for long.
+pub(crate) fn nothing_repeats_when_that_replica_knows_nothing_of_the_namespace(store: &Store) {
+    fail_over(&Server::with_replica(store), store, !KNOWS_THE_NAMESPACE, Server::fail_over);
+}
+
+fn fail_over(server: &Server, store: &Store, knows_the_namespace: bool, switch: fn(&Server)) {
+    let urls = [server.url(), server.replica_url()];
+    let addresses = urls.each_ref().map(|url| address(url));
+    // Whoever takes over has the old address.
+    let proxy = Proxy::start(&addresses[..]).expect("a free port");
+    let url = urls[0].replace(&addresses[0].to_string(), &proxy.address().to_string());
+    let world = World::at(store, &url);
+    let namespace = world.namespace();
+    let task = |host: &str| Task {
+        timing: None, // the defaults
+        range: Some(5..=5),
+        ..world.task(&namespace, host)
+    };
+
+    // It has the tables, as a replica has something of its source.
+    vesta_store::open(&url).unwrap().list("lease/none").unwrap();
+    if knows_the_namespace {
+        // And nothing of that machine ID.
+        Process::start(&Task { range: Some(6..=6), ..task("other") }).until_ids();
+    }
+    server.lag();
+    let mut before = Process::start(&task("before"));
+    let waited = before.until_first_id();
+    let failed = now();
+    switch(server);
+    let mut after = Process::start(&task("after"));
+    after.until_ids();
+    let there = now() - failed;
+    after.listen(AFTERWARDS);
+    before.listen(Duration::ZERO);
+    before.kill();
+    after.close();
+
+    let made: HashSet<_> = before.ids.iter().collect();
+    let twice = after.ids.iter().filter(|id| made.contains(id)).count();
+    println!(
+        "{:9} | fail-over to a replica that lags: {} and {} IDs of one machine ID, {twice} twice; \
+         first ID {waited:.1?} after a start, {there:.1?} after the fail-over",
+        world.name,
+        before.ids.len(),
+        after.ids.len(),
+    );
+    let mut checker = Checker::new(LAYOUT);
+    for process in [&before, &after] {
+        checker.check(&process.ids).unwrap();
+    }
+}
+
+/// The `127.0.0.1:port` of a URL.
+fn address(url: &str) -> SocketAddr {
+    let (_, rest) = url.rsplit_once('@').expect("a password");
+    rest.split('/').next().and_then(|it| it.parse().ok()).expect("an address")
+}
+
+/// This is outside the promise: nothing but the table remembers such a number, and no distance in time
+/// protects it. It is told at start instead.
+pub(crate) fn a_number_that_is_used_once_comes_again_from_a_replica_that_lags(store: &Store) {
+    let server = Server::with_replica(store);
+    let insert = |url: &str| {
+        let nodes = open_worker_nodes(url, &Options::default()).unwrap();
+        let number = nodes.insert("host", 1).unwrap();
+        (number, nodes.doubt().unwrap())
+    };
+    assert!(insert(&server.url()).1.is_some());
+    server.lag();
+    // PostgreSQL writes down 32 numbers at a time.
+    let lost: Vec<_> = (0..40).map(|_| insert(&server.url()).0).collect();
+    server.fail_over();
+    let (number, doubt) = insert(&server.replica_url());
+    println!("{:9} | of {lost:?}, used once, {number} comes again", store.name);
+    assert!(lost.contains(&number) && doubt.is_some());
+}
