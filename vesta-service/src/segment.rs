@@ -1,10 +1,12 @@
-//! Segment mode: dense, growing numbers for each tag, fetched from a database a range at a time.
+//! Segment mode: growing numbers for each tag, with few gaps, fetched from a database a range at a
+//! time.
 //!
 //! ```text
 //!  store.rs        the port: what a database has to offer
 //!  kv.rs           tags as the entries of any store
 //!  buffer.rs       the state of one tag: what to give out, what to fetch       pure
 //!  buffer/plan.rs  how much to fetch, and how early                            pure
+//!  buffer/report.rs  what a tag says of itself                                 pure
 //!  allocator.rs    what every call touches
 //!  key.rs          one tag: its numbers, its state, those who wait
 //!  jobs.rs         the jobs of the threads that talk to the store
@@ -19,18 +21,22 @@
 //! first one could have brought. So what is needed is asked for in one piece: `max_id` grows by whole
 //! steps, as many as the pace of the callers asks for.
 //!
-//! - The **step** follows Leaf: it doubles when a range lasted less than 15 minutes, is halved when it
-//!   lasted more than 30, is never below the table's, and does not grow by itself beyond 1,000,000.
-//! - The **number of steps** in one request, 1 to 256, follows the pace at which the callers use up
-//!   what is there (the time in which there was nothing does not count): enough for one second, or
-//!   for eight times as long as a fetch takes. When callers had to wait, it is at least twice as much
-//!   as the last time. With a fetch of 50 ms, a step of 1,000 and 100,000 numbers a second, the
-//!   requests bring 1,000, 10,000, 100,000, …: from the third on nobody waits.
+//! - The **size** of a request, in whole steps of the table and at least one, follows the pace at which
+//!   the callers use up what is there (the time in which there was nothing does not count): enough for
+//!   one second, or for eight times as long as a fetch takes, but no longer than 5 s. When callers had
+//!   to wait, it is at least twice as much as the last time. It does not grow beyond 1,000,000.
+//! - It is **bounded by what was used**: together with what is at hand it is no more than twice what
+//!   was used in the last 10 s, and two steps. So a burst from nothing triples the size from fetch to
+//!   fetch: with a fetch of 50 ms, a step of 1,000 and 100,000 numbers a second nobody waits after the
+//!   first 0.4 s.
 //! - The **moment** is when a tenth of the present range is used and there is no next one, as in Leaf,
 //!   or already when what is left does not last for 100 ms or four fetches.
 //!
-//! What a process has fetched and not given out when it ends is lost: the last range or two, which at
-//! a high pace are some seconds of it.
+//! # What is lost
+//!
+//! A service that is closed gives back what nobody got, if no other process took a range since. What
+//! a process has when it is killed is lost: at most twice what was used in the 10 s before it was
+//! fetched, and two steps; in relaxed mode also the runs that threads hold.
 
 mod allocator;
 mod buffer;

@@ -7,6 +7,8 @@ mod stores;
 #[cfg(feature = "async")]
 #[path = "segments/async_calls.rs"]
 mod async_calls;
+#[path = "segments/end.rs"]
+mod end;
 #[path = "segments/faults.rs"]
 mod faults;
 #[path = "segments/order.rs"]

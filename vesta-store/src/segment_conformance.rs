@@ -71,6 +71,8 @@ promises! { $
     an_unknown_tag_is_said_to_be_unknown
     of_many_callers_at_once_no_two_get_the_same_number
     the_last_number_is_handed_out_and_then_no_more
+    numbers_come_back_only_where_nobody_took_any_since
+    giving_back_and_taking_at_once_hands_nothing_out_twice
     tags_do_not_touch_each_other
 }
 
@@ -192,6 +194,78 @@ fn the_last_number_is_handed_out_and_then_no_more(databases: &dyn Databases) {
         assert_eq!(store.next_range("late", step).expect("it answers"), NextRange::UsedUp);
     }
     assert_eq!(store.tags().expect("the database answers")[0].max_id, i64::MAX, "it stays");
+}
+
+fn give_back(store: &dyn SegmentStore, key: &str, numbers: Range<u64>) -> bool {
+    store.give_back(key, numbers).expect("the database answers")
+}
+
+fn numbers_come_back_only_where_nobody_took_any_since(databases: &dyn Databases) {
+    let database = databases.fresh();
+    let (one, other) = (database.connect(), database.connect());
+    assert!(create(&*one, &tag("orders", 10)) && create(&*one, &tag("users", 10)));
+    assert_eq!(numbers(&*one, "orders", 10), 1..11);
+    assert!(!give_back(&*one, "orders", 5..10), "not what ends before");
+    assert!(!give_back(&*one, "orders", 5..12), "nor after");
+    assert!(!give_back(&*one, "nothing", 5..11));
+    assert!(give_back(&*one, "orders", 5..11));
+    assert!(!give_back(&*one, "orders", 5..11), "once");
+    let found = one.tags().expect("the database answers");
+    let found: Vec<_> = found.iter().map(|tag| (tag.max_id, tag.step)).collect();
+    assert_eq!(found, [(5, 10), (1, 10)], "nothing else changes");
+    assert_eq!(numbers(&*other, "orders", 10), 5..15);
+    assert_eq!(numbers(&*one, "orders", 10), 15..25);
+    assert!(!give_back(&*other, "orders", 8..15), "somebody took a range since");
+    assert!(give_back(&*one, "orders", 15..25), "all of a range");
+    assert!(give_back(&*other, "orders", 8..15), "in the order of their ends");
+    assert_eq!(numbers(&*one, "orders", 1), 8..9);
+    let end = i64::MAX.unsigned_abs();
+    let late = tag("late", 10).starting_at(end - 10).expect("it is allowed");
+    assert!(create(&*one, &late));
+    assert_eq!(numbers(&*one, "late", 10), end - 10..end);
+    assert!(give_back(&*one, "late", end - 3..end));
+    assert_eq!(numbers(&*one, "late", 3), end - 3..end);
+}
+
+/// Each takes ranges, uses a part of each, and gives the rest back: exactly one of those who come at
+/// once has its way.
+fn giving_back_and_taking_at_once_hands_nothing_out_twice(databases: &dyn Databases) {
+    const CALLERS: u64 = 4;
+    let database = databases.fresh();
+    assert!(create(&*database.connect(), &tag("orders", 10)));
+    let (mut used, back): (Vec<Range<u64>>, Vec<bool>) = std::thread::scope(|scope| {
+        let callers: Vec<_> = (0..CALLERS)
+            .map(|caller| {
+                let store = database.connect();
+                scope.spawn(move || {
+                    let (mut used, mut back) = (Vec::new(), Vec::new());
+                    for round in 0..60 {
+                        let Ok(NextRange::Numbers(range)) = store.next_range("orders", 10) else {
+                            continue; // too busy at a moment
+                        };
+                        let middle = range.start + (round + caller) % 10;
+                        used.push(range.start..middle);
+                        match store.give_back("orders", middle..range.end) {
+                            Ok(true) => back.push(true),
+                            Ok(false) => {
+                                back.push(false);
+                                used.push(middle..range.end);
+                            }
+                            Err(_) => {} // unknown: they may be handed out, so nobody uses them
+                        }
+                    }
+                    (used, back)
+                })
+            })
+            .collect();
+        let all = callers.into_iter().map(|caller| caller.join().expect("no panic"));
+        let (used, back): (Vec<_>, Vec<_>) = all.unzip();
+        (used.concat(), back.concat())
+    });
+    used.retain(|range| !range.is_empty());
+    used.sort_by_key(|range| range.start);
+    assert!(used.windows(2).all(|pair| pair[0].end <= pair[1].start), "handed out twice");
+    assert!(back.contains(&true), "some came back, of {}", back.len());
 }
 
 fn tags_do_not_touch_each_other(databases: &dyn Databases) {

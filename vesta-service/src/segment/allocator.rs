@@ -71,9 +71,10 @@ impl RangeCursor {
         chunk.start..end
     }
 
-    /// Takes away what is left. The caller holds the line's lock.
-    pub(crate) fn stop(&self) {
-        self.end.store(0, Ordering::Release);
+    /// Takes away what is left. As that is taken like any number, no caller gets any of it. The caller
+    /// holds the line's lock.
+    pub(crate) fn stop(&self) -> Option<Range<u64>> {
+        self.take(u64::MAX)
     }
 
     /// The first number that was not taken from here.
@@ -176,11 +177,12 @@ impl Allocator {
 
     /// Takes away what the stripes have. The shared line must be stopped before, and its lock given
     /// back: a stripe that just took a run is waited for.
-    pub(crate) fn stop_stripes(&self) {
-        for stripe in &self.stripes {
+    pub(crate) fn stop_stripes(&self) -> Vec<Range<u64>> {
+        let stop = |stripe: &Stripe| {
             let _guard = stripe.lock.lock();
-            stripe.cursor.stop();
-        }
+            stripe.cursor.stop()
+        };
+        self.stripes.iter().filter_map(stop).collect()
     }
 }
 
@@ -208,7 +210,10 @@ mod tests {
                                 last = number;
                                 sum += number;
                             }
-                            None => last = last.max(cursor.position() - cursor.position() % 10),
+                            None => {
+                                let position = cursor.position(); // once: it moves
+                                last = last.max(position - position % 10);
+                            }
                         }
                     }
                     sum
@@ -239,8 +244,8 @@ mod tests {
         assert_eq!(cursor.take(100), Some(14..20));
         assert_eq!(cursor.take(1), None);
         assert_eq!(cursor.refill(30..40, 1), 30..31);
-        cursor.stop();
-        assert_eq!((cursor.take(1), cursor.position()), (None, 31));
+        assert_eq!(cursor.stop(), Some(31..40));
+        assert_eq!((cursor.take(1), cursor.stop()), (None, None));
         assert_eq!(cursor.refill(40..41, 9), 40..41);
     }
 }

@@ -1,29 +1,26 @@
 //! The state of one tag: what is at hand, what is under way, what to ask for next. Pure: the time
 //! and the store's answers come in as values, ranges and requests go out as values.
 //!
-//! A fetched range goes to the callers in two **chunks**, its first tenth and the rest, so that
+//! A fetched range goes to the callers in **chunks**, its first tenth and three more, so that
 //! handing out the second one is the sign that a tenth is used and the next range is due. Only one
 //! request of a tag is under way at a time: its answers then come in the order of their numbers,
 //! which strictly increasing IDs need, and no answer can overtake another. What several requests
 //! side by side would bring, one brings in its size instead (see [`Plan`]).
 
 mod plan;
+mod report;
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::Arc;
 use std::time::Duration;
 
-use vesta_intf::{IdError, NotReady, NotReadyReason};
+use vesta_intf::IdError;
 
-use super::status::SegmentStatus;
-use super::store::{MAX, NewSegmentTag, NextRange, SegmentTag};
+use super::store::{MAX, NextRange, SegmentTag};
 use crate::StoreError;
-use crate::wait::{LONGEST_PAUSE, retry_pause};
-use plan::{Plan, per_second};
-
-/// Assumed duration of a fetch before one was seen.
-const GUESSED_FETCH: Duration = Duration::from_millis(20);
+use crate::wait::retry_pause;
+use plan::Plan;
+pub(super) use report::{SHUT_DOWN, not_found};
 
 /// The numbers of one tag that are at hand or under way.
 #[derive(Debug, Clone)]
@@ -45,8 +42,11 @@ pub(crate) struct Buffer {
     opened_at: Duration,
     /// The chunks that they get next.
     chunks: VecDeque<Chunk>,
-    /// Every range below was had before; nothing below is taken again, whatever the store says.
+    /// The end of the ranges that this process was given: nothing below is taken again, whatever the
+    /// store says. The store itself may stand lower, where others gave numbers back.
     highest: u64,
+    /// What is left at the end, to be given back: `None` if nothing may.
+    unused: Option<Vec<Range<u64>>>,
     /// Fetches that failed one after another, and the last error there was.
     failures: u32,
     failures_total: u64,
@@ -112,6 +112,7 @@ impl Buffer {
             opened_at: Duration::ZERO,
             chunks: VecDeque::new(),
             highest: 0,
+            unused: None,
             failures: 0,
             failures_total: 0,
             error: None,
@@ -126,7 +127,7 @@ impl Buffer {
     pub(crate) fn next_chunk(&mut self, now: Duration) -> Result<Range<u64>, IdError> {
         self.wanted = true;
         if let Some(count) = self.close_chunk() {
-            self.plan.used(count, now.saturating_sub(self.opened_at));
+            self.plan.used(count, self.opened_at, now);
         }
         (self.open, self.opened_at) = (self.chunks.pop_front(), now);
         self.starved |= self.open.is_none();
@@ -140,42 +141,6 @@ impl Buffer {
         Some(count)
     }
 
-    /// Why there are no numbers now.
-    fn refusal(&self, now: Duration) -> IdError {
-        if let Some(reason) = self.trouble().map(Into::into) {
-            return match self.health {
-                Health::NoTag => not_found(&self.key),
-                Health::UsedUp | Health::Closed => IdError::Sealed { reason },
-                _ => IdError::Unavailable { reason, retry_after: None, source: None },
-            };
-        }
-        let left = match self.phase {
-            Phase::Idle => Duration::ZERO,
-            Phase::Failed(until) => until.saturating_sub(now),
-            Phase::Queued(since) | Phase::Fetching(since, _) => {
-                let usual = match self.plan.fetch_time {
-                    Duration::ZERO => GUESSED_FETCH,
-                    known => known,
-                };
-                let waited = now.saturating_sub(since);
-                // Overdue: twice as long as until now is as good a guess as any.
-                if waited < usual { usual - waited } else { waited }
-            }
-        };
-        let retry_after = left.clamp(Duration::from_millis(1), LONGEST_PAUSE);
-        match self.failing_because() {
-            None => NotReady { retry_after, why: NotReadyReason::AwaitingLease }.into(),
-            // What the store said is the source: it can name hosts and tables, which is not for
-            // callers from afar.
-            Some(error) => IdError::Unavailable {
-                reason: format!("the store does not give numbers of tag `{}`", self.key).into(),
-                // Waiting helps unless somebody has to repair something first.
-                retry_after: (!error.is_permanent()).then_some(retry_after),
-                source: Some(Arc::new(error.clone())),
-            },
-        }
-    }
-
     /// Returns `true` if a fetch is due, which then counts as queued: a thread has to
     /// [`begin`](Self::begin) it.
     pub(crate) fn ask(&mut self, now: Duration) -> bool {
@@ -184,17 +149,29 @@ impl Buffer {
             Phase::Failed(until) => now >= until,
             Phase::Queued(_) | Phase::Fetching(..) => false,
         };
-        let due = free && self.wants_more();
+        let due = free && self.wants_more(now);
         if due {
             self.phase = Phase::Queued(now);
         }
         due
     }
 
-    fn wants_more(&self) -> bool {
+    fn wants_more(&self, now: Duration) -> bool {
+        let due = || {
+            let open = self.open.as_ref();
+            let begun = open.is_some_and(|open| open.numbers.start > open.of.start);
+            let last = self.chunks.back().map(|chunk| &chunk.of) == open.map(|open| &open.of);
+            begun && last || self.at_hand() < self.plan.low_water()
+        };
+        let justified = || self.plan.justifies(now, self.unused()) >= self.plan.table_step;
         self.health == Health::Good
             && self.wanted
-            && (self.chunks.is_empty() || self.at_hand() < self.plan.low_water())
+            && (self.chunks.is_empty() || due() && justified())
+    }
+
+    /// Numbers that nobody has used up, as far as is known here.
+    fn unused(&self) -> u64 {
+        self.open.as_ref().map_or(0, Chunk::size) + self.at_hand()
     }
 
     /// Numbers that are not yet being used up.
@@ -206,14 +183,26 @@ impl Buffer {
     /// report what came of it. `None` if they are no longer wanted.
     pub(crate) fn begin(&mut self, now: Duration) -> Option<u64> {
         let Phase::Queued(since) = self.phase else { return None };
-        if !self.wants_more() {
+        if !self.wants_more(now) {
             self.phase = Phase::Idle;
             return None;
         }
-        let size = self.plan.size(now, self.starved);
+        let size = self.size(now);
         self.phase = Phase::Fetching(since, size);
         self.listed_since = false;
         Some(size)
+    }
+
+    /// The numbers that a fetch would bring now.
+    fn size(&self, now: Duration) -> u64 {
+        self.plan.size(now, self.starved, self.unused())
+    }
+
+    /// The thread that had the fetch, or was about to, panicked: as if the store had failed.
+    pub(crate) fn on_panic(&mut self, now: Duration) -> Option<Duration> {
+        let lost = matches!(self.phase, Phase::Queued(_) | Phase::Fetching(..));
+        let panicked = std::io::Error::other("a panic while numbers were fetched");
+        lost.then(|| self.fail(now, StoreError::unavailable("Vesta failed", panicked)))
     }
 
     /// Takes in the outcome of the fetch. To be followed by [`ask`](Self::ask), at once or after the pause that
@@ -246,8 +235,14 @@ impl Buffer {
     }
 
     fn take_in(&mut self, asked_at: Duration, now: Duration, range: Range<u64>) {
-        if matches!(self.health, Health::NoTag | Health::Closed) {
-            return; // nobody may have them any more
+        match (self.health, &mut self.unused) {
+            (Health::Closed, Some(unused)) if range.start >= self.highest => {
+                self.highest = range.end;
+                unused.push(range);
+                return;
+            }
+            (Health::NoTag | Health::Closed, _) => return, // nobody may have them any more
+            _ => {}
         }
         if range.start < self.highest {
             // Its own fetches must not be what brings the store above it: a person has to look.
@@ -260,7 +255,9 @@ impl Buffer {
         let size = range.end - range.start;
         self.plan.fetched(asked_at, now, size);
         let tenth = range.start + size.div_ceil(10);
-        for numbers in [range.start..tenth, tenth..range.end] {
+        let third = (range.end - tenth).div_ceil(3);
+        let cut = |part| range.end.min(tenth + part * third);
+        for numbers in [range.start..tenth, tenth..cut(1), cut(1)..cut(2), cut(2)..range.end] {
             if !numbers.is_empty() {
                 self.chunks.push_back(Chunk { numbers, of: range.clone() });
             }
@@ -305,82 +302,42 @@ impl Buffer {
         if self.health == health {
             return;
         }
+        if health == Health::Closed && matches!(self.health, Health::Good | Health::UsedUp) {
+            self.unused = Some(self.chunks.iter().map(|chunk| chunk.numbers.clone()).collect());
+        }
         self.settle(health);
         self.chunks.clear();
         self.close_chunk();
         self.wanted = false;
     }
 
-    /// The last error of the store, if the fetch after it has not succeeded.
-    pub(crate) fn failing_because(&self) -> Option<&StoreError> {
-        self.error.as_ref().filter(|_| self.failures > 0)
-    }
-
-    /// Why no more numbers will come by themselves.
-    pub(crate) fn trouble(&self) -> Option<String> {
-        let (key, highest) = (&self.key, self.highest);
-        Some(match self.health {
-            Health::Good => return None,
-            Health::NoTag => format!("tag `{key}` is not in the table"),
-            Health::BadRow => {
-                format!("the row of tag `{key}` needs a step above 0 and no negative max_id")
-            }
-            Health::UsedUp => format!("tag `{key}` has no more numbers of 63 bits"),
-            Health::WentBack => format!(
-                "the store went back: set max_id of tag `{key}` above {highest}, and above \
-                 everything that any server gave out"
-            ),
-            Health::Closed => SHUT_DOWN.into(),
-        })
-    }
-
-    /// Status of the tag. `position` is the first number that the callers have not had, `lost_total`
-    /// what was taken for batches that failed.
-    pub(crate) fn status(&self, now: Duration, position: u64, lost_total: u64) -> SegmentStatus {
-        let open = self.open.as_ref();
-        let used = open.map_or(0, |open| {
-            let Range { start, end } = open.numbers;
-            position.clamp(start, end) - start
-        });
-        let rate = match now.saturating_sub(self.opened_at) {
-            _ if open.is_none() => 0,
-            young if young < Duration::from_secs(1) => self.plan.rate,
-            old => per_second(used, old),
-        };
-        let current = open.map(|open| open.of.clone());
-        let mut next: Vec<_> = self.chunks.iter().map(|chunk| chunk.of.clone()).collect();
-        next.dedup();
-        next.retain(|range| Some(range) != current.as_ref());
-        let (last_at, last_fetch_took) = self.plan.last_fetch().unzip();
-        let failing = self.failing_because().map(ToString::to_string);
-        SegmentStatus {
-            key: self.key.clone(),
-            description: self.description.clone(),
-            current,
-            position,
-            next,
-            taken_total: self.closed_total + used,
-            lost_total,
-            rate,
-            table_step: self.plan.table_step,
-            step: self.plan.step(now),
-            fetching: matches!(self.phase, Phase::Queued(_) | Phase::Fetching(..)),
-            last_fetch_age: last_at.map(|at| now.saturating_sub(at)),
-            last_fetch_took,
-            fetches_ok: self.plan.fetches,
-            fetches_failed: self.failures_total,
-            last_error: self.error.as_ref().map(ToString::to_string),
-            not_ready_because: self.trouble().or(failing),
+    /// Numbers that were taken away from the callers before anybody got them.
+    pub(crate) fn keep_unused(&mut self, numbers: impl IntoIterator<Item = Range<u64>>) {
+        if let Some(unused) = &mut self.unused {
+            unused.extend(numbers);
         }
     }
-}
 
-pub(super) const SHUT_DOWN: &str = "it was shut down";
+    /// The end of what callers may have been given: above it everything is unused.
+    pub(crate) fn given_out(&self) -> u64 {
+        let mut unused: Vec<_> = self.unused.iter().flatten().collect();
+        unused.sort_unstable_by_key(|numbers| std::cmp::Reverse(numbers.start));
+        let lower =
+            |end, numbers: &Range<u64>| if numbers.end == end { numbers.start } else { end };
+        unused.into_iter().fold(self.highest, lower)
+    }
 
-pub(super) fn not_found(key: &str) -> IdError {
-    // Callers from afar choose the name: no more of it than a tag can have.
-    let key: String = key.chars().take(NewSegmentTag::MAX_KEY).collect();
-    IdError::NotFound { what: format!("segment tag `{key}`").into() }
+    /// The numbers to give back to the store: each is returned once. `None` while a fetch is under
+    /// way, whose numbers come on top.
+    pub(crate) fn give_back(&mut self) -> Option<Range<u64>> {
+        if matches!(self.phase, Phase::Fetching(..)) {
+            return None;
+        }
+        let numbers = self.given_out()..self.highest;
+        self.highest = numbers.start;
+        self.unused.as_mut()?.retain(|unused| unused.end <= numbers.start);
+        (!numbers.is_empty()).then_some(numbers)
+    }
 }
 
 #[cfg(test)]

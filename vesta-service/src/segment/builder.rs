@@ -48,7 +48,7 @@ impl SegmentBuilder {
         Self { max_wait, ..self }
     }
 
-    /// The largest step that is reached by growing, at least 1; a step in the table that is larger
+    /// The most numbers that one request asks for, at least 1; a step in the table that is larger
     /// stays. Default: 1,000,000.
     pub fn step_cap(self, step_cap: u64) -> Self {
         Self { step_cap, ..self }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +19,8 @@ use crate::wait::{Notify, Wait};
 
 /// After the tags could not be read.
 const READ_AGAIN: Duration = Duration::from_secs(1);
+/// The longest wait for the store at the end.
+const LONGEST_END: Duration = Duration::from_secs(2);
 
 /// State of a segment service.
 #[derive(Debug)]
@@ -56,6 +59,7 @@ impl Core {
         core.add(Duration::ZERO, Job::Refresh);
         for _ in 0..threads {
             let worker = core.clone();
+            core.jobs.add_thread();
             let work = move || {
                 while let Some(job) = worker.jobs.wait(|| worker.now()) {
                     worker.perform(job);
@@ -63,7 +67,7 @@ impl Core {
             };
             let started = thread::Builder::new().name("vesta-segments".into()).spawn(work);
             started
-                .inspect_err(|_| core.jobs.stop())
+                .inspect_err(|_| core.jobs.end_with([]))
                 .map_err(|e| BuildError::io("start a thread for segments", e))?;
         }
         Ok(core)
@@ -137,9 +141,28 @@ impl Core {
         }
     }
 
+    /// Does a job. A panic must neither end the thread nor leave behind what waits for the job.
     fn perform(&self, job: Job) {
+        let this = AssertUnwindSafe(|| self.carry_out(&job));
+        if catch_unwind(this).is_ok() {
+            return;
+        }
+        let now = self.now();
+        match &job {
+            Job::Fetch(key) => {
+                if let Some(pause) = key.change(now, |buffer| buffer.on_panic(now)) {
+                    self.add(pause, job);
+                }
+            }
+            Job::Refresh => self.add(READ_AGAIN, job),
+            Job::GiveBack(_) => {}
+        }
+    }
+
+    fn carry_out(&self, job: &Job) {
         match job {
-            Job::Fetch(key) => self.fetch(&key),
+            Job::Fetch(key) => self.fetch(key),
+            Job::GiveBack(key) => self.give_back(key),
             Job::Refresh => {
                 let every = self.settings.refresh_every;
                 let again = self.read_tags().map_or(READ_AGAIN.min(every), |()| every);
@@ -157,6 +180,33 @@ impl Core {
         let now = self.now();
         if let Some(pause) = key.change(now, |buffer| buffer.on_reply(now, reply)) {
             self.add(pause, Job::Fetch(key.clone()));
+        }
+        self.give_back(key); // if the end came meanwhile
+    }
+
+    /// Ends every tag, and gives back what is left of them. Waits for that a moment, and not for a
+    /// store that is away.
+    pub(super) fn close(&self) {
+        if std::mem::replace(&mut self.known.lock().closed, true) {
+            return;
+        }
+        self.listed.notify();
+        let (now, keys) = (self.now(), self.keys());
+        keys.iter().for_each(|key| key.end(now, Health::Closed));
+        self.jobs.end_with(keys.into_iter().map(Job::GiveBack));
+        match self.settings.drive {
+            Drive::Thread => self.jobs.wait_for_end(LONGEST_END),
+            Drive::ByHand => drop(self.maintain()),
+        }
+    }
+
+    fn give_back(&self, key: &Key) {
+        let Some(numbers) = key.state.lock().give_back() else { return };
+        let store = &self.settings.store;
+        if let Err(error) = ask_store(|| store.give_back(&key.name, numbers)) {
+            self.jobs.end_with([]); // it is away: the others would not get through either
+            let (store, tag) = (store.describe(), &key.name);
+            tracing::warn!(store, tag, %error, "numbers were not given back; they are lost");
         }
     }
 

@@ -17,6 +17,8 @@ pub(super) enum Job {
     Fetch(Arc<Key>),
     /// Reading which tags there are.
     Refresh,
+    /// Giving back what is left of a tag, at the end.
+    GiveBack(Arc<Key>),
 }
 
 /// The jobs that are due, and those that will be.
@@ -31,17 +33,25 @@ struct List {
     /// By moment, and in the order in which they came.
     jobs: BTreeMap<(Duration, u64), Job>,
     count: u64,
-    stop: bool,
+    /// Set at the end: no more jobs come.
+    over: bool,
+    /// The threads that have not ended.
+    threads: usize,
 }
 
 impl Jobs {
-    /// Adds a job for a moment.
+    /// Adds a job for a moment; nothing after the end.
     pub(super) fn add(&self, at: Duration, job: Job) {
         let mut list = self.list.lock();
-        list.count += 1;
-        let number = list.count;
-        list.jobs.insert((at, number), job);
-        self.changed.notify_one();
+        if !list.over {
+            list.add(at, job);
+            self.changed.notify_one();
+        }
+    }
+
+    /// Counts a thread that is about to start. It ends by [`wait`](Self::wait).
+    pub(super) fn add_thread(&self) {
+        self.list.lock().threads += 1;
     }
 
     /// The next job that is due; without one, how long there is none, as far as is known.
@@ -52,29 +62,44 @@ impl Jobs {
     /// The next job, for a thread that has nothing else to do. `None` at the end.
     pub(super) fn wait(&self, now: impl Fn() -> Duration) -> Option<Job> {
         let mut list = self.list.lock();
-        while !list.stop {
+        loop {
             let pause = match list.take(now()) {
                 Ok(job) => {
                     self.changed.notify_one(); // another thread waits for the next one
                     return Some(job);
                 }
+                Err(_) if list.over => break,
                 Err(pause) => pause.unwrap_or(Duration::MAX),
             };
             self.changed.wait_for(&mut list, pause);
         }
+        list.threads -= 1;
+        self.changed.notify_all();
         None
     }
 
-    /// Ends the threads: each after what it is doing.
-    pub(super) fn stop(&self) {
+    /// Puts the last jobs in place of all others: the threads end after them.
+    pub(super) fn end_with(&self, last: impl IntoIterator<Item = Job>) {
         let mut list = self.list.lock();
         list.jobs.clear();
-        list.stop = true;
+        list.over = true;
+        last.into_iter().for_each(|job| list.add(Duration::ZERO, job));
         self.changed.notify_all();
+    }
+
+    /// Returns when the threads have ended, or after the limit.
+    pub(super) fn wait_for_end(&self, limit: Duration) {
+        let mut list = self.list.lock();
+        self.changed.wait_while_for(&mut list, |list| list.threads > 0, limit);
     }
 }
 
 impl List {
+    fn add(&mut self, at: Duration, job: Job) {
+        self.count += 1;
+        self.jobs.insert((at, self.count), job);
+    }
+
     fn take(&mut self, now: Duration) -> Result<Job, Option<Duration>> {
         match self.jobs.first_entry() {
             Some(first) if first.key().0 <= now => Ok(first.remove()),

@@ -100,7 +100,7 @@ impl Key {
         // Also if it had ended before: whoever ended it may not have come to the stripes yet.
         let stops = matches!(health, Health::NoTag | Health::Closed);
         if stops {
-            self.numbers.shared().stop();
+            state.keep_unused(self.numbers.shared().stop());
         }
         let pause = pause.or_else(|| state.ask(now).then_some(Duration::ZERO));
         if ![before, Health::Closed].contains(&health)
@@ -110,7 +110,8 @@ impl Key {
         }
         drop(state);
         if stops {
-            self.numbers.stop_stripes();
+            let unused = self.numbers.stop_stripes();
+            self.state.lock().keep_unused(unused);
         }
         self.notify.notify();
         pause

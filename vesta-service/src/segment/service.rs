@@ -13,8 +13,8 @@ use super::status::SegmentStatus;
 use super::store::{NewSegmentTag, SegmentStore, SegmentTag};
 use crate::error::{StoreError, ask_store};
 
-/// Gives out the numbers of segment tags: dense, growing, fetched from a database ahead of need. One
-/// per process is enough; share it behind an [`Arc`].
+/// Gives out the numbers of segment tags: growing, with few gaps, fetched from a database ahead of
+/// need. One per process is enough; share it behind an [`Arc`].
 ///
 /// ```
 /// use std::sync::Arc;
@@ -36,15 +36,16 @@ use crate::error::{StoreError, ask_store};
 /// No number of a tag is given out twice, by this process or by any other over the same table: only
 /// what the database has counted away is given out, and nothing below what this process had before.
 /// Within a process the numbers of a tag increase (see [`SegmentMode`](crate::SegmentMode)); several
-/// processes have ranges of their own. What was fetched and not given out when a process ends is
-/// lost: a gap, of the last range or two.
+/// processes have ranges of their own. What was fetched and not given out goes back to the
+/// database when the service is [closed](Self::close), unless another process took a range since. What
+/// a process has that is killed is a gap: at most twice what was used in the 10 s before it was
+/// fetched, and two steps of the table.
 ///
 /// # The path of a number
 /// Taking a number of a [`Segment`] is one compare-and-swap: no lock, no allocation, no clock. Threads of the service fetch the next range when a tenth of the
 /// present one is used, or earlier if what is left would not last for a few fetches. Each request
-/// brings what the pace of the callers needs for a second: one **step** of the table, which doubles
-/// while a range lasts less than 15 minutes and is halved when it lasts more than 30 (up to
-/// [`step_cap`](SegmentBuilder::step_cap)), or up to 256 steps at once. A burst that is quicker than
+/// brings what the pace of the callers needs for a second: whole **steps** of the table, as many as what
+/// was used in the last 10 s justifies, up to [`step_cap`](SegmentBuilder::step_cap) numbers. A burst that is quicker than
 /// the database waits, up to [`max_wait`](SegmentBuilder::max_wait); it does not fail.
 ///
 /// # What can go wrong
@@ -54,7 +55,7 @@ use crate::error::{StoreError, ask_store};
 /// offers what this process already had (a backup was restored, somebody set `max_id` back) is
 /// refused until somebody has set `max_id` above it.
 ///
-/// Dropping the service closes it.
+/// Dropping the service closes it, which may take as long as [`close`](Self::close).
 #[derive(Debug)]
 pub struct SegmentService {
     pub(super) core: Arc<Core>,
@@ -152,15 +153,11 @@ impl SegmentService {
         self.core.maintain()
     }
 
-    /// Ends the service: no more numbers, of any tag. What was fetched and not given out is lost.
-    /// Does not wait for a store that is being asked. Calling it again does nothing.
+    /// Ends the service: no more numbers, of any tag. What was fetched and not given out goes back to
+    /// the store if nobody took a range since, and is lost otherwise. The store is waited for at most
+    /// 2 s. Calling it again does nothing.
     pub fn close(&self) {
-        let core = &self.core;
-        core.jobs.stop();
-        core.known.lock().closed = true;
-        core.listed.notify();
-        let now = core.now();
-        core.keys().iter().for_each(|key| key.end(now, Health::Closed));
+        self.core.close();
     }
 }
 

@@ -27,7 +27,7 @@ pub struct SegmentStatus {
     pub rate: u64,
     /// The step in the table.
     pub table_step: u64,
-    /// The step that the next fetch has. One fetch can bring several steps.
+    /// The numbers that the next fetch would bring: one step of the table or several.
     pub step: u64,
     /// Set while a fetch is under way.
     pub fetching: bool,

@@ -39,6 +39,18 @@ pub trait SegmentStore: Send + Sync + fmt::Debug {
     /// the caller asks for others. Permanent, with nothing changed, if the tag's `max_id` is negative.
     fn next_range(&self, key: &str, step: u64) -> Result<NextRange, StoreError>;
 
+    /// Gives numbers back that nobody was given, in one atomic step: `max_id` becomes their start if
+    /// it still is their end, and `true` is returned; otherwise nothing changes. Whoever then asks gets
+    /// them. Asked at most once for the same numbers, and it must act at most once: a repetition could
+    /// take from others what they were given meanwhile.
+    ///
+    /// # Errors
+    /// [`StoreError`] if it is not known whether the step happened. That does no harm.
+    fn give_back(&self, key: &str, numbers: Range<u64>) -> Result<bool, StoreError> {
+        let _ = (key, numbers);
+        Ok(false) // a store that takes nothing back loses numbers, and no more
+    }
+
     /// Adds a tag, in one atomic step. `false`, and nothing is changed, if there is one of this name.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! Tags in memory, over the same entries as in every other store.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::segment::kv::{AREA, KvSegments, entry_key};
@@ -51,6 +52,10 @@ impl SegmentStore for MemorySegmentStore {
 
     fn next_range(&self, key: &str, step: u64) -> Result<NextRange, StoreError> {
         self.tags.next_range(key, step)
+    }
+
+    fn give_back(&self, key: &str, numbers: Range<u64>) -> Result<bool, StoreError> {
+        self.tags.give_back(key, numbers)
     }
 
     fn create(&self, tag: &NewSegmentTag) -> Result<bool, StoreError> {

@@ -119,6 +119,34 @@ fn a_store_that_panics_is_a_store_that_failed() {
     assert_eq!(next(&service, "orders").unwrap(), 1);
 }
 
+/// Also in a thread of the service: neither it nor the tag is lost.
+#[test]
+fn a_panic_beside_the_store_leaves_no_tag_stuck() {
+    let store = TestStore::with(&[("orders", 10), ("users", 10)]);
+    let service = patient(&store).max_wait(Duration::from_millis(1)).build().unwrap();
+    service.refresh().unwrap();
+    let waiting = patient(&store).build().unwrap();
+    waiting.refresh().unwrap();
+    store.set(Mood::PanicsWhenNamed);
+    for _ in 0..20 {
+        // More often than there are threads.
+        let _ = next(&service, "orders");
+    }
+    let orders = waiting.segment("orders").unwrap();
+    std::thread::scope(|scope| {
+        let call = scope.spawn(|| orders.next());
+        while orders.status().fetches_failed == 0 {
+            std::thread::yield_now();
+        }
+        assert!(orders.status().not_ready_because.is_some(), "a health check sees it");
+        store.set(Mood::Good);
+        let _ = call.join().unwrap(); // a panic counts as a store that is away
+        while orders.try_next().is_err() {
+            std::thread::yield_now();
+        }
+    });
+}
+
 #[test]
 fn tags_that_cannot_be_read_any_more_go_on_being_used() {
     let store = TestStore::with(&[("orders", 1000)]);

@@ -1,6 +1,7 @@
 //! Stores that misbehave when they are told to, and services over them.
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
@@ -24,6 +25,8 @@ pub(crate) enum Mood {
     /// Refuses for good.
     Refuses,
     Panics,
+    /// Cannot even say its name.
+    PanicsWhenNamed,
 }
 
 /// A store in memory with moods and gates.
@@ -35,6 +38,7 @@ pub(crate) struct TestStore {
     changed: Condvar,
     pub(crate) fetches: AtomicU64,
     pub(crate) reads: AtomicU64,
+    pub(crate) backs: AtomicU64,
     /// Told when nobody uses the store any more.
     pub(crate) gone: Mutex<Option<Sender<()>>>,
 }
@@ -104,6 +108,7 @@ impl TestStore {
             Mood::Away => away(),
             Mood::LosesReplies => work().and_then(|_| away()),
             Mood::Refuses => Err(StoreError::permanent("table leaf_alloc does not exist")),
+            Mood::PanicsWhenNamed => work(),
             Mood::Panics => panic!("as the test wants it"),
         }
     }
@@ -111,6 +116,7 @@ impl TestStore {
 
 impl SegmentStore for TestStore {
     fn describe(&self) -> String {
+        assert!(*self.mood.lock() != Mood::PanicsWhenNamed, "as the test wants it");
         "test store".into()
     }
 
@@ -123,6 +129,11 @@ impl SegmentStore for TestStore {
         self.fetches.fetch_add(1, Ordering::Relaxed);
         self.pass_gate(key);
         self.answer(|| self.rows.next_range(key, step))
+    }
+
+    fn give_back(&self, key: &str, numbers: Range<u64>) -> Result<bool, StoreError> {
+        self.backs.fetch_add(1, Ordering::Relaxed);
+        self.answer(|| self.rows.give_back(key, numbers))
     }
 
     fn create(&self, tag: &NewSegmentTag) -> Result<bool, StoreError> {

@@ -75,7 +75,7 @@ fn without_waiting_there_is_as_much_as_there_is() {
     let orders = service.try_segment("orders").unwrap();
     assert!(matches!(orders.try_next_run(5000), Err(IdError::NotReady(_))));
     service.maintain();
-    let runs = [(); 2].map(|()| orders.try_next_run(5000).unwrap());
+    let runs = [(); 4].map(|()| orders.try_next_run(5000).unwrap());
     assert_eq!(ids(&runs), (1..=1000).collect::<Vec<_>>());
     let error = orders.try_next_run(0).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::OutOfRange);

@@ -11,6 +11,8 @@ const CHUNKS: [Range<u64>; 2] = [10..12, 20..22];
 
 /// Goes over to another chunk: [`RangeCursor::refill`], or something that looks like it.
 type Refill = fn(&RangeCursor, Range<u64>, u64) -> Range<u64>;
+/// Takes away what is left: [`RangeCursor::stop`], or something that looks like it.
+type Stop = fn(&RangeCursor) -> Option<Range<u64>>;
 
 struct Model {
     cursor: RangeCursor,
@@ -54,16 +56,16 @@ impl Model {
         Box::new(move || wants.iter().filter_map(|&want| this.take(want, from_more)).collect())
     }
 
-    fn stop(self: &Arc<Self>) -> Thread<Taken> {
+    /// The end. What it takes away counts as taken: it goes back to the store.
+    fn stop(self: &Arc<Self>, stop: Stop) -> Thread<Taken> {
         let this = self.clone();
         Box::new(move || {
-            {
+            let left = {
                 let mut chunks = this.chunks.lock();
-                this.cursor.stop();
-                chunks.clear();
-            }
+                stop(&this.cursor).into_iter().chain(chunks.drain(..)).collect()
+            };
             this.stopped.store(1, Ordering::Release);
-            Vec::new()
+            left
         })
     }
 }
@@ -112,10 +114,36 @@ fn a_caller_and_the_end() {
     let note = ends.clone();
     exhaustively("line", move || {
         let model = Model::new(RangeCursor::refill);
-        let taken = at_once(vec![model.caller(&[1, 2, 1], true), model.stop()]);
-        note.note(count(&unique_and_growing(&taken)));
+        let taken = at_once(vec![model.caller(&[1, 2, 1], true), model.stop(RangeCursor::stop)]);
+        assert_eq!(count(&unique_and_growing(&taken)), 4, "nothing is lost at the end");
+        note.note(count(&taken[0]));
     });
     assert!(ends.get().len() > 3, "it ended at different moments: {:?}", ends.get());
+}
+
+#[test]
+fn two_callers_and_the_end() {
+    bounded("line", || {
+        let model = Model::new(RangeCursor::refill);
+        let callers = [&[1, 1], &[2, 1]].map(|wants| model.caller(wants, true));
+        let threads = callers.into_iter().chain([model.stop(RangeCursor::stop)]).collect();
+        assert_eq!(count(&unique_and_growing(&at_once(threads))), 4);
+    });
+}
+
+/// A caller that had seen the old end still takes a number that was counted as left.
+#[test]
+#[should_panic(expected = "given twice")]
+fn planted_look_before_the_stop() {
+    exhaustively("planted fault", || {
+        let model = Model::new(RangeCursor::refill);
+        let stop: Stop = |line| {
+            let left = line.position()..line.end.load(Ordering::Acquire);
+            line.end.store(0, Ordering::Release);
+            (!left.is_empty()).then_some(left)
+        };
+        unique_and_growing(&at_once(vec![model.caller(&[1, 1], false), model.stop(stop)]));
+    });
 }
 
 /// In this order a caller can see the new end beside the old next number.

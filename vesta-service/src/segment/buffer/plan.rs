@@ -2,29 +2,25 @@
 
 use std::time::Duration;
 
-/// A range that lasts less than this is too small: the step doubles.
-const TOO_SHORT: Duration = Duration::from_secs(15 * 60);
-/// A range that lasts longer than this is too large: the step is halved.
-const TOO_LONG: Duration = Duration::from_secs(30 * 60);
 /// A fetch brings what lasts this long, or eight fetches, at the pace seen last.
 const SPAN: Duration = Duration::from_secs(1);
+/// But nothing for longer than this: what is at hand is lost if the process is killed.
+const LONGEST_SPAN: Duration = Duration::from_secs(5);
+/// Numbers used in this time justify twice as many at hand.
+const WINDOW: Duration = Duration::from_secs(10);
 /// The next fetch starts while what is left lasts this long, or four fetches.
 const LEAD: Duration = Duration::from_millis(100);
 /// A burst shorter than this counts as one of this length.
 const SHORTEST: Duration = Duration::from_millis(10);
-/// The most steps that one fetch brings.
-const MAX_STEPS: u64 = 256;
 /// No database counts further than 2^63; what is asked for stays well below.
 const MAX_SIZE: u64 = 1 << 62;
 
 /// Inputs to the size of the next fetch.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
-    /// The step in the table: the smallest there is.
+    /// The step in the table: the least to fetch.
     pub(super) table_step: u64,
-    cap: u64,
-    /// The step of the last fetch.
-    step: u64,
+    pub(super) cap: u64,
     last: Option<Last>,
     /// Fetches that brought numbers.
     pub(super) fetches: u64,
@@ -32,6 +28,7 @@ pub(crate) struct Plan {
     pub(super) rate: u64,
     /// Duration of a fetch, as callers see it; zero before the first.
     pub(super) fetch_time: Duration,
+    used: Used,
     /// The end of the numbers is near: no more than the table's step at a time.
     sparing: bool,
 }
@@ -44,66 +41,72 @@ struct Last {
     size: u64,
 }
 
+/// Numbers used in the last seconds: each second with those of the chunks that were begun in it, so
+/// none is counted that was used before.
+#[derive(Debug, Clone, Default)]
+struct Used([(u64, u64); 11]);
+
+impl Used {
+    fn add(&mut self, begun: Duration, count: u64) {
+        let second = begun.as_secs();
+        let place = &mut self.0[usize::try_from(second % 11).unwrap_or_default()];
+        let before = if place.0 == second { place.1 } else { 0 };
+        *place = (second, before.saturating_add(count));
+    }
+
+    fn since(&self, moment: Duration) -> u64 {
+        let recent = self.0.iter().filter(|(second, _)| Duration::from_secs(*second) >= moment);
+        recent.fold(0, |sum, (_, count)| sum.saturating_add(*count))
+    }
+}
+
 impl Plan {
     pub(crate) fn new(table_step: u64, cap: u64) -> Self {
-        let table_step = table_step.clamp(1, MAX_SIZE);
         Self {
-            table_step,
+            table_step: table_step.clamp(1, MAX_SIZE),
             cap,
-            step: table_step,
             last: None,
             fetches: 0,
             rate: 0,
             fetch_time: Duration::ZERO,
+            used: Used::default(),
             sparing: false,
         }
     }
 
-    /// The step that a fetch would have now. The first two ranges have the table's: only from the
-    /// third fetch on is it known how long a whole one lasted.
-    pub(crate) fn step(&self, now: Duration) -> u64 {
-        let cap = self.cap.clamp(self.table_step, MAX_SIZE);
-        let step = match self.last {
-            Some(last) if self.fetches >= 2 => {
-                let steps = u32::try_from(last.size.div_ceil(self.step)).unwrap_or(u32::MAX);
-                let lasted = now.saturating_sub(last.at) / steps.max(1);
-                if lasted < TOO_SHORT {
-                    self.step.saturating_mul(2)
-                } else if lasted <= TOO_LONG {
-                    self.step
-                } else {
-                    self.step / 2
-                }
-            }
-            _ => self.step,
-        };
-        step.clamp(self.table_step, cap)
-    }
-
-    /// The size of a fetch made now: whole steps, and one of them unless the pace asks for more.
-    pub(crate) fn size(&self, now: Duration, starved: bool) -> u64 {
+    /// The size of a fetch made now, with so many unused numbers at hand: whole steps, one of them
+    /// unless the pace asks for more and what was used lately justifies it.
+    pub(crate) fn size(&self, now: Duration, starved: bool, unused: u64) -> u64 {
+        let step = self.table_step;
         if self.sparing {
-            return self.table_step;
+            return step;
         }
-        let step = self.step(now);
-        let by_pace = numbers(self.rate, SPAN.max(self.fetch_time.saturating_mul(8)));
+        let span = self.fetch_time.saturating_mul(8).clamp(SPAN, LONGEST_SPAN);
         let by_want = match self.last {
             // Callers waited: the pace is not known, only that it is higher than was thought.
             Some(last) if starved => last.size.saturating_mul(2),
             _ => 0,
         };
-        let steps = by_pace.max(by_want).div_ceil(step).clamp(1, MAX_STEPS);
-        step.saturating_mul(steps).min(MAX_SIZE)
+        let wanted = numbers(self.rate, span).max(by_want).div_ceil(step);
+        let allowed = self.justifies(now, unused).min(self.cap.min(MAX_SIZE)) / step;
+        step * wanted.min(allowed).max(1)
+    }
+
+    /// The size that what was used lately justifies. So what is fetched and not used is never more
+    /// than twice what was used in ten seconds, and two steps.
+    pub(crate) fn justifies(&self, now: Duration, unused: u64) -> u64 {
+        let used = self.used.since(now.saturating_sub(WINDOW));
+        let twice = used.saturating_add(self.table_step).saturating_mul(2);
+        twice.saturating_sub(unused)
     }
 
     /// With fewer numbers than this at hand it is time to fetch.
     pub(crate) fn low_water(&self) -> u64 {
-        numbers(self.rate, LEAD.max(self.fetch_time.saturating_mul(4)))
+        numbers(self.rate, self.fetch_time.saturating_mul(4).clamp(LEAD, LONGEST_SPAN))
     }
 
     /// A fetch of `size` numbers, asked for at `at`, brought them now.
     pub(crate) fn fetched(&mut self, at: Duration, now: Duration, size: u64) {
-        self.step = self.step(at);
         let took = now.saturating_sub(at);
         // Follows a slow database at once, and a quick one gradually.
         self.fetch_time = took.max((self.fetch_time + took) / 2);
@@ -111,10 +114,11 @@ impl Plan {
         self.fetches += 1;
     }
 
-    /// So many numbers were used up in this time.
-    pub(crate) fn used(&mut self, count: u64, took: Duration) {
-        let rate = per_second(count, took.max(SHORTEST));
+    /// So many numbers were used up between these moments.
+    pub(crate) fn used(&mut self, count: u64, begun: Duration, now: Duration) {
+        let rate = per_second(count, now.saturating_sub(begun).max(SHORTEST));
         self.rate = rate.max(self.rate / 2 + rate / 2);
+        self.used.add(begun, count);
     }
 
     /// Takes over the step of the table; `true` if it is another one.

@@ -74,7 +74,7 @@ fn the_next_range_is_asked_for_when_a_tenth_of_this_one_is_used() {
     let now = Duration::ZERO;
     assert_eq!(answered(&mut buffer, NextRange::Numbers(1..1001)), Ok(1..101));
     assert!(!buffer.ask(now), "a range is at hand");
-    assert_eq!(next(&mut buffer, now), Ok(101..1001));
+    assert_eq!(next(&mut buffer, now), Ok(101..401));
     assert!(buffer.ask(now));
     assert!(!buffer.ask(now), "one request at a time");
 }
@@ -102,7 +102,9 @@ fn a_store_that_went_back_is_refused_until_it_is_above_everything_again() {
     let mut buffer = Buffer::new(&row(10, 1), 100);
     assert_eq!(answered(&mut buffer, NextRange::Numbers(101..111)), Ok(101..102));
     let now = Duration::ZERO;
-    assert_eq!(next(&mut buffer, now), Ok(102..111));
+    for chunk in [102..105, 105..108, 108..111] {
+        assert_eq!(next(&mut buffer, now), Ok(chunk));
+    }
     assert_eq!(answered(&mut buffer, NextRange::Numbers(1..11)), Err(Health::WentBack));
     for not_above in [11, 110, 111] {
         buffer.on_listed(&row(10, not_above));
@@ -168,7 +170,9 @@ fn near_the_end_it_asks_for_less_and_then_says_that_there_is_no_more() {
             answered(&mut buffer, NextRange::Numbers(first..first + 1000)),
             Ok(first..first + 100)
         );
-        assert!(buffer.next_chunk(now).is_ok());
+        for _ in 0..3 {
+            assert!(buffer.next_chunk(now).is_ok());
+        }
     }
     assert!(buffer.ask(now));
     assert!(buffer.begin(now).is_some_and(|size| size > 10));
@@ -177,7 +181,8 @@ fn near_the_end_it_asks_for_less_and_then_says_that_there_is_no_more() {
     assert_eq!(buffer.begin(now), Some(10));
     buffer.on_reply(now, Ok(NextRange::Numbers(MAX - 10..MAX)));
     assert_eq!(next(&mut buffer, now), Ok(MAX - 10..MAX - 9));
-    assert_eq!(next(&mut buffer, now), Ok(MAX - 9..MAX));
+    while next(&mut buffer, now).is_ok() {}
+    assert_eq!(buffer.closed_total, 3010);
     assert!(buffer.ask(now));
     assert_eq!(buffer.begin(now), Some(10));
     buffer.on_reply(now, Ok(NextRange::UsedUp));
@@ -211,4 +216,86 @@ fn pauses_after_failures_grow_to_a_second_and_one_success_ends_them() {
     assert_eq!(buffer.on_reply(now, Ok(NextRange::Numbers(1..11))), None);
     assert!(buffer.failing_because().is_none());
     assert!(buffer.next_chunk(now).is_ok());
+}
+
+/// A closed buffer that had these numbers and of which callers took what is not `left`.
+fn closed(given: &[Range<u64>], left: &[Range<u64>]) -> Buffer {
+    let mut buffer = Buffer::new(&row(10, 1), 100);
+    for range in given {
+        assert!(answered(&mut buffer, NextRange::Numbers(range.clone())).is_ok());
+        while buffer.next_chunk(Duration::ZERO).is_ok() {}
+    }
+    buffer.drop_all(Health::Closed);
+    buffer.keep_unused(left.iter().cloned());
+    buffer
+}
+
+#[test]
+fn what_is_given_back_lies_above_everything_that_callers_got() {
+    for (given, left, expected) in [
+        (&[1..11][..], &[5..11][..], Some(5..11)),
+        (&[1..11], &[1..11], Some(1..11)),
+        (&[1..11], &[], None),
+        (&[1..11], &[5..10], None), // somebody took the last one
+        (&[1..11, 11..21], &[5..11, 13..21], Some(13..21)),
+        (&[1..11, 11..21], &[14..21, 2..4, 6..11, 11..14], Some(6..21)), // of stripes
+        (&[1..11, 31..41], &[5..11, 31..41], Some(31..41)), // others have what is between
+    ] {
+        let mut buffer = closed(given, left);
+        let end = expected.clone().map_or(given.last().unwrap().end, |numbers| numbers.start);
+        assert_eq!(buffer.given_out(), end);
+        assert_eq!(buffer.give_back(), expected, "{given:?} {left:?}");
+        assert_eq!((buffer.give_back(), buffer.given_out()), (None, end), "only once");
+    }
+}
+
+#[test]
+fn a_range_that_comes_after_the_end_goes_back_with_the_others() {
+    let mut buffer = Buffer::new(&row(10, 1), 100);
+    let now = Duration::ZERO;
+    assert!(answered(&mut buffer, NextRange::Numbers(1..11)).is_ok());
+    assert!(next(&mut buffer, now).is_ok() && buffer.ask(now) && buffer.begin(now).is_some());
+    buffer.drop_all(Health::Closed);
+    buffer.keep_unused([4..5]); // what was left of a chunk
+    assert_eq!(buffer.give_back(), None, "a fetch is under way");
+    buffer.on_reply(now, Ok(NextRange::Numbers(11..21)));
+    assert_eq!(buffer.give_back(), Some(4..21));
+}
+
+#[test]
+fn a_tag_that_is_not_in_order_gives_nothing_back() {
+    for health in [Health::NoTag, Health::WentBack, Health::BadRow] {
+        let mut buffer = Buffer::new(&row(10, 1), 100);
+        assert!(answered(&mut buffer, NextRange::Numbers(1..11)).is_ok());
+        buffer.settle(health);
+        buffer.drop_all(Health::Closed);
+        buffer.keep_unused([4..11]);
+        assert_eq!(buffer.give_back(), None);
+    }
+}
+
+#[test]
+fn a_store_that_others_gave_numbers_back_to_did_not_go_back() {
+    let mut buffer = Buffer::new(&row(10, 1), 100);
+    assert_eq!(answered(&mut buffer, NextRange::Numbers(1..11)), Ok(1..2));
+    // The table stood at 21 when it was read; another process had 11 to 20 and gave back 13 to 20.
+    buffer.on_listed(&row(10, 21));
+    for chunk in [2..5, 5..8, 8..11] {
+        assert_eq!(next(&mut buffer, Duration::ZERO), Ok(chunk));
+    }
+    assert_eq!(answered(&mut buffer, NextRange::Numbers(13..23)), Ok(13..14));
+}
+
+#[test]
+fn a_panic_while_numbers_are_fetched_counts_as_a_failure() {
+    let mut buffer = Buffer::new(&row(10, 1), 100);
+    let mut now = Duration::ZERO;
+    assert!(buffer.next_chunk(now).is_err());
+    assert_eq!(buffer.on_panic(now), None, "nothing was under way");
+    for began in [false, true] {
+        assert!(buffer.ask(now) && (!began || buffer.begin(now).is_some()));
+        now += buffer.on_panic(now).expect("a pause");
+        assert!(buffer.failing_because().is_some());
+    }
+    assert!(buffer.ask(now));
 }

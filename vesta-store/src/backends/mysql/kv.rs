@@ -35,6 +35,10 @@ pub(super) const STATEMENTS: Statements = Statements {
            update_time = CURRENT_TIMESTAMP \
            WHERE biz_tag = ? AND max_id >= 0 AND max_id <= 9223372036854775807 - ?",
     ),
+    give_back: Change(
+        "UPDATE leaf_alloc SET max_id = ?, update_time = CURRENT_TIMESTAMP \
+           WHERE biz_tag = ? AND max_id = ?",
+    ),
     max_id: Rows("SELECT max_id FROM leaf_alloc WHERE biz_tag = ?"),
     create_tag: Change(
         "INSERT INTO leaf_alloc (biz_tag, max_id, step, description, update_time) \

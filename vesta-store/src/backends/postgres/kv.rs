@@ -33,6 +33,10 @@ pub(super) const STATEMENTS: Statements = Statements {
            WHERE biz_tag = $2 AND max_id >= 0 AND max_id <= 9223372036854775807 - $3::bigint \
            RETURNING max_id",
     ),
+    give_back: Change(
+        "UPDATE leaf_alloc SET max_id = $1, update_time = now() \
+           WHERE biz_tag = $2 AND max_id = $3::bigint",
+    ),
     max_id: Rows("SELECT max_id FROM leaf_alloc WHERE biz_tag = $1"),
     create_tag: Change(
         "INSERT INTO leaf_alloc (biz_tag, max_id, step, description, update_time) \

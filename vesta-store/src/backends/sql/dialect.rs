@@ -114,6 +114,8 @@ pub(crate) struct Statements {
     /// step, name, step: adds to `max_id` unless that is negative or would become too large; makes
     /// the new one
     pub(crate) take: Statement,
+    /// max_id, name, old max_id
+    pub(crate) give_back: Statement,
     /// name → max_id
     pub(crate) max_id: Statement,
     /// name, max_id, step, description, which may be empty

@@ -1,5 +1,7 @@
 //! The table of segment tags: Leaf's `leaf_alloc`.
 
+use std::ops::Range;
+
 use vesta_service::{NewSegmentTag, NextRange, SegmentStore, SegmentTag, StoreError, UnixMillis};
 
 use super::dialect::{Cells, Dialect, Value};
@@ -36,6 +38,12 @@ impl<D: Dialect> SegmentStore for Remote<Sql<D>> {
                 "max_id of tag `{key}` is negative; correct the row"
             ))),
         }
+    }
+
+    fn give_back(&self, key: &str, numbers: Range<u64>) -> Result<bool, StoreError> {
+        let (start, end) = (signed(numbers.start)?, signed(numbers.end)?);
+        let values = vec![Value::Number(start), Value::Text(key.into()), Value::Number(end)];
+        Ok(self.run(D::STATEMENTS.give_back, values)?.changed > 0)
     }
 
     fn create(&self, tag: &NewSegmentTag) -> Result<bool, StoreError> {

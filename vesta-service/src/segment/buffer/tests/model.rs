@@ -99,7 +99,7 @@ impl World {
                 self.under_way = self.buffer.begin(self.now);
                 if let Some(size) = self.under_way {
                     let step = self.row.step.unsigned_abs();
-                    assert!(size >= step && size <= 256 * self.cap.max(step), "{size}");
+                    assert!(size >= step && size <= self.cap.max(step), "{size}");
                 }
             }
             Event::Answer if self.under_way.is_some() => {

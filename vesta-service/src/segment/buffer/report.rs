@@ -1,0 +1,126 @@
+//! What a tag says of itself: why it has no numbers, and its status.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use vesta_intf::{IdError, NotReady, NotReadyReason};
+
+use super::super::status::SegmentStatus;
+use super::super::store::NewSegmentTag;
+use super::plan::per_second;
+use super::{Buffer, Health, Phase};
+use crate::StoreError;
+use crate::wait::LONGEST_PAUSE;
+
+/// Assumed duration of a fetch before one was seen.
+const GUESSED_FETCH: Duration = Duration::from_millis(20);
+
+impl Buffer {
+    /// Why there are no numbers now.
+    pub(super) fn refusal(&self, now: Duration) -> IdError {
+        if let Some(reason) = self.trouble().map(Into::into) {
+            return match self.health {
+                Health::NoTag => not_found(&self.key),
+                Health::UsedUp | Health::Closed => IdError::Sealed { reason },
+                _ => IdError::Unavailable { reason, retry_after: None, source: None },
+            };
+        }
+        let left = match self.phase {
+            Phase::Idle => Duration::ZERO,
+            Phase::Failed(until) => until.saturating_sub(now),
+            Phase::Queued(since) | Phase::Fetching(since, _) => {
+                let usual = match self.plan.fetch_time {
+                    Duration::ZERO => GUESSED_FETCH,
+                    known => known,
+                };
+                let waited = now.saturating_sub(since);
+                // Overdue: twice as long as until now is as good a guess as any.
+                if waited < usual { usual - waited } else { waited }
+            }
+        };
+        let retry_after = left.clamp(Duration::from_millis(1), LONGEST_PAUSE);
+        match self.failing_because() {
+            None => NotReady { retry_after, why: NotReadyReason::AwaitingLease }.into(),
+            // What the store said is the source: it can name hosts and tables, which is not for
+            // callers from afar.
+            Some(error) => IdError::Unavailable {
+                reason: format!("the store does not give numbers of tag `{}`", self.key).into(),
+                // Waiting helps unless somebody has to repair something first.
+                retry_after: (!error.is_permanent()).then_some(retry_after),
+                source: Some(Arc::new(error.clone())),
+            },
+        }
+    }
+
+    /// The last error of the store, if the fetch after it has not succeeded.
+    pub(crate) fn failing_because(&self) -> Option<&StoreError> {
+        self.error.as_ref().filter(|_| self.failures > 0)
+    }
+
+    /// Why no more numbers will come by themselves.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        let (key, highest) = (&self.key, self.highest);
+        Some(match self.health {
+            Health::Good => return None,
+            Health::NoTag => format!("tag `{key}` is not in the table"),
+            Health::BadRow => {
+                format!("the row of tag `{key}` needs a step above 0 and no negative max_id")
+            }
+            Health::UsedUp => format!("tag `{key}` has no more numbers of 63 bits"),
+            Health::WentBack => format!(
+                "the store went back: set max_id of tag `{key}` above {highest}, and above \
+                 everything that any server gave out"
+            ),
+            Health::Closed => SHUT_DOWN.into(),
+        })
+    }
+
+    /// Status of the tag. `position` is the first number that the callers have not had, `lost_total`
+    /// what was taken for batches that failed.
+    pub(crate) fn status(&self, now: Duration, position: u64, lost_total: u64) -> SegmentStatus {
+        let open = self.open.as_ref();
+        let used = open.map_or(0, |open| {
+            let Range { start, end } = open.numbers;
+            position.clamp(start, end) - start
+        });
+        let rate = match now.saturating_sub(self.opened_at) {
+            _ if open.is_none() => 0,
+            young if young < Duration::from_secs(1) => self.plan.rate,
+            old => per_second(used, old),
+        };
+        let current = open.map(|open| open.of.clone());
+        let mut next: Vec<_> = self.chunks.iter().map(|chunk| chunk.of.clone()).collect();
+        next.dedup();
+        next.retain(|range| Some(range) != current.as_ref());
+        let (last_at, last_fetch_took) = self.plan.last_fetch().unzip();
+        let failing = self.failing_because().map(ToString::to_string);
+        SegmentStatus {
+            key: self.key.clone(),
+            description: self.description.clone(),
+            current,
+            position,
+            next,
+            taken_total: self.closed_total + used,
+            lost_total,
+            rate,
+            table_step: self.plan.table_step,
+            step: self.size(now),
+            fetching: matches!(self.phase, Phase::Queued(_) | Phase::Fetching(..)),
+            last_fetch_age: last_at.map(|at| now.saturating_sub(at)),
+            last_fetch_took,
+            fetches_ok: self.plan.fetches,
+            fetches_failed: self.failures_total,
+            last_error: self.error.as_ref().map(ToString::to_string),
+            not_ready_because: self.trouble().or(failing),
+        }
+    }
+}
+
+pub(in crate::segment) const SHUT_DOWN: &str = "it was shut down";
+
+pub(in crate::segment) fn not_found(key: &str) -> IdError {
+    // Callers from afar choose the name: no more of it than a tag can have.
+    let key: String = key.chars().take(NewSegmentTag::MAX_KEY).collect();
+    IdError::NotFound { what: format!("segment tag `{key}`").into() }
+}

@@ -1,0 +1,116 @@
+//! The end of a service: what nobody got goes back, and nothing waits for a store that is away.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use vesta_service::{ErrorKind, NextRange, SegmentMode, SegmentStore as _};
+
+use crate::stores::{Mood, Seen, TestStore, by_hand, next, patient};
+
+const MODES: [SegmentMode; 2] = [SegmentMode::Strict, SegmentMode::Relaxed];
+
+fn max_id(store: &TestStore) -> i64 {
+    store.rows.tags().unwrap()[0].max_id
+}
+
+#[test]
+fn a_clean_stop_loses_nothing_where_nobody_took_a_range_since() {
+    for mode in MODES {
+        let store = TestStore::with(&[("orders", 1000)]);
+        let mut expected = 1;
+        for count in [1, 250, 1000, 1, 3000] {
+            let service = patient(&store).mode(mode).build().unwrap();
+            for _ in 0..count {
+                assert_eq!(next(&service, "orders").unwrap(), expected, "no gap");
+                expected += 1;
+            }
+            service.close();
+            assert_eq!(max_id(&store).unsigned_abs(), expected);
+            assert_eq!(next(&service, "orders").unwrap_err().kind(), ErrorKind::Sealed);
+        }
+    }
+}
+
+#[test]
+fn dropping_a_service_gives_back_too_and_one_driven_by_hand_does_it_itself() {
+    let store = TestStore::with(&[("orders", 1000)]);
+    let (service, _) = by_hand(&store);
+    assert_eq!(next(&service, "orders").unwrap(), 1);
+    drop(service);
+    assert_eq!(max_id(&store), 2);
+}
+
+#[test]
+fn what_others_took_meanwhile_stays_theirs() {
+    let store = TestStore::with(&[("orders", 1000)]);
+    let (service, _) = by_hand(&store);
+    assert_eq!(next(&service, "orders").unwrap(), 1);
+    let others = store.rows.next_range("orders", 10).unwrap();
+    service.close();
+    let highest = max_id(&store).unsigned_abs();
+    assert!(matches!(others, NextRange::Numbers(range) if range.end == highest));
+}
+
+#[test]
+fn a_process_goes_on_where_another_gave_numbers_back() {
+    let store = TestStore::with(&[("orders", 1000)]);
+    let [(one, _), (other, _)] = [(); 2].map(|()| by_hand(&store));
+    assert_eq!(next(&one, "orders").unwrap(), 1);
+    let first = next(&other, "orders").unwrap();
+    other.refresh().unwrap();
+    one.refresh().unwrap(); // it reads what the other is about to give back
+    other.close();
+    let mut last = 1;
+    for _ in 0..5000 {
+        let number = next(&one, "orders").unwrap();
+        assert!(number > last && number != first, "{number} after {last}");
+        last = number;
+    }
+    assert_eq!(last, 5002, "every number but the one that the other gave out");
+}
+
+#[test]
+fn a_store_that_is_away_at_the_end_is_asked_once_and_the_numbers_are_lost() {
+    for mood in [Mood::Away, Mood::Refuses, Mood::Panics] {
+        let store = TestStore::with(&[("orders", 10), ("users", 10), ("items", 10)]);
+        let (service, _) = by_hand(&store);
+        for key in ["orders", "users", "items"] {
+            next(&service, key).unwrap();
+        }
+        store.set(mood);
+        service.close();
+        assert_eq!(store.backs.load(Ordering::Relaxed), 1, "{mood:?}");
+    }
+}
+
+/// What callers got up to the end, and what whoever comes next gets, never overlaps.
+#[test]
+fn closing_under_load_repeats_nothing() {
+    for mode in MODES {
+        let store = TestStore::with(&[("orders", 10)]);
+        let seen = Seen::below(1 << 24);
+        for _ in 0..100 {
+            let service = Arc::new(patient(&store).mode(mode).build().unwrap());
+            let orders = service.segment("orders").unwrap();
+            std::thread::scope(|scope| {
+                for _ in 0..4 {
+                    scope.spawn(|| {
+                        while let Ok(run) = orders.next_run(3) {
+                            run.iter().for_each(|id| assert!(seen.is_new(id), "duplicate: {id}"));
+                        }
+                    });
+                }
+                while seen.count() % 512 < 256 {
+                    std::thread::yield_now();
+                }
+                service.close();
+            });
+            assert!(seen.is_new(match store.rows.next_range("orders", 1).unwrap() {
+                NextRange::Numbers(range) => range.start,
+                other => panic!("{other:?}"),
+            }));
+        }
+        let lost = max_id(&store).unsigned_abs() - 1 - seen.count();
+        println!("{mode:?}: 100 clean stops under load lost {lost} numbers");
+    }
+}
