@@ -83,6 +83,13 @@ pub enum BuildError {
     InUse(PathBuf),
     /// Neither slot of the state file can be read.
     Damaged(PathBuf),
+    /// Nobody knows which segment numbers this host was given.
+    DamagedEnds {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
     /// The state file belongs to another machine ID, namespace or layout.
     Foreign {
         /// The file.
@@ -181,6 +188,7 @@ impl BuildError {
             | Self::Time(IdError::TimeExhausted)
             | Self::InUse(_)
             | Self::Damaged(_)
+            | Self::DamagedEnds { .. }
             | Self::Foreign { .. } => true,
             // A pool can have a free machine ID later; one chosen by its number is taken.
             Self::Exhausted { range, ahead: None, .. } => range.start() == range.end(),
@@ -212,6 +220,13 @@ impl fmt::Display for BuildError {
                  used; restore the file, or use a machine ID that was never used in this namespace, \
                  or delete the file only if no ID was made with this machine ID in the last minute \
                  and the clock has not been set back since",
+                path.display()
+            ),
+            Self::DamagedEnds { path, why } => write!(
+                f,
+                "{} cannot be used: {why}; it says which segment numbers this host was given, so that \
+                 a database that forgot some is noticed. Restore it, or delete it if the database \
+                 was not set back since",
                 path.display()
             ),
             Self::Foreign { path, belongs_to, wanted } => write!(

@@ -9,6 +9,7 @@
 //!  buffer/report.rs  what a tag says of itself                                 pure
 //!  allocator.rs    what every call touches
 //!  key.rs          one tag: its numbers, its state, those who wait
+//!  ends.rs         what this host was given, over restarts
 //!  jobs.rs         the jobs of the threads that talk to the store
 //!  core.rs         the tags, and the work that is done for them
 //!  service.rs, handle.rs, future.rs   its faces
@@ -42,6 +43,7 @@ mod allocator;
 mod buffer;
 mod builder;
 mod core;
+mod ends;
 #[cfg(feature = "async")]
 mod future;
 mod handle;

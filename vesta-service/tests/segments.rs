@@ -1,6 +1,8 @@
 //! Segment mode: unique and in order whatever threads, stores and operators do; never an error while
 //! the database answers.
 
+#[path = "segments/restarts.rs"]
+mod restarts;
 #[path = "segments/stores.rs"]
 mod stores;
 

@@ -45,6 +45,8 @@ pub(crate) struct Buffer {
     /// The end of the ranges that this process was given: nothing below is taken again, whatever the
     /// store says. The store itself may stand lower, where others gave numbers back.
     highest: u64,
+    /// What processes of this host were given that are gone. A store below has forgotten something.
+    before: u64,
     /// What is left at the end, to be given back: `None` if nothing may.
     unused: Option<Vec<Range<u64>>>,
     /// Fetches that failed one after another, and the last error there was.
@@ -112,6 +114,7 @@ impl Buffer {
             opened_at: Duration::ZERO,
             chunks: VecDeque::new(),
             highest: 0,
+            before: 0,
             unused: None,
             failures: 0,
             failures_total: 0,
@@ -120,6 +123,12 @@ impl Buffer {
         };
         buffer.on_listed(tag);
         buffer
+    }
+
+    /// Nothing below this end is taken, and no store trusted that stands there.
+    pub(super) fn remember(&mut self, before: u64) {
+        self.before = before;
+        self.highest = self.highest.max(before);
     }
 
     /// The callers have used up what they had. Gives them more, if there is more; to be followed by
@@ -291,6 +300,7 @@ impl Buffer {
             Health::Closed => {}
             _ if max_id.is_err() || step.is_none() => self.settle(Health::BadRow),
             Health::UsedUp if !changed => {}
+            _ if max_id.is_ok_and(|max_id| max_id < self.before) => self.settle(Health::WentBack),
             Health::WentBack if max_id.is_ok_and(|max_id| max_id <= self.highest) => {}
             _ => self.settle(Health::Good),
         }
@@ -325,6 +335,11 @@ impl Buffer {
         let lower =
             |end, numbers: &Range<u64>| if numbers.end == end { numbers.start } else { end };
         unused.into_iter().fold(self.highest, lower)
+    }
+
+    /// Nothing goes back.
+    pub(super) fn forget_unused(&mut self) {
+        self.unused = None;
     }
 
     /// The numbers to give back to the store: each is returned once. `None` while a fetch is under

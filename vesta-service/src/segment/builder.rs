@@ -1,5 +1,6 @@
 //! Builder of the segment service.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +22,8 @@ pub struct SegmentBuilder {
     pub(super) max_wait: Duration,
     pub(super) step_cap: u64,
     pub(super) refresh_every: Duration,
+    pub(super) state_dir: Option<PathBuf>,
+    pub(super) require_durable: bool,
     pub(super) clock: AnyClock,
     pub(super) drive: Drive,
 }
@@ -33,6 +36,8 @@ impl SegmentBuilder {
             max_wait: Duration::from_secs(2),
             step_cap: 1_000_000,
             refresh_every: Duration::from_secs(60),
+            state_dir: None,
+            require_durable: false,
             clock: AnyClock::System(SystemClock::new()),
             drive: Drive::default(),
         }
@@ -60,6 +65,19 @@ impl SegmentBuilder {
         Self { refresh_every, ..self }
     }
 
+    /// A folder in which this host remembers up to where it was given numbers of each tag, so that also
+    /// after a restart a database that went back below that is noticed. What was given in the last
+    /// second before a kill may be missing. Default: none.
+    pub fn state_dir(self, folder: impl Into<PathBuf>) -> Self {
+        Self { state_dir: Some(folder.into()), ..self }
+    }
+
+    /// Gives out nothing from a store that may [forget](SegmentStore::doubt) what it acknowledged, or
+    /// does not say. Default: `false`, which only warns of it.
+    pub fn require_durable(self, require_durable: bool) -> Self {
+        Self { require_durable, ..self }
+    }
+
     /// Another clock than the system's. A clock that does not run by itself needs
     /// [`Drive::ByHand`].
     pub fn clock(self, clock: Arc<dyn Clock>) -> Self {
@@ -75,7 +93,8 @@ impl SegmentBuilder {
     /// it does not. [`SegmentService::refresh`] tells whether it does.
     ///
     /// # Errors
-    /// [`BuildError`] if a setting is out of its range or no thread can be started.
+    /// [`BuildError`] if a setting is out of its range, no thread can be started, or what this host
+    /// remembers is damaged.
     pub fn build(self) -> Result<SegmentService, BuildError> {
         IdError::check("step_cap", self.step_cap, 1, u64::MAX)?;
         if self.refresh_every < Duration::from_millis(1) {

@@ -10,15 +10,18 @@ use vesta_intf::{IdError, NotReady, NotReadyReason};
 
 use super::buffer::{Buffer, Health, SHUT_DOWN, not_found};
 use super::builder::SegmentBuilder;
+use super::ends::Ends;
 use super::jobs::{Job, Jobs, THREADS};
 use super::key::Key;
 use crate::error::{BuildError, StoreError, ask_store};
-use crate::sync::{Mutex, thread};
+use crate::sync::{AtomicBool, Mutex, Ordering, thread};
 use crate::wait::Drive;
 use crate::wait::{Notify, Wait};
 
 /// After the tags could not be read.
 const READ_AGAIN: Duration = Duration::from_secs(1);
+/// From a range that comes until this host remembers it, with all others that came meanwhile.
+const REMEMBER_AFTER: Duration = Duration::from_millis(500);
 /// The longest wait for the store at the end.
 const LONGEST_END: Duration = Duration::from_secs(2);
 
@@ -32,6 +35,10 @@ pub(crate) struct Core {
     pub(super) jobs: Jobs,
     /// Held while tags are read or added, so that an old list never replaces a newer one.
     reading: Mutex<()>,
+    /// What this host remembers.
+    ends: Option<Ends>,
+    /// Set while it is about to.
+    remembering: AtomicBool,
 }
 
 /// The tags, as far as they are known.
@@ -42,12 +49,21 @@ pub(super) struct Known {
     /// When the tags were read last, and why that failed since.
     pub(super) read_at: Option<Duration>,
     pub(super) failure: Option<StoreError>,
+    /// When the last look at them began, successful or not, and whether the next one is due before
+    /// its time.
+    looked_at: Option<Duration>,
+    look: bool,
+    /// Why the store may forget what it acknowledged.
+    pub(super) doubt: Option<String>,
     pub(super) closed: bool,
 }
 
 impl Core {
     /// A service whose tags are read as its first job.
     pub(super) fn start(settings: SegmentBuilder) -> Result<Arc<Self>, BuildError> {
+        let folder = settings.state_dir.as_deref();
+        let ends = folder.map(|folder| Ends::open(folder, &settings.store.describe()));
+        let ends = ends.transpose()?.flatten();
         let threads = if settings.drive == Drive::Thread { THREADS } else { 0 };
         let core = Arc::new(Self {
             settings,
@@ -55,6 +71,8 @@ impl Core {
             listed: Notify::default(),
             jobs: Jobs::default(),
             reading: Mutex::default(),
+            ends,
+            remembering: AtomicBool::default(),
         });
         core.add(Duration::ZERO, Job::Refresh);
         for _ in 0..threads {
@@ -77,22 +95,32 @@ impl Core {
         self.settings.clock.monotonic()
     }
 
-    /// The tag of this name, without waiting. Whether a tag is missing and whether the tags were read
-    /// is one question, answered under one lock.
-    pub(super) fn find(&self, name: &str) -> Result<Arc<Key>, IdError> {
-        let known = self.known.lock();
+    /// The tag of this name, without waiting. It is missing only if a look that began at `since` or
+    /// later did not find it; there is one look a second for all that are missing. Whether a tag is
+    /// missing and when that was seen is one question, answered under one lock.
+    pub(super) fn find(&self, name: &str, since: Duration) -> Result<Arc<Key>, IdError> {
+        let mut known = self.known.lock();
         if let Some(key) = known.keys.get(name) {
             return Ok(key.clone());
         }
         let retry_after = READ_AGAIN;
-        Err(match (known.read_at, &known.failure) {
+        let looked = known.looked_at.is_some_and(|at| at >= since);
+        Err(match known.failure.clone() {
             _ if known.closed => IdError::Sealed { reason: SHUT_DOWN.into() },
-            (Some(_), _) => not_found(name),
-            (None, None) => NotReady { retry_after, why: NotReadyReason::AwaitingLease }.into(),
-            (None, Some(error)) => IdError::Unavailable {
+            None if looked => not_found(name),
+            None => {
+                let next = known.looked_at.map(|at| at.saturating_add(READ_AGAIN));
+                if let Some(next) = next
+                    && !std::mem::replace(&mut known.look, true)
+                {
+                    self.jobs.add(next.max(self.now()), Job::Look);
+                }
+                NotReady { retry_after, why: NotReadyReason::AwaitingLease }.into()
+            }
+            Some(error) => IdError::Unavailable {
                 reason: "the store does not say which segment tags there are".into(),
                 retry_after: (!error.is_permanent()).then_some(retry_after),
-                source: Some(Arc::new(error.clone())),
+                source: Some(Arc::new(error)),
             },
         })
     }
@@ -155,6 +183,9 @@ impl Core {
                 }
             }
             Job::Refresh => self.add(READ_AGAIN, job),
+            // Whoever looks for a tag, or is given a range, asks for them again.
+            Job::Look => self.known.lock().look = false,
+            Job::Remember => drop(self.remembering.swap(false, Ordering::Relaxed)),
             Job::GiveBack(_) => {}
         }
     }
@@ -163,6 +194,13 @@ impl Core {
         match job {
             Job::Fetch(key) => self.fetch(key),
             Job::GiveBack(key) => self.give_back(key),
+            Job::Look => drop(self.read_tags()), // its failure is noted there
+            Job::Remember => {
+                self.remembering.swap(false, Ordering::Relaxed); // a range that comes now counts anew
+                if !self.remember() {
+                    self.remember_soon();
+                }
+            }
             Job::Refresh => {
                 let every = self.settings.refresh_every;
                 let again = self.read_tags().map_or(READ_AGAIN.min(every), |()| every);
@@ -174,14 +212,39 @@ impl Core {
     fn fetch(&self, key: &Arc<Key>) {
         let Some(size) = key.begin(self.now()) else { return };
         let store = &self.settings.store;
-        let reply = ask_store(|| store.next_range(&key.name, size));
+        let reply = match self.refused() {
+            Some(refused) => Err(refused),
+            None => ask_store(|| store.next_range(&key.name, size)),
+        };
         let failed_before = key.state.lock().failing_because().is_some();
         self.log(failed_before, &reply, Some(&key.name));
         let now = self.now();
         if let Some(pause) = key.change(now, |buffer| buffer.on_reply(now, reply)) {
             self.add(pause, Job::Fetch(key.clone()));
         }
+        self.remember_soon();
         self.give_back(key); // if the end came meanwhile
+    }
+
+    /// Why nothing is taken from a store that may forget it.
+    fn refused(&self) -> Option<StoreError> {
+        let doubt = self.known.lock().doubt.clone().filter(|_| self.settings.require_durable)?;
+        Some(StoreError::permanent(format!(
+            "{doubt}; require_durable refuses such a store, as it could hand out numbers again"
+        )))
+    }
+
+    fn remember_soon(&self) {
+        // Relaxed: whoever sets it has the job added.
+        if self.ends.is_some() && !self.remembering.swap(true, Ordering::Relaxed) {
+            self.add(REMEMBER_AFTER, Job::Remember);
+        }
+    }
+
+    /// Has this host remember what it was given; `false` if it cannot.
+    fn remember(&self) -> bool {
+        let given = |key: &Arc<Key>| (key.name.clone(), key.state.lock().given_out());
+        self.ends.as_ref().is_none_or(|ends| ends.write(self.keys().iter().map(given)))
     }
 
     /// Ends every tag, and gives back what is left of them. Waits for that a moment, and not for a
@@ -193,6 +256,11 @@ impl Core {
         self.listed.notify();
         let (now, keys) = (self.now(), self.keys());
         keys.iter().for_each(|key| key.end(now, Health::Closed));
+        // A host that remembers more than the table says takes that for one that went back; and what
+        // goes back to a store that forgets may be others' already.
+        if !self.remember() || self.known.lock().doubt.is_some() {
+            keys.iter().for_each(|key| key.state.lock().forget_unused());
+        }
         self.jobs.end_with(keys.into_iter().map(Job::GiveBack));
         match self.settings.drive {
             Drive::Thread => self.jobs.wait_for_end(LONGEST_END),
@@ -222,11 +290,35 @@ impl Core {
         }
     }
 
+    /// Notes whether the store may forget, and says so when that changes. One that does not tell goes
+    /// on as before, unless it has to.
+    fn note_doubt(&self, answer: Result<Option<String>, StoreError>) -> Result<(), StoreError> {
+        let doubt = match answer {
+            Ok(doubt) => doubt,
+            Err(error) if self.settings.require_durable => return Err(error),
+            Err(_) => return Ok(()),
+        };
+        let before = std::mem::replace(&mut self.known.lock().doubt, doubt.clone());
+        let store = self.settings.store.describe();
+        match doubt {
+            Some(doubt) if before.as_ref() != Some(&doubt) => {
+                tracing::warn!(store, "segment numbers could repeat: {doubt}");
+            }
+            None if before.is_some() => tracing::info!(store, "the store forgets nothing any more"),
+            _ => {}
+        }
+        self.refused().map_or(Ok(()), Err)
+    }
+
     /// Reads which tags there are, and acts upon it.
     pub(super) fn read_tags(&self) -> Result<(), StoreError> {
         let _reading = self.reading.lock();
         let SegmentBuilder { store, mode, step_cap, .. } = &self.settings;
-        let tags = ask_store(|| store.tags());
+        let began = self.now();
+        let tags = ask_store(|| store.tags()).and_then(|tags| {
+            self.note_doubt(ask_store(|| store.doubt()))?;
+            Ok(tags)
+        });
         let now = self.now();
         if let Ok(tags) = &tags {
             let listed: HashSet<&str> = tags.iter().map(|tag| tag.key.as_str()).collect();
@@ -237,7 +329,12 @@ impl Core {
                 let mut known = self.known.lock();
                 let closed = known.closed;
                 let key = known.keys.entry(tag.key.clone());
-                let key = key.or_insert_with(|| Key::new(tag, *mode, *step_cap).into()).clone();
+                let new = || {
+                    let key = Key::new(tag, *mode, *step_cap);
+                    key.state.lock().remember(self.ends.as_ref().map_or(0, |it| it.before(&key.name)));
+                    key.into()
+                };
+                let key = key.or_insert_with(new).clone();
                 drop(known);
                 let listed = |buffer: &mut Buffer| {
                     buffer.on_listed(tag);
@@ -253,6 +350,7 @@ impl Core {
         let mut known = self.known.lock();
         let failed_before = known.failure.is_some();
         known.failure = tags.as_ref().err().cloned();
+        (known.looked_at, known.look) = (Some(began), false);
         if tags.is_ok() {
             known.read_at = Some(now);
         }

@@ -11,7 +11,8 @@ impl SegmentService {
     /// # Errors
     /// The same.
     pub async fn segment_async(&self, key: &str) -> Result<Segment, IdError> {
-        self.core.wait(&self.core.listed).until_async(|| self.try_segment(key)).await
+        let since = self.core.now();
+        self.core.wait(&self.core.listed).until_async(|| self.find(key, since)).await
     }
 }
 

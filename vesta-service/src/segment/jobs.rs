@@ -17,6 +17,10 @@ pub(super) enum Job {
     Fetch(Arc<Key>),
     /// Reading which tags there are.
     Refresh,
+    /// The same, for a tag that is not known.
+    Look,
+    /// Remembering what this host was given.
+    Remember,
     /// Giving back what is left of a tag, at the end.
     GiveBack(Arc<Key>),
 }

@@ -84,7 +84,9 @@ impl Model {
         Box::new(move || {
             this.key.end(NOW, Health::Closed);
             this.closed.store(1, Ordering::Release);
-            Vec::new()
+            // What goes back to the store counts as taken: others get it.
+            let back = this.key.state.lock().give_back();
+            back.into_iter().collect()
         })
     }
 }
@@ -110,8 +112,11 @@ fn a_caller_and_the_end() {
         exhaustively(&format!("{mode:?}"), move || {
             let model = Model::with_numbers(mode);
             let taken = at_once(vec![model.caller(&[1, 1, 1]), model.close()]);
-            note.note(unique_and_growing(&taken).len());
+            unique_and_growing(&taken);
+            note.note(taken[0].len());
             assert_eq!(model.take(1), None);
+            let all: u64 = taken.iter().flatten().map(|taken| taken.end - taken.start).sum();
+            assert_eq!(all, 4, "alone, a caller leaves no gap");
         });
         assert_eq!(ends.get().len(), 4, "it ended at every moment");
     }
@@ -124,6 +129,18 @@ fn two_callers_and_the_end() {
             let model = Model::with_numbers(mode);
             let threads = vec![model.caller(&[1]), model.caller(&[2]), model.close()];
             unique_and_growing(&at_once(threads));
+        });
+    }
+}
+
+#[test]
+fn the_end_and_a_range_that_comes_late() {
+    for mode in MODES {
+        exhaustively(&format!("{mode:?}"), move || {
+            let model = Model::new(mode);
+            let taken = at_once(vec![model.caller(&[1, 1]), model.jobs(), model.close()]);
+            let late = model.key.state.lock().give_back();
+            unique_and_growing(&[taken, vec![late.into_iter().collect()]].concat());
         });
     }
 }

@@ -56,6 +56,15 @@ impl SegmentStore for Store {
         if fate == 1 { Err(lost()) } else { reply }
     }
 
+    fn give_back(&self, key: &str, numbers: Range<u64>) -> Result<bool, StoreError> {
+        yield_now();
+        match if self.lossy { thread_rng().gen_range(0..4) } else { 9 } {
+            0 => Err(lost()),
+            1 => self.tags.give_back(key, numbers).and_then(|_| Err(lost())),
+            _ => self.tags.give_back(key, numbers),
+        }
+    }
+
     fn create(&self, tag: &NewSegmentTag) -> Result<bool, StoreError> {
         self.tags.create(tag)
     }
@@ -145,6 +154,7 @@ fn callers_the_threads_of_the_service_and_the_end() {
             after_a_while(150);
             model.service.close();
             model.over();
+            threads.extend([model.other(), model.other()]); // they get what came back
             note.note(joined(threads).len());
         });
         assert!(ends.get().len() > 3, "it ended at different moments: {:?}", ends.get());
@@ -170,8 +180,11 @@ fn a_database_that_loses_requests_and_replies() {
             let model = Model::new(mode, false, false);
             let mut threads: Vec<_> = (0..3).map(|_| model.caller(WANTS)).collect();
             threads.push(model.other());
-            assert!(joined(threads).len() >= 9, "every call was answered");
+            let mut taken = joined(threads);
+            assert!(taken.len() >= 9, "every call was answered");
             model.service.close();
+            taken.extend(model.other().join().expect("no panic"));
+            unique_and_growing(&taken.into_iter().map(|one| vec![one]).collect::<Vec<_>>());
         });
     }
 }

@@ -67,24 +67,29 @@ impl SegmentService {
         SegmentBuilder::new(store)
     }
 
-    /// A tag, for as many numbers of it as are wanted. May wait until the table was read for the first
-    /// time, at most for [`max_wait`](SegmentBuilder::max_wait).
+    /// A tag, for as many numbers of it as are wanted. One that is not known is looked for in the
+    /// table, once a second for all that are not: that is waited for, at most for
+    /// [`max_wait`](SegmentBuilder::max_wait).
     ///
     /// # Errors
-    /// - [`IdError::NotFound`]: there is no such tag. Added to the table by others, it is known after
-    ///   at most one refresh.
-    /// - [`IdError::NotReady`], [`IdError::Unavailable`]: the table was not read yet, or cannot be.
+    /// - [`IdError::NotFound`]: there is no such tag; the table was read during this call.
+    /// - [`IdError::NotReady`], [`IdError::Unavailable`]: the table was not read in time, or cannot be.
     /// - [`IdError::Sealed`]: the service was closed.
     pub fn segment(&self, key: &str) -> Result<Segment, IdError> {
-        self.core.wait(&self.core.listed).until(|| self.try_segment(key))
+        let since = self.core.now();
+        self.core.wait(&self.core.listed).until(|| self.find(key, since))
     }
 
-    /// [`segment`](Self::segment) without waiting.
+    /// [`segment`](Self::segment) without waiting: a table that was read in the last second counts.
     ///
     /// # Errors
     /// The same.
     pub fn try_segment(&self, key: &str) -> Result<Segment, IdError> {
-        Ok(Segment { key: self.core.find(key)?, core: self.core.clone() })
+        self.find(key, self.core.now().saturating_sub(Duration::from_secs(1)))
+    }
+
+    pub(super) fn find(&self, key: &str, since: Duration) -> Result<Segment, IdError> {
+        Ok(Segment { key: self.core.find(key, since)?, core: self.core.clone() })
     }
 
     /// Status of each tag in the table in this process, by name.
@@ -141,6 +146,12 @@ impl SegmentService {
         known.read_at.is_none().then_some(unread)
     }
 
+    /// Why the database may forget what it acknowledged, if it may, as seen when the table was read
+    /// last. A crash or a fail-over could then hand out numbers again.
+    pub fn doubt(&self) -> Option<String> {
+        self.core.known.lock().doubt.clone()
+    }
+
     /// Display name of the database, without secrets.
     pub fn describe(&self) -> String {
         self.core.settings.store.describe()
@@ -154,7 +165,8 @@ impl SegmentService {
     }
 
     /// Ends the service: no more numbers, of any tag. What was fetched and not given out goes back to
-    /// the store if nobody took a range since, and is lost otherwise. The store is waited for at most
+    /// the store if nobody took a range since, and is lost otherwise. Nothing goes back to a store that may
+    /// [forget](Self::doubt). The store is waited for at most
     /// 2 s. Calling it again does nothing.
     pub fn close(&self) {
         self.core.close();

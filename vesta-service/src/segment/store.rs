@@ -51,6 +51,15 @@ pub trait SegmentStore: Send + Sync + fmt::Debug {
         Ok(false) // a store that takes nothing back loses numbers, and no more
     }
 
+    /// Why the store, as it is set up now, may forget what it acknowledged, if it may: a crash or a
+    /// fail-over could then hand out numbers again.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store does not answer.
+    fn doubt(&self) -> Result<Option<String>, StoreError> {
+        Ok(None)
+    }
+
     /// Adds a tag, in one atomic step. `false`, and nothing is changed, if there is one of this name.
     ///
     /// # Errors

@@ -39,6 +39,7 @@ pub(crate) struct TestStore {
     pub(crate) fetches: AtomicU64,
     pub(crate) reads: AtomicU64,
     pub(crate) backs: AtomicU64,
+    pub(crate) doubt: Mutex<Option<String>>,
     /// Told when nobody uses the store any more.
     pub(crate) gone: Mutex<Option<Sender<()>>>,
 }
@@ -134,6 +135,10 @@ impl SegmentStore for TestStore {
     fn give_back(&self, key: &str, numbers: Range<u64>) -> Result<bool, StoreError> {
         self.backs.fetch_add(1, Ordering::Relaxed);
         self.answer(|| self.rows.give_back(key, numbers))
+    }
+
+    fn doubt(&self) -> Result<Option<String>, StoreError> {
+        self.answer(|| Ok(self.doubt.lock().clone()))
     }
 
     fn create(&self, tag: &NewSegmentTag) -> Result<bool, StoreError> {

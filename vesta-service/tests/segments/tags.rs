@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use vesta_service::{ErrorKind, IdError, NewSegmentTag, SegmentMode, SegmentStore as _};
+use vesta_service::{Clock as _, ErrorKind, IdError, NewSegmentTag, SegmentMode, SegmentStore as _};
 
 use crate::stores::{Seen, TestStore, batch, by_hand, next, patient, row, run, try_next};
 
@@ -33,21 +33,40 @@ fn an_unknown_tag_is_not_found_and_costs_the_store_nothing() {
 }
 
 #[test]
-fn a_new_tag_is_known_after_at_most_a_refresh() {
+fn a_new_tag_is_found_when_it_is_first_asked_for() {
     let store = TestStore::with(&[]);
     let (service, clock) = by_hand(&store);
     assert_eq!(kind(next(&service, "orders")), ErrorKind::NotFound);
     store.rows.put(row("orders", 500, 10));
-    clock.advance(MINUTE - Duration::from_secs(1));
-    service.maintain();
-    assert_eq!(kind(next(&service, "orders")), ErrorKind::NotFound);
-    clock.advance(Duration::from_secs(1));
-    service.maintain();
-    assert_eq!(next(&service, "orders").unwrap(), 500);
+    clock.advance(Duration::from_millis(1));
+    let before = clock.monotonic();
+    assert_eq!(next(&service, "orders").unwrap(), 500, "the next look is waited for");
+    assert!(clock.monotonic() - before <= Duration::from_secs(1));
 
     store.rows.put(row("users", 1, 10));
     service.refresh().unwrap();
     assert_eq!(next(&service, "users").unwrap(), 1);
+}
+
+#[test]
+fn a_flood_of_unknown_tags_costs_one_look_a_second() {
+    let store = TestStore::with(&[("orders", 10)]);
+    let (service, clock) = by_hand(&store);
+    next(&service, "orders").unwrap();
+    let (before, began) = (store.reads.load(Ordering::Relaxed), clock.monotonic());
+    for number in 0..10_000 {
+        clock.advance(Duration::from_millis(1));
+        let error = service.try_segment(&format!("unknown-{number}")).unwrap_err();
+        let waits = error.kind() == ErrorKind::AwaitingLease && error.retry_after().is_some();
+        assert!(waits || error.kind() == ErrorKind::NotFound, "{error}");
+        service.maintain();
+    }
+    let seconds = (clock.monotonic() - began).as_secs();
+    let looks = store.reads.load(Ordering::Relaxed) - before;
+    assert!((1..=seconds + 1).contains(&looks), "{looks} looks in {seconds} s");
+    store.set(crate::stores::Mood::Away);
+    clock.advance(MINUTE);
+    assert_eq!(kind(next(&service, "unknown")), ErrorKind::Unavailable, "nobody knows");
 }
 
 #[test]
