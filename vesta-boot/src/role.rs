@@ -39,6 +39,9 @@ impl Role {
             (Role::Rest, "listen") => Some("127.0.0.1:8088"),
             (Role::Rest, "admin.listen") => Some("127.0.0.1:8089"),
             (Role::Rest, "gen_method") => Some("2"),
+            // Longer than the 60 s after which common proxies drop their side, so that they do not
+            // send a request into a connection that is being closed.
+            (Role::Rest, "idle_timeout_ms") => Some("75000"),
             _ => None,
         }
     }

@@ -1,7 +1,7 @@
 //! Server: workers, limits, and the graceful stop.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,13 +31,12 @@ const LINGER: Duration = Duration::from_secs(1);
 pub struct Limits {
     /// For setting up TLS, for the first byte and the head of a request, and for a stall later on.
     pub head: Duration,
-    /// Between requests.
+    /// Between requests; `Duration::MAX` is none.
     pub keep_alive: Duration,
 }
 
 impl Default for Limits {
-    /// 5 s for a head. 75 s idle: longer than the 60 s after which common proxies drop their side,
-    /// so that they do not send a request into a connection that is being closed.
+    /// 5 s for a head, 75 s idle.
     fn default() -> Self {
         Self { head: Duration::from_secs(5), keep_alive: Duration::from_secs(75) }
     }
@@ -49,7 +48,8 @@ impl Default for Limits {
 /// # Errors
 /// When the listener cannot be used.
 pub fn serve(listener: TcpListener, running: Arc<Running>) -> io::Result<()> {
-    serve_with(listener, running, Limits::default())
+    let keep_alive = running.config.limits.idle_timeout;
+    serve_with(listener, running, Limits { keep_alive, ..Limits::default() })
 }
 
 /// [`serve`] with other limits than the default.
@@ -65,9 +65,19 @@ pub fn serve_with(listener: TcpListener, running: Arc<Running>, limits: Limits) 
         // A request that waits for an ID as long as it may has not stalled.
         stall: limits.head.max(allowed.request_timeout + LINGER),
         idle: Duration::MAX, // left to actix-http, which closes it properly
+        unused: Duration::MAX,
     };
-    let limiter =
-        Limiter::new(allowed.max_connections, guarded, security.tls.clone(), Arc::clone(metrics));
+    let limiter = Limiter::new(
+        allowed.max_connections,
+        allowed.per_address(),
+        guarded,
+        security.tls.clone(),
+        Arc::clone(metrics),
+    );
+    let keep_alive = match limits.keep_alive {
+        Duration::MAX => KeepAlive::Os,
+        limit => KeepAlive::Timeout(limit),
+    };
 
     System::new().block_on(async move {
         let server = Server::build()
@@ -89,7 +99,7 @@ pub fn serve_with(listener: TcpListener, running: Arc<Running>, limits: Limits) 
                     None => Either::Right(app.call(req).map_ok(Response::from)),
                 });
             let http = HttpService::build()
-                .keep_alive(KeepAlive::Timeout(limits.keep_alive))
+                .keep_alive(keep_alive)
                 .client_request_timeout(limits.head)
                 .client_disconnect_timeout(LINGER)
                 .graceful_shutdown_signal(move || {
@@ -110,7 +120,9 @@ pub fn serve_with(listener: TcpListener, running: Arc<Running>, limits: Limits) 
 
 /// Lets a connection in, or tells it that there are too many.
 fn admit(limiter: &Limiter, io: TcpStream) -> io::Result<Connection> {
-    if let Some(permit) = limiter.try_permit() {
+    // A peer that is gone already is told by the first read.
+    let peer = io.peer_addr().map_or(Ipv4Addr::UNSPECIFIED.into(), |peer| peer.ip());
+    if let Some(permit) = limiter.try_permit(peer) {
         return Ok(limiter.guard(io, permit));
     }
     // A fresh socket has room for this; a client that is gone already needs no answer, and one that
@@ -124,9 +136,9 @@ fn admit(limiter: &Limiter, io: TcpStream) -> io::Result<Connection> {
 /// Answer to a connection over the limit, before its request is read.
 const FULL: &str = concat!(
     "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\n",
-    "content-length: 192\r\nretry-after: 1\r\ncache-control: no-store\r\nconnection: close\r\n\r\n",
+    "content-length: 185\r\nretry-after: 1\r\ncache-control: no-store\r\nconnection: close\r\n\r\n",
     r#"{"type":"urn:vesta:problem:unavailable","title":"Unavailable","status":503,"#,
-    r#""detail":"this server has as many connections as it may; try again later","#,
+    r#""detail":"as many connections are open as may be; try again later","#,
     r#""kind":"UNAVAILABLE","retry_after_ms":1000}"#
 );
 

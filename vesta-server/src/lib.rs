@@ -10,6 +10,7 @@ mod deadline;
 mod fuzz;
 mod grpc;
 mod health;
+mod in_flight;
 mod methods;
 mod routes;
 mod segments;

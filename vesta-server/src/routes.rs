@@ -1,8 +1,7 @@
 //! Routing of paths to services.
 
 use std::convert::Infallible;
-use std::future::Future;
-use std::pin::Pin;
+use std::future::ready;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -12,14 +11,17 @@ use tonic::service::Routes;
 use tonic_health::pb::health_server::HealthServer;
 use tower::Service;
 use vesta_boot::Running;
+use vesta_boot::net::Requests;
 use vesta_intf::grpc::FILE_DESCRIPTOR_SET;
 use vesta_intf::grpc::v1::id_service_server::IdServiceServer;
 use vesta_intf::grpc::v1::segment_service_server::SegmentServiceServer;
 
-use crate::access;
 use crate::grpc::Ids;
 use crate::health::Health;
+use crate::in_flight::Answer;
+use crate::methods::STREAM_IDS;
 use crate::segments::Segments;
+use crate::{access, methods};
 
 /// Maximum request size in bytes.
 const DECODE_LIMIT: usize = 64 * 1024;
@@ -62,8 +64,6 @@ impl Services {
     }
 }
 
-type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
-
 impl Service<Request<Body>> for Services {
     type Response = Response<Body>;
     type Error = Infallible;
@@ -76,15 +76,17 @@ impl Service<Request<Body>> for Services {
 
     fn call(&mut self, request: Request<Body>) -> Answer {
         if let Some(refusal) = access::refuses(&self.running, &request) {
-            return Box::pin(std::future::ready(Ok(refusal.into_http())));
+            return Answer::new(ready(Ok(refusal.into_http())), None, false);
         }
+        let connection = request.extensions().get::<Requests>().cloned();
         let path = request.uri().path();
         if path.starts_with("/vesta.v1.IdService/") {
-            self.ids.call(request)
+            let is_stream = methods::at(path) == Some(STREAM_IDS);
+            Answer::new(self.ids.call(request), connection, is_stream)
         } else if path.starts_with("/vesta.v1.SegmentService/") {
-            self.segments.call(request)
+            Answer::new(self.segments.call(request), connection, false)
         } else {
-            Box::pin(self.others.call(request))
+            Answer::new(self.others.call(request), connection, true)
         }
     }
 }

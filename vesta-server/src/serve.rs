@@ -88,9 +88,11 @@ pub fn serve_with(
         // Pings find out later stalls.
         stall: Duration::MAX,
         idle: Duration::MAX,
+        unused: config.limits.idle_timeout,
     };
     let limiter = Limiter::new(
         config.limits.max_connections,
+        config.limits.per_address(),
         limits,
         security.tls.clone(),
         Arc::clone(metrics),
@@ -130,9 +132,9 @@ pub fn serve_with(
 /// Gives connections to workers, for ever.
 async fn accept(listener: TcpListener, workers: &[WorkerHandle], limiter: &Limiter) {
     loop {
-        let (stream, _) = net::accept(&listener).await;
-        let Some(permit) = limiter.try_permit() else {
-            tracing::debug!("too many connections; closed a new one");
+        let (stream, peer) = net::accept(&listener).await;
+        let Some(permit) = limiter.try_permit(peer.ip()) else {
+            tracing::debug!(%peer, "too many connections; closed a new one");
             continue;
         };
         let idlest = workers.iter().min_by_key(|worker| Arc::strong_count(&worker.share));

@@ -2,6 +2,8 @@
 
 #[path = "server/bounds.rs"]
 mod bounds;
+#[path = "server/connections.rs"]
+mod connections;
 #[path = "server/health_and_limits.rs"]
 mod health_and_limits;
 #[path = "server/methods.rs"]

@@ -53,12 +53,18 @@ const LIMITS: Limits = Limits {
     opening_bytes: 1,
     stall: segments::TIMEOUT.saturating_add(Duration::from_secs(1)),
     idle: Duration::from_secs(5),
+    unused: Duration::MAX,
 };
 
 /// Serves until the process ends: while a stop drains requests, `/readyz` still has to say so.
 pub(crate) async fn serve(listener: std::net::TcpListener, state: AdminState) -> io::Result<()> {
-    let limiter =
-        Limiter::new(CONNECTIONS, LIMITS, state.security.admin_tls.clone(), Arc::default());
+    let limiter = Limiter::new(
+        CONNECTIONS,
+        CONNECTIONS,
+        LIMITS,
+        state.security.admin_tls.clone(),
+        Arc::default(),
+    );
     let listener = Listener { listener: TcpListener::from_std(listener)?, limiter };
     axum::serve(listener, router(state)).await
 }

@@ -11,6 +11,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::permit::Permit;
+use super::requests::{IdleWatch, Requests};
 use super::stream::{Bytes, Stream};
 use super::tls::Tls;
 
@@ -24,8 +25,10 @@ pub struct Limits {
     /// For the rest of a request, for its answer, and for the peer to read that. A stall is noticed
     /// after one to two limits.
     pub stall: Duration,
-    /// Between an answer and the next request.
+    /// Between an answer and the next bytes.
     pub idle: Duration,
+    /// Without a request among [`Requests`], whatever bytes come.
+    pub unused: Duration,
 }
 
 /// An accepted connection that gives an error when its peer stalls. TLS is set up while it is first
@@ -33,6 +36,7 @@ pub struct Limits {
 pub struct Connection {
     stream: Stream,
     watch: Watch,
+    unused: IdleWatch,
     _permit: Permit,
 }
 
@@ -47,12 +51,24 @@ impl Connection {
         // Small answers must not wait for the acknowledgement of the one before. A socket that cannot
         // do that is about to tell why.
         let _ = stream.set_nodelay(true);
-        Self { stream: Stream::new(stream, tls), watch: Watch::new(limits), _permit: permit }
+        Self {
+            stream: Stream::new(stream, tls),
+            watch: Watch::new(limits),
+            unused: IdleWatch::new(limits.unused),
+            _permit: permit,
+        }
     }
 
-    /// Ready with an error once the peer has stalled.
+    /// The requests that it carries; the server of its protocol counts them.
+    pub fn requests(&self) -> &Requests {
+        self.unused.requests()
+    }
+
+    /// Ready with an error once the peer has stalled, or has used the connection for nothing.
     fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
-        ready!(self.watch.poll(cx));
+        if self.watch.poll(cx).is_pending() {
+            ready!(self.unused.poll(cx));
+        }
         self.stream.time_out();
         Poll::Ready(io::ErrorKind::TimedOut.into())
     }
@@ -247,10 +263,17 @@ mod tests {
     use super::*;
 
     const LIMIT: Duration = Duration::from_secs(5);
+    const LIMITS: Limits = Limits {
+        opening: LIMIT,
+        opening_bytes: 1,
+        stall: LIMIT,
+        idle: LIMIT,
+        unused: Duration::MAX,
+    };
 
     /// A watch whose first bytes have come and were answered.
     fn watch(idle: Duration) -> Watch {
-        let mut watch = Watch::new(Limits { opening: LIMIT, opening_bytes: 2, stall: LIMIT, idle });
+        let mut watch = Watch::new(Limits { opening_bytes: 2, idle, ..LIMITS });
         watch.read(2);
         watch.paid();
         watch
@@ -264,7 +287,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_first_bytes_are_due_after_the_limit_however_slowly_they_come() {
         let limits =
-            Limits { opening: LIMIT, opening_bytes: 3, stall: Duration::MAX, idle: Duration::MAX };
+            Limits { opening_bytes: 3, stall: Duration::MAX, idle: Duration::MAX, ..LIMITS };
         let mut watch = Watch::new(limits);
         for _ in 0..2 {
             assert!(!is_stalled_after(&mut watch, LIMIT / 3).await);

@@ -2,10 +2,12 @@
 
 use tonic::transport::server::Connected;
 
-use super::Connection;
+use super::{Connection, Requests};
 
 impl Connected for Connection {
-    type ConnectInfo = ();
+    type ConnectInfo = Requests;
 
-    fn connect_info(&self) {}
+    fn connect_info(&self) -> Requests {
+        self.requests().clone()
+    }
 }

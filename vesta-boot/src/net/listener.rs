@@ -1,7 +1,7 @@
 //! Connection limiter, and the listener of the admin server over it.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 use super::Tls;
 use super::connection::{Connection, Limits};
-use super::permit::Permit;
+use super::permit::{Addresses, Permit};
 use crate::metrics::Metrics;
 
 /// Pause after an error of accept, such as no free file descriptor.
@@ -21,16 +21,25 @@ const BACK_OFF: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub struct Limiter {
     permits: Arc<Semaphore>,
+    addresses: Addresses,
+    max_per_address: usize,
     limits: Limits,
     tls: Option<Tls>,
     metrics: Arc<Metrics>,
 }
 
 impl Limiter {
-    /// At most `max` connections at a time, counted by `metrics`.
-    pub fn new(max: usize, limits: Limits, tls: Option<Tls>, metrics: Arc<Metrics>) -> Arc<Self> {
+    /// At most `max` connections at a time, counted by `metrics`, and so many of them of one address.
+    pub fn new(
+        max: usize,
+        max_per_address: usize,
+        limits: Limits,
+        tls: Option<Tls>,
+        metrics: Arc<Metrics>,
+    ) -> Arc<Self> {
         let permits = Arc::new(Semaphore::new(max.min(Semaphore::MAX_PERMITS)));
-        Arc::new(Self { permits, limits, tls, metrics })
+        let addresses = Addresses::default();
+        Arc::new(Self { permits, addresses, max_per_address, limits, tls, metrics })
     }
 
     /// Returns whether clients speak TLS.
@@ -38,13 +47,17 @@ impl Limiter {
         self.tls.is_some()
     }
 
-    /// A permit for a connection just accepted; `None`, and counted, if there are too many.
-    pub fn try_permit(&self) -> Option<Permit> {
-        let permit = Arc::clone(&self.permits).try_acquire_owned().ok();
+    /// A permit for a connection just accepted; `None`, and counted, if there are too many, or too
+    /// many of this address.
+    pub fn try_permit(&self, peer: IpAddr) -> Option<Permit> {
+        let permit = self.addresses.share_of(peer, self.max_per_address).and_then(|share| {
+            let permit = Arc::clone(&self.permits).try_acquire_owned().ok()?;
+            Some(self.permit(permit).with(share))
+        });
         if permit.is_none() {
             self.metrics.refused.inc();
         }
-        permit.map(|permit| self.permit(permit))
+        permit
     }
 
     fn permit(&self, permit: OwnedSemaphorePermit) -> Permit {
@@ -109,10 +122,16 @@ mod tests {
     const CONNECTIONS: usize = 16;
 
     async fn serving(tls: Option<Tls>) -> SocketAddr {
-        let limits = Limits { opening: LIMIT, opening_bytes: 1, stall: LIMIT, idle: LIMIT };
+        let limits = Limits {
+            opening: LIMIT,
+            opening_bytes: 1,
+            stall: LIMIT,
+            idle: LIMIT,
+            unused: Duration::MAX,
+        };
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("its address");
-        let limiter = Limiter::new(CONNECTIONS, limits, tls, Arc::default());
+        let limiter = Limiter::new(CONNECTIONS, CONNECTIONS, limits, tls, Arc::default());
         let router = Router::new().route("/", get(async || "hello"));
         tokio::spawn(async { axum::serve(Listener { listener, limiter }, router).await });
         address

@@ -7,6 +7,7 @@ mod grpc;
 mod listener;
 mod pem;
 mod permit;
+mod requests;
 mod stream;
 mod tls;
 
@@ -15,6 +16,7 @@ pub use connection::{Connection, Limits};
 pub use listener::{Limiter, accept};
 pub use pem::TlsFiles;
 pub use permit::Permit;
+pub use requests::{InFlight, Requests};
 pub use tls::{Protocol, Tls};
 
 pub(crate) use auth::{checked_name, sha256};

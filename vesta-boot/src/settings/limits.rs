@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::parse::{LONGEST_WAIT, count, millis};
+use super::parse::{LONGEST_WAIT, Parsed, count, millis, whole};
 
 /// Limits of calls, connections and threads.
 #[derive(Debug, Clone, Args)]
@@ -39,6 +39,23 @@ pub struct Limits {
     #[arg(value_parser = count(1_000_000))]
     pub max_connections: usize,
 
+    /// Connections of one address at a time
+    ///
+    /// 1 to 1000000. Further ones are closed at once. An IPv6 host counts by its /64. Raise it where one
+    /// proxy opens all connections. Default: half of `max_connections`.
+    ///
+    /// Example: 2048
+    #[arg(id = "max_connections_per_address", value_name = "N", value_parser = count(1_000_000))]
+    pub max_connections_per_address: Option<usize>,
+
+    /// End of a connection without requests
+    ///
+    /// In milliseconds, 1 to 86400000, or 0 for never. vesta-server ends it after one to two times as
+    /// long: pings are no requests, and a stream is one for as long as the caller reads it.
+    #[arg(id = "idle_timeout_ms", value_name = "MS", default_value = "300000")]
+    #[arg(value_parser = idle_timeout)]
+    pub idle_timeout: Duration,
+
     /// Threads that serve requests
     ///
     /// 1 to 512. Default: one for each CPU.
@@ -47,4 +64,19 @@ pub struct Limits {
     // actix-server takes no more than 512.
     #[arg(id = "workers", value_name = "N", value_parser = count(512))]
     pub workers: usize,
+}
+
+impl Limits {
+    /// Connections of one address at a time.
+    pub fn per_address(&self) -> usize {
+        self.max_connections_per_address.unwrap_or(self.max_connections.div_ceil(2))
+    }
+}
+
+/// 0 is never: `Duration::MAX`.
+fn idle_timeout(text: &str) -> Parsed<Duration> {
+    Ok(match whole(text, 0, 86_400_000)? {
+        0 => Duration::MAX,
+        millis => Duration::from_millis(millis),
+    })
 }

@@ -168,7 +168,10 @@ fn an_idle_connection_is_kept_for_its_next_request() {
 
 #[test]
 fn connections_over_the_limit_are_told_so() {
-    let server = Server::start_with(service(), PATIENT, |config| config.limits.max_connections = 2);
+    let server = Server::start_with(service(), PATIENT, |config| {
+        config.limits.max_connections = 2;
+        config.limits.max_connections_per_address = Some(2);
+    });
     let mut open: Vec<_> = (0..2).map(|_| Raw::connect(server.address)).collect();
     for client in &mut open {
         assert_eq!(client.get("/genid").status, 200);
@@ -181,6 +184,20 @@ fn connections_over_the_limit_are_told_so() {
     for client in &mut open {
         assert_eq!(client.get("/genid").status, 200, "the others are not disturbed");
     }
+}
+
+#[test]
+fn one_address_leaves_half_of_the_connections_to_others() {
+    let server = Server::start_with(service(), PATIENT, |config| config.limits.max_connections = 4);
+    let mut open: Vec<_> = (0..2).map(|_| Raw::connect(server.address)).collect();
+    for client in &mut open {
+        assert_eq!(client.get("/genid").status, 200);
+    }
+    Raw::connect(server.address).answer().problem(503, "UNAVAILABLE");
+    let url = format!("http://{}/genid", server.address);
+    let curl = ["--silent", "--fail", "--interface", "127.0.0.2", &url];
+    let curl = std::process::Command::new("curl").args(curl).output().expect("curl");
+    assert!(curl.status.success(), "{curl:?}");
 }
 
 #[test]

@@ -252,6 +252,7 @@ fn over_the_limit_of_connections_nothing_is_said_in_plain_text() {
     let server = Server::start_with(service(), PATIENT, |config| {
         config.tls = Some(files);
         config.limits.max_connections = 1;
+        config.limits.workers = 1; // which takes them in order
     });
     // A handshake takes a place too.
     let waiting = socket(&server);

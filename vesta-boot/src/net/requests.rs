@@ -1,0 +1,125 @@
+//! Requests of a connection, for protocols whose silence is filled with pings: the end of connections
+//! that carry none.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// Counts the requests of one connection. A clone shares the counts.
+#[derive(Debug, Clone, Default)]
+pub struct Requests(Arc<Counts>);
+
+// Relaxed: both numbers stand alone. A late view of them lets a connection live for one limit more.
+#[derive(Debug, Default)]
+struct Counts {
+    begun: AtomicU64,
+    ended: AtomicU64,
+}
+
+impl Requests {
+    /// A request begins; it ends with the drop of the result.
+    pub fn begin(&self) -> InFlight {
+        self.0.begun.fetch_add(1, Relaxed);
+        InFlight(self.clone())
+    }
+
+    /// The number of requests so far, if none is in flight.
+    fn quiet_since(&self) -> Option<u64> {
+        let (ended, begun) = (self.0.ended.load(Relaxed), self.0.begun.load(Relaxed));
+        (ended == begun).then_some(begun)
+    }
+}
+
+/// A request in flight.
+#[derive(Debug)]
+pub struct InFlight(Requests);
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.0.ended.fetch_add(1, Relaxed);
+    }
+}
+
+/// Notices that a connection had no request in flight for a limit, after one to two limits: requests
+/// pay for no timer, only its end looks whether there were any.
+pub(super) struct IdleWatch {
+    requests: Requests,
+    limit: Duration,
+    timer: Option<Pin<Box<Sleep>>>,
+    /// What was true when the timer was set.
+    seen: Option<u64>,
+}
+
+impl IdleWatch {
+    /// `Duration::MAX` is no limit.
+    pub(super) fn new(limit: Duration) -> Self {
+        Self { requests: Requests::default(), limit, timer: None, seen: None }
+    }
+
+    pub(super) const fn requests(&self) -> &Requests {
+        &self.requests
+    }
+
+    /// Ready once the connection has been idle for too long.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.limit == Duration::MAX {
+            return Poll::Pending;
+        }
+        loop {
+            if let Some(timer) = &mut self.timer {
+                ready!(timer.as_mut().poll(cx));
+                if self.seen.is_some() && self.seen == self.requests.quiet_since() {
+                    return Poll::Ready(());
+                }
+            }
+            self.seen = self.requests.quiet_since();
+            let end = Instant::now() + self.limit;
+            self.timer.get_or_insert_with(|| Box::pin(sleep_until(end))).as_mut().reset(end);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(300);
+
+    async fn is_over_after(watch: &mut IdleWatch, wait: Duration) -> bool {
+        tokio::time::advance(wait).await;
+        std::future::poll_fn(|cx| Poll::Ready(watch.poll(cx).is_ready())).await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_without_requests_ends_after_one_to_two_limits() {
+        let mut watch = IdleWatch::new(LIMIT);
+        assert!(!is_over_after(&mut watch, Duration::ZERO).await);
+        assert!(!is_over_after(&mut watch, LIMIT / 2).await);
+        drop(watch.requests().begin());
+        assert!(!is_over_after(&mut watch, LIMIT / 2).await, "there was a request");
+        assert!(!is_over_after(&mut watch, LIMIT / 2).await);
+        assert!(is_over_after(&mut watch, LIMIT / 2).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_in_flight_keeps_it_open_however_long_it_lasts() {
+        let mut watch = IdleWatch::new(LIMIT);
+        let stream = watch.requests().begin();
+        for _ in 0..9 {
+            assert!(!is_over_after(&mut watch, LIMIT).await);
+        }
+        drop(stream);
+        assert!(!is_over_after(&mut watch, LIMIT).await, "idle for less than the limit");
+        assert!(is_over_after(&mut watch, LIMIT).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_a_limit_it_never_ends() {
+        let mut watch = IdleWatch::new(Duration::MAX);
+        assert!(!is_over_after(&mut watch, LIMIT * 1_000_000).await);
+    }
+}

@@ -1,0 +1,120 @@
+//! Connections that only answer pings: what one address may hold, and for how long.
+
+use std::io::{Read as _, Write as _};
+use std::net::{IpAddr, Ipv4Addr, TcpStream};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::support::Server;
+use tonic::transport::{Channel, Endpoint};
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_client::HealthClient;
+use vesta_intf::IdMeta;
+use vesta_intf::grpc::v1::GenIdRequest;
+use vesta_intf::grpc::v1::id_service_client::IdServiceClient;
+use vesta_server::Timeouts;
+
+const SHORT: Duration = Duration::from_millis(50);
+const PINGED: Timeouts =
+    Timeouts { opening: Duration::from_secs(60), silence: SHORT, answer: Duration::from_secs(60) };
+const OPENING: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+const PING: u8 = 6;
+const GOAWAY: u8 = 7;
+
+/// A peer that answers pings and does nothing else after `opening`. Its thread ends with the connection
+/// and returns the number of pings.
+fn only_answers_pings(server: &Server, opening: &[u8]) -> JoinHandle<u32> {
+    let mut socket = TcpStream::connect(server.address).expect("a connection");
+    let _ = socket.write_all(opening); // it may be closed already
+    std::thread::spawn(move || {
+        let mut pings = 0;
+        let mut head = [0; 9];
+        while socket.read_exact(&mut head).is_ok() {
+            let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+            let mut payload = vec![0; usize::try_from(length).expect("a length")];
+            if socket.read_exact(&mut payload).is_err() || head[3] == GOAWAY {
+                break;
+            }
+            if head[3] == PING && head[4] == 0 {
+                pings += 1;
+                let _ = socket.write_all(&[&[0, 0, 8, PING, 1, 0, 0, 0, 0][..], &payload].concat());
+            }
+        }
+        pings
+    })
+}
+
+async fn from_another_address(server: &Server) -> Channel {
+    let endpoint = Endpoint::from_shared(format!("http://{}", server.address)).expect("a URL");
+    let other = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
+    endpoint.local_address(Some(other)).connect().await.expect("a connection")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn one_address_leaves_half_of_the_connections_to_others() {
+    let mut server = Server::with(IdMeta::MAX_PEAK, PINGED, |config| {
+        config.limits.max_connections = 8;
+    });
+    let peers: Vec<_> = (0..8).map(|_| only_answers_pings(&server, OPENING)).collect();
+    let mut client = IdServiceClient::new(from_another_address(&server).await);
+    client.gen_id(GenIdRequest {}).await.expect("an ID");
+    // Accepted in order: those before this client were counted.
+    assert_eq!(server.metrics.refused.get(), 4);
+    assert_eq!(peers.iter().filter(|peer| !peer.is_finished()).count().min(4), 4);
+    drop(client);
+    server.stop();
+    let pings = peers.into_iter().map(|peer| peer.join().expect("no panic"));
+    assert!(pings.filter(|pings| *pings == 0).count() >= 4, "the refused were never pinged");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_connection_without_requests_ends_and_an_open_stream_keeps_it() {
+    let server = Server::with(IdMeta::MAX_PEAK, PINGED, |config| {
+        config.limits.idle_timeout = SHORT * 5;
+    });
+    let mut health = HealthClient::new(from_another_address(&server).await);
+    let request = HealthCheckRequest { service: String::new() };
+    let mut watch = health.watch(request).await.expect("a stream").into_inner();
+    watch.message().await.expect("a message");
+    // One after another, so that the stream outlives several limits.
+    for _ in 0..3 {
+        let peer = only_answers_pings(&server, OPENING);
+        let pings = tokio::task::spawn_blocking(|| peer.join()).await.expect("no panic");
+        assert!(pings.expect("no panic") > 0, "it was pinged, it answered, and it was closed");
+    }
+    server.shutdown.cancel();
+    watch.message().await.expect("the stream is open").expect("a last message");
+}
+
+#[test]
+fn a_stream_that_is_not_read_is_no_use_of_a_connection() {
+    let server = Server::with(IdMeta::MAX_PEAK, PINGED, |config| {
+        config.limits.idle_timeout = SHORT * 5;
+    });
+    // Without an update of its window, 65,535 bytes are the last.
+    let peer = only_answers_pings(&server, &[OPENING, &stream_ids()].concat());
+    assert!(peer.join().expect("no panic") > 0);
+    assert!(server.metrics.issued.get() > 1000, "the stream had begun");
+}
+
+/// HEADERS and DATA of a call for an endless stream.
+fn stream_ids() -> Vec<u8> {
+    let mut headers = vec![0x83, 0x86]; // :method POST, :scheme http
+    for (name, value) in [
+        (":path", "/vesta.v1.IdService/StreamIds"),
+        (":authority", "test"),
+        ("content-type", "application/grpc"),
+        ("te", "trailers"),
+    ] {
+        headers.push(0); // a literal, not indexed
+        for text in [name, value] {
+            headers.push(u8::try_from(text.len()).expect("a short text"));
+            headers.extend(text.as_bytes());
+        }
+    }
+    let length = u8::try_from(headers.len()).expect("few headers");
+    let mut frames = vec![0, 0, length, 1, 4, 0, 0, 0, 1];
+    frames.extend(headers);
+    frames.extend([0, 0, 5, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0]);
+    frames
+}
