@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use vesta_intf::IdError;
+use vesta_intf::{IdError, NotReady};
 use vesta_service::{LocalIdService, SegmentService};
 
 use crate::metrics::Metrics;
@@ -14,6 +14,9 @@ use crate::settings::Config;
 
 /// The refusal while segment mode is off.
 pub const SEGMENTS_OFF: &str = "segment mode is off; set segment.store (--segment-store)";
+
+/// Longest time for which a refusal is held back.
+const LATE_REFUSAL: Duration = Duration::from_millis(100);
 
 /// A program that has started, ready to serve.
 #[derive(Debug)]
@@ -41,7 +44,8 @@ impl Running {
         self.segments.as_ref().ok_or(IdError::Unsupported { what: SEGMENTS_OFF.into() })
     }
 
-    /// Awaits work up to the time limit of a request, and the caller's own.
+    /// Awaits work up to the time limit of a request, and the caller's own. A refusal that names a
+    /// time is held back for a moment, so that a caller who does not wait cannot keep a CPU busy.
     ///
     /// # Errors
     /// Those of the work, or [`IdError::DeadlineExceeded`].
@@ -51,7 +55,14 @@ impl Running {
         work: impl Future<Output = Result<T, IdError>>,
     ) -> Result<T, IdError> {
         let limit = caller.unwrap_or(Duration::MAX).min(self.config.limits.request_timeout);
-        timeout(limit, work).await.unwrap_or(Err(IdError::DeadlineExceeded))
+        let began = Instant::now();
+        // When it is over, what it held is free.
+        let result = timeout(limit, work).await.unwrap_or(Err(IdError::DeadlineExceeded));
+        let Err(IdError::NotReady(NotReady { why, retry_after })) = result else { return result };
+        let pause =
+            (retry_after / 2).min(LATE_REFUSAL).min(limit.saturating_sub(began.elapsed()) / 2);
+        sleep(pause).await;
+        Err(NotReady { why, retry_after: retry_after.saturating_sub(pause) }.into())
     }
 }
 
@@ -62,4 +73,62 @@ pub fn not_ready_because(service: &LocalIdService, shutdown: &CancellationToken)
         return Some("the server is stopping".to_owned());
     }
     service.status().all.not_ready_because
+}
+
+#[cfg(test)]
+mod tests {
+    use vesta_intf::NotReadyReason;
+    use vesta_service::MachineSource;
+
+    use super::*;
+    use crate::role::Role;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn running() -> Running {
+        let service = LocalIdService::builder().machine(MachineSource::Stateless(1)).build();
+        Running {
+            config: Config::defaults(Role::Server),
+            service: Arc::new(service.expect("a service")),
+            segments: None,
+            security: Security::default(),
+            metrics: Arc::default(),
+            shutdown: CancellationToken::new(),
+        }
+    }
+
+    async fn refused(running: &Running, caller: Duration, retry_after: Duration) -> Duration {
+        let why = NotReadyReason::SequenceUsedUp;
+        let work = async { Err(NotReady { why, retry_after }.into()) };
+        let result: Result<(), _> = running.within(Some(caller), work).await;
+        result.expect_err("a refusal").retry_after().expect("with a time")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_caller_that_does_not_wait_is_refused_ten_times_a_second() {
+        let (running, began, mut refusals) = (running(), Instant::now(), 0);
+        while began.elapsed() < 8 * SECOND {
+            let before = Instant::now();
+            let left = refused(&running, Duration::MAX, SECOND).await;
+            assert_eq!(before.elapsed() + left, SECOND, "the time that is named stays true");
+            refusals += 1;
+        }
+        assert_eq!(refusals, 80);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refusal_comes_before_its_time_is_over_and_before_the_deadline() {
+        let running = running();
+        let milli = Duration::from_millis(1);
+        for (caller, retry_after, late) in [
+            (SECOND, 10 * milli, 5 * milli),
+            (10 * milli, SECOND, 5 * milli),
+            (Duration::ZERO, SECOND, Duration::ZERO),
+        ] {
+            let began = Instant::now();
+            refused(&running, caller, retry_after).await;
+            let elapsed = began.elapsed();
+            assert!((late..=late + milli).contains(&elapsed), "{elapsed:?} of {caller:?}");
+        }
+    }
 }

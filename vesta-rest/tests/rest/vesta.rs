@@ -221,7 +221,9 @@ async fn when_there_is_none_in_time_the_answer_says_when() {
         let answer = get(&service, uri).await;
         answer.problem(429, "SEQUENCE_USED_UP");
         assert_eq!(answer.header("retry-after"), "1", "{uri}");
-        assert_eq!(answer.json()["retry_after_ms"], 1000, "{uri}");
+        // A second, less the tenth for which the refusal is held back.
+        let left = answer.json()["retry_after_ms"].as_u64();
+        assert!(left.is_some_and(|left| (900..1000).contains(&left)), "{uri}: {left:?}");
         assert_eq!(answer.header("cache-control"), "no-store", "{uri}");
     }
 }
