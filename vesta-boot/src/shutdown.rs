@@ -3,6 +3,7 @@
 use std::io;
 use std::net::TcpListener;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
@@ -46,8 +47,12 @@ pub(crate) fn start(
     Ok(stop_began)
 }
 
-/// The first signal asks for a graceful stop, a second one ends the process at once. That is safe
-/// at any moment: uniqueness never depends on a clean end.
+/// Signals so soon after the first are the same request: `timeout` sends one to the process and one
+/// to its group, an orchestrator and a terminal may both send theirs.
+const ECHO: Duration = Duration::from_secs(1);
+
+/// The first signal asks for a graceful stop, a second one after [`ECHO`] ends the process at once.
+/// That is safe at any moment: uniqueness never depends on a clean end.
 async fn signals_to(shutdown: &CancellationToken, mut terminate: Signal, mut interrupt: Signal) {
     let mut next = async || {
         tokio::select! {
@@ -56,9 +61,16 @@ async fn signals_to(shutdown: &CancellationToken, mut terminate: Signal, mut int
         }
     };
     let (name, _) = next().await;
-    tracing::info!("{name}: stopping; a second signal ends the process at once");
+    tracing::info!("{name}: stopping; another signal, a second later, ends the process at once");
     shutdown.cancel();
-    let (name, number) = next().await;
+    let began = Instant::now();
+    let (name, number) = loop {
+        let signal = next().await;
+        if began.elapsed() >= ECHO {
+            break signal;
+        }
+        tracing::info!("{} within a second of the first: the stop goes on", signal.0);
+    };
     tracing::warn!("{name} again: ending at once, the lease stays until its grace has passed");
     std::process::exit(128 + number);
 }

@@ -125,9 +125,9 @@ fn sigterm_ends_with_0_and_gives_the_machine_id_back_so_that_a_restart_goes_on_a
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_second_signal_ends_at_once() {
+async fn a_second_signal_ends_at_once_unless_it_comes_within_a_second() {
     let folder = folder();
-    let running = start(folder.path(), &["--machine-id", "7"]);
+    let mut running = start(folder.path(), &["--machine-id", "7", "--drain-limit-ms", "600000"]);
     let channel = Endpoint::from_shared(format!("http://{}", running.address())).expect("a URL");
     let channel = channel.connect().await.expect("a connection");
     // An endless stream delays the shutdown.
@@ -140,8 +140,37 @@ async fn a_second_signal_ends_at_once() {
     }
     assert!(running.get("/readyz").1.contains("the server is stopping"));
     assert_eq!(running.get("/healthz").0, 200);
-    let (code, said) = running.stop();
+    let began = tokio::time::Instant::now();
+    running.signal("-TERM");
+    if began.elapsed() < Duration::from_millis(500) {
+        running.logs("within a second");
+        assert_eq!(running.get("/healthz").0, 200, "the stop goes on");
+    }
+    while TcpStream::connect(running.admin()).is_ok() {
+        running.signal("-TERM");
+    }
+    let (code, said) = running.wait();
     assert_eq!(code, Some(128 + 15), "{said}");
+    assert!(began.elapsed() >= Duration::from_millis(500), "{:?}", began.elapsed());
+    drop(open);
+}
+
+/// As `timeout` and process groups send them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn two_signals_at_once_are_one_drain_and_the_machine_id_is_given_back() {
+    let folder = folder();
+    let mut running = start(folder.path(), &["--machine-id", "7", "--drain-limit-ms", "1500"]);
+    let url = format!("http://{}", running.address());
+    let channel = Endpoint::from_shared(url).expect("a URL").connect().await.expect("a connection");
+    let mut client =
+        tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient::new(channel);
+    let open = client.server_reflection_info(tokio_stream::pending()).await; // which is drained
+    running.signal("-TERM");
+    running.logs("stopping");
+    running.signal("-TERM");
+    let (code, said) = running.wait();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("machine ID released") && said.contains("stopped"), "{said}");
     drop(open);
 }
 
