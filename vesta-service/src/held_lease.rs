@@ -15,6 +15,9 @@ use crate::sequence::{Claim, Refusal, Rules};
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 use crate::ticks::Ticks;
 
+/// Why a lease issues nothing in the child of a fork.
+const FORKED: &str = "this process was forked after the service was built; build it in the child";
+
 /// The held leases of one machine slot, one after another; the last is in force.
 #[derive(Debug)]
 pub(crate) struct HeldLeases {
@@ -91,6 +94,8 @@ impl HeldLease {
                 .populator
                 .claim(tick, want, &self.rules, self.limit())
                 .map_err(|refusal| self.explain(refusal)),
+            // Without a lock: another thread of the parent may have held it at the fork.
+            Err(_) if self.ticks.is_forked() => Err(IdError::Sealed { reason: FORKED.into() }),
             // A line that has ended is not waited for.
             Err(_) if self.sealed_reason().is_some() => Err(self.explain(Refusal::Sealed)),
             Err(behind) => {

@@ -42,5 +42,5 @@ pub use leases::{Leases, Snapshot};
 pub(crate) use machine_slot::MachineSlot;
 pub use record::{Cas, Doubt, Namespace, Record};
 pub(crate) use state::{CLAIM_TIMEOUT, Plan};
-pub(crate) use timing::RETRY_AFTER;
 pub use timing::Timing;
+pub(crate) use timing::{LONGEST_RETRY_AFTER, RETRY_AFTER};

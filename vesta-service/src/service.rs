@@ -19,7 +19,9 @@ use crate::wait::Wait;
 /// Dropping it seals it, saves how far it came and gives its machine ID back.
 ///
 /// A process that forks must build the service in the child: parent and child would otherwise both
-/// issue from the same positions.
+/// issue from the same positions. A service that was built before makes no more IDs in the child from the
+/// first new tick on (of a layout in seconds: for up to a second it does), and touches neither the store
+/// nor its files.
 #[derive(Debug)]
 pub struct LocalIdService {
     pub(crate) settings: Builder,

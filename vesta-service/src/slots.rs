@@ -9,7 +9,7 @@ use vesta_intf::{ErrorKind, IdError, NotReady, NotReadyReason};
 
 use crate::BuildError;
 use crate::held_lease::HeldLease;
-use crate::lease::{Keeper, MachineSlot, RETRY_AFTER};
+use crate::lease::{Keeper, MachineSlot};
 use crate::sequence::Claim;
 
 /// A machine slot, and the keeper of its lease.
@@ -95,14 +95,26 @@ impl Slots {
         Err(refusal.unwrap_or(IdError::TimeExhausted)) // there is at least one slot
     }
 
+    /// True in the child of a fork: machine IDs, files and connections are the parent's.
+    fn are_forked(&self) -> bool {
+        self.first().leases.current().ticks.is_forked()
+    }
+
     /// Renews what is due, where no thread does it. Returns how long there is nothing more to do.
     pub(crate) fn maintain(&self) -> Option<Duration> {
+        if self.are_forked() {
+            return None;
+        }
         let due = self.iter().filter_map(|member| member.keeper.as_ref()?.maintain(&member.slot));
         due.min()
     }
 
     /// Seals every slot and gives the records back, as far as the store answers in time.
     pub(crate) fn close(&self) {
+        if self.are_forked() {
+            self.iter().filter_map(|member| member.keeper.as_ref()).for_each(Keeper::forget);
+            return;
+        }
         // All are asked before one is waited for: the waits overlap.
         for member in self.iter() {
             member.slot.request_stop();
@@ -129,17 +141,21 @@ impl Member {
     /// A lease that was sealed because its machine ID was lost will have a successor.
     #[cold]
     fn unless_followed(&self, lease: &HeldLease, error: IdError) -> IdError {
-        let again = IdError::NotReady(NotReady {
-            retry_after: RETRY_AFTER,
-            why: NotReadyReason::AwaitingLease,
-        });
+        if lease.ticks.is_forked() {
+            return error;
+        }
+        let again = || {
+            let retry_after = self.slot.retry_after(lease.ticks.monotonic());
+            NotReady { retry_after, why: NotReadyReason::AwaitingLease }.into()
+        };
         if matches!(error.kind(), ErrorKind::ClockBehind | ErrorKind::AwaitingLease) {
             // After a step of the clock: another machine ID ends the wait, or another window does.
             self.slot.wake_keeper();
         }
         match error {
-            IdError::Sealed { .. } if !std::ptr::eq(lease, self.slot.leases.current()) => again,
-            IdError::Sealed { .. } if self.slot.will_follow() => again,
+            IdError::Sealed { .. } if !std::ptr::eq(lease, self.slot.leases.current()) => again(),
+            IdError::Sealed { .. } if self.slot.will_follow() => again(),
+            error if error.kind() == ErrorKind::AwaitingLease => again(),
             error => error,
         }
     }

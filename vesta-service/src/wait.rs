@@ -7,9 +7,10 @@ mod notify;
 
 use std::time::Duration;
 
-use vesta_intf::IdError;
+use vesta_intf::{IdError, NotReady, NotReadyReason};
 
 use crate::clock::AnyClock;
+use crate::lease::RETRY_AFTER;
 
 pub(crate) use back_off::{BackOff, LONGEST_PAUSE, retry_pause};
 pub(crate) use notify::Notify;
@@ -67,6 +68,13 @@ impl<M: Fn() -> Option<Duration>> Wait<'_, M> {
         let now = self.clock.monotonic();
         let deadline = *deadline.get_or_insert(now.saturating_add(self.max_wait));
         let guessed = matches!(error, IdError::NotReady(_));
+        let retry_after = match error {
+            // A caller inside the process may look as often as the keeper may have an answer.
+            IdError::NotReady(NotReady { why: NotReadyReason::AwaitingLease, .. }) => {
+                retry_after.min(RETRY_AFTER)
+            }
+            _ => retry_after,
+        };
         let pause = match (self.notify, deadline.checked_sub(now)) {
             (None, Some(left)) if retry_after <= left => retry_after,
             // How long a store takes is a guess; when it is given a rest, nothing comes before its end.

@@ -1,12 +1,12 @@
 //! The keeper in a thread of its own, by the real clock, as it is and as a custom one.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use vesta_service::{
-    Builder, Clock, IdMeta, IdService as _, KvStore, Leases, LocalIdService, MachineSource,
-    MemoryStore, StoreError, SystemClock, Timing, UnixMillis,
+    Builder, Clock, ErrorKind, IdMeta, IdService as _, KvStore, Leases, LocalIdService,
+    MachineSource, MemoryStore, StoreError, SystemClock, Timing, UnixMillis,
 };
 
 /// A store that takes its time for each change.
@@ -98,4 +98,47 @@ fn renews(builder: Builder) {
     assert!(after.released && after.owner == 0, "{after:?}");
     let last = service.exp_id(last).unwrap();
     assert!(after.bound > (last.time << 10 | last.seq));
+}
+
+/// The real clock, until it fails the keeper.
+#[derive(Debug)]
+struct Failing(SystemClock, Arc<AtomicBool>);
+
+impl Clock for Failing {
+    fn wall(&self) -> UnixMillis {
+        self.0.wall()
+    }
+    fn monotonic(&self) -> Duration {
+        let of_the_keeper = std::thread::current().name() == Some("vesta-keeper");
+        assert!(!of_the_keeper || !self.1.load(Ordering::SeqCst), "a planted panic");
+        self.0.monotonic()
+    }
+    fn park(&self, duration: Duration) {
+        self.0.park(duration);
+    }
+}
+
+#[test]
+fn a_panic_of_the_keeper_seals_and_health_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let fails = Arc::new(AtomicBool::new(false));
+    let clock = SystemClock::new();
+    let service = LocalIdService::builder()
+        .layout(IdMeta::MIN_GRANULARITY)
+        .machine(MachineSource::Pool { store: Arc::new(Busy::default()), range: Some(3..=3) })
+        .state_dir(folder.path())
+        .clock(Arc::new(Failing(SystemClock::new(), fails.clone())))
+        .build()
+        .unwrap();
+    service.gen_id().unwrap();
+    fails.store(true, Ordering::SeqCst);
+    let until = clock.monotonic() + Duration::from_secs(60);
+    while service.status().all.sealed.is_none() {
+        assert!(clock.monotonic() < until, "nobody noticed: {:?}", service.status());
+        std::thread::yield_now();
+    }
+    assert_eq!(service.try_gen_id().unwrap_err().kind(), ErrorKind::Sealed);
+    let said = service.status().all.not_ready_because.expect("a reason");
+    assert!(said.contains("its keeper ended by a panic"), "{said}");
+    service.close(); // there is nobody to wait for
 }

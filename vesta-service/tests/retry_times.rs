@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::START;
+use common::setting::Setting;
 use vesta_intf::{FieldOrder, LayoutSpec, TimeUnit};
 use vesta_service::{
     Clock as _, Drive, ErrorKind, IdError, IdMeta, IdService as _, LocalIdService, MachineSource,
@@ -188,4 +189,41 @@ fn a_call_waits_no_longer_than_it_may() {
     assert_eq!(error.kind(), ErrorKind::SequenceUsedUp);
     let waited = host.clock.monotonic() - before;
     assert!(waited <= MAX_WAIT, "{waited:?}");
+}
+
+/// It was always 10 ms.
+#[test]
+fn while_the_store_is_away_the_time_grows_and_is_never_before_the_next_request() {
+    let setting = Setting::new();
+    let service = setting.start();
+    setting.store.go_away();
+    setting.clock.advance(Duration::from_secs(5));
+    service.maintain();
+    let milli = Duration::from_millis(1);
+    let (mut refusals, mut times) = (0, Vec::new());
+    let began = setting.clock.monotonic();
+    while setting.clock.monotonic() - began < Duration::from_secs(60) {
+        let IdError::NotReady(refusal) = service.try_gen_id().unwrap_err() else { panic!() };
+        assert_eq!(refusal.why, NotReadyReason::AwaitingLease);
+        refusals += 1;
+        times.push(refusal.retry_after);
+        let due = service.maintain().expect("it goes on");
+        assert!(refusal.retry_after >= due, "{refusal:?}, the next request is in {due:?}");
+        setting.clock.advance(refusal.retry_after);
+        service.maintain();
+    }
+    assert!(refusals <= 60, "{refusals} refusals in a minute");
+    assert!(times[0] <= Duration::from_millis(200), "{times:?}");
+    assert!(times.iter().skip(10).is_sorted(), "{times:?}");
+    assert_eq!(times.last(), Some(&Duration::from_secs(2)));
+
+    setting.store.come_back();
+    let IdError::NotReady(refusal) = service.try_gen_id().unwrap_err() else { panic!() };
+    setting.clock.advance(refusal.retry_after);
+    service.maintain();
+    service.try_gen_id().expect("the time was true");
+    // The next window is asked for at once: nothing of the outage stays.
+    setting.clock.set_wall(UnixMillis(setting.clock.wall().0 + 30 * 60 * 1000));
+    let IdError::NotReady(refusal) = service.try_gen_id().unwrap_err() else { panic!() };
+    assert!(refusal.retry_after <= 10 * milli, "{refusal:?}");
 }

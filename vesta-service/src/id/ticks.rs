@@ -12,6 +12,8 @@ use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
 #[derive(Debug)]
 pub(crate) struct Ticks {
     clock: AnyClock,
+    /// The process that it was made in.
+    process: u32,
     scale: Scale,
     /// The tick that the effective clock showed last. While the wall clock shows the same one,
     /// nothing needs to be judged.
@@ -67,6 +69,7 @@ impl Ticks {
         let first = effective.observe(wall, monotonic);
         Self {
             clock,
+            process: std::process::id(),
             scale,
             current: AtomicU64::new(scale.tick(first.effective)),
             suspect: AtomicBool::new(false),
@@ -92,10 +95,19 @@ impl Ticks {
         if shown == self.current.load(Ordering::Relaxed) { Ok(shown) } else { self.judge() }
     }
 
+    /// True in the child of a fork, where the parent issues from the same positions. It is looked for
+    /// when the tick changes or is used up, so that an ID costs no system call.
+    pub(crate) fn is_forked(&self) -> bool {
+        std::process::id() != self.process
+    }
+
     /// The tick to go by, when the clock shows another than last time.
     #[cold]
     #[inline(never)]
     fn judge(&self) -> Result<u64, Duration> {
+        if self.is_forked() {
+            return Err(Duration::ZERO);
+        }
         // The cheap clock of seconds lags by some milliseconds: perhaps nothing has changed.
         let wall = self.clock.wall();
         if self.scale.tick(wall) == self.current.load(Ordering::Relaxed) {
@@ -106,11 +118,19 @@ impl Ticks {
 
     /// As [`now`](Self::now), by the precise clocks.
     pub(crate) fn judge_precisely(&self) -> Result<u64, Duration> {
+        if self.is_forked() {
+            return Err(Duration::ZERO);
+        }
         let reading = self.read();
         match reading.lead.checked_sub(MAX_LEAD) {
             Some(behind) if !behind.is_zero() => Err(whole_millis(behind)),
             _ => Ok(self.scale.tick(reading.effective)),
         }
+    }
+
+    /// The monotonic clock.
+    pub(crate) fn monotonic(&self) -> Duration {
+        self.clock.monotonic()
     }
 
     /// The effective clock, read now.

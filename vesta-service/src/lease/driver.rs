@@ -145,7 +145,7 @@ impl Driver {
                     next.ticks.trust_as(&held.ticks);
                     slot.follow(next);
                     let mut state = slot.state.lock();
-                    state.failure = None;
+                    (state.failure, state.away_since) = (None, None);
                     state.rehomed += 1;
                 }
                 Err(error) => self.refused(&error, slot),
@@ -157,14 +157,14 @@ impl Driver {
                 let now = self.clock().monotonic();
                 let mut state = slot.state.lock();
                 state.renewals_ok += 1;
-                state.renewed_at = now;
+                (state.renewed_at, state.away_since) = (now, None);
             }
             Event::Released(record) => {
                 self.host.remember(&record);
                 tracing::info!(machine, "machine ID released");
             }
             Event::Unsure(error) => {
-                slot.state.lock().renewals_failed += 1;
+                slot.state.lock().renewal_failed(self.clock().monotonic());
                 let store = &self.machine.plan.store;
                 tracing::warn!(store, %error, "renewal was not answered; trying again");
             }
@@ -207,7 +207,7 @@ impl Driver {
     fn refused(&mut self, error: &BuildError, slot: &MachineSlot) {
         self.host.let_go();
         tracing::error!(%error, "no machine ID; trying again");
-        slot.state.lock().failure = Some(error.to_string());
+        slot.state.lock().search_failed(error.to_string(), self.clock().monotonic());
     }
 
     fn hold(

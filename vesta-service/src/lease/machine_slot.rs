@@ -5,7 +5,7 @@ mod races;
 
 use std::time::Duration;
 
-use super::Doubt;
+use super::{Doubt, LONGEST_RETRY_AFTER, RETRY_AFTER};
 use crate::held_lease::{HeldLease, HeldLeases};
 use crate::sync::{Condvar, Mutex};
 
@@ -34,6 +34,30 @@ pub(crate) struct SlotState {
     pub(crate) doubt: Option<Doubt>,
     /// Monotonic clock of the claim, or of the last acknowledged renewal.
     pub(crate) renewed_at: Duration,
+    /// Monotonic clock of the first request without an answer since the last one with one.
+    pub(super) away_since: Option<Duration>,
+    /// Monotonic clock of the next request to the store; of the one under way, if it has passed.
+    pub(super) next_attempt: Duration,
+}
+
+impl SlotState {
+    pub(super) fn renewal_failed(&mut self, now: Duration) {
+        self.renewals_failed += 1;
+        self.away_since.get_or_insert(now);
+    }
+
+    pub(super) fn search_failed(&mut self, failure: String, now: Duration) {
+        self.failure = Some(failure);
+        self.away_since.get_or_insert(now);
+    }
+
+    /// When to look again for a window: while the store is away not before it is asked again, and the
+    /// later, the longer it has been away.
+    fn retry_after(&self, now: Duration) -> Duration {
+        let Some(since) = self.away_since else { return RETRY_AFTER };
+        let by_age = (now.saturating_sub(since) / 4).clamp(RETRY_AFTER, LONGEST_RETRY_AFTER);
+        by_age.max(self.next_attempt.saturating_sub(now))
+    }
 }
 
 impl MachineSlot {
@@ -78,6 +102,15 @@ impl MachineSlot {
     /// Has the keeper look at once whether there is something to do.
     pub(crate) fn wake_keeper(&self) {
         self.changed.notify_all();
+    }
+
+    /// When a caller who was refused for want of a window should come back.
+    pub(crate) fn retry_after(&self, now: Duration) -> Duration {
+        self.state.lock().retry_after(now)
+    }
+
+    pub(super) fn next_attempt_at(&self, moment: Duration) {
+        self.state.lock().next_attempt = moment;
     }
 
     pub(super) fn stopping(&self) -> bool {

@@ -8,6 +8,9 @@ use vesta_intf::IdError;
 /// milliseconds.
 pub(crate) const RETRY_AFTER: Duration = Duration::from_millis(10);
 
+/// The same once a store has been away for long.
+pub(crate) const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(2);
+
 /// The durations of a lease. Each store has its defaults; see docs/OPERATIONS.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {

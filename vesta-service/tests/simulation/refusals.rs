@@ -21,7 +21,7 @@ impl World {
             {
                 "calls refused: sequence used up"
             }
-            (ErrorKind::AwaitingLease, Some(when)) if when <= Duration::from_secs(1) => {
+            (ErrorKind::AwaitingLease, Some(when)) if when <= Duration::from_secs(5) => {
                 "calls refused: awaiting the lease"
             }
             (ErrorKind::ClockBehind, Some(when)) if !when.is_zero() => {
