@@ -245,7 +245,8 @@ fn admin_with(segments: Arc<SegmentService>) -> Admin {
 
 impl Admin {
     async fn post(&self, kind: &str, body: &str) -> (StatusCode, serde_json::Value) {
-        let request = Request::post("/segments").header("content-type", kind);
+        let request = Request::post("/segments").header("host", "127.0.0.1:50052");
+        let request = request.header("content-type", kind);
         let request = request.body(Body::from(body.to_owned())).expect("a request");
         let answer = self.router.clone().oneshot(request).await.expect("an answer");
         let status = answer.status();

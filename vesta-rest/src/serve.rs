@@ -65,6 +65,7 @@ pub fn serve_with(listener: TcpListener, running: Arc<Running>, limits: Limits) 
         // A request that waits for an ID as long as it may has not stalled.
         stall: limits.head.max(allowed.request_timeout + LINGER),
         idle: Duration::MAX, // left to actix-http, which closes it properly
+        is_http1: true,
         unused: Duration::MAX,
     };
     let limiter = Limiter::new(

@@ -18,7 +18,7 @@ pub(crate) fn authorize(
     headers: &HeaderMap,
     needs: Scopes,
 ) -> Result<(), Denied> {
-    let token = headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
+    let token = headers.get_all(header::AUTHORIZATION).map(HeaderValue::as_bytes);
     running.security.check(token, needs)
 }
 

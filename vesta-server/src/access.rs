@@ -14,7 +14,7 @@ pub(crate) fn refuses<B>(running: &Running, request: &Request<B>) -> Option<Stat
     let path = request.uri().path();
     let method = methods::at(path);
     let needs = method.map_or_else(|| others(path), |method| methods::TABLE[method].scope);
-    let token = request.headers().get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
+    let token = request.headers().get_all(header::AUTHORIZATION).iter().map(HeaderValue::as_bytes);
     let denied = running.security.check(token, needs).err()?;
     let error = IdError::from(denied);
     if let Some(method) = method {

@@ -1,6 +1,7 @@
 //! Admin listener: metrics for Prometheus, health for orchestrators, status for people.
 
 mod gauges;
+mod origin;
 mod page;
 mod segments;
 mod state;
@@ -53,6 +54,7 @@ const LIMITS: Limits = Limits {
     opening_bytes: 1,
     stall: segments::TIMEOUT.saturating_add(Duration::from_secs(1)),
     idle: Duration::from_secs(5),
+    is_http1: true,
     unused: Duration::MAX,
 };
 
@@ -69,7 +71,8 @@ pub(crate) async fn serve(listener: std::net::TcpListener, state: AdminState) ->
     axum::serve(listener, router(state)).await
 }
 
-/// Lets a request through if its token has the scope that the request needs.
+/// Lets a request through if its token has the scope that the request needs, and if no page of another
+/// site has sent it: what only reads cannot be read by such a page.
 async fn check_access(State(state): State<AdminState>, request: Request, next: Next) -> Response {
     let needs = match (request.uri().path(), request.method()) {
         // Orchestrators have no token.
@@ -77,8 +80,14 @@ async fn check_access(State(state): State<AdminState>, request: Request, next: N
         (_, &(Method::GET | Method::HEAD)) => Scopes::METRICS | Scopes::ADMIN,
         _ => Scopes::ADMIN,
     };
-    let token = request.headers().get(header::AUTHORIZATION);
-    match state.security.check(token.map(HeaderValue::as_bytes), needs) {
+    let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+    let tokens = request.headers().get_all(header::AUTHORIZATION).iter();
+    match state.security.check(tokens.map(HeaderValue::as_bytes), needs) {
+        Ok(()) if !reads && !origin::is_own(request.headers(), &state.security.admin_hosts) => {
+            let reason = "the headers host and origin must name this listener by its address, by \
+                          localhost, or by a name in admin.hosts";
+            refused((StatusCode::FORBIDDEN, reason.to_owned()))
+        }
         Ok(()) => next.run(request).await,
         Err(denied) => {
             let challenge = [(header::WWW_AUTHENTICATE, denied.challenge())];

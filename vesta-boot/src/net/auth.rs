@@ -121,11 +121,19 @@ impl Auth {
     ///
     /// # Errors
     /// [`Denied`], which never quotes the header.
-    pub fn check(&self, authorization: Option<&[u8]>, needs: Scopes) -> Result<(), Denied> {
+    pub fn check<'a>(
+        &self,
+        authorization: impl IntoIterator<Item = &'a [u8]>,
+        needs: Scopes,
+    ) -> Result<(), Denied> {
         if needs == Scopes::NONE {
             return Ok(());
         }
-        let header = authorization.ok_or(Denied::NoToken)?;
+        let mut headers = authorization.into_iter();
+        let header = headers.next().ok_or(Denied::NoToken)?;
+        if headers.next().is_some() {
+            return Err(Denied::Several);
+        }
         let (scheme, token) = header.split_at_checked(BEARER.len()).ok_or(Denied::NotBearer)?;
         let token = token.trim_ascii();
         if !scheme.eq_ignore_ascii_case(BEARER) || token.is_empty() {
@@ -155,6 +163,9 @@ pub enum Denied {
     /// Its header is not one of a bearer token.
     #[error("the header authorization must be Bearer TOKEN")]
     NotBearer,
+    /// It came with several, of which a proxy may have checked another one.
+    #[error("the header authorization must stand there once")]
+    Several,
     /// The token is none of those that the server knows.
     #[error("this token is not known here")]
     Unknown,
@@ -176,7 +187,9 @@ impl Denied {
     pub const fn challenge(&self) -> &'static str {
         match self {
             Denied::NoToken => r#"Bearer realm="vesta""#,
-            Denied::NotBearer => r#"Bearer realm="vesta", error="invalid_request""#,
+            Denied::NotBearer | Denied::Several => {
+                r#"Bearer realm="vesta", error="invalid_request""#
+            }
             Denied::Unknown => r#"Bearer realm="vesta", error="invalid_token""#,
             Denied::Lacks { .. } => r#"Bearer realm="vesta", error="insufficient_scope""#,
         }
@@ -190,6 +203,7 @@ impl From<Denied> for IdError {
             Denied::NoToken | Denied::NotBearer | Denied::Unknown => {
                 IdError::Unauthenticated { reason }
             }
+            Denied::Several => IdError::Invalid { field: "authorization", reason },
             Denied::Lacks { .. } => IdError::PermissionDenied { reason },
         }
     }
@@ -249,6 +263,8 @@ mod tests {
     #[test]
     fn what_is_no_known_token_is_told_apart() {
         assert_eq!(auth().check(None, Scopes::READ), Err(Denied::NoToken));
+        let twice = [&b"Bearer maker"[..]; 2];
+        assert_eq!(auth().check(twice, Scopes::READ), Err(Denied::Several));
         for header in ["", "maker", "Bearer", "Bearer ", "Basic maker", "Bearermaker"] {
             assert_eq!(check(header, Scopes::READ), Err(Denied::NotBearer), "{header:?}");
         }

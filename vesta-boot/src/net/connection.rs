@@ -10,6 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use super::head::HeadGuard;
 use super::permit::Permit;
 use super::requests::{IdleWatch, Requests};
 use super::stream::{Bytes, Stream};
@@ -27,6 +28,8 @@ pub struct Limits {
     pub stall: Duration,
     /// Between an answer and the next bytes.
     pub idle: Duration,
+    /// Whether requests are those of HTTP/1, whose heads are guarded.
+    pub is_http1: bool,
     /// Without a request among [`Requests`], whatever bytes come.
     pub unused: Duration,
 }
@@ -36,6 +39,7 @@ pub struct Limits {
 pub struct Connection {
     stream: Stream,
     watch: Watch,
+    heads: Option<HeadGuard>,
     unused: IdleWatch,
     _permit: Permit,
 }
@@ -54,6 +58,7 @@ impl Connection {
         Self {
             stream: Stream::new(stream, tls),
             watch: Watch::new(limits),
+            heads: limits.is_http1.then(HeadGuard::default),
             unused: IdleWatch::new(limits.unused),
             _permit: permit,
         }
@@ -107,6 +112,9 @@ impl AsyncRead for Connection {
             && let Poll::Ready(result) = stream.poll_read(cx, buf)
         {
             this.watch.read(buf.filled().len() - before);
+            if let Some(heads) = &mut this.heads {
+                heads.pass(&mut buf.filled_mut()[before..]);
+            }
             return Poll::Ready(result);
         }
         this.poll_stalled(cx).map(Err)
@@ -268,6 +276,7 @@ mod tests {
         opening_bytes: 1,
         stall: LIMIT,
         idle: LIMIT,
+        is_http1: false,
         unused: Duration::MAX,
     };
 

@@ -127,6 +127,7 @@ mod tests {
             opening_bytes: 1,
             stall: LIMIT,
             idle: LIMIT,
+            is_http1: true,
             unused: Duration::MAX,
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");

@@ -4,12 +4,15 @@ mod auth;
 mod connection;
 #[cfg(feature = "grpc")]
 mod grpc;
+mod head;
 mod listener;
 mod pem;
 mod permit;
 mod requests;
 mod stream;
 mod tls;
+
+use std::sync::Arc;
 
 pub use auth::{Auth, Denied, Scopes, Token};
 pub use connection::{Connection, Limits};
@@ -30,6 +33,8 @@ pub struct Security {
     pub tls: Option<Tls>,
     /// TLS of the admin listener.
     pub admin_tls: Option<Tls>,
+    /// Further names of the admin listener, under which browsers may change something.
+    pub admin_hosts: Arc<[String]>,
     /// The tokens of callers, for both listeners; `None` if they need none.
     pub auth: Option<Auth>,
 }
@@ -39,7 +44,11 @@ impl Security {
     ///
     /// # Errors
     /// As there.
-    pub fn check(&self, authorization: Option<&[u8]>, needs: Scopes) -> Result<(), Denied> {
+    pub fn check<'a>(
+        &self,
+        authorization: impl IntoIterator<Item = &'a [u8]>,
+        needs: Scopes,
+    ) -> Result<(), Denied> {
         self.auth.as_ref().map_or(Ok(()), |auth| auth.check(authorization, needs))
     }
 

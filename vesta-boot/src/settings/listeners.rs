@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
 
@@ -31,6 +32,16 @@ pub(super) struct Section {
     #[arg(id = "admin.listen", value_name = "IP:PORT", default_value = "127.0.0.1:50052")]
     #[arg(value_parser = address_or_off)]
     pub(super) admin: std::option::Option<SocketAddr>,
+
+    /// Further host names of the admin listener
+    ///
+    /// Comma-separated, without ports. A request that changes something (a new tag) must name the listener
+    /// by its address, by `localhost` or by one of these, and come from no other page: so no web site can
+    /// send it through a browser.
+    ///
+    /// Example: vesta.example.com
+    #[arg(id = "admin.hosts", value_name = "NAMES", default_value = "", value_parser = hosts)]
+    pub(super) admin_hosts: Arc<[String]>,
 
     /// Certificate chain (PEM); turns TLS on
     ///
@@ -89,6 +100,16 @@ pub(super) struct Section {
 
 fn address_or_off(text: &str) -> Parsed<Option<SocketAddr>> {
     if text == "off" { Ok(None) } else { address(text).map(Some) }
+}
+
+/// Host names, separated by commas.
+fn hosts(text: &str) -> Parsed<Arc<[String]>> {
+    let names: Vec<_> = text.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    match names.iter().all(|name| name.chars().all(is_part)) {
+        true => Ok(names.into_iter().map(str::to_owned).collect()),
+        false => Err("must be host names without ports, separated by commas".to_owned()),
+    }
 }
 
 /// The PEM files of a listener: none, or at least certificate and key.

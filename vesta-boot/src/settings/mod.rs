@@ -20,6 +20,7 @@ mod values;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use vesta_service::Timing;
 
@@ -51,6 +52,8 @@ pub struct Config {
     pub admin_listen: Option<SocketAddr>,
     /// Consent to listeners beyond loopback without encryption.
     pub allow_plaintext: bool,
+    /// Further names of the admin listener, under which browsers may change something.
+    pub admin_hosts: Arc<[String]>,
     /// TLS of the public listener; `None` if it is not encrypted.
     pub tls: Option<TlsFiles>,
     /// TLS of the admin listener; `None` if it is not encrypted.
@@ -98,6 +101,7 @@ impl Config {
             role: values.role,
             listen: listeners.listen,
             admin_listen: listeners.admin,
+            admin_hosts: listeners.admin_hosts,
             allow_plaintext: listeners.allow_plaintext,
             tls,
             admin_tls,
@@ -131,6 +135,7 @@ impl Config {
         Ok(Security {
             tls: tls.transpose()?,
             admin_tls: admin_tls.transpose()?,
+            admin_hosts: self.admin_hosts.clone(),
             auth: self.auth.clone(),
         })
     }

@@ -201,6 +201,39 @@ fn one_address_leaves_half_of_the_connections_to_others() {
 }
 
 #[test]
+fn a_head_ends_its_lines_in_cr_lf_however_it_is_cut() {
+    let server = Server::start(service(), PATIENT);
+    let right = "GET /genid HTTP/1.1\r\nhost: a\r\nx: y\r\n\r\n";
+    for at in 0..right.len() {
+        let mut client = Raw::connect(server.address);
+        client.send(&right[..at]);
+        client.send(&right[at..]);
+        assert_eq!(client.answer().status, 200, "cut at {at}");
+        if right.as_bytes()[at] == b'\r' {
+            let bare = [&right[..at], &right[at + 1..]].concat();
+            client.send(&bare); // on the same connection, after a right one
+            let said = client.closed();
+            assert!(said.starts_with("HTTP/1.1 400"), "{bare:?}: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_head_of_more_than_16_kib_is_431() {
+    let server = Server::start(service(), PATIENT);
+    let head = |length: usize| {
+        let start = "GET /genid HTTP/1.1\r\nhost: a\r\nx: ";
+        format!("{start}{}\r\n\r\n", "x".repeat(length - start.len() - 4))
+    };
+    let mut client = Raw::connect(server.address);
+    client.send(&head(16 * 1024));
+    assert_eq!(client.answer().status, 200);
+    client.send(&head(16 * 1024 + 600));
+    let said = client.closed();
+    assert!(said.starts_with("HTTP/1.1 431"), "{said}");
+}
+
+#[test]
 fn heads_that_are_malformed_or_too_large_get_an_answer() {
     let server = Server::start(service(), PATIENT);
     for (request, status) in [

@@ -176,3 +176,14 @@ async fn the_document_says_where_tokens_are_needed() {
         }
     }
 }
+
+#[actix_web::test]
+async fn of_two_tokens_none_counts() {
+    let state = guarded();
+    for uri in ["/genid", "/v1/id"] {
+        let request = TestRequest::get().uri(uri);
+        let request = request.append_header(("authorization", "Bearer t-generate"));
+        let request = request.append_header(("authorization", "Bearer t-generate"));
+        ask_with(state.clone(), request).await.problem(400, "INVALID");
+    }
+}

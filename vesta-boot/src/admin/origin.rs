@@ -1,0 +1,110 @@
+//! Requests that a browser was talked into: from the page of another site, or by a name of another
+//! site that leads to this listener (DNS rebinding). Pure.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use axum::http::HeaderMap;
+use axum::http::header::{HOST, ORIGIN};
+
+/// Returns whether a request names this listener by an address, `localhost` or one of `names`, and
+/// comes from no page but its own.
+pub(super) fn is_own(headers: &HeaderMap, names: &[String]) -> bool {
+    let mut hosts = headers.get_all(HOST).into_iter().map(|host| host.to_str().unwrap_or(""));
+    let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };
+    let of_host = |origin: &str| match origin.split_once("://") {
+        Some(("http" | "https", authority)) => authority.eq_ignore_ascii_case(host),
+        _ => false,
+    };
+    names_this(host, names)
+        && headers.get_all(ORIGIN).iter().all(|origin| origin.to_str().is_ok_and(of_host))
+}
+
+/// A page of another site cannot have an address as its name, nor can a name server make one up.
+fn names_this(host: &str, names: &[String]) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.parse::<u16>().is_ok() => name,
+        _ => host,
+    };
+    let v6 = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+    v6.is_some_and(|address| address.parse::<Ipv6Addr>().is_ok())
+        || name.parse::<Ipv4Addr>().is_ok()
+        || name.eq_ignore_ascii_case("localhost")
+        || names.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    fn may(hosts: &[&'static str], origins: &[&'static str]) -> bool {
+        let mut headers = HeaderMap::new();
+        for (name, values) in [(HOST, hosts), (ORIGIN, origins)] {
+            for value in values {
+                headers.append(&name, HeaderValue::from_static(value));
+            }
+        }
+        is_own(&headers, &["vesta.example".to_owned()])
+    }
+
+    #[test]
+    fn it_is_named_by_an_address_localhost_or_a_name_of_the_settings() {
+        for host in [
+            "127.0.0.1:50052",
+            "10.1.2.3",
+            "[::1]:50052",
+            "[::1]",
+            "localhost",
+            "LocalHost:50052",
+            "vesta.example",
+            "Vesta.Example:443",
+        ] {
+            assert!(may(&[host], &[]), "{host}");
+        }
+        for host in [
+            "",
+            "evil.example",
+            "evil.example:50052",
+            "vesta.example.evil.example",
+            "127.0.0.1.evil.example",
+            "localhost.evil.example",
+            "127.0.0.1:x",
+            "127.1",
+            "[::1",
+            "::1",
+            "[localhost]",
+        ] {
+            assert!(!may(&[host], &[]), "{host}");
+        }
+        assert!(!may(&[], &[]), "every browser names a host");
+        assert!(!may(&["localhost", "localhost"], &[]), "and one only");
+    }
+
+    #[test]
+    fn a_page_is_its_own_or_none() {
+        for (host, origin) in [
+            ("127.0.0.1:50052", "http://127.0.0.1:50052"),
+            ("[::1]:50052", "http://[::1]:50052"),
+            ("localhost:50052", "https://LOCALHOST:50052"),
+            ("vesta.example", "https://vesta.example"),
+        ] {
+            assert!(may(&[host], &[origin]), "{origin}");
+        }
+        for origin in [
+            "null",
+            "",
+            "http://evil.example",
+            "http://127.0.0.1",
+            "http://127.0.0.1:50053",
+            "http://localhost:50052",
+            "127.0.0.1:50052",
+            "file://127.0.0.1:50052",
+            "http://127.0.0.1:50052/",
+        ] {
+            assert!(!may(&["127.0.0.1:50052"], &[origin]), "{origin}");
+        }
+        let both = ["http://localhost", "http://evil.example"];
+        assert!(!may(&["localhost"], &both), "all of them");
+    }
+}
