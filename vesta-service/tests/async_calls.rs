@@ -1,5 +1,4 @@
 //! The asynchronous face: no runtime, no position lost by who gives up.
-#![cfg(feature = "async")]
 
 mod common;
 
