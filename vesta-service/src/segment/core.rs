@@ -331,7 +331,9 @@ impl Core {
                 let key = known.keys.entry(tag.key.clone());
                 let new = || {
                     let key = Key::new(tag, *mode, *step_cap);
-                    key.state.lock().remember(self.ends.as_ref().map_or(0, |it| it.before(&key.name)));
+                    key.state
+                        .lock()
+                        .remember(self.ends.as_ref().map_or(0, |it| it.before(&key.name)));
                     key.into()
                 };
                 let key = key.or_insert_with(new).clone();

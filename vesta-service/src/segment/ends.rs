@@ -109,7 +109,8 @@ impl Ends {
             return true;
         }
         let text = Given { store: self.store.clone(), ends: ends.clone() }.encode();
-        let done = replace(&self.path, &format!("{:08x} {text}\n", crc32fast::hash(text.as_bytes())));
+        let done =
+            replace(&self.path, &format!("{:08x} {text}\n", crc32fast::hash(text.as_bytes())));
         if let (Err(error), false) = (&done, written.failed) {
             let path = self.path.display();
             tracing::warn!(%path, %error, "this host does not remember its segment numbers");
@@ -201,7 +202,8 @@ mod tests {
         let ends = open(folder.path());
         assert!(ends.write([("a\"b".to_owned(), 7), ("orders".to_owned(), u64::MAX)]));
         let text = fs::read_to_string(&ends.path).unwrap();
-        let expected = r#"{"schema":1,"store":"a store","ends":{"a\"b":"7","orders":"18446744073709551615"}}"#;
+        let expected =
+            r#"{"schema":1,"store":"a store","ends":{"a\"b":"7","orders":"18446744073709551615"}}"#;
         assert_eq!(text.split_once(' ').unwrap().1, format!("{expected}\n"));
     }
 

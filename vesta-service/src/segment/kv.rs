@@ -110,6 +110,10 @@ impl SegmentStore for KvSegments {
             && self.put(Some(&old), SegmentTag { max_id, ..old.tag.clone() })?)
     }
 
+    fn doubt(&self) -> Result<Option<String>, StoreError> {
+        self.area.store.doubt()
+    }
+
     fn create(&self, tag: &NewSegmentTag) -> Result<bool, StoreError> {
         self.put(None, SegmentTag::clone(tag))
     }

@@ -29,7 +29,8 @@ fn clock() -> ManualClock {
 fn kill(service: SegmentService, store: &TestStore) {
     store.set(crate::stores::Mood::Away); // nothing goes back
     let files = std::fs::read_dir(FOLDER.with(|it| it.borrow().clone())).unwrap().flatten();
-    let kept: Vec<_> = files.map(|file| (file.path(), std::fs::read(file.path()).unwrap())).collect();
+    let kept: Vec<_> =
+        files.map(|file| (file.path(), std::fs::read(file.path()).unwrap())).collect();
     drop(service);
     for (path, text) in kept {
         std::fs::write(path, text).unwrap();
@@ -56,7 +57,11 @@ fn a_table_that_went_back_is_refused_also_after_a_restart() {
         next(&service, "users").unwrap();
         clock.advance(SECOND);
         service.maintain();
-        if killed { kill(service, &store) } else { drop(service) }
+        if killed {
+            kill(service, &store)
+        } else {
+            drop(service)
+        }
 
         store.rows.put(row("orders", 400, 10)); // from a backup
         let service = remembering(&store, &clock, folder.path());

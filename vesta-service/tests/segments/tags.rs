@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use vesta_service::{Clock as _, ErrorKind, IdError, NewSegmentTag, SegmentMode, SegmentStore as _};
+use vesta_service::{
+    Clock as _, ErrorKind, IdError, NewSegmentTag, SegmentMode, SegmentStore as _,
+};
 
 use crate::stores::{Seen, TestStore, batch, by_hand, next, patient, row, run, try_next};
 

@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use vesta_service::{NewSegmentTag, NextRange, SegmentStore, SegmentTag, StoreError, UnixMillis};
+use vesta_service::{
+    KvStore, NewSegmentTag, NextRange, SegmentStore, SegmentTag, StoreError, UnixMillis,
+};
 
 use super::dialect::{Cells, Dialect, Value};
 use super::{Sql, explain};
@@ -44,6 +46,10 @@ impl<D: Dialect> SegmentStore for Remote<Sql<D>> {
         let (start, end) = (signed(numbers.start)?, signed(numbers.end)?);
         let values = vec![Value::Number(start), Value::Text(key.into()), Value::Number(end)];
         Ok(self.run(D::STATEMENTS.give_back, values)?.changed > 0)
+    }
+
+    fn doubt(&self) -> Result<Option<String>, StoreError> {
+        KvStore::doubt(self)
     }
 
     fn create(&self, tag: &NewSegmentTag) -> Result<bool, StoreError> {
