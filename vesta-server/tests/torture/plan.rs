@@ -229,10 +229,12 @@ impl Plan {
     fn fail_over(&mut self, rng: &mut Rng, world: usize, start: u64) -> u64 {
         let [before, after] = [(world, 0), (world, 1)];
         self.add(start, Fault::Lag(world));
-        self.add(start + rng.within(500..=2000), Fault::Newcomer(before));
         let at = start + rng.within(3000..=8000);
         self.add(at, Fault::FailOver(world));
-        self.add(at + rng.below(300), Fault::Newcomer(after));
+        for (slot, at) in [(before, start + rng.within(500..=2000)), (after, at + rng.below(300))] {
+            self.add(at, Fault::Step(slot, RIGHT)); // a wrong one would be refused
+            self.add(at, Fault::Newcomer(slot));
+        }
         let end = at + rng.within(8000..=15_000);
         self.add(end, Fault::EndTwin(before));
         self.add(end, Fault::EndTwin(after));
