@@ -68,7 +68,7 @@ fn shape_in(secret: &str, said: &str) -> Option<String> {
     let shown =
         shapes(secret).into_iter().find(|shape| lower.contains(&shape.to_ascii_lowercase()));
     let decoded = || {
-        let text = percent_decoded(&lower);
+        let text = percent_decoded(said).to_ascii_lowercase();
         text.contains(&secret.to_ascii_lowercase()).then(|| format!("{secret}, percent-encoded"))
     };
     shown.or_else(decoded).or_else(|| in_base64(secret).into_iter().find(|it| said.contains(it)))
@@ -88,7 +88,7 @@ fn percent_decoded(text: &str) -> String {
     for part in parts {
         match part.get(..2).and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
             Some(byte) if byte.is_ascii() => decoded.extend([char::from(byte)]),
-            _ => decoded.extend(part.get(..2).unwrap_or(part).chars()),
+            _ => decoded += part.get(..2).unwrap_or(part),
         }
         decoded += part.get(2..).unwrap_or_default();
     }
