@@ -37,7 +37,7 @@ use codec::{Marks, Standing};
 pub(crate) use driver::Driver;
 pub(crate) use host_state::{HostState, Local, StateFolder};
 pub(crate) use keeper::Keeper;
-pub use kv::KvStore;
+pub use kv::{KvStore, Suspicion};
 pub use leases::{Leases, Snapshot};
 pub(crate) use machine_slot::MachineSlot;
 pub use record::{Cas, Doubt, Namespace, Record};

@@ -64,7 +64,9 @@ pub use builder::Builder;
 pub use clock::{Clock, SystemClock};
 pub use error::{BuildError, StoreError};
 pub use id::sequence;
-pub use lease::{Cas, ClaimOrder, Doubt, KvStore, Leases, Namespace, Record, Snapshot, Timing};
+pub use lease::{
+    Cas, ClaimOrder, Doubt, KvStore, Leases, Namespace, Record, Snapshot, Suspicion, Timing,
+};
 pub use machine::{IpMap, MachineSource, WorkerNodeStore, host_ordinal};
 pub use populator::PopulatorKind;
 pub use segment::{

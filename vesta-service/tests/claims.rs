@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use vesta_intf::Field;
 use vesta_service::{
     BuildError, Clock, Drive, IdError, IdMeta, IdService as _, KvStore, LocalIdService,
-    MachineSource, ManualClock, MemoryStore, Record, StoreError, Timing, UnixMillis,
+    MachineSource, ManualClock, MemoryStore, Record, StoreError, Suspicion, Timing, UnixMillis,
 };
 
 /// A store in which somebody else is faster a few times.
@@ -64,8 +64,8 @@ impl KvStore for Busy {
     fn now(&self) -> Result<Option<UnixMillis>, StoreError> {
         Ok(self.now)
     }
-    fn doubt(&self) -> Result<Option<String>, StoreError> {
-        Ok(self.may_forget.then(|| "it said so".into()))
+    fn doubt(&self) -> Result<Option<Suspicion>, StoreError> {
+        Ok(self.may_forget.then(|| Suspicion { why: "it said so".into(), took_over: false }))
     }
     fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
         self.store.list(area)

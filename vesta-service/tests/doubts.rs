@@ -7,8 +7,8 @@ use std::time::Duration;
 use common::setting::{Setting, position};
 use common::{START, leases};
 use vesta_service::{
-    Clock as _, Doubt, ErrorKind, FlakyStore, IdService as _, LocalIdService, MachineSource, Timing,
-    UnixMillis,
+    Clock as _, Doubt, ErrorKind, FlakyStore, IdService as _, LocalIdService, MachineSource,
+    Timing, UnixMillis,
 };
 
 const SECOND: Duration = Duration::from_secs(1);

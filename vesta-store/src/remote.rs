@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::timeout;
-use vesta_service::{KvStore, StoreError, Timing, UnixMillis};
+use vesta_service::{KvStore, StoreError, Suspicion, Timing, UnixMillis};
 
 use crate::options::Purpose;
 use crate::{OpenError, Options, StoreUrl};
@@ -95,7 +95,7 @@ pub(crate) trait Kv: Client {
     fn doubt(
         &self,
         _: &mut Self::Connection,
-    ) -> impl Future<Output = Result<Option<String>>> + Send {
+    ) -> impl Future<Output = Result<Option<Suspicion>>> + Send {
         async { Ok(None) }
     }
 
@@ -263,7 +263,7 @@ impl<C: Kv> KvStore for Remote<C> {
         })
     }
 
-    fn doubt(&self) -> Result<Option<String>> {
+    fn doubt(&self) -> Result<Option<Suspicion>> {
         if !C::MAY_FORGET {
             return Ok(None);
         }

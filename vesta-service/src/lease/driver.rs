@@ -108,7 +108,7 @@ impl Driver {
                 Ask::WriteDoubt(doubt) => Answer::Namespace(leases.doubt(&doubt)?),
                 Ask::Survey => {
                     let doubt = store.doubt()?;
-                    open(plan.first_doubt(doubt.clone(), clock.wall()))?;
+                    open(plan.first_doubt(doubt.as_ref(), clock.wall()))?;
                     let (locals, snapshot) = (host.survey(), leases.snapshot()?);
                     // The clock last: it is compared with this host's as it is then.
                     Answer::Survey(Findings { doubt, clock: store.now()?, snapshot, locals })

@@ -7,6 +7,16 @@ use vesta_intf::UnixMillis;
 
 use super::{StoreError, Timing};
 
+/// Why a store may lose a change that it acknowledged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Suspicion {
+    /// The reason, for people.
+    pub why: String,
+    /// True if it took over from another server at some time, and may lack what that had acknowledged
+    /// to processes that did not doubt it.
+    pub took_over: bool,
+}
+
 /// A store of small texts: linearizable, and it keeps what it acknowledged.
 ///
 /// Entries lie in **areas** (`lease/orders`, `segment/tags`) under **keys** (`17`, `namespace`). Both
@@ -60,7 +70,7 @@ pub trait KvStore: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer.
-    fn doubt(&self) -> Result<Option<String>, StoreError> {
+    fn doubt(&self) -> Result<Option<Suspicion>, StoreError> {
         Ok(None)
     }
 

@@ -22,7 +22,7 @@ use vesta_intf::{IdMeta, UnixMillis};
 
 use super::{
     BuildError, Cas, Choice, ClaimOrder, Doubt, Local, Marks, Namespace, Record, Snapshot,
-    StoreError, Timing,
+    StoreError, Suspicion, Timing,
 };
 use crate::clock::MAX_LEAD;
 use crate::sequence::Rules;
@@ -95,25 +95,35 @@ impl Plan {
         })
     }
 
-    /// What is to be written down about a store that gives this reason to doubt it: nobody has reserved
-    /// anything yet.
-    pub(crate) fn first_doubt(&self, seen: Option<String>, wall: UnixMillis) -> Option<Doubt> {
-        let why = match self.may_forget {
+    /// What is to be written down about a store that gives this reason to doubt it, where nobody has
+    /// reserved anything yet: unless in a server that this one took over from.
+    pub(crate) fn first_doubt(&self, seen: Option<&Suspicion>, wall: UnixMillis) -> Option<Doubt> {
+        let (why, took_over) = match self.may_forget {
             Some(false) => return None,
-            Some(true) => "the settings say so".into(),
-            None => seen?,
+            Some(true) => ("the settings say so", false),
+            None => seen.map(|seen| (seen.why.as_str(), seen.took_over))?,
         };
-        Some(Doubt { since: wall, reach: wall, why })
+        let reach = if took_over { self.reach(Duration::ZERO, wall) } else { wall };
+        Some(Doubt { since: wall, reach, why: why.into() })
+    }
+
+    /// The end of all windows of those who do not know of a doubt, and buy the last one so much later.
+    fn reach(&self, later: Duration, wall: UnixMillis) -> UnixMillis {
+        let reach = later + self.longest_window + MAX_LEAD + MAX_SKEW;
+        let reach = u64::try_from(reach.as_millis()).unwrap_or(u64::MAX);
+        UnixMillis(wall.0.saturating_add(reach))
     }
 
     /// The same, for a namespace that is in use.
-    fn new_doubt(&self, of: &Namespace, seen: Option<&str>, now: &Now) -> Option<Doubt> {
-        let doubt = self.first_doubt(seen.map(str::to_owned), now.wall)?;
-        // Others have long windows, and buy new ones until they look again.
-        let reach = DOUBT_CHECK + self.longest_window + MAX_LEAD + MAX_SKEW;
-        let reach = u64::try_from(reach.as_millis()).unwrap_or(u64::MAX);
-        let reach = UnixMillis(now.wall.0.saturating_add(reach));
-        of.doubt.is_none().then_some(Doubt { reach, ..doubt })
+    fn new_doubt(
+        &self,
+        of: &Namespace,
+        seen: Option<&Suspicion>,
+        wall: UnixMillis,
+    ) -> Option<Doubt> {
+        let doubt = self.first_doubt(seen, wall)?;
+        // Others buy long windows until they look again.
+        of.doubt.is_none().then(|| Doubt { reach: self.reach(DOUBT_CHECK, wall), ..doubt })
     }
 
     /// Of a pool of these machine IDs, whose layout counts seconds.
@@ -221,7 +231,7 @@ pub(crate) enum Ask {
 #[derive(Debug, Clone)]
 pub(crate) struct Findings {
     /// Why the store may forget what it acknowledged, if it may.
-    pub(crate) doubt: Option<String>,
+    pub(crate) doubt: Option<Suspicion>,
     /// The store's clock, if it has one.
     pub(crate) clock: Option<UnixMillis>,
     pub(crate) snapshot: Snapshot,
@@ -234,7 +244,7 @@ pub(crate) enum Answer {
     Namespace(Namespace),
     Survey(Findings),
     /// The namespace, unless it is gone, and why the store may forget.
-    Doubt(Option<Namespace>, Option<String>),
+    Doubt(Option<Namespace>, Option<Suspicion>),
     Found(Option<Record>),
     Record(Cas<Record>),
     Marks(Cas<Marks>),

@@ -111,7 +111,7 @@ impl SegmentStore for KvSegments {
     }
 
     fn doubt(&self) -> Result<Option<String>, StoreError> {
-        self.area.store.doubt()
+        Ok(self.area.store.doubt()?.map(|doubt| doubt.why))
     }
 
     fn create(&self, tag: &NewSegmentTag) -> Result<bool, StoreError> {

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use vesta_intf::UnixMillis;
 
 use crate::error::StoreError;
-use crate::lease::{KvStore, Timing};
+use crate::lease::{KvStore, Suspicion, Timing};
 
 /// Passes requests on to a store, as long as it is not told to lose them. For tests of how a program
 /// lives with outages; it hides the store's own clock, so that they can script the time.
@@ -176,9 +176,10 @@ impl KvStore for FlakyStore {
         self.inner.timing()
     }
 
-    fn doubt(&self) -> Result<Option<String>, StoreError> {
+    fn doubt(&self) -> Result<Option<Suspicion>, StoreError> {
         let doubted = self.weather.lock().may_forget;
-        Ok(if doubted { Some("it said so".into()) } else { self.inner.doubt()? })
+        let why = || Suspicion { why: "it said so".into(), took_over: false };
+        Ok(if doubted { Some(why()) } else { self.inner.doubt()? })
     }
 
     fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use vesta_service::{KvStore, StoreError, Timing, UnixMillis};
+use vesta_service::{KvStore, StoreError, Suspicion, Timing, UnixMillis};
 
 use super::{Late, Shared, Weather};
 use crate::time::{HOUR, MILLI, SECOND};
@@ -133,8 +133,11 @@ impl KvStore for Wire {
         self.timing
     }
 
-    fn doubt(&self) -> Result<Option<String>, StoreError> {
-        Ok(self.shared.may_forget.then(|| "it is simulated".into()))
+    fn doubt(&self) -> Result<Option<Suspicion>, StoreError> {
+        Ok(self
+            .shared
+            .may_forget
+            .then(|| Suspicion { why: "it is simulated".into(), took_over: false }))
     }
 
     fn now(&self) -> Result<Option<UnixMillis>, StoreError> {

@@ -2,9 +2,11 @@
 
 use std::collections::HashSet;
 use std::sync::{Arc, Barrier};
+use std::time::Duration;
 
 use vesta_service::{
-    BuildError, ClaimOrder, IdMeta, IdService as _, LocalIdService, MachineSource, Record,
+    BuildError, ClaimOrder, IdMeta, IdService as _, KvStore as _, LocalIdService, MachineSource,
+    Record, Timing,
 };
 
 use super::world::{LAYOUT, NAMESPACE, SECOND, World, crash, next_position, position_of};
@@ -36,7 +38,11 @@ pub(super) fn every_claim_takes_another_machine_id(backend: &dyn Backend) {
 /// At once, and without touching them.
 pub(super) fn a_used_up_pool_names_the_holders(backend: &dyn Backend) {
     let world = World::new(backend);
-    let services: Vec<_> = (0..4).map(|i| built(world.pool(&format!("host{i}"), 0..=3))).collect();
+    // Reserved for longer than anybody looks for a machine ID: nobody renews meanwhile.
+    let (window, takeover_grace) = (Duration::from_secs(60), Duration::from_secs(180));
+    let timing = Timing { window, takeover_grace, ..world.connect().timing() };
+    let holder = |i| built(world.pool(&format!("host{i}"), 0..=3).timing(timing));
+    let services: Vec<_> = (0..4).map(holder).collect();
     let before: Vec<_> = (0..4).map(|machine| world.record(machine)).collect();
     let error = refused(world.pool("one too many", 0..=3));
     let BuildError::Exhausted { holders, range, ahead: None } = &error else { panic!("{error}") };

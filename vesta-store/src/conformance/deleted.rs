@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use vesta_service::{KvStore, StoreError, Timing, UnixMillis};
+use vesta_service::{KvStore, StoreError, Suspicion, Timing, UnixMillis};
 
 type Entries = BTreeMap<(String, String), String>;
 
@@ -44,7 +44,7 @@ impl KvStore for WithoutDeleted {
         self.inner.timing()
     }
 
-    fn doubt(&self) -> Result<Option<String>, StoreError> {
+    fn doubt(&self) -> Result<Option<Suspicion>, StoreError> {
         self.inner.doubt()
     }
 

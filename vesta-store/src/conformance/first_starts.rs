@@ -5,8 +5,8 @@ use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::thread;
 
 use vesta_service::{
-    Clock as _, Drive, KvStore, LocalIdService, MachineSource, StoreError, SystemClock, Timing,
-    UnixMillis,
+    Clock as _, Drive, KvStore, LocalIdService, MachineSource, StoreError, Suspicion, SystemClock,
+    Timing, UnixMillis,
 };
 
 use super::Backend;
@@ -85,7 +85,7 @@ impl KvStore for OneByOne {
         self.1.timing()
     }
 
-    fn doubt(&self) -> Result<Option<String>, StoreError> {
+    fn doubt(&self) -> Result<Option<Suspicion>, StoreError> {
         self.with(|store| store.doubt())
     }
 

@@ -9,7 +9,8 @@ pub(super) fn run(opened: &Opened, console: &mut Console) -> Result<String, Erro
         return Ok(format!("Nobody has doubted the store of namespace {name}. {UNCHANGED}"));
     };
     let now = opened.store().doubt().map_err(|error| opened.failed(&error))?;
-    let now = now.map_or("it gives no reason for that any more".to_owned(), |why| {
+    let now = now.map_or("it gives no reason for that any more".to_owned(), |doubt| {
+        let why = doubt.why;
         format!("it still says so itself, and will be doubted again at the next start: {why}")
     });
     let plan = format!(

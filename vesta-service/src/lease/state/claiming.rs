@@ -180,8 +180,8 @@ impl Claiming {
 
     fn survey(&mut self, plan: &Plan, findings: Findings, now: &Now) -> Result<(), BuildError> {
         plan.check(&findings.snapshot.namespace)?;
-        let seen = findings.doubt.as_deref();
-        if let Some(doubt) = plan.new_doubt(&findings.snapshot.namespace, seen, now) {
+        let seen = findings.doubt.as_ref();
+        if let Some(doubt) = plan.new_doubt(&findings.snapshot.namespace, seen, now.wall) {
             self.unwritten = Some(Box::new((findings, doubt)));
             return Ok(());
         }

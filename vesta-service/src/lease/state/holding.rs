@@ -121,7 +121,7 @@ impl Holding {
             Answer::Doubt(namespace, seen) => {
                 self.checked = self.made;
                 if let Some(namespace) = namespace {
-                    self.unwritten = plan.new_doubt(&namespace, seen.as_deref(), now);
+                    self.unwritten = plan.new_doubt(&namespace, seen.as_ref(), now.wall);
                     self.doubt = namespace.doubt;
                 }
                 return Event::None;
@@ -170,7 +170,7 @@ mod tests {
     use vesta_intf::UnixMillis;
 
     use super::*;
-    use crate::lease::{Namespace, StoreError};
+    use crate::lease::{Namespace, StoreError, Suspicion};
     use crate::sequence::Rules;
 
     const RULES: Rules = Rules::new(30, 4, 0);
@@ -354,7 +354,7 @@ mod tests {
         lease.on_answer(&plan(), done(), &now(40, 10));
         assert!(matches!(lease.next(&plan(), &now(41, 10)), Action::Ask(Ask::Doubt)));
         // Asked at 41 s, and answered late: what was read is as old as the question.
-        let seen = Some("a replica lags".into());
+        let seen = Some(Suspicion { why: "a replica lags".into(), took_over: false });
         let event =
             lease.on_answer(&plan(), Answer::Doubt(Some(namespace(None)), seen), &now(50, 10));
         assert!(matches!(event, Event::None));

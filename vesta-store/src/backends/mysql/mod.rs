@@ -98,7 +98,7 @@ impl Dialect for Config {
         }
     }
 
-    async fn doubts(connection: &mut MySqlConnection) -> Result<Vec<String>, StoreError> {
+    async fn doubts(connection: &mut MySqlConnection) -> Result<(Vec<String>, bool), StoreError> {
         let mut facts = Facts::default();
         for question in REPLICATION {
             facts.learn(connection, question).await?;
@@ -106,7 +106,7 @@ impl Dialect for Config {
         if facts.counts_no_replicas() {
             facts.learn(connection, REPLICAS).await?;
         }
-        Ok(facts.doubts())
+        Ok((facts.doubts(), facts.was_replica()))
     }
 
     fn flaw(kind: &str) -> Option<String> {

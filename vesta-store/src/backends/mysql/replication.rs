@@ -97,7 +97,7 @@ impl Facts {
     }
 
     /// True if it has executed what another server wrote. Members of a group write under its name.
-    fn was_replica(&self) -> bool {
+    pub(super) fn was_replica(&self) -> bool {
         let own =
             ["server_uuid", "group_replication_group_name", "group_replication_view_change_uuid"];
         let is_own = |uuid: &str| {

@@ -61,18 +61,18 @@ pub(super) fn session(limit: Duration) -> String {
     )
 }
 
-/// The doubts about a server, one a row. Any user sees that there are replicas, if not which. Behind a
+/// The doubts about a server, one a row, and whether it took over from another. Any user sees that there are replicas, if not which. Behind a
 /// promotion the timeline has a higher number, which log files begin with.
-pub(super) const REPLICATION: &str = "SELECT doubt FROM (VALUES \
+pub(super) const REPLICATION: &str = "SELECT doubt, took_over::bigint FROM (VALUES \
      (current_setting('full_page_writes') <> 'on', \
-      'it may not recover from a crash (set full_page_writes = on)'), \
+      'it may not recover from a crash (set full_page_writes = on)', 0), \
      (current_setting('synchronous_standby_names') = '' \
         AND (EXISTS (SELECT FROM pg_stat_replication) \
           OR EXISTS (SELECT FROM pg_replication_slots WHERE slot_type = 'physical')), \
       'it has replicas that do not confirm changes, and a fail-over may lose some (set \
-       synchronous_standby_names)'), \
+       synchronous_standby_names)', 0), \
      (left(pg_walfile_name(pg_current_wal_lsn()), 8) <> '00000001', \
-      'it was promoted or restored once, and may lack what its predecessor had acknowledged') \
-     ) AS it (holds, doubt) WHERE holds";
+      'it was promoted or restored once, and may lack what its predecessor had acknowledged', 1) \
+     ) AS it (holds, doubt, took_over) WHERE holds";
 
 pub(super) const INSPECT: &str = "SELECT pg_is_in_recovery()::text, current_setting('fsync'), current_setting('synchronous_commit')";

@@ -63,10 +63,15 @@ impl Dialect for Config {
         Ok(undone_in_a_crash(&fsync, &synchronous_commit))
     }
 
-    async fn doubts(connection: &mut PgConnection) -> Result<Vec<String>, StoreError> {
+    async fn doubts(connection: &mut PgConnection) -> Result<(Vec<String>, bool), StoreError> {
         let answer = run::<Self>(connection, Rows(REPLICATION), &[]).await?;
-        let doubts = answer.rows.iter().map(|row| Ok(row.text(0)?.unwrap_or_default()));
-        doubts.collect::<Result<_, _>>().map_err(explain::<Self>)
+        let doubts = answer.rows.iter().map(|row| {
+            let took_over = row.number(1)? == Some(1);
+            Ok((row.text(0)?.unwrap_or_default(), took_over))
+        });
+        let doubts = doubts.collect::<Result<Vec<_>, _>>().map_err(explain::<Self>)?;
+        let took_over = doubts.iter().any(|(_, took_over)| *took_over);
+        Ok((doubts.into_iter().map(|(doubt, _)| doubt).collect(), took_over))
     }
 
     fn flaw(kind: &str) -> Option<String> {

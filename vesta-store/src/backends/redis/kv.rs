@@ -1,7 +1,7 @@
 //! Entries as the fields of hashes.
 
 use redis::{Cmd, FromRedisValue, RedisResult};
-use vesta_service::UnixMillis;
+use vesta_service::{Suspicion, UnixMillis};
 
 use super::{Connection, Redis, errors};
 use crate::backends::text;
@@ -55,9 +55,9 @@ impl Kv for Redis {
         Ok(done)
     }
 
-    async fn doubt(&self, connection: &mut Connection) -> Result<Option<String>> {
-        let doubts = self.examine(connection).await?;
-        Ok((!doubts.is_empty()).then(|| doubts.join("; ")))
+    async fn doubt(&self, connection: &mut Connection) -> Result<Option<Suspicion>> {
+        let (doubts, took_over) = self.examine(connection).await?;
+        Ok((!doubts.is_empty()).then(|| Suspicion { why: doubts.join("; "), took_over }))
     }
 
     async fn now(&self, connection: &mut Connection) -> Result<Option<UnixMillis>> {

@@ -122,8 +122,9 @@ impl Redis {
         Ok(())
     }
 
-    /// Looks at how Redis is set up; it may be changed, or get a replica, at any time.
-    async fn examine(&self, connection: &mut Connection) -> Result<Doubts, StoreError> {
+    /// Looks at how Redis is set up, which may be changed at any time, and whether it took over from
+    /// another.
+    async fn examine(&self, connection: &mut Connection) -> Result<(Doubts, bool), StoreError> {
         let info: String = redis::cmd("INFO").query_async(connection).await.map_err(explain)?;
         if field(&info, "redis_mode") == Some("sentinel") {
             return Err(StoreError::permanent(
@@ -184,7 +185,7 @@ impl Redis {
         if self.purpose == Purpose::Segments && !doubts.is_empty() {
             return Err(forgetful(&doubts));
         }
-        Ok(doubts)
+        Ok((doubts, replication.promoted))
     }
 
     /// Waits until a change that was made over this connection is on a replica, too, if there is one.

@@ -38,10 +38,10 @@ pub(crate) trait Dialect:
     ) -> impl Future<Output = Result<Option<String>, StoreError>> + Send;
 
     /// Further reasons why the server may lose changes that it acknowledged, above all its replicas.
-    /// A server that does not want to say is one.
+    /// A server that does not want to say is one. And whether it took over from another server.
     fn doubts(
         connection: &mut Self::Connection,
-    ) -> impl Future<Output = Result<Vec<String>, StoreError>> + Send;
+    ) -> impl Future<Output = Result<(Vec<String>, bool), StoreError>> + Send;
 
     /// The flaw of a table of this kind, as [`Statements::find`] names it.
     fn flaw(kind: &str) -> Option<String>;

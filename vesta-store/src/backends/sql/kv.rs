@@ -1,6 +1,6 @@
 //! Entries in the table `vesta_kv`.
 
-use vesta_service::UnixMillis;
+use vesta_service::{Suspicion, UnixMillis};
 
 use super::dialect::{Cells as _, Dialect, Value};
 use super::{Sql, explain, run};
@@ -41,16 +41,20 @@ impl<D: Dialect> Kv for Sql<D> {
         Ok(done.changed > 0)
     }
 
-    async fn doubt(&self, connection: &mut D::Connection) -> Result<Option<String>> {
+    async fn doubt(&self, connection: &mut D::Connection) -> Result<Option<Suspicion>> {
         let mut doubts = Vec::from_iter(D::inspect(connection).await?);
+        let mut took_over = false;
         match D::doubts(connection).await {
-            Ok(more) => doubts.extend(more),
+            Ok((more, it_did)) => {
+                doubts.extend(more);
+                took_over = it_did;
+            }
             Err(error) if error.is_permanent() => {
                 doubts.push(format!("it does not say whether it has replicas: {error}"));
             }
             Err(error) => return Err(error),
         }
-        Ok((!doubts.is_empty()).then(|| doubts.join("; ")))
+        Ok((!doubts.is_empty()).then(|| Suspicion { why: doubts.join("; "), took_over }))
     }
 
     async fn now(&self, connection: &mut D::Connection) -> Result<Option<UnixMillis>> {

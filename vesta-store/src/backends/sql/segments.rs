@@ -49,7 +49,7 @@ impl<D: Dialect> SegmentStore for Remote<Sql<D>> {
     }
 
     fn doubt(&self) -> Result<Option<String>, StoreError> {
-        KvStore::doubt(self)
+        Ok(KvStore::doubt(self)?.map(|doubt| doubt.why))
     }
 
     fn create(&self, tag: &NewSegmentTag) -> Result<bool, StoreError> {

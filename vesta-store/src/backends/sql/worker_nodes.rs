@@ -26,7 +26,7 @@ impl<D: Dialect> WorkerNodeStore for Remote<Sql<D>> {
     }
 
     fn doubt(&self) -> Result<Option<String>, StoreError> {
-        KvStore::doubt(self)
+        Ok(KvStore::doubt(self)?.map(|doubt| doubt.why))
     }
 }
 
