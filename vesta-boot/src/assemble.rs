@@ -145,12 +145,30 @@ pub(crate) fn open(store: &StoreUrl, options: &Options) -> Result<Arc<dyn KvStor
 }
 
 fn segments(config: &Config, store: &StoreUrl) -> Result<SegmentService, Error> {
-    SegmentService::builder(open_segments(config, store, config.store.auto_init)?)
+    let store = open_segments(config, store, config.store.auto_init)?;
+    if config.segments.require_durable {
+        refuse_doubtful(&*store)?;
+    }
+    SegmentService::builder(store)
+        .state_dir(&config.state_dir)
+        .require_durable(config.segments.require_durable)
         .mode(config.segments.mode)
         .step_cap(config.segments.max_step)
         .max_wait(config.limits.max_wait)
         .build()
-        .map_err(|error| Error::lasting(false, format!("segment mode: {error}")))
+        .map_err(|error| Error::lasting(error.is_configuration(), format!("segment mode: {error}")))
+}
+
+/// Refuses a store that may forget. One that does not answer is waited for: the service asks it again
+/// before it gives out a number.
+fn refuse_doubtful(store: &dyn SegmentStore) -> Result<(), Error> {
+    match store.doubt() {
+        Ok(Some(why)) => Error::refuse(format!(
+            "segment.require_durable: {} may forget numbers that it gave out: {why}",
+            store.describe()
+        )),
+        _ => Ok(()),
+    }
 }
 
 pub(crate) fn open_segments(
@@ -172,4 +190,46 @@ pub(crate) fn cannot_open(error: OpenError) -> Error {
 pub(crate) fn not_opened(setting: &str, error: OpenError) -> Error {
     let passes = matches!(&error, OpenError::Store { source, .. } if !source.is_permanent());
     Error::lasting(!passes, format!("{setting}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use vesta_service::{NewSegmentTag, NextRange, SegmentTag, StoreError};
+
+    use super::*;
+
+    #[derive(Debug)]
+    struct Doubtful(Option<&'static str>);
+
+    impl SegmentStore for Doubtful {
+        fn describe(&self) -> String {
+            "a database".into()
+        }
+
+        fn tags(&self) -> Result<Vec<SegmentTag>, StoreError> {
+            Ok(Vec::new())
+        }
+
+        fn next_range(&self, _: &str, _: u64) -> Result<NextRange, StoreError> {
+            Ok(NextRange::NoTag)
+        }
+
+        fn doubt(&self) -> Result<Option<String>, StoreError> {
+            Ok(self.0.map(str::to_owned))
+        }
+
+        fn create(&self, _: &NewSegmentTag) -> Result<bool, StoreError> {
+            Ok(false)
+        }
+    }
+
+    #[test]
+    fn a_store_that_may_forget_ends_the_start_with_a_sentence() {
+        let error = refuse_doubtful(&Doubtful(Some("it has asynchronous replicas"))).unwrap_err();
+        let expected = "segment.require_durable: a database may forget numbers that it gave out: it \
+                        has asynchronous replicas";
+        assert_eq!(error.to_string(), expected);
+        assert_eq!(error.exit_code(), 64);
+        assert!(refuse_doubtful(&Doubtful(None)).is_ok());
+    }
 }

@@ -38,7 +38,10 @@ impl<'a> StartupSummary<'a> {
         let Assembled { service, segments, .. } = assembled;
         let first_id = service.gen_id().map(|id| id.to_string());
         let first_id = first_id.unwrap_or_else(|error| format!("not yet: {error}"));
-        let segments = segments.as_ref().map(|segments| segments.describe());
+        let segments = segments.as_ref().map(|segments| match segments.doubt() {
+            Some(why) => format!("{}; its numbers could repeat: {why}", segments.describe()),
+            None => segments.describe(),
+        });
         let status = service.status();
         Self { config, security, listen, admin, status, segments, first_id }
     }

@@ -14,7 +14,7 @@ use vesta_boot::{
 use vesta_intf::{ErrorKind, UnixMillis};
 use vesta_service::{
     Drive, LocalIdService, MachineSource, ManualClock, MemorySegmentStore, NewSegmentTag,
-    SegmentService, SegmentStore as _,
+    SegmentService, SegmentStore as _, SegmentTag,
 };
 
 struct Admin {
@@ -281,6 +281,7 @@ async fn each_tag_is_shown_with_its_range_and_how_far_it_is_used() {
     let (_, metrics) = admin.get("/metrics").await;
     for line in [
         "vesta_segments_ready 1",
+        "vesta_segments_may_forget 0",
         "vesta_segment_tags 2",
         "vesta_segment_taken_total{key=\"orders\"} 250",
         "vesta_segment_taken_total{key=\"users\"} 0",
@@ -290,6 +291,7 @@ async fn each_tag_is_shown_with_its_range_and_how_far_it_is_used() {
     ] {
         assert!(metrics.lines().any(|it| it == line), "{line} in\n{metrics}");
     }
+    assert_eq!(admin.get("/readyz").await, (StatusCode::OK, "ready\n".to_owned()));
     let (_, page) = admin.get("/").await;
     assert!(page.contains("<tr><td>orders<td>1<td>1001<td>251<td>25<td>"), "{page}");
     let (_, status) = admin.get("/status").await;
@@ -340,6 +342,26 @@ async fn a_tag_is_added_once_and_gives_numbers_at_once() {
     }
     let (status, _) = admin.post("application/json", &" ".repeat(20_000)).await;
     assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE);
+}
+
+#[tokio::test]
+async fn a_bad_tag_shows_beside_readiness_and_harms_no_other() {
+    let store = MemorySegmentStore::new();
+    for (key, max_id) in [("bad", -1), ("orders", 1)] {
+        let (key, description, update_time) = (key.to_owned(), None, None);
+        store.put(SegmentTag { key, max_id, step: 10, description, update_time });
+    }
+    let segments = SegmentService::builder(Arc::new(store)).drive(Drive::ByHand).build();
+    let segments = Arc::new(segments.expect("a service"));
+    segments.maintain();
+    let admin = admin_with(Arc::clone(&segments));
+    let (status, said) = admin.get("/readyz").await;
+    assert_eq!(status, StatusCode::OK);
+    assert!(said.starts_with("ready\nsegments: the row of tag `bad` needs"), "{said}");
+    let (_, status) = admin.get("/status").await;
+    let status: serde_json::Value = serde_json::from_str(&status).expect("JSON");
+    assert_eq!(status["segments"]["notReady"], serde_json::json!(["bad"]));
+    assert!(segments.segment("orders").and_then(|tag| tag.next()).is_ok());
 }
 
 #[tokio::test]

@@ -23,7 +23,7 @@
 //!   safe: if a response was lost, its IDs were never used, and unused IDs are harmless.
 //! * With [`Prefetch`], IDs are buffered in memory. An ID then costs a few nanoseconds and no await,
 //!   and callers are served from the buffer while every server is down.
-//! * With servers in segment mode, [`Client::next_id`] returns the dense, increasing numbers of a key,
+//! * With servers in segment mode, [`Client::next_id`] returns the increasing numbers of a key,
 //!   and [`Client::segment`] prefetches them.
 //! * With a [fallback](Builder::fallback), a local `IdService` makes the IDs while no server can.
 //!

@@ -139,7 +139,7 @@ endpoints! {
     Get "/v1/segments/{key}/next" SEGMENTS segments::next [SEGMENT_KEY, OPTIONAL_COUNT]
         -> [json::<OneOrMany>()] or [CANNOT_MAKE, NO_SUCH_TAG, NOT_OFFERED]
         "The next number of a tag, or with `count` a list, ascending"
-        "Dense and increasing. The numbers of one server and tag strictly increase; those of several \
+        "Increasing, with few gaps. The numbers of one server and tag strictly increase; those of several \
          servers never overlap.";
     Get "/cache" SEGMENTS leaf::cache [] -> [list::<SegmentCache>(), html()] or [NOT_OFFERED]
         "In-memory ranges of each tag" "An HTML page; JSON if `Accept` prefers that.";

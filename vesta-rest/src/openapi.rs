@@ -34,7 +34,7 @@ use params::Param;
         (name = "vesta", description = "Vesta's own four endpoints, with the bodies of the Java Vesta"),
         (name = "v1", description = "The JSON API"),
         (name = "leaf", description = "The endpoints of Meituan's Leaf, with its bodies"),
-        (name = "segments", description = "Segment numbers: dense, increasing sequences by tag, from a database"),
+        (name = "segments", description = "Segment numbers: increasing sequences by tag, from a database"),
         (name = "uid", description = "The endpoints of Baidu's uid-generator, for a server with its layout"),
         (name = "pages", description = "This document"),
     ),

@@ -67,9 +67,10 @@ const LEASE: [Figure; 7] = [
     ),
 ];
 
-const SEGMENTS: [Figure; 3] = [
+const SEGMENTS: [Figure; 4] = [
     (Gauge, "segment_tags", "Tags in the table", "/tags"),
     (Gauge, "segments_ready", "1 if the tags were read and are served", "/ready"),
+    (Gauge, "segments_may_forget", "1 if the store may hand out numbers again", "/mayForget"),
     (Seconds, "segments_refresh_age", "Time since the tags were read", "/lastRefreshAgeMs"),
 ];
 
@@ -83,7 +84,8 @@ const TAG: [Figure; 6] = [
 ];
 
 /// Not of tags that are added up: a sum of steps means nothing.
-const STEP: [Figure; 1] = [(Gauge, "segment_step", "The step of the next fetch", "/step")];
+const STEP: [Figure; 1] =
+    [(Gauge, "segment_step", "Numbers that the next fetch would bring", "/step")];
 
 /// Tags with series of their own. Those that come after them by name are added up under an empty
 /// key, which no tag has.

@@ -111,7 +111,10 @@ async fn healthz(State(state): State<AdminState>) -> (StatusCode, String) {
 
 async fn readyz(State(state): State<AdminState>) -> (StatusCode, String) {
     match state.not_ready_because() {
-        None => (StatusCode::OK, "ready\n".to_owned()),
+        None => {
+            let troubles = state.segments().map(|it| segments::troubles(it)).unwrap_or_default();
+            (StatusCode::OK, format!("ready\n{troubles}"))
+        }
         Some(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {reason}\n")),
     }
 }

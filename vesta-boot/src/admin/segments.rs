@@ -22,18 +22,31 @@ use crate::ticks::millis;
 pub(super) fn status(segments: &SegmentService) -> Value {
     // Errors of stores are shown to any caller.
     let not_ready_because = segments.not_ready_because().as_deref().map(secret::hide);
-    let tags = segments.status();
+    let (tags, doubt) = (segments.status(), segments.doubt());
     let not_ready = tags.iter().filter(|tag| tag.not_ready_because.is_some());
     json!({
         "store": segments.describe(),
         "ready": not_ready_because.is_none(),
         "notReadyBecause": not_ready_because,
+        "mayForget": doubt.is_some(),
+        "mayForgetBecause": doubt.as_deref().map(secret::hide),
         "lastRefreshAgeMs": segments.last_refresh_age().map(millis),
         "tags": tags.len(),
         "notReady": not_ready.map(|tag| &tag.key).collect::<Vec<_>>(),
         "segments": tags.iter().map(tag_status).collect::<Vec<_>>(),
     })
 }
+
+/// Lines about what is not in order, for `GET /readyz`, whose answer is that of the IDs.
+pub(super) fn troubles(segments: &SegmentService) -> String {
+    let all = segments.not_ready_because().map(|why| format!("segments: {why}\n"));
+    let tags = segments.status().into_iter().filter_map(|tag| tag.not_ready_because);
+    let tags = tags.take(MOST_TROUBLES).map(|why| format!("segments: {why}\n"));
+    all.into_iter().chain(tags).map(|line| secret::hide(&line).to_string()).collect()
+}
+
+/// The most tags that `GET /readyz` tells of.
+const MOST_TROUBLES: usize = 20;
 
 /// The same without the tags, in `GET /status`.
 pub(super) fn summary(segments: &SegmentService) -> Value {

@@ -3,11 +3,11 @@
 use clap::Args;
 use vesta_service::SegmentMode;
 
-use super::parse::{choice, number, store_url};
+use super::parse::{choice, number, store_url, truth};
 use crate::error::Error;
 use vesta_store::{SegmentTable, StoreUrl};
 
-/// The largest step that a tag may grow to.
+/// The most numbers that may be fetched at a time.
 const LARGEST_STEP: u64 = 1_000_000;
 
 /// Segment mode: the database of tags, and the order and growth of their numbers.
@@ -42,12 +42,20 @@ pub struct Segments {
     #[arg(value_parser = choice([("strict", SegmentMode::Strict), ("relaxed", SegmentMode::Relaxed)]))]
     pub mode: SegmentMode,
 
-    /// Largest step that a tag grows to by itself
+    /// Most numbers of a tag that are fetched at a time
     ///
     /// 1 to 1000000. A larger step in the table stays.
     #[arg(id = "segment.max_step", value_name = "N", default_value = "1000000")]
     #[arg(value_parser = number(1, LARGEST_STEP))]
     pub max_step: u64,
+
+    /// Refuse a database that may forget segment numbers
+    ///
+    /// One with asynchronous replicas may hand out numbers again after a fail-over. Without this, that is
+    /// only told of: at the start, in the log, and by the metric `vesta_segments_may_forget`.
+    #[arg(id = "segment.require_durable", value_name = "BOOL", default_value = "false")]
+    #[arg(value_parser = truth())]
+    pub require_durable: bool,
 }
 
 impl Segments {
@@ -56,6 +64,7 @@ impl Segments {
         let idle = [
             ("segment.table", self.table.is_some()),
             ("segment.mode", self.mode != SegmentMode::default()),
+            ("segment.require_durable", self.require_durable),
             ("segment.max_step", self.max_step != LARGEST_STEP),
         ];
         match idle.into_iter().find(|(_, set)| *set && self.store.is_none()) {

@@ -66,7 +66,7 @@ impl Client {
     }
 }
 
-/// Defaults of a segment handle: numbers are dense and do not age, so a small buffer keeps gaps small,
+/// Defaults of a segment handle: numbers have few gaps and do not age, so a small buffer keeps gaps small,
 /// and nothing expires.
 const OF_SEGMENT: Prefetch = Prefetch { capacity: 1000, low_water: 500, max_age: Duration::MAX };
 

@@ -1,4 +1,4 @@
-//! Segment numbers: dense, increasing numbers for the rows of a table.
+//! Segment numbers: increasing numbers with few gaps for the rows of a table.
 //!
 //! Start a server in segment mode with a key `orders`:
 //! `vesta-server segment create orders --step 1000 --segment-store sqlite:vesta-data/vesta.db`, then

@@ -83,9 +83,10 @@ pub enum NextRange {
 pub struct SegmentTag {
     /// The tag's name: `biz_tag`.
     pub key: String,
-    /// The first number that was never handed out. Negative numbers are a mistake of who wrote them.
+    /// The first number that was never handed out. Negative numbers are a mistake of who wrote them;
+    /// -1 stands for what is no whole number of 63 bits.
     pub max_id: i64,
-    /// The least numbers to fetch at a time. It should be positive.
+    /// The least numbers to fetch at a time. It should be positive; -1 stands for what is no number.
     pub step: i64,
     /// The purpose of the tag.
     pub description: Option<String>,

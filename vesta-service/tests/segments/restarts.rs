@@ -139,7 +139,7 @@ fn a_store_that_may_forget_is_told_of_and_refused_if_it_is_to_be() {
         service.maintain();
         assert_eq!(service.doubt().as_deref(), Some(why));
         let numbers = (0..5000).map(|_| next(&service, "orders"));
-        let refused = numbers.filter_map(Result::err).last();
+        let refused = numbers.filter_map(Result::err).fold(None, |_, error| Some(error));
         assert_eq!(refused.is_some(), required, "what is at hand is used up: {refused:?}");
         let status = &service.status()[0];
         let said = status.not_ready_because.clone().unwrap_or_default();

@@ -193,7 +193,9 @@ fn rows_that_make_no_sense_are_named_and_do_not_harm_others() {
     for key in ["no step", "negative"] {
         let error = next(&service, key).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unavailable);
-        let text = format!("the row of tag `{key}` needs a step above 0 and no negative max_id");
+        let text = format!(
+            "the row of tag `{key}` needs whole numbers: a step above 0, a max_id not below"
+        );
         assert_eq!(error.to_string(), text);
     }
     store.rows.put(row("no step", 1, 5));

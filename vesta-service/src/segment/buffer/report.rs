@@ -65,7 +65,9 @@ impl Buffer {
             Health::Good => return None,
             Health::NoTag => format!("tag `{key}` is not in the table"),
             Health::BadRow => {
-                format!("the row of tag `{key}` needs a step above 0 and no negative max_id")
+                format!(
+                    "the row of tag `{key}` needs whole numbers: a step above 0, a max_id not below"
+                )
             }
             Health::UsedUp => format!("tag `{key}` has no more numbers of 63 bits"),
             Health::WentBack => format!(

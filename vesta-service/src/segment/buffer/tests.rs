@@ -1,5 +1,7 @@
 //! The buffer against a model of a store, exhaustively where it is small.
 
+#![allow(clippy::single_range_in_vec_init, reason = "ranges of numbers are what is meant")]
+
 mod model;
 mod pace;
 

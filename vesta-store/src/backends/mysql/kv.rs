@@ -26,8 +26,8 @@ pub(super) const STATEMENTS: Statements = Statements {
     ),
     leaf_table: Table { name: "leaf_alloc", create: include_str!("leaf_alloc.sql") },
     tags: Rows(
-        "SELECT biz_tag, max_id, CAST(step AS SIGNED), description, \
-           CAST(FLOOR(UNIX_TIMESTAMP(update_time) * 1000) AS SIGNED) \
+        "SELECT biz_tag, CAST(max_id AS CHAR), CAST(step AS CHAR), description, \
+           CAST(FLOOR(UNIX_TIMESTAMP(update_time) * 1000) AS SIGNED), max_id, step \
            FROM leaf_alloc ORDER BY biz_tag",
     ),
     take: Change(
@@ -39,7 +39,7 @@ pub(super) const STATEMENTS: Statements = Statements {
         "UPDATE leaf_alloc SET max_id = ?, update_time = CURRENT_TIMESTAMP \
            WHERE biz_tag = ? AND max_id = ?",
     ),
-    max_id: Rows("SELECT max_id FROM leaf_alloc WHERE biz_tag = ?"),
+    max_id: Rows("SELECT CAST(max_id AS SIGNED) FROM leaf_alloc WHERE biz_tag = ?"),
     create_tag: Change(
         "INSERT INTO leaf_alloc (biz_tag, max_id, step, description, update_time) \
              VALUES (?, ?, ?, NULLIF(?, ''), CURRENT_TIMESTAMP)",

@@ -24,20 +24,20 @@ pub(super) const STATEMENTS: Statements = Statements {
     ),
     leaf_table: Table { name: "leaf_alloc", create: include_str!("leaf_alloc.sql") },
     tags: Rows(
-        "SELECT biz_tag, max_id, step::bigint, description, \
-           floor(extract(epoch FROM update_time) * 1000)::bigint \
+        "SELECT biz_tag, max_id::text, step::text, description, \
+           floor(extract(epoch FROM update_time) * 1000)::bigint, max_id, step \
            FROM leaf_alloc ORDER BY biz_tag",
     ),
     take: Rows(
         "UPDATE leaf_alloc SET max_id = max_id + $1::bigint, update_time = now() \
            WHERE biz_tag = $2 AND max_id >= 0 AND max_id <= 9223372036854775807 - $3::bigint \
-           RETURNING max_id",
+           RETURNING max_id::bigint",
     ),
     give_back: Change(
-        "UPDATE leaf_alloc SET max_id = $1, update_time = now() \
+        "UPDATE leaf_alloc SET max_id = $1::bigint, update_time = now() \
            WHERE biz_tag = $2 AND max_id = $3::bigint",
     ),
-    max_id: Rows("SELECT max_id FROM leaf_alloc WHERE biz_tag = $1"),
+    max_id: Rows("SELECT max_id::bigint FROM leaf_alloc WHERE biz_tag = $1"),
     create_tag: Change(
         "INSERT INTO leaf_alloc (biz_tag, max_id, step, description, update_time) \
              VALUES ($1, $2, $3::bigint::int, NULLIF($4::varchar, ''), now())",

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use sqlx::error::DatabaseError;
-use sqlx::{ColumnIndex, Connection, Decode, Row, Type};
+use sqlx::{Column as _, ColumnIndex, Connection, Decode, Row, Type, TypeInfo as _};
 use vesta_service::StoreError;
 
 use super::errors::Class;
@@ -109,7 +109,8 @@ pub(crate) struct Statements {
     /// host, port; makes a number
     pub(crate) insert_node: Statement,
     pub(crate) leaf_table: Table,
-    /// → biz_tag, max_id, step, description or null, milliseconds since 1970 or null
+    /// → biz_tag, max_id and step as texts, description or null, milliseconds since 1970 or null,
+    /// max_id and step as they are
     pub(crate) tags: Statement,
     /// step, name, step: adds to `max_id` unless that is negative or would become too large; makes
     /// the new one
@@ -141,6 +142,9 @@ pub(crate) enum Value {
 pub(crate) trait Cells {
     fn number(&self, column: usize) -> Result<Option<i64>, sqlx::Error>;
     fn text(&self, column: usize) -> Result<Option<String>, sqlx::Error>;
+    /// A whole number, from its text, if the raw column is of a type that counts exactly: a floating
+    /// point number would come to a standstill.
+    fn whole(&self, text: usize, raw: usize) -> Result<Option<i64>, sqlx::Error>;
     /// A text that is kept as bytes.
     fn bytes(&self, column: usize) -> Result<String, sqlx::Error>;
 }
@@ -159,6 +163,12 @@ where
 
     fn text(&self, column: usize) -> Result<Option<String>, sqlx::Error> {
         self.try_get(column)
+    }
+
+    fn whole(&self, text: usize, raw: usize) -> Result<Option<i64>, sqlx::Error> {
+        let kind = self.try_column(raw)?.type_info().name();
+        let exact = kind.contains("INT") || matches!(kind, "DECIMAL" | "NUMERIC");
+        Ok(self.text(text)?.filter(|_| exact).and_then(|text| text.parse().ok()))
     }
 
     fn bytes(&self, column: usize) -> Result<String, sqlx::Error> {

@@ -64,11 +64,12 @@ impl<D: Dialect> SegmentStore for Remote<Sql<D>> {
 }
 
 fn tag(row: &impl Cells) -> Result<SegmentTag, sqlx::Error> {
-    let number = |column| row.number(column)?.ok_or(sqlx::Error::RowNotFound);
+    // A row whose numbers are none must not hide the others: what is negative is refused later.
+    let number = |text, raw| Ok::<_, sqlx::Error>(row.whole(text, raw)?.unwrap_or(-1));
     Ok(SegmentTag {
         key: row.text(0)?.unwrap_or_default(),
-        max_id: number(1)?,
-        step: number(2)?,
+        max_id: number(1, 5)?,
+        step: number(2, 6)?,
         description: row.text(3)?,
         update_time: row.number(4)?.and_then(|it| it.try_into().ok()).map(UnixMillis),
     })
