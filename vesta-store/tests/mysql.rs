@@ -170,7 +170,7 @@ fn a_server_that_may_lose_changes_is_doubted_or_refused() {
         let nodes = nodes.insert("h", 1).map(drop);
         let answers = [nodes, tags(&database, Leaf), tags(&database, Kv)];
         ask(&server(), "SET GLOBAL innodb_flush_log_at_trx_commit = 1");
-        let doubts = doubts.map(|doubt| doubt.unwrap().expect("a doubt"));
+        let doubts = doubts.map(|doubt| doubt.unwrap().expect("a doubt").why);
         for said in doubts.into_iter().chain(answers.map(refused)) {
             assert!(said.contains("set innodb_flush_log_at_trx_commit = 1"), "{said}");
         }
@@ -196,7 +196,7 @@ fn a_server_that_may_lose_its_binary_log_is_doubted() {
     ask(&server(), "SET GLOBAL sync_binlog = 1");
     let doubt = doubt.unwrap();
     assert_eq!(doubt.is_some(), has_log);
-    assert!(doubt.is_none_or(|why| why.contains("set sync_binlog = 1")));
+    assert!(doubt.is_none_or(|doubt| doubt.why.contains("set sync_binlog = 1")));
     let _ = others.map(|answer| answer.expect("not refused"));
 }
 

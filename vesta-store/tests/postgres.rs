@@ -182,7 +182,7 @@ fn a_server_that_may_lose_changes_is_doubted_or_refused() {
         };
         let nodes = open_worker_nodes(&url, &Options::default()).unwrap();
         for said in [
-            opened(&url).doubt().unwrap().expect("a doubt"),
+            opened(&url).doubt().unwrap().expect("a doubt").why,
             refused(nodes.insert("h", 1)),
             refused(tags(SegmentTable::Leaf)),
             refused(tags(SegmentTable::Kv)),
@@ -211,7 +211,7 @@ fn a_server_that_may_fail_over_is_doubted() {
         let store = opened(&schema.before_the_catalogue());
         assert_eq!(store.doubt().unwrap(), None);
         schema.ask(change);
-        let doubt = store.doubt().unwrap().expect(why);
+        let doubt = store.doubt().unwrap().expect(why).why;
         assert!(doubt.contains(why), "{doubt}");
     }
     for (setting, value, why) in [
@@ -222,7 +222,7 @@ fn a_server_that_may_fail_over_is_doubted() {
         schema.ask(if why.is_none() { replicas } else { "" });
         let doubt = opened(&schema.with_setting(setting, value)).doubt().unwrap();
         assert_eq!(doubt.is_some(), why.is_some());
-        assert!(doubt.zip(why).is_none_or(|(doubt, why)| doubt.contains(why)));
+        assert!(doubt.zip(why).is_none_or(|(doubt, why)| doubt.why.contains(why)));
     }
 }
 
