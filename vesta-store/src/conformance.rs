@@ -138,7 +138,7 @@ promises! { $
     lifecycle:
         ids_go_on_while_the_bound_is_extended
         a_released_machine_id_goes_on_exactly_where_it_was_sealed
-        an_expired_owner_is_taken_over_only_after_the_grace
+        an_expired_owner_keeps_its_machine_id_while_there_are_others
         a_record_that_changes_while_watched_is_not_taken_over
         a_fenced_owner_stops_and_goes_on_with_another_machine_id
         a_delayed_extend_of_a_fenced_owner_changes_nothing;

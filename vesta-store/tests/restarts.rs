@@ -106,6 +106,7 @@ fn spawn(folder: &Path, kind: &str, layout: &str) -> Child {
         .current_dir(folder)
         .env(KIND, kind)
         .env(LAYOUT, layout)
+        .env("STATE_DIRECTORY", folder.join("vesta-data"))
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()

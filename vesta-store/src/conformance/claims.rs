@@ -23,6 +23,13 @@ pub(super) fn refused(builder: vesta_service::Builder) -> BuildError {
     }
 }
 
+/// Durations of an owner that reserves for longer than anybody looks for a machine ID: in these tests
+/// nobody renews meanwhile.
+pub(super) fn outlasting(world: &World) -> Timing {
+    let (window, takeover_grace) = (Duration::from_secs(60), Duration::from_secs(180));
+    Timing { window, takeover_grace, ..world.connect().timing() }
+}
+
 /// As many hosts as there are numbers.
 pub(super) fn every_claim_takes_another_machine_id(backend: &dyn Backend) {
     let world = World::new(backend);
@@ -38,10 +45,7 @@ pub(super) fn every_claim_takes_another_machine_id(backend: &dyn Backend) {
 /// At once, and without touching them.
 pub(super) fn a_used_up_pool_names_the_holders(backend: &dyn Backend) {
     let world = World::new(backend);
-    // Reserved for longer than anybody looks for a machine ID: nobody renews meanwhile.
-    let (window, takeover_grace) = (Duration::from_secs(60), Duration::from_secs(180));
-    let timing = Timing { window, takeover_grace, ..world.connect().timing() };
-    let holder = |i| built(world.pool(&format!("host{i}"), 0..=3).timing(timing));
+    let holder = |i| built(world.pool(&format!("host{i}"), 0..=3).timing(outlasting(&world)));
     let services: Vec<_> = (0..4).map(holder).collect();
     let before: Vec<_> = (0..4).map(|machine| world.record(machine)).collect();
     let error = refused(world.pool("one too many", 0..=3));
@@ -226,7 +230,7 @@ pub(super) fn what_another_system_uses_is_left_to_it(backend: &dyn Backend) {
     let done = world.raw().cas(NAMESPACE, 0, &unclaimed.expect(), &imported);
     assert_eq!(done.expect("the store answers"), Cas::Done);
     world.clock.advance(1_000_000 * SECOND);
-    let other = built(world.pool("host", 0..=1));
+    let other = built(world.pool("host", 0..=1).timing(outlasting(&world)));
     assert_eq!(other.machine(), 1);
     assert!(matches!(refused(world.pool("late", 0..=1)), BuildError::Exhausted { .. }));
     let reserved = MachineSource::Reserved { store: world.connect(), id: 0 };
