@@ -5,10 +5,10 @@
 
 use std::error::Error;
 
-use vesta_service::{IdService, LocalIdService, MachineSource};
+use vesta_service::{IdService, LocalIdService, MachineSource, default_state_dir};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let folder = std::env::args().nth(1).unwrap_or_else(|| "vesta-data".into());
+    let folder = std::env::args().nth(1).map_or_else(default_state_dir, Into::into);
 
     // No other process in this namespace may use machine ID 7; on this host the state file ensures that.
     let ids =
