@@ -36,6 +36,25 @@ fn a_store_that_forgot_what_this_host_remembers_is_refused_until_its_floor_is_ra
     wiped.start().gen_id().expect("and again");
 }
 
+/// What this host remembers is what the last renewal bought, and not the claim.
+#[test]
+fn a_store_that_forgot_a_renewal_is_refused() {
+    let setting = Setting::new();
+    let service = setting.start();
+    let machine = service.machine();
+    let claimed = setting.record(machine);
+    setting.clock.advance(Duration::from_secs(2));
+    service.maintain();
+    let renewed = setting.record(machine);
+    assert!(renewed.bound > claimed.bound);
+    setting.store.go_away();
+    drop(service);
+    setting.store.come_back();
+    leases(&setting.memory).change(machine, Some(&renewed), &claimed).unwrap();
+    let refused = setting.try_start().unwrap_err();
+    assert!(matches!(refused, BuildError::StoreRegressed { .. }), "{refused}");
+}
+
 #[test]
 fn a_machine_id_is_not_claimed_anew_from_a_store_that_was_wiped_while_running() {
     let setting = Setting::new();

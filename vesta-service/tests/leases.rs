@@ -5,7 +5,7 @@ mod common;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::setting::Setting;
+use common::setting::{Setting, position};
 use common::{START, leases};
 use parking_lot::Mutex;
 use vesta_service::{
@@ -96,6 +96,28 @@ fn who_is_fenced_seals_and_goes_on_with_another_machine_id() {
         assert_eq!(id.machine, service.machine());
     }
     assert_eq!(setting.record(lost), thief, "the lost record was not touched again");
+}
+
+/// Although its bound is ahead of the clock still, and there is no other machine ID to go on with.
+#[test]
+fn who_is_fenced_makes_no_id_from_what_it_had_bought() {
+    let setting = Setting::new();
+    let service = setting.reserved().build().unwrap();
+    service.gen_id().unwrap();
+    setting.clock.advance(Duration::from_secs(2));
+    setting.steal(7);
+    setting.store.after(1, {
+        let store = setting.store.clone();
+        move || store.go_away()
+    });
+    service.maintain();
+    assert_eq!(service.status().fenced_total, 1);
+    assert!(position(setting.clock.wall()) < setting.record(7).bound);
+    let refused = service.try_gen_id().unwrap_err();
+    assert_eq!(refused.kind(), vesta_service::ErrorKind::AwaitingLease, "{refused}");
+    assert!(
+        service.machines()[0].not_ready_because.as_ref().unwrap().contains("took its machine ID")
+    );
 }
 
 #[test]

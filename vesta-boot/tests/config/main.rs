@@ -61,7 +61,8 @@ fn the_defaults_are_those_of_the_contract() {
         assert_eq!(config.lease, Some(Timing::ONE_HOST));
         match config.machine {
             Machine::Pool { store, range: None, count: 1, order: ClaimOrder::Stable } => {
-                assert_eq!(store.expose(), "sqlite:vesta-data/vesta.db");
+                let folder = vesta_service::default_state_dir();
+                assert_eq!(store.expose(), format!("sqlite:{}/vesta.db", folder.display()));
             }
             other => panic!("{other:?}"),
         }

@@ -21,6 +21,9 @@ const LISTENERS: [(&str, &str, &str); 2] = [
     ("--admin-listen ", "VESTA_ADMIN_LISTEN", "127.0.0.1:8089"),
 ];
 
+/// The home of the reader in the examples.
+const HOME_IN_README: &str = "/home/ann";
+
 /// The numbers that differ from start to start: all in these lines, and those as long as an ID.
 const LINES_THAT_VARY: [&str; 2] = ["  runs out ", "  machine ID "];
 const DIGITS_OF_AN_ID: usize = 16;
@@ -104,10 +107,16 @@ impl Reader {
         let script = format!("exec {typed}");
         let mut command =
             prepare(Command::new("sh"), self.folder.path(), &["-c", &script, PROGRAM]);
+        // Whose reader is not who runs the tests.
+        for name in ["VESTA_STATE_DIR", "XDG_STATE_HOME", "STATE_DIRECTORY"] {
+            command.env_remove(name);
+        }
+        command.env("HOME", self.folder.path());
         command.env("no_proxy", "*").envs(LISTENERS.map(|(_, name, _)| (name, "127.0.0.1:0")));
         match Program::serve(&mut command) {
             Ok(server) => {
-                let mut printed = server.said().to_owned();
+                let home = self.folder.path().display().to_string();
+                let mut printed = server.said().replace(&home, HOME_IN_README);
                 for (shown, real) in listens.into_iter().zip([server.address(), server.admin()]) {
                     let taken = self.addresses.iter().any(|(before, _)| *before == shown);
                     assert!(!taken, "{line}\n{shown} is taken by a server from above");

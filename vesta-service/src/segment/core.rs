@@ -53,6 +53,8 @@ pub(super) struct Known {
     /// its time.
     looked_at: Option<Duration>,
     look: bool,
+    /// When the last look for a missing tag began.
+    missed_at: Option<Duration>,
     /// Why the store may forget what it acknowledged.
     pub(super) doubt: Option<String>,
     pub(super) closed: bool,
@@ -95,25 +97,24 @@ impl Core {
         self.settings.clock.monotonic()
     }
 
-    /// The tag of this name, without waiting. It is missing only if a look that began at `since` or
-    /// later did not find it; there is one look a second for all that are missing. Whether a tag is
-    /// missing and when that was seen is one question, answered under one lock.
+    /// The tag of this name, without waiting. It is missing if a look that began at `since` or later
+    /// did not find it, or one for another missing tag within the last second: so a flood of them costs
+    /// one look a second, and nobody waits for the next. Whether a tag is missing and when that was seen
+    /// is one question, answered under one lock.
     pub(super) fn find(&self, name: &str, since: Duration) -> Result<Arc<Key>, IdError> {
         let mut known = self.known.lock();
         if let Some(key) = known.keys.get(name) {
             return Ok(key.clone());
         }
         let retry_after = READ_AGAIN;
-        let looked = known.looked_at.is_some_and(|at| at >= since);
+        let recent = known.missed_at.is_some_and(|at| at.saturating_add(READ_AGAIN) > self.now());
+        let looked = recent || known.looked_at.is_some_and(|at| at >= since);
         Err(match known.failure.clone() {
             _ if known.closed => IdError::Sealed { reason: SHUT_DOWN.into() },
             None if looked => not_found(name),
             None => {
-                let next = known.looked_at.map(|at| at.saturating_add(READ_AGAIN));
-                if let Some(next) = next
-                    && !std::mem::replace(&mut known.look, true)
-                {
-                    self.jobs.add(next.max(self.now()), Job::Look);
+                if known.looked_at.is_some() && !std::mem::replace(&mut known.look, true) {
+                    self.jobs.add(self.now(), Job::Look);
                 }
                 NotReady { retry_after, why: NotReadyReason::AwaitingLease }.into()
             }
@@ -194,7 +195,11 @@ impl Core {
         match job {
             Job::Fetch(key) => self.fetch(key),
             Job::GiveBack(key) => self.give_back(key),
-            Job::Look => drop(self.read_tags()), // its failure is noted there
+            Job::Look => {
+                let began = self.now();
+                drop(self.read_tags()); // its failure is noted there
+                self.known.lock().missed_at = Some(began);
+            }
             Job::Remember => {
                 self.remembering.swap(false, Ordering::Relaxed); // a range that comes now counts anew
                 if !self.remember() {

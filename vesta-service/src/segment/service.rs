@@ -72,7 +72,8 @@ impl SegmentService {
     /// [`max_wait`](SegmentBuilder::max_wait).
     ///
     /// # Errors
-    /// - [`IdError::NotFound`]: there is no such tag; the table was read during this call.
+    /// - [`IdError::NotFound`]: there is no such tag; the table was read during this call, or less than
+    ///   a second ago for another tag that is missing.
     /// - [`IdError::NotReady`], [`IdError::Unavailable`]: the table was not read in time, or cannot be.
     /// - [`IdError::Sealed`]: the service was closed.
     pub fn segment(&self, key: &str) -> Result<Segment, IdError> {
