@@ -64,13 +64,14 @@ async fn signals_to(shutdown: &CancellationToken, mut terminate: Signal, mut int
     tracing::info!("{name}: stopping; another signal, a second later, ends the process at once");
     shutdown.cancel();
     let began = Instant::now();
-    let (name, number) = loop {
-        let signal = next().await;
-        if began.elapsed() >= ECHO {
-            break signal;
-        }
+    let mut signal = next().await;
+    if began.elapsed() < ECHO {
         tracing::info!("{} within a second of the first: the stop goes on", signal.0);
-    };
+    }
+    while began.elapsed() < ECHO {
+        signal = next().await;
+    }
+    let (name, number) = signal;
     tracing::warn!("{name} again: ending at once, the lease stays until its grace has passed");
     std::process::exit(128 + number);
 }
