@@ -44,7 +44,9 @@ pub(super) fn rec(record: Option<&Record>) -> Rec {
 impl Protocol {
     pub(super) fn plan(&self) -> Plan {
         let window = Duration::from_secs(self.window_ticks);
-        Plan::sample(self.rules, window, small(self.machines).into())
+        let mut plan = Plan::sample(self.rules, window, small(self.machines).into());
+        plan.timing.renew_every = Duration::ZERO;
+        plan
     }
 
     pub(super) fn issue(&self, state: &mut State, process: usize, tick: u64) -> Option<()> {
