@@ -50,7 +50,6 @@ macro_rules! on_any {
                 no_id_repeats_when_processes_are_killed
                 a_crash_loop_does_not_use_up_a_pool;
             owners:
-                a_paused_owner_repeats_nothing_of_its_successor
                 two_starters_at_once_get_different_machine_ids
                 a_used_up_pool_names_the_holders;
         }
@@ -61,6 +60,7 @@ macro_rules! on_a_server {
     ($store:expr) => {
         on_any!($store);
         on! { $store;
+            owners: a_paused_owner_repeats_nothing_of_its_successor;
             outages:
                 an_outage_costs_nothing_within_the_window_and_ends_by_itself_after_it
                 long_outages_with_the_durations_of_the_store;
@@ -105,6 +105,7 @@ mod processes {
         on_any!(crate::stores::SQLITE);
         on_segments!(crate::stores::SQLITE);
         on! { crate::stores::SQLITE;
+            owners: a_paused_owner_of_this_host_keeps_its_machine_id;
             files:
                 a_lock_on_the_tags_is_waited_for_and_nothing_repeats
                 a_range_that_is_handed_out_twice_is_found;

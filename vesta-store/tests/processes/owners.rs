@@ -89,6 +89,30 @@ pub(crate) fn two_starters_at_once_get_different_machine_ids(store: &Store) {
     );
 }
 
+/// All processes of a pool in a file are on one host, where a lock tells that its owner is not dead.
+pub(crate) fn a_paused_owner_of_this_host_keeps_its_machine_id(store: &Store) {
+    let world = World::of(store);
+    let namespace = world.namespace();
+    let task = |host| Task { range: Some(3..=3), ..world.task(&namespace, host) };
+    let mut paused = Process::start(&task("paused"));
+    paused.until_ids();
+    paused.pause();
+    // For far longer than its window and its grace.
+    let mut other = Process::start(&task("other"));
+    let (_, reason) = other.until(|event| match event {
+        Event::Refused(reason) => Some(reason.clone()),
+        _ => None,
+    });
+    assert!(reason.starts_with("every machine ID of 3 to 3 is in use"), "{reason}");
+    paused.resume();
+    let woken_up = now();
+    paused.until_ids_after(woken_up);
+    paused.close();
+    let mut checker = Checker::new(LAYOUT);
+    checker.check(&paused.ids).unwrap();
+    println!("{:9} | a paused owner keeps its machine ID: {} IDs", world.name, checker.count());
+}
+
 pub(crate) fn a_used_up_pool_names_the_holders(store: &Store) {
     let world = World::of(store);
     let namespace = world.namespace();

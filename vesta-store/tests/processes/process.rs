@@ -14,7 +14,7 @@ use vesta_service::{Clock as _, SystemClock};
 use crate::worker::Task;
 
 /// Nothing here takes that long; a test that hangs fails.
-const WATCHDOG: Duration = Duration::from_secs(60);
+const WATCHDOG: Duration = Duration::from_secs(120);
 
 /// A process that makes IDs. Dropping it ends it.
 pub(crate) struct Process {

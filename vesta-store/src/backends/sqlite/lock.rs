@@ -82,7 +82,7 @@ fn byte(area: &str, key: &str) -> i64 {
 
 /// Refuses a database that can be reached by another name: a second link, or a mount of its own.
 pub(super) fn check_single_name(path: &Path) -> Result<(), StoreError> {
-    let other = if fs::metadata(path).is_ok_and(|file| file.nlink() > 1) {
+    let other = if fs::metadata(path).is_ok_and(|file| file.is_file() && file.nlink() > 1) {
         "has another hard link"
     } else if is_mount_point(path) {
         "is a mount point of its own"

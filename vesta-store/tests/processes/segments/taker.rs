@@ -74,7 +74,11 @@ impl Task {
         let options = Options { request_timeout: limit, ..Options::default() };
         let store = open_segments(&self.url, &options).expect("it opens");
         let store = if self.repeats { Arc::new(Repeating::of(store)) } else { store };
-        SegmentService::builder(store).max_wait(wait).step_cap(STEP).build().expect("a service")
+        SegmentService::builder(store)
+            .max_wait(wait)
+            .step_cap(256 * STEP)
+            .build()
+            .expect("a service")
     }
 }
 
