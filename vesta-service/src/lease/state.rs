@@ -127,7 +127,7 @@ impl Plan {
     }
 
     /// Of a pool of these machine IDs, whose layout counts seconds.
-    #[cfg(all(test, not(any(loom, shuttle))))]
+    #[cfg(test)]
     pub(in crate::lease) fn sample(rules: Rules, window: Duration, machines: u64) -> Self {
         Self {
             store: String::new(),

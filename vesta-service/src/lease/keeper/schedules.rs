@@ -141,6 +141,8 @@ impl Model {
             host: "here".into(),
             pid: 1,
             guard: false,
+            may_forget: None,
+            longest_window: unit * 3,
         };
         let leases = Leases::new(store.clone(), NAMESPACE);
         let host = HostState::new(None);
