@@ -55,7 +55,7 @@ impl World {
         let mut set = |flag: &str, value: String| settings.extend([flag.to_owned(), value]);
         if kind != Kind::Fixed {
             // Few machine IDs and short windows: they soon pass from one process to another.
-            let renew = rng.within(600..=1500);
+            let renew = rng.within(700..=1500); // a window is two ticks at least
             set("--machine-renew-every-ms", renew.to_string());
             set("--machine-request-timeout-ms", (renew * 2 / 3).to_string());
             set("--machine-window-ms", (renew * 3).to_string());
