@@ -87,7 +87,7 @@ pub enum BuildError {
     DamagedEnds {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The flaw.
         why: String,
     },
     /// The state file belongs to another machine ID, namespace or layout.

@@ -6,7 +6,7 @@
 //!  kv.rs           tags as the entries of any store
 //!  buffer.rs       the state of one tag: what to give out, what to fetch       pure
 //!  buffer/plan.rs  how much to fetch, and how early                            pure
-//!  buffer/report.rs  what a tag says of itself                                 pure
+//!  buffer/report.rs  why a tag has no numbers, and its status                  pure
 //!  allocator.rs    what every call touches
 //!  key.rs          one tag: its numbers, its state, those who wait
 //!  ends.rs         what this host was given, over restarts

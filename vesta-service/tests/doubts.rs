@@ -160,7 +160,7 @@ fn an_operator_may_know_better_than_the_store() {
     assert!(trusting.try_gen_id().is_err());
 }
 
-/// What it forgot lies within the distance that claims keep: no need to refuse for ever.
+/// The loss lies within the distance that claims keep: no need to refuse for ever.
 #[test]
 fn a_host_that_remembers_a_little_more_than_a_doubtful_store_goes_on_above_that() {
     let setting = Setting::new();

@@ -36,7 +36,7 @@ fn a_store_that_forgot_what_this_host_remembers_is_refused_until_its_floor_is_ra
     wiped.start().gen_id().expect("and again");
 }
 
-/// What this host remembers is what the last renewal bought, and not the claim.
+/// This host remembers what the last renewal bought, and not only the claim.
 #[test]
 fn a_store_that_forgot_a_renewal_is_refused() {
     let setting = Setting::new();

@@ -62,7 +62,7 @@ impl Schema {
         self.before_the_catalogue()
     }
 
-    /// What is in this schema hides what the server has.
+    /// A function of this schema hides that of the server.
     fn before_the_catalogue(&self) -> String {
         with_option(&self.url(), &format!("options[search_path]={},pg_catalog", self.0))
     }
@@ -331,11 +331,12 @@ fn the_table_of_uid_generator_is_used_unchanged() {
 mod segments {
     use std::sync::Arc;
 
-    use vesta_service::{NewSegmentTag, NextRange, SegmentService, SegmentStore};
+    use vesta_service::SegmentStore;
     use vesta_store::segment_conformance::{self, Databases};
     use vesta_store::{Options, SegmentTable, open_segments};
 
     use super::Schema;
+    use super::shared::{self, ColumnTypes};
 
     struct Segments(SegmentTable);
     struct One(Schema, SegmentTable);
@@ -356,35 +357,23 @@ mod segments {
     #[test]
     fn whole_numbers_of_any_width_are_read_and_a_bad_row_hurts_itself_alone() {
         let database = Schema::fresh();
-        let store = open_segments(&database.url(), &Options::default()).expect("it opens");
-        for key in ["orders", "users"] {
-            let tag = NewSegmentTag::new(key, 10).expect("a right tag");
-            assert!(store.create(&tag).expect("it answers"));
-        }
-        let numbers = |end| NextRange::Numbers(end - 10..end);
-        let mut end = 1;
-        for kind in ["integer", "smallint", "numeric", "numeric(20,0)", "bigint"] {
-            database.ask(&format!("ALTER TABLE leaf_alloc ALTER max_id DROP DEFAULT, ALTER max_id TYPE {kind} USING max_id::{kind}, ALTER step TYPE {kind} USING step::{kind}"));
-            end += 10;
-            assert_eq!(store.next_range("orders", 10).expect(kind), numbers(end), "{kind}");
-            assert!(store.give_back("orders", end - 3..end).expect(kind), "{kind}");
-            end -= 3;
-            let tags = store.tags().expect(kind);
-            assert_eq!((tags[0].max_id.unsigned_abs(), tags[0].step), (end, 10), "{kind}");
-        }
-        for kind in ["double precision", "real", "numeric(20,2)", "text"] {
-            database.ask(&format!("ALTER TABLE leaf_alloc ALTER max_id DROP DEFAULT, ALTER max_id TYPE {kind} USING max_id::{kind}"));
-            let tags = store.tags().expect(kind);
-            assert_eq!(tags.len(), 2);
-            assert!(tags.iter().all(|tag| tag.max_id == -1), "{kind} loses numbers: {tags:?}");
-        }
-        database.ask("ALTER TABLE leaf_alloc ALTER max_id TYPE bigint USING round(max_id::numeric)::bigint, ALTER max_id DROP NOT NULL");
-        database.ask("UPDATE leaf_alloc SET max_id = NULL WHERE biz_tag = 'orders'");
-        let tags = store.tags().expect("it answers");
-        assert_eq!(tags.iter().map(|tag| tag.max_id).collect::<Vec<_>>(), [-1, 1], "null");
-        let service = SegmentService::builder(store).build().expect("a service");
-        assert!(service.segment("users").and_then(|tag| tag.next()).is_ok());
-        assert!(service.segment("orders").and_then(|tag| tag.next()).is_err());
+        let types = ColumnTypes {
+            whole: &["integer", "smallint", "numeric", "numeric(20,0)", "bigint"],
+            lossy: &["double precision", "real", "numeric(20,2)", "text"],
+            both: |kind| {
+                format!(
+                    "ALTER TABLE leaf_alloc ALTER max_id DROP DEFAULT, ALTER max_id TYPE {kind} \
+                     USING max_id::{kind}, ALTER step TYPE {kind} USING step::{kind}"
+                )
+            },
+            max_id: |kind| {
+                format!("ALTER TABLE leaf_alloc ALTER max_id TYPE {kind} USING max_id::{kind}")
+            },
+            nullable: &["ALTER TABLE leaf_alloc ALTER max_id TYPE bigint USING \
+                 round(max_id::numeric)::bigint, ALTER max_id DROP NOT NULL"],
+        };
+        let ask = |sql: &str| _ = database.ask(sql);
+        shared::whole_numbers_of_any_width_are_read(&database.url(), ask, &types);
     }
 
     mod leaf {

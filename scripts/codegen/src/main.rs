@@ -20,7 +20,9 @@ use tonic_prost_build::Builder;
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
 fn main() -> Outcome<()> {
-    let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    // As it is now: a program that was built for another checkout would read that one's protocols.
+    let here = std::env::var_os("CARGO_MANIFEST_DIR").ok_or("start it with scripts/codegen.sh")?;
+    let project = Path::new(&here).join("../..");
     let below = std::env::args_os().nth(1).map_or_else(|| project.clone(), PathBuf::from);
 
     let descriptors =

@@ -28,7 +28,7 @@ pub struct Limits {
     pub stall: Duration,
     /// Between an answer and the next bytes.
     pub idle: Duration,
-    /// Whether requests are those of HTTP/1, whose heads are guarded.
+    /// Set for HTTP/1, whose heads are guarded.
     pub is_http1: bool,
     /// Without a request among [`Requests`], whatever bytes come.
     pub unused: Duration,

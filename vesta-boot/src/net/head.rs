@@ -40,7 +40,7 @@ enum Part {
     Over,
 }
 
-/// What the headers so far say of the body.
+/// The body, as far as the headers have told.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 enum Body {
     #[default]
@@ -50,7 +50,7 @@ enum Body {
     Unclear,
 }
 
-/// What is longer says nothing of the body, or is refused.
+/// The longest line that can say something of the body; a longer one that does is refused.
 const LONGEST_LINE: usize = 256;
 
 impl HeadGuard {
@@ -161,7 +161,7 @@ impl HeadGuard {
 mod tests {
     use super::*;
 
-    /// What a parser is given when the bytes come in pieces of this length.
+    /// The bytes that a parser is given, if they come in pieces of this length.
     fn passed(text: &[u8], piece: usize) -> Vec<u8> {
         let (mut guard, mut bytes) = (HeadGuard::default(), text.to_vec());
         bytes.chunks_mut(piece).for_each(|piece| guard.pass(piece));

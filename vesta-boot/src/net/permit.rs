@@ -69,7 +69,7 @@ impl Drop for Share {
     }
 }
 
-/// What one peer is known by: an IPv4 address, or the /64 that an IPv6 host may choose its addresses
+/// The identity of a peer: an IPv4 address, or the /64 that an IPv6 host may choose its addresses
 /// from.
 fn owner(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {

@@ -50,7 +50,7 @@ pub(super) struct IdleWatch {
     requests: Requests,
     limit: Duration,
     timer: Option<Pin<Box<Sleep>>>,
-    /// What was true when the timer was set.
+    /// The number of requests when the timer was set, if none was in flight.
     seen: Option<u64>,
 }
 

@@ -67,7 +67,7 @@ pub(super) struct Section {
     #[arg(id = "state_dir", value_name = "FOLDER", global = true, value_parser = folder)]
     state_dir: Option<PathBuf>,
 
-    /// Whether the store may forget what it acknowledged
+    /// The store may forget what it acknowledged
     ///
     /// A copy that lags may take over from it (`true`), or a fail-over loses nothing (`false`), although
     /// it cannot be seen: behind a proxy, or in a managed database. Default: as far as the store can

@@ -866,7 +866,7 @@ pub mod segment_service_client {
     )]
     use tonic::codegen::*;
     use tonic::codegen::http::Uri;
-    /// Dense, growing numbers for business tags, from ranges that a server takes from a database ahead of
+    /// Growing numbers for business tags, with few gaps, from ranges that a server takes from a database ahead of
     /// use. The numbers of one server and key strictly increase; those of several servers never overlap.
     ///
     /// Errors as for IdService. NOT_FOUND: no such key; UNIMPLEMENTED: this server has no segment mode.
@@ -1012,7 +1012,7 @@ pub mod segment_service_server {
             request: tonic::Request<super::NextIdsRequest>,
         ) -> std::result::Result<tonic::Response<super::NextIdsResponse>, tonic::Status>;
     }
-    /// Dense, growing numbers for business tags, from ranges that a server takes from a database ahead of
+    /// Growing numbers for business tags, with few gaps, from ranges that a server takes from a database ahead of
     /// use. The numbers of one server and key strictly increase; those of several servers never overlap.
     ///
     /// Errors as for IdService. NOT_FOUND: no such key; UNIMPLEMENTED: this server has no segment mode.

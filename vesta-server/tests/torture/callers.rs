@@ -21,7 +21,7 @@ use crate::world::World;
 /// A refused caller tries again after this time, or leaves if its server ends meanwhile.
 const AGAIN: Duration = Duration::from_millis(20);
 
-/// What its callers speak with a server.
+/// The protocol between a caller and a server.
 #[derive(Clone)]
 pub(crate) enum Api {
     Grpc(Handle),

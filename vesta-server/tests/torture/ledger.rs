@@ -44,7 +44,7 @@ impl Span {
     }
 }
 
-/// What one call received.
+/// The IDs that one call received.
 #[derive(Debug)]
 pub(crate) enum Answer {
     Ids(Vec<u64>),
@@ -147,7 +147,7 @@ impl Ledger {
         self.lines.values().map(BTreeMap::len).sum()
     }
 
-    /// What was received from a process so far: a call that begins now must get later positions.
+    /// The end of all that was received from a process so far: a call that begins now must get later positions.
     pub(crate) fn marks(&self, process: usize) -> Marks {
         self.processes[process].1.clone()
     }

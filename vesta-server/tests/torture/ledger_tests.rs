@@ -30,7 +30,7 @@ fn ledger() -> Ledger {
     ledger
 }
 
-/// What it found: duplicates, answers out of order.
+/// Its findings: duplicates, answers out of order.
 fn found(ledger: &Ledger) -> (u64, u64) {
     (ledger.duplicates, ledger.disorders)
 }

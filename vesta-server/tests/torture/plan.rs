@@ -5,7 +5,7 @@ use vesta_testkit::Rng;
 /// A place for a process: world, and number in it.
 pub(crate) type Slot = (usize, usize);
 
-/// What a world stands.
+/// The faults that a world stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Fixed machine IDs, each with a state file: folders must be kept.
@@ -224,7 +224,7 @@ impl Plan {
         }
     }
 
-    /// What the replica never heard of: a process that started just before. And who hears nothing of
+    /// A claim that the replica never heard of: a process that started just before. And who hears nothing of
     /// that: one that starts just after.
     fn fail_over(&mut self, rng: &mut Rng, world: usize, start: u64) -> u64 {
         let [before, after] = [(world, 0), (world, 1)];
@@ -241,7 +241,7 @@ impl Plan {
         end
     }
 
-    /// What happens to all processes at once.
+    /// The faults of all processes at once.
     fn all(&mut self, rng: &mut Rng, worlds: &[Kind], slots: usize) {
         let small = worlds.iter().map(|kind| small_steps(*kind)).min_by_key(|steps| steps.len());
         let mut at = self.length / 5 + rng.below(self.length / 8);

@@ -20,7 +20,7 @@ pub(crate) fn program(name: &str) -> PathBuf {
     Path::new(env!("CARGO_BIN_EXE_vesta-server")).with_file_name(name)
 }
 
-/// How it may end.
+/// The ways in which it ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     /// By itself only if it refuses to start.

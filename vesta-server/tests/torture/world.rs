@@ -11,7 +11,7 @@ use vesta_testkit::programs::FREE_PORTS;
 use crate::ledger::Ledger;
 use crate::plan::Kind;
 
-/// What happened in a world.
+/// Counts of the events in a world.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) starts: u64,

@@ -8,7 +8,7 @@ use super::state::{
 };
 use super::{CLAIM_TIMEOUT, Choice, Doubt, HostState, Leases, MachineSlot, Plan};
 use crate::clock::{AnyClock, MAX_LEAD};
-use crate::error::{BuildError, ask_store};
+use crate::error::{BuildError, StoreError, ask_store};
 use crate::held_lease::{HeldLease, HeldLeaseFactory};
 
 /// One state machine with its store, host state and clock.
@@ -114,19 +114,12 @@ impl Driver {
                     Answer::Survey(Findings { doubt, clock: store.now()?, snapshot, locals })
                 }
                 Ask::Record(machine) => Answer::Found(leases.record(machine)?),
-                Ask::Write(machine, write) => match *write {
-                    Write::Record { old, new } => {
-                        Answer::Record(leases.change(machine, old.as_ref(), &new)?)
-                    }
-                    Write::Marks { old, new } => {
-                        Answer::Marks(leases.mark(machine, old.as_ref(), &new)?)
-                    }
-                },
+                Ask::Write(machine, change) => write(leases, machine, *change)?,
                 Ask::IsFree(machine) => Answer::Free(host.is_free(machine)),
                 Ask::Keep(machine) => {
                     *lock = None; // it may be the same one
-                    *lock = leases.lock(machine)?;
-                    Answer::Kept(lock.is_some() && host.keep(machine, &**clock))
+                    *lock = leases.lock(machine)?.filter(|_| host.keep(machine, &**clock));
+                    Answer::Kept(lock.is_some())
                 }
             })
         });
@@ -229,6 +222,14 @@ impl Driver {
         };
         Now { tick, ..now }
     }
+}
+
+/// Makes a change of one entry.
+pub(super) fn write(leases: &Leases, machine: u64, change: Write) -> Result<Answer, StoreError> {
+    Ok(match change {
+        Write::Record { old, new } => Answer::Record(leases.change(machine, old.as_ref(), &new)?),
+        Write::Marks { old, new } => Answer::Marks(leases.mark(machine, old.as_ref(), &new)?),
+    })
 }
 
 fn now(plan: &Plan, clock: &AnyClock) -> Now {

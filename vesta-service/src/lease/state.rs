@@ -37,8 +37,8 @@ pub(in crate::lease) use holding::Holding;
 /// How far the clocks of two hosts may be apart that share a store that may forget: each at most half
 /// of it from the store's.
 const MAX_SKEW: Duration = Duration::from_secs(2);
-/// How long a holder goes by its last look at whether the store may forget. Two thirds of a minute:
-/// it looks when a renewal is due.
+/// The time for which a holder goes by its last look at a doubt. Two thirds of a minute: it looks when a
+/// renewal is due.
 pub(in crate::lease) const DOUBT_CHECK: Duration = Duration::from_secs(40);
 /// The pause after a search in vain while running.
 pub(crate) const CLAIM_AGAIN: Duration = Duration::from_secs(1);
@@ -95,7 +95,7 @@ impl Plan {
         })
     }
 
-    /// What is to be written down about a store that gives this reason to doubt it, where nobody has
+    /// The doubt to write down about a store that gives this reason for it, where nobody has
     /// reserved anything yet: unless in a server that this one took over from.
     pub(crate) fn first_doubt(&self, seen: Option<&Suspicion>, wall: UnixMillis) -> Option<Doubt> {
         let (why, took_over) = match self.may_forget {

@@ -45,9 +45,10 @@ pub(crate) struct Buffer {
     /// The end of the ranges that this process was given: nothing below is taken again, whatever the
     /// store says. The store itself may stand lower, where others gave numbers back.
     highest: u64,
-    /// What processes of this host were given that are gone. A store below has forgotten something.
+    /// The end of what processes of this host were given that are gone. A store below it has forgotten
+    /// something.
     before: u64,
-    /// What is left at the end, to be given back: `None` if nothing may.
+    /// The numbers that are left at the end, to be given back: `None` if nothing may.
     unused: Option<Vec<Range<u64>>>,
     /// Fetches that failed one after another, and the last error there was.
     failures: u32,

@@ -18,8 +18,8 @@ use crate::sync::{AtomicBool, Mutex, Ordering, thread};
 use crate::wait::Drive;
 use crate::wait::{Notify, Wait};
 
-/// After the tags could not be read.
-const READ_AGAIN: Duration = Duration::from_secs(1);
+/// After the tags could not be read, and between two looks for tags that are missing.
+pub(super) const READ_AGAIN: Duration = Duration::from_secs(1);
 /// From a range that comes until this host remembers it, with all others that came meanwhile.
 const REMEMBER_AFTER: Duration = Duration::from_millis(500);
 /// The longest wait for the store at the end.
@@ -35,7 +35,7 @@ pub(crate) struct Core {
     pub(super) jobs: Jobs,
     /// Held while tags are read or added, so that an old list never replaces a newer one.
     reading: Mutex<()>,
-    /// What this host remembers.
+    /// The memory of this host.
     ends: Option<Ends>,
     /// Set while it is about to.
     remembering: AtomicBool,

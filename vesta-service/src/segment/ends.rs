@@ -22,7 +22,7 @@ use crate::BuildError;
 use crate::lease::{Entry, Fields, SCHEMA};
 use crate::sync::Mutex;
 
-/// What one process was given, by tag.
+/// The ends that one process was given, by tag.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Given {
     store: String,
@@ -35,7 +35,7 @@ pub(super) struct Ends {
     path: PathBuf,
     store: String,
     _lock: File,
-    /// What processes that are gone were given.
+    /// The ends that processes were given which are gone.
     before: BTreeMap<String, u64>,
     written: Mutex<Written>,
 }
@@ -124,7 +124,7 @@ fn lock_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)
 }
 
-/// What the file of a process says; nothing if it never wrote one.
+/// Reads the file of a process; nothing if it never wrote one.
 fn read(path: &Path, store: &str) -> Result<Given, String> {
     let text = match fs::read_to_string(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Given::default()),

@@ -7,7 +7,7 @@ use vesta_intf::IdError;
 
 use super::buffer::{Health, SHUT_DOWN};
 use super::builder::SegmentBuilder;
-use super::core::Core;
+use super::core::{Core, READ_AGAIN};
 use super::handle::Segment;
 use super::status::SegmentStatus;
 use super::store::{NewSegmentTag, SegmentStore, SegmentTag};
@@ -86,7 +86,7 @@ impl SegmentService {
     /// # Errors
     /// The same.
     pub fn try_segment(&self, key: &str) -> Result<Segment, IdError> {
-        self.find(key, self.core.now().saturating_sub(Duration::from_secs(1)))
+        self.find(key, self.core.now().saturating_sub(READ_AGAIN))
     }
 
     pub(super) fn find(&self, key: &str, since: Duration) -> Result<Segment, IdError> {

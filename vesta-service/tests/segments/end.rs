@@ -83,7 +83,7 @@ fn a_store_that_is_away_at_the_end_is_asked_once_and_the_numbers_are_lost() {
     }
 }
 
-/// What callers got up to the end, and what whoever comes next gets, never overlaps.
+/// Numbers that callers got up to the end, and those of whoever comes next, never overlap.
 #[test]
 fn closing_under_load_repeats_nothing() {
     for mode in MODES {

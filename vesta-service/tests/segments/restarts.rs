@@ -1,4 +1,4 @@
-//! What a host remembers of its numbers over restarts, and stores that say they may forget.
+//! The memory of a host for its numbers over restarts, and stores that say they may forget.
 
 use std::path::Path;
 use std::sync::Arc;

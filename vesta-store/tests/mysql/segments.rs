@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use vesta_service::{NewSegmentTag, NextRange, SegmentService, SegmentStore};
+use vesta_service::SegmentStore;
 use vesta_store::segment_conformance::{self, Databases};
 use vesta_store::{Options, SegmentTable, open_segments};
 
 use super::Database;
+use super::shared::{self, ColumnTypes};
 
 struct Segments(SegmentTable);
 struct One(Database, SegmentTable);
@@ -27,38 +28,25 @@ impl segment_conformance::Database for One {
 #[test]
 fn whole_numbers_of_any_width_are_read_and_a_bad_row_hurts_itself_alone() {
     let database = Database::fresh();
-    let store = open_segments(&database.url(), &Options::default()).expect("it opens");
-    for key in ["orders", "users"] {
-        let tag = NewSegmentTag::new(key, 10).expect("a right tag");
-        assert!(store.create(&tag).expect("it answers"));
-    }
-    let numbers = |end| NextRange::Numbers(end - 10..end);
-    let mut end = 1;
-    for kind in ["BIGINT UNSIGNED", "INT", "INT UNSIGNED", "SMALLINT", "DECIMAL(20,0)", "BIGINT"] {
-        database.ask(&format!(
-            "ALTER TABLE leaf_alloc MODIFY max_id {kind} NOT NULL, MODIFY step {kind} NOT NULL"
-        ));
-        end += 10;
-        assert_eq!(store.next_range("orders", 10).expect(kind), numbers(end), "{kind}");
-        assert!(store.give_back("orders", end - 3..end).expect(kind), "{kind}");
-        end -= 3;
-        let tags = store.tags().expect(kind);
-        assert_eq!((tags[0].max_id.unsigned_abs(), tags[0].step), (end, 10), "{kind}");
-    }
-    for kind in ["DOUBLE", "FLOAT", "DECIMAL(20,2)", "VARCHAR(40)"] {
-        database.ask(&format!("ALTER TABLE leaf_alloc MODIFY max_id {kind} NOT NULL"));
-        let tags = store.tags().expect(kind);
-        assert_eq!(tags.len(), 2);
-        assert!(tags.iter().all(|tag| tag.max_id == -1), "{kind} loses numbers: {tags:?}");
-    }
-    database.ask("UPDATE leaf_alloc SET max_id = '1'");
-    database.ask("ALTER TABLE leaf_alloc MODIFY max_id BIGINT NULL");
-    database.ask("UPDATE leaf_alloc SET max_id = NULL WHERE biz_tag = 'orders'");
-    let tags = store.tags().expect("it answers");
-    assert_eq!(tags.iter().map(|tag| tag.max_id).collect::<Vec<_>>(), [-1, 1], "null");
-    let service = SegmentService::builder(store).build().expect("a service");
-    assert!(service.segment("users").and_then(|tag| tag.next()).is_ok());
-    assert!(service.segment("orders").and_then(|tag| tag.next()).is_err());
+    let types = ColumnTypes {
+        whole: &["BIGINT UNSIGNED", "INT", "INT UNSIGNED", "SMALLINT", "DECIMAL(20,0)", "BIGINT"],
+        lossy: &["DOUBLE", "FLOAT", "DECIMAL(20,2)", "VARCHAR(40)"],
+        both: |kind| {
+            format!(
+                "ALTER TABLE leaf_alloc MODIFY max_id {kind} NOT NULL, MODIFY step {kind} NOT NULL"
+            )
+        },
+        max_id: |kind| format!("ALTER TABLE leaf_alloc MODIFY max_id {kind} NOT NULL"),
+        nullable: &[
+            "UPDATE leaf_alloc SET max_id = '1'",
+            "ALTER TABLE leaf_alloc MODIFY max_id BIGINT NULL",
+        ],
+    };
+    shared::whole_numbers_of_any_width_are_read(
+        &database.url(),
+        |sql| _ = database.ask(sql),
+        &types,
+    );
 }
 
 mod leaf {

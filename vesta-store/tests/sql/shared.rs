@@ -9,7 +9,7 @@ use std::sync::{Arc, Barrier, Mutex, OnceLock};
 use std::time::Duration;
 
 use vesta_service::{
-    Clock as _, KvStore, NewSegmentTag, NextRange, StoreError, SystemClock, Timing,
+    Clock as _, KvStore, NewSegmentTag, NextRange, SegmentService, StoreError, SystemClock, Timing,
 };
 use vesta_store::{Options, open_segments, open_with, open_worker_nodes};
 
@@ -337,4 +337,52 @@ macro_rules! shared_tests {
             }
         )*
     };
+}
+
+/// Column types of a database, and the statements that change `leaf_alloc` to them.
+pub(crate) struct ColumnTypes<'a> {
+    pub(crate) whole: &'a [&'a str],
+    /// They stop counting, or never did.
+    pub(crate) lossy: &'a [&'a str],
+    /// Both columns, from one whole type to another.
+    pub(crate) both: fn(&str) -> String,
+    pub(crate) max_id: fn(&str) -> String,
+    /// Numbers again, and none if somebody wants that.
+    pub(crate) nullable: &'a [&'a str],
+}
+
+pub(crate) fn whole_numbers_of_any_width_are_read(
+    url: &str,
+    ask: impl Fn(&str),
+    types: &ColumnTypes<'_>,
+) {
+    let store = open_segments(url, &Options::default()).expect("it opens");
+    for key in ["orders", "users"] {
+        let tag = NewSegmentTag::new(key, 10).expect("a right tag");
+        assert!(store.create(&tag).expect("it answers"));
+    }
+    let mut end = 1;
+    for kind in types.whole {
+        ask(&(types.both)(kind));
+        end += 10;
+        let range = store.next_range("orders", 10).expect(kind);
+        assert_eq!(range, NextRange::Numbers(end - 10..end), "{kind}");
+        assert!(store.give_back("orders", end - 3..end).expect(kind), "{kind}");
+        end -= 3;
+        let tags = store.tags().expect(kind);
+        assert_eq!((tags[0].max_id.unsigned_abs(), tags[0].step), (end, 10), "{kind}");
+    }
+    for kind in types.lossy {
+        ask(&(types.max_id)(kind));
+        let tags = store.tags().expect(kind);
+        assert_eq!(tags.len(), 2);
+        assert!(tags.iter().all(|tag| tag.max_id == -1), "{kind} loses numbers: {tags:?}");
+    }
+    types.nullable.iter().for_each(|sql| ask(sql));
+    ask("UPDATE leaf_alloc SET max_id = NULL WHERE biz_tag = 'orders'");
+    let tags = store.tags().expect("it answers");
+    assert_eq!(tags.iter().map(|tag| tag.max_id).collect::<Vec<_>>(), [-1, 1], "null");
+    let service = SegmentService::builder(store).build().expect("a service");
+    assert!(service.segment("users").and_then(|tag| tag.next()).is_ok());
+    assert!(service.segment("orders").and_then(|tag| tag.next()).is_err());
 }

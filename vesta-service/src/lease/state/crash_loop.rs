@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use vesta_intf::{Field, IdMeta, UnixMillis};
 
-use super::{Action, Answer, Ask, Event, Findings, Machine, Now, Plan, Write};
+use super::{Action, Answer, Ask, Event, Findings, Machine, Now, Plan};
 use crate::MemoryStore;
+use crate::lease::driver::write;
 use crate::lease::{ClaimOrder, Leases, Timing};
 use crate::sequence::Rules;
 
@@ -50,14 +51,7 @@ impl World {
                 Ask::Doubt => Answer::Doubt(leases.find()?, None),
                 Ask::WriteDoubt(doubt) => Answer::Namespace(leases.doubt(&doubt)?),
                 Ask::Record(machine) => Answer::Found(leases.record(machine)?),
-                Ask::Write(machine, write) => match *write {
-                    Write::Record { old, new } => {
-                        Answer::Record(leases.change(machine, old.as_ref(), &new)?)
-                    }
-                    Write::Marks { old, new } => {
-                        Answer::Marks(leases.mark(machine, old.as_ref(), &new)?)
-                    }
-                },
+                Ask::Write(machine, change) => write(leases, machine, *change)?,
                 Ask::IsFree(_) => Answer::Free(true),
                 Ask::Keep(_) => Answer::Kept(true),
             })

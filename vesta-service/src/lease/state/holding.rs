@@ -40,19 +40,17 @@ impl Holding {
         now: &Now,
     ) -> Self {
         let due = now.monotonic + spread(plan.renew_every(doubt.is_some()), now);
-        let (made, checked) = (now.monotonic, now.monotonic);
-        let (unwritten, pending, sealed_at, unanswered) = (None, None, None, false);
         Self {
             machine,
             doubt,
-            checked,
-            unwritten,
+            checked: now.monotonic,
+            unwritten: None,
             record,
-            pending,
-            made,
+            pending: None,
+            made: now.monotonic,
             due,
-            unanswered,
-            sealed_at,
+            unanswered: false,
+            sealed_at: None,
         }
     }
 
@@ -327,9 +325,8 @@ mod tests {
         assert_eq!(old.bound, RULES.position(103));
         assert_eq!((new.bound, new.owner, new.released), (sealed_at, 0, true));
         assert_eq!(new.epoch, 5);
-        assert!(
-            matches!(lease.on_answer(&plan(), done(), &now(0, 3)), Event::Released(r) if r == new)
-        );
+        let event = lease.on_answer(&plan(), done(), &now(0, 3));
+        assert!(matches!(event, Event::Released(record) if record == new));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What a tag says of itself: why it has no numbers, and its status.
+//! The report of a tag: why it has no numbers, and its status.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -67,7 +67,7 @@ pub(super) const INSPECT: &str = "SELECT \
           WHEN CONCAT(@@innodb_read_only) NOT IN ('0', 'OFF') THEN 'innodb_read_only' END, \
      CAST(@@innodb_flush_log_at_trx_commit AS SIGNED)";
 
-/// What any user may read about replication; each server has a part of it.
+/// The facts about replication that any user may read; each server has a part of it.
 pub(super) const REPLICATION: [&str; 2] = [
     "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('log_bin', 'sync_binlog', 'gtid_slave_pos', \
      'gtid_mode', 'gtid_executed', 'server_uuid', 'group_replication_group_name', \

@@ -1,4 +1,4 @@
-//! Whether a MySQL or MariaDB may lose changes that it acknowledged, from what it says about itself.
+//! Doubts about a MySQL or MariaDB that may lose changes it acknowledged, from what it says about itself.
 
 use std::collections::HashMap;
 

@@ -29,7 +29,7 @@ fn one_step_at_a_time_unless_the_pace_asks_for_more() {
     }
 }
 
-/// What a process loses that is killed: at each moment of a random day, at most twice what was used
+/// The loss of a process that is killed: at each moment of a random day, at most twice what was used
 /// in ten seconds, and two steps. The ten seconds are those before the fetches of what is lost.
 #[derive(Debug)]
 struct Day {
