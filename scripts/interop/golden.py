@@ -37,7 +37,7 @@ class Server:
     def __init__(self, program: Path, label: str) -> None:
         self.folder = tempfile.TemporaryDirectory()
         self.process = subprocess.Popen(
-            [program, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"],
+            [program, *"--listen 127.0.0.1:0 --admin-listen 127.0.0.1:0 --state-dir state".split()],
             cwd=self.folder.name,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

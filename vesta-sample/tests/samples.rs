@@ -25,6 +25,7 @@ impl Server {
         prepare(folder.path());
         let mut command = Command::new(program(name));
         command.args(FREE_PORTS).args(flags).current_dir(folder.path());
+        command.env("VESTA_STATE_DIR", "vesta-data"); // not the state of who runs the tests
         let program = Program::serve(&mut command).unwrap_or_else(|ended| panic!("{ended:?}"));
         Self { program, _folder: folder }
     }
@@ -87,7 +88,9 @@ fn segment_prints_numbers_of_a_key() {
     let server = Server::with("vesta-server", &["--segment-store", "sqlite:tags.db"], |folder| {
         let create = ["segment", "create", "orders", "--step", "1000"];
         let store = ["--segment-store", "sqlite:tags.db"];
-        output(Command::new(program("vesta-server")).args(create).args(store).current_dir(folder));
+        let mut command = Command::new(program("vesta-server"));
+        command.args(create).args(store).current_dir(folder);
+        output(command.env("VESTA_STATE_DIR", "vesta-data"));
     });
     let endpoint = server.url();
     let text = output(Command::new(env!("CARGO_BIN_EXE_segment")).args([&endpoint, "orders"]));

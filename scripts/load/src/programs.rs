@@ -79,7 +79,8 @@ impl Programs {
         Server::start("vesta-server", "gRPC", command, cores)
     }
 
-    /// Every server starts with its defaults: no setting comes from this program's environment.
+    /// Every server starts with its defaults, but for its state: no setting comes from this program's
+    /// environment.
     fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command.current_dir(self.folder.path());
@@ -88,6 +89,7 @@ impl Programs {
                 command.env_remove(name);
             }
         }
+        command.env("VESTA_STATE_DIR", "state"); // not that of who runs this
         command
     }
 }
