@@ -9,6 +9,7 @@ use vesta_client::{AsyncIdService, Client, ErrorKind};
 use vesta_intf::grpc::v1::GenIdRequest;
 use vesta_intf::grpc::v1::id_service_client::IdServiceClient;
 use vesta_testkit::certificates::{Authority, Issued};
+use vesta_testkit::shape_in;
 
 #[allow(dead_code, reason = "the other tests of the program use the rest")]
 #[path = "program/support.rs"]
@@ -214,8 +215,6 @@ async fn with_everything_on_it_serves_and_its_most_talkative_log_has_no_secret()
     let secrets = [maker.as_str(), &watcher, unknown].into_iter().chain(digests);
     let secrets = secrets.chain(lines_of(&server.key)).chain(lines_of(&client.key));
     for secret in secrets {
-        let at = said.find(secret);
-        let around = at.map(|at| said[..at].lines().last().unwrap_or_default());
-        assert!(at.is_none(), "{secret} behind {around:?}");
+        assert_eq!(shape_in(secret, &said), None, "{secret}");
     }
 }

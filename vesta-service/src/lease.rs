@@ -38,6 +38,7 @@ pub(crate) use driver::Driver;
 pub(crate) use host_state::{HostState, Local, StateFolder};
 pub(crate) use keeper::Keeper;
 pub use kv::{KvStore, Suspicion};
+use leases::Look;
 pub use leases::{Leases, Snapshot};
 pub(crate) use machine_slot::MachineSlot;
 pub use record::{Cas, Doubt, Namespace, Record};

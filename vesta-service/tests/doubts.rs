@@ -111,6 +111,23 @@ fn a_store_that_becomes_doubtful_is_noticed_by_who_holds_a_machine_id_of_it() {
     service.gen_id().expect("it goes on");
 }
 
+#[test]
+fn one_look_at_the_store_serves_all_machine_ids_of_a_process() {
+    let setting = Setting::new();
+    let pool = MachineSource::Pool { store: setting.store.clone(), range: Some(0..=31) };
+    let many = setting.builder().machine(pool).machine_count(32).timing(Timing::NETWORK);
+    let service = many.build().unwrap();
+    let (asked, changes) = (setting.store.asked(), setting.store.changes());
+    pass(&setting, 400, &[&service]);
+    let renewals = setting.store.changes() - changes;
+    let looks = setting.store.asked() - asked - renewals;
+    assert!(renewals >= 32 * 18, "{renewals}");
+    assert!((9..=10).contains(&looks), "one each 40 s: {looks}");
+    setting.store.set_may_forget();
+    pass(&setting, 60, &[&service]);
+    assert!(service.machines().iter().all(|one| one.doubt.is_some()));
+}
+
 /// The doubt is written at any moment of a claim: either the claim keeps its distance, or its owner
 /// learns of it before it reserves beyond what is kept clear of.
 #[test]

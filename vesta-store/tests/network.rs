@@ -1,15 +1,5 @@
 //! A bad network in front of real servers: whatever it does, each call ends in time, no answer is
 //! wrong, and the store works again as soon as the network does.
-#![cfg_attr(
-    not(any(
-        feature = "mysql",
-        feature = "postgres",
-        feature = "redis",
-        feature = "zookeeper",
-        feature = "etcd"
-    )),
-    allow(dead_code, unused_macros, reason = "what only servers need")
-)]
 
 #[path = "processes/stores.rs"]
 #[allow(dead_code, reason = "rows of stores without a network, or left out of this build")]

@@ -1,5 +1,5 @@
 //! Test support shared by the crates of Vesta: random numbers, folders, programs, wrong wall clocks
-//! under them and, by feature, certificates. Stores that fail and clocks are vesta-service's own fakes:
+//! under them, the search for secrets in what they said and, by feature, certificates. Stores that fail and clocks are vesta-service's own fakes:
 //! `FlakyStore`, `MemoryStore`, `ManualClock`.
 //! Only tests depend on it.
 #![forbid(unsafe_code)]
@@ -9,10 +9,12 @@ pub mod certificates;
 mod folder;
 pub mod programs;
 mod rng;
+mod secrets;
 mod wall_clock;
 
 pub use folder::{fast_folder, folder};
 pub use rng::Rng;
+pub use secrets::shape_in;
 pub use wall_clock::WallClock;
 
 /// True in a full run, with more rounds: `VESTA_TEST_FULL` is set.

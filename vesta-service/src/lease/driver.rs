@@ -4,7 +4,7 @@ use std::any::Any;
 use std::time::Duration;
 
 use super::state::{
-    Action, Answer, Ask, CLAIM_AGAIN, Claimed, Event, Findings, Machine, Now, Write,
+    Action, Answer, Ask, CLAIM_AGAIN, Claimed, DOUBT_CHECK, Event, Findings, Machine, Now, Write,
 };
 use super::{CLAIM_TIMEOUT, Choice, Doubt, HostState, Leases, MachineSlot, Plan};
 use crate::clock::{AnyClock, MAX_LEAD};
@@ -104,7 +104,7 @@ impl Driver {
         let answer = ask_store(|| {
             Ok(match ask {
                 Ask::Namespace => Answer::Namespace(open(None)?),
-                Ask::Doubt => Answer::Doubt(leases.find()?, store.doubt()?),
+                Ask::Doubt => Answer::Doubt(leases.look(clock.monotonic(), DOUBT_CHECK)?),
                 Ask::WriteDoubt(doubt) => Answer::Namespace(leases.doubt(&doubt)?),
                 Ask::Survey => {
                     let doubt = store.doubt()?;

@@ -10,9 +10,12 @@
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use super::codec::{Entry, Marks};
-use super::{Area, Cas, Doubt, KvStore, Namespace, Record, Standing, StoreError};
+use super::{Area, Cas, Doubt, KvStore, Namespace, Record, Standing, StoreError, Suspicion};
 
 const NAMESPACE: &str = "namespace";
 const MARKS: &str = "births-";
@@ -24,6 +27,19 @@ const BUCKET: u64 = 64;
 pub struct Leases {
     area: Area,
     namespace: String,
+    /// Shared by the clones: one look serves all machine IDs of a process.
+    last_look: Arc<Mutex<Option<Look>>>,
+}
+
+/// The answer to the question whether the store may forget.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Look {
+    /// When the question was put, on the monotonic clock: what was read is no older.
+    pub(super) asked: Duration,
+    /// The namespace, unless it is gone.
+    pub(super) namespace: Option<Namespace>,
+    /// The reason that the store gives.
+    pub(super) seen: Option<Suspicion>,
 }
 
 /// A namespace as it was found, or a little later: entries are read one after another.
@@ -101,7 +117,8 @@ impl Snapshot {
 impl Leases {
     /// The machine IDs of a namespace; nothing is asked or written yet.
     pub fn new(store: Arc<dyn KvStore>, namespace: &str) -> Self {
-        Self { area: Area { store, name: area_of(namespace) }, namespace: namespace.into() }
+        let area = Area { store, name: area_of(namespace) };
+        Self { area, namespace: namespace.into(), last_look: Arc::default() }
     }
 
     /// The store.
@@ -171,6 +188,19 @@ impl Leases {
     pub fn raise_floor(&self, floor: u64) -> Result<u64, StoreError> {
         let raise = |old: &Namespace| Namespace { floor: old.floor.max(floor), ..old.clone() };
         self.change_namespace(raise).map(|namespace| namespace.floor)
+    }
+
+    /// The last look, if it is younger than this at that time of the monotonic clock, or a new one.
+    pub(super) fn look(&self, now: Duration, max_age: Duration) -> Result<Look, StoreError> {
+        let last = self.last_look.lock().clone();
+        if let Some(last) = last.filter(|last| now.saturating_sub(last.asked) < max_age) {
+            return Ok(last);
+        }
+        // Not under the lock: those who wait for a store that is silent wait side by side.
+        let (namespace, seen) = (self.find()?, self.area.store.doubt()?);
+        let look = Look { asked: now, namespace, seen };
+        *self.last_look.lock() = Some(look.clone());
+        Ok(look)
     }
 
     /// Writes down that the store may forget. What was written before stays. Returns the namespace as

@@ -21,7 +21,7 @@ use std::time::Duration;
 use vesta_intf::{IdMeta, UnixMillis};
 
 use super::{
-    BuildError, Cas, Choice, ClaimOrder, Doubt, Local, Marks, Namespace, Record, Snapshot,
+    BuildError, Cas, Choice, ClaimOrder, Doubt, Local, Look, Marks, Namespace, Record, Snapshot,
     StoreError, Suspicion, Timing,
 };
 use crate::clock::MAX_LEAD;
@@ -213,7 +213,7 @@ pub(crate) enum Ask {
     Namespace,
     /// The whole namespace, created if it is not there; the store's clock; what this host remembers.
     Survey,
-    /// The namespace itself, and whether the store may forget.
+    /// The namespace itself, and whether the store may forget: a [`Look`] no older than [`DOUBT_CHECK`].
     Doubt,
     /// Write down that the store may forget.
     WriteDoubt(Doubt),
@@ -243,8 +243,7 @@ pub(crate) struct Findings {
 pub(crate) enum Answer {
     Namespace(Namespace),
     Survey(Findings),
-    /// The namespace, unless it is gone, and why the store may forget.
-    Doubt(Option<Namespace>, Option<Suspicion>),
+    Doubt(Look),
     Found(Option<Record>),
     Record(Cas<Record>),
     Marks(Cas<Marks>),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use vesta_intf::{Field, IdMeta, UnixMillis};
 
-use super::{Action, Answer, Ask, Event, Findings, Machine, Now, Plan};
+use super::{Action, Answer, Ask, DOUBT_CHECK, Event, Findings, Machine, Now, Plan};
 use crate::MemoryStore;
 use crate::lease::driver::write;
 use crate::lease::{ClaimOrder, Leases, Timing};
@@ -38,7 +38,7 @@ impl World {
         Now { monotonic, wall, wall_tick: tick, tick, random: self.random ^ self.random >> 61 }
     }
 
-    fn answer(&self, ask: Ask) -> Answer {
+    fn answer(&self, ask: Ask, at: Duration) -> Answer {
         let leases = &self.leases;
         let answer = || {
             Ok(match ask {
@@ -48,7 +48,7 @@ impl World {
                     let snapshot = leases.snapshot()?;
                     Answer::Survey(Findings { doubt: None, clock: None, snapshot, locals: vec![] })
                 }
-                Ask::Doubt => Answer::Doubt(leases.find()?, None),
+                Ask::Doubt => Answer::Doubt(leases.look(at, DOUBT_CHECK)?),
                 Ask::WriteDoubt(doubt) => Answer::Namespace(leases.doubt(&doubt)?),
                 Ask::Record(machine) => Answer::Found(leases.record(machine)?),
                 Ask::Write(machine, change) => write(leases, machine, *change)?,
@@ -65,7 +65,7 @@ impl World {
         match machine.next(&now) {
             Action::Wait(until) => (until.max(at), Event::None),
             Action::Ask(ask) => {
-                let answer = self.answer(ask);
+                let answer = self.answer(ask, at);
                 // A request takes a millisecond.
                 let at = at + Duration::from_millis(1);
                 let now = self.now(at);

@@ -11,7 +11,7 @@ pub(in crate::lease) struct Holding {
     machine: u64,
     /// Why the store may forget, as was written down there when it was last looked at.
     pub(in crate::lease) doubt: Option<Doubt>,
-    /// When that was, on the monotonic clock.
+    /// When that look began, on the monotonic clock.
     checked: Duration,
     /// A doubt that nobody has written down.
     unwritten: Option<Doubt>,
@@ -20,7 +20,7 @@ pub(in crate::lease) struct Holding {
     /// A change that was sent and not yet answered. Until its outcome is known it is sent again
     /// unchanged, and nothing else is sent.
     pending: Option<Record>,
-    /// When that change was made, or the store was last looked at, on the monotonic clock.
+    /// When that change was made, on the monotonic clock.
     made: Duration,
     /// When to send next, on the monotonic clock.
     due: Duration,
@@ -116,10 +116,10 @@ impl Holding {
                 self.due = now.monotonic + self.pause(plan, now) / 10;
                 return Event::Unsure(error);
             }
-            Answer::Doubt(namespace, seen) => {
-                self.checked = self.made;
-                if let Some(namespace) = namespace {
-                    self.unwritten = plan.new_doubt(&namespace, seen.as_ref(), now.wall);
+            Answer::Doubt(look) => {
+                self.checked = look.asked;
+                if let Some(namespace) = look.namespace {
+                    self.unwritten = plan.new_doubt(&namespace, look.seen.as_ref(), now.wall);
                     self.doubt = namespace.doubt;
                 }
                 return Event::None;
@@ -168,7 +168,7 @@ mod tests {
     use vesta_intf::UnixMillis;
 
     use super::*;
-    use crate::lease::{Namespace, StoreError, Suspicion};
+    use crate::lease::{Look, Namespace, StoreError, Suspicion};
     use crate::sequence::Rules;
 
     const RULES: Rules = Rules::new(30, 4, 0);
@@ -203,6 +203,10 @@ mod tests {
         Namespace { uuid: 1, fingerprint: String::new(), floor: 0, doubt }
     }
 
+    fn looked(asked: u32, namespace: Option<Namespace>, seen: Option<Suspicion>) -> Answer {
+        Answer::Doubt(Look { asked: asked * SECOND, namespace, seen })
+    }
+
     fn unknown() -> Answer {
         Answer::Failed(StoreError::unavailable("no reply", std::io::Error::other("lost")))
     }
@@ -222,17 +226,13 @@ mod tests {
     }
 
     fn waits(action: Action) -> Duration {
-        match action {
-            Action::Wait(until) => until,
-            other => panic!("expected a wait, got {other:?}"),
-        }
+        let Action::Wait(until) = &action else { panic!("expected a wait, got {action:?}") };
+        *until
     }
 
     fn raised(event: Event) -> u64 {
-        match event {
-            Event::Raised(record) => record.bound,
-            other => panic!("expected a raised bound, got {other:?}"),
-        }
+        let Event::Raised(record) = &event else { panic!("expected a raise, got {event:?}") };
+        record.bound
     }
 
     #[test]
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(raised(lease.on_answer(&plan(), done(), &now(60, 10))), bound);
         assert!(bound < RULES.position(160), "its bound is past by now");
         assert!(matches!(lease.next(&plan(), &now(60, 10)), Action::Ask(Ask::Doubt)));
-        lease.on_answer(&plan(), Answer::Doubt(None, None), &now(60, 10));
+        lease.on_answer(&plan(), looked(60, None, None), &now(60, 10));
         let (_, next) = written(lease.next(&plan(), &now(60, 10)));
         assert_eq!(next.bound, RULES.position(163));
     }
@@ -352,8 +352,7 @@ mod tests {
         assert!(matches!(lease.next(&plan(), &now(41, 10)), Action::Ask(Ask::Doubt)));
         // Asked at 41 s, and answered late: what was read is as old as the question.
         let seen = Some(Suspicion { why: "a replica lags".into(), took_over: false });
-        let event =
-            lease.on_answer(&plan(), Answer::Doubt(Some(namespace(None)), seen), &now(50, 10));
+        let event = lease.on_answer(&plan(), looked(41, Some(namespace(None)), seen), &now(50, 10));
         assert!(matches!(event, Event::None));
         assert_eq!(lease.checked, 41 * SECOND);
         let Action::Ask(Ask::WriteDoubt(doubt)) = lease.next(&plan(), &now(50, 10)) else {
@@ -386,7 +385,7 @@ mod tests {
         let doubt = Doubt { since: UnixMillis(0), reach: UnixMillis(0), why: String::new() };
         let mut lease = Holding { doubt: Some(doubt), ..lease() };
         assert!(matches!(lease.next(&plan(), &now(60, 10)), Action::Ask(Ask::Doubt)));
-        lease.on_answer(&plan(), Answer::Doubt(Some(namespace(None)), None), &now(60, 10));
+        lease.on_answer(&plan(), looked(60, Some(namespace(None)), None), &now(60, 10));
         assert_eq!(written(lease.next(&plan(), &now(60, 10))).1.bound, RULES.position(163));
     }
 
