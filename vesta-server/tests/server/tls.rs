@@ -236,6 +236,7 @@ async fn a_client_that_stalls_before_or_after_the_handshake_is_closed() {
     while failures(&server) < 2 {
         tokio::task::yield_now().await;
     }
+    assert_eq!(failures(&server), 2);
     let stream = silent(&server, &authority);
     assert_eq!(stream.conn.alpn_protocol(), Some(&b"h2"[..]));
     assert!(is_closed(stream), "silent after the handshake");

@@ -147,7 +147,8 @@ impl Ledger {
         self.lines.values().map(BTreeMap::len).sum()
     }
 
-    /// The end of all that was received from a process so far: a call that begins now must get later positions.
+    /// The end of all that was received from a process so far: a call that begins now must get later
+    /// positions.
     pub(crate) fn marks(&self, process: usize) -> Marks {
         self.processes[process].1.clone()
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use vesta_intf::{Field, IdMeta, UnixMillis};
 
-use super::{Action, Answer, Ask, DOUBT_CHECK, Event, Findings, Machine, Now, Plan};
+use super::{Action, Answer, Ask, Event, Findings, Machine, Now, Plan};
 use crate::MemoryStore;
 use crate::lease::driver::write;
 use crate::lease::{ClaimOrder, Leases, Timing};
@@ -48,7 +48,7 @@ impl World {
                     let snapshot = leases.snapshot()?;
                     Answer::Survey(Findings { doubt: None, clock: None, snapshot, locals: vec![] })
                 }
-                Ask::Doubt => Answer::Doubt(leases.look(at, DOUBT_CHECK)?),
+                Ask::Doubt => Answer::Doubt(leases.look(at, Duration::ZERO)?),
                 Ask::WriteDoubt(doubt) => Answer::Namespace(leases.doubt(&doubt)?),
                 Ask::Record(machine) => Answer::Found(leases.record(machine)?),
                 Ask::Write(machine, change) => write(leases, machine, *change)?,
