@@ -2,14 +2,13 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use vesta_intf::{Field, GenMethod, IdError, IdMeta, SequenceStart};
 
 use crate::BuildError;
 use crate::backlog::Backlog;
-use crate::clock::{AnyClock, Clock, SystemClock};
+use crate::clock::{AnyClock, Clock, ClockKind, SystemClock};
 use crate::held_lease::HeldLeaseFactory;
 use crate::lease::{
     CLAIM_TIMEOUT, Choice, ClaimOrder, Driver, HostState, Keeper, Leases, MachineSlot, Plan,
@@ -26,6 +25,8 @@ use crate::wait::Drive;
 
 /// More machine IDs in one process would only be a mistake.
 const MAX_MACHINES: u64 = 64;
+/// The furthest that IDs may be made ahead of the clock, in milliseconds.
+pub const MAX_BORROW_MILLIS: u64 = 10_000;
 const MAX_NAMESPACE: usize = 64;
 
 /// Builds a [`LocalIdService`]. Only [`machine`](Self::machine) has no default.
@@ -44,6 +45,9 @@ pub struct Builder {
     machine_count: usize,
     claim_order: ClaimOrder,
     sequence_start: SequenceStart,
+    clock_kind: ClockKind,
+    pub(crate) pacing: bool,
+    borrow_ahead: Duration,
     timing: Option<Timing>,
     wait_for_store: bool,
     store_may_forget: Option<bool>,
@@ -65,6 +69,9 @@ impl Default for Builder {
             machine_count: 1,
             claim_order: ClaimOrder::default(),
             sequence_start: SequenceStart::default(),
+            clock_kind: ClockKind::default(),
+            pacing: false,
+            borrow_ahead: Duration::ZERO,
             timing: None,
             wait_for_store: false,
             store_may_forget: None,
@@ -78,7 +85,7 @@ impl Builder {
         Self { layout, ..self }
     }
 
-    /// The populator, which guards the position. Default: [`PopulatorKind::Lock`].
+    /// The populator, which guards the position. Default: [`PopulatorKind::Atomic`].
     pub fn populator(self, populator: PopulatorKind) -> Self {
         Self { populator, ..self }
     }
@@ -145,6 +152,27 @@ impl Builder {
         Self { sequence_start, ..self }
     }
 
+    /// How precisely the time field follows the clock. Default: [`ClockKind::Precise`].
+    pub fn clock_kind(self, clock_kind: ClockKind) -> Self {
+        Self { clock_kind, ..self }
+    }
+
+    /// Gives a tick out in slices of at most 4 ms, and waiting calls of
+    /// [`gen_id`](vesta_intf::IdService::gen_id) their positions in the order in which they came: at the
+    /// capacity nobody then waits for the rest of a second, and nobody is overtaken for long. What a slice
+    /// leaves, the later ones of its tick have too; the capacity stays the same. Default: no.
+    pub fn pacing(self, pacing: bool) -> Self {
+        Self { pacing, ..self }
+    }
+
+    /// How far ahead of the clock sequence numbers may be taken: 0 to 10 s, rounded down to whole ticks.
+    /// Bursts beyond the capacity of a tick are then served at once, with IDs whose time field leads
+    /// by as much, until so many ticks are used up. The window grows by it, so that a
+    /// restart repeats nothing. Default: 0.
+    pub fn borrow_ahead(self, borrow_ahead: Duration) -> Self {
+        Self { borrow_ahead, ..self }
+    }
+
     /// Makes [`build`](Self::build) wait as long as it takes for a store that does not answer, instead
     /// of 30 s. Default: no.
     pub fn wait_for_store(self, wait_for_store: bool) -> Self {
@@ -182,8 +210,7 @@ impl Builder {
         IdError::check("version", self.version, 0, meta.max(Field::Version))?;
         meta.check_generates()?;
         self.sequence_start.check(&meta)?;
-        let rules = Rules::new(meta.bits(Field::Time), meta.bits(Field::Seq), 0)
-            .starting_below(self.sequence_start.below(), random::u63());
+        let rules = self.rules(&source)?;
         let machines = number(self.machine_count);
         IdError::check("machine count", machines, 1, MAX_MACHINES)?;
         if machines > 1 && !source.hands_out() {
@@ -194,9 +221,11 @@ impl Builder {
             meta,
             rules,
             clock: self.clock.clone(),
+            clock_kind: self.clock_kind,
             populator: self.populator,
             gen_method: if meta.bits(Field::GenMethod) == 0 { 0 } else { self.gen_method.value() },
             version: self.version,
+            lost: Arc::default(),
         };
         let claim_timeout = if self.wait_for_store { Duration::MAX } else { CLAIM_TIMEOUT };
         let folder = StateFolder {
@@ -222,8 +251,10 @@ impl Builder {
                 (slots, None)
             }
             Resolved::Leased { store, choice, guard } => {
-                let timing = self.timing.unwrap_or_else(|| choice.timing(store.timing()));
+                let mut timing = self.timing.unwrap_or_else(|| choice.timing(store.timing()));
                 timing.check()?;
+                timing.window += self.borrow_ahead;
+                timing.takeover_grace = timing.takeover_grace.max(timing.window * 3);
                 // A state file remembers by itself, and forgets nothing.
                 let remembers = !matches!(choice, Choice::Only { alone: true, .. });
                 let may_forget = if remembers { self.store_may_forget } else { Some(false) };
@@ -264,11 +295,40 @@ impl Builder {
             rules,
             machine_source,
             window,
-            only: slots.only(),
             slots,
             backlog: Backlog::default(),
-            positions_lost: AtomicU64::new(0),
+            positions_lost: factory.lost,
         })
+    }
+
+    /// The rule of generation by these settings.
+    fn rules(&self, source: &MachineSource) -> Result<Rules, BuildError> {
+        let (meta, below) = (&self.layout, self.sequence_start.below());
+        let tick = meta.spec().unit.millis();
+        let ahead = u64::try_from(self.borrow_ahead.as_millis()).unwrap_or(u64::MAX);
+        IdError::check("borrow_ahead_ms", ahead, 0, MAX_BORROW_MILLIS)?;
+        if ahead > 0 && ahead < tick {
+            let reason = format!("must be 0, or at least one tick of the layout, which is {tick}");
+            return Err(IdError::invalid("borrow_ahead_ms", reason).into());
+        }
+        if ahead > 0 && matches!(source, MachineSource::Stateless(_)) {
+            let reason =
+                "a stateless machine ID cannot borrow: a restart would repeat what was borrowed";
+            return Err(IdError::invalid("borrow_ahead_ms", reason).into());
+        }
+        let rules = Rules::new(meta.bits(Field::Time), meta.bits(Field::Seq), ahead / tick);
+        let rules = rules.starting_below(below, random::u63());
+        if !self.pacing {
+            return Ok(rules);
+        }
+        let rules = rules.paced(tick);
+        let slice = (meta.max(Field::Seq) + 1) >> rules.slice_bits();
+        if below > slice {
+            let reason =
+                format!("with pacing at most random:{slice}, which a slice of a tick holds");
+            return Err(IdError::invalid("sequence_start", reason).into());
+        }
+        Ok(rules)
     }
 }
 

@@ -26,6 +26,12 @@ pub trait Clock: Send + Sync + fmt::Debug {
         self.wall().0 / 1000
     }
 
+    /// The wall clock, where that is cheaper as it was up to a timer interrupt ago (1 to 10 ms): a
+    /// number that changes when it goes on, and means nothing else.
+    fn wall_coarse(&self) -> u64 {
+        self.wall().0
+    }
+
     /// Time until the wall clock reaches `moment`; zero if it has.
     fn until(&self, moment: UnixMillis) -> Duration {
         Duration::from_millis(moment.since(self.wall()).unwrap_or(0))
@@ -68,6 +74,11 @@ impl Clock for SystemClock {
     #[inline]
     fn wall_seconds(&self) -> u64 {
         coarse_seconds()
+    }
+
+    #[inline]
+    fn wall_coarse(&self) -> u64 {
+        coarse_nanos()
     }
 
     fn until(&self, moment: UnixMillis) -> Duration {
@@ -116,12 +127,40 @@ fn coarse_seconds() -> u64 {
     // fail. No crate offers it as a safe function.
     #[allow(unsafe_code)]
     let seconds = unsafe { libc::time(std::ptr::null_mut()) };
-    u64::try_from(seconds).unwrap_or(0)
+    seconds.cast_unsigned()
 }
 
 #[cfg(not(target_os = "linux"))]
 fn coarse_seconds() -> u64 {
     since_1970().as_secs()
+}
+
+/// `CLOCK_REALTIME_COARSE`: the kernel's own note of the time, made at each timer interrupt.
+#[cfg(target_os = "linux")]
+#[inline]
+fn coarse_nanos() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
+    // Only whether it changed counts.
+    now.tv_sec.cast_unsigned().wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec.cast_unsigned())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn coarse_nanos() -> u64 {
+    u64::try_from(since_1970().as_millis()).unwrap_or(u64::MAX)
+}
+
+/// How many [spin hints](std::hint::spin_loop) take a microsecond: from 7 to 100, by processor. The
+/// fastest of a few tries, since any of them may be interrupted.
+pub(crate) fn spins_per_microsecond() -> u32 {
+    const SPINS: u32 = 256;
+    #[allow(clippy::disallowed_methods, reason = "this is the place where it is allowed")]
+    let time = || {
+        let start = std::time::Instant::now();
+        (0..SPINS).for_each(|_| std::hint::spin_loop());
+        start.elapsed().as_nanos()
+    };
+    let nanos = (0..8).map(|_| time()).min().unwrap_or_default().max(1);
+    u32::try_from(u128::from(SPINS) * 1000 / nanos).unwrap_or(u32::MAX)
 }
 
 /// The processor's time-stamp counter: 10 ns where the precise wall clock costs 27.
@@ -143,27 +182,73 @@ fn cycle_counter() -> u64 {
     0
 }
 
-/// The system's clocks, or a custom one. An enum and not a box: the usual case can be inlined.
+/// What a glance at the clock shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum ClockKind {
+    /// The time field is right to the millisecond. The default.
+    #[default]
+    Precise,
+    /// The time field of a layout of milliseconds may lag by one timer interrupt (1 to 10 ms), and
+    /// never leads; an ID then costs half as much. That a tick is used up is believed from the precise
+    /// clock only. Layouts of whole seconds are always this cheap.
+    Coarse,
+}
+
+impl ClockKind {
+    /// Every kind there is.
+    pub const ALL: [ClockKind; 2] = [Self::Precise, Self::Coarse];
+
+    /// The name in configurations.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ClockKind::Precise => "precise",
+            ClockKind::Coarse => "coarse",
+        }
+    }
+}
+
+/// The system's clocks, or a custom one.
 #[derive(Debug, Clone)]
 pub(crate) enum AnyClock {
     System(SystemClock),
     Other(Arc<dyn Clock>),
 }
 
-impl AnyClock {
-    #[inline]
-    pub(crate) fn wall(&self) -> UnixMillis {
-        match self {
-            AnyClock::System(clock) => clock.wall(),
-            AnyClock::Other(clock) => clock.wall(),
+/// The cheapest reading that tells whether the time of a layout went on.
+#[derive(Debug, Clone)]
+pub(crate) enum Glance {
+    Seconds,
+    Coarse,
+    Precise,
+    Other(Arc<dyn Clock>, fn(&dyn Clock) -> u64),
+}
+
+impl Glance {
+    /// At a clock, for a layout of whole seconds or a finer one.
+    pub(crate) fn new(clock: &AnyClock, seconds: bool, kind: ClockKind) -> Self {
+        match (clock, kind) {
+            (AnyClock::System(_), _) if seconds => Glance::Seconds,
+            (AnyClock::System(_), ClockKind::Coarse) => Glance::Coarse,
+            (AnyClock::System(_), ClockKind::Precise) => Glance::Precise,
+            (AnyClock::Other(clock), kind) => Glance::Other(
+                clock.clone(),
+                match kind {
+                    _ if seconds => |clock| clock.wall_seconds(),
+                    ClockKind::Coarse => |clock| clock.wall_coarse(),
+                    ClockKind::Precise => |clock| clock.wall().0,
+                },
+            ),
         }
     }
 
-    #[inline]
-    pub(crate) fn wall_seconds(&self) -> u64 {
+    /// A number that changes when the time goes on, and means nothing else.
+    #[inline(always)] // on the way of every ID: a call would show
+    pub(crate) fn read(&self) -> u64 {
         match self {
-            AnyClock::System(clock) => clock.wall_seconds(),
-            AnyClock::Other(clock) => clock.wall_seconds(),
+            Glance::Seconds => coarse_seconds(),
+            Glance::Coarse => coarse_nanos(),
+            Glance::Precise => cycles::wall().0,
+            Glance::Other(clock, read) => read(&**clock),
         }
     }
 }

@@ -4,11 +4,15 @@
 #[cfg(all(test, loom))]
 mod races;
 
-use std::sync::OnceLock;
+use std::sync::atomic::AtomicU64 as Count;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use vesta_intf::{Id, IdError, IdMeta, NotReady, NotReadyReason};
 
-use crate::clock::AnyClock;
+use crate::clock::{AnyClock, ClockKind};
+use crate::id::gate::Gate;
+use crate::id::runs::Runs;
 use crate::lease::RETRY_AFTER;
 use crate::populator::{Populator, PopulatorKind};
 use crate::sequence::{Claim, Refusal, Rules};
@@ -40,8 +44,14 @@ impl HeldLeases {
         // Acquire, with the release in `follow`: the lease is complete before its number is seen.
         match self.current.load(Ordering::Acquire) {
             0 => &self.first,
-            number => &self.others[number - 1],
+            number => self.other(number),
         }
+    }
+
+    #[cold]
+    #[inline(never)] // or its code would be in the way of every ID
+    fn other(&self, number: usize) -> &HeldLease {
+        &self.others[number - 1]
     }
 
     /// Puts a new lease in force. One caller at a time; the lease before must be sealed.
@@ -54,6 +64,7 @@ impl HeldLeases {
 /// A held lease: the right to issue positions of one machine ID up to a bound.
 #[derive(Debug)]
 pub(crate) struct HeldLease {
+    gate: Gate,
     pub(crate) machine: u64,
     /// The epoch of the claim.
     pub(crate) epoch: u64,
@@ -66,49 +77,78 @@ pub(crate) struct HeldLease {
     /// The durable bound. Only grows, and only after a store acknowledged it.
     limit: AtomicU64,
     populator: Populator,
+    /// The runs of threads, if each takes its own.
+    runs: Option<Runs>,
 }
 
 impl HeldLease {
-    /// Takes up to `want` positions in one piece, without waiting.
-    #[inline]
+    /// Takes up to `want` positions in one piece of one tick, without waiting.
+    #[inline(always)]
     pub(crate) fn claim(&self, want: u32) -> Result<Claim, IdError> {
-        // Acquire, with the release in `raise`: whoever sees the new bound sees all that led to it.
-        let limit = self.limit.load(Ordering::Acquire);
-        if let Ok(tick) = self.ticks.now() {
-            match self.populator.claim(tick, want, &self.rules, limit) {
-                Ok(claim) => return Ok(claim),
-                Err(Refusal::SequenceUsedUp { .. }) => {}
-                Err(refusal) => return Err(self.explain(refusal)),
-            }
+        let shown = self.ticks.glance();
+        if let Some(claim) = self.gate.pass(&self.populator, shown, want) {
+            return Ok(claim);
         }
-        self.claim_precisely(want)
+        match &self.runs {
+            Some(runs) if !self.is_sealed() => runs.next(shown, want),
+            _ => None,
+        }
+        .map_or_else(|| self.claim_anew(shown, want), Ok)
     }
 
-    /// That a tick is used up is believed only by the precise clocks: the cheap one may lag by
-    /// milliseconds.
     #[cold]
     #[inline(never)]
-    fn claim_precisely(&self, want: u32) -> Result<Claim, IdError> {
-        match self.ticks.judge_precisely() {
-            Ok(tick) => self
-                .populator
-                .claim(tick, want, &self.rules, self.limit())
-                .map_err(|refusal| self.explain(refusal)),
+    fn claim_anew(&self, shown: u64, want: u32) -> Result<Claim, IdError> {
+        match &self.runs {
+            None => self.claim_judged(shown, want),
+            Some(runs) => runs.renew(shown, want, self.is_sealed(), |want| {
+                let passed = runs.gate.pass(&self.populator, shown, want);
+                passed.map_or_else(|| self.claim_judged(shown, want), Ok)
+            }),
+        }
+    }
+
+    /// The long way: the time is judged by the precise clocks, since the cheap ones may lag by
+    /// milliseconds.
+    fn claim_judged(&self, shown: u64, want: u32) -> Result<Claim, IdError> {
+        let now = self.ticks.now().map_err(|behind| self.why_not(behind))?;
+        let limit = self.limit();
+        let claim = self.populator.claim(now, want, &self.rules, limit);
+        let claim = claim.map_err(|refusal| self.explain(refusal))?;
+        // With runs the short way leads to a run, and not past it.
+        let gate = self.runs.as_ref().map_or(&self.gate, |runs| &runs.gate);
+        gate.open(shown, self.rules.end(claim.start, now, limit));
+        Ok(claim)
+    }
+
+    /// Takes a position for a caller who waits until it is due, at most so far ahead.
+    pub(crate) fn reserve(&self, ahead: Duration) -> Result<Reserved<'_>, IdError> {
+        let now = self.ticks.now().map_err(|behind| self.why_not(behind))?;
+        let rules = self.rules.reserving(self.ticks.slices(ahead));
+        match self.populator.claim(now, 1, &rules, self.limit()) {
+            Ok(Claim { start, .. }) => Ok(Reserved { lease: self, position: start }),
+            Err(refusal) => Err(self.explain(refusal)),
+        }
+    }
+
+    /// Why the time cannot be gone by.
+    fn why_not(&self, behind: Duration) -> IdError {
+        if self.ticks.is_forked() {
             // Without a lock: another thread of the parent may have held it at the fork.
-            Err(_) if self.ticks.is_forked() => Err(IdError::Sealed { reason: FORKED.into() }),
+            IdError::Sealed { reason: FORKED.into() }
+        } else if self.sealed_reason().is_some() {
             // A line that has ended is not waited for.
-            Err(_) if self.sealed_reason().is_some() => Err(self.explain(Refusal::Sealed)),
-            Err(behind) => {
-                Err(NotReady { retry_after: behind, why: NotReadyReason::ClockBehind }.into())
-            }
+            self.explain(Refusal::Sealed)
+        } else {
+            NotReady { retry_after: behind, why: NotReadyReason::ClockBehind }.into()
         }
     }
 
     #[cold]
     fn explain(&self, refusal: Refusal) -> IdError {
         match refusal {
-            Refusal::SequenceUsedUp { until_tick } => NotReady {
-                retry_after: self.ticks.until(until_tick),
+            Refusal::SequenceUsedUp { until } => NotReady {
+                retry_after: self.ticks.until(until),
                 why: NotReadyReason::SequenceUsedUp,
             }
             .into(),
@@ -129,7 +169,8 @@ impl HeldLease {
 
     /// Moves the bound on, after a store acknowledged it.
     pub(crate) fn raise(&self, limit: u64) {
-        // Release: see `claim`. A maximum, so that it never shrinks.
+        // Release: whoever sees the new bound sees all that led to it. A maximum, so that it never
+        // shrinks.
         self.limit.fetch_max(limit, Ordering::Release);
     }
 
@@ -139,9 +180,32 @@ impl HeldLease {
         self.populator.seal()
     }
 
+    fn is_sealed(&self) -> bool {
+        self.sealed_reason().is_some()
+    }
+
     /// Why the line ended, if it did.
     pub(crate) fn sealed_reason(&self) -> Option<&str> {
         self.sealed.get().map(String::as_str)
+    }
+}
+
+/// A position that a waiting caller has taken before it is due.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reserved<'a> {
+    pub(crate) lease: &'a HeldLease,
+    position: u64,
+}
+
+impl Reserved<'_> {
+    /// The position, once it is due.
+    pub(crate) fn position(&self) -> Result<u64, IdError> {
+        match self.lease.ticks.until(self.lease.rules.due(self.position)) {
+            Duration::ZERO => Ok(self.position),
+            retry_after => {
+                Err(NotReady { retry_after, why: NotReadyReason::SequenceUsedUp }.into())
+            }
+        }
     }
 }
 
@@ -151,9 +215,12 @@ pub(crate) struct HeldLeaseFactory {
     pub(crate) meta: IdMeta,
     pub(crate) rules: Rules,
     pub(crate) clock: AnyClock,
+    pub(crate) clock_kind: ClockKind,
     pub(crate) populator: PopulatorKind,
     pub(crate) gen_method: u64,
     pub(crate) version: u64,
+    /// Counts positions that were taken and are never issued.
+    pub(crate) lost: Arc<Count>,
 }
 
 impl HeldLeaseFactory {
@@ -176,14 +243,17 @@ impl HeldLeaseFactory {
             ..Id::default()
         })?;
         Ok(HeldLease {
+            gate: Gate::closed(),
             machine,
             epoch,
             base,
             rules: self.rules,
-            ticks: Ticks::new(self.clock.clone(), &self.meta, self.rules.tick(next)),
+            ticks: Ticks::new(self.clock.clone(), self.clock_kind, &self.meta, &self.rules, next),
             sealed: OnceLock::new(),
             limit: AtomicU64::new(limit),
             populator: Populator::new(self.populator, next),
+            runs: (self.populator == PopulatorKind::Local)
+                .then(|| Runs::new(&self.meta, self.lost.clone())),
         })
     }
 }

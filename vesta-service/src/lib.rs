@@ -60,8 +60,8 @@ mod wait;
 
 use id::{populator, ticks};
 
-pub use builder::Builder;
-pub use clock::{Clock, SystemClock};
+pub use builder::{Builder, MAX_BORROW_MILLIS};
+pub use clock::{Clock, ClockKind, SystemClock};
 pub use error::{BuildError, StoreError};
 pub use id::sequence;
 pub use lease::{

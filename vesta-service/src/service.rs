@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use vesta_intf::{Id, IdError, IdMeta, IdRun, IdService, MakeId};
+use vesta_intf::{ErrorKind, Id, IdError, IdMeta, IdRun, IdService, MakeId};
 
 use crate::backlog::{Backlog, Batch};
 use crate::builder::Builder;
-use crate::lease::MachineSlot;
+use crate::held_lease::Reserved;
 use crate::sequence::{Claim, Rules};
 use crate::slots::Slots;
 use crate::wait::Wait;
@@ -30,11 +30,9 @@ pub struct LocalIdService {
     /// The length of a window; `None` without a lease.
     pub(crate) window: Option<Duration>,
     pub(crate) slots: Slots,
-    /// The only one of them, as in most services: one ID takes the shortest way.
-    pub(crate) only: Option<Arc<MachineSlot>>,
     pub(crate) backlog: Backlog,
-    /// Positions that were taken for batches which then failed.
-    pub(crate) positions_lost: AtomicU64,
+    /// Positions that were taken and are never issued.
+    pub(crate) positions_lost: Arc<AtomicU64>,
 }
 
 impl LocalIdService {
@@ -74,6 +72,30 @@ impl LocalIdService {
         Ok(self.settings.layout.id_at(lease.base, claim.start))
     }
 
+    /// Waits for an ID. With pacing a caller has a position once it waits, so that those who come
+    /// later are served later.
+    #[cold]
+    #[inline(never)]
+    fn wait_for_id(&self) -> Result<u64, IdError> {
+        let mut reserved: Option<Reserved<'_>> = None;
+        let waited = self.wait().until(|| {
+            let taken = match reserved {
+                Some(taken) => taken,
+                None => match self.try_gen_id() {
+                    Err(error) if self.settings.pacing && is_used_up(&error) => {
+                        *reserved.insert(self.slots.reserve(self.settings.max_wait)?)
+                    }
+                    done => return done,
+                },
+            };
+            Ok(self.settings.layout.id_at(taken.lease.base, taken.position()?))
+        });
+        if waited.is_err() && reserved.is_some() {
+            self.lost(1);
+        }
+        waited
+    }
+
     /// The wait of one call.
     #[cold]
     pub(crate) fn wait(&self) -> Wait<'_, impl Fn() -> Option<Duration>> {
@@ -108,6 +130,10 @@ impl LocalIdService {
     }
 }
 
+fn is_used_up(error: &IdError) -> bool {
+    error.kind() == ErrorKind::SequenceUsedUp
+}
+
 /// Writes a run to the beginning of `out` and says how many IDs it has.
 fn write(run: &IdRun, out: &mut [u64]) -> usize {
     let count = run.iter().len();
@@ -136,20 +162,18 @@ impl IdService for LocalIdService {
     fn gen_id(&self) -> Result<u64, IdError> {
         match self.try_gen_id() {
             Ok(id) => Ok(id),
-            Err(_) => self.wait().until(|| self.try_gen_id()),
+            Err(_) => self.wait_for_id(),
         }
     }
 
     #[inline]
     fn try_gen_id(&self) -> Result<u64, IdError> {
         // The usual case by itself: what it shares with the others would go through memory.
-        if let Some(slot) = &self.only {
-            let lease = slot.leases.current();
-            if let Ok(claim) = lease.claim(1) {
-                return Ok(self.settings.layout.id_at(lease.base, claim.start));
-            }
+        let lease = self.slots.home().leases.current();
+        match lease.claim(1) {
+            Ok(claim) => Ok(self.settings.layout.id_at(lease.base, claim.start)),
+            Err(_) => self.try_gen_id_from_any(),
         }
-        self.try_gen_id_from_any()
     }
 
     fn gen_ids(&self, out: &mut [u64]) -> Result<(), IdError> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use vesta_intf::{ErrorKind, IdError, NotReady, NotReadyReason};
 
 use crate::BuildError;
-use crate::held_lease::HeldLease;
+use crate::held_lease::{HeldLease, Reserved};
 use crate::lease::{Keeper, MachineSlot};
 use crate::sequence::Claim;
 
@@ -24,16 +24,25 @@ pub(crate) struct Member {
 /// changes to another when that has nothing to give.
 #[derive(Debug)]
 pub(crate) struct Slots {
-    first: Member,
-    others: Vec<Member>,
+    members: Vec<Member>,
+    /// That of the first member, one pointer nearer.
+    first: Arc<MachineSlot>,
+}
+
+/// The home slot of a thread, of so many.
+#[derive(Debug, Clone, Copy)]
+struct Home {
+    count: usize,
+    number: usize,
 }
 
 /// Home slot of the next thread that asks for the first time.
 static NEXT_HOME: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
+    static HOME: Cell<Home> = const { Cell::new(Home { count: 0, number: 0 }) };
     /// Home slot of this thread, not yet wrapped around.
-    static HOME: Cell<usize> = Cell::new(NEXT_HOME.fetch_add(1, Ordering::Relaxed));
+    static NUMBER: usize = NEXT_HOME.fetch_add(1, Ordering::Relaxed);
 }
 
 impl Slots {
@@ -42,54 +51,86 @@ impl Slots {
         members: impl IntoIterator<Item = Result<Member, BuildError>>,
     ) -> Result<Self, BuildError> {
         let mut members = members.into_iter();
-        let first = members.next().expect("there is at least one")?;
-        let mut slots = Self { first, others: Vec::new() };
+        let member = members.next().expect("there is at least one")?;
+        let mut slots = Self { first: member.slot.clone(), members: vec![member] };
         for member in members {
-            slots.others.push(member.inspect_err(|_| slots.close())?);
+            slots.members.push(member.inspect_err(|_| slots.close())?);
         }
         Ok(slots)
     }
 
     /// The first slot, which is the only one of most services.
-    #[inline]
     pub(crate) fn first(&self) -> &MachineSlot {
-        &self.first.slot
+        &self.first
     }
 
-    /// The slot, if there is but one.
-    pub(crate) fn only(&self) -> Option<Arc<MachineSlot>> {
-        self.others.is_empty().then(|| self.first.slot.clone())
+    pub(crate) fn iter(&self) -> std::slice::Iter<'_, Member> {
+        self.members.iter()
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Member> + Clone {
-        std::iter::once(&self.first).chain(&self.others)
+    /// The calling thread's home slot.
+    #[inline]
+    pub(crate) fn home(&self) -> &MachineSlot {
+        match self.members.len() {
+            1 => &self.first,
+            _ => &self.members[self.home_number()].slot,
+        }
+    }
+
+    #[inline]
+    fn home_number(&self) -> usize {
+        let home = HOME.get();
+        if home.count == self.members.len() { home.number } else { self.find_home() }
+    }
+
+    #[cold]
+    fn find_home(&self) -> usize {
+        let number = NUMBER.with(|number| number % self.members.len());
+        self.settle(number);
+        number
+    }
+
+    fn settle(&self, number: usize) {
+        HOME.set(Home { count: self.members.len(), number });
     }
 
     /// Takes up to `want` positions in one piece of one slot, without waiting.
-    #[inline(always)] // on the way of every ID: a call would double its cost
     pub(crate) fn claim(&self, want: u32) -> Result<(&HeldLease, Claim), IdError> {
-        if self.others.is_empty() { self.first.claim(want) } else { self.claim_from_any(want) }
+        self.try_each(|lease| lease.claim(want).map(|claim| (lease, claim)))
     }
 
-    #[inline(never)]
-    fn claim_from_any(&self, want: u32) -> Result<(&HeldLease, Claim), IdError> {
-        let count = self.others.len() + 1;
-        let home = HOME.get() % count;
+    /// Takes a position of one slot for a caller who waits until it is due, at most so far ahead.
+    pub(crate) fn reserve(&self, ahead: Duration) -> Result<Reserved<'_>, IdError> {
+        self.try_each(|lease| lease.reserve(ahead))
+    }
+
+    /// Tries the home slot first, and the others after it. The slot that gives something is home from
+    /// then on.
+    fn try_each<'a, T>(
+        &'a self,
+        mut attempt: impl FnMut(&'a HeldLease) -> Result<T, IdError>,
+    ) -> Result<T, IdError> {
         let retry_after = |error: &IdError| match error {
             IdError::NotReady(not_ready) => not_ready.retry_after,
             _ => Duration::MAX,
         };
+        let home = self.home_number();
+        let (before, from_home) = self.members.split_at(home);
         let mut refusal = None;
-        for (passed, member) in self.iter().cycle().skip(home).take(count).enumerate() {
-            match member.claim(want) {
-                Ok(claimed) => {
+        for (passed, member) in from_home.iter().chain(before).enumerate() {
+            let lease = member.slot.leases.current();
+            match attempt(lease) {
+                Ok(taken) => {
                     if passed > 0 {
-                        HOME.set(home + passed);
+                        self.settle((home + passed) % self.members.len());
                     }
-                    return Ok(claimed);
+                    return Ok(taken);
                 }
                 // The refusal that is worth coming back for soonest.
-                Err(error) => refusal = refusal.into_iter().chain([error]).min_by_key(retry_after),
+                Err(error) => {
+                    let error = member.unless_followed(lease, error);
+                    refusal = refusal.into_iter().chain([error]).min_by_key(retry_after);
+                }
             }
         }
         Err(refusal.unwrap_or(IdError::TimeExhausted)) // there is at least one slot
@@ -129,15 +170,6 @@ impl Slots {
 }
 
 impl Member {
-    #[inline(always)]
-    fn claim(&self, want: u32) -> Result<(&HeldLease, Claim), IdError> {
-        let lease = self.slot.leases.current();
-        match lease.claim(want) {
-            Ok(claim) => Ok((lease, claim)),
-            Err(error) => Err(self.unless_followed(lease, error)),
-        }
-    }
-
     /// A lease that was sealed because its machine ID was lost will have a successor.
     #[cold]
     fn unless_followed(&self, lease: &HeldLease, error: IdError) -> IdError {

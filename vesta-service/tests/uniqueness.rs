@@ -8,8 +8,8 @@ use std::time::Duration;
 use common::{START, START_OF_2023, Seen, generating_layouts};
 use vesta_intf::{Field, LayoutSpec};
 use vesta_service::{
-    Clock as _, Drive, IdMeta, IdService as _, LocalIdService, MachineSource, ManualClock,
-    MemoryStore, PopulatorKind, SequenceStart, SystemClock,
+    Builder, Clock as _, ClockKind, Drive, IdMeta, IdService as _, LocalIdService, MachineSource,
+    ManualClock, MemoryStore, PopulatorKind, SequenceStart, SystemClock,
 };
 use vesta_testkit::Rng;
 
@@ -49,9 +49,20 @@ fn take_with_all_threads(service: &LocalIdService, seen: &Seen, total: u64) {
     assert!(seen.count() >= total);
 }
 
-fn scripted(populator: PopulatorKind, layout: IdMeta) {
+/// The settings of generation.
+type Tune = fn(Builder) -> Builder;
+
+/// Those that change what a call may take, and when.
+const TUNES: [Tune; 4] = [
+    |builder| builder,
+    |builder| builder.pacing(true),
+    |builder| builder.clock_kind(ClockKind::Coarse),
+    |builder| builder.pacing(true).clock_kind(ClockKind::Coarse),
+];
+
+fn scripted(populator: PopulatorKind, layout: IdMeta, tune: Tune) {
     let clock = ManualClock::at(START);
-    let service = LocalIdService::builder()
+    let service = tune(LocalIdService::builder())
         .layout(layout)
         .populator(populator)
         .clock(Arc::new(clock.clone()))
@@ -63,15 +74,17 @@ fn scripted(populator: PopulatorKind, layout: IdMeta) {
         .build()
         .unwrap();
     // Each of the threads that wait at an overflow moves the clock on by what it waits for.
-    let ticks = SCRIPTED / (1 << layout.spec().seq_bits) * (THREADS + 2);
+    // What it has for itself then is never issued.
+    let unused = if populator == PopulatorKind::Local { 4 } else { 1 };
+    let ticks = SCRIPTED / (1 << layout.spec().seq_bits) * (THREADS + 2) * unused;
     take_with_all_threads(&service, &Seen::new(&layout, START, ticks), SCRIPTED);
     let passed = clock.wall().since(START).unwrap() / layout.spec().unit.millis();
     assert!(passed > SCRIPTED / (1 << layout.spec().seq_bits) / 2, "only {passed} overflows");
 }
 
-fn real(populator: PopulatorKind, layout: IdMeta) {
+fn real(populator: PopulatorKind, layout: IdMeta, tune: Tune) {
     let folder = tempfile::tempdir().unwrap();
-    let service = LocalIdService::builder()
+    let service = tune(LocalIdService::builder())
         .layout(layout)
         .populator(populator)
         .machine(MachineSource::Fixed(1023))
@@ -92,8 +105,10 @@ fn every_layout_scripted(populator: PopulatorKind) {
     for layout in generating_layouts() {
         let numbers = layout.max(Field::Seq) + 1;
         let half = u32::try_from(numbers / 2).expect("few bits");
-        for start in [SequenceStart::Zero, SequenceStart::Random(half)] {
-            let service = LocalIdService::builder()
+        let starts = TUNES.map(|tune| (tune, SequenceStart::Zero));
+        let random: (Tune, _) = (TUNES[0], SequenceStart::Random(half));
+        for (tune, start) in starts.into_iter().chain([random]) {
+            let service = tune(LocalIdService::builder())
                 .layout(layout)
                 .populator(populator)
                 .sequence_start(start)
@@ -104,7 +119,8 @@ fn every_layout_scripted(populator: PopulatorKind) {
                 .build()
                 .unwrap();
             // As above; with a random start a tick has half of its numbers at least.
-            let ticks = (EACH.div_ceil(numbers) + 1) * 2 * (THREADS + 2);
+            let unused = if populator == PopulatorKind::Local { 4 } else { 1 };
+            let ticks = (EACH.div_ceil(numbers) + 1) * 2 * (THREADS + 2) * unused;
             take_with_all_threads(&service, &Seen::new(&layout, START, ticks), EACH);
         }
     }
@@ -134,29 +150,42 @@ fn every_layout_real(populator: PopulatorKind) {
 }
 
 macro_rules! for_each {
-    ($($name:ident: $populator:ident, $layout:ident;)*) => {
+    ($($name:ident: $populator:ident, $layout:ident, $tune:expr;)*) => {
         mod on_a_scripted_clock {
             $(#[test]
             fn $name() {
-                super::scripted(super::PopulatorKind::$populator, super::IdMeta::$layout);
+                use super::*;
+                scripted(PopulatorKind::$populator, IdMeta::$layout, $tune);
             })*
         }
         mod on_the_real_clock {
             $(#[test]
             fn $name() {
-                super::real(super::PopulatorKind::$populator, super::IdMeta::$layout);
+                use super::*;
+                real(PopulatorKind::$populator, IdMeta::$layout, $tune);
             })*
         }
     };
 }
 
 for_each! {
-    lock_max_peak: Lock, MAX_PEAK;
-    lock_min_granularity: Lock, MIN_GRANULARITY;
-    sync_max_peak: Sync, MAX_PEAK;
-    sync_min_granularity: Sync, MIN_GRANULARITY;
-    atomic_max_peak: Atomic, MAX_PEAK;
-    atomic_min_granularity: Atomic, MIN_GRANULARITY;
+    lock_max_peak: Lock, MAX_PEAK, TUNES[0];
+    lock_min_granularity: Lock, MIN_GRANULARITY, TUNES[0];
+    sync_max_peak: Sync, MAX_PEAK, TUNES[0];
+    sync_min_granularity: Sync, MIN_GRANULARITY, TUNES[0];
+    atomic_max_peak: Atomic, MAX_PEAK, TUNES[0];
+    atomic_min_granularity: Atomic, MIN_GRANULARITY, TUNES[0];
+    local_max_peak: Local, MAX_PEAK, TUNES[0];
+    local_min_granularity: Local, MIN_GRANULARITY, TUNES[0];
+    paced_max_peak: Atomic, MAX_PEAK, TUNES[1];
+    paced_min_granularity: Atomic, MIN_GRANULARITY, TUNES[1];
+    paced_local_coarse_min_granularity: Local, MIN_GRANULARITY, TUNES[3];
+    coarse_min_granularity: Atomic, MIN_GRANULARITY, TUNES[2];
+    borrowing_uid: Atomic, UID, |builder| builder.borrow_ahead(Duration::from_secs(5));
+    borrowing_paced_max_peak: Atomic, MAX_PEAK,
+        |builder| builder.borrow_ahead(Duration::from_secs(2)).pacing(true);
+    borrowing_local_min_granularity: Local, MIN_GRANULARITY,
+        |builder| builder.borrow_ahead(Duration::from_millis(20));
 }
 
 macro_rules! every_layout {
@@ -181,6 +210,7 @@ every_layout! {
     lock: Lock;
     sync: Sync;
     atomic: Atomic;
+    local: Local;
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! The fields of an ID: layout, populator, and what is the same in every ID of a service.
 
+use std::time::Duration;
+
 use clap::builder::ValueParser;
 use clap::{Arg, Args};
 use vesta_intf::{Field, GenMethod, IdMeta, SequenceStart};
-use vesta_service::PopulatorKind;
+use vesta_service::{ClockKind, MAX_BORROW_MILLIS, PopulatorKind};
 
-use super::parse::{Parsed, choice, either, number, whole};
+use super::parse::{Parsed, choice, either, millis, number, truth, whole};
 use super::values::Values;
 use crate::error::Error;
 use crate::net::checked_name;
@@ -24,16 +26,38 @@ pub struct Ids {
     #[arg(value_parser = preset)]
     pub layout: IdMeta,
 
-    /// Position shared by threads: lock, sync or atomic
+    /// Position shared by threads: atomic, lock, sync or local
     ///
-    /// All three issue the same IDs; `atomic` is the fastest under contention.
-    #[arg(id = "populator", value_name = "NAME", default_value = "lock")]
-    #[arg(value_parser = choice([
-        ("lock", PopulatorKind::Lock),
-        ("sync", PopulatorKind::Sync),
-        ("atomic", PopulatorKind::Atomic),
-    ]))]
+    /// `lock` and `sync` issue the same IDs as `atomic`, slower. With `local` each thread takes 64 at
+    /// once: the fastest with many threads, but within a tick IDs ascend per thread only, and what a
+    /// thread has left at its end is never issued.
+    #[arg(id = "populator", value_name = "NAME", default_value = "atomic")]
+    #[arg(value_parser = choice(PopulatorKind::ALL.map(|kind| (kind.name(), kind))))]
     pub populator: PopulatorKind,
+
+    /// Clock of a layout in milliseconds: precise or coarse
+    ///
+    /// With `coarse` the time field may lag by a timer interrupt (1 to 10 ms) and never leads; an ID costs
+    /// half as much. Layouts of seconds are always that fast.
+    #[arg(id = "clock", value_name = "NAME", default_value = "precise")]
+    #[arg(value_parser = choice(ClockKind::ALL.map(|kind| (kind.name(), kind))))]
+    pub clock: ClockKind,
+
+    /// Give a tick out in slices of at most 4 ms
+    ///
+    /// At the capacity nobody then waits for the rest of a second, and who waits is served in the order of
+    /// coming. The capacity stays the same.
+    #[arg(id = "pacing", value_name = "BOOL", default_value = "false")]
+    #[arg(value_parser = truth())]
+    pub pacing: bool,
+
+    /// How far ahead of the clock IDs may be made
+    ///
+    /// In milliseconds, 0 to 10000, rounded down to whole ticks. A burst beyond the capacity is then served
+    /// at once, and its IDs show a time so much later at most. The window grows by as much.
+    #[arg(id = "borrow_ahead_ms", value_name = "MS", default_value = "0")]
+    #[arg(value_parser = millis(0, MAX_BORROW_MILLIS))]
+    pub borrow_ahead: Duration,
 
     /// genMethod bits
     ///

@@ -46,7 +46,7 @@ fn the_defaults_are_those_of_the_contract() {
         assert_eq!(config.admin_listen.map(|a| a.to_string()).as_deref(), Some(admin));
         assert_eq!(config.ids.gen_method, method);
         assert_eq!(config.ids.layout, IdMeta::MAX_PEAK);
-        assert_eq!(config.ids.populator.name(), "lock");
+        assert_eq!(config.ids.populator.name(), "atomic");
         assert_eq!((config.ids.version, config.ids.namespace.as_str()), (0, "default"));
         assert_eq!(config.ids.sequence_start, SequenceStart::Zero);
         assert_eq!(config.state_dir, vesta_service::default_state_dir());

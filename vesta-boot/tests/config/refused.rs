@@ -27,7 +27,7 @@ fn what_is_wrong_is_refused_with_one_sentence_that_says_what_to_do() {
             "but is `vesta-old` (flag --layout), which is for explaining IDs only",
         ),
         (&["--layout", "custom"], "be described by [layout.custom] in the file"),
-        (&["--populator", "spin"], "populator must be lock, sync or atomic, but is `spin`"),
+        (&["--populator", "spin"], "populator must be lock, sync, atomic or local, but is `spin`"),
         (&["--gen-method", "4"], "gen_method must be 0 to 3, but is `4` (flag --gen-method)"),
         (&["--gen-method", "1", "--layout", "snowflake"], "gen_method must be 0, but is `1`"),
         (&["--id-version", "2"], "version must be 0 to 1, but is `2` (flag --id-version)"),

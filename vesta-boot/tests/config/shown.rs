@@ -22,7 +22,7 @@ fn what_is_printed_can_be_read_again_and_tells_where_it_came_from() {
         ("count = 1", "# default".to_owned()),
         ("listen = \"127.0.0.1:9\"", "# flag --listen".to_owned()),
         ("max_wait_ms = 7", format!("# file {} line 1", path.display())),
-        ("populator = \"lock\"", "# default".to_owned()),
+        ("populator = \"atomic\"", "# default".to_owned()),
     ] {
         let found = printed.lines().find(|it| it.starts_with(line));
         assert!(found.is_some_and(|it| it.ends_with(&origin)), "{line} in\n{printed}");

@@ -7,17 +7,21 @@
 //!        next: first position not yet issued        limit: durable bound, exclusive
 //!          │                                          │
 //!  ────────●──────────────┬──────────────────┬────────●────────►
-//!                  pos(now_tick)      pos(now_tick + 1 + burst) = cap
+//!               pos(tick of now)      pos(now + 1 + burst) = cap
 //! ```
 //!
-//! What is taken lies at or after `next` and `pos(now_tick)`, and before `cap` and `limit`. Where the
-//! settings want it, a new tick begins some way into its sequence numbers.
+//! `now` counts slices: the parts of a tick that are given out one after another. Without pacing a
+//! tick has one. What is taken lies at or after `next` and the clock's tick, and before `cap` and
+//! `limit`. Where the settings want it, a new tick begins some way into its sequence numbers.
 
 /// The rules that a layout and its settings set for positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rules {
     seq_bits: u8,
+    /// A tick has 2 to the power of this many slices.
+    slice_bits: u8,
     max_tick: u64,
+    /// In slices.
     burst: u64,
     /// A new tick begins at a sequence number below this one; 1 for zero.
     start_below: u64,
@@ -36,10 +40,10 @@ pub struct Claim {
 /// Why no position was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// Every position of the current tick is taken; there are new ones from this tick on.
+    /// Every position of the current slice is taken; there are new ones from this slice on.
     SequenceUsedUp {
-        /// The tick to wait for.
-        until_tick: u64,
+        /// The slice to wait for.
+        until: u64,
     },
     /// The durable bound is reached.
     AwaitingLease,
@@ -57,7 +61,25 @@ impl Rules {
     /// [`IdMeta`](vesta_intf::IdMeta) has: the bits above mark a sealed line.
     pub const fn new(time_bits: u8, seq_bits: u8, burst: u64) -> Self {
         assert!(time_bits >= 1 && time_bits as u32 + seq_bits as u32 <= 62);
-        Self { seq_bits, max_tick: (1 << time_bits) - 1, burst, start_below: 1, salt: 0 }
+        let max_tick = (1 << time_bits) - 1;
+        Self { seq_bits, slice_bits: 0, max_tick, burst, start_below: 1, salt: 0 }
+    }
+
+    /// The same rules, but a tick of so many milliseconds is given out in slices of at most 4 ms: at
+    /// the cap nobody then waits for the rest of a second. What a slice leaves, the later ones of its
+    /// tick have too.
+    pub const fn paced(self, tick_millis: u64) -> Self {
+        let mut bits = 0;
+        while tick_millis >> bits > 4 && bits < self.seq_bits {
+            bits += 1;
+        }
+        Self { slice_bits: bits, burst: self.burst << bits, ..self }
+    }
+
+    /// The same rules for a caller who waits for its position: it may lie so many slices further
+    /// ahead.
+    pub(crate) const fn reserving(self, slices: u64) -> Self {
+        Self { burst: self.burst.saturating_add(slices), ..self }
     }
 
     /// The same rules, but a new tick begins at some sequence number below `below`, which differs
@@ -71,8 +93,6 @@ impl Rules {
     }
 
     /// The first position to be issued in a tick.
-    #[cold] // once in a tick
-    #[inline(never)]
     const fn start(&self, tick: u64) -> u64 {
         let first = self.position(tick);
         if self.start_below == 1 || tick > self.max_tick {
@@ -99,40 +119,75 @@ impl Rules {
         position >> self.seq_bits
     }
 
+    /// One past the last position that may be taken in a slice.
+    pub(crate) const fn cap(&self, now: u64) -> u64 {
+        let after = now.saturating_add(1).saturating_add(self.burst);
+        let end = (self.max_tick + 1) << self.slice_bits;
+        (if after < end { after } else { end }) << (self.seq_bits - self.slice_bits)
+    }
+
+    /// One past the last position that may be taken after `start` in a slice, in one piece: the IDs of
+    /// neighbouring positions are equally far apart within a tick only.
+    pub(crate) const fn end(&self, start: u64, now: u64, limit: u64) -> u64 {
+        let (cap, tick_end) = (self.cap(now), self.position(self.tick(start) + 1));
+        let end = if cap < tick_end { cap } else { tick_end };
+        if end < limit { end } else { limit }
+    }
+
+    /// The slice from which on a position may be taken.
+    pub(crate) const fn due(&self, position: u64) -> u64 {
+        (position >> (self.seq_bits - self.slice_bits)).saturating_sub(self.burst)
+    }
+
+    /// A tick has two to the power of this many slices.
+    pub(crate) const fn slice_bits(&self) -> u8 {
+        self.slice_bits
+    }
+
+    /// The first tick of the clock in which a line that stands here may go on.
+    pub(crate) const fn earliest_tick(&self, position: u64) -> u64 {
+        self.tick(position).saturating_sub(self.burst >> self.slice_bits)
+    }
+
     /// The last tick of the layout.
     pub const fn max_tick(&self) -> u64 {
         self.max_tick
     }
 }
 
-/// Takes up to `want` positions in one piece, given the first position not yet issued, the tick
-/// that the clock shows, and the durable bound. The caller makes `claim.end` its new `next`.
+/// Takes up to `want` positions in one piece of one tick, given the first position not yet issued,
+/// the slice that the clock shows, and the durable bound. The caller makes `claim.end` its new `next`.
 ///
 /// # Errors
 /// A [`Refusal`]; then nothing is taken and `next` stays.
-#[inline]
 pub const fn advance(
     next: u64,
-    now_tick: u64,
+    now: u64,
     want: u32,
     rules: &Rules,
     limit: u64,
 ) -> Result<Claim, Refusal> {
+    let now_tick = now >> rules.slice_bits;
     let start = if next > rules.position(now_tick) { next } else { rules.start(now_tick) };
-    let cap = rules.position(now_tick.saturating_add(1 + rules.burst));
+    let cap = rules.cap(now);
     if start >= cap {
         return Err(if start >= rules.position(rules.max_tick + 1) {
             Refusal::TimeExhausted
         } else {
-            Refusal::SequenceUsedUp { until_tick: rules.tick(start) - rules.burst }
+            Refusal::SequenceUsedUp { until: rules.due(start) }
         });
     }
     if start >= limit {
         return Err(Refusal::AwaitingLease);
     }
-    let room = if cap < limit { cap } else { limit } - start;
-    let want = want as u64;
-    Ok(Claim { start, end: start + if want < room { want } else { room } })
+    Ok(within(start, want, rules.end(start, now, limit)))
+}
+
+/// Up to `want` positions from `start` on, which lie below `end`.
+#[inline]
+pub(crate) const fn within(start: u64, want: u32, end: u64) -> Claim {
+    let (want, room) = (want as u64, end - start);
+    Claim { start, end: start + if want < room { want } else { room } }
 }
 
 #[cfg(test)]
@@ -150,21 +205,16 @@ mod tests {
     #[test]
     fn the_overflow_of_a_tick_waits_for_the_next_one_and_does_not_repeat_it() {
         let rules = Rules::new(4, 3, 0);
-        assert_eq!(
-            advance(48, 5, 1, &rules, NO_LIMIT),
-            Err(Refusal::SequenceUsedUp { until_tick: 6 })
-        );
+        assert_eq!(advance(48, 5, 1, &rules, NO_LIMIT), Err(Refusal::SequenceUsedUp { until: 6 }));
         assert_eq!(advance(48, 6, 1, &rules, NO_LIMIT), Ok(Claim { start: 48, end: 49 }));
     }
 
     #[test]
     fn with_a_burst_the_future_may_be_borrowed_up_to_it() {
         let rules = Rules::new(4, 3, 2);
-        assert_eq!(advance(48, 5, 99, &rules, NO_LIMIT), Ok(Claim { start: 48, end: 64 }));
-        assert_eq!(
-            advance(64, 5, 1, &rules, NO_LIMIT),
-            Err(Refusal::SequenceUsedUp { until_tick: 6 })
-        );
+        assert_eq!(advance(48, 5, 99, &rules, NO_LIMIT), Ok(Claim { start: 48, end: 56 }));
+        assert_eq!(advance(56, 5, 99, &rules, NO_LIMIT), Ok(Claim { start: 56, end: 64 }));
+        assert_eq!(advance(64, 5, 1, &rules, NO_LIMIT), Err(Refusal::SequenceUsedUp { until: 6 }));
     }
 
     #[test]
@@ -199,8 +249,8 @@ mod tests {
                                 assert!(claim.end <= 32);
                                 next = claim.end;
                             }
-                            Err(Refusal::SequenceUsedUp { until_tick }) => {
-                                assert_eq!(until_tick, tick + 1);
+                            Err(Refusal::SequenceUsedUp { until }) => {
+                                assert_eq!(until, tick + 1);
                                 break;
                             }
                             Err(refusal) => {
@@ -215,21 +265,58 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_paced_tick_is_given_out_in_slices_and_what_one_leaves_the_next_has_too() {
+        let rules = Rules::new(4, 3, 0).paced(16);
+        assert_eq!(rules.slice_bits(), 2);
+        let claim = |next, slice, want| advance(next, slice, want, &rules, NO_LIMIT);
+        assert_eq!(claim(0, 20, 99), Ok(Claim { start: 40, end: 42 }));
+        assert_eq!(claim(42, 20, 1), Err(Refusal::SequenceUsedUp { until: 21 }));
+        assert_eq!(claim(42, 23, 99), Ok(Claim { start: 42, end: 48 }));
+        assert_eq!(claim(48, 23, 1), Err(Refusal::SequenceUsedUp { until: 24 }));
+        assert_eq!(claim(40, 24, 99), Ok(Claim { start: 48, end: 50 }));
+        for (millis, bits) in [(1, 0), (4, 0), (5, 1), (10, 2), (1000, 8), (60_000, 10)] {
+            assert_eq!(Rules::new(20, 10, 0).paced(millis).slice_bits(), bits, "{millis} ms");
+        }
+    }
+
+    #[test]
+    fn a_caller_who_waits_takes_a_position_ahead_and_knows_when_it_is_due() {
+        for rules in [Rules::new(4, 3, 0), Rules::new(4, 3, 1).paced(16)] {
+            let now = 5 << rules.slice_bits();
+            let next = rules.cap(now);
+            let waiting = rules.reserving(3);
+            let claim = advance(next, now, 1, &waiting, NO_LIMIT).unwrap();
+            assert_eq!(claim, Claim { start: next, end: next + 1 });
+            let due = rules.due(claim.start);
+            assert!(advance(claim.start, due, 1, &rules, NO_LIMIT).is_ok());
+            assert!(advance(claim.start, due - 1, 1, &rules, NO_LIMIT).is_err());
+            let furthest = waiting.cap(now);
+            let refusal = advance(furthest, now, 1, &waiting, NO_LIMIT);
+            assert_eq!(refusal, Err(Refusal::SequenceUsedUp { until: now + 1 }));
+        }
+    }
+
     /// The whole state space of a tiny layout: every rule, at every point.
     #[test]
     fn exhaustively_at_small_widths() {
         let mut taken = 0u64;
-        for burst in 0..=2 {
-            let rules = Rules::new(3, 2, burst);
-            let end = 8 << 2;
+        // Ticks of 1, 2 and 4 slices.
+        for (burst, slice_bits) in (0..=2).flat_map(|burst| (0..=2).map(move |bits| (burst, bits)))
+        {
+            let rules = Rules::new(3, 2, burst).paced(4 << slice_bits);
+            let (end, per_slice) = (8 << 2, 4 >> slice_bits);
             for next in 0..=end {
-                for now_tick in 0..=10 {
+                for now in 0..=10 << slice_bits {
                     for limit in 0..=end + 1 {
                         for want in 1..=6 {
-                            let result = advance(next, now_tick, want, &rules, limit);
-                            let earliest = next.max((now_tick << 2).min(end));
-                            let cap = ((now_tick + 1 + burst) << 2).min(end);
-                            let expected = (earliest..cap.min(limit)).take(want as usize);
+                            let result = advance(next, now, want, &rules, limit);
+                            let earliest = next.max(((now >> slice_bits) << 2).min(end));
+                            let ahead = 1 + (burst << slice_bits);
+                            let cap = ((now + ahead) * per_slice).min(end);
+                            let expected = (earliest..cap.min(limit))
+                                .take_while(|position| position >> 2 == earliest >> 2)
+                                .take(want as usize);
                             match result {
                                 Ok(Claim { start, end }) => {
                                     taken += 1;
@@ -240,13 +327,13 @@ mod tests {
                                     match refusal {
                                         Refusal::TimeExhausted => assert!(earliest >= end),
                                         Refusal::AwaitingLease => assert!(earliest >= limit),
-                                        Refusal::SequenceUsedUp { until_tick } => {
-                                            assert!(until_tick > now_tick);
+                                        Refusal::SequenceUsedUp { until } => {
+                                            assert!(until > now);
                                             // It is worth coming back then, and not before.
                                             let then =
-                                                |tick| advance(next, tick, want, &rules, NO_LIMIT);
-                                            assert!(then(until_tick).is_ok());
-                                            assert!(then(until_tick - 1).is_err());
+                                                |now| advance(next, now, want, &rules, NO_LIMIT);
+                                            assert!(then(until).is_ok());
+                                            assert!(then(until - 1).is_err());
                                         }
                                         Refusal::Sealed => unreachable!("advance knows no seal"),
                                     }
@@ -257,6 +344,6 @@ mod tests {
                 }
             }
         }
-        assert!(taken > 10_000, "only {taken} claims succeeded");
+        assert!(taken > 100_000, "only {taken} claims succeeded");
     }
 }

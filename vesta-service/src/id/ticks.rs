@@ -1,77 +1,75 @@
-//! The tick to go by, cheaply: the clock is read for each claim, but judged only when its tick
-//! changes.
+//! The time to go by: a glance tells cheaply whether it went on, and only then is it judged.
 
 use std::time::Duration;
 
 use vesta_intf::{IdMeta, TimeUnit, UnixMillis};
 
-use crate::clock::{AnyClock, EffectiveClock, MAX_LEAD, Reading};
-use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
+use crate::clock::{AnyClock, ClockKind, EffectiveClock, Glance, MAX_LEAD, Reading};
+use crate::sequence::Rules;
+use crate::sync::{AtomicBool, Mutex, Ordering};
 
-/// The effective tick of one lease.
+/// The effective clock of one lease, in the layout's ticks and the slices of those.
 #[derive(Debug)]
 pub(crate) struct Ticks {
     clock: AnyClock,
+    glance: Glance,
     /// The process that it was made in.
     process: u32,
     scale: Scale,
-    /// The tick that the effective clock showed last. While the wall clock shows the same one,
-    /// nothing needs to be judged.
-    current: AtomicU64,
     suspect: AtomicBool,
     state: Mutex<EffectiveClock>,
 }
 
-/// Time unit of a layout. Seconds from a whole second on can be told by the cheapest clock.
+/// Milliseconds to ticks and slices, and back.
 #[derive(Debug, Clone, Copy)]
-enum Scale {
-    WholeSeconds { epoch: u64 },
-    Millis { epoch: u64 },
-    Other { epoch: u64, millis: u64 },
+struct Scale {
+    epoch: u64,
+    tick_millis: u64,
+    slice_bits: u8,
 }
 
 impl Scale {
-    fn of(meta: &IdMeta) -> Self {
-        let epoch = meta.spec().epoch.0;
-        match meta.spec().unit {
-            TimeUnit::Second if epoch.is_multiple_of(1000) => {
-                Scale::WholeSeconds { epoch: epoch / 1000 }
-            }
-            TimeUnit::Millisecond => Scale::Millis { epoch },
-            unit => Scale::Other { epoch, millis: unit.millis() },
-        }
-    }
-
     /// The tick of a moment; 0 before the epoch, where no claim is made.
     fn tick(self, moment: UnixMillis) -> u64 {
-        match self {
-            Scale::WholeSeconds { epoch } => (moment.0 / 1000).saturating_sub(epoch),
-            Scale::Millis { epoch } => moment.0.saturating_sub(epoch),
-            Scale::Other { epoch, millis } => moment.0.saturating_sub(epoch) / millis,
-        }
+        self.slice(moment) >> self.slice_bits
     }
 
-    fn begin(self, tick: u64) -> UnixMillis {
-        UnixMillis(match self {
-            Scale::WholeSeconds { epoch } => (epoch + tick) * 1000,
-            Scale::Millis { epoch } => epoch + tick,
-            Scale::Other { epoch, millis } => epoch + tick * millis,
-        })
+    /// The slice of a moment, counted from the epoch.
+    fn slice(self, moment: UnixMillis) -> u64 {
+        let slices = u128::from(moment.0.saturating_sub(self.epoch)) << self.slice_bits;
+        u64::try_from(slices / u128::from(self.tick_millis)).unwrap_or(u64::MAX)
+    }
+
+    /// The first millisecond of a slice.
+    fn begin(self, slice: u64) -> UnixMillis {
+        let millis = u128::from(slice) * u128::from(self.tick_millis);
+        let millis = millis.div_ceil(1 << self.slice_bits) + u128::from(self.epoch);
+        UnixMillis(u64::try_from(millis).unwrap_or(u64::MAX))
     }
 }
 
 impl Ticks {
-    /// Starts at the wall clock, or at `not_before` if that tick is later.
-    pub(crate) fn new(clock: AnyClock, meta: &IdMeta, not_before: u64) -> Self {
-        let scale = Scale::of(meta);
-        let (wall, monotonic) = (clock.wall(), clock.monotonic());
-        let mut effective = EffectiveClock::new(wall, monotonic, scale.begin(not_before));
-        let first = effective.observe(wall, monotonic);
+    /// Starts at the wall clock, or where a line that stands at this position may go on, if that is
+    /// later.
+    pub(crate) fn new(
+        clock: AnyClock,
+        kind: ClockKind,
+        meta: &IdMeta,
+        rules: &Rules,
+        next: u64,
+    ) -> Self {
+        let (epoch, unit) = (meta.spec().epoch.0, meta.spec().unit);
+        let seconds = unit == TimeUnit::Second && epoch.is_multiple_of(1000);
+        let glance = Glance::new(&clock, seconds, kind);
+        let slice_bits = rules.slice_bits();
+        let scale = Scale { epoch, tick_millis: unit.millis(), slice_bits };
+        let not_before = scale.begin(rules.earliest_tick(next) << slice_bits);
+        let effective = EffectiveClock::new(clock.wall(), clock.monotonic(), not_before);
         Self {
             clock,
+            glance,
             process: std::process::id(),
             scale,
-            current: AtomicU64::new(scale.tick(first.effective)),
             suspect: AtomicBool::new(false),
             state: Mutex::new(effective),
         }
@@ -83,48 +81,27 @@ impl Ticks {
         self.state.lock().trust_as(&before);
     }
 
-    /// The tick to go by, or how long to wait until the wall clock has come near enough to it.
-    #[inline]
-    pub(crate) fn now(&self) -> Result<u64, Duration> {
-        let shown = match self.scale {
-            Scale::WholeSeconds { epoch } => self.clock.wall_seconds().wrapping_sub(epoch),
-            Scale::Millis { epoch } => self.clock.wall().0.wrapping_sub(epoch),
-            scale @ Scale::Other { .. } => scale.tick(self.clock.wall()),
-        };
-        // Relaxed: a tick is a hint for the time field; the populator orders what is issued.
-        if shown == self.current.load(Ordering::Relaxed) { Ok(shown) } else { self.judge() }
+    /// A number that changes when the time goes on.
+    #[inline(always)]
+    pub(crate) fn glance(&self) -> u64 {
+        self.glance.read()
     }
 
     /// True in the child of a fork, where the parent issues from the same positions. It is looked for
-    /// when the tick changes or is used up, so that an ID costs no system call.
+    /// when the time went on or a slice is used up, so that an ID costs no system call.
     pub(crate) fn is_forked(&self) -> bool {
         std::process::id() != self.process
     }
 
-    /// The tick to go by, when the clock shows another than last time.
-    #[cold]
-    #[inline(never)]
-    fn judge(&self) -> Result<u64, Duration> {
-        if self.is_forked() {
-            return Err(Duration::ZERO);
-        }
-        // The cheap clock of seconds lags by some milliseconds: perhaps nothing has changed.
-        let wall = self.clock.wall();
-        if self.scale.tick(wall) == self.current.load(Ordering::Relaxed) {
-            return Ok(self.scale.tick(wall));
-        }
-        self.judge_precisely()
-    }
-
-    /// As [`now`](Self::now), by the precise clocks.
-    pub(crate) fn judge_precisely(&self) -> Result<u64, Duration> {
+    /// The slice to go by, or how long to wait until the wall clock has come near enough to it.
+    pub(crate) fn now(&self) -> Result<u64, Duration> {
         if self.is_forked() {
             return Err(Duration::ZERO);
         }
         let reading = self.read();
         match reading.lead.checked_sub(MAX_LEAD) {
             Some(behind) if !behind.is_zero() => Err(whole_millis(behind)),
-            _ => Ok(self.scale.tick(reading.effective)),
+            _ => Ok(self.scale.slice(reading.effective)),
         }
     }
 
@@ -137,7 +114,6 @@ impl Ticks {
     pub(crate) fn read(&self) -> Reading {
         let mut state = self.state.lock();
         let reading = state.observe(self.clock.wall(), self.clock.monotonic());
-        self.current.store(self.scale.tick(reading.effective), Ordering::Relaxed);
         if self.suspect.swap(reading.suspect, Ordering::Relaxed) != reading.suspect {
             if reading.suspect {
                 tracing::error!(
@@ -164,9 +140,15 @@ impl Ticks {
         self.scale.tick(UnixMillis(effective.0.saturating_sub(lead)))
     }
 
-    /// Time until a tick begins, by the effective clock.
-    pub(crate) fn until(&self, tick: u64) -> Duration {
-        let begin = self.scale.begin(tick);
+    /// So many slices begin in a duration.
+    pub(crate) fn slices(&self, duration: Duration) -> u64 {
+        let millis = UnixMillis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX));
+        Scale { epoch: 0, ..self.scale }.slice(millis)
+    }
+
+    /// Time until a slice begins, by the effective clock.
+    pub(crate) fn until(&self, slice: u64) -> Duration {
+        let begin = self.scale.begin(slice);
         let reading = self.read();
         if reading.lead.is_zero() && !reading.suspect {
             return self.clock.until(begin);
@@ -180,7 +162,8 @@ impl Ticks {
     /// Time until a tick begins, counted from the effective clock; for people.
     pub(crate) fn distance(&self, tick: u64) -> Duration {
         let reading = self.read();
-        Duration::from_millis(self.scale.begin(tick).since(reading.effective).unwrap_or(0))
+        let begin = self.scale.begin(tick << self.scale.slice_bits);
+        Duration::from_millis(begin.since(reading.effective).unwrap_or(0))
     }
 }
 

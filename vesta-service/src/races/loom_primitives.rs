@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+/// One for each thread of a model.
+pub(crate) use ::loom::thread_local as per_thread;
 pub(crate) use ::loom::{sync, thread};
 /// One for all threads of a model, and the same in each execution.
 pub(crate) use std::thread_local;

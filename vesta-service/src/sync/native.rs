@@ -5,6 +5,17 @@ pub(crate) use std::{thread, thread_local};
 
 pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard};
 
+/// A value that each thread has for itself, there from the beginning.
+macro_rules! per_thread {
+    ($(#[$attribute:meta])* static $name:ident: $type:ty = $init:expr;) => {
+        ::std::thread_local! {
+            $(#[$attribute])*
+            static $name: $type = const { $init };
+        }
+    };
+}
+pub(crate) use per_thread;
+
 /// The mutex of the standard library.
 pub(crate) mod standard {
     pub(crate) use std::sync::{Mutex, MutexGuard};

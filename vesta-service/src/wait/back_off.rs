@@ -1,7 +1,10 @@
 //! Back-off: after losing a race for the position, and after a request that failed.
 
 use std::hint::spin_loop;
+use std::sync::LazyLock;
 use std::time::Duration;
+
+use crate::clock::spins_per_microsecond;
 
 /// The longest pause after a request to a store that failed.
 pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(1);
@@ -13,29 +16,32 @@ pub(crate) fn retry_pause(failures: u32) -> Duration {
     pause.min(LONGEST_PAUSE)
 }
 
-/// Spin time of a caller that found the position taken: about half a microsecond at first, two at
-/// most.
+/// Spin time of a caller that found the position taken: half a microsecond at first, four at most.
 ///
 /// Cores that fight over one word spend their time moving it between their caches. While one of them
 /// backs off, the other works at the speed of a caller that is alone: an ID then costs under
 /// contention what it costs without.
 #[derive(Debug)]
 pub(crate) struct BackOff {
-    pauses: u32,
+    nanos: u32,
 }
 
+/// Spin hints in a microsecond, which differ tenfold between processors.
+static SPINS: LazyLock<u32> = LazyLock::new(spins_per_microsecond);
+
 impl BackOff {
-    const FIRST: u32 = 32;
-    const LONGEST: u32 = 128;
+    const FIRST: u32 = 1000;
+    const LONGEST: u32 = 8000;
 
     pub(crate) const fn new() -> Self {
-        Self { pauses: Self::FIRST }
+        Self { nanos: Self::FIRST }
     }
 
     /// Spins, and the next time twice as long.
     #[cold]
     pub(crate) fn spin(&mut self) {
-        (0..self.pauses).for_each(|_| spin_loop());
-        self.pauses = (self.pauses * 2).min(Self::LONGEST);
+        let spins = u64::from(self.nanos) * u64::from(*SPINS) / 1000;
+        (0..spins).for_each(|_| spin_loop());
+        self.nanos = (self.nanos * 2).min(Self::LONGEST);
     }
 }

@@ -1,14 +1,14 @@
 //! Generation: every way to ask for IDs, and the errors it may end with.
 
 use vesta_service::{
-    Clock as _, ErrorKind, IdError, IdRun, IdService as _, LocalIdService, MachineStatus,
-    UnixMillis,
+    Clock as _, ClockKind, ErrorKind, IdError, IdRun, IdService as _, LocalIdService,
+    MachineStatus, UnixMillis,
 };
 
 use super::ledger::{Fault, Flaw, Ledger, Progress, Stretch};
 use super::plan::{NAMESPACES, Plan};
 use super::planted::Answers;
-use super::time::{HostClock, SECOND};
+use super::time::{COARSE_MILLIS, HostClock, SECOND};
 use super::world::World;
 
 /// The most that is asked for at once.
@@ -113,6 +113,9 @@ impl World {
         let space = node.plan.space;
         let before = service.machines();
         let wall = node.clock.wall();
+        let lags = if node.plan.clock == ClockKind::Coarse { COARSE_MILLIS } else { 0 };
+        let not_before = self.plan.tick(UnixMillis(wall.0.saturating_sub(lags)));
+        let ahead = LEAD_MILLIS + node.plan.borrow * self.plan.layout.spec().unit.millis();
         let (shared, sender) = (&self.shared, node.wire.sender);
         let mut take = Take {
             ledger: &mut self.ledgers[space],
@@ -124,6 +127,7 @@ impl World {
             },
             plan: &self.plan,
             clock: &node.clock,
+            ahead,
             latest: if checked { 0 } else { u64::MAX },
             earliest: u64::MAX,
             count: 0,
@@ -144,7 +148,7 @@ impl World {
             if ["in runs", "at once"].contains(&how) { "IDs in runs" } else { "IDs one by one" };
         self.counts.add(kind, count);
         let error = made?;
-        if !waits && checked && earliest < self.plan.tick(wall) && !service.status().clock_suspect {
+        if !waits && checked && earliest < not_before && !service.status().clock_suspect {
             let text = format!("node {number} made an ID of tick {earliest} at {wall}");
             return Err(Flaw::new(Fault::WrongTime, text));
         }
@@ -175,6 +179,8 @@ pub(super) struct Take<'a> {
     window: &'a dyn Fn(Stretch) -> (u64, u64),
     plan: &'a Plan,
     clock: &'a HostClock,
+    /// So many milliseconds ahead of it.
+    ahead: u64,
     /// The last tick that IDs may show, as far as the clock was looked at.
     latest: u64,
     /// The first tick that an ID showed.
@@ -207,7 +213,7 @@ impl Take<'_> {
         self.earliest = self.earliest.min(stretch.start >> seq_bits);
         if tick > self.latest {
             let wall = self.clock.wall();
-            self.latest = self.plan.tick(UnixMillis(wall.0 + LEAD_MILLIS));
+            self.latest = self.plan.tick(UnixMillis(wall.0 + self.ahead));
             if tick > self.latest {
                 let text = format!("{stretch:x?} shows tick {tick} at {wall}");
                 return Err(Flaw::new(Fault::WrongTime, text));

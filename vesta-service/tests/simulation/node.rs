@@ -4,8 +4,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use vesta_service::{BuildError, Drive, LocalIdService, MachineSource, SequenceStart};
+use vesta_service::{
+    BuildError, Drive, LocalIdService, MachineSource, PopulatorKind, SequenceStart,
+};
 use vesta_testkit::Rng;
 
 use super::ledger::Progress;
@@ -70,6 +73,11 @@ impl Node {
             .claim_order(self.plan.order)
             .populator(self.plan.populator)
             .sequence_start(self.plan.start)
+            .clock_kind(self.plan.clock)
+            .pacing(self.plan.pacing)
+            .borrow_ahead(Duration::from_millis(
+                self.plan.borrow * plan.layout.spec().unit.millis(),
+            ))
             .timing(plan.timing)
             .state_dir(&self.folder)
             .clock(Arc::new(self.clock.clone()))
@@ -82,7 +90,8 @@ impl Node {
             SequenceStart::Zero => 1,
             SequenceStart::Random(below) => below.into(),
         });
-        self.progress.lossy = !plan.is_checked();
+        // What a thread has for itself ends with the tick.
+        self.progress.lossy = !plan.is_checked() || self.plan.populator == PopulatorKind::Local;
         self.started = true;
         Ok(())
     }

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use vesta_intf::{Field, FieldOrder, LayoutSpec, TimeUnit};
-use vesta_service::{ClaimOrder, IdMeta, PopulatorKind, SequenceStart, Timing, UnixMillis};
+use vesta_service::{
+    ClaimOrder, ClockKind, IdMeta, MAX_BORROW_MILLIS, PopulatorKind, SequenceStart, Timing,
+    UnixMillis,
+};
 use vesta_testkit::Rng;
 
 use super::planted::Planted;
@@ -47,6 +50,10 @@ pub(crate) struct NodePlan {
     pub(crate) order: ClaimOrder,
     pub(crate) populator: PopulatorKind,
     pub(crate) start: SequenceStart,
+    pub(crate) clock: ClockKind,
+    pub(crate) pacing: bool,
+    /// Ticks of the future that may be borrowed.
+    pub(crate) borrow: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -153,6 +160,9 @@ impl Plan {
             order: ClaimOrder::Stable,
             populator: PopulatorKind::Atomic,
             start: SequenceStart::Zero,
+            clock: ClockKind::Precise,
+            pacing: false,
+            borrow: 0,
         };
         Self {
             layout,
@@ -182,6 +192,22 @@ impl Plan {
     pub(crate) fn tick(&self, moment: UnixMillis) -> u64 {
         let spec = self.layout.spec();
         moment.0.saturating_sub(spec.epoch.0) / spec.unit.millis()
+    }
+
+    /// One past the last position that a node may issue at a moment of its clock.
+    pub(crate) fn cap(&self, node: &NodePlan, moment: UnixMillis) -> u128 {
+        let spec = self.layout.spec();
+        let (since, unit) = (moment.0.saturating_sub(spec.epoch.0), spec.unit.millis());
+        let per_tick = 1 << spec.seq_bits;
+        let slices = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024].into_iter();
+        let mut slices = slices.filter(|slices| *slices <= per_tick);
+        let slices = match node.pacing {
+            true => slices.find(|slices| unit / slices <= 4 || *slices == per_tick).expect("few"),
+            false => 1,
+        };
+        let borrowed = u128::from(node.borrow * per_tick);
+        let begun = u128::from(since) * u128::from(slices) / u128::from(unit) + 1;
+        begun * u128::from(per_tick / slices) + borrowed
     }
 
     /// The last tick of the layout.
@@ -218,6 +244,7 @@ fn nodes(layout: &IdMeta, class: Class, planted: Option<Planted>, rng: &mut Rng)
     let random = layout.name() != "custom" && rng.percent(25);
     let order = rng.pick(&[ClaimOrder::Stable, ClaimOrder::Lowest]);
     let spaces = if rng.percent(20) { 2 } else { 1 };
+    let borrows = planted.is_none() && layout.spec().unit.millis() * 3 <= MAX_BORROW_MILLIS;
     (0..how_many)
         .map(|number| {
             let source = match (planted, mix) {
@@ -253,6 +280,10 @@ fn nodes(layout: &IdMeta, class: Class, planted: Option<Planted>, rng: &mut Rng)
                     true => SequenceStart::Random(rng.pick(&[2, 50, 100])),
                     false => SequenceStart::Zero,
                 },
+                clock: rng.pick(&ClockKind::ALL),
+                // A slice must hold where a tick begins.
+                pacing: rng.percent(30) && !random,
+                borrow: if rng.percent(20) && borrows { rng.within(1..=3) } else { 0 },
             }
         })
         .collect()

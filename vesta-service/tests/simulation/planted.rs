@@ -50,7 +50,7 @@ impl Planted {
     pub(crate) const ALL: [(Planted, u64, &[Fault]); 15] = [
         (Self::IgnoresExpectations, 200, &[Fault::Repeated, Fault::NotAscending]),
         (Self::Forgets, 100, &[Fault::Repeated, Fault::NotAscending]),
-        (Self::ForgetsExtensions, 100, &[Fault::NotGranted, Fault::Other]),
+        (Self::ForgetsExtensions, 100, &[Fault::NotGranted, Fault::Repeated, Fault::Other]),
         (Self::ReleasesTooMuch, 100, &[Fault::NotReturned, Fault::Other]),
         (Self::Stateless, 50, &[Fault::Repeated, Fault::NotAscending]),
         (Self::StaleState, 200, &[Fault::Repeated, Fault::NotAscending]),

@@ -79,7 +79,7 @@ impl World {
         let next = node.progress.next(status.machine);
         let issued = next > window.base;
         let next = u128::from(next.max(window.base));
-        let used_up = next >= at(tick + 1);
+        let used_up = next >= self.plan.cap(&node.plan, effective);
         let justified = match error {
             IdError::NotReady(NotReady { why: NotReadyReason::ClockBehind, .. }) => {
                 status.lead > Duration::from_millis(LEAD_MILLIS)

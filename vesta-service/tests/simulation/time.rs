@@ -16,6 +16,9 @@ pub(crate) const HOUR: u64 = 60 * MINUTE;
 pub(crate) const DAY: u64 = 24 * HOUR;
 pub(crate) const YEAR: u64 = 365 * DAY;
 
+/// The coarse clock lags by up to so much.
+pub(crate) const COARSE_MILLIS: u64 = 4;
+
 /// No clock shows more: 64 bits of nanoseconds end in 2554.
 const LATEST: u64 = 500 * YEAR;
 
@@ -167,6 +170,10 @@ impl Clock for HostClock {
         }
         let look = self.looks.fetch_add(1, Relaxed).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         UnixMillis(wall - (look >> 33) % (self.trembles + 1))
+    }
+
+    fn wall_coarse(&self) -> u64 {
+        self.hands.wall.load(Relaxed) / (COARSE_MILLIS * MILLI)
     }
 
     fn until(&self, moment: UnixMillis) -> Duration {

@@ -294,7 +294,7 @@ impl World {
             let (end, mine) = (self.ledgers[space].end(machine), node.progress.next(machine));
             let base = self.shared.window(sender, NAMESPACES[space], machine, u64::MAX).base;
             // The first position that was not issued, if any was.
-            let exact = mine <= base || mine == bound || lost > 0;
+            let exact = mine <= base || mine == bound || lost > 0 || node.progress.lossy;
             if end > bound || !exact {
                 let text =
                     format!("machine ID {machine} was used to {end:#x}, given back at {bound:#x}");

@@ -10,7 +10,7 @@ use super::subject::IdPopulator as _;
 use super::{Populator, PopulatorKind};
 use crate::sequence::{Claim, Refusal, Rules, advance};
 
-fn all(position: u64) -> [Populator; 3] {
+fn all(position: u64) -> [Populator; 4] {
     PopulatorKind::ALL.map(|kind| Populator::new(kind, position))
 }
 
@@ -68,9 +68,9 @@ fn threads_that_race_for_a_line_get_every_position_once() {
                         loop {
                             match populator.claim(tick, want, &rules, end) {
                                 Ok(claim) => mine.extend(claim.start..claim.end),
-                                Err(Refusal::SequenceUsedUp { until_tick }) => {
+                                Err(Refusal::SequenceUsedUp { until }) => {
                                     refused += 1;
-                                    tick = until_tick;
+                                    tick = until;
                                 }
                                 Err(Refusal::AwaitingLease) => return (mine, refused),
                                 Err(other) => panic!("{other:?}"),

@@ -10,7 +10,7 @@ use vesta_intf::{IdError, IdMeta, UnixMillis};
 
 use super::*;
 use crate::MemoryStore;
-use crate::clock::AnyClock;
+use crate::clock::{AnyClock, ClockKind};
 use crate::held_lease::HeldLeaseFactory;
 use crate::lease::codec::Entry as _;
 use crate::lease::{
@@ -153,6 +153,8 @@ impl Model {
             populator: kind,
             gen_method: 0,
             version: 0,
+            clock_kind: ClockKind::Precise,
+            lost: Arc::default(),
         };
         let (driver, slot) = Driver::start(plan, leases, host, factory).expect("there are enough");
         let slot = Arc::new(slot);

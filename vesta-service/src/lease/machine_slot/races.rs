@@ -8,7 +8,7 @@ use vesta_intf::{IdError, IdMeta, UnixMillis};
 
 use super::*;
 use crate::ManualClock;
-use crate::clock::AnyClock;
+use crate::clock::{AnyClock, ClockKind};
 use crate::held_lease::HeldLeaseFactory;
 use crate::populator::PopulatorKind;
 use crate::races::{Ends, Thread, at_once, bounded, exhaustively};
@@ -27,6 +27,8 @@ fn held(machine: u64) -> HeldLease {
         populator: PopulatorKind::Atomic,
         gen_method: 0,
         version: 0,
+        clock_kind: ClockKind::Precise,
+        lost: Arc::default(),
     };
     let held = factory.make(machine, 1, FIRST, u64::MAX).expect("all fields fit");
     held.ticks.read();

@@ -34,6 +34,9 @@ fn scenarios() -> Vec<Scenario> {
         at("ticks begin somewhere inside", Small::beginning(3, 2, 0, 4, 7), 8, 2, 19),
         at("ticks begin at 0 or 1", Small::beginning(2, 1, 0, 2, 3), 3, 1, 7),
         at("ticks begin inside, with a burst", Small::beginning(2, 2, 1, 3, 1), 5, 1, 14),
+        at("a slice of a tick runs out", Small::paced(3, 2, 0, 1), 10, 5, 100),
+        at("slices, with a burst, up to the bound", Small::paced(2, 2, 1, 2), 5, 5, 14),
+        at("slices, up to the end", Small::paced(2, 1, 0, 1), 5, 5, 7),
     ]
 }
 

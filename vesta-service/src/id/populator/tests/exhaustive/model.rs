@@ -9,6 +9,8 @@ pub(crate) struct Small {
     pub(crate) ticks: u64,
     pub(crate) per_tick: u64,
     pub(crate) burst: u64,
+    /// Slices of a tick.
+    pub(crate) slices: u64,
     /// With which sequence number each tick begins.
     begins: Vec<u64>,
 }
@@ -28,14 +30,28 @@ impl Small {
         salt: u64,
     ) -> Self {
         let rules = Rules::new(time_bits, seq_bits, burst).starting_below(below, salt);
+        let small = Self::of(rules, time_bits, seq_bits, burst);
+        assert!(small.begins.iter().all(|begin| *begin < below));
+        small
+    }
+
+    /// A tick has two to the power of so many slices.
+    pub(crate) fn paced(time_bits: u8, seq_bits: u8, burst: u64, slice_bits: u8) -> Self {
+        let rules = Rules::new(time_bits, seq_bits, burst).paced(4 << slice_bits);
+        Self { slices: 1 << slice_bits, ..Self::of(rules, time_bits, seq_bits, burst) }
+    }
+
+    fn of(rules: Rules, time_bits: u8, seq_bits: u8, burst: u64) -> Self {
         let (ticks, per_tick) = (1 << time_bits, 1 << seq_bits);
         assert!(ticks * per_tick <= 128, "the set is one word");
         assert_eq!(rules.max_tick() + 1, ticks);
         let begins: Vec<u64> = (0..ticks)
-            .map(|tick| advance(0, tick, 1, &rules, u64::MAX).unwrap().start - tick * per_tick)
+            .map(|tick| {
+                let slice = tick << rules.slice_bits();
+                advance(0, slice, 1, &rules, u64::MAX).unwrap().start - tick * per_tick
+            })
             .collect();
-        assert!(begins.iter().all(|begin| *begin < below));
-        Self { rules, ticks, per_tick, burst, begins }
+        Self { rules, ticks, per_tick, burst, slices: 1, begins }
     }
 
     /// One past the last position.
@@ -62,7 +78,11 @@ impl Model {
     /// The positions that a claim may have: one piece, ascending. `None` if there are none.
     fn available(&self, small: &Small, now: u64, want: u32, limit: u64) -> Option<Claim> {
         let mut claim: Option<Claim> = None;
-        for tick in now..small.ticks.min(now.saturating_add(1 + small.burst)) {
+        // In slices: none later than this one.
+        let latest = now.saturating_add(small.burst * small.slices);
+        let per_slice = small.per_tick / small.slices;
+        let now = now / small.slices;
+        for tick in now..small.ticks {
             let first = tick * small.per_tick;
             // Only the tick of the clock, and if it was not entered before, begins somewhere inside.
             let entered = self.first > first || self.issued >> first != 0;
@@ -74,7 +94,9 @@ impl Model {
             for position in first + begin..first + small.per_tick {
                 let mine = position >= self.first && position < limit;
                 let ascends = self.issued >> position == 0;
-                if mine && ascends {
+                // Not in two ticks.
+                let near = claim.is_none_or(|claim| claim.start / small.per_tick == tick);
+                if mine && ascends && near && position / per_slice <= latest {
                     let claim = claim.get_or_insert(Claim { start: position, end: position });
                     if claim.end - claim.start < u64::from(want) {
                         assert_eq!(claim.end, position, "one piece");
@@ -107,9 +129,9 @@ impl Model {
         if self.available(small, now, want, u64::MAX).is_some() {
             return Err(Refusal::AwaitingLease);
         }
-        let mut later = now.saturating_add(1)..small.ticks;
-        match later.find(|tick| self.available(small, *tick, want, u64::MAX).is_some()) {
-            Some(until_tick) => Err(Refusal::SequenceUsedUp { until_tick }),
+        let mut later = now.saturating_add(1)..small.ticks * small.slices;
+        match later.find(|slice| self.available(small, *slice, want, u64::MAX).is_some()) {
+            Some(until) => Err(Refusal::SequenceUsedUp { until }),
             None => Err(Refusal::TimeExhausted),
         }
     }

@@ -51,11 +51,11 @@ impl<const FAULT: usize> IdPopulator for Faulty<FAULT> {
             _ => limit,
         };
         let answer = advance(next, now, want, rules, bound).map_err(|refusal| match refusal {
-            Refusal::SequenceUsedUp { until_tick } if FAULT == 8 => {
-                Refusal::SequenceUsedUp { until_tick: until_tick + 1 }
+            Refusal::SequenceUsedUp { until } if FAULT == 8 => {
+                Refusal::SequenceUsedUp { until: until + 1 }
             }
             Refusal::AwaitingLease if FAULT == 10 => {
-                Refusal::SequenceUsedUp { until_tick: now.saturating_add(1) }
+                Refusal::SequenceUsedUp { until: now.saturating_add(1) }
             }
             other => other,
         });

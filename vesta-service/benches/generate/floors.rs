@@ -1,0 +1,55 @@
+//! The steps that no generator of its kind can do without, each by itself.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::{Work, work};
+
+pub(crate) const ADD: &str = "a bare fetch-add";
+pub(crate) const SECONDS: &str = "time() + compare-and-swap";
+pub(crate) const COARSE: &str = "coarse clock + compare-and-swap";
+pub(crate) const CYCLES: &str = "cycle counter + compare-and-swap";
+
+/// Adds 1 by compare-and-swap, after a reading of a clock.
+fn swapping(clock: impl Fn() -> u64 + Sync + 'static) -> Work {
+    let word = AtomicU64::new(0);
+    work(move || {
+        let shown = clock();
+        let mut next = word.load(Ordering::Relaxed);
+        while let Err(found) =
+            word.compare_exchange_weak(next, next + 1, Ordering::Relaxed, Ordering::Relaxed)
+        {
+            next = found;
+        }
+        shown << 20 | next
+    })
+}
+
+#[allow(unsafe_code, reason = "the bare steps")]
+fn seconds() -> u64 {
+    // SAFETY: time(2) with a null pointer only returns the time.
+    unsafe { libc::time(std::ptr::null_mut()) }.cast_unsigned()
+}
+
+fn coarse() -> u64 {
+    rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse).tv_nsec.cast_unsigned()
+}
+
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code, reason = "the bare steps")]
+fn cycles() -> u64 {
+    // SAFETY: RDTSC exists on every x86-64 processor and only returns a number.
+    unsafe { std::arch::x86_64::_rdtsc() }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn cycles() -> u64 {
+    coarse()
+}
+
+pub(crate) fn each(add: &mut dyn FnMut(&'static str, Work)) {
+    let counter = AtomicU64::new(0);
+    add(ADD, work(move || counter.fetch_add(1, Ordering::Relaxed)));
+    add(SECONDS, swapping(seconds));
+    add(COARSE, swapping(coarse));
+    add(CYCLES, swapping(cycles));
+}

@@ -1,0 +1,166 @@
+//! The short way in every interleaving with those who open it, seal the line, and move the bound on.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::*;
+use crate::populator::PopulatorKind;
+use crate::populator::subject::IdPopulator as _;
+use crate::races::{Ends, Thread, at_once, exhaustively, unique_and_growing};
+use crate::sequence::Rules;
+
+/// Four positions in each tick.
+const RULES: Rules = Rules::new(8, 2, 0);
+/// Two are left in tick 5, which the clock shows first.
+const FIRST: u64 = RULES.position(5) + 2;
+
+type Taken = Vec<Range<u64>>;
+
+struct Model {
+    populator: Populator,
+    gate: Gate,
+    /// What a lease may issue. Only the gate and the bound's own order make a caller see it.
+    durable: AtomicU64,
+    limit: AtomicU64,
+}
+
+impl Model {
+    /// The gate is open in tick 5.
+    fn new(kind: PopulatorKind, limit: u64) -> Arc<Self> {
+        let populator = Populator::new(kind, FIRST);
+        let (gate, durable, limit) = (Gate::closed(), AtomicU64::new(limit), AtomicU64::new(limit));
+        gate.open(5, RULES.end(FIRST, 5, limit.load(Ordering::Relaxed)));
+        populator.position(); // makes what is made late
+        durable.load(Ordering::Relaxed);
+        Arc::new(Self { populator, gate, durable, limit })
+    }
+
+    /// The short way, by what the clock showed each time.
+    fn pass(self: &Arc<Self>, shown: &'static [u64]) -> Thread<Taken> {
+        let this = self.clone();
+        Box::new(move || {
+            let claims = shown.iter().filter_map(|shown| {
+                let claim = this.gate.pass(&this.populator, *shown, 1)?;
+                assert!(claim.start >= RULES.position(*shown), "{claim:?} in tick {shown}");
+                Some(this.checked(claim))
+            });
+            claims.collect()
+        })
+    }
+
+    /// The long way.
+    fn claim(self: &Arc<Self>, now: u64) -> Thread<Taken> {
+        let this = self.clone();
+        Box::new(move || {
+            let limit = this.limit.load(Ordering::Acquire);
+            let Ok(claim) = this.populator.claim(now, 1, &RULES, limit) else { return Vec::new() };
+            this.gate.open(now, RULES.end(claim.start, now, limit));
+            vec![this.checked(claim)]
+        })
+    }
+
+    fn checked(&self, claim: Claim) -> Range<u64> {
+        let durable = self.durable.load(Ordering::Relaxed);
+        assert!(claim.end <= durable, "{claim:?} lies beyond the record's {durable}");
+        claim.start..claim.end
+    }
+}
+
+#[test]
+fn somebody_passes_while_it_is_opened_for_the_next_tick() {
+    for kind in PopulatorKind::ALL {
+        let ends = Ends::new();
+        let note = ends.clone();
+        exhaustively(kind.name(), move || {
+            let model = Model::new(kind, u64::MAX);
+            let taken = at_once(vec![model.claim(6), model.pass(&[5, 6, 6])]);
+            unique_and_growing(&taken);
+            note.note(taken[1].iter().map(|taken| RULES.tick(taken.start)).collect::<Vec<_>>());
+        });
+        let ends = ends.get();
+        assert!(ends.contains(&vec![5]) && ends.contains(&vec![6, 6]), "{ends:?}");
+    }
+}
+
+#[test]
+fn two_open_it_and_one_is_late() {
+    for kind in PopulatorKind::ALL {
+        exhaustively(kind.name(), move || {
+            let model = Model::new(kind, u64::MAX);
+            unique_and_growing(&at_once(vec![model.claim(5), model.claim(6), model.pass(&[6])]));
+        });
+    }
+}
+
+#[test]
+fn the_line_is_sealed_while_somebody_passes() {
+    for kind in PopulatorKind::ALL {
+        let ends = Ends::new();
+        let note = ends.clone();
+        exhaustively(kind.name(), move || {
+            let model = Model::new(kind, u64::MAX);
+            let this = model.clone();
+            let seal: Thread<Taken> = Box::new(move || {
+                this.populator.seal();
+                assert_eq!(this.gate.pass(&this.populator, 5, 1), None, "never again");
+                Vec::new()
+            });
+            let all = unique_and_growing(&at_once(vec![model.pass(&[5, 5]), seal]));
+            let end = all.last().map_or(FIRST, |last| last.end);
+            assert_eq!(model.populator.seal(), end, "sealed one past the last position");
+            note.note(all.len());
+        });
+        assert!(ends.get().iter().eq(&[0, 1, 2]), "sealed before, between and after the calls");
+    }
+}
+
+#[test]
+fn the_bound_is_moved_on_while_it_is_opened() {
+    for kind in PopulatorKind::ALL {
+        let ends = Ends::new();
+        let note = ends.clone();
+        exhaustively(kind.name(), move || {
+            let model = Model::new(kind, FIRST + 1);
+            let this = model.clone();
+            let extend: Thread<Taken> = Box::new(move || {
+                this.durable.store(FIRST + 2, Ordering::Relaxed);
+                this.limit.store(FIRST + 2, Ordering::Release);
+                Vec::new()
+            });
+            let threads = vec![model.pass(&[5, 5]), model.claim(5), extend];
+            note.note(unique_and_growing(&at_once(threads)).len());
+        });
+        assert!(ends.get().iter().eq(&[1, 2]), "the new bound came too late, and in time");
+    }
+}
+
+/// Opened before its own claim, it would let a position of the tick before pass.
+#[test]
+#[should_panic(expected = "in tick 6")]
+fn planted_opened_before_the_claim() {
+    exhaustively("planted fault", || {
+        let model = Model::new(PopulatorKind::Atomic, u64::MAX);
+        let this = model.clone();
+        let hasty: Thread<Taken> = Box::new(move || {
+            this.gate.open(6, RULES.position(7));
+            Vec::new()
+        });
+        at_once(vec![model.pass(&[6]), hasty]);
+    });
+}
+
+/// The fault is one of memory order alone.
+#[test]
+#[should_panic(expected = "lies beyond the record's")]
+fn planted_opened_in_no_order() {
+    exhaustively("planted fault", || {
+        let model = Model::new(PopulatorKind::Atomic, FIRST);
+        let this = model.clone();
+        let careless: Thread<Taken> = Box::new(move || {
+            this.durable.store(FIRST + 1, Ordering::Relaxed);
+            this.gate.end.store(FIRST + 1, Ordering::Relaxed);
+            Vec::new()
+        });
+        at_once(vec![model.pass(&[5]), careless]);
+    });
+}
