@@ -1,9 +1,10 @@
 //! Does one machine ID reach its layout's capacity, do four reach four times as much, and what does
-//! the waiting cost?
+//! the waiting cost: the processor, and the callers?
 //!
-//! Callers take single IDs as fast as they can. What is used up makes them wait for the next tick, so
-//! the rate is the layout's and the processor time is the price of waiting. The last rows are a
-//! service that nobody calls: only the keeper's renewal wakes the process.
+//! Callers take single IDs as fast as they can. What is used up makes them wait for the next tick, or
+//! with pacing for the next slice, so the rate is the layout's and the processor time is the price of
+//! waiting. Each row is run twice: to count IDs and processor time, and again with a clock around each
+//! call. The last row is a service that nobody calls: only the keeper's renewal wakes the process.
 //!
 //! `cargo bench -p vesta-service --bench capacity [-- SECONDS]` (Linux: reads /proc)
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
@@ -13,7 +14,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use vesta_service::{IdMeta, IdService, LocalIdService, MachineSource, MemoryStore, PopulatorKind};
+use vesta_service::{
+    ClockKind, IdMeta, IdService, LocalIdService, MachineSource, MemoryStore, PopulatorKind,
+};
 
 /// The processor time of this process so far, of all its threads. A unit of /proc is 10 ms.
 fn cpu() -> Duration {
@@ -36,23 +39,53 @@ fn sleeps() -> u64 {
         .sum()
 }
 
-fn service(
-    layout: IdMeta,
+/// A way to set a service up.
+#[derive(Clone, Copy)]
+struct Way {
+    name: &'static str,
     populator: PopulatorKind,
+    clock: ClockKind,
+    pacing: bool,
     machines: usize,
-    folder: &tempfile::TempDir,
-) -> LocalIdService {
-    let source = match machines {
+}
+
+const WAYS: [Way; 8] = {
+    use PopulatorKind::{Atomic, Local, Lock, Sync};
+    const fn way(
+        name: &'static str,
+        populator: PopulatorKind,
+        pacing: bool,
+        machines: usize,
+    ) -> Way {
+        Way { name, populator, pacing, machines }
+    }
+    [
+        way("atomic", Atomic, false, 1),
+        way("lock", Lock, false, 1),
+        way("sync", Sync, false, 1),
+        way("local", Local, false, 1),
+        way("atomic, pacing", Atomic, true, 1),
+        Way { clock: ClockKind::Coarse, ..way("atomic, pacing, coarse", Atomic, true, 1) },
+        way("atomic", Atomic, false, 4),
+        way("atomic, pacing", Atomic, true, 4),
+    ]
+};
+
+fn service(layout: IdMeta, way: Way, folder: &tempfile::TempDir) -> LocalIdService {
+    let source = match way.machines {
         1 => MachineSource::Fixed(1),
         _ => MachineSource::Pool { store: Arc::new(MemoryStore::new()), range: None },
     };
     LocalIdService::builder()
         .layout(layout)
-        .populator(populator)
+        .populator(way.populator)
+        .clock_kind(way.clock)
+        .pacing(way.pacing)
         .machine(source)
-        .machine_count(machines)
+        .machine_count(way.machines)
         .state_dir(folder.path())
-        // Callers that never stop are served unevenly: who wakes first may empty a whole second.
+        // Callers that never stop are served unevenly without pacing: who wakes first may empty a whole
+        // second.
         .max_wait(Duration::from_secs(60))
         .build()
         .expect("a service")
@@ -62,31 +95,34 @@ fn main() {
     let seconds = std::env::args().find_map(|argument| argument.parse().ok()).unwrap_or(10);
     let period = Duration::from_secs(seconds);
     println!(
-        "| layout | populator | machine IDs | callers | IDs/s | of capacity | processor (of one core) |"
+        "| layout | populator | machine IDs | callers | IDs/s | of capacity | processor (of one core) \
+         | p99.9 of a call, ms | longest, ms |"
     );
-    println!("|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|");
     for layout in [IdMeta::MAX_PEAK, IdMeta::MIN_GRANULARITY] {
-        let of_one = PopulatorKind::ALL.map(|populator| (populator, 1));
-        let of_four = [PopulatorKind::Lock, PopulatorKind::Atomic].map(|populator| (populator, 4));
-        for (populator, machines) in of_one.into_iter().chain(of_four) {
+        for way in WAYS {
             for callers in [1, 8] {
                 let folder = tempfile::tempdir().expect("a temporary folder");
-                let service = service(layout, populator, machines, &folder);
-                let (ids, took, used) = load(&service, callers, period);
+                let service = service(layout, way, &folder);
+                let (ids, took, used) = load(&service, way.pacing, callers, period);
+                let waits = waits(&service, callers, period);
                 let rate = ids as f64 / took.as_secs_f64();
-                let capacity = layout.capacity_per_second() as f64 * machines as f64;
+                let capacity = layout.capacity_per_second() as f64 * way.machines as f64;
                 println!(
-                    "| {} | {} | {machines} | {callers} | {rate:.0} | {:.2} % | {:.1} % |",
+                    "| {} | {} | {} | {callers} | {rate:.0} | {:.2} % | {:.1} % | {:.2} | {:.1} |",
                     layout.name(),
-                    populator.name(),
+                    way.name,
+                    way.machines,
                     100.0 * rate / capacity,
                     100.0 * used.as_secs_f64() / took.as_secs_f64(),
+                    millis(waits.share(0.001)),
+                    millis(waits.share(0.0)),
                 );
             }
         }
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let service = service(IdMeta::MAX_PEAK, PopulatorKind::Lock, 1, &folder);
+    let service = service(IdMeta::MAX_PEAK, WAYS[0], &folder);
     service.gen_id().expect("an ID");
     let (cpu_before, sleeps_before) = (cpu(), sleeps());
     std::thread::sleep(period);
@@ -99,9 +135,67 @@ fn main() {
     );
 }
 
+fn millis(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1000.0
+}
+
+/// How long calls took: those that waited, and the number of all.
+#[derive(Default)]
+struct Waits {
+    calls: usize,
+    longest_first: Vec<Duration>,
+}
+
+impl Waits {
+    /// So long took the fastest of that share of calls that took longest.
+    fn share(&self, share: f64) -> Duration {
+        let place = (self.calls as f64 * share) as usize;
+        self.longest_first.get(place).copied().unwrap_or_default()
+    }
+}
+
+/// The time of each call that took longer than any that does not wait.
+fn waits(service: &LocalIdService, callers: usize, period: Duration) -> Waits {
+    const WAITED: Duration = Duration::from_micros(20);
+    let stop = AtomicBool::new(false);
+    let mut all = Waits::default();
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..callers)
+            .map(|_| {
+                scope.spawn(|| {
+                    let (mut calls, mut waits) = (0, Vec::new());
+                    let mut before = Instant::now();
+                    while !stop.load(Ordering::Relaxed) {
+                        service.gen_id().expect("an ID");
+                        let now = Instant::now();
+                        calls += 1;
+                        waits.extend(Some(now - before).filter(|took| *took > WAITED));
+                        before = now;
+                    }
+                    (calls, waits)
+                })
+            })
+            .collect();
+        std::thread::sleep(period);
+        stop.store(true, Ordering::Relaxed);
+        for worker in workers {
+            let (calls, waits) = worker.join().expect("no panic");
+            all.calls += calls;
+            all.longest_first.extend(waits);
+        }
+    });
+    all.longest_first.sort_by(|one, other| other.cmp(one));
+    all
+}
+
 /// Lets callers take IDs for whole seconds, so that the count is not distorted by a part of a tick:
 /// from a moment after one begins, when even the laggard clocks show it, to one before another ends.
-fn load(service: &LocalIdService, callers: usize, period: Duration) -> (u64, Duration, Duration) {
+fn load(
+    service: &LocalIdService,
+    pacing: bool,
+    callers: usize,
+    period: Duration,
+) -> (u64, Duration, Duration) {
     const MARGIN: Duration = Duration::from_millis(30);
     let stop = AtomicBool::new(false);
     let into_second = Duration::from_nanos(
@@ -128,8 +222,10 @@ fn load(service: &LocalIdService, callers: usize, period: Duration) -> (u64, Dur
         stop.store(true, Ordering::Relaxed);
         workers.into_iter().map(|worker| worker.join().expect("no panic")).sum()
     });
-    // Of a layout of seconds everything of each second was taken; of the other one not the margins.
+    // Of a layout of seconds everything of each second was taken, but with pacing what its end has;
+    // of the other one not the margins.
     let took = match service.meta().spec().unit {
+        vesta_intf::TimeUnit::Second if pacing => period - MARGIN,
         vesta_intf::TimeUnit::Second => period,
         _ => period - 2 * MARGIN,
     };

@@ -271,7 +271,10 @@ impl Builder {
                     pid: std::process::id(),
                     guard,
                     may_forget,
-                    longest_window: timing.window.max(store.timing().window),
+                    // Others may borrow.
+                    longest_window: timing
+                        .window
+                        .max(store.timing().window + Duration::from_millis(MAX_BORROW_MILLIS)),
                 };
                 if plan.window_ticks(false) < 2 {
                     let reason = "window must be at least two ticks of the layout";

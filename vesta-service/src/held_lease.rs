@@ -200,12 +200,12 @@ pub(crate) struct Reserved<'a> {
 impl Reserved<'_> {
     /// The position, once it is due.
     pub(crate) fn position(&self) -> Result<u64, IdError> {
-        match self.lease.ticks.until(self.lease.rules.due(self.position)) {
-            Duration::ZERO => Ok(self.position),
-            retry_after => {
-                Err(NotReady { retry_after, why: NotReadyReason::SequenceUsedUp }.into())
-            }
+        let (ticks, due) = (&self.lease.ticks, self.lease.rules.due(self.position));
+        if ticks.has_reached(due) {
+            return Ok(self.position);
         }
+        let (retry_after, why) = (ticks.until(due), NotReadyReason::SequenceUsedUp);
+        Err(NotReady { retry_after, why }.into())
     }
 }
 

@@ -7,11 +7,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{POPULATORS, START, generating_layouts};
+use common::{START, generating_layouts};
 use vesta_intf::Field;
 use vesta_service::{
-    BuildError, Clock as _, Drive, IdMeta, IdService as _, LocalIdService, MachineSource,
-    ManualClock, UnixMillis,
+    BuildError, Clock as _, ClockKind, Drive, IdMeta, IdService as _, LocalIdService,
+    MachineSource, ManualClock, PopulatorKind, UnixMillis,
 };
 
 const FILE: &str = "default-7.state";
@@ -87,7 +87,10 @@ fn every_layout_goes_on_above_what_it_made_after_each_restart() {
         for life in 0..12 {
             let service = LocalIdService::builder()
                 .layout(layout)
-                .populator(POPULATORS[life % 3])
+                .populator(PopulatorKind::ALL[life % 4])
+                .clock_kind(ClockKind::ALL[life % 2])
+                .pacing(life % 5 == 4)
+                .borrow_ahead(Duration::from_millis([0, 1000, 3000][life % 3]))
                 .machine(MachineSource::Fixed(machine))
                 .state_dir(folder.path())
                 .clock(Arc::new(clock.clone()))

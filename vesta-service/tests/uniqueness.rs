@@ -181,7 +181,6 @@ for_each! {
     paced_min_granularity: Atomic, MIN_GRANULARITY, TUNES[1];
     paced_local_coarse_min_granularity: Local, MIN_GRANULARITY, TUNES[3];
     coarse_min_granularity: Atomic, MIN_GRANULARITY, TUNES[2];
-    borrowing_uid: Atomic, UID, |builder| builder.borrow_ahead(Duration::from_secs(5));
     borrowing_paced_max_peak: Atomic, MAX_PEAK,
         |builder| builder.borrow_ahead(Duration::from_secs(2)).pacing(true);
     borrowing_local_min_granularity: Local, MIN_GRANULARITY,
@@ -211,6 +210,13 @@ every_layout! {
     sync: Sync;
     atomic: Atomic;
     local: Local;
+}
+
+/// Its 28 bits of seconds have run out on the real clock.
+#[test]
+fn borrowing_uid_on_a_scripted_clock() {
+    let tune: Tune = |builder| builder.borrow_ahead(Duration::from_secs(5));
+    scripted(PopulatorKind::Atomic, IdMeta::UID, tune);
 }
 
 #[test]

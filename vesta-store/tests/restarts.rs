@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use vesta_service::{
-    BuildError, Clock as _, IdMeta, IdService as _, LocalIdService, MachineSource, SystemClock,
-    Timing,
+    BuildError, Clock as _, ClockKind, IdMeta, IdService as _, LocalIdService, MachineSource,
+    PopulatorKind, SystemClock, Timing,
 };
 
 #[path = "processes/checker.rs"]
@@ -20,6 +20,7 @@ use checker::Checker;
 
 const KIND: &str = "VESTA_TEST_KIND";
 const LAYOUT: &str = "VESTA_TEST_LAYOUT";
+const TUNED: &str = "VESTA_TEST_TUNED";
 const RESTARTS: usize = 10;
 const IDS_PER_START: usize = 20_000;
 
@@ -27,7 +28,14 @@ const IDS_PER_START: usize = 20_000;
 
 fn build(kind: &str, layout: &str) -> Result<LocalIdService, BuildError> {
     let millis = Duration::from_millis;
-    let builder = LocalIdService::builder();
+    let mut builder = LocalIdService::builder();
+    if std::env::var_os(TUNED).is_some() {
+        builder = builder
+            .populator(PopulatorKind::Local)
+            .clock_kind(ClockKind::Coarse)
+            .pacing(true)
+            .borrow_ahead(millis(1000));
+    }
     let (builder, timing) = match layout {
         "" => (builder, None),
         "max-peak" => {
@@ -82,7 +90,8 @@ fn child() {
     let _ = out.flush();
     let mut batch = [0; 100];
     loop {
-        ids.gen_ids(&mut batch).unwrap();
+        ids.gen_ids(&mut batch[..99]).unwrap();
+        batch[99] = ids.gen_id().unwrap();
         let lines: String = batch.iter().map(|id| format!("id {id}\n")).collect();
         if out.write_all(lines.as_bytes()).and_then(|()| out.flush()).is_err() {
             return;
@@ -101,11 +110,16 @@ struct Running {
 }
 
 fn spawn(folder: &Path, kind: &str, layout: &str) -> Child {
+    spawn_with(folder, kind, layout, &[])
+}
+
+fn spawn_with(folder: &Path, kind: &str, layout: &str, variables: &[(&str, &str)]) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "child", "--ignored", "--nocapture"])
         .current_dir(folder)
         .env(KIND, kind)
         .env(LAYOUT, layout)
+        .envs(variables.iter().copied())
         .env("STATE_DIRECTORY", folder.join("vesta-data"))
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -115,9 +129,13 @@ fn spawn(folder: &Path, kind: &str, layout: &str) -> Child {
 
 impl Running {
     fn start(folder: &Path, kind: &str, layout: &str) -> Self {
+        Self::start_with(folder, kind, layout, &[])
+    }
+
+    fn start_with(folder: &Path, kind: &str, layout: &str, variables: &[(&str, &str)]) -> Self {
         let clock = SystemClock::new();
         let before = clock.monotonic();
-        let mut child = spawn(folder, kind, layout);
+        let mut child = spawn_with(folder, kind, layout, variables);
         let mut lines = BufReader::new(child.stdout.take().unwrap());
         let machine = word_after(&mut lines, "machine ").unwrap().parse().unwrap();
         let first = word_after(&mut lines, "id ").unwrap().parse().unwrap();
@@ -161,12 +179,19 @@ fn layout(name: &str) -> IdMeta {
 
 /// Returns the time from each start to the first ID.
 fn kill_and_start_again(kind: &str, layout_name: &str) -> Vec<Duration> {
+    kill_again_and_again(kind, layout_name, false)
+}
+
+fn kill_again_and_again(kind: &str, layout_name: &str, tuned: bool) -> Vec<Duration> {
     let folder = tempfile::tempdir().unwrap();
     let mut checker = Checker::new(layout(layout_name));
     let mut times = Vec::new();
     let mut machines = HashSet::new();
     for start in 0..=RESTARTS {
-        let mut running = Running::start(folder.path(), kind, layout_name);
+        let mut running = match tuned {
+            true => Running::start_with(folder.path(), kind, layout_name, &[(TUNED, "")]),
+            false => Running::start(folder.path(), kind, layout_name),
+        };
         times.push(running.until_first_id);
         machines.insert(running.machine);
         running.read(IDS_PER_START);
@@ -204,6 +229,21 @@ fn no_id_repeats_when_a_fixed_id_of_the_seconds_layout_is_killed_ten_times() {
 fn no_id_repeats_when_a_fixed_id_of_the_milliseconds_layout_is_killed_ten_times() {
     let times = kill_and_start_again("fixed", "min-granularity");
     assert!(times.iter().all(|time| *time <= Duration::from_secs(1)), "{times:.0?}");
+}
+
+/// Runs of threads, the coarse clock, reserved positions and borrowed ticks: all of them are ahead of
+/// what was issued when the process is killed.
+#[test]
+fn no_id_repeats_when_what_is_ahead_of_the_clock_is_killed_ten_times() {
+    for (kind, layout) in [
+        ("pool", "max-peak"),
+        ("pool", "min-granularity"),
+        ("fixed", "max-peak"),
+        ("fixed", "min-granularity"),
+    ] {
+        let times = kill_again_and_again(kind, layout, true);
+        assert!(times.iter().all(|time| *time <= Duration::from_secs(5)), "{times:.0?}");
+    }
 }
 
 /// The use of the state; and that these tests would notice.

@@ -87,7 +87,13 @@ impl World {
         let mut command = Command::new(program);
         command.env_clear().current_dir(&self.folder).args(FREE_PORTS).args(&self.settings);
         command.args(["--namespace", "torture", "--layout", self.layout, "--log-level", "warn"]);
-        command.args(["--workers", "2", "--populator", rng.pick(&["lock", "sync", "atomic"])]);
+        let populator = rng.pick(&["lock", "sync", "atomic", "local"]);
+        // Of several threads with positions of their own no caller could tell the order.
+        let workers = if populator == "local" { "1" } else { "2" };
+        command.args(["--workers", workers, "--populator", populator]);
+        command.args(["--clock", rng.pick(&["precise", "coarse"])]);
+        command.arg(rng.pick(&["--pacing=false", "--pacing=true"]));
+        command.args(["--borrow-ahead-ms", rng.pick(&["0", "0", "3000"])]);
         command.arg("--state-dir").arg(state);
         match &self.url {
             Some(url) => {

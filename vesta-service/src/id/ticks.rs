@@ -146,6 +146,11 @@ impl Ticks {
         Scale { epoch: 0, ..self.scale }.slice(millis)
     }
 
+    /// True if a slice has begun, by the effective clock.
+    pub(crate) fn has_reached(&self, slice: u64) -> bool {
+        self.scale.slice(self.read().effective) >= slice
+    }
+
     /// Time until a slice begins, by the effective clock.
     pub(crate) fn until(&self, slice: u64) -> Duration {
         let begin = self.scale.begin(slice);

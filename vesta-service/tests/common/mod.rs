@@ -7,13 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use vesta_intf::{FieldOrder, LayoutSpec, TimeUnit};
-use vesta_service::{Cas, Id, IdMeta, Leases, MemoryStore, PopulatorKind, Record, UnixMillis};
+use vesta_service::{Cas, Id, IdMeta, Leases, MemoryStore, Record, UnixMillis};
 
 /// Some moment in 2023, inside every layout that is tested.
 pub const START: UnixMillis = UnixMillis(1_700_000_000_000);
-
-pub const POPULATORS: [PopulatorKind; 3] =
-    [PopulatorKind::Lock, PopulatorKind::Sync, PopulatorKind::Atomic];
 
 /// The machine IDs of the namespace that services have by default.
 pub fn leases(store: &Arc<MemoryStore>) -> Leases {
