@@ -125,8 +125,9 @@ impl Attempt {
         let may_forget = self.ground.doubt.is_some();
         let start = self.start(record, plan, now);
         let tick = plan.rules.tick(start);
-        let starts = plan.meta.moment_of(tick).ok().filter(|_| tick <= plan.rules.max_tick());
-        let starts = starts.ok_or(Verdict::Spent)?;
+        // What may be borrowed is not ahead of the clock.
+        let starts = plan.meta.moment_of(plan.rules.earliest_tick(start)).ok();
+        let starts = starts.filter(|_| tick <= plan.rules.max_tick()).ok_or(Verdict::Spent)?;
         let lead = starts.since(now.wall).map_or(Duration::ZERO, Duration::from_millis);
         if lead > ROLLBACK_LEAD + plan.distance(self.ground.doubt, now.wall) {
             return Err(Verdict::TooFarAhead(starts));
