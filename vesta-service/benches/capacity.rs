@@ -57,7 +57,7 @@ const WAYS: [Way; 8] = {
         pacing: bool,
         machines: usize,
     ) -> Way {
-        Way { name, populator, pacing, machines }
+        Way { name, populator, clock: ClockKind::Precise, pacing, machines }
     }
     [
         way("atomic", Atomic, false, 1),
