@@ -21,7 +21,7 @@ use crate::invocation::Invocation;
 use crate::metrics::Metrics;
 use crate::role::Role;
 use crate::running::Running;
-use crate::settings::{Config, unknown_variables};
+use crate::settings::{Config, Machine, unknown_variables};
 use crate::summary::StartupSummary;
 use crate::{commands, net, shutdown};
 
@@ -79,7 +79,11 @@ fn run(
     }
 
     let security = config.security()?;
-    ask_for_descriptors(config.limits.max_connections);
+    let machine_ids = match &config.machine {
+        Machine::Pool { count, .. } => *count,
+        _ => 1,
+    };
+    ask_for_descriptors(config.limits.max_connections, machine_ids);
 
     let public = Bound::new("listen", config.listen)?;
     let admin = config.admin_listen.map(|at| Bound::new("admin.listen", at)?.listen());
@@ -158,12 +162,13 @@ fn notify(state: &[NotifyState<'_>]) {
     }
 }
 
-/// Descriptors that are not connections: listeners, runtimes, log, state.
-const OTHER_DESCRIPTORS: u64 = 64;
+/// Descriptors that are neither connections nor locks on machine IDs: listeners, runtimes, log.
+const OTHER_DESCRIPTORS: usize = 64;
 
 /// Raises the limit of file descriptors, which many systems set to 1,024 and let a process raise.
-fn ask_for_descriptors(connections: usize) {
-    let wanted = u64::try_from(connections).unwrap_or(u64::MAX).saturating_add(OTHER_DESCRIPTORS);
+fn ask_for_descriptors(connections: usize, machine_ids: usize) {
+    let wanted = connections.saturating_add(machine_ids).saturating_add(OTHER_DESCRIPTORS);
+    let wanted = u64::try_from(wanted).unwrap_or(u64::MAX);
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current.is_none_or(|limit| limit >= wanted) {
         return;
@@ -172,8 +177,9 @@ fn ask_for_descriptors(connections: usize) {
     let raised = setrlimit(Resource::Nofile, Rlimit { current: Some(possible), maximum });
     if raised.is_err() || possible < wanted {
         tracing::warn!(
-            "max_connections = {connections} needs {wanted} file descriptors, but the limit is {}; \
-             raise it (ulimit -n, LimitNOFILE) or lower max_connections",
+            "max_connections = {connections} and {machine_ids} machine IDs need {wanted} file \
+             descriptors, but the limit is {}; raise it (ulimit -n, LimitNOFILE) or lower \
+             max_connections",
             getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX),
         );
     }

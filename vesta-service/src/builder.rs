@@ -11,20 +11,20 @@ use crate::backlog::Backlog;
 use crate::clock::{AnyClock, Clock, ClockKind, SystemClock};
 use crate::held_lease::HeldLeaseFactory;
 use crate::lease::{
-    CLAIM_TIMEOUT, Choice, ClaimOrder, Driver, HostState, Keeper, Leases, MachineSlot, Plan,
-    StateFolder, Timing,
+    CLAIM_TIMEOUT, Choice, ClaimOrder, Drivers, HostState, Keeper, Leases, MachineSlot, Plan,
+    Signals, StateFolder, Timing,
 };
 use crate::machine::{self, MachineSource, Resolved};
 use crate::populator::PopulatorKind;
 use crate::random;
 use crate::sequence::Rules;
 use crate::service::{LocalIdService, number};
-use crate::slots::{Member, Slots};
+use crate::slots::Slots;
 use crate::state_dir::default_state_dir;
 use crate::wait::Drive;
 
 /// More machine IDs in one process would only be a mistake.
-const MAX_MACHINES: u64 = 64;
+const MAX_MACHINES: u64 = 1024;
 /// The furthest that IDs may be made ahead of the clock, in milliseconds.
 pub const MAX_BORROW_MILLIS: u64 = 10_000;
 const MAX_NAMESPACE: usize = 64;
@@ -234,19 +234,18 @@ impl Builder {
             fingerprint: meta.fingerprint(),
         };
         let (resolved, machine_source) = source.resolve(&meta, &folder, &self.clock)?;
-        let count = 0..self.machine_count;
         let (slots, window) = match resolved {
-            Resolved::Unbounded(machine) => (Slots::new([unbounded(&factory, machine)])?, None),
+            Resolved::Unbounded(machine) => (Slots::unkept([unbounded(&factory, machine)])?, None),
             Resolved::UsedUp(nodes) => {
                 let member = |_| {
                     let machine =
                         machine::use_up_number(&*nodes, &meta, &*self.clock, claim_timeout)?;
                     unbounded(&factory, machine)
                 };
-                let slots = Slots::new(count.map(member))?;
+                let slots = Slots::unkept((0..self.machine_count).map(member))?;
                 let doubt = machine::doubt(&*nodes, self.store_may_forget, &*self.clock);
-                for member in slots.iter() {
-                    member.slot.state.lock().doubt.clone_from(&doubt);
+                for slot in slots.iter() {
+                    slot.state.lock().doubt.clone_from(&doubt);
                 }
                 (slots, None)
             }
@@ -266,6 +265,7 @@ impl Builder {
                     timing,
                     choice,
                     order: self.claim_order,
+                    count: self.machine_count,
                     claim_timeout,
                     host: machine::host_name(),
                     pid: std::process::id(),
@@ -281,16 +281,11 @@ impl Builder {
                     return Err(IdError::invalid("timing", reason).into());
                 }
                 let leases = Leases::new(store, &self.namespace);
-                let member = |_| {
-                    let host = HostState::new(remembers.then(|| folder.clone()));
-                    let (plan, leases) = (plan.clone(), leases.clone());
-                    let (driver, slot) = Driver::start(plan, leases, host, factory.clone())?;
-                    let slot = Arc::new(slot);
-                    let keeper = Keeper::start(driver, &slot, self.drive)
-                        .map_err(|e| BuildError::io("start the keeper's thread", e))?;
-                    Ok(Member { slot, keeper: Some(keeper) })
-                };
-                (Slots::new(count.map(member))?, Some(timing.window))
+                let host = HostState::new(remembers.then(|| folder.clone()));
+                let drivers = Drivers::start(plan, leases, host, factory.clone())?;
+                let keeper = Keeper::start(drivers, self.drive)
+                    .map_err(|e| BuildError::io("start the keeper's thread", e))?;
+                (Slots::kept(keeper), Some(timing.window))
             }
         };
         Ok(LocalIdService {
@@ -349,9 +344,8 @@ fn check_namespace(name: &str) -> Result<(), IdError> {
 }
 
 /// A machine slot without a lease, from now on.
-fn unbounded(factory: &HeldLeaseFactory, machine: u64) -> Result<Member, BuildError> {
+fn unbounded(factory: &HeldLeaseFactory, machine: u64) -> Result<MachineSlot, BuildError> {
     let now = factory.meta.tick_at(factory.clock.wall())?;
     let lease = factory.make(machine, 0, factory.rules.position(now), u64::MAX)?;
-    let slot = MachineSlot::new(lease, factory.clock.monotonic());
-    Ok(Member { slot: Arc::new(slot), keeper: None })
+    Ok(MachineSlot::new(lease, factory.clock.monotonic(), Arc::<Signals>::default()))
 }

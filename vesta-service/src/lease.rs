@@ -6,17 +6,20 @@
 //!
 //! ```text
 //!  state.rs        survey, claim, hold, extend, release, lost        pure
-//!  driver.rs       asks what state.rs wants to know, and does what it says
-//!  keeper.rs       the thread of a driver, or the caller of `maintain`
+//!  driver.rs       one machine slot: finds what is due, and does what state.rs says
+//!  drivers.rs      all slots of a service: asks for them together; bulk.rs: many changes at once
+//!  keeper.rs       the thread of the drivers, or the caller of `maintain`
 //!  kv.rs           the port: what a store has to offer
 //!  leases.rs       a namespace in such a store; area.rs: its entries, codec.rs: their texts
 //!  host_state.rs   what this host remembers; state files of fixed machine IDs
 //! ```
 
 mod area;
+mod bulk;
 mod choice;
 mod codec;
 mod driver;
+mod drivers;
 mod host_state;
 mod keeper;
 mod kv;
@@ -34,13 +37,13 @@ pub(crate) use choice::Choice;
 pub use choice::ClaimOrder;
 pub(crate) use codec::{Entry, Fields, SCHEMA};
 use codec::{Marks, Standing};
-pub(crate) use driver::Driver;
+pub(crate) use drivers::Drivers;
 pub(crate) use host_state::{HostState, Local, StateFolder};
 pub(crate) use keeper::Keeper;
-pub use kv::{KvStore, Suspicion};
+pub use kv::{KvStore, Put, Suspicion};
 use leases::Look;
 pub use leases::{Leases, Snapshot};
-pub(crate) use machine_slot::MachineSlot;
+pub(crate) use machine_slot::{MachineSlot, Signals};
 pub use record::{Cas, Doubt, Namespace, Record};
 pub(crate) use state::{CLAIM_TIMEOUT, Plan};
 pub use timing::Timing;

@@ -65,7 +65,7 @@ pub use clock::{Clock, ClockKind, SystemClock};
 pub use error::{BuildError, StoreError};
 pub use id::sequence;
 pub use lease::{
-    Cas, ClaimOrder, Doubt, KvStore, Leases, Namespace, Record, Snapshot, Suspicion, Timing,
+    Cas, ClaimOrder, Doubt, KvStore, Leases, Namespace, Put, Record, Snapshot, Suspicion, Timing,
 };
 pub use machine::{IpMap, MachineSource, WorkerNodeStore, host_ordinal};
 pub use populator::PopulatorKind;

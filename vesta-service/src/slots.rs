@@ -12,21 +12,15 @@ use crate::held_lease::{HeldLease, Reserved};
 use crate::lease::{Keeper, MachineSlot};
 use crate::sequence::Claim;
 
-/// A machine slot, and the keeper of its lease.
-#[derive(Debug)]
-pub(crate) struct Member {
-    pub(crate) slot: Arc<MachineSlot>,
-    /// `None` without a lease.
-    pub(crate) keeper: Option<Keeper>,
-}
-
 /// At least one machine slot. Callers are spread over them: each thread keeps to its home slot, and
 /// changes to another when that has nothing to give.
 #[derive(Debug)]
 pub(crate) struct Slots {
-    members: Vec<Member>,
-    /// That of the first member, one pointer nearer.
+    slots: Vec<Arc<MachineSlot>>,
+    /// The first of them, one pointer nearer.
     first: Arc<MachineSlot>,
+    /// Of all their leases; `None` without leases.
+    keeper: Option<Keeper>,
 }
 
 /// The home slot of a thread, of so many.
@@ -46,17 +40,22 @@ thread_local! {
 }
 
 impl Slots {
-    /// At least one slot. If one of them fails, those before it are closed at once.
-    pub(crate) fn new(
-        members: impl IntoIterator<Item = Result<Member, BuildError>>,
+    /// At least one slot without a lease.
+    pub(crate) fn unkept(
+        slots: impl IntoIterator<Item = Result<MachineSlot, BuildError>>,
     ) -> Result<Self, BuildError> {
-        let mut members = members.into_iter();
-        let member = members.next().expect("there is at least one")?;
-        let mut slots = Self { first: member.slot.clone(), members: vec![member] };
-        for member in members {
-            slots.members.push(member.inspect_err(|_| slots.close())?);
-        }
-        Ok(slots)
+        let slots = slots.into_iter().map(|slot| slot.map(Arc::new));
+        Ok(Self::of(slots.collect::<Result<_, _>>()?, None))
+    }
+
+    /// The slots of a keeper.
+    pub(crate) fn kept(keeper: Keeper) -> Self {
+        Self::of(keeper.slots().to_vec(), Some(keeper))
+    }
+
+    fn of(slots: Vec<Arc<MachineSlot>>, keeper: Option<Keeper>) -> Self {
+        let first = slots.first().expect("there is at least one").clone();
+        Self { slots, first, keeper }
     }
 
     /// The first slot, which is the only one of most services.
@@ -64,34 +63,34 @@ impl Slots {
         &self.first
     }
 
-    pub(crate) fn iter(&self) -> std::slice::Iter<'_, Member> {
-        self.members.iter()
+    pub(crate) fn iter(&self) -> std::slice::Iter<'_, Arc<MachineSlot>> {
+        self.slots.iter()
     }
 
     /// The calling thread's home slot.
     #[inline]
     pub(crate) fn home(&self) -> &MachineSlot {
-        match self.members.len() {
+        match self.slots.len() {
             1 => &self.first,
-            _ => &self.members[self.home_number()].slot,
+            _ => &self.slots[self.home_number()],
         }
     }
 
     #[inline]
     fn home_number(&self) -> usize {
         let home = HOME.get();
-        if home.count == self.members.len() { home.number } else { self.find_home() }
+        if home.count == self.slots.len() { home.number } else { self.find_home() }
     }
 
     #[cold]
     fn find_home(&self) -> usize {
-        let number = NUMBER.with(|number| number % self.members.len());
+        let number = NUMBER.with(|number| number % self.slots.len());
         self.settle(number);
         number
     }
 
     fn settle(&self, number: usize) {
-        HOME.set(Home { count: self.members.len(), number });
+        HOME.set(Home { count: self.slots.len(), number });
     }
 
     /// Takes up to `want` positions in one piece of one slot, without waiting.
@@ -115,20 +114,20 @@ impl Slots {
             _ => Duration::MAX,
         };
         let home = self.home_number();
-        let (before, from_home) = self.members.split_at(home);
+        let (before, from_home) = self.slots.split_at(home);
         let mut refusal = None;
-        for (passed, member) in from_home.iter().chain(before).enumerate() {
-            let lease = member.slot.leases.current();
+        for (passed, slot) in from_home.iter().chain(before).enumerate() {
+            let lease = slot.leases.current();
             match attempt(lease) {
                 Ok(taken) => {
                     if passed > 0 {
-                        self.settle((home + passed) % self.members.len());
+                        self.settle((home + passed) % self.slots.len());
                     }
                     return Ok(taken);
                 }
                 // The refusal that is worth coming back for soonest.
                 Err(error) => {
-                    let error = member.unless_followed(lease, error);
+                    let error = unless_followed(slot, lease, error);
                     refusal = refusal.into_iter().chain([error]).min_by_key(retry_after);
                 }
             }
@@ -146,49 +145,43 @@ impl Slots {
         if self.are_forked() {
             return None;
         }
-        let due = self.iter().filter_map(|member| member.keeper.as_ref()?.maintain(&member.slot));
-        due.min()
+        self.keeper.as_ref()?.maintain()
     }
 
     /// Seals every slot and gives the records back, as far as the store answers in time.
     pub(crate) fn close(&self) {
+        let keeper = self.keeper.as_ref();
         if self.are_forked() {
-            self.iter().filter_map(|member| member.keeper.as_ref()).for_each(Keeper::forget);
+            keeper.inspect(|keeper| keeper.forget());
             return;
         }
-        // All are asked before one is waited for: the waits overlap.
-        for member in self.iter() {
-            member.slot.request_stop();
-            member.slot.leases.current().seal("it was shut down");
+        // All are asked before the keeper is waited for: it gives them back together.
+        for slot in self.iter() {
+            slot.request_stop();
+            slot.leases.current().seal("it was shut down");
         }
-        for Member { slot, keeper } in self.iter() {
-            if let Some(keeper) = keeper {
-                keeper.close(slot);
-            }
-        }
+        keeper.inspect(|keeper| keeper.close());
     }
 }
 
-impl Member {
-    /// A lease that was sealed because its machine ID was lost will have a successor.
-    #[cold]
-    fn unless_followed(&self, lease: &HeldLease, error: IdError) -> IdError {
-        if lease.ticks.is_forked() {
-            return error;
-        }
-        let again = || {
-            let retry_after = self.slot.retry_after(lease.ticks.monotonic());
-            NotReady { retry_after, why: NotReadyReason::AwaitingLease }.into()
-        };
-        if matches!(error.kind(), ErrorKind::ClockBehind | ErrorKind::AwaitingLease) {
-            // After a step of the clock: another machine ID ends the wait, or another window does.
-            self.slot.wake_keeper();
-        }
-        match error {
-            IdError::Sealed { .. } if !std::ptr::eq(lease, self.slot.leases.current()) => again(),
-            IdError::Sealed { .. } if self.slot.will_follow() => again(),
-            error if error.kind() == ErrorKind::AwaitingLease => again(),
-            error => error,
-        }
+/// A lease that was sealed because its machine ID was lost will have a successor.
+#[cold]
+fn unless_followed(slot: &MachineSlot, lease: &HeldLease, error: IdError) -> IdError {
+    if lease.ticks.is_forked() {
+        return error;
+    }
+    let again = || {
+        let retry_after = slot.retry_after(lease.ticks.monotonic());
+        NotReady { retry_after, why: NotReadyReason::AwaitingLease }.into()
+    };
+    if matches!(error.kind(), ErrorKind::ClockBehind | ErrorKind::AwaitingLease) {
+        // After a step of the clock: another machine ID ends the wait, or another window does.
+        slot.wake_keeper();
+    }
+    match error {
+        IdError::Sealed { .. } if !std::ptr::eq(lease, slot.leases.current()) => again(),
+        IdError::Sealed { .. } if slot.will_follow() => again(),
+        error if error.kind() == ErrorKind::AwaitingLease => again(),
+        error => error,
     }
 }

@@ -131,7 +131,7 @@ impl LocalIdService {
 
     /// Status of each of its machine IDs.
     pub fn machines(&self) -> Vec<MachineStatus> {
-        self.slots.iter().map(|member| self.machine_status(&member.slot)).collect()
+        self.slots.iter().map(|slot| self.machine_status(slot)).collect()
     }
 
     /// Status of the service.

@@ -101,6 +101,7 @@ promises! { $
         values_are_compared_as_bytes
         a_put_over_another_value_changes_nothing
         of_many_puts_at_once_exactly_one_takes_effect
+        puts_that_are_sent_together_take_effect_one_by_one
         areas_do_not_touch_each_other
         values_of_16_kib_come_back
         an_acknowledged_put_outlives_a_restart;

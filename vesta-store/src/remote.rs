@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::timeout;
-use vesta_service::{KvStore, StoreError, Suspicion, Timing, UnixMillis};
+use vesta_service::{KvStore, Put, StoreError, Suspicion, Timing, UnixMillis};
 
 use crate::options::Purpose;
 use crate::{OpenError, Options, StoreUrl};
@@ -85,11 +85,13 @@ pub(crate) trait Kv: Client {
         key: &str,
     ) -> impl Future<Output = Result<Option<String>>> + Send;
 
-    fn put_if(
+    /// As [`KvStore::put_all`]; at least one.
+    fn put_all(
         &self,
         connection: &mut Self::Connection,
-        put: &Put,
-    ) -> impl Future<Output = Result<bool>> + Send;
+        area: &str,
+        puts: &[Put],
+    ) -> impl Future<Output = Result<Vec<bool>>> + Send;
 
     /// As [`KvStore::doubt`].
     fn doubt(
@@ -111,14 +113,6 @@ pub(crate) type Result<T, E = StoreError> = std::result::Result<T, E>;
 
 /// The entries of an area: keys and values.
 pub(crate) type Entries = Vec<(String, String)>;
-
-/// A value for a key, if it has this old one.
-pub(crate) struct Put {
-    pub(crate) area: String,
-    pub(crate) key: String,
-    pub(crate) old: Option<String>,
-    pub(crate) new: String,
-}
 
 /// A store that is reached when it is first asked for something.
 pub(crate) struct Remote<C: Client> {
@@ -255,11 +249,20 @@ impl<C: Kv> KvStore for Remote<C> {
     }
 
     fn put_if(&self, area: &str, key: &str, old: Option<&str>, new: &str) -> Result<bool> {
-        self.shared.options.check_put(area, key, old)?;
-        let ([area, key, new], old) = ([area, key, new].map(str::to_owned), old.map(str::to_owned));
-        let put = Put { area, key, old, new };
+        let put = Put { key: key.into(), old: old.map(str::to_owned), new: new.into() };
+        Ok(self.put_all(area, &[put])?[0])
+    }
+
+    fn put_all(&self, area: &str, puts: &[Put]) -> Result<Vec<bool>> {
+        for Put { key, old, .. } in puts {
+            self.shared.options.check_put(area, key, old.as_deref())?;
+        }
+        if puts.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (area, puts) = (area.to_owned(), puts.to_vec());
         self.ask(|client, connection| {
-            Box::pin(async move { client.put_if(connection, &put).await })
+            Box::pin(async move { client.put_all(connection, &area, &puts).await })
         })
     }
 

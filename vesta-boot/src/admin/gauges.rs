@@ -38,9 +38,11 @@ const CONNECTIONS: [Figure; 4] = [
     (Gauge, "open_connections", "Connections open now", "/open"),
 ];
 
-const PROGRAM: [Figure; 6] = [
+const PROGRAM: [Figure; 8] = [
     (Gauge, "ready", "1 if calls for IDs are expected to succeed", "/ready"),
     (Gauge, "machine_id", "The machine ID now held, or the first of them", "/machine/id"),
+    (Gauge, "machine_ids", "Machine IDs now held", "/machine/held"),
+    (Gauge, "machine_ids_ready", "Those of them that are expected to make IDs", "/machine/ready"),
     (Gauge, "lease_epoch", "The epoch of the lease of that machine ID", "/lease/epoch"),
     (Seconds, "layout_left", "Time until the layout has no more IDs", "/layout/leftMs"),
     (Gauge, "clock_suspect", "1 if the wall clock is not trusted", "/lease/clockSuspect"),
@@ -146,7 +148,7 @@ fn program(encoder: &mut Encoder<'_>, status: &Value) -> fmt::Result {
     leases(encoder, "", status.get("lease").map(|lease| (vec![], lease)).as_slice())?;
     // A machine ID that is lost and one that was just claimed may be the same, so the slot has a
     // number of its own.
-    let machines = status["machines"].as_array().into_iter().flatten().enumerate();
+    let machines = status["machines"].as_array().into_iter().flatten().enumerate().take(MOST);
     let machines = machines.map(|(slot, status)| {
         (vec![("slot", slot.to_string()), ("machine", status["machine"].to_string())], status)
     });

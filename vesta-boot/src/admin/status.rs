@@ -41,11 +41,16 @@ pub(super) fn status(state: &AdminState) -> Value {
     }
 }
 
+/// The number of machine IDs that are shown one by one.
+const MOST_MACHINES: usize = 100;
+
 fn service_status(service: &LocalIdService, state: &AdminState) -> Value {
     let status = service.status();
     let meta = service.meta();
     let count = u64::try_from(status.machines.len()).unwrap_or(1);
-    let machines = service.machines().into_iter().map(|machine| {
+    let all = service.machines();
+    let ready = all.iter().filter(|machine| machine.ready).count();
+    let machines = all.into_iter().take(MOST_MACHINES).map(|machine| {
         let own = json!({
             "machine": machine.machine,
             "ready": machine.ready,
@@ -57,6 +62,8 @@ fn service_status(service: &LocalIdService, state: &AdminState) -> Value {
         "machine": {
             "id": status.machine,
             "ids": status.machines,
+            "held": count,
+            "ready": ready,
             "source": status.machine_source,
         },
         "namespace": status.namespace,

@@ -15,7 +15,7 @@ use crate::secret;
 use vesta_store::{Kind, OpenError, StoreUrl};
 
 /// The most machine IDs of one process.
-const MOST: u64 = 64;
+const MOST: u64 = 1024;
 
 /// Machine ID: `[machine]`, `state_dir` and `stateless`.
 #[derive(Debug, Clone, Args)]
@@ -95,7 +95,7 @@ pub(super) struct Section {
 
     /// Machine IDs that this process takes
     ///
-    /// 1 to 64, from the pool. Its capacity grows with them.
+    /// 1 to 1024, from the pool. Its capacity grows with them; one thread and one transaction renew all.
     #[arg(id = "machine.count", value_name = "N", default_value = "1", help_heading = "Pool")]
     #[arg(value_parser = number(1, MOST))]
     count: u64,
@@ -262,7 +262,7 @@ impl Section {
                     let must = format!("must be at most the {} of the pool", spare + 1);
                     return Err(values.refuse("machine.count", must));
                 }
-                let count = usize::try_from(count).expect("at most 64");
+                let count = usize::try_from(count).expect("at most 1024");
                 let store = store.map_or_else(own, Ok)?;
                 Machine::Pool { store, range: self.range, count, order }
             }

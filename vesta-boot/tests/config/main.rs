@@ -118,8 +118,12 @@ fn each_way_to_a_machine_id_is_understood() {
          order: Stable }"
     );
     assert_eq!(
-        machine(&["--state-dir=vesta-data", "--machine-count=64", "--machine-claim-order=lowest"]),
-        "Pool { store: \"sqlite:vesta-data/vesta.db\", range: None, count: 64, order: Lowest }"
+        machine(&[
+            "--state-dir=vesta-data",
+            "--machine-count=1024",
+            "--machine-claim-order=lowest"
+        ]),
+        "Pool { store: \"sqlite:vesta-data/vesta.db\", range: None, count: 1024, order: Lowest }"
     );
     // What is the default may be said.
     let said = ["--machine-count", "1", "--machine-strategy", "lease", "--machine-id", "7"];

@@ -97,8 +97,8 @@ fn what_is_wrong_is_refused_with_one_sentence_that_says_what_to_do() {
             "machine.claim_order is for a pool, but machine.ips fixes the machine ID",
         ),
         // Pools.
-        (&["--machine-count", "0"], "machine.count must be 1 to 64, but is `0`"),
-        (&["--machine-count", "65"], "machine.count must be 1 to 64, but is `65`"),
+        (&["--machine-count", "0"], "machine.count must be 1 to 1024, but is `0`"),
+        (&["--machine-count", "1025"], "machine.count must be 1 to 1024, but is `1025`"),
         (
             &["--machine-count", "4", "--machine-range", "7-9"],
             "machine.count must be at most the 3 of the pool, but is `4` (flag --machine-count)",

@@ -1,65 +1,80 @@
-//! The driver: asks what the state machine wants to know, and does what it says.
+//! The driver of one machine slot: finds what is due, and does what the state machine says.
 
 use std::any::Any;
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::state::{
-    Action, Answer, Ask, CLAIM_AGAIN, Claimed, DOUBT_CHECK, Event, Findings, Machine, Now, Write,
-};
-use super::{CLAIM_TIMEOUT, Choice, Doubt, HostState, Leases, MachineSlot, Plan};
+use super::state::{Action, Ask, CLAIM_AGAIN, Event, Machine, Now};
+use super::{Choice, MachineSlot, Plan};
+use crate::BuildError;
 use crate::clock::{AnyClock, MAX_LEAD};
-use crate::error::{BuildError, StoreError, ask_store};
-use crate::held_lease::{HeldLease, HeldLeaseFactory};
+use crate::held_lease::HeldLease;
 
-/// One state machine with its store, host state and clock.
+/// One state machine with its slot.
 #[derive(Debug)]
-pub(crate) struct Driver {
+pub(super) struct Driver {
     pub(super) machine: Machine,
-    leases: Leases,
-    host: HostState,
-    factory: HeldLeaseFactory,
+    /// `None` until the first claim.
+    pub(super) slot: Option<Arc<MachineSlot>>,
+    /// The machine ID that it has or tries: no other slot of this process takes it.
+    pub(super) place: Option<u64>,
     /// The lock on the machine ID in the store, until it is sealed.
-    lock: Option<Box<dyn Any + Send>>,
+    pub(super) lock: Option<Box<dyn Any + Send>>,
+    pub(super) is_over: bool,
+}
+
+/// The next step of a driver.
+#[derive(Debug)]
+pub(super) enum Due {
+    Ask(Ask),
+    Refused(BuildError),
+    /// Nothing for so long.
+    Nothing(Duration),
+    /// Nothing, ever.
+    Over,
 }
 
 impl Driver {
-    /// Claims a machine ID, or fails once the claim times out.
-    pub(crate) fn start(
-        plan: Plan,
-        leases: Leases,
-        host: HostState,
-        factory: HeldLeaseFactory,
-    ) -> Result<(Self, MachineSlot), BuildError> {
-        let now = now(&plan, &factory.clock);
-        let mut driver =
-            Self { machine: Machine::new(plan, &now), leases, host, factory, lock: None };
-        loop {
-            match driver.advance(None) {
-                Ok(Event::Claimed(claimed)) => {
-                    // Whoever waits for a store at start need not be deaf to a stop later.
-                    driver.machine.plan.claim_timeout = CLAIM_TIMEOUT;
-                    let held = driver.hold(&claimed)?;
-                    let slot = MachineSlot::new(held, driver.clock().monotonic());
-                    driver.show_doubt(&slot);
-                    return Ok((driver, slot));
+    pub(super) fn new(plan: &Plan, clock: &AnyClock) -> Self {
+        let machine = Machine::new(plan.clone(), &at(plan, clock));
+        Self { machine, slot: None, place: None, lock: None, is_over: false }
+    }
+
+    /// Finds what is due.
+    pub(super) fn due(&mut self, clock: &AnyClock, jitter: u64) -> Due {
+        if self.is_over {
+            return Due::Over;
+        }
+        let slot = self.slot.clone();
+        let held = slot.as_ref().map(|slot| slot.leases.current());
+        if let (Some(slot), Some(held)) = (&slot, held)
+            && let Some(pause) = self.look_around(slot, held, clock)
+        {
+            slot.next_attempt_at(clock.monotonic().saturating_add(pause));
+            return Due::Nothing(pause);
+        }
+        let now = present(&self.machine, held, clock, jitter);
+        match self.machine.next(&now) {
+            Action::Ask(ask) => Due::Ask(ask),
+            Action::Refused(error) => Due::Refused(error),
+            Action::Stop => Due::Over,
+            Action::Wait(until) => {
+                if let Some(slot) = slot {
+                    slot.next_attempt_at(until);
                 }
-                Ok(Event::Refused(error)) => return Err(error),
-                Ok(_) => {}
-                Err(pause) => driver.clock().park(pause.unwrap_or_default()),
+                Due::Nothing(until.saturating_sub(now.monotonic))
             }
         }
     }
 
-    pub(super) const fn clock(&self) -> &AnyClock {
-        &self.factory.clock
-    }
-
-    /// Does what is due. Returns how long there is nothing more to do, or `None` if it is over.
-    pub(super) fn step(&mut self, slot: &MachineSlot) -> Option<Duration> {
-        let held = slot.leases.current();
+    /// Ends a lease that is to be given up. Returns for how long no machine ID is claimed.
+    fn look_around(
+        &mut self,
+        slot: &MachineSlot,
+        held: &HeldLease,
+        clock: &AnyClock,
+    ) -> Option<Duration> {
         let plan = &self.machine.plan;
-        let reach = self.machine.doubt.as_ref().map(|doubt| doubt.reach);
-        let far_behind = MAX_LEAD + plan.distance(reach, self.clock().wall());
         if slot.stopping() {
             self.machine.release(held.seal("it was shut down"));
             self.machine.stop();
@@ -68,98 +83,57 @@ impl Driver {
                 tracing::error!("no machine ID is claimed while the clock is suspect");
                 return Some(CLAIM_AGAIN);
             }
-        } else if held.ticks.read().lead > far_behind && matches!(plan.choice, Choice::Any(_)) {
-            let machine = held.machine;
-            tracing::warn!(machine, "the clock is far behind: changing the machine ID");
-            self.machine.release(held.seal("the clock is far behind what it issued"));
+        } else if matches!(plan.choice, Choice::Any(_)) {
+            let reach = self.machine.doubt.as_ref().map(|doubt| doubt.reach);
+            if held.ticks.read().lead > MAX_LEAD + plan.distance(reach, clock.wall()) {
+                let machine = held.machine;
+                tracing::warn!(machine, "the clock is far behind: changing the machine ID");
+                self.machine.release(held.seal("the clock is far behind what it issued"));
+            }
         }
         if held.sealed_reason().is_some() && self.machine.is_holding() {
             self.lock = None;
         }
-        match self.advance(Some(held)) {
-            Ok(event) => {
-                self.show_doubt(slot);
-                self.carry_out(event, held, slot);
-                Some(Duration::ZERO)
-            }
-            Err(pause) => pause,
-        }
+        None
     }
 
-    /// Takes the machine one step on. Without anything to do: how long, or `None` if it is over.
-    fn advance(&mut self, held: Option<&HeldLease>) -> Result<Event, Option<Duration>> {
-        let now = self.now(held);
-        match self.machine.next(&now) {
-            Action::Wait(until) => Err(Some(until.saturating_sub(now.monotonic))),
-            Action::Stop => Err(None),
-            Action::Refused(error) => Ok(Event::Refused(error)),
-            Action::Ask(ask) => Ok(self.ask(ask, held)),
-        }
+    /// The present, for the state machine.
+    pub(super) fn present(&self, clock: &AnyClock, jitter: u64) -> Now {
+        let held = self.slot.as_ref().map(|slot| slot.leases.current());
+        present(&self.machine, held, clock, jitter)
     }
 
-    fn ask(&mut self, ask: Ask, held: Option<&HeldLease>) -> Event {
-        let (leases, host, clock) = (&self.leases, &mut self.host, &self.factory.clock);
-        let (plan, store, lock) = (&self.machine.plan, leases.store(), &mut self.lock);
-        let open = |doubt| leases.open_doubted(&plan.meta.fingerprint(), doubt);
-        let answer = ask_store(|| {
-            Ok(match ask {
-                Ask::Namespace => Answer::Namespace(open(None)?),
-                Ask::Doubt => Answer::Doubt(leases.look(clock.monotonic(), DOUBT_CHECK)?),
-                Ask::WriteDoubt(doubt) => Answer::Namespace(leases.doubt(&doubt)?),
-                Ask::Survey => {
-                    let doubt = store.doubt()?;
-                    open(plan.first_doubt(doubt.as_ref(), clock.wall()))?;
-                    let (locals, snapshot) = (host.survey(), leases.snapshot()?);
-                    // The clock last: it is compared with this host's as it is then.
-                    Answer::Survey(Findings { doubt, clock: store.now()?, snapshot, locals })
-                }
-                Ask::Record(machine) => Answer::Found(leases.record(machine)?),
-                Ask::Write(machine, change) => write(leases, machine, *change)?,
-                Ask::IsFree(machine) => Answer::Free(host.is_free(machine)),
-                Ask::Keep(machine) => {
-                    *lock = None; // it may be the same one
-                    *lock = leases.lock(machine)?.filter(|_| host.keep(machine, &**clock));
-                    Answer::Kept(lock.is_some())
-                }
-            })
-        });
-        let now = self.now(held);
-        self.machine.on_answer(answer.unwrap_or_else(Answer::Failed), &now)
-    }
-
-    fn carry_out(&mut self, event: Event, held: &HeldLease, slot: &MachineSlot) {
+    /// Does what an answer means for the slot. `claimed` is the lease of a claim.
+    pub(super) fn carry_out(&mut self, event: Event, claimed: Option<HeldLease>, now: Duration) {
+        let Some(slot) = self.slot.clone() else { return };
+        let held = slot.leases.current();
         let machine = held.machine;
         match event {
             Event::None => {}
-            Event::Claimed(claimed) => match self.hold(&claimed) {
-                Ok(next) => {
-                    let (machine, epoch) = (next.machine, next.epoch);
-                    tracing::warn!(machine, epoch, "going on with this machine ID");
-                    next.ticks.trust_as(&held.ticks);
-                    slot.follow(next);
-                    let mut state = slot.state.lock();
-                    (state.failure, state.away_since) = (None, None);
-                    state.rehomed += 1;
-                }
-                Err(error) => self.refused(&error, slot),
-            },
-            Event::Refused(error) => self.refused(&error, slot),
+            Event::Claimed(_) => {
+                let Some(next) = claimed else { return };
+                let (machine, epoch) = (next.machine, next.epoch);
+                tracing::warn!(machine, epoch, "going on with this machine ID");
+                next.ticks.trust_as(&held.ticks);
+                slot.follow(next);
+                let mut state = slot.state.lock();
+                (state.failure, state.away_since) = (None, None);
+                state.rehomed += 1;
+            }
+            Event::Refused(error) => {
+                tracing::error!(%error, "no machine ID; trying again");
+                slot.state.lock().search_failed(error.to_string(), now);
+            }
             Event::Raised(record) => {
-                self.host.remember(&record);
                 held.raise(record.bound);
-                let now = self.clock().monotonic();
                 let mut state = slot.state.lock();
                 state.renewals_ok += 1;
                 (state.renewed_at, state.away_since) = (now, None);
             }
-            Event::Released(record) => {
-                self.host.remember(&record);
-                tracing::info!(machine, "machine ID released");
-            }
+            Event::Released(_) => tracing::info!(machine, "machine ID released"),
             Event::Unsure(error) => {
-                slot.state.lock().renewal_failed(self.clock().monotonic());
-                let store = &self.machine.plan.store;
-                tracing::warn!(store, %error, "renewal was not answered; trying again");
+                tracing::debug!(machine, %error, "renewal was not answered");
+                slot.state.lock().renewal_failed(now);
             }
             Event::Broken(error) => {
                 slot.state.lock().renewals_failed += 1;
@@ -180,60 +154,34 @@ impl Driver {
         }
     }
 
-    fn show_doubt(&self, slot: &MachineSlot) {
-        let (doubt, plan) = (&self.machine.doubt, &self.machine.plan);
-        let mut state = slot.state.lock();
-        if state.doubt == *doubt {
-            return;
-        }
-        state.doubt.clone_from(doubt);
-        let (store, namespace) = (&plan.store, &plan.namespace);
-        match doubt {
-            Some(Doubt { since, why, .. }) => tracing::warn!(
-                store, namespace, %since, why,
-                "the store may forget what it acknowledged: claims keep a distance from that"
-            ),
-            None => tracing::info!(store, namespace, "the store is trusted again"),
+    /// Ends it: what it has locked is free.
+    pub(super) fn end(&mut self) {
+        (self.is_over, self.lock, self.place) = (true, None, None);
+        if let Some(slot) = &self.slot {
+            slot.end();
         }
     }
 
-    fn refused(&mut self, error: &BuildError, slot: &MachineSlot) {
-        self.host.let_go();
-        tracing::error!(%error, "no machine ID; trying again");
-        slot.state.lock().search_failed(error.to_string(), self.clock().monotonic());
-    }
-
-    fn hold(
-        &mut self,
-        Claimed { machine, record, next }: &Claimed,
-    ) -> Result<HeldLease, BuildError> {
-        self.host.remember(record);
-        Ok(self.factory.make(*machine, record.epoch, *next, record.bound)?)
-    }
-
-    fn now(&self, held: Option<&HeldLease>) -> Now {
-        let now = now(&self.machine.plan, self.clock());
-        let tick = match held {
-            // From a store that may forget no reservation reaches further ahead of the wall clock
-            // than where the next claim would begin.
-            Some(held) if self.machine.doubt.is_some() => held.ticks.wall_tick(),
-            Some(held) => held.ticks.effective_tick(),
-            None => now.tick,
-        };
-        Now { tick, ..now }
+    pub(super) const fn plan(&self) -> &Plan {
+        &self.machine.plan
     }
 }
 
-/// Makes a change of one entry.
-pub(super) fn write(leases: &Leases, machine: u64, change: Write) -> Result<Answer, StoreError> {
-    Ok(match change {
-        Write::Record { old, new } => Answer::Record(leases.change(machine, old.as_ref(), &new)?),
-        Write::Marks { old, new } => Answer::Marks(leases.mark(machine, old.as_ref(), &new)?),
-    })
+fn present(machine: &Machine, held: Option<&HeldLease>, clock: &AnyClock, jitter: u64) -> Now {
+    let now = at(&machine.plan, clock);
+    let tick = match held {
+        // From a store that may forget no reservation reaches further ahead of the wall clock than
+        // where the next claim would begin.
+        Some(held) if machine.doubt.is_some() => held.ticks.wall_tick(),
+        Some(held) => held.ticks.effective_tick(),
+        None => now.tick,
+    };
+    Now { tick, jitter, ..now }
 }
 
-fn now(plan: &Plan, clock: &AnyClock) -> Now {
+fn at(plan: &Plan, clock: &AnyClock) -> Now {
     let wall = clock.wall();
     let wall_tick = plan.meta.tick_at(wall).unwrap_or(0);
-    Now { monotonic: clock.monotonic(), wall, wall_tick, tick: wall_tick, random: clock.random() }
+    let (monotonic, random) = (clock.monotonic(), clock.random());
+    Now { monotonic, wall, wall_tick, tick: wall_tick, random, jitter: 0 }
 }

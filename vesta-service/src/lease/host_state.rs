@@ -7,14 +7,17 @@
 mod file;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod fuzz;
+mod pool;
 mod slot;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 use super::{Record, Snapshot};
 use crate::{BuildError, Clock};
 pub(crate) use file::{FileStore, StateFolder};
+use pool::PoolFile;
 
 /// The record of a machine ID whose last owner on this host is gone, as this host remembers it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,20 +55,25 @@ impl Local {
 pub(crate) struct HostState {
     folder: Option<StateFolder>,
     free: Vec<FileStore>,
-    /// The file of the machine ID that is held.
-    kept: Option<FileStore>,
+    /// The files of the machine IDs that are held.
+    kept: BTreeMap<u64, FileStore>,
+    /// Where their records are written; opened with the first.
+    pool: Option<PoolFile>,
+    /// A write failed. No other is tried then: after a failed sync the system may have dropped the very
+    /// pages that a later one would report as written.
+    is_broken: bool,
 }
 
 impl HostState {
     /// The state of a folder; without a folder, nothing.
     pub(crate) const fn new(folder: Option<StateFolder>) -> Self {
-        Self { folder, free: Vec::new(), kept: None }
+        Self { folder, free: Vec::new(), kept: BTreeMap::new(), pool: None, is_broken: false }
     }
 
-    /// The records whose owners are gone. Locks their files until one is [kept](Self::keep). A folder
-    /// that does not exist has none; a file that cannot be read is left alone.
+    /// The records whose owners are gone. Locks their files until they are [kept](Self::keep) or
+    /// [let go](Self::let_go). A folder that does not exist has none; a file that cannot be read is left
+    /// alone.
     pub(crate) fn survey(&mut self) -> Vec<Local> {
-        self.kept = None; // unlocks it, so that it is found below
         if let Some(folder) = &self.folder {
             let machines = machines_in(&folder.path, &folder.namespace).into_iter();
             let found = machines.filter_map(|machine| folder.open_existing(machine).ok());
@@ -82,9 +90,17 @@ impl HostState {
             || !matches!(folder.open_existing(machine), Err(BuildError::InUse(_)))
     }
 
-    /// Locks the machine ID that was claimed; the others become free. `false` if another process
-    /// took it meanwhile.
-    pub(crate) fn keep(&mut self, machine: u64, clock: &dyn Clock) -> bool {
+    /// Locks machine IDs that were claimed; `false` for one that another process took meanwhile.
+    pub(crate) fn keep(&mut self, machines: &[u64], clock: &dyn Clock) -> Vec<bool> {
+        if let Some(folder) = &self.folder
+            && let Err(error) = folder.create_missing(machines)
+        {
+            tracing::debug!(%error, "state files could not be created together");
+        }
+        machines.iter().map(|machine| self.keep_one(*machine, clock)).collect()
+    }
+
+    fn keep_one(&mut self, machine: u64, clock: &dyn Clock) -> bool {
         let Some(folder) = &self.folder else { return true };
         let found = self.free.iter().position(|file| file.machine == machine);
         let opened = match found {
@@ -92,15 +108,19 @@ impl HostState {
             None => folder.open(machine, clock),
         };
         match opened {
-            Ok(file) => self.kept = Some(file),
+            Ok(file) => drop(self.kept.insert(machine, file)),
             Err(BuildError::InUse(_)) => return false,
             Err(error) => tracing::warn!(
                 %error,
                 "this host will not remember its machine ID: a restart takes another one"
             ),
         }
-        self.free.clear();
         true
+    }
+
+    /// Unlocks a machine ID.
+    pub(crate) fn give_up(&mut self, machine: u64) {
+        self.kept.remove(&machine);
     }
 
     /// Unlocks what was surveyed.
@@ -108,12 +128,28 @@ impl HostState {
         self.free.clear();
     }
 
-    /// Remembers what the store acknowledged. A file that can't be written stays locked: that is
-    /// how this host knows that the machine ID is in use.
-    pub(crate) fn remember(&mut self, record: &Record) {
-        let Some(file) = self.kept.as_ref().filter(|file| !file.is_broken()) else { return };
-        if let Err(error) = file.write(record) {
-            tracing::warn!(%error, "this host no longer remembers how far its machine ID was used");
+    /// Remembers what the store acknowledged, with one sync. What can't be written stays locked: that is
+    /// how this host knows that the machine IDs are in use.
+    pub(crate) fn remember<'a>(&mut self, records: impl IntoIterator<Item = (u64, &'a Record)>) {
+        let slot = |(machine, record)| Some((machine, self.kept.get(&machine)?.advance(record)));
+        let slots: Vec<_> = records.into_iter().filter_map(slot).collect();
+        let Some(folder) = self.folder.as_ref().filter(|_| !slots.is_empty() && !self.is_broken)
+        else {
+            return;
+        };
+        let path = folder.pool_path();
+        let opened = match self.pool.take() {
+            Some(pool) => Ok(pool),
+            None => PoolFile::open(&path),
+        };
+        let slots = slots.iter().map(|(machine, slot)| (*machine, slot));
+        match opened.and_then(|pool| pool.write(slots).map(|()| pool)) {
+            Ok(pool) => self.pool = Some(pool),
+            Err(error) => {
+                self.is_broken = true;
+                let path = path.display();
+                tracing::warn!(%error, %path, "this host no longer remembers how far its machine IDs were used");
+            }
         }
     }
 }
@@ -162,11 +198,12 @@ mod tests {
         state.survey().into_iter().map(|local| local.machine).collect()
     }
 
-    /// A file of a machine ID that was used.
-    fn used(folder: &Path, namespace: &str) -> FileStore {
-        let file = folder_of(folder, namespace, "a layout").open(7, &clock()).unwrap();
-        file.write(&Record { epoch: 1, ..Record::default() }).unwrap();
-        file
+    /// The state of a machine ID that is in use.
+    fn used(folder: &Path, namespace: &str) -> HostState {
+        let mut state = HostState::new(Some(folder_of(folder, namespace, "a layout")));
+        assert_eq!(state.keep(&[7], &clock()), [true]);
+        state.remember([(7, &Record { epoch: 1, ..Record::default() })]);
+        state
     }
 
     #[test]
@@ -201,10 +238,10 @@ mod tests {
         let mut state = HostState::new(Some(one.clone()));
         assert_eq!(state.survey(), []);
         assert!(!state.is_free(7) && !state.is_free(8) && state.is_free(9));
-        assert!(!state.keep(7, &clock()), "somebody has it");
+        assert_eq!(state.keep(&[7], &clock()), [false], "somebody has it");
         drop((own, other));
         assert!(state.is_free(7) && state.is_free(8));
-        assert!(state.keep(7, &clock()));
+        assert_eq!(state.keep(&[7], &clock()), [true]);
         let mut later = HostState::new(Some(one));
         assert_eq!(later.survey(), []);
         assert!(!later.is_free(7), "it is kept");

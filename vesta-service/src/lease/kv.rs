@@ -17,6 +17,17 @@ pub struct Suspicion {
     pub took_over: bool,
 }
 
+/// A change of one entry, as in [`KvStore::put_if`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Put {
+    /// The key of the entry.
+    pub key: String,
+    /// The value that it must still have; `None` stands for no entry.
+    pub old: Option<String>,
+    /// The value to put.
+    pub new: String,
+}
+
 /// A store of small texts: linearizable, and it keeps what it acknowledged.
 ///
 /// Entries lie in **areas** (`lease/orders`, `segment/tags`) under **keys** (`17`, `namespace`). Both
@@ -63,6 +74,17 @@ pub trait KvStore: Send + Sync + fmt::Debug {
         old: Option<&str>,
         new: &str,
     ) -> Result<bool, StoreError>;
+
+    /// [`put_if`](Self::put_if) for many entries of an area, at most 128 in ascending order of their
+    /// keys, with as few requests as the store allows. Each takes effect or not by itself, and is
+    /// answered by itself; other changes may come between them.
+    ///
+    /// # Errors
+    /// [`StoreError`] if it is not known which of the changes happened.
+    fn put_all(&self, area: &str, puts: &[Put]) -> Result<Vec<bool>, StoreError> {
+        let put_if = |put: &Put| self.put_if(area, &put.key, put.old.as_deref(), &put.new);
+        puts.iter().map(put_if).collect()
+    }
 
     /// Why the store, as it is set up now, may lose a change that it acknowledged: when it crashes, or
     /// when a copy that lags takes over. `None` if it keeps what it acknowledged. Asked at each claim

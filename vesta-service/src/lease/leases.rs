@@ -126,6 +126,11 @@ impl Leases {
         &self.area.store
     }
 
+    /// Its entries in the store.
+    pub(super) const fn area(&self) -> &Area {
+        &self.area
+    }
+
     /// The name of the namespace.
     pub fn name(&self) -> &str {
         &self.namespace
@@ -291,19 +296,6 @@ impl Leases {
         self.area.store.lock(&self.area.name, &machine.to_string())
     }
 
-    /// Replaces a bucket of marks, in one atomic step, if it still is the old one.
-    ///
-    /// # Errors
-    /// [`StoreError`] if it is not known whether the change happened.
-    pub(super) fn mark(
-        &self,
-        machine: u64,
-        old: Option<&Marks>,
-        new: &Marks,
-    ) -> Result<Cas<Marks>, StoreError> {
-        self.area.put(&bucket(machine), old, new)
-    }
-
     /// Marks the birth of a record, in place of the mark that an earlier snapshot shows. For the
     /// tools of operators, after they put the record. `false`, and nothing is changed, if the machine
     /// ID was marked otherwise meanwhile.
@@ -334,14 +326,15 @@ impl Leases {
             let mut new = known.unwrap_or_default();
             new.namespace = record.namespace;
             new.births.insert(machine, record.birth);
-            if self.mark(machine, old.as_ref(), &new)? == Cas::Done {
+            if self.area.put(&bucket(machine), old.as_ref(), &new)? == Cas::Done {
                 return Ok(true);
             }
         }
     }
 }
 
-fn bucket(machine: u64) -> String {
+/// The key of the bucket that the mark of a machine ID is in.
+pub(super) fn bucket(machine: u64) -> String {
     format!("{MARKS}{}", machine / BUCKET)
 }
 

@@ -3,6 +3,7 @@
 #[cfg(all(test, loom))]
 mod races;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Doubt, LONGEST_RETRY_AFTER, RETRY_AFTER};
@@ -14,11 +15,59 @@ use crate::sync::{Condvar, Mutex};
 pub(crate) struct MachineSlot {
     pub(crate) leases: HeldLeases,
     pub(crate) state: Mutex<SlotState>,
+    keeper: Arc<Signals>,
+}
+
+/// The signals between all slots of a service and their keeper.
+#[derive(Debug, Default)]
+pub(crate) struct Signals {
+    state: Mutex<SignalState>,
     /// Wakes the keeper, and announces the end.
     changed: Condvar,
 }
 
-/// The signals between a slot and its keeper, and counts of events so far.
+#[derive(Debug, Default)]
+struct SignalState {
+    /// There may be something to do.
+    woken: bool,
+    /// The keeper has ended.
+    over: bool,
+}
+
+impl Signals {
+    /// Has the keeper look at once whether there is something to do.
+    pub(super) fn wake(&self) {
+        let mut state = self.state.lock();
+        // Once is enough: a thousand slots of one caller may ask for it.
+        if !state.woken {
+            state.woken = true;
+            self.changed.notify_all();
+        }
+    }
+
+    /// Sleeps for `duration`, or until somebody wakes the keeper; at once if that happened already.
+    pub(super) fn sleep(&self, duration: Duration) {
+        let mut state = self.state.lock();
+        if !state.woken {
+            self.changed.wait_for(&mut state, duration);
+        }
+        state.woken = false;
+    }
+
+    pub(super) fn end(&self) {
+        self.state.lock().over = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits until the keeper has ended; `false` if it takes longer than `limit`.
+    pub(crate) fn wait_until_over(&self, limit: Duration) -> bool {
+        let mut state = self.state.lock();
+        self.changed.wait_while_for(&mut state, |state| !state.over, limit);
+        state.over
+    }
+}
+
+/// What the keeper is told of a slot and says about it, and counts of events so far.
 #[derive(Debug, Default)]
 pub(crate) struct SlotState {
     stop: bool,
@@ -61,11 +110,11 @@ impl SlotState {
 }
 
 impl MachineSlot {
-    pub(crate) fn new(first: HeldLease, claimed_at: Duration) -> Self {
+    pub(crate) fn new(first: HeldLease, claimed_at: Duration, keeper: Arc<Signals>) -> Self {
         Self {
             leases: HeldLeases::new(first),
             state: Mutex::new(SlotState { renewed_at: claimed_at, ..SlotState::default() }),
-            changed: Condvar::default(),
+            keeper,
         }
     }
 
@@ -82,14 +131,7 @@ impl MachineSlot {
     /// Asks the keeper to seal, save the bound and release.
     pub(crate) fn request_stop(&self) {
         self.state.lock().stop = true;
-        self.changed.notify_all();
-    }
-
-    /// Waits until the keeper has ended; `false` if it takes longer than `limit`.
-    pub(crate) fn wait_until_over(&self, limit: Duration) -> bool {
-        let mut state = self.state.lock();
-        self.changed.wait_while_for(&mut state, |state| !state.over, limit);
-        state.over
+        self.keeper.wake();
     }
 
     /// True if a sealed lease will have a successor: nobody asked to stop, and the keeper has not
@@ -101,7 +143,7 @@ impl MachineSlot {
 
     /// Has the keeper look at once whether there is something to do.
     pub(crate) fn wake_keeper(&self) {
-        self.changed.notify_all();
+        self.keeper.wake();
     }
 
     /// When a caller who was refused for want of a window should come back.
@@ -117,16 +159,8 @@ impl MachineSlot {
         self.state.lock().stop
     }
 
-    /// Sleeps for `duration`, or until somebody asks to stop.
-    pub(super) fn sleep(&self, duration: Duration) {
-        let mut state = self.state.lock();
-        if !state.stop {
-            self.changed.wait_for(&mut state, duration);
-        }
-    }
-
+    /// Says that the keeper has given up this slot.
     pub(super) fn end(&self) {
         self.state.lock().over = true;
-        self.changed.notify_all();
     }
 }

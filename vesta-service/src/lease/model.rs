@@ -257,14 +257,16 @@ impl Protocol {
             .filter_map(|(machine, rec)| Some((machine, rec.record()?)))
             .collect();
         let local = |(machine, rec): (u64, Option<state::Rec>)| {
-            Some(Local { machine, record: rec?.into(), is_damaged: false })
+            Some((machine, Local { machine, record: rec?.into(), is_damaged: false }))
         };
-        let locals: Vec<Local> = (0..).zip(state.remembered[process]).filter_map(local).collect();
+        let locals: BTreeMap<_, _> =
+            (0..).zip(state.remembered[process]).filter_map(local).collect();
         let choice = Choice::Any(0..=u64::from(small(self.machines)) - 1);
         let survey = Survey {
             records: &records,
             earlier: Some(&records),
             locals: &locals,
+            count: 1,
             choice: &choice,
             order: ClaimOrder::Lowest,
             now: self.rules.position(self.rules.max_tick() + 1),
@@ -274,13 +276,7 @@ impl Protocol {
             random: 0,
         };
         let candidates = survey.candidates().into_iter();
-        candidates
-            .map(|candidate| {
-                let machine = usize::from(small(candidate.machine));
-                assert_eq!(candidate.record, state.records[machine].record());
-                machine
-            })
-            .collect()
+        candidates.map(|candidate| usize::from(small(candidate.machine))).collect()
     }
 
     fn push_copies(&self, state: &State, into: usize, steps: &mut Vec<Step>) {

@@ -15,7 +15,10 @@ mod claiming;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod crash_loop;
 mod holding;
+mod now;
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use vesta_intf::{IdMeta, UnixMillis};
@@ -33,6 +36,7 @@ pub(in crate::lease) use candidates::Survey;
 pub(crate) use claiming::CLAIM_TIMEOUT;
 use claiming::Claiming;
 pub(in crate::lease) use holding::Holding;
+pub(crate) use now::Now;
 
 /// How far the clocks of two hosts may be apart that share a store that may forget: each at most half
 /// of it from the store's.
@@ -54,6 +58,8 @@ pub(crate) struct Plan {
     pub(crate) timing: Timing,
     pub(crate) choice: Choice,
     pub(crate) order: ClaimOrder,
+    /// The number of machine IDs that the process takes.
+    pub(crate) count: usize,
     /// Time for which a store that does not answer is asked.
     pub(crate) claim_timeout: Duration,
     pub(crate) host: String,
@@ -137,6 +143,7 @@ impl Plan {
             timing: Timing { window, renew_every: Duration::from_secs(1), ..Timing::ONE_HOST },
             choice: Choice::Any(0..=machines - 1),
             order: ClaimOrder::Lowest,
+            count: 1,
             claim_timeout: Duration::ZERO,
             host: String::new(),
             pid: 0,
@@ -172,30 +179,6 @@ impl Plan {
     fn signature(&self, now: &Now) -> Record {
         let (host, pid) = (self.host.clone(), self.pid);
         Record { host, pid, info_time: now.wall, ..Record::default() }
-    }
-}
-
-/// The present, as a driver hands it in with each step.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Now {
-    /// The monotonic clock.
-    pub(crate) monotonic: Duration,
-    /// The wall clock.
-    pub(crate) wall: UnixMillis,
-    /// The tick of the wall clock; 0 before the epoch.
-    pub(crate) wall_tick: u64,
-    /// The tick up to which positions are bought: of the effective clock, or of the wall clock from
-    /// a store that may forget.
-    pub(crate) tick: u64,
-    /// A fresh random number.
-    pub(crate) random: u128,
-}
-
-impl Now {
-    /// 63 bits of the random number.
-    #[allow(clippy::cast_possible_truncation, reason = "63 bits of it are wanted")]
-    pub(crate) const fn number(&self) -> u64 {
-        self.random as u64 & (u64::MAX >> 1)
     }
 }
 
@@ -235,19 +218,23 @@ pub(crate) struct Findings {
     /// The store's clock, if it has one.
     pub(crate) clock: Option<UnixMillis>,
     pub(crate) snapshot: Snapshot,
-    pub(crate) locals: Vec<Local>,
+    /// What this host remembers, by machine ID.
+    pub(crate) locals: BTreeMap<u64, Local>,
 }
 
 /// An answer.
 #[derive(Debug, Clone)]
 pub(crate) enum Answer {
     Namespace(Namespace),
-    Survey(Findings),
+    /// Shared by all who ask at the same time.
+    Survey(Arc<Findings>),
     Doubt(Look),
     Found(Option<Record>),
     Record(Cas<Record>),
     Marks(Cas<Marks>),
     Free(bool),
+    /// Another slot of this process has the machine ID, or tries it.
+    Taken,
     Kept(bool),
     /// It is not known whether a change happened.
     Failed(StoreError),
@@ -327,6 +314,18 @@ impl Machine {
     /// True if a search is under way, and not only due.
     pub(crate) fn is_searching(&self) -> bool {
         matches!(&self.phase, Phase::Claiming(claiming) if claiming.begun)
+    }
+
+    /// True if a machine ID is being claimed right now: its record may already be this process's.
+    pub(crate) fn is_attempting(&self) -> bool {
+        matches!(&self.phase, Phase::Claiming(claiming) if claiming.is_attempting())
+    }
+
+    /// Brings a renewal forward that is due soon: others of this process go now.
+    pub(crate) fn hurry(&mut self, now: &Now) {
+        if let Phase::Holding(holding) = &mut self.phase {
+            holding.hurry(&self.plan, now);
+        }
     }
 
     /// Gives the record back, after sealing at this position.

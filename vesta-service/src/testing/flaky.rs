@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use vesta_intf::UnixMillis;
 
 use crate::error::StoreError;
-use crate::lease::{KvStore, Suspicion, Timing};
+use crate::lease::{KvStore, Put, Suspicion, Timing};
 
 /// Passes requests on to a store, as long as it is not told to lose them. For tests of how a program
 /// lives with outages; it hides the store's own clock, so that they can script the time.
@@ -37,19 +37,11 @@ struct Weather {
     fail_next: u32,
     lose_replies: u32,
     hold_back: u32,
-    held: Vec<Change>,
+    held: Vec<(String, Put)>,
     asked: u64,
     changes: u64,
     meeting: Option<Arc<Barrier>>,
     events: Vec<Event>,
-}
-
-#[derive(Debug)]
-struct Change {
-    area: String,
-    key: String,
-    old: Option<String>,
-    new: String,
 }
 
 /// Something that happens before the request of this number.
@@ -110,7 +102,7 @@ impl FlakyStore {
     pub fn deliver(&self) -> Vec<Result<bool, StoreError>> {
         let held = std::mem::take(&mut self.weather.lock().held);
         held.into_iter()
-            .map(|Change { area, key, old, new }| {
+            .map(|(area, Put { key, old, new })| {
                 self.inner.put_if(&area, &key, old.as_deref(), &new)
             })
             .collect()
@@ -203,20 +195,26 @@ impl KvStore for FlakyStore {
         old: Option<&str>,
         new: &str,
     ) -> Result<bool, StoreError> {
+        let put = Put { key: key.into(), old: old.map(str::to_owned), new: new.into() };
+        self.put_all(area, &[put]).map(|done| done[0])
+    }
+
+    /// One request, with one fate.
+    fn put_all(&self, area: &str, puts: &[Put]) -> Result<Vec<bool>, StoreError> {
         self.reach()?;
-        let changes_record = old.is_some() && key.parse::<u64>().is_ok();
+        let changes_record = |put: &Put| put.old.is_some() && put.key.parse::<u64>().is_ok();
         {
             let mut weather = self.weather.lock();
-            if weather.hold_back > 0 && changes_record {
+            if weather.hold_back > 0 && puts.iter().any(changes_record) {
                 weather.hold_back -= 1;
-                let [area, key, new] = [area, key, new].map(str::to_owned);
-                weather.held.push(Change { area, key, old: old.map(str::to_owned), new });
+                weather.held.extend(puts.iter().map(|put| (area.to_owned(), put.clone())));
                 return Err(timed_out());
             }
         }
-        let done = self.inner.put_if(area, key, old, new)?;
+        let done = self.inner.put_all(area, puts)?;
         let mut weather = self.weather.lock();
-        weather.changes += u64::from(done && changes_record);
+        let changed = puts.iter().zip(&done).filter(|(put, done)| **done && changes_record(put));
+        weather.changes += changed.map(|_| 1).sum::<u64>();
         if weather.lose_replies > 0 {
             weather.lose_replies -= 1;
             return Err(timed_out());

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use vesta_service::{KvStore, StoreError, Suspicion, Timing, UnixMillis};
+use vesta_service::{KvStore, Put, StoreError, Suspicion, Timing, UnixMillis};
 
 type Entries = BTreeMap<(String, String), String>;
 
@@ -70,11 +70,20 @@ impl KvStore for WithoutDeleted {
         old: Option<&str>,
         new: &str,
     ) -> Result<bool, StoreError> {
-        let deleted = self.deleted.value(area, key);
-        match old {
-            Some(old) if deleted.as_deref() == Some(old) => Ok(false),
-            None if deleted.is_some() => self.inner.put_if(area, key, deleted.as_deref(), new),
-            old => self.inner.put_if(area, key, old, new),
-        }
+        let put = Put { key: key.into(), old: old.map(str::to_owned), new: new.into() };
+        self.put_all(area, &[put]).map(|done| done[0])
+    }
+
+    fn put_all(&self, area: &str, puts: &[Put]) -> Result<Vec<bool>, StoreError> {
+        // Over what counts as deleted: as if there were nothing.
+        let seen = |put: &Put| match (&put.old, self.deleted.value(area, &put.key)) {
+            (Some(old), Some(deleted)) if *old == deleted => None,
+            (None, deleted @ Some(_)) => Some(Put { old: deleted, ..put.clone() }),
+            _ => Some(put.clone()),
+        };
+        let puts: Vec<_> = puts.iter().map(seen).collect();
+        let asked: Vec<_> = puts.iter().flatten().cloned().collect();
+        let mut done = self.inner.put_all(area, &asked)?.into_iter();
+        Ok(puts.iter().map(|put| put.is_some() && done.next() == Some(true)).collect())
     }
 }

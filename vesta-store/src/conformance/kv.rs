@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Barrier};
 
-use vesta_service::KvStore;
+use vesta_service::{KvStore, Put};
 
 use super::{Backend, Fixture};
 
@@ -194,5 +194,87 @@ pub(super) fn an_acknowledged_put_outlives_a_restart(backend: &dyn Backend) {
         let store = fixture.connect();
         assert_eq!(list(&*store, AREA), [entry("1", "second"), entry("2", "other")]);
         assert!(put(&*store, "1", Some("second"), "third"));
+    });
+}
+
+/// Each by itself, in its place: some take effect, some do not, and those of many clients at once never
+/// both.
+pub(super) fn puts_that_are_sent_together_take_effect_one_by_one(backend: &dyn Backend) {
+    let new = |key: &str, old: Option<&str>, new: &str| Put {
+        key: key.into(),
+        old: old.map(str::to_owned),
+        new: new.into(),
+    };
+    let put_all = |store: &dyn KvStore, puts: &[Put]| store.put_all(AREA, puts).expect("an answer");
+    with_store(backend, |fixture, store| {
+        assert_eq!(put_all(&*store, &[]), [false; 0]);
+        assert_eq!(put_all(&*store, &[new("1", None, "a")]), [true]);
+        assert_eq!(put_all(&*store, &[new("1", Some("b"), "c")]), [false]);
+        let mixed = [
+            new("1", Some("a"), "b"),    // as expected
+            new("2", None, "\u{e9}'\\"), // a new one
+            new("3", Some("a"), "b"),    // there is none
+            new("4", None, ""),          // empty
+            new("births-0", None, "one"),
+        ];
+        assert_eq!(put_all(&*store, &mixed), [true, true, false, true, true]);
+        assert_eq!(put_all(&*store, &mixed), [false; 5], "a late copy of the request");
+        let mixed = [
+            new("1", Some("B"), "c"),
+            new("2", Some("\u{e9}'\\"), "d"),
+            new("3", None, "e"),
+            new("4", Some(""), "f"),
+            new("4 ", Some("f"), "g"),
+            new("births-0", None, "two"),
+        ];
+        let mixed = &mixed.map(|put| Put { key: put.key.replace(' ', "4"), ..put });
+        assert_eq!(put_all(&*store, mixed), [false, true, true, true, false, false]);
+        let expected = [("1", "b"), ("2", "d"), ("3", "e"), ("4", "f"), ("births-0", "one")];
+        let mut kept = list(&*store, AREA);
+        kept.sort();
+        assert_eq!(kept, expected.map(|(key, value)| entry(key, value)));
+        assert_eq!(list(&*store, "lease/other"), []);
+
+        // The most at once, twice, by clients of which each changes a part first.
+        let keys: Vec<_> = (0..128).map(|key| format!("{key:03}")).collect();
+        let all = |old: Option<&str>, value: &str| -> Vec<Put> {
+            keys.iter().map(|key| new(key, old, value)).collect()
+        };
+        for (old, round) in [(None, "first"), (Some("first 0"), "second")] {
+            let start = Barrier::new(4);
+            let done: Vec<Vec<bool>> = std::thread::scope(|scope| {
+                let clients: Vec<_> = (0..4)
+                    .map(|client| {
+                        let (store, start) = (fixture.connect(), &start);
+                        let puts = all(old, &format!("{round} {client}"));
+                        scope.spawn(move || {
+                            start.wait();
+                            loop {
+                                // Nobody may wait for another for ever.
+                                match store.put_all(AREA, &puts) {
+                                    Ok(done) => return done,
+                                    Err(error) => assert!(!error.is_permanent(), "{error}"),
+                                }
+                            }
+                        })
+                    })
+                    .collect();
+                clients.into_iter().map(|client| client.join().expect("no panic")).collect()
+            });
+            for (number, key) in keys.iter().enumerate() {
+                let value = get(&*store, key).expect("somebody put it");
+                let of = |client: &usize| value == format!("{round} {client}");
+                let put: Vec<_> = (0..4).filter(|client| done[*client][number]).collect();
+                // A client that had to ask again may not know that it was the one.
+                assert!(put.len() <= 1 && put.iter().all(of), "{key}: {value}, {put:?}");
+            }
+            let current: Vec<_> = keys.iter().map(|key| get(&*store, key)).collect();
+            let puts =
+                keys.iter().zip(&current).map(|(key, old)| new(key, old.as_deref(), "first 0"));
+            let puts: Vec<_> = puts.filter(|put| put.old.as_deref() != Some("first 0")).collect();
+            if !puts.is_empty() {
+                assert!(put_all(&*store, &puts).into_iter().all(|done| done));
+            }
+        }
     });
 }

@@ -13,10 +13,14 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use super::pool;
 use super::slot::{SLOT, Slot};
 use crate::lease::leases::entries;
 use crate::lease::{Entry as _, KvStore, Local, Namespace, Record, Timing};
 use crate::{BuildError, Clock, StoreError};
+
+/// The number of files that are created together, and open at once.
+const OPEN_AT_ONCE: usize = 64;
 
 /// The folder of the state files of a namespace and its layout.
 #[derive(Debug, Clone)]
@@ -50,10 +54,7 @@ impl StateFolder {
     /// tried five times: a starter of a pool in the same folder has it locked for a moment, to see
     /// whether its owner is gone.
     pub(crate) fn open(&self, machine: u64, clock: &dyn Clock) -> Result<FileStore, BuildError> {
-        let path = self.path_of(machine);
-        if !path.try_exists().map_err(|e| failed("look for", &path, e))? {
-            create(&self.path, &path, &self.subject(machine))?;
-        }
+        self.create_missing(&[machine])?;
         for _ in 0..4 {
             match self.open_existing(machine) {
                 Err(BuildError::InUse(_)) => clock.park(Duration::from_millis(50)),
@@ -63,16 +64,34 @@ impl StateFolder {
         self.open_existing(machine)
     }
 
+    /// Creates the files that are missing, and the folder.
+    pub(super) fn create_missing(&self, machines: &[u64]) -> Result<(), BuildError> {
+        let mut missing = Vec::new();
+        for machine in machines {
+            let path = self.path_of(*machine);
+            if !path.try_exists().map_err(|e| failed("look for", &path, e))? {
+                missing.push((path, self.subject(*machine)));
+            }
+        }
+        missing.chunks(OPEN_AT_ONCE).try_for_each(|files| create(&self.path, files))
+    }
+
     /// Opens a file that is there.
     pub(super) fn open_existing(&self, machine: u64) -> Result<FileStore, BuildError> {
         let path = self.path_of(machine);
         let (file, slots) = lock_and_read(&path)?;
-        let is_damaged = slots.iter().any(Option::is_none);
+        let mut is_damaged = slots.iter().any(Option::is_none);
         let newest = slots.into_iter().flatten().max_by_key(|slot| slot.generation);
-        let Some(slot) = newest else { return Err(BuildError::Damaged(path)) };
+        let Some(mut slot) = newest else { return Err(BuildError::Damaged(path)) };
         let wanted = self.subject(machine);
         if slot.subject != wanted {
             return Err(BuildError::Foreign { path, belongs_to: slot.subject, wanted });
+        }
+        let pool = self.pool_path();
+        let pooled = pool::read(&pool, machine, &wanted).map_err(|e| failed("read", &pool, e))?;
+        is_damaged |= pooled.is_damaged;
+        if let Some(newer) = pooled.newest.filter(|pooled| pooled.generation > slot.generation) {
+            slot = newer;
         }
         let file = Mutex::new(Locked { file, slot, broken: None });
         Ok(FileStore { folder: self.clone(), path, machine, is_damaged, file })
@@ -81,6 +100,11 @@ impl StateFolder {
     /// The file of a machine ID.
     pub(super) fn path_of(&self, machine: u64) -> PathBuf {
         self.path.join(format!("{}-{machine}.state", self.namespace))
+    }
+
+    /// The file with what services remember of their pool. Its name is not one of a state file.
+    pub(super) fn pool_path(&self) -> PathBuf {
+        self.path.join(format!("{}.pool", self.namespace))
     }
 
     fn subject(&self, machine: u64) -> String {
@@ -100,14 +124,11 @@ impl FileStore {
         Local { machine: self.machine, record: self.record(), is_damaged: self.is_damaged }
     }
 
-    /// True once a write failed. No other is tried then.
-    pub(super) fn is_broken(&self) -> bool {
-        self.file.lock().broken.is_some()
-    }
-
-    /// Replaces the record, durably.
-    pub(super) fn write(&self, record: &Record) -> Result<(), StoreError> {
-        self.write_locked(&mut self.file.lock(), record)
+    /// Replaces the record, in the slot that is returned to be written.
+    pub(super) fn advance(&self, record: &Record) -> Slot {
+        let slot = &mut self.file.lock().slot;
+        (slot.record, slot.generation) = (record.clone(), slot.generation + 1);
+        slot.clone()
     }
 
     fn write_locked(&self, locked: &mut Locked, record: &Record) -> Result<(), StoreError> {
@@ -140,7 +161,7 @@ impl FileStore {
 }
 
 /// True if the open file is still the one of that name.
-fn is_at(file: &File, path: &Path) -> bool {
+pub(super) fn is_at(file: &File, path: &Path) -> bool {
     match (file.metadata(), fs::metadata(path)) {
         (Ok(open), Ok(named)) => (open.dev(), open.ino()) == (named.dev(), named.ino()),
         _ => false,
@@ -158,8 +179,9 @@ fn write_slot(file: &mut File, slot: &Slot) -> io::Result<()> {
     file.sync_data()
 }
 
-/// Writes the whole file under another name, then gives it its own: it is never seen half made.
-fn create(folder: &Path, path: &Path, subject: &str) -> Result<(), BuildError> {
+/// Writes whole files under other names, then gives each its own: none is ever seen half made. All are
+/// written before the first is synced, which then takes hardly longer than one.
+fn create(folder: &Path, files: &[(PathBuf, String)]) -> Result<(), BuildError> {
     if !folder.try_exists().map_err(|e| failed("look for", folder, e))? {
         // Who can open a file can lock it, and keep its owner from starting.
         let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
@@ -167,27 +189,33 @@ fn create(folder: &Path, path: &Path, subject: &str) -> Result<(), BuildError> {
         let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty());
         sync_folder(parent.unwrap_or(Path::new(".")))?;
     }
-    let draft = path.with_extension(format!("{:016x}.tmp", crate::random::u63()));
-    let made = (|| {
-        let slots = [0, 1].map(|generation| {
-            Slot { generation, subject: subject.into(), record: Record::default() }.encode()
-        });
+    let mut drafts = Vec::new();
+    let made = files.iter().try_for_each(|(path, subject)| {
+        let draft = path.with_extension(format!("{:016x}.tmp", crate::random::u63()));
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
-        file.write_all(&slots.concat())?;
-        file.sync_all()?;
-        // A link, unlike a rename, never replaces a file that somebody else made meanwhile.
-        match fs::hard_link(&draft, path) {
+        let slots = [0, 1].map(|generation| {
+            Slot { generation, subject: subject.clone(), record: Record::default() }.encode()
+        });
+        let written = file.write_all(&slots.concat());
+        drafts.push((draft, path, file));
+        written
+    });
+    let synced = made.and_then(|()| drafts.iter().try_for_each(|(.., file)| file.sync_all()));
+    let linked = synced.and_then(|()| {
+        drafts.iter().try_for_each(|(draft, path, _)| match fs::hard_link(draft, path) {
+            // A link, unlike a rename, never replaces a file that somebody else made meanwhile.
             Err(e) if e.kind() == ErrorKind::AlreadyExists => Ok(()),
             linked => linked,
-        }
-    })();
-    let removed = fs::remove_file(&draft);
-    made.and(removed).map_err(|e| failed("create state file", path, e))?;
-    // The name, too, must outlive a power cut.
+        })
+    });
+    let removed: Vec<_> = drafts.iter().map(|(draft, ..)| fs::remove_file(draft)).collect();
+    let removed: io::Result<()> = removed.into_iter().collect();
+    linked.and(removed).map_err(|e| failed("create state files in", folder, e))?;
+    // The names, too, must outlive a power cut.
     sync_folder(folder)
 }
 
-fn sync_folder(folder: &Path) -> Result<(), BuildError> {
+pub(super) fn sync_folder(folder: &Path) -> Result<(), BuildError> {
     let synced = File::open(folder).and_then(|folder| folder.sync_all());
     synced.map_err(|e| failed("sync folder", folder, e))
 }
@@ -288,7 +316,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = open(folder.path());
         let before = fs::read(&store.path).unwrap();
-        create(folder.path(), &store.path, &store.folder.subject(8)).unwrap();
+        create(folder.path(), &[(store.path.clone(), store.folder.subject(8))]).unwrap();
         assert_eq!(fs::read(&store.path).unwrap(), before);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no draft is left behind");
     }

@@ -19,7 +19,7 @@ use crate::lease::{
 use crate::populator::PopulatorKind;
 use crate::races::{Ends, ModelClock, NEVER, after_a_while, at_random, unique_and_growing};
 use crate::sequence::{Claim, Rules};
-use crate::slots::{Member, Slots};
+use crate::slots::Slots;
 
 const META: IdMeta = IdMeta::MIN_GRANULARITY;
 const NAMESPACE: &str = "default";
@@ -137,6 +137,7 @@ impl Model {
             },
             choice: Choice::Any(0..=3),
             order: ClaimOrder::Stable,
+            count: 1,
             claim_timeout: Duration::MAX,
             host: "here".into(),
             pid: 1,
@@ -156,11 +157,9 @@ impl Model {
             clock_kind: ClockKind::Precise,
             lost: Arc::default(),
         };
-        let (driver, slot) = Driver::start(plan, leases, host, factory).expect("there are enough");
-        let slot = Arc::new(slot);
-        let keeper = Keeper::start(driver, &slot, Drive::Thread).expect("threads of a model start");
-        let slots = Slots::new([Ok(Member { slot, keeper: Some(keeper) })]).expect("there is one");
-        let (slots, closed) = (Arc::new(slots), Arc::default());
+        let drivers = Drivers::start(plan, leases, host, factory).expect("there are enough");
+        let keeper = Keeper::start(drivers, Drive::Thread).expect("threads of a model start");
+        let (slots, closed) = (Arc::new(Slots::kept(keeper)), Arc::default());
         Self { store, clock, slots, closed, unit }
     }
 

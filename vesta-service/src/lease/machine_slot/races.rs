@@ -46,7 +46,7 @@ type Taken = Vec<(u64, Range<u64>)>;
 
 impl Model {
     fn new() -> Arc<Self> {
-        let slot = MachineSlot::new(held(1), std::time::Duration::ZERO);
+        let slot = MachineSlot::new(held(1), std::time::Duration::ZERO, Arc::default());
         slot.leases.current();
         assert!(slot.will_follow());
         Arc::new(Self { slot, closed: AtomicBool::new(false) })

@@ -23,6 +23,7 @@ pub(super) fn now(tick: u64, number: u8) -> Now {
         wall_tick: tick,
         tick,
         random: number.into(),
+        jitter: number.into(),
     }
 }
 

@@ -12,7 +12,7 @@ pub(in crate::lease) struct Survey<'a> {
     /// The same, as seen one observation earlier.
     pub(in crate::lease) earlier: Option<&'a BTreeMap<u64, Record>>,
     /// The records that processes of this host held, all of them gone.
-    pub(in crate::lease) locals: &'a [Local],
+    pub(in crate::lease) locals: &'a BTreeMap<u64, Local>,
     pub(in crate::lease) choice: &'a Choice,
     pub(in crate::lease) order: ClaimOrder,
     /// The position of the clock.
@@ -24,13 +24,14 @@ pub(in crate::lease) struct Survey<'a> {
     pub(in crate::lease) start_at: u64,
     /// Where to go on among them, which differs from starter to starter.
     pub(in crate::lease) random: u64,
+    /// The number of starters that share this survey, and each take another one.
+    pub(in crate::lease) count: usize,
 }
 
-/// A machine ID to try, with the record to replace.
+/// A machine ID to try.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::lease) struct Candidate {
     pub(in crate::lease) machine: u64,
-    pub(in crate::lease) record: Option<Record>,
     /// Its owner can no longer use it, but has its grace to come back: only if there is no other.
     pub(in crate::lease) in_grace: bool,
 }
@@ -55,11 +56,7 @@ impl Survey<'_> {
         let own = known.partition_point(|(rank, ..)| *rank == Rank::Own);
         let mut found: Vec<_> = known
             .into_iter()
-            .map(|(rank, machine, record)| Candidate {
-                machine,
-                record: Some(record.clone()),
-                in_grace: rank == Rank::InGrace,
-            })
+            .map(|(rank, machine, _)| Candidate { machine, in_grace: rank == Rank::InGrace })
             .collect();
         found.splice(own..own, self.unused());
         if self.order == ClaimOrder::Lowest {
@@ -82,10 +79,8 @@ impl Survey<'_> {
     }
 
     fn rank(&self, machine: u64, record: &Record) -> Option<Rank> {
-        let own = self.locals.iter().any(|Local { machine: m, record: local, .. }| {
-            *m == machine
-                && record.epoch == local.epoch
-                && (record.owner == local.owner || record.released)
+        let own = self.locals.get(&machine).is_some_and(|Local { record: local, .. }| {
+            record.epoch == local.epoch && (record.owner == local.owner || record.released)
         });
         if own || matches!(self.choice, Choice::Only { alone: true, .. }) {
             return Some(Rank::Own);
@@ -112,6 +107,7 @@ impl Survey<'_> {
                 .map(move |(at, _)| first + at)
                 .filter(|machine| !self.records.contains_key(machine))
         };
+        let at_once = UNUSED_AT_ONCE.max(self.count);
         let machines: Vec<u64> = match self.order {
             // From the home slot on. Starters that lose a race for the same one go on elsewhere, each
             // from a place and by a step of its own: else they would queue up behind one another.
@@ -119,11 +115,11 @@ impl Survey<'_> {
                 let home = from(self.start_at, 1).next();
                 let others = from(self.random, step(self.random / count, count));
                 let others = others.filter(|machine| Some(*machine) != home);
-                home.into_iter().chain(others).take(UNUSED_AT_ONCE).collect()
+                home.into_iter().chain(others).take(at_once).collect()
             }
-            ClaimOrder::Lowest => from(0, 1).take(UNUSED_AT_ONCE).collect(),
+            ClaimOrder::Lowest => from(0, 1).take(at_once).collect(),
         };
-        let unused = |machine| Candidate { machine, record: None, in_grace: false };
+        let unused = |machine| Candidate { machine, in_grace: false };
         machines.into_iter().map(unused).collect()
     }
 }
@@ -188,7 +184,7 @@ mod tests {
             record: record.clone(),
             is_damaged: false,
         };
-        let locals: Vec<_> = remembered.iter().map(local).collect();
+        let locals = remembered.iter().map(|it| (it.0, local(it))).collect();
         let survey = Survey { earlier, locals: &locals, order, ..survey(records, &choice) };
         survey.candidates().into_iter().map(|c| c.machine).collect()
     }
@@ -197,7 +193,7 @@ mod tests {
         Survey {
             records,
             earlier: None,
-            locals: &[],
+            locals: const { &BTreeMap::new() },
             choice,
             order: ClaimOrder::Stable,
             now: at(NOW),
@@ -205,6 +201,7 @@ mod tests {
             rules: &RULES,
             start_at: 6,
             random: 0,
+            count: 1,
         }
     }
 

@@ -1,6 +1,7 @@
 //! The search for a machine ID: survey, choose, attempt, wait, survey again. Pure.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use vesta_intf::{IdError, UnixMillis};
@@ -8,7 +9,7 @@ use vesta_intf::{IdError, UnixMillis};
 use super::attempt::{Attempt, Ground, ROLLBACK_LEAD, Step, Verdict};
 use super::candidates::{Candidate, Survey};
 use super::{Action, Answer, Ask, Claimed, Event, Findings, MAX_SKEW, Now, Plan, Write};
-use crate::lease::{BuildError, Choice, Doubt, Local, Record, StoreError};
+use crate::lease::{BuildError, Choice, Doubt, Local, Namespace, StoreError};
 use crate::wait::retry_pause;
 
 /// Time for which a store that does not answer is asked at start, unless it is waited for.
@@ -36,9 +37,9 @@ pub(in crate::lease) struct Claiming {
     /// Why the store may forget, as is written down there.
     pub(in crate::lease) doubt: Option<Doubt>,
     /// A survey that found a doubt, and that doubt, which is to be written down first.
-    unwritten: Option<Box<(Findings, Doubt)>>,
-    /// The records of the survey before.
-    earlier: Option<BTreeMap<u64, Record>>,
+    unwritten: Option<Box<(Arc<Findings>, Doubt)>>,
+    /// The survey before.
+    earlier: Option<Arc<Findings>>,
     glances: u32,
     /// Where to begin among the machine IDs that were never used: after a lost race anywhere.
     start_at: u64,
@@ -47,7 +48,9 @@ pub(in crate::lease) struct Claiming {
 /// The candidates of one survey.
 #[derive(Debug, Clone)]
 struct Round {
-    findings: Findings,
+    findings: Arc<Findings>,
+    /// As it was found, or with the doubt that was then written down.
+    namespace: Namespace,
     queue: VecDeque<Candidate>,
     attempt: Option<Attempt>,
     /// The attempt is on one whose owner has its grace.
@@ -73,6 +76,11 @@ impl Claiming {
             glances: 0,
             start_at: crc32fast::hash(plan.host.as_bytes()).into(),
         }
+    }
+
+    /// True between the choice of a machine ID and the end of the attempt on it.
+    pub(in crate::lease) fn is_attempting(&self) -> bool {
+        self.round.as_ref().is_some_and(|round| round.attempt.is_some())
     }
 
     /// The next thing to do.
@@ -128,7 +136,7 @@ impl Claiming {
         }
         // An expired owner is only believed dead if its record also does not change while we watch,
         // by our own clock.
-        self.earlier = Some(round.findings.snapshot.records);
+        self.earlier = Some(round.findings);
         self.wait(plan.timing.renew_every * 3 / 2, now)
     }
 
@@ -147,13 +155,12 @@ impl Claiming {
             (Some(round), answer) => {
                 return round.on_answer(plan, answer, now).map_or(Event::None, Event::Claimed);
             }
-            (None, Answer::Survey(findings)) => self.survey(plan, findings, now),
+            (None, Answer::Survey(findings)) => {
+                let namespace = findings.snapshot.namespace.clone();
+                self.survey(plan, findings, namespace, now)
+            }
             (None, Answer::Namespace(namespace)) => match self.unwritten.take() {
-                Some(unwritten) => {
-                    let (mut findings, _) = *unwritten;
-                    findings.snapshot.namespace = namespace;
-                    self.survey(plan, findings, now)
-                }
+                Some(unwritten) => self.survey(plan, unwritten.0, namespace, now),
                 None => Ok(()),
             },
             (None, _) => Ok(()), // not the answer to what was asked
@@ -169,7 +176,6 @@ impl Claiming {
         if source.is_permanent() || now.monotonic >= deadline {
             return Err(BuildError::Store { store, source });
         }
-        tracing::warn!(store, error = %source, "the store does not answer; trying again");
         if let Some(round) = &mut self.round {
             round.on_failure();
         }
@@ -178,22 +184,28 @@ impl Claiming {
         Ok(())
     }
 
-    fn survey(&mut self, plan: &Plan, findings: Findings, now: &Now) -> Result<(), BuildError> {
-        plan.check(&findings.snapshot.namespace)?;
+    fn survey(
+        &mut self,
+        plan: &Plan,
+        findings: Arc<Findings>,
+        namespace: Namespace,
+        now: &Now,
+    ) -> Result<(), BuildError> {
+        plan.check(&namespace)?;
         let seen = findings.doubt.as_ref();
-        if let Some(doubt) = plan.new_doubt(&findings.snapshot.namespace, seen, now.wall) {
+        if let Some(doubt) = plan.new_doubt(&namespace, seen, now.wall) {
             self.unwritten = Some(Box::new((findings, doubt)));
             return Ok(());
         }
-        let Findings { clock, snapshot, locals, .. } = &findings;
-        self.doubt.clone_from(&snapshot.namespace.doubt);
+        let Findings { clock, snapshot, locals, .. } = &*findings;
+        self.doubt.clone_from(&namespace.doubt);
         let reach = self.doubt.as_ref().map(|doubt| doubt.reach);
         compare_clocks(now.wall, *clock, reach.is_some())?;
         // What a claim keeps its distance from may have been forgotten.
         let allowed = reach.map_or(0, |_| {
             plan.rules.position(now.wall_tick + plan.ticks(plan.distance(reach, now.wall)))
         });
-        let unknown = locals.iter().find(|local| !local.is_known_to(snapshot, allowed));
+        let unknown = locals.values().find(|local| !local.is_known_to(snapshot, allowed));
         if let Some(Local { machine, record, .. }) = unknown {
             return Err(BuildError::StoreRegressed {
                 store: plan.store.clone(),
@@ -205,7 +217,7 @@ impl Claiming {
         let tick = plan.meta.tick_at(now.wall).map_err(BuildError::Time)?;
         let survey = Survey {
             records: &snapshot.records,
-            earlier: self.earlier.as_ref(),
+            earlier: self.earlier.as_ref().map(|findings| &findings.snapshot.records),
             locals,
             choice: &plan.choice,
             order: plan.order,
@@ -218,11 +230,13 @@ impl Claiming {
             rules: &plan.rules,
             start_at: self.start_at,
             random: now.number(),
+            count: plan.count,
         };
         let queue = survey.candidates().into();
         let may_end = survey.may_end_within(plan.ticks(CLAIM_TIMEOUT).max(1));
         self.round = Some(Box::new(Round {
             findings,
+            namespace,
             queue,
             attempt: None,
             in_grace: false,
@@ -282,19 +296,22 @@ impl Round {
 
     fn on_answer(&mut self, plan: &Plan, answer: Answer, now: &Now) -> Option<Claimed> {
         let Some(attempt) = &mut self.attempt else {
-            if let Answer::Free(free) = answer {
-                let Candidate { machine, record, in_grace } = self.queue.pop_front()?;
+            if let Answer::Taken = answer {
+                self.queue.pop_front();
+            } else if let Answer::Free(free) = answer {
+                let Candidate { machine, in_grace } = self.queue.pop_front()?;
                 self.in_grace = in_grace;
                 self.in_use_here |= !free;
-                let Findings { snapshot, locals, .. } = &self.findings;
-                let local = locals.iter().find(|local| local.machine == machine);
+                let Findings { snapshot, locals, .. } = &*self.findings;
+                let (local, namespace) = (locals.get(&machine), &self.namespace);
                 let ground = Ground {
-                    namespace: snapshot.namespace.uuid,
-                    doubt: snapshot.namespace.doubt.as_ref().map(|doubt| doubt.reach),
+                    namespace: namespace.uuid,
+                    doubt: namespace.doubt.as_ref().map(|doubt| doubt.reach),
                     remembered: local.map_or(0, |local| local.record.bound),
                     guard: plan.guard || local.is_some_and(|local| local.is_damaged),
                 };
-                let floor = snapshot.namespace.floor;
+                let floor = namespace.floor;
+                let record = snapshot.records.get(&machine).cloned();
                 let marks = snapshot.marks_of(machine).cloned();
                 let attempt =
                     Attempt { machine, ground, floor, record, marks, ..Attempt::default() };

@@ -2,7 +2,7 @@
 //! memory and simulated time.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +10,6 @@ use vesta_intf::{Field, IdMeta, UnixMillis};
 
 use super::{Action, Answer, Ask, Event, Findings, Machine, Now, Plan};
 use crate::MemoryStore;
-use crate::lease::driver::write;
 use crate::lease::{ClaimOrder, Leases, Timing};
 use crate::sequence::Rules;
 
@@ -35,7 +34,9 @@ impl World {
         let millis = u64::try_from(monotonic.as_millis()).expect("hours");
         let wall = UnixMillis(BEGIN.0 + millis);
         let tick = META.tick_at(wall).expect("inside the layout");
-        Now { monotonic, wall, wall_tick: tick, tick, random: self.random ^ self.random >> 61 }
+        let random = self.random ^ self.random >> 61;
+        let jitter = u64::try_from(random >> 64).expect("64 bits");
+        Now { monotonic, wall, wall_tick: tick, tick, random, jitter }
     }
 
     fn answer(&self, ask: Ask, at: Duration) -> Answer {
@@ -46,12 +47,15 @@ impl World {
                 Ask::Survey => {
                     leases.open(&META.fingerprint())?;
                     let snapshot = leases.snapshot()?;
-                    Answer::Survey(Findings { doubt: None, clock: None, snapshot, locals: vec![] })
+                    let (doubt, clock, locals) = (None, None, BTreeMap::new());
+                    Answer::Survey(Arc::new(Findings { doubt, clock, snapshot, locals }))
                 }
                 Ask::Doubt => Answer::Doubt(leases.look(at, Duration::ZERO)?),
                 Ask::WriteDoubt(doubt) => Answer::Namespace(leases.doubt(&doubt)?),
                 Ask::Record(machine) => Answer::Found(leases.record(machine)?),
-                Ask::Write(machine, change) => write(leases, machine, *change)?,
+                Ask::Write(machine, change) => {
+                    leases.write_all(&[(machine, *change)]).swap_remove(0)
+                }
                 Ask::IsFree(_) => Answer::Free(true),
                 Ask::Keep(_) => Answer::Kept(true),
             })

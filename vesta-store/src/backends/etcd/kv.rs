@@ -1,13 +1,14 @@
 //! Entries as keys.
 
-use vesta_service::StoreError;
+use futures_util::future::try_join_all;
+use vesta_service::{Put, StoreError};
 
 use super::pb::compare::{CompareTarget, TargetUnion};
 use super::pb::request_op::Request as Op;
 use super::pb::{Compare, KeyValue, PutRequest, RangeRequest, RequestOp, TxnRequest};
 use super::{Connection, Etcd};
 use crate::backends::text;
-use crate::remote::{Entries, Kv, Put, Result};
+use crate::remote::{Entries, Kv, Result};
 
 /// The number of entries that are listed with one request: well below what fits into an answer.
 const PAGE: i64 = 1000;
@@ -47,9 +48,21 @@ impl Kv for Etcd {
         Ok(self.current(connection, &self.key(area, key)).await?.0)
     }
 
-    async fn put_if(&self, connection: &mut Connection, put: &Put) -> Result<bool> {
-        let key = self.key(&put.area, &put.key);
-        let (found, revision) = self.current(connection, &key).await?;
+    /// Side by side, over one connection.
+    async fn put_all(
+        &self,
+        connection: &mut Connection,
+        area: &str,
+        puts: &[Put],
+    ) -> Result<Vec<bool>> {
+        try_join_all(puts.iter().map(|put| self.put_if(connection.clone(), area, put))).await
+    }
+}
+
+impl Etcd {
+    async fn put_if(&self, mut connection: Connection, area: &str, put: &Put) -> Result<bool> {
+        let key = self.key(area, &put.key);
+        let (found, revision) = self.current(&mut connection, &key).await?;
         if found != put.old {
             return Ok(false);
         }
@@ -66,11 +79,9 @@ impl Kv for Etcd {
             success: vec![RequestOp { request: Some(Op::RequestPut(change)) }],
             ..TxnRequest::default()
         };
-        Ok(self.send(connection, txn).await?.succeeded)
+        Ok(self.send(&mut connection, txn).await?.succeeded)
     }
-}
 
-impl Etcd {
     fn key(&self, area: &str, key: &str) -> String {
         format!("{}/{area}/{key}", self.config.prefix)
     }

@@ -73,6 +73,7 @@ pub(crate) struct Etcd {
 
 type Token = MetadataValue<Ascii>;
 
+#[derive(Clone)]
 pub(crate) struct Connection {
     member: String,
     channel: Channel,

@@ -46,6 +46,35 @@ pub(super) const STATEMENTS: Statements = Statements {
     ),
 };
 
+/// So many times area, name, value: creates the entries that are not there.
+pub(super) fn insert_all(count: usize) -> String {
+    format!(
+        "INSERT INTO vesta_kv (area, name, value) VALUES {} \
+         ON DUPLICATE KEY UPDATE value = vesta_kv.value",
+        vec!["(?, ?, ?)"; count].join(", ")
+    )
+}
+
+/// So many times old value, name, value; then the area. In this order of tables: from the few changes to
+/// their rows, by the key.
+pub(super) fn update_all(count: usize) -> String {
+    let first =
+        "SELECT CAST(? AS BINARY) AS old, CAST(? AS BINARY) AS name, CAST(? AS BINARY) AS new";
+    let more = " UNION ALL SELECT CAST(? AS BINARY), CAST(? AS BINARY), CAST(? AS BINARY)";
+    format!(
+        "UPDATE ({first}{}) AS put STRAIGHT_JOIN vesta_kv AS kv \
+           ON kv.area = ? AND kv.name = put.name AND kv.value = put.old \
+         SET kv.value = put.new",
+        more.repeat(count - 1)
+    )
+}
+
+/// The area, and so many names.
+pub(super) fn get_all(count: usize) -> String {
+    let names = vec!["?"; count].join(", ");
+    format!("SELECT name, value FROM vesta_kv WHERE area = ? AND name IN ({names})")
+}
+
 /// The needs of a session. Its lock waits end after the limit, in whole seconds.
 pub(super) fn session(limit: Duration) -> String {
     let seconds = limit.as_millis().div_ceil(1000).clamp(1, 31_536_000);

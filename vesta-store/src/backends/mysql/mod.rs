@@ -15,12 +15,13 @@ mod errors;
 mod kv;
 mod replication;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use sqlx::error::DatabaseError;
 use sqlx::mysql::{MySql as Driver, MySqlConnection, MySqlDatabaseError, MySqlRow};
 use sqlx::{AssertSqlSafe, ConnectOptions as _};
-use vesta_service::StoreError;
+use vesta_service::{Put, StoreError};
 
 use super::sql::Statement::{Change, Rows};
 use super::sql::{
@@ -146,6 +147,42 @@ impl Dialect for Config {
             }
         }
         Ok(Answer { rows, changed, number })
+    }
+
+    async fn put_many(
+        connection: &mut MySqlConnection,
+        area: &str,
+        puts: &[&Put],
+    ) -> Result<Vec<String>, sqlx::Error> {
+        let (creates, count) = (puts.iter().all(|put| put.old.is_none()), puts.len());
+        let text = if creates { kv::insert_all(count) } else { kv::update_all(count) };
+        let mut query = sqlx::query::<Driver>(AssertSqlSafe(text)); // no value is part of it
+        for Put { key, old, new } in puts {
+            query = query.bind(match old {
+                None => area.as_bytes().to_vec(),
+                Some(old) => old.as_bytes().to_vec(),
+            });
+            query = query.bind(key.as_bytes().to_vec()).bind(new.as_bytes().to_vec());
+        }
+        if !creates {
+            query = query.bind(area.as_bytes().to_vec());
+        }
+        // The number of rows found. Of rows that were there already it says nothing.
+        let found = query.execute(&mut *connection).await?.rows_affected();
+        if !creates && usize::try_from(found) == Ok(count) {
+            return Ok(puts.iter().map(|put| put.key.clone()).collect());
+        }
+        // No two requests put the same value: who finds his own has put it.
+        let mut query = sqlx::query::<Driver>(AssertSqlSafe(kv::get_all(count)));
+        query = query.bind(area.as_bytes().to_vec());
+        for put in puts {
+            query = query.bind(put.key.as_bytes().to_vec());
+        }
+        let rows = query.fetch_all(connection).await?;
+        let found = rows.iter().map(|row| Ok((row.bytes(0)?, row.bytes(1)?)));
+        let found = found.collect::<Result<BTreeMap<_, _>, sqlx::Error>>()?;
+        let done = puts.iter().filter(|put| found.get(&put.key) == Some(&put.new));
+        Ok(done.map(|put| put.key.clone()).collect())
     }
 
     fn class(error: &dyn DatabaseError) -> Class {

@@ -44,6 +44,21 @@ pub(super) const STATEMENTS: Statements = Statements {
     ),
 };
 
+/// area, names, values → the names of those that were not there
+pub(super) const INSERT_ALL: &str = "INSERT INTO vesta_kv (area, name, value) \
+     SELECT $1::bytea, it.name, it.new FROM unnest($2::bytea[], $3::bytea[]) AS it (name, new) \
+       ORDER BY it.name \
+     ON CONFLICT (area, name) DO NOTHING RETURNING name";
+
+/// old values, area, names, values → the names of those that had their old values. The rows are locked in
+/// order first.
+pub(super) const UPDATE_ALL: &str = "WITH put AS MATERIALIZED (SELECT * FROM \
+       unnest($1::bytea[], $3::bytea[], $4::bytea[]) AS it (old, name, new)), \
+     held AS MATERIALIZED (SELECT kv.name FROM vesta_kv AS kv JOIN put ON put.name = kv.name \
+       WHERE kv.area = $2 AND kv.value = put.old ORDER BY kv.name FOR UPDATE OF kv) \
+     UPDATE vesta_kv AS kv SET value = put.new FROM put JOIN held ON held.name = put.name \
+       WHERE kv.area = $2 AND kv.name = put.name AND kv.value = put.old RETURNING kv.name";
+
 /// The needs of a session. Its lock waits end after the limit. That a table is there already is not
 /// worth a notice.
 ///

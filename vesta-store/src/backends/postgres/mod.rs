@@ -20,7 +20,7 @@ use std::time::Duration;
 use sqlx::error::DatabaseError;
 use sqlx::postgres::{PgConnection, PgDatabaseError, PgRow, Postgres as Driver};
 use sqlx::{AssertSqlSafe, ConnectOptions as _};
-use vesta_service::StoreError;
+use vesta_service::{Put, StoreError};
 
 use super::sql::Statement::{Change, Rows};
 use super::sql::{
@@ -28,7 +28,7 @@ use super::sql::{
 };
 use crate::remote::Remote;
 use config::Config;
-use kv::{INSPECT, REPLICATION, session};
+use kv::{INSERT_ALL, INSPECT, REPLICATION, UPDATE_ALL, session};
 
 pub(crate) type Store = Remote<Sql<Config>>;
 
@@ -103,6 +103,27 @@ impl Dialect for Config {
             Change(_) => changed = query.execute(connection).await?.rows_affected(),
         }
         Ok(Answer { rows, changed, number: None })
+    }
+
+    async fn put_many(
+        connection: &mut PgConnection,
+        area: &str,
+        puts: &[&Put],
+    ) -> Result<Vec<String>, sqlx::Error> {
+        let column = |value: fn(&Put) -> &str| -> Vec<Vec<u8>> {
+            puts.iter().map(|put| value(put).into()).collect()
+        };
+        let query = match puts.iter().all(|put| put.old.is_none()) {
+            true => sqlx::query::<Driver>(INSERT_ALL),
+            false => {
+                sqlx::query(UPDATE_ALL).bind(column(|put| put.old.as_deref().unwrap_or_default()))
+            }
+        };
+        // The old values come first, because only one of the two has them.
+        let query = query.bind(area.as_bytes().to_vec());
+        let query = query.bind(column(|put| &put.key)).bind(column(|put| &put.new));
+        let rows = query.fetch_all(connection).await?;
+        rows.iter().map(|row| row.bytes(0)).collect()
     }
 
     fn class(error: &dyn DatabaseError) -> Class {

@@ -1,14 +1,14 @@
 //! Entries as the fields of hashes.
 
 use redis::{Cmd, FromRedisValue, RedisResult};
-use vesta_service::{Suspicion, UnixMillis};
+use vesta_service::{Put, Suspicion, UnixMillis};
 
 use super::{Connection, Redis, errors};
 use crate::backends::text;
 use crate::options::Purpose;
-use crate::remote::{Entries, Kv, Put, Result};
+use crate::remote::{Entries, Kv, Result};
 
-const PUT_IF: &str = include_str!("put_if.lua");
+const PUT_ALL: &str = include_str!("put_all.lua");
 
 impl Kv for Redis {
     const HAS_CLOCK: bool = true;
@@ -37,22 +37,30 @@ impl Kv for Redis {
         found.map(|value| text(&format!("{key} of {area}"), value)).transpose()
     }
 
-    async fn put_if(&self, connection: &mut Connection, put: &Put) -> Result<bool> {
+    async fn put_all(
+        &self,
+        connection: &mut Connection,
+        area: &str,
+        puts: &[Put],
+    ) -> Result<Vec<bool>> {
         if self.purpose == Purpose::Segments {
             self.examine(connection).await?;
         }
-        let area = self.key(&put.area);
+        let area = self.key(area);
         let mut call = Cmd::new();
-        call.arg(&["EVAL", PUT_IF, "1", &area, &put.key, &put.new]).arg(put.old.as_deref());
-        let said: String = about(&area, call.query_async(connection).await)?;
-        let done = match said.as_str() {
-            "other" => return Ok(false),
-            "put" => true,
-            "repeated" => false,
-            _ => return Err(errors::expires(&area)),
-        };
-        self.confirm(connection).await?;
-        Ok(done)
+        call.arg(&["EVAL", PUT_ALL, "1", &area]);
+        for Put { key, old, new } in puts {
+            let kind = if old.is_some() { "over" } else { "absent" };
+            call.arg(&[key, new, kind, old.as_deref().unwrap_or_default()]);
+        }
+        let said: Vec<String> = about(&area, call.query_async(connection).await)?;
+        if said.len() != puts.len() || said.iter().any(|said| said == "expires") {
+            return Err(errors::expires(&area));
+        }
+        if said.iter().any(|said| said != "other") {
+            self.confirm(connection).await?;
+        }
+        Ok(said.iter().map(|said| said == "put").collect())
     }
 
     async fn doubt(&self, connection: &mut Connection) -> Result<Option<Suspicion>> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sqlx::error::DatabaseError;
 use sqlx::{Column as _, ColumnIndex, Connection, Decode, Row, Type, TypeInfo as _};
-use vesta_service::StoreError;
+use vesta_service::{Put, StoreError};
 
 use super::errors::Class;
 use crate::{OpenError, StoreUrl};
@@ -51,6 +51,15 @@ pub(crate) trait Dialect:
         statement: Statement,
         values: &[Value],
     ) -> impl Future<Output = Result<Answer<Self::Row>, sqlx::Error>> + Send;
+
+    /// Makes many changes with one statement; either all expect an entry, or none does. In the order of
+    /// their keys, so that two such statements hardly ever wait for each other. Returns the keys of those
+    /// that took effect.
+    fn put_many(
+        connection: &mut Self::Connection,
+        area: &str,
+        puts: &[&Put],
+    ) -> impl Future<Output = Result<Vec<String>, sqlx::Error>> + Send;
 
     fn class(error: &dyn DatabaseError) -> Class;
 

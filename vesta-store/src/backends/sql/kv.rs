@@ -1,10 +1,12 @@
 //! Entries in the table `vesta_kv`.
 
-use vesta_service::{Suspicion, UnixMillis};
+use std::collections::BTreeSet;
+
+use vesta_service::{Put, Suspicion, UnixMillis};
 
 use super::dialect::{Cells as _, Dialect, Value};
-use super::{Sql, explain, run};
-use crate::remote::{Entries, Kv, Put, Result};
+use super::{Sql, explain, pause_before, run};
+use crate::remote::{Entries, Kv, Result};
 
 fn bytes<const N: usize>(texts: [&str; N]) -> [Value; N] {
     texts.map(|text| Value::Bytes(text.as_bytes().into()))
@@ -30,15 +32,37 @@ impl<D: Dialect> Kv for Sql<D> {
         found.rows.first().map(|row| row.bytes(0)).transpose().map_err(explain::<D>)
     }
 
-    async fn put_if(&self, connection: &mut D::Connection, put: &Put) -> Result<bool> {
-        let Put { area, key, old, new } = put;
-        let done = match old {
-            None => run::<D>(connection, D::STATEMENTS.insert, &bytes([area, key, new])).await?,
-            Some(old) => {
-                run::<D>(connection, D::STATEMENTS.update, &bytes([new, area, key, old])).await?
-            }
-        };
-        Ok(done.changed > 0)
+    async fn put_all(
+        &self,
+        connection: &mut D::Connection,
+        area: &str,
+        puts: &[Put],
+    ) -> Result<Vec<bool>> {
+        if let [Put { key, old, new }] = puts {
+            let done = match old {
+                None => {
+                    run::<D>(connection, D::STATEMENTS.insert, &bytes([area, key, new])).await?
+                }
+                Some(old) => {
+                    run::<D>(connection, D::STATEMENTS.update, &bytes([new, area, key, old]))
+                        .await?
+                }
+            };
+            return Ok(vec![done.changed > 0]);
+        }
+        let mut done = BTreeSet::new();
+        let (updates, inserts): (Vec<_>, Vec<_>) = puts.iter().partition(|put| put.old.is_some());
+        for puts in [inserts, updates].into_iter().filter(|puts| !puts.is_empty()) {
+            let mut tries = 1;
+            let keys = loop {
+                match D::put_many(connection, area, &puts).await {
+                    Ok(keys) => break keys,
+                    Err(error) => tokio::time::sleep(pause_before::<D>(error, &mut tries)?).await,
+                }
+            };
+            done.extend(keys);
+        }
+        Ok(puts.iter().map(|put| done.contains(&put.key)).collect())
     }
 
     async fn doubt(&self, connection: &mut D::Connection) -> Result<Option<Suspicion>> {

@@ -134,13 +134,20 @@ pub(crate) async fn run<D: Dialect>(
             Ok(answer) => return Ok(answer),
             Err(error) => error,
         };
-        match class::<D>(&error) {
-            Some(Class::Exists) => return Ok(Answer { rows: vec![], changed: 0, number: None }),
-            Some(Class::Contended) if tries < TRIES => {
-                tokio::time::sleep(PAUSE * tries).await;
-                tries += 1;
-            }
-            _ => return Err(explain::<D>(error)),
+        if class::<D>(&error) == Some(Class::Exists) {
+            return Ok(Answer { rows: vec![], changed: 0, number: None });
         }
+        tokio::time::sleep(pause_before::<D>(error, &mut tries)?).await;
+    }
+}
+
+/// The pause before a statement is sent again that others got in the way of, or its error.
+fn pause_before<D: Dialect>(error: sqlx::Error, tries: &mut u32) -> Result<Duration, StoreError> {
+    match class::<D>(&error) {
+        Some(Class::Contended) if *tries < TRIES => {
+            *tries += 1;
+            Ok(PAUSE * (*tries - 1))
+        }
+        _ => Err(explain::<D>(error)),
     }
 }

@@ -2,10 +2,14 @@
 
 use std::any::Any;
 
-use rusqlite::{OptionalExtension as _, params};
-use vesta_service::{KvStore, StoreError, Timing};
+use rusqlite::{OptionalExtension as _, TransactionBehavior, params};
+use vesta_service::{KvStore, Put, StoreError, Timing};
 
 use super::Database;
+
+const INSERT: &str = "INSERT INTO vesta_kv (area, name, value) VALUES (?1, ?2, ?3) \
+     ON CONFLICT (area, name) DO NOTHING";
+const UPDATE: &str = "UPDATE vesta_kv SET value = ?3 WHERE area = ?1 AND name = ?2 AND value = ?4";
 
 impl KvStore for Database {
     fn describe(&self) -> String {
@@ -48,17 +52,31 @@ impl KvStore for Database {
         // One statement: it takes the write lock at once, and commits by itself.
         self.ask(|connection| {
             let changed = match old {
-                None => connection.execute(
-                    "INSERT INTO vesta_kv (area, name, value) VALUES (?1, ?2, ?3) \
-                     ON CONFLICT (area, name) DO NOTHING",
-                    params![area, key, new],
-                )?,
-                Some(old) => connection.execute(
-                    "UPDATE vesta_kv SET value = ?3 WHERE area = ?1 AND name = ?2 AND value = ?4",
-                    params![area, key, new, old],
-                )?,
+                None => connection.execute(INSERT, params![area, key, new])?,
+                Some(old) => connection.execute(UPDATE, params![area, key, new, old])?,
             };
             Ok(changed == 1)
+        })
+    }
+
+    fn put_all(&self, area: &str, puts: &[Put]) -> Result<Vec<bool>, StoreError> {
+        for Put { key, old, .. } in puts {
+            self.options.check_put(area, key, old.as_deref())?;
+        }
+        self.ask(|connection| {
+            let all = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let (mut insert, mut update) = (all.prepare(INSERT)?, all.prepare(UPDATE)?);
+            let mut put = |Put { key, old, new }: &Put| {
+                let changed = match old {
+                    None => insert.execute(params![area, key, new])?,
+                    Some(old) => update.execute(params![area, key, new, old])?,
+                };
+                Ok(changed == 1)
+            };
+            let done = puts.iter().map(&mut put).collect::<rusqlite::Result<_>>()?;
+            drop((insert, update));
+            all.commit()?;
+            Ok(done)
         })
     }
 }

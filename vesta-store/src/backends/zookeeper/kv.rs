@@ -1,10 +1,12 @@
 //! Entries as znodes.
 
+use futures_util::future::try_join_all;
+use vesta_service::Put;
 use zookeeper_client::{Acls, CreateMode, Error, Stat};
 
 use super::errors::foreign;
 use super::{Connection, Session, Zookeeper};
-use crate::remote::{Entries, Kv, Put, Result};
+use crate::remote::{Entries, Kv, Result};
 
 impl Kv for Zookeeper {
     async fn list(&self, connection: &mut Connection, area: &str) -> Result<Entries> {
@@ -27,18 +29,28 @@ impl Kv for Zookeeper {
         Ok(self.read(&connection.session, &path).await?.map(|(value, _)| value))
     }
 
-    async fn put_if(&self, connection: &mut Connection, put: &Put) -> Result<bool> {
-        let Put { area, key, old, new } = put;
-        let area = self.path(area);
+    /// Side by side, over one connection.
+    async fn put_all(
+        &self,
+        connection: &mut Connection,
+        area: &str,
+        puts: &[Put],
+    ) -> Result<Vec<bool>> {
+        let (session, area) = (&connection.session, self.path(area));
+        try_join_all(puts.iter().map(|put| self.put_if(session, &area, put))).await
+    }
+}
+
+impl Zookeeper {
+    async fn put_if(&self, session: &Session, area: &str, put: &Put) -> Result<bool> {
+        let Put { key, old, new } = put;
         let path = format!("{area}/{key}");
         let done = match old {
-            None => self.create(&connection.session, &area, &path, new).await,
-            Some(old) => match self.read(&connection.session, &path).await? {
-                Some((found, version)) if found == *old => connection
-                    .session
-                    .set_data(&path, new.as_bytes(), Some(version))
-                    .await
-                    .map(drop),
+            None => self.create(session, area, &path, new).await,
+            Some(old) => match self.read(session, &path).await? {
+                Some((found, version)) if found == *old => {
+                    session.set_data(&path, new.as_bytes(), Some(version)).await.map(drop)
+                }
                 _ => return Ok(false),
             },
         };
@@ -49,9 +61,7 @@ impl Kv for Zookeeper {
             Err(error) => Err(self.explain(error)),
         }
     }
-}
 
-impl Zookeeper {
     /// The znode of an area: one for its whole name, so that it is never taken for an entry of another.
     fn path(&self, area: &str) -> String {
         format!("{}/{}", self.config.path, area.replace('/', ":"))

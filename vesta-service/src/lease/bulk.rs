@@ -1,0 +1,193 @@
+//! Many changes with few requests: records side by side, and all marks of one bucket as one change.
+
+use std::collections::BTreeMap;
+
+use super::area::outcome;
+use super::kv::Put;
+use super::leases::bucket;
+use super::state::{Answer, Write};
+use super::{Cas, Entry, Leases, Marks, StoreError};
+use crate::error::ask_store;
+
+/// The number of changes in one request: few enough that it stays short.
+const AT_ONCE: usize = 128;
+/// Up to so many entries are read one by one; for more of them the whole area is.
+const READ_ONE_BY_ONE: usize = 8;
+
+/// A change of one entry, and the places of those who asked for it.
+struct Change {
+    put: Put,
+    /// The bucket with all marks that are asked for at once, if it is one.
+    marks: Option<Marks>,
+    askers: Vec<usize>,
+}
+
+/// The outcome of a change: it took effect, or the text that is there instead, if there is one.
+type Outcome = Result<Cas<String>, StoreError>;
+
+impl Leases {
+    /// Makes changes that each concern another machine ID, side by side; each is answered by itself.
+    pub(super) fn write_all(&self, writes: &[(u64, Write)]) -> Vec<Answer> {
+        let mut answers = vec![None; writes.len()];
+        let mut changes: Vec<_> = gathered(writes).into_values().collect();
+        changes.sort_by(|one, other| one.put.key.cmp(&other.put.key));
+        let outcomes = self.put_all(&changes);
+        for (change, outcome) in changes.iter().zip(outcomes) {
+            for asker in &change.askers {
+                answers[*asker] = Some(self.answer(change, &writes[*asker].1, outcome.clone()));
+            }
+        }
+        answers.into_iter().map(|answer| answer.expect("each write is in one change")).collect()
+    }
+
+    fn put_all(&self, changes: &[Change]) -> Vec<Outcome> {
+        let mut outcomes = Vec::with_capacity(changes.len());
+        // A store that is away is not waited for again and again.
+        let mut away: Option<StoreError> = None;
+        for chunk in changes.chunks(AT_ONCE) {
+            match &away {
+                Some(error) => outcomes.extend(all(chunk, error)),
+                None => outcomes.extend(self.put_apart(chunk, &mut away)),
+            }
+        }
+        outcomes
+    }
+
+    /// After an error, half of the changes at a time: one that the store cannot make, whose row somebody
+    /// has locked, must not hold up the others. If both halves fail, the store is away.
+    fn put_apart(&self, mut chunk: &[Change], away: &mut Option<StoreError>) -> Vec<Outcome> {
+        let done = self.put_chunk(chunk);
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        let mut failed = match done {
+            Ok(done) => return done.into_iter().map(Ok).collect(),
+            Err(error) => error,
+        };
+        // A creation is never sent twice: the first one, arriving late, could bring back a record that
+        // was deleted in between.
+        let once = chunk.iter().any(|change| change.put.old.is_none());
+        while chunk.len() > 1 && !failed.is_permanent() && !once {
+            let (one, other) = chunk.split_at(chunk.len() / 2);
+            match (self.put_chunk(one), self.put_chunk(other)) {
+                (Ok(first), Ok(second)) => {
+                    before.extend(first.into_iter().chain(second).map(Ok));
+                    chunk = &[];
+                }
+                (Ok(done), Err(error)) => {
+                    before.extend(done.into_iter().map(Ok));
+                    (chunk, failed) = (other, error);
+                }
+                (Err(error), Ok(done)) => {
+                    after.splice(0..0, done.into_iter().map(Ok));
+                    (chunk, failed) = (one, error);
+                }
+                (Err(error), Err(_)) => {
+                    failed = error;
+                    break;
+                }
+            }
+        }
+        if before.is_empty() && after.is_empty() && !failed.is_permanent() {
+            *away = Some(failed.clone());
+        }
+        before.into_iter().chain(all(chunk, &failed)).chain(after).collect()
+    }
+
+    fn put_chunk(&self, chunk: &[Change]) -> Result<Vec<Cas<String>>, StoreError> {
+        let area = self.area();
+        let puts: Vec<_> = chunk.iter().map(|change| change.put.clone()).collect();
+        let done = ask_store(|| area.store.put_all(&area.name, &puts))?;
+        let refused = puts.iter().zip(&done).filter(|(_, done)| !**done).map(|(put, _)| &*put.key);
+        let mut current = self.current(&refused.collect::<Vec<_>>())?;
+        let outcome = |(put, done): (Put, bool)| match done {
+            true => Cas::Done,
+            false => Cas::Conflict(current.remove(&put.key)),
+        };
+        Ok(puts.into_iter().zip(done).map(outcome).collect())
+    }
+
+    /// The texts of some entries.
+    fn current(&self, keys: &[&str]) -> Result<BTreeMap<String, String>, StoreError> {
+        let area = self.area();
+        if keys.len() > READ_ONE_BY_ONE {
+            return Ok(ask_store(|| area.list())?.into_iter().collect());
+        }
+        let mut found = BTreeMap::new();
+        for key in keys {
+            if let Some(text) = ask_store(|| area.store.get(&area.name, key))? {
+                found.insert((*key).to_owned(), text);
+            }
+        }
+        Ok(found)
+    }
+
+    fn answer(&self, change: &Change, write: &Write, outcome: Outcome) -> Answer {
+        let answered = outcome.and_then(|outcome| match (write, &change.marks) {
+            (Write::Record { new, .. }, _) => {
+                self.typed(&change.put.key, outcome, new).map(Answer::Record)
+            }
+            // The bucket as it now is, with the marks of others.
+            (Write::Marks { .. }, Some(all)) => {
+                let current = match self.typed(&change.put.key, outcome, all)? {
+                    Cas::Done => Some(all.clone()),
+                    Cas::Conflict(current) => current,
+                };
+                Ok(Answer::Marks(Cas::Conflict(current)))
+            }
+            (Write::Marks { .. }, None) => unreachable!("marks are gathered in buckets"),
+        });
+        answered.unwrap_or_else(Answer::Failed)
+    }
+
+    fn typed<T: Entry>(
+        &self,
+        key: &str,
+        found: Cas<String>,
+        new: &T,
+    ) -> Result<Cas<T>, StoreError> {
+        let (done, current) = match found {
+            Cas::Done => (true, None),
+            Cas::Conflict(current) => (false, current),
+        };
+        outcome(done, new, || current.map(|text| self.area().read(key, &text)).transpose())
+    }
+}
+
+/// The same error for each.
+fn all(changes: &[Change], error: &StoreError) -> Vec<Outcome> {
+    changes.iter().map(|_| Err(error.clone())).collect()
+}
+
+/// The changes by key. The marks of one bucket that rest on the same old one are put together: each by
+/// itself would have to wait for the one before. Who goes by another old one learns what is there now.
+fn gathered(writes: &[(u64, Write)]) -> BTreeMap<String, Change> {
+    let mut changes: BTreeMap<String, Change> = BTreeMap::new();
+    let mut bases: BTreeMap<String, &Option<Marks>> = BTreeMap::new();
+    for (asker, (machine, write)) in writes.iter().enumerate() {
+        let (key, old, new, marks) = match write {
+            Write::Record { old, new } => {
+                (machine.to_string(), old.as_ref().map(Entry::encode), new.encode(), None)
+            }
+            Write::Marks { old, new } => {
+                let key = bucket(*machine);
+                if let Some(change) = changes.get_mut(&key) {
+                    change.askers.push(asker);
+                    if let Some(all) = change.marks.as_mut().filter(|_| bases[&key] == old) {
+                        all.births.extend(&new.births);
+                    }
+                    continue;
+                }
+                bases.insert(key.clone(), old);
+                (key, old.as_ref().map(Entry::encode), String::new(), Some(new.clone()))
+            }
+        };
+        let put = Put { key: key.clone(), old, new };
+        let replaced = changes.insert(key, Change { put, marks, askers: vec![asker] });
+        debug_assert!(replaced.is_none(), "each machine ID is asked for once");
+    }
+    for Change { put, marks, .. } in changes.values_mut() {
+        if let Some(all) = marks {
+            put.new = all.encode();
+        }
+    }
+    changes
+}

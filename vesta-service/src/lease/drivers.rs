@@ -1,0 +1,269 @@
+//! The drivers of all slots of a service, over one store and one folder. Each round asks for all that
+//! is due together: what is the same for all is asked once, and changes go side by side.
+
+mod asking;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::driver::{Driver, Due};
+use super::state::{Answer, Ask, Claimed, Event};
+use super::{CLAIM_TIMEOUT, Doubt, HostState, Leases, MachineSlot, Plan, Signals};
+use crate::clock::AnyClock;
+use crate::error::{BuildError, StoreError};
+use crate::held_lease::HeldLeaseFactory;
+
+/// The drivers of a service.
+#[derive(Debug)]
+pub(crate) struct Drivers {
+    drivers: Vec<Driver>,
+    leases: Leases,
+    host: HostState,
+    factory: HeldLeaseFactory,
+    signals: Arc<Signals>,
+    /// The machine IDs that one of them has or tries.
+    taken: BTreeSet<u64>,
+    /// The doubt that was last announced.
+    announced: Option<Doubt>,
+    /// The reason for which the start is given up.
+    refused: Option<BuildError>,
+}
+
+impl Drivers {
+    /// Claims as many machine IDs as the plan says, or fails once a claim times out.
+    pub(crate) fn start(
+        plan: Plan,
+        leases: Leases,
+        host: HostState,
+        factory: HeldLeaseFactory,
+    ) -> Result<Self, BuildError> {
+        let drivers = (0..plan.count).map(|_| Driver::new(&plan, &factory.clock)).collect();
+        let (signals, taken) = (Arc::default(), BTreeSet::new());
+        let (announced, refused) = (None, None);
+        let mut this = Self { drivers, leases, host, factory, signals, taken, announced, refused };
+        loop {
+            let pause = this.round().unwrap_or_default();
+            if let Some(error) = this.refused.take() {
+                this.give_up();
+                return Err(error);
+            }
+            if this.drivers.iter().all(|driver| driver.slot.is_some()) {
+                return Ok(this);
+            }
+            if !pause.is_zero() {
+                this.clock().park(pause);
+            }
+        }
+    }
+
+    /// Gives back what was claimed before the start failed, as far as the store answers at once.
+    fn give_up(&mut self) {
+        for slot in self.slots() {
+            slot.request_stop();
+        }
+        loop {
+            for driver in &mut self.drivers {
+                // An attempt goes on to its end: its record may be ours already.
+                if driver.slot.is_none() && !driver.machine.is_attempting() {
+                    driver.machine.stop();
+                }
+                if let Some(slot) = &driver.slot {
+                    slot.request_stop();
+                }
+            }
+            if self.round() != Some(Duration::ZERO) {
+                return;
+            }
+        }
+    }
+
+    /// The slots of those that have claimed a machine ID.
+    pub(super) fn slots(&self) -> Vec<Arc<MachineSlot>> {
+        self.drivers.iter().filter_map(|driver| driver.slot.clone()).collect()
+    }
+
+    pub(super) const fn signals(&self) -> &Arc<Signals> {
+        &self.signals
+    }
+
+    pub(super) const fn clock(&self) -> &AnyClock {
+        &self.factory.clock
+    }
+
+    pub(super) fn plan(&self) -> &Plan {
+        self.drivers[0].plan()
+    }
+
+    /// True if a search is under way, and not only due.
+    pub(super) fn are_searching(&self) -> bool {
+        self.drivers.iter().any(|driver| driver.machine.is_searching())
+    }
+
+    /// Does what is due, with each driver once. Returns how long there is nothing more to do, or `None`
+    /// if it is over.
+    pub(super) fn round(&mut self) -> Option<Duration> {
+        let jitter = self.jitter();
+        let (mut asks, mut idle, mut pause) = (Vec::new(), Vec::new(), None);
+        for number in 0..self.drivers.len() {
+            match self.due(number, jitter) {
+                Due::Ask(ask) => asks.push((number, ask)),
+                Due::Refused(error) => {
+                    self.refused(number, error);
+                    pause = Some(Duration::ZERO);
+                }
+                Due::Nothing(of) => {
+                    idle.push(number);
+                    pause = Some(pause.map_or(of, |pause: Duration| pause.min(of)));
+                }
+                Due::Over => self.end(number),
+            }
+        }
+        if asks.is_empty() {
+            if !self.are_searching() {
+                self.host.let_go();
+            }
+            return pause;
+        }
+        for number in idle {
+            // One request serves all that are due soon.
+            let driver = &mut self.drivers[number];
+            driver.machine.hurry(&driver.present(&self.factory.clock, jitter));
+            if let Due::Ask(ask) = self.due(number, jitter) {
+                asks.push((number, ask));
+            }
+        }
+        let answers = self.ask(asks);
+        self.take_in(answers, jitter);
+        Some(Duration::ZERO)
+    }
+
+    #[allow(clippy::cast_possible_truncation, reason = "64 bits of it are wanted")]
+    fn jitter(&self) -> u64 {
+        self.clock().random() as u64
+    }
+
+    fn due(&mut self, number: usize, jitter: u64) -> Due {
+        loop {
+            let driver = &mut self.drivers[number];
+            let machine = match driver.due(&self.factory.clock, jitter) {
+                Due::Ask(Ask::IsFree(machine)) => machine,
+                due => return due,
+            };
+            let answer = self.is_free(number, machine);
+            let driver = &mut self.drivers[number];
+            let now = driver.present(&self.factory.clock, jitter);
+            driver.machine.on_answer(answer, &now);
+        }
+    }
+
+    fn is_free(&mut self, number: usize, machine: u64) -> Answer {
+        let driver = &mut self.drivers[number];
+        if driver.place != Some(machine) {
+            if !self.taken.insert(machine) {
+                return Answer::Taken;
+            }
+            if let Some(place) = driver.place.replace(machine) {
+                self.taken.remove(&place);
+            }
+        }
+        Answer::Free(self.host.is_free(machine))
+    }
+
+    fn end(&mut self, number: usize) {
+        let driver = &mut self.drivers[number];
+        if let Some(place) = driver.place {
+            self.taken.remove(&place);
+            self.host.give_up(place);
+        }
+        driver.end();
+    }
+
+    fn refused(&mut self, number: usize, error: BuildError) {
+        let now = self.clock().monotonic();
+        let driver = &mut self.drivers[number];
+        if driver.slot.is_none() {
+            self.refused.get_or_insert(error);
+        } else {
+            driver.carry_out(Event::Refused(error), None, now);
+        }
+    }
+
+    fn take_in(&mut self, answers: Vec<(usize, Answer)>, jitter: u64) {
+        let mut failed: Option<(StoreError, u64)> = None;
+        let mut events = Vec::with_capacity(answers.len());
+        for (number, answer) in answers {
+            if let Answer::Failed(error) = &answer {
+                failed.get_or_insert_with(|| (error.clone(), 0)).1 += 1;
+            }
+            let driver = &mut self.drivers[number];
+            let now = driver.present(&self.factory.clock, jitter);
+            events.push((number, driver.machine.on_answer(answer, &now)));
+        }
+        if let Some((error, machines)) = failed.filter(|(error, _)| !error.is_permanent()) {
+            let store = &self.plan().store;
+            tracing::warn!(store, %error, machines, "the store does not answer; trying again");
+        }
+        // On disk before anything is issued.
+        let acknowledged = events.iter().filter_map(|(number, event)| match event {
+            Event::Claimed(Claimed { record, .. })
+            | Event::Raised(record)
+            | Event::Released(record) => Some((self.drivers[*number].place?, record)),
+            _ => None,
+        });
+        self.host.remember(acknowledged);
+        for (number, event) in events {
+            self.carry_out(number, event);
+        }
+    }
+
+    fn carry_out(&mut self, number: usize, event: Event) {
+        let now = self.clock().monotonic();
+        let claimed = match &event {
+            Event::Claimed(Claimed { machine, record, next }) => {
+                match self.factory.make(*machine, record.epoch, *next, record.bound) {
+                    Ok(held) => Some(held),
+                    Err(error) => return self.refused(number, error.into()),
+                }
+            }
+            _ => None,
+        };
+        self.announce(number);
+        let driver = &mut self.drivers[number];
+        match (event, claimed) {
+            (Event::Refused(error), _) => self.refused(number, error),
+            (Event::Claimed(_), Some(held)) if driver.slot.is_none() => {
+                // Whoever waits for a store at start need not be deaf to a stop later.
+                driver.machine.plan.claim_timeout = CLAIM_TIMEOUT;
+                let slot = MachineSlot::new(held, now, self.signals.clone());
+                slot.state.lock().doubt.clone_from(&driver.machine.doubt);
+                driver.slot = Some(Arc::new(slot));
+            }
+            (event, claimed) => driver.carry_out(event, claimed, now),
+        }
+    }
+
+    /// Shows a doubt, or its end, with the slot; and once to people.
+    fn announce(&mut self, number: usize) {
+        let Driver { machine, slot, .. } = &self.drivers[number];
+        let doubt = &machine.doubt;
+        if let Some(slot) = slot {
+            slot.state.lock().doubt.clone_from(doubt);
+        }
+        // Not every slot has looked yet.
+        let holding = || self.drivers.iter().filter(|driver| driver.machine.is_holding());
+        let undecided = doubt.is_none() && holding().any(|driver| driver.machine.doubt.is_some());
+        if self.announced == *doubt || undecided || !machine.is_holding() {
+            return;
+        }
+        self.announced.clone_from(doubt);
+        let (store, namespace) = (&machine.plan.store, &machine.plan.namespace);
+        match doubt {
+            Some(Doubt { since, why, .. }) => tracing::warn!(
+                store, namespace, %since, why,
+                "the store may forget what it acknowledged: claims keep a distance from that"
+            ),
+            None => tracing::info!(store, namespace, "the store is trusted again"),
+        }
+    }
+}

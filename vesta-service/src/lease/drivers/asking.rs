@@ -1,0 +1,151 @@
+//! The questions of one round: each that is the same for all is asked once, and changes go side by side.
+
+use std::sync::Arc;
+
+use super::super::state::{Answer, Ask, DOUBT_CHECK, Findings, Write};
+use super::super::{Doubt, HostState, Leases, Namespace, Plan};
+use super::Drivers;
+use crate::clock::AnyClock;
+use crate::error::{StoreError, ask_store};
+
+impl Drivers {
+    /// Asks the store and this host; most questions are the same for all.
+    pub(super) fn ask(&mut self, asks: Vec<(usize, Ask)>) -> Vec<(usize, Answer)> {
+        let mut store = Asked { leases: &self.leases, away: None };
+        let mut answers = Vec::with_capacity(asks.len());
+        let (mut writes, mut writers) = (Vec::<(u64, Write)>::new(), Vec::new());
+        let (mut keeps, mut keepers, mut rest) = (Vec::new(), Vec::new(), Vec::new());
+        for (number, ask) in asks {
+            match ask {
+                Ask::Write(machine, write) => {
+                    writes.push((machine, *write));
+                    writers.push(number);
+                }
+                Ask::Keep(machine) => {
+                    keeps.push(machine);
+                    keepers.push(number);
+                }
+                ask => rest.push((number, ask)),
+            }
+        }
+        if !writes.is_empty() {
+            let written = self.leases.write_all(&writes);
+            store.away = written
+                .iter()
+                .try_fold(None, |_, answer| match answer {
+                    Answer::Failed(error) if !error.is_permanent() => Some(Some(error.clone())),
+                    _ => None,
+                })
+                .flatten();
+            answers.extend(writers.into_iter().zip(written));
+        }
+        let clock = &self.factory.clock;
+        let (mut namespace, mut survey, mut look, mut written) = (None, None, None, None);
+        for (number, ask) in rest {
+            let driver = &mut self.drivers[number];
+            let plan = driver.plan();
+            let answer = match ask {
+                Ask::Namespace => shared(&mut namespace, || {
+                    store.ask(|leases| Ok(Answer::Namespace(open(leases, plan, None)?)))
+                }),
+                Ask::Doubt => shared(&mut look, || {
+                    store.ask(|leases| {
+                        Ok(Answer::Doubt(leases.look(clock.monotonic(), DOUBT_CHECK)?))
+                    })
+                }),
+                Ask::WriteDoubt(doubt) => shared(&mut written, || {
+                    store.ask(|leases| Ok(Answer::Namespace(leases.doubt(&doubt)?)))
+                }),
+                Ask::Survey => {
+                    driver.lock = None;
+                    if let Some(place) = driver.place {
+                        self.host.give_up(place); // unlocks it, so that it is found
+                    }
+                    survey.get_or_insert_with(Vec::new).push(number);
+                    continue;
+                }
+                Ask::Record(machine) => {
+                    store.ask(|leases| Ok(Answer::Found(leases.record(machine)?)))
+                }
+                Ask::Write(..) | Ask::IsFree(_) | Ask::Keep(_) => unreachable!("answered above"),
+            };
+            answers.push((number, answer));
+        }
+        if let Some(numbers) = survey {
+            let (plan, host) = (self.drivers[numbers[0]].plan(), &mut self.host);
+            let answer = store.ask(|leases| survey_all(leases, plan, host, clock));
+            answers.extend(numbers.into_iter().map(|number| (number, answer.clone())));
+        }
+        let kept = self.keep(&keepers, &keeps);
+        answers.extend(keepers.into_iter().zip(kept));
+        answers
+    }
+
+    /// Locks machine IDs that were claimed, in the store and on this host.
+    fn keep(&mut self, keepers: &[usize], machines: &[u64]) -> Vec<Answer> {
+        let mut answers = Vec::new();
+        for (number, machine) in keepers.iter().zip(machines) {
+            let lock = &mut self.drivers[*number].lock;
+            *lock = None; // it may be the same one
+            answers.push(match ask_store(|| self.leases.lock(*machine)) {
+                Ok(locked) => {
+                    *lock = locked;
+                    Answer::Kept(lock.is_some())
+                }
+                Err(error) => Answer::Failed(error),
+            });
+        }
+        let locked = |answer: &Answer| matches!(answer, Answer::Kept(true));
+        let wanted = machines.iter().zip(&answers).filter(|(_, answer)| locked(answer));
+        let wanted: Vec<u64> = wanted.map(|(machine, _)| *machine).collect();
+        let mut kept = self.host.keep(&wanted, &*self.factory.clock).into_iter();
+        for answer in answers.iter_mut().filter(|answer| locked(answer)) {
+            *answer = Answer::Kept(kept.next().unwrap_or(false));
+        }
+        answers
+    }
+}
+
+/// The store, until it does not answer: what else is to be asked then fails with the same error.
+struct Asked<'a> {
+    leases: &'a Leases,
+    away: Option<StoreError>,
+}
+
+impl Asked<'_> {
+    fn ask(&mut self, question: impl FnOnce(&Leases) -> Result<Answer, StoreError>) -> Answer {
+        if let Some(error) = &self.away {
+            return Answer::Failed(error.clone());
+        }
+        ask_store(|| question(self.leases)).unwrap_or_else(|error| {
+            self.away = Some(error.clone()).filter(|error| !error.is_permanent());
+            Answer::Failed(error)
+        })
+    }
+}
+
+/// The answer to a question that is the same for all.
+fn shared(known: &mut Option<Answer>, ask: impl FnOnce() -> Answer) -> Answer {
+    known.get_or_insert_with(ask).clone()
+}
+
+fn open(leases: &Leases, plan: &Plan, doubt: Option<Doubt>) -> Result<Namespace, StoreError> {
+    leases.open_doubted(&plan.meta.fingerprint(), doubt)
+}
+
+/// All that searches begin with.
+fn survey_all(
+    leases: &Leases,
+    plan: &Plan,
+    host: &mut HostState,
+    clock: &AnyClock,
+) -> Result<Answer, StoreError> {
+    let store = leases.store();
+    let doubt = store.doubt()?;
+    open(leases, plan, plan.first_doubt(doubt.as_ref(), clock.wall()))?;
+    let locals = host.survey().into_iter().map(|local| (local.machine, local)).collect();
+    let snapshot = leases.snapshot()?;
+    // The clock last: it is compared with this host's as it is then.
+    let clock = store.now()?;
+    Ok(Answer::Survey(Arc::new(Findings { doubt, clock, snapshot, locals })))
+}

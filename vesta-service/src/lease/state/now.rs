@@ -1,0 +1,38 @@
+//! The present, as a value.
+
+use std::time::Duration;
+
+use vesta_intf::UnixMillis;
+
+/// The present, as a driver hands it in with each step.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Now {
+    /// The monotonic clock.
+    pub(crate) monotonic: Duration,
+    /// The wall clock.
+    pub(crate) wall: UnixMillis,
+    /// The tick of the wall clock; 0 before the epoch.
+    pub(crate) wall_tick: u64,
+    /// The tick up to which positions are bought: of the effective clock, or of the wall clock from
+    /// a store that may forget.
+    pub(crate) tick: u64,
+    /// A fresh random number.
+    pub(crate) random: u128,
+    /// A random number that the machine IDs of a process share, so that their renewals fall together.
+    pub(crate) jitter: u64,
+}
+
+impl Now {
+    /// 63 bits of the random number.
+    #[allow(clippy::cast_possible_truncation, reason = "63 bits of it are wanted")]
+    pub(crate) const fn number(&self) -> u64 {
+        self.random as u64 & (u64::MAX >> 1)
+    }
+
+    /// The duration ± 10 %, so that a fleet started together does not renew together; the same for all
+    /// machine IDs of a process.
+    pub(super) fn spread(&self, duration: Duration) -> Duration {
+        let percent = u32::try_from(90 + self.jitter % 21).unwrap_or(100);
+        duration * percent / 100
+    }
+}

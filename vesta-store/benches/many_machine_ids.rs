@@ -1,0 +1,139 @@
+//! What do many machine IDs in one process cost: to claim, and to hold?
+//!
+//! SQLite by default; `VESTA_BENCH_STORES` names others by their URLs, separated by blanks, which are
+//! then reached through a line that holds every answer back for 5 ms. Prints a row for each store and
+//! number: medians of five starts.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use vesta_service::{Clock as _, IdService as _, LocalIdService, MachineSource, SystemClock};
+use vesta_store::{Kind, StoreUrl};
+
+const DELAY: Duration = Duration::from_millis(5);
+const STARTS: usize = 5;
+const IDLE: Duration = Duration::from_secs(15);
+
+fn main() {
+    let stores = std::env::var("VESTA_BENCH_STORES").unwrap_or_default();
+    let numbers = [1, 64, 1024];
+    println!("store, machine IDs: first start, restart; threads, processor time while idle");
+    if stores.is_empty() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("vesta.db");
+        for number in numbers {
+            measure(&format!("sqlite:{}", path.display()), number);
+        }
+    }
+    for url in stores.split_whitespace() {
+        let slow = through_a_slow_line(url);
+        for number in numbers {
+            measure(&slow, number);
+        }
+    }
+}
+
+fn measure(url: &str, number: usize) {
+    let clock = SystemClock::new();
+    let kind: Kind = url.parse::<StoreUrl>().expect("a URL").kind();
+    let start = |namespace: &str, folder: &std::path::Path| {
+        let begun = clock.monotonic();
+        let store = vesta_store::open(url).expect("a store");
+        let service = LocalIdService::builder()
+            .namespace(namespace)
+            .machine(MachineSource::Pool { store, range: None })
+            .machine_count(number)
+            .state_dir(folder)
+            .build()
+            .expect("enough machine IDs");
+        service.gen_id().expect("an ID");
+        (service, clock.monotonic() - begun)
+    };
+    let (mut first, mut again) = (Vec::new(), Vec::new());
+    for run in 0..STARTS {
+        let folder = tempfile::tempdir().expect("a folder");
+        let namespace = format!("bench-{number}-{}-{run}", std::process::id());
+        let (service, took) = start(&namespace, folder.path());
+        first.push(took);
+        drop(service);
+        let (service, took) = start(&namespace, folder.path());
+        again.push(took);
+        if run + 1 < STARTS {
+            continue;
+        }
+        let threads = std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count);
+        let before = processor_time();
+        clock.park(IDLE);
+        let used = processor_time().saturating_sub(before);
+        drop(service);
+        let (first, again) = (median(&mut first), median(&mut again));
+        let share = used.as_secs_f64() / IDLE.as_secs_f64() * 100.0;
+        println!(
+            "{kind:?}, {number}: {first:.0?}, {again:.0?}; {threads} threads, {share:.2} % of a core"
+        );
+    }
+}
+
+fn median(times: &mut [Duration]) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+/// Of this process, in user and kernel mode.
+fn processor_time() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+    let ticks = fields.split_whitespace().skip(11).take(2);
+    Duration::from_millis(10) * ticks.filter_map(|ticks| ticks.parse::<u32>().ok()).sum()
+}
+
+/// The URL of the same store behind a line that delays what it answers. Its threads are this process's.
+fn through_a_slow_line(url: &str) -> String {
+    let (_, rest) = url.split_once("://").expect("a URL");
+    let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
+    let server = place.split('/').next().expect("an address").to_owned();
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let slow = url.replacen(&server, &address.to_string(), 1);
+    std::thread::spawn(move || {
+        for client in listener.incoming() {
+            let (client, server) = (client.expect("a client"), TcpStream::connect(&server));
+            let server = server.expect("a server");
+            for side in [&client, &server] {
+                side.set_nodelay(true).expect("a socket");
+            }
+            let requests =
+                (client.try_clone().expect("a copy"), server.try_clone().expect("a copy"));
+            pass_on(requests.0, requests.1, Duration::ZERO);
+            pass_on(server, client, DELAY);
+        }
+    });
+    slow
+}
+
+fn pass_on(mut from: TcpStream, mut to: TcpStream, delay: Duration) {
+    let clock = Arc::new(SystemClock::new());
+    let (sender, arrived) = channel::<(Duration, Vec<u8>)>();
+    let reader = clock.clone();
+    std::thread::spawn(move || {
+        let mut buffer = [0; 64 * 1024];
+        while let Ok(count @ 1..) = from.read(&mut buffer) {
+            let due = reader.monotonic() + delay;
+            if sender.send((due, buffer[..count].to_vec())).is_err() {
+                return;
+            }
+        }
+    });
+    std::thread::spawn(move || {
+        for (due, bytes) in arrived {
+            clock.park(due.saturating_sub(clock.monotonic()));
+            if to.write_all(&bytes).is_err() {
+                break;
+            }
+        }
+        let _ = to.shutdown(std::net::Shutdown::Both);
+    });
+}
