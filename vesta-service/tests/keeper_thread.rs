@@ -119,13 +119,14 @@ impl Clock for Failing {
 }
 
 #[test]
-fn a_panic_of_the_keeper_seals_and_health_says_so() {
+fn a_panic_of_the_keeper_seals_all_machine_ids_and_health_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let fails = Arc::new(AtomicBool::new(false));
     let clock = SystemClock::new();
     let service = LocalIdService::builder()
         .layout(IdMeta::MIN_GRANULARITY)
-        .machine(MachineSource::Pool { store: Arc::new(Busy::default()), range: Some(3..=3) })
+        .machine(MachineSource::Pool { store: Arc::new(Busy::default()), range: Some(3..=7) })
+        .machine_count(5)
         .state_dir(folder.path())
         .clock(Arc::new(Failing(SystemClock::new(), fails.clone())))
         .build()
@@ -138,7 +139,9 @@ fn a_panic_of_the_keeper_seals_and_health_says_so() {
         std::thread::yield_now();
     }
     assert_eq!(service.try_gen_id().unwrap_err().kind(), ErrorKind::Sealed);
-    let said = service.status().all.not_ready_because.expect("a reason");
-    assert!(said.contains("its keeper ended by a panic"), "{said}");
+    for machine in service.machines() {
+        let said = machine.not_ready_because.expect("a reason");
+        assert!(said.contains("its keeper ended by a panic"), "{said}");
+    }
     service.close(); // there is nobody to wait for
 }

@@ -302,7 +302,7 @@ fn a_stop_gives_all_back_with_few_requests() {
 fn a_start_that_fails_gives_back_what_it_claimed() {
     let setting = Setting::new();
     let refused = setting.builder(setting.store.clone(), 201, Some(0..=199)).build();
-    let refused = refused.err().expect("the pool is too small").to_string();
+    let refused = refused.expect_err("the pool is too small").to_string();
     assert!(refused.contains("every machine ID of 0 to 199 is in use"), "{refused}");
     let records = setting.records();
     assert!(records.len() == 200 && records.values().all(|record| record.owner == 0));

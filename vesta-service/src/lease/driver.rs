@@ -4,7 +4,7 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::state::{Action, Ask, CLAIM_AGAIN, Event, Machine, Now};
+use super::state::{Action, Answer, Ask, CLAIM_AGAIN, Event, Machine, Now};
 use super::{Choice, MachineSlot, Plan};
 use crate::BuildError;
 use crate::clock::{AnyClock, MAX_LEAD};
@@ -40,8 +40,13 @@ impl Driver {
         Self { machine, slot: None, place: None, lock: None, is_over: false }
     }
 
-    /// Finds what is due.
-    pub(super) fn due(&mut self, clock: &AnyClock, jitter: u64) -> Due {
+    /// Finds what is due. Only `is_free` is asked at once: a thousand may be taken already.
+    pub(super) fn due(
+        &mut self,
+        clock: &AnyClock,
+        jitter: u64,
+        mut is_free: impl FnMut(&mut Option<u64>, u64) -> Answer,
+    ) -> Due {
         if self.is_over {
             return Due::Over;
         }
@@ -54,16 +59,23 @@ impl Driver {
             return Due::Nothing(pause);
         }
         let now = present(&self.machine, held, clock, jitter);
-        match self.machine.next(&now) {
-            Action::Ask(ask) => Due::Ask(ask),
-            Action::Refused(error) => Due::Refused(error),
-            Action::Stop => Due::Over,
-            Action::Wait(until) => {
-                if let Some(slot) = slot {
-                    slot.next_attempt_at(until);
+        loop {
+            return match self.machine.next(&now) {
+                Action::Ask(Ask::IsFree(machine)) => {
+                    let answer = is_free(&mut self.place, machine);
+                    self.machine.on_answer(answer, &now);
+                    continue;
                 }
-                Due::Nothing(until.saturating_sub(now.monotonic))
-            }
+                Action::Ask(ask) => Due::Ask(ask),
+                Action::Refused(error) => Due::Refused(error),
+                Action::Stop => Due::Over,
+                Action::Wait(until) => {
+                    if let Some(slot) = slot {
+                        slot.next_attempt_at(until);
+                    }
+                    Due::Nothing(until.saturating_sub(now.monotonic))
+                }
+            };
         }
     }
 

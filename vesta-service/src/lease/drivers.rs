@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::driver::{Driver, Due};
-use super::state::{Answer, Ask, Claimed, Event};
+use super::state::{Answer, Claimed, Event};
 use super::{CLAIM_TIMEOUT, Doubt, HostState, Leases, MachineSlot, Plan, Signals};
 use crate::clock::AnyClock;
 use crate::error::{BuildError, StoreError};
@@ -49,6 +49,7 @@ impl Drivers {
                 return Err(error);
             }
             if this.drivers.iter().all(|driver| driver.slot.is_some()) {
+                this.host.let_go(); // others may be about to start
                 return Ok(this);
             }
             if !pause.is_zero() {
@@ -144,30 +145,18 @@ impl Drivers {
     }
 
     fn due(&mut self, number: usize, jitter: u64) -> Due {
-        loop {
-            let driver = &mut self.drivers[number];
-            let machine = match driver.due(&self.factory.clock, jitter) {
-                Due::Ask(Ask::IsFree(machine)) => machine,
-                due => return due,
-            };
-            let answer = self.is_free(number, machine);
-            let driver = &mut self.drivers[number];
-            let now = driver.present(&self.factory.clock, jitter);
-            driver.machine.on_answer(answer, &now);
-        }
-    }
-
-    fn is_free(&mut self, number: usize, machine: u64) -> Answer {
-        let driver = &mut self.drivers[number];
-        if driver.place != Some(machine) {
-            if !self.taken.insert(machine) {
-                return Answer::Taken;
+        let Self { drivers, host, factory, taken, .. } = self;
+        drivers[number].due(&factory.clock, jitter, |place, machine| {
+            if *place != Some(machine) {
+                if !taken.insert(machine) {
+                    return Answer::Taken;
+                }
+                if let Some(place) = place.replace(machine) {
+                    taken.remove(&place);
+                }
             }
-            if let Some(place) = driver.place.replace(machine) {
-                self.taken.remove(&place);
-            }
-        }
-        Answer::Free(self.host.is_free(machine))
+            Answer::Free(host.is_free(machine))
+        })
     }
 
     fn end(&mut self, number: usize) {

@@ -77,7 +77,8 @@ pub trait KvStore: Send + Sync + fmt::Debug {
 
     /// [`put_if`](Self::put_if) for many entries of an area, at most 128 in ascending order of their
     /// keys, with as few requests as the store allows. Each takes effect or not by itself, and is
-    /// answered by itself; other changes may come between them.
+    /// answered by itself; other changes may come between them. One whose value is there already, from
+    /// an earlier copy of the request, may be reported as done.
     ///
     /// # Errors
     /// [`StoreError`] if it is not known which of the changes happened.

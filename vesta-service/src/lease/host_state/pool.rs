@@ -91,3 +91,59 @@ pub(super) fn read(path: &Path, machine: u64, subject: &str) -> io::Result<Poole
     }
     Ok(pooled)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lease::Record;
+
+    fn slot(generation: u64, subject: &str) -> Slot {
+        let record = Record { epoch: generation, ..Record::default() };
+        Slot { generation, subject: subject.into(), record }
+    }
+
+    fn newest(path: &Path, machine: u64) -> (Option<u64>, bool) {
+        let pooled = read(path, machine, "a layout").unwrap();
+        (pooled.newest.map(|slot| slot.record.epoch), pooled.is_damaged)
+    }
+
+    #[test]
+    fn each_machine_id_has_its_newest_slot_whatever_happens_to_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("eu.pool");
+        assert_eq!(newest(&path, 7), (None, false), "no file");
+        let file = PoolFile::open(&path).unwrap();
+        file.write([(7, &slot(3, "a layout")), (1023, &slot(8, "a layout"))]).unwrap();
+        file.write([(7, &slot(4, "a layout")), (9, &slot(1, "another"))]).unwrap();
+        for (machine, epoch) in [(7, Some(4)), (1023, Some(8)), (8, None), (9, None), (5000, None)]
+        {
+            assert_eq!(newest(&path, machine), (epoch, false), "machine ID {machine}");
+        }
+    }
+
+    #[test]
+    fn a_torn_write_leaves_the_slot_before_and_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("eu.pool");
+        let file = PoolFile::open(&path).unwrap();
+        file.write([(7, &slot(3, "a layout"))]).unwrap();
+        file.write([(7, &slot(4, "a layout"))]).unwrap();
+        // The slot of an even number is the first of the two.
+        file.file.write_all_at(b"torn", place(7) + 200).unwrap();
+        assert_eq!(newest(&path, 7), (Some(3), true));
+        file.write([(7, &slot(6, "a layout"))]).unwrap();
+        assert_eq!(newest(&path, 7), (Some(6), false));
+    }
+
+    #[test]
+    fn a_file_that_was_deleted_or_replaced_is_not_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("eu.pool");
+        let file = PoolFile::open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert!(file.write([(7, &slot(3, "a layout"))]).is_err());
+        let _other = PoolFile::open(&path).unwrap();
+        assert!(file.write([(7, &slot(3, "a layout"))]).is_err());
+        assert_eq!(newest(&path, 7), (None, false));
+    }
+}
