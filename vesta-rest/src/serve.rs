@@ -1,23 +1,20 @@
-//! Server: workers, limits, and the graceful stop.
+//! Server: its limits, and actix-http on the workers of vesta-boot.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
 use actix_http::{HttpService, KeepAlive, Response};
-use actix_server::Server;
-use actix_service::{
-    IntoServiceFactory, Service, ServiceFactoryExt, apply_fn_factory, fn_service, map_config,
-};
+use actix_service::{IntoServiceFactory, Service, ServiceFactory, apply_fn_factory, map_config};
 use actix_web::dev::AppConfig;
-use actix_web::rt::System;
 use actix_web::rt::net::TcpStream;
 use actix_web::{App, web};
-use futures_util::TryFutureExt;
 use futures_util::future::{Either, ready};
+use futures_util::{Stream, StreamExt as _, TryFutureExt};
+use tokio_util::task::TaskTracker;
 use vesta_boot::Running;
-use vesta_boot::net::{self, Connection, Limiter};
+use vesta_boot::net::{self, Connection, Incoming, Limiter};
 
 use crate::app::configure;
 use crate::endpoints::GENID;
@@ -57,8 +54,16 @@ pub fn serve(listener: TcpListener, running: Arc<Running>) -> io::Result<()> {
 /// # Errors
 /// When the listener cannot be used.
 pub fn serve_with(listener: TcpListener, running: Arc<Running>, limits: Limits) -> io::Result<()> {
-    let Running { config, security, metrics, shutdown, .. } = &*running;
-    let (allowed, shutdown) = (config.limits.clone(), shutdown.clone());
+    let limiter = limiter(&running, limits);
+    let has_tls = limiter.has_tls();
+    let serving = Arc::clone(&running);
+    let work = move |incoming: Incoming| work(incoming, Arc::clone(&serving), limits);
+    net::serve(listener, &running, &limiter, |stream| refuse(stream, has_tls), work)
+}
+
+fn limiter(running: &Running, limits: Limits) -> Arc<Limiter> {
+    let Running { config, security, metrics, .. } = running;
+    let allowed = &config.limits;
     let guarded = net::Limits {
         opening: limits.head,
         opening_bytes: 1,
@@ -68,70 +73,61 @@ pub fn serve_with(listener: TcpListener, running: Arc<Running>, limits: Limits) 
         is_http1: true,
         unused: Duration::MAX,
     };
-    let limiter = Limiter::new(
+    Limiter::new(
         allowed.max_connections,
         allowed.per_address(),
         guarded,
         security.tls.clone(),
         Arc::clone(metrics),
-    );
-    let keep_alive = match limits.keep_alive {
-        Duration::MAX => KeepAlive::Os,
-        limit => KeepAlive::Timeout(limit),
-    };
-
-    System::new().block_on(async move {
-        let server = Server::build()
-            .workers(allowed.workers)
-            // The limiter refuses with an answer; beyond it, connections would wait without one.
-            .max_concurrent_connections(allowed.max_connections.saturating_add(64))
-            .disable_signals()
-            .shutdown_signal(shutdown.cancelled_owned())
-            .shutdown_timeout(allowed.drain_limit.as_secs().max(1));
-        let draining = server.graceful_shutdown_signal();
-        let factory = move || {
-            let (running, limiter) = (running.clone(), limiter.clone());
-            let (draining, shared) = (draining.clone(), web::Data::from(running.clone()));
-            let app = App::new().configure(move |app| configure(app, shared.clone()));
-            let app = map_config(app.into_factory(), |_| AppConfig::default());
-            let service =
-                apply_fn_factory(app, move |req, app: &_| match genid_now(&running, &req, GENID) {
-                    Some(response) => Either::Left(ready(Ok(response))),
-                    None => Either::Right(app.call(req).map_ok(Response::from)),
-                });
-            let http = HttpService::build()
-                .keep_alive(keep_alive)
-                .client_request_timeout(limits.head)
-                .client_disconnect_timeout(LINGER)
-                .graceful_shutdown_signal(move || {
-                    let draining = draining.clone();
-                    async move { draining.notified().await }
-                })
-                .h1(service);
-            fn_service(move |io: TcpStream| {
-                let peer: Option<SocketAddr> = io.peer_addr().ok();
-                let connection = admit(&limiter, io);
-                async move { Ok((connection?, peer)) }
-            })
-            .and_then(http)
-        };
-        server.listen("vesta-rest", listener, factory)?.run().await
-    })
+    )
 }
 
-/// Lets a connection in, or tells it that there are too many.
-fn admit(limiter: &Limiter, io: TcpStream) -> io::Result<Connection> {
-    // A peer that is gone already is told by the first read.
-    let peer = io.peer_addr().map_or(Ipv4Addr::UNSPECIFIED.into(), |peer| peer.ip());
-    if let Some(permit) = limiter.try_permit(peer) {
-        return Ok(limiter.guard(io, permit));
+/// Serves the connections of one worker until a stop, and then until they have ended.
+async fn work(
+    mut incoming: impl Stream<Item = io::Result<Connection>> + Unpin,
+    running: Arc<Running>,
+    limits: Limits,
+) {
+    let shared = web::Data::from(Arc::clone(&running));
+    let app = App::new().configure(move |app| configure(app, shared.clone()));
+    let app = map_config(app.into_factory(), |_| AppConfig::default());
+    // Each worker has a token of its own: all its connections ask it with every request.
+    let shutdown = running.shutdown.child_token();
+    let stopped = shutdown.clone();
+    let service = apply_fn_factory(app, move |req, app: &_| match genid_now(&running, &req, GENID) {
+        Some(response) => Either::Left(ready(Ok(response))),
+        None => Either::Right(app.call(req).map_ok(Response::from)),
+    });
+    let http = HttpService::build()
+        .keep_alive(match limits.keep_alive {
+            Duration::MAX => KeepAlive::Os,
+            limit => KeepAlive::Timeout(limit),
+        })
+        .client_request_timeout(limits.head)
+        .client_disconnect_timeout(LINGER)
+        .graceful_shutdown_signal(move || stopped.clone().cancelled_owned())
+        .h1(service);
+    let http = match http.new_service(()).await {
+        Ok(http) => http,
+        Err(()) => return tracing::error!("a worker could not start"),
+    };
+    let open = TaskTracker::new();
+    while let Some(Some(connection)) = shutdown.run_until_cancelled(incoming.next()).await {
+        if let Ok(connection) = connection {
+            open.spawn_local(http.call((connection, None)));
+        }
     }
+    open.close();
+    open.wait().await;
+}
+
+/// Tells a client that there are too many connections.
+fn refuse(stream: TcpStream, has_tls: bool) {
     // A fresh socket has room for this; a client that is gone already needs no answer, and one that
     // speaks TLS could not read it.
-    if !limiter.has_tls() {
-        let _ = io::Write::write(&mut io.into_std()?, FULL.as_bytes());
+    if let (false, Ok(mut stream)) = (has_tls, stream.into_std()) {
+        let _ = io::Write::write(&mut stream, FULL.as_bytes());
     }
-    Err(io::Error::other("too many connections"))
 }
 
 /// Answer to a connection over the limit, before its request is read.
@@ -145,7 +141,53 @@ const FULL: &str = concat!(
 
 #[cfg(test)]
 mod tests {
+    use futures_util::stream::pending;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpStream;
+    use tokio::task::LocalSet;
+    use tokio::time::Instant;
+    use vesta_boot::{CancellationToken, Config, Metrics, Role, Security};
+    use vesta_service::{LocalIdService, MachineSource};
+
     use super::*;
+    use crate::METHODS;
+
+    /// The clock of the runtime moves only when everything waits for it.
+    #[tokio::test(start_paused = true)]
+    async fn a_stop_waits_for_no_timer() {
+        let service = LocalIdService::builder().machine(MachineSource::Stateless(1)).build();
+        let running = Arc::new(Running {
+            config: Config::defaults(Role::Rest),
+            service: Arc::new(service.unwrap()),
+            segments: None,
+            security: Security::default(),
+            metrics: Arc::new(Metrics::new(METHODS)),
+            shutdown: CancellationToken::new(),
+        });
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (stream, peer) = listener.accept().await.unwrap();
+        let limits = Limits::default();
+        let limiter = limiter(&running, limits);
+        let connection = limiter.guard(stream, limiter.try_permit(peer.ip()).unwrap());
+        let incoming = futures_util::stream::iter([Ok(connection)]).chain(pending());
+
+        let worker = LocalSet::new();
+        let work = worker.spawn_local(work(incoming, Arc::clone(&running), limits));
+        worker
+            .run_until(async {
+                client.write_all(b"GET /genid HTTP/1.1\r\nhost: test\r\n\r\n").await.unwrap();
+                let mut answer = [0; 999];
+                let length = client.read(&mut answer).await.unwrap();
+                assert!(answer[..length].starts_with(b"HTTP/1.1 200 OK\r\n"));
+                let began = Instant::now();
+                running.shutdown.cancel();
+                work.await.unwrap();
+                assert_eq!(began.elapsed(), Duration::ZERO);
+                assert_eq!(client.read(&mut answer).await.unwrap(), 0, "closed");
+            })
+            .await;
+    }
 
     #[test]
     fn the_refusal_is_a_whole_response() {

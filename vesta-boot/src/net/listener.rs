@@ -72,7 +72,7 @@ impl Limiter {
 }
 
 /// Accepts the next connection, whatever errors come before it: they pass.
-pub async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
+pub(super) async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
             Ok(accepted) => return accepted,

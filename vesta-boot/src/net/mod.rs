@@ -11,16 +11,18 @@ mod permit;
 mod requests;
 mod stream;
 mod tls;
+mod workers;
 
 use std::sync::Arc;
 
 pub use auth::{Auth, Denied, Scopes, Token};
 pub use connection::{Connection, Limits};
-pub use listener::{Limiter, accept};
+pub use listener::Limiter;
 pub use pem::TlsFiles;
 pub use permit::Permit;
 pub use requests::{InFlight, Requests};
 pub use tls::{Protocol, Tls};
+pub use workers::{Incoming, serve};
 
 pub(crate) use auth::{checked_name, sha256};
 pub(crate) use listener::Listener;

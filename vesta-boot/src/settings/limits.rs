@@ -61,7 +61,6 @@ pub struct Limits {
     /// 1 to 512. Default: one for each CPU.
     ///
     /// Example: 2
-    // actix-server takes no more than 512.
     #[arg(id = "workers", value_name = "N", value_parser = count(512))]
     pub workers: usize,
 }

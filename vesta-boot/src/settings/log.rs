@@ -45,13 +45,13 @@ impl Log {
     }
 }
 
-/// Quietens noisy libraries: actix-http reports faults of clients as errors, which could fill the log;
-/// actix-server reports each worker, zookeeper-client each session. A directive in `log.level` comes
+/// Quietens noisy libraries: actix-http reports faults of clients as errors, which could fill the log,
+/// zookeeper-client reports each session. A directive in `log.level` comes
 /// later and wins.
 fn directives(level: &str) -> String {
     match level {
         "off" => level.to_owned(),
-        level => format!("actix_http=off,actix_server=warn,zookeeper_client=warn,{level}"),
+        level => format!("actix_http=off,zookeeper_client=warn,{level}"),
     }
 }
 

@@ -97,8 +97,7 @@ fn its_most_talkative_log_has_no_token() {
     // Into a file: a pipe would not be read meanwhile.
     let mut shell = Command::new("sh");
     shell.args(["-c", r#"exec "$0" "$@" 2>trace.log"#, PROGRAM]);
-    let args =
-        ["--config", "vesta.toml", "--log-level", "trace,actix_http=trace,actix_server=trace"];
+    let args = ["--config", "vesta.toml", "--log-level", "trace,actix_http=trace"];
     let program = start_by(shell, dir.path(), &args);
 
     let unknown = "unknown-s3cret-token";

@@ -1,0 +1,142 @@
+//! Workers of a listener: one acceptor, and threads with a runtime each.
+//!
+//! Small requests spend most of their time in the kernel and in wake-ups; a connection that stays on
+//! one thread needs no wake-up across threads. The acceptor gives each connection to the worker with
+//! the fewest, which shares work evenly even with a handful of connections; a port shared by the
+//! kernel's hash does not.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use futures_core::Stream;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::{Builder, LocalOptions};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::listener::accept;
+use super::{Connection, Limiter, Permit};
+use crate::running::Running;
+
+/// Connections of one worker, as they come.
+#[derive(Debug)]
+pub struct Incoming {
+    accepted: UnboundedReceiver<Accepted>,
+    limiter: Arc<Limiter>,
+}
+
+/// An accepted connection on its way to a worker.
+type Accepted = (std::net::TcpStream, Permit);
+
+impl Stream for Incoming {
+    type Item = io::Result<Connection>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.accepted.poll_recv(cx).map(|accepted| {
+            let (stream, permit) = accepted?;
+            Some(TcpStream::from_std(stream).map(|stream| self.limiter.guard(stream, permit)))
+        })
+    }
+}
+
+/// Serves a listener until the program is asked to stop, and then until all work is done, for at most
+/// the drain limit. `work` serves the connections of one worker on its thread, and returns when they
+/// have ended after a stop. `refuse` gets the connections over the limit.
+///
+/// # Errors
+/// If a runtime or a thread cannot be made, or the listener cannot be used.
+pub fn serve<F: Future<Output = ()>>(
+    listener: std::net::TcpListener,
+    running: &Running,
+    limiter: &Arc<Limiter>,
+    refuse: impl Fn(TcpStream),
+    work: impl Fn(Incoming) -> F + Clone + Send + 'static,
+) -> io::Result<()> {
+    let (limits, shutdown) = (&running.config.limits, &running.shutdown);
+    // If this function fails half-way, the workers that were started end too.
+    let stop = shutdown.clone().drop_guard();
+    let workers = (0..limits.workers)
+        .map(|number| {
+            let (connections, accepted) = unbounded_channel();
+            let incoming = Incoming { accepted, limiter: Arc::clone(limiter) };
+            let (work, shutdown) = (work.clone(), shutdown.clone());
+            let drain_limit = limits.drain_limit;
+            let thread = std::thread::Builder::new()
+                .name(format!("vesta-worker-{number}"))
+                .spawn(move || run(|| work(incoming), shutdown, drain_limit))?;
+            Ok(Worker { connections, share: Arc::default(), thread })
+        })
+        .collect::<io::Result<Vec<_>>>()?;
+
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let accepted = runtime.block_on(async {
+        let listener = TcpListener::from_std(listener)?;
+        tokio::select! {
+            () = shutdown.cancelled() => Ok(()),
+            () = distribute(&listener, &workers, limiter, refuse) => Ok(()),
+        }
+    });
+    drop(stop);
+    workers.into_iter().fold(accepted, |ended, worker| {
+        let worker = worker.thread.join();
+        ended.and(worker.unwrap_or_else(|_| Err(io::Error::other("a worker ended by a panic"))))
+    })
+}
+
+/// A worker as the acceptor sees it.
+struct Worker {
+    connections: UnboundedSender<Accepted>,
+    /// Held once by each of its connections.
+    share: Arc<()>,
+    thread: JoinHandle<io::Result<()>>,
+}
+
+/// Gives connections to workers, for ever.
+async fn distribute(
+    listener: &TcpListener,
+    workers: &[Worker],
+    limiter: &Limiter,
+    refuse: impl Fn(TcpStream),
+) {
+    loop {
+        let (stream, peer) = accept(listener).await;
+        let Some(permit) = limiter.try_permit(peer.ip()) else {
+            tracing::debug!(%peer, "too many connections; refused a new one");
+            refuse(stream);
+            continue;
+        };
+        let idlest = workers.iter().min_by_key(|worker| Arc::strong_count(&worker.share));
+        if let (Ok(stream), Some(worker)) = (stream.into_std(), idlest) {
+            let _ = worker.connections.send((stream, permit.counted(&worker.share)));
+        }
+    }
+}
+
+/// Body of a worker's thread.
+fn run<F: Future<Output = ()>>(
+    work: impl FnOnce() -> F,
+    shutdown: CancellationToken,
+    drain_limit: Duration,
+) -> io::Result<()> {
+    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
+    let runtime = runtime.inspect_err(|_| shutdown.cancel())?;
+    runtime.block_on(async {
+        let overdue = async {
+            shutdown.cancelled().await;
+            sleep(drain_limit).await;
+        };
+        tokio::select! {
+            () = work() => {}
+            () = overdue => {
+                tracing::warn!(?drain_limit, "requests were still under way; they end unanswered");
+            }
+        }
+    });
+    Ok(())
+}
