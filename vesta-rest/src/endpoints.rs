@@ -8,8 +8,8 @@ use actix_web::http::Method;
 use vesta_boot::Scopes;
 
 use crate::dto::{
-    Bounds, Explained, Fields, KnownLayouts, Layout, LeafDecoded, ManyIds, OneId, OneOrMany, Parts,
-    SegmentCache, SegmentRow, UidParsed,
+    Bounds, Explained, Fields, IdText, KnownLayouts, Layout, LeafDecoded, ManyIds, OneId,
+    OneOrMany, Parts, SegmentCache, SegmentRow, UidParsed,
 };
 use crate::handlers::{leaf, pages, segments, uid, v1, vesta};
 use crate::openapi::content::{Content, html, json, list, number, object, text};
@@ -162,8 +162,9 @@ endpoints! {
     Get "/docs/{file:.*}" NONE pages::docs [] -> [] "" "";
 }
 
-/// Index of `/genid` in [`METHODS`].
-pub(crate) const GENID: usize = 0;
+/// Endpoints that answer with one new ID: their index in [`METHODS`], and their response.
+pub(crate) const ONE_ID: [(usize, fn(IdText) -> HttpResponse); 2] =
+    [(0, vesta::new_id_text), (1, v1::new_id_json)];
 
 /// Index in [`METHODS`] of requests to unknown paths or methods.
 pub(crate) const OTHER: usize = ENDPOINTS.len();
@@ -184,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_fast_path_serves_genid() {
-        assert_eq!(METHODS[GENID], "/genid");
+    fn the_fast_path_serves_single_ids() {
+        assert_eq!(ONE_ID.map(|(method, _)| METHODS[method]), ["/genid", "/v1/id"]);
     }
 }

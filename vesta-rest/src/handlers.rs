@@ -8,17 +8,22 @@ pub(crate) mod uid;
 pub(crate) mod v1;
 pub(crate) mod vesta;
 
+use std::time::Duration;
+
+use actix_http::{HttpMessage as _, Request, Response};
 use actix_web::HttpResponse;
 use actix_web::body::BoxBody;
-use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
+use actix_web::http::{Method, StatusCode};
 use actix_web::web::Bytes;
 use serde::Serialize;
-use vesta_boot::Running;
-use vesta_intf::{AsyncIdService, IdFormat};
+use vesta_boot::{Outcome, Running, Scopes};
+use vesta_intf::{AsyncIdService, IdFormat, IdService};
 
 use crate::dto::IdText;
+use crate::endpoints::{METHODS, ONE_ID};
 use crate::problem::Problem;
+use crate::state::authorize;
 
 const JSON: &str = "application/json";
 
@@ -30,6 +35,24 @@ async fn new_id(running: &Running) -> Result<u64, Problem> {
     let id = running.within(None, AsyncIdService::gen_id(&*running.service)).await?;
     running.metrics.issued.inc_by(1);
     Ok(id)
+}
+
+/// Fast path in front of the router: answers a request for one ID in decimal digits, `GET` with no
+/// query, if the caller is authorized and an ID is ready, which it nearly always is. Everything else
+/// is `None`, and goes through the router. It neither waits nor writes, and reads no clock beyond what
+/// the ID itself needs.
+pub(crate) fn id_now(running: &Running, req: &Request) -> Option<Response<BoxBody>> {
+    let uri = req.uri().path_and_query()?.as_str();
+    let (method, respond) = ONE_ID.into_iter().find(|(method, _)| METHODS[*method] == uri)?;
+    if req.method() != Method::GET {
+        return None;
+    }
+    authorize(running, req.headers(), Scopes::GENERATE).ok()?;
+    let id = running.service.try_gen_id().ok()?;
+    // Far below the histogram's lowest bucket; measuring it would cost more than the ID.
+    running.metrics.observe(method, Outcome::Ok, Duration::ZERO);
+    running.metrics.issued.inc_by(1);
+    Some(respond(decimal(id)).into())
 }
 
 /// New IDs, ascending.

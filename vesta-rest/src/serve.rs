@@ -17,8 +17,7 @@ use vesta_boot::Running;
 use vesta_boot::net::{self, Connection, Incoming, Limiter};
 
 use crate::app::configure;
-use crate::endpoints::GENID;
-use crate::handlers::vesta::genid_now;
+use crate::handlers::id_now;
 
 /// For the peer of a connection that is being closed to read the last answer.
 const LINGER: Duration = Duration::from_secs(1);
@@ -94,7 +93,7 @@ async fn work(
     // Each worker has a token of its own: all its connections ask it with every request.
     let shutdown = running.shutdown.child_token();
     let stopped = shutdown.clone();
-    let service = apply_fn_factory(app, move |req, app: &_| match genid_now(&running, &req, GENID) {
+    let service = apply_fn_factory(app, move |req, app: &_| match id_now(&running, &req) {
         Some(response) => Either::Left(ready(Ok(response))),
         None => Either::Right(app.call(req).map_ok(Response::from)),
     });

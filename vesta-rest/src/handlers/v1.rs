@@ -1,8 +1,8 @@
 //! The JSON API. IDs are strings in it.
 
-use actix_web::HttpMessage;
 use actix_web::http::header;
 use actix_web::web::Bytes;
+use actix_web::{HttpMessage, HttpResponse};
 use vesta_intf::{Id, IdError, IdService, MakeId};
 use vesta_service::LocalIdService;
 
@@ -20,8 +20,11 @@ pub(super) const MAX_COUNT: u64 = 1_000;
 
 pub(crate) async fn id(call: Call) -> Answer {
     let format = call.params.format()?;
-    let id = new_id(call.running()).await?;
-    Ok(no_store(json(&OneId { id: IdText { id, format } })))
+    Ok(new_id_json(IdText { id: new_id(call.running()).await?, format }))
+}
+
+pub(crate) fn new_id_json(id: IdText) -> HttpResponse {
+    no_store(json(&OneId { id }))
 }
 
 pub(crate) async fn ids(call: Call) -> Answer {

@@ -1,45 +1,23 @@
 //! Vesta's own four endpoints, with the bodies of the Java REST servers.
 
-use std::time::Duration;
-
-use actix_http::{HttpMessage as _, Request, Response};
-use actix_web::body::BoxBody;
-use actix_web::http::Method;
+use actix_web::HttpResponse;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use vesta_boot::{Outcome, Running, Scopes};
 use vesta_intf::{Field, IdService, UnixMillis};
 
-use super::{Answer, characters, decimal, json, new_id, no_store, text};
+use super::{Answer, characters, json, new_id, no_store, text};
 use crate::dto::{Fields, IdText};
 use crate::params::parts;
 use crate::problem::{Problem, quoted};
-use crate::state::{Call, authorize};
+use crate::state::Call;
 
 pub(crate) async fn genid(call: Call) -> Answer {
     let format = call.params.format()?;
-    let id = new_id(call.running()).await?;
-    Ok(no_store(text(characters(IdText { id, format }))))
+    Ok(new_id_text(IdText { id: new_id(call.running()).await?, format }))
 }
 
-/// Fast path in front of the router: answers `GET /genid` if the caller is authorized and an ID is
-/// ready, which it nearly always is. Everything else is `None`, and goes through the router to
-/// [`genid`]. It neither waits nor writes, and reads no clock beyond what the ID itself needs. `method`
-/// is its index in the metrics.
-pub(crate) fn genid_now(
-    running: &Running,
-    req: &Request,
-    method: usize,
-) -> Option<Response<BoxBody>> {
-    if req.uri().path_and_query()?.as_str() != "/genid" || req.method() != Method::GET {
-        return None;
-    }
-    authorize(running, req.headers(), Scopes::GENERATE).ok()?;
-    let id = running.service.try_gen_id().ok()?;
-    // Far below the histogram's lowest bucket; measuring it would cost more than the ID.
-    running.metrics.observe(method, Outcome::Ok, Duration::ZERO);
-    running.metrics.issued.inc_by(1);
-    Some(no_store(text(characters(decimal(id)))).into())
+pub(crate) fn new_id_text(id: IdText) -> HttpResponse {
+    no_store(text(characters(id)))
 }
 
 pub(crate) async fn expid(call: Call) -> Answer {
