@@ -48,6 +48,15 @@ impl id_service_server::IdService for Counting {
         Err(Status::unimplemented("not needed here"))
     }
 
+    type StreamRunsStream = tokio_stream::Empty<Result<v1::GenRunsResponse, Status>>;
+
+    async fn stream_runs(
+        &self,
+        _: Request<v1::StreamRunsRequest>,
+    ) -> Answer<Self::StreamRunsStream> {
+        Err(Status::unimplemented("not needed here"))
+    }
+
     async fn exp_id(&self, _: Request<v1::ExpIdRequest>) -> Answer<v1::Id> {
         Err(Status::unimplemented("not needed here"))
     }

@@ -23,6 +23,7 @@
 //!   safe: if a response was lost, its IDs were never used, and unused IDs are harmless.
 //! * With [`Prefetch`], IDs are buffered in memory. An ID then costs a few nanoseconds and no await,
 //!   and callers are served from the buffer while every server is down.
+//! * [`Client::stream`] takes very many IDs over one connection.
 //! * With servers in segment mode, [`Client::next_id`] returns the increasing numbers of a key,
 //!   and [`Client::segment`] prefetches them.
 //! * With a [fallback](Builder::fallback), a local `IdService` makes the IDs while no server can.
@@ -46,7 +47,7 @@ mod secret;
 mod tls;
 
 pub use builder::Builder;
-pub use client::{Client, Segment, Stats};
+pub use client::{Client, IdStream, Segment, Stats};
 pub use prefetch::{Prefetch, SegmentStats};
 pub use retry::Retry;
 

@@ -15,7 +15,7 @@ use tonic::metadata::{Ascii, MetadataValue};
 use tonic::{Code, Request, Status, TimeoutExpired};
 use vesta_intf::IdError;
 
-pub(crate) use calls::{check_count, check_key};
+pub(crate) use calls::{check_count, check_key, invalid_response, sound};
 use rpc::Rpc;
 
 use crate::endpoints::{Endpoint, Endpoints};
@@ -158,9 +158,7 @@ impl Remote {
             let error = IdError::Unavailable { reason, retry_after: None, source };
             return Fault { error, endpoint_failed: true };
         }
-        let message = self.redact(status.message());
-        let status = Status::with_details(status.code(), message, status.details().to_vec().into());
-        match IdError::from(status) {
+        match self.refusal(status) {
             // The server met the deadline of this attempt; the call may have more time.
             IdError::DeadlineExceeded if limit < left => {
                 Fault { endpoint_failed: false, ..self.no_response(endpoint, limit, left) }
@@ -170,6 +168,27 @@ impl Remote {
             }
             error => Fault { error, endpoint_failed: false },
         }
+    }
+
+    /// Error of a stream that was open.
+    pub(crate) fn broken(&self, status: Status) -> IdError {
+        let reason = format!("a stream broke: {}", root_cause(&status));
+        let error = match status.source().is_some() || status.code() == Code::Unknown {
+            true => {
+                let reason = self.redact(&reason).into();
+                IdError::Unavailable { reason, retry_after: None, source: None }
+            }
+            false => self.refusal(status),
+        };
+        *self.counters.last_error.lock() = Some(error.to_string().into());
+        error
+    }
+
+    /// Error that a server sent.
+    fn refusal(&self, status: Status) -> IdError {
+        let message = self.redact(status.message());
+        let details = status.details().to_vec().into();
+        IdError::from(Status::with_details(status.code(), message, details))
     }
 
     fn no_response(&self, endpoint: &Endpoint, limit: Duration, left: Duration) -> Fault {

@@ -19,11 +19,12 @@ use vesta_service::{
 use crate::routes::Services;
 
 /// Every method, and one that does not exist.
-const PATHS: [&str; 12] = [
+const PATHS: [&str; 13] = [
     "/vesta.v1.IdService/GenId",
     "/vesta.v1.IdService/GenIds",
     "/vesta.v1.IdService/GenRuns",
     "/vesta.v1.IdService/StreamIds",
+    "/vesta.v1.IdService/StreamRuns",
     "/vesta.v1.IdService/ExpId",
     "/vesta.v1.IdService/MakeId",
     "/vesta.v1.IdService/TransTime",
@@ -193,7 +194,7 @@ fn check(server: &Server, (method, form, header, fields, bytes): &Call) {
         headers.push(("grpc-encoding", "gzip".to_owned()));
     }
     match server.call(path, &headers, body) {
-        None => assert!(path.ends_with("StreamIds"), "{path} does not end"),
+        None => assert!(path.contains("/Stream"), "{path} does not end"),
         Some(status) => {
             // 2 (unknown) would be an error that was not mapped to a status.
             let known: u8 = status.parse().expect("a number");

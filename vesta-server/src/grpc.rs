@@ -12,16 +12,30 @@ use vesta_boot::{Call, Metrics, Outcome, Running};
 use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::id_service_server::IdService as Protocol;
 use vesta_intf::{
-    AsyncIdService, IdError, IdService, MAX_IDS_PER_CALL, MAX_RUN_IDS_PER_CALL, NotReady,
+    AsyncIdService, IdError, IdRun, IdService, MAX_IDS_PER_CALL, MAX_RUN_IDS_PER_CALL, NotReady,
     NotReadyReason,
 };
 use vesta_service::LocalIdService;
 
 use crate::deadline;
-use crate::methods::{EXP_ID, GEN_ID, GEN_IDS, GEN_RUNS, MAKE_ID, STREAM_IDS, TRANS_TIME};
+use crate::methods::{
+    EXP_ID, GEN_ID, GEN_IDS, GEN_RUNS, MAKE_ID, STREAM_IDS, STREAM_RUNS, TRANS_TIME,
+};
 
 /// Default number of IDs in each message of a stream.
 const DEFAULT_CHUNK: u32 = 1000;
+
+/// Default number of IDs in each message of a stream of runs.
+const DEFAULT_RUNS_CHUNK: u32 = 65_536;
+
+/// Checks the number of IDs in each message of a stream; 0 is the default.
+fn chunk_size(chunk: u32, default: u32, max: u32) -> Result<u32, IdError> {
+    IdError::check("chunk", chunk.into(), 0, max.into())?;
+    Ok(if chunk == 0 { default } else { chunk })
+}
+
+/// Messages of a stream.
+type Answers<M> = Pin<Box<dyn Stream<Item = Result<M, Status>> + Send>>;
 
 /// Runs and counts a call for `count` IDs.
 pub(crate) async fn batch<T>(
@@ -59,6 +73,31 @@ impl Ids {
             return Err(IdError::DeadlineExceeded);
         }
         self.0.within(caller, AsyncIdService::gen_id(&*self.0.service)).await
+    }
+
+    /// Starts and counts a stream.
+    fn stream<M, W>(
+        &self,
+        method: usize,
+        chunk: Result<u32, IdError>,
+        total: u64,
+        work: impl Fn(Arc<Running>, u32) -> W + Send + 'static,
+    ) -> Result<Response<Answers<M>>, Status>
+    where
+        M: Send + 'static,
+        W: Future<Output = Result<(M, u32), IdError>> + Send + 'static,
+    {
+        let call = Call::start(Arc::clone(&self.0.metrics), method);
+        match chunk {
+            Ok(chunk) => {
+                let running = Arc::clone(&self.0);
+                Ok(Response::new(Box::pin(chunks(running, chunk, total, call, work))))
+            }
+            Err(error) => {
+                call.done(Outcome::Error(error.kind()));
+                Err(error.into())
+            }
+        }
     }
 
     /// Runs and counts a call that does not wait.
@@ -115,20 +154,34 @@ impl Protocol for Ids {
         Ok(Response::new(v1::GenRunsResponse { runs: runs.into_iter().map(Into::into).collect() }))
     }
 
-    type StreamIdsStream = Pin<Box<dyn Stream<Item = Result<v1::GenIdsResponse, Status>> + Send>>;
+    type StreamIdsStream = Answers<v1::GenIdsResponse>;
 
     async fn stream_ids(
         &self,
         request: Request<v1::StreamIdsRequest>,
     ) -> Result<Response<Self::StreamIdsStream>, Status> {
-        let call = Call::start(Arc::clone(&self.0.metrics), STREAM_IDS);
         let v1::StreamIdsRequest { chunk, total } = request.into_inner();
-        if let Err(error) = IdError::check("chunk", chunk.into(), 0, MAX_IDS_PER_CALL.into()) {
-            call.done(Outcome::Error(error.kind()));
-            return Err(error.into());
-        }
-        let chunk = if chunk == 0 { DEFAULT_CHUNK } else { chunk };
-        Ok(Response::new(Box::pin(chunks(Arc::clone(&self.0), chunk, total, call))))
+        let chunk = chunk_size(chunk, DEFAULT_CHUNK, MAX_IDS_PER_CALL);
+        self.stream(STREAM_IDS, chunk, total, |running, count| async move {
+            let ids = AsyncIdService::gen_ids(&*running.service, count).await?;
+            Ok((v1::GenIdsResponse { ids }, count))
+        })
+    }
+
+    type StreamRunsStream = Answers<v1::GenRunsResponse>;
+
+    async fn stream_runs(
+        &self,
+        request: Request<v1::StreamRunsRequest>,
+    ) -> Result<Response<Self::StreamRunsStream>, Status> {
+        let v1::StreamRunsRequest { chunk, total } = request.into_inner();
+        let chunk = IdError::check("total", total, 1, u64::MAX)
+            .and_then(|()| chunk_size(chunk, DEFAULT_RUNS_CHUNK, MAX_RUN_IDS_PER_CALL));
+        self.stream(STREAM_RUNS, chunk, total, |running, count| async move {
+            let runs = runs_at_hand(&running.service, count).await?;
+            let count = runs.iter().map(|run| run.count).sum();
+            Ok((v1::GenRunsResponse { runs: runs.into_iter().map(Into::into).collect() }, count))
+        })
     }
 
     async fn exp_id(&self, request: Request<v1::ExpIdRequest>) -> Result<Response<v1::Id>, Status> {
@@ -156,15 +209,31 @@ impl Protocol for Ids {
     }
 }
 
+/// Up to `count` IDs: what there is at once, or after the wait for the first. More would wait for the
+/// next ticks, of which a large batch may need too many.
+async fn runs_at_hand(service: &LocalIdService, count: u32) -> Result<Vec<IdRun>, IdError> {
+    if let Ok(run) = service.try_gen_run(count) {
+        return Ok(vec![run]);
+    }
+    let mut runs = AsyncIdService::gen_runs(service, 1).await?;
+    if count > 1
+        && let Ok(run) = service.try_gen_run(count - 1)
+    {
+        run.append_to(&mut runs);
+    }
+    Ok(runs)
+}
+
 /// The messages of one stream, generated only as fast as the caller reads.
-fn chunks(
+fn chunks<M: Send, W: Future<Output = Result<(M, u32), IdError>> + Send>(
     running: Arc<Running>,
     chunk: u32,
     total: u64,
     call: Call<Arc<Metrics>>,
-) -> impl Stream<Item = Result<v1::GenIdsResponse, Status>> + Send {
+    work: impl Fn(Arc<Running>, u32) -> W + Send,
+) -> impl Stream<Item = Result<M, Status>> + Send {
     async_stream::stream! {
-        let Running { service, metrics, shutdown, .. } = &*running;
+        let Running { metrics, shutdown, .. } = &*running;
         let mut sent = 0;
         loop {
             let left = if total == 0 { u64::MAX } else { total - sent };
@@ -173,16 +242,16 @@ fn chunks(
                 call.done(Outcome::Ok);
                 break;
             }
-            let ids = tokio::select! {
+            let message = tokio::select! {
                 biased;
                 () = shutdown.cancelled() => Err(stopping(sent, total)),
-                ids = AsyncIdService::gen_ids(&**service, want) => ids,
+                message = work(Arc::clone(&running), want) => message,
             };
-            match ids {
-                Ok(ids) => {
-                    sent += u64::from(want);
-                    metrics.issued.inc_by(u64::from(want));
-                    yield Ok(v1::GenIdsResponse { ids });
+            match message {
+                Ok((message, count)) => {
+                    sent += u64::from(count);
+                    metrics.issued.inc_by(count.into());
+                    yield Ok(message);
                 }
                 // Nothing is free within max_wait; a stream has time.
                 Err(IdError::NotReady(NotReady { why: NotReadyReason::SequenceUsedUp, retry_after })) => {

@@ -31,6 +31,7 @@ methods! {
     GEN_IDS = IdService GenIds GENERATE;
     GEN_RUNS = IdService GenRuns GENERATE;
     STREAM_IDS = IdService StreamIds GENERATE;
+    STREAM_RUNS = IdService StreamRuns GENERATE;
     EXP_ID = IdService ExpId READ;
     MAKE_ID = IdService MakeId READ;
     TRANS_TIME = IdService TransTime READ;

@@ -19,7 +19,7 @@ use vesta_intf::grpc::v1::segment_service_server::SegmentServiceServer;
 use crate::grpc::Ids;
 use crate::health::Health;
 use crate::in_flight::Answer;
-use crate::methods::STREAM_IDS;
+use crate::methods::{STREAM_IDS, STREAM_RUNS};
 use crate::segments::Segments;
 use crate::{access, methods};
 
@@ -81,7 +81,7 @@ impl Service<Request<Body>> for Services {
         let connection = request.extensions().get::<Requests>().cloned();
         let path = request.uri().path();
         if path.starts_with("/vesta.v1.IdService/") {
-            let is_stream = methods::at(path) == Some(STREAM_IDS);
+            let is_stream = matches!(methods::at(path), Some(STREAM_IDS | STREAM_RUNS));
             Answer::new(self.ids.call(request), connection, is_stream)
         } else if path.starts_with("/vesta.v1.SegmentService/") {
             Answer::new(self.segments.call(request), connection, false)

@@ -51,6 +51,15 @@ impl IdService for Echo {
         Err(only_gen_id())
     }
 
+    type StreamRunsStream = tokio_stream::Empty<Result<v1::GenRunsResponse, Status>>;
+
+    async fn stream_runs(
+        &self,
+        _: Request<v1::StreamRunsRequest>,
+    ) -> Answer<Self::StreamRunsStream> {
+        Err(only_gen_id())
+    }
+
     async fn exp_id(&self, _: Request<v1::ExpIdRequest>) -> Answer<v1::Id> {
         Err(only_gen_id())
     }

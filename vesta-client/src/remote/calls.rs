@@ -2,6 +2,7 @@
 
 use std::time::SystemTime;
 
+use tonic::Streaming;
 use vesta_intf::grpc::v1;
 use vesta_intf::{Id, IdError, IdRun, MAX_IDS_PER_CALL, MAX_RUN_IDS_PER_CALL, MakeId};
 
@@ -29,6 +30,15 @@ impl Remote {
     pub(crate) async fn gen_runs(&self, count: u32) -> Result<Vec<IdRun>, IdError> {
         check_count(count, MAX_RUN_IDS_PER_CALL)?;
         checked(self.call(v1::GenRunsRequest { count }).await?.runs, count)
+    }
+
+    /// Opens a stream of `total` IDs.
+    pub(crate) async fn stream_runs(
+        &self,
+        total: u64,
+    ) -> Result<Streaming<v1::GenRunsResponse>, IdError> {
+        IdError::check("total", total, 1, u64::MAX)?;
+        self.call(v1::StreamRunsRequest { chunk: 0, total }).await
     }
 
     pub(crate) async fn exp_id(&self, raw: u64) -> Result<Id, IdError> {
@@ -78,18 +88,26 @@ pub(crate) fn check_key(key: &str) -> Result<(), IdError> {
     Ok(())
 }
 
-fn invalid_response(what: &str) -> IdError {
+pub(crate) fn invalid_response(what: &str) -> IdError {
     let reason = format!("invalid response from the server: {what}").into();
     IdError::Internal { reason, source: None }
 }
 
 fn checked(runs: Vec<v1::IdRun>, count: u32) -> Result<Vec<IdRun>, IdError> {
-    let runs: Vec<_> = runs.into_iter().map(IdRun::from).collect();
-    if runs.iter().map(|run| u64::from(run.count)).sum::<u64>() != count.into() || !are_sound(&runs)
-    {
-        return Err(invalid_response("not sound runs of the requested number of ids"));
+    match sound(runs)? {
+        (runs, sum) if sum == count.into() => Ok(runs),
+        _ => Err(invalid_response("not the requested number of ids")),
     }
-    Ok(runs)
+}
+
+/// Runs that are sound, and how many IDs they have.
+pub(crate) fn sound(runs: Vec<v1::IdRun>) -> Result<(Vec<IdRun>, u64), IdError> {
+    let runs: Vec<_> = runs.into_iter().map(IdRun::from).collect();
+    if !are_sound(&runs) {
+        return Err(invalid_response("runs that are not sound"));
+    }
+    let sum = runs.iter().map(|run| u64::from(run.count)).sum();
+    Ok((runs, sum))
 }
 
 /// True if the runs are in order, within 64 bits and disjoint. They may interleave: those of different

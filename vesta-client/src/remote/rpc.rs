@@ -1,7 +1,7 @@
-//! The unary methods of the protocol, by their request types.
+//! The methods of the protocol, by their request types.
 
 use tonic::transport::Channel;
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response, Status, Streaming};
 use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::id_service_client::IdServiceClient;
 use vesta_intf::grpc::v1::segment_service_client::SegmentServiceClient;
@@ -10,7 +10,7 @@ type Answer<T> = Result<Response<T>, Status>;
 
 /// A request message, which knows its method.
 pub(super) trait Rpc: Clone + Send {
-    type Response;
+    type Response: Send;
 
     fn send(
         channel: Channel,
@@ -19,11 +19,11 @@ pub(super) trait Rpc: Clone + Send {
 }
 
 macro_rules! methods {
-    ($($client:ident.$method:ident($request:ident) -> $response:ident;)*) => {$(
+    ($($client:ident.$method:ident($request:ident) -> $response:ty;)*) => {$(
         impl Rpc for v1::$request {
-            type Response = v1::$response;
+            type Response = $response;
 
-            async fn send(channel: Channel, request: Request<Self>) -> Answer<v1::$response> {
+            async fn send(channel: Channel, request: Request<Self>) -> Answer<$response> {
                 $client::new(channel).$method(request).await
             }
         }
@@ -31,12 +31,13 @@ macro_rules! methods {
 }
 
 methods! {
-    IdServiceClient.gen_id(GenIdRequest) -> GenIdResponse;
-    IdServiceClient.gen_ids(GenIdsRequest) -> GenIdsResponse;
-    IdServiceClient.gen_runs(GenRunsRequest) -> GenRunsResponse;
-    IdServiceClient.exp_id(ExpIdRequest) -> Id;
-    IdServiceClient.make_id(MakeIdRequest) -> MakeIdResponse;
-    IdServiceClient.trans_time(TransTimeRequest) -> TransTimeResponse;
-    SegmentServiceClient.next_id(NextIdRequest) -> NextIdResponse;
-    SegmentServiceClient.next_ids(NextIdsRequest) -> NextIdsResponse;
+    IdServiceClient.gen_id(GenIdRequest) -> v1::GenIdResponse;
+    IdServiceClient.gen_ids(GenIdsRequest) -> v1::GenIdsResponse;
+    IdServiceClient.gen_runs(GenRunsRequest) -> v1::GenRunsResponse;
+    IdServiceClient.stream_runs(StreamRunsRequest) -> Streaming<v1::GenRunsResponse>;
+    IdServiceClient.exp_id(ExpIdRequest) -> v1::Id;
+    IdServiceClient.make_id(MakeIdRequest) -> v1::MakeIdResponse;
+    IdServiceClient.trans_time(TransTimeRequest) -> v1::TransTimeResponse;
+    SegmentServiceClient.next_id(NextIdRequest) -> v1::NextIdResponse;
+    SegmentServiceClient.next_ids(NextIdsRequest) -> v1::NextIdsResponse;
 }

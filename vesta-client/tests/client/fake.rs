@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
@@ -15,6 +16,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
+use tokio_stream::Stream;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::metadata::MetadataMap;
 use tonic::transport::server::TcpIncoming;
@@ -161,7 +163,30 @@ impl id_service_server::IdService for Served {
     type StreamIdsStream = tokio_stream::Empty<Result<v1::GenIdsResponse, Status>>;
 
     async fn stream_ids(&self, _: Request<v1::StreamIdsRequest>) -> Answer<Self::StreamIdsStream> {
-        Err(Status::unimplemented("the client does not stream"))
+        Err(Status::unimplemented("the client does not stream single IDs"))
+    }
+
+    type StreamRunsStream = Pin<Box<dyn Stream<Item = Result<v1::GenRunsResponse, Status>> + Send>>;
+
+    /// Messages of up to 1,000 IDs. Each obeys the script, as the opening does.
+    async fn stream_runs(
+        &self,
+        request: Request<v1::StreamRunsRequest>,
+    ) -> Answer<Self::StreamRunsStream> {
+        let fake = Arc::clone(&self.0);
+        let (meta, _, v1::StreamRunsRequest { mut total, .. }) = request.into_parts();
+        fake.obey("StreamRuns", &meta, 0).await?;
+        Ok(Response::new(Box::pin(async_stream::try_stream! {
+            while total > 0 {
+                let sound = fake.obey("message", &meta, 0).await?;
+                let count = total.min(1000);
+                total -= count;
+                let count = count as u32;
+                let step = if sound { MACHINES } else { 0 };
+                let run = v1::IdRun { first: fake.take(count), step, count };
+                yield v1::GenRunsResponse { runs: vec![run] };
+            }
+        })))
     }
 
     async fn exp_id(&self, request: Request<v1::ExpIdRequest>) -> Answer<v1::Id> {

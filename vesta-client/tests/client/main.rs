@@ -11,3 +11,4 @@ mod secure;
 mod segment_prefetch;
 mod segments;
 mod setup;
+mod streams;

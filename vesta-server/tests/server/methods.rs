@@ -260,6 +260,39 @@ async fn a_stream_honours_its_total_and_ascends() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_stream_of_runs_brings_what_there_is_up_to_its_total() {
+    let server = Server::start(IdMeta::MAX_PEAK);
+    let mut client = server.client().await;
+    let mut last = 0;
+    for (chunk, total, sizes) in [
+        (0, 100_000, vec![65_536, 34_464]),
+        (1, 2, vec![1, 1]),
+        // The rest of the second, and what is missing from the next.
+        (1 << 20, 1 << 20, vec![(1 << 20) - 100_002]),
+    ] {
+        let stream = client.stream_runs(v1::StreamRunsRequest { chunk, total }).await;
+        let mut stream = stream.expect("a stream").into_inner();
+        let mut seen = Vec::new();
+        while let Some(message) = stream.message().await.expect("runs") {
+            for run in message.runs {
+                assert!(last < run.first);
+                last = run.first + run.step * u64::from(run.count - 1);
+                seen.push(run.count);
+            }
+            server
+                .clock
+                .advance(Duration::from_secs(u64::from(seen.len() == 1 && total > 1 << 19)));
+        }
+        assert_eq!(seen.iter().sum::<u32>(), total as u32, "{seen:?}");
+        assert_eq!(seen[..sizes.len()], sizes);
+    }
+    for (chunk, total) in [(1_048_577, 1), (1, 0)] {
+        let refused = client.stream_runs(v1::StreamRunsRequest { chunk, total }).await;
+        assert_eq!(refused.expect_err("out of range").code(), Code::InvalidArgument);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_stream_that_is_not_read_generates_nothing_ahead() {
     let server = Server::start(IdMeta::MAX_PEAK);
     let mut client = server.client().await;

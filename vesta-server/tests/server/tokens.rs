@@ -60,6 +60,7 @@ async fn all(channel: &Channel, header: Option<&'static str>) -> Vec<Code> {
         code(ids.gen_ids(v1::GenIdsRequest { count: 2 }).await.map(drop)),
         code(ids.gen_runs(v1::GenRunsRequest { count: 2 }).await.map(drop)),
         code(ids.stream_ids(v1::StreamIdsRequest { chunk: 1, total: 1 }).await.map(drop)),
+        code(ids.stream_runs(v1::StreamRunsRequest { chunk: 1, total: 1 }).await.map(drop)),
         code(ids.exp_id(v1::ExpIdRequest { id: 1 }).await.map(drop)),
         code(
             ids.make_id(v1::MakeIdRequest { time: 1, seq: 1, ..Default::default() })
