@@ -1,4 +1,4 @@
-//! Listeners: guarded connections, TLS, tokens.
+//! Listeners: workers, guarded connections, TLS, tokens.
 
 mod auth;
 mod connection;
