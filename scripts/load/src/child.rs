@@ -2,7 +2,7 @@
 //! program ends.
 
 use std::io::{BufRead as _, BufReader};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
@@ -57,8 +57,40 @@ impl Server {
         }
     }
 
+    /// Starts a program that does not say where it listens, and waits until it does at `address`.
+    pub(crate) fn start_at(
+        name: &'static str,
+        address: SocketAddr,
+        command: &mut Command,
+    ) -> Result<Self, Failure> {
+        let mut process = Process::start(command, None)
+            .map_err(|error| format!("{name}: cannot start: {error}"))?;
+        let began = Instant::now();
+        while TcpStream::connect(address).is_err() {
+            if let Some(status) = process.child.try_wait()? {
+                return Err(format!("{name}: ended instead of serving: {status}").into());
+            }
+            if began.elapsed() > START_LIMIT {
+                return Err(format!("{name}: does not listen at {address}").into());
+            }
+            std::thread::yield_now();
+        }
+        Ok(Self { name, address, process })
+    }
+
     pub(crate) fn pid(&self) -> u32 {
         self.process.child.id()
+    }
+
+    /// Asks it to stop and waits until it has ended. Returns how long that took.
+    pub(crate) fn stop(mut self) -> Result<Duration, Failure> {
+        let began = Instant::now();
+        kill_process(Pid::from_child(&self.process.child), Signal::TERM)?;
+        let status = self.process.child.wait()?;
+        match status.success() {
+            true => Ok(began.elapsed()),
+            false => Err(format!("{}: stopped with {status}", self.name).into()),
+        }
     }
 }
 

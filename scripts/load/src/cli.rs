@@ -40,12 +40,22 @@ pub(crate) enum Part {
     Grpc,
     /// GET /genid beside a bare actix-web hello
     Rest,
+    /// GET /v1/id beside GET /genid
+    Json,
     /// One connection with batches, in both of Vesta's layouts
     Batch,
     /// Cost of the servers while nobody asks
     Idle,
     /// A prefetching client beside an embedded service
     Prefetch,
+    /// All IDs over one connection, beside the server of another generator
+    Stream,
+    /// REST on shared cores, by number of workers
+    Workers,
+    /// REST callers who together want more than the layout has
+    Cap,
+    /// From SIGTERM to the end of an idle server
+    Stop,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -61,6 +71,14 @@ pub(crate) struct Settings {
     /// The program with the bare servers [default: this program]
     #[arg(long, value_name = "FILE")]
     pub(crate) peer: Option<PathBuf>,
+
+    /// The program ferroid-tonic-server, for the part `stream`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ferroid: Option<PathBuf>,
+
+    /// Further flags of Vesta's servers, separated by spaces
+    #[arg(long, value_name = "FLAGS", default_value = "", allow_hyphen_values = true)]
+    pub(crate) server_flags: String,
 
     /// Only these parts [default: all]
     #[arg(long, value_enum, value_delimiter = ',')]

@@ -3,10 +3,10 @@
 //! The requests come from threads with a runtime each, so that a connection stays on one thread, as
 //! it would in a well-made client. Both sides of a comparison get the very same.
 
-mod grpc;
-mod rest;
+pub(crate) mod grpc;
+pub(crate) mod rest;
 
-pub(crate) use grpc::{Client, client};
+pub(crate) use grpc::{Client, channel, client};
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -33,6 +33,8 @@ pub(crate) enum Protocol {
     Grpc,
     #[serde(rename = "REST")]
     Rest,
+    #[serde(rename = "REST, JSON")]
+    Json,
 }
 
 /// The request of a round.
@@ -62,7 +64,7 @@ pub(crate) struct Round {
 }
 
 /// One request after another.
-trait Caller: Send + 'static {
+pub(crate) trait Caller: Send + 'static {
     fn call(&mut self) -> impl Future<Output = Result<(), Failure>> + Send;
 }
 
@@ -70,7 +72,7 @@ trait Caller: Send + 'static {
 pub(crate) fn round(plan: Plan, address: SocketAddr, pid: u32) -> Result<Round, Failure> {
     let connections = match plan.protocol {
         Protocol::Grpc => plan.in_flight.min(MOST_CHANNELS),
-        Protocol::Rest => plan.in_flight,
+        Protocol::Rest | Protocol::Json => plan.in_flight,
     };
     let threads = plan.threads.clamp(1, connections);
     let ready = Arc::new(Barrier::new(threads + 1));
@@ -97,7 +99,12 @@ pub(crate) fn round(plan: Plan, address: SocketAddr, pid: u32) -> Result<Round, 
                 };
                 scope.spawn(move || match plan.protocol {
                     Protocol::Grpc => lane.run(grpc::callers),
-                    Protocol::Rest => lane.run(rest::callers),
+                    Protocol::Rest => {
+                        lane.run(async |at, n| rest::callers(rest::TEXT, at, n).await)
+                    }
+                    Protocol::Json => {
+                        lane.run(async |at, n| rest::callers(rest::JSON, at, n).await)
+                    }
                 })
             })
             .collect();
@@ -151,7 +158,7 @@ impl Round {
 }
 
 /// Nanoseconds, 1 µs to 1 min, to three digits.
-fn latencies() -> Histogram<u64> {
+pub(crate) fn latencies() -> Histogram<u64> {
     let mut histogram = Histogram::new_with_bounds(1_000, 60_000_000_000, 3)
         .expect("these bounds are in order and apart");
     histogram.auto(true);

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+mod cap;
 mod child;
 mod cli;
 mod cores;
@@ -17,6 +18,9 @@ mod programs;
 mod report;
 mod run;
 mod stats;
+mod stop;
+mod stream;
+mod workers;
 
 use std::process::ExitCode;
 

@@ -1,5 +1,7 @@
 //! The programs that are measured.
 
+use std::ffi::OsStr;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -16,6 +18,9 @@ pub(crate) struct Programs {
     server: PathBuf,
     rest: PathBuf,
     peer: PathBuf,
+    ferroid: Option<PathBuf>,
+    /// Further flags of Vesta's servers.
+    flags: Vec<String>,
     folder: TempDir,
 }
 
@@ -39,6 +44,8 @@ impl Programs {
             server: vesta(&settings.server, "vesta-server")?,
             rest: vesta(&settings.rest, "vesta-rest")?,
             peer: needs(settings.peer.clone().unwrap_or_else(|| this.clone()))?,
+            ferroid: settings.ferroid.clone().map(needs).transpose()?,
+            flags: settings.server_flags.split_whitespace().map(str::to_owned).collect(),
             folder: TempDir::with_prefix("vesta-load-")?,
         })
     }
@@ -51,7 +58,7 @@ impl Programs {
     ) -> Result<Server, Failure> {
         let (name, subcommand) = match protocol {
             Protocol::Grpc => ("bare tonic", "echo-grpc"),
-            Protocol::Rest => ("bare actix-web", "hello-rest"),
+            Protocol::Rest | Protocol::Json => ("bare actix-web", "hello-rest"),
         };
         Server::start(name, peer::LABEL, self.command(&self.peer).arg(subcommand), cores)
     }
@@ -63,20 +70,53 @@ impl Programs {
         cores: Option<&CpuSet>,
     ) -> Result<Server, Failure> {
         match protocol {
-            Protocol::Grpc => self.server("max-peak", cores),
-            Protocol::Rest => {
-                let mut command = self.command(&self.rest);
-                Server::start("vesta-rest", "HTTP", command.args(VESTA), cores)
-            }
+            Protocol::Grpc => self.server("max-peak", &[], cores),
+            Protocol::Rest | Protocol::Json => self.rest(&[] as &[&str], cores),
         }
     }
 
-    /// `vesta-server` in this layout.
-    pub(crate) fn server(&self, layout: &str, cores: Option<&CpuSet>) -> Result<Server, Failure> {
+    /// `vesta-rest` with these flags.
+    pub(crate) fn rest(
+        &self,
+        flags: &[impl AsRef<OsStr>],
+        cores: Option<&CpuSet>,
+    ) -> Result<Server, Failure> {
+        let mut command = self.command(&self.rest);
+        // A namespace has one layout, and flags may choose another.
+        let namespace = format!("--namespace=rest-{}", flags.len());
+        let command = command.args(VESTA).arg(namespace).args(flags).args(&self.flags);
+        Server::start("vesta-rest", "HTTP", command, cores)
+    }
+
+    /// `vesta-server` in this layout, with these flags.
+    pub(crate) fn server(
+        &self,
+        layout: &str,
+        flags: &[&str],
+        cores: Option<&CpuSet>,
+    ) -> Result<Server, Failure> {
         let mut command = self.command(&self.server);
-        // A namespace has one layout.
         let command = command.args(VESTA).args(["--layout", layout, "--namespace", layout]);
-        Server::start("vesta-server", "gRPC", command, cores)
+        Server::start("vesta-server", "gRPC", command.args(flags).args(&self.flags), cores)
+    }
+
+    /// `vesta-server` in a layout whose capacity nothing here reaches.
+    pub(crate) fn roomy(&self) -> Result<Server, Failure> {
+        let file = self.folder.path().join("roomy.toml");
+        std::fs::write(&file, ROOMY)?;
+        let mut command = self.command(&self.server);
+        let command = command.args(VESTA).args(["--namespace", "roomy", "--config"]).arg(file);
+        Server::start("vesta-server", "gRPC", command.args(&self.flags), None)
+    }
+
+    /// The peer's server, if it was named.
+    pub(crate) fn ferroid(&self) -> Result<Option<Server>, Failure> {
+        let Some(program) = &self.ferroid else { return Ok(None) };
+        // It cannot say which free port it took.
+        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        let mut command = self.command(program);
+        let command = command.args(["--num-workers=128", "--server-addr", &address.to_string()]);
+        Ok(Some(Server::start_at("ferroid-tonic-server", address, command)?))
     }
 
     /// Every server starts with its defaults, but for its state: no setting comes from this program's
@@ -97,3 +137,15 @@ impl Programs {
 /// Free ports, and quiet. The admin listener stays on, as it is where Vesta runs.
 const VESTA: [&str; 6] =
     ["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--log-level", "warn"];
+
+const ROOMY: &str = r#"
+[layout.custom]
+version_bits = 1
+type_bits = 0
+gen_method_bits = 0
+time_bits = 31
+seq_bits = 31
+machine_bits = 1
+unit = "second"
+epoch = "2026-01-01T00:00:00Z"
+"#;

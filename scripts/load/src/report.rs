@@ -1,5 +1,7 @@
 //! The results as Markdown and as JSON, and the bars that they are held against.
 
+mod table;
+
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -8,15 +10,17 @@ use vesta_intf::IdMeta;
 
 use crate::cli::Settings;
 use crate::cores::Halves;
-use crate::load::{Protocol, Round};
+use crate::load::{Plan, Protocol, Round};
 use crate::proc::Machine;
 use crate::stats::{Spread, interval_of_median, ratios};
 use crate::{batch, idle, prefetch};
+use table::head as table;
+pub(crate) use table::{Cell, Row, Table};
 
 /// Everything that was measured, round by round.
 #[derive(Debug, Serialize)]
 pub(crate) struct Results {
-    machine: Machine,
+    pub(crate) machine: Machine,
     rounds: usize,
     round: Duration,
     long_rounds: usize,
@@ -31,6 +35,7 @@ pub(crate) struct Results {
     pub(crate) batch: Vec<BatchRow>,
     pub(crate) idle: Vec<IdleRow>,
     pub(crate) prefetch: Option<prefetch::Found>,
+    pub(crate) tables: Vec<Table>,
 }
 
 /// Vesta and a server that does nothing, round by round.
@@ -47,6 +52,7 @@ pub(crate) struct Comparison {
 #[derive(Debug, Serialize)]
 pub(crate) struct BatchRow {
     layout: String,
+    machines: u64,
     call: &'static str,
     /// IDs/s that the layout has.
     capacity: u64,
@@ -61,15 +67,15 @@ pub(crate) struct IdleRow {
 }
 
 /// Numbers, the median of which must keep a limit.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Bar {
-    what: String,
-    values: Vec<f64>,
-    limit: Limit,
+    pub(crate) what: String,
+    pub(crate) values: Vec<f64>,
+    pub(crate) limit: Limit,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Limit {
+pub(crate) enum Limit {
     AtLeast(f64),
     AtMost(f64),
 }
@@ -107,9 +113,14 @@ impl Comparison {
 }
 
 impl BatchRow {
-    pub(crate) fn new(meta: &IdMeta, call: &'static str, windows: Vec<batch::Window>) -> Self {
-        let (layout, capacity) = (meta.name().to_owned(), meta.capacity_per_second());
-        Self { layout, call, capacity, windows }
+    pub(crate) fn new(
+        meta: &IdMeta,
+        machines: u64,
+        call: &'static str,
+        windows: Vec<batch::Window>,
+    ) -> Self {
+        let (layout, capacity) = (meta.name().to_owned(), meta.capacity_per_second() * machines);
+        Self { layout, machines, call, capacity, windows }
     }
 
     /// Percent.
@@ -123,8 +134,12 @@ impl BatchRow {
     }
 }
 
-/// Vesta against the bare server, and the other way round for times.
-const PARITY: f64 = 0.95;
+/// Requests/s of Vesta, divided by those of the bare server.
+const PARITY: f64 = 0.98;
+/// The same of `/v1/id` and `/genid`.
+const JSON_PARITY: f64 = 0.95;
+/// Times of one, divided by those of the other.
+const LATENCY: f64 = 1.05;
 /// Percent.
 const OF_CAPACITY: f64 = 99.5;
 /// Percent of a core.
@@ -163,6 +178,18 @@ impl Results {
             batch: Vec::new(),
             idle: Vec::new(),
             prefetch: None,
+            tables: Vec::new(),
+        }
+    }
+
+    /// A round of requests with so many in flight.
+    pub(crate) fn plan(&self, settings: &Settings, in_flight: usize) -> Plan {
+        Plan {
+            protocol: Protocol::Grpc,
+            in_flight,
+            threads: self.threads,
+            duration: settings.round,
+            cores: self.halves.map(|halves| halves.client),
         }
     }
 
@@ -175,15 +202,17 @@ impl Results {
         for row in &self.unary {
             let what = |of| format!("{:?}, {} in flight: {of}", row.protocol, row.in_flight);
             let ratio = |field| ratios(&row.pairs(field)).collect();
-            bar(what("requests/s"), ratio(|round| round.per_second), Limit::AtLeast(PARITY));
-            bar(what("p99"), ratio(|round| round.p99), Limit::AtMost(1.0 / PARITY));
+            let parity = if row.protocol == Protocol::Json { JSON_PARITY } else { PARITY };
+            bar(what("requests/s"), ratio(|round| round.per_second), Limit::AtLeast(parity));
+            bar(what("p99"), ratio(|round| round.p99), Limit::AtMost(LATENCY));
         }
         for row in &self.batch {
-            let what = |of| format!("{}, {}: {of}", row.layout, row.call);
+            let what = |of| format!("{} × {}, {}: {of}", row.layout, row.machines, row.call);
             let (capacity, cpu) = (row.of_capacity().collect(), row.server_cpu().collect());
             bar(what("% of capacity"), capacity, Limit::AtLeast(OF_CAPACITY));
             bar(what("server, % of a core"), cpu, Limit::AtMost(BATCH_CPU));
         }
+        bars.extend(self.tables.iter().flat_map(|table| table.bars.iter().cloned()));
         bars
     }
 
@@ -225,13 +254,16 @@ impl Results {
         self.write_batch(out)?;
         self.write_idle(out)?;
         self.write_prefetch(out)?;
+        self.tables.iter().try_for_each(|table| table.write(out))?;
         self.write_bars(out)
     }
 
     fn write_unary(&self, out: &mut String) -> std::fmt::Result {
-        for (protocol, title) in
-            [(Protocol::Grpc, "gRPC, unary `GenId`"), (Protocol::Rest, "REST, `GET /genid`")]
-        {
+        for (protocol, title) in [
+            (Protocol::Grpc, "gRPC, unary `GenId`"),
+            (Protocol::Rest, "REST, `GET /genid`"),
+            (Protocol::Json, "REST, `GET /v1/id` beside `GET /genid`"),
+        ] {
             let mut rows = self.unary.iter().filter(|row| row.protocol == protocol).peekable();
             if rows.peek().is_none() {
                 continue;
@@ -261,14 +293,16 @@ impl Results {
         if self.batch.is_empty() {
             return Ok(());
         }
-        let headings = ["layout", "call", "IDs/s", "% of capacity", "server CPU, % of a core"];
+        let headings =
+            ["layout", "machine IDs", "call", "IDs/s", "% of capacity", "server CPU, % of a core"];
         table(out, "Batches over one connection", headings)?;
         for row in &self.batch {
             let rate = Spread::of(row.windows.iter().map(|window| window.ids_per_second));
             writeln!(
                 out,
-                "| {} | {} | {} | {} | {} |",
+                "| {} | {} | {} | {} | {} | {} |",
                 row.layout,
+                row.machines,
                 row.call,
                 rate.show(0),
                 Spread::of(row.of_capacity()).show(2),
@@ -328,14 +362,4 @@ impl Results {
         }
         Ok(())
     }
-}
-
-fn table<'a>(
-    out: &mut String,
-    title: &str,
-    headings: impl IntoIterator<Item = &'a str>,
-) -> std::fmt::Result {
-    let headings: Vec<_> = headings.into_iter().collect();
-    writeln!(out, "\n## {title}\n\n| {} |", headings.join(" | "))?;
-    writeln!(out, "|{}", "---|".repeat(headings.len()))
 }

@@ -14,7 +14,7 @@ use crate::load::{Plan, Protocol, round};
 use crate::proc::Machine;
 use crate::programs::Programs;
 use crate::report::{BatchRow, Comparison, IdleRow, Results};
-use crate::{Failure, batch, idle, prefetch};
+use crate::{Failure, batch, cap, idle, prefetch, stop, stream, workers};
 
 const SETTLE: Duration = Duration::from_millis(50);
 
@@ -55,6 +55,9 @@ async fn everything(settings: &Settings, results: &mut Results) -> Result<(), Fa
             unary(settings, &programs, protocol, results).await?;
         }
     }
+    if settings.does(Part::Json) {
+        json(settings, &programs, results).await?;
+    }
     if settings.does(Part::Batch) {
         batches(settings, &programs, results).await?;
     }
@@ -68,8 +71,33 @@ async fn everything(settings: &Settings, results: &mut Results) -> Result<(), Fa
             }
         }
     }
+    let (rounds, long_rounds) = (settings.rounds, settings.long_rounds);
+    if settings.does(Part::Stream) {
+        tell("a stream of IDs over one connection");
+        results.tables.push(stream::measure(&programs, rounds).await?);
+    }
+    if settings.does(Part::Workers) {
+        tell("REST by number of workers");
+        let (threads, cores) = (results.machine.cores, None);
+        let plan = |protocol, in_flight| Plan {
+            protocol,
+            in_flight,
+            threads,
+            duration: settings.round,
+            cores,
+        };
+        results.tables.push(workers::measure(&programs, threads, plan, rounds)?);
+    }
+    if settings.does(Part::Cap) {
+        tell("REST beyond the capacity");
+        results.tables.push(cap::measure(&programs, long_rounds, settings.batch_round).await?);
+    }
+    if settings.does(Part::Stop) {
+        tell("stops");
+        results.tables.push(stop::measure(&programs, long_rounds).await?);
+    }
     if settings.does(Part::Prefetch) {
-        let server = programs.server("max-peak", None)?;
+        let server = programs.server("max-peak", &[], None)?;
         tell("a prefetching client");
         let (rounds, length) = (settings.long_rounds, settings.batch_round);
         results.prefetch =
@@ -91,14 +119,26 @@ async fn unary(
         false => programs.vesta(protocol, cores)?,
     };
     for &in_flight in &settings.levels {
-        let plan = Plan {
-            protocol,
-            in_flight,
-            threads: results.threads,
-            duration: settings.round,
-            cores: results.halves.map(|halves| halves.client),
-        };
-        results.unary.push(compare(plan, settings.rounds, &vesta, &peer).await?);
+        let plan = results.plan(settings, in_flight);
+        let sides = [(protocol, &vesta, vesta.name), (protocol, &peer, peer.name)];
+        results.unary.push(compare(plan, settings.rounds, sides).await?);
+    }
+    Ok(())
+}
+
+/// Two endpoints of one server.
+async fn json(
+    settings: &Settings,
+    programs: &Programs,
+    results: &mut Results,
+) -> Result<(), Failure> {
+    let cores = results.halves.as_ref().map(|halves| &halves.servers);
+    let server = programs.vesta(Protocol::Rest, cores)?;
+    for &in_flight in &settings.levels {
+        let plan = results.plan(settings, in_flight);
+        let sides =
+            [(Protocol::Json, &server, "GET /v1/id"), (Protocol::Rest, &server, "GET /genid")];
+        results.unary.push(compare(plan, settings.rounds, sides).await?);
     }
     Ok(())
 }
@@ -108,51 +148,56 @@ async fn batches(
     programs: &Programs,
     results: &mut Results,
 ) -> Result<(), Failure> {
-    for meta in [IdMeta::MAX_PEAK, IdMeta::MIN_GRANULARITY] {
-        let server = programs.server(meta.name(), None)?;
+    let many = format!("--machine-count={MANY}");
+    for (meta, machines) in
+        [(IdMeta::MAX_PEAK, 1), (IdMeta::MIN_GRANULARITY, 1), (IdMeta::MAX_PEAK, MANY)]
+    {
+        let flags = if machines == 1 { vec![] } else { vec![many.as_str()] };
+        let server = programs.server(meta.name(), &flags, None)?;
         for call in batch::Call::ALL {
-            let what = format!("{} in {}", call.name(), meta.name());
+            if machines > 1 && call != batch::Call::Runs {
+                continue; // no others carry so many IDs
+            }
+            let what = format!("{} in {}, {machines} machine IDs", call.name(), meta.name());
             tell(&what);
             let (rounds, length) = (settings.long_rounds, settings.batch_round);
             let (address, pid) = (server.address, server.pid());
             let windows = batch::windows(address, pid, &meta, call, rounds, length).await;
             let windows = windows.map_err(|failure| format!("{what}: {failure}"))?;
-            results.batch.push(BatchRow::new(&meta, call.name(), windows));
+            results.batch.push(BatchRow::new(&meta, machines, call.name(), windows));
         }
     }
     Ok(())
 }
+
+/// As many machine IDs as serve 268 million IDs/s in `max-peak`.
+const MANY: u64 = 256;
 
 /// Rounds in turns. Who goes first changes with each pair, so that a machine that becomes slower
 /// favours nobody.
 async fn compare(
     plan: Plan,
     rounds: usize,
-    vesta: &Server,
-    peer: &Server,
+    sides: [(Protocol, &Server, &'static str); 2],
 ) -> Result<Comparison, Failure> {
-    let Plan { protocol, in_flight, .. } = plan;
-    let mut comparison = Comparison {
-        protocol,
-        in_flight,
-        names: [vesta.name, peer.name],
-        vesta: vec![],
-        peer: vec![],
-    };
-    let one = |server: &Server| {
-        block_in_place(|| round(plan, server.address, server.pid()))
-            .map_err(|failure| format!("{}, {in_flight} in flight: {failure}", server.name))
+    let in_flight = plan.in_flight;
+    let [(protocol, _, ours), (_, _, theirs)] = sides;
+    let names = [ours, theirs];
+    let mut comparison = Comparison { protocol, in_flight, names, vesta: vec![], peer: vec![] };
+    let one = |(protocol, server, name): (Protocol, &Server, &str)| {
+        block_in_place(|| round(Plan { protocol, ..plan }, server.address, server.pid()))
+            .map_err(|failure| format!("{name}, {in_flight} in flight: {failure}"))
     };
     for number in 0..=rounds {
-        tell(&format!("{protocol:?}, {in_flight} in flight, round {number} of {rounds}"));
+        tell(&format!("{ours}, {in_flight} in flight, round {number} of {rounds}"));
         // Until the servers have seen the end of the connections before.
         sleep(SETTLE).await;
         let (ours, theirs) = if number % 2 == 0 {
-            let ours = one(vesta)?;
-            (ours, one(peer)?)
+            let ours = one(sides[0])?;
+            (ours, one(sides[1])?)
         } else {
-            let theirs = one(peer)?;
-            (one(vesta)?, theirs)
+            let theirs = one(sides[1])?;
+            (one(sides[0])?, theirs)
         };
         // Round 0 warms up.
         if number > 0 {

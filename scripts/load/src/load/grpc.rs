@@ -11,14 +11,19 @@ use crate::Failure;
 
 pub(crate) type Client = IdServiceClient<Channel>;
 
+/// A connection.
+pub(crate) async fn channel(address: SocketAddr) -> Result<Channel, Failure> {
+    let endpoint = Endpoint::from_shared(format!("http://{address}"))?.tcp_nodelay(true);
+    Ok(endpoint.connect().await?)
+}
+
 /// A client with a connection of its own.
 pub(crate) async fn client(address: SocketAddr) -> Result<Client, Failure> {
-    let endpoint = Endpoint::from_shared(format!("http://{address}"))?.tcp_nodelay(true);
-    Ok(Client::new(endpoint.connect().await?))
+    Ok(Client::new(channel(address).await?))
 }
 
 /// Callers that share a connection, which has answered once.
-pub(super) async fn callers(address: SocketAddr, callers: usize) -> Result<Vec<Client>, Failure> {
+pub(crate) async fn callers(address: SocketAddr, callers: usize) -> Result<Vec<Client>, Failure> {
     let mut client = client(address).await?;
     client.call().await?;
     Ok(vec![client; callers])

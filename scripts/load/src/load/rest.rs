@@ -1,4 +1,4 @@
-//! `GET /genid` over HTTP/1.1, with as little of it as will do.
+//! A new ID over HTTP/1.1, with as little of it as will do.
 
 use std::net::SocketAddr;
 
@@ -8,36 +8,52 @@ use tokio::net::TcpStream;
 use super::Caller;
 use crate::Failure;
 
-const REQUEST: &[u8] = b"GET /genid HTTP/1.1\r\nhost: localhost\r\n\r\n";
+pub(crate) const TEXT: &[u8] = b"GET /genid HTTP/1.1\r\nhost: localhost\r\n\r\n";
+pub(crate) const JSON: &[u8] = b"GET /v1/id HTTP/1.1\r\nhost: localhost\r\n\r\n";
 
 /// More than an answer here has.
 const LONGEST: usize = 4096;
 
 /// A connection with one request at a time.
-pub(super) struct Connection {
+pub(crate) struct Connection {
+    request: &'static [u8],
     stream: TcpStream,
     buffer: Box<[u8; LONGEST]>,
 }
 
 /// Callers with a connection each, which has answered once.
-pub(super) async fn callers(
+pub(crate) async fn callers(
+    request: &'static [u8],
     address: SocketAddr,
     callers: usize,
 ) -> Result<Vec<Connection>, Failure> {
     let mut connections = Vec::with_capacity(callers);
     for _ in 0..callers {
-        let stream = TcpStream::connect(address).await?;
-        stream.set_nodelay(true)?;
-        let mut connection = Connection { stream, buffer: Box::new([0; LONGEST]) };
+        let mut connection = Connection::open(request, address).await?;
         connection.call().await?;
         connections.push(connection);
     }
     Ok(connections)
 }
 
+impl Connection {
+    /// A connection that has not been asked yet.
+    pub(crate) async fn open(request: &'static [u8], address: SocketAddr) -> Result<Self, Failure> {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        Ok(Self { request, stream, buffer: Box::new([0; LONGEST]) })
+    }
+
+    /// A new one in its place, as after an answer of which the rest is still to come.
+    pub(crate) async fn reopen(&mut self) -> Result<(), Failure> {
+        *self = Self::open(self.request, self.stream.peer_addr()?).await?;
+        Ok(())
+    }
+}
+
 impl Caller for Connection {
     async fn call(&mut self) -> Result<(), Failure> {
-        self.stream.write_all(REQUEST).await?;
+        self.stream.write_all(self.request).await?;
         let mut filled = 0;
         loop {
             let read = self.stream.read(&mut self.buffer[filled..]).await?;
@@ -69,10 +85,15 @@ fn is_whole(answer: &[u8]) -> Result<bool, Failure> {
         .find(|(name, _)| name.eq_ignore_ascii_case(b"content-length:"))
         .and_then(|(_, value)| std::str::from_utf8(value).ok()?.trim().parse::<usize>().ok())
         .ok_or_else(refused)?;
-    if body.len() > length || !body.iter().all(u8::is_ascii_digit) {
+    if body.len() < length {
+        return Ok(false);
+    }
+    let id = body.strip_prefix(br#"{"id":""#).and_then(|id| id.strip_suffix(br#""}"#));
+    let id = id.unwrap_or(body);
+    if id.is_empty() || body.len() > length || !id.iter().all(u8::is_ascii_digit) {
         return Err(refused().into());
     }
-    Ok(length > 0 && body.len() == length)
+    Ok(true)
 }
 
 #[cfg(test)]
@@ -81,11 +102,15 @@ mod tests {
 
     #[test]
     fn an_answer_is_whole_when_its_last_byte_is_there() {
-        let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nserver: x\r\n\r\n123";
-        for part in 0..answer.len() {
-            assert!(!is_whole(&answer[..part]).unwrap(), "{part}");
+        for answer in [
+            &b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nserver: x\r\n\r\n123"[..],
+            b"HTTP/1.1 200 OK\r\ncontent-length: 11\r\n\r\n{\"id\":\"123\"}",
+        ] {
+            for part in 0..answer.len() {
+                assert!(!is_whole(&answer[..part]).unwrap(), "{part}");
+            }
+            assert!(is_whole(answer).unwrap());
         }
-        assert!(is_whole(answer).unwrap());
     }
 
     #[test]
@@ -93,6 +118,8 @@ mod tests {
         for answer in [
             "HTTP/1.1 503 Service Unavailable\r\ncontent-length: 1\r\n\r\n1",
             "HTTP/1.1 200 OK\r\n\r\n",
+            "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n",
+            "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{\"id\":\"\"}",
             "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi",
             "HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n12",
         ] {

@@ -1,0 +1,111 @@
+//! REST callers who together want more than the layout has: how long a call takes that is served, and
+//! for how long nobody is.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use vesta_intf::IdMeta;
+
+use crate::Failure;
+use crate::load::{Caller as _, latencies, rest};
+use crate::programs::Programs;
+use crate::report::{Cell, Row, Table};
+
+/// Callers, each of which asks again at once.
+const CALLERS: usize = 64;
+
+/// A layout of seconds with so few IDs that the callers want several times as many.
+const LAYOUT: IdMeta = IdMeta::JS_SAFE;
+
+/// What one caller saw.
+struct Seen {
+    latency: Histogram<u64>,
+    served: Vec<Instant>,
+    refused: u64,
+}
+
+pub(crate) async fn measure(
+    programs: &Programs,
+    rounds: usize,
+    length: Duration,
+) -> Result<Table, Failure> {
+    let capacity = LAYOUT.capacity_per_second() as f64;
+    let share = CALLERS as f64 / capacity * 1000.0;
+    let server = programs.rest(&["--layout", LAYOUT.name()], None)?;
+    let mut columns: [Vec<f64>; 7] = Default::default();
+    for number in 0..=rounds {
+        let callers = rest::callers(rest::TEXT, server.address, CALLERS).await?;
+        let began = Instant::now();
+        let end = began + length;
+        let tasks: JoinSet<Result<Seen, Failure>> = callers
+            .into_iter()
+            .map(|mut caller| async move {
+                let mut seen = Seen { latency: latencies(), served: vec![], refused: 0 };
+                let mut sent = Instant::now();
+                while sent < end {
+                    let served = caller.call().await.is_ok();
+                    let now = Instant::now();
+                    if served {
+                        seen.latency.record(u64::try_from((now - sent).as_nanos())?)?;
+                        seen.served.push(now);
+                    } else {
+                        seen.refused += 1;
+                        caller.reopen().await?;
+                    }
+                    sent = now;
+                }
+                Ok(seen)
+            })
+            .collect();
+        let (mut latency, mut served, mut refused) = (latencies(), vec![began], 0);
+        for seen in tasks.join_all().await {
+            let seen = seen?;
+            latency.add(seen.latency)?;
+            served.extend(seen.served);
+            refused += seen.refused;
+        }
+        served.sort();
+        let gap = served.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or_default();
+        // Round 0 warms up.
+        if number > 0 {
+            let took = began.elapsed().as_secs_f64();
+            let millis = |quantile| latency.value_at_quantile(quantile) as f64 / 1e6;
+            for (column, value) in columns.iter_mut().zip([
+                latency.len() as f64 / took / capacity * 100.0,
+                millis(0.5),
+                millis(0.99),
+                millis(0.999),
+                millis(1.0),
+                gap.as_secs_f64() * 1000.0,
+                refused as f64 / took,
+            ]) {
+                column.push(value);
+            }
+        }
+    }
+    Ok(Table {
+        title: "REST beyond the capacity of the layout",
+        about: format!(
+            "{CALLERS} callers of a layout with {capacity} IDs/s ({}), each of which asks again at once. \
+             The fair share of waiting is {share:.1} ms a call.",
+            LAYOUT.name()
+        ),
+        headings: vec![
+            "callers",
+            "served, % of capacity",
+            "p50, ms",
+            "p99, ms",
+            "p99.9, ms",
+            "longest, ms",
+            "longest time without any answer, ms",
+            "refused/s",
+        ],
+        rows: vec![Row {
+            labels: vec![CALLERS.to_string()],
+            cells: columns.into_iter().map(|values| Cell(values, 1)).collect(),
+        }],
+        bars: vec![],
+    })
+}

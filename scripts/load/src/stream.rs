@@ -1,0 +1,181 @@
+//! All IDs over one connection, as a program gets them: numbers in memory.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use prost::Message;
+use prost::bytes::Bytes;
+use tokio::time::Instant;
+use tonic::Request;
+use tonic_prost::ProstCodec;
+use vesta_client::Client;
+use vesta_intf::MAX_IDS_PER_CALL;
+use vesta_intf::grpc::v1::StreamIdsRequest;
+
+use crate::Failure;
+use crate::child::Server;
+use crate::load::{channel, client};
+use crate::proc::cpu_seconds;
+use crate::programs::Programs;
+use crate::report::{Bar, Cell, Limit, Row, Table};
+use crate::stats::ratios;
+
+/// IDs of a round; of the stream of runs this many times as many.
+const IDS: u64 = 10_000_000;
+const MORE: u64 = 20;
+
+/// Vesta's runs beside the peer's bytes.
+const LEAST: f64 = 1.5;
+
+#[derive(Clone, Copy)]
+enum Wire {
+    /// `StreamRuns`, expanded by vesta-client.
+    Runs,
+    /// `StreamIds`, packed numbers.
+    Ids,
+    /// ferroid-tonic-server's `StreamIds`, numbers in bytes.
+    Ferroid,
+}
+
+/// ferroid.StreamIdsRequest
+#[derive(Clone, PartialEq, Message)]
+struct FerroidRequest {
+    #[prost(uint64, tag = "1")]
+    count: u64,
+}
+
+/// ferroid.IdChunk: numbers of 8 bytes, the lowest first.
+#[derive(Clone, PartialEq, Message)]
+struct FerroidChunk {
+    #[prost(bytes = "bytes", tag = "1")]
+    packed_ids: Bytes,
+}
+
+/// One round.
+#[derive(Clone, Copy)]
+struct Taken {
+    per_second: f64,
+    /// Of one core, in percent.
+    server_cpu: f64,
+}
+
+impl Wire {
+    fn name(self) -> &'static str {
+        match self {
+            Wire::Runs => "vesta-server, `StreamRuns`, expanded by vesta-client",
+            Wire::Ids => "vesta-server, `StreamIds`, chunks of 10,000",
+            Wire::Ferroid => "ferroid-tonic-server, `StreamIds`",
+        }
+    }
+
+    /// Takes so many IDs and returns their exclusive or, for which each has to be looked at.
+    async fn take(self, address: SocketAddr, total: u64) -> Result<u64, Failure> {
+        let (mut mixed, mut left) = (0, total);
+        let mut mix = |ids: &mut dyn Iterator<Item = u64>| ids.for_each(|id| mixed ^= id);
+        match self {
+            Wire::Runs => {
+                let client = Client::builder().endpoint(format!("http://{address}")).build()?;
+                let mut stream = client.stream(total)?;
+                let mut ids = vec![0; MAX_IDS_PER_CALL as usize];
+                loop {
+                    let filled = stream.fill(&mut ids).await?;
+                    if filled == 0 {
+                        break;
+                    }
+                    left -= filled as u64;
+                    mix(&mut ids[..filled].iter().copied());
+                }
+            }
+            Wire::Ids => {
+                let request = StreamIdsRequest { chunk: MAX_IDS_PER_CALL, total };
+                let mut stream = client(address).await?.stream_ids(request).await?.into_inner();
+                while let Some(message) = stream.message().await? {
+                    left -= message.ids.len() as u64;
+                    mix(&mut message.ids.into_iter());
+                }
+            }
+            Wire::Ferroid => {
+                let mut client = tonic::client::Grpc::new(channel(address).await?);
+                client.ready().await?;
+                let codec = ProstCodec::<FerroidRequest, FerroidChunk>::default();
+                let path = "/ferroid.IdGenerator/StreamIds".parse()?;
+                let request = Request::new(FerroidRequest { count: total });
+                let mut stream = client.server_streaming(request, path, codec).await?.into_inner();
+                while let Some(message) = stream.message().await? {
+                    let (ids, rest) = message.packed_ids.as_chunks();
+                    if !rest.is_empty() {
+                        return Err("a part of an ID".into());
+                    }
+                    left -= ids.len() as u64;
+                    mix(&mut ids.iter().map(|id| u64::from_le_bytes(*id)));
+                }
+            }
+        }
+        match left {
+            0 => Ok(mixed),
+            left => Err(format!("{}: {left} IDs are missing", self.name()).into()),
+        }
+    }
+
+    async fn round(self, server: &Server) -> Result<Taken, Failure> {
+        let total = if matches!(self, Wire::Runs) { IDS * MORE } else { IDS };
+        let (cpu, began) = (cpu_seconds(server.pid())?, Instant::now());
+        std::hint::black_box(self.take(server.address, total).await?);
+        let seconds = began.elapsed().as_secs_f64();
+        let server_cpu = (cpu_seconds(server.pid())? - cpu) / seconds * 100.0;
+        Ok(Taken { per_second: total as f64 / seconds, server_cpu })
+    }
+}
+
+/// Rounds of all in turns.
+pub(crate) async fn measure(programs: &Programs, rounds: usize) -> Result<Table, Failure> {
+    let vesta = programs.roomy()?;
+    let ferroid = programs.ferroid()?;
+    let mut sides = vec![(Wire::Runs, &vesta), (Wire::Ids, &vesta)];
+    sides.extend(ferroid.as_ref().map(|server| (Wire::Ferroid, server)));
+    let mut found: Vec<Vec<Taken>> = vec![vec![]; sides.len()];
+    for number in 0..=rounds {
+        for (found, (wire, server)) in found.iter_mut().zip(&sides) {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            let taken = wire.round(server).await?;
+            // Round 0 warms up.
+            found.extend((number > 0).then_some(taken));
+        }
+    }
+    let rate = |taken: &[Taken]| taken.iter().map(|taken| taken.per_second).collect::<Vec<_>>();
+    let last = rate(found.last().ok_or("nothing was measured")?);
+    let against = |taken: &[Taken]| -> Vec<f64> {
+        ratios(&rate(taken).into_iter().zip(last.iter().copied()).collect::<Vec<_>>()).collect()
+    };
+    let about = match ferroid {
+        Some(_) => "A layout with room for 2,147,483,648 IDs/s, and 128 workers of the peer.".to_owned(),
+        None => "A layout with room for 2,147,483,648 IDs/s. No peer took part: `cargo install \
+                 ferroid-tonic-server` (its build needs protoc), and name the program with `--ferroid`."
+            .to_owned(),
+    };
+    let row = |(wire, taken): (Wire, &Vec<Taken>)| Row {
+        labels: vec![wire.name().to_owned()],
+        cells: vec![
+            Cell(rate(taken), 0),
+            Cell(taken.iter().map(|taken| taken.server_cpu).collect(), 1),
+            Cell(against(taken), 2),
+        ],
+    };
+    let bar = |_: &Server| Bar {
+        what: "one connection, runs / ferroid-tonic-server: IDs/s".to_owned(),
+        values: against(&found[0]),
+        limit: Limit::AtLeast(LEAST),
+    };
+    Ok(Table {
+        title: "A stream of IDs over one connection",
+        about,
+        headings: vec![
+            "server",
+            "IDs/s",
+            "server CPU, % of a core",
+            "IDs/s ÷ those of the last row",
+        ],
+        rows: sides.iter().map(|(wire, _)| *wire).zip(&found).map(row).collect(),
+        bars: ferroid.iter().map(bar).collect(),
+    })
+}
