@@ -76,6 +76,7 @@ pub fn serve<F: Future<Output = ()>>(
 
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let accepted = runtime.block_on(async {
+        listener.set_nonblocking(true)?;
         let listener = TcpListener::from_std(listener)?;
         tokio::select! {
             () = shutdown.cancelled() => Ok(()),
