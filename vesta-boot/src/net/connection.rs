@@ -37,11 +37,12 @@ pub struct Limits {
 /// An accepted connection that gives an error when its peer stalls. TLS is set up while it is first
 /// read or written, so that a slow peer holds up nobody else.
 pub struct Connection {
+    /// Given back before the socket closes: a client that sees the end finds the place free.
+    _permit: Permit,
     stream: Stream,
     watch: Watch,
     heads: Option<HeadGuard>,
     unused: IdleWatch,
-    _permit: Permit,
 }
 
 impl Connection {
@@ -56,11 +57,11 @@ impl Connection {
         // do that is about to tell why.
         let _ = stream.set_nodelay(true);
         Self {
+            _permit: permit,
             stream: Stream::new(stream, tls),
             watch: Watch::new(limits),
             heads: limits.is_http1.then(HeadGuard::default),
             unused: IdleWatch::new(limits.unused),
-            _permit: permit,
         }
     }
 
