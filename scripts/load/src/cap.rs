@@ -23,7 +23,7 @@ const LAYOUT: IdMeta = IdMeta::JS_SAFE;
 struct Seen {
     latency: Histogram<u64>,
     served: Vec<Instant>,
-    refused: u64,
+    refused: u32,
 }
 
 pub(crate) async fn measure(
@@ -70,16 +70,17 @@ pub(crate) async fn measure(
         let gap = served.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or_default();
         // Round 0 warms up.
         if number > 0 {
-            let took = began.elapsed().as_secs_f64();
+            // Whole seconds, wherever they begin, hold as many ticks.
+            let in_time = served.iter().filter(|at| **at <= end).count() as f64;
             let millis = |quantile| latency.value_at_quantile(quantile) as f64 / 1e6;
             for (column, value) in columns.iter_mut().zip([
-                latency.len() as f64 / took / capacity * 100.0,
+                in_time / length.as_secs_f64() / capacity * 100.0,
                 millis(0.5),
                 millis(0.99),
                 millis(0.999),
                 millis(1.0),
                 gap.as_secs_f64() * 1000.0,
-                refused as f64 / took,
+                f64::from(refused) / length.as_secs_f64(),
             ]) {
                 column.push(value);
             }

@@ -44,6 +44,8 @@ pub(crate) enum Part {
     Json,
     /// One connection with batches, in both of Vesta's layouts
     Batch,
+    /// One connection with runs of 256 machine IDs
+    Many,
     /// Cost of the servers while nobody asks
     Idle,
     /// A prefetching client beside an embedded service

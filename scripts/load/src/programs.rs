@@ -70,7 +70,7 @@ impl Programs {
         cores: Option<&CpuSet>,
     ) -> Result<Server, Failure> {
         match protocol {
-            Protocol::Grpc => self.server("max-peak", &[], cores),
+            Protocol::Grpc => self.server("max-peak", &["--namespace", "max-peak"], cores),
             Protocol::Rest | Protocol::Json => self.rest(&[] as &[&str], cores),
         }
     }
@@ -88,7 +88,7 @@ impl Programs {
         Server::start("vesta-rest", "HTTP", command, cores)
     }
 
-    /// `vesta-server` in this layout, with these flags.
+    /// `vesta-server` in this layout, with these flags. A namespace has one layout.
     pub(crate) fn server(
         &self,
         layout: &str,
@@ -96,7 +96,7 @@ impl Programs {
         cores: Option<&CpuSet>,
     ) -> Result<Server, Failure> {
         let mut command = self.command(&self.server);
-        let command = command.args(VESTA).args(["--layout", layout, "--namespace", layout]);
+        let command = command.args(VESTA).args(["--layout", layout]);
         Server::start("vesta-server", "gRPC", command.args(flags).args(&self.flags), cores)
     }
 

@@ -59,7 +59,13 @@ async fn everything(settings: &Settings, results: &mut Results) -> Result<(), Fa
         json(settings, &programs, results).await?;
     }
     if settings.does(Part::Batch) {
-        batches(settings, &programs, results).await?;
+        for meta in [IdMeta::MAX_PEAK, IdMeta::MIN_GRANULARITY] {
+            batches(settings, &programs, &meta, 1, &batch::Call::ALL, results).await?;
+        }
+    }
+    if settings.does(Part::Many) {
+        let runs = [batch::Call::Runs]; // no other call carries so many IDs
+        batches(settings, &programs, &IdMeta::MAX_PEAK, MANY, &runs, results).await?;
     }
     if settings.does(Part::Idle) {
         for protocol in [Protocol::Grpc, Protocol::Rest] {
@@ -97,7 +103,7 @@ async fn everything(settings: &Settings, results: &mut Results) -> Result<(), Fa
         results.tables.push(stop::measure(&programs, long_rounds).await?);
     }
     if settings.does(Part::Prefetch) {
-        let server = programs.server("max-peak", &[], None)?;
+        let server = programs.server("max-peak", &["--namespace", "max-peak"], None)?;
         tell("a prefetching client");
         let (rounds, length) = (settings.long_rounds, settings.batch_round);
         results.prefetch =
@@ -146,26 +152,22 @@ async fn json(
 async fn batches(
     settings: &Settings,
     programs: &Programs,
+    meta: &IdMeta,
+    machines: u64,
+    calls: &[batch::Call],
     results: &mut Results,
 ) -> Result<(), Failure> {
-    let many = format!("--machine-count={MANY}");
-    for (meta, machines) in
-        [(IdMeta::MAX_PEAK, 1), (IdMeta::MIN_GRANULARITY, 1), (IdMeta::MAX_PEAK, MANY)]
-    {
-        let flags = if machines == 1 { vec![] } else { vec![many.as_str()] };
-        let server = programs.server(meta.name(), &flags, None)?;
-        for call in batch::Call::ALL {
-            if machines > 1 && call != batch::Call::Runs {
-                continue; // no others carry so many IDs
-            }
-            let what = format!("{} in {}, {machines} machine IDs", call.name(), meta.name());
-            tell(&what);
-            let (rounds, length) = (settings.long_rounds, settings.batch_round);
-            let (address, pid) = (server.address, server.pid());
-            let windows = batch::windows(address, pid, &meta, call, rounds, length).await;
-            let windows = windows.map_err(|failure| format!("{what}: {failure}"))?;
-            results.batch.push(BatchRow::new(&meta, machines, call.name(), windows));
-        }
+    let (flag, namespace) =
+        (format!("--machine-count={machines}"), format!("{}-{machines}", meta.name()));
+    let server = programs.server(meta.name(), &[&flag, "--namespace", &namespace], None)?;
+    for &call in calls {
+        let what = format!("{} in {}, machine IDs: {machines}", call.name(), meta.name());
+        tell(&what);
+        let (rounds, length) = (settings.long_rounds, settings.batch_round);
+        let (address, pid) = (server.address, server.pid());
+        let windows = batch::windows(address, pid, meta, call, rounds, length).await;
+        let windows = windows.map_err(|failure| format!("{what}: {failure}"))?;
+        results.batch.push(BatchRow::new(meta, machines, call.name(), windows));
     }
     Ok(())
 }
