@@ -10,7 +10,8 @@ usage: scripts/bench.sh [all | inproc | client | e2e] [ARGUMENT..]
   inproc   the generator inside a process, beside other generators (criterion, vesta-service)
   client   an ID from a prefetching client (criterion, vesta-client)
   e2e      vesta-server beside a bare tonic echo, vesta-rest beside a bare actix-web hello,
-           batches, idling, prefetching (vesta-load run)
+           batches, streams, workers, stops, idling, prefetching (vesta-load run);
+           --only PART,.. runs some of them, --help lists them
   all      all of them; the default
 
 Further arguments go to the benchmark: a filter to criterion, flags to vesta-load.
