@@ -20,7 +20,7 @@ pub(crate) struct Slots {
     /// The first of them, one pointer nearer.
     first: Arc<MachineSlot>,
     /// Of all their leases; `None` without leases.
-    keeper: Option<Keeper>,
+    pub(crate) keeper: Option<Keeper>,
 }
 
 /// The home slot of a thread, of so many.

@@ -231,7 +231,8 @@ impl Model {
         }
         // As long as the keeper needs: if nobody hears of its end, this is a deadlock.
         let slot = self.slots.first();
-        assert!(slot.wait_until_over(Duration::MAX));
+        let keeper = self.slots.keeper.as_ref().expect("it has leases");
+        assert!(keeper.wait_until_over(Duration::MAX));
         assert!(matches!(self.slots.claim(1), Err(IdError::Sealed { .. })));
         for (machine, threads) in &machines {
             let all = unique_and_growing(threads);
