@@ -120,7 +120,7 @@ fn one_look_at_the_store_serves_all_machine_ids_of_a_process() {
     let (asked, changes) = (setting.store.asked(), setting.store.changes());
     pass(&setting, 400, &[&service]);
     let renewals = setting.store.changes() - changes;
-    assert!(renewals >= 32 * 18 && renewals % 32 == 0, "{renewals}, always all together");
+    assert!(renewals >= 32 * 18 && renewals.is_multiple_of(32), "{renewals}, always all together");
     let looks = setting.store.asked() - asked - renewals / 32;
     assert!((8..=10).contains(&looks), "one each third round: {looks}");
     setting.store.set_may_forget();
