@@ -162,9 +162,11 @@ endpoints! {
     Get "/docs/{file:.*}" NONE pages::docs [] -> [] "" "";
 }
 
-/// Endpoints that answer with one new ID: their index in [`METHODS`], and their response.
-pub(crate) const ONE_ID: [(usize, fn(IdText) -> HttpResponse); 2] =
-    [(0, vesta::new_id_text), (1, v1::new_id_json)];
+/// An endpoint that answers with one new ID: its index in [`METHODS`], and its response.
+type OneNewId = (usize, fn(IdText) -> HttpResponse);
+
+/// The endpoints that do.
+pub(crate) const ONE_ID: [OneNewId; 2] = [(0, vesta::new_id_text), (1, v1::new_id_json)];
 
 /// Index in [`METHODS`] of requests to unknown paths or methods.
 pub(crate) const OTHER: usize = ENDPOINTS.len();

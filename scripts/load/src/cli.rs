@@ -29,7 +29,7 @@ pub(crate) enum Command {
         listen: SocketAddr,
     },
     /// Compares Vesta's servers with the bare ones and prints Markdown
-    Run(Settings),
+    Run(Box<Settings>),
 }
 
 /// A part of the comparison.

@@ -118,8 +118,10 @@ impl Node {
         let half = rng.index(2) * 1024;
         let torn = files.len();
         write(files.into_iter().map(|(path, mut bytes)| {
-            let at = half + rng.index(1024);
-            bytes[at] ^= 1 << rng.below(8);
+            // The pool file is as long as its last machine ID needs.
+            if let Some(at) = (half + rng.index(1024)).checked_rem(bytes.len()) {
+                bytes[at] ^= 1 << rng.below(8);
+            }
             (path, bytes)
         }));
         torn
