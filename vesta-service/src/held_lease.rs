@@ -111,12 +111,16 @@ impl HeldLease {
     /// The long way: the time is judged by the precise clocks, since the cheap ones may lag by
     /// milliseconds.
     fn claim_judged(&self, shown: u64, want: u32) -> Result<Claim, IdError> {
-        let now = self.ticks.now().map_err(|behind| self.why_not(behind))?;
+        // With runs the short way leads to a run, and not past it.
+        let gate = self.runs.as_ref().map_or(&self.gate, |runs| &runs.gate);
+        let now = self.ticks.now().map_err(|behind| {
+            // A clock that was set back may show once more what it showed then.
+            gate.open(shown, 0);
+            self.why_not(behind)
+        })?;
         let limit = self.limit();
         let claim = self.populator.claim(now, want, &self.rules, limit);
         let claim = claim.map_err(|refusal| self.explain(refusal))?;
-        // With runs the short way leads to a run, and not past it.
-        let gate = self.runs.as_ref().map_or(&self.gate, |runs| &runs.gate);
         gate.open(shown, self.rules.end(claim.start, now, limit));
         Ok(claim)
     }

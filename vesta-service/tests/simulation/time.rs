@@ -29,7 +29,7 @@ pub(crate) const RENEW_EVERY: Duration = Duration::from_micros(1);
 /// The time for which a claim watches an expired owner, as the services ask for it.
 const WATCH: Duration = Duration::from_nanos(1500);
 /// The time between two renewals by a waiting call, which asks for [`RENEW_EVERY`].
-const UNTIL_RENEWAL: u64 = 10 * MILLI;
+const UNTIL_RENEWAL: u64 = 500 * MILLI;
 /// A service that parks more often in one history makes no progress.
 const MAX_PARKS: u64 = 1_000_000;
 
