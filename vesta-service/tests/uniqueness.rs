@@ -16,6 +16,8 @@ use vesta_testkit::Rng;
 const THREADS: u64 = 8;
 const SCRIPTED: u64 = 50_000_000;
 const REAL: u64 = 5_000_000;
+/// A part of both is enough where the settings differ and the populator does not.
+const PART: u64 = 5;
 
 /// Every thread takes single IDs and batches of many sizes, and watches that its own increase.
 fn take(service: &LocalIdService, seen: &Seen, thread: u64, wanted: u64) {
@@ -60,7 +62,8 @@ const TUNES: [Tune; 4] = [
     |builder| builder.pacing(true).clock_kind(ClockKind::Coarse),
 ];
 
-fn scripted(populator: PopulatorKind, layout: IdMeta, tune: Tune) {
+fn scripted(populator: PopulatorKind, layout: IdMeta, tune: Tune, part: u64) {
+    let total = SCRIPTED / part;
     let clock = ManualClock::at(START);
     let service = tune(LocalIdService::builder())
         .layout(layout)
@@ -76,13 +79,13 @@ fn scripted(populator: PopulatorKind, layout: IdMeta, tune: Tune) {
     // Each of the threads that wait at an overflow moves the clock on by what it waits for.
     // What it has for itself then is never issued.
     let unused = if populator == PopulatorKind::Local { 4 } else { 1 };
-    let ticks = SCRIPTED / (1 << layout.spec().seq_bits) * (THREADS + 2) * unused;
-    take_with_all_threads(&service, &Seen::new(&layout, START, ticks), SCRIPTED);
+    let ticks = total / (1 << layout.spec().seq_bits) * (THREADS + 2) * unused;
+    take_with_all_threads(&service, &Seen::new(&layout, START, ticks), total);
     let passed = clock.wall().since(START).unwrap() / layout.spec().unit.millis();
-    assert!(passed > SCRIPTED / (1 << layout.spec().seq_bits) / 2, "only {passed} overflows");
+    assert!(passed > total / (1 << layout.spec().seq_bits) / 2, "only {passed} overflows");
 }
 
-fn real(populator: PopulatorKind, layout: IdMeta, tune: Tune) {
+fn real(populator: PopulatorKind, layout: IdMeta, tune: Tune, part: u64) {
     let folder = tempfile::tempdir().unwrap();
     let service = tune(LocalIdService::builder())
         .layout(layout)
@@ -95,7 +98,7 @@ fn real(populator: PopulatorKind, layout: IdMeta, tune: Tune) {
     let seconds = 600; // far longer than it takes
     let ticks = seconds * 1000 / layout.spec().unit.millis();
     let seen = Seen::new(&layout, SystemClock::new().wall(), ticks);
-    take_with_all_threads(&service, &seen, REAL);
+    take_with_all_threads(&service, &seen, REAL / part);
 }
 
 /// IDs of each layout; a short sequence is used up thousands of times by them.
@@ -150,41 +153,41 @@ fn every_layout_real(populator: PopulatorKind) {
 }
 
 macro_rules! for_each {
-    ($($name:ident: $populator:ident, $layout:ident, $tune:expr;)*) => {
+    ($($name:ident: $populator:ident, $layout:ident, $tune:expr, $part:expr;)*) => {
         mod on_a_scripted_clock {
             $(#[test]
             fn $name() {
                 use super::*;
-                scripted(PopulatorKind::$populator, IdMeta::$layout, $tune);
+                scripted(PopulatorKind::$populator, IdMeta::$layout, $tune, $part);
             })*
         }
         mod on_the_real_clock {
             $(#[test]
             fn $name() {
                 use super::*;
-                real(PopulatorKind::$populator, IdMeta::$layout, $tune);
+                real(PopulatorKind::$populator, IdMeta::$layout, $tune, $part);
             })*
         }
     };
 }
 
 for_each! {
-    lock_max_peak: Lock, MAX_PEAK, TUNES[0];
-    lock_min_granularity: Lock, MIN_GRANULARITY, TUNES[0];
-    sync_max_peak: Sync, MAX_PEAK, TUNES[0];
-    sync_min_granularity: Sync, MIN_GRANULARITY, TUNES[0];
-    atomic_max_peak: Atomic, MAX_PEAK, TUNES[0];
-    atomic_min_granularity: Atomic, MIN_GRANULARITY, TUNES[0];
-    local_max_peak: Local, MAX_PEAK, TUNES[0];
-    local_min_granularity: Local, MIN_GRANULARITY, TUNES[0];
-    paced_max_peak: Atomic, MAX_PEAK, TUNES[1];
-    paced_min_granularity: Atomic, MIN_GRANULARITY, TUNES[1];
-    paced_local_coarse_min_granularity: Local, MIN_GRANULARITY, TUNES[3];
-    coarse_min_granularity: Atomic, MIN_GRANULARITY, TUNES[2];
+    lock_max_peak: Lock, MAX_PEAK, TUNES[0], 1;
+    lock_min_granularity: Lock, MIN_GRANULARITY, TUNES[0], 1;
+    sync_max_peak: Sync, MAX_PEAK, TUNES[0], 1;
+    sync_min_granularity: Sync, MIN_GRANULARITY, TUNES[0], 1;
+    atomic_max_peak: Atomic, MAX_PEAK, TUNES[0], 1;
+    atomic_min_granularity: Atomic, MIN_GRANULARITY, TUNES[0], 1;
+    local_max_peak: Local, MAX_PEAK, TUNES[0], 1;
+    local_min_granularity: Local, MIN_GRANULARITY, TUNES[0], 1;
+    paced_max_peak: Atomic, MAX_PEAK, TUNES[1], PART;
+    paced_min_granularity: Atomic, MIN_GRANULARITY, TUNES[1], PART;
+    paced_local_coarse_min_granularity: Local, MIN_GRANULARITY, TUNES[3], PART;
+    coarse_min_granularity: Atomic, MIN_GRANULARITY, TUNES[2], PART;
     borrowing_paced_max_peak: Atomic, MAX_PEAK,
-        |builder| builder.borrow_ahead(Duration::from_secs(2)).pacing(true);
+        |builder| builder.borrow_ahead(Duration::from_secs(2)).pacing(true), PART;
     borrowing_local_min_granularity: Local, MIN_GRANULARITY,
-        |builder| builder.borrow_ahead(Duration::from_millis(20));
+        |builder| builder.borrow_ahead(Duration::from_millis(20)), PART;
 }
 
 macro_rules! every_layout {
@@ -216,7 +219,7 @@ every_layout! {
 #[test]
 fn borrowing_uid_on_a_scripted_clock() {
     let tune: Tune = |builder| builder.borrow_ahead(Duration::from_secs(5));
-    scripted(PopulatorKind::Atomic, IdMeta::UID, tune);
+    scripted(PopulatorKind::Atomic, IdMeta::UID, tune, PART);
 }
 
 #[test]

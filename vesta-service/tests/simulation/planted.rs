@@ -61,7 +61,11 @@ impl Planted {
         (Self::ComesBackTooEarly, 50, &[Fault::WrongRetryTime]),
         (Self::ComesBackTooLate, 50, &[Fault::WrongRetryTime]),
         (Self::NamesAnotherReason, 50, &[Fault::WrongRefusal]),
-        (Self::IssuesAfterTheEnd, 50, &[Fault::AfterTheEnd, Fault::NotAscending]),
+        (
+            Self::IssuesAfterTheEnd,
+            50,
+            &[Fault::AfterTheEnd, Fault::NotAscending, Fault::NotGranted],
+        ),
         (Self::EndsWithoutReason, 50, &[Fault::WrongRefusal]),
     ];
 
