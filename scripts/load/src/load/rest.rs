@@ -104,7 +104,7 @@ mod tests {
     fn an_answer_is_whole_when_its_last_byte_is_there() {
         for answer in [
             &b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nserver: x\r\n\r\n123"[..],
-            b"HTTP/1.1 200 OK\r\ncontent-length: 11\r\n\r\n{\"id\":\"123\"}",
+            b"HTTP/1.1 200 OK\r\ncontent-length: 12\r\n\r\n{\"id\":\"123\"}",
         ] {
             for part in 0..answer.len() {
                 assert!(!is_whole(&answer[..part]).unwrap(), "{part}");
