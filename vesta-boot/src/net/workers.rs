@@ -9,6 +9,7 @@ use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::task::{Context, Poll};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -67,9 +68,12 @@ pub fn serve<F: Future<Output = ()>>(
             let incoming = Incoming { accepted, limiter: Arc::clone(limiter) };
             let (work, shutdown) = (work.clone(), shutdown.clone());
             let drain_limit = limits.drain_limit;
+            let (made, is_made) = sync_channel(1);
             let thread = std::thread::Builder::new()
                 .name(format!("vesta-worker-{number}"))
-                .spawn(move || run(|| work(incoming), shutdown, drain_limit))?;
+                .spawn(move || run(&made, || work(incoming), &shutdown, drain_limit))?;
+            // Before any connection is accepted: they may take the last file descriptors.
+            is_made.recv().unwrap_or_else(|_| Err(io::Error::other(PANICKED)))?;
             Ok(Worker { connections, share: Arc::default(), thread })
         })
         .collect::<io::Result<Vec<_>>>()?;
@@ -85,17 +89,18 @@ pub fn serve<F: Future<Output = ()>>(
     });
     drop(stop);
     workers.into_iter().fold(accepted, |ended, worker| {
-        let worker = worker.thread.join();
-        ended.and(worker.unwrap_or_else(|_| Err(io::Error::other("a worker ended by a panic"))))
+        ended.and(worker.thread.join().map_err(|_| io::Error::other(PANICKED)))
     })
 }
+
+const PANICKED: &str = "a worker ended by a panic";
 
 /// A worker as the acceptor sees it.
 struct Worker {
     connections: UnboundedSender<Accepted>,
     /// Held once by each of its connections.
     share: Arc<()>,
-    thread: JoinHandle<io::Result<()>>,
+    thread: JoinHandle<()>,
 }
 
 /// Gives connections to workers, for ever.
@@ -119,14 +124,21 @@ async fn distribute(
     }
 }
 
-/// Body of a worker's thread.
+/// Body of a worker's thread. Says first whether its runtime, which cannot leave the thread, could be
+/// made.
 fn run<F: Future<Output = ()>>(
+    made: &SyncSender<io::Result<()>>,
     work: impl FnOnce() -> F,
-    shutdown: CancellationToken,
+    shutdown: &CancellationToken,
     drain_limit: Duration,
-) -> io::Result<()> {
+) {
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
-    let runtime = runtime.inspect_err(|_| shutdown.cancel())?;
+    let (runtime, result) = match runtime {
+        Ok(runtime) => (Some(runtime), Ok(())),
+        Err(error) => (None, Err(error)),
+    };
+    let _ = made.send(result);
+    let Some(runtime) = runtime else { return };
     runtime.block_on(async {
         let overdue = async {
             shutdown.cancelled().await;
@@ -139,5 +151,4 @@ fn run<F: Future<Output = ()>>(
             }
         }
     });
-    Ok(())
 }
