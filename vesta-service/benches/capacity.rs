@@ -139,7 +139,7 @@ fn millis(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1000.0
 }
 
-/// How long calls took: those that waited, and the number of all.
+/// Durations of the calls that waited, and the number of all.
 #[derive(Default)]
 struct Waits {
     calls: usize,

@@ -152,7 +152,7 @@ impl Builder {
         Self { sequence_start, ..self }
     }
 
-    /// How precisely the time field follows the clock. Default: [`ClockKind::Precise`].
+    /// The clock that the time field follows, precise or coarse. Default: [`ClockKind::Precise`].
     pub fn clock_kind(self, clock_kind: ClockKind) -> Self {
         Self { clock_kind, ..self }
     }
@@ -165,7 +165,8 @@ impl Builder {
         Self { pacing, ..self }
     }
 
-    /// How far ahead of the clock sequence numbers may be taken: 0 to 10 s, rounded down to whole ticks.
+    /// The time that sequence numbers may be taken ahead of the clock: 0 to 10 s, rounded down to whole
+    /// ticks.
     /// Bursts beyond the capacity of a tick are then served at once, with IDs whose time field leads
     /// by as much, until so many ticks are used up. The window grows by it, so that a
     /// restart repeats nothing. Default: 0.

@@ -26,8 +26,8 @@ pub trait Clock: Send + Sync + fmt::Debug {
         self.wall().0 / 1000
     }
 
-    /// The wall clock, where that is cheaper as it was up to a timer interrupt ago (1 to 10 ms): a
-    /// number that changes when it goes on, and means nothing else.
+    /// A number that changes when the wall clock goes on, and means nothing else. May lag by a timer
+    /// interrupt (1 to 10 ms) where that is cheaper.
     fn wall_coarse(&self) -> u64 {
         self.wall().0
     }
@@ -149,7 +149,7 @@ fn coarse_nanos() -> u64 {
     u64::try_from(since_1970().as_millis()).unwrap_or(u64::MAX)
 }
 
-/// How many [spin hints](std::hint::spin_loop) take a microsecond: from 7 to 100, by processor. The
+/// [Spin hints](std::hint::spin_loop) in a microsecond: from 7 to 100, by processor. The
 /// fastest of a few tries, since any of them may be interrupted.
 pub(crate) fn spins_per_microsecond() -> u32 {
     const SPINS: u32 = 256;
@@ -182,7 +182,7 @@ fn cycle_counter() -> u64 {
     0
 }
 
-/// What a glance at the clock shows.
+/// Precision of a glance at the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ClockKind {
     /// The time field is right to the millisecond. The default.

@@ -140,7 +140,7 @@ impl HeldLease {
         if self.ticks.is_forked() {
             // Without a lock: another thread of the parent may have held it at the fork.
             IdError::Sealed { reason: FORKED.into() }
-        } else if self.sealed_reason().is_some() {
+        } else if self.is_sealed() {
             // A line that has ended is not waited for.
             self.explain(Refusal::Sealed)
         } else {

@@ -1,4 +1,4 @@
-//! What do many machine IDs in one process cost: to claim, and to hold?
+//! The cost of many machine IDs in one process: to claim them, and to hold them.
 //!
 //! SQLite by default; `VESTA_BENCH_STORES` names others by their URLs, separated by blanks, which are
 //! then reached through a line that holds every answer back for 5 ms. Prints a row for each store and

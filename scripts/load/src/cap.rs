@@ -19,7 +19,7 @@ const CALLERS: usize = 64;
 /// A layout of seconds with so few IDs that the callers want several times as many.
 const LAYOUT: IdMeta = IdMeta::JS_SAFE;
 
-/// What one caller saw.
+/// Answers that one caller saw.
 struct Seen {
     latency: Histogram<u64>,
     served: Vec<Instant>,

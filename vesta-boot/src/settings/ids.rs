@@ -51,7 +51,7 @@ pub struct Ids {
     #[arg(value_parser = truth())]
     pub pacing: bool,
 
-    /// How far ahead of the clock IDs may be made
+    /// Time that IDs may be made ahead of the clock
     ///
     /// In milliseconds, 0 to 10000, rounded down to whole ticks. A burst beyond the capacity is then served
     /// at once, and its IDs show a time so much later at most. The window grows by as much.

@@ -81,7 +81,7 @@ type Work = Box<dyn Fn(u64, u64) -> Duration>;
 
 struct Row {
     name: String,
-    /// What a ratio refers to: the row with this name, at one thread.
+    /// The row that ratios refer to, at one thread.
     floor: &'static str,
     work: Work,
 }
@@ -177,7 +177,7 @@ fn measure(rows: &[Row], rounds: usize) -> Vec<[Vec<f64>; 4]> {
     all
 }
 
-/// How many IDs make a round.
+/// The number of IDs in a round.
 fn size(row: &Row, threads: u64) -> u64 {
     let mut n = 8000;
     loop {

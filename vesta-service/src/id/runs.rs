@@ -15,12 +15,12 @@ const LENGTH: u64 = 64;
 /// A thread keeps the runs of so many lines, those that it used last.
 const KEPT: usize = 8;
 
-/// What a thread has left of a run.
+/// The rest of a run that a thread has.
 #[derive(Debug, Clone, Copy)]
 struct Run {
     /// The number of its line; 0 for none.
     line: u64,
-    /// What a glance at the clock showed when it was taken: it ends when that changes.
+    /// The glance at the clock at which it was taken: it ends when another shows.
     shown: u64,
     next: u64,
     end: u64,

@@ -57,7 +57,7 @@ pub(crate) struct HostState {
     free: Vec<FileStore>,
     /// The files of the machine IDs that are held.
     kept: BTreeMap<u64, FileStore>,
-    /// Where their records are written; opened with the first.
+    /// The file of their records; opened with the first.
     pool: Option<PoolFile>,
     /// A write failed. No other is tried then: after a failed sync the system may have dropped the very
     /// pages that a later one would report as written.

@@ -67,7 +67,7 @@ impl Signals {
     }
 }
 
-/// What the keeper is told of a slot and says about it, and counts of events so far.
+/// The state of a slot, as its keeper is told and says, and counts of events so far.
 #[derive(Debug, Default)]
 pub(crate) struct SlotState {
     stop: bool,

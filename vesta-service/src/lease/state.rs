@@ -218,7 +218,7 @@ pub(crate) struct Findings {
     /// The store's clock, if it has one.
     pub(crate) clock: Option<UnixMillis>,
     pub(crate) snapshot: Snapshot,
-    /// What this host remembers, by machine ID.
+    /// The records that this host remembers, by machine ID.
     pub(crate) locals: BTreeMap<u64, Local>,
 }
 

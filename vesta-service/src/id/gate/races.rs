@@ -19,7 +19,7 @@ type Taken = Vec<Range<u64>>;
 struct Model {
     populator: Populator,
     gate: Gate,
-    /// What a lease may issue. Only the gate and the bound's own order make a caller see it.
+    /// The end of what a lease may issue. Only the gate and the bound's own order make a caller see it.
     durable: AtomicU64,
     limit: AtomicU64,
 }

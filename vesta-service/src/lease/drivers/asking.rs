@@ -30,13 +30,12 @@ impl Drivers {
         }
         if !writes.is_empty() {
             let written = self.leases.write_all(&writes);
-            store.away = written
-                .iter()
-                .try_fold(None, |_, answer| match answer {
-                    Answer::Failed(error) if !error.is_permanent() => Some(Some(error.clone())),
-                    _ => None,
-                })
-                .flatten();
+            let unanswered = written.iter().map(|answer| match answer {
+                Answer::Failed(error) if !error.is_permanent() => Some(error.clone()),
+                _ => None,
+            });
+            // It is away if it answered nobody.
+            store.away = unanswered.collect::<Option<Vec<_>>>().and_then(|mut errors| errors.pop());
             answers.extend(writers.into_iter().zip(written));
         }
         let clock = &self.factory.clock;

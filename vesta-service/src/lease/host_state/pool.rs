@@ -24,7 +24,7 @@ pub(super) struct PoolFile {
     file: File,
 }
 
-/// What the pool file has of one machine ID.
+/// The part of the pool file that belongs to one machine ID.
 #[derive(Debug, Default)]
 pub(super) struct Pooled {
     pub(super) newest: Option<Slot>,
