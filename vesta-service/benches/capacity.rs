@@ -4,7 +4,8 @@
 //! Callers take single IDs as fast as they can. What is used up makes them wait for the next tick, or
 //! with pacing for the next slice, so the rate is the layout's and the processor time is the price of
 //! waiting. Each row is run twice: to count IDs and processor time, and again with a clock around each
-//! call. The last row is a service that nobody calls: only the keeper's renewal wakes the process.
+//! call. Then the floor: threads that do nothing but sleep until each tick or slice. The last line is a
+//! service that nobody calls: only the keeper's renewal wakes the process.
 //!
 //! `cargo bench -p vesta-service --bench capacity [-- SECONDS]` (Linux: reads /proc)
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
@@ -121,6 +122,16 @@ fn main() {
             }
         }
     }
+    println!(
+        "\n| threads that only sleep until each | threads | processor (of one core) |\n|---|---|---|"
+    );
+    for millis in [4, 1] {
+        for threads in [1, 8] {
+            let used = sleeping(threads, Duration::from_millis(millis), period);
+            let share = 100.0 * used.as_secs_f64() / period.as_secs_f64();
+            println!("| {millis} ms | {threads} | {share:.1} % |");
+        }
+    }
     let folder = tempfile::tempdir().expect("a temporary folder");
     let service = service(IdMeta::MAX_PEAK, WAYS[0], &folder);
     service.gen_id().expect("an ID");
@@ -133,6 +144,24 @@ fn main() {
         (sleeps() - sleeps_before) as f64 / period.as_secs_f64(),
         service.status().renewals_ok,
     );
+}
+
+/// The processor time of threads that wake up at every multiple of `tick`, and do nothing then.
+fn sleeping(threads: usize, tick: Duration, period: Duration) -> Duration {
+    let before = cpu();
+    let start = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some(left) = period.checked_sub(start.elapsed()) {
+                    let into_tick = start.elapsed().as_nanos() % tick.as_nanos();
+                    let rest = tick - Duration::from_nanos(into_tick as u64);
+                    std::thread::sleep(rest.min(left));
+                }
+            });
+        }
+    });
+    cpu() - before
 }
 
 fn millis(duration: Duration) -> f64 {

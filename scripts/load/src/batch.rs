@@ -1,11 +1,13 @@
 //! One connection that takes as many IDs as it gets: does a layout's whole capacity arrive, and
 //! what does the server pay for it?
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde::Serialize;
 use tokio::sync::mpsc::{Receiver, channel};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tonic::Status;
 use vesta_intf::grpc::v1::{GenIdsRequest, GenRunsRequest, IdRun, StreamIdsRequest};
@@ -64,6 +66,7 @@ pub(crate) async fn windows(
                 let (lane, ids) = lanes.next().await?;
                 meter.take(lane, &ids, Instant::now())?;
             }
+            lanes.end().await;
         }
         Call::Runs => {
             while meter.windows.len() <= rounds {
@@ -87,15 +90,17 @@ pub(crate) async fn windows(
 /// Callers of one connection, each of which takes one batch after another.
 struct Lanes {
     answers: Receiver<Result<(usize, Vec<u64>), Status>>,
+    callers: JoinSet<()>,
 }
 
 impl Lanes {
     fn start(client: &Client, lanes: usize) -> Self {
         let (send, answers) = channel(1);
+        let mut callers = JoinSet::new();
         for lane in 0..lanes {
             let (mut client, send) = (client.clone(), send.clone());
             // Ends when nobody waits for its answers any more.
-            tokio::spawn(async move {
+            callers.spawn(async move {
                 let request = GenIdsRequest { count: MAX_IDS_PER_CALL };
                 loop {
                     let answer = client.gen_ids(request).await;
@@ -105,7 +110,13 @@ impl Lanes {
                 }
             });
         }
-        Self { answers }
+        Self { answers, callers }
+    }
+
+    /// Waits for the calls under way: the server would refuse what comes next for their sake.
+    async fn end(self) {
+        drop(self.answers);
+        self.callers.join_all().await;
     }
 
     async fn next(&mut self) -> Result<(usize, Vec<u64>), Failure> {
@@ -117,6 +128,8 @@ impl Lanes {
 pub(crate) trait Ascending {
     fn count(&self) -> u64;
     fn at(&self, index: u64) -> u64;
+    /// The first and the last ID of each piece. A piece has one machine ID.
+    fn pieces(&self) -> impl Iterator<Item = (u64, u64)>;
 }
 
 impl Ascending for [u64] {
@@ -127,6 +140,10 @@ impl Ascending for [u64] {
     fn at(&self, index: u64) -> u64 {
         self[index as usize]
     }
+
+    fn pieces(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.first().copied().zip(self.last().copied()).into_iter()
+    }
 }
 
 impl Ascending for Vec<u64> {
@@ -136,6 +153,10 @@ impl Ascending for Vec<u64> {
 
     fn at(&self, index: u64) -> u64 {
         self.as_slice().at(index)
+    }
+
+    fn pieces(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.as_slice().pieces()
     }
 }
 
@@ -153,6 +174,11 @@ impl Ascending for Vec<IdRun> {
         }
         panic!("there are not so many IDs: {index} beyond the last")
     }
+
+    fn pieces(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.iter()
+            .map(|run| (run.first, run.first + u64::from(run.count.saturating_sub(1)) * run.step))
+    }
 }
 
 /// Counts the IDs of whole ticks: a layout of seconds gives all that it has at the beginning of
@@ -162,8 +188,9 @@ pub(crate) struct Meter<'a, C> {
     length: Duration,
     /// CPU seconds so far.
     cpu: C,
-    /// The last ID of each lane.
-    last: [u64; 2],
+    /// The last ID of each lane and machine ID. Several machine IDs of one process do not ascend
+    /// together.
+    last: HashMap<(usize, u64), u64>,
     tick: u64,
     open: Option<(Instant, f64)>,
     counted: u64,
@@ -172,11 +199,12 @@ pub(crate) struct Meter<'a, C> {
 
 impl<'a, C: FnMut() -> Result<f64, Failure>> Meter<'a, C> {
     pub(crate) fn new(meta: &'a IdMeta, length: Duration, cpu: C) -> Self {
-        let (last, tick, counted) = ([0; 2], 0, 0);
+        let (last, tick, counted) = (HashMap::new(), 0, 0);
         Self { meta, length, cpu, last, tick, open: None, counted, windows: Vec::new() }
     }
 
-    /// These IDs have arrived now. An error if they do not come after all others of the lane.
+    /// These IDs have arrived now. An error if they do not come after all others of the lane with
+    /// their machine ID.
     pub(crate) fn take(
         &mut self,
         lane: usize,
@@ -187,12 +215,14 @@ impl<'a, C: FnMut() -> Result<f64, Failure>> Meter<'a, C> {
         if count == 0 {
             return Err("no IDs came".into());
         }
-        let (first, last) = (ids.at(0), ids.at(count - 1));
-        if first <= self.last[lane] || last < first {
-            return Err(format!("{first} came after {}", self.last[lane]).into());
+        for (first, last) in ids.pieces() {
+            let before = self.last.entry((lane, self.meta.unpack(first)?.machine)).or_default();
+            if first <= *before || last < first {
+                return Err(format!("{first} came after {before}").into());
+            }
+            *before = last;
         }
-        self.last[lane] = last;
-        let tick = self.meta.unpack(last)?.time;
+        let tick = self.meta.unpack(ids.at(count - 1))?.time;
         if tick <= self.tick {
             self.counted += count;
             return Ok(());

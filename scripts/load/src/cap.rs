@@ -11,13 +11,18 @@ use vesta_intf::IdMeta;
 use crate::Failure;
 use crate::load::{Caller as _, latencies, rest};
 use crate::programs::Programs;
-use crate::report::{Cell, Row, Table};
+use crate::report::{Bar, Cell, Limit, Row, Table};
 
 /// Callers, each of which asks again at once.
 const CALLERS: usize = 64;
 
 /// A layout of seconds with so few IDs that the callers want several times as many.
 const LAYOUT: IdMeta = IdMeta::JS_SAFE;
+
+/// With pacing, milliseconds: a call that is served, beyond the fair share of waiting; and a time in
+/// which nobody is.
+const BEYOND_SHARE: f64 = 10.0;
+const WITHOUT_ANSWER: f64 = 20.0;
 
 /// Answers that one caller saw.
 struct Seen {
@@ -33,7 +38,59 @@ pub(crate) async fn measure(
 ) -> Result<Table, Failure> {
     let capacity = LAYOUT.capacity_per_second() as f64;
     let share = CALLERS as f64 / capacity * 1000.0;
-    let server = programs.rest(&["--layout", LAYOUT.name()], None)?;
+    let mut table = Table {
+        title: "REST beyond the capacity of the layout",
+        about: format!(
+            "{CALLERS} callers of a layout with {capacity} IDs/s ({}), each of which asks again at once. \
+             The fair share of waiting is {share:.1} ms a call.",
+            LAYOUT.name()
+        ),
+        headings: vec![
+            "pacing",
+            "served, % of capacity",
+            "p50, ms",
+            "p99, ms",
+            "p99.9, ms",
+            "longest, ms",
+            "longest time without any answer, ms",
+            "refused/s",
+        ],
+        rows: vec![],
+        bars: vec![],
+    };
+    for (pacing, flags) in [("no", &[][..]), ("yes", &["--pacing=true"])] {
+        let flags = [&["--layout", LAYOUT.name()], flags].concat();
+        let columns = columns(programs, &flags, rounds, length).await?;
+        if pacing == "yes" {
+            let [_, _, p99, _, _, gap, _] = &columns;
+            for (what, values, limit) in [
+                ("p99 of a call, ms", p99, share + BEYOND_SHARE),
+                ("longest time without any answer, ms", gap, WITHOUT_ANSWER),
+            ] {
+                table.bars.push(Bar {
+                    what: format!("REST beyond the capacity, pacing: {what}"),
+                    values: values.clone(),
+                    limit: Limit::AtMost(limit),
+                });
+            }
+        }
+        table.rows.push(Row {
+            labels: vec![pacing.to_owned()],
+            cells: columns.into_iter().map(|values| Cell(values, 1)).collect(),
+        });
+    }
+    Ok(table)
+}
+
+/// The columns of one server, round by round.
+async fn columns(
+    programs: &Programs,
+    flags: &[&str],
+    rounds: usize,
+    length: Duration,
+) -> Result<[Vec<f64>; 7], Failure> {
+    let capacity = LAYOUT.capacity_per_second() as f64;
+    let server = programs.rest(flags, None)?;
     let mut columns: [Vec<f64>; 7] = Default::default();
     for number in 0..=rounds {
         let callers = rest::callers(rest::TEXT, server.address, CALLERS).await?;
@@ -86,27 +143,5 @@ pub(crate) async fn measure(
             }
         }
     }
-    Ok(Table {
-        title: "REST beyond the capacity of the layout",
-        about: format!(
-            "{CALLERS} callers of a layout with {capacity} IDs/s ({}), each of which asks again at once. \
-             The fair share of waiting is {share:.1} ms a call.",
-            LAYOUT.name()
-        ),
-        headings: vec![
-            "callers",
-            "served, % of capacity",
-            "p50, ms",
-            "p99, ms",
-            "p99.9, ms",
-            "longest, ms",
-            "longest time without any answer, ms",
-            "refused/s",
-        ],
-        rows: vec![Row {
-            labels: vec![CALLERS.to_string()],
-            cells: columns.into_iter().map(|values| Cell(values, 1)).collect(),
-        }],
-        bars: vec![],
-    })
+    Ok(columns)
 }

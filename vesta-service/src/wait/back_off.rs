@@ -16,7 +16,7 @@ pub(crate) fn retry_pause(failures: u32) -> Duration {
     pause.min(LONGEST_PAUSE)
 }
 
-/// Spin time of a caller that found the position taken: half a microsecond at first, four at most.
+/// Spin time of a caller that found the position taken: 4 µs at first, 16 at most.
 ///
 /// Cores that fight over one word spend their time moving it between their caches. While one of them
 /// backs off, the other works at the speed of a caller that is alone: an ID then costs under
@@ -30,8 +30,8 @@ pub(crate) struct BackOff {
 static SPINS: LazyLock<u32> = LazyLock::new(spins_per_microsecond);
 
 impl BackOff {
-    const FIRST: u32 = 1000;
-    const LONGEST: u32 = 8000;
+    const FIRST: u32 = 4000;
+    const LONGEST: u32 = 16_000;
 
     pub(crate) const fn new() -> Self {
         Self { nanos: Self::FIRST }
