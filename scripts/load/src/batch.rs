@@ -176,8 +176,8 @@ impl Ascending for Vec<IdRun> {
     }
 
     fn pieces(&self) -> impl Iterator<Item = (u64, u64)> {
-        self.iter()
-            .map(|run| (run.first, run.first + u64::from(run.count.saturating_sub(1)) * run.step))
+        // The last of an empty run lies before the first, which is an error.
+        self.iter().map(|run| (run.first, run.first + u64::from(run.count) * run.step - run.step))
     }
 }
 
@@ -310,5 +310,21 @@ mod tests {
         let error = meter.take(0, &ids(7, 9..20), now).unwrap_err();
         assert!(error.to_string().contains("came after"), "{error}");
         meter.take(1, &ids(7, 10..20), now).unwrap();
+    }
+
+    #[test]
+    fn runs_ascend_by_machine_id() {
+        let run = |machine, time, count| {
+            let first = META.pack(&Id { time, machine, ..Id::default() }).unwrap();
+            vec![IdRun { first, step: 1 << 10, count }]
+        };
+        let now = Instant::now();
+        let mut meter = Meter::new(&META, Duration::ZERO, || Ok(0.0));
+        meter.take(0, &run(1, 8, 10), now).unwrap();
+        meter.take(0, &run(2, 7, 10), now).unwrap();
+        for wrong in [run(1, 8, 1), run(2, 7, 20), [run(3, 7, 1), run(3, 8, 0)].concat()] {
+            let error = meter.take(0, &wrong, now).unwrap_err();
+            assert!(error.to_string().contains("came after"), "{error}");
+        }
     }
 }

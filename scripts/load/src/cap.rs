@@ -58,10 +58,9 @@ pub(crate) async fn measure(
         rows: vec![],
         bars: vec![],
     };
-    for (pacing, flags) in [("no", &[][..]), ("yes", &["--pacing=true"])] {
-        let flags = [&["--layout", LAYOUT.name()], flags].concat();
-        let columns = columns(programs, &flags, rounds, length).await?;
-        if pacing == "yes" {
+    for pacing in [false, true] {
+        let columns = columns(programs, pacing, rounds, length).await?;
+        if pacing {
             let [_, _, p99, _, _, gap, _] = &columns;
             for (what, values, limit) in [
                 ("p99 of a call, ms", p99, share + BEYOND_SHARE),
@@ -75,7 +74,7 @@ pub(crate) async fn measure(
             }
         }
         table.rows.push(Row {
-            labels: vec![pacing.to_owned()],
+            labels: vec![if pacing { "yes" } else { "no" }.to_owned()],
             cells: columns.into_iter().map(|values| Cell(values, 1)).collect(),
         });
     }
@@ -85,12 +84,14 @@ pub(crate) async fn measure(
 /// The columns of one server, round by round.
 async fn columns(
     programs: &Programs,
-    flags: &[&str],
+    pacing: bool,
     rounds: usize,
     length: Duration,
 ) -> Result<[Vec<f64>; 7], Failure> {
     let capacity = LAYOUT.capacity_per_second() as f64;
-    let server = programs.rest(flags, None)?;
+    let pacing = pacing.then_some("--pacing=true");
+    let flags = ["--layout", LAYOUT.name()].into_iter().chain(pacing).collect::<Vec<_>>();
+    let server = programs.rest(&flags, None)?;
     let mut columns: [Vec<f64>; 7] = Default::default();
     for number in 0..=rounds {
         let callers = rest::callers(rest::TEXT, server.address, CALLERS).await?;

@@ -63,7 +63,7 @@ impl Holding {
         }
     }
 
-    /// Brings forward what is due within a fifth of its pause. The bound counts from the clock.
+    /// Brings forward what is due within a fifth of a pause; a fiftieth, if the last had no answer.
     pub(in crate::lease) fn hurry(&mut self, plan: &Plan, now: &Now) {
         let soon = plan.renew_every(self.doubt.is_some()) / if self.unanswered { 50 } else { 5 };
         if self.due <= now.monotonic + soon {
