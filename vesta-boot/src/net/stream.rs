@@ -15,13 +15,16 @@ use super::Tls;
 /// The bytes of the protocol.
 pub(super) type Bytes = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
+/// The socket stays open until its connection is dropped, which gives the permit back first.
 pub(super) enum Stream {
     Open(Bytes),
     Handshake(Tls, Box<FallibleAccept<TcpStream>>),
-    /// The handshake has failed for this reason. What the client still sends is read, because a
-    /// connection with unread bytes is reset, and the client would not learn why.
-    Failed(TcpStream, io::Error),
-    Closed,
+    /// The handshake has failed for this reason, which is told once. What the client still sends is
+    /// read, because a connection with unread bytes is reset, and the client would not learn why.
+    Failed(TcpStream, Option<io::Error>),
+    TimedOut {
+        _handshake: Option<Box<FallibleAccept<TcpStream>>>,
+    },
 }
 
 impl Stream {
@@ -54,24 +57,25 @@ impl Stream {
                 Ok(stream) => *self = Stream::Open(Either::Right(Box::new(stream))),
                 Err((error, stream)) => {
                     tls.handshake_failed(&error);
-                    *self = Stream::Failed(stream, error);
+                    *self = Stream::Failed(stream, Some(error));
                 }
             }
         }
-        if let Stream::Failed(stream, _) = self {
+        if let Stream::Failed(stream, error) = self {
             ready!(poll_drained(stream, cx));
-            if let Stream::Failed(_, error) = std::mem::replace(self, Stream::Closed) {
-                return Poll::Ready(Err(error));
-            }
+            return Poll::Ready(error.take().map_or(Ok(()), Err));
         }
         Poll::Ready(Ok(()))
     }
 
     /// Gives up on a handshake that takes too long.
     pub(super) fn time_out(&mut self) {
-        if let Stream::Handshake(tls, _) = self {
-            tls.handshake_failed(&io::ErrorKind::TimedOut.into());
-            *self = Stream::Closed;
+        match std::mem::replace(self, Stream::TimedOut { _handshake: None }) {
+            Stream::Handshake(tls, handshake) => {
+                tls.handshake_failed(&io::ErrorKind::TimedOut.into());
+                *self = Stream::TimedOut { _handshake: Some(handshake) };
+            }
+            other => *self = other,
         }
     }
 }

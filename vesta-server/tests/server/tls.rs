@@ -183,8 +183,11 @@ async fn a_new_certificate_holds_for_new_connections_and_a_bad_one_never() {
     kept.gen_id().await.expect("its connection goes on");
 }
 
-/// TLS by hand, without a word of HTTP.
-fn silent(server: &Server, authority: &Authority) -> StreamOwned<ClientConnection, TcpStream> {
+/// TLS by hand, without a word of HTTP; an error where the server has closed it within the handshake.
+fn silent(
+    server: &Server,
+    authority: &Authority,
+) -> std::io::Result<StreamOwned<ClientConnection, TcpStream>> {
     let mut roots = RootCertStore::empty();
     let pem = authority.pem();
     roots.add(CertificateDer::from_pem_slice(pem.as_bytes()).expect("PEM")).expect("an authority");
@@ -201,9 +204,9 @@ fn silent(server: &Server, authority: &Authority) -> StreamOwned<ClientConnectio
     socket.set_read_timeout(Some(Duration::from_secs(60))).expect("a time-out");
     let mut stream = StreamOwned::new(session, socket);
     while stream.conn.is_handshaking() {
-        stream.conn.complete_io(&mut stream.sock).expect("a handshake");
+        stream.conn.complete_io(&mut stream.sock)?;
     }
-    stream
+    Ok(stream)
 }
 
 /// Waits for the server to close the connection.
@@ -232,20 +235,25 @@ async fn a_client_that_stalls_before_or_after_the_handshake_is_closed() {
     assert!(is_closed(connect(b"")), "silent");
     // The head of a record with a ClientHello of 512 bytes, and three of them.
     assert!(is_closed(connect(&[22, 3, 1, 2, 0, 1, 0, 1])), "half a hello");
-    // Counted once the connection is gone.
-    while failures(&server) < 2 {
-        tokio::task::yield_now().await;
-    }
     assert_eq!(failures(&server), 2);
-    let stream = silent(&server, &authority);
+    // A busy machine may need more than `short` for a handshake.
+    let stream = std::iter::repeat_with(|| silent(&server, &authority)).find_map(Result::ok);
+    let stream = stream.expect("they never end");
     assert_eq!(stream.conn.alpn_protocol(), Some(&b"h2"[..]));
     assert!(is_closed(stream), "silent after the handshake");
+    // One address has one place of two: it was free whenever the client saw the end.
+    assert_eq!(server.metrics.refused.get(), 0);
 
     // One that does not go away after its handshake has failed holds its place for no longer either.
-    let stuck = connect(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n");
     let mut said = Vec::new();
-    let _ = (&stuck).read_to_end(&mut said);
-    assert_eq!(said.first(), Some(&21), "an alert, and then the end: {said:?}");
+    let stuck = loop {
+        let stuck = connect(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+        let _ = (&stuck).read_to_end(&mut said);
+        if !said.is_empty() {
+            break stuck;
+        }
+    };
+    assert_eq!(said[0], 21, "an alert, and then the end: {said:?}");
     let _held = [connect(b""), stuck];
     loop {
         // Both places become free again.
@@ -271,7 +279,8 @@ async fn a_stop_waits_for_a_handshake_no_longer_than_its_time_out() {
     let timeouts = Timeouts { opening: Duration::from_millis(300), ..Timeouts::default() };
     let (mut server, _folder) = serving_with(&authority.server(), None, timeouts, 9);
     let waiting = TcpStream::connect(server.address).expect("a connection");
-    gets_an_id(client(&server, &authority)).await;
+    // Their handshakes may time out too, on a busy machine.
+    while client(&server, &authority).build().expect("right options").gen_id().await.is_err() {}
     let server = tokio::task::spawn_blocking(move || server.stop());
     server.await.expect("it has stopped");
     assert!(is_closed(waiting));
