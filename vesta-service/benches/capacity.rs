@@ -7,7 +7,7 @@
 //! call. Then the floor: threads that do nothing but sleep until each tick or slice. The last line is a
 //! service that nobody calls: only the keeper's renewal wakes the process.
 //!
-//! `cargo bench -p vesta-service --bench capacity [-- SECONDS]` (Linux: reads /proc)
+//! `cargo bench -p vesta-service --bench capacity [-- SECONDS [WAY]]` (Linux: reads /proc)
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
 use std::fs;
@@ -47,10 +47,11 @@ struct Way {
     populator: PopulatorKind,
     clock: ClockKind,
     pacing: bool,
+    borrowed: Duration,
     machines: usize,
 }
 
-const WAYS: [Way; 8] = {
+const WAYS: [Way; 12] = {
     use PopulatorKind::{Atomic, Local, Lock, Sync};
     const fn way(
         name: &'static str,
@@ -58,8 +59,16 @@ const WAYS: [Way; 8] = {
         pacing: bool,
         machines: usize,
     ) -> Way {
-        Way { name, populator, clock: ClockKind::Precise, pacing, machines }
+        Way {
+            name,
+            populator,
+            clock: ClockKind::Precise,
+            pacing,
+            borrowed: Duration::ZERO,
+            machines,
+        }
     }
+    const BORROWED: Duration = Duration::from_millis(8);
     [
         way("atomic", Atomic, false, 1),
         way("lock", Lock, false, 1),
@@ -67,6 +76,18 @@ const WAYS: [Way; 8] = {
         way("local", Local, false, 1),
         way("atomic, pacing", Atomic, true, 1),
         Way { clock: ClockKind::Coarse, ..way("atomic, pacing, coarse", Atomic, true, 1) },
+        way("local, pacing", Local, true, 1),
+        Way { borrowed: BORROWED, ..way("atomic, pacing, 8 ms borrowed", Atomic, true, 1) },
+        Way {
+            clock: ClockKind::Coarse,
+            borrowed: BORROWED,
+            ..way("atomic, pacing, coarse, 8 ms borrowed", Atomic, true, 1)
+        },
+        Way {
+            clock: ClockKind::Coarse,
+            borrowed: BORROWED,
+            ..way("local, pacing, coarse, 8 ms borrowed", Local, true, 1)
+        },
         way("atomic", Atomic, false, 4),
         way("atomic, pacing", Atomic, true, 4),
     ]
@@ -82,6 +103,7 @@ fn service(layout: IdMeta, way: Way, folder: &tempfile::TempDir) -> LocalIdServi
         .populator(way.populator)
         .clock_kind(way.clock)
         .pacing(way.pacing)
+        .borrow_ahead(way.borrowed)
         .machine(source)
         .machine_count(way.machines)
         .state_dir(folder.path())
@@ -95,13 +117,19 @@ fn service(layout: IdMeta, way: Way, folder: &tempfile::TempDir) -> LocalIdServi
 fn main() {
     let seconds = std::env::args().find_map(|argument| argument.parse().ok()).unwrap_or(10);
     let period = Duration::from_secs(seconds);
+    let only = std::env::args()
+        .skip(1)
+        .find(|argument| argument.parse::<u64>().is_err() && !argument.starts_with('-'));
+    let is_wanted = |way: &Way| only.as_ref().is_none_or(|only| way.name.contains(only));
     println!(
         "| layout | populator | machine IDs | callers | IDs/s | of capacity | processor (of one core) \
          | p99.9 of a call, ms | longest, ms |"
     );
     println!("|---|---|---|---|---|---|---|---|---|");
     for layout in [IdMeta::MAX_PEAK, IdMeta::MIN_GRANULARITY] {
-        for way in WAYS {
+        let tick = Duration::from_millis(layout.spec().unit.millis());
+        let fits = |way: &Way| way.borrowed.is_zero() || tick <= way.borrowed;
+        for way in WAYS.into_iter().filter(|way| fits(way) && is_wanted(way)) {
             for callers in [1, 8] {
                 let folder = tempfile::tempdir().expect("a temporary folder");
                 let service = service(layout, way, &folder);

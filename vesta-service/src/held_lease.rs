@@ -129,10 +129,15 @@ impl HeldLease {
     pub(crate) fn reserve(&self, ahead: Duration) -> Result<Reserved<'_>, IdError> {
         let now = self.ticks.now().map_err(|behind| self.why_not(behind))?;
         let rules = self.rules.reserving(self.ticks.slices(ahead));
-        match self.populator.claim(now, 1, &rules, self.limit()) {
-            Ok(Claim { start, .. }) => Ok(Reserved { lease: self, position: start }),
-            Err(refusal) => Err(self.explain(refusal)),
-        }
+        let claim = self.populator.claim(now, 1, &rules, self.limit());
+        let position = claim.map_err(|refusal| self.explain(refusal))?.start;
+        let wake = self.rules.wake(position);
+        let in_time = self.ticks.until(wake) <= ahead;
+        Ok(Reserved {
+            lease: self,
+            position,
+            wake: if in_time { wake } else { self.rules.due(position) },
+        })
     }
 
     /// Why the time cannot be gone by.
@@ -199,16 +204,18 @@ impl HeldLease {
 pub(crate) struct Reserved<'a> {
     pub(crate) lease: &'a HeldLease,
     position: u64,
+    /// The slice to sleep until.
+    wake: u64,
 }
 
 impl Reserved<'_> {
     /// The position, once it is due.
     pub(crate) fn position(&self) -> Result<u64, IdError> {
-        let (ticks, due) = (&self.lease.ticks, self.lease.rules.due(self.position));
-        if ticks.has_reached(due) {
+        let (ticks, rules) = (&self.lease.ticks, &self.lease.rules);
+        if ticks.has_reached(rules.due(self.position)) {
             return Ok(self.position);
         }
-        let (retry_after, why) = (ticks.until(due), NotReadyReason::SequenceUsedUp);
+        let (retry_after, why) = (ticks.until(self.wake), NotReadyReason::SequenceUsedUp);
         Err(NotReady { retry_after, why }.into())
     }
 }

@@ -91,6 +91,34 @@ fn whoever_does_not_wait_pushes_nothing_ahead_and_whoever_waits_is_served_in_tur
 }
 
 #[test]
+fn with_short_ticks_to_borrow_a_wait_brings_those_of_4_ms() {
+    let folder = tempfile::tempdir().unwrap();
+    let (clock, shared) = manual();
+    let layout = IdMeta::MIN_GRANULARITY;
+    let wait = |max_wait| {
+        let service = start(folder.path(), &shared, |builder| {
+            let borrowed = Duration::from_millis(8);
+            builder.layout(layout).pacing(true).borrow_ahead(borrowed).max_wait(max_wait)
+        });
+        let ticks = (clock.wall().0 - layout.spec().epoch.0) % 4;
+        clock.advance(Duration::from_millis(4 - ticks)); // all four are missing
+        exhaust(&service);
+        let before = clock.wall();
+        service.gen_id().unwrap();
+        let waited = clock.wall().since(before).unwrap();
+        let (rest, _) = exhaust(&service);
+        assert_eq!(rest + 1, waited * 1024);
+        waited
+    };
+    assert_eq!(wait(Duration::from_secs(1)), 4);
+    assert_eq!(
+        wait(Duration::from_millis(3)),
+        1,
+        "who would not wait that long wakes up when it is due"
+    );
+}
+
+#[test]
 fn a_wait_that_is_too_long_takes_no_position() {
     let folder = tempfile::tempdir().unwrap();
     let (_, shared) = manual();

@@ -27,7 +27,7 @@ pub(crate) fn measure(
         let name = workers.map_or("default".to_owned(), |workers| workers.to_string());
         Ok((name, programs.rest(flags.as_slice(), None)?))
     };
-    let counts = (1..=cores * 2).filter(|count| *count <= cores || *count == cores * 2).map(Some);
+    let counts = (1..=cores).chain([cores * 2, cores * 4]).map(Some);
     let servers = [None].into_iter().chain(counts).map(start).collect::<Result<Vec<_>, _>>()?;
     let mut table = Table {
         title: "REST on shared cores, by number of workers",

@@ -85,6 +85,7 @@ pub fn serve<F: Future<Output = ()>>(
         tokio::select! {
             () = shutdown.cancelled() => Ok(()),
             () = distribute(&listener, &workers, limiter, refuse) => Ok(()),
+            () = all_ended(&workers) => Ok(()),
         }
     });
     drop(stop);
@@ -117,10 +118,19 @@ async fn distribute(
             refuse(stream);
             continue;
         };
-        let idlest = workers.iter().min_by_key(|worker| Arc::strong_count(&worker.share));
+        // One that ended by a panic has no connections, and would get all of them.
+        let running = workers.iter().filter(|worker| !worker.connections.is_closed());
+        let idlest = running.min_by_key(|worker| Arc::strong_count(&worker.share));
         if let (Ok(stream), Some(worker)) = (stream.into_std(), idlest) {
             let _ = worker.connections.send((stream, permit.counted(&worker.share)));
         }
+    }
+}
+
+/// Ready when no worker is left.
+async fn all_ended(workers: &[Worker]) {
+    for worker in workers {
+        worker.connections.closed().await;
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use vesta_client::{Client, ErrorKind, Id, IdError, IdService, MakeId, Prefetch, Retry, blocking};
 
-use crate::fake::{Fake, LOCAL_MACHINE, Local, Loopback, MACHINES, Reply, ms};
+use crate::fake::{Fake, Local, Loopback, MACHINES, Reply, ms};
 
 fn plain(server: &Loopback) -> blocking::Client {
     Client::builder().endpoint(server.url()).build_blocking().unwrap()
@@ -95,9 +95,9 @@ fn a_server_that_is_down_is_an_error_and_then_a_local_service() {
     let error = builder().build_blocking().unwrap().gen_id().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     let client = builder().fallback(Arc::new(Local::default())).build_blocking().unwrap();
-    assert_eq!(client.gen_id().unwrap() % MACHINES, LOCAL_MACHINE);
+    assert_eq!(client.gen_id().unwrap() % MACHINES, Local::MACHINE);
     // While it is in use, it also answers the calls that do not wait.
-    assert_eq!(client.try_gen_id().unwrap() % MACHINES, LOCAL_MACHINE);
+    assert_eq!(client.try_gen_id().unwrap() % MACHINES, Local::MACHINE);
 }
 
 #[test]

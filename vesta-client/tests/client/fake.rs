@@ -1,5 +1,5 @@
 //! A server that does as it is told, reached through a pipe (so that paused time works) or over
-//! loopback (for threads), and a local service.
+//! loopback (for threads).
 
 use std::collections::VecDeque;
 use std::io;
@@ -22,11 +22,16 @@ use tonic::metadata::MetadataMap;
 use tonic::transport::server::TcpIncoming;
 use tonic::transport::{Channel, Endpoint, Server, Uri};
 use tonic::{Request, Response, Status};
-use vesta_client::{Id, IdError, IdService, MakeId};
+use vesta_client::IdError;
 use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::id_service_server::{self, IdServiceServer};
 use vesta_intf::grpc::v1::segment_service_server::{self, SegmentServiceServer};
-use vesta_intf::{NotReady, NotReadyReason};
+
+// A path, because two programs take this file in from different places.
+#[path = "local.rs"]
+mod local;
+
+pub(crate) use local::Local;
 
 /// Scripted response to a call.
 #[derive(Clone)]
@@ -342,61 +347,6 @@ impl Drop for Loopback {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
-    }
-}
-
-/// A local service whose IDs have machine 1000, which no fake server has.
-#[derive(Default)]
-pub(crate) struct Local {
-    position: AtomicU64,
-    /// So many calls are held for a millisecond each before one succeeds.
-    pub(crate) holds: AtomicU64,
-    pub(crate) broken: AtomicBool,
-}
-
-pub(crate) const LOCAL_MACHINE: u64 = 1000;
-
-impl IdService for Local {
-    fn gen_id(&self) -> Result<u64, IdError> {
-        panic!("the client must not use a call that waits");
-    }
-
-    fn gen_ids(&self, _: &mut [u64]) -> Result<(), IdError> {
-        panic!("the client must not use a call that waits");
-    }
-
-    fn try_gen_id(&self) -> Result<u64, IdError> {
-        let mut id = [0];
-        self.try_gen_ids(&mut id).map(|_| id[0])
-    }
-
-    /// At most 10 at a time, as at the end of a tick.
-    fn try_gen_ids(&self, out: &mut [u64]) -> Result<usize, IdError> {
-        if self.broken.load(Ordering::Relaxed) {
-            return Err(IdError::Sealed { reason: "told to".into() });
-        }
-        let one_less = |n: u64| n.checked_sub(1);
-        if self.holds.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok() {
-            let retry_after = Duration::from_millis(1);
-            return Err(NotReady { retry_after, why: NotReadyReason::SequenceUsedUp }.into());
-        }
-        let made = out.len().min(10);
-        for id in &mut out[..made] {
-            *id = (1 + self.position.fetch_add(1, Ordering::Relaxed)) * MACHINES + LOCAL_MACHINE;
-        }
-        Ok(made)
-    }
-
-    fn exp_id(&self, raw: u64) -> Result<Id, IdError> {
-        Ok(Id { machine: raw % MACHINES, seq: raw / MACHINES, ..Id::default() })
-    }
-
-    fn make_id(&self, _: &MakeId) -> Result<u64, IdError> {
-        panic!("the client must leave make_id to the servers");
-    }
-
-    fn trans_time(&self, time: u64) -> Result<SystemTime, IdError> {
-        Ok(SystemTime::UNIX_EPOCH + Duration::from_secs(time))
     }
 }
 

@@ -9,7 +9,7 @@ use vesta_client::{
     AsyncIdService, Client, ErrorKind, Id, IdError, IdService, MakeId, Prefetch, Retry,
 };
 
-use crate::fake::{Fake, LOCAL_MACHINE, Local, MACHINES, Pipe, Reply, ms};
+use crate::fake::{Fake, Local, MACHINES, Pipe, Reply, ms};
 
 fn defended(prefetch: Option<Prefetch>) -> (Arc<Fake>, Pipe, Arc<Local>, Client) {
     let fake = Fake::new(1);
@@ -37,7 +37,7 @@ async fn the_local_service_takes_over_and_gives_back() {
 
     pipe.cut();
     for _ in 0..1000 {
-        assert_eq!(machine(&client).await, LOCAL_MACHINE);
+        assert_eq!(machine(&client).await, Local::MACHINE);
         sleep(ms(1)).await;
     }
     let stats = client.stats();
@@ -47,7 +47,7 @@ async fn the_local_service_takes_over_and_gives_back() {
 
     pipe.mend();
     let back = Instant::now();
-    while machine(&client).await == LOCAL_MACHINE {
+    while machine(&client).await == Local::MACHINE {
         sleep(ms(1)).await;
     }
     assert!(back.elapsed() <= ms(510), "{:?}", back.elapsed());
@@ -96,15 +96,15 @@ async fn it_also_takes_over_from_a_server_that_is_silent_or_stopped() {
     let (fake, _pipe, _local, client) = defended(None);
     fake.always(Reply::Silence);
     let start = Instant::now();
-    assert_eq!(machine(&client).await, LOCAL_MACHINE);
+    assert_eq!(machine(&client).await, Local::MACHINE);
     assert!((ms(3000)..ms(3010)).contains(&start.elapsed()), "{:?}", start.elapsed());
     let start = Instant::now();
-    assert_eq!(machine(&client).await, LOCAL_MACHINE);
+    assert_eq!(machine(&client).await, Local::MACHINE);
     assert_eq!(start.elapsed(), ms(0), "only the first one waits");
 
     let (fake, _pipe, _local, client) = defended(None);
     fake.always(Reply::Fail(IdError::Sealed { reason: "fenced".into() }));
-    assert_eq!(machine(&client).await, LOCAL_MACHINE);
+    assert_eq!(machine(&client).await, Local::MACHINE);
 }
 
 #[tokio::test(start_paused = true)]
@@ -112,7 +112,7 @@ async fn a_hold_of_the_local_service_is_waited_for() {
     let (_fake, pipe, local, client) = defended(None);
     pipe.cut();
     local.holds.store(5, Ordering::Relaxed);
-    assert_eq!(machine(&client).await, LOCAL_MACHINE);
+    assert_eq!(machine(&client).await, Local::MACHINE);
     local.holds.store(u64::MAX, Ordering::Relaxed);
     let error = client.gen_id().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::SequenceUsedUp);
@@ -138,12 +138,12 @@ async fn with_prefetch_memory_comes_first_and_the_local_service_last() {
         assert_eq!(machine(&client).await, 1);
     }
     for _ in 0..10 {
-        assert_eq!(machine(&client).await, LOCAL_MACHINE);
+        assert_eq!(machine(&client).await, Local::MACHINE);
     }
-    assert_eq!(client.try_gen_id().unwrap() % MACHINES, LOCAL_MACHINE);
+    assert_eq!(client.try_gen_id().unwrap() % MACHINES, Local::MACHINE);
     pipe.mend();
     let back = Instant::now();
-    while machine(&client).await == LOCAL_MACHINE {
+    while machine(&client).await == Local::MACHINE {
         sleep(ms(1)).await;
     }
     assert!(back.elapsed() <= ms(1100), "{:?}", back.elapsed());
@@ -157,12 +157,12 @@ async fn with_prefetch_memory_comes_first_and_the_local_service_last() {
 async fn nobody_looks_for_the_servers_while_the_client_is_idle() {
     let (fake, pipe, _local, client) = defended(None);
     pipe.cut();
-    assert_eq!(machine(&client).await, LOCAL_MACHINE);
+    assert_eq!(machine(&client).await, Local::MACHINE);
     pipe.mend();
     sleep(Duration::from_secs(3600)).await;
     assert_eq!(fake.calls(), 0);
     // The next caller is served at once and finds them meanwhile.
-    assert_eq!(machine(&client).await, LOCAL_MACHINE);
+    assert_eq!(machine(&client).await, Local::MACHINE);
     sleep(ms(1)).await;
     assert_eq!(machine(&client).await, 1);
 }

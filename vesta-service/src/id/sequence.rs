@@ -20,6 +20,8 @@ pub struct Rules {
     seq_bits: u8,
     /// A tick has 2 to the power of this many slices.
     slice_bits: u8,
+    /// Who waits may sleep through 2 to the power of this many slices.
+    rest_bits: u8,
     max_tick: u64,
     /// In slices.
     burst: u64,
@@ -62,18 +64,22 @@ impl Rules {
     pub const fn new(time_bits: u8, seq_bits: u8, burst: u64) -> Self {
         assert!(time_bits >= 1 && time_bits as u32 + seq_bits as u32 <= 62);
         let max_tick = (1 << time_bits) - 1;
-        Self { seq_bits, slice_bits: 0, max_tick, burst, start_below: 1, salt: 0 }
+        Self { seq_bits, slice_bits: 0, rest_bits: 0, max_tick, burst, start_below: 1, salt: 0 }
     }
 
     /// The same rules, but a tick of so many milliseconds is given out in slices of at most 4 ms: at
     /// the cap nobody then waits for the rest of a second. What a slice leaves, the later ones of its
-    /// tick have too.
+    /// tick have too. Of shorter ticks that may be borrowed, a wait brings as many as 4 ms have.
     pub const fn paced(self, tick_millis: u64) -> Self {
         let mut bits = 0;
         while tick_millis >> bits > 4 && bits < self.seq_bits {
             bits += 1;
         }
-        Self { slice_bits: bits, burst: self.burst << bits, ..self }
+        let mut rest_bits = 0;
+        while tick_millis << (rest_bits + 1) <= 4 {
+            rest_bits += 1;
+        }
+        Self { slice_bits: bits, rest_bits, burst: self.burst << bits, ..self }
     }
 
     /// The same rules for a caller who waits for its position: it may lie so many slices further
@@ -136,7 +142,18 @@ impl Rules {
 
     /// The slice from which on a position may be taken.
     pub(crate) const fn due(&self, position: u64) -> u64 {
-        (position >> (self.seq_bits - self.slice_bits)).saturating_sub(self.burst)
+        self.slice(position).saturating_sub(self.burst)
+    }
+
+    /// The slice until which a caller who waits for a position sleeps. All wake up at the same ones, and
+    /// none after the position's own, beyond which it would be lost to others.
+    pub(crate) fn wake(&self, position: u64) -> u64 {
+        self.due(position).next_multiple_of(1 << self.rest_bits).min(self.slice(position))
+    }
+
+    /// The slice of a position.
+    const fn slice(&self, position: u64) -> u64 {
+        position >> (self.seq_bits - self.slice_bits)
     }
 
     /// A tick has two to the power of this many slices.
@@ -295,6 +312,23 @@ mod tests {
             let refusal = advance(furthest, now, 1, &waiting, NO_LIMIT);
             assert_eq!(refusal, Err(Refusal::SequenceUsedUp { until: now + 1 }));
         }
+    }
+
+    #[test]
+    fn who_waits_sleeps_through_short_ticks_as_far_as_they_can_be_borrowed() {
+        let wakes = |rules: Rules| {
+            let wakes = (16..24).map(|tick| rules.wake(rules.position(tick)));
+            wakes.collect::<Vec<_>>()
+        };
+        let rules = |burst| Rules::new(10, 3, burst);
+        let own: Vec<_> = (16..24).collect();
+        assert_eq!(wakes(rules(0).paced(1)), own);
+        assert_eq!(wakes(rules(8)), (8..16).collect::<Vec<_>>(), "without pacing when it is due");
+        assert_eq!(wakes(rules(1).paced(1)), [16, 16, 18, 19, 20, 20, 22, 23]);
+        assert_eq!(wakes(rules(3).paced(1)), [16, 16, 16, 16, 20, 20, 20, 20]);
+        assert_eq!(wakes(rules(8).paced(1)), [8, 12, 12, 12, 12, 16, 16, 16]);
+        assert_eq!(wakes(rules(8).paced(2)), [8, 10, 10, 12, 12, 14, 14, 16]);
+        assert_eq!(wakes(rules(8).paced(4)), (8..16).collect::<Vec<_>>());
     }
 
     /// The whole state space of a tiny layout: every rule, at every point.
