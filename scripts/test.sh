@@ -128,11 +128,8 @@ fi
 
 scripts/alerts.sh || failed "the suggested alerts"
 start_stores
-# Starts what may have what the tests leave of the processors: the races, or in a full run mutation testing.
-start_beside() {
-  setsid nice -n 15 "scripts/$1.sh" >"$folder/beside.log" 2>&1 &
-  beside=$!
-}
+# The processes are tests that mostly wait: several at once, and beside them only what has what they
+# leave of the processors: the races, or in a full run mutation testing.
 run() {
   local what=$1
   shift
@@ -142,9 +139,11 @@ run() {
 run_torture() {
   cargo test "$@" --test torture -- --nocapture torture:: || failed "the torture"
 }
-# They mostly wait: several at once.
 run_processes() {
-  [ -z "${VESTA_TEST_FULL:-}" ] || start_beside mutants
+  local script=races
+  [ -z "${VESTA_TEST_FULL:-}" ] || script=mutants
+  setsid nice -n 15 "scripts/$script.sh" >"$folder/beside.log" 2>&1 &
+  beside=$!
   cargo test "$@" --test processes -- --nocapture --test-threads=4 || failed "the tests with processes"
 }
 # The end of what runs beside the processes.
@@ -155,7 +154,6 @@ finish() {
   cat "$folder/beside.log"
   [ "$status" = 0 ] || failed "$1"
 }
-[ -n "${VESTA_TEST_FULL:-}" ] || start_beside races
 if [ ${#left_out[@]} = 0 ]; then
   run "the crates" --workspace --all-features
   run_torture --workspace --all-features
