@@ -18,20 +18,18 @@ pub(super) type Bytes = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 /// The socket stays open until its connection is dropped, which gives the permit back first.
 pub(super) enum Stream {
     Open(Bytes),
-    Handshake(Tls, Box<FallibleAccept<TcpStream>>),
+    /// Without the TLS that counts its failure, it took too long and is over.
+    Handshake(Option<Tls>, Box<FallibleAccept<TcpStream>>),
     /// The handshake has failed for this reason, which is told once. What the client still sends is
     /// read, because a connection with unread bytes is reset, and the client would not learn why.
     Failed(TcpStream, Option<io::Error>),
-    TimedOut {
-        _handshake: Option<Box<FallibleAccept<TcpStream>>>,
-    },
 }
 
 impl Stream {
     pub(super) fn new(stream: TcpStream, tls: Option<&Tls>) -> Self {
         match tls {
             None => Stream::Open(Either::Left(stream)),
-            Some(tls) => Stream::Handshake(tls.clone(), Box::new(tls.accept(stream))),
+            Some(tls) => Stream::Handshake(Some(tls.clone()), Box::new(tls.accept(stream))),
         }
     }
 
@@ -52,7 +50,7 @@ impl Stream {
     }
 
     fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if let Stream::Handshake(tls, handshake) = self {
+        if let Stream::Handshake(Some(tls), handshake) = self {
             match ready!(Pin::new(&mut **handshake).poll(cx)) {
                 Ok(stream) => *self = Stream::Open(Either::Right(Box::new(stream))),
                 Err((error, stream)) => {
@@ -70,12 +68,10 @@ impl Stream {
 
     /// Gives up on a handshake that takes too long.
     pub(super) fn time_out(&mut self) {
-        match std::mem::replace(self, Stream::TimedOut { _handshake: None }) {
-            Stream::Handshake(tls, handshake) => {
-                tls.handshake_failed(&io::ErrorKind::TimedOut.into());
-                *self = Stream::TimedOut { _handshake: Some(handshake) };
-            }
-            other => *self = other,
+        if let Stream::Handshake(tls, _) = self
+            && let Some(tls) = tls.take()
+        {
+            tls.handshake_failed(&io::ErrorKind::TimedOut.into());
         }
     }
 }

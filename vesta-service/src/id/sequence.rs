@@ -146,7 +146,7 @@ impl Rules {
     }
 
     /// The slice until which a caller who waits for a position sleeps. All wake up at the same ones, and
-    /// none after the position's own, beyond which it would be lost to others.
+    /// none after the position's own: later, what follows it there would be lost.
     pub(crate) fn wake(&self, position: u64) -> u64 {
         self.due(position).next_multiple_of(1 << self.rest_bits).min(self.slice(position))
     }
