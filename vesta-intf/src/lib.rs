@@ -28,23 +28,29 @@
 
 mod error;
 mod format;
+mod guess;
 mod id;
 mod make;
 mod meta;
+mod overlap;
 mod preset;
 mod service;
 mod time;
+mod written;
 
 #[cfg(feature = "grpc")]
 pub mod grpc;
 
 pub use error::{ErrorKind, IdError, NotReady, NotReadyReason};
 pub use format::{IdFormat, IdText};
+pub use guess::{Guess, guess};
 pub use id::{GenMethod, Id, IdRun, IdType};
 pub use make::MakeId;
 pub use meta::{Field, FieldOrder, IdMeta, LayoutSpec, SequenceStart};
+pub use overlap::{IdSet, overlap};
 pub use service::{AsyncIdService, IdService};
 pub use time::{TimeUnit, UnixMillis};
+pub use written::{Form, Written, read};
 
 /// Maximum number of IDs per batch call (`gen_ids` over gRPC; `GET /v1/ids` has a lower one).
 pub const MAX_IDS_PER_CALL: u32 = 10_000;

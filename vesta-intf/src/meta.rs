@@ -2,6 +2,7 @@
 
 mod bounds;
 mod describe;
+mod design;
 mod field;
 mod start;
 
@@ -116,7 +117,7 @@ impl IdMeta {
         // The end of the time field must be a representable moment, with room for arithmetic.
         let span = match s.time_bits {
             62.. => None,
-            bits => (1u64 << bits).checked_mul(s.unit.millis()),
+            bits => s.unit.millis_in(1u64 << bits),
         };
         match span {
             Some(span) if span < 1 << 62 && s.epoch.0 < 1 << 62 => None,
@@ -136,6 +137,9 @@ impl IdMeta {
             return Some(
                 "only explains IDs: to make them, time and sequence together have at most 62 bits",
             );
+        }
+        if matches!(s.unit, TimeUnit::TenMicros) {
+            return Some("only explains IDs: its ticks are shorter than a millisecond");
         }
         None
     }
@@ -316,7 +320,7 @@ impl IdMeta {
 
     /// Maximum number of IDs per second and machine ID.
     pub const fn capacity_per_second(&self) -> u64 {
-        (1u64 << self.spec.seq_bits).saturating_mul(1000 / self.spec.unit.millis())
+        (1u64 << self.spec.seq_bits).saturating_mul(1_000_000 / self.spec.unit.micros())
     }
 
     /// The tick to which a moment belongs.
@@ -330,7 +334,7 @@ impl IdMeta {
                 format!("{moment} is before the layout's epoch {}; set the clock", self.spec.epoch),
             ));
         };
-        let tick = since / self.spec.unit.millis();
+        let tick = self.spec.unit.ticks_in(since);
         if tick > self.max(Field::Time) {
             return Err(IdError::TimeExhausted);
         }
@@ -343,11 +347,21 @@ impl IdMeta {
     /// [`IdError::OutOfRange`] if the tick does not fit the time field.
     pub fn moment_of(&self, tick: u64) -> Result<UnixMillis, IdError> {
         IdError::check("time", tick, 0, self.max(Field::Time))?;
-        Ok(UnixMillis(self.spec.epoch.0 + tick * self.spec.unit.millis()))
+        Ok(self.after(tick))
     }
 
     /// The moment at which the layout runs out of IDs.
     pub const fn end(&self) -> UnixMillis {
-        UnixMillis(self.spec.epoch.0 + (self.max(Field::Time) + 1) * self.spec.unit.millis())
+        // Rounded up: a millisecond that has begun belongs to the layout.
+        let ticks = self.max(Field::Time) + 1;
+        self.after(ticks.next_multiple_of(self.spec.unit.per_milli()))
+    }
+
+    /// The moment after so many ticks, of which the time field holds nearly as many.
+    const fn after(&self, ticks: u64) -> UnixMillis {
+        match self.spec.unit.millis_in(ticks) {
+            Some(millis) => UnixMillis(self.spec.epoch.0 + millis),
+            None => panic!("a layout is checked to end at a moment that can be expressed"),
+        }
     }
 }

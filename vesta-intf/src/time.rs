@@ -62,16 +62,45 @@ pub enum TimeUnit {
     TenMillis,
     /// One millisecond.
     Millisecond,
+    /// Ten microseconds. Moments have milliseconds, so that no generator goes by it.
+    TenMicros,
 }
 
 impl TimeUnit {
-    /// The length of one tick in milliseconds.
-    pub const fn millis(self) -> u64 {
+    /// The length of one tick in microseconds.
+    pub const fn micros(self) -> u64 {
         match self {
-            TimeUnit::Second => 1000,
-            TimeUnit::TenMillis => 10,
-            TimeUnit::Millisecond => 1,
+            TimeUnit::Second => 1_000_000,
+            TimeUnit::TenMillis => 10_000,
+            TimeUnit::Millisecond => 1000,
+            TimeUnit::TenMicros => 10,
         }
+    }
+
+    /// The length of one tick in whole milliseconds; 1 for a shorter one.
+    pub const fn millis(self) -> u64 {
+        match self.micros() / 1000 {
+            0 => 1,
+            millis => millis,
+        }
+    }
+
+    /// Ticks of a millisecond; 1 where a tick is as long or longer.
+    pub(crate) const fn per_milli(self) -> u64 {
+        match 1000 / self.micros() {
+            0 => 1,
+            ticks => ticks,
+        }
+    }
+
+    /// The whole ticks that have passed after so many milliseconds; at most [`u64::MAX`].
+    pub(crate) const fn ticks_in(self, millis: u64) -> u64 {
+        (millis / self.millis()).saturating_mul(self.per_milli())
+    }
+
+    /// The milliseconds of so many ticks, rounded down, if they fit.
+    pub(crate) const fn millis_in(self, ticks: u64) -> Option<u64> {
+        (ticks / self.per_milli()).checked_mul(self.millis())
     }
 }
 
@@ -81,6 +110,7 @@ impl fmt::Display for TimeUnit {
             TimeUnit::Second => "second",
             TimeUnit::TenMillis => "10 ms",
             TimeUnit::Millisecond => "millisecond",
+            TimeUnit::TenMicros => "10 µs",
         })
     }
 }

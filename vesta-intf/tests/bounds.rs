@@ -124,6 +124,10 @@ proptest! {
         let base = above(&meta, seeds);
         let max = meta.max(Field::Time);
         let tick = tick & max;
+        // A moment has milliseconds, of which each may hold several ticks.
+        let several = 1000u64.div_ceil(meta.spec().unit.micros());
+        let first = tick - tick % several;
+        let last = (first + several - 1).min(max);
         let begin = meta.moment_of(tick).unwrap();
         let moment = UnixMillis(begin.0 + inside % meta.spec().unit.millis());
         let low = meta.lower_bound(moment, &base).unwrap();
@@ -140,14 +144,13 @@ proptest! {
             let seq = seq & meta.max(Field::Seq);
             let machine = machine & meta.max(Field::Machine);
             let id = meta.pack(&Id { time, seq, machine, ..base }).unwrap();
-            prop_assert_eq!(id < low, time < tick);
-            prop_assert_eq!(id > high, time > tick);
+            prop_assert_eq!(id < low, time < first);
+            prop_assert_eq!(id > high, time > last);
         }
         // They are IDs themselves, so they are the tightest there can be.
-        for bound in [low, high] {
-            prop_assert_eq!(meta.unpack(bound).unwrap().time, tick);
-        }
-        if tick < max {
+        prop_assert_eq!(meta.unpack(low).unwrap().time, first);
+        prop_assert_eq!(meta.unpack(high).unwrap().time, last);
+        if last < max {
             let next = UnixMillis(begin.0 + meta.spec().unit.millis());
             prop_assert_eq!(meta.lower_bound(next, &base).unwrap(), high + 1);
         }

@@ -95,6 +95,70 @@ fn sonyflake() {
     assert!(meta.unpack(1 << 63).is_err(), "63 bits");
 }
 
+/// `(centiseconds since 2025-01-01) << 24 | seq << 16 | machine`, computed outside of this code.
+#[test]
+fn sonyflake_2() {
+    let raw = 57_281_442_159_919_111;
+    explains(IdMeta::SONYFLAKE_2, raw, "2026-01-31T04:00:00.120Z", 7, 42);
+}
+
+/// The README of wujun234/uid-generator-spring-boot-starter prints
+/// `{"UID":"450795408770","timestamp":"2019-02-20 14:55:39","workerId":"27","sequence":"2"}`.
+#[test]
+fn uid_boot() {
+    explains(IdMeta::UID_BOOT, 450_795_408_770, "2019-02-20T06:55:39.000Z", 27, 2);
+    assert!(IdMeta::UID_BOOT.unpack(1 << 54).is_err(), "its IDs end at 54 bits");
+}
+
+/// Printed by CosId's own classes for 2026-01-31T12:00:00.123+08:00, machine 7, sequence 42. The last by
+/// arithmetic: `(milliseconds since the epoch) << 12 | machine << 9 | seq`.
+#[test]
+fn cosid() {
+    let (moment, second) = ("2026-01-31T04:00:00.123Z", "2026-01-31T04:00:00.000Z");
+    explains(IdMeta::COSID, 807_943_746_871_128_106, moment, 7, 42);
+    explains(IdMeta::COSID_SECOND, 827_334_396_297_084_970, second, 7, 42);
+    explains(IdMeta::COSID_JS, 789_007_565_307_434, moment, 7, 42);
+    assert!(IdMeta::COSID_JS.unpack(1 << 53).is_err(), "its IDs end at 53 bits");
+}
+
+/// Printed by Yitter's own generator at that time for worker 1, sequence 5.
+#[test]
+fn yitter() {
+    explains(IdMeta::YITTER, 768_801_169_911_877, "2026-01-31T04:00:00.123Z", 1, 5);
+}
+
+/// Printed by Seata's own `IdWorker` at that time for worker 7, sequence 42.
+#[test]
+fn seata() {
+    let meta = IdMeta::SEATA;
+    explains(meta, 63_793_396_076_490_794, "2026-01-31T04:00:00.123Z", 7, 42);
+    assert!(meta.check_generates().unwrap_err().to_string().contains("sorts by machine"));
+}
+
+/// `unique_rowid()`: `(10 µs since 2015-01-01) << 15 | node`. Its time is finer than a moment here.
+#[test]
+fn cockroach() {
+    let meta = IdMeta::COCKROACH;
+    let raw = 1_146_098_811_284_520_967;
+    let id = explains(meta, raw, "2026-01-31T04:00:00.123Z", 7, 0);
+    assert_eq!(id.time % 100, 45, "450 µs after it");
+    let moment = UnixMillis(1_769_832_000_123);
+    let [lower, upper] = [
+        meta.lower_bound(moment, &meta.blank()).unwrap(),
+        meta.upper_bound(moment, &meta.blank()).unwrap(),
+    ];
+    assert_eq!((lower, upper), (raw - (45 << 15) - 7, raw + (54 << 15) + (1 << 15) - 1 - 7));
+    assert!(meta.check_generates().unwrap_err().to_string().contains("shorter than a millisecond"));
+    assert_eq!(meta.fingerprint(), "0/0/0/48/0/15 tms 10us @1420070400000");
+}
+
+/// `pd-ctl tso 395181938313123110` prints `system: 2017-10-09 05:50:59 +0800 CST` and
+/// `logic: 120102` (PD Control User Guide).
+#[test]
+fn tso() {
+    explains(IdMeta::TSO, 395_181_938_313_123_110, "2017-10-08T21:50:59.507Z", 0, 120_102);
+}
+
 /// The widths of the older documents, by arithmetic: 1420041600 + 94990103 is 1515031703.
 #[test]
 fn vesta_old() {
@@ -117,9 +181,9 @@ fn every_known_layout_is_found_by_its_name_and_says_what_it_is() {
         assert!(!meta.about().contains('\n') && meta.about().len() < 80);
         names.push(meta.name());
     }
-    assert_eq!(names.len(), 10);
+    assert_eq!(names.len(), 19);
     names.dedup();
-    assert_eq!(names.len(), 10);
+    assert_eq!(names.len(), 19);
     let error = IdMeta::known("Discord").unwrap_err().to_string();
     assert!(error.contains("max-peak") && error.contains("sonyflake"), "{error}");
     let custom = IdMeta::new(*IdMeta::SNOWFLAKE.spec()).unwrap();
@@ -137,7 +201,8 @@ fn which_layouts_can_make_ids() {
         .filter(|meta| meta.check_generates().is_ok())
         .map(|meta| meta.name())
         .collect();
-    assert_eq!(able, ["discord", "instagram", "sonyflake"]);
+    let names = ["discord", "instagram", "sonyflake", "sonyflake-2", "uid-boot", "cosid"];
+    assert_eq!(able, [&names[..], &["cosid-second", "cosid-js", "yitter"]].concat());
     assert_eq!(IdMeta::preset("discord"), None, "not one of Vesta's own");
 }
 

@@ -38,7 +38,7 @@ impl IdMeta {
     /// `layout` that does not sort by time. [`IdError::OutOfRange`] for a part of `base` that does not
     /// fit, or the type of another layout.
     pub fn lower_bound(&self, moment: UnixMillis, base: &Id) -> Result<u64, IdError> {
-        self.bound(moment, base, 0, 0)
+        self.bound(moment, base, 0, Id::default())
     }
 
     /// The largest ID that any generator of this layout can make up to `moment`: no ID above it
@@ -48,10 +48,12 @@ impl IdMeta {
     /// # Errors
     /// As for [`lower_bound`](Self::lower_bound).
     pub fn upper_bound(&self, moment: UnixMillis, base: &Id) -> Result<u64, IdError> {
-        self.bound(moment, base, self.max(Field::Seq), self.max(Field::Machine))
+        let (seq, machine) = (self.max(Field::Seq), self.max(Field::Machine));
+        // The last tick of the millisecond, where it has several.
+        self.bound(moment, base, self.spec.unit.per_milli() - 1, Id { seq, machine, ..*base })
     }
 
-    fn bound(&self, moment: UnixMillis, base: &Id, seq: u64, machine: u64) -> Result<u64, IdError> {
+    fn bound(&self, moment: UnixMillis, base: &Id, ticks: u64, low: Id) -> Result<u64, IdError> {
         if !self.spec.order.sorts_by_time() {
             let reason = "it sorts by machine before time; its IDs have no bounds by time";
             return Err(IdError::invalid("layout", format!("{}: {reason}", self.name)));
@@ -60,15 +62,20 @@ impl IdMeta {
             // With the other type it would be a bound of the other layout.
             IdError::check("type", base.id_type, self.id_type, self.id_type)?;
         }
+        let time = self.tick_within(moment)?.saturating_add(ticks).min(self.max(Field::Time));
+        self.pack(&Id { time, seq: low.seq, machine: low.machine, ..*base })
+    }
+
+    /// The first tick of the millisecond of a moment inside the layout.
+    pub(crate) fn tick_within(&self, moment: UnixMillis) -> Result<u64, IdError> {
         let epoch = self.spec.epoch;
-        let time = match moment.since(epoch) {
+        let tick = match moment.since(epoch) {
             None => Err(format!("{moment} is before {epoch}, where the layout begins")),
             Some(_) if moment >= self.end() => {
                 Err(format!("{moment} is not before {}, where the layout ends", self.end()))
             }
-            Some(since) => Ok(since / self.spec.unit.millis()),
+            Some(since) => Ok(self.spec.unit.ticks_in(since)),
         };
-        let time = time.map_err(|reason| IdError::invalid("time", reason))?;
-        self.pack(&Id { time, seq, machine, ..*base })
+        tick.map_err(|reason| IdError::invalid("time", reason))
     }
 }

@@ -13,15 +13,20 @@ impl IdMeta {
             FieldOrder::TimeMachineSeq => "tms",
             FieldOrder::MachineTimeSeq => "mts",
         };
+        let (length, unit) = match s.unit.micros() {
+            micros if micros < 1000 => (micros, "us"),
+            micros => (micros / 1000, "ms"),
+        };
         format!(
-            "{}/{}/{}/{}/{}/{} {order} {}ms @{}",
+            "{}/{}/{}/{}/{}/{} {order} {}{} @{}",
             s.version_bits,
             s.type_bits,
             s.gen_method_bits,
             s.time_bits,
             s.seq_bits,
             s.machine_bits,
-            s.unit.millis(),
+            length,
+            unit,
             s.epoch.0
         )
     }

@@ -1,74 +1,124 @@
 //! Layouts of others, to explain the IDs that they made.
 
+use crate::TimeUnit::{Millisecond, Second, TenMicros, TenMillis};
 use crate::{FieldOrder, IdMeta, LayoutSpec, TimeUnit, UnixMillis};
+use FieldOrder::{MachineTimeSeq, TimeMachineSeq, TimeSeqMachine};
 
-/// No version, type or genMethod. Checked like everything else, except that a generator need not
-/// be able to use it.
-const fn foreign(name: &'static str, spec: LayoutSpec) -> IdMeta {
+/// Widths of version, time, machine and sequence. Checked like everything else, except that a generator
+/// need not be able to use it.
+const fn foreign(
+    name: &'static str,
+    order: FieldOrder,
+    [version_bits, time_bits, machine_bits, seq_bits]: [u8; 4],
+    unit: TimeUnit,
+    epoch: u64,
+) -> IdMeta {
+    let epoch = UnixMillis(epoch);
+    let (type_bits, gen_method_bits) = (0, 0);
+    checked(
+        name,
+        LayoutSpec {
+            version_bits,
+            type_bits,
+            gen_method_bits,
+            time_bits,
+            seq_bits,
+            machine_bits,
+            order,
+            unit,
+            epoch,
+        },
+    )
+}
+
+const fn checked(name: &'static str, spec: LayoutSpec) -> IdMeta {
     assert!(IdMeta::validation_error(&spec).is_none());
     IdMeta::unchecked(name, 0, spec)
-}
-
-/// Time, machine and sequence alone, in milliseconds.
-const fn plain(time: u8, machine: u8, seq: u8, epoch: u64) -> LayoutSpec {
-    LayoutSpec {
-        version_bits: 0,
-        type_bits: 0,
-        gen_method_bits: 0,
-        time_bits: time,
-        seq_bits: seq,
-        machine_bits: machine,
-        order: FieldOrder::TimeMachineSeq,
-        unit: TimeUnit::Millisecond,
-        epoch: UnixMillis(epoch),
-    }
-}
-
-pub(super) fn about(name: &str) -> &'static str {
-    match name {
-        "discord" => "Discord: machine is worker * 32 + process, seq the increment",
-        "instagram" => "Instagram: machine is the logical shard, seq its counter modulo 1024",
-        "mastodon" => "Mastodon: seq is the 16 bits of hashed sequence data; explains only",
-        "sonyflake" => "Sonyflake with its default start time, in steps of 10 ms",
-        "vesta-old" => "Vesta's older documented layout, machine above time; explains only",
-        _ => "a layout of one's own",
-    }
 }
 
 impl IdMeta {
     /// `discord`: 42 bits of milliseconds since 2015-01-01T00:00:00Z, worker 5, process 5,
     /// increment 12 (Discord's API reference, "Snowflakes"). `machine` is `worker << 5 | process`.
     /// The time takes the highest bit too: negative as signed numbers from 2084-09-06 on.
-    pub const DISCORD: IdMeta = foreign("discord", plain(42, 10, 12, 1_420_070_400_000));
+    pub const DISCORD: IdMeta =
+        foreign("discord", TimeMachineSeq, [0, 42, 10, 12], Millisecond, 1_420_070_400_000);
 
     /// `instagram`: 41 bits of milliseconds since 2011-08-24T21:07:01.721Z, logical shard 13,
     /// counter modulo 1024 10 ("Sharding & IDs at Instagram"). The time takes the highest bit too:
     /// negative as signed numbers from 2046-06-27 on.
-    pub const INSTAGRAM: IdMeta = foreign("instagram", plain(41, 13, 10, 1_314_220_021_721));
+    pub const INSTAGRAM: IdMeta =
+        foreign("instagram", TimeMachineSeq, [0, 41, 13, 10], Millisecond, 1_314_220_021_721);
 
     /// `mastodon`: 48 bits of milliseconds since 1970, and 16 bits of "sequence data", a keyed hash
     /// plus a counter of the table (`lib/mastodon/snowflake.rb`), here `seq`. Explains only.
-    pub const MASTODON: IdMeta = foreign("mastodon", plain(48, 0, 16, 0));
+    pub const MASTODON: IdMeta =
+        foreign("mastodon", TimeMachineSeq, [0, 48, 0, 16], Millisecond, 0);
 
     /// `sonyflake`: 39 bits of 10 ms since 2014-09-01T00:00:00Z, sequence 8, machine 16
-    /// (`sony/sonyflake` v1 with its default start time; v2 starts at 2025-01-01).
-    pub const SONYFLAKE: IdMeta = foreign(
-        "sonyflake",
-        LayoutSpec {
-            order: FieldOrder::TimeSeqMachine,
-            unit: TimeUnit::TenMillis,
-            ..plain(39, 16, 8, 1_409_529_600_000)
-        },
-    );
+    /// (`sony/sonyflake` v1 with its default start time).
+    pub const SONYFLAKE: IdMeta =
+        foreign("sonyflake", TimeSeqMachine, [0, 39, 16, 8], TenMillis, 1_409_529_600_000);
+
+    /// `sonyflake-2`: the same from 2025-01-01T00:00:00Z on (`sony/sonyflake` v2).
+    pub const SONYFLAKE_2: IdMeta =
+        foreign("sonyflake-2", TimeSeqMachine, [0, 39, 16, 8], TenMillis, 1_735_689_600_000);
+
+    /// `uid-boot`: the defaults of uid-generator-spring-boot-starter, delta seconds 30, worker 16,
+    /// sequence 7, since 2019-02-20T00:00:00+08:00.
+    pub const UID_BOOT: IdMeta =
+        foreign("uid-boot", TimeMachineSeq, [1, 30, 16, 7], Second, 1_550_592_000_000);
+
+    /// `cosid`: CosId's `MillisecondSnowflakeId`, timestamp 41, machine 10, sequence 12, since
+    /// 2019-12-24T16:00:00Z (`CosId.COSID_EPOCH`).
+    pub const COSID: IdMeta =
+        foreign("cosid", TimeMachineSeq, [1, 41, 10, 12], Millisecond, 1_577_203_200_000);
+
+    /// `cosid-second`: CosId's `SecondSnowflakeId`, timestamp 31, machine 10, sequence 22.
+    pub const COSID_SECOND: IdMeta =
+        foreign("cosid-second", TimeMachineSeq, [1, 31, 10, 22], Second, 1_577_203_200_000);
+
+    /// `cosid-js`: CosId's `SafeJavaScriptSnowflakeId`, timestamp 41, machine 3, sequence 9: 53 bits.
+    pub const COSID_JS: IdMeta =
+        foreign("cosid-js", TimeMachineSeq, [0, 41, 3, 9], Millisecond, 1_577_203_200_000);
+
+    /// `yitter`: Yitter IdGenerator's defaults, worker 6, sequence 6, since 2020-02-19T18:20:02Z.
+    /// Its time is as wide as the rest: 41 bits keep the IDs exact in JavaScript.
+    pub const YITTER: IdMeta =
+        foreign("yitter", TimeMachineSeq, [0, 41, 6, 6], Millisecond, 1_582_136_402_000);
+
+    /// `seata`: Seata's `IdWorker`, worker 10 above timestamp 41 and sequence 12, since
+    /// 2020-05-02T16:00:00Z. Sorts by machine before time; explains only.
+    pub const SEATA: IdMeta =
+        foreign("seata", MachineTimeSeq, [1, 41, 10, 12], Millisecond, 1_588_435_200_000);
+
+    /// `cockroach`: CockroachDB's `unique_rowid()`, 48 bits of 10 µs since 2015-01-01T00:00:00Z, node 15.
+    /// Explains only.
+    pub const COCKROACH: IdMeta =
+        foreign("cockroach", TimeMachineSeq, [0, 48, 15, 0], TenMicros, 1_420_070_400_000);
+
+    /// `tso`: a timestamp of TiDB, 46 bits of milliseconds since 1970, logical counter 18.
+    pub const TSO: IdMeta = foreign("tso", TimeMachineSeq, [0, 46, 0, 18], Millisecond, 0);
 
     /// `vesta-old`: the layout of Vesta's older documents, version 1, type 1, genMethod 2,
     /// machine 10, seconds 30, sequence 20. It sorts by machine before time; explains only.
-    pub const VESTA_OLD: IdMeta = foreign(
-        "vesta-old",
-        LayoutSpec { order: FieldOrder::MachineTimeSeq, ..*IdMeta::MAX_PEAK.spec() },
-    );
+    pub const VESTA_OLD: IdMeta =
+        checked("vesta-old", LayoutSpec { order: MachineTimeSeq, ..*IdMeta::MAX_PEAK.spec() });
 
     /// The layouts of others, for explaining their IDs.
-    pub const FOREIGN: [IdMeta; 5] =
-        [Self::DISCORD, Self::INSTAGRAM, Self::MASTODON, Self::SONYFLAKE, Self::VESTA_OLD];
+    pub const FOREIGN: [IdMeta; 14] = [
+        Self::DISCORD,
+        Self::INSTAGRAM,
+        Self::MASTODON,
+        Self::SONYFLAKE,
+        Self::SONYFLAKE_2,
+        Self::UID_BOOT,
+        Self::COSID,
+        Self::COSID_SECOND,
+        Self::COSID_JS,
+        Self::YITTER,
+        Self::SEATA,
+        Self::COCKROACH,
+        Self::TSO,
+        Self::VESTA_OLD,
+    ];
 }

@@ -1,0 +1,188 @@
+//! Proof that two sets of IDs never meet, or a number that belongs to both.
+
+use std::ops::RangeInclusive;
+
+use crate::{Field, Id, IdError, IdMeta, UnixMillis};
+
+/// A set of numbers: the IDs of a layout whose fields lie in ranges, or a range of plain numbers.
+///
+/// ```
+/// use vesta_intf::{Field, IdMeta, IdSet, overlap};
+///
+/// let old = IdSet::of(&IdMeta::SNOWFLAKE).with(Field::Machine, 0..=39)?;
+/// let new = IdSet::of(&IdMeta::SNOWFLAKE).with(Field::Machine, 40..=1023)?;
+/// assert_eq!(overlap(&old, &new), None); // proved: they never meet
+/// # Ok::<(), vesta_intf::IdError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdSet {
+    /// `None` for plain numbers.
+    layout: Option<IdMeta>,
+    /// Width, smallest and largest value of each field, from the highest bit on; 64 bits together.
+    fields: [(Option<Field>, u8, u64, u64); 7],
+}
+
+impl IdSet {
+    /// Every ID of a layout that has version 0 and the layout's own type.
+    pub fn of(layout: &IdMeta) -> Self {
+        let mut fields = [(None, 64 - layout.total_bits(), 0, 0); 7];
+        for (slot, field) in fields[1..].iter_mut().zip(layout.fields()) {
+            let (low, high) = match field {
+                Field::Version => (0, 0),
+                Field::Type if layout.is_vesta() => (layout.id_type(), layout.id_type()),
+                _ => (0, layout.max(field)),
+            };
+            *slot = (Some(field), layout.bits(field), low, high);
+        }
+        Self { layout: Some(*layout), fields }
+    }
+
+    /// Plain numbers: those of a counter, a sequence or a segment.
+    pub fn counter(numbers: RangeInclusive<u64>) -> Self {
+        let mut fields = [(None, 0, 0, 0); 7];
+        fields[0] = (None, 64, *numbers.start(), *numbers.end());
+        Self { layout: None, fields }
+    }
+
+    /// The IDs of the set with this field in a range.
+    ///
+    /// # Errors
+    /// [`IdError::OutOfRange`] if the field cannot hold the range; [`IdError::Invalid`] if the range is empty,
+    /// or the set is one of plain numbers.
+    pub fn with(mut self, field: Field, range: RangeInclusive<u64>) -> Result<Self, IdError> {
+        let Some(layout) = self.layout else {
+            return Err(IdError::invalid(field.name(), "plain numbers have no fields"));
+        };
+        if range.is_empty() {
+            return Err(IdError::invalid(field.name(), "the range is empty"));
+        }
+        for value in [*range.start(), *range.end()] {
+            IdError::check(field.name(), value, 0, layout.max(field))?;
+        }
+        let slot = self.fields.iter_mut().find(|slot| slot.0 == Some(field));
+        if let Some((_, _, low, high)) = slot {
+            (*low, *high) = range.into_inner();
+        }
+        Ok(self)
+    }
+
+    /// The IDs of the set whose time lies between two moments, both included.
+    ///
+    /// # Errors
+    /// [`IdError::Invalid`] for a moment outside the layout's time, or if the second is before the first.
+    pub fn between(self, moments: RangeInclusive<UnixMillis>) -> Result<Self, IdError> {
+        let Some(layout) = self.layout else {
+            return Err(IdError::invalid("time", "plain numbers have no time"));
+        };
+        let last = layout.tick_within(*moments.end())?;
+        let last = last.saturating_add(layout.spec().unit.per_milli() - 1);
+        let ticks = layout.tick_within(*moments.start())?..=last.min(layout.max(Field::Time));
+        self.with(Field::Time, ticks)
+    }
+
+    /// The IDs of the set that belong to a region: the upper `bits` of the machine field are `region`.
+    ///
+    /// # Errors
+    /// [`IdError::OutOfRange`] if the machine field has not so many bits, or the region needs more.
+    pub fn region(self, bits: u8, region: u64) -> Result<Self, IdError> {
+        let Some(layout) = self.layout else {
+            return Err(IdError::invalid("region", "plain numbers have no machine"));
+        };
+        self.with(Field::Machine, layout.machines_of_region(bits, region)?)
+    }
+
+    /// The fields of a number that belongs to the set; `None` if it does not, or the set is one of plain
+    /// numbers.
+    pub fn reading(&self, raw: u64) -> Option<Id> {
+        self.contains(raw).then(|| self.layout?.unpack(raw).ok()).flatten()
+    }
+
+    /// True if a number belongs to the set.
+    pub fn contains(&self, raw: u64) -> bool {
+        let mut below = 64;
+        self.fields.iter().filter(|field| field.1 > 0).all(|(_, width, low, high)| {
+            below -= u32::from(*width);
+            let value = raw >> below & (u64::MAX >> (64 - width));
+            (*low..=*high).contains(&value)
+        })
+    }
+
+    /// For each bit from the highest on: whether a field begins with it, and that bit of the field's smallest
+    /// and largest value.
+    fn bits(&self) -> [(bool, u64, u64); 64] {
+        let mut bits = [(false, 0, 0); 64];
+        let mut at = 0;
+        for (_, width, low, high) in self.fields {
+            for below in (0..width).rev() {
+                bits[at] = (below + 1 == width, low >> below & 1, high >> below & 1);
+                at += 1;
+            }
+        }
+        bits
+    }
+}
+
+impl IdMeta {
+    /// The machine IDs of a region: those whose upper `bits` are `region`.
+    ///
+    /// # Errors
+    /// [`IdError::OutOfRange`] if the machine field has not so many bits, or the region needs more.
+    pub fn machines_of_region(
+        &self,
+        bits: u8,
+        region: u64,
+    ) -> Result<RangeInclusive<u64>, IdError> {
+        let width = self.bits(Field::Machine);
+        IdError::check("region bits", bits.into(), 0, width.into())?;
+        IdError::check("region", region, 0, (1 << bits) - 1)?;
+        let below = width - bits;
+        let first = region << below;
+        Ok(first..=first + (1 << below) - 1)
+    }
+}
+
+/// The smallest number that belongs to both sets; `None` proves that they never meet.
+///
+/// A number is walked from its highest bit. All that its upper bits say about the lower ones is, for each
+/// set, whether the field that they lie in still agrees with the field's smallest value, and whether with the
+/// largest: if neither, the rest of the field is free. So there are 64 places with 16 states each, and from
+/// the lowest bit up it is known for each of them whether any continuation belongs to both sets. Nothing is
+/// left out, so no continuation from the start means no number.
+pub fn overlap(a: &IdSet, b: &IdSet) -> Option<u64> {
+    let (a, b) = (a.bits(), b.bits());
+    // possible[i][s]: bits i.. can be completed from state s.
+    let mut possible = [[false; 16]; 65];
+    possible[64] = [true; 16];
+    for at in (0..64).rev() {
+        for state in 0..16 {
+            possible[at][state] = [0, 1]
+                .into_iter()
+                .filter_map(|bit| step(a[at], b[at], state, bit))
+                .any(|next| possible[at + 1][next]);
+        }
+    }
+    let mut state = 0b1111;
+    let mut number = 0;
+    for at in 0..64 {
+        let steps =
+            [0, 1].into_iter().filter_map(|bit| Some((bit, step(a[at], b[at], state, bit)?)));
+        let (bit, next) = steps.into_iter().find(|(_, next)| possible[at + 1][*next])?;
+        number = number << 1 | bit;
+        state = next;
+    }
+    Some(number)
+}
+
+/// The state after a bit; `None` if it leaves one of the sets. Two bits for each set: still as small as the
+/// field's smallest value, still as large as its largest.
+fn step(a: (bool, u64, u64), b: (bool, u64, u64), state: usize, bit: u64) -> Option<usize> {
+    let one = |(begins, low, high): (bool, u64, u64), tight: usize| {
+        let tight = if begins { 0b11 } else { tight };
+        let (tight_low, tight_high) = (tight & 1 > 0, tight & 2 > 0);
+        let leaves = tight_low && bit < low || tight_high && bit > high;
+        let next =
+            usize::from(tight_low && bit == low) | usize::from(tight_high && bit == high) << 1;
+        (!leaves).then_some(next)
+    };
+    Some(one(a, state & 0b11)? | one(b, state >> 2)? << 2)
+}

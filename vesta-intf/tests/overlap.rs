@@ -1,0 +1,221 @@
+//! The prover against brute force, and the meetings that are known.
+
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+
+use vesta_intf::{Field, FieldOrder, Id, IdMeta, IdSet, LayoutSpec, TimeUnit, UnixMillis, overlap};
+
+/// A small generator of pseudo-random numbers: the same on every run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+}
+
+const FIELDS: [Field; 4] = [Field::GenMethod, Field::Time, Field::Seq, Field::Machine];
+
+/// A set of IDs of a layout of at most eight bits, and the IDs themselves.
+fn small(random: &mut Random) -> (IdSet, BTreeSet<u64>) {
+    let mut widths = [0u8; 4];
+    for _ in 0..8 {
+        let index = usize::try_from(random.below(4)).expect("0 to 3");
+        widths[index] += 1;
+    }
+    widths[1] = widths[1].max(1); // a layout has a time
+    let orders =
+        [FieldOrder::TimeSeqMachine, FieldOrder::TimeMachineSeq, FieldOrder::MachineTimeSeq];
+    let layout = IdMeta::foreign(LayoutSpec {
+        version_bits: 0,
+        type_bits: 0,
+        gen_method_bits: widths[0],
+        time_bits: widths[1],
+        seq_bits: widths[2],
+        machine_bits: widths[3],
+        order: orders[usize::try_from(random.below(3)).expect("0 to 2")],
+        unit: TimeUnit::Second,
+        epoch: UnixMillis(0),
+    })
+    .expect("eight or nine bits");
+    let mut set = IdSet::of(&layout);
+    let mut ranges = Vec::new();
+    for field in FIELDS {
+        let low = random.below(layout.max(field) + 1);
+        let high = low + random.below(layout.max(field) - low + 1);
+        set = set.with(field, low..=high).expect("inside the field");
+        ranges.push(low..=high);
+    }
+    let mut ids = BTreeSet::new();
+    for gen_method in ranges[0].clone() {
+        for time in ranges[1].clone() {
+            for seq in ranges[2].clone() {
+                for machine in ranges[3].clone() {
+                    let id = Id { gen_method, time, seq, machine, ..Id::default() };
+                    ids.insert(layout.pack(&id).expect("inside"));
+                }
+            }
+        }
+    }
+    (set, ids)
+}
+
+/// Pairs of ten thousand on which a prover is wrong.
+fn mistakes(prove: impl Fn(&IdSet, &IdSet) -> Option<u64>) -> (usize, usize) {
+    let mut random = Random(1);
+    let (mut wrong, mut met) = (0, 0);
+    for _ in 0..10_000 {
+        let ((a, ids_a), (b, ids_b)) = (small(&mut random), small(&mut random));
+        let first = ids_a.intersection(&ids_b).next().copied();
+        wrong += usize::from(prove(&a, &b) != first);
+        met += usize::from(first.is_some());
+    }
+    (wrong, met)
+}
+
+#[test]
+fn it_agrees_with_brute_force_on_ten_thousand_pairs() {
+    let (wrong, met) = mistakes(overlap);
+    assert_eq!(wrong, 0);
+    assert!((1000..9000).contains(&met), "both answers are common: {met}");
+}
+
+/// A prover that compares the smallest and the largest ID alone.
+#[test]
+fn a_prover_that_looks_at_the_ends_only_is_found_out() {
+    let by_ends = |a: &IdSet, b: &IdSet| {
+        let ends = |set: &IdSet| {
+            let mut ids = (0..512).filter(|id| set.contains(*id));
+            let first = ids.next();
+            first.zip(ids.next_back().or(first)).expect("no set is empty")
+        };
+        let ((a, b), (c, d)) = (ends(a), ends(b));
+        (a <= d && c <= b).then_some(a.max(c))
+    };
+    assert!(mistakes(by_ends).0 > 1000);
+}
+
+#[test]
+fn a_set_contains_what_it_was_made_of() {
+    let mut random = Random(7);
+    for _ in 0..200 {
+        let (set, ids) = small(&mut random);
+        assert!((0..512).all(|id| set.contains(id) == ids.contains(&id)));
+    }
+}
+
+fn at(text: &str) -> UnixMillis {
+    // Days since 1970 of the years that the cases need.
+    let days = match text {
+        "2018-01-01" => 17_532,
+        "2020-01-01" => 18_262,
+        "2020-06-01" => 18_414,
+        "2026-11-22" => 20_779,
+        "2027-01-01" => 20_819,
+        "2030-01-01" => 21_915,
+        "2049-01-09" => 28_863,
+        other => panic!("{other}"),
+    };
+    let moment = UnixMillis(days * 86_400_000);
+    assert!(moment.to_string().starts_with(text), "{moment}");
+    moment
+}
+
+fn ids(layout: IdMeta, from: &str, until: &str, methods: RangeInclusive<u64>) -> IdSet {
+    let until = if until.is_empty() { layout.end() } else { at(until) };
+    let set = IdSet::of(&layout).between(at(from)..=UnixMillis(until.0 - 1)).expect("inside");
+    if layout.bits(Field::GenMethod) == 0 {
+        set
+    } else {
+        set.with(Field::GenMethod, methods).expect("2 bits")
+    }
+}
+
+/// The IDs that a central server makes with max-peak today are the numbers that Leaf made in 2022.
+#[test]
+fn max_peak_and_leaf_meet_where_it_is_known() {
+    const KNOWN: u64 = 1_555_858_156_448_382_976;
+    let (leaf, vesta) = (IdMeta::SNOWFLAKE, IdMeta::MAX_PEAK);
+    let as_leaf = leaf.unpack(KNOWN).unwrap();
+    assert_eq!(leaf.moment_of(as_leaf.time).unwrap().to_string(), "2022-08-06T10:07:45.601Z");
+    let as_vesta = vesta.unpack(KNOWN).unwrap();
+    assert_eq!(vesta.moment_of(as_vesta.time).unwrap().to_string(), "2026-11-22T00:00:00.000Z");
+    assert_eq!((as_leaf.machine, as_leaf.seq), (0, 0));
+    assert_eq!((as_vesta.gen_method, as_vesta.machine, as_vesta.seq), (1, 0, 0));
+
+    let old = ids(leaf, "2018-01-01", "2027-01-01", 0..=0);
+    let new = ids(vesta, "2026-11-22", "2049-01-09", 1..=1);
+    assert_eq!(overlap(&old, &new), Some(KNOWN), "the first of them");
+    assert_eq!(old.reading(KNOWN), Some(as_leaf));
+    assert_eq!(new.reading(KNOWN), Some(as_vesta));
+
+    // genMethod 2 meets the numbers of Leaf from April 2031 on, and none that there are.
+    let rest = ids(vesta, "2026-11-22", "2049-01-09", 2..=2);
+    assert_eq!(overlap(&old, &rest), None);
+    let later = IdSet::of(&leaf).between(at("2018-01-01")..=UnixMillis(leaf.end().0 - 1)).unwrap();
+    let met = leaf.unpack(overlap(&later, &rest).unwrap()).unwrap();
+    assert!(leaf.moment_of(met.time).unwrap().to_string().starts_with("2031-04-"));
+
+    // genMethod 0 stays below them until 2030.
+    let embedded = ids(vesta, "2026-11-22", "2030-01-01", 0..=0);
+    assert_eq!(overlap(&old, &embedded), None);
+}
+
+#[test]
+fn other_moves_that_people_make() {
+    let machines = |range| IdSet::of(&IdMeta::SNOWFLAKE).with(Field::Machine, range).unwrap();
+    assert_eq!(overlap(&machines(0..=39), &machines(40..=1023)), None);
+    let before = ids(IdMeta::SNOWFLAKE, "2018-01-01", "2026-11-22", 0..=0);
+    let after = ids(IdMeta::SNOWFLAKE, "2026-11-22", "", 0..=0);
+    assert_eq!(overlap(&before, &after), None);
+
+    let later = IdMeta::new(LayoutSpec {
+        epoch: UnixMillis(1_704_038_400_000), // 2024-01-01T00:00:00+08:00
+        ..*IdMeta::UID.spec()
+    })
+    .unwrap();
+    let uid = |layout: &IdMeta, workers| IdSet::of(layout).with(Field::Machine, workers).unwrap();
+    let new = uid(&later, 5001..=4_194_303);
+    assert_eq!(overlap(&uid(&IdMeta::UID, 1..=5000), &new), None);
+    assert!(overlap(&uid(&IdMeta::UID, 1..=5001), &new).is_some());
+
+    let vesta = ids(IdMeta::MAX_PEAK, "2026-11-22", "2049-01-09", 0..=2);
+    assert_eq!(overlap(&IdSet::counter(1..=1_000_000_000_000), &vesta), None);
+    assert!(overlap(&IdSet::counter(1..=u64::MAX), &vesta).is_some());
+
+    let cosid = ids(IdMeta::COSID, "2020-01-01", "2027-01-01", 0..=0);
+    let fine = ids(IdMeta::MIN_GRANULARITY, "2026-11-22", "", 0..=2);
+    assert_eq!(overlap(&cosid, &fine), None);
+}
+
+#[test]
+fn two_regions_never_meet_and_one_meets_itself() {
+    for layout in [IdMeta::MAX_PEAK, IdMeta::MIN_GRANULARITY, IdMeta::SNOWFLAKE, IdMeta::JS_SAFE] {
+        let region = |number| IdSet::of(&layout).region(3, number).unwrap();
+        for one in 0..8 {
+            for other in 0..8 {
+                assert_eq!(overlap(&region(one), &region(other)).is_some(), one == other);
+            }
+        }
+    }
+    assert_eq!(IdMeta::MAX_PEAK.machines_of_region(3, 2).unwrap(), 256..=383);
+    assert_eq!(IdMeta::MAX_PEAK.machines_of_region(0, 0).unwrap(), 0..=1023);
+    assert!(IdMeta::MAX_PEAK.machines_of_region(3, 8).is_err());
+    assert!(IdMeta::MAX_PEAK.machines_of_region(11, 0).is_err());
+}
+
+#[test]
+fn a_set_that_makes_no_sense_is_refused() {
+    let set = || IdSet::of(&IdMeta::MAX_PEAK);
+    #[allow(clippy::reversed_empty_ranges, reason = "that is the fault")]
+    let backwards = set().with(Field::Machine, 5..=4);
+    assert!(backwards.is_err());
+    assert!(set().with(Field::Machine, 0..=1024).is_err());
+    assert!(set().between(UnixMillis(0)..=UnixMillis(1)).is_err(), "before the layout begins");
+    assert!(IdSet::counter(1..=9).with(Field::Machine, 0..=0).is_err());
+    assert!(IdSet::counter(1..=9).region(1, 0).is_err());
+    assert_eq!(IdSet::counter(5..=9).reading(7), None, "a plain number has no fields");
+    assert!(IdSet::counter(5..=9).contains(9) && !IdSet::counter(5..=9).contains(10));
+}
