@@ -18,7 +18,7 @@ use crate::machine::{self, MachineSource, Resolved};
 use crate::populator::PopulatorKind;
 use crate::random;
 use crate::sequence::Rules;
-use crate::service::{LocalIdService, number};
+use crate::service::{LocalIdService, in_place, number};
 use crate::slots::Slots;
 use crate::state_dir::default_state_dir;
 use crate::wait::Drive;
@@ -210,6 +210,7 @@ impl Builder {
         check_namespace(&self.namespace)?;
         IdError::check("version", self.version, 0, meta.max(Field::Version))?;
         meta.check_generates()?;
+        let gen_method = in_place(&meta, self.gen_method)?;
         self.sequence_start.check(&meta)?;
         let rules = self.rules(&source)?;
         let machines = number(self.machine_count);
@@ -224,7 +225,6 @@ impl Builder {
             clock: self.clock.clone(),
             clock_kind: self.clock_kind,
             populator: self.populator,
-            gen_method: if meta.bits(Field::GenMethod) == 0 { 0 } else { self.gen_method.value() },
             version: self.version,
             lost: Arc::default(),
         };
@@ -290,6 +290,7 @@ impl Builder {
             }
         };
         Ok(LocalIdService {
+            gen_method,
             settings: self,
             rules,
             machine_source,

@@ -68,7 +68,7 @@ pub(crate) struct HeldLease {
     pub(crate) machine: u64,
     /// The epoch of the claim.
     pub(crate) epoch: u64,
-    /// The ID at position 0: every field but time and sequence.
+    /// The ID at position 0: every field but time, sequence and genMethod.
     pub(crate) base: u64,
     rules: Rules,
     /// The clock it goes by.
@@ -228,7 +228,6 @@ pub(crate) struct HeldLeaseFactory {
     pub(crate) clock: AnyClock,
     pub(crate) clock_kind: ClockKind,
     pub(crate) populator: PopulatorKind,
-    pub(crate) gen_method: u64,
     pub(crate) version: u64,
     /// Counts positions that were taken and are never issued.
     pub(crate) lost: Arc<Count>,
@@ -248,7 +247,6 @@ impl HeldLeaseFactory {
     ) -> Result<HeldLease, IdError> {
         let base = self.meta.pack(&Id {
             machine,
-            gen_method: self.gen_method,
             version: self.version,
             id_type: self.meta.id_type(),
             ..Id::default()

@@ -11,6 +11,7 @@
 //!  keeper.rs       the thread of the drivers, or the caller of `maintain`
 //!  kv.rs           the port: what a store has to offer
 //!  leases.rs       a namespace in such a store; area.rs: its entries, codec.rs: their texts
+//!  events.rs       what happened, for people; history.rs: the claims that there were
 //!  host_state.rs   what this host remembers; state files of fixed machine IDs
 //! ```
 
@@ -20,6 +21,8 @@ mod choice;
 mod codec;
 mod driver;
 mod drivers;
+mod events;
+mod history;
 mod host_state;
 mod keeper;
 mod kv;
@@ -38,6 +41,9 @@ pub use choice::ClaimOrder;
 pub(crate) use codec::{Entry, Fields, SCHEMA};
 use codec::{Marks, Standing};
 pub(crate) use drivers::Drivers;
+pub(crate) use events::Journal;
+pub use events::{Event, EventKind};
+pub use history::Origin;
 pub(crate) use host_state::{HostState, Local, StateFolder};
 pub(crate) use keeper::Keeper;
 pub use kv::{KvStore, Put, Suspicion};

@@ -65,7 +65,8 @@ pub use clock::{Clock, ClockKind, SystemClock};
 pub use error::{BuildError, StoreError};
 pub use id::sequence;
 pub use lease::{
-    Cas, ClaimOrder, Doubt, KvStore, Leases, Namespace, Put, Record, Snapshot, Suspicion, Timing,
+    Cas, ClaimOrder, Doubt, Event, EventKind, KvStore, Leases, Namespace, Origin, Put, Record,
+    Snapshot, Suspicion, Timing,
 };
 pub use machine::{IpMap, MachineSource, WorkerNodeStore, host_ordinal};
 pub use populator::PopulatorKind;

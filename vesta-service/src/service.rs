@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use vesta_intf::{ErrorKind, Id, IdError, IdMeta, IdRun, IdService, MakeId};
+use vesta_intf::{ErrorKind, Field, GenMethod, Id, IdError, IdMeta, IdRun, IdService, MakeId};
 
 use crate::backlog::{Backlog, Batch};
 use crate::builder::Builder;
-use crate::held_lease::Reserved;
+use crate::held_lease::{HeldLease, Reserved};
 use crate::sequence::{Claim, Rules};
 use crate::slots::Slots;
 use crate::wait::Wait;
@@ -26,6 +26,8 @@ use crate::wait::Wait;
 pub struct LocalIdService {
     pub(crate) settings: Builder,
     pub(crate) rules: Rules,
+    /// The genMethod of its IDs, in its place.
+    pub(crate) gen_method: u64,
     pub(crate) machine_source: String,
     /// The length of a window; `None` without a lease.
     pub(crate) window: Option<Duration>,
@@ -39,6 +41,31 @@ impl LocalIdService {
     /// Builder of a service.
     pub fn builder() -> Builder {
         Builder::default()
+    }
+
+    /// The same service with another value in the genMethod field of its IDs: a second front door of one
+    /// program. Both take from the lines of the same machine IDs, so their IDs never meet. The last of
+    /// them to be dropped closes it; [`close`](Self::close) closes it for both.
+    ///
+    /// # Errors
+    /// [`IdError::OutOfRange`] if the layout has no room for the value. One without such a field takes any.
+    pub fn with_gen_method(&self, gen_method: GenMethod) -> Result<Self, IdError> {
+        Ok(Self {
+            gen_method: in_place(&self.settings.layout, gen_method)?,
+            settings: self.settings.clone(),
+            rules: self.rules,
+            machine_source: self.machine_source.clone(),
+            window: self.window,
+            slots: self.slots.clone(),
+            backlog: Backlog::default(),
+            positions_lost: Arc::clone(&self.positions_lost),
+        })
+    }
+
+    /// The ID at a position of a lease.
+    #[inline(always)]
+    fn id_at(&self, lease: &HeldLease, position: u64) -> u64 {
+        self.settings.layout.id_at(lease.base | self.gen_method, position)
     }
 
     /// The layout of the IDs.
@@ -59,7 +86,7 @@ impl LocalIdService {
     pub fn try_gen_run(&self, want: u32) -> Result<IdRun, IdError> {
         IdError::check("count", want.into(), 1, u32::MAX.into())?;
         let (lease, Claim { start, end }) = self.slots.claim(want)?;
-        let first = self.settings.layout.id_at(lease.base, start);
+        let first = self.id_at(lease, start);
         // A claim is never longer than what was wanted.
         let count = u32::try_from(end - start).unwrap_or(want);
         Ok(IdRun { first, step: self.settings.layout.step(), count })
@@ -69,7 +96,7 @@ impl LocalIdService {
     #[inline(never)]
     fn try_gen_id_from_any(&self) -> Result<u64, IdError> {
         let (lease, claim) = self.slots.claim(1)?;
-        Ok(self.settings.layout.id_at(lease.base, claim.start))
+        Ok(self.id_at(lease, claim.start))
     }
 
     /// Waits for an ID. With pacing a caller has a position once it waits, so that those who come
@@ -88,7 +115,7 @@ impl LocalIdService {
                     done => return done,
                 },
             };
-            Ok(self.settings.layout.id_at(taken.lease.base, taken.position()?))
+            Ok(self.id_at(taken.lease, taken.position()?))
         });
         if waited.is_err() && reserved.is_some() {
             self.lost(1);
@@ -134,6 +161,14 @@ fn is_used_up(error: &IdError) -> bool {
     error.kind() == ErrorKind::SequenceUsedUp
 }
 
+/// The genMethod field of a layout with this value; 0 in a layout without it.
+pub(crate) fn in_place(meta: &IdMeta, gen_method: GenMethod) -> Result<u64, IdError> {
+    match meta.bits(Field::GenMethod) {
+        0 => Ok(0),
+        _ => meta.pack(&Id { gen_method: gen_method.value(), ..Id::default() }),
+    }
+}
+
 /// Writes a run to the beginning of `out` and says how many IDs it has.
 fn write(run: &IdRun, out: &mut [u64]) -> usize {
     let count = run.iter().len();
@@ -171,7 +206,7 @@ impl IdService for LocalIdService {
         // The usual case by itself: what it shares with the others would go through memory.
         let lease = self.slots.home().leases.current();
         match lease.claim(1) {
-            Ok(claim) => Ok(self.settings.layout.id_at(lease.base, claim.start)),
+            Ok(claim) => Ok(self.id_at(lease, claim.start)),
             Err(_) => self.try_gen_id_from_any(),
         }
     }
@@ -218,7 +253,7 @@ impl IdService for LocalIdService {
 
     fn make_id(&self, parts: &MakeId) -> Result<u64, IdError> {
         let lease = self.slots.first().leases.current();
-        let own = self.settings.layout.unpack(lease.base)?;
+        let own = self.settings.layout.unpack(lease.base | self.gen_method)?;
         let id_type = parts.id_type.unwrap_or(own.id_type);
         let meta = self.settings.layout.of_type_value(id_type)?;
         meta.pack(&Id {
@@ -233,11 +268,5 @@ impl IdService for LocalIdService {
 
     fn trans_time(&self, time: u64) -> Result<SystemTime, IdError> {
         Ok(self.settings.layout.moment_of(time)?.to_system_time())
-    }
-}
-
-impl Drop for LocalIdService {
-    fn drop(&mut self) {
-        self.close();
     }
 }

@@ -14,13 +14,21 @@ use crate::sequence::Claim;
 
 /// At least one machine slot. Callers are spread over them: each thread keeps to its home slot, and
 /// changes to another when that has nothing to give.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Slots {
-    slots: Vec<Arc<MachineSlot>>,
+    slots: Arc<[Arc<MachineSlot>]>,
     /// The first of them, one pointer nearer.
     first: Arc<MachineSlot>,
+    /// Shared by the clones; the last of them to go ends the slots.
+    end: Arc<End>,
+}
+
+/// The end of all slots, by a call or when nobody uses them any more.
+#[derive(Debug)]
+struct End {
+    slots: Arc<[Arc<MachineSlot>]>,
     /// Of all their leases; `None` without leases.
-    pub(crate) keeper: Option<Keeper>,
+    keeper: Option<Keeper>,
 }
 
 /// The home slot of a thread, of so many.
@@ -55,7 +63,8 @@ impl Slots {
 
     fn of(slots: Vec<Arc<MachineSlot>>, keeper: Option<Keeper>) -> Self {
         let first = slots.first().expect("there is at least one").clone();
-        Self { slots, first, keeper }
+        let slots: Arc<[_]> = slots.into();
+        Self { end: Arc::new(End { slots: Arc::clone(&slots), keeper }), slots, first }
     }
 
     /// The first slot, which is the only one of most services.
@@ -135,33 +144,51 @@ impl Slots {
         Err(refusal.unwrap_or(IdError::TimeExhausted)) // there is at least one slot
     }
 
-    /// True in the child of a fork: machine IDs, files and connections are the parent's.
-    fn are_forked(&self) -> bool {
-        self.first().leases.current().ticks.is_forked()
-    }
-
     /// Renews what is due, where no thread does it. Returns how long there is nothing more to do.
     pub(crate) fn maintain(&self) -> Option<Duration> {
-        if self.are_forked() {
+        if is_forked(self.first()) {
             return None;
         }
-        self.keeper.as_ref()?.maintain()
+        self.end.keeper.as_ref()?.maintain()
     }
 
     /// Seals every slot and gives the records back, as far as the store answers in time.
     pub(crate) fn close(&self) {
+        self.end.close();
+    }
+
+    /// The keeper of the leases; `None` without leases.
+    #[cfg(all(test, shuttle))]
+    pub(crate) fn keeper(&self) -> Option<&Keeper> {
+        self.end.keeper.as_ref()
+    }
+}
+
+impl End {
+    fn close(&self) {
         let keeper = self.keeper.as_ref();
-        if self.are_forked() {
+        if is_forked(&self.slots[0]) {
             keeper.inspect(|keeper| keeper.forget());
             return;
         }
         // All are asked before the keeper is waited for: it gives them back together.
-        for slot in self.iter() {
+        for slot in &*self.slots {
             slot.request_stop();
             slot.leases.current().seal("it was shut down");
         }
         keeper.inspect(|keeper| keeper.close());
     }
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// True in the child of a fork: machine IDs, files and connections are the parent's.
+fn is_forked(slot: &MachineSlot) -> bool {
+    slot.leases.current().ticks.is_forked()
 }
 
 /// A lease that was sealed because its machine ID was lost will have a successor.

@@ -9,7 +9,7 @@ use vesta_intf::UnixMillis;
 use crate::LocalIdService;
 use crate::builder::Builder;
 use crate::clock::{MAX_LEAD, Reading};
-use crate::lease::{Doubt, MachineSlot, Timing};
+use crate::lease::{Doubt, Event, MachineSlot, Timing};
 use crate::populator::PopulatorKind;
 use crate::service::millis;
 
@@ -132,6 +132,12 @@ impl LocalIdService {
     /// Status of each of its machine IDs.
     pub fn machines(&self) -> Vec<MachineStatus> {
         self.slots.iter().map(|slot| self.machine_status(slot)).collect()
+    }
+
+    /// What happened to its machine IDs after the event of this number (0 for all), as far as it is
+    /// remembered: the last 200 events.
+    pub fn events(&self, since: u64) -> Vec<Event> {
+        self.slots.first().keeper.journal.since(since)
     }
 
     /// Status of the service.

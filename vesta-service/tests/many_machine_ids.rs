@@ -134,7 +134,7 @@ fn take(service: &LocalIdService, known: &mut BTreeSet<u64>) {
 
 #[test]
 fn claims_go_side_by_side() {
-    for (count, at_first, again) in [(1, 9, 4), (64, 9, 4), (256, 11, 5), (1024, 23, 11)] {
+    for (count, at_first, again) in [(1, 9, 5), (64, 9, 5), (256, 11, 7), (1024, 23, 19)] {
         let setting = Setting::new();
         let service = setting.start(count);
         assert_eq!(machines(&service).len(), count, "each another one");

@@ -47,7 +47,6 @@ impl Model {
             rules: Rules::new(40, 10, 0),
             clock: AnyClock::Other(clock.clone()),
             populator: kind,
-            gen_method: 0,
             version: 0,
             clock_kind: ClockKind::Precise,
             lost: Arc::default(),

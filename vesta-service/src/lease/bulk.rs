@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::area::outcome;
+use super::history::ended;
 use super::kv::Put;
 use super::leases::bucket;
 use super::state::{Answer, Write};
@@ -29,7 +30,16 @@ impl Leases {
     /// Makes changes that each concern another machine ID, side by side; each is answered by itself.
     pub(super) fn write_all(&self, writes: &[(u64, Write)]) -> Vec<Answer> {
         let mut answers = vec![None; writes.len()];
-        let mut changes: Vec<_> = gathered(writes).into_values().collect();
+        // A claim waits for the history; renewals do not.
+        let archived = self.archive(writes);
+        let possible = writes.iter().enumerate().filter(|(asker, (_, write))| match &archived {
+            Err(error) if ended(write).is_some() => {
+                answers[*asker] = Some(Answer::Failed(error.clone()));
+                false
+            }
+            _ => true,
+        });
+        let mut changes: Vec<_> = gathered(possible).into_values().collect();
         changes.sort_by(|one, other| one.put.key.cmp(&other.put.key));
         let outcomes = self.put_all(&changes);
         for (change, outcome) in changes.iter().zip(outcomes) {
@@ -159,10 +169,12 @@ fn all(changes: &[Change], error: &StoreError) -> Vec<Outcome> {
 
 /// The changes by key. The marks of one bucket that rest on the same old one are put together: each by
 /// itself would have to wait for the one before. Who goes by another old one learns what is there now.
-fn gathered(writes: &[(u64, Write)]) -> BTreeMap<String, Change> {
+fn gathered<'a>(
+    writes: impl Iterator<Item = (usize, &'a (u64, Write))>,
+) -> BTreeMap<String, Change> {
     let mut changes: BTreeMap<String, Change> = BTreeMap::new();
     let mut bases: BTreeMap<String, &Option<Marks>> = BTreeMap::new();
-    for (asker, (machine, write)) in writes.iter().enumerate() {
+    for (asker, (machine, write)) in writes {
         let (key, old, new, marks) = match write {
             Write::Record { old, new } => {
                 (machine.to_string(), old.as_ref().map(Entry::encode), new.encode(), None)

@@ -84,12 +84,12 @@ impl<'a> Standing<'a> {
 
 impl Entry for Record {
     fn encode(&self) -> String {
-        let Self { namespace, birth, epoch, owner, bound, attempt, released, host, pid, info_time } =
-            self;
-        let host = Value::from(host.as_str());
+        let Self { namespace, birth, epoch, owner, from, bound, attempt, released, .. } = self;
+        let Self { host, pid, version, claimed, info_time, .. } = self;
+        let (host, version) = (Value::from(host.as_str()), Value::from(version.as_str()));
         format!(
-            r#"{{"schema":{SCHEMA},"namespace":"{namespace:032x}","birth":"{birth:016x}","epoch":"{epoch}","owner":"{owner:032x}","bound":"{bound}","attempt":"{attempt:016x}","released":{released},"host":{host},"pid":{pid},"time":"{}"}}"#,
-            info_time.0
+            r#"{{"schema":{SCHEMA},"namespace":"{namespace:032x}","birth":"{birth:016x}","epoch":"{epoch}","owner":"{owner:032x}","from":"{from}","bound":"{bound}","attempt":"{attempt:016x}","released":{released},"host":{host},"pid":{pid},"version":{version},"claimed":"{}","time":"{}"}}"#,
+            claimed.0, info_time.0
         )
     }
 
@@ -99,11 +99,14 @@ impl Entry for Record {
             birth: fields.hex_64("birth")?,
             epoch: fields.number("epoch")?,
             owner: fields.hex("owner")?,
+            from: fields.number("from")?,
             bound: fields.number("bound")?,
             attempt: fields.hex_64("attempt")?,
             released: fields.field("released", Value::as_bool)?,
             host: fields.text("host")?.to_owned(),
             pid: fields.field("pid", |pid| pid.as_u64()?.try_into().ok())?,
+            version: fields.text("version")?.to_owned(),
+            claimed: UnixMillis(fields.number("claimed")?),
             info_time: UnixMillis(fields.number("time")?),
         })
     }
@@ -219,18 +222,21 @@ mod tests {
             birth: 7,
             epoch: 3,
             owner: u128::MAX - 1,
+            from: 1 << 60,
             bound: 1 << 61,
             attempt: 42,
             released: true,
             host: "h'ö\"s\\t".into(),
             pid: 4711,
+            version: "0.1.0".into(),
+            claimed: UnixMillis(1_600_000_000_000),
             info_time: UnixMillis(1_700_000_000_000),
         }
     }
 
     #[test]
     fn a_record_reads_like_this() {
-        let text = r#"{"schema":1,"namespace":"00000000000000000000000000000abc","birth":"0000000000000007","epoch":"3","owner":"fffffffffffffffffffffffffffffffe","bound":"2305843009213693952","attempt":"000000000000002a","released":true,"host":"h'ö\"s\\t","pid":4711,"time":"1700000000000"}"#;
+        let text = r#"{"schema":1,"namespace":"00000000000000000000000000000abc","birth":"0000000000000007","epoch":"3","owner":"fffffffffffffffffffffffffffffffe","from":"1152921504606846976","bound":"2305843009213693952","attempt":"000000000000002a","released":true,"host":"h'ö\"s\\t","pid":4711,"version":"0.1.0","claimed":"1600000000000","time":"1700000000000"}"#;
         assert_eq!(record().encode(), text);
         assert_eq!(Record::decode(text), Ok(record()));
     }
@@ -240,10 +246,12 @@ mod tests {
         fn every_record_comes_back(
             (namespace, birth, epoch, owner, bound) in any::<(u128, u64, u64, u128, u64)>(),
             (attempt, released, host, pid, time) in any::<(u64, bool, String, u32, u64)>(),
+            (from, version, claimed) in any::<(u64, String, u64)>(),
         ) {
-            let info_time = UnixMillis(time);
+            let (info_time, claimed) = (UnixMillis(time), UnixMillis(claimed));
             let record = Record {
-                namespace, birth, epoch, owner, bound, attempt, released, host, pid, info_time,
+                namespace, birth, epoch, owner, from, bound, attempt, released, host, pid, version,
+                claimed, info_time,
             };
             prop_assert_eq!(Record::decode(&record.encode()), Ok(record));
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::state::{Action, Answer, Ask, CLAIM_AGAIN, Event, Machine, Now};
-use super::{Choice, MachineSlot, Plan};
+use super::{Choice, EventKind, MachineSlot, Plan};
 use crate::BuildError;
 use crate::clock::{AnyClock, MAX_LEAD};
 use crate::held_lease::HeldLease;
@@ -100,6 +100,8 @@ impl Driver {
             if held.ticks.read().lead > MAX_LEAD + plan.distance(reach, clock.wall()) {
                 let machine = held.machine;
                 tracing::warn!(machine, "the clock is far behind: changing the machine ID");
+                let text = "the clock is far behind what was issued: changing the machine ID";
+                slot.keeper.journal.note(clock.wall(), EventKind::Clock, machine, text);
                 self.machine.release(held.seal("the clock is far behind what it issued"));
             }
         }
@@ -116,16 +118,24 @@ impl Driver {
     }
 
     /// Does what an answer means for the slot. `claimed` is the lease of a claim.
-    pub(super) fn carry_out(&mut self, event: Event, claimed: Option<HeldLease>, now: Duration) {
+    pub(super) fn carry_out(&mut self, event: Event, claimed: Option<HeldLease>, clock: &AnyClock) {
         let Some(slot) = self.slot.clone() else { return };
+        let (now, wall) = (clock.monotonic(), clock.wall());
         let held = slot.leases.current();
         let machine = held.machine;
+        let note =
+            |kind, machine, text: String| slot.keeper.journal.note(wall, kind, machine, text);
         match event {
             Event::None => {}
             Event::Claimed(_) => {
                 let Some(next) = claimed else { return };
                 let (machine, epoch) = (next.machine, next.epoch);
                 tracing::warn!(machine, epoch, "going on with this machine ID");
+                note(
+                    EventKind::Moved,
+                    machine,
+                    format!("going on with this machine ID, epoch {epoch}"),
+                );
                 next.ticks.trust_as(&held.ticks);
                 slot.follow(next);
                 let mut state = slot.state.lock();
@@ -134,24 +144,40 @@ impl Driver {
             }
             Event::Refused(error) => {
                 tracing::error!(%error, "no machine ID; trying again");
-                slot.state.lock().search_failed(error.to_string(), now);
+                let first = slot.state.lock().search_failed(error.to_string(), now);
+                if first {
+                    note(EventKind::NotClaimed, machine, error.to_string());
+                }
             }
             Event::Raised(record) => {
                 held.raise(record.bound);
                 let mut state = slot.state.lock();
                 state.renewals_ok += 1;
-                (state.renewed_at, state.away_since) = (now, None);
+                let away = std::mem::take(&mut state.away_since);
+                state.renewed_at = now;
+                drop(state);
+                if let Some(since) = away {
+                    let seconds = now.saturating_sub(since).as_secs();
+                    let text = format!("the store answers again, after {seconds} s");
+                    note(EventKind::RenewedLate, machine, text);
+                }
             }
-            Event::Released(_) => tracing::info!(machine, "machine ID released"),
+            Event::Released(_) => {
+                tracing::info!(machine, "machine ID released");
+                note(EventKind::Released, machine, "given back".into());
+            }
             Event::Unsure(error) => {
                 tracing::debug!(machine, %error, "renewal was not answered");
-                slot.state.lock().renewal_failed(now);
+                if slot.state.lock().renewal_failed(now) {
+                    note(EventKind::NotRenewed, machine, error.to_string());
+                }
             }
             Event::Broken(error) => {
                 slot.state.lock().renewals_failed += 1;
                 let store = &self.machine.plan.store;
                 tracing::error!(store, %error, "the store failed for good: no more IDs");
                 held.seal(&error.to_string());
+                note(EventKind::Sealed, machine, format!("the store failed for good: {error}"));
             }
             Event::Fenced(current) => {
                 slot.state.lock().fenced += 1;
@@ -160,8 +186,10 @@ impl Driver {
                     None => "the record of its machine ID was deleted",
                 };
                 held.seal(reason);
-                let (by_host, by_pid) = current.map(|record| (record.host, record.pid)).unzip();
-                tracing::error!(machine, by_host, by_pid, "{reason}");
+                let by = current.map(|record| format!(": {} (pid {})", record.host, record.pid));
+                let text = format!("{reason}{}", by.unwrap_or_default());
+                tracing::error!(machine, "{text}");
+                note(EventKind::Fenced, machine, text);
             }
         }
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::driver::{Driver, Due};
 use super::state::{Answer, Claimed, Event};
-use super::{CLAIM_TIMEOUT, Doubt, HostState, Leases, MachineSlot, Plan, Signals};
+use super::{CLAIM_TIMEOUT, Doubt, EventKind, HostState, Leases, MachineSlot, Plan, Signals};
 use crate::clock::AnyClock;
 use crate::error::{BuildError, StoreError};
 use crate::held_lease::HeldLeaseFactory;
@@ -169,12 +169,11 @@ impl Drivers {
     }
 
     fn refused(&mut self, number: usize, error: BuildError) {
-        let now = self.clock().monotonic();
         let driver = &mut self.drivers[number];
         if driver.slot.is_none() {
             self.refused.get_or_insert(error);
         } else {
-            driver.carry_out(Event::Refused(error), None, now);
+            driver.carry_out(Event::Refused(error), None, &self.factory.clock);
         }
     }
 
@@ -207,7 +206,7 @@ impl Drivers {
     }
 
     fn carry_out(&mut self, number: usize, event: Event) {
-        let now = self.clock().monotonic();
+        let (now, wall) = (self.clock().monotonic(), self.clock().wall());
         let claimed = match &event {
             Event::Claimed(Claimed { machine, record, next }) => {
                 match self.factory.make(*machine, record.epoch, *next, record.bound) {
@@ -224,11 +223,13 @@ impl Drivers {
             (Event::Claimed(_), Some(held)) if driver.slot.is_none() => {
                 // Whoever waits for a store at start need not be deaf to a stop later.
                 driver.machine.plan.claim_timeout = CLAIM_TIMEOUT;
+                let text = format!("claimed, epoch {}", held.epoch);
+                self.signals.journal.note(wall, EventKind::Claimed, held.machine, text);
                 let slot = MachineSlot::new(held, now, self.signals.clone());
                 slot.state.lock().doubt.clone_from(&driver.machine.doubt);
                 driver.slot = Some(Arc::new(slot));
             }
-            (event, claimed) => driver.carry_out(event, claimed, now),
+            (event, claimed) => driver.carry_out(event, claimed, &self.factory.clock),
         }
     }
 
@@ -254,5 +255,11 @@ impl Drivers {
             ),
             None => tracing::info!(store, namespace, "the store is trusted again"),
         }
+        let text = match doubt {
+            Some(Doubt { why, .. }) => format!("the store may forget what it acknowledged: {why}"),
+            None => "the store is trusted again".to_owned(),
+        };
+        let machine = self.drivers[number].place.unwrap_or_default();
+        self.signals.journal.note(self.clock().wall(), EventKind::Doubt, machine, text);
     }
 }

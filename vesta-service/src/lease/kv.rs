@@ -107,6 +107,11 @@ pub trait KvStore: Send + Sync + fmt::Debug {
         Ok(Some(Box::new(())))
     }
 
+    /// False for a store with room for one record alone, and none for the claims that there were.
+    fn keeps_history(&self) -> bool {
+        true
+    }
+
     /// The store's own wall clock, where it has one to compare with.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ mod races;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Doubt, LONGEST_RETRY_AFTER, RETRY_AFTER};
+use super::{Doubt, Journal, LONGEST_RETRY_AFTER, RETRY_AFTER};
 use crate::held_lease::{HeldLease, HeldLeases};
 use crate::sync::{Condvar, Mutex};
 
@@ -15,7 +15,7 @@ use crate::sync::{Condvar, Mutex};
 pub(crate) struct MachineSlot {
     pub(crate) leases: HeldLeases,
     pub(crate) state: Mutex<SlotState>,
-    keeper: Arc<Signals>,
+    pub(crate) keeper: Arc<Signals>,
 }
 
 /// The signals between all slots of a service and their keeper.
@@ -24,6 +24,8 @@ pub(crate) struct Signals {
     state: Mutex<SignalState>,
     /// Wakes the keeper, and announces the end.
     changed: Condvar,
+    /// What happened.
+    pub(crate) journal: Journal,
 }
 
 #[derive(Debug, Default)]
@@ -90,14 +92,17 @@ pub(crate) struct SlotState {
 }
 
 impl SlotState {
-    pub(super) fn renewal_failed(&mut self, now: Duration) {
+    /// Returns whether it is the first since the last request with an answer.
+    pub(super) fn renewal_failed(&mut self, now: Duration) -> bool {
         self.renewals_failed += 1;
-        self.away_since.get_or_insert(now);
+        self.away_since.replace(self.away_since.unwrap_or(now)).is_none()
     }
 
-    pub(super) fn search_failed(&mut self, failure: String, now: Duration) {
-        self.failure = Some(failure);
+    /// Returns whether it is the first for this reason.
+    pub(super) fn search_failed(&mut self, failure: String, now: Duration) -> bool {
         self.away_since.get_or_insert(now);
+        let before = self.failure.replace(failure);
+        before != self.failure
     }
 
     /// When to look again for a window: while the store is away not before it is asked again, and the

@@ -14,6 +14,8 @@ pub struct Record {
     pub epoch: u64,
     /// The random number of the incarnation that holds the record; 0 if nobody does.
     pub owner: u128,
+    /// The first position of the last claim: where its IDs begin.
+    pub from: u64,
     /// The first position that no owner so far may have used.
     pub bound: u64,
     /// The random number of the request that wrote this state: a writer whose reply was lost
@@ -25,6 +27,10 @@ pub struct Record {
     pub host: String,
     /// The process ID of the last owner, for people.
     pub pid: u32,
+    /// The version of Vesta that the last owner runs, for people.
+    pub version: String,
+    /// The last owner's wall clock at its claim, for people.
+    pub claimed: UnixMillis,
     /// The writer's wall clock at this change, for people.
     pub info_time: UnixMillis,
 }

@@ -40,6 +40,8 @@ pub(crate) struct Shared {
     pub(crate) may_forget: bool,
     pub(crate) planted: Option<Planted>,
     processes: AtomicU64,
+    /// The history of claims, which decides nothing.
+    past: MemoryStore,
     state: Mutex<State>,
 }
 
@@ -69,8 +71,8 @@ struct Space {
     windows: windows::Windows,
     /// It was wiped once: what comes late may lie below what was granted.
     wiped: bool,
-    /// Machine IDs released, and at which position.
-    released: Vec<(u64, u64)>,
+    /// Machine IDs released, by whom, and at which position.
+    released: Vec<(Sender, u64, u64)>,
 }
 
 /// The floor of a namespace, and the machine IDs whose record was forgotten, and its mark was not, or
@@ -116,7 +118,8 @@ impl Shared {
             flaw: None,
         };
         let processes = AtomicU64::new(0);
-        Arc::new(Self { time, may_forget, planted, processes, state: Mutex::new(state) })
+        let (past, state) = (MemoryStore::new(), Mutex::new(state));
+        Arc::new(Self { time, may_forget, planted, processes, past, state })
     }
 
     pub(crate) fn weather(&self, weather: Weather) {
@@ -229,8 +232,8 @@ impl Shared {
         done
     }
 
-    /// Takes the releases since the last call: machine ID and position.
-    pub(crate) fn released(&self, namespace: &str) -> Vec<(u64, u64)> {
+    /// Takes the releases since the last call: by whom, machine ID and position.
+    pub(crate) fn released(&self, namespace: &str) -> Vec<(Sender, u64, u64)> {
         let mut state = self.state.lock();
         let space = state.spaces.get_mut(namespace);
         space.map(|space| std::mem::take(&mut space.released)).unwrap_or_default()
@@ -381,7 +384,7 @@ impl State {
                 && keeps != current
                 && let Some(keeps) = &keeps
             {
-                space.released.push((machine, keeps.bound));
+                space.released.push((by, machine, keeps.bound));
             }
             kept = if keeps.as_ref() == Some(&record) { kept } else { keeps.as_ref().map(text_of) };
         }

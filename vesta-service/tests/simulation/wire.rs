@@ -172,6 +172,9 @@ impl KvStore for Wire {
 
     fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError> {
         self.reach()?;
+        if is_history(area) {
+            return self.shared.past.get(area, key);
+        }
         let mut state = self.shared.state.lock();
         let Some(space) = state.spaces.get_mut(namespace(area)) else { return Ok(None) };
         if let Ok(machine) = key.parse()
@@ -190,6 +193,9 @@ impl KvStore for Wire {
         new: &str,
     ) -> Result<bool, StoreError> {
         self.reach()?;
+        if is_history(area) {
+            return self.shared.past.put_if(area, key, old, new);
+        }
         let (by, namespace) = (self.sender, namespace(area));
         let mut state = self.shared.state.lock();
         let state = &mut *state;
@@ -219,6 +225,10 @@ impl KvStore for Wire {
         }
         Ok(done)
     }
+}
+
+fn is_history(area: &str) -> bool {
+    area.starts_with("history/")
 }
 
 fn namespace(area: &str) -> &str {

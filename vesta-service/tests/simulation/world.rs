@@ -290,7 +290,9 @@ impl World {
             return Ok(());
         }
         let sender = node.wire.sender;
-        for (machine, bound) in self.shared.released(NAMESPACES[space]) {
+        let released = self.shared.released(NAMESPACES[space]);
+        // What another one gave back earlier may arrive only now.
+        for (_, machine, bound) in released.into_iter().filter(|release| release.0 == sender) {
             let (end, mine) = (self.ledgers[space].end(machine), node.progress.next(machine));
             let base = self.shared.window(sender, NAMESPACES[space], machine, u64::MAX).base;
             // The first position that was not issued, if any was.

@@ -243,6 +243,10 @@ impl KvStore for FileStore {
         Timing::FILE
     }
 
+    fn keeps_history(&self) -> bool {
+        false
+    }
+
     fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
         let StateFolder { namespace, fingerprint, .. } = &self.folder;
         let of = Namespace { uuid: 0, fingerprint: fingerprint.clone(), floor: 0, doubt: None };

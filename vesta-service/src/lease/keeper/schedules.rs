@@ -152,7 +152,6 @@ impl Model {
             rules,
             clock: AnyClock::Other(clock.clone()),
             populator: kind,
-            gen_method: 0,
             version: 0,
             clock_kind: ClockKind::Precise,
             lost: Arc::default(),
@@ -231,7 +230,7 @@ impl Model {
         }
         // As long as the keeper needs: if nobody hears of its end, this is a deadlock.
         let slot = self.slots.first();
-        let keeper = self.slots.keeper.as_ref().expect("it has leases");
+        let keeper = self.slots.keeper().expect("it has leases");
         assert!(keeper.wait_until_over(Duration::MAX));
         assert!(matches!(self.slots.claim(1), Err(IdError::Sealed { .. })));
         for (machine, threads) in &machines {

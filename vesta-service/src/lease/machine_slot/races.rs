@@ -25,7 +25,6 @@ fn held(machine: u64) -> HeldLease {
         rules: Rules::new(40, 10, 0),
         clock: AnyClock::Other(Arc::new(clock)),
         populator: PopulatorKind::Atomic,
-        gen_method: 0,
         version: 0,
         clock_kind: ClockKind::Precise,
         lost: Arc::default(),

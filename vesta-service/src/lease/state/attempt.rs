@@ -121,6 +121,7 @@ impl Attempt {
         Write::Marks { old, new }
     }
 
+    #[allow(clippy::result_large_err, reason = "a claim is rare, and a refused one rarer")]
     fn claim(&self, record: &Record, plan: &Plan, now: &Now) -> Result<(Write, u64), Verdict> {
         let may_forget = self.ground.doubt.is_some();
         let start = self.start(record, plan, now);
@@ -140,6 +141,9 @@ impl Attempt {
             birth: record.birth,
             epoch: record.epoch + 1,
             owner: now.random,
+            from: start,
+            version: env!("CARGO_PKG_VERSION").into(),
+            claimed: now.wall,
             attempt: now.number(),
             bound: if may_forget { start } else { end },
             ..plan.signature(now)

@@ -1,0 +1,201 @@
+//! The history of claims: who made an ID, whatever became of its process.
+//!
+//! Whoever claims a machine ID writes down the record that it is about to replace, and then replaces it. So
+//! every claim is in the record or in the history, and no crash leaves a gap. It takes no part in safety:
+//! nothing that a claim decides is read from it.
+//!
+//! A store never deletes, so the entries of a machine ID are a ring: `17-9` is the ninth claim, and in a ring
+//! of 1,000 the 1,009th.
+
+use std::collections::BTreeMap;
+
+use super::kv::Put;
+use super::state::Write;
+use super::{Area, Entry as _, Leases, Record, StoreError};
+use crate::error::ask_store;
+
+/// Claims of each machine ID that a store remembers: at one start a day those of nearly three years.
+const CLAIMS: u64 = 1000;
+/// Puts in one request.
+const AT_ONCE: usize = 128;
+
+/// Who made an ID of some machine ID and position.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// Nobody but this claim: as its record last stood.
+    Claim(Record),
+    /// Nobody: the position is at or above the bound, up to which the last claim has reserved.
+    NotReserved(Record),
+    /// Nobody: the position lies between the claims, or before the first. The next one above began later.
+    Skipped(Record),
+    /// Nobody: the machine ID was never claimed.
+    NeverClaimed,
+    /// It is older than what the history knows of this machine ID, which begins with this claim.
+    Forgotten(Record),
+}
+
+impl Origin {
+    /// The origin of a position, from the claims of its machine ID in the order of their epochs.
+    pub fn of(claims: &[Record], position: u64) -> Self {
+        let Some(last) = claims.last() else { return Self::NeverClaimed };
+        if position >= last.bound.max(last.from) {
+            return Self::NotReserved(last.clone());
+        }
+        let above = claims.iter().find(|claim| position < claim.bound).unwrap_or(last);
+        match (position >= above.from, claims.first()) {
+            (true, _) => Self::Claim(above.clone()),
+            (false, Some(first)) if above == first && first.epoch > 1 => {
+                Self::Forgotten(above.clone())
+            }
+            _ => Self::Skipped(above.clone()),
+        }
+    }
+}
+
+impl Leases {
+    fn past(&self) -> Area {
+        let store = self.store().clone();
+        Area { store, name: format!("history/{}", self.name()) }
+    }
+
+    /// The claims of a machine ID that are known, in the order of their epochs; the last one is in force or
+    /// was the last.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store does not answer, or an entry is damaged.
+    pub fn claims(&self, machine: u64) -> Result<Vec<Record>, StoreError> {
+        let (past, prefix) = (self.past(), format!("{machine}-"));
+        // Before the record: a claim that comes between is in both.
+        let mut claims = BTreeMap::new();
+        for (key, text) in past.list()?.into_iter().filter(|(key, _)| key.starts_with(&prefix)) {
+            let claim: Record = past.read(&key, &text)?;
+            claims.insert(claim.epoch, claim);
+        }
+        let current = self.record(machine)?.filter(was_claimed);
+        claims.extend(current.map(|current| (current.epoch, current)));
+        Ok(claims.into_values().collect())
+    }
+
+    /// Writes down the claims that these writes are about to replace.
+    pub(super) fn archive(&self, writes: &[(u64, Write)]) -> Result<(), StoreError> {
+        let ended = writes
+            .iter()
+            .filter_map(|(machine, write)| Some((key(*machine, ended(write)?), ended(write)?)));
+        let ended: BTreeMap<_, _> = ended.collect();
+        let past = self.past();
+        if !past.store.keeps_history() {
+            return Ok(());
+        }
+        let ended: Vec<_> = ended.into_iter().collect();
+        for chunk in ended.chunks(AT_ONCE) {
+            let put = |(key, claim): &(String, &Record)| Put {
+                key: key.clone(),
+                old: None,
+                new: claim.encode(),
+            };
+            let puts: Vec<_> = chunk.iter().map(put).collect();
+            let done = ask_store(|| past.store.put_all(&past.name, &puts))?;
+            for ((key, claim), _) in chunk.iter().zip(done).filter(|(_, done)| !done) {
+                replace(&past, key, claim)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The claim that a write ends, if it does.
+pub(super) fn ended(write: &Write) -> Option<&Record> {
+    match write {
+        Write::Record { old: Some(old), new } if new.epoch > old.epoch => {
+            Some(old).filter(|old| was_claimed(old))
+        }
+        _ => None,
+    }
+}
+
+/// Not one that was created and never claimed, nor one of another system.
+fn was_claimed(record: &Record) -> bool {
+    record.epoch > 0 && record.owner != Record::FOREIGN
+}
+
+fn key(machine: u64, claim: &Record) -> String {
+    format!("{machine}-{}", claim.epoch % CLAIMS)
+}
+
+/// Puts a claim in the place of an earlier one, or of an earlier state of the same.
+fn replace(past: &Area, key: &str, claim: &Record) -> Result<(), StoreError> {
+    loop {
+        let old: Option<Record> = ask_store(|| past.get(key))?;
+        let newer = |old: &Record| {
+            (old.epoch, old.info_time, old.bound) >= (claim.epoch, claim.info_time, claim.bound)
+        };
+        if old.as_ref().is_some_and(newer) {
+            return Ok(());
+        }
+        if past.put(key, old.as_ref(), claim)? == super::Cas::Done {
+            return Ok(());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::MemoryStore;
+
+    fn claim(epoch: u64, from: u64, bound: u64) -> Record {
+        Record { epoch, from, bound, owner: epoch.into(), ..Record::default() }
+    }
+
+    #[test]
+    fn a_position_has_one_origin() {
+        let claims =
+            [claim(1, 100, 200), claim(2, 250, 300), claim(3, 300, 300), claim(4, 300, 400)];
+        for (position, origin) in [
+            (99, Origin::Skipped(claims[0].clone())),
+            (100, Origin::Claim(claims[0].clone())),
+            (199, Origin::Claim(claims[0].clone())),
+            (200, Origin::Skipped(claims[1].clone())),
+            (299, Origin::Claim(claims[1].clone())),
+            (300, Origin::Claim(claims[3].clone())),
+            (399, Origin::Claim(claims[3].clone())),
+            (400, Origin::NotReserved(claims[3].clone())),
+        ] {
+            assert_eq!(Origin::of(&claims, position), origin, "{position}");
+        }
+        assert_eq!(Origin::of(&[], 1), Origin::NeverClaimed);
+        assert_eq!(Origin::of(&claims[1..], 99), Origin::Forgotten(claims[1].clone()));
+    }
+
+    #[test]
+    fn every_claim_is_in_the_record_or_in_the_history() {
+        let leases = Leases::new(Arc::new(MemoryStore::new()), "x");
+        let write = |old: Option<Record>, new: Record| (17, Write::Record { old, new });
+        let mut last = None;
+        for epoch in 0..=CLAIMS + 7 {
+            let new = claim(epoch, 10 * epoch, 10 * epoch + 10);
+            let writes = [write(last.replace(new.clone()), new)];
+            // Again, as after an answer that was lost.
+            for _ in 0..2 {
+                leases.write_all(&writes);
+            }
+            let known = leases.claims(17).unwrap();
+            let first = epoch.saturating_sub(CLAIMS).max(1);
+            assert!(known.iter().map(|claim| claim.epoch).eq(first..=epoch), "{epoch}");
+        }
+        assert!(leases.claims(1).unwrap().is_empty(), "17 begins with the same digit");
+    }
+
+    #[test]
+    fn a_renewal_that_came_between_is_in_the_history_too() {
+        let leases = Leases::new(Arc::new(MemoryStore::new()), "x");
+        let (old, renewed, next) = (claim(1, 0, 10), claim(1, 0, 20), claim(2, 20, 30));
+        for old in [&old, &renewed, &old] {
+            let new = next.clone();
+            leases.archive(&[(5, Write::Record { old: Some(old.clone()), new })]).unwrap();
+        }
+        assert_eq!(leases.claims(5).unwrap(), [renewed]);
+    }
+}

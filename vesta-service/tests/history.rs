@@ -1,0 +1,156 @@
+//! Who made an ID: the history of claims, through a thousand ends without a goodbye.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use vesta_intf::Field;
+use vesta_service::sequence::Rules;
+use vesta_service::{
+    Drive, IdMeta, IdService as _, KvStore, Leases, LocalIdService, MachineSource, ManualClock,
+    MemoryStore, Origin, Put, StoreError, Timing, UnixMillis,
+};
+
+const LAYOUT: IdMeta = IdMeta::MAX_PEAK;
+const KILLS: usize = 1000;
+
+/// A small generator of pseudo-random numbers: the same on every run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+}
+
+/// A store that keeps everything but the history.
+#[derive(Debug)]
+struct WithoutHistory(MemoryStore);
+
+impl KvStore for WithoutHistory {
+    fn describe(&self) -> String {
+        self.0.describe()
+    }
+
+    fn timing(&self) -> Timing {
+        self.0.timing()
+    }
+
+    fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
+        self.0.list(area)
+    }
+
+    fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError> {
+        self.0.get(area, key)
+    }
+
+    fn put_if(
+        &self,
+        area: &str,
+        key: &str,
+        old: Option<&str>,
+        new: &str,
+    ) -> Result<bool, StoreError> {
+        if area.starts_with("history/") { Ok(true) } else { self.0.put_if(area, key, old, new) }
+    }
+
+    fn put_all(&self, area: &str, puts: &[Put]) -> Result<Vec<bool>, StoreError> {
+        puts.iter().map(|put| self.put_if(area, &put.key, put.old.as_deref(), &put.new)).collect()
+    }
+}
+
+/// Processes that start, make IDs and are killed. Returns each ID with the machine ID and the epoch that
+/// its process had.
+fn killed_a_thousand_times(
+    store: &Arc<dyn KvStore>,
+    clock: &ManualClock,
+) -> BTreeMap<u64, (u64, u64)> {
+    let mut random = Random(3);
+    let mut made = BTreeMap::new();
+    let mut alive: Vec<LocalIdService> = Vec::new();
+    let mut kills = 0;
+    while kills < KILLS {
+        if alive.len() < 3 || alive.len() < 8 && random.below(2) == 0 {
+            let source = MachineSource::Pool { store: Arc::clone(store), range: Some(0..=15) };
+            let folder = tempfile::tempdir().expect("a folder");
+            let process = LocalIdService::builder()
+                .layout(LAYOUT)
+                .machine(source)
+                .state_dir(folder.path())
+                .clock(Arc::new(clock.clone()))
+                .drive(Drive::ByHand)
+                .build();
+            alive.extend(process); // a pool that is used up for now is tried again later
+        }
+        clock.advance(Duration::from_millis(random.below(20_000)));
+        for process in &alive {
+            process.maintain();
+            let status = process.status();
+            for _ in 0..random.below(40) {
+                let Ok(id) = process.try_gen_id() else { break };
+                let before = made.insert(id, (status.machine, status.epoch));
+                assert_eq!(before, None, "twice");
+            }
+        }
+        if !alive.is_empty() {
+            let victim = usize::try_from(random.below(alive.len() as u64)).expect("it is small");
+            // Without an end: nothing is sealed, saved or given back.
+            std::mem::forget(alive.swap_remove(victim));
+            kills += 1;
+        }
+    }
+    made
+}
+
+/// How many IDs of a namespace are attributed to another claim than the one that made them.
+fn wrongly_attributed(store: &Arc<dyn KvStore>, made: &BTreeMap<u64, (u64, u64)>) -> usize {
+    let leases = Leases::new(Arc::clone(store), "default");
+    let rules = Rules::new(LAYOUT.bits(Field::Time), LAYOUT.bits(Field::Seq), 0);
+    let claims: BTreeMap<_, _> =
+        (0..=15).map(|machine| (machine, leases.claims(machine).expect("memory"))).collect();
+    let wrong = made.iter().filter(|(id, (machine, epoch))| {
+        let fields = LAYOUT.unpack(**id).expect("an ID");
+        let origin = Origin::of(&claims[&fields.machine], rules.position(fields.time) + fields.seq);
+        !matches!(origin, Origin::Claim(claim) if fields.machine == *machine && claim.epoch == *epoch)
+    });
+    wrong.count()
+}
+
+fn clock() -> ManualClock {
+    ManualClock::at(UnixMillis(1_767_225_600_000))
+}
+
+#[test]
+fn every_id_of_a_thousand_kills_is_attributed_to_the_process_that_made_it() {
+    let (store, clock): (Arc<dyn KvStore>, _) = (Arc::new(MemoryStore::new()), clock());
+    let made = killed_a_thousand_times(&store, &clock);
+    assert!(made.len() > 10_000, "{}", made.len());
+    assert_eq!(wrongly_attributed(&store, &made), 0);
+
+    // What nobody made is nobody's.
+    let leases = Leases::new(store, "default");
+    let claims = leases.claims(3).expect("memory");
+    let last = claims.last().expect("it was claimed");
+    assert!(claims.len() > 10, "{}", claims.len());
+    assert!(matches!(Origin::of(&claims, last.bound), Origin::NotReserved(_)));
+    assert!(matches!(Origin::of(&claims, claims[0].from - 1), Origin::Skipped(_)));
+    assert_eq!(Origin::of(&leases.claims(99).expect("memory"), 1), Origin::NeverClaimed);
+    assert!(
+        claims.iter().all(|claim| claim.pid == std::process::id() && !claim.version.is_empty())
+    );
+    assert!(
+        claims
+            .windows(2)
+            .all(|two| two[0].claimed <= two[1].claimed && two[0].bound <= two[1].from)
+    );
+}
+
+#[test]
+fn a_claim_that_writes_no_history_is_found_out() {
+    let (store, clock): (Arc<dyn KvStore>, _) =
+        (Arc::new(WithoutHistory(MemoryStore::new())), clock());
+    let made = killed_a_thousand_times(&store, &clock);
+    assert!(wrongly_attributed(&store, &made) > 1000);
+}
