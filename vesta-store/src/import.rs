@@ -140,10 +140,10 @@ pub fn plan(
             owner: Record::FOREIGN,
             bound: rules.position(tick).max(*floor),
             attempt: attempt(),
-            released: false,
             host: host.chars().take(HOST_CHARS).collect(),
-            pid: 0,
+            claimed: *now,
             info_time: *now,
+            ..Record::default()
         };
         Ok((machine, Outcome::Written(record)))
     };

@@ -21,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 mod backends;
+mod column;
 #[cfg(feature = "testkit")]
 pub mod conformance;
 mod error;
@@ -36,6 +37,7 @@ mod remote;
 pub mod segment_conformance;
 mod url;
 
+pub use column::{Column, read_column};
 pub use error::OpenError;
 pub use kind::Kind;
 pub use open::{open, open_segments, open_with, open_worker_nodes};

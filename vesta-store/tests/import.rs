@@ -59,12 +59,12 @@ fn a_predecessor_gets_a_record_that_no_pool_hands_out() {
         owner: Record::FOREIGN,
         bound: position(NOW.0 + 10_000),
         attempt: 101,
-        released: false,
         host: "10.0.0.7:8080".into(),
         pid: 0,
+        claimed: NOW,
         info_time: NOW,
-        namespace: 0,
         birth: 100,
+        ..Record::default()
     };
     assert_eq!(plan, [(7, Outcome::Written(record))]);
 }

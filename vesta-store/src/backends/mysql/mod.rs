@@ -31,7 +31,7 @@ use crate::import::owner::ForeignOwner;
 use crate::options::Purpose;
 use crate::remote::Remote;
 use crate::{OpenError, Options, StoreUrl};
-use config::Config;
+pub(crate) use config::Config;
 use kv::{CURRENT_READS, GALERA, INSPECT, REPLICAS, REPLICATION, session};
 use replication::{Facts, undone_in_a_crash};
 

@@ -27,7 +27,7 @@ use super::sql::{
     Answer, Cells as _, Class, Dialect, Sql, Statement, Statements, Value, explain, read_only, run,
 };
 use crate::remote::Remote;
-use config::Config;
+pub(crate) use config::Config;
 use kv::{INSERT_ALL, INSPECT, REPLICATION, UPDATE_ALL, session};
 
 pub(crate) type Store = Remote<Sql<Config>>;

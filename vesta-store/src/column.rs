@@ -1,0 +1,59 @@
+//! A column of somebody else's table, read row by row: for audits.
+
+use vesta_service::StoreError;
+
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod remote;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+
+use crate::{Kind, OpenError, StoreUrl};
+
+/// A column of a table.
+#[derive(Debug, Clone)]
+pub struct Column {
+    /// The table, with its schema if it needs one: `shop.orders`.
+    pub table: String,
+    /// The column.
+    pub column: String,
+    /// The column whose order the rows are read in.
+    pub order: String,
+}
+
+impl Column {
+    /// The statement, with names in these quotes and the column as text.
+    fn statement(&self, quote: char, as_text: &str) -> String {
+        let quoted = |name: &str| {
+            let name = name.replace(quote, &format!("{quote}{quote}"));
+            format!("{quote}{name}{quote}")
+        };
+        let table: Vec<_> = self.table.split('.').map(quoted).collect();
+        let column = as_text.replace("COLUMN", &quoted(&self.column));
+        format!("SELECT {column} FROM {} ORDER BY {}", table.join("."), quoted(&self.order))
+    }
+}
+
+/// Reads a column of a table in MySQL, PostgreSQL or SQLite, as text; nothing is changed, and memory is
+/// needed for few rows at a time. `each` gets one value after another; `None` is a null.
+///
+/// # Errors
+/// As [`open`](crate::open), and [`OpenError::Store`] if the database does not answer, or has no such
+/// column.
+pub fn read_column(
+    url: &str,
+    column: &Column,
+    each: &mut (dyn FnMut(Option<&str>) + Send),
+) -> Result<(), OpenError> {
+    let url: &StoreUrl = &url.parse()?;
+    let _ = (column, &each); // in a build without any backend
+    let read: Result<(), StoreError> = match url.kind() {
+        #[cfg(feature = "sqlite")]
+        Kind::Sqlite => sqlite::read(url, column, each),
+        #[cfg(feature = "mysql")]
+        Kind::Mysql => remote::mysql(url, column, each)?,
+        #[cfg(feature = "postgres")]
+        Kind::Postgres => remote::postgres(url, column, each)?,
+        other => return Err(other.has_no("tables; an audit reads sqlite, mysql or postgres")),
+    };
+    read.map_err(|source| OpenError::Store { store: url.to_string(), source })
+}
