@@ -1,6 +1,8 @@
 //! Failures of a program or a command: one sentence each, and the exit code.
 
 use std::fmt::Display;
+use std::io::{self, Write as _};
+use std::process::ExitCode;
 
 use crate::secret;
 
@@ -24,24 +26,36 @@ pub enum Error {
 
 impl Error {
     /// A wrong setting or argument. A password that was typed into it must not come back.
-    pub(crate) fn setting(sentence: impl Display) -> Self {
+    pub fn setting(sentence: impl Display) -> Self {
         Error::Setting(secret::hide(&sentence.to_string()))
     }
 
     /// As [`setting`](Self::setting), as a result.
-    pub(crate) fn refuse<T>(sentence: impl Display) -> Result<T, Self> {
+    ///
+    /// # Errors
+    /// Always.
+    pub fn refuse<T>(sentence: impl Display) -> Result<T, Self> {
         Err(Self::setting(sentence))
     }
 
     /// A fault of the settings if it is permanent; else, trying again may help.
-    pub(crate) fn lasting(is_permanent: bool, sentence: impl Display) -> Self {
+    pub fn lasting(is_permanent: bool, sentence: impl Display) -> Self {
         let sentence = secret::hide(&sentence.to_string());
         if is_permanent { Error::Setting(sentence) } else { Error::Unavailable(sentence) }
     }
 
     /// A failure of the program or its system, and what failed.
-    pub(crate) fn software(what: &str, error: impl Display) -> Self {
+    pub fn software(what: &str, error: impl Display) -> Self {
         Error::Software(format!("{what}: {error}"))
+    }
+
+    /// Says what happened on standard error, and gives the exit code.
+    pub fn report(&self, program: &str) -> ExitCode {
+        let _ = match self {
+            Error::Usage(explained) => write!(io::stderr(), "{explained}"),
+            error => writeln!(io::stderr(), "{program}: {error}"),
+        };
+        ExitCode::from(self.exit_code())
     }
 
     pub(crate) const fn exit_code(&self) -> u8 {

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::builder::ValueParser;
-use clap::{ArgAction, Args, FromArgMatches as _};
+use clap::{ArgAction, ArgMatches, Args, FromArgMatches as _, Subcommand as _};
 
 use crate::commands::{Command, TokenCommand};
 use crate::error::Error;
@@ -12,7 +12,7 @@ use crate::role::Role;
 use crate::secret;
 use crate::settings::{Values, settings};
 
-/// The flags that are no settings, and the commands.
+/// The flags that are no settings.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "General")]
 struct General {
@@ -35,13 +35,17 @@ struct General {
     /// Show the version
     #[arg(id = "print_version", long = "version", short = 'V', action = ArgAction::Version)]
     version: Option<bool>,
-
-    #[command(subcommand)]
-    command: Option<Command>,
 }
 
-/// The command line of a program, as its help shows it. Values stay text.
+/// The command line of a program, as its help shows it: settings, and commands in the place of serving.
+/// Values stay text.
 pub fn command(role: Role) -> clap::Command {
+    // The description of the commands would be taken for that of the program.
+    Command::augment_subcommands(serving(role)).subcommand_required(false).about(role.about())
+}
+
+/// The command line of a program that only serves.
+pub fn serving(role: Role) -> clap::Command {
     let settings = settings(role).clone().mut_args(|arg| arg.value_parser(ValueParser::string()));
     General::augment_args(settings)
         .version(env!("CARGO_PKG_VERSION"))
@@ -83,8 +87,17 @@ impl Invocation {
         I: IntoIterator<Item = S>,
         S: Into<OsString> + Clone,
     {
+        Self::parse(role, command(role), args)
+    }
+
+    /// As [`read`](Self::read), with this command line.
+    pub(crate) fn parse<I, S>(role: Role, command: clap::Command, args: I) -> Result<Self, Error>
+    where
+        I: IntoIterator<Item = S>,
+        S: Into<OsString> + Clone,
+    {
         let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
-        let mut command = command(role).no_binary_name(true);
+        let mut command = command.no_binary_name(true);
         let matches = match command.try_get_matches_from_mut(&args) {
             Ok(matches) => matches,
             Err(help) if !help.use_stderr() => return Ok(Invocation::Help(help)),
@@ -95,14 +108,22 @@ impl Invocation {
         if let Some(Command::Token(command)) = task {
             return Ok(Invocation::Token(command));
         }
-        let path = matches.get_one::<PathBuf>("config").filter(|path| !path.as_os_str().is_empty());
-        let values = Values::merge(role, Some(&matches), path.map(PathBuf::as_path))?;
+        let values = values(role, &matches)?;
         Ok(match task {
             _ if matches.get_flag("print_config") => Invocation::PrintConfig(values),
             Some(command) => Invocation::Command(values, command),
             None => Invocation::Run(values),
         })
     }
+}
+
+/// The settings that a command line of [`serving`] gave, with the environment and the file they name.
+///
+/// # Errors
+/// [`Error::Setting`] for a file that cannot be read.
+pub fn values(role: Role, matches: &ArgMatches) -> Result<Values, Error> {
+    let path = matches.get_one::<PathBuf>("config").filter(|path| !path.as_os_str().is_empty());
+    Values::merge(role, Some(matches), path.map(PathBuf::as_path))
 }
 
 /// The explanation of a refused command line. It quotes what was typed, or a variable holds.

@@ -35,14 +35,15 @@ pub use tokio_util::sync::CancellationToken;
 
 pub use assemble::{Assembled, assemble};
 pub use error::Error;
-pub use invocation::{Invocation, command};
+pub use invocation::{Invocation, command, serving, values};
 pub use metrics::{Call, Metrics, Outcome};
 pub use net::{Auth, Denied, Protocol, Scopes, Security, Tls, TlsFiles, Token};
 pub use pool::Pool;
 pub use role::Role;
-pub use run::main;
+pub use run::{Front, main};
 pub use running::{Running, SEGMENTS_OFF, not_ready_because};
 pub use settings::Config;
+pub use ticks::moment;
 
 // The examples of the guides compile. They stand here because this crate knows every other one.
 #[cfg(doctest)]

@@ -5,10 +5,12 @@ use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use vesta_service::{Clock, Leases, Record, Snapshot, SystemClock};
 
+use crate::commands;
 use crate::ticks::TickConverter;
 
 /// The pool is read at most this often.
@@ -17,6 +19,9 @@ const PAUSE: Duration = Duration::from_secs(30);
 /// For each record the pause is at least so long: many processes that look at many records must not
 /// become the store's work.
 const PAUSE_FOR_EACH: Duration = Duration::from_millis(300);
+
+/// What is shown to people is at most so old.
+const FRESH: Duration = Duration::from_secs(2);
 
 /// A scrape waits this long for the store; the read then goes on without it, for the next one.
 const TIMEOUT: Duration = Duration::from_secs(1);
@@ -78,6 +83,8 @@ pub struct Pool {
     ticks: TickConverter,
     clock: Arc<dyn Clock>,
     seen: Mutex<Seen>,
+    /// What was last shown, and when by the monotonic clock; one reads at a time.
+    shown: tokio::sync::Mutex<Option<(Duration, Value)>>,
 }
 
 #[derive(Debug, Default)]
@@ -90,12 +97,36 @@ struct Seen {
 impl Pool {
     pub(crate) fn new(leases: Leases, range: RangeInclusive<u64>, ticks: TickConverter) -> Self {
         let clock = Arc::new(SystemClock::new());
-        Self { leases, range, ticks, clock, seen: Mutex::default() }
+        let (seen, shown) = (Mutex::default(), tokio::sync::Mutex::default());
+        Self { leases, range, ticks, clock, seen, shown }
     }
 
     /// Usage when the pool was last read; `None` before the first read and after one that failed.
     pub(crate) fn usage(&self) -> Option<Usage> {
         self.seen().usage.clone()
+    }
+
+    /// The whole pool with its range, as `store show --json` has it; read at most every [`FRESH`].
+    ///
+    /// # Errors
+    /// One sentence, if the store does not answer in time or is damaged.
+    pub(crate) async fn shown(self: Arc<Self>) -> Result<Value, String> {
+        let mut last = self.shown.lock().await;
+        let now = self.clock.monotonic();
+        if let Some((at, shown)) = &*last
+            && now.saturating_sub(*at) < FRESH
+        {
+            return Ok(shown.clone());
+        }
+        let this = Arc::clone(&self);
+        let read = move || commands::shown(this.leases.clone(), this.ticks, this.clock.clone());
+        let read = timeout(FRESH, spawn_blocking(read)).await;
+        let read = read.map_err(|_| "the store does not answer".to_owned())?;
+        let mut shown =
+            read.map_err(|panic| panic.to_string())?.map_err(|error| error.to_string())?;
+        shown["range"] = json!({ "first": self.range.start(), "last": self.range.end() });
+        *last = Some((now, shown.clone()));
+        Ok(shown)
     }
 
     /// Reads the pool again if that is due, on a blocking thread.

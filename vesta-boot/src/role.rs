@@ -1,12 +1,14 @@
-//! Roles: the two server programs.
+//! Roles: the server programs.
 
-/// The running program. The two differ in defaults and in protocol.
+/// The running program. They differ in defaults and in protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// `vesta-server`: gRPC.
     Server,
     /// `vesta-rest`: HTTP.
     Rest,
+    /// `vesta`: HTTP and gRPC over one service.
+    Vesta,
 }
 
 impl Role {
@@ -15,6 +17,7 @@ impl Role {
         match self {
             Role::Server => "vesta-server",
             Role::Rest => "vesta-rest",
+            Role::Vesta => "vesta",
         }
     }
 
@@ -22,7 +25,7 @@ impl Role {
     pub const fn protocol(self) -> &'static str {
         match self {
             Role::Server => "gRPC",
-            Role::Rest => "HTTP",
+            Role::Rest | Role::Vesta => "HTTP",
         }
     }
 
@@ -30,18 +33,20 @@ impl Role {
         match self {
             Role::Server => "Vesta's gRPC server: 64-bit IDs that never repeat",
             Role::Rest => "Vesta's REST server: 64-bit IDs that never repeat",
+            Role::Vesta => "Serve IDs by REST and gRPC, with one machine ID",
         }
     }
 
     /// The defaults of settings in which the programs differ.
     pub(crate) fn default(self, setting: &str) -> Option<&'static str> {
         match (self, setting) {
-            (Role::Rest, "listen") => Some("127.0.0.1:8088"),
-            (Role::Rest, "admin.listen") => Some("127.0.0.1:8089"),
-            (Role::Rest, "gen_method") => Some("2"),
+            (Role::Rest | Role::Vesta, "listen") => Some("127.0.0.1:8088"),
+            (Role::Rest | Role::Vesta, "admin.listen") => Some("127.0.0.1:8089"),
+            (Role::Rest | Role::Vesta, "gen_method") => Some("2"),
             // Longer than the 60 s after which common proxies drop their side, so that they do not
             // send a request into a connection that is being closed.
             (Role::Rest, "idle_timeout_ms") => Some("75000"),
+            (Role::Vesta, "grpc.listen") => Some("127.0.0.1:50051"),
             _ => None,
         }
     }
@@ -49,9 +54,14 @@ impl Role {
     pub(crate) fn examples(self) -> String {
         let port = match self {
             Role::Server => "50051",
-            Role::Rest => "8088",
+            Role::Rest | Role::Vesta => "8088",
         };
         let text = include_str!("settings/examples.txt").trim_end();
-        text.replace("PROGRAM", self.name()).replace("PORT", port)
+        let program = if self == Role::Vesta { "vesta serve" } else { self.name() };
+        text.replace("PROGRAM store", &format!("{} store", self.name()))
+            .replace("PROGRAM token", &format!("{} token", self.name()))
+            .replace("PROGRAM segment", &format!("{} segment", self.name()))
+            .replace("PROGRAM", program)
+            .replace("PORT", port)
     }
 }

@@ -17,7 +17,7 @@ use vesta_service::LocalIdService;
 use crate::admin::AdminState;
 use crate::assemble::{Assembled, assemble};
 use crate::error::Error;
-use crate::invocation::Invocation;
+use crate::invocation::{Invocation, command, serving};
 use crate::metrics::Metrics;
 use crate::role::Role;
 use crate::running::Running;
@@ -25,37 +25,37 @@ use crate::settings::{Config, Machine, unknown_variables};
 use crate::summary::StartupSummary;
 use crate::{commands, net, shutdown};
 
-/// Runs a program: reads its settings, starts the service and the admin listener, says so, calls
-/// `serve` on this thread, and closes the service when that returns.
-///
-/// `serve` gets the public listener, bound and non-blocking. It serves until [`Running::shutdown`] is
-/// cancelled and then drains for at most `drain_limit`. `methods` are the names of its methods in the metrics.
+/// A public listener of a program, and the server behind it.
+#[derive(Debug, Clone, Copy)]
+pub struct Front {
+    /// Its protocol, and the defaults of its settings.
+    pub role: Role,
+    /// The names of its methods in the metrics.
+    pub methods: &'static [&'static str],
+    /// Gets the listener, bound and non-blocking. It serves until [`Running::shutdown`] is cancelled and
+    /// then drains for at most `drain_limit`.
+    pub serve: fn(TcpListener, Arc<Running>) -> io::Result<()>,
+}
+
+/// Runs a program: reads its settings from `args`, without the program's name, starts the service and the
+/// admin listener, says so, serves the fronts, and closes the service when they have ended. All fronts
+/// share one service; the genMethod of an ID says by which of them it was made.
 ///
 /// The exit code is 0 after a stop that was asked for, 64 for a setting that is wrong, taken or
 /// unsafe, 69 if something needed cannot be reached, and 70 for another failure.
-pub fn main(
-    role: Role,
-    methods: &'static [&'static str],
-    serve: impl FnOnce(TcpListener, Arc<Running>) -> io::Result<()>,
-) -> ExitCode {
+pub fn main(role: Role, fronts: &[Front], args: impl IntoIterator<Item = OsString>) -> ExitCode {
     net::install_provider();
-    let Err(error) = run(role, methods, std::env::args_os().skip(1), serve) else {
-        return ExitCode::SUCCESS;
-    };
-    let _ = match &error {
-        Error::Usage(explained) => write!(io::stderr(), "{explained}"),
-        error => writeln!(io::stderr(), "{}: {error}", role.name()),
-    };
-    ExitCode::from(error.exit_code())
+    match run(role, fronts, args.into_iter()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => error.report(role.name()),
+    }
 }
 
-fn run(
-    role: Role,
-    methods: &'static [&'static str],
-    args: impl Iterator<Item = OsString>,
-    serve: impl FnOnce(TcpListener, Arc<Running>) -> io::Result<()>,
-) -> Result<(), Error> {
-    let (values, command) = match Invocation::read(role, args)? {
+fn run(role: Role, fronts: &[Front], args: impl Iterator<Item = OsString>) -> Result<(), Error> {
+    // `vesta` has its commands beside `serve`.
+    let line =
+        if role == Role::Vesta && !fronts.is_empty() { serving(role) } else { command(role) };
+    let (values, command) = match Invocation::parse(role, line, args)? {
         Invocation::Run(values) => (values, None),
         Invocation::Command(values, command) => (values, Some(command)),
         Invocation::Token(command) => return commands::make_token(&command),
@@ -83,13 +83,19 @@ fn run(
         Machine::Pool { count, .. } => *count,
         _ => 1,
     };
-    ask_for_descriptors(config.limits.max_connections, machine_ids);
+    let configs = fronts.iter().map(|front| Config::check(&values.of_front(front.role)));
+    let configs = configs.collect::<Result<Vec<_>, _>>()?;
+    ask_for_descriptors(config.limits.max_connections * fronts.len(), machine_ids);
 
-    let public = Bound::new("listen", config.listen)?;
+    let public = configs.iter().enumerate().map(|(index, config)| {
+        Bound::new(if index == 0 { "listen" } else { "grpc.listen" }, config.listen)
+    });
+    let public = public.collect::<Result<Vec<_>, _>>()?;
     let admin = config.admin_listen.map(|at| Bound::new("admin.listen", at)?.listen());
     let (admin, admin_address) = admin.transpose()?.unzip();
 
-    let metrics = Arc::new(Metrics::new(methods));
+    let metrics: Arc<[_]> =
+        fronts.iter().map(|front| Arc::new(Metrics::new(front.methods))).collect();
     let stop = CancellationToken::new();
     let waiting_for = match config.machine.store() {
         Some(store) => store.to_string(),
@@ -111,26 +117,50 @@ fn run(
         tracing::info!("stopped before a machine ID was claimed");
         return Ok(());
     };
-    let (listener, listen) = public.listen()?;
+    let public = public.into_iter().map(Bound::listen).collect::<Result<Vec<_>, _>>()?;
     state.started(&assembled);
+    let listen = fronts.iter().zip(&public).map(|(front, (_, at))| (front.role, *at)).collect();
     let summary = StartupSummary::gather(&config, &assembled, &security, listen, admin_address);
     summary.announce();
     config.warn();
     security.listeners().for_each(|(_, tls)| tls.warn());
     notify(&[NotifyState::Ready]);
     let drain_limit = config.limits.drain_limit;
-    let (service, segments) = (assembled.service, assembled.segments);
-    let running = Running { config, service, segments, security, metrics, shutdown: stop };
-    let running = Arc::new(running);
-    let served = serve(listener, Arc::clone(&running));
-    running.shutdown.cancel();
+    let Assembled { service, segments, .. } = assembled;
+    let served = std::thread::scope(|scope| {
+        let mut serving = Vec::new();
+        for (((front, config), (listener, _)), metrics) in
+            fronts.iter().zip(configs).zip(public).zip(&*metrics)
+        {
+            let service = service.with_gen_method(config.ids.gen_method).map_err(Error::setting)?;
+            let security = security.of_front(front.role, role);
+            let (metrics, shutdown) = (Arc::clone(metrics), stop.clone());
+            let (service, segments) = (Arc::new(service), segments.clone());
+            let running = Running { config, service, segments, security, metrics, shutdown };
+            let (serve, stop) = (front.serve, stop.clone().drop_guard());
+            serving.push(move || {
+                let _ends_the_others = stop;
+                serve(listener, Arc::new(running))
+            });
+        }
+        let here = serving.pop();
+        let others: Vec<_> = serving.into_iter().map(|serve| scope.spawn(serve)).collect();
+        let mut served = here.map_or(Ok(()), |serve| serve());
+        for other in others {
+            let ended =
+                other.join().unwrap_or_else(|_| Err(io::Error::other("a listener panicked")));
+            served = served.and(ended);
+        }
+        served.map_err(|error| Error::software("cannot serve", error))
+    });
+    stop.cancel();
     notify(&[NotifyState::Stopping]);
-    if let Some(segments) = &running.segments {
+    if let Some(segments) = &segments {
         segments.close(); // does not wait
     }
     let draining = stop_began.get().map_or(Duration::ZERO, Instant::elapsed);
-    close(Arc::clone(&running.service), drain_limit.saturating_sub(draining));
-    served.map_err(|error| Error::software("cannot serve", error))
+    close(service, drain_limit.saturating_sub(draining));
+    served
 }
 
 /// Claims machine IDs, which may take as long as a store does not answer; `None` if the program was

@@ -18,7 +18,7 @@ use crate::settings::{Config, LogFormat};
 pub(crate) struct StartupSummary<'a> {
     config: &'a Config,
     security: &'a Security,
-    listen: SocketAddr,
+    listen: Vec<(Role, SocketAddr)>,
     admin: Option<SocketAddr>,
     status: Status,
     segments: Option<String>,
@@ -32,7 +32,7 @@ impl<'a> StartupSummary<'a> {
         config: &'a Config,
         assembled: &Assembled,
         security: &'a Security,
-        listen: SocketAddr,
+        listen: Vec<(Role, SocketAddr)>,
         admin: Option<SocketAddr>,
     ) -> Self {
         let Assembled { service, segments, .. } = assembled;
@@ -94,7 +94,7 @@ impl<'a> StartupSummary<'a> {
             sequence_start = %self.config.ids.sequence_start,
             namespace,
             segments = self.segments,
-            listen = %self.listen,
+            listen = list(self.listen.iter().map(|(_, address)| address)),
             admin_listen = self.admin.map(tracing::field::display),
             tls = tls.is_some(),
             admin_tls = self.security.admin_tls.is_some(),
@@ -141,17 +141,17 @@ impl<'a> StartupSummary<'a> {
         format!("curl {options}{}://{}{path}", scheme(tls), reachable(address))
     }
 
-    /// A first call to try.
-    fn first_call(&self) -> String {
+    /// A first call of a listener to try.
+    fn first_call(&self, (role, listen): (Role, SocketAddr)) -> String {
         let tls = self.security.tls.as_ref();
-        match self.config.role {
+        match role {
             Role::Server => {
                 let plain = if tls.is_none() { "-plaintext " } else { "" };
                 let options = self.options("-", tls);
-                let listen = reachable(self.listen);
+                let listen = reachable(listen);
                 format!("grpcurl {plain}{options}{listen} vesta.v1.IdService/GenId")
             }
-            Role::Rest => self.curl(self.listen, "/genid", tls),
+            Role::Rest | Role::Vesta => self.curl(listen, "/genid", tls),
         }
     }
 }
@@ -235,16 +235,23 @@ impl Display for StartupSummary<'_> {
             ("state", Some(self.state_dir())),
             ("namespace", Some(namespace.clone())),
             ("segments", self.segments.clone()),
-            (self.config.role.protocol(), Some(self.listen.to_string())),
+        ];
+        let public = self.listen.iter().map(|(role, at)| (role.protocol(), Some(at.to_string())));
+        let rest = [
             ("admin", Some(admin.unwrap_or("off".to_owned()))),
             ("TLS", certificate),
             ("tokens", self.tokens()),
             ("first ID", Some(self.first_id.clone())),
-            ("try", Some(self.first_call())),
-            ("", self.admin.map(|admin| self.curl(admin, "/status", admin_tls.as_ref()))),
         ];
+        let calls = self.listen.iter().map(|listener| Some(self.first_call(*listener)));
+        let calls =
+            calls.chain([self.admin.map(|admin| self.curl(admin, "/status", admin_tls.as_ref()))]);
+        let calls = calls.enumerate().map(|(at, call)| (if at == 0 { "try" } else { "" }, call));
         lines
             .into_iter()
+            .chain(public)
+            .chain(rest)
+            .chain(calls)
             .filter_map(|(label, text)| Some((label, text?)))
             .try_for_each(|(label, text)| writeln!(f, "  {label:<11} {text}"))
     }
@@ -272,7 +279,7 @@ mod tests {
         let summary = StartupSummary {
             config: &config,
             security: &Security::default(),
-            listen: "10.0.0.1:5".parse().expect("an address"),
+            listen: vec![(Role::Server, "10.0.0.1:5".parse().expect("an address"))],
             admin: None,
             status,
             segments: None,

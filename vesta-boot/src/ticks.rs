@@ -5,8 +5,11 @@ use std::time::Duration;
 use vesta_intf::{IdError, IdMeta, UnixMillis};
 use vesta_service::sequence::Rules;
 
-/// The moment that a text names as RFC 3339 does, not before 1970, or what the text must be.
-pub(crate) fn moment(text: &str) -> Result<UnixMillis, &'static str> {
+/// The moment that a text names as RFC 3339 does, not before 1970.
+///
+/// # Errors
+/// The text must be something else, which is named.
+pub fn moment(text: &str) -> Result<UnixMillis, &'static str> {
     let moment = text.trim().parse::<jiff::Timestamp>().ok();
     let millis = moment.and_then(|moment| u64::try_from(moment.as_millisecond()).ok());
     millis.map(UnixMillis).ok_or("must be a moment such as 2026-01-31T12:00:00Z")

@@ -42,7 +42,7 @@ fn admin_of(assembled: Assembled) -> Admin {
     let state = AdminState::new(
         Role::Rest,
         WAITING_FOR,
-        Arc::clone(&metrics),
+        [Arc::clone(&metrics)],
         shutdown.clone(),
         &Security::default(),
     );
@@ -70,7 +70,7 @@ async fn before_there_is_a_machine_id_it_is_alive_and_not_ready() {
     let router = router(AdminState::new(
         Role::Rest,
         WAITING_FOR,
-        metrics,
+        [metrics],
         CancellationToken::new(),
         &Security::default(),
     ));
@@ -139,6 +139,41 @@ async fn every_line_and_the_pool_are_shown() {
     assert!(state["machines"][2]["windowLeftMs"].as_u64().is_some_and(|left| left > 0), "{state}");
     assert_eq!(state["layout"]["idsPerSecond"], 3 * 1_048_576);
     assert_eq!(state["pool"]["held"], 3);
+}
+
+#[tokio::test]
+async fn the_pool_and_the_events_of_the_keeper_are_shown() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let state_dir = folder.path().to_str().expect("a plain path");
+    let args = ["--machine-count", "2", "--machine-range", "5-9", "--state-dir", state_dir];
+    let Ok(Invocation::Run(raw)) = Invocation::read(Role::Rest, args) else {
+        panic!("right settings")
+    };
+    let config = Config::check(&raw).expect("right settings");
+    let admin = admin_of(assemble(&config).expect("a service"));
+    let json = |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("JSON");
+
+    let (status, pool) = admin.get("/pool").await;
+    let pool = json(&pool);
+    assert_eq!((status, &pool["range"]), (StatusCode::OK, &json(r#"{"first":5,"last":9}"#)));
+    let records = pool["records"].as_array().expect("records");
+    assert_eq!(records.len(), 2);
+    assert!(records.iter().all(|it| it["state"] == "held" && it["pid"] == std::process::id()));
+
+    let (status, events) = admin.get("/events").await;
+    let events = json(&events);
+    assert_eq!((status, &events["last"]), (StatusCode::OK, &2.into()));
+    let first = &events["events"][0];
+    assert_eq!((&first["number"], &first["kind"]), (&1.into(), &"claimed".into()));
+    assert_eq!(first["text"], "claimed, epoch 1");
+    assert_eq!(
+        json(&admin.get("/events?since=1").await.1)["events"].as_array().map(Vec::len),
+        Some(1)
+    );
+    let (_, none) = admin.get("/events?since=7").await;
+    assert_eq!(json(&none), json(r#"{"events":[],"last":7}"#));
+    assert_eq!(admin.get("/events?since=x").await.0, StatusCode::BAD_REQUEST);
+    assert_eq!(self::admin().get("/pool").await.0, StatusCode::NOT_FOUND, "there is none");
 }
 
 #[tokio::test]
@@ -375,7 +410,7 @@ async fn without_segment_mode_its_page_says_which_setting_is_missing() {
     let state = AdminState::new(
         Role::Rest,
         WAITING_FOR,
-        metrics,
+        [metrics],
         CancellationToken::new(),
         &Security::default(),
     );

@@ -141,10 +141,11 @@ fn the_example_file_is_up_to_date() {
 
 #[test]
 fn short_help_has_a_line_for_each_flag_and_long_help_has_examples() {
-    for role in [Role::Server, Role::Rest] {
+    for role in [Role::Server, Role::Rest, Role::Vesta] {
         let mut command = command(role).term_width(100);
         let short = command.render_help().to_string();
-        let flags = settings(role).get_arguments().count() + 4; // config, print-config, help, version
+        let shown = |arg: &&Arg| !arg.is_hide_set();
+        let flags = settings(role).get_arguments().filter(shown).count() + 4; // config, print-config, help, version
         let is_described = |line: &&str| {
             let parts = line.split("  ").filter(|part| !part.is_empty()).count();
             line.trim_start().starts_with('-') && parts == 2
@@ -154,7 +155,7 @@ fn short_help_has_a_line_for_each_flag_and_long_help_has_examples() {
         assert!(short.lines().count() < flags + 40, "{short}");
         assert!(!short.contains("Examples:"), "{short}");
         let long = command.render_long_help().to_string();
-        for arg in settings(role).get_arguments() {
+        for arg in settings(role).get_arguments().filter(shown) {
             let env = arg.get_env().and_then(|env| env.to_str()).expect("a variable");
             assert!(long.contains(&format!("[env: {env}]")), "{env} in {long}");
             if let Some(default) = default(arg) {

@@ -215,7 +215,7 @@ async fn the_admin_listener_shows_each_token_what_it_is_for() {
     ]);
     let security = Security { auth: Some(auth), ..Security::default() };
     let metrics = Arc::new(Metrics::new(&["genid"]));
-    let state = AdminState::new(Role::Rest, "x", metrics, CancellationToken::new(), &security);
+    let state = AdminState::new(Role::Rest, "x", [metrics], CancellationToken::new(), &security);
     let router = router(state);
     let ask = async |method: &str, path: &str, token: Option<&str>| {
         let mut request = Request::builder().method(method).uri(path).header("host", "[::1]");
@@ -267,7 +267,7 @@ async fn the_metrics_tell_when_certificates_expire() {
     let tls = Tls::load(&files, vesta_boot::Protocol::Http1).expect("sound");
     let security = Security { admin_tls: Some(tls), ..Security::default() };
     let metrics = Arc::new(Metrics::new(&["genid"]));
-    let state = AdminState::new(Role::Rest, "x", metrics, CancellationToken::new(), &security);
+    let state = AdminState::new(Role::Rest, "x", [metrics], CancellationToken::new(), &security);
     let request = Request::get("/metrics").body(Body::empty()).expect("a request");
     let answer = router(state).oneshot(request).await.expect("an answer");
     let body = to_bytes(answer.into_body(), 1 << 20).await.expect("a body");
@@ -285,7 +285,7 @@ async fn a_page_of_another_site_changes_nothing() {
     let security =
         Security { admin_hosts: Arc::new(["vesta.example".into()]), ..Security::default() };
     let metrics = Arc::new(Metrics::new(&["genid"]));
-    let state = AdminState::new(Role::Rest, "x", metrics, CancellationToken::new(), &security);
+    let state = AdminState::new(Role::Rest, "x", [metrics], CancellationToken::new(), &security);
     let router = router(state);
     let ask = async |method: &str, path: &str, headers: &[(&str, &str)]| {
         let mut request = Request::builder().method(method).uri(path);

@@ -10,6 +10,8 @@
 //! ```
 #![forbid(unsafe_code)]
 
+use vesta_boot::{Front, Role};
+
 pub mod app;
 pub mod dto;
 mod endpoints;
@@ -23,3 +25,6 @@ mod values;
 
 pub use app::METHODS;
 pub use serve::{Limits, serve, serve_with};
+
+/// This server as a front of a program.
+pub const FRONT: Front = Front { role: Role::Rest, methods: METHODS, serve };

@@ -10,5 +10,5 @@ use vesta_boot::Role;
 static GLOBAL: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    vesta_boot::main(Role::Rest, vesta_rest::METHODS, vesta_rest::serve)
+    vesta_boot::main(Role::Rest, &[vesta_rest::FRONT], std::env::args_os().skip(1))
 }

@@ -4,6 +4,8 @@
 //! with a listener on `127.0.0.1:0` and a service whose clock they hold.
 #![forbid(unsafe_code)]
 
+use vesta_boot::{Front, Role};
+
 mod access;
 mod deadline;
 #[cfg(test)]
@@ -18,3 +20,6 @@ mod serve;
 
 pub use methods::METHODS;
 pub use serve::{Timeouts, serve, serve_with};
+
+/// This server as a front of a program.
+pub const FRONT: Front = Front { role: Role::Server, methods: METHODS, serve };

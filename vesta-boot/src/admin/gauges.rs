@@ -108,11 +108,12 @@ impl Collector for Scrape {
     }
 }
 
-fn requests(encoder: &mut Encoder<'_>, role: Role, metrics: &Metrics) -> fmt::Result {
+fn requests(encoder: &mut Encoder<'_>, role: Role, all: &[Arc<Metrics>]) -> fmt::Result {
     // Every series with something in it, and the good outcome of every method, so that rates are
     // known from the start.
-    let latencies: Vec<_> = metrics
-        .latencies()
+    let latencies: Vec<_> = all
+        .iter()
+        .flat_map(|metrics| metrics.latencies())
         .filter(|(_, outcome, latency)| *outcome == "OK" || latency.count() > 0)
         .map(|(method, outcome, latency)| {
             (labels([("method", method), ("outcome", outcome)]), latency)
@@ -132,13 +133,17 @@ fn requests(encoder: &mut Encoder<'_>, role: Role, metrics: &Metrics) -> fmt::Re
         family.encode_family(labels)?.encode_histogram::<NoLabels>(sum, count, &buckets, None)?;
     }
 
-    let counters = json!({
-        "issued": metrics.issued.get(),
-        "opened": metrics.opened.get(),
-        "refused": metrics.refused.get(),
-        "open": Arc::strong_count(&metrics.open) - 1,
+    let counters = all.iter().map(|metrics| {
+        json!({
+            "issued": metrics.issued.get(),
+            "opened": metrics.opened.get(),
+            "refused": metrics.refused.get(),
+            "open": Arc::strong_count(&metrics.open) - 1,
+        })
     });
-    encoder.figures("", &CONNECTIONS, &[(vec![], &counters)])?;
+    let counters: Vec<_> = counters.collect();
+    let added_up: Vec<_> = counters.iter().map(|counters| (vec![], counters)).collect();
+    encoder.figures("", &CONNECTIONS, &added_up)?;
     let build = labels([("program", role.name()), ("version", env!("CARGO_PKG_VERSION"))]);
     encoder.family(Gauge, "build_info", "The program and its version", [(build, 1)])
 }

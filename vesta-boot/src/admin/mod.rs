@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::extract::{DefaultBodyLimit, RawQuery, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{Html, IntoResponse, Response};
@@ -39,6 +39,8 @@ pub fn router(state: AdminState) -> Router {
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
         .route("/status", get(status))
+        .route("/pool", get(pool))
+        .route("/events", get(events))
         .route("/segments", get(segments_now).post(new_segment))
         .layer(DefaultBodyLimit::max(segments::MOST_BYTES))
         .layer(middleware::from_fn_with_state(state.clone(), check_access))
@@ -140,6 +142,40 @@ async fn metrics(State(state): State<AdminState>) -> Response {
 async fn status(State(state): State<AdminState>) -> Response {
     state.read_pool().await;
     respond(StatusCode::OK, &status::status(&state))
+}
+
+async fn pool(State(state): State<AdminState>) -> Response {
+    let Some(pool) = state.whole_pool() else {
+        let why = "the machine IDs of this program come from no pool";
+        return refused((StatusCode::NOT_FOUND, why.to_owned()));
+    };
+    match pool.shown().await {
+        Ok(shown) => respond(StatusCode::OK, &shown),
+        Err(why) => refused((StatusCode::SERVICE_UNAVAILABLE, why)),
+    }
+}
+
+async fn events(State(state): State<AdminState>, RawQuery(query): RawQuery) -> Response {
+    let since = match query.as_deref() {
+        None | Some("") => Ok(0),
+        Some(query) => query.strip_prefix("since=").unwrap_or(query).parse::<u64>(),
+    };
+    let Ok(since) = since else {
+        let why = "the query must be since=N, where N is the number of an event";
+        return refused((StatusCode::BAD_REQUEST, why.to_owned()));
+    };
+    let events = state.service().map(|service| service.events(since)).unwrap_or_default();
+    let last = events.last().map_or(since, |event| event.number);
+    let events = events.iter().map(|event| {
+        json!({
+            "number": event.number,
+            "time": event.at.to_string(),
+            "kind": event.kind.name(),
+            "machine": event.machine,
+            "text": secret::hide(&event.text),
+        })
+    });
+    respond(StatusCode::OK, &json!({ "events": events.collect::<Vec<_>>(), "last": last }))
 }
 
 async fn segments_now(State(state): State<AdminState>) -> Response {

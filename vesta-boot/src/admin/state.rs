@@ -8,7 +8,7 @@ use vesta_service::{LocalIdService, SegmentService};
 use crate::assemble::Assembled;
 use crate::metrics::Metrics;
 use crate::net::Security;
-use crate::pool::Usage;
+use crate::pool::{Pool, Usage};
 use crate::role::Role;
 use crate::running::not_ready_because;
 
@@ -20,7 +20,8 @@ pub struct AdminState {
     started: Arc<OnceLock<Assembled>>,
     /// Where the machine ID comes from.
     waiting_for: Arc<str>,
-    pub(super) metrics: Arc<Metrics>,
+    /// One of each public listener.
+    pub(super) metrics: Arc<[Arc<Metrics>]>,
     pub(crate) shutdown: CancellationToken,
     pub(crate) security: Security,
 }
@@ -31,11 +32,11 @@ impl AdminState {
     pub fn new(
         role: Role,
         waiting_for: &str,
-        metrics: Arc<Metrics>,
+        metrics: impl Into<Arc<[Arc<Metrics>]>>,
         shutdown: CancellationToken,
         security: &Security,
     ) -> Self {
-        let (started, security) = (Arc::default(), security.clone());
+        let (started, security, metrics) = (Arc::default(), security.clone(), metrics.into());
         Self { role, started, waiting_for: waiting_for.into(), metrics, shutdown, security }
     }
 
@@ -55,6 +56,11 @@ impl AdminState {
     /// Usage of the pool, if its store answers.
     pub(super) fn pool(&self) -> Option<Usage> {
         self.started.get()?.pool.as_ref()?.usage()
+    }
+
+    /// The pool itself, if the machine IDs come from one.
+    pub(super) fn whole_pool(&self) -> Option<Arc<Pool>> {
+        self.started.get()?.pool.clone()
     }
 
     /// Brings the usage of the pool up to date, if that is due.

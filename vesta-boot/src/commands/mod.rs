@@ -19,6 +19,8 @@ use crate::settings::Config;
 use crate::ticks::moment;
 use console::Console;
 pub(crate) use segment::new_tag;
+pub use store::leases;
+pub(crate) use store::shown;
 pub(crate) use token::make_token;
 
 /// A command, in the place of serving.

@@ -15,6 +15,8 @@ mod workers;
 
 use std::sync::Arc;
 
+use crate::role::Role;
+
 pub use auth::{Auth, Denied, Scopes, Token};
 pub use connection::{Connection, Limits};
 pub use listener::Limiter;
@@ -33,6 +35,8 @@ pub(crate) use tls::{install_provider, watch};
 pub struct Security {
     /// TLS of the public listener.
     pub tls: Option<Tls>,
+    /// TLS of the gRPC listener beside it, if there is one.
+    pub grpc_tls: Option<Tls>,
     /// TLS of the admin listener.
     pub admin_tls: Option<Tls>,
     /// Further names of the admin listener, under which browsers may change something.
@@ -54,9 +58,17 @@ impl Security {
         self.auth.as_ref().map_or(Ok(()), |auth| auth.check(authorization, needs))
     }
 
+    /// The protection of one public listener of a program.
+    pub(crate) fn of_front(&self, front: Role, program: Role) -> Self {
+        match (front, program) {
+            (Role::Server, Role::Vesta) => Self { tls: self.grpc_tls.clone(), ..self.clone() },
+            _ => self.clone(),
+        }
+    }
+
     /// Each listener with TLS, by its name.
     pub(crate) fn listeners(&self) -> impl Iterator<Item = (&'static str, &Tls)> {
-        [("public", &self.tls), ("admin", &self.admin_tls)]
+        [("public", &self.tls), ("grpc", &self.grpc_tls), ("admin", &self.admin_tls)]
             .into_iter()
             .filter_map(|(name, tls)| Some((name, tls.as_ref()?)))
     }

@@ -39,9 +39,11 @@ pub fn settings(role: Role) -> &'static clap::Command {
     // Made once: four parts of a start ask for them.
     static SERVER: LazyLock<clap::Command> = LazyLock::new(|| declare(Role::Server));
     static REST: LazyLock<clap::Command> = LazyLock::new(|| declare(Role::Rest));
+    static VESTA: LazyLock<clap::Command> = LazyLock::new(|| declare(Role::Vesta));
     match role {
         Role::Server => &SERVER,
         Role::Rest => &REST,
+        Role::Vesta => &VESTA,
     }
 }
 
@@ -83,7 +85,9 @@ fn complete(arg: Arg, role: Role) -> Arg {
     let default = role.default(name);
     let flag = arg.get_long().map_or_else(|| name.replace(['.', '_'], "-"), str::to_owned);
     let env = format!("VESTA_{}", flag.replace('-', "_").to_uppercase());
+    let of_another = name == "grpc.listen" && role != Role::Vesta;
     let mut arg = arg
+        .hide(of_another)
         .long(flag)
         .env(env.clone())
         .hide_env(true) // it would show what the environment holds, passwords too

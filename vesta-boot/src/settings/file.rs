@@ -9,12 +9,13 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
-use vesta_intf::{FieldOrder, LayoutSpec, TimeUnit, UnixMillis};
+use vesta_intf::{FieldOrder, IdMeta, LayoutSpec, TimeUnit, UnixMillis};
 
 use super::declared::toml_type;
 use super::parse::did_you_mean;
 use crate::error::Error;
 use crate::net::Token;
+use crate::role::Role;
 use crate::ticks::moment;
 
 /// The contents of a file.
@@ -81,6 +82,18 @@ pub(super) struct Layout {
 struct AuthTable {
     #[serde(default)]
     tokens: Vec<Token>,
+}
+
+/// The layout that a settings file describes in `[layout.custom]`.
+///
+/// # Errors
+/// [`Error::Setting`] if the file cannot be read, or describes no layout that adds up.
+pub fn read_layout(path: &Path) -> Result<IdMeta, Error> {
+    let found = read(path, super::settings(Role::Vesta))?.custom;
+    let spec = found.ok_or_else(|| {
+        Error::setting(format!("{} has no table [layout.custom]", path.display()))
+    })?;
+    IdMeta::foreign(spec).map_err(|error| Error::setting(format!("{}: {error}", path.display())))
 }
 
 /// Reads a file.

@@ -19,9 +19,9 @@ use crate::net::checked_name;
 pub struct Ids {
     /// Layout: the bits of an ID
     ///
-    /// `max-peak`, `min-granularity`, `snowflake`, `uid` or `js-safe`; of other systems `discord`,
-    /// `instagram` or `sonyflake`; or `custom`, which `[layout.custom]` in the file describes. All
-    /// generators of a namespace need the same one.
+    /// `max-peak`, `min-granularity`, `snowflake`, `uid` or `js-safe`; one of another system, such as
+    /// `discord` or `cosid`; or `custom`, which `[layout.custom]` in the file describes. All generators of a
+    /// namespace need the same one.
     #[arg(id = "layout", value_name = "NAME", default_value = "max-peak", global = true)]
     #[arg(value_parser = preset)]
     pub layout: IdMeta,

@@ -25,6 +25,15 @@ pub(super) struct Section {
     #[arg(value_parser = address)]
     pub(super) listen: SocketAddr,
 
+    /// gRPC listener, beside the public one
+    ///
+    /// Of `vesta serve`, whose public listener serves HTTP: 127.0.0.1:50051 by default. The same rules hold
+    /// for it. Other programs do not use it.
+    ///
+    /// Example: 127.0.0.1:50051
+    #[arg(id = "grpc.listen", value_name = "IP:PORT", value_parser = address)]
+    pub(super) grpc: Option<SocketAddr>,
+
     /// Admin listener, or off
     ///
     /// Serves `/metrics`, `/healthz`, `/readyz`, `/status` and `/segments`; `off` disables it. Beyond
@@ -142,12 +151,15 @@ impl Section {
 
 /// Checks the rules between the listeners and other settings.
 pub(super) fn check(config: &Config, values: &Values) -> Result<(), Error> {
-    if let Some(admin) = config.admin_listen {
-        let (a, b) = (config.listen, admin);
-        let meet = a.ip() == b.ip() || a.ip().is_unspecified() || b.ip().is_unspecified();
-        if a.port() != 0 && a.port() == b.port() && meet {
+    let all: Vec<_> = listeners(config).collect();
+    let meets = |a: SocketAddr, b: SocketAddr| {
+        let wide = a.ip().is_unspecified() || b.ip().is_unspecified();
+        a.port() != 0 && a.port() == b.port() && (wide || a.ip() == b.ip())
+    };
+    for (index, (name, address, _)) in all.iter().enumerate() {
+        if let Some((other, at, _)) = all[..index].iter().find(|other| meets(other.1, *address)) {
             return Error::refuse(format!(
-                "listen ({a}) and admin.listen ({b}) cannot share a port; give one of them another"
+                "{other} ({at}) and {name} ({address}) cannot share a port; give one of them another"
             ));
         }
     }
@@ -159,12 +171,14 @@ pub(super) fn check(config: &Config, values: &Values) -> Result<(), Error> {
     // The embedded pool cannot see other hosts: two of them would hand out the same machine IDs.
     let machine =
         ["machine.id", "machine.ips", "machine.ordinal", "machine.store", "machine.range"];
-    if beyond_loopback(config.listen.ip()) && !machine.iter().any(|name| values.is_explicit(name)) {
+    let seen = public(config).find(|listener| beyond_loopback(listener.1.ip()));
+    if let (Some((name, address)), false) =
+        (seen, machine.iter().any(|name| values.is_explicit(name)))
+    {
         return Error::refuse(format!(
-            "listen ({}) is reachable from other hosts, and the default pool cannot see which \
+            "{name} ({address}) is reachable from other hosts, and the default pool cannot see which \
              machine IDs they use; choose one of machine.id, machine.ips, machine.ordinal, \
-             machine.store or machine.range",
-            config.listen
+             machine.store or machine.range"
         ));
     }
     match exposed(config).next() {
@@ -183,15 +197,30 @@ pub(super) fn check(config: &Config, values: &Values) -> Result<(), Error> {
     }
 }
 
+/// The public listeners, by their settings.
+fn public(config: &Config) -> impl Iterator<Item = (&'static str, SocketAddr)> {
+    [("listen", config.listen)].into_iter().chain(config.grpc_listen.map(|at| ("grpc.listen", at)))
+}
+
+/// All listeners that are on: setting, address, and the table of settings that encrypts it, unless one
+/// does.
+fn listeners(
+    config: &Config,
+) -> impl Iterator<Item = (&'static str, SocketAddr, Option<&'static str>)> {
+    let plain = config.tls.is_none().then_some("tls");
+    let admin_plain = config.admin_tls.is_none().then_some("admin.tls");
+    let admin = config.admin_listen.map(|at| ("admin.listen", at, admin_plain));
+    public(config).map(move |(name, at)| (name, at, plain)).chain(admin)
+}
+
 /// The listeners that other hosts reach and that are not encrypted: setting, address, and the table
 /// of settings that would encrypt it.
 pub(super) fn exposed(
     config: &Config,
 ) -> impl Iterator<Item = (&'static str, SocketAddr, &'static str)> {
-    let public = (config.tls.is_none()).then_some(("listen", config.listen, "tls"));
-    let admin = config.admin_listen.filter(|_| config.admin_tls.is_none());
-    let admin = admin.map(|address| ("admin.listen", address, "admin.tls"));
-    public.into_iter().chain(admin).filter(|listener| beyond_loopback(listener.1.ip()))
+    listeners(config)
+        .filter_map(|(name, at, tls)| Some((name, at, tls?)))
+        .filter(|listener| beyond_loopback(listener.1.ip()))
 }
 
 fn beyond_loopback(address: IpAddr) -> bool {

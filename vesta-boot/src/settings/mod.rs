@@ -29,10 +29,12 @@ use crate::net::{Auth, Protocol, Security, Tls, TlsFiles, Token};
 use crate::role::Role;
 
 pub use declared::settings;
+pub use file::read_layout;
 pub use ids::Ids;
 pub use limits::Limits;
 pub use log::{Log, LogFormat};
 pub use machine::{Machine, Number};
+pub use print::layout_table;
 pub(crate) use read::unknown_variables;
 pub use segments::Segments;
 pub use store::Store;
@@ -48,6 +50,8 @@ pub struct Config {
     pub role: Role,
     /// The public listener; port 0 takes a free one.
     pub listen: SocketAddr,
+    /// The gRPC listener beside the public one; only of [`Role::Vesta`].
+    pub grpc_listen: Option<SocketAddr>,
     /// The admin listener; `None` if it is off.
     pub admin_listen: Option<SocketAddr>,
     /// Consent to listeners beyond loopback without encryption.
@@ -100,6 +104,7 @@ impl Config {
         let config = Self {
             role: values.role,
             listen: listeners.listen,
+            grpc_listen: listeners.grpc.filter(|_| values.role == Role::Vesta),
             admin_listen: listeners.admin,
             admin_hosts: listeners.admin_hosts,
             allow_plaintext: listeners.allow_plaintext,
@@ -128,13 +133,15 @@ impl Config {
     pub fn security(&self) -> Result<Security, Error> {
         let protocol = match self.role {
             Role::Server => Protocol::Http2,
-            Role::Rest => Protocol::Http1,
+            Role::Rest | Role::Vesta => Protocol::Http1,
         };
-        let tls = self.tls.as_ref().map(|files| Tls::load(files, protocol));
-        let admin_tls = self.admin_tls.as_ref().map(|files| Tls::load(files, Protocol::Http1));
+        let load = |files: &Option<TlsFiles>, protocol| {
+            files.as_ref().map(|files| Tls::load(files, protocol)).transpose()
+        };
         Ok(Security {
-            tls: tls.transpose()?,
-            admin_tls: admin_tls.transpose()?,
+            tls: load(&self.tls, protocol)?,
+            grpc_tls: self.grpc_listen.map_or(Ok(None), |_| load(&self.tls, Protocol::Http2))?,
+            admin_tls: load(&self.admin_tls, Protocol::Http1)?,
             admin_hosts: self.admin_hosts.clone(),
             auth: self.auth.clone(),
         })

@@ -1,5 +1,7 @@
 //! `--print-config`.
 
+use vesta_intf::LayoutSpec;
+
 use super::declared::{settings, toml_type};
 use super::file::Layout;
 use super::store::{DURATIONS, TAKEOVER_GRACE};
@@ -43,8 +45,7 @@ pub(super) fn print(config: &Config, values: &Values) -> String {
         };
     }
     if let (Some(custom), "custom") = (values.custom, config.ids.layout.name()) {
-        let table = toml::to_string(&Layout { custom }).expect("plain numbers and names are TOML");
-        out += &table.replacen("[custom]", "\n[layout.custom]", 1);
+        out += &format!("\n{}", layout_table(custom));
     }
     for token in config.auth.iter().flat_map(Auth::tokens) {
         let (name, scopes) = (&token.name, token.scopes.to_string().replace(", ", "\", \""));
@@ -52,6 +53,12 @@ pub(super) fn print(config: &Config, values: &Values) -> String {
         out += &format!("scopes = [\"{scopes}\"]\n");
     }
     out
+}
+
+/// The table of a settings file that describes a layout.
+pub fn layout_table(custom: LayoutSpec) -> String {
+    let table = toml::to_string(&Layout { custom }).expect("plain numbers and names are TOML");
+    table.replacen("[custom]", "[layout.custom]", 1)
 }
 
 /// The table of a setting in the file; `""` at the top.

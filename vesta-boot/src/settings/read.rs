@@ -19,6 +19,25 @@ impl Values {
         Self::merge(role, None, None).expect("there is no file")
     }
 
+    /// These settings for one of the listeners of a program that has several: with the defaults of its
+    /// role, and its own address.
+    pub(crate) fn of_front(&self, role: Role) -> Self {
+        if self.role == role {
+            return self.clone();
+        }
+        let mut values = self.values.clone();
+        let grpc = values.remove("grpc.listen").filter(|_| role == Role::Server);
+        values.extend(grpc.map(|grpc| ("listen".to_owned(), grpc)));
+        for arg in settings(role).get_arguments() {
+            let name = arg.get_id().as_str();
+            let shared = matches!(name, "listen" | "admin.listen") || self.is_explicit(name);
+            if let (false, Some(text)) = (shared, default_of(arg)) {
+                values.insert(name.to_owned(), Value { text, origin: DEFAULT.to_owned() });
+            }
+        }
+        Self { role, values, custom: self.custom, tokens: self.tokens.clone() }
+    }
+
     /// Merges what a command line and the environment gave with the file at a path.
     pub(crate) fn merge(
         role: Role,

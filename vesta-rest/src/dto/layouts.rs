@@ -18,10 +18,10 @@ pub struct Shape {
     pub order: Vec<&'static str>,
     /// All bits together; an ID is below 2^totalBits.
     pub total_bits: u8,
-    /// Unit of the time field: `second`, `10 ms` or `millisecond`.
+    /// Unit of the time field: `second`, `10 ms`, `millisecond` or `10 µs`.
     pub unit: String,
-    /// The same in milliseconds.
-    pub unit_millis: u64,
+    /// The same in microseconds.
+    pub unit_micros: u64,
     /// Moment at which the time field is 0.
     pub epoch: String,
     /// The same in milliseconds since 1970.
@@ -42,7 +42,7 @@ impl From<&IdMeta> for Shape {
             order: fields.filter(|field| meta.bits(*field) > 0).map(Field::name).collect(),
             total_bits: meta.total_bits(),
             unit: unit.to_string(),
-            unit_millis: unit.millis(),
+            unit_micros: unit.micros(),
             epoch: epoch.to_string(),
             epoch_millis: epoch.0,
             ends: meta.end().to_string(),
@@ -58,7 +58,7 @@ impl From<&IdMeta> for Shape {
     "name": "max-peak",
     "bits": {"version": 1, "type": 1, "genMethod": 2, "time": 30, "seq": 20, "machine": 10},
     "order": ["version", "type", "genMethod", "time", "seq", "machine"],
-    "totalBits": 64, "unit": "second", "unitMillis": 1000,
+    "totalBits": 64, "unit": "second", "unitMicros": 1000000,
     "epoch": "2014-12-31T16:00:00.000Z", "epochMillis": 1420041600000u64,
     "ends": "2049-01-09T05:37:04.000Z", "capacityPerSecond": 1048576,
     "machine": 7, "genMethod": 2, "type": 0, "version": 0
@@ -92,7 +92,7 @@ impl Layout {
 #[schema(example = json!({
     "name": "sonyflake",
     "bits": {"version": 0, "type": 0, "genMethod": 0, "time": 39, "seq": 8, "machine": 16},
-    "order": ["time", "seq", "machine"], "totalBits": 63, "unit": "10 ms", "unitMillis": 10,
+    "order": ["time", "seq", "machine"], "totalBits": 63, "unit": "10 ms", "unitMicros": 10000,
     "epoch": "2014-09-01T00:00:00.000Z", "epochMillis": 1409529600000u64,
     "ends": "2188-11-16T03:28:58.880Z", "capacityPerSecond": 25600,
     "about": "Sonyflake with its default start time, in steps of 10 ms",

@@ -5,7 +5,7 @@ use vesta_intf::{IdMeta, LayoutSpec, UnixMillis};
 
 use crate::support::{get, service, service_of};
 
-const NAMES: [&str; 10] = [
+const NAMES: [&str; 19] = [
     "max-peak",
     "min-granularity",
     "snowflake",
@@ -15,6 +15,15 @@ const NAMES: [&str; 10] = [
     "instagram",
     "mastodon",
     "sonyflake",
+    "sonyflake-2",
+    "uid-boot",
+    "cosid",
+    "cosid-second",
+    "cosid-js",
+    "yitter",
+    "seata",
+    "cockroach",
+    "tso",
     "vesta-old",
 ];
 
@@ -129,7 +138,11 @@ async fn the_known_layouts_are_listed_and_each_can_be_asked_for() {
     for layout in &layouts {
         let name = layout["name"].as_str().unwrap();
         assert_eq!(layout["own"], name == "max-peak", "{name}");
-        assert_eq!(layout["makesIds"], !["mastodon", "vesta-old"].contains(&name), "{name}");
+        assert_eq!(
+            layout["makesIds"],
+            !["mastodon", "seata", "cockroach", "tso", "vesta-old"].contains(&name),
+            "{name}"
+        );
         assert!(layout["about"].as_str().is_some_and(|about| about.len() > 10), "{name}");
         let bits: u64 =
             layout["bits"].as_object().unwrap().values().map(|bits| bits.as_u64().unwrap()).sum();
@@ -150,7 +163,7 @@ async fn the_known_layouts_are_listed_and_each_can_be_asked_for() {
             "name": "discord",
             "bits": {"version": 0, "type": 0, "genMethod": 0, "time": 42, "seq": 12, "machine": 10},
             "order": ["time", "machine", "seq"], "totalBits": 64,
-            "unit": "millisecond", "unitMillis": 1,
+            "unit": "millisecond", "unitMicros": 1000,
             "epoch": "2015-01-01T00:00:00.000Z", "epochMillis": 1_420_070_400_000_u64,
             "ends": "2154-05-15T07:35:11.104Z", "capacityPerSecond": 4_096_000,
             "about": "Discord: machine is worker * 32 + process, seq the increment",
@@ -167,7 +180,7 @@ async fn a_layout_of_ones_own_is_listed_and_explains_too() {
     let service = service_of(IdMeta::new(spec).unwrap());
     let layouts = get(&service, "/v1/layouts").await.json()["layouts"].as_array().unwrap().clone();
     let own: Vec<&Value> = layouts.iter().filter(|layout| layout["own"] == true).collect();
-    assert_eq!((layouts.len(), own.len()), (11, 1));
+    assert_eq!((layouts.len(), own.len()), (20, 1));
     assert_eq!(
         (&own[0]["name"], &own[0]["epoch"]),
         (&"custom".into(), &"2024-01-01T00:00:00.000Z".into())

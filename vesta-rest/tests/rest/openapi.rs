@@ -165,7 +165,7 @@ async fn it_names_every_format_and_every_layout() {
             takes.entry(path.clone()).or_insert_with(Vec::new).push(names.len());
         }
     }
-    let both = ["/expid", "/v1/ids/{id}"].map(|path| (path, vec![5, 10]));
+    let both = ["/expid", "/v1/ids/{id}"].map(|path| (path, vec![5, 19]));
     let format = ["/genid", "/makeid", "/v1/id", "/v1/ids", "/v1/ids:bound", "/v1/ids:make"];
     let all = format.map(|path| (path, vec![5])).into_iter().chain(both);
     assert_eq!(takes, all.map(|(path, counts)| (path.to_owned(), counts)).collect());

@@ -12,13 +12,13 @@ pub(crate) const READMES: [&str; 2] =
     [include_str!("../../../README.md"), include_str!("../../../README.zh-CN.md")];
 
 /// The program in the examples; `$0`, which is built already, takes its place.
-const PROGRAM_IN_README: [&str; 2] =
-    ["cargo run --release -p vesta-rest --", "cargo run --release -p vesta-rest"];
+const PROGRAM_IN_README: &str = "cargo run --release --";
 
 /// The listeners: flag, variable and default. Free ports take the place of all that are shown.
-const LISTENERS: [(&str, &str, &str); 2] = [
+const LISTENERS: [(&str, &str, &str); 3] = [
     ("--listen ", "VESTA_LISTEN", "127.0.0.1:8088"),
     ("--admin-listen ", "VESTA_ADMIN_LISTEN", "127.0.0.1:8089"),
+    ("--grpc-listen ", "VESTA_GRPC_LISTEN", "127.0.0.1:50051"),
 ];
 
 /// The home of the reader in the examples.
@@ -89,10 +89,7 @@ impl Reader {
     /// Types one line; gives what is printed, until a server is ready or the program has ended.
     fn types(&mut self, line: &str) -> String {
         assert!(!line.ends_with('&'), "a server that is not waited for: {line}");
-        let mut typed = line.to_owned();
-        for name in PROGRAM_IN_README {
-            typed = typed.replace(name, "\"$0\"");
-        }
+        let mut typed = line.replace(PROGRAM_IN_README, "\"$0\"");
         let mut listens = Vec::new();
         for (flag, _, default) in LISTENERS {
             let shown = typed
@@ -106,7 +103,7 @@ impl Reader {
         }
         let script = format!("exec {typed}");
         let mut command =
-            prepare(Command::new("sh"), self.folder.path(), &["-c", &script, PROGRAM]);
+            prepare(Command::new("sh"), self.folder.path(), &["-c", &script, &vesta()]);
         // Whose reader is not who runs the tests.
         for name in ["VESTA_STATE_DIR", "XDG_STATE_HOME", "STATE_DIRECTORY"] {
             command.env_remove(name);
@@ -117,7 +114,8 @@ impl Reader {
             Ok(server) => {
                 let home = self.folder.path().display().to_string();
                 let mut printed = server.said().replace(&home, HOME_IN_README);
-                for (shown, real) in listens.into_iter().zip([server.address(), server.admin()]) {
+                let real = [server.address(), server.admin()].into_iter().chain(server.grpc());
+                for (shown, real) in listens.into_iter().zip(real) {
                     let taken = self.addresses.iter().any(|(before, _)| *before == shown);
                     assert!(!taken, "{line}\n{shown} is taken by a server from above");
                     printed = printed.replace(&real.to_string(), &shown);
@@ -146,6 +144,13 @@ fn marked(text: &str) -> String {
         words.collect::<Vec<_>>().join(" ")
     };
     text.lines().map(mark).collect::<Vec<_>>().join("\n")
+}
+
+/// The program `vesta`, which is built beside `vesta-rest`.
+fn vesta() -> String {
+    let path = std::path::Path::new(PROGRAM).with_file_name("vesta");
+    assert!(path.exists(), "build it first: cargo build -p vesta-cli");
+    path.display().to_string()
 }
 
 /// The length of a number; 0 of another word.
@@ -181,7 +186,7 @@ fn the_first_example_shows_what_it_prints_and_each_id_is_the_one_explained() {
 fn the_segment_example_works_as_it_is_beside_the_first_one() {
     for readme in READMES {
         let mut reader = Reader::new();
-        reader.types(PROGRAM_IN_README[1]);
+        reader.types(&format!("{PROGRAM_IN_README} serve"));
         reader.follow(section(readme, "segment create"));
         assert_eq!((reader.compared, reader.servers.len()), (3, 2));
     }

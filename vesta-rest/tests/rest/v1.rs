@@ -175,7 +175,7 @@ async fn the_layout_is_described() {
             "name": "max-peak",
             "bits": {"version": 1, "type": 1, "genMethod": 2, "time": 30, "seq": 20, "machine": 10},
             "order": ["version", "type", "genMethod", "time", "seq", "machine"],
-            "totalBits": 64, "unit": "second", "unitMillis": 1000,
+            "totalBits": 64, "unit": "second", "unitMicros": 1000000,
             "epoch": "2014-12-31T16:00:00.000Z", "epochMillis": 1_420_041_600_000_u64,
             "ends": "2049-01-09T05:37:04.000Z", "capacityPerSecond": 1_048_576,
             "machine": MACHINE, "genMethod": 2, "type": 0, "version": 0,

@@ -52,6 +52,25 @@ pub(super) fn run(
     }
 }
 
+/// The machine IDs that these settings lease, in their store.
+///
+/// # Errors
+/// [`Error`] with one sentence that says what to do.
+pub fn leases(config: &Config) -> Result<Leases, Error> {
+    let opened = Opened::open(config, &Options { auto_init: false, ..options(config) })?;
+    opened.insist_on_layout()?;
+    Ok(opened.leases)
+}
+
+/// The namespace of a pool, as `store show --json` has it.
+pub(crate) fn shown(
+    leases: Leases,
+    ticks: TickConverter,
+    clock: Arc<dyn Clock>,
+) -> Result<serde_json::Value, Error> {
+    show::as_json(&Opened::new(leases, ticks, 0, clock)?)
+}
+
 /// A namespace that is open.
 #[derive(Debug)]
 struct Opened {

@@ -1,41 +1,46 @@
 //! `store show`: the namespace, and the owner of each machine ID.
 
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use vesta_intf::UnixMillis;
-use vesta_service::{Doubt, Snapshot};
+use vesta_service::{Doubt, Namespace, Snapshot};
 
 use super::{Opened, plain};
 use crate::commands::console::columns;
 use crate::error::Error;
 use crate::pool::State;
 
+/// The namespace for programs. A position is text: it has more bits than a number in JSON.
+pub(super) fn as_json(opened: &Opened) -> Result<Value, Error> {
+    let snapshot = opened.snapshot()?;
+    let Namespace { uuid, fingerprint, floor, doubt } = &snapshot.namespace;
+    let doubt = doubt.as_ref().map(|Doubt { since, reach, why }| {
+        json!({ "since": since.to_string(), "reach": reach.to_string(), "why": why })
+    });
+    Ok(json!({
+        "store": opened.store().describe(),
+        "doubt": doubt,
+        "namespace": opened.name(),
+        "uuid": format!("{uuid:032x}"),
+        "fingerprint": fingerprint,
+        "layout": opened.is_of_our_layout().then(|| opened.ticks.layout().name()),
+        "floor": floor.to_string(),
+        "floorTime": time(opened, *floor).filter(|_| *floor > 0),
+        "records": rows(opened, &snapshot, opened.now()?),
+    }))
+}
+
 pub(super) fn run(opened: &Opened, json: bool) -> Result<String, Error> {
+    if json {
+        return Ok(format!("{:#}\n", as_json(opened)?));
+    }
     let snapshot = opened.snapshot()?;
     let rows = rows(opened, &snapshot, opened.now()?);
     let (store, namespace) = (opened.store(), &snapshot.namespace);
     let uuid = format!("{:032x}", namespace.uuid);
     let layout = opened.is_of_our_layout().then(|| opened.ticks.layout().name());
-    // A position is text: it has more bits than a number in JSON.
     let floor = namespace.floor.to_string();
     let floor_time = time(opened, namespace.floor).filter(|_| namespace.floor > 0);
-    if json {
-        let doubt = namespace.doubt.as_ref().map(|Doubt { since, reach, why }| {
-            json!({ "since": since.to_string(), "reach": reach.to_string(), "why": why })
-        });
-        let shown = json!({
-            "store": store.describe(),
-            "doubt": doubt,
-            "namespace": opened.name(),
-            "uuid": uuid,
-            "fingerprint": namespace.fingerprint,
-            "layout": layout,
-            "floor": floor,
-            "floorTime": floor_time,
-            "records": rows,
-        });
-        return Ok(format!("{shown:#}\n"));
-    }
     let layout = layout.unwrap_or("not the configured one, so that bounds are positions");
     let floor = floor_time.unwrap_or(if namespace.floor > 0 { floor } else { "none".to_owned() });
     let forgets = namespace.doubt.as_ref().map(|Doubt { since, why, .. }| {
