@@ -36,8 +36,8 @@ client() {
 }
 
 e2e() {
-  cargo build --release -p vesta-server -p vesta-rest -p vesta-load
-  "$target/release/vesta-load" run --json "$results/e2e.json" "$@" | tee "$results/e2e.md"
+  cargo build --profile dist -p vesta-server -p vesta-rest -p vesta-load
+  "$target/dist/vesta-load" run --json "$results/e2e.json" "$@" | tee "$results/e2e.md"
   echo "results: $results/e2e.md, every round: $results/e2e.json"
 }
 

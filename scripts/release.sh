@@ -12,12 +12,13 @@ version=$(cargo metadata --no-deps --format-version 1 |
 host=$(rustc -vV | sed -n 's/^host: //p')
 name=vesta-$version-$host
 
-cargo build --release --locked -p vesta-server -p vesta-rest
+cargo build --profile dist --locked -p vesta-server -p vesta-rest -p vesta-cli --features vesta-cli/all-stores
 
 rm -rf "${out:?}/$name"
 mkdir -p "$out/$name"/{bin,etc,systemd,doc,proto}
+install -m 755 "$target/dist/vesta" "$out/$name/bin/"
 for role in server rest; do
-  install -m 755 "$target/release/vesta-$role" "$out/$name/bin/"
+  install -m 755 "$target/dist/vesta-$role" "$out/$name/bin/"
   install -m 644 docs/vesta.example.toml "$out/$name/etc/vesta-$role.toml"
 done
 install -m 644 scripts/systemd/*.service "$out/$name/systemd/"

@@ -1,12 +1,16 @@
 #!/usr/bin/env bash
-# Runs a server from this checkout: scripts/run.sh [server|rest] [flags…]
+# Runs a server from this checkout: scripts/run.sh [server|rest] [flags…]; without a name both, in one
+# process.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-case "${1:-server}" in
+case "${1:-}" in
+  "" | -*)
+    exec cargo run --release --quiet -- serve "$@"
+    ;;
   server | rest)
-    role=${1:-server}
-    shift || true
+    role=$1
+    shift
     exec cargo run --release --quiet -p "vesta-$role" -- "$@"
     ;;
   *)

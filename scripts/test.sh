@@ -116,7 +116,7 @@ start_stores() {
 
 if [ $# -gt 0 ]; then
   # The tests start real programs, some of another crate; those of all crates together are built with them.
-  cargo build --quiet -p vesta-server -p vesta-rest || failed "building the programs"
+  cargo build --quiet -p vesta-server -p vesta-rest -p vesta-cli || failed "building the programs"
   case " $* " in
     *vesta-store*) start_stores ;;
     *" -p "* | *" --package"*) ;; # no other crate needs one
@@ -133,7 +133,8 @@ start_stores
 run() {
   local what=$1
   shift
-  cargo test "$@" -- --skip processes:: --skip torture:: || failed "the tests of $what"
+  cargo test "$@" -- --skip processes:: --skip torture:: "${left_out[@]/#/--skip=of_}" ||
+    failed "the tests of $what"
 }
 # Alone: it takes what it gets of the processors.
 run_torture() {

@@ -86,8 +86,14 @@ impl Program {
     /// If it has none.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
-        let found = self.find("gRPC").unwrap_or_else(|| self.fact("HTTP"));
+        let found = self.find("HTTP").unwrap_or_else(|| self.fact("gRPC"));
         found.parse().expect("an address")
+    }
+
+    /// The address of its gRPC listener beside an HTTP one, if it has both.
+    #[must_use]
+    pub fn grpc(&self) -> Option<SocketAddr> {
+        self.find("HTTP").and_then(|_| self.find("gRPC")?.parse().ok())
     }
 
     /// Its machine ID at the start.

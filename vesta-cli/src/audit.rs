@@ -1,0 +1,116 @@
+//! `audit`: who made an ID.
+
+use serde_json::{Value, json};
+use vesta_boot::commands::leases;
+use vesta_boot::settings::Values;
+use vesta_boot::{Config, Error};
+use vesta_intf::{Field, IdMeta};
+use vesta_service::sequence::Rules;
+use vesta_service::{Origin, Record, StoreError};
+
+use crate::explain::id_of;
+use crate::output::{Output, csv_line, print};
+use crate::time::exact;
+use crate::{Answer, Done};
+
+pub(crate) fn audit_id(text: &str, settings: &Values, output: Output) -> Done {
+    let raw = id_of(text)?;
+    let config = Config::check(settings)?;
+    let layout = config.ids.layout;
+    let leases = leases(&config)?;
+    let (namespace, store) = (leases.name(), leases.store().describe());
+    let failed =
+        |error: StoreError| Error::lasting(error.is_permanent(), format!("{store}: {error}"));
+    let id = layout.unpack(raw).map_err(Error::setting)?;
+    let machine = id.machine;
+    let rules = Rules::new(layout.bits(Field::Time), layout.bits(Field::Seq), 0);
+    let position = rules.position(id.time) + id.seq;
+    let other_type = layout.is_vesta() && id.id_type != layout.id_type();
+    let origin = match other_type {
+        true => None,
+        false => Some(Origin::of(&leases.claims(machine).map_err(failed)?, position)),
+    };
+    let when = |position: u64| moment(&layout, &rules, position);
+    let claim = match &origin {
+        Some(Origin::Claim(claim)) => Some(claim),
+        _ => None,
+    };
+    let said = match &origin {
+        None => format!("no: it has another layout than {}", layout.name()),
+        Some(Origin::Claim(claim)) => made_by(claim, &layout, when(claim.bound)),
+        Some(Origin::NotReserved(last)) => format!(
+            "no: nobody of this namespace has reserved IDs of machine {machine} from {} on",
+            when(last.bound)
+        ),
+        Some(Origin::Skipped(next)) => format!(
+            "no: it lies below where claim {} of machine {machine} began, {}, and above what was reserved \
+             before",
+            next.epoch,
+            when(next.from)
+        ),
+        Some(Origin::NeverClaimed) => {
+            format!("no: machine {machine} was never claimed in this namespace")
+        }
+        Some(Origin::Forgotten(first)) => format!(
+            "not known: the history of machine {machine} begins with claim {}, {}",
+            first.epoch,
+            when(first.from)
+        ),
+    };
+    let made = layout.moment_of(id.time).map_or(String::new(), |at| exact(at, &layout));
+    print(&match output {
+        Output::Text => {
+            format!(
+                "{raw}  machine {machine}  {made}\n  namespace {namespace} of {store}\n  {said}\n"
+            )
+        }
+        Output::Json => {
+            let claim = claim.map(|claim| {
+                json!({
+                    "epoch": claim.epoch, "host": claim.host, "pid": claim.pid, "version": claim.version,
+                    "claimed": claim.claimed.to_string(), "until": when(claim.bound),
+                })
+            });
+            let json = json!({
+                "id": raw.to_string(), "machine": machine, "made": made, "namespace": namespace,
+                "store": store, "claim": claim.unwrap_or(Value::Null), "answer": said,
+            });
+            format!("{json}\n")
+        }
+        Output::Csv => {
+            let none = || String::new();
+            let cells = claim.map_or([none(), none(), none()], |claim| {
+                [claim.epoch.to_string(), plain(&claim.host), claim.pid.to_string()]
+            });
+            let [epoch, host, pid] = cells;
+            let row = [raw.to_string(), machine.to_string(), made, epoch, host, pid, said];
+            format!("id,machine,made,epoch,host,pid,answer\n{}", csv_line(&row))
+        }
+    })?;
+    Ok(if claim.is_some() { Answer::Yes } else { Answer::No })
+}
+
+fn made_by(claim: &Record, layout: &IdMeta, until: String) -> String {
+    let Record { epoch, pid, version, .. } = claim;
+    let host = plain(&claim.host);
+    let ended = match claim.owner {
+        0 => "given back",
+        _ => "reserved",
+    };
+    format!(
+        "only claim {epoch} can have made it: {host} (pid {pid}), vesta {version}, claimed {}, {ended} up to \
+         {until}",
+        exact(claim.claimed, layout)
+    )
+}
+
+/// The moment at which the tick of a position begins.
+fn moment(layout: &IdMeta, rules: &Rules, position: u64) -> String {
+    let moment = layout.moment_of(rules.tick(position)).unwrap_or(layout.end());
+    exact(moment, layout)
+}
+
+/// Text that others wrote into a store, made safe for a terminal.
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}

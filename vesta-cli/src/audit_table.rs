@@ -1,0 +1,346 @@
+//! `audit table`: what is wrong with the IDs of a table.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, Write as _};
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use serde_json::json;
+use vesta_boot::Error;
+use vesta_intf::{Field, IdMeta, UnixMillis, Written, read};
+use vesta_service::{Clock as _, SystemClock};
+use vesta_store::{Column, read_column};
+
+use crate::cli::TableArgs;
+use crate::output::{Output, Table, grouped, print, say};
+use crate::time::{exact, now};
+use crate::{Answer, Done};
+
+/// IDs that are sorted in memory: 64 MB of them.
+const AT_ONCE: usize = 1 << 23;
+/// Examples of each finding.
+const EXAMPLES: usize = 10;
+/// Clocks may be this far ahead of this one, in milliseconds.
+const AHEAD: u64 = 60_000;
+
+/// One kind of finding: how often, and where.
+#[derive(Debug, Default)]
+struct Finding {
+    count: u64,
+    examples: Vec<String>,
+}
+
+impl Finding {
+    fn add(&mut self, example: impl FnOnce() -> String) {
+        self.count += 1;
+        if self.examples.len() < EXAMPLES {
+            self.examples.push(example());
+        }
+    }
+}
+
+/// What is known of the IDs of one machine.
+#[derive(Debug)]
+struct Line {
+    /// The latest moment so far.
+    latest: u64,
+    /// Set while its IDs show earlier moments than that.
+    is_back: bool,
+}
+
+/// An audit under way.
+#[derive(Debug)]
+struct Audit {
+    layout: IdMeta,
+    /// Machine IDs that are planned.
+    planned: Option<RangeInclusive<u64>>,
+    /// How far a clock may seem to go back, in milliseconds: rows of several threads overtake each other.
+    tolerance: u64,
+    now: UnixMillis,
+    rows: u64,
+    span: Option<(u64, u64)>,
+    lines: BTreeMap<u64, Line>,
+    unreadable: Finding,
+    future: Finding,
+    back: Finding,
+    unplanned: BTreeMap<u64, (u64, u64)>,
+    sorter: Sorter,
+}
+
+impl Audit {
+    fn take(&mut self, text: Option<&str>) -> io::Result<()> {
+        self.rows += 1;
+        let raw = text.and_then(|text| match text.parse() {
+            Ok(raw) => Some(raw), // nearly always
+            Err(_) => match read(text) {
+                Ok(Written::Id { id, .. }) => Some(id),
+                _ => None,
+            },
+        });
+        let layout = raw.map(|raw| self.layout.explaining(raw));
+        let fields = raw.zip(layout).and_then(|(raw, layout)| {
+            let id = layout.unpack(raw).ok()?;
+            Some((raw, id.machine, layout.moment_of(id.time).ok()?))
+        });
+        let Some((raw, machine, made)) = fields else {
+            let rows = self.rows;
+            self.unreadable.add(|| format!("row {rows}: {}", text.unwrap_or("null")));
+            return Ok(());
+        };
+        if made.0 > self.now.0 + AHEAD {
+            self.future.add(|| format!("{raw} ({made})"));
+        } else {
+            let (first, last) = self.span.unwrap_or((made.0, made.0));
+            self.span = Some((first.min(made.0), last.max(made.0)));
+        }
+        if self.planned.as_ref().is_some_and(|planned| !planned.contains(&machine)) {
+            self.unplanned.entry(machine).or_insert((raw, 0)).1 += 1;
+        }
+        let line = self.lines.entry(machine).or_insert(Line { latest: made.0, is_back: false });
+        let lag = line.latest.saturating_sub(made.0);
+        if lag > self.tolerance && !line.is_back {
+            let latest = UnixMillis(line.latest);
+            self.back.add(|| format!("machine {machine} from {latest} to {made} at {raw}"));
+        }
+        line.is_back = lag > self.tolerance;
+        line.latest = line.latest.max(made.0);
+        self.sorter.push(raw)
+    }
+}
+
+/// Finds what occurs more than once, in constant memory: sorted runs in files, and one in memory.
+#[derive(Debug, Default)]
+struct Sorter {
+    run: Vec<u64>,
+    files: Vec<File>,
+}
+
+impl Sorter {
+    fn push(&mut self, id: u64) -> io::Result<()> {
+        if self.run.len() == AT_ONCE {
+            self.run.sort_unstable();
+            let mut file = io::BufWriter::new(tempfile::tempfile()?);
+            for id in self.run.drain(..) {
+                file.write_all(&id.to_le_bytes())?;
+            }
+            self.files.push(file.into_inner().map_err(io::IntoInnerError::into_error)?);
+        }
+        self.run.push(id);
+        Ok(())
+    }
+
+    /// Each ID that occurs more than once, with how often, in ascending order.
+    fn repeated(mut self, mut each: impl FnMut(u64, u64)) -> io::Result<()> {
+        self.run.sort_unstable();
+        let mut sources: Vec<Box<dyn Iterator<Item = io::Result<u64>>>> =
+            vec![Box::new(self.run.into_iter().map(Ok))];
+        for mut file in self.files {
+            file.rewind()?;
+            let mut file = BufReader::with_capacity(1 << 16, file);
+            sources.push(Box::new(std::iter::from_fn(move || {
+                let mut bytes = [0; 8];
+                match file.read_exact(&mut bytes) {
+                    Ok(()) => Some(Ok(u64::from_le_bytes(bytes))),
+                    Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => None,
+                    Err(error) => Some(Err(error)),
+                }
+            })));
+        }
+        let mut heads = BinaryHeap::new();
+        for (index, source) in sources.iter_mut().enumerate() {
+            heads.extend(source.next().transpose()?.map(|id| Reverse((id, index))));
+        }
+        let mut last: Option<(u64, u64)> = None;
+        while let Some(Reverse((id, index))) = heads.pop() {
+            heads.extend(sources[index].next().transpose()?.map(|id| Reverse((id, index))));
+            last = match last {
+                Some((same, count)) if same == id => Some((same, count + 1)),
+                before => {
+                    before.filter(|it| it.1 > 1).inspect(|it| each(it.0, it.1));
+                    Some((id, 1))
+                }
+            };
+        }
+        last.filter(|it| it.1 > 1).inspect(|it| each(it.0, it.1));
+        Ok(())
+    }
+}
+
+/// Says how far it is, once it takes longer than two seconds.
+struct Progress {
+    clock: SystemClock,
+    began: Duration,
+    next: Duration,
+}
+
+impl Progress {
+    fn at(&mut self, rows: u64) {
+        if rows.is_multiple_of(10_000) && self.clock.monotonic() - self.began >= self.next {
+            say(&format!("{} rows after {} s", grouped(rows), self.next.as_secs()));
+            self.next += Duration::from_secs(2);
+        }
+    }
+}
+
+pub(crate) fn run(args: &TableArgs, output: Output) -> Done {
+    let mut audit = Audit {
+        layout: args.layout.layout,
+        planned: args.machines.clone(),
+        tolerance: u64::try_from(args.tolerance.as_millis()).unwrap_or(u64::MAX),
+        now: now(),
+        rows: 0,
+        span: None,
+        lines: BTreeMap::new(),
+        unreadable: Finding::default(),
+        future: Finding::default(),
+        back: Finding::default(),
+        unplanned: BTreeMap::new(),
+        sorter: Sorter::default(),
+    };
+    let clock = SystemClock::new();
+    let mut progress = Progress { began: clock.monotonic(), next: Duration::from_secs(2), clock };
+    let no_room =
+        |error: io::Error| Error::software("cannot sort the IDs in the temporary folder", error);
+    let mut kept = Ok(());
+    let mut each = |text: Option<&str>| {
+        if kept.is_ok() {
+            kept = audit.take(text);
+            progress.at(audit.rows);
+        }
+    };
+    match (&args.from, &args.table, &args.column) {
+        (from, ..) if from == "-" => {
+            for (index, line) in io::stdin().lock().lines().enumerate() {
+                let line =
+                    line.map_err(|error| Error::setting(format!("line {}: {error}", index + 1)))?;
+                let cell = line.split(',').next().unwrap_or_default().trim().trim_matches('"');
+                // A line of names.
+                if index > 0 || cell.starts_with(|c: char| c.is_ascii_digit() || c == '-') {
+                    each(Some(cell));
+                }
+            }
+        }
+        (from, Some(table), Some(column)) => {
+            let order = args.order.clone().unwrap_or_else(|| column.clone());
+            let column = Column { table: table.clone(), column: column.clone(), order };
+            read_column(from, &column, &mut each).map_err(Error::setting)?;
+        }
+        _ => return Error::refuse("a database needs --table and --column"),
+    }
+    kept.map_err(no_room)?;
+    report(audit, args, output, no_room)
+}
+
+fn report(
+    mut audit: Audit,
+    args: &TableArgs,
+    output: Output,
+    no_room: impl Fn(io::Error) -> Error,
+) -> Done {
+    let (mut repeated, mut extra) = (Finding::default(), 0);
+    let sorter = std::mem::take(&mut audit.sorter);
+    sorter
+        .repeated(|id, count| {
+            extra += count - 1;
+            repeated.add(|| format!("{id} ({count} times)"));
+        })
+        .map_err(no_room)?;
+    let mut unplanned = Finding::default();
+    for (machine, (first, count)) in &audit.unplanned {
+        unplanned.add(|| format!("machine {machine}: {count} IDs, first {first}"));
+    }
+    let findings = [
+        ("repeated", "IDs that occur more than once", &repeated),
+        ("clock back", "times that the clock of a machine went back", &audit.back),
+        ("unplanned", "machines that are not planned", &unplanned),
+        ("future", "IDs from the future", &audit.future),
+        ("unreadable", "rows that hold no ID of this layout", &audit.unreadable),
+    ];
+    let moment = |millis: u64| exact(UnixMillis(millis), &audit.layout);
+    let span = audit.span.map(|(first, last)| (moment(first), moment(last)));
+    let machines: Vec<_> = audit.lines.keys().copied().collect();
+    let is_clean = findings.iter().all(|finding| finding.2.count == 0);
+    match output {
+        Output::Text => {
+            let mut text = format!("{} rows", grouped(audit.rows));
+            if let (Some((first, last)), [low, .., high] | [low @ high]) = (&span, &machines[..]) {
+                text += &format!(
+                    ", made from {first} to {last} by {} machines, {low} to {high}",
+                    machines.len()
+                );
+            }
+            text.push('\n');
+            for (_, what, finding) in findings {
+                text += &format!("{:>9}  {what}\n", grouped(finding.count));
+                text.extend(
+                    finding.examples.iter().map(|example| format!("           {example}\n")),
+                );
+            }
+            print(&text)?;
+            advise(&audit, args, &machines)?;
+        }
+        Output::Json => {
+            let list: serde_json::Map<_, _> = findings
+                .iter()
+                .map(|(name, _, finding)| {
+                    (
+                        (*name).to_owned(),
+                        json!({ "count": finding.count, "examples": finding.examples }),
+                    )
+                })
+                .collect();
+            let json =
+                json!({ "rows": audit.rows, "made": span, "machines": machines, "findings": list });
+            print(&format!("{json}\n"))?;
+        }
+        Output::Csv => {
+            let mut table = Table::new(["finding", "count", "first"]);
+            for (name, _, finding) in findings {
+                let first = finding.examples.first().cloned().unwrap_or_default();
+                table.row([name.to_owned(), finding.count.to_string(), first]);
+            }
+            print(&table.render(output))?;
+        }
+    }
+    Ok(if is_clean { Answer::Yes } else { Answer::No })
+}
+
+/// Machine IDs and a floor for those who go on from here.
+fn advise(audit: &Audit, args: &TableArgs, machines: &[u64]) -> Result<(), Error> {
+    let Some((_, last)) = audit.span else { return Ok(()) };
+    let highest = machines.last().copied().unwrap_or(0);
+    let most = args.layout.layout.max(Field::Machine);
+    let range = if highest < most {
+        format!("machine.range = \"{}-{most}\", or ", highest + 1)
+    } else {
+        String::new()
+    };
+    // A whole tick later, so that it lies above every one of them.
+    let floor = exact(UnixMillis(last + audit.layout.spec().unit.millis()), &audit.layout);
+    print(&format!("to go on from here: {range}a floor: vesta store raise-floor --to {floor}\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_occurs_twice_is_found_within_and_between_runs() {
+        let mut sorter = Sorter::default();
+        for id in [5, 3, 5, 9, 3, 3, 1] {
+            sorter.push(id).expect("memory");
+        }
+        // As if the run had been full before.
+        sorter.run.sort_unstable();
+        let mut file = tempfile::tempfile().expect("a file");
+        for id in [2u64, 5, 9, 9, 10] {
+            file.write_all(&id.to_le_bytes()).expect("room");
+        }
+        sorter.files.push(file);
+        let mut found = Vec::new();
+        sorter.repeated(|id, count| found.push((id, count))).expect("readable");
+        assert_eq!(found, [(3, 3), (5, 3), (9, 3)]);
+    }
+}

@@ -1,0 +1,369 @@
+//! The command line.
+
+use std::io;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use vesta_boot::{Error, Role};
+use vesta_intf::{IdFormat, IdMeta, UnixMillis};
+
+use crate::output::{Output, print, say, written};
+use crate::{Answer, Done, layout, plan, time};
+
+/// 64-bit IDs that never repeat: make, explain, serve and check them
+///
+/// Data goes to standard output, words to standard error. Exit codes: 0; 1 if the answer is no; 64 for bad
+/// input; 69 if something cannot be reached; 70 for another failure.
+#[derive(Debug, Parser)]
+#[command(name = "vesta", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    /// Format of the output
+    #[arg(short, long, global = true, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) output: Output,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Make IDs here, or take them from a server
+    ///
+    /// Without a server it takes the settings of `vesta serve`, as flags, from the environment and from the
+    /// file of --config: --layout, --namespace, --machine-id, --machine-store …
+    Gen(GenArgs),
+    /// Take IDs apart: fields, time, other forms
+    Explain(ExplainArgs),
+    /// Put an ID together from its fields
+    Make(MakeArgs),
+    /// The smallest and the largest ID of a moment, or a condition for a range of time
+    Bound(BoundArgs),
+    /// Look at layouts, check and design them
+    #[command(subcommand)]
+    Layout(LayoutCommand),
+    /// Prove that two sets of IDs never meet, or show where they do
+    #[command(subcommand)]
+    Plan(PlanCommand),
+    /// Find out who made an ID, from the history of claims in the store of machine IDs
+    ///
+    /// Takes the settings of `vesta serve`: --machine-store, --namespace, --layout … Exit code 1: nobody
+    /// of this namespace made it.
+    Audit(AuditArgs),
+    /// Check this host and these settings: each line is ok, warn or fail, with what to do
+    ///
+    /// Takes the settings of `vesta serve`. Exit code 1 if something fails.
+    Doctor,
+    /// Measure a server: requests a second and how long they take
+    Bench(BenchArgs),
+    /// Show what servers are doing, a line a second for each
+    Top(TopArgs),
+    /// SQL functions that take IDs apart in a database
+    Sql(SqlArgs),
+    /// Print the completions of a shell
+    #[command(after_help = "Example: vesta completions bash > /etc/bash_completion.d/vesta")]
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Write the manual: vesta.1 to standard output, or a page for each command into a folder
+    Man {
+        /// The folder
+        folder: Option<PathBuf>,
+    },
+}
+
+/// A layout: a name, a file with `[layout.custom]`, or the default of a command.
+#[derive(Debug, Args)]
+pub(crate) struct Layout {
+    /// Layout: a name of `vesta layout list`, or a file with a table [layout.custom]
+    #[arg(long, value_name = "NAME|FILE", default_value = "max-peak", env = "VESTA_LAYOUT")]
+    #[arg(hide_env_values = true, value_parser = layout::find)]
+    pub(crate) layout: IdMeta,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GenArgs {
+    /// Number of IDs, 1 to 10000000
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    pub(crate) count: u64,
+    /// Text format of the IDs: decimal, padded-decimal, hex, base62 or crockford
+    #[arg(long, value_name = "NAME", default_value_t)]
+    pub(crate) format: IdFormat,
+    /// Server to take them from, by gRPC or REST: http://host:50051, https://host:8088
+    #[arg(long, value_name = "URL")]
+    pub(crate) server: Option<String>,
+    #[command(flatten)]
+    pub(crate) access: Access,
+}
+
+/// Ways past the door of a server.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Access {
+    /// Bearer token of the server
+    #[arg(long, value_name = "TOKEN", env = "VESTA_TOKEN", hide_env_values = true)]
+    pub(crate) token: Option<String>,
+    /// Authority of the server's certificate (PEM)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchArgs {
+    /// The server: http://host:8088 (REST) or http://host:50051 (gRPC)
+    #[arg(long, value_name = "URL")]
+    pub(crate) server: String,
+    /// Connections, each with one request at a time
+    #[arg(short, long, value_name = "N", default_value_t = 8)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) connections: u16,
+    /// How long: 10s, 1m
+    #[arg(short, long, value_name = "TIME", default_value = "10s", value_parser = time::length)]
+    pub(crate) duration: Duration,
+    #[command(flatten)]
+    pub(crate) access: Access,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TopArgs {
+    /// The admin listeners: http://host:8089,http://host:50052
+    #[arg(required = true, value_delimiter = ',', value_name = "URL")]
+    pub(crate) servers: Vec<String>,
+    /// Lines for each, then end
+    #[arg(short = 'n', long, value_name = "N")]
+    pub(crate) count: Option<u64>,
+    #[command(flatten)]
+    pub(crate) access: Access,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// IDs in decimal, signed, hex, base62 or Crockford; `-` reads one a line from standard input
+    #[arg(required = true, value_name = "ID", allow_negative_numbers = true)]
+    pub(crate) ids: Vec<String>,
+    /// Layout: a name of `vesta layout list`, a file with a table [layout.custom], or guess
+    ///
+    /// Of Vesta's two layouts the one that the ID's type bit names is taken.
+    #[arg(long, value_name = "NAME|FILE|guess", default_value = "max-peak", env = "VESTA_LAYOUT")]
+    #[arg(hide_env_values = true)]
+    pub(crate) layout: String,
+    /// Year, month or day in which it was made, for a guess: 2016, 2016-04, 2016-04-30
+    #[arg(long, value_name = "PERIOD", value_parser = time::period)]
+    pub(crate) made: Option<RangeInclusive<UnixMillis>>,
+    /// Time zone to show beside UTC [default: the system's]
+    #[arg(long, value_name = "ZONE")]
+    pub(crate) zone: Option<String>,
+}
+
+/// Fields that stand above the time.
+#[derive(Debug, Args)]
+pub(crate) struct UpperFields {
+    /// genMethod: 0 embedded, 1 gRPC, 2 REST [default: 2, or 0 in a layout without it]
+    #[arg(long, value_name = "0-3")]
+    pub(crate) gen_method: Option<u64>,
+    /// Version bit
+    #[arg(long, value_name = "0|1", default_value_t = 0)]
+    pub(crate) id_version: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MakeArgs {
+    /// Ticks since the layout's epoch
+    #[arg(long, value_name = "N")]
+    pub(crate) time: u64,
+    /// Sequence number
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seq: u64,
+    /// Machine ID
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) machine: u64,
+    #[command(flatten)]
+    pub(crate) upper: UpperFields,
+    #[command(flatten)]
+    pub(crate) layout: Layout,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BoundArgs {
+    /// A moment or a day (UTC), or two with / between them: from the first up to, excluding, the second
+    #[arg(value_name = "TIME[/TIME]")]
+    pub(crate) time: String,
+    /// Print a condition on this column instead
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) sql: Option<String>,
+    #[command(flatten)]
+    pub(crate) upper: UpperFields,
+    #[command(flatten)]
+    pub(crate) layout: Layout,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LayoutCommand {
+    /// All layouts that have a name
+    List,
+    /// The bits, dates and capacity of a layout
+    Show {
+        /// A name, or a file with a table [layout.custom]
+        #[arg(value_name = "NAME|FILE", value_parser = layout::find)]
+        layout: IdMeta,
+    },
+    /// Check the table [layout.custom] of a settings file
+    Check {
+        /// The file
+        file: PathBuf,
+    },
+    /// Find the narrowest layout for so many years, machines and IDs a second
+    Design {
+        /// Years that it lasts, from its epoch on
+        #[arg(long, value_name = "N")]
+        years: u64,
+        /// Machine IDs
+        #[arg(long, value_name = "N")]
+        machines: u64,
+        /// IDs a second of each machine ID
+        #[arg(long, value_name = "N")]
+        per_second: u64,
+        /// Moment at which its time is 0 [default: the beginning of this year]
+        #[arg(long, value_name = "TIME", value_parser = time::moment)]
+        epoch: Option<UnixMillis>,
+        /// Print the table for the settings file instead
+        #[arg(long)]
+        toml: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PlanCommand {
+    /// Whether any number belongs to two sets of IDs
+    ///
+    /// A set is a layout with ranges of its fields, LAYOUT[,FIELD=FIRST-LAST]…, or a TOML file with the
+    /// same keys. Fields: version, genMethod, seq, machine; region=2/3 fixes the upper 3 bits of the
+    /// machine to 2; from and until are moments or days. `counter,until=N` are the numbers 1 to N.
+    /// Left out: every value, but version 0.
+    ///
+    /// Prints `disjoint`, or a number that belongs to both and what it is in each: then the exit code is 1.
+    #[command(after_help = "Example:\n  vesta plan overlap snowflake,until=2027-01-01 \
+                            max-peak,genMethod=1,from=2026-11-22")]
+    Overlap {
+        /// The IDs that there are
+        old: String,
+        /// Those to come
+        new: String,
+    },
+}
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(crate) struct AuditArgs {
+    /// The ID, in any form
+    #[arg(value_name = "ID", required = true, allow_negative_numbers = true)]
+    pub(crate) id: Option<String>,
+    #[command(subcommand)]
+    pub(crate) command: Option<AuditCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuditCommand {
+    /// Look through the IDs of a table: repeated ones, clocks that went back, machines, the future
+    ///
+    /// Reads one column of MySQL, PostgreSQL or SQLite, or the first of CSV on standard input. To see clocks
+    /// that went back, the rows must come in the order in which they were made: --order-by a column that
+    /// grows with each row. Exit code 1 if anything is found.
+    Table(TableArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TableArgs {
+    /// The database: mysql://…, postgres://…, sqlite:FILE; or - for CSV on standard input
+    #[arg(long, value_name = "URL", env = "VESTA_AUDIT_FROM", hide_env_values = true)]
+    pub(crate) from: String,
+    /// The table
+    #[arg(long, value_name = "NAME")]
+    pub(crate) table: Option<String>,
+    /// The column with the IDs
+    #[arg(long, value_name = "NAME")]
+    pub(crate) column: Option<String>,
+    /// The column that orders the rows [default: the column with the IDs]
+    #[arg(long = "order-by", value_name = "NAME")]
+    pub(crate) order: Option<String>,
+    /// Machine IDs that are planned: 0-923 [default: all]
+    #[arg(long, value_name = "FIRST-LAST", value_parser = plan::machines)]
+    pub(crate) machines: Option<RangeInclusive<u64>>,
+    /// How far a clock may seem to go back, since rows overtake each other
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = time::length)]
+    pub(crate) tolerance: Duration,
+    #[command(flatten)]
+    pub(crate) layout: Layout,
+}
+
+/// A kind of database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Dialect {
+    /// PostgreSQL
+    Postgres,
+    /// MySQL and MariaDB
+    Mysql,
+    /// SQLite: expressions, as it has no functions of its own
+    Sqlite,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SqlArgs {
+    /// The database
+    #[arg(long, value_enum)]
+    pub(crate) dialect: Dialect,
+    #[command(flatten)]
+    pub(crate) upper: UpperFields,
+    #[command(flatten)]
+    pub(crate) layout: Layout,
+}
+
+/// Commands that take the settings of a server, which their help does not repeat.
+const WITH_SETTINGS: [&str; 3] = ["gen", "audit", "doctor"];
+
+/// The command line of what the program does itself.
+pub(crate) fn own() -> clap::Command {
+    let settings = || {
+        let serving = vesta_boot::serving(Role::Vesta).disable_help_flag(true);
+        let taken = |arg: &&clap::Arg| !matches!(arg.get_id().as_str(), "help" | "print_version");
+        let args = serving.get_arguments().filter(taken).cloned();
+        args.map(|arg| arg.hide(true).global(false)).collect::<Vec<_>>()
+    };
+    WITH_SETTINGS.into_iter().fold(Cli::command(), |command, name| {
+        command.mut_subcommand(name, |command| command.args(settings()))
+    })
+}
+
+/// The whole command line, with what the servers' own part of it takes.
+pub(crate) fn whole() -> clap::Command {
+    let front = |name: &'static str, role| vesta_boot::serving(role).name(name);
+    let serve = front("serve", Role::Vesta)
+        .subcommand(front("rest", Role::Rest))
+        .subcommand(front("grpc", Role::Server));
+    let of_servers = vesta_boot::command(Role::Vesta);
+    Cli::command().subcommand(serve).subcommands(of_servers.get_subcommands().cloned())
+}
+
+pub(crate) fn completions(shell: Shell) -> Done {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut whole(), "vesta", &mut script);
+    print(&String::from_utf8_lossy(&script))?;
+    Ok(Answer::Yes)
+}
+
+pub(crate) fn man(folder: Option<&Path>) -> Done {
+    match folder {
+        None => written(clap_mangen::Man::new(whole()).render(&mut io::stdout()))?,
+        Some(folder) => {
+            let made = std::fs::create_dir_all(folder);
+            made.and_then(|()| clap_mangen::generate_to(whole(), folder)).map_err(|error| {
+                Error::setting(format!("cannot write into {}: {error}", folder.display()))
+            })?;
+            say(&format!("wrote the manual into {}", folder.display()));
+        }
+    }
+    Ok(Answer::Yes)
+}

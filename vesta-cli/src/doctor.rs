@@ -1,0 +1,240 @@
+//! `doctor`: everything that can be wrong on this host before a server starts.
+
+use std::fmt::Display;
+use std::net::TcpListener;
+use std::process::Command;
+
+use rustix::fs::statvfs;
+use rustix::process::{Resource, getrlimit};
+use vesta_boot::commands::leases;
+use vesta_boot::settings::{Machine, Values};
+use vesta_boot::{Config, Error};
+use vesta_intf::{Field, UnixMillis};
+use vesta_service::{Leases, Record};
+
+use crate::output::{Output, Table, grouped, print};
+use crate::time::{day, now, relative};
+use crate::{Answer, Done};
+
+/// Findings, each with what it is about.
+#[derive(Debug, Default)]
+struct Report(Vec<(Mark, &'static str, String)>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mark {
+    Ok,
+    Warn,
+    Fail,
+}
+
+impl Report {
+    fn note(&mut self, mark: Mark, what: &'static str, said: impl Display) {
+        self.0.push((mark, what, said.to_string()));
+    }
+
+    fn ok(&mut self, what: &'static str, said: impl Display) {
+        self.note(Mark::Ok, what, said);
+    }
+
+    fn warn(&mut self, what: &'static str, said: impl Display) {
+        self.note(Mark::Warn, what, said);
+    }
+
+    fn fail(&mut self, what: &'static str, said: impl Display) {
+        self.note(Mark::Fail, what, said);
+    }
+}
+
+pub(crate) fn run(settings: Result<Values, Error>, output: Output) -> Done {
+    let mut report = Report::default();
+    match settings.and_then(|values| Config::check(&values)) {
+        Err(error) => report.fail("settings", error),
+        Ok(config) => {
+            report.ok("settings", "they fit together");
+            layout(&config, &mut report);
+            synchronisation(&mut report);
+            folder(&config, &mut report);
+            store(&config, &mut report);
+            ports(&config, &mut report);
+            descriptors(&config, &mut report);
+        }
+    }
+    let mut table = Table::new(["result", "what", "said"]);
+    let failed = report.0.iter().any(|found| found.0 == Mark::Fail);
+    for (mark, what, said) in report.0 {
+        let mark = ["ok", "warn", "fail"][mark as usize];
+        table.row([mark.to_owned(), what.to_owned(), said]);
+    }
+    print(&match output {
+        // Words for people need no line of names.
+        Output::Text => {
+            table.render(output).split_once('\n').map_or(String::new(), |it| it.1.into())
+        }
+        _ => table.render(output),
+    })?;
+    Ok(if failed { Answer::No } else { Answer::Yes })
+}
+
+const TWO_YEARS: u64 = 2 * 365 * 86_400_000;
+
+fn layout(config: &Config, report: &mut Report) {
+    let (layout, now) = (&config.ids.layout, now());
+    let (name, end) = (layout.name(), layout.end());
+    if now < layout.spec().epoch {
+        report.fail("clock", format!("{now} is before the layout's epoch; set the clock"));
+    } else if now >= end {
+        report.fail("layout", format!("{name} ran out on {}; choose another one", day(end)));
+    } else {
+        let said = format!("{name} runs out on {} ({})", day(end), relative(end, now));
+        match end.0 - now.0 < TWO_YEARS {
+            true => report.warn("layout", format!("{said}; plan a new layout or epoch")),
+            false => report.ok("layout", said),
+        }
+    }
+}
+
+fn synchronisation(report: &mut Report) {
+    let asked =
+        Command::new("timedatectl").args(["show", "-p", "NTPSynchronized", "--value"]).output();
+    match asked.ok().filter(|asked| asked.status.success()).as_ref().map(|asked| &*asked.stdout) {
+        Some(b"yes\n") => report.ok("clock", "it is synchronised"),
+        Some(_) => report.warn(
+            "clock",
+            "it is not synchronised: run chronyd or systemd-timesyncd; IDs never repeat because of it, but \
+             show the wrong time",
+        ),
+        None => report.warn("clock", "nobody here knows whether it is synchronised (no timedatectl)"),
+    }
+}
+
+/// Free space that a state folder should have, in bytes.
+const ROOM: u64 = 100 << 20;
+
+fn folder(config: &Config, report: &mut Report) {
+    let (folder, what) = (&config.state_dir, "state");
+    let shown = folder.display();
+    let existing = folder.ancestors().find(|path| path.is_dir());
+    let Some(existing) = existing else {
+        return report.fail(what, format!("{shown} cannot be made"));
+    };
+    let probe = existing.join(format!(".vesta-doctor-{}", std::process::id()));
+    if let Err(error) = std::fs::write(&probe, b"").and_then(|()| std::fs::remove_file(&probe)) {
+        return report.fail(what, format!("{} cannot be written: {error}", existing.display()));
+    }
+    let free = statvfs(existing).map_or(u64::MAX, |it| it.f_bavail.saturating_mul(it.f_frsize));
+    match free < ROOM {
+        true => report.warn(what, format!("{shown} has only {} MB left", free >> 20)),
+        false if existing == folder => report.ok(what, format!("{shown} can be written")),
+        false => report.ok(what, format!("{shown} will be made by the first start")),
+    }
+}
+
+fn store(config: &Config, report: &mut Report) {
+    let what = "store";
+    match &config.machine {
+        Machine::Disposable { .. } => {
+            return report.ok(what, "each start uses up a row of WORKER_NODE");
+        }
+        Machine::Stateless(_) => {
+            return report
+                .fail(what, "without any state IDs may repeat after a restart; name a store");
+        }
+        machine if machine.store().is_none() => {
+            return report.ok(what, "a state file keeps the bound of the fixed machine ID");
+        }
+        _ => {}
+    }
+    let leases = match leases(config) {
+        Ok(leases) => leases,
+        // Nobody has started here yet: a start makes the file.
+        Err(Error::Setting(said)) if config.store.auto_init && is_file(config) => {
+            return report.warn(what, said);
+        }
+        Err(error) => return report.fail(what, error),
+    };
+    let store = leases.store();
+    let name = store.describe();
+    match store.doubt() {
+        Err(error) => return report.fail(what, format!("{name}: {error}")),
+        Ok(Some(doubt)) => {
+            report.warn(what, format!("{name} may forget: {}; see docs/SAFETY.md", doubt.why))
+        }
+        Ok(None) => report.ok(what, format!("{name} answers, and keeps what it acknowledges")),
+    }
+    match store.now() {
+        Err(error) => report.fail(what, format!("{name}: {error}")),
+        Ok(Some(theirs)) => clocks(theirs, report),
+        Ok(None) => {}
+    }
+    pool(config, &leases, report);
+}
+
+fn is_file(config: &Config) -> bool {
+    config.machine.store().is_some_and(|store| store.to_string().starts_with("sqlite"))
+}
+
+/// Clocks that are further apart than this need somebody to look, in milliseconds.
+const APART: u64 = 1000;
+
+fn clocks(theirs: UnixMillis, report: &mut Report) {
+    let apart = now().0.abs_diff(theirs.0);
+    match apart > APART {
+        true => report.warn("clock", format!("it differs from the store's by {apart} ms")),
+        false => report.ok("clock", "it agrees with the store's within a second"),
+    }
+}
+
+fn pool(config: &Config, leases: &Leases, report: &mut Report) {
+    let Machine::Pool { range, count, .. } = &config.machine else { return };
+    let what = "pool";
+    let snapshot = match leases.snapshot() {
+        Ok(snapshot) => snapshot,
+        Err(error) => return report.fail(what, error),
+    };
+    let range = range.clone().unwrap_or(0..=config.ids.layout.max(Field::Machine));
+    let all = range.end() - range.start() + 1;
+    let is_taken = |record: &Record| record.owner != 0;
+    let taken = snapshot.records.range(range).filter(|(_, record)| is_taken(record)).count();
+    let taken = u64::try_from(taken).unwrap_or(u64::MAX);
+    let free = all.saturating_sub(taken);
+    let said = format!("{} of {} machine IDs are free", grouped(free), grouped(all));
+    let wanted = u64::try_from(*count).unwrap_or(u64::MAX);
+    match free {
+        free if free < wanted => {
+            report.warn(what, format!("{said}, and {wanted} are wanted; widen machine.range"))
+        }
+        free if free < all / 10 => report.warn(what, format!("{said}; widen machine.range")),
+        _ => report.ok(what, said),
+    }
+    for machine in snapshot.lost() {
+        report.warn(
+            what,
+            format!("the record of machine ID {machine} was deleted: vesta store repair {machine}"),
+        );
+    }
+}
+
+fn ports(config: &Config, report: &mut Report) {
+    let admin = config.admin_listen.map(|at| ("admin.listen", at));
+    let grpc = config.grpc_listen.map(|at| ("grpc.listen", at));
+    for (setting, at) in [("listen", config.listen)].into_iter().chain(grpc).chain(admin) {
+        match TcpListener::bind(at) {
+            Ok(_) => report.ok("ports", format!("{setting} ({at}) is free")),
+            Err(error) => {
+                report.warn("ports", format!("{setting} ({at}): {error}; or a server runs already"))
+            }
+        }
+    }
+}
+
+fn descriptors(config: &Config, report: &mut Report) {
+    let most = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
+    let wanted = u64::try_from(config.limits.max_connections).unwrap_or(u64::MAX);
+    match most < wanted.saturating_add(64) {
+        true => report.warn(
+            "limits",
+            format!("{most} file descriptors are less than max_connections = {wanted}; raise LimitNOFILE"),
+        ),
+        false => report.ok("limits", format!("enough file descriptors for {wanted} connections")),
+    }
+}

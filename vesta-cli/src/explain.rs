@@ -1,0 +1,316 @@
+//! `explain`: an ID taken apart, by a layout that is known or guessed.
+
+use std::fmt::Write as _;
+use std::io::{self, BufRead as _, Write as _};
+
+use serde_json::{Map, Value, json};
+use vesta_boot::Error;
+use vesta_intf::{Field, GenMethod, Guess, Id, IdFormat, IdMeta, UnixMillis, Written, guess, read};
+
+use crate::cli::ExplainArgs;
+use crate::output::{Output, csv_line, has_colour, print, say, written};
+use crate::time::{day, exact, in_zone, now, relative};
+use crate::{Answer, Done, layout};
+
+/// An ID with its layout.
+struct Explained {
+    raw: u64,
+    layout: IdMeta,
+    id: Id,
+    made: UnixMillis,
+}
+
+impl Explained {
+    fn new(raw: u64, layout: &IdMeta) -> Result<Self, Error> {
+        let layout = layout.explaining(raw);
+        let id = layout.unpack(raw).map_err(|error| {
+            Error::setting(format!("{raw} is no ID of the layout {}: {error}", layout.name()))
+        })?;
+        let made = layout.moment_of(id.time).map_err(Error::setting)?;
+        Ok(Self { raw, layout, id, made })
+    }
+}
+
+pub(crate) fn explain(args: &ExplainArgs, output: Output) -> Done {
+    let guessed = args.layout == "guess";
+    if args.made.is_some() && !guessed {
+        return Error::refuse("--made is for a guess: add --layout guess");
+    }
+    let layout = match guessed {
+        true => None,
+        false => Some(layout::find(&args.layout).map_err(Error::setting)?),
+    };
+    if output == Output::Csv && layout.is_some() {
+        print(CSV_HEAD)?;
+    }
+    let mut answer = Answer::Yes;
+    for text in &args.ids {
+        match (text.as_str(), &layout) {
+            ("-", Some(layout)) => from_stdin(layout, output)?,
+            ("-", None) => {
+                return Error::refuse("a guess takes one ID; choose a layout for a list");
+            }
+            (text, Some(layout)) => {
+                let explained = Explained::new(id_of(text)?, layout)?;
+                print(&match output {
+                    Output::Text => in_full(&explained, args.zone.as_deref())?,
+                    Output::Json => format!("{}\n", as_json(&explained)),
+                    Output::Csv => as_csv(&explained),
+                })?;
+            }
+            (text, None) => answer = guessing(id_of(text)?, args, output)?,
+        }
+    }
+    Ok(answer)
+}
+
+pub(crate) fn id_of(text: &str) -> Result<u64, Error> {
+    let made = |moment: Option<UnixMillis>| {
+        moment.map_or(String::new(), |moment| format!("; it was made {moment}"))
+    };
+    match read(text).map_err(Error::setting)? {
+        Written::Id { id, .. } => Ok(id),
+        Written::Uuid { version, moment } => Error::refuse(format!(
+            "{text} is a UUID of version {version}, which has 128 bits{}",
+            made(moment)
+        )),
+        Written::Ulid { moment } => {
+            Error::refuse(format!("{text} is a ULID, which has 128 bits{}", made(Some(moment))))
+        }
+    }
+}
+
+/// A line for each ID of standard input; lines that hold none are named, and the rest goes on.
+fn from_stdin(layout: &IdMeta, output: Output) -> Result<(), Error> {
+    let mut input = io::stdin().lock();
+    let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
+    let (mut line, mut number, mut bad) = (String::new(), 0u64, 0u64);
+    loop {
+        line.clear();
+        number += 1;
+        let length = input.read_line(&mut line);
+        let length = length.map_err(|error| Error::setting(format!("line {number}: {error}")))?;
+        if length == 0 {
+            break;
+        }
+        let text = line.trim();
+        if text.is_empty() {
+            continue;
+        }
+        let explained = match text.parse() {
+            Ok(id) => Ok(id), // most of them
+            Err(_) => id_of(text),
+        };
+        match explained.and_then(|id| Explained::new(id, layout)) {
+            Err(error) => {
+                bad += 1;
+                say(&format!("line {number}: {error}"));
+            }
+            Ok(explained) => {
+                let done = match output {
+                    Output::Text => in_short(&mut out, &explained),
+                    Output::Json => writeln!(out, "{}", as_json(&explained)),
+                    Output::Csv => out.write_all(as_csv(&explained).as_bytes()),
+                };
+                if done.is_err() {
+                    return written(done);
+                }
+            }
+        }
+    }
+    written(out.flush())?;
+    match bad {
+        0 => Ok(()),
+        _ => Error::refuse(format!("{bad} of {} lines hold no ID of this layout", number - 1)),
+    }
+}
+
+fn in_short(out: &mut impl io::Write, it: &Explained) -> io::Result<()> {
+    let Explained { raw, layout, id, made } = it;
+    write!(out, "{raw}  {}  {}", layout.name(), exact(*made, layout))?;
+    for (field, value) in
+        [(Field::GenMethod, id.gen_method), (Field::Machine, id.machine), (Field::Seq, id.seq)]
+    {
+        if layout.bits(field) > 0 {
+            write!(out, "  {} {value}", field.name())?;
+        }
+    }
+    writeln!(out)
+}
+
+const CSV_HEAD: &str = "id,layout,made,version,type,genMethod,time,seq,machine\n";
+
+fn as_csv(it: &Explained) -> String {
+    let Id { version, id_type, gen_method, time, seq, machine } = it.id;
+    let numbers = [version, id_type, gen_method, time, seq, machine].map(|it| it.to_string());
+    let mut cells =
+        vec![it.raw.to_string(), it.layout.name().to_owned(), exact(it.made, &it.layout)];
+    cells.extend(numbers);
+    csv_line(&cells)
+}
+
+fn as_json(it: &Explained) -> Value {
+    let Explained { raw, layout, id, made } = it;
+    let mut json = Map::new();
+    json.insert("id".into(), raw.to_string().into());
+    json.insert("layout".into(), layout.name().into());
+    for field in layout.fields().into_iter().filter(|field| layout.bits(*field) > 0) {
+        json.insert(field.name().into(), value(id, field).into());
+    }
+    json.insert("made".into(), exact(*made, layout).into());
+    let forms = [IdFormat::Hex, IdFormat::Base62, IdFormat::Crockford];
+    let forms = forms.map(|form| (form.name(), form.encode(*raw)));
+    json.insert("forms".into(), forms.into_iter().collect());
+    if let Some((lower, upper)) = tick(it) {
+        json.insert("tick".into(), json!([lower.to_string(), upper.to_string()]));
+    }
+    Value::Object(json)
+}
+
+const fn value(id: &Id, field: Field) -> u64 {
+    match field {
+        Field::Version => id.version,
+        Field::Type => id.id_type,
+        Field::GenMethod => id.gen_method,
+        Field::Time => id.time,
+        Field::Seq => id.seq,
+        Field::Machine => id.machine,
+    }
+}
+
+/// The smallest and the largest ID of its tick, where a layout sorts by time.
+fn tick(it: &Explained) -> Option<(u64, u64)> {
+    let bound = |seq, machine| it.layout.pack(&Id { seq, machine, ..it.id }).ok();
+    let sorts = it.layout.spec().order.sorts_by_time();
+    let last = bound(it.layout.max(Field::Seq), it.layout.max(Field::Machine));
+    bound(0, 0).zip(last).filter(|_| sorts)
+}
+
+/// Everything about one ID, as a drawing.
+fn in_full(it: &Explained, zone: Option<&str>) -> Result<String, Error> {
+    let Explained { raw, layout, id, made } = it;
+    let mut text = format!("{raw}  {}\n", layout.name());
+    text += &drawing(id, layout, *raw);
+    let local = in_zone(*made, zone).map_err(Error::setting)?;
+    let local = local.map_or(String::new(), |local| format!("   ({local})"));
+    let (at, age) = (exact(*made, layout), relative(*made, now()));
+    let _ = writeln!(text, "  made     {at}   {age}{local}");
+    let [hex, base62, crockford] = [IdFormat::Hex, IdFormat::Base62, IdFormat::Crockford]
+        .map(|form| format!("{} {}", form.name(), form.format(*raw)));
+    let (js, note) = in_javascript(*raw);
+    let _ = writeln!(text, "  forms    {hex}  {base62}  {crockford}  js {js}{note}");
+    if let Some((lower, upper)) = tick(it) {
+        let _ = writeln!(text, "  tick     {lower} .. {upper}");
+    }
+    Ok(text)
+}
+
+/// The number that JavaScript makes of an ID.
+fn in_javascript(raw: u64) -> (u128, &'static str) {
+    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
+    #[allow(clippy::cast_sign_loss, reason = "that is what is asked")]
+    let rounded = raw as f64 as u128; // 2^64 too
+    (rounded, if rounded == u128::from(raw) { "" } else { " (not exact)" })
+}
+
+/// Colours of the fields on a terminal, from the top.
+const COLOURS: [u8; 6] = [90, 35, 33, 34, 31, 36];
+
+/// The bits by field, and under each its name and value: those that have room on the first line, the
+/// others below, from the right to the left.
+fn drawing(id: &Id, layout: &IdMeta, raw: u64) -> String {
+    let colour = has_colour();
+    let (mut bits, mut labels) = (String::from(" "), Vec::new());
+    for (index, field) in layout.fields().into_iter().enumerate() {
+        let width = usize::from(layout.bits(field));
+        if width == 0 {
+            continue;
+        }
+        let column =
+            2 + labels.last().map_or(0, |(at, width, _): &(usize, usize, _)| at + width - 1);
+        let digits = format!("{:0width$b}", value(id, field));
+        let _ = match colour {
+            true => write!(bits, " \u{1b}[{}m{digits}\u{1b}[0m", COLOURS[index]),
+            false => write!(bits, " {digits}"),
+        };
+        let note = match (field, GenMethod::from_value(value(id, field))) {
+            (Field::GenMethod, Some(GenMethod::Embed)) => " (embedded)",
+            (Field::GenMethod, Some(GenMethod::Central)) => " (gRPC)",
+            (Field::GenMethod, Some(GenMethod::Rest)) => " (REST)",
+            _ => "",
+        };
+        let label = format!("└ {} {}{note}", field.name(), value(id, field));
+        labels.push((column, width, label));
+    }
+    debug_assert!(raw >> (u32::from(layout.total_bits()) - 1) <= 1);
+    let mut text = bits + "\n";
+    while !labels.is_empty() {
+        // From the right: a label that would run into the next one waits for a line of its own.
+        let (mut line, mut end, mut left) = (Vec::new(), usize::MAX, Vec::new());
+        for (column, width, label) in labels.into_iter().rev() {
+            if column + label.chars().count() < end {
+                line.push((column, label));
+            } else {
+                line.push((column, "│".to_owned()));
+                left.push((column, width, label));
+            }
+            end = column;
+        }
+        let mut drawn = String::new();
+        for (column, label) in line.into_iter().rev() {
+            let gap = column - drawn.chars().count();
+            let _ = write!(drawn, "{:gap$}{label}", "");
+        }
+        text += &(drawn + "\n");
+        left.reverse();
+        labels = left;
+    }
+    text
+}
+
+/// Candidates that are shown.
+const MOST: usize = 5;
+
+fn guessing(raw: u64, args: &ExplainArgs, output: Output) -> Done {
+    let found = guess(raw, now(), args.made.clone());
+    let percent = |it: &Guess| (it.probability * 100.0).round();
+    let shown = found.iter().take(MOST).filter(|it| percent(it) >= 2.0).collect::<Vec<_>>();
+    let Some(first) = shown.first() else {
+        say("no layout that is known fits these bits");
+        return Ok(Answer::No);
+    };
+    if output != Output::Text {
+        for it in &shown {
+            let made = exact(it.moment, &it.layout);
+            let Id { machine, seq, .. } = it.id;
+            print(&match output {
+                Output::Csv => format!("{raw},{},{},{made}\n", it.layout.name(), it.probability),
+                _ => format!(
+                    "{}\n",
+                    json!({ "id": raw.to_string(), "layout": it.layout.name(), "made": made,
+                        "probability": it.probability, "machine": machine, "seq": seq })
+                ),
+            })?;
+        }
+        return Ok(Answer::Yes);
+    }
+    if percent(first) >= 100.0 {
+        let made = exact(first.moment, &first.layout);
+        let mut line = format!("{} 100 %  {made}", first.layout.name());
+        for field in [Field::Machine, Field::Seq] {
+            if first.layout.bits(field) > 0 {
+                let _ = write!(line, "  {} {}", field.name(), value(&first.id, field));
+            }
+        }
+        print(&(line + "\n"))?;
+        return Ok(Answer::Yes);
+    }
+    let one = |it: &&Guess| format!("{} {} % {}", it.layout.name(), percent(it), day(it.moment));
+    print(&(shown.iter().map(one).collect::<Vec<_>>().join(" · ") + "\n"))?;
+    let example: String =
+        shown.last().map_or(String::new(), |it| day(it.moment).chars().take(7).collect());
+    say(&format!(
+        "not certain: the bits fit several layouts. About when was it made? --made {example}"
+    ));
+    Ok(Answer::Yes)
+}

@@ -1,0 +1,115 @@
+//! Requests to `vesta-rest` and to admin listeners.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde_json::Value;
+use ureq::Agent;
+use ureq::http::StatusCode;
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+use vesta_boot::Error;
+
+use crate::cli::Access;
+
+/// A server, over connections that stay open.
+#[derive(Debug)]
+pub(crate) struct Http {
+    agent: Agent,
+    base: String,
+    authorization: Option<String>,
+    answered: AtomicBool,
+}
+
+/// Longest wait for an answer.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+impl Access {
+    /// The authority of the server's certificate.
+    pub(crate) fn ca_pem(&self) -> Result<Option<Vec<u8>>, Error> {
+        let read = |path: &Path| {
+            std::fs::read(path)
+                .map_err(|error| Error::setting(format!("cannot read {}: {error}", path.display())))
+        };
+        self.ca.as_ref().map(|path| read(path)).transpose()
+    }
+}
+
+impl Http {
+    pub(crate) fn new(url: &str, access: &Access) -> Result<Self, Error> {
+        if !url.starts_with("http://") && !url.starts_with("https://") {
+            return Error::refuse(format!("`{url}` must begin with http:// or https://"));
+        }
+        let mut tls = TlsConfig::builder();
+        if let Some(pem) = access.ca_pem()? {
+            let roots: Vec<Certificate<'static>> = parse_pem(&pem)
+                .filter_map(|item| match item {
+                    Ok(PemItem::Certificate(certificate)) => Some(certificate.to_owned()),
+                    _ => None,
+                })
+                .collect();
+            tls = tls.root_certs(RootCerts::Specific(Arc::new(roots)));
+        }
+        let agent = Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_global(Some(TIMEOUT))
+            .tls_config(tls.build())
+            .build()
+            .new_agent();
+        let authorization = access.token.as_ref().map(|token| format!("Bearer {token}"));
+        let base = url.trim_end_matches('/').to_owned();
+        Ok(Self { agent, base, authorization, answered: AtomicBool::new(false) })
+    }
+
+    /// True if there was an answer by HTTP to any request.
+    pub(crate) fn answered(&self) -> bool {
+        self.answered.load(Ordering::Relaxed)
+    }
+
+    /// The text of a path, whatever its status is.
+    pub(crate) fn get(&self, path: &str) -> Result<(StatusCode, String), Error> {
+        let mut request = self.agent.get(format!("{}{path}", self.base));
+        if let Some(authorization) = &self.authorization {
+            request = request.header("authorization", authorization);
+        }
+        let failed = |error: ureq::Error| {
+            Error::lasting(false, format!("{} does not answer ({error})", self.base))
+        };
+        let mut response = request.call().map_err(failed)?;
+        self.answered.store(true, Ordering::Relaxed);
+        let text = response.body_mut().read_to_string().map_err(failed)?;
+        Ok((response.status(), text))
+    }
+
+    /// The JSON of a path.
+    pub(crate) fn json(&self, path: &str) -> Result<Value, Error> {
+        let (status, text) = self.get(path)?;
+        let json = serde_json::from_str::<Value>(&text).ok();
+        match json {
+            Some(json) if status.is_success() => Ok(json),
+            json => {
+                let said = json.as_ref().and_then(|json| {
+                    json.get("detail").or(json.get("error")).and_then(Value::as_str)
+                });
+                let said = said.map_or(status.to_string(), str::to_owned);
+                let lasting = status.is_client_error();
+                Err(Error::lasting(lasting, format!("{}{path}: {said}", self.base)))
+            }
+        }
+    }
+
+    /// New IDs by REST.
+    pub(crate) fn ids(&self, count: usize) -> Result<Vec<u64>, Error> {
+        let json = self.json(&format!("/v1/ids?count={count}"))?;
+        let ids = json["ids"]
+            .as_array()
+            .map(|ids| ids.iter().filter_map(|id| id.as_str()?.parse().ok()).collect::<Vec<u64>>());
+        ids.filter(|ids| ids.len() == count).ok_or_else(|| {
+            Error::lasting(
+                false,
+                format!("{} answered something that is no list of IDs", self.base),
+            )
+        })
+    }
+}

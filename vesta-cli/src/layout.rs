@@ -1,0 +1,102 @@
+//! `layout`: what there is, whether it adds up, and one of one's own.
+
+use std::path::Path;
+
+use vesta_boot::Error;
+use vesta_boot::settings::{layout_table, read_layout};
+use vesta_intf::{Field, IdMeta, UnixMillis};
+
+use crate::cli::LayoutCommand;
+use crate::output::{Output, Table, grouped, print, say};
+use crate::time::{day, now, relative};
+use crate::{Answer, Done};
+
+/// A layout by its name, or from a file.
+pub(crate) fn find(text: &str) -> Result<IdMeta, String> {
+    if Path::new(text).extension().is_some_and(|it| it == "toml") {
+        return read_layout(Path::new(text)).map_err(|error| error.to_string());
+    }
+    IdMeta::known(text).map_err(|error| format!("{error}, or a file that ends in .toml"))
+}
+
+pub(crate) fn run(command: LayoutCommand, output: Output) -> Done {
+    match command {
+        LayoutCommand::List => list(output),
+        LayoutCommand::Show { layout } => show(&layout, output),
+        LayoutCommand::Check { file } => {
+            let layout = read_layout(&file)?;
+            layout.check_generates().map_err(Error::setting)?;
+            show(&layout, output)
+        }
+        LayoutCommand::Design { years, machines, per_second, epoch, toml } => {
+            let epoch = epoch.unwrap_or_else(this_year);
+            let spec =
+                IdMeta::design(years, machines, per_second, epoch).map_err(Error::setting)?;
+            match toml {
+                true => print(&layout_table(spec)).map(|()| Answer::Yes),
+                false => show(&IdMeta::new(spec).map_err(Error::setting)?, output),
+            }
+        }
+    }
+}
+
+fn this_year() -> UnixMillis {
+    let year: String = now().to_string().chars().take(4).collect();
+    crate::time::period(&year).map_or(now(), |year| *year.start())
+}
+
+fn list(output: Output) -> Done {
+    let mut table = Table::new(["name", "bits", "unit", "ends", "about"]);
+    for layout in IdMeta::all_known() {
+        let fields = layout.fields().into_iter().filter(|field| layout.bits(*field) > 0);
+        let bits = fields.map(|field| format!("{} {}", field.name(), layout.bits(field)));
+        let bits = bits.collect::<Vec<_>>().join(" + ");
+        let unit = layout.spec().unit.to_string();
+        let name = layout.name().to_owned();
+        table.row([name, bits, unit, day(layout.end()), layout.about().to_owned()]);
+    }
+    print(&table.render(output))?;
+    Ok(Answer::Yes)
+}
+
+/// The width of numbers that JavaScript holds exactly.
+const JS_BITS: u8 = 53;
+
+fn show(layout: &IdMeta, output: Output) -> Done {
+    let spec = layout.spec();
+    let capacity = layout.capacity_per_second();
+    let machines = layout.max(Field::Machine).saturating_add(1);
+    let total = layout.total_bits();
+    let rows = [
+        ("layout", layout.to_string()),
+        ("bits", total.to_string()),
+        ("begins", spec.epoch.to_string()),
+        ("ends", format!("{} ({})", layout.end(), relative(layout.end(), now()))),
+        ("machine IDs", grouped(machines)),
+        ("capacity", format!("{} IDs/s of each machine ID", grouped(capacity))),
+        (
+            "makes IDs",
+            match layout.check_generates() {
+                Ok(()) => "yes".to_owned(),
+                Err(error) => format!("no: {error}"),
+            },
+        ),
+    ];
+    match output {
+        Output::Text => {
+            let line = |(name, value): &(&str, String)| format!("{name:<11}  {value}\n");
+            print(&rows.iter().map(line).collect::<String>())?;
+        }
+        _ => {
+            let mut table = Table::new(rows.each_ref().map(|row| row.0));
+            table.row(rows.map(|row| row.1));
+            print(&table.render(output))?;
+        }
+    }
+    if total == 64 && spec.version_bits == 0 {
+        say("its IDs need 64 bits: as signed numbers some of them are negative");
+    } else if total > JS_BITS {
+        say("JavaScript numbers are exact up to 53 bits: give these IDs as text there");
+    }
+    Ok(Answer::Yes)
+}

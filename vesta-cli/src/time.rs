@@ -1,0 +1,102 @@
+//! Moments as people write and read them.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp, ToSpan as _};
+use vesta_intf::{IdMeta, UnixMillis};
+use vesta_service::{Clock as _, SystemClock};
+
+/// The zone in which Vesta's layouts begin at midnight; shown where the system's own zone is UTC.
+const EPOCHS_ZONE: &str = "Asia/Shanghai";
+
+/// A moment of RFC 3339, or the beginning of a day in UTC.
+pub(crate) fn moment(text: &str) -> Result<UnixMillis, String> {
+    if let Ok(day) = text.parse::<Date>() {
+        return start_of(day).ok_or_else(|| "must not be before 1970".to_owned());
+    }
+    vesta_boot::moment(text).map_err(|must| format!("{must}, or a day such as 2026-01-31"))
+}
+
+fn start_of(day: Date) -> Option<UnixMillis> {
+    let start = day.to_zoned(TimeZone::UTC).ok()?.timestamp().as_millisecond();
+    u64::try_from(start).ok().map(UnixMillis)
+}
+
+/// A length of time: `10s`, `1m`.
+pub(crate) fn length(text: &str) -> Result<Duration, String> {
+    let length = text.parse::<SignedDuration>().ok().and_then(|it| Duration::try_from(it).ok());
+    length
+        .filter(|length| !length.is_zero())
+        .ok_or_else(|| "must be a time such as 10s or 1m".to_owned())
+}
+
+/// The moments of a year, a month or a day in UTC: `2016`, `2016-04`, `2016-04-30`.
+pub(crate) fn period(text: &str) -> Result<RangeInclusive<UnixMillis>, String> {
+    let range = || {
+        let (day, length) = match text.len() {
+            4 => (format!("{text}-01-01"), 1.year()),
+            7 => (format!("{text}-01"), 1.month()),
+            _ => (text.to_owned(), 1.day()),
+        };
+        let day = day.parse::<Date>().ok()?;
+        let (from, until) = (start_of(day)?, start_of(day.checked_add(length).ok()?)?);
+        Some(from..=UnixMillis(until.0 - 1))
+    };
+    range().ok_or_else(|| "must be a year, a month or a day: 2016, 2016-04, 2016-04-30".to_owned())
+}
+
+/// RFC 3339 in UTC, as exact as the ticks of a layout are.
+pub(crate) fn exact(moment: UnixMillis, layout: &IdMeta) -> String {
+    let text = moment.to_string();
+    match layout.spec().unit.millis() {
+        1000 => text.replacen(".000Z", "Z", 1),
+        _ => text,
+    }
+}
+
+/// The day in UTC: `2016-04-30`.
+pub(crate) fn day(moment: UnixMillis) -> String {
+    moment.to_string().chars().take(10).collect()
+}
+
+/// `8 years ago`, `in 3 days`.
+pub(crate) fn relative(moment: UnixMillis, now: UnixMillis) -> String {
+    let seconds = moment.0.abs_diff(now.0) / 1000;
+    let units = [
+        ("year", 31_556_952),
+        ("month", 2_629_746),
+        ("day", 86_400),
+        ("hour", 3_600),
+        ("minute", 60),
+    ];
+    let (unit, length) = units.into_iter().find(|unit| seconds >= unit.1).unwrap_or(("second", 1));
+    let count = seconds / length;
+    let s = if count == 1 { "" } else { "s" };
+    match moment > now {
+        true => format!("in {count} {unit}{s}"),
+        false => format!("{count} {unit}{s} ago"),
+    }
+}
+
+/// The time in a zone, with its name: `Asia/Shanghai 2018-01-04 10:08:23`. Without a name the system's
+/// zone is meant, or where that is UTC the one in which Vesta's layouts begin.
+pub(crate) fn in_zone(moment: UnixMillis, zone: Option<&str>) -> Result<Option<String>, String> {
+    let system = || TimeZone::system().iana_name().filter(|name| !is_utc(name)).map(str::to_owned);
+    let name = zone.map(str::to_owned).or_else(system).unwrap_or(EPOCHS_ZONE.to_owned());
+    let zone = TimeZone::get(&name).map_err(|_| format!("there is no time zone `{name}`"))?;
+    let timestamp =
+        i64::try_from(moment.0).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
+    Ok(timestamp.map(|it| format!("{name} {}", it.to_zoned(zone).strftime("%Y-%m-%d %H:%M:%S"))))
+}
+
+fn is_utc(name: &str) -> bool {
+    matches!(name, "UTC" | "Etc/UTC" | "Etc/Unknown" | "Etc/UCT" | "Zulu" | "Universal" | "UCT")
+}
+
+/// The moment now, by this system's clock.
+pub(crate) fn now() -> UnixMillis {
+    SystemClock::new().wall()
+}

@@ -1,0 +1,177 @@
+//! `vesta audit table` on real databases: every planted fault is found, and nothing else.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use sqlx::mysql::MySqlConnectOptions;
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
+use vesta_intf::{Id, IdMeta};
+
+const ROWS: u64 = 60_000;
+
+/// IDs of three machines in the order in which they were made, with 100 that come again, 3 clocks that went
+/// back, and 1 machine that nobody planned.
+fn planted() -> Vec<u64> {
+    let layout = IdMeta::MAX_PEAK;
+    let pack = |time, seq, machine| {
+        layout.pack(&Id { time, seq, machine, gen_method: 2, ..layout.blank() }).expect("inside")
+    };
+    let mut ids = Vec::new();
+    for row in 0..ROWS {
+        let (time, machine) = (370_000_000 + row / 30, 1 + row % 3);
+        // A minute back, for three rows of a machine.
+        let back = matches!(row, 9_000..9_009 | 30_003..30_012 | 45_000..45_009) && machine == 1;
+        let (time, seq) = if back { (time - 60, 200) } else { (time, 100) };
+        ids.push(pack(time, seq + row % 30, machine));
+    }
+    ids[20_000] = pack(370_000_000 + 20_000 / 30, 7, 999);
+    for copy in 0..100 {
+        ids.push(ids[usize::try_from(copy * 599).expect("it is small")]);
+    }
+    ids
+}
+
+/// The audit of a source, as JSON; and whether it found something.
+fn audit(args: &[&str], input: Option<String>) -> (Value, i32) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_vesta"))
+        .args(["audit", "table", "-o", "json", "--machines", "1-3"])
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    let writing = std::thread::spawn(move || {
+        stdin.write_all(input.unwrap_or_default().as_bytes()).expect("it reads");
+    });
+    let done = child.wait_with_output().expect("it ends");
+    writing.join().expect("all is written");
+    let json = serde_json::from_slice(&done.stdout).expect("JSON");
+    (json, done.status.code().unwrap_or(-1))
+}
+
+fn finds_all(found: &Value) {
+    let count = |name: &str| found["findings"][name]["count"].as_u64();
+    assert_eq!(found["rows"], ROWS + 100);
+    assert_eq!(count("repeated"), Some(100));
+    assert_eq!(count("unplanned"), Some(1));
+    assert_eq!(count("future"), Some(0));
+    assert_eq!(count("unreadable"), Some(0));
+    // Three, and that of each machine at the copies in the end.
+    assert_eq!(count("clock back"), Some(3 + 3), "{found}");
+    let first = found["findings"]["unplanned"]["examples"][0].as_str();
+    assert!(first.is_some_and(|text| text.starts_with("machine 999: 1 IDs")), "{found}");
+}
+
+#[test]
+fn standard_input() {
+    let text = |ids: &[u64]| ids.iter().map(|id| format!("{id},x\n")).collect::<String>();
+    let ids = planted();
+    let (found, code) = audit(&["--from", "-"], Some(format!("id,name\n{}", text(&ids))));
+    finds_all(&found);
+    assert_eq!(code, 1);
+    // Without the faults there is nothing to find.
+    let clean: Vec<_> = ids[..9_000].to_vec();
+    let (found, code) = audit(&["--from", "-"], Some(text(&clean)));
+    assert_eq!((code, &found["rows"]), (0, &json!(9000)), "{found}");
+    let (found, code) = audit(&["--from", "-"], Some("1\nnonsense\n".into()));
+    assert_eq!((code, &found["findings"]["unreadable"]["count"]), (1, &json!(1)));
+}
+
+/// Statements that insert the rows of a table `audited` with a key that grows.
+fn inserts(ids: &[u64]) -> Vec<String> {
+    let numbered: Vec<_> = ids.iter().enumerate().collect();
+    let chunk = |rows: &[(usize, &u64)]| {
+        let mut sql = "INSERT INTO audited (pk, id) VALUES ".to_owned();
+        for (index, (key, id)) in rows.iter().enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            write!(sql, "{comma}({key},{id})").expect("a String takes everything");
+        }
+        sql
+    };
+    numbered.chunks(5000).map(chunk).collect()
+}
+
+#[test]
+fn the_table_of_sqlite() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("shop.db");
+    let connection = rusqlite::Connection::open(&path).expect("a file");
+    connection
+        .execute_batch("CREATE TABLE audited (pk INTEGER PRIMARY KEY, id INTEGER)")
+        .expect("a table");
+    for sql in inserts(&planted()) {
+        connection.execute_batch(&sql).expect("rows");
+    }
+    let url = format!("sqlite:{}", path.display());
+    let table = ["--from", &url, "--table", "audited", "--column", "id", "--order-by", "pk"];
+    finds_all(&audit(&table, None).0);
+    let missing = Command::new(env!("CARGO_BIN_EXE_vesta"))
+        .args(["audit", "table", "--from", &url, "--table", "nothing", "--column", "id"])
+        .output()
+        .expect("it starts");
+    assert_eq!(missing.status.code(), Some(64));
+    assert!(String::from_utf8_lossy(&missing.stderr).contains("no such table: nothing"));
+}
+
+fn url(name: &str) -> String {
+    std::env::var(name).unwrap_or_else(|_| {
+        panic!("{name} must name a throw-away server; scripts/test.sh starts one")
+    })
+}
+
+fn block_on<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(work)
+}
+
+#[test]
+fn the_table_of_mysql() {
+    let (server, own) = (url("VESTA_TEST_MYSQL"), format!("vesta_audit_{}", std::process::id()));
+    block_on(async {
+        let options: MySqlConnectOptions = server.parse().expect("a URL");
+        let mut connection = options.connect().await.expect("the test server answers");
+        let prepare = format!(
+            "CREATE DATABASE {own}; USE {own}; CREATE TABLE audited (pk INT PRIMARY KEY, id BIGINT UNSIGNED)"
+        );
+        sqlx::raw_sql(AssertSqlSafe(prepare)).execute(&mut connection).await.expect("a table");
+        for sql in inserts(&planted()) {
+            sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await.expect("rows");
+        }
+        let table = format!("{own}.audited");
+        let table = ["--from", &server, "--table", &table, "--column", "id", "--order-by", "pk"];
+        finds_all(&audit(&table, None).0);
+        sqlx::raw_sql(AssertSqlSafe(format!("DROP DATABASE {own}")))
+            .execute(&mut connection)
+            .await
+            .expect("gone");
+        connection.close().await.expect("the end");
+    });
+}
+
+#[test]
+fn the_table_of_postgres() {
+    let (server, own) = (url("VESTA_TEST_POSTGRES"), format!("vesta_audit_{}", std::process::id()));
+    block_on(async {
+        let options: PgConnectOptions = server.parse().expect("a URL");
+        let mut connection = options.connect().await.expect("the test server answers");
+        let prepare = format!(
+            "CREATE SCHEMA {own}; SET search_path TO {own}; CREATE TABLE audited (pk int PRIMARY KEY, id bigint)"
+        );
+        sqlx::raw_sql(AssertSqlSafe(prepare)).execute(&mut connection).await.expect("a table");
+        for sql in inserts(&planted()) {
+            sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await.expect("rows");
+        }
+        let table = format!("{own}.audited");
+        let table = ["--from", &server, "--table", &table, "--column", "id", "--order-by", "pk"];
+        finds_all(&audit(&table, None).0);
+        sqlx::raw_sql(AssertSqlSafe(format!("DROP SCHEMA {own} CASCADE")))
+            .execute(&mut connection)
+            .await
+            .expect("gone");
+        connection.close().await.expect("the end");
+    });
+}

@@ -1,0 +1,161 @@
+//! The commands, as docs/CLI.md shows them.
+
+#[test]
+fn every_example_of_the_guide_works() {
+    // Where the system's zone is UTC, the second zone that is shown is the same everywhere.
+    let cases = trycmd::TestCases::new();
+    cases.env("TZ", "UTC").case("../docs/CLI.md").case("../docs/FROM-*.md");
+}
+
+/// Runs the program with a state folder of its own; its output and exit code.
+fn vesta(folder: &std::path::Path, args: &[&str]) -> (String, i32) {
+    let done = std::process::Command::new(env!("CARGO_BIN_EXE_vesta"))
+        .args(args)
+        .env("VESTA_STATE_DIR", folder)
+        .output()
+        .expect("the program starts");
+    (String::from_utf8(done.stdout).expect("text"), done.status.code().unwrap_or(-1))
+}
+
+#[test]
+fn ids_that_were_made_here_are_explained_and_attributed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let (ids, code) = vesta(folder, &["gen", "-n", "1500"]);
+    let ids: Vec<u64> = ids.lines().map(|id| id.parse().expect("an ID")).collect();
+    assert_eq!((ids.len(), code), (1500, 0));
+    assert!(ids.windows(2).all(|two| two[0] < two[1]));
+    vesta(folder, &["gen"]); // another claim, of the same machine ID
+
+    let (said, code) = vesta(folder, &["audit", &ids[700].to_string()]);
+    assert!(code == 0 && said.contains("only claim 1 can have made it: "), "{said}");
+    let later = (ids[700] + (1 << 50)).to_string();
+    let (said, code) = vesta(folder, &["audit", &later]);
+    assert!(code == 1 && said.contains("no: nobody of this namespace has reserved"), "{said}");
+    let other = (ids[700] ^ 1).to_string();
+    let (said, code) = vesta(folder, &["audit", &other, "-o", "json"]);
+    assert!(code == 1 && said.contains("was never claimed in this namespace"), "{said}");
+}
+
+/// A server of both kinds on free ports, until it is dropped.
+struct Served {
+    child: std::process::Child,
+    /// The lines of its start-up summary, by their labels.
+    said: std::collections::HashMap<String, String>,
+}
+
+impl Served {
+    fn start(folder: &std::path::Path) -> Self {
+        use std::io::BufRead as _;
+        let free = "127.0.0.1:0";
+        let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_vesta"))
+            .args(["serve", "--listen", free, "--grpc-listen", free, "--admin-listen", free])
+            .env("VESTA_STATE_DIR", folder)
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .expect("the program starts");
+        let lines = std::io::BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        let mut said = std::collections::HashMap::new();
+        for line in lines.map(|line| line.expect("text")) {
+            let Some((label, text)) = line.trim().split_once("  ") else { continue };
+            said.insert(label.to_owned(), text.trim().to_owned());
+            if label.starts_with("try") {
+                break;
+            }
+        }
+        Self { child, said }
+    }
+
+    fn url(&self, label: &str) -> String {
+        let address = &self.said[label];
+        if address.starts_with("http") { address.clone() } else { format!("http://{address}") }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn one_process_serves_both_with_one_machine_id() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let served = Served::start(folder.path());
+    let (rest, grpc, admin) = (served.url("HTTP"), served.url("gRPC"), served.url("admin"));
+    let parts = |server: &str| {
+        let (id, code) = vesta(folder.path(), &["gen", "--server", server]);
+        assert_eq!(code, 0, "{server}");
+        let (json, _) = vesta(folder.path(), &["explain", id.trim(), "-o", "json"]);
+        let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        (json["genMethod"].as_u64(), json["machine"].as_u64())
+    };
+    let machine = served.said["machine ID"].split(' ').next().and_then(|id| id.parse().ok());
+    assert_eq!(parts(&rest), (Some(2), machine));
+    assert_eq!(parts(&grpc), (Some(1), machine));
+
+    for server in [&rest, &grpc] {
+        let (said, code) =
+            vesta(folder.path(), &["bench", "--server", server, "-d", "1s", "-c", "2"]);
+        assert!(code == 0 && said.contains("errors 0"), "{said}");
+    }
+    let (said, code) = vesta(folder.path(), &["top", &admin, "-n", "1", "-o", "csv"]);
+    let ready = said.lines().nth(1).and_then(|row| row.split(',').nth(1));
+    assert_eq!((code, ready), (0, Some("true")), "{said}");
+    let (said, code) = vesta(folder.path(), &["doctor"]);
+    assert!(code == 0 && said.contains("1,023 of 1,024 machine IDs are free"), "{said}");
+}
+
+#[test]
+fn a_million_ids_come_back_from_standard_input_and_what_is_none_is_named() {
+    use std::io::Write as _;
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_vesta"))
+        .args(["explain", "-"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut input = child.stdin.take().expect("a pipe");
+    let writing = std::thread::spawn(move || {
+        let mut text = String::new();
+        for id in 0..1_000_000u64 {
+            text += &format!("{}\n", 2_407_837_855_670_862_845 + (id << 30));
+            if id == 500_000 {
+                text += "nonsense\n";
+            }
+        }
+        input.write_all(text.as_bytes()).expect("it reads");
+    });
+    let done = child.wait_with_output().expect("it ends");
+    writing.join().expect("all is written");
+    let (out, err) = (String::from_utf8(done.stdout), String::from_utf8(done.stderr));
+    let (out, err) = (out.expect("text"), err.expect("text"));
+    assert_eq!(out.lines().count(), 1_000_000);
+    let first =
+        "2407837855670862845  max-peak  2018-01-04T02:08:23Z  genMethod 2  machine 1021  seq 0";
+    assert_eq!(out.lines().next(), Some(first));
+    assert!(out.lines().nth(1).is_some_and(|line| line.contains("2018-01-04T02:08:24Z")));
+    assert!(err.contains("line 500002: id: it must be decimal"), "{err}");
+    assert_eq!(done.status.code(), Some(64));
+}
+
+#[test]
+fn completions_and_the_manual_know_every_command() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for shell in ["bash", "zsh", "fish"] {
+        let (script, code) = vesta(folder.path(), &["completions", shell]);
+        assert!(
+            code == 0 && script.contains("explain") && script.contains("raise-floor"),
+            "{shell}"
+        );
+    }
+    let pages = folder.path().join("man");
+    let (_, code) = vesta(folder.path(), &["man", pages.to_str().expect("a plain path")]);
+    assert_eq!(code, 0);
+    for page in ["vesta.1", "vesta-serve-rest.1", "vesta-plan-overlap.1", "vesta-store-show.1"] {
+        assert!(pages.join(page).exists(), "{page}");
+    }
+}
