@@ -7,8 +7,9 @@
 #   scripts/test.sh --full                with more rounds, longer outages, larger models, five minutes of
 #                                         torture instead of 20 s, fuzzing led by coverage, requests made
 #                                         from the OpenAPI document, and mutation testing: about an hour
-#   scripts/test.sh --without NAME        but for a store (mysql, postgres, redis, zookeeper, etcd) or
-#                                         for the clients in other languages (interop); can be repeated
+#   scripts/test.sh --without NAME        but for a store (mysql, postgres, redis, zookeeper, etcd), for
+#                                         the clients in other languages (interop) or for the page in
+#                                         Chromium (browser); can be repeated
 #   scripts/test.sh -p vesta-store …      one crate, or whatever else `cargo test` takes
 #
 # A store whose VESTA_TEST_MYSQL, VESTA_TEST_POSTGRES, VESTA_TEST_REDIS, VESTA_TEST_ZOOKEEPER or
@@ -20,10 +21,11 @@ cd "$(dirname "$0")/.."
 stores=(mysql postgres redis zookeeper etcd)
 left_out=()
 interop=true
+browser=true
 while :; do
   case "${1:-}" in
     -h | --help)
-      sed -n '2,17s/^# \{0,1\}//p' "$0"
+      sed -n '2,18s/^# \{0,1\}//p' "$0"
       exit 0
       ;;
     --full)
@@ -41,11 +43,14 @@ while :; do
           left_out+=("$2")
           ;;
         *)
-          [ "${2:-}" = interop ] || {
-            echo "--without takes mysql, postgres, redis, zookeeper, etcd or interop, each once" >&2
-            exit 64
-          }
-          interop=false
+          case "${2:-}" in
+            interop) interop=false ;;
+            browser) browser=false ;;
+            *)
+              echo "--without takes mysql, postgres, redis, zookeeper, etcd, interop or browser, each once" >&2
+              exit 64
+              ;;
+          esac
           ;;
       esac
       shift 2
@@ -179,6 +184,11 @@ if $interop; then
   scripts/interop.sh || failed "clients in other languages"
 else
   echo "left out as asked: clients in other languages"
+fi
+if $browser; then
+  scripts/browser.sh || failed "the page in a browser; --without browser leaves it out"
+else
+  echo "left out as asked: the page in a browser"
 fi
 [ -z "$beside" ] || finish "mutation testing"
 echo "all tests passed"

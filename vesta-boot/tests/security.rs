@@ -235,7 +235,11 @@ async fn the_admin_listener_shows_each_token_what_it_is_for() {
         let (status, ..) = ask("GET", path, None).await;
         assert_ne!(status, StatusCode::UNAUTHORIZED, "{path}");
     }
-    for path in ["/", "/metrics", "/status", "/segments", "/no-such-page", "//metrics"] {
+    assert_eq!(ask("GET", "/", None).await.0, StatusCode::OK, "it shows nothing of the process");
+    assert_eq!(ask("POST", "/", None).await.0, StatusCode::UNAUTHORIZED);
+    for path in
+        ["/metrics", "/status", "/pool", "/events", "/segments", "/no-such-page", "//metrics"]
+    {
         let (status, challenge, body) = ask("GET", path, None).await;
         assert_eq!((status, &*challenge), (StatusCode::UNAUTHORIZED, r#"Bearer realm="vesta""#));
         assert!(body.contains("send the header authorization: Bearer TOKEN"), "{body}");

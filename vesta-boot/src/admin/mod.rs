@@ -16,7 +16,7 @@ use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, RawQuery, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
-use axum::response::{Html, IntoResponse, Response};
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
@@ -28,10 +28,11 @@ use vesta_intf::IdError;
 use crate::net::{Limiter, Limits, Listener, Scopes};
 use crate::secret;
 use gauges::Scrape;
+pub use page::{PAGE, PAGE_POLICY};
 pub use state::AdminState;
 
-/// The routes of the admin listener. If callers need tokens, all but `/healthz` and `/readyz` ask for
-/// one.
+/// The routes of the admin listener. If callers need tokens, all but `/healthz`, `/readyz` and the page
+/// itself ask for one.
 pub fn router(state: AdminState) -> Router {
     Router::new()
         .route("/", get(index))
@@ -77,8 +78,8 @@ pub(crate) async fn serve(listener: std::net::TcpListener, state: AdminState) ->
 /// site has sent it: what only reads cannot be read by such a page.
 async fn check_access(State(state): State<AdminState>, request: Request, next: Next) -> Response {
     let needs = match (request.uri().path(), request.method()) {
-        // Orchestrators have no token.
-        ("/healthz" | "/readyz", _) => Scopes::NONE,
+        // Orchestrators have no token, and a browser has none until the page has asked for it.
+        ("/healthz" | "/readyz", _) | ("/", &(Method::GET | Method::HEAD)) => Scopes::NONE,
         (_, &(Method::GET | Method::HEAD)) => Scopes::METRICS | Scopes::ADMIN,
         _ => Scopes::ADMIN,
     };
@@ -121,8 +122,14 @@ async fn readyz(State(state): State<AdminState>) -> (StatusCode, String) {
     }
 }
 
-async fn index(State(state): State<AdminState>) -> Html<String> {
-    Html(page::render(&state))
+async fn index() -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+        (header::CONTENT_SECURITY_POLICY, PAGE_POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+    ];
+    (headers, page::of_admin()).into_response()
 }
 
 async fn metrics(State(state): State<AdminState>) -> Response {

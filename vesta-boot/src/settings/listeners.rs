@@ -36,8 +36,8 @@ pub(super) struct Section {
 
     /// Admin listener, or off
     ///
-    /// Serves `/metrics`, `/healthz`, `/readyz`, `/status` and `/segments`; `off` disables it. Beyond
-    /// loopback it needs TLS or `allow_plaintext = true`.
+    /// Serves the page with the console, `/metrics`, `/healthz`, `/readyz`, `/status`, `/pool`, `/events`
+    /// and `/segments`; `off` disables it. Beyond loopback it needs TLS or `allow_plaintext = true`.
     #[arg(id = "admin.listen", value_name = "IP:PORT", default_value = "127.0.0.1:50052")]
     #[arg(value_parser = address_or_off)]
     pub(super) admin: std::option::Option<SocketAddr>,

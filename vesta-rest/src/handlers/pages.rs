@@ -1,19 +1,18 @@
-//! Documentation pages: an index, the OpenAPI document and the Swagger UI, all from this binary.
+//! Pages: of an ID, the OpenAPI document and the Swagger UI, all from this binary.
 
 use std::sync::{Arc, LazyLock};
 
+use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::http::header;
-use actix_web::{HttpRequest, HttpResponse};
 use utoipa_swagger_ui::Config;
+use vesta_boot::admin::{PAGE, PAGE_POLICY};
 
 use super::{Answer, ok};
 use crate::problem::Problem;
 use crate::state::{Call, Document};
 
-const INDEX: &str = include_str!("../pages/index.html");
-
-/// Pages load from this server only. The Swagger UI styles itself with inline styles and data images.
+/// The documentation loads from this server only. The Swagger UI styles itself with inline styles and data images.
 const OWN_ONLY: &str = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'";
 
 /// `none` switches off the badge of an online validator, which would send the document's URL away.
@@ -30,18 +29,11 @@ fn page(content_type: &'static str, body: impl Into<actix_web::web::Bytes>) -> H
 }
 
 /// `GET /`
-pub(crate) async fn index(call: Call) -> Answer {
-    let scheme = if call.running().security.tls.is_some() { "https" } else { "http" };
-    let here = format!("{scheme}://{}", host(&call.req));
-    Ok(page("text/html; charset=utf-8", INDEX.replace("http://127.0.0.1:8088", &here)))
-}
-
-/// The caller's `Host`, for a command to copy.
-fn host(req: &HttpRequest) -> &str {
-    let host = req.headers().get(header::HOST).and_then(|host| host.to_str().ok());
-    // Nothing that is not plain text in HTML.
-    let plain = |c: char| c.is_ascii_alphanumeric() || ".:-[]".contains(c);
-    host.filter(|host| host.chars().all(plain)).unwrap_or("127.0.0.1:8088")
+pub(crate) async fn index(_: Call) -> Answer {
+    let mut response = page("text/html; charset=utf-8", PAGE);
+    let policy = header::HeaderValue::from_static(PAGE_POLICY);
+    response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
+    Ok(response)
 }
 
 pub(crate) async fn openapi(call: Call) -> Answer {

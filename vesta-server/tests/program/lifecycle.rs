@@ -67,7 +67,7 @@ fn the_admin_listener_answers_scrapers_probes_and_people() {
         assert!(metrics.contains(line), "{line} in\n{metrics}");
     }
     let (_, page) = running.get("/");
-    for link in ["/status", "/metrics", "/readyz", "/healthz"] {
+    for link in ["status", "metrics", "readyz", "healthz"] {
         assert!(page.contains(&format!("href=\"{link}\"")), "{page}");
     }
 }

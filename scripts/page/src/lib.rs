@@ -1,0 +1,257 @@
+//! What the page asks, answered by vesta-intf: the page, the program and the servers share one rule.
+//!
+//! A question is text, one line for each argument; the answer is JSON in which 64-bit numbers are strings,
+//! since JavaScript would round them. What is wrong with a question is in the field `error`.
+
+use vesta_intf::{
+    Field, FieldOrder, Form, Guess, Id, IdError, IdFormat, IdMeta, LayoutSpec, TimeUnit,
+    UnixMillis, Written, guess, read,
+};
+
+#[cfg(target_arch = "wasm32")]
+mod memory;
+
+/// The answer to a question:
+///
+/// - `explain`, text, layout or nothing for a guess, now, and the first and the last moment when it may
+///   have been made or nothing (milliseconds since 1970),
+/// - `layouts`,
+/// - `layout`, bits of time, seq and machine, microseconds of a tick, epoch,
+/// - `design`, years, machines, IDs a second, epoch.
+pub fn answer(question: &str) -> String {
+    let lines: Vec<_> = question.split('\n').collect();
+    let answer = match lines[..] {
+        ["explain", text, layout, now, from, until] => explain(text, layout, now, from, until),
+        ["layouts"] => Ok(layouts()),
+        ["layout", time, seq, machine, micros, epoch] => {
+            layout([time, seq, machine, micros, epoch])
+        }
+        ["design", years, machines, per_second, epoch] => {
+            design([years, machines, per_second, epoch])
+        }
+        _ => Err(IdError::invalid("question", "there is no such question")),
+    };
+    answer.unwrap_or_else(|error| object([("error", text(&error.to_string()))]))
+}
+
+fn explain(
+    written: &str,
+    layout: &str,
+    now: &str,
+    from: &str,
+    until: &str,
+) -> Result<String, IdError> {
+    let other = |kind: &str, version: u8, moment: Option<UnixMillis>| {
+        let moment = moment.map_or("null".to_owned(), |moment| moment.0.to_string());
+        let version = version.to_string();
+        Ok(object([("other", text(kind)), ("version", version), ("moment", moment)]))
+    };
+    let (raw, form) = match read(written)? {
+        Written::Id { id, form } => (id, form),
+        Written::Uuid { version, moment } => return other("UUID", version, moment),
+        Written::Ulid { moment } => return other("ULID", 0, Some(moment)),
+    };
+    let now = UnixMillis(number("now", now)?);
+    let made = match (from, until) {
+        ("", _) | (_, "") => None,
+        _ => Some(UnixMillis(number("made", from)?)..=UnixMillis(number("made", until)?)),
+    };
+    let guesses = guess(raw, now, made);
+    let layout = match (layout, guesses.first()) {
+        ("", Some(first)) => first.layout,
+        ("", None) => IdMeta::MAX_PEAK,
+        (name, _) => IdMeta::known(name)?,
+    };
+    let layout = layout.explaining(raw);
+    let id = layout.unpack(raw)?;
+    let ids = |seq, machine| layout.pack(&Id { seq, machine, ..id });
+    let sorts = layout.spec().order.sorts_by_time();
+    let tick = match sorts {
+        true => {
+            let last = ids(layout.max(Field::Seq), layout.max(Field::Machine))?;
+            list([ids(0, 0)?, last].map(|id| text(&id.to_string())))
+        }
+        false => "null".to_owned(),
+    };
+    let fields = layout.fields().into_iter().filter(|field| layout.bits(*field) > 0);
+    let fields = fields.map(|field| {
+        object([
+            ("name", text(field.name())),
+            ("at", layout.shift(field).to_string()),
+            ("bits", layout.bits(field).to_string()),
+            ("value", text(&value(&id, field).to_string())),
+            ("max", text(&layout.max(field).to_string())),
+        ])
+    });
+    let forms = IdFormat::ALL.map(|form| list([text(form.name()), text(&form.encode(raw))]));
+    let form = match form {
+        Form::Format(format) => format.name(),
+        Form::Signed => "signed",
+    };
+    Ok(object([
+        ("id", text(&raw.to_string())),
+        ("signed", text(&raw.cast_signed().to_string())),
+        ("form", text(form)),
+        ("layout", text(layout.name())),
+        ("moment", layout.moment_of(id.time)?.0.to_string()),
+        ("ends", layout.end().0.to_string()),
+        ("micros", layout.spec().unit.micros().to_string()),
+        ("tick", tick),
+        ("fields", list(fields)),
+        ("forms", list(forms)),
+        ("guesses", list(guesses.iter().map(candidate))),
+    ]))
+}
+
+fn candidate(it: &Guess) -> String {
+    let of = |field, value: u64| match it.layout.bits(field) {
+        0 => "null".to_owned(),
+        _ => text(&value.to_string()),
+    };
+    object([
+        ("layout", text(it.layout.name())),
+        ("about", text(it.layout.about())),
+        ("probability", format!("{:.4}", it.probability)),
+        ("moment", it.moment.0.to_string()),
+        ("machine", of(Field::Machine, it.id.machine)),
+        ("seq", of(Field::Seq, it.id.seq)),
+    ])
+}
+
+fn layouts() -> String {
+    list(IdMeta::all_known().map(|layout| list([text(layout.name()), text(layout.about())])))
+}
+
+fn layout(values: [&str; 5]) -> Result<String, IdError> {
+    let [time, seq, machine, micros, epoch] = values;
+    let unit = match micros {
+        "1000" => TimeUnit::Millisecond,
+        "10000" => TimeUnit::TenMillis,
+        _ => TimeUnit::Second,
+    };
+    let bits = |name, text| number(name, text).map(|bits| u8::try_from(bits).unwrap_or(u8::MAX));
+    let spec = LayoutSpec {
+        version_bits: 0,
+        type_bits: 0,
+        gen_method_bits: 0,
+        time_bits: bits("time", time)?,
+        seq_bits: bits("seq", seq)?,
+        machine_bits: bits("machine", machine)?,
+        order: FieldOrder::TimeSeqMachine,
+        unit,
+        epoch: UnixMillis(number("epoch", epoch)?),
+    };
+    described(&IdMeta::new(spec)?)
+}
+
+fn design(values: [&str; 4]) -> Result<String, IdError> {
+    let [years, machines, per_second, epoch] = values;
+    let (years, machines) = (number("years", years)?, number("machines", machines)?);
+    let per_second = number("per second", per_second)?;
+    let epoch = UnixMillis(number("epoch", epoch)?);
+    described(&IdMeta::new(IdMeta::design(years, machines, per_second, epoch)?)?)
+}
+
+fn described(layout: &IdMeta) -> Result<String, IdError> {
+    let spec = layout.spec();
+    Ok(object([
+        ("time", spec.time_bits.to_string()),
+        ("seq", spec.seq_bits.to_string()),
+        ("machine", spec.machine_bits.to_string()),
+        ("micros", spec.unit.micros().to_string()),
+        ("epoch", spec.epoch.0.to_string()),
+        ("ends", layout.end().0.to_string()),
+        ("total", layout.total_bits().to_string()),
+        ("machines", text(&(layout.max(Field::Machine) + 1).to_string())),
+        ("perSecond", text(&layout.capacity_per_second().to_string())),
+        ("epochText", text(&spec.epoch.to_string())),
+    ]))
+}
+
+const fn value(id: &Id, field: Field) -> u64 {
+    match field {
+        Field::Version => id.version,
+        Field::Type => id.id_type,
+        Field::GenMethod => id.gen_method,
+        Field::Time => id.time,
+        Field::Seq => id.seq,
+        Field::Machine => id.machine,
+    }
+}
+
+fn number(name: &'static str, text: &str) -> Result<u64, IdError> {
+    text.parse().map_err(|_| IdError::invalid(name, "it must be a whole number"))
+}
+
+fn object<const N: usize>(fields: [(&str, String); N]) -> String {
+    let fields = fields.map(|(name, value)| format!("\"{name}\":{value}"));
+    format!("{{{}}}", fields.join(","))
+}
+
+fn list(items: impl IntoIterator<Item = String>) -> String {
+    format!("[{}]", items.into_iter().collect::<Vec<_>>().join(","))
+}
+
+/// A text in JSON.
+fn text(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            c if c < ' ' => quoted += &format!("\\u{:04x}", u32::from(c)),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_taken_apart() {
+        let said = answer("explain\n2407837855670862845\n\n1795305600000\n\n");
+        for part in [
+            r#""id":"2407837855670862845""#,
+            r#""layout":"max-peak""#,
+            r#""moment":1515031703000"#,
+            r#"{"name":"machine","at":0,"bits":10,"value":"1021","max":"1023"}"#,
+            r#"["base62","2rrvDihMXHR"]"#,
+            r#""tick":["2407837855670861824","2407837856744603647"]"#,
+        ] {
+            assert!(said.contains(part), "{part} in {said}");
+        }
+    }
+
+    #[test]
+    fn the_month_decides() {
+        let month = "1459468800000\n1462060799999";
+        let said = answer(&format!("explain\n175928847299117063\n\n1795305600000\n{month}"));
+        assert!(said.contains(r#""layout":"discord","about"#), "{said}");
+        assert!(said.contains(r#""probability":1.0000,"moment":1462015105796"#), "{said}");
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_as_json() {
+        assert!(answer("explain\n\"\\\nx\n0\n\n").starts_with(r#"{"error":"#));
+        assert!(answer("").starts_with(r#"{"error":"#));
+        assert!(answer("layout\n60\n12\n10\n1000\n0").contains("error"));
+        let reason = answer("explain\nhello\u{1}\n\n0\n\n");
+        assert!(reason.contains("base62"), "{reason}");
+        assert_eq!(text("a\"b\\c\n"), r#""a\"b\\c\u000a""#);
+    }
+
+    #[test]
+    fn a_layout_is_designed() {
+        let said = answer("design\n60\n4096\n50000\n1767225600000");
+        assert!(said.contains(r#""machines":"4096""#), "{said}");
+        let other = answer("layout\n41\n10\n12\n1000\n1767225600000");
+        assert!(
+            other.contains(r#""total":63"#) && other.contains(r#""perSecond":"1024000""#),
+            "{other}"
+        );
+        assert!(answer("layouts").starts_with(r#"[["max-peak","#));
+    }
+}
