@@ -40,7 +40,8 @@ const GREGORIAN: u64 = 12_219_292_800_000;
 
 /// Reads an ID in any form: decimal, signed decimal, hexadecimal (`0x` and up to 16 digits, or all 16),
 /// base62 (11 characters), Crockford's base32 (13 characters); and recognises UUIDs and ULIDs. Blanks and
-/// quotes around it do not matter. Digits alone are decimal.
+/// quotes around it do not matter. Digits alone are decimal. What begins with `0x` may also be base62 or
+/// Crockford's base32; if it is a number both ways, it is refused.
 ///
 /// ```
 /// use vesta_intf::{Form, IdFormat, Written, read};
@@ -64,19 +65,27 @@ pub fn read(text: &str) -> Result<Written, IdError> {
         let id = id.ok_or_else(|| IdError::invalid("id", reason))?;
         return Ok(Written::Id { id, form: Form::Signed });
     }
-    if text.bytes().all(|digit| digit.is_ascii_digit()) && !text.is_empty() {
+    // No decimal ID is as long as a ULID or a UUID.
+    let is_short = !matches!(text.len(), 0 | 26 | 32);
+    if is_short && text.bytes().all(|digit| digit.is_ascii_digit()) {
         return id(IdFormat::Decimal, text);
     }
-    if let Some(digits) = text.strip_prefix("0x").or(text.strip_prefix("0X")) {
-        return id(IdFormat::Hex, &format!("{digits:0>16}"));
-    }
-    match text.len() {
+    let plain = match text.len() {
         11 => id(IdFormat::Base62, text),
         13 => id(IdFormat::Crockford, text),
         16 => id(IdFormat::Hex, text),
         26 => ulid(text),
-        32 | 36 => uuid(text),
-        _ => Err(unknown()),
+        _ => uuid(text),
+    };
+    let digits = text.strip_prefix("0x").or(text.strip_prefix("0X"));
+    let Some(digits) = digits.filter(|digits| !digits.is_empty()) else { return plain };
+    match (id(IdFormat::Hex, &format!("{digits:0>16}")), plain) {
+        (Ok(Written::Id { id: hex, .. }), Ok(Written::Id { id, form: Form::Format(form) })) => {
+            let reason = format!("it may be hexadecimal, {hex}, or {form}, {id}: give that number");
+            Err(IdError::invalid("id", reason))
+        }
+        (Err(_), Ok(plain)) => Ok(plain),
+        (hex, _) => hex,
     }
 }
 
@@ -99,9 +108,15 @@ fn ulid(text: &str) -> Result<Written, IdError> {
     Ok(Written::Ulid { moment: UnixMillis(moment) })
 }
 
+/// 32 digits, bare or in the five groups; around those braces, or `urn:uuid:` before them.
 fn uuid(text: &str) -> Result<Written, IdError> {
-    let digits = if text.len() == 36 { text.replace('-', "") } else { text.to_owned() };
-    let halves = digits.get(..16).zip(digits.get(16..)).filter(|_| digits.len() == 32);
+    let urn = text.split_at_checked(9).filter(|it| it.0.eq_ignore_ascii_case("urn:uuid:"));
+    let braced = text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
+    let text = urn.map(|it| it.1).or(braced).unwrap_or(text);
+    let groups: Vec<_> = text.split('-').map(str::len).collect();
+    let digits = text.replace('-', "");
+    let halves = digits.split_at_checked(16);
+    let halves = halves.filter(|_| matches!(groups[..], [32] | [8, 4, 4, 4, 12]));
     let (high, low) = halves.ok_or_else(unknown)?;
     let (high, _) = (IdFormat::Hex.parse(high)?, IdFormat::Hex.parse(low)?);
     let version = high >> 12 & 0xf;
@@ -150,6 +165,27 @@ mod tests {
         assert!(matches!(decimal, Ok(Written::Id { id: 1_234_567_890_123_456, .. })), "not hex");
     }
 
+    #[test]
+    fn what_begins_as_hexadecimal_may_be_base62_or_crockford() {
+        for format in [IdFormat::Base62, IdFormat::Crockford] {
+            let form = Form::Format(format);
+            let last = "zzzzzzzzzzz".get(..format.lengths().0 - 2).expect("as many");
+            for text in [format!("0x{last}"), format!("0X{last}")] {
+                let id = format.parse(&text).expect("an ID");
+                assert_eq!(read(&text).ok(), Some(Written::Id { id, form }), "{text}");
+            }
+        }
+        for (text, both) in [
+            ("0x123456789", "hexadecimal, 4886718345, or base62, 798913663704924021: give"),
+            ("0x123456789ab", "or crockford, 1046034823752459595: give"),
+        ] {
+            let error = read(text).expect_err(text).to_string();
+            assert!(error.contains(both), "{text}: {error}");
+        }
+        // A zero more, and it is hexadecimal alone.
+        assert!(matches!(read("0x0123456789"), Ok(Written::Id { id: 4_886_718_345, .. })));
+    }
+
     /// The examples of RFC 9562, Appendix A, and of the ULID specification.
     #[test]
     fn what_has_128_bits_is_named() {
@@ -159,11 +195,16 @@ mod tests {
             ("1EC9414C-232A-6B00-B3C8-9F6BDECED846", 6),
             ("017F22E2-79B0-7CC3-98C4-DC0C0C07398F", 7),
             ("017F22E279B07CC398C4DC0C0C07398F", 7),
+            ("{017f22e2-79b0-7cc3-98c4-dc0c0c07398f}", 7),
+            ("urn:uuid:017f22e2-79b0-7cc3-98c4-dc0c0c07398f", 7),
+            ("URN:UUID:017F22E2-79B0-7CC3-98C4-DC0C0C07398F", 7),
         ] {
             assert_eq!(read(text).ok(), Some(Written::Uuid { version, moment }), "{text}");
         }
         let random = read("919108f7-52d1-4320-9bac-f847db4148a8");
         assert_eq!(random.ok(), Some(Written::Uuid { version: 4, moment: None }));
+        let digits = read("12345678901242348901234567890123"); // all decimal, but too many
+        assert_eq!(digits.ok(), Some(Written::Uuid { version: 4, moment: None }));
         let moment = UnixMillis(1_469_918_176_385);
         assert_eq!(read("01ARYZ6S41TSV4RRFFQ69G5FAV").ok(), Some(Written::Ulid { moment }));
     }
@@ -180,6 +221,10 @@ mod tests {
             ("zzzzzzzzzzz", "above"),
             ("81ARYZ6S41TSV4RRFFQ69G5FAV", "above 128 bits"),
             ("919108f7-52d1-4320-9bac-f847db4148ag", "not a digit"),
+            ("0x", "it must be decimal"),
+            ("017F22E27-9B0-7CC3-98C4-DC0C0C07398F", "it must be decimal"),
+            ("{123}", "it must be decimal"),
+            ("0x-12345678", "not a digit"),
             ("九一九一零八七四三二零九", "must be"),
         ] {
             let error = read(text).expect_err(text).to_string();
