@@ -20,6 +20,8 @@ pub struct IdSet {
     layout: Option<IdMeta>,
     /// Width, smallest and largest value of each field, from the highest bit on; 64 bits together.
     fields: [(Option<Field>, u8, u64, u64); 7],
+    /// False while the version is 0 because nobody has given it.
+    has_version: bool,
 }
 
 impl IdSet {
@@ -34,34 +36,38 @@ impl IdSet {
             };
             *slot = (Some(field), layout.bits(field), low, high);
         }
-        Self { layout: Some(*layout), fields }
+        Self { layout: Some(*layout), fields, has_version: false }
     }
 
     /// Plain numbers: those of a counter, a sequence or a segment.
     pub fn counter(numbers: RangeInclusive<u64>) -> Self {
         let mut fields = [(None, 0, 0, 0); 7];
         fields[0] = (None, 64, *numbers.start(), *numbers.end());
-        Self { layout: None, fields }
+        Self { layout: None, fields, has_version: false }
     }
 
-    /// The IDs of the set with this field in a range.
+    /// The IDs of the set with this field in a range, and in those that were given before.
     ///
     /// # Errors
-    /// [`IdError::OutOfRange`] if the field cannot hold the range; [`IdError::Invalid`] if the range is empty,
+    /// [`IdError::OutOfRange`] if the field cannot hold the range; [`IdError::Invalid`] if no value is left,
     /// or the set is one of plain numbers.
     pub fn with(mut self, field: Field, range: RangeInclusive<u64>) -> Result<Self, IdError> {
         let Some(layout) = self.layout else {
             return Err(IdError::invalid(field.name(), "plain numbers have no fields"));
         };
-        if range.is_empty() {
-            return Err(IdError::invalid(field.name(), "the range is empty"));
-        }
         for value in [*range.start(), *range.end()] {
             IdError::check(field.name(), value, 0, layout.max(field))?;
         }
         let slot = self.fields.iter_mut().find(|slot| slot.0 == Some(field));
         if let Some((_, _, low, high)) = slot {
-            (*low, *high) = range.into_inner();
+            // A version that is given replaces the 0 that nobody gave.
+            if field == Field::Version && !std::mem::replace(&mut self.has_version, true) {
+                *high = layout.max(field);
+            }
+            (*low, *high) = (*range.start().max(low), *range.end().min(high));
+            if low > high {
+                return Err(IdError::invalid(field.name(), "no value is in every range given"));
+            }
         }
         Ok(self)
     }

@@ -45,7 +45,10 @@ fn small(random: &mut Random) -> (IdSet, BTreeSet<u64>) {
     for field in FIELDS {
         let low = random.below(layout.max(field) + 1);
         let high = low + random.below(layout.max(field) - low + 1);
-        set = set.with(field, low..=high).expect("inside the field");
+        // As two ranges whose common values it is.
+        let (before, after) = (random.below(low + 1), layout.max(field) - high);
+        set = set.with(field, before..=high).expect("inside the field");
+        set = set.with(field, low..=high + random.below(after + 1)).expect("they meet");
         ranges.push(low..=high);
     }
     let mut ids = BTreeSet::new();
@@ -204,6 +207,24 @@ fn two_regions_never_meet_and_one_meets_itself() {
     assert_eq!(IdMeta::MAX_PEAK.machines_of_region(0, 0).unwrap(), 0..=1023);
     assert!(IdMeta::MAX_PEAK.machines_of_region(3, 8).is_err());
     assert!(IdMeta::MAX_PEAK.machines_of_region(11, 0).is_err());
+}
+
+#[test]
+fn ranges_of_one_field_narrow_each_other() {
+    let set = || IdSet::of(&IdMeta::MAX_PEAK);
+    let machines = |range| set().with(Field::Machine, range).unwrap();
+    let common = machines(0..=39).with(Field::Machine, 20..=1023);
+    assert_eq!(common.ok(), Some(machines(20..=39)));
+    // Region 2 of 8 is 256 to 383.
+    assert_eq!(machines(300..=1023).region(3, 2).ok(), Some(machines(300..=383)));
+    let error = machines(0..=255).region(3, 2).expect_err("nothing is left").to_string();
+    assert_eq!(error, "machine: no value is in every range given");
+
+    // The version is 0 until it is given.
+    let version = |range| set().with(Field::Version, range).unwrap();
+    assert!(version(1..=1).contains(1 << 63) && !set().contains(1 << 63));
+    assert!(version(0..=0).with(Field::Version, 1..=1).is_err());
+    assert!(set().with(Field::Type, 1..=1).is_err(), "that is the other layout");
 }
 
 #[test]
