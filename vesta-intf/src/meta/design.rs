@@ -8,8 +8,8 @@ const MOST_BITS: u32 = 63;
 
 impl IdMeta {
     /// The narrowest layout that lasts so many years from its epoch on, with so many machine IDs, each of
-    /// which makes so many IDs a second: milliseconds where there is room for them in 63 bits, else
-    /// seconds. Order time, sequence, machine.
+    /// which makes so many IDs a second; of equally narrow ones the one with the shortest ticks. Order time,
+    /// sequence, machine.
     ///
     /// # Errors
     /// [`IdError::Invalid`] if 63 bits are not enough, or a number is 0.
@@ -25,40 +25,37 @@ impl IdMeta {
         }
         let bits = |values: u64| u64::BITS - (values - 1).leading_zeros();
         let millis = years.saturating_mul(31_556_952_000);
-        let with = |unit: TimeUnit| {
-            let (ticks, ids) =
-                (millis.div_ceil(unit.millis()), per_second.div_ceil(1000 / unit.millis()));
-            [bits(ticks), bits(ids), bits(machines)]
+        let designed = |unit: TimeUnit| {
+            let ticks = millis.div_ceil(unit.millis());
+            let ids = per_second.div_ceil(1000 / unit.millis());
+            let widths @ [time, seq, machine] = [bits(ticks), bits(ids), bits(machines)];
+            let sum = widths.iter().sum::<u32>();
+            if sum > MOST_BITS {
+                let reason = format!(
+                    "{years} years take {time} bits of {unit}s, {per_second} IDs/s {seq} bits of sequence \
+                     and {machines} machines {machine} bits: more than {MOST_BITS} together; ask for less"
+                );
+                return Err(IdError::invalid("layout", reason));
+            }
+            let [time_bits, seq_bits, machine_bits] =
+                widths.map(|width| u8::try_from(width).unwrap_or(u8::MAX)); // at most 63
+            let (version_bits, type_bits, gen_method_bits) = (0, 0, 0);
+            let order = FieldOrder::TimeSeqMachine;
+            let spec = LayoutSpec {
+                version_bits,
+                type_bits,
+                gen_method_bits,
+                time_bits,
+                seq_bits,
+                machine_bits,
+                order,
+                unit,
+                epoch,
+            };
+            Self::new(spec).map(|_| (sum, spec))
         };
-        let fits = |widths: &[u32; 3]| {
-            widths.iter().sum::<u32>() <= MOST_BITS && widths[0] + widths[1] < MOST_BITS
-        };
-        let units = [TimeUnit::Millisecond, TimeUnit::Second];
-        let found =
-            units.into_iter().map(|unit| (unit, with(unit))).find(|(_, widths)| fits(widths));
-        let Some((unit, widths)) = found else {
-            let [time, seq, machine] = with(TimeUnit::Second);
-            let reason = format!(
-                "{years} years take {time} bits of seconds, {per_second} IDs/s {seq} bits of sequence and \
-                 {machines} machines {machine} bits: more than {MOST_BITS} together; ask for less"
-            );
-            return Err(IdError::invalid("layout", reason));
-        };
-        let [time_bits, seq_bits, machine_bits] =
-            widths.map(|width| u8::try_from(width).unwrap_or(u8::MAX)); // at most 64
-        let (version_bits, type_bits, gen_method_bits) = (0, 0, 0);
-        let order = FieldOrder::TimeSeqMachine;
-        let spec = LayoutSpec {
-            version_bits,
-            type_bits,
-            gen_method_bits,
-            time_bits,
-            seq_bits,
-            machine_bits,
-            order,
-            unit,
-            epoch,
-        };
-        Self::new(spec).map(|_| spec)
+        let units = [TimeUnit::Millisecond, TimeUnit::TenMillis, TimeUnit::Second];
+        let narrowest = units.into_iter().flat_map(designed).min_by_key(|(sum, _)| *sum); // first of equals
+        narrowest.map_or_else(|| designed(TimeUnit::Second), Ok).map(|(_, spec)| spec)
     }
 }
