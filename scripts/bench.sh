@@ -5,14 +5,15 @@ cd "$(dirname "$0")/.."
 
 usage() {
   cat <<'TEXT'
-usage: scripts/bench.sh [all | inproc | client | e2e] [ARGUMENT..]
+usage: scripts/bench.sh [all | questions | inproc | client | e2e] [ARGUMENT..]
 
-  inproc   the generator inside a process, beside other generators (criterion, vesta-service)
-  client   an ID from a prefetching client (criterion, vesta-client)
-  e2e      vesta-server beside a bare tonic echo, vesta-rest beside a bare actix-web hello,
-           batches, streams, workers, stops, idling, prefetching (vesta-load run);
-           --only PART,.. runs some of them, --help lists them
-  all      all of them; the default
+  questions  whether two sets of IDs meet, and whose an ID is (criterion, vesta-intf)
+  inproc     the generator inside a process, beside other generators (criterion, vesta-service)
+  client     an ID from a prefetching client (criterion, vesta-client)
+  e2e        vesta-server beside a bare tonic echo, vesta-rest beside a bare actix-web hello,
+             batches, streams, workers, stops, idling, prefetching (vesta-load run);
+             --only PART,.. runs some of them, --help lists them
+  all        all of them; the default
 
 Further arguments go to the benchmark: a filter to criterion, flags to vesta-load.
 
@@ -23,6 +24,11 @@ Further arguments go to the benchmark: a filter to criterion, flags to vesta-loa
 Numbers mean something on a machine that does nothing else. Results go to the bench folder inside
 the target folder, criterion's to the criterion folder beside it.
 TEXT
+}
+
+questions() {
+  cargo bench -p vesta-intf --bench questions -- "$@" | tee "$results/questions.txt"
+  echo "results: $results/questions.txt, details: $target/criterion"
 }
 
 inproc() {
@@ -53,9 +59,9 @@ case $part in
       echo "say which part the arguments are for: $*" >&2
       exit 64
     fi
-    parts=(inproc client e2e)
+    parts=(questions inproc client e2e)
     ;;
-  inproc | client | e2e) parts=("$part") ;;
+  questions | inproc | client | e2e) parts=("$part") ;;
   *)
     echo "no such part: $part" >&2
     usage >&2
