@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 use vesta_boot::Error;
-use vesta_intf::{Field, IdMeta, IdSet, UnixMillis, overlap};
+use vesta_intf::{Field, IdError, IdMeta, IdSet, UnixMillis, overlap};
 
 use crate::cli::PlanCommand;
 use crate::output::{Output, csv_line, print};
@@ -78,56 +78,79 @@ fn reading(described: &Described, id: u64) -> Vec<(&'static str, String)> {
 
 /// `snowflake,machine=0-39,until=2027-01-01`, or a file with the same keys.
 fn describe(text: &str) -> Result<Described, Error> {
-    let pairs = match Path::new(text).extension() {
-        Some(it) if it == "toml" => from_file(Path::new(text))?,
-        _ => from_words(text)?,
+    let parts = match Path::new(text).extension() {
+        Some(it) if it == "toml" => from_file(text),
+        _ => from_words(text),
     };
-    let of = |error: String| Error::setting(format!("`{text}`: {error}"));
-    let get = |key: &str| pairs.iter().find(|pair| pair.0 == key).map(|pair| pair.1.as_str());
-    let name = get("layout").ok_or_else(|| of("it names no layout".to_owned()))?;
-    if name == "counter" {
-        let until = get("until").and_then(|until| until.parse().ok());
-        let until = until.ok_or_else(|| of("counter needs until=N".to_owned()))?;
-        return Ok(Described { layout: None, set: IdSet::counter(1..=until) });
+    let set = parts.and_then(|(name, pairs)| match name.as_str() {
+        "counter" => counter(&pairs),
+        name => ids(&layout::find(name)?, &pairs),
+    });
+    set.map_err(|error| Error::setting(format!("`{text}`: {error}")))
+}
+
+/// The numbers FIRST to LAST of `counter,from=FIRST,until=LAST`.
+fn counter(pairs: &[Pair]) -> Result<Described, String> {
+    if let Some((key, _)) = pairs.iter().find(|pair| !["from", "until"].contains(&&*pair.0)) {
+        return Err(format!("a counter takes from=FIRST and until=LAST, but no `{key}`"));
     }
-    let layout = layout::find(name).map_err(of)?;
-    let mut set = IdSet::of(&layout);
+    let given = |key| {
+        let values = pairs.iter().filter(move |pair| pair.0 == key);
+        let number = |(key, value): &Pair| {
+            value.parse().map_err(|_| format!("{key} must be a number, but is `{value}`"))
+        };
+        values.map(number).collect::<Result<Vec<u64>, _>>()
+    };
+    let from = given("from")?.into_iter().max().unwrap_or(1);
+    let until = given("until")?.into_iter().min().ok_or("a counter needs until=LAST")?;
+    if until < from {
+        return Err(format!("a counter from {from} until {until} has no number"));
+    }
+    Ok(Described { layout: None, set: IdSet::counter(from..=until) })
+}
+
+fn ids(layout: &IdMeta, pairs: &[Pair]) -> Result<Described, String> {
+    let refused = |error: IdError| error.to_string();
+    let mut set = IdSet::of(layout);
     let (mut from, mut until) = (layout.spec().epoch, UnixMillis(layout.end().0 - 1));
-    for (key, value) in pairs.iter().filter(|pair| pair.0 != "layout") {
-        let at = || moment(value).map_err(|must| of(format!("{key} {must}")));
-        let refused = |error: vesta_intf::IdError| of(error.to_string());
-        match key.as_str() {
+    for (key, value) in pairs {
+        let at = || moment(value).map_err(|must| format!("{key} {must}"));
+        set = match key.as_str() {
             // What a description leaves out is all of it, also beyond its ends.
-            "from" => from = from.max(at()?),
-            "until" => until = until.min(UnixMillis(at()?.0.saturating_sub(1))),
+            "from" => {
+                from = from.max(at()?);
+                set
+            }
+            "until" => {
+                until = until.min(UnixMillis(at()?.0.saturating_sub(1)));
+                set
+            }
             "region" => {
                 let parts = value
                     .split_once('/')
                     .and_then(|(region, bits)| Some((bits.parse().ok()?, region.parse().ok()?)));
-                let (bits, region) = parts
-                    .ok_or_else(|| of("region must be REGION/BITS, such as 2/3".to_owned()))?;
-                set = set.region(bits, region).map_err(refused)?;
+                let (bits, region) = parts.ok_or("region must be REGION/BITS, such as 2/3")?;
+                set.region(bits, region).map_err(refused)?
             }
             name => {
                 let fields = [Field::Version, Field::GenMethod, Field::Seq, Field::Machine];
                 let known = fields.into_iter().find(|field| field.name() == name);
                 let field = known.ok_or_else(|| {
-                    of(format!(
+                    format!(
                         "`{name}` is none of version, genMethod, seq, machine, region, from, until"
-                    ))
+                    )
                 })?;
-                let range = range(value).ok_or_else(|| {
-                    of(format!("{name} must be N or FIRST-LAST, but is `{value}`"))
-                })?;
-                set = set.with(field, range).map_err(refused)?;
+                let range = range(value)
+                    .ok_or_else(|| format!("{name} must be N or FIRST-LAST, but is `{value}`"))?;
+                set.with(field, range).map_err(refused)?
             }
         }
     }
     if from > until {
-        return Err(of("it ends before it begins".to_owned()));
+        return Err("it ends before it begins".to_owned());
     }
-    let set = set.between(from..=until).map_err(|error| of(error.to_string()))?;
-    Ok(Described { layout: Some(layout), set })
+    let set = set.between(from..=until).map_err(refused)?;
+    Ok(Described { layout: Some(*layout), set })
 }
 
 /// `0-923`.
@@ -141,32 +164,35 @@ fn range(text: &str) -> Option<RangeInclusive<u64>> {
     (range.start() <= range.end()).then_some(range)
 }
 
-type Pairs = Vec<(String, String)>;
+type Pair = (String, String);
 
-fn from_words(text: &str) -> Result<Pairs, Error> {
-    let mut words = text.split(',');
-    let layout = ("layout".to_owned(), words.next().unwrap_or_default().trim().to_owned());
+/// The name of the layout, and what is said of its fields.
+type Parts = Result<(String, Vec<Pair>), String>;
+
+fn from_words(text: &str) -> Parts {
+    let (layout, rest) = text.split_once(',').map_or((text, None), |it| (it.0, Some(it.1)));
     let pair = |word: &str| {
-        let (key, value) = word.split_once('=').ok_or_else(|| {
-            Error::setting(format!("`{text}`: `{word}` must be FIELD=FIRST-LAST"))
-        })?;
-        Ok((key.trim().to_owned(), value.trim().to_owned()))
+        let pair =
+            word.split_once('=').map(|(key, value)| (key.trim().into(), value.trim().into()));
+        pair.ok_or_else(|| format!("`{word}` must be FIELD=FIRST-LAST"))
     };
-    [Ok(layout)].into_iter().chain(words.map(pair)).collect()
+    let pairs = rest.into_iter().flat_map(|rest| rest.split(',')).map(pair);
+    Ok((layout.trim().to_owned(), pairs.collect::<Result<_, _>>()?))
 }
 
 /// A file of `key = value` lines; with a table [layout.custom] it is itself the layout.
-fn from_file(path: &Path) -> Result<Pairs, Error> {
-    let shown = path.display();
-    let refused = |error: String| Error::setting(format!("{shown}: {error}"));
-    let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
-    let table: toml::Table =
-        text.parse().map_err(|error: toml::de::Error| refused(error.to_string()))?;
+fn from_file(path: &str) -> Parts {
+    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+    let mut table: toml::Table =
+        text.parse().map_err(|error: toml::de::Error| error.to_string())?;
+    let layout = match table.remove("layout").ok_or("it names no layout")? {
+        toml::Value::String(name) => name,
+        _ => path.to_owned(),
+    };
     let pair = |(key, value): (String, toml::Value)| match value {
         toml::Value::String(text) => Ok((key, text)),
-        toml::Value::Table(_) if key == "layout" => Ok((key, shown.to_string())),
         toml::Value::Integer(number) => Ok((key, number.to_string())),
-        other => Err(refused(format!("{key} must be text or a number, but is {other}"))),
+        other => Err(format!("{key} must be text or a number, but is {other}")),
     };
-    table.into_iter().map(pair).collect()
+    Ok((layout, table.into_iter().map(pair).collect::<Result<_, _>>()?))
 }
