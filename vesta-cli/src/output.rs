@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
 
 use clap::ValueEnum;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use vesta_boot::Error;
 
 /// Format of the output.
@@ -18,56 +18,56 @@ pub(crate) enum Output {
     Csv,
 }
 
-/// Rows with named columns.
+/// Rows with named columns; the first row are the names.
 #[derive(Debug)]
-pub(crate) struct Table {
-    names: Vec<&'static str>,
-    rows: Vec<Vec<String>>,
-}
+pub(crate) struct Table(Vec<Vec<String>>);
 
 impl Table {
-    pub(crate) fn new(names: impl Into<Vec<&'static str>>) -> Self {
-        Self { names: names.into(), rows: Vec::new() }
+    pub(crate) fn new<const N: usize>(names: [&str; N]) -> Self {
+        Self(vec![names.map(str::to_owned).into()])
     }
 
     pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
-        debug_assert_eq!(N, self.names.len());
-        self.rows.push(cells.into());
+        debug_assert_eq!(N, self.0[0].len());
+        self.0.push(cells.into());
     }
 
     /// The table in a format; as text in columns as wide as their contents.
     pub(crate) fn render(&self, output: Output) -> String {
+        let rows = self.0.iter();
         match output {
-            Output::Text => self.columns(),
+            Output::Text => {
+                let width =
+                    |column: usize| rows.clone().map(move |row| row[column].chars().count());
+                let widths = (0..self.0[0].len()).map(|column| width(column).max().unwrap_or(0));
+                let widths: Vec<_> = widths.collect();
+                let line = |row: &Vec<String>| {
+                    let cells = row.iter().zip(&widths);
+                    let padded = cells.map(|(cell, width)| format!("{cell:<width$}"));
+                    padded.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
+                };
+                self.0.iter().map(line).collect()
+            }
             Output::Json => {
                 let object = |row: &Vec<String>| {
-                    let cells = row.iter().map(|cell| Value::String(cell.clone()));
-                    let names = self.names.iter().map(|name| (*name).to_owned());
-                    Value::Object(names.zip(cells).collect::<Map<_, _>>())
+                    self.0[0].iter().cloned().zip(row.clone()).collect::<Value>()
                 };
-                self.rows.iter().map(|row| format!("{}\n", object(row))).collect()
+                rows.skip(1).map(|row| format!("{}\n", object(row))).collect()
             }
-            Output::Csv => {
-                let head = self.names.iter().map(|name| (*name).to_owned()).collect();
-                let rows = [&head].into_iter().chain(&self.rows);
-                rows.map(|row: &Vec<String>| csv_line(row)).collect()
-            }
+            Output::Csv => rows.map(|row| csv_line(row)).collect(),
         }
     }
+}
 
-    fn columns(&self) -> String {
-        let width = |column: usize| {
-            let cells = self.rows.iter().map(|row| row[column].chars().count());
-            cells.chain([self.names[column].len()]).max().unwrap_or(0)
-        };
-        let widths: Vec<_> = (0..self.names.len()).map(width).collect();
-        let line = |cells: Vec<&str>| {
-            let padded = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
-            padded.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
-        };
-        let rows = self.rows.iter().map(|row| row.iter().map(String::as_str).collect());
-        [self.names.clone()].into_iter().chain(rows).map(line).collect()
-    }
+/// Prints a record with names: a JSON object, two lines of CSV, or as text what it is given for that.
+pub(crate) fn record<const N: usize>(
+    output: Output,
+    text: String,
+    cells: [(&str, String); N],
+) -> Result<(), Error> {
+    let mut table = Table::new(cells.each_ref().map(|cell| cell.0));
+    table.row(cells.map(|cell| cell.1));
+    print(&if output == Output::Text { text } else { table.render(output) })
 }
 
 /// A line of CSV (RFC 4180).
