@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::scope;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use vesta_boot::Error;
 use vesta_service::{Clock as _, SystemClock};
 
 use crate::cli::{BenchArgs, TopArgs};
-use crate::generate::one_by_one;
+use crate::generate::remote;
 use crate::http::Http;
 use crate::output::{Output, csv_line, grouped, print, say};
 use crate::{Answer, Done};
@@ -18,20 +18,18 @@ use crate::{Answer, Done};
 pub(crate) fn bench(args: &BenchArgs, output: Output) -> Done {
     let (over, done, failed) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
     // Fails here if there is no server.
-    one_by_one(&args.server, &args.access)?()?;
+    remote(&args.server, &args.access)?(1)?;
     let clock = SystemClock::new();
     let began = clock.monotonic();
     let elapsed = || clock.monotonic() - began;
     let times = scope(|threads| {
-        let caller = || -> Result<Vec<u32>, Error> {
-            let mut call = one_by_one(&args.server, &args.access)?;
+        let caller = || -> Result<Vec<u128>, Error> {
+            let mut take = remote(&args.server, &args.access)?;
             let mut times = Vec::new();
             while !over.load(Relaxed) {
                 let start = clock.monotonic();
-                match call() {
-                    Ok(_) => times.push(
-                        u32::try_from((clock.monotonic() - start).as_micros()).unwrap_or(u32::MAX),
-                    ),
+                match take(1) {
+                    Ok(_) => times.push((clock.monotonic() - start).as_micros()),
                     Err(_) => _ = failed.fetch_add(1, Relaxed),
                 }
                 done.fetch_add(1, Relaxed);
@@ -52,21 +50,14 @@ pub(crate) fn bench(args: &BenchArgs, output: Output) -> Done {
         });
         times.collect::<Result<Vec<_>, _>>()
     })?;
-    let seconds = elapsed().as_secs_f64();
+    let took = elapsed();
     let mut times: Vec<_> = times.into_iter().flatten().collect();
     times.sort_unstable();
-    let at = |part: f64| {
-        #[allow(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            clippy::cast_precision_loss
-        )]
-        let index = (times.len() as f64 * part) as usize;
-        times.get(index.min(times.len().saturating_sub(1))).copied().unwrap_or(0)
-    };
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
-    let rate = (times.len() as f64 / seconds) as u64;
-    let (p50, p99, p999) = (at(0.5), at(0.99), at(0.999));
+    // The time below which so many of a thousand requests lie.
+    let at = |part: usize| times.get(times.len() * part / 1000).copied().unwrap_or(0);
+    let (p50, p99, p999) = (at(500), at(990), at(999));
+    let (seconds, rate) = (took.as_secs_f64(), times.len() as f64 / took.as_secs_f64());
+    let rate = rate as u64;
     let errors = failed.load(Relaxed);
     print(&match output {
         Output::Text => format!(
@@ -109,7 +100,6 @@ impl Counters {
                 let bound = name.split("le=\"").nth(1).and_then(|rest| rest.split('"').next());
                 let seconds: f64 =
                     bound.and_then(|bound| bound.parse().ok()).unwrap_or(f64::INFINITY);
-                #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
                 let micros = (seconds * 1e6).round() as u64; // the largest number for +Inf
                 *counters.buckets.entry(micros).or_default() += value;
             }
@@ -126,86 +116,72 @@ impl Counters {
     }
 }
 
-const NAMES: [&str; 9] = [
-    "server",
-    "ready",
-    "IDs/s",
-    "requests/s",
-    "p99 µs",
-    "machines",
-    "window s",
-    "lead ms",
-    "fenced",
-];
+const NAMES: &str = "server,ready,IDs/s,requests/s,p99 µs,machines,window s,lead ms,fenced";
 
 pub(crate) fn top(args: &TopArgs, output: Output) -> Done {
     let servers = args.servers.iter().map(|url| Ok((url, Http::new(url, &args.access)?)));
     let servers = servers.collect::<Result<Vec<_>, Error>>()?;
     let mut before: Vec<Option<Counters>> = vec![None; servers.len()];
-    let widths = NAMES.map(|name| name.chars().count().max(8));
-    let line = |cells: &[String]| match output {
+    let names: Vec<_> = NAMES.split(',').collect();
+    let line = |cells: &[&str]| match output {
         Output::Csv => csv_line(cells),
-        _ => {
-            let cells = cells.iter().zip(widths).map(|(cell, width)| format!("{cell:>width$}"));
-            cells.collect::<Vec<_>>().join("  ") + "\n"
+        Output::Json => {
+            format!("{}\n", names.iter().copied().zip(cells.iter().copied()).collect::<Value>())
+        }
+        Output::Text => {
+            let cell = |(cell, name): (&&str, &&str)| {
+                format!("{cell:>width$}", width = name.chars().count().max(8))
+            };
+            cells.iter().zip(&names).map(cell).collect::<Vec<_>>().join("  ") + "\n"
         }
     };
     if output != Output::Json {
-        print(&line(&NAMES.map(str::to_owned)))?;
+        print(&line(&names))?;
     }
     let (clock, mut round) = (SystemClock::new(), 0u64);
     while args.count.is_none_or(|count| round < count) {
-        for ((url, http), before) in servers.iter().zip(&mut before) {
-            let row = match look(http) {
-                Err(error) => {
-                    say(&error.to_string());
-                    continue;
-                }
-                Ok((status, counters)) => {
-                    let last = before.replace(counters.clone()).unwrap_or_else(|| counters.clone());
-                    let text = |pointer: &str| match status.pointer(pointer) {
-                        None | Some(serde_json::Value::Null) => "-".to_owned(),
-                        Some(value) => value.to_string(),
-                    };
-                    let window =
-                        status.pointer("/lease/windowLeftMs").and_then(serde_json::Value::as_u64);
-                    let p99 = counters.p99_since(&last);
-                    [
-                        url.split("//").last().unwrap_or(url).to_owned(),
-                        text("/ready"),
-                        format!("{:.0}", counters.issued - last.issued),
-                        format!("{:.0}", counters.requests - last.requests),
-                        p99.map_or("-".to_owned(), |p99| {
-                            if p99 == u64::MAX { "more".to_owned() } else { format!("<{p99}") }
-                        }),
-                        text("/machine/held"),
-                        window.map_or("-".to_owned(), |left| (left / 1000).to_string()),
-                        text("/lease/leadMs"),
-                        text("/lease/fenced"),
-                    ]
-                }
-            };
-            print(&match output {
-                Output::Json => {
-                    let object: serde_json::Map<_, _> = NAMES
-                        .iter()
-                        .zip(&row)
-                        .map(|(name, cell)| ((*name).to_owned(), cell.clone().into()))
-                        .collect();
-                    format!("{}\n", serde_json::Value::Object(object))
-                }
-                _ => line(&row),
-            })?;
+        if round > 0 {
+            clock.park(Duration::from_secs(1));
         }
         round += 1;
-        if args.count.is_none_or(|count| round < count) {
-            clock.park(Duration::from_secs(1));
+        for ((url, http), before) in servers.iter().zip(&mut before) {
+            match look(http) {
+                Err(error) => say(&error.to_string()),
+                Ok((status, counters)) => {
+                    let last = before.replace(counters.clone()).unwrap_or_else(|| counters.clone());
+                    let row = row(url, &status, &counters, &last);
+                    print(&line(&row.each_ref().map(String::as_str)))?;
+                }
+            }
         }
     }
     Ok(Answer::Yes)
 }
 
-fn look(http: &Http) -> Result<(serde_json::Value, Counters), Error> {
+fn row(url: &str, status: &Value, counters: &Counters, last: &Counters) -> [String; 9] {
+    let text = |pointer: &str| match status.pointer(pointer) {
+        None | Some(Value::Null) => "-".to_owned(),
+        Some(value) => value.to_string(),
+    };
+    let window = status.pointer("/lease/windowLeftMs").and_then(Value::as_u64);
+    [
+        url.split("//").last().unwrap_or(url).to_owned(),
+        text("/ready"),
+        format!("{:.0}", counters.issued - last.issued),
+        format!("{:.0}", counters.requests - last.requests),
+        match counters.p99_since(last) {
+            None => "-".to_owned(),
+            Some(u64::MAX) => "more".to_owned(),
+            Some(p99) => format!("<{p99}"),
+        },
+        text("/machine/held"),
+        window.map_or("-".to_owned(), |left| (left / 1000).to_string()),
+        text("/lease/leadMs"),
+        text("/lease/fenced"),
+    ]
+}
+
+fn look(http: &Http) -> Result<(Value, Counters), Error> {
     Ok((http.json("/status")?, Counters::read(&http.get("/metrics")?.1)))
 }
 

@@ -1,17 +1,15 @@
 //! `gen`, `make` and `bound`: IDs that are new, put together, or the ends of a range.
 
-use std::io::{self, Write as _};
-
 use serde_json::json;
 use vesta_boot::settings::Values;
 use vesta_boot::{Config, Error, assemble};
 use vesta_client::{Client, ErrorKind};
-use vesta_intf::{Field, Id, IdError, IdFormat, IdMeta, IdService};
+use vesta_intf::{Field, Id, IdError, IdMeta, IdService};
 use vesta_service::LocalIdService;
 
 use crate::cli::{Access, BoundArgs, GenArgs, MakeArgs, UpperFields};
 use crate::http::Http;
-use crate::output::{Output, print, written};
+use crate::output::{Output, print, record};
 use crate::time::moment;
 use crate::{Answer, Done};
 
@@ -34,72 +32,40 @@ pub(crate) fn gen_ids(
     while left > 0 {
         let count = left.min(BATCH);
         let ids = take(usize::try_from(count).unwrap_or(1))?;
-        written(write_ids(&ids, args.format, output))?;
+        let lines = ids.iter().map(|id| match (args.format.format(*id), output) {
+            (id, Output::Json) => format!("{}\n", json!({ "id": id.as_str() })),
+            (id, _) => format!("{id}\n"),
+        });
+        print(&lines.collect::<String>())?;
         left -= count;
     }
     Ok(Answer::Yes)
 }
 
-fn write_ids(ids: &[u64], format: IdFormat, output: Output) -> io::Result<()> {
-    let mut out = io::BufWriter::new(io::stdout().lock());
-    for id in ids {
-        let id = format.format(*id);
-        match output {
-            Output::Json => writeln!(out, "{}", json!({ "id": id.as_str() }))?,
-            _ => writeln!(out, "{id}")?,
-        }
-    }
-    out.flush()
-}
-
+/// Takes so many IDs from somewhere.
 type Take = Box<dyn FnMut(usize) -> Result<Vec<u64>, Error>>;
 
-/// A call of a server for one ID.
-pub(crate) fn one_by_one(
-    url: &str,
-    access: &Access,
-) -> Result<impl FnMut() -> Result<(), Error>, Error> {
-    let mut take = remote(url, access)?;
-    Ok(move || take(1).map(|_| ()))
-}
-
 /// A server, by REST or by gRPC.
-fn remote(url: &str, access: &Access) -> Result<Take, Error> {
+pub(crate) fn remote(url: &str, access: &Access) -> Result<Take, Error> {
     let http = Http::new(url, access)?;
     // A gRPC server does not speak HTTP/1.1, and says so by closing the connection.
-    match http.ids(1) {
-        Ok(first) => {
-            let mut first = Some(first);
-            Ok(Box::new(move |count| match first.take() {
-                Some(mut ids) if count > 1 => {
-                    ids.extend(http.ids(count - 1)?);
-                    Ok(ids)
-                }
-                Some(ids) => Ok(ids),
-                None => http.ids(count),
-            }))
-        }
-        Err(error) if !http.answered() => {
-            let mut client = Client::builder().endpoint(url);
-            if let Some(token) = &access.token {
-                client = client.bearer_token(token.as_str());
-            }
-            if let Some(pem) = access.ca_pem()? {
-                client = client.ca_certificate(pem);
-            }
-            let client = client.build_blocking().map_err(Error::setting)?;
-            let mut take = take_from(client);
-            Ok(Box::new(move |count| {
-                take(count).map_err(|by_grpc| match by_grpc {
-                    Error::Unavailable(_) => {
-                        Error::Unavailable(format!("{error}, neither by REST nor by gRPC"))
-                    }
-                    other => other,
-                })
-            }))
-        }
-        Err(error) => Err(error),
+    let Err(error) = http.get("/") else { return Ok(Box::new(move |count| http.ids(count))) };
+    let mut client = Client::builder().endpoint(url);
+    if let Some(token) = &access.token {
+        client = client.bearer_token(token.as_str());
     }
+    if let Some(pem) = access.ca_pem()? {
+        client = client.ca_certificate(pem);
+    }
+    let mut take = take_from(client.build_blocking().map_err(Error::setting)?);
+    Ok(Box::new(move |count| {
+        take(count).map_err(|by_grpc| match by_grpc {
+            Error::Unavailable(_) => {
+                Error::Unavailable(format!("{error}, neither by REST nor by gRPC"))
+            }
+            other => other,
+        })
+    }))
 }
 
 fn take_from(service: impl IdService + 'static) -> Take {
@@ -111,7 +77,7 @@ fn take_from(service: impl IdService + 'static) -> Take {
 }
 
 /// A call that failed: some errors pass, others are about what was asked.
-pub(crate) fn failed(error: &IdError) -> Error {
+fn failed(error: &IdError) -> Error {
     let asked_wrongly = matches!(
         error.kind(),
         ErrorKind::Invalid
@@ -144,11 +110,7 @@ pub(crate) fn make(args: &MakeArgs, output: Output) -> Done {
     let layout = &args.layout.layout;
     let id = layout.pack(&Id { time, seq, machine, ..args.upper.blank(layout) });
     let id = id.map_err(Error::setting)?.to_string();
-    print(&match output {
-        Output::Text => format!("{id}\n"),
-        Output::Json => format!("{}\n", json!({ "id": id })),
-        Output::Csv => format!("id\n{id}\n"),
-    })?;
+    record(output, format!("{id}\n"), [("id", id)])?;
     Ok(Answer::Yes)
 }
 
@@ -172,19 +134,13 @@ pub(crate) fn bound(args: &BoundArgs, output: Output) -> Done {
         None => layout.upper_bound(from, &base),
     };
     let upper = upper.map_err(Error::setting)?;
-    let names = if until.is_some() { ["lower", "below"] } else { ["lower", "upper"] };
-    let sign = if until.is_some() { "<" } else { "<=" };
-    print(&match (&args.sql, output) {
-        (Some(column), _) => {
-            let signed = |id: u64| id.cast_signed();
-            format!("{column} >= {} AND {column} {sign} {}\n", signed(lower), signed(upper))
-        }
-        (None, Output::Text) => format!("{lower} {upper}\n"),
-        (None, Output::Csv) => format!("{},{}\n{lower},{upper}\n", names[0], names[1]),
-        (None, Output::Json) => {
-            let json = json!({ names[0]: lower.to_string(), names[1]: upper.to_string() });
-            format!("{json}\n")
-        }
-    })?;
+    let (name, sign) = if until.is_some() { ("below", "<") } else { ("upper", "<=") };
+    if let Some(column) = &args.sql {
+        let (lower, upper) = (lower.cast_signed(), upper.cast_signed());
+        print(&format!("{column} >= {lower} AND {column} {sign} {upper}\n"))?;
+    } else {
+        let cells = [("lower", lower.to_string()), (name, upper.to_string())];
+        record(output, format!("{lower} {upper}\n"), cells)?;
+    }
     Ok(Answer::Yes)
 }

@@ -1,8 +1,7 @@
 //! Requests to `vesta-rest` and to admin listeners.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -19,7 +18,6 @@ pub(crate) struct Http {
     agent: Agent,
     base: String,
     authorization: Option<String>,
-    answered: AtomicBool,
 }
 
 /// Longest wait for an answer.
@@ -28,11 +26,11 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 impl Access {
     /// The authority of the server's certificate.
     pub(crate) fn ca_pem(&self) -> Result<Option<Vec<u8>>, Error> {
-        let read = |path: &Path| {
+        let read = |path: &PathBuf| {
             std::fs::read(path)
                 .map_err(|error| Error::setting(format!("cannot read {}: {error}", path.display())))
         };
-        self.ca.as_ref().map(|path| read(path)).transpose()
+        self.ca.as_ref().map(read).transpose()
     }
 }
 
@@ -59,12 +57,7 @@ impl Http {
             .new_agent();
         let authorization = access.token.as_ref().map(|token| format!("Bearer {token}"));
         let base = url.trim_end_matches('/').to_owned();
-        Ok(Self { agent, base, authorization, answered: AtomicBool::new(false) })
-    }
-
-    /// True if there was an answer by HTTP to any request.
-    pub(crate) fn answered(&self) -> bool {
-        self.answered.load(Ordering::Relaxed)
+        Ok(Self { agent, base, authorization })
     }
 
     /// The text of a path, whatever its status is.
@@ -77,7 +70,6 @@ impl Http {
             Error::lasting(false, format!("{} does not answer ({error})", self.base))
         };
         let mut response = request.call().map_err(failed)?;
-        self.answered.store(true, Ordering::Relaxed);
         let text = response.body_mut().read_to_string().map_err(failed)?;
         Ok((response.status(), text))
     }
@@ -85,31 +77,21 @@ impl Http {
     /// The JSON of a path.
     pub(crate) fn json(&self, path: &str) -> Result<Value, Error> {
         let (status, text) = self.get(path)?;
-        let json = serde_json::from_str::<Value>(&text).ok();
-        match json {
-            Some(json) if status.is_success() => Ok(json),
-            json => {
-                let said = json.as_ref().and_then(|json| {
-                    json.get("detail").or(json.get("error")).and_then(Value::as_str)
-                });
-                let said = said.map_or(status.to_string(), str::to_owned);
-                let lasting = status.is_client_error();
-                Err(Error::lasting(lasting, format!("{}{path}: {said}", self.base)))
-            }
+        let json: Value = serde_json::from_str(&text).unwrap_or_default();
+        if status.is_success() && !json.is_null() {
+            return Ok(json);
         }
+        let said = json.get("detail").or(json.get("error")).and_then(Value::as_str);
+        let said = said.map_or(status.to_string(), str::to_owned);
+        Err(Error::lasting(status.is_client_error(), format!("{}{path}: {said}", self.base)))
     }
 
     /// New IDs by REST.
     pub(crate) fn ids(&self, count: usize) -> Result<Vec<u64>, Error> {
         let json = self.json(&format!("/v1/ids?count={count}"))?;
-        let ids = json["ids"]
-            .as_array()
-            .map(|ids| ids.iter().filter_map(|id| id.as_str()?.parse().ok()).collect::<Vec<u64>>());
-        ids.filter(|ids| ids.len() == count).ok_or_else(|| {
-            Error::lasting(
-                false,
-                format!("{} answered something that is no list of IDs", self.base),
-            )
-        })
+        let numbers = |ids: &Vec<Value>| ids.iter().map(|id| id.as_str()?.parse().ok()).collect();
+        let ids: Option<Vec<u64>> = json["ids"].as_array().and_then(numbers);
+        let said = || format!("{} answered something that is no list of IDs", self.base);
+        ids.filter(|ids| ids.len() == count).ok_or_else(|| Error::lasting(false, said()))
     }
 }
