@@ -173,7 +173,9 @@ daemon() {
 }
 
 start_mysql() {
-  local options=(--no-defaults --datadir="$home/data")
+  # A server that starts removes the temporary tables of all that share its folder for them.
+  local options=(--no-defaults --datadir="$home/data" --tmpdir="$home/tmp")
+  mkdir -p "$home/tmp"
   [ "$(id -u)" != 0 ] || options+=(--user=root)
   if [ ! -e "$home/ready" ]; then
     rm -rf "$home/data"
