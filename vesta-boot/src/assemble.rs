@@ -71,6 +71,9 @@ pub fn assemble(config: &Config) -> Result<Assembled, Error> {
     if let Some(timing) = config.lease {
         builder = builder.timing(timing);
     }
+    if let Some(clock) = &config.clock {
+        builder = builder.clock(Arc::clone(clock));
+    }
     let mut pool = None;
     if let (Machine::Pool { range, count, order, .. }, Some(store)) = (&config.machine, &store) {
         builder = builder.machine_count(*count).claim_order(*order);

@@ -40,7 +40,7 @@ pub use metrics::{Call, Metrics, Outcome};
 pub use net::{Auth, Denied, Protocol, Scopes, Security, Tls, TlsFiles, Token};
 pub use pool::Pool;
 pub use role::Role;
-pub use run::{Front, main};
+pub use run::{Front, main, main_by};
 pub use running::{Running, SEGMENTS_OFF, not_ready_because};
 pub use settings::Config;
 pub use ticks::moment;

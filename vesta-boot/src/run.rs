@@ -12,7 +12,7 @@ use sd_notify::NotifyState;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use vesta_service::LocalIdService;
+use vesta_service::{Clock, LocalIdService};
 
 use crate::admin::AdminState;
 use crate::assemble::{Assembled, assemble};
@@ -44,14 +44,29 @@ pub struct Front {
 /// The exit code is 0 after a stop that was asked for, 64 for a setting that is wrong, taken or
 /// unsafe, 69 if something needed cannot be reached, and 70 for another failure.
 pub fn main(role: Role, fronts: &[Front], args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    main_by(None, role, fronts, args)
+}
+
+/// As [`main`], by a clock that may be another than the system's: to see what a wrong one does.
+pub fn main_by(
+    clock: Option<Arc<dyn Clock>>,
+    role: Role,
+    fronts: &[Front],
+    args: impl IntoIterator<Item = OsString>,
+) -> ExitCode {
     net::install_provider();
-    match run(role, fronts, args.into_iter()) {
+    match run(clock, role, fronts, args.into_iter()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => error.report(role.name()),
     }
 }
 
-fn run(role: Role, fronts: &[Front], args: impl Iterator<Item = OsString>) -> Result<(), Error> {
+fn run(
+    clock: Option<Arc<dyn Clock>>,
+    role: Role,
+    fronts: &[Front],
+    args: impl Iterator<Item = OsString>,
+) -> Result<(), Error> {
     // `vesta` has its commands beside `serve`.
     let line =
         if role == Role::Vesta && !fronts.is_empty() { serving(role) } else { command(role) };
@@ -68,7 +83,7 @@ fn run(role: Role, fronts: &[Front], args: impl Iterator<Item = OsString>) -> Re
             return Ok(());
         }
     };
-    let config = Config::check(&values)?;
+    let config = Config { clock, ..Config::check(&values)? };
     config.log.start();
     if let Some(command) = command {
         return commands::run(&config, &command);

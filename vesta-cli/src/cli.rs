@@ -60,6 +60,11 @@ pub(crate) enum Command {
     Bench(BenchArgs),
     /// Show what servers are doing, a line a second for each
     Top(TopArgs),
+    /// Start servers, kill them, pause them and set their clocks wrong; compare every ID
+    ///
+    /// The servers are its own: processes of this program on loopback, in a temporary folder. The clocks are
+    /// those of the servers, never this host's. Exit code 1: an ID came twice.
+    Chaos(ChaosArgs),
     /// SQL functions that take IDs apart in a database
     Sql(SqlArgs),
     /// Print the completions of a shell
@@ -125,6 +130,23 @@ pub(crate) struct BenchArgs {
     pub(crate) duration: Duration,
     #[command(flatten)]
     pub(crate) access: Access,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ChaosArgs {
+    /// Servers at a time
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) processes: u16,
+    /// How long; parts of a minute may be given, as in 0.5
+    #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = time::minutes)]
+    pub(crate) minutes: f64,
+    /// Store of their machine IDs, as --machine-store; a file of its own by default
+    #[arg(long, value_name = "URL")]
+    pub(crate) store: Option<String>,
+    /// What is done to whom and when; drawn if not given, and said
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
 }
 
 #[derive(Debug, Args)]

@@ -7,6 +7,7 @@
 mod audit;
 mod audit_table;
 mod bench;
+mod chaos;
 mod cli;
 mod doctor;
 mod explain;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         ["serve", "grpc"] => vesta_boot::main(Role::Server, &FRONTS[1..], args.into_iter().skip(2)),
         ["serve", ..] => vesta_boot::main(Role::Vesta, &FRONTS, args.into_iter().skip(1)),
         ["store" | "segment" | "token", ..] => vesta_boot::main(Role::Vesta, &[], args),
+        [chaos::MEMBER, ..] => chaos::member(args.into_iter().skip(1)),
         _ => match run() {
             Ok(Answer::Yes) => ExitCode::SUCCESS,
             Ok(Answer::No) => ExitCode::from(1),
@@ -85,6 +87,7 @@ fn run() -> Done {
         Command::Doctor => doctor::run(settings(), output),
         Command::Bench(args) => bench::bench(&args, output),
         Command::Top(args) => bench::top(&args, output),
+        Command::Chaos(args) => chaos::run(&args, output),
         Command::Sql(args) => sql::run(&args),
         Command::Completions { shell } => cli::completions(shell),
         Command::Man { folder } => cli::man(folder.as_deref()),

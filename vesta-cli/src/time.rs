@@ -33,6 +33,12 @@ pub(crate) fn length(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "must be a time such as 10s or 1m".to_owned())
 }
 
+/// A number of minutes: `1`, `0.5`.
+pub(crate) fn minutes(text: &str) -> Result<f64, String> {
+    let minutes = text.parse().ok().filter(|minutes| (0.01..=1440.0).contains(minutes));
+    minutes.ok_or_else(|| "must be a number of minutes, 0.01 to 1440".to_owned())
+}
+
 /// The moments of a year, a month or a day in UTC: `2016`, `2016-04`, `2016-04-30`.
 pub(crate) fn period(text: &str) -> Result<RangeInclusive<UnixMillis>, String> {
     let range = || {

@@ -22,7 +22,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use vesta_service::Timing;
+use vesta_service::{Clock, Timing};
 
 use crate::error::Error;
 use crate::net::{Auth, Protocol, Security, Tls, TlsFiles, Token};
@@ -82,6 +82,8 @@ pub struct Config {
     pub limits: Limits,
     /// Log lines.
     pub log: Log,
+    /// The clock, if it is not the system's; no setting.
+    pub clock: Option<Arc<dyn Clock>>,
 }
 
 impl Config {
@@ -120,6 +122,7 @@ impl Config {
             segments,
             limits,
             log,
+            clock: None,
         };
         config.segments.check()?;
         listeners::check(&config, values)?;
