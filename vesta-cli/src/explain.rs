@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, BufRead as _, Write as _};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use vesta_boot::Error;
 use vesta_intf::{Field, GenMethod, Guess, Id, IdFormat, IdMeta, UnixMillis, Written, guess, read};
 
@@ -36,10 +36,8 @@ pub(crate) fn explain(args: &ExplainArgs, output: Output) -> Done {
     if args.made.is_some() && !guessed {
         return Error::refuse("--made is for a guess: add --layout guess");
     }
-    let layout = match guessed {
-        true => None,
-        false => Some(layout::find(&args.layout).map_err(Error::setting)?),
-    };
+    let layout = (!guessed).then(|| layout::find(&args.layout)).transpose();
+    let layout = layout.map_err(Error::setting)?;
     if output == Output::Csv && layout.is_some() {
         print(CSV_HEAD)?;
     }
@@ -65,46 +63,31 @@ pub(crate) fn explain(args: &ExplainArgs, output: Output) -> Done {
 }
 
 pub(crate) fn id_of(text: &str) -> Result<u64, Error> {
-    let made = |moment: Option<UnixMillis>| {
-        moment.map_or(String::new(), |moment| format!("; it was made {moment}"))
+    let (what, moment) = match read(text).map_err(Error::setting)? {
+        Written::Id { id, .. } => return Ok(id),
+        Written::Uuid { version, moment } => (format!("UUID of version {version}"), moment),
+        Written::Ulid { moment } => ("ULID".to_owned(), Some(moment)),
     };
-    match read(text).map_err(Error::setting)? {
-        Written::Id { id, .. } => Ok(id),
-        Written::Uuid { version, moment } => Error::refuse(format!(
-            "{text} is a UUID of version {version}, which has 128 bits{}",
-            made(moment)
-        )),
-        Written::Ulid { moment } => {
-            Error::refuse(format!("{text} is a ULID, which has 128 bits{}", made(Some(moment))))
-        }
-    }
+    let made = moment.map_or(String::new(), |moment| format!("; it was made {moment}"));
+    Error::refuse(format!("{text} is a {what}, which has 128 bits{made}"))
 }
 
 /// A line for each ID of standard input; lines that hold none are named, and the rest goes on.
 fn from_stdin(layout: &IdMeta, output: Output) -> Result<(), Error> {
-    let mut input = io::stdin().lock();
     let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
-    let (mut line, mut number, mut bad) = (String::new(), 0u64, 0u64);
-    loop {
-        line.clear();
-        number += 1;
-        let length = input.read_line(&mut line);
-        let length = length.map_err(|error| Error::setting(format!("line {number}: {error}")))?;
-        if length == 0 {
-            break;
-        }
+    let (mut lines, mut bad) = (0u64, 0u64);
+    for line in io::stdin().lock().lines() {
+        lines += 1;
+        let line = line.map_err(|error| Error::setting(format!("line {lines}: {error}")))?;
         let text = line.trim();
         if text.is_empty() {
             continue;
         }
-        let explained = match text.parse() {
-            Ok(id) => Ok(id), // most of them
-            Err(_) => id_of(text),
-        };
-        match explained.and_then(|id| Explained::new(id, layout)) {
+        let id = text.parse().or_else(|_| id_of(text)); // most of them are plain numbers
+        match id.and_then(|id| Explained::new(id, layout)) {
             Err(error) => {
                 bad += 1;
-                say(&format!("line {number}: {error}"));
+                say(&format!("line {lines}: {error}"));
             }
             Ok(explained) => {
                 let done = match output {
@@ -121,21 +104,25 @@ fn from_stdin(layout: &IdMeta, output: Output) -> Result<(), Error> {
     written(out.flush())?;
     match bad {
         0 => Ok(()),
-        _ => Error::refuse(format!("{bad} of {} lines hold no ID of this layout", number - 1)),
+        _ => Error::refuse(format!("{bad} of {lines} lines hold no ID of this layout")),
     }
 }
 
 fn in_short(out: &mut impl io::Write, it: &Explained) -> io::Result<()> {
     let Explained { raw, layout, id, made } = it;
     write!(out, "{raw}  {}  {}", layout.name(), exact(*made, layout))?;
-    for (field, value) in
-        [(Field::GenMethod, id.gen_method), (Field::Machine, id.machine), (Field::Seq, id.seq)]
-    {
-        if layout.bits(field) > 0 {
-            write!(out, "  {} {value}", field.name())?;
-        }
+    for (name, value) in below(layout, id) {
+        write!(out, "  {name} {value}")?;
     }
     writeln!(out)
+}
+
+/// What an ID says beside its time, of the fields that its layout has.
+pub(crate) fn below(layout: &IdMeta, id: &Id) -> impl Iterator<Item = (&'static str, u64)> {
+    let fields = [Field::GenMethod, Field::Machine, Field::Seq];
+    let fields =
+        fields.map(|field| (layout.bits(field) > 0).then(|| (field.name(), value(id, field))));
+    fields.into_iter().flatten()
 }
 
 const CSV_HEAD: &str = "id,layout,made,version,type,genMethod,time,seq,machine\n";
@@ -143,28 +130,23 @@ const CSV_HEAD: &str = "id,layout,made,version,type,genMethod,time,seq,machine\n
 fn as_csv(it: &Explained) -> String {
     let Id { version, id_type, gen_method, time, seq, machine } = it.id;
     let numbers = [version, id_type, gen_method, time, seq, machine].map(|it| it.to_string());
-    let mut cells =
-        vec![it.raw.to_string(), it.layout.name().to_owned(), exact(it.made, &it.layout)];
-    cells.extend(numbers);
-    csv_line(&cells)
+    let head = [it.raw.to_string(), it.layout.name().to_owned(), exact(it.made, &it.layout)];
+    csv_line(&[&head[..], &numbers[..]].concat())
 }
 
 fn as_json(it: &Explained) -> Value {
     let Explained { raw, layout, id, made } = it;
-    let mut json = Map::new();
-    json.insert("id".into(), raw.to_string().into());
-    json.insert("layout".into(), layout.name().into());
+    let mut json = json!({ "id": raw.to_string(), "layout": layout.name() });
     for field in layout.fields().into_iter().filter(|field| layout.bits(*field) > 0) {
-        json.insert(field.name().into(), value(id, field).into());
+        json[field.name()] = value(id, field).into();
     }
-    json.insert("made".into(), exact(*made, layout).into());
+    json["made"] = exact(*made, layout).into();
     let forms = [IdFormat::Hex, IdFormat::Base62, IdFormat::Crockford];
-    let forms = forms.map(|form| (form.name(), form.encode(*raw)));
-    json.insert("forms".into(), forms.into_iter().collect());
+    json["forms"] = forms.into_iter().map(|form| (form.name(), form.encode(*raw))).collect();
     if let Some((lower, upper)) = tick(it) {
-        json.insert("tick".into(), json!([lower.to_string(), upper.to_string()]));
+        json["tick"] = json!([lower.to_string(), upper.to_string()]);
     }
-    Value::Object(json)
+    json
 }
 
 const fn value(id: &Id, field: Field) -> u64 {
@@ -189,8 +171,7 @@ fn tick(it: &Explained) -> Option<(u64, u64)> {
 /// Everything about one ID, as a drawing.
 fn in_full(it: &Explained, zone: Option<&str>) -> Result<String, Error> {
     let Explained { raw, layout, id, made } = it;
-    let mut text = format!("{raw}  {}\n", layout.name());
-    text += &drawing(id, layout, *raw);
+    let mut text = format!("{raw}  {}\n{}", layout.name(), drawing(id, layout));
     let local = in_zone(*made, zone).map_err(Error::setting)?;
     let local = local.map_or(String::new(), |local| format!("   ({local})"));
     let (at, age) = (exact(*made, layout), relative(*made, now()));
@@ -207,8 +188,6 @@ fn in_full(it: &Explained, zone: Option<&str>) -> Result<String, Error> {
 
 /// The number that JavaScript makes of an ID.
 fn in_javascript(raw: u64) -> (u128, &'static str) {
-    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
-    #[allow(clippy::cast_sign_loss, reason = "that is what is asked")]
     let rounded = raw as f64 as u128; // 2^64 too
     (rounded, if rounded == u128::from(raw) { "" } else { " (not exact)" })
 }
@@ -218,7 +197,7 @@ const COLOURS: [u8; 6] = [90, 35, 33, 34, 31, 36];
 
 /// The bits by field, and under each its name and value: those that have room on the first line, the
 /// others below, from the right to the left.
-fn drawing(id: &Id, layout: &IdMeta, raw: u64) -> String {
+fn drawing(id: &Id, layout: &IdMeta) -> String {
     let colour = has_colour();
     let (mut bits, mut labels) = (String::from(" "), Vec::new());
     for (index, field) in layout.fields().into_iter().enumerate() {
@@ -242,7 +221,6 @@ fn drawing(id: &Id, layout: &IdMeta, raw: u64) -> String {
         let label = format!("└ {} {}{note}", field.name(), value(id, field));
         labels.push((column, width, label));
     }
-    debug_assert!(raw >> (u32::from(layout.total_bits()) - 1) <= 1);
     let mut text = bits + "\n";
     while !labels.is_empty() {
         // From the right: a label that would run into the next one waits for a line of its own.
@@ -297,20 +275,18 @@ fn guessing(raw: u64, args: &ExplainArgs, output: Output) -> Done {
     if percent(first) >= 100.0 {
         let made = exact(first.moment, &first.layout);
         let mut line = format!("{} 100 %  {made}", first.layout.name());
-        for field in [Field::Machine, Field::Seq] {
-            if first.layout.bits(field) > 0 {
-                let _ = write!(line, "  {} {}", field.name(), value(&first.id, field));
-            }
+        let is_above = |(name, _): &(&str, u64)| *name == Field::GenMethod.name();
+        for (name, value) in below(&first.layout, &first.id).skip_while(is_above) {
+            let _ = write!(line, "  {name} {value}");
         }
         print(&(line + "\n"))?;
         return Ok(Answer::Yes);
     }
     let one = |it: &&Guess| format!("{} {} % {}", it.layout.name(), percent(it), day(it.moment));
     print(&(shown.iter().map(one).collect::<Vec<_>>().join(" · ") + "\n"))?;
-    let example: String =
-        shown.last().map_or(String::new(), |it| day(it.moment).chars().take(7).collect());
+    let example = shown.last().map_or(String::new(), |it| day(it.moment));
     say(&format!(
-        "not certain: the bits fit several layouts. About when was it made? --made {example}"
+        "not certain: the bits fit several layouts. About when was it made? --made {example:.7}"
     ));
     Ok(Answer::Yes)
 }

@@ -3,11 +3,12 @@
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use vesta_boot::Error;
 use vesta_intf::{Field, IdError, IdMeta, IdSet, UnixMillis, overlap};
 
 use crate::cli::PlanCommand;
+use crate::explain::below;
 use crate::output::{Output, csv_line, print};
 use crate::time::{exact, moment};
 use crate::{Answer, Done, layout};
@@ -36,17 +37,13 @@ pub(crate) fn run(PlanCommand::Overlap { old, new }: &PlanCommand, output: Outpu
         });
         words.collect::<Vec<_>>().join(" ")
     };
-    let object = |reading: &[(&str, String)]| {
-        let members =
-            reading.iter().map(|(name, value)| ((*name).to_owned(), value.clone().into()));
-        Value::Object(members.collect::<Map<_, _>>())
-    };
     print(&match output {
         Output::Text => {
             format!("they meet at {id}\n  old  {}\n  new  {}\n", text(&old), text(&new))
         }
         Output::Json => {
-            let json = json!({ "disjoint": false, "id": id.to_string(), "old": object(&old), "new": object(&new) });
+            let [old, new] = [old, new].map(|reading| reading.into_iter().collect::<Value>());
+            let json = json!({ "disjoint": false, "id": id.to_string(), "old": old, "new": new });
             format!("{json}\n")
         }
         Output::Csv => {
@@ -64,15 +61,7 @@ fn reading(described: &Described, id: u64) -> Vec<(&'static str, String)> {
     };
     let made = layout.moment_of(fields.time).map_or(String::new(), |at| exact(at, &layout));
     let mut reading = vec![("layout", layout.name().to_owned()), ("made", made)];
-    for (field, value) in [
-        (Field::GenMethod, fields.gen_method),
-        (Field::Machine, fields.machine),
-        (Field::Seq, fields.seq),
-    ] {
-        if layout.bits(field) > 0 {
-            reading.push((field.name(), value.to_string()));
-        }
-    }
+    reading.extend(below(&layout, &fields).map(|(name, value)| (name, value.to_string())));
     reading
 }
 
@@ -115,22 +104,16 @@ fn ids(layout: &IdMeta, pairs: &[Pair]) -> Result<Described, String> {
     let (mut from, mut until) = (layout.spec().epoch, UnixMillis(layout.end().0 - 1));
     for (key, value) in pairs {
         let at = || moment(value).map_err(|must| format!("{key} {must}"));
-        set = match key.as_str() {
+        match key.as_str() {
             // What a description leaves out is all of it, also beyond its ends.
-            "from" => {
-                from = from.max(at()?);
-                set
-            }
-            "until" => {
-                until = until.min(UnixMillis(at()?.0.saturating_sub(1)));
-                set
-            }
+            "from" => from = from.max(at()?),
+            "until" => until = until.min(UnixMillis(at()?.0.saturating_sub(1))),
             "region" => {
                 let parts = value
                     .split_once('/')
                     .and_then(|(region, bits)| Some((bits.parse().ok()?, region.parse().ok()?)));
                 let (bits, region) = parts.ok_or("region must be REGION/BITS, such as 2/3")?;
-                set.region(bits, region).map_err(refused)?
+                set = set.region(bits, region).map_err(refused)?;
             }
             name => {
                 let fields = [Field::Version, Field::GenMethod, Field::Seq, Field::Machine];
@@ -142,7 +125,7 @@ fn ids(layout: &IdMeta, pairs: &[Pair]) -> Result<Described, String> {
                 })?;
                 let range = range(value)
                     .ok_or_else(|| format!("{name} must be N or FIRST-LAST, but is `{value}`"))?;
-                set.with(field, range).map_err(refused)?
+                set = set.with(field, range).map_err(refused)?;
             }
         }
     }
