@@ -1,6 +1,6 @@
 //! `audit`: who made an ID.
 
-use serde_json::{Value, json};
+use serde_json::json;
 use vesta_boot::commands::leases;
 use vesta_boot::settings::Values;
 use vesta_boot::{Config, Error};
@@ -25,16 +25,12 @@ pub(crate) fn audit_id(text: &str, settings: &Values, output: Output) -> Done {
     let machine = id.machine;
     let rules = Rules::new(layout.bits(Field::Time), layout.bits(Field::Seq), 0);
     let position = rules.position(id.time) + id.seq;
-    let other_type = layout.is_vesta() && id.id_type != layout.id_type();
-    let origin = match other_type {
+    let origin = match layout.is_vesta() && id.id_type != layout.id_type() {
         true => None,
         false => Some(Origin::of(&leases.claims(machine).map_err(failed)?, position)),
     };
     let when = |position: u64| moment(&layout, &rules, position);
-    let claim = match &origin {
-        Some(Origin::Claim(claim)) => Some(claim),
-        _ => None,
-    };
+    let claim = if let Some(Origin::Claim(claim)) = &origin { Some(claim) } else { None };
     let said = match &origin {
         None => format!("no: it has another layout than {}", layout.name()),
         Some(Origin::Claim(claim)) => made_by(claim, &layout, when(claim.bound)),
@@ -73,16 +69,15 @@ pub(crate) fn audit_id(text: &str, settings: &Values, output: Output) -> Done {
             });
             let json = json!({
                 "id": raw.to_string(), "machine": machine, "made": made, "namespace": namespace,
-                "store": store, "claim": claim.unwrap_or(Value::Null), "answer": said,
+                "store": store, "claim": claim, "answer": said,
             });
             format!("{json}\n")
         }
         Output::Csv => {
-            let none = || String::new();
-            let cells = claim.map_or([none(), none(), none()], |claim| {
+            let cells = |claim: &Record| {
                 [claim.epoch.to_string(), plain(&claim.host), claim.pid.to_string()]
-            });
-            let [epoch, host, pid] = cells;
+            };
+            let [epoch, host, pid] = claim.map(cells).unwrap_or_default();
             let row = [raw.to_string(), machine.to_string(), made, epoch, host, pid, said];
             format!("id,machine,made,epoch,host,pid,answer\n{}", csv_line(&row))
         }
@@ -93,10 +88,7 @@ pub(crate) fn audit_id(text: &str, settings: &Values, output: Output) -> Done {
 fn made_by(claim: &Record, layout: &IdMeta, until: String) -> String {
     let Record { epoch, pid, version, .. } = claim;
     let host = plain(&claim.host);
-    let ended = match claim.owner {
-        0 => "given back",
-        _ => "reserved",
-    };
+    let ended = if claim.owner == 0 { "given back" } else { "reserved" };
     format!(
         "only claim {epoch} can have made it: {host} (pid {pid}), vesta {version}, claimed {}, {ended} up to \
          {until}",
