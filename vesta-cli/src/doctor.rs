@@ -17,36 +17,33 @@ use crate::time::{day, now, relative};
 use crate::{Answer, Done};
 
 /// Findings, each with what it is about.
-#[derive(Debug, Default)]
-struct Report(Vec<(Mark, &'static str, String)>);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mark {
-    Ok,
-    Warn,
-    Fail,
+struct Report {
+    table: Table,
+    has_failed: bool,
 }
 
 impl Report {
-    fn note(&mut self, mark: Mark, what: &'static str, said: impl Display) {
-        self.0.push((mark, what, said.to_string()));
+    fn note(&mut self, mark: &str, what: &str, said: impl Display) {
+        self.has_failed |= mark == "fail";
+        self.table.row([mark.to_owned(), what.to_owned(), said.to_string()]);
     }
 
-    fn ok(&mut self, what: &'static str, said: impl Display) {
-        self.note(Mark::Ok, what, said);
+    fn ok(&mut self, what: &str, said: impl Display) {
+        self.note("ok", what, said);
     }
 
-    fn warn(&mut self, what: &'static str, said: impl Display) {
-        self.note(Mark::Warn, what, said);
+    fn warn(&mut self, what: &str, said: impl Display) {
+        self.note("warn", what, said);
     }
 
-    fn fail(&mut self, what: &'static str, said: impl Display) {
-        self.note(Mark::Fail, what, said);
+    fn fail(&mut self, what: &str, said: impl Display) {
+        self.note("fail", what, said);
     }
 }
 
 pub(crate) fn run(settings: Result<Values, Error>, output: Output) -> Done {
-    let mut report = Report::default();
+    let table = Table::new(["result", "what", "said"]);
+    let mut report = Report { table, has_failed: false };
     match settings.and_then(|values| Config::check(&values)) {
         Err(error) => report.fail("settings", error),
         Ok(config) => {
@@ -59,20 +56,13 @@ pub(crate) fn run(settings: Result<Values, Error>, output: Output) -> Done {
             descriptors(&config, &mut report);
         }
     }
-    let mut table = Table::new(["result", "what", "said"]);
-    let failed = report.0.iter().any(|found| found.0 == Mark::Fail);
-    for (mark, what, said) in report.0 {
-        let mark = ["ok", "warn", "fail"][mark as usize];
-        table.row([mark.to_owned(), what.to_owned(), said]);
-    }
-    print(&match output {
-        // Words for people need no line of names.
-        Output::Text => {
-            table.render(output).split_once('\n').map_or(String::new(), |it| it.1.into())
-        }
-        _ => table.render(output),
+    let text = report.table.render(output);
+    // Words for people need no line of names.
+    print(match (output, text.split_once('\n')) {
+        (Output::Text, Some((_, lines))) => lines,
+        _ => &text,
     })?;
-    Ok(if failed { Answer::No } else { Answer::Yes })
+    Ok(if report.has_failed { Answer::No } else { Answer::Yes })
 }
 
 const TWO_YEARS: u64 = 2 * 365 * 86_400_000;
@@ -113,8 +103,7 @@ const ROOM: u64 = 100 << 20;
 fn folder(config: &Config, report: &mut Report) {
     let (folder, what) = (&config.state_dir, "state");
     let shown = folder.display();
-    let existing = folder.ancestors().find(|path| path.is_dir());
-    let Some(existing) = existing else {
+    let Some(existing) = folder.ancestors().find(|path| path.is_dir()) else {
         return report.fail(what, format!("{shown} cannot be made"));
     };
     let probe = existing.join(format!(".vesta-doctor-{}", std::process::id()));
