@@ -4,16 +4,16 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, Write as _};
-use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use vesta_boot::Error;
-use vesta_intf::{Field, IdMeta, UnixMillis, Written, read};
+use vesta_intf::{Field, UnixMillis};
 use vesta_service::{Clock as _, SystemClock};
 use vesta_store::{Column, read_column};
 
 use crate::cli::TableArgs;
+use crate::explain::id_of;
 use crate::output::{Output, Table, grouped, print, say};
 use crate::time::{exact, now};
 use crate::{Answer, Done};
@@ -51,14 +51,8 @@ struct Line {
 }
 
 /// An audit under way.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Audit {
-    layout: IdMeta,
-    /// Machine IDs that are planned.
-    planned: Option<RangeInclusive<u64>>,
-    /// How far a clock may seem to go back, in milliseconds: rows of several threads overtake each other.
-    tolerance: u64,
-    now: UnixMillis,
     rows: u64,
     span: Option<(u64, u64)>,
     lines: BTreeMap<u64, Line>,
@@ -70,17 +64,14 @@ struct Audit {
 }
 
 impl Audit {
-    fn take(&mut self, text: Option<&str>) -> io::Result<()> {
+    fn take(&mut self, text: Option<&str>, args: &TableArgs, now: UnixMillis) -> io::Result<()> {
         self.rows += 1;
-        let raw = text.and_then(|text| match text.parse() {
-            Ok(raw) => Some(raw), // nearly always
-            Err(_) => match read(text) {
-                Ok(Written::Id { id, .. }) => Some(id),
-                _ => None,
-            },
-        });
-        let layout = raw.map(|raw| self.layout.explaining(raw));
-        let fields = raw.zip(layout).and_then(|(raw, layout)| {
+        let fields = text.and_then(|text| {
+            let raw = match text.parse() {
+                Ok(raw) => raw, // nearly always
+                Err(_) => id_of(text).ok()?,
+            };
+            let layout = args.layout.layout.explaining(raw);
             let id = layout.unpack(raw).ok()?;
             Some((raw, id.machine, layout.moment_of(id.time).ok()?))
         });
@@ -89,22 +80,23 @@ impl Audit {
             self.unreadable.add(|| format!("row {rows}: {}", text.unwrap_or("null")));
             return Ok(());
         };
-        if made.0 > self.now.0 + AHEAD {
+        if made.0 > now.0 + AHEAD {
             self.future.add(|| format!("{raw} ({made})"));
         } else {
             let (first, last) = self.span.unwrap_or((made.0, made.0));
             self.span = Some((first.min(made.0), last.max(made.0)));
         }
-        if self.planned.as_ref().is_some_and(|planned| !planned.contains(&machine)) {
+        if args.machines.as_ref().is_some_and(|planned| !planned.contains(&machine)) {
             self.unplanned.entry(machine).or_insert((raw, 0)).1 += 1;
         }
         let line = self.lines.entry(machine).or_insert(Line { latest: made.0, is_back: false });
-        let lag = line.latest.saturating_sub(made.0);
-        if lag > self.tolerance && !line.is_back {
+        // Rows of several threads overtake each other.
+        let lag = Duration::from_millis(line.latest.saturating_sub(made.0));
+        if lag > args.tolerance && !line.is_back {
             let latest = UnixMillis(line.latest);
             self.back.add(|| format!("machine {machine} from {latest} to {made} at {raw}"));
         }
-        line.is_back = lag > self.tolerance;
+        line.is_back = lag > args.tolerance;
         line.latest = line.latest.max(made.0);
         self.sorter.push(raw)
     }
@@ -152,62 +144,40 @@ impl Sorter {
         for (index, source) in sources.iter_mut().enumerate() {
             heads.extend(source.next().transpose()?.map(|id| Reverse((id, index))));
         }
-        let mut last: Option<(u64, u64)> = None;
+        let mut last = (0, 0);
         while let Some(Reverse((id, index))) = heads.pop() {
             heads.extend(sources[index].next().transpose()?.map(|id| Reverse((id, index))));
-            last = match last {
-                Some((same, count)) if same == id => Some((same, count + 1)),
-                before => {
-                    before.filter(|it| it.1 > 1).inspect(|it| each(it.0, it.1));
-                    Some((id, 1))
-                }
-            };
+            if last.0 == id {
+                last.1 += 1;
+                continue;
+            }
+            if last.1 > 1 {
+                each(last.0, last.1);
+            }
+            last = (id, 1);
         }
-        last.filter(|it| it.1 > 1).inspect(|it| each(it.0, it.1));
+        if last.1 > 1 {
+            each(last.0, last.1);
+        }
         Ok(())
     }
 }
 
-/// Says how far it is, once it takes longer than two seconds.
-struct Progress {
-    clock: SystemClock,
-    began: Duration,
-    next: Duration,
-}
-
-impl Progress {
-    fn at(&mut self, rows: u64) {
-        if rows.is_multiple_of(10_000) && self.clock.monotonic() - self.began >= self.next {
-            say(&format!("{} rows after {} s", grouped(rows), self.next.as_secs()));
-            self.next += Duration::from_secs(2);
-        }
-    }
-}
-
 pub(crate) fn run(args: &TableArgs, output: Output) -> Done {
-    let mut audit = Audit {
-        layout: args.layout.layout,
-        planned: args.machines.clone(),
-        tolerance: u64::try_from(args.tolerance.as_millis()).unwrap_or(u64::MAX),
-        now: now(),
-        rows: 0,
-        span: None,
-        lines: BTreeMap::new(),
-        unreadable: Finding::default(),
-        future: Finding::default(),
-        back: Finding::default(),
-        unplanned: BTreeMap::new(),
-        sorter: Sorter::default(),
-    };
-    let clock = SystemClock::new();
-    let mut progress = Progress { began: clock.monotonic(), next: Duration::from_secs(2), clock };
+    let (mut audit, now, clock) = (Audit::default(), now(), SystemClock::new());
+    let (began, mut next) = (clock.monotonic(), Duration::from_secs(2));
     let no_room =
         |error: io::Error| Error::software("cannot sort the IDs in the temporary folder", error);
     let mut kept = Ok(());
     let mut each = |text: Option<&str>| {
-        if kept.is_ok() {
-            kept = audit.take(text);
-            progress.at(audit.rows);
+        if kept.is_err() {
+            return;
+        }
+        kept = audit.take(text, args, now);
+        // Says how far it is, once it takes longer than two seconds.
+        if audit.rows.is_multiple_of(10_000) && clock.monotonic() - began >= next {
+            say(&format!("{} rows after {} s", grouped(audit.rows), next.as_secs()));
+            next += Duration::from_secs(2);
         }
     };
     match (&args.from, &args.table, &args.column) {
@@ -230,35 +200,25 @@ pub(crate) fn run(args: &TableArgs, output: Output) -> Done {
         _ => return Error::refuse("a database needs --table and --column"),
     }
     kept.map_err(no_room)?;
-    report(audit, args, output, no_room)
+    let mut repeated = Finding::default();
+    let each = |id, count| repeated.add(|| format!("{id} ({count} times)"));
+    std::mem::take(&mut audit.sorter).repeated(each).map_err(no_room)?;
+    report(&audit, &repeated, args, output)
 }
 
-fn report(
-    mut audit: Audit,
-    args: &TableArgs,
-    output: Output,
-    no_room: impl Fn(io::Error) -> Error,
-) -> Done {
-    let (mut repeated, mut extra) = (Finding::default(), 0);
-    let sorter = std::mem::take(&mut audit.sorter);
-    sorter
-        .repeated(|id, count| {
-            extra += count - 1;
-            repeated.add(|| format!("{id} ({count} times)"));
-        })
-        .map_err(no_room)?;
+fn report(audit: &Audit, repeated: &Finding, args: &TableArgs, output: Output) -> Done {
     let mut unplanned = Finding::default();
     for (machine, (first, count)) in &audit.unplanned {
         unplanned.add(|| format!("machine {machine}: {count} IDs, first {first}"));
     }
     let findings = [
-        ("repeated", "IDs that occur more than once", &repeated),
+        ("repeated", "IDs that occur more than once", repeated),
         ("clock back", "times that the clock of a machine went back", &audit.back),
         ("unplanned", "machines that are not planned", &unplanned),
         ("future", "IDs from the future", &audit.future),
         ("unreadable", "rows that hold no ID of this layout", &audit.unreadable),
     ];
-    let moment = |millis: u64| exact(UnixMillis(millis), &audit.layout);
+    let moment = |millis: u64| exact(UnixMillis(millis), &args.layout.layout);
     let span = audit.span.map(|(first, last)| (moment(first), moment(last)));
     let machines: Vec<_> = audit.lines.keys().copied().collect();
     let is_clean = findings.iter().all(|finding| finding.2.count == 0);
@@ -266,31 +226,23 @@ fn report(
         Output::Text => {
             let mut text = format!("{} rows", grouped(audit.rows));
             if let (Some((first, last)), [low, .., high] | [low @ high]) = (&span, &machines[..]) {
-                text += &format!(
-                    ", made from {first} to {last} by {} machines, {low} to {high}",
-                    machines.len()
-                );
+                let count = machines.len();
+                text +=
+                    &format!(", made from {first} to {last} by {count} machines, {low} to {high}");
             }
             text.push('\n');
             for (_, what, finding) in findings {
                 text += &format!("{:>9}  {what}\n", grouped(finding.count));
-                text.extend(
-                    finding.examples.iter().map(|example| format!("           {example}\n")),
-                );
+                text.extend(finding.examples.iter().map(|it| format!("           {it}\n")));
             }
             print(&text)?;
-            advise(&audit, args, &machines)?;
+            advise(audit, args, &machines)?;
         }
         Output::Json => {
-            let list: serde_json::Map<_, _> = findings
-                .iter()
-                .map(|(name, _, finding)| {
-                    (
-                        (*name).to_owned(),
-                        json!({ "count": finding.count, "examples": finding.examples }),
-                    )
-                })
-                .collect();
+            let list = findings.iter().map(|(name, _, finding)| {
+                (*name, json!({ "count": finding.count, "examples": finding.examples }))
+            });
+            let list: Value = list.collect();
             let json =
                 json!({ "rows": audit.rows, "made": span, "machines": machines, "findings": list });
             print(&format!("{json}\n"))?;
@@ -311,14 +263,13 @@ fn report(
 fn advise(audit: &Audit, args: &TableArgs, machines: &[u64]) -> Result<(), Error> {
     let Some((_, last)) = audit.span else { return Ok(()) };
     let highest = machines.last().copied().unwrap_or(0);
-    let most = args.layout.layout.max(Field::Machine);
-    let range = if highest < most {
-        format!("machine.range = \"{}-{most}\", or ", highest + 1)
-    } else {
-        String::new()
+    let (layout, most) = (&args.layout.layout, args.layout.layout.max(Field::Machine));
+    let range = match highest < most {
+        true => format!("machine.range = \"{}-{most}\", or ", highest + 1),
+        false => String::new(),
     };
     // A whole tick later, so that it lies above every one of them.
-    let floor = exact(UnixMillis(last + audit.layout.spec().unit.millis()), &audit.layout);
+    let floor = exact(UnixMillis(last + layout.spec().unit.millis()), layout);
     print(&format!("to go on from here: {range}a floor: vesta store raise-floor --to {floor}\n"))
 }
 
