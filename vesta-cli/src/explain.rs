@@ -111,17 +111,17 @@ fn from_stdin(layout: &IdMeta, output: Output) -> Result<(), Error> {
 fn in_short(out: &mut impl io::Write, it: &Explained) -> io::Result<()> {
     let Explained { raw, layout, id, made } = it;
     write!(out, "{raw}  {}  {}", layout.name(), exact(*made, layout))?;
-    for (name, value) in below(layout, id) {
+    for (name, value) in beside(layout, id) {
         write!(out, "  {name} {value}")?;
     }
     writeln!(out)
 }
 
 /// What an ID says beside its time, of the fields that its layout has.
-pub(crate) fn below(layout: &IdMeta, id: &Id) -> impl Iterator<Item = (&'static str, u64)> {
+pub(crate) fn beside(layout: &IdMeta, id: &Id) -> impl Iterator<Item = (&'static str, u64)> {
     let fields = [Field::GenMethod, Field::Machine, Field::Seq];
     let fields =
-        fields.map(|field| (layout.bits(field) > 0).then(|| (field.name(), value(id, field))));
+        fields.map(|field| (layout.bits(field) > 0).then(|| (field.name(), id.get(field))));
     fields.into_iter().flatten()
 }
 
@@ -138,7 +138,7 @@ fn as_json(it: &Explained) -> Value {
     let Explained { raw, layout, id, made } = it;
     let mut json = json!({ "id": raw.to_string(), "layout": layout.name() });
     for field in layout.fields().into_iter().filter(|field| layout.bits(*field) > 0) {
-        json[field.name()] = value(id, field).into();
+        json[field.name()] = id.get(field).into();
     }
     json["made"] = exact(*made, layout).into();
     let forms = [IdFormat::Hex, IdFormat::Base62, IdFormat::Crockford];
@@ -147,17 +147,6 @@ fn as_json(it: &Explained) -> Value {
         json["tick"] = json!([lower.to_string(), upper.to_string()]);
     }
     json
-}
-
-const fn value(id: &Id, field: Field) -> u64 {
-    match field {
-        Field::Version => id.version,
-        Field::Type => id.id_type,
-        Field::GenMethod => id.gen_method,
-        Field::Time => id.time,
-        Field::Seq => id.seq,
-        Field::Machine => id.machine,
-    }
 }
 
 /// The smallest and the largest ID of its tick, where a layout sorts by time.
@@ -207,18 +196,18 @@ fn drawing(id: &Id, layout: &IdMeta) -> String {
         }
         let column =
             2 + labels.last().map_or(0, |(at, width, _): &(usize, usize, _)| at + width - 1);
-        let digits = format!("{:0width$b}", value(id, field));
+        let digits = format!("{:0width$b}", id.get(field));
         let _ = match colour {
             true => write!(bits, " \u{1b}[{}m{digits}\u{1b}[0m", COLOURS[index]),
             false => write!(bits, " {digits}"),
         };
-        let note = match (field, GenMethod::from_value(value(id, field))) {
+        let note = match (field, GenMethod::from_value(id.gen_method)) {
             (Field::GenMethod, Some(GenMethod::Embed)) => " (embedded)",
             (Field::GenMethod, Some(GenMethod::Central)) => " (gRPC)",
             (Field::GenMethod, Some(GenMethod::Rest)) => " (REST)",
             _ => "",
         };
-        let label = format!("└ {} {}{note}", field.name(), value(id, field));
+        let label = format!("└ {} {}{note}", field.name(), id.get(field));
         labels.push((column, width, label));
     }
     let mut text = bits + "\n";
@@ -276,7 +265,7 @@ fn guessing(raw: u64, args: &ExplainArgs, output: Output) -> Done {
         let made = exact(first.moment, &first.layout);
         let mut line = format!("{} 100 %  {made}", first.layout.name());
         let is_above = |(name, _): &(&str, u64)| *name == Field::GenMethod.name();
-        for (name, value) in below(&first.layout, &first.id).skip_while(is_above) {
+        for (name, value) in beside(&first.layout, &first.id).skip_while(is_above) {
             let _ = write!(line, "  {name} {value}");
         }
         print(&(line + "\n"))?;

@@ -1,5 +1,7 @@
 //! Fields of an ID, and runs of IDs.
 
+use crate::Field;
+
 /// An ID taken apart. Plain numbers: [`IdMeta::pack`](crate::IdMeta::pack) checks that each fits
 /// its field, nothing is masked. A field that a layout does not have is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -19,6 +21,20 @@ pub struct Id {
     pub id_type: u64,
     /// The version bit; in other layouts the sign bit. 1 makes the ID negative as a signed number.
     pub version: u64,
+}
+
+impl Id {
+    /// The value of a field.
+    pub const fn get(&self, field: Field) -> u64 {
+        match field {
+            Field::Version => self.version,
+            Field::Type => self.id_type,
+            Field::GenMethod => self.gen_method,
+            Field::Time => self.time,
+            Field::Seq => self.seq,
+            Field::Machine => self.machine,
+        }
+    }
 }
 
 /// Consecutive IDs as an arithmetic progression: `first, first + step, …`, `count` of them.

@@ -258,18 +258,11 @@ impl IdMeta {
     /// # Errors
     /// [`IdError::OutOfRange`] for the first field that does not fit.
     pub fn pack(&self, id: &Id) -> Result<u64, IdError> {
-        let fields = [
-            (Field::Version, id.version),
-            (Field::Type, id.id_type),
-            (Field::GenMethod, id.gen_method),
-            (Field::Time, id.time),
-            (Field::Seq, id.seq),
-            (Field::Machine, id.machine),
-        ];
+        use Field::{GenMethod, Machine, Seq, Time, Type, Version};
         let mut raw = 0;
-        for (field, value) in fields {
-            IdError::check(field.name(), value, 0, self.max(field))?;
-            raw |= self.put(field, value);
+        for field in [Version, Type, GenMethod, Time, Seq, Machine] {
+            IdError::check(field.name(), id.get(field), 0, self.max(field))?;
+            raw |= self.put(field, id.get(field));
         }
         Ok(raw)
     }
