@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use vesta_boot::{Error, Role};
-use vesta_intf::{IdFormat, IdMeta, UnixMillis};
+use vesta_intf::{Field, Id, IdFormat, IdMeta, UnixMillis};
 
 use crate::output::{Output, print, say, written};
 use crate::{Answer, Done, layout, plan, time};
@@ -180,15 +180,27 @@ pub(crate) struct ExplainArgs {
     pub(crate) zone: Option<String>,
 }
 
-/// Fields that stand above the time.
+/// A layout, and the fields that stand above its time.
 #[derive(Debug, Args)]
-pub(crate) struct UpperFields {
+pub(crate) struct Upper {
     /// genMethod: 0 embedded, 1 gRPC, 2 REST [default: 2, or 0 in a layout without it]
     #[arg(long, value_name = "0-3")]
     pub(crate) gen_method: Option<u64>,
     /// Version bit
     #[arg(long, value_name = "0|1", default_value_t = 0)]
     pub(crate) id_version: u64,
+    #[command(flatten)]
+    layout: Layout,
+}
+
+impl Upper {
+    /// The layout, and an ID of it with these fields alone.
+    pub(crate) fn blank(&self) -> (IdMeta, Id) {
+        let layout = self.layout.layout;
+        let own = if layout.bits(Field::GenMethod) == 0 { 0 } else { 2 };
+        let gen_method = self.gen_method.unwrap_or(own);
+        (layout, Id { gen_method, version: self.id_version, ..layout.blank() })
+    }
 }
 
 #[derive(Debug, Args)]
@@ -203,9 +215,7 @@ pub(crate) struct MakeArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) machine: u64,
     #[command(flatten)]
-    pub(crate) upper: UpperFields,
-    #[command(flatten)]
-    pub(crate) layout: Layout,
+    pub(crate) upper: Upper,
 }
 
 #[derive(Debug, Args)]
@@ -217,9 +227,7 @@ pub(crate) struct BoundArgs {
     #[arg(long, value_name = "COLUMN")]
     pub(crate) sql: Option<String>,
     #[command(flatten)]
-    pub(crate) upper: UpperFields,
-    #[command(flatten)]
-    pub(crate) layout: Layout,
+    pub(crate) upper: Upper,
 }
 
 #[derive(Debug, Subcommand)]
@@ -339,9 +347,7 @@ pub(crate) struct SqlArgs {
     #[arg(long, value_enum)]
     pub(crate) dialect: Dialect,
     #[command(flatten)]
-    pub(crate) upper: UpperFields,
-    #[command(flatten)]
-    pub(crate) layout: Layout,
+    pub(crate) upper: Upper,
 }
 
 /// Commands that take the settings of a server, which their help does not repeat.

@@ -4,10 +4,10 @@ use serde_json::json;
 use vesta_boot::settings::Values;
 use vesta_boot::{Config, Error, assemble};
 use vesta_client::{Client, ErrorKind};
-use vesta_intf::{Field, Id, IdError, IdMeta, IdService};
+use vesta_intf::{Id, IdError, IdService};
 use vesta_service::LocalIdService;
 
-use crate::cli::{Access, BoundArgs, GenArgs, MakeArgs, UpperFields};
+use crate::cli::{Access, BoundArgs, GenArgs, MakeArgs};
 use crate::http::Http;
 use crate::output::{Output, print, record};
 use crate::time::moment;
@@ -96,27 +96,17 @@ fn embedded(settings: &Values) -> Result<LocalIdService, Error> {
     service.with_gen_method(config.ids.gen_method).map_err(Error::setting)
 }
 
-impl UpperFields {
-    /// The fields above the time, in a layout.
-    pub(crate) fn blank(&self, layout: &IdMeta) -> Id {
-        let own = if layout.bits(Field::GenMethod) == 0 { 0 } else { 2 };
-        let gen_method = self.gen_method.unwrap_or(own);
-        Id { gen_method, version: self.id_version, ..layout.blank() }
-    }
-}
-
 pub(crate) fn make(args: &MakeArgs, output: Output) -> Done {
     let MakeArgs { time, seq, machine, .. } = *args;
-    let layout = &args.layout.layout;
-    let id = layout.pack(&Id { time, seq, machine, ..args.upper.blank(layout) });
+    let (layout, blank) = args.upper.blank();
+    let id = layout.pack(&Id { time, seq, machine, ..blank });
     let id = id.map_err(Error::setting)?.to_string();
     record(output, format!("{id}\n"), [("id", id)])?;
     Ok(Answer::Yes)
 }
 
 pub(crate) fn bound(args: &BoundArgs, output: Output) -> Done {
-    let layout = &args.layout.layout;
-    let base = args.upper.blank(layout);
+    let (layout, base) = args.upper.blank();
     let at = |text: &str| {
         moment(text).map_err(|must| Error::setting(format!("TIME {must}, but is `{text}`")))
     };

@@ -8,7 +8,7 @@ use crate::output::print;
 use crate::{Answer, Done};
 
 pub(crate) fn run(args: &SqlArgs) -> Done {
-    let layout = &args.layout.layout;
+    let (layout, blank) = args.upper.blank();
     let name = layout.name();
     if !layout.spec().order.sorts_by_time() {
         return Error::refuse(format!(
@@ -18,8 +18,8 @@ pub(crate) fn run(args: &SqlArgs) -> Done {
     if layout.spec().unit == TimeUnit::TenMicros {
         return Error::refuse(format!("{name} has ticks that are shorter than a millisecond"));
     }
-    let base = layout.pack(&args.upper.blank(layout)).map_err(Error::setting)?;
-    let sql = Sql { layout, base, dialect: args.dialect };
+    let base = layout.pack(&blank).map_err(Error::setting)?;
+    let sql = Sql { layout: &layout, base, dialect: args.dialect };
     print(&format!("-- {layout}, since {}\n{}", layout.spec().epoch, sql.functions()))?;
     Ok(Answer::Yes)
 }
@@ -47,16 +47,13 @@ impl Sql<'_> {
     }
 
     fn function(&self, name: &str, parameter: &str, body: &str, about: &str) -> String {
-        let returns = match (self.dialect, name) {
-            (Dialect::Postgres, "time") => "timestamptz",
-            (Dialect::Mysql, "time") => "DATETIME(3)",
-            _ => "bigint",
+        let moment = match self.dialect {
+            Dialect::Postgres => "timestamptz",
+            Dialect::Mysql => "DATETIME(3)",
+            Dialect::Sqlite => "text",
         };
-        let takes = match (self.dialect, parameter) {
-            (Dialect::Postgres, "at") => "timestamptz",
-            (Dialect::Mysql, "at") => "DATETIME(3)",
-            _ => "bigint",
-        };
+        let returns = if name == "time" { moment } else { "bigint" };
+        let takes = if parameter == "at" { moment } else { "bigint" };
         match self.dialect {
             Dialect::Postgres => format!(
                 "\n-- {about}\nCREATE OR REPLACE FUNCTION vesta_{name}({parameter} {takes}) RETURNS {returns}\n\
@@ -67,15 +64,12 @@ impl Sql<'_> {
                  CREATE FUNCTION vesta_{name}({parameter} {takes}) RETURNS {returns} DETERMINISTIC NO SQL\n\
                  RETURN {body};\n"
             ),
-            Dialect::Sqlite => {
-                format!("\n-- vesta_{name}: {about}\n{};\n", self.select(parameter, body))
-            }
+            // It has no functions of its own: a statement with the parameter instead.
+            Dialect::Sqlite => format!(
+                "\n-- vesta_{name}: {about}\n\
+                 WITH given({parameter}) AS (SELECT :{parameter}) SELECT {body} FROM given;\n"
+            ),
         }
-    }
-
-    /// SQLite has no functions of its own: a statement with the parameter instead.
-    fn select(&self, parameter: &str, body: &str) -> String {
-        format!("WITH given({parameter}) AS (SELECT :{parameter}) SELECT {body} FROM given")
     }
 
     fn field(&self, field: Field) -> String {
