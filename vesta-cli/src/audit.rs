@@ -54,34 +54,23 @@ pub(crate) fn audit_id(text: &str, settings: &Values, output: Output) -> Done {
         ),
     };
     let made = layout.moment_of(id.time).map_or(String::new(), |at| exact(at, &layout));
-    print(&match output {
-        Output::Text => {
-            format!(
-                "{raw}  machine {machine}  {made}\n  namespace {namespace} of {store}\n  {said}\n"
-            )
-        }
-        Output::Json => {
-            let claim = claim.map(|claim| {
-                json!({
-                    "epoch": claim.epoch, "host": claim.host, "pid": claim.pid, "version": claim.version,
-                    "claimed": claim.claimed.to_string(), "until": when(claim.bound),
-                })
-            });
-            let json = json!({
-                "id": raw.to_string(), "machine": machine, "made": made, "namespace": namespace,
-                "store": store, "claim": claim, "answer": said,
-            });
-            format!("{json}\n")
-        }
-        Output::Csv => {
-            let cells = |claim: &Record| {
-                [claim.epoch.to_string(), plain(&claim.host), claim.pid.to_string()]
-            };
-            let [epoch, host, pid] = claim.map(cells).unwrap_or_default();
-            let row = [raw.to_string(), machine.to_string(), made, epoch, host, pid, said];
-            format!("id,machine,made,epoch,host,pid,answer\n{}", csv_line(&row))
-        }
-    })?;
+    let text =
+        format!("{raw}  machine {machine}  {made}\n  namespace {namespace} of {store}\n  {said}\n");
+    let as_json = claim.map(|claim| {
+        json!({
+            "epoch": claim.epoch, "host": claim.host, "pid": claim.pid, "version": claim.version,
+            "claimed": claim.claimed.to_string(), "until": when(claim.bound),
+        })
+    });
+    let json = json!({
+        "id": raw.to_string(), "machine": machine, "made": made, "namespace": namespace,
+        "store": store, "claim": as_json, "answer": said,
+    });
+    let cells =
+        |claim: &Record| [claim.epoch.to_string(), plain(&claim.host), claim.pid.to_string()];
+    let [epoch, host, pid] = claim.map(cells).unwrap_or_default();
+    let csv = csv_line(&[raw.to_string(), machine.to_string(), made, epoch, host, pid, said]);
+    print(&output.of(text, &json, format!("id,machine,made,epoch,host,pid,answer\n{csv}")))?;
     Ok(if claim.is_some() { Answer::Yes } else { Answer::No })
 }
 

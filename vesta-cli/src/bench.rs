@@ -59,21 +59,17 @@ pub(crate) fn bench(args: &BenchArgs, output: Output) -> Done {
     let (seconds, rate) = (took.as_secs_f64(), times.len() as f64 / took.as_secs_f64());
     let rate = rate as u64;
     let errors = failed.load(Relaxed);
-    print(&match output {
-        Output::Text => format!(
-            "{} requests/s, as many IDs/s, with {} connections for {seconds:.0} s\np50 {p50} µs  p99 {p99} µs  \
-             p99.9 {p999} µs  errors {errors}\n",
-            grouped(rate),
-            args.connections
-        ),
-        Output::Json => {
-            let json = json!({ "requestsPerSecond": rate, "p50Micros": p50, "p99Micros": p99, "p999Micros": p999, "errors": errors });
-            format!("{json}\n")
-        }
-        Output::Csv => format!(
-            "requests_per_second,p50_us,p99_us,p999_us,errors\n{rate},{p50},{p99},{p999},{errors}\n"
-        ),
-    })?;
+    let text = format!(
+        "{} requests/s, as many IDs/s, with {} connections for {seconds:.0} s\np50 {p50} µs  p99 {p99} µs  \
+         p99.9 {p999} µs  errors {errors}\n",
+        grouped(rate),
+        args.connections
+    );
+    let json = json!({
+        "requestsPerSecond": rate, "p50Micros": p50, "p99Micros": p99, "p999Micros": p999, "errors": errors
+    });
+    let names = "requests_per_second,p50_us,p99_us,p999_us,errors";
+    print(&output.of(text, &json, format!("{names}\n{rate},{p50},{p99},{p999},{errors}\n")))?;
     Ok(if errors == 0 { Answer::Yes } else { Answer::No })
 }
 

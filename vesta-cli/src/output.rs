@@ -18,6 +18,17 @@ pub(crate) enum Output {
     Csv,
 }
 
+impl Output {
+    /// What this format prints.
+    pub(crate) fn of(self, text: String, json: &Value, csv: String) -> String {
+        match self {
+            Output::Text => text,
+            Output::Json => format!("{json}\n"),
+            Output::Csv => csv,
+        }
+    }
+}
+
 /// Rows with named columns; the first row are the names.
 #[derive(Debug)]
 pub(crate) struct Table(Vec<Vec<String>>);

@@ -8,7 +8,7 @@ use vesta_boot::Error;
 use vesta_intf::{Field, IdError, IdMeta, IdSet, UnixMillis, overlap};
 
 use crate::cli::PlanCommand;
-use crate::explain::below;
+use crate::explain::beside;
 use crate::output::{Output, csv_line, print};
 use crate::time::{exact, moment};
 use crate::{Answer, Done, layout};
@@ -22,11 +22,8 @@ struct Described {
 pub(crate) fn run(PlanCommand::Overlap { old, new }: &PlanCommand, output: Output) -> Done {
     let (old, new) = (describe(old)?, describe(new)?);
     let Some(id) = overlap(&old.set, &new.set) else {
-        print(match output {
-            Output::Text => "disjoint\n",
-            Output::Json => "{\"disjoint\":true}\n",
-            Output::Csv => "disjoint\ntrue\n",
-        })?;
+        let json = json!({ "disjoint": true });
+        print(&output.of("disjoint\n".into(), &json, "disjoint\ntrue\n".into()))?;
         return Ok(Answer::Yes);
     };
     let (old, new) = (reading(&old, id), reading(&new, id));
@@ -37,20 +34,11 @@ pub(crate) fn run(PlanCommand::Overlap { old, new }: &PlanCommand, output: Outpu
         });
         words.collect::<Vec<_>>().join(" ")
     };
-    print(&match output {
-        Output::Text => {
-            format!("they meet at {id}\n  old  {}\n  new  {}\n", text(&old), text(&new))
-        }
-        Output::Json => {
-            let [old, new] = [old, new].map(|reading| reading.into_iter().collect::<Value>());
-            let json = json!({ "disjoint": false, "id": id.to_string(), "old": old, "new": new });
-            format!("{json}\n")
-        }
-        Output::Csv => {
-            let row = ["false".to_owned(), id.to_string(), text(&old), text(&new)];
-            format!("disjoint,id,old,new\n{}", csv_line(&row))
-        }
-    })?;
+    let meeting = format!("they meet at {id}\n  old  {}\n  new  {}\n", text(&old), text(&new));
+    let csv = csv_line(&["false".to_owned(), id.to_string(), text(&old), text(&new)]);
+    let [old, new] = [old, new].map(|reading| reading.into_iter().collect::<Value>());
+    let json = json!({ "disjoint": false, "id": id.to_string(), "old": old, "new": new });
+    print(&output.of(meeting, &json, format!("disjoint,id,old,new\n{csv}")))?;
     Ok(Answer::No)
 }
 
@@ -61,7 +49,7 @@ fn reading(described: &Described, id: u64) -> Vec<(&'static str, String)> {
     };
     let made = layout.moment_of(fields.time).map_or(String::new(), |at| exact(at, &layout));
     let mut reading = vec![("layout", layout.name().to_owned()), ("made", made)];
-    reading.extend(below(&layout, &fields).map(|(name, value)| (name, value.to_string())));
+    reading.extend(beside(&layout, &fields).map(|(name, value)| (name, value.to_string())));
     reading
 }
 
