@@ -66,7 +66,7 @@ fn show(layout: &IdMeta, output: Output) -> Done {
     let spec = layout.spec();
     let capacity = layout.capacity_per_second();
     let machines = layout.max(Field::Machine).saturating_add(1);
-    let total = layout.total_bits();
+    let (total, generates) = (layout.total_bits(), layout.check_generates());
     let rows = [
         ("layout", layout.to_string()),
         ("bits", total.to_string()),
@@ -74,13 +74,7 @@ fn show(layout: &IdMeta, output: Output) -> Done {
         ("ends", format!("{} ({})", layout.end(), relative(layout.end(), now()))),
         ("machine IDs", grouped(machines)),
         ("capacity", format!("{} IDs/s of each machine ID", grouped(capacity))),
-        (
-            "makes IDs",
-            match layout.check_generates() {
-                Ok(()) => "yes".to_owned(),
-                Err(error) => format!("no: {error}"),
-            },
-        ),
+        ("makes IDs", generates.map_or_else(|error| format!("no: {error}"), |()| "yes".into())),
     ];
     match output {
         Output::Text => {
