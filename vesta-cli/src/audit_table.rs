@@ -222,46 +222,32 @@ fn report(audit: &Audit, repeated: &Finding, args: &TableArgs, output: Output) -
     let span = audit.span.map(|(first, last)| (moment(first), moment(last)));
     let machines: Vec<_> = audit.lines.keys().copied().collect();
     let is_clean = findings.iter().all(|finding| finding.2.count == 0);
-    match output {
-        Output::Text => {
-            let mut text = format!("{} rows", grouped(audit.rows));
-            if let (Some((first, last)), [low, .., high] | [low @ high]) = (&span, &machines[..]) {
-                let count = machines.len();
-                text +=
-                    &format!(", made from {first} to {last} by {count} machines, {low} to {high}");
-            }
-            text.push('\n');
-            for (_, what, finding) in findings {
-                text += &format!("{:>9}  {what}\n", grouped(finding.count));
-                text.extend(finding.examples.iter().map(|it| format!("           {it}\n")));
-            }
-            print(&text)?;
-            advise(audit, args, &machines)?;
-        }
-        Output::Json => {
-            let list = findings.iter().map(|(name, _, finding)| {
-                (*name, json!({ "count": finding.count, "examples": finding.examples }))
-            });
-            let list: Value = list.collect();
-            let json =
-                json!({ "rows": audit.rows, "made": span, "machines": machines, "findings": list });
-            print(&format!("{json}\n"))?;
-        }
-        Output::Csv => {
-            let mut table = Table::new(["finding", "count", "first"]);
-            for (name, _, finding) in findings {
-                let first = finding.examples.first().cloned().unwrap_or_default();
-                table.row([name.to_owned(), finding.count.to_string(), first]);
-            }
-            print(&table.render(output))?;
-        }
+    let (mut text, mut table) =
+        (format!("{} rows", grouped(audit.rows)), Table::new(["finding", "count", "first"]));
+    if let (Some((first, last)), [low, .., high] | [low @ high]) = (&span, &machines[..]) {
+        let count = machines.len();
+        text += &format!(", made from {first} to {last} by {count} machines, {low} to {high}");
     }
+    text.push('\n');
+    for (name, what, finding) in findings {
+        text += &format!("{:>9}  {what}\n", grouped(finding.count));
+        text.extend(finding.examples.iter().map(|it| format!("           {it}\n")));
+        let first = finding.examples.first().cloned().unwrap_or_default();
+        table.row([name.to_owned(), finding.count.to_string(), first]);
+    }
+    text += &advice(audit, args, &machines);
+    let list = findings.iter().map(|(name, _, finding)| {
+        (*name, json!({ "count": finding.count, "examples": finding.examples }))
+    });
+    let list: Value = list.collect();
+    let json = json!({ "rows": audit.rows, "made": span, "machines": machines, "findings": list });
+    print(&output.of(text, &json, table.render(Output::Csv)))?;
     Ok(if is_clean { Answer::Yes } else { Answer::No })
 }
 
 /// Machine IDs and a floor for those who go on from here.
-fn advise(audit: &Audit, args: &TableArgs, machines: &[u64]) -> Result<(), Error> {
-    let Some((_, last)) = audit.span else { return Ok(()) };
+fn advice(audit: &Audit, args: &TableArgs, machines: &[u64]) -> String {
+    let Some((_, last)) = audit.span else { return String::new() };
     let highest = machines.last().copied().unwrap_or(0);
     let (layout, most) = (&args.layout.layout, args.layout.layout.max(Field::Machine));
     let range = match highest < most {
@@ -270,7 +256,7 @@ fn advise(audit: &Audit, args: &TableArgs, machines: &[u64]) -> Result<(), Error
     };
     // A whole tick later, so that it lies above every one of them.
     let floor = exact(UnixMillis(last + layout.spec().unit.millis()), layout);
-    print(&format!("to go on from here: {range}a floor: vesta store raise-floor --to {floor}\n"))
+    format!("to go on from here: {range}a floor: vesta store raise-floor --to {floor}\n")
 }
 
 #[cfg(test)]
