@@ -36,6 +36,13 @@ impl Report {
         self.note("warn", what, said);
     }
 
+    fn either(&mut self, fine: bool, what: &str, said: impl Display, doubt: impl Display) {
+        match fine {
+            true => self.ok(what, said),
+            false => self.warn(what, doubt),
+        }
+    }
+
     fn fail(&mut self, what: &str, said: impl Display) {
         self.note("fail", what, said);
     }
@@ -76,10 +83,8 @@ fn layout(config: &Config, report: &mut Report) {
         report.fail("layout", format!("{name} ran out on {}; choose another one", day(end)));
     } else {
         let said = format!("{name} runs out on {} ({})", day(end), relative(end, now));
-        match end.0 - now.0 < TWO_YEARS {
-            true => report.warn("layout", format!("{said}; plan a new layout or epoch")),
-            false => report.ok("layout", said),
-        }
+        let doubt = format!("{said}; plan a new layout or epoch");
+        report.either(end.0 - now.0 >= TWO_YEARS, "layout", said, doubt);
     }
 }
 
@@ -167,10 +172,8 @@ const APART: u64 = 1000;
 
 fn clocks(theirs: UnixMillis, report: &mut Report) {
     let apart = now().0.abs_diff(theirs.0);
-    match apart > APART {
-        true => report.warn("clock", format!("it differs from the store's by {apart} ms")),
-        false => report.ok("clock", "it agrees with the store's within a second"),
-    }
+    let doubt = format!("it differs from the store's by {apart} ms");
+    report.either(apart <= APART, "clock", "it agrees with the store's within a second", doubt);
 }
 
 fn pool(config: &Config, leases: &Leases, report: &mut Report) {
@@ -219,11 +222,9 @@ fn ports(config: &Config, report: &mut Report) {
 fn descriptors(config: &Config, report: &mut Report) {
     let most = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
     let wanted = u64::try_from(config.limits.max_connections).unwrap_or(u64::MAX);
-    match most < wanted.saturating_add(64) {
-        true => report.warn(
-            "limits",
-            format!("{most} file descriptors are less than max_connections = {wanted}; raise LimitNOFILE"),
-        ),
-        false => report.ok("limits", format!("enough file descriptors for {wanted} connections")),
-    }
+    let doubt = format!(
+        "{most} file descriptors are less than max_connections = {wanted}; raise LimitNOFILE"
+    );
+    let said = format!("enough file descriptors for {wanted} connections");
+    report.either(most >= wanted.saturating_add(64), "limits", said, doubt);
 }
