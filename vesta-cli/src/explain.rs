@@ -248,16 +248,13 @@ fn guessing(raw: u64, args: &ExplainArgs, output: Output) -> Done {
     };
     if output != Output::Text {
         for it in &shown {
-            let made = exact(it.moment, &it.layout);
-            let Id { machine, seq, .. } = it.id;
-            print(&match output {
-                Output::Csv => format!("{raw},{},{},{made}\n", it.layout.name(), it.probability),
-                _ => format!(
-                    "{}\n",
-                    json!({ "id": raw.to_string(), "layout": it.layout.name(), "made": made,
-                        "probability": it.probability, "machine": machine, "seq": seq })
-                ),
-            })?;
+            let (name, made) = (it.layout.name(), exact(it.moment, &it.layout));
+            let json = json!({
+                "id": raw.to_string(), "layout": name, "made": made, "probability": it.probability,
+                "machine": it.id.machine, "seq": it.id.seq
+            });
+            let csv = format!("{raw},{name},{},{made}\n", it.probability);
+            print(&output.of(String::new(), &json, csv))?;
         }
         return Ok(Answer::Yes);
     }
