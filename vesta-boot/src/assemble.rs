@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use vesta_intf::{Field, IdError};
+use vesta_intf::{IdError, IdMeta};
 use vesta_service::{
     Clock as _, KvStore, Leases, LocalIdService, MachineSource, SegmentService, SegmentStore,
     SystemClock, host_ordinal,
@@ -79,7 +79,7 @@ pub fn assemble(config: &Config) -> Result<Assembled, Error> {
         builder = builder.machine_count(*count).claim_order(*order);
         pool = Some(Arc::new(Pool::new(
             Leases::new(Arc::clone(store), &config.ids.namespace),
-            range.clone().unwrap_or(0..=layout.max(Field::Machine)),
+            range.clone().unwrap_or(layout.machines()),
             TickConverter::new(*layout),
         )));
     }
@@ -98,7 +98,7 @@ fn source(config: &Config) -> Result<(MachineSource, Option<Arc<dyn KvStore>>), 
             return Ok((source, Some(store)));
         }
         Machine::Reserved { store, number } => {
-            let id = resolve(number)?;
+            let id = resolve(number, &config.ids.layout)?;
             let store = open(store, &options)?;
             let source = MachineSource::Reserved { store: Arc::clone(&store), id };
             return Ok((source, Some(store)));
@@ -116,7 +116,7 @@ fn source(config: &Config) -> Result<(MachineSource, Option<Arc<dyn KvStore>>), 
 }
 
 /// The machine ID of this host, where settings and host alone determine it.
-fn resolve(number: &Number) -> Result<u64, Error> {
+fn resolve(number: &Number, layout: &IdMeta) -> Result<u64, Error> {
     let refused = |error: IdError| Error::setting(error);
     let (id, origin) = match number {
         Number::Id(id) => (*id, "machine.id".to_owned()),
@@ -125,7 +125,7 @@ fn resolve(number: &Number) -> Result<u64, Error> {
             (id, format!("address {address} in machine.ips"))
         }
         Number::HostOrdinal => {
-            let id = host_ordinal().map_err(refused)?;
+            let id = host_ordinal(layout).map_err(refused)?;
             (id, format!("ordinal of host name {}", host_name()))
         }
     };

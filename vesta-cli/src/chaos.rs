@@ -262,7 +262,8 @@ impl Chaos {
             let Some(url) = self.start(number)? else { continue };
             let http = Http::new(&url, &Access { token: None, ca: None })?;
             loop {
-                let share = (CLOCK.monotonic() - self.began).as_secs_f64() / self.length.as_secs_f64();
+                let share =
+                    (CLOCK.monotonic() - self.began).as_secs_f64() / self.length.as_secs_f64();
                 if self.ids.load(Relaxed) as f64 > MOST * share {
                     CLOCK.park(TURN);
                     continue;

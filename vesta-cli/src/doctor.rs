@@ -9,7 +9,7 @@ use rustix::process::{Resource, getrlimit};
 use vesta_boot::commands::leases;
 use vesta_boot::settings::{Machine, Values};
 use vesta_boot::{Config, Error};
-use vesta_intf::{Field, UnixMillis};
+use vesta_intf::UnixMillis;
 use vesta_service::{Leases, Record};
 
 use crate::output::{Output, Table, grouped, print};
@@ -183,7 +183,7 @@ fn pool(config: &Config, leases: &Leases, report: &mut Report) {
         Ok(snapshot) => snapshot,
         Err(error) => return report.fail(what, error),
     };
-    let range = range.clone().unwrap_or(0..=config.ids.layout.max(Field::Machine));
+    let range = range.clone().unwrap_or(config.ids.layout.machines());
     let all = range.end() - range.start() + 1;
     let is_taken = |record: &Record| record.owner != 0;
     let taken = snapshot.records.range(range).filter(|(_, record)| is_taken(record)).count();

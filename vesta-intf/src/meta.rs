@@ -9,6 +9,8 @@ mod start;
 pub use field::{Field, FieldOrder};
 pub use start::SequenceStart;
 
+use std::ops::RangeInclusive;
+
 use crate::{Id, IdError, IdType, TimeUnit, UnixMillis};
 
 /// Definition of a layout, unchecked. [`IdMeta::new`] checks it.
@@ -41,6 +43,8 @@ pub struct IdMeta {
     name: &'static str,
     id_type: u64,
     spec: LayoutSpec,
+    /// The upper bits of the machine field that are fixed, and their value.
+    region: (u8, u64),
 }
 
 const fn max_of(bits: u8) -> u64 {
@@ -87,7 +91,7 @@ impl IdMeta {
     }
 
     pub(crate) const fn unchecked(name: &'static str, id_type: u64, spec: LayoutSpec) -> Self {
-        Self { name, id_type, spec }
+        Self { name, id_type, spec, region: (0, 0) }
     }
 
     /// Validation error of a layout definition.
@@ -199,6 +203,25 @@ impl IdMeta {
             (true, 0) => Self::MAX_PEAK,
             (true, _) => Self::MIN_GRANULARITY,
         }
+    }
+
+    /// This layout in one region: the upper `bits` of the machine field are `region`, so that two regions
+    /// never make the same ID, whatever else they share.
+    ///
+    /// # Errors
+    /// [`IdError::OutOfRange`] if the machine field has not so many bits, or the region needs more.
+    pub fn in_region(self, bits: u8, region: u64) -> Result<Self, IdError> {
+        IdError::check("region bits", bits.into(), 0, self.bits(Field::Machine).into())?;
+        IdError::check("region", region, 0, max_of(bits))?;
+        Ok(Self { region: (bits, region), ..self })
+    }
+
+    /// The machine IDs of the layout, or of its region.
+    pub const fn machines(&self) -> RangeInclusive<u64> {
+        let (bits, region) = self.region;
+        let below = self.bits(Field::Machine) - bits;
+        let first = if region == 0 { 0 } else { region << below };
+        RangeInclusive::new(first, first | max_of(below))
     }
 
     /// The width of a field in bits; 0 if the layout does not have it.

@@ -94,7 +94,7 @@ impl IdSet {
         let Some(layout) = self.layout else {
             return Err(IdError::invalid("region", "plain numbers have no machine"));
         };
-        self.with(Field::Machine, layout.machines_of_region(bits, region)?)
+        self.with(Field::Machine, layout.in_region(bits, region)?.machines())
     }
 
     /// The fields of a number that belongs to the set; `None` if it does not, or the set is one of plain
@@ -125,25 +125,6 @@ impl IdSet {
             }
         }
         bits
-    }
-}
-
-impl IdMeta {
-    /// The machine IDs of a region: those whose upper `bits` are `region`.
-    ///
-    /// # Errors
-    /// [`IdError::OutOfRange`] if the machine field has not so many bits, or the region needs more.
-    pub fn machines_of_region(
-        &self,
-        bits: u8,
-        region: u64,
-    ) -> Result<RangeInclusive<u64>, IdError> {
-        let width = self.bits(Field::Machine);
-        IdError::check("region bits", bits.into(), 0, width.into())?;
-        IdError::check("region", region, 0, (1 << bits) - 1)?;
-        let below = width - bits;
-        let first = region << below;
-        Ok(first..=first + (1 << below) - 1)
     }
 }
 

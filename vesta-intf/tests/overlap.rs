@@ -203,10 +203,28 @@ fn two_regions_never_meet_and_one_meets_itself() {
             }
         }
     }
-    assert_eq!(IdMeta::MAX_PEAK.machines_of_region(3, 2).unwrap(), 256..=383);
-    assert_eq!(IdMeta::MAX_PEAK.machines_of_region(0, 0).unwrap(), 0..=1023);
-    assert!(IdMeta::MAX_PEAK.machines_of_region(3, 8).is_err());
-    assert!(IdMeta::MAX_PEAK.machines_of_region(11, 0).is_err());
+}
+
+#[test]
+fn the_regions_of_a_layout_share_its_machine_ids_out() {
+    for layout in IdMeta::all_known() {
+        for bits in 0..=layout.bits(Field::Machine).min(6) {
+            let regions = (0..1 << bits).map(|it| layout.in_region(bits, it).unwrap().machines());
+            let next = regions.fold(0, |next, machines| {
+                assert_eq!(*machines.start(), next, "{layout}, {bits} bits");
+                machines.end() + 1
+            });
+            assert_eq!(next, layout.max(Field::Machine) + 1, "{layout}, {bits} bits");
+            assert!(layout.in_region(bits, 1 << bits).is_err());
+        }
+        assert!(layout.in_region(layout.bits(Field::Machine) + 1, 0).is_err());
+    }
+    let region = IdMeta::MAX_PEAK.in_region(3, 2).unwrap();
+    assert_eq!(region.machines(), 256..=383);
+    assert_eq!(region.fingerprint(), "1/1/2/30/20/10 tsm 1000ms @1420041600000 region 2 of 8");
+    assert!(region.to_string().ends_with("second, region 2 of 8)"), "{region}");
+    assert_eq!(IdMeta::MAX_PEAK.in_region(0, 0), Ok(IdMeta::MAX_PEAK));
+    assert_eq!(IdMeta::MAX_PEAK.in_region(10, 1023).unwrap().machines(), 1023..=1023);
 }
 
 #[test]

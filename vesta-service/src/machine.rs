@@ -8,7 +8,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use vesta_intf::{Field, IdError, IdMeta};
+use vesta_intf::{IdError, IdMeta};
 
 pub(crate) use host::name as host_name;
 pub use ip::IpMap;
@@ -81,8 +81,9 @@ impl MachineSource {
         folder: &StateFolder,
         clock: &AnyClock,
     ) -> Result<(Resolved, String), BuildError> {
-        let max = meta.max(Field::Machine);
-        let check = |machine| IdError::check("machine ID", machine, 0, max);
+        let machines = meta.machines();
+        let (first, last) = (*machines.start(), *machines.end());
+        let check = |machine| IdError::check("machine ID", machine, first, last);
         let fixed = |machine, origin: String| {
             check(machine)?;
             let file = folder.open(machine, &**clock)?;
@@ -98,10 +99,14 @@ impl MachineSource {
             }
             MachineSource::HostOrdinal => {
                 let name = host_name();
-                fixed(host::ordinal(&name)?, format!("ordinal of host name {name}"))
+                fixed(
+                    in_region(meta, host::ordinal(&name)?),
+                    format!("ordinal of host name {name}"),
+                )
             }
             MachineSource::Pool { store, range } => {
-                let range = range.unwrap_or(0..=max);
+                let range = range.unwrap_or(machines);
+                check(*range.start())?;
                 check(*range.end())?;
                 if range.is_empty() {
                     return Err(IdError::invalid("machine range", "the range is empty").into());
@@ -130,12 +135,18 @@ impl MachineSource {
     }
 }
 
-/// The number at the end of this host's name, as a Kubernetes StatefulSet gives it (`vesta-3`).
+/// A number that counts from 0 in the region of a layout.
+pub(crate) fn in_region(meta: &IdMeta, number: u64) -> u64 {
+    meta.machines().start().saturating_add(number) // what is too large is refused as it is
+}
+
+/// The machine ID of this host by the number at the end of its name, as a Kubernetes StatefulSet gives it
+/// (`vesta-3`); it counts from the first of the layout's region on.
 ///
 /// # Errors
 /// [`IdError::Invalid`] if the name does not end in a hyphen and a number.
-pub fn host_ordinal() -> Result<u64, IdError> {
-    host::ordinal(&host_name())
+pub fn host_ordinal(layout: &IdMeta) -> Result<u64, IdError> {
+    Ok(in_region(layout, host::ordinal(&host_name())?))
 }
 
 impl fmt::Display for IpMap {

@@ -46,6 +46,24 @@ pub(super) struct Section {
     #[arg(value_parser = truth())]
     ordinal: bool,
 
+    /// Region: the part of the machine IDs that is used here
+    ///
+    /// The upper `machine.region_bits` of the machine field are this number. Regions with stores of their
+    /// own then never make the same ID. Pool, fixed machine IDs and ordinals lie within the region; ordinals
+    /// count from its first machine ID on.
+    ///
+    /// Example: 2
+    #[arg(id = "machine.region", value_name = "N", value_parser = number(0, u64::MAX), global = true)]
+    region: Option<u64>,
+
+    /// Width of the region in bits
+    ///
+    /// 3 bits are 8 regions, 0 to 7. The same in all of them.
+    ///
+    /// Example: 3
+    #[arg(id = "machine.region_bits", value_name = "BITS", value_parser = number(1, 32), global = true)]
+    region_bits: Option<u64>,
+
     /// Store whose pool hands out machine IDs
     ///
     /// `sqlite:PATH` for the processes of one host; `mysql://user:password@host:3306/database`, also for
@@ -200,8 +218,43 @@ impl Section {
         self.state_dir.clone().unwrap_or_else(default_state_dir)
     }
 
+    /// The layout in the region of these settings.
+    pub(super) fn in_region(&self, layout: IdMeta) -> Result<IdMeta, Error> {
+        match (self.region, self.region_bits) {
+            (None, None) => Ok(layout),
+            (Some(region), Some(bits)) => {
+                let bits = u8::try_from(bits).unwrap_or(u8::MAX); // at most 32
+                let refused = |error| Error::setting(format!("machine.region: {error}"));
+                layout.in_region(bits, region).map_err(refused)
+            }
+            _ => Error::refuse(
+                "machine.region and machine.region_bits need each other; set both or none",
+            ),
+        }
+    }
+
+    /// Refuses machine IDs outside the region.
+    fn check_region(&self, values: &Values, layout: &IdMeta) -> Result<(), Error> {
+        let region = layout.machines();
+        let mut given = vec![("machine.id", self.id)];
+        given
+            .extend(self.ips.iter().flat_map(IpMap::entries).map(|it| ("machine.ips", Some(it.1))));
+        let ends = self.range.as_ref().map(|range| [*range.start(), *range.end()]);
+        given.extend(ends.into_iter().flatten().map(|end| ("machine.range", Some(end))));
+        match given.into_iter().find(|it| it.1.is_some_and(|id| !region.contains(&id))) {
+            None => Ok(()),
+            Some((name, _)) => {
+                let (first, last) = (region.start(), region.end());
+                let must =
+                    format!("must lie within the machine IDs of the region, {first} to {last}");
+                Err(values.refuse(name, must))
+            }
+        }
+    }
+
     /// Makes the choice, by the rules between the settings.
     pub(super) fn check(self, values: &Values, layout: &IdMeta) -> Result<Machine, Error> {
+        self.check_region(values, layout)?;
         let folder = self.state_dir().display().to_string();
         let Self { count, order, stateless, .. } = self;
         let numbers = [
@@ -256,8 +309,8 @@ impl Section {
         }
         Ok(match (choice.map(|choice| choice.1), self.store) {
             (None, store) => {
-                let max = layout.max(Field::Machine);
-                let spare = self.range.as_ref().map_or(max, |range| range.end() - range.start());
+                let range = self.range.clone().unwrap_or(layout.machines());
+                let spare = range.end() - range.start();
                 if count - 1 > spare {
                     let must = format!("must be at most the {} of the pool", spare + 1);
                     return Err(values.refuse("machine.count", must));

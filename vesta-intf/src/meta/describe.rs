@@ -5,7 +5,7 @@ use std::fmt;
 use super::{Field, FieldOrder, IdMeta};
 
 impl IdMeta {
-    /// Fingerprint that all generators of one namespace must share: widths, order, unit and epoch.
+    /// Fingerprint that all generators of one namespace must share: widths, order, unit, epoch and region.
     pub fn fingerprint(&self) -> String {
         let s = &self.spec;
         let order = match s.order {
@@ -18,7 +18,7 @@ impl IdMeta {
             micros => (micros / 1000, "ms"),
         };
         format!(
-            "{}/{}/{}/{}/{}/{} {order} {}{} @{}",
+            "{}/{}/{}/{}/{}/{} {order} {}{} @{}{}",
             s.version_bits,
             s.type_bits,
             s.gen_method_bits,
@@ -27,8 +27,17 @@ impl IdMeta {
             s.machine_bits,
             length,
             unit,
-            s.epoch.0
+            s.epoch.0,
+            self.region_text(" ")
         )
+    }
+
+    /// `region 2 of 8`, after a separator; nothing without a region.
+    fn region_text(&self, separator: &str) -> String {
+        match self.region {
+            (0, _) => String::new(),
+            (bits, region) => format!("{separator}region {region} of {}", 1u128 << bits),
+        }
     }
 }
 
@@ -42,6 +51,6 @@ impl fmt::Display for IdMeta {
             let plus = if i > 0 { " + " } else { "" };
             write!(f, "{plus}{} {}", field.name(), self.bits(field))?;
         }
-        write!(f, " bits, {})", self.spec.unit)
+        write!(f, " bits, {}{})", self.spec.unit, self.region_text(", "))
     }
 }

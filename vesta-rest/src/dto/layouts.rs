@@ -117,7 +117,7 @@ impl KnownLayout {
             shape: meta.into(),
             about: meta.about(),
             makes_ids: meta.check_generates().is_ok(),
-            own: meta == own,
+            own: meta.name() == own.name(),
         }
     }
 }

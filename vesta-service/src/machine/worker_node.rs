@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use vesta_intf::{Field, IdMeta};
+use vesta_intf::IdMeta;
 
 use crate::Doubt;
 use crate::clock::Clock;
@@ -59,11 +59,11 @@ pub(crate) fn use_up_number(
             }
         }
     };
-    let max = meta.max(Field::Machine);
-    if number > max {
-        return Err(BuildError::WorkerNodesUsedUp { store, number, max });
+    let (first, last) = (*meta.machines().start(), *meta.machines().end());
+    if number > last - first {
+        return Err(BuildError::WorkerNodesUsedUp { store, number, max: last - first });
     }
-    Ok(number)
+    Ok(first + number)
 }
 
 /// Why numbers of a table may be handed out again, as the operator or else the table says. No distance
