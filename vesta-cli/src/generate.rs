@@ -3,7 +3,7 @@
 use serde_json::json;
 use vesta_boot::settings::Values;
 use vesta_boot::{Config, Error, assemble};
-use vesta_client::{Client, ErrorKind};
+use vesta_client::Client;
 use vesta_intf::{Id, IdError, IdService};
 use vesta_service::LocalIdService;
 
@@ -78,15 +78,7 @@ fn take_from(service: impl IdService + 'static) -> Take {
 
 /// A call that failed: some errors pass, others are about what was asked.
 fn failed(error: &IdError) -> Error {
-    let asked_wrongly = matches!(
-        error.kind(),
-        ErrorKind::Invalid
-            | ErrorKind::OutOfRange
-            | ErrorKind::Unsupported
-            | ErrorKind::Unauthenticated
-            | ErrorKind::PermissionDenied
-    );
-    Error::lasting(asked_wrongly, error)
+    Error::lasting(matches!(error.kind().http_status(), 400..=404 | 501), error)
 }
 
 /// A service of these settings, as a server has it.
