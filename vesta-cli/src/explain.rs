@@ -167,18 +167,13 @@ fn in_full(it: &Explained, zone: Option<&str>) -> Result<String, Error> {
     let _ = writeln!(text, "  made     {at}   {age}{local}");
     let [hex, base62, crockford] = [IdFormat::Hex, IdFormat::Base62, IdFormat::Crockford]
         .map(|form| format!("{} {}", form.name(), form.format(*raw)));
-    let (js, note) = in_javascript(*raw);
+    let js = *raw as f64 as u128; // the number that JavaScript makes of it; 2^64 too
+    let note = if js == u128::from(*raw) { "" } else { " (not exact)" };
     let _ = writeln!(text, "  forms    {hex}  {base62}  {crockford}  js {js}{note}");
     if let Some((lower, upper)) = tick(it) {
         let _ = writeln!(text, "  tick     {lower} .. {upper}");
     }
     Ok(text)
-}
-
-/// The number that JavaScript makes of an ID.
-fn in_javascript(raw: u64) -> (u128, &'static str) {
-    let rounded = raw as f64 as u128; // 2^64 too
-    (rounded, if rounded == u128::from(raw) { "" } else { " (not exact)" })
 }
 
 /// Colours of the fields on a terminal, from the top.
