@@ -271,8 +271,8 @@ pub(crate) enum PlanCommand {
     ///
     /// A set is a layout with ranges of its fields, LAYOUT[,FIELD=FIRST-LAST]…, or a TOML file with the
     /// same keys. Fields: version, genMethod, seq, machine; region=2/3 fixes the upper 3 bits of the
-    /// machine to 2; from and until are moments or days. A field given twice has the values of both
-    /// ranges. Left out: every value, but version 0. `counter,until=N` are the numbers 1 to N, and
+    /// machine to 2; from and until are moments or days. What is given twice must hold twice. Left out:
+    /// every value, but version 0. `counter,until=N` are the numbers 1 to N, and
     /// `counter,from=M,until=N` those from M on.
     ///
     /// Prints `disjoint`, or a number that belongs to both and what it is in each: then the exit code is 1.
