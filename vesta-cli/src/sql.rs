@@ -109,24 +109,21 @@ impl Sql<'_> {
     /// A bound of the tick of a moment; NULL outside the layout's time.
     fn bound(&self, upper: bool) -> String {
         let (unit, epoch) = (self.layout.spec().unit.millis(), self.layout.spec().epoch.0);
-        let millis = match self.dialect {
-            Dialect::Postgres => "floor(extract(epoch FROM at) * 1000)::bigint".to_owned(),
-            Dialect::Mysql => "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', at) DIV 1000)".to_owned(),
+        let (millis, divided) = match self.dialect {
+            Dialect::Postgres => ("floor(extract(epoch FROM at) * 1000)::bigint", "/"),
+            Dialect::Mysql => ("(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', at) DIV 1000)", "DIV"),
             Dialect::Sqlite => {
-                "CAST(round((julianday(at) - 2440587.5) * 86400000) AS integer)".to_owned()
+                ("CAST(round((julianday(at) - 2440587.5) * 86400000) AS integer)", "/")
             }
         };
-        let divided = if self.dialect == Dialect::Mysql { "DIV" } else { "/" };
         let since = format!("({millis} - {epoch})");
         let (shift, last) = (self.layout.shift(Field::Time), self.layout.max(Field::Time));
         let low = if upper { (1u64 << shift) - 1 } else { 0 };
         let rest = (self.base | low).cast_signed();
-        // MySQL's bits are unsigned.
         let id = format!("({since} {divided} {unit} << {shift} | {rest})");
-        let id = match self.dialect {
-            Dialect::Mysql => format!("CAST({id} AS SIGNED)"),
-            _ => id,
-        };
+        // MySQL's bits are unsigned.
+        let is_mysql = self.dialect == Dialect::Mysql;
+        let id = if is_mysql { format!("CAST({id} AS SIGNED)") } else { id };
         let end = last.saturating_add(1).saturating_mul(unit);
         format!("CASE WHEN {since} >= 0 AND {since} < {end} THEN {id} END")
     }
