@@ -29,7 +29,10 @@ pub(crate) fn audit_id(text: &str, settings: &Values, output: Output) -> Done {
         true => None,
         false => Some(Origin::of(&leases.claims(machine).map_err(failed)?, position)),
     };
-    let when = |position: u64| moment(&layout, &rules, position);
+    // The moment at which the tick of a position begins.
+    let when = |position: u64| {
+        exact(layout.moment_of(rules.tick(position)).unwrap_or(layout.end()), &layout)
+    };
     let claim = if let Some(Origin::Claim(claim)) = &origin { Some(claim) } else { None };
     let said = match &origin {
         None => format!("no: it has another layout than {}", layout.name()),
@@ -83,12 +86,6 @@ fn made_by(claim: &Record, layout: &IdMeta, until: String) -> String {
          {until}",
         exact(claim.claimed, layout)
     )
-}
-
-/// The moment at which the tick of a position begins.
-fn moment(layout: &IdMeta, rules: &Rules, position: u64) -> String {
-    let moment = layout.moment_of(rules.tick(position)).unwrap_or(layout.end());
-    exact(moment, layout)
 }
 
 /// Text that others wrote into a store, made safe for a terminal.
