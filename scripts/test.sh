@@ -176,6 +176,7 @@ if [ -z "${VESTA_TEST_FULL:-}" ]; then
   finish "the races"
 else
   scripts/races.sh --full || failed "the races"
+  scripts/chaos.sh || failed "the planted fault that chaos finds"
   scripts/fuzz.sh 10 || failed "fuzzing"
   scripts/schemathesis.sh || failed "the REST server against its OpenAPI document"
 fi

@@ -322,10 +322,8 @@ impl Chaos {
         let mut child = place.child();
         let status = child.as_mut().map(Child::wait).transpose().map_err(failed)?;
         match status.and_then(|status| status.code()) {
-            Some(code @ (64 | 70)) => Err(Error::software(
-                "a server",
-                format!("it ended with {code}: {}", said_in(&words)),
-            )),
+            Some(64) => Error::refuse(format!("a server does not start: {}", said_in(&words))),
+            Some(70) => Err(Error::software("a server", said_in(&words))),
             _ => Ok(None),
         }
     }

@@ -157,3 +157,16 @@ impl fmt::Display for IpMap {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ordinal_counts_from_the_first_machine_id_of_the_region() {
+        let region = IdMeta::MAX_PEAK.in_region(3, 2).unwrap();
+        assert_eq!([0, 127].map(|it| in_region(&region, it)), [256, 383]);
+        assert_eq!(in_region(&region, u64::MAX), u64::MAX, "refused as it is");
+        assert_eq!(in_region(&IdMeta::MAX_PEAK, 7), 7);
+    }
+}

@@ -84,6 +84,20 @@ fn at_the_end_of_the_machine_field_there_is_an_error_and_no_wrap() {
 }
 
 #[test]
+fn in_a_region_they_count_from_its_first_machine_id_on() {
+    let (table, clock) = (Arc::new(Table::default()), ManualClock::at(START));
+    let region = IdMeta::MAX_PEAK.in_region(8, 3).unwrap();
+    for machine in [13, 14, 15] {
+        assert_eq!(start(&table, &clock, region).unwrap().machine(), machine);
+    }
+    let refused = start(&table, &clock, region).unwrap_err();
+    assert!(
+        matches!(refused, BuildError::WorkerNodesUsedUp { number: 4, max: 3, .. }),
+        "{refused}"
+    );
+}
+
+#[test]
 fn a_reply_that_is_lost_costs_a_number_and_nothing_else() {
     let (table, clock) = (Arc::new(Table::default()), ManualClock::at(START));
     table.unanswered.store(3, Ordering::Relaxed);

@@ -131,6 +131,16 @@ fn each_way_to_a_machine_id_is_understood() {
 }
 
 #[test]
+fn a_region_is_part_of_the_layout() {
+    let args = ["--machine-region", "2", "--machine-region-bits", "3", "--machine-id", "383"];
+    let config = config(&args).expect("right settings");
+    assert_eq!(config.ids.layout.machines(), 256..=383);
+    let file = "[machine]\nregion = 7\nregion_bits = 3\n";
+    let config = with_file(file, &["--layout", "snowflake"]).expect("right settings");
+    assert_eq!(config.ids.layout, IdMeta::SNOWFLAKE.in_region(3, 7).expect("a region"));
+}
+
+#[test]
 fn a_number_of_ones_own_can_be_reserved_in_a_store() {
     for (number, expected) in [
         (&["--machine-id", "5"][..], "Id(5)"),

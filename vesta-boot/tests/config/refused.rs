@@ -59,6 +59,30 @@ fn what_is_wrong_is_refused_with_one_sentence_that_says_what_to_do() {
         (&["--machine-range", "5"], "machine.range must be FROM-TO within 0-1023"),
         (&["--machine-range", "9-3"], "machine.range must be FROM-TO within 0-1023"),
         (&["--machine-range", "0-1024"], "machine.range must be FROM-TO within 0-1023"),
+        (&["--machine-region", "2"], "machine.region and machine.region_bits need each other"),
+        (&["--machine-region-bits", "3"], "machine.region and machine.region_bits need each other"),
+        (&["--machine-region", "8", "--machine-region-bits", "3"], "machine.region: region"),
+        (&["--machine-region", "0", "--machine-region-bits", "11"], "machine.region: region bits"),
+        (
+            &["--machine-region", "0", "--machine-region-bits", "0"],
+            "machine.region_bits must be 1 to 32",
+        ),
+        (
+            &["--machine-region", "2", "--machine-region-bits", "3", "--machine-id", "255"],
+            "machine.id must lie within the machine IDs of the region, 256 to 383",
+        ),
+        (
+            &["--machine-region", "2", "--machine-region-bits", "3", "--machine-range", "256-384"],
+            "machine.range must lie within the machine IDs of the region, 256 to 383",
+        ),
+        (
+            &["--machine-region", "2", "--machine-region-bits", "3", "--machine-ips", "10.0.0.1=1"],
+            "machine.ips must lie within the machine IDs of the region, 256 to 383",
+        ),
+        (
+            &["--machine-region", "2", "--machine-region-bits", "9", "--machine-count", "3"],
+            "machine.count must be at most the 2 of the pool",
+        ),
         (&["--namespace", "a b"], "namespace must be 1 to 64 letters"),
         (&["--namespace", ""], "namespace must be 1 to 64 letters"),
         (&["--namespace", "../x/y"], "namespace must be 1 to 64 letters"),
