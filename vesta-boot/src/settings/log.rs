@@ -3,7 +3,10 @@
 use std::io::{self, IsTerminal as _};
 
 use clap::Args;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{Layer as _, fmt, registry};
 
 use super::parse::{Parsed, choice, either};
 use crate::secret;
@@ -30,18 +33,19 @@ pub struct Log {
 impl Log {
     /// Starts logging for the whole process. A second call changes nothing.
     pub(crate) fn start(&self) {
-        let builder = tracing_subscriber::fmt()
-            .with_env_filter(EnvFilter::new(directives(&self.level)))
+        let lines = fmt::layer()
             .with_writer(io::stderr)
             // The reader of the log may be gone. The error would be reported on the very pipe that is
             // closed, and the logging thread would panic.
             .log_internal_errors(false)
             .with_ansi(io::stderr().is_terminal());
         // An error means that logging has been started before: by a test, or by an embedding program.
-        let _ = match self.format {
-            LogFormat::Human => builder.try_init(),
-            LogFormat::Json => builder.json().flatten_event(true).try_init(),
+        let lines = match self.format {
+            LogFormat::Human => lines.boxed(),
+            LogFormat::Json => lines.json().flatten_event(true).boxed(),
         };
+        let levels: Targets = directives(&self.level).parse().expect("the setting was checked");
+        let _ = registry().with(lines.with_filter(levels)).try_init();
     }
 }
 
@@ -65,11 +69,11 @@ pub enum LogFormat {
 }
 
 fn level(text: &str) -> Parsed<String> {
-    // EnvFilter takes any word for a module's name; a bare word is meant as a level.
+    // A filter takes any word for a module's name; a bare word is meant as a level.
     let levels = ["error", "warn", "info", "debug", "trace", "off"];
     let is_level = |part: &str| part.contains('=') || levels.contains(&part);
     let wrong = !text.split(',').all(is_level) || secret::may_be_url(text);
-    if wrong || EnvFilter::try_new(text).is_err() {
+    if wrong || text.parse::<Targets>().is_err() {
         return Err(format!("must be {}, also by module as in info,h2=debug", either(levels)));
     }
     Ok(text.to_owned())
