@@ -53,7 +53,7 @@ fn declare(role: Role) -> clap::Command {
 
 /// Checks each setting by its own parser.
 pub(super) fn check(values: &Values) -> Result<Sections, Error> {
-    let layout = ids::layout(values)?;
+    let layout = machine::in_region(values, ids::layout(values)?)?;
     let mut settings = settings(values.role).clone().no_binary_name(true).mut_args(|arg| {
         let arg = ids::bounded(machine::bounded(arg, layout), layout, values);
         arg.env(Resettable::Reset).default_value(Resettable::Reset)

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use clap::builder::ValueParser;
 use clap::{Arg, Args};
-use vesta_intf::{Field, IdMeta};
+use vesta_intf::IdMeta;
 use vesta_service::{ClaimOrder, IpMap, default_state_dir};
 
-use super::parse::{Parsed, choice, number, store_url, truth};
+use super::parse::{Parsed, choice, number, store_url, truth, whole};
 use super::values::Values;
 use crate::error::Error;
 use crate::secret;
@@ -36,7 +36,7 @@ pub(super) struct Section {
     /// An explicit map, whose order means nothing; then as `machine.id`.
     ///
     /// Example: 10.0.0.1=1,10.0.0.2=2
-    #[arg(id = "machine.ips", value_name = "IP=N,..", value_parser = ip_map(u64::MAX))]
+    #[arg(id = "machine.ips", value_name = "IP=N,..", value_parser = ip_map(0, u64::MAX))]
     ips: Option<IpMap>,
 
     /// Fixed machine ID from the host name
@@ -54,7 +54,7 @@ pub(super) struct Section {
     ///
     /// Example: 2
     #[arg(id = "machine.region", value_name = "N", value_parser = number(0, u64::MAX), global = true)]
-    region: Option<u64>,
+    _region: Option<u64>, // part of the layout
 
     /// Width of the region in bits
     ///
@@ -62,7 +62,7 @@ pub(super) struct Section {
     ///
     /// Example: 3
     #[arg(id = "machine.region_bits", value_name = "BITS", value_parser = number(1, 32), global = true)]
-    region_bits: Option<u64>,
+    _region_bits: Option<u64>,
 
     /// Store whose pool hands out machine IDs
     ///
@@ -108,7 +108,7 @@ pub(super) struct Section {
     ///
     /// Example: 0-1023
     #[arg(id = "machine.range", value_name = "FROM-TO", help_heading = "Pool")]
-    #[arg(value_parser = range(u64::MAX))]
+    #[arg(value_parser = range(0, u64::MAX))]
     range: Option<RangeInclusive<u64>>,
 
     /// Machine IDs that this process takes
@@ -201,13 +201,32 @@ impl Machine {
     }
 }
 
+/// A layout in the region that the settings name.
+pub(super) fn in_region(values: &Values, layout: IdMeta) -> Result<IdMeta, Error> {
+    let number = |name| {
+        let text = &values.get(name)?.text;
+        Some(whole(text, 0, u64::MAX).map_err(|must| values.refuse(name, must)))
+    };
+    match (number("machine.region").transpose()?, number("machine.region_bits").transpose()?) {
+        (None, None) => Ok(layout),
+        (Some(region), Some(bits)) => {
+            let bits = u8::try_from(bits).unwrap_or(u8::MAX); // both are too many
+            let refused = |error| Error::setting(format!("machine.region: {error}"));
+            layout.in_region(bits, region).map_err(refused)
+        }
+        _ => Error::refuse(
+            "machine.region and machine.region_bits need each other; set both or none",
+        ),
+    }
+}
+
 /// Narrows the parser of a setting to the machine IDs of the layout.
 pub(super) fn bounded(arg: Arg, layout: IdMeta) -> Arg {
-    let max = layout.max(Field::Machine);
+    let (first, last) = layout.machines().into_inner();
     let parser = match arg.get_id().as_str() {
-        "machine.id" => number(0, max),
-        "machine.ips" => ip_map(max),
-        "machine.range" => range(max),
+        "machine.id" => number(first, last),
+        "machine.ips" => ip_map(first, last),
+        "machine.range" => range(first, last),
         _ => return arg,
     };
     arg.value_parser(parser)
@@ -218,43 +237,8 @@ impl Section {
         self.state_dir.clone().unwrap_or_else(default_state_dir)
     }
 
-    /// The layout in the region of these settings.
-    pub(super) fn in_region(&self, layout: IdMeta) -> Result<IdMeta, Error> {
-        match (self.region, self.region_bits) {
-            (None, None) => Ok(layout),
-            (Some(region), Some(bits)) => {
-                let bits = u8::try_from(bits).unwrap_or(u8::MAX); // at most 32
-                let refused = |error| Error::setting(format!("machine.region: {error}"));
-                layout.in_region(bits, region).map_err(refused)
-            }
-            _ => Error::refuse(
-                "machine.region and machine.region_bits need each other; set both or none",
-            ),
-        }
-    }
-
-    /// Refuses machine IDs outside the region.
-    fn check_region(&self, values: &Values, layout: &IdMeta) -> Result<(), Error> {
-        let region = layout.machines();
-        let mut given = vec![("machine.id", self.id)];
-        given
-            .extend(self.ips.iter().flat_map(IpMap::entries).map(|it| ("machine.ips", Some(it.1))));
-        let ends = self.range.as_ref().map(|range| [*range.start(), *range.end()]);
-        given.extend(ends.into_iter().flatten().map(|end| ("machine.range", Some(end))));
-        match given.into_iter().find(|it| it.1.is_some_and(|id| !region.contains(&id))) {
-            None => Ok(()),
-            Some((name, _)) => {
-                let (first, last) = (region.start(), region.end());
-                let must =
-                    format!("must lie within the machine IDs of the region, {first} to {last}");
-                Err(values.refuse(name, must))
-            }
-        }
-    }
-
     /// Makes the choice, by the rules between the settings.
     pub(super) fn check(self, values: &Values, layout: &IdMeta) -> Result<Machine, Error> {
-        self.check_region(values, layout)?;
         let folder = self.state_dir().display().to_string();
         let Self { count, order, stateless, .. } = self;
         let numbers = [
@@ -334,28 +318,26 @@ fn folder(text: &str) -> Parsed<PathBuf> {
     }
 }
 
-fn range(max: u64) -> ValueParser {
+fn range(first: u64, last: u64) -> ValueParser {
     ValueParser::new(move |text: &str| {
         let ends = text.split_once('-').and_then(|(from, to)| {
             Some((from.trim().parse::<u64>().ok()?, to.trim().parse::<u64>().ok()?))
         });
         match ends {
-            Some((from, to)) if from <= to && to <= max => Ok(from..=to),
-            _ => Err(format!("must be FROM-TO within 0-{max}, such as 0-{}", max.min(923))),
+            Some((from, to)) if first <= from && from <= to && to <= last => Ok(from..=to),
+            _ => Err(format!("must be FROM-TO within {first}-{last}")),
         }
     })
 }
 
-fn ip_map(max: u64) -> ValueParser {
+fn ip_map(first: u64, last: u64) -> ValueParser {
     ValueParser::new(move |text: &str| {
         let must = "must be a list such as 10.0.0.1=1,10.0.0.2=2";
         let map = IpMap::parse(text).map_err(|error| match secret::may_be_url(text) {
             true => must.to_owned(), // the error quotes the text
             false => format!("{must} ({error})"),
         })?;
-        match map.entries().map(|entry| entry.1).max() {
-            Some(id) if id > max => Err(format!("must hold machine IDs of 0 to {max}")),
-            _ => Ok(map),
-        }
+        let inside = map.entries().all(|entry| (first..=last).contains(&entry.1));
+        if inside { Ok(map) } else { Err(format!("must hold machine IDs of {first} to {last}")) }
     })
 }

@@ -98,10 +98,9 @@ impl Config {
     /// # Errors
     /// [`Error::Setting`] with one sentence that says what to do.
     pub fn check(values: &Values) -> Result<Self, Error> {
-        let Sections { listeners, mut ids, machine, store, segments, limits, log } =
+        let Sections { listeners, ids, machine, store, segments, limits, log } =
             declared::check(values)?;
         let (state_dir, store_may_forget) = (machine.state_dir(), machine.may_forget);
-        ids.layout = machine.in_region(ids.layout)?;
         let machine = machine.check(values, &ids.layout)?;
         let [tls, admin_tls] = listeners.tls()?;
         let config = Self {

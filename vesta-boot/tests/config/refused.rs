@@ -69,15 +69,15 @@ fn what_is_wrong_is_refused_with_one_sentence_that_says_what_to_do() {
         ),
         (
             &["--machine-region", "2", "--machine-region-bits", "3", "--machine-id", "255"],
-            "machine.id must lie within the machine IDs of the region, 256 to 383",
+            "machine.id must be 256 to 383, but is `255`",
         ),
         (
             &["--machine-region", "2", "--machine-region-bits", "3", "--machine-range", "256-384"],
-            "machine.range must lie within the machine IDs of the region, 256 to 383",
+            "machine.range must be FROM-TO within 256-383",
         ),
         (
             &["--machine-region", "2", "--machine-region-bits", "3", "--machine-ips", "10.0.0.1=1"],
-            "machine.ips must lie within the machine IDs of the region, 256 to 383",
+            "machine.ips must hold machine IDs of 256 to 383",
         ),
         (
             &["--machine-region", "2", "--machine-region-bits", "9", "--machine-count", "3"],
