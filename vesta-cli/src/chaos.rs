@@ -93,6 +93,13 @@ impl Place {
         pid.is_some_and(|pid| kill_process(pid, signal).is_ok())
     }
 
+    /// Kills the process, and waits until it is gone.
+    fn end(&self) {
+        if let Some(child) = &mut *self.child() {
+            let _ = child.kill().and_then(|()| child.wait()); // it may be gone
+        }
+    }
+
     fn step_clock(&self, off: i64) -> bool {
         self.off.store(off, Relaxed);
         let mut child = self.child();
@@ -179,13 +186,12 @@ pub(crate) fn run(args: &ChaosArgs, output: Output) -> Done {
     }
     let (counts, asked) = scope(|threads| {
         let chaos = &chaos;
-        let ask = |place| threads.spawn(move || chaos.ask(place));
+        let failed = |_: &Error| chaos.over.store(true, Relaxed);
+        let ask = |place| threads.spawn(move || chaos.ask(place).inspect_err(failed));
         let asking: Vec<_> = (0..chaos.places.len()).map(ask).collect();
         let counts = chaos.disturb(&mut Dice(seed));
         chaos.over.store(true, Relaxed);
-        for place in &chaos.places {
-            place.signal(Signal::KILL);
-        }
+        chaos.places.iter().for_each(Place::end);
         let asked = asking.into_iter().map(|asking| {
             asking.join().unwrap_or_else(|_| Err(Error::software("a caller", "it panicked")))
         });
