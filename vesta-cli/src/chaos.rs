@@ -153,6 +153,8 @@ impl Dice {
 struct Chaos {
     folder: PathBuf,
     store: String,
+    /// So few machine IDs that they come again soon; a store of others has them back after minutes only.
+    few: bool,
     namespace: String,
     places: Vec<Place>,
     seen: Mutex<Seen>,
@@ -171,6 +173,7 @@ pub(crate) fn run(args: &ChaosArgs, output: Output) -> Done {
     let pool = || format!("sqlite:{}", folder.path().join("pool.db").display());
     let chaos = Chaos {
         store: args.store.clone().unwrap_or_else(pool),
+        few: args.store.is_none(),
         folder: folder.path().to_owned(),
         namespace: format!("chaos-{random:016x}"),
         places: (0..args.processes).map(|_| Place::default()).collect(),
@@ -304,7 +307,9 @@ impl Chaos {
         command.args([MEMBER, &place.off.load(Relaxed).to_string()]);
         command.args(["--listen", "127.0.0.1:0", "--admin-listen", "off", "--log-level", "error"]);
         command.args(["--namespace", &self.namespace, "--machine-store", &self.store]);
-        command.args(["--machine-range", &format!("0-{}", 2 * self.places.len() - 1)]);
+        if self.few {
+            command.args(["--machine-range", &format!("0-{}", 2 * self.places.len() - 1)]);
+        }
         command.arg("--state-dir").arg(self.folder.join("state"));
         for (name, _) in std::env::vars_os().filter(|(name, _)| is_setting(name)) {
             command.env_remove(name);
