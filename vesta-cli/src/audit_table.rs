@@ -186,8 +186,8 @@ pub(crate) fn run(args: &TableArgs, output: Output) -> Done {
                 let line =
                     line.map_err(|error| Error::setting(format!("line {}: {error}", index + 1)))?;
                 let cell = line.split(',').next().unwrap_or_default().trim().trim_matches('"');
-                // A line of names.
-                if index > 0 || cell.starts_with(|c: char| c.is_ascii_digit() || c == '-') {
+                // The first may be a line of names.
+                if index > 0 || id_of(cell).is_ok() {
                     each(Some(cell));
                 }
             }

@@ -175,3 +175,16 @@ fn the_table_of_postgres() {
         connection.close().await.expect("the end");
     });
 }
+
+#[test]
+fn the_first_row_may_be_names_or_an_id_in_any_form() {
+    for (input, rows, repeated) in [
+        ("2rrvDihMXHR\n2407837855670862845\n", 2, 1),
+        ("orderNumber,total\n2407837855670862845,7\n", 1, 0),
+        ("\"id\"\n\"2407837855670862845\"\nnone\n", 2, 0),
+    ] {
+        let (found, _) = audit(&["--from", "-"], Some(input.to_owned()));
+        assert_eq!(found["rows"], rows, "{input}");
+        assert_eq!(found["findings"]["repeated"]["count"], repeated, "{input}");
+    }
+}
