@@ -3,11 +3,11 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, Write as _, stdin};
-use std::path::{Path, PathBuf};
+use std::io::{Write as _, stdin};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{scope, spawn};
 use std::time::Duration;
 
@@ -74,37 +74,29 @@ pub(crate) fn member(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     vesta_boot::main_by(Some(clock), Role::Rest, &FRONTS[..1], args)
 }
 
-/// One place for a process: the one that is there now, and how wrong its clock is.
-#[derive(Debug, Default)]
+/// One place for a server: the one that is there now, how wrong its clock is, and until when it is paused.
+#[derive(Debug)]
 struct Place {
-    child: Mutex<Option<Child>>,
-    off: AtomicI64,
+    child: Child,
+    off: i64,
+    paused: Option<Duration>,
 }
 
 impl Place {
-    fn child(&self) -> MutexGuard<'_, Option<Child>> {
-        self.child.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Sends a signal to the process, if it is one that has not been waited for.
+    /// Sends a signal to a process that has not been waited for: its number is not another one's yet.
     fn signal(&self, signal: Signal) -> bool {
-        let child = self.child();
-        let pid = child.as_ref().and_then(|child| Pid::from_raw(child.id().cast_signed()));
-        pid.is_some_and(|pid| kill_process(pid, signal).is_ok())
+        kill_process(Pid::from_child(&self.child), signal).is_ok()
     }
 
-    /// Kills the process, and waits until it is gone.
-    fn end(&self) {
-        if let Some(child) = &mut *self.child() {
-            let _ = child.kill().and_then(|()| child.wait()); // it may be gone
-        }
+    fn step_clock(&mut self, off: i64) -> bool {
+        self.off = off;
+        self.child.stdin.as_mut().is_some_and(|input| writeln!(input, "{off}").is_ok())
     }
+}
 
-    fn step_clock(&self, off: i64) -> bool {
-        self.off.store(off, Relaxed);
-        let mut child = self.child();
-        let input = child.as_mut().and_then(|child| child.stdin.as_mut());
-        input.is_some_and(|input| writeln!(input, "{off}").is_ok())
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = self.child.kill().and_then(|()| self.child.wait());
     }
 }
 
@@ -153,10 +145,10 @@ impl Dice {
 struct Chaos {
     folder: PathBuf,
     store: String,
+    namespace: String,
     /// So few machine IDs that they come again soon; a store of others has them back after minutes only.
     few: bool,
-    namespace: String,
-    places: Vec<Place>,
+    processes: u16,
     seen: Mutex<Seen>,
     /// IDs that were compared.
     ids: AtomicU64,
@@ -176,7 +168,7 @@ pub(crate) fn run(args: &ChaosArgs, output: Output) -> Done {
         few: args.store.is_none(),
         folder: folder.path().to_owned(),
         namespace: format!("chaos-{random:016x}"),
-        places: (0..args.processes).map(|_| Place::default()).collect(),
+        processes: args.processes,
         seen: Mutex::default(),
         ids: AtomicU64::new(0),
         began: CLOCK.monotonic(),
@@ -189,66 +181,62 @@ pub(crate) fn run(args: &ChaosArgs, output: Output) -> Done {
     }
     let (counts, asked) = scope(|threads| {
         let chaos = &chaos;
-        let failed = |_: &Error| chaos.over.store(true, Relaxed);
-        let ask = |place| threads.spawn(move || chaos.ask(place).inspect_err(failed));
-        let asking: Vec<_> = (0..chaos.places.len()).map(ask).collect();
+        let ask = |number| threads.spawn(move || chaos.ask(number));
+        let asking: Vec<_> = (0..args.processes).map(ask).collect();
         let counts = chaos.disturb(&mut Dice(seed));
         chaos.over.store(true, Relaxed);
-        chaos.places.iter().for_each(Place::end);
         let asked = asking.into_iter().map(|asking| {
             asking.join().unwrap_or_else(|_| Err(Error::software("a caller", "it panicked")))
         });
         (counts, asked.collect::<Result<Vec<_>, _>>())
     });
+    let ([kills, pauses, steps], ids) = (counts?, chaos.ids.load(Relaxed));
     let repeated: Vec<_> = asked?.into_iter().flatten().collect();
     for id in &repeated {
         let fields = IdMeta::MAX_PEAK.unpack(*id).map_err(Error::setting)?;
         say(&format!("{id} came twice: {fields:?}"));
     }
-    let ids = chaos.ids.load(Relaxed);
-    let [kills, pauses, steps] = counts;
-    let text = format!(
-        "{} of {} repeated; {kills} kills, {pauses} pauses, {steps} clock steps\n",
-        repeated.len(),
-        grouped(ids)
-    );
+    let (count, all) = (repeated.len() as u64, grouped(ids));
+    let text =
+        format!("{count} of {all} repeated; {kills} kills, {pauses} pauses, {steps} clock steps\n");
     let names = ["repeated", "ids", "kills", "pauses", "clockSteps", "seed"];
-    let mut counts = [repeated.len() as u64, ids, kills, pauses, steps, seed].into_iter();
-    record(output, text, names.map(|name| (name, counts.next().unwrap_or(0).to_string())))?;
+    record(output, text, names, [count, ids, kills, pauses, steps, seed])?;
     Ok(if repeated.is_empty() { Answer::Yes } else { Answer::No })
 }
 
 impl Chaos {
-    /// Kills, pauses and clock steps, as the dice fall, until it is over or an ID came twice. Returns how
-    /// many there were of each.
-    fn disturb(&self, dice: &mut Dice) -> [u64; 3] {
+    /// Keeps a server in each place, and kills them, pauses them and steps their clocks, as the dice fall,
+    /// until it is over or an ID came twice. Returns how many kills, pauses and steps there were.
+    fn disturb(&self, dice: &mut Dice) -> Result<[u64; 3], Error> {
+        let start = |number| Ok(Place { child: self.start(number, 0)?, off: 0, paused: None });
+        let mut places = (0..self.processes).map(start).collect::<Result<Vec<_>, Error>>()?;
         let mut counts = [0; 3];
         let (mut next, mut said) = (Duration::from_secs(1), Duration::from_secs(2));
-        let mut paused: Vec<Option<Duration>> = vec![None; self.places.len()];
         loop {
             let now = CLOCK.monotonic() - self.began;
             if now >= self.length || self.over.load(Relaxed) {
-                return counts;
+                return Ok(counts);
             }
-            for (place, until) in self.places.iter().zip(&mut paused) {
-                if until.is_some_and(|until| now >= until) {
+            for (number, place) in (0..).zip(&mut places) {
+                if self.has_ended(number, &mut place.child)? {
+                    place.child = self.start(number, place.off)?;
+                    place.paused = None;
+                }
+                if place.paused.is_some_and(|until| now >= until) {
                     place.signal(Signal::CONT);
-                    *until = None;
+                    place.paused = None;
                 }
             }
             if now >= next {
                 next = now + Duration::from_millis(300 + dice.below(1200));
-                let number = dice.below(self.places.len() as u64) as usize;
-                let (place, until) = (&self.places[number], &mut paused[number]);
+                let number = dice.below(u64::from(self.processes)) as usize;
+                let place = &mut places[number];
                 let (kind, how_long, off) =
                     (dice.below(100), dice.below(7000), dice.below(2 * WRONG));
                 let (kind, done) = match kind {
-                    0..65 => {
-                        *until = None;
-                        (0, place.signal(Signal::KILL))
-                    }
-                    65..90 if until.is_none() => {
-                        *until = Some(now + Duration::from_millis(200 + how_long));
+                    0..65 => (0, place.signal(Signal::KILL)),
+                    65..90 if place.paused.is_none() => {
+                        place.paused = Some(now + Duration::from_millis(200 + how_long));
                         (1, place.signal(Signal::STOP))
                     }
                     _ => (2, place.step_clock(off.cast_signed() - WRONG.cast_signed())),
@@ -264,89 +252,77 @@ impl Chaos {
         }
     }
 
-    /// Keeps a server running in a place, and asks it for IDs. Returns one that came twice.
-    fn ask(&self, number: usize) -> Result<Option<u64>, Error> {
-        let place = &self.places[number];
+    /// Asks the servers of a place for IDs, one after the other. Returns one that came twice.
+    fn ask(&self, number: u16) -> Result<Option<u64>, Error> {
         while !self.over.load(Relaxed) {
-            let Some(url) = self.start(number)? else { continue };
+            CLOCK.park(TURN); // it starts, or says that it cannot
+            let Some(url) = self.url(number) else { continue };
             let http = Http::new(&url, &Access { token: None, ca: None })?;
-            loop {
-                let share =
-                    (CLOCK.monotonic() - self.began).as_secs_f64() / self.length.as_secs_f64();
-                if self.ids.load(Relaxed) as f64 > MOST * share {
-                    CLOCK.park(TURN);
-                    continue;
-                }
-                let Ok(ids) = http.ids(BATCH) else {
-                    let mut child = place.child();
-                    let ended = child.as_mut().is_none_or(|it| !matches!(it.try_wait(), Ok(None)));
-                    if ended || self.over.load(Relaxed) {
-                        break;
-                    }
-                    drop(child);
-                    CLOCK.park(TURN); // it says that it cannot
-                    continue;
-                };
+            while !self.over.load(Relaxed)
+                && let Ok(ids) = http.ids(BATCH)
+            {
                 self.ids.fetch_add(ids.len() as u64, Relaxed);
-                let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-                if let Some(id) = seen.add(ids) {
+                let twice = self.seen.lock().unwrap_or_else(PoisonError::into_inner).add(ids);
+                if twice.is_some() {
                     self.over.store(true, Relaxed);
-                    return Ok(Some(id));
+                    return Ok(twice);
+                }
+                while self.ids.load(Relaxed) as f64 > MOST * self.share() {
+                    CLOCK.park(TURN);
                 }
             }
         }
         Ok(None)
     }
 
-    /// Starts a server, and returns where it listens; `None` if it was killed, or refused for now.
-    fn start(&self, number: usize) -> Result<Option<String>, Error> {
-        let place = &self.places[number];
+    /// How much of the time is over.
+    fn share(&self) -> f64 {
+        (CLOCK.monotonic() - self.began).as_secs_f64() / self.length.as_secs_f64()
+    }
+
+    /// What a server says goes into files: nobody has to read along, and the last one's are there.
+    fn file(&self, number: u16, kind: &str) -> PathBuf {
+        self.folder.join(format!("{number}.{kind}"))
+    }
+
+    /// Where the server of a place listens, once it does.
+    fn url(&self, number: u16) -> Option<String> {
+        let said = std::fs::read_to_string(self.file(number, "out")).ok()?;
+        let address = said.lines().find_map(|line| line.trim().strip_prefix("HTTP"))?;
+        Some(format!("http://{}", address.trim()))
+    }
+
+    fn start(&self, number: u16, off: i64) -> Result<Child, Error> {
         let failed = |error| Error::software("cannot start a server", error);
-        let words = self.folder.join(format!("{number}.log"));
+        let file = |kind| File::create(self.file(number, kind)).map_err(failed);
         let mut command = Command::new(std::env::current_exe().map_err(failed)?);
-        command.args([MEMBER, &place.off.load(Relaxed).to_string()]);
+        command.args([MEMBER, &off.to_string()]);
         command.args(["--listen", "127.0.0.1:0", "--admin-listen", "off", "--log-level", "error"]);
         command.args(["--namespace", &self.namespace, "--machine-store", &self.store]);
         if self.few {
-            command.args(["--machine-range", &format!("0-{}", 2 * self.places.len() - 1)]);
+            command.args(["--machine-range", &format!("0-{}", 2 * self.processes - 1)]);
         }
         command.arg("--state-dir").arg(self.folder.join("state"));
+        // Settings of servers that are not these.
+        let is_setting = |name: &OsString| name.as_encoded_bytes().starts_with(b"VESTA_");
         for (name, _) in std::env::vars_os().filter(|(name, _)| is_setting(name)) {
             command.env_remove(name);
         }
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child =
-            command.stderr(File::create(&words).map_err(failed)?).spawn().map_err(failed)?;
-        let said = child.stdout.take();
-        *place.child() = Some(child);
-        if self.over.load(Relaxed) {
-            place.signal(Signal::KILL);
-        }
-        let lines = said.into_iter().flat_map(|said| BufReader::new(said).lines());
-        let mut lines = lines.map_while(Result::ok);
-        let address =
-            lines.find_map(|line| Some(line.trim().strip_prefix("HTTP")?.trim().to_owned()));
-        if let Some(address) = address {
-            spawn(move || lines.for_each(drop)); // what it says later has a reader too
-            return Ok(Some(format!("http://{address}")));
-        }
-        let mut child = place.child();
-        let status = child.as_mut().map(Child::wait).transpose().map_err(failed)?;
-        match status.and_then(|status| status.code()) {
-            Some(64) => Error::refuse(format!("a server does not start: {}", said_in(&words))),
-            Some(70) => Err(Error::software("a server", said_in(&words))),
-            _ => Ok(None),
+        command.stdin(Stdio::piped()).stdout(file("out")?).stderr(file("log")?);
+        command.spawn().map_err(failed)
+    }
+
+    /// Whether a server was killed, or refused for now.
+    fn has_ended(&self, number: u16, child: &mut Child) -> Result<bool, Error> {
+        let failed = |error| Error::software("cannot look after a server", error);
+        let Some(status) = child.try_wait().map_err(failed)? else { return Ok(false) };
+        let said = std::fs::read_to_string(self.file(number, "log")).map_err(failed)?;
+        match status.code().filter(|_| self.url(number).is_none()) {
+            Some(64) => Error::refuse(format!("a server does not start: {}", said.trim())),
+            Some(70) => Err(Error::software("a server", said.trim())),
+            _ => Ok(true),
         }
     }
-}
-
-/// Settings of servers that are not these.
-fn is_setting(name: &std::ffi::OsStr) -> bool {
-    name.to_str().is_some_and(|name| name.starts_with("VESTA_"))
-}
-
-fn said_in(file: &Path) -> String {
-    std::fs::read_to_string(file).unwrap_or_default().trim().to_owned()
 }
 
 #[cfg(test)]

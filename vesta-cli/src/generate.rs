@@ -92,8 +92,8 @@ pub(crate) fn make(args: &MakeArgs, output: Output) -> Done {
     let MakeArgs { time, seq, machine, .. } = *args;
     let (layout, blank) = args.upper.blank();
     let id = layout.pack(&Id { time, seq, machine, ..blank });
-    let id = id.map_err(Error::setting)?.to_string();
-    record(output, format!("{id}\n"), [("id", id)])?;
+    let id = id.map_err(Error::setting)?;
+    record(output, format!("{id}\n"), ["id"], [id])?;
     Ok(Answer::Yes)
 }
 
@@ -121,8 +121,7 @@ pub(crate) fn bound(args: &BoundArgs, output: Output) -> Done {
         let (lower, upper) = (lower.cast_signed(), upper.cast_signed());
         print(&format!("{column} >= {lower} AND {column} {sign} {upper}\n"))?;
     } else {
-        let cells = [("lower", lower.to_string()), (name, upper.to_string())];
-        record(output, format!("{lower} {upper}\n"), cells)?;
+        record(output, format!("{lower} {upper}\n"), ["lower", name], [lower, upper])?;
     }
     Ok(Answer::Yes)
 }

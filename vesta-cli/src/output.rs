@@ -1,5 +1,6 @@
 //! Output: text for people, JSON and CSV for programs.
 
+use std::fmt::Display;
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
 
 use clap::ValueEnum;
@@ -74,10 +75,11 @@ impl Table {
 pub(crate) fn record<const N: usize>(
     output: Output,
     text: String,
-    cells: [(&str, String); N],
+    names: [&str; N],
+    cells: [impl Display; N],
 ) -> Result<(), Error> {
-    let mut table = Table::new(cells.each_ref().map(|cell| cell.0));
-    table.row(cells.map(|cell| cell.1));
+    let mut table = Table::new(names);
+    table.row(cells.map(|cell| cell.to_string()));
     print(&if output == Output::Text { text } else { table.render(output) })
 }
 
