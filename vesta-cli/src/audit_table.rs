@@ -1,9 +1,8 @@
 //! `audit table`: what is wrong with the IDs of a table.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, Write as _};
+use std::io::{self, BufRead as _, BufWriter, Read as _, Seek as _, Write as _};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -18,8 +17,10 @@ use crate::output::{Output, Table, grouped, print, say};
 use crate::time::{exact, now};
 use crate::{Answer, Done};
 
-/// IDs that are sorted in memory: 64 MB of them.
-const AT_ONCE: usize = 1 << 23;
+/// IDs that are sorted in memory: 32 MB of them.
+const AT_ONCE: usize = 1 << 22;
+/// Files of those that are more: a prime, since the last bits of IDs are often the same.
+const PARTS: usize = 127;
 /// Examples of each finding.
 const EXAMPLES: usize = 10;
 /// Clocks may be this far ahead of this one, in milliseconds.
@@ -102,64 +103,57 @@ impl Audit {
     }
 }
 
-/// Finds what occurs more than once, in constant memory: sorted runs in files, and one in memory.
+/// Finds what occurs more than once, in constant memory: once there is no room for more, each ID goes into
+/// one of some files, where equal ones meet.
 #[derive(Debug, Default)]
 struct Sorter {
-    run: Vec<u64>,
-    files: Vec<File>,
+    ids: Vec<u64>,
+    parts: Vec<BufWriter<File>>,
 }
 
 impl Sorter {
     fn push(&mut self, id: u64) -> io::Result<()> {
-        if self.run.len() == AT_ONCE {
-            self.run.sort_unstable();
-            let mut file = io::BufWriter::new(tempfile::tempfile()?);
-            for id in self.run.drain(..) {
-                file.write_all(&id.to_le_bytes())?;
-            }
-            self.files.push(file.into_inner().map_err(io::IntoInnerError::into_error)?);
+        self.ids.push(id);
+        if self.ids.len() < AT_ONCE { Ok(()) } else { self.spill() }
+    }
+
+    fn spill(&mut self) -> io::Result<()> {
+        while self.parts.len() < PARTS {
+            self.parts.push(BufWriter::new(tempfile::tempfile()?));
         }
-        self.run.push(id);
+        for id in self.ids.drain(..) {
+            self.parts[id as usize % PARTS].write_all(&id.to_le_bytes())?;
+        }
         Ok(())
     }
 
-    /// Each ID that occurs more than once, with how often, in ascending order.
-    fn repeated(mut self, mut each: impl FnMut(u64, u64)) -> io::Result<()> {
-        self.run.sort_unstable();
-        let mut sources: Vec<Box<dyn Iterator<Item = io::Result<u64>>>> =
-            vec![Box::new(self.run.into_iter().map(Ok))];
-        for mut file in self.files {
-            file.rewind()?;
-            let mut file = BufReader::with_capacity(1 << 16, file);
-            sources.push(Box::new(std::iter::from_fn(move || {
-                let mut bytes = [0; 8];
-                match file.read_exact(&mut bytes) {
-                    Ok(()) => Some(Ok(u64::from_le_bytes(bytes))),
-                    Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => None,
-                    Err(error) => Some(Err(error)),
+    /// The IDs that occur more than once; the examples are the smallest.
+    fn repeated(mut self) -> io::Result<Finding> {
+        let (mut count, mut smallest) = (0, BTreeMap::new());
+        let mut look = |mut ids: Vec<u64>| {
+            ids.sort_unstable();
+            for same in ids.chunk_by(u64::eq).filter(|same| same.len() > 1) {
+                count += 1;
+                smallest.insert(same[0], same.len());
+                if smallest.len() > EXAMPLES {
+                    smallest.pop_last();
                 }
-            })));
-        }
-        let mut heads = BinaryHeap::new();
-        for (index, source) in sources.iter_mut().enumerate() {
-            heads.extend(source.next().transpose()?.map(|id| Reverse((id, index))));
-        }
-        let mut last = (0, 0);
-        while let Some(Reverse((id, index))) = heads.pop() {
-            heads.extend(sources[index].next().transpose()?.map(|id| Reverse((id, index))));
-            if last.0 == id {
-                last.1 += 1;
-                continue;
             }
-            if last.1 > 1 {
-                each(last.0, last.1);
+        };
+        if self.parts.is_empty() {
+            look(self.ids);
+        } else {
+            self.spill()?;
+            for part in self.parts {
+                let mut file = part.into_inner()?;
+                let mut bytes = Vec::new();
+                file.rewind()?;
+                file.read_to_end(&mut bytes)?;
+                look(bytes.as_chunks().0.iter().copied().map(u64::from_le_bytes).collect());
             }
-            last = (id, 1);
         }
-        if last.1 > 1 {
-            each(last.0, last.1);
-        }
-        Ok(())
+        let examples = smallest.iter().map(|(id, count)| format!("{id} ({count} times)"));
+        Ok(Finding { count, examples: examples.collect() })
     }
 }
 
@@ -200,9 +194,7 @@ pub(crate) fn run(args: &TableArgs, output: Output) -> Done {
         _ => return Error::refuse("a database needs --table and --column"),
     }
     kept.map_err(no_room)?;
-    let mut repeated = Finding::default();
-    let each = |id, count| repeated.add(|| format!("{id} ({count} times)"));
-    std::mem::take(&mut audit.sorter).repeated(each).map_err(no_room)?;
+    let repeated = std::mem::take(&mut audit.sorter).repeated().map_err(no_room)?;
     report(&audit, &repeated, args, output)
 }
 
@@ -269,15 +261,25 @@ mod tests {
         for id in [5, 3, 5, 9, 3, 3, 1] {
             sorter.push(id).expect("memory");
         }
-        // As if the run had been full before.
-        sorter.run.sort_unstable();
-        let mut file = tempfile::tempfile().expect("a file");
-        for id in [2u64, 5, 9, 9, 10] {
-            file.write_all(&id.to_le_bytes()).expect("room");
+        // As if there had been no more room.
+        sorter.spill().expect("room");
+        for id in [2, 5, 9, 9, 10] {
+            sorter.push(id).expect("memory");
         }
-        sorter.files.push(file);
-        let mut found = Vec::new();
-        sorter.repeated(|id, count| found.push((id, count))).expect("readable");
-        assert_eq!(found, [(3, 3), (5, 3), (9, 3)]);
+        let found = sorter.repeated().expect("readable");
+        assert_eq!(found.count, 3);
+        assert_eq!(found.examples, ["3 (3 times)", "5 (3 times)", "9 (3 times)"]);
+    }
+
+    #[test]
+    fn of_many_the_smallest_are_shown_in_their_order() {
+        let mut sorter = Sorter::default();
+        for id in (0..1000).rev().flat_map(|id| [id, id]) {
+            sorter.push(id).expect("memory");
+        }
+        sorter.spill().expect("room");
+        let found = sorter.repeated().expect("readable");
+        assert_eq!((found.count, found.examples.len()), (1000, EXAMPLES));
+        assert!(found.examples[0].starts_with("0 ") && found.examples[9].starts_with("9 "));
     }
 }
