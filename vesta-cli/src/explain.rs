@@ -52,8 +52,7 @@ pub(crate) fn explain(args: &ExplainArgs, output: Output) -> Done {
                 let explained = Explained::new(id_of(text)?, layout)?;
                 print(&match output {
                     Output::Text => in_full(&explained, args.zone.as_deref())?,
-                    Output::Json => format!("{}\n", as_json(&explained)),
-                    Output::Csv => as_csv(&explained),
+                    _ => in_short(&explained, output),
                 })?;
             }
             (text, None) => answer = guessing(id_of(text)?, args, output)?,
@@ -90,11 +89,7 @@ fn from_stdin(layout: &IdMeta, output: Output) -> Result<(), Error> {
                 say(&format!("line {lines}: {error}"));
             }
             Ok(explained) => {
-                let done = match output {
-                    Output::Text => in_short(&mut out, &explained),
-                    Output::Json => writeln!(out, "{}", as_json(&explained)),
-                    Output::Csv => out.write_all(as_csv(&explained).as_bytes()),
-                };
+                let done = out.write_all(in_short(&explained, output).as_bytes());
                 if done.is_err() {
                     return written(done);
                 }
@@ -108,13 +103,20 @@ fn from_stdin(layout: &IdMeta, output: Output) -> Result<(), Error> {
     }
 }
 
-fn in_short(out: &mut impl io::Write, it: &Explained) -> io::Result<()> {
+/// An ID on a line.
+fn in_short(it: &Explained, output: Output) -> String {
     let Explained { raw, layout, id, made } = it;
-    write!(out, "{raw}  {}  {}", layout.name(), exact(*made, layout))?;
-    for (name, value) in beside(layout, id) {
-        write!(out, "  {name} {value}")?;
+    match output {
+        Output::Text => {
+            let mut line = format!("{raw}  {}  {}", layout.name(), exact(*made, layout));
+            for (name, value) in beside(layout, id) {
+                let _ = write!(line, "  {name} {value}");
+            }
+            line + "\n"
+        }
+        Output::Json => format!("{}\n", as_json(it)),
+        Output::Csv => as_csv(it),
     }
-    writeln!(out)
 }
 
 /// What an ID says beside its time, of the fields that its layout has.
@@ -179,22 +181,24 @@ fn in_full(it: &Explained, zone: Option<&str>) -> Result<String, Error> {
 /// Colours of the fields on a terminal, from the top.
 const COLOURS: [u8; 6] = [90, 35, 33, 34, 31, 36];
 
+/// Wider than any drawing.
+const WIDE: usize = 200;
+
 /// The bits by field, and under each its name and value: those that have room on the first line, the
 /// others below, from the right to the left.
 fn drawing(id: &Id, layout: &IdMeta) -> String {
     let colour = has_colour();
-    let (mut bits, mut labels) = (String::from(" "), Vec::new());
-    for (index, field) in layout.fields().into_iter().enumerate() {
+    // The labels from the right, each with its column.
+    let (mut text, mut column, mut labels) = (String::from(" "), 2, Vec::new());
+    for (field, colour_of) in layout.fields().into_iter().zip(COLOURS) {
         let width = usize::from(layout.bits(field));
         if width == 0 {
             continue;
         }
-        let column =
-            2 + labels.last().map_or(0, |(at, width, _): &(usize, usize, _)| at + width - 1);
         let digits = format!("{:0width$b}", id.get(field));
-        let _ = match colour {
-            true => write!(bits, " \u{1b}[{}m{digits}\u{1b}[0m", COLOURS[index]),
-            false => write!(bits, " {digits}"),
+        text += &match colour {
+            true => format!(" \u{1b}[{colour_of}m{digits}\u{1b}[0m"),
+            false => format!(" {digits}"),
         };
         let note = match (field, GenMethod::from_value(id.gen_method)) {
             (Field::GenMethod, Some(GenMethod::Embed)) => " (embedded)",
@@ -202,32 +206,22 @@ fn drawing(id: &Id, layout: &IdMeta) -> String {
             (Field::GenMethod, Some(GenMethod::Rest)) => " (REST)",
             _ => "",
         };
-        let label = format!("└ {} {}{note}", field.name(), id.get(field));
-        labels.push((column, width, label));
+        labels.insert(0, (column, format!("└ {} {}{note}", field.name(), id.get(field))));
+        column += width + 1;
     }
-    let mut text = bits + "\n";
     while !labels.is_empty() {
-        // From the right: a label that would run into the next one waits for a line of its own.
-        let (mut line, mut end, mut left) = (Vec::new(), usize::MAX, Vec::new());
-        for (column, width, label) in labels.into_iter().rev() {
-            if column + label.chars().count() < end {
-                line.push((column, label));
-            } else {
-                line.push((column, "│".to_owned()));
-                left.push((column, width, label));
-            }
-            end = column;
-        }
-        let mut drawn = String::new();
-        for (column, label) in line.into_iter().rev() {
-            let gap = column - drawn.chars().count();
-            let _ = write!(drawn, "{:gap$}{label}", "");
-        }
-        text += &(drawn + "\n");
-        left.reverse();
-        labels = left;
+        // A label that would run into the next one waits for a line of its own.
+        let (mut line, mut end) = (String::new(), WIDE);
+        labels.retain(|(column, label)| {
+            let waits = column + label.chars().count() >= end;
+            let drawn = if waits { "│" } else { label };
+            line = format!("{drawn:<0$}{line}", end - column);
+            end = *column;
+            waits
+        });
+        text += &format!("\n{:end$}{}", "", line.trim_end());
     }
-    text
+    text + "\n"
 }
 
 /// Candidates that are shown.
@@ -236,14 +230,15 @@ const MOST: usize = 5;
 fn guessing(raw: u64, args: &ExplainArgs, output: Output) -> Done {
     let found = guess(raw, now(), args.made.clone());
     let percent = |it: &Guess| (it.probability * 100.0).round();
-    let shown = found.iter().take(MOST).filter(|it| percent(it) >= 2.0).collect::<Vec<_>>();
-    let Some(first) = shown.first() else {
+    let shown: Vec<_> = found.iter().take(MOST).filter(|it| percent(it) >= 2.0).collect();
+    let [first, ..] = shown[..] else {
         say("no layout that is known fits these bits");
         return Ok(Answer::No);
     };
+    let made = |it: &Guess| exact(it.moment, &it.layout);
     if output != Output::Text {
         for it in &shown {
-            let (name, made) = (it.layout.name(), exact(it.moment, &it.layout));
+            let (name, made) = (it.layout.name(), made(it));
             let json = json!({
                 "id": raw.to_string(), "layout": name, "made": made, "probability": it.probability,
                 "machine": it.id.machine, "seq": it.id.seq
@@ -251,23 +246,21 @@ fn guessing(raw: u64, args: &ExplainArgs, output: Output) -> Done {
             let csv = format!("{raw},{name},{},{made}\n", it.probability);
             print(&output.of(String::new(), &json, csv))?;
         }
-        return Ok(Answer::Yes);
-    }
-    if percent(first) >= 100.0 {
-        let made = exact(first.moment, &first.layout);
-        let mut line = format!("{} 100 %  {made}", first.layout.name());
+    } else if percent(first) >= 100.0 {
+        let mut line = format!("{} 100 %  {}", first.layout.name(), made(first));
         let is_above = |(name, _): &(&str, u64)| *name == Field::GenMethod.name();
         for (name, value) in beside(&first.layout, &first.id).skip_while(is_above) {
-            let _ = write!(line, "  {name} {value}");
+            line += &format!("  {name} {value}");
         }
         print(&(line + "\n"))?;
-        return Ok(Answer::Yes);
+    } else {
+        let one =
+            |it: &&Guess| format!("{} {} % {}", it.layout.name(), percent(it), day(it.moment));
+        print(&(shown.iter().map(one).collect::<Vec<_>>().join(" · ") + "\n"))?;
+        let example = shown.last().map_or(String::new(), |it| day(it.moment));
+        say(&format!(
+            "not certain: the bits fit several layouts. About when was it made? --made {example:.7}"
+        ));
     }
-    let one = |it: &&Guess| format!("{} {} % {}", it.layout.name(), percent(it), day(it.moment));
-    print(&(shown.iter().map(one).collect::<Vec<_>>().join(" · ") + "\n"))?;
-    let example = shown.last().map_or(String::new(), |it| day(it.moment));
-    say(&format!(
-        "not certain: the bits fit several layouts. About when was it made? --made {example:.7}"
-    ));
     Ok(Answer::Yes)
 }
