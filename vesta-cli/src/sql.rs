@@ -19,112 +19,83 @@ pub(crate) fn run(args: &SqlArgs) -> Done {
         return Error::refuse(format!("{name} has ticks that are shorter than a millisecond"));
     }
     let base = layout.pack(&blank).map_err(Error::setting)?;
-    let sql = Sql { layout: &layout, base, dialect: args.dialect };
-    print(&format!("-- {layout}, since {}\n{}", layout.spec().epoch, sql.functions()))?;
+    let functions = functions(&layout, base, args.dialect);
+    print(&format!("-- {layout}, since {}\n{functions}", layout.spec().epoch))?;
     Ok(Answer::Yes)
 }
 
-struct Sql<'a> {
-    layout: &'a IdMeta,
-    /// The ID of the fields above the time.
-    base: u64,
-    dialect: Dialect,
-}
-
-impl Sql<'_> {
-    fn functions(&self) -> String {
-        let field = |field| self.of_own(&self.field(field));
-        let moment = self.of_own(&self.moment());
-        [
-            ("time", "id", moment, "the moment at which an ID was made, in UTC"),
-            ("machine", "id", field(Field::Machine), "the machine ID that made it"),
-            ("seq", "id", field(Field::Seq), "its number inside the tick"),
-            ("lower", "at", self.bound(false), "the smallest ID of the tick of a moment"),
-            ("upper", "at", self.bound(true), "the largest ID of the tick of a moment"),
-        ]
-        .map(|(name, parameter, body, about)| self.function(name, parameter, &body, about))
-        .concat()
-    }
-
-    fn function(&self, name: &str, parameter: &str, body: &str, about: &str) -> String {
-        let moment = match self.dialect {
-            Dialect::Postgres => "timestamptz",
-            Dialect::Mysql => "DATETIME(3)",
-            Dialect::Sqlite => "text",
+/// The functions of a layout; `base` is the ID of the fields above the time.
+fn functions(layout: &IdMeta, base: u64, dialect: Dialect) -> String {
+    let (unit, epoch) = (layout.spec().unit.millis(), layout.spec().epoch.0);
+    let field = |field| format!("(id >> {} & {})", layout.shift(field), layout.max(field));
+    let made = format!("({} * {unit} + {epoch})", field(Field::Time));
+    // The type of a moment, the one at which an ID was made, and the milliseconds of another.
+    let (moment, made, millis) = match dialect {
+        Dialect::Postgres => (
+            "timestamptz",
+            format!("timestamptz '1970-01-01 00:00:00+00' + {made} * interval '1 millisecond'"),
+            "floor(extract(epoch FROM at) * 1000)::bigint",
+        ),
+        Dialect::Mysql => (
+            "DATETIME(3)",
+            format!("TIMESTAMPADD(MICROSECOND, {made} * 1000, '1970-01-01')"),
+            "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', at) DIV 1000)",
+        ),
+        Dialect::Sqlite => (
+            "text",
+            format!(
+                "strftime('%Y-%m-%dT%H:%M:%S', {made} / 1000, 'unixepoch') || \
+                 printf('.%03dZ', {made} % 1000)"
+            ),
+            "CAST(round((julianday(at) - 2440587.5) * 86400000) AS integer)",
+        ),
+    };
+    // A value for IDs of this layout, NULL for others.
+    let of_own = |value: String| match (layout.is_vesta(), layout.total_bits()) {
+        (true, _) => {
+            let (id_type, own) = (field(Field::Type), layout.id_type());
+            format!("CASE WHEN {id_type} = {own} THEN {value} END")
+        }
+        (false, 64) => value,
+        (false, bits) => format!("CASE WHEN id >> {bits} = 0 THEN {value} END"),
+    };
+    // A bound of the tick of a moment; NULL outside the layout's time.
+    let shift = layout.shift(Field::Time);
+    let end = layout.max(Field::Time).saturating_add(1).saturating_mul(unit);
+    let bound = |low: u64| {
+        let (since, rest) = (format!("({millis} - {epoch})"), (base | low).cast_signed());
+        let id = match dialect {
+            // Its bits are unsigned.
+            Dialect::Mysql => format!("CAST(({since} DIV {unit} << {shift} | {rest}) AS SIGNED)"),
+            _ => format!("({since} / {unit} << {shift} | {rest})"),
         };
-        let returns = if name == "time" { moment } else { "bigint" };
-        let takes = if parameter == "at" { moment } else { "bigint" };
-        match self.dialect {
-            Dialect::Postgres => format!(
-                "\n-- {about}\nCREATE OR REPLACE FUNCTION vesta_{name}({parameter} {takes}) RETURNS {returns}\n\
-                 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$ SELECT {body} $$;\n"
-            ),
-            Dialect::Mysql => format!(
-                "\n-- {about}\nDROP FUNCTION IF EXISTS vesta_{name};\n\
-                 CREATE FUNCTION vesta_{name}({parameter} {takes}) RETURNS {returns} DETERMINISTIC NO SQL\n\
-                 RETURN {body};\n"
-            ),
-            // It has no functions of its own: a statement with the parameter instead.
-            Dialect::Sqlite => format!(
-                "\n-- vesta_{name}: {about}\n\
-                 WITH given({parameter}) AS (SELECT :{parameter}) SELECT {body} FROM given;\n"
-            ),
-        }
-    }
-
-    fn field(&self, field: Field) -> String {
-        format!("(id >> {} & {})", self.layout.shift(field), self.layout.max(field))
-    }
-
-    /// A value for IDs of this layout, NULL for others.
-    fn of_own(&self, value: &str) -> String {
-        match (self.layout.is_vesta(), self.layout.total_bits()) {
-            (true, _) => {
-                let own = self.layout.id_type();
-                format!("CASE WHEN {} = {own} THEN {value} END", self.field(Field::Type))
-            }
-            (false, 64) => value.to_owned(),
-            (false, bits) => format!("CASE WHEN id >> {bits} = 0 THEN {value} END"),
-        }
-    }
-
-    /// The moment at which an ID was made.
-    fn moment(&self) -> String {
-        let (unit, epoch) = (self.layout.spec().unit.millis(), self.layout.spec().epoch.0);
-        let millis = format!("({} * {unit} + {epoch})", self.field(Field::Time));
-        match self.dialect {
-            Dialect::Postgres => {
-                format!(
-                    "timestamptz '1970-01-01 00:00:00+00' + {millis} * interval '1 millisecond'"
-                )
-            }
-            Dialect::Mysql => format!("TIMESTAMPADD(MICROSECOND, {millis} * 1000, '1970-01-01')"),
-            Dialect::Sqlite => format!(
-                "strftime('%Y-%m-%dT%H:%M:%S', {millis} / 1000, 'unixepoch') || \
-                 printf('.%03dZ', {millis} % 1000)"
-            ),
-        }
-    }
-
-    /// A bound of the tick of a moment; NULL outside the layout's time.
-    fn bound(&self, upper: bool) -> String {
-        let (unit, epoch) = (self.layout.spec().unit.millis(), self.layout.spec().epoch.0);
-        let (millis, divided) = match self.dialect {
-            Dialect::Postgres => ("floor(extract(epoch FROM at) * 1000)::bigint", "/"),
-            Dialect::Mysql => ("(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', at) DIV 1000)", "DIV"),
-            Dialect::Sqlite => {
-                ("CAST(round((julianday(at) - 2440587.5) * 86400000) AS integer)", "/")
-            }
-        };
-        let since = format!("({millis} - {epoch})");
-        let (shift, last) = (self.layout.shift(Field::Time), self.layout.max(Field::Time));
-        let low = if upper { (1u64 << shift) - 1 } else { 0 };
-        let rest = (self.base | low).cast_signed();
-        let id = format!("({since} {divided} {unit} << {shift} | {rest})");
-        // MySQL's bits are unsigned.
-        let is_mysql = self.dialect == Dialect::Mysql;
-        let id = if is_mysql { format!("CAST({id} AS SIGNED)") } else { id };
-        let end = last.saturating_add(1).saturating_mul(unit);
         format!("CASE WHEN {since} >= 0 AND {since} < {end} THEN {id} END")
-    }
+    };
+    let (machine, seq) = (of_own(field(Field::Machine)), of_own(field(Field::Seq)));
+    let (lower, upper) = (bound(0), bound((1 << shift) - 1));
+    let (id, at) = (("id", "bigint"), ("at", moment));
+    [
+        ("time", id, moment, of_own(made), "the moment at which an ID was made, in UTC"),
+        ("machine", id, "bigint", machine, "the machine ID that made it"),
+        ("seq", id, "bigint", seq, "its number inside the tick"),
+        ("lower", at, "bigint", lower, "the smallest ID of the tick of a moment"),
+        ("upper", at, "bigint", upper, "the largest ID of the tick of a moment"),
+    ]
+    .map(|(name, (given, takes), returns, body, about)| match dialect {
+        Dialect::Postgres => format!(
+            "\n-- {about}\nCREATE OR REPLACE FUNCTION vesta_{name}({given} {takes}) RETURNS {returns}\n\
+             LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$ SELECT {body} $$;\n"
+        ),
+        Dialect::Mysql => format!(
+            "\n-- {about}\nDROP FUNCTION IF EXISTS vesta_{name};\n\
+             CREATE FUNCTION vesta_{name}({given} {takes}) RETURNS {returns} DETERMINISTIC NO SQL\n\
+             RETURN {body};\n"
+        ),
+        // It has no functions of its own: a statement with the parameter instead.
+        Dialect::Sqlite => format!(
+            "\n-- vesta_{name}: {about}\n\
+             WITH given({given}) AS (SELECT :{given}) SELECT {body} FROM given;\n"
+        ),
+    })
+    .concat()
 }
