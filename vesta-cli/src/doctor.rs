@@ -9,8 +9,7 @@ use rustix::process::{Resource, getrlimit};
 use vesta_boot::commands::leases;
 use vesta_boot::settings::{Machine, Values};
 use vesta_boot::{Config, Error};
-use vesta_intf::UnixMillis;
-use vesta_service::{Leases, Record};
+use vesta_service::Leases;
 
 use crate::output::{Output, Table, grouped, print};
 use crate::time::{day, now, relative};
@@ -125,23 +124,23 @@ fn folder(config: &Config, report: &mut Report) {
 
 fn store(config: &Config, report: &mut Report) {
     let what = "store";
-    match &config.machine {
-        Machine::Disposable { .. } => {
+    let url = match (&config.machine, config.machine.store()) {
+        (Machine::Disposable { .. }, _) => {
             return report.ok(what, "each start uses up a row of WORKER_NODE");
         }
-        Machine::Stateless(_) => {
-            return report
-                .fail(what, "without any state IDs may repeat after a restart; name a store");
+        (Machine::Stateless(_), _) => {
+            let said = "without any state IDs may repeat after a restart; name a store";
+            return report.fail(what, said);
         }
-        machine if machine.store().is_none() => {
+        (_, None) => {
             return report.ok(what, "a state file keeps the bound of the fixed machine ID");
         }
-        _ => {}
-    }
+        (_, Some(url)) => url.to_string(),
+    };
     let leases = match leases(config) {
         Ok(leases) => leases,
         // Nobody has started here yet: a start makes the file.
-        Err(Error::Setting(said)) if config.store.auto_init && is_file(config) => {
+        Err(Error::Setting(said)) if config.store.auto_init && url.starts_with("sqlite") => {
             return report.warn(what, said);
         }
         Err(error) => return report.fail(what, error),
@@ -157,24 +156,19 @@ fn store(config: &Config, report: &mut Report) {
     }
     match store.now() {
         Err(error) => report.fail(what, format!("{name}: {error}")),
-        Ok(Some(theirs)) => clocks(theirs, report),
         Ok(None) => {}
+        Ok(Some(theirs)) => {
+            let apart = now().0.abs_diff(theirs.0);
+            let doubt = format!("it differs from the store's by {apart} ms");
+            let said = "it agrees with the store's within a second";
+            report.either(apart <= APART, "clock", said, doubt);
+        }
     }
     pool(config, &leases, report);
 }
 
-fn is_file(config: &Config) -> bool {
-    config.machine.store().is_some_and(|store| store.to_string().starts_with("sqlite"))
-}
-
 /// Clocks that are further apart than this need somebody to look, in milliseconds.
 const APART: u64 = 1000;
-
-fn clocks(theirs: UnixMillis, report: &mut Report) {
-    let apart = now().0.abs_diff(theirs.0);
-    let doubt = format!("it differs from the store's by {apart} ms");
-    report.either(apart <= APART, "clock", "it agrees with the store's within a second", doubt);
-}
 
 fn pool(config: &Config, leases: &Leases, report: &mut Report) {
     let Machine::Pool { range, count, .. } = &config.machine else { return };
@@ -185,24 +179,19 @@ fn pool(config: &Config, leases: &Leases, report: &mut Report) {
     };
     let range = range.clone().unwrap_or(config.ids.layout.machines());
     let all = range.end() - range.start() + 1;
-    let is_taken = |record: &Record| record.owner != 0;
-    let taken = snapshot.records.range(range).filter(|(_, record)| is_taken(record)).count();
-    let taken = u64::try_from(taken).unwrap_or(u64::MAX);
-    let free = all.saturating_sub(taken);
+    let taken = snapshot.records.range(range).filter(|(_, record)| record.owner != 0).count();
+    let (free, wanted) = (all.saturating_sub(taken as u64), *count as u64);
     let said = format!("{} of {} machine IDs are free", grouped(free), grouped(all));
-    let wanted = u64::try_from(*count).unwrap_or(u64::MAX);
-    match free {
-        free if free < wanted => {
-            report.warn(what, format!("{said}, and {wanted} are wanted; widen machine.range"))
-        }
-        free if free < all / 10 => report.warn(what, format!("{said}; widen machine.range")),
-        _ => report.ok(what, said),
+    if free < wanted {
+        report.warn(what, format!("{said}, and {wanted} are wanted; widen machine.range"));
+    } else {
+        let doubt = format!("{said}; widen machine.range");
+        report.either(free >= all / 10, what, said, doubt);
     }
-    for machine in snapshot.lost() {
-        report.warn(
-            what,
-            format!("the record of machine ID {machine} was deleted: vesta store repair {machine}"),
-        );
+    for lost in snapshot.lost() {
+        let said =
+            format!("the record of machine ID {lost} was deleted: vesta store repair {lost}");
+        report.warn(what, said);
     }
 }
 
@@ -221,10 +210,10 @@ fn ports(config: &Config, report: &mut Report) {
 
 fn descriptors(config: &Config, report: &mut Report) {
     let most = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
-    let wanted = u64::try_from(config.limits.max_connections).unwrap_or(u64::MAX);
+    let wanted = config.limits.max_connections;
+    let said = format!("enough file descriptors for {wanted} connections");
     let doubt = format!(
         "{most} file descriptors are less than max_connections = {wanted}; raise LimitNOFILE"
     );
-    let said = format!("enough file descriptors for {wanted} connections");
-    report.either(most >= wanted.saturating_add(64), "limits", said, doubt);
+    report.either(most >= (wanted as u64).saturating_add(64), "limits", said, doubt);
 }
