@@ -4,14 +4,14 @@ use serde_json::json;
 use vesta_boot::commands::leases;
 use vesta_boot::settings::Values;
 use vesta_boot::{Config, Error};
-use vesta_intf::{Field, IdMeta};
+use vesta_intf::Field;
 use vesta_service::sequence::Rules;
 use vesta_service::{Origin, Record, StoreError};
 
+use crate::Done;
 use crate::explain::id_of;
-use crate::output::{Output, csv_line, print};
+use crate::output::{Output, csv_line};
 use crate::time::exact;
-use crate::{Answer, Done};
 
 pub(crate) fn audit_id(text: &str, settings: &Values, output: Output) -> Done {
     let raw = id_of(text)?;
@@ -36,7 +36,16 @@ pub(crate) fn audit_id(text: &str, settings: &Values, output: Output) -> Done {
     let claim = if let Some(Origin::Claim(claim)) = &origin { Some(claim) } else { None };
     let said = match &origin {
         None => format!("no: it has another layout than {}", layout.name()),
-        Some(Origin::Claim(claim)) => made_by(claim, &layout, when(claim.bound)),
+        Some(Origin::Claim(claim)) => {
+            let Record { epoch, pid, version, .. } = claim;
+            let (host, claimed) = (plain(&claim.host), exact(claim.claimed, &layout));
+            let ended = if claim.owner == 0 { "given back" } else { "reserved" };
+            format!(
+                "only claim {epoch} can have made it: {host} (pid {pid}), vesta {version}, claimed {claimed}, \
+                 {ended} up to {}",
+                when(claim.bound)
+            )
+        }
         Some(Origin::NotReserved(last)) => format!(
             "no: nobody of this namespace has reserved IDs of machine {machine} from {} on",
             when(last.bound)
@@ -73,19 +82,8 @@ pub(crate) fn audit_id(text: &str, settings: &Values, output: Output) -> Done {
         |claim: &Record| [claim.epoch.to_string(), plain(&claim.host), claim.pid.to_string()];
     let [epoch, host, pid] = claim.map(cells).unwrap_or_default();
     let csv = csv_line(&[raw.to_string(), machine.to_string(), made, epoch, host, pid, said]);
-    print(&output.of(text, &json, format!("id,machine,made,epoch,host,pid,answer\n{csv}")))?;
-    Ok(if claim.is_some() { Answer::Yes } else { Answer::No })
-}
-
-fn made_by(claim: &Record, layout: &IdMeta, until: String) -> String {
-    let Record { epoch, pid, version, .. } = claim;
-    let host = plain(&claim.host);
-    let ended = if claim.owner == 0 { "given back" } else { "reserved" };
-    format!(
-        "only claim {epoch} can have made it: {host} (pid {pid}), vesta {version}, claimed {}, {ended} up to \
-         {until}",
-        exact(claim.claimed, layout)
-    )
+    let csv = format!("id,machine,made,epoch,host,pid,answer\n{csv}");
+    output.answer(claim.is_some(), &text, &json, &csv)
 }
 
 /// Text that others wrote into a store, made safe for a terminal.

@@ -11,11 +11,11 @@ use vesta_intf::{Field, UnixMillis};
 use vesta_service::{Clock as _, SystemClock};
 use vesta_store::{Column, read_column};
 
+use crate::Done;
 use crate::cli::TableArgs;
 use crate::explain::id_of;
-use crate::output::{Output, Table, grouped, print, say};
+use crate::output::{Output, Table, grouped, say};
 use crate::time::{exact, now};
-use crate::{Answer, Done};
 
 /// IDs that are sorted in memory: 32 MB of them.
 const AT_ONCE: usize = 1 << 22;
@@ -233,8 +233,7 @@ fn report(audit: &Audit, repeated: &Finding, args: &TableArgs, output: Output) -
     });
     let list: Value = list.collect();
     let json = json!({ "rows": audit.rows, "made": span, "machines": machines, "findings": list });
-    print(&output.of(text, &json, table.render(Output::Csv)))?;
-    Ok(if is_clean { Answer::Yes } else { Answer::No })
+    output.answer(is_clean, &text, &json, &table.render(Output::Csv))
 }
 
 /// Machine IDs and a floor for those who go on from here.

@@ -56,8 +56,8 @@ pub(crate) fn bench(args: &BenchArgs, output: Output) -> Done {
     // The time below which so many of a thousand requests lie.
     let at = |part: usize| times.get(times.len() * part / 1000).copied().unwrap_or(0);
     let (p50, p99, p999) = (at(500), at(990), at(999));
-    let (seconds, rate) = (took.as_secs_f64(), times.len() as f64 / took.as_secs_f64());
-    let rate = rate as u64;
+    let seconds = took.as_secs_f64();
+    let rate = (times.len() as f64 / seconds) as u64;
     let errors = failed.load(Relaxed);
     let text = format!(
         "{} requests/s, as many IDs/s, with {} connections for {seconds:.0} s\np50 {p50} µs  p99 {p99} µs  \
@@ -69,8 +69,8 @@ pub(crate) fn bench(args: &BenchArgs, output: Output) -> Done {
         "requestsPerSecond": rate, "p50Micros": p50, "p99Micros": p99, "p999Micros": p999, "errors": errors
     });
     let names = "requests_per_second,p50_us,p99_us,p999_us,errors";
-    print(&output.of(text, &json, format!("{names}\n{rate},{p50},{p99},{p999},{errors}\n")))?;
-    Ok(if errors == 0 { Answer::Yes } else { Answer::No })
+    let csv = format!("{names}\n{rate},{p50},{p99},{p999},{errors}\n");
+    output.answer(errors == 0, &text, &json, &csv)
 }
 
 /// The counters of a server at some time.

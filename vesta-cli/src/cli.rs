@@ -379,8 +379,7 @@ pub(crate) fn whole() -> clap::Command {
 pub(crate) fn completions(shell: Shell) -> Done {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut whole(), "vesta", &mut script);
-    print(&String::from_utf8_lossy(&script))?;
-    Ok(Answer::Yes)
+    print(&String::from_utf8_lossy(&script))
 }
 
 pub(crate) fn man(folder: Option<&Path>) -> Done {

@@ -244,7 +244,7 @@ fn guessing(raw: u64, args: &ExplainArgs, output: Output) -> Done {
                 "machine": it.id.machine, "seq": it.id.seq
             });
             let csv = format!("{raw},{name},{},{made}\n", it.probability);
-            print(&output.of(String::new(), &json, csv))?;
+            output.answer(true, "", &json, &csv)?;
         }
     } else if percent(first) >= 100.0 {
         let mut line = format!("{} 100 %  {}", first.layout.name(), made(first));

@@ -93,8 +93,7 @@ pub(crate) fn make(args: &MakeArgs, output: Output) -> Done {
     let (layout, blank) = args.upper.blank();
     let id = layout.pack(&Id { time, seq, machine, ..blank });
     let id = id.map_err(Error::setting)?;
-    record(output, format!("{id}\n"), ["id"], [id])?;
-    Ok(Answer::Yes)
+    record(output, format!("{id}\n"), ["id"], [id])
 }
 
 pub(crate) fn bound(args: &BoundArgs, output: Output) -> Done {
@@ -111,17 +110,15 @@ pub(crate) fn bound(args: &BoundArgs, output: Output) -> Done {
     }
     let lower = layout.lower_bound(from, &base).map_err(Error::setting)?;
     // Of a range the end is excluded, of a single tick it is the last ID.
-    let upper = match until {
-        Some(until) => layout.lower_bound(until, &base),
-        None => layout.upper_bound(from, &base),
+    let (upper, name, sign) = match until {
+        Some(until) => (layout.lower_bound(until, &base), "below", "<"),
+        None => (layout.upper_bound(from, &base), "upper", "<="),
     };
     let upper = upper.map_err(Error::setting)?;
-    let (name, sign) = if until.is_some() { ("below", "<") } else { ("upper", "<=") };
     if let Some(column) = &args.sql {
         let (lower, upper) = (lower.cast_signed(), upper.cast_signed());
-        print(&format!("{column} >= {lower} AND {column} {sign} {upper}\n"))?;
+        print(&format!("{column} >= {lower} AND {column} {sign} {upper}\n"))
     } else {
-        record(output, format!("{lower} {upper}\n"), ["lower", name], [lower, upper])?;
+        record(output, format!("{lower} {upper}\n"), ["lower", name], [lower, upper])
     }
-    Ok(Answer::Yes)
 }

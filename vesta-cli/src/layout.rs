@@ -7,7 +7,7 @@ use vesta_boot::settings::{layout_table, read_layout};
 use vesta_intf::{Field, IdMeta, UnixMillis};
 
 use crate::cli::LayoutCommand;
-use crate::output::{Output, Table, grouped, print, say};
+use crate::output::{Output, Table, grouped, print, record, say};
 use crate::time::{day, now, relative};
 use crate::{Answer, Done};
 
@@ -33,7 +33,7 @@ pub(crate) fn run(command: LayoutCommand, output: Output) -> Done {
             let spec =
                 IdMeta::design(years, machines, per_second, epoch).map_err(Error::setting)?;
             match toml {
-                true => print(&layout_table(spec)).map(|()| Answer::Yes),
+                true => print(&layout_table(spec)),
                 false => show(&IdMeta::new(spec).map_err(Error::setting)?, output),
             }
         }
@@ -41,8 +41,7 @@ pub(crate) fn run(command: LayoutCommand, output: Output) -> Done {
 }
 
 fn this_year() -> UnixMillis {
-    let year: String = now().to_string().chars().take(4).collect();
-    crate::time::period(&year).map_or(now(), |year| *year.start())
+    crate::time::period(&day(now())[..4]).map_or(now(), |year| *year.start())
 }
 
 fn list(output: Output) -> Done {
@@ -55,8 +54,7 @@ fn list(output: Output) -> Done {
         let name = layout.name().to_owned();
         table.row([name, bits, unit, day(layout.end()), layout.about().to_owned()]);
     }
-    print(&table.render(output))?;
-    Ok(Answer::Yes)
+    print(&table.render(output))
 }
 
 /// The width of numbers that JavaScript holds exactly.
@@ -76,17 +74,8 @@ fn show(layout: &IdMeta, output: Output) -> Done {
         ("capacity", format!("{} IDs/s of each machine ID", grouped(capacity))),
         ("makes IDs", generates.map_or_else(|error| format!("no: {error}"), |()| "yes".into())),
     ];
-    match output {
-        Output::Text => {
-            let line = |(name, value): &(&str, String)| format!("{name:<11}  {value}\n");
-            print(&rows.iter().map(line).collect::<String>())?;
-        }
-        _ => {
-            let mut table = Table::new(rows.each_ref().map(|row| row.0));
-            table.row(rows.map(|row| row.1));
-            print(&table.render(output))?;
-        }
-    }
+    let text = rows.iter().map(|(name, value)| format!("{name:<11}  {value}\n")).collect();
+    record(output, text, rows.each_ref().map(|row| row.0), rows.map(|row| row.1))?;
     if total == 64 && spec.version_bits == 0 {
         say("its IDs need 64 bits: as signed numbers some of them are negative");
     } else if total > JS_BITS {

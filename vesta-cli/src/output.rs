@@ -7,6 +7,8 @@ use clap::ValueEnum;
 use serde_json::Value;
 use vesta_boot::Error;
 
+use crate::{Answer, Done};
+
 /// Format of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum Output {
@@ -20,13 +22,14 @@ pub(crate) enum Output {
 }
 
 impl Output {
-    /// What this format prints.
-    pub(crate) fn of(self, text: String, json: &Value, csv: String) -> String {
+    /// Prints what is for this format, and answers.
+    pub(crate) fn answer(self, is_yes: bool, text: &str, json: &Value, csv: &str) -> Done {
         match self {
-            Output::Text => text,
-            Output::Json => format!("{json}\n"),
-            Output::Csv => csv,
-        }
+            Output::Text => print(text)?,
+            Output::Json => print(&format!("{json}\n"))?,
+            Output::Csv => print(csv)?,
+        };
+        Ok(if is_yes { Answer::Yes } else { Answer::No })
     }
 }
 
@@ -77,7 +80,7 @@ pub(crate) fn record<const N: usize>(
     text: String,
     names: [&str; N],
     cells: [impl Display; N],
-) -> Result<(), Error> {
+) -> Done {
     let mut table = Table::new(names);
     table.row(cells.map(|cell| cell.to_string()));
     print(&if output == Output::Text { text } else { table.render(output) })
@@ -92,12 +95,13 @@ pub(crate) fn csv_line<S: AsRef<str>>(cells: &[S]) -> String {
     cells.iter().map(cell).collect::<Vec<_>>().join(",") + "\n"
 }
 
-/// Prints data. A reader that has gone, as `head` does, is no failure.
+/// Prints data, which answers the question. A reader that has gone, as `head` does, is no failure.
 ///
 /// # Errors
 /// [`Error::Software`] if standard output cannot be written.
-pub(crate) fn print(text: &str) -> Result<(), Error> {
-    written(io::stdout().lock().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()))
+pub(crate) fn print(text: &str) -> Done {
+    written(io::stdout().lock().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()))?;
+    Ok(Answer::Yes)
 }
 
 /// The outcome of writing to standard output.

@@ -9,9 +9,9 @@ use vesta_intf::{Field, IdError, IdMeta, IdSet, UnixMillis, overlap};
 
 use crate::cli::PlanCommand;
 use crate::explain::beside;
-use crate::output::{Output, csv_line, print};
+use crate::output::{Output, csv_line};
 use crate::time::{exact, moment};
-use crate::{Answer, Done, layout};
+use crate::{Done, layout};
 
 /// A set of IDs, as it was described.
 struct Described {
@@ -23,8 +23,7 @@ pub(crate) fn run(PlanCommand::Overlap { old, new }: &PlanCommand, output: Outpu
     let (old, new) = (describe(old)?, describe(new)?);
     let Some(id) = overlap(&old.set, &new.set) else {
         let json = json!({ "disjoint": true });
-        print(&output.of("disjoint\n".into(), &json, "disjoint\ntrue\n".into()))?;
-        return Ok(Answer::Yes);
+        return output.answer(true, "disjoint\n", &json, "disjoint\ntrue\n");
     };
     let (old, new) = (reading(&old, id), reading(&new, id));
     let text = |reading: &[(&str, String)]| {
@@ -38,8 +37,7 @@ pub(crate) fn run(PlanCommand::Overlap { old, new }: &PlanCommand, output: Outpu
     let csv = csv_line(&["false".to_owned(), id.to_string(), text(&old), text(&new)]);
     let [old, new] = [old, new].map(|reading| reading.into_iter().collect::<Value>());
     let json = json!({ "disjoint": false, "id": id.to_string(), "old": old, "new": new });
-    print(&output.of(meeting, &json, format!("disjoint,id,old,new\n{csv}")))?;
-    Ok(Answer::No)
+    output.answer(false, &meeting, &json, &format!("disjoint,id,old,new\n{csv}"))
 }
 
 /// An ID as one of the sets has it.
@@ -141,14 +139,14 @@ type Pair = (String, String);
 type Parts = Result<(String, Vec<Pair>), String>;
 
 fn from_words(text: &str) -> Parts {
-    let (layout, rest) = text.split_once(',').map_or((text, None), |it| (it.0, Some(it.1)));
+    let mut words = text.split(',');
+    let layout = words.next().unwrap_or_default().trim().to_owned();
     let pair = |word: &str| {
         let pair =
             word.split_once('=').map(|(key, value)| (key.trim().into(), value.trim().into()));
         pair.ok_or_else(|| format!("`{word}` must be FIELD=FIRST-LAST"))
     };
-    let pairs = rest.into_iter().flat_map(|rest| rest.split(',')).map(pair);
-    Ok((layout.trim().to_owned(), pairs.collect::<Result<_, _>>()?))
+    Ok((layout, words.map(pair).collect::<Result<_, _>>()?))
 }
 
 /// A file of `key = value` lines; with a table [layout.custom] it is itself the layout.

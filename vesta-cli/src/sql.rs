@@ -3,9 +3,9 @@
 use vesta_boot::Error;
 use vesta_intf::{Field, IdMeta, TimeUnit};
 
+use crate::Done;
 use crate::cli::{Dialect, SqlArgs};
 use crate::output::print;
-use crate::{Answer, Done};
 
 pub(crate) fn run(args: &SqlArgs) -> Done {
     let (layout, blank) = args.upper.blank();
@@ -20,8 +20,7 @@ pub(crate) fn run(args: &SqlArgs) -> Done {
     }
     let base = layout.pack(&blank).map_err(Error::setting)?;
     let functions = functions(&layout, base, args.dialect);
-    print(&format!("-- {layout}, since {}\n{functions}", layout.spec().epoch))?;
-    Ok(Answer::Yes)
+    print(&format!("-- {layout}, since {}\n{functions}", layout.spec().epoch))
 }
 
 /// The functions of a layout; `base` is the ID of the fields above the time.
