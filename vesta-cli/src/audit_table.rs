@@ -103,8 +103,8 @@ impl Audit {
     }
 }
 
-/// Finds what occurs more than once, in constant memory: once there is no room for more, each ID goes into
-/// one of some files, where equal ones meet.
+/// Finds what occurs more than once, in little memory: once there is no room for more, each ID goes into
+/// one of some files, where equal ones meet. Of a thousand million IDs one file is 63 MB.
 #[derive(Debug, Default)]
 struct Sorter {
     ids: Vec<u64>,
