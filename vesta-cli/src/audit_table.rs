@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, BufRead as _, BufWriter, Read as _, Seek as _, Write as _};
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use vesta_boot::Error;
 use vesta_intf::{Field, UnixMillis};
 use vesta_service::{Clock as _, SystemClock};
@@ -221,17 +221,15 @@ fn report(audit: &Audit, repeated: &Finding, args: &TableArgs, output: Output) -
         text += &format!(", made from {first} to {last} by {count} machines, {low} to {high}");
     }
     text.push('\n');
+    let mut list = json!({});
     for (name, what, finding) in findings {
         text += &format!("{:>9}  {what}\n", grouped(finding.count));
         text.extend(finding.examples.iter().map(|it| format!("           {it}\n")));
         let first = finding.examples.first().cloned().unwrap_or_default();
         table.row([name.to_owned(), finding.count.to_string(), first]);
+        list[name] = json!({ "count": finding.count, "examples": finding.examples });
     }
     text += &advice(audit, args, &machines);
-    let list = findings.iter().map(|(name, _, finding)| {
-        (*name, json!({ "count": finding.count, "examples": finding.examples }))
-    });
-    let list: Value = list.collect();
     let json = json!({ "rows": audit.rows, "made": span, "machines": machines, "findings": list });
     output.answer(is_clean, &text, &json, &table.render(Output::Csv))
 }
