@@ -254,6 +254,7 @@ impl Chaos {
 
     /// Asks the servers of a place for IDs, one after the other. Returns one that came twice.
     fn ask(&self, number: u16) -> Result<Option<u64>, Error> {
+        let share = || (CLOCK.monotonic() - self.began).div_duration_f64(self.length);
         while !self.over.load(Relaxed) {
             CLOCK.park(TURN); // it starts, or says that it cannot
             let Some(url) = self.url(number) else { continue };
@@ -267,17 +268,12 @@ impl Chaos {
                     self.over.store(true, Relaxed);
                     return Ok(twice);
                 }
-                while self.ids.load(Relaxed) as f64 > MOST * self.share() {
+                while self.ids.load(Relaxed) as f64 > MOST * share() {
                     CLOCK.park(TURN);
                 }
             }
         }
         Ok(None)
-    }
-
-    /// How much of the time is over.
-    fn share(&self) -> f64 {
-        (CLOCK.monotonic() - self.began).as_secs_f64() / self.length.as_secs_f64()
     }
 
     /// What a server says goes into files: nobody has to read along, and the last one's are there.

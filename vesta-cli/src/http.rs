@@ -1,6 +1,5 @@
 //! Requests to `vesta-rest` and to admin listeners.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,11 +25,9 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 impl Access {
     /// The authority of the server's certificate.
     pub(crate) fn ca_pem(&self) -> Result<Option<Vec<u8>>, Error> {
-        let read = |path: &PathBuf| {
-            std::fs::read(path)
-                .map_err(|error| Error::setting(format!("cannot read {}: {error}", path.display())))
-        };
-        self.ca.as_ref().map(read).transpose()
+        let Some(path) = &self.ca else { return Ok(None) };
+        let failed = |error| Error::setting(format!("cannot read {}: {error}", path.display()));
+        std::fs::read(path).map(Some).map_err(failed)
     }
 }
 

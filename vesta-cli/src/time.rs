@@ -12,6 +12,9 @@ use vesta_service::{Clock as _, SystemClock};
 /// The zone in which Vesta's layouts begin at midnight; shown where the system's own zone is UTC.
 const EPOCHS_ZONE: &str = "Asia/Shanghai";
 
+/// Names of UTC, and of a zone that a system does not know.
+const UTC: [&str; 7] = ["UTC", "Etc/UTC", "Etc/Unknown", "Etc/UCT", "Zulu", "Universal", "UCT"];
+
 /// A moment of RFC 3339, or the beginning of a day in UTC.
 pub(crate) fn moment(text: &str) -> Result<UnixMillis, String> {
     if let Ok(day) = text.parse::<Date>() {
@@ -90,16 +93,13 @@ pub(crate) fn relative(moment: UnixMillis, now: UnixMillis) -> String {
 /// The time in a zone, with its name: `Asia/Shanghai 2018-01-04 10:08:23`. Without a name the system's
 /// zone is meant, or where that is UTC the one in which Vesta's layouts begin.
 pub(crate) fn in_zone(moment: UnixMillis, zone: Option<&str>) -> Result<Option<String>, String> {
-    let system = || TimeZone::system().iana_name().filter(|name| !is_utc(name)).map(str::to_owned);
+    let system =
+        || TimeZone::system().iana_name().filter(|name| !UTC.contains(name)).map(str::to_owned);
     let name = zone.map(str::to_owned).or_else(system).unwrap_or(EPOCHS_ZONE.to_owned());
     let zone = TimeZone::get(&name).map_err(|_| format!("there is no time zone `{name}`"))?;
     let timestamp =
         i64::try_from(moment.0).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
     Ok(timestamp.map(|it| format!("{name} {}", it.to_zoned(zone).strftime("%Y-%m-%d %H:%M:%S"))))
-}
-
-fn is_utc(name: &str) -> bool {
-    matches!(name, "UTC" | "Etc/UTC" | "Etc/Unknown" | "Etc/UCT" | "Zulu" | "Universal" | "UCT")
 }
 
 /// The moment now, by this system's clock.
