@@ -5,8 +5,9 @@
 #
 #   scripts/test.sh                       everything
 #   scripts/test.sh --full                with more rounds, longer outages, larger models, five minutes of
-#                                         torture instead of 20 s, fuzzing led by coverage, requests made
-#                                         from the OpenAPI document, and mutation testing: about an hour
+#                                         torture instead of 20 s, a planted fault that chaos must find,
+#                                         fuzzing led by coverage, requests made from the OpenAPI
+#                                         document, and mutation testing: about an hour
 #   scripts/test.sh --without NAME        but for a store (mysql, postgres, redis, zookeeper, etcd), for
 #                                         the clients in other languages (interop) or for the page in
 #                                         Chromium (browser); can be repeated
@@ -25,7 +26,7 @@ browser=true
 while :; do
   case "${1:-}" in
     -h | --help)
-      sed -n '2,18s/^# \{0,1\}//p' "$0"
+      sed -n '2,19s/^# \{0,1\}//p' "$0"
       exit 0
       ;;
     --full)
