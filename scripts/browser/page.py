@@ -32,9 +32,9 @@ LANGUAGES = ("en", "zh")
 class Server:
     """`vesta serve` on free loopback ports, stopped by its own process ID."""
 
-    def __init__(self, program: Path, *flags: str) -> None:
+    def __init__(self, program: Path, *flags: str, admin: str = "127.0.0.1:0") -> None:
         self.folder = tempfile.TemporaryDirectory()
-        free = "--listen 127.0.0.1:0 --grpc-listen 127.0.0.1:0 --admin-listen 127.0.0.1:0 --state-dir state"
+        free = f"--listen 127.0.0.1:0 --grpc-listen 127.0.0.1:0 --admin-listen {admin} --state-dir state"
         self.process = subprocess.Popen(
             [program, "serve", *free.split(), *flags],
             cwd=self.folder.name,
@@ -409,12 +409,19 @@ def a_hidden_console_asks_nothing(context) -> None:
 
 def the_console_survives_its_process(context) -> None:
     server = Server(context.program)
+    read(server.rest + "v1/ids?count=100")
     page = context.page(server.admin)
     page.go("console")
-    page.until(lambda: page.at("live").is_displayed())
+    page.until(lambda: page.text("tile-issued").endswith("100"))
     server.stop()
     page.until(lambda: "No answer" in page.text("console-error"))
+    # The next one of this address counts anew, and so do its events.
+    server = Server(context.program, admin=server.admin.removeprefix("http://").rstrip("/"))
+    claimed = json.loads(read(server.admin + "events"))["events"][0]["time"]
+    page.until(lambda: page.text("events").startswith(claimed))
+    assert len(page.text("events").splitlines()) == 1, page.text("events")
     page.close(allowed="ERR_CONNECTION_REFUSED")
+    server.stop()
 
 
 def a_token_is_asked_for_and_not_kept(context) -> None:

@@ -249,13 +249,14 @@ async function poll() {
     const pool = status.pool ? await json("pool").catch(() => null) : null;
     const tags = status.segments ? (await json("segments")).segments : null;
     if (turn !== polling) return;
-    // A number that went down: another process.
-    if (news.last < lastEvent) [events, lastEvent] = [[], 0];
+    const now = counters(metrics);
+    // A number that went down: another process, whose events begin anew.
+    if (before && now.issued < before.issued) [before, events, lastEvent] = [null, [], 0];
     else [events, lastEvent] = [[...news.events.reverse(), ...events].slice(0, 200), news.last];
     $("console-error").textContent = "";
     $("access").hidden = true;
     $("live").hidden = false;
-    showConsole(status, counters(metrics), pool, tags);
+    showConsole(status, now, pool, tags);
   } catch (error) {
     const key = error.message === "needsToken" ? "needsToken" : "noAnswer";
     $("console-error").textContent = t(key);
@@ -268,7 +269,7 @@ async function poll() {
 
 function showConsole(status, now, pool, tags) {
   $("live").classList.remove("quiet");
-  const then = before && before.issued <= now.issued ? before : null;
+  const then = before;
   before = now;
   const seconds = then ? (now.at - then.at) / 1000 : 0;
   const rate = then ? (now.issued - then.issued) / seconds : 0;

@@ -20,7 +20,7 @@ const PAUSE: Duration = Duration::from_secs(30);
 /// become the store's work.
 const PAUSE_FOR_EACH: Duration = Duration::from_millis(300);
 
-/// What is shown to people is at most so old.
+/// The greatest age of the pool as people see it.
 const FRESH: Duration = Duration::from_secs(2);
 
 /// A scrape waits this long for the store; the read then goes on without it, for the next one.
@@ -83,7 +83,7 @@ pub struct Pool {
     ticks: TickConverter,
     clock: Arc<dyn Clock>,
     seen: Mutex<Seen>,
-    /// What was last shown, and when by the monotonic clock; one reads at a time.
+    /// The last answer and its moment by the monotonic clock; one reads at a time.
     shown: tokio::sync::Mutex<Option<(Duration, Value)>>,
 }
 

@@ -42,7 +42,7 @@ impl Finding {
     }
 }
 
-/// What is known of the IDs of one machine.
+/// The IDs of one machine so far.
 #[derive(Debug)]
 struct Line {
     /// The latest moment so far.

@@ -24,7 +24,7 @@ use crate::{Answer, Done, FRONTS};
 /// The command of a server of these; not one for people.
 pub(crate) const MEMBER: &str = "chaos-member";
 
-/// What waits looks again after this time.
+/// The pause between two looks at something that is waited for.
 const TURN: Duration = Duration::from_millis(20);
 
 /// IDs of one request: the most that REST gives.
@@ -276,12 +276,12 @@ impl Chaos {
         Ok(None)
     }
 
-    /// What a server says goes into files: nobody has to read along, and the last one's are there.
+    /// The file for a kind of output of a server: nobody has to read along, and the last one's are there.
     fn file(&self, number: u16, kind: &str) -> PathBuf {
         self.folder.join(format!("{number}.{kind}"))
     }
 
-    /// Where the server of a place listens, once it does.
+    /// The URL of the server of a place, once it listens.
     fn url(&self, number: u16) -> Option<String> {
         let said = std::fs::read_to_string(self.file(number, "out")).ok()?;
         let address = said.lines().find_map(|line| line.trim().strip_prefix("HTTP"))?;
@@ -308,7 +308,7 @@ impl Chaos {
         command.spawn().map_err(failed)
     }
 
-    /// Whether a server was killed, or refused for now.
+    /// True if a server was killed, or refused for now.
     fn has_ended(&self, number: u16, child: &mut Child) -> Result<bool, Error> {
         let failed = |error| Error::software("cannot look after a server", error);
         let Some(status) = child.try_wait().map_err(failed)? else { return Ok(false) };

@@ -125,7 +125,7 @@ pub(crate) struct BenchArgs {
     #[arg(short, long, value_name = "N", default_value_t = 8)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) connections: u16,
-    /// How long: 10s, 1m
+    /// Duration: 10s, 1m
     #[arg(short, long, value_name = "TIME", default_value = "10s", value_parser = time::length)]
     pub(crate) duration: Duration,
     #[command(flatten)]
@@ -138,13 +138,13 @@ pub(crate) struct ChaosArgs {
     #[arg(long, value_name = "N", default_value_t = 8)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) processes: u16,
-    /// How long; parts of a minute may be given, as in 0.5
+    /// Duration in minutes; 0.5 is half of one
     #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = time::minutes)]
     pub(crate) minutes: f64,
     /// Store of their machine IDs, as --machine-store; a file of its own by default
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<String>,
-    /// What is done to whom and when; drawn if not given, and said
+    /// Seed of the faults: which, when and in which server; drawn if not given, and said
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
 }
@@ -267,7 +267,7 @@ pub(crate) enum LayoutCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PlanCommand {
-    /// Whether any number belongs to two sets of IDs
+    /// Decide whether any number belongs to two sets of IDs
     ///
     /// A set is a layout with ranges of its fields, LAYOUT[,FIELD=FIRST-LAST]…, or a TOML file with the
     /// same keys. Fields: version, genMethod, seq, machine; region=2/3 fixes the upper 3 bits of the
@@ -323,7 +323,7 @@ pub(crate) struct TableArgs {
     /// Machine IDs that are planned: 0-923 [default: all]
     #[arg(long, value_name = "FIRST-LAST", value_parser = plan::machines)]
     pub(crate) machines: Option<RangeInclusive<u64>>,
-    /// How far a clock may seem to go back, since rows overtake each other
+    /// Steps back of a clock that are no finding, since rows overtake each other
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = time::length)]
     pub(crate) tolerance: Duration,
     #[command(flatten)]

@@ -119,7 +119,7 @@ fn in_short(it: &Explained, output: Output) -> String {
     }
 }
 
-/// What an ID says beside its time, of the fields that its layout has.
+/// The fields of an ID beside its time, as far as its layout has them.
 pub(crate) fn beside(layout: &IdMeta, id: &Id) -> impl Iterator<Item = (&'static str, u64)> {
     let fields = [Field::GenMethod, Field::Machine, Field::Seq];
     let fields =

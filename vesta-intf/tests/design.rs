@@ -4,7 +4,7 @@ use vesta_intf::{Field, FieldOrder, IdMeta, LayoutSpec, TimeUnit, UnixMillis};
 
 const YEAR: u64 = 31_556_952_000;
 
-/// What a layout has to offer: milliseconds, machine IDs and IDs a second; and its bits.
+/// The offer of a layout: milliseconds, machine IDs and IDs a second; and its bits.
 struct Offer {
     lasts: u64,
     machines: u64,

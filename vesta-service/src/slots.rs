@@ -20,15 +20,15 @@ pub(crate) struct Slots {
     /// The first of them, one pointer nearer.
     first: Arc<MachineSlot>,
     /// Shared by the clones; the last of them to go ends the slots.
-    end: Arc<End>,
+    pub(crate) end: Arc<End>,
 }
 
 /// The end of all slots, by a call or when nobody uses them any more.
 #[derive(Debug)]
-struct End {
+pub(crate) struct End {
     slots: Arc<[Arc<MachineSlot>]>,
     /// Of all their leases; `None` without leases.
-    keeper: Option<Keeper>,
+    pub(crate) keeper: Option<Keeper>,
 }
 
 /// The home slot of a thread, of so many.
@@ -155,12 +155,6 @@ impl Slots {
     /// Seals every slot and gives the records back, as far as the store answers in time.
     pub(crate) fn close(&self) {
         self.end.close();
-    }
-
-    /// The keeper of the leases; `None` without leases.
-    #[cfg(all(test, shuttle))]
-    pub(crate) fn keeper(&self) -> Option<&Keeper> {
-        self.end.keeper.as_ref()
     }
 }
 

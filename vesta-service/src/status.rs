@@ -134,7 +134,7 @@ impl LocalIdService {
         self.slots.iter().map(|slot| self.machine_status(slot)).collect()
     }
 
-    /// What happened to its machine IDs after the event of this number (0 for all), as far as it is
+    /// Events of its machine IDs after the one of this number (0 for all), as far as they are
     /// remembered: the last 200 events.
     pub fn events(&self, since: u64) -> Vec<Event> {
         self.slots.first().keeper.journal.since(since)

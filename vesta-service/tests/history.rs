@@ -1,4 +1,4 @@
-//! Who made an ID: the history of claims, through a thousand ends without a goodbye.
+//! The maker of an ID: the history of claims, through a thousand ends without a goodbye.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -104,7 +104,7 @@ fn killed_a_thousand_times(
     made
 }
 
-/// How many IDs of a namespace are attributed to another claim than the one that made them.
+/// The number of IDs of a namespace that are attributed to another claim than the one that made them.
 fn wrongly_attributed(store: &Arc<dyn KvStore>, made: &BTreeMap<u64, (u64, u64)>) -> usize {
     let leases = Leases::new(Arc::clone(store), "default");
     let rules = Rules::new(LAYOUT.bits(Field::Time), LAYOUT.bits(Field::Seq), 0);

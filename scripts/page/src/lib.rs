@@ -1,4 +1,4 @@
-//! What the page asks, answered by vesta-intf: the page, the program and the servers share one rule.
+//! Answers to the questions of the page, by vesta-intf: page, program and servers share one rule.
 //!
 //! A question is text, one line for each argument; the answer is JSON in which 64-bit numbers are strings,
 //! since JavaScript would round them. What is wrong with a question is in the field `error`.
@@ -79,7 +79,7 @@ fn explain(
             ("name", text(field.name())),
             ("at", layout.shift(field).to_string()),
             ("bits", layout.bits(field).to_string()),
-            ("value", text(&value(&id, field).to_string())),
+            ("value", text(&id.get(field).to_string())),
             ("max", text(&layout.max(field).to_string())),
         ])
     });
@@ -127,7 +127,8 @@ fn layout(values: [&str; 5]) -> Result<String, IdError> {
     let unit = match micros {
         "1000" => TimeUnit::Millisecond,
         "10000" => TimeUnit::TenMillis,
-        _ => TimeUnit::Second,
+        "1000000" => TimeUnit::Second,
+        _ => return Err(IdError::invalid("unit", "it must be 1000, 10000 or 1000000")),
     };
     let bits = |name, text| number(name, text).map(|bits| u8::try_from(bits).unwrap_or(u8::MAX));
     let spec = LayoutSpec {
@@ -166,17 +167,6 @@ fn described(layout: &IdMeta) -> Result<String, IdError> {
         ("perSecond", text(&layout.capacity_per_second().to_string())),
         ("epochText", text(&spec.epoch.to_string())),
     ]))
-}
-
-const fn value(id: &Id, field: Field) -> u64 {
-    match field {
-        Field::Version => id.version,
-        Field::Type => id.id_type,
-        Field::GenMethod => id.gen_method,
-        Field::Time => id.time,
-        Field::Seq => id.seq,
-        Field::Machine => id.machine,
-    }
 }
 
 fn number(name: &'static str, text: &str) -> Result<u64, IdError> {
@@ -237,6 +227,7 @@ mod tests {
     fn what_is_wrong_is_said_as_json() {
         assert!(answer("explain\n\"\\\nx\n0\n\n").starts_with(r#"{"error":"#));
         assert!(answer("").starts_with(r#"{"error":"#));
+        assert!(answer("layout\n41\n12\n10\n7\n0").contains("it must be 1000"));
         assert!(answer("layout\n60\n12\n10\n1000\n0").contains("error"));
         let reason = answer("explain\nhello\u{1}\n\n0\n\n");
         assert!(reason.contains("base62"), "{reason}");

@@ -1,4 +1,4 @@
-//! What happened to the machine IDs of a service: the last events of its keeper.
+//! Events of the keeper: the last ones of the machine IDs of a service.
 
 use std::collections::VecDeque;
 

@@ -19,7 +19,7 @@ const CLAIMS: u64 = 1000;
 /// Puts in one request.
 const AT_ONCE: usize = 128;
 
-/// Who made an ID of some machine ID and position.
+/// The maker of the ID of some machine ID and position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     /// Nobody but this claim: as its record last stood.

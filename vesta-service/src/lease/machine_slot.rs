@@ -24,7 +24,7 @@ pub(crate) struct Signals {
     state: Mutex<SignalState>,
     /// Wakes the keeper, and announces the end.
     changed: Condvar,
-    /// What happened.
+    /// The events so far.
     pub(crate) journal: Journal,
 }
 

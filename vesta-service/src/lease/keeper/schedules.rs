@@ -230,7 +230,7 @@ impl Model {
         }
         // As long as the keeper needs: if nobody hears of its end, this is a deadlock.
         let slot = self.slots.first();
-        let keeper = self.slots.keeper().expect("it has leases");
+        let keeper = self.slots.end.keeper.as_ref().expect("it has leases");
         assert!(keeper.wait_until_over(Duration::MAX));
         assert!(matches!(self.slots.claim(1), Err(IdError::Sealed { .. })));
         for (machine, threads) in &machines {
