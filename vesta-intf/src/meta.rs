@@ -206,7 +206,16 @@ impl IdMeta {
     }
 
     /// This layout in one region: the upper `bits` of the machine field are `region`, so that two regions
-    /// never make the same ID, whatever else they share.
+    /// never make the same ID, whatever else they share. `bits` is the same in all of them, and at most the
+    /// width of the machine field; `region` is 0 to `2^bits - 1`. With 0 bits there are no regions.
+    ///
+    /// ```
+    /// use vesta_intf::IdMeta;
+    ///
+    /// let south = IdMeta::MAX_PEAK.in_region(3, 2)?; // the third of 8
+    /// assert_eq!(south.machines(), 256..=383);
+    /// # Ok::<(), vesta_intf::IdError>(())
+    /// ```
     ///
     /// # Errors
     /// [`IdError::OutOfRange`] if the machine field has not so many bits, or the region needs more.

@@ -25,13 +25,15 @@ pub struct IdSet {
 }
 
 impl IdSet {
-    /// Every ID of a layout that has version 0 and the layout's own type.
+    /// Every ID of a layout, or of its [region](IdMeta::in_region), that has version 0 and the layout's own
+    /// type.
     pub fn of(layout: &IdMeta) -> Self {
         let mut fields = [(None, 64 - layout.total_bits(), 0, 0); 7];
         for (slot, field) in fields[1..].iter_mut().zip(layout.fields()) {
             let (low, high) = match field {
                 Field::Version => (0, 0),
                 Field::Type if layout.is_vesta() => (layout.id_type(), layout.id_type()),
+                Field::Machine => layout.machines().into_inner(),
                 _ => (0, layout.max(field)),
             };
             *slot = (Some(field), layout.bits(field), low, high);

@@ -200,6 +200,10 @@ fn two_regions_never_meet_and_one_meets_itself() {
         for one in 0..8 {
             for other in 0..8 {
                 assert_eq!(overlap(&region(one), &region(other)).is_some(), one == other);
+                // A service has its region in the layout.
+                let own = IdSet::of(&layout.in_region(3, one).unwrap());
+                assert_eq!(overlap(&own, &region(other)).is_some(), one == other);
+                assert_eq!(own.region(3, other).is_ok(), one == other);
             }
         }
     }
