@@ -123,7 +123,7 @@ fn said(opened: &Opened, system: LegacySystem, all: &[(u64, Outcome)]) -> String
     }
     let theirs = IdMeta::SNOWFLAKE; // Leaf's only layout
     let ours = opened.ticks.layout();
-    if system == LegacySystem::Leaf && theirs.fingerprint() != ours.fingerprint() {
+    if system == LegacySystem::Leaf && theirs.spec() != ours.spec() {
         out += &format!(
             "Note: Leaf makes IDs of the layout {}, but this namespace has another: IDs of the two can \
              meet whatever the machine ID.\n",

@@ -35,6 +35,17 @@ fn each_machine_id_is_reserved_or_left_alone_and_told_so() {
     assert_eq!(world.record(4), held(at(5)));
 }
 
+/// Whatever their region, IDs of Leaf's own layout meet others of the same machine ID only.
+#[test]
+fn a_region_is_no_other_layout() {
+    let region = IdMeta::SNOWFLAKE.in_region(3, 0).expect("a region");
+    for (layout, warned) in [(region, false), (IdMeta::SNOWFLAKE, false), (IdMeta::UID, true)] {
+        let opened = World::new().opened_for(layout);
+        let said = said(&opened, LegacySystem::Leaf, &[]);
+        assert_eq!(said.contains("Note: Leaf makes IDs of the layout"), warned, "{layout}: {said}");
+    }
+}
+
 #[test]
 fn again_it_changes_nothing() {
     let world = World::new();
