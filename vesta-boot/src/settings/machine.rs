@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::builder::ValueParser;
 use clap::{Arg, Args};
-use vesta_intf::IdMeta;
+use vesta_intf::{Field, IdMeta};
 use vesta_service::{ClaimOrder, IpMap, default_state_dir};
 
 use super::parse::{Parsed, choice, number, store_url, truth, whole};
@@ -49,8 +49,8 @@ pub(super) struct Section {
     /// Region: the part of the machine IDs that is used here
     ///
     /// The upper `machine.region_bits` of the machine field are this number. Regions with stores of their
-    /// own then never make the same ID. Pool, fixed machine IDs and ordinals lie within the region; ordinals
-    /// count from its first machine ID on.
+    /// own then never make the same ID. Pool and fixed machine IDs lie within the region; ordinals and
+    /// numbers that are used once count from its first machine ID on.
     ///
     /// Example: 2
     #[arg(id = "machine.region", value_name = "N", value_parser = number(0, u64::MAX), global = true)]
@@ -58,7 +58,7 @@ pub(super) struct Section {
 
     /// Width of the region in bits
     ///
-    /// 3 bits are 8 regions, 0 to 7. The same in all of them.
+    /// 1 to 32, and at most the layout's machine bits: 3 bits are 8 regions, 0 to 7. The same in all of them.
     ///
     /// Example: 3
     #[arg(id = "machine.region_bits", value_name = "BITS", value_parser = number(1, 32), global = true)]
@@ -104,7 +104,7 @@ pub(super) struct Section {
 
     /// Machine IDs that the pool may hand out
     ///
-    /// Both ends included. Default: all of the layout's.
+    /// Both ends included. Default: all of the layout's, or of its region's.
     ///
     /// Example: 0-1023
     #[arg(id = "machine.range", value_name = "FROM-TO", help_heading = "Pool")]
@@ -203,14 +203,16 @@ impl Machine {
 
 /// A layout in the region that the settings name.
 pub(super) fn in_region(values: &Values, layout: IdMeta) -> Result<IdMeta, Error> {
-    let number = |name| {
-        let text = &values.get(name)?.text;
-        Some(whole(text, 0, u64::MAX).map_err(|must| values.refuse(name, must)))
+    let number = |name, first, last| {
+        let text = values.get(name).map(|value| value.text.as_str());
+        let number = text.map(|text| whole(text, first, last)).transpose();
+        number.map_err(|must| values.refuse(name, must))
     };
-    match (number("machine.region").transpose()?, number("machine.region_bits").transpose()?) {
+    let widest = layout.bits(Field::Machine).into();
+    match (number("machine.region", 0, u64::MAX)?, number("machine.region_bits", 1, widest)?) {
         (None, None) => Ok(layout),
         (Some(region), Some(bits)) => {
-            let bits = u8::try_from(bits).unwrap_or(u8::MAX); // both are too many
+            let bits = u8::try_from(bits).expect("at most 64");
             let refused = |error| Error::setting(format!("machine.region: {error}"));
             layout.in_region(bits, region).map_err(refused)
         }

@@ -62,10 +62,18 @@ fn what_is_wrong_is_refused_with_one_sentence_that_says_what_to_do() {
         (&["--machine-region", "2"], "machine.region and machine.region_bits need each other"),
         (&["--machine-region-bits", "3"], "machine.region and machine.region_bits need each other"),
         (&["--machine-region", "8", "--machine-region-bits", "3"], "machine.region: region"),
-        (&["--machine-region", "0", "--machine-region-bits", "11"], "machine.region: region bits"),
+        (&["--machine-region", "two", "--machine-region-bits", "3"], "machine.region must be"),
+        (
+            &["--machine-region", "0", "--machine-region-bits", "11"],
+            "machine.region_bits must be 1 to 10, but is `11`",
+        ),
+        (
+            &["--machine-region", "0", "--machine-region-bits", "1000"],
+            "machine.region_bits must be 1 to 10, but is `1000`",
+        ),
         (
             &["--machine-region", "0", "--machine-region-bits", "0"],
-            "machine.region_bits must be 1 to 32",
+            "machine.region_bits must be 1 to 10, but is `0`",
         ),
         (
             &["--machine-region", "2", "--machine-region-bits", "3", "--machine-id", "255"],
