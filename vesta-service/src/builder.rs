@@ -80,7 +80,9 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// The layout of the IDs. Default: [`IdMeta::MAX_PEAK`].
+    /// The layout of the IDs, or one [region](IdMeta::in_region) of it. Each machine ID must then lie within
+    /// the region, which is a pool's range by default; ordinals count from its first machine ID on. A namespace
+    /// is for one region. Default: [`IdMeta::MAX_PEAK`].
     pub fn layout(self, layout: IdMeta) -> Self {
         Self { layout, ..self }
     }

@@ -106,7 +106,7 @@ pub enum BuildError {
         /// Its error.
         source: StoreError,
     },
-    /// The namespace is for another layout.
+    /// The namespace is for another layout, or another region.
     Fingerprint {
         /// The namespace.
         namespace: String,
@@ -141,14 +141,14 @@ pub enum BuildError {
         /// The store's.
         theirs: UnixMillis,
     },
-    /// The table of worker nodes gave a number beyond the layout's machine field.
-    WorkerNodesUsedUp {
+    /// The table of worker nodes gave a number outside the layout's machine IDs, or its region's.
+    WorkerNodeOutside {
         /// The table's store, without secrets.
         store: String,
         /// The number.
         number: u64,
-        /// The layout's last machine ID.
-        max: u64,
+        /// The machine IDs.
+        machines: RangeInclusive<u64>,
     },
     /// The store does not know what it once acknowledged to this host: it was wiped, restored, lost
     /// changes in a fail-over, or is another one.
@@ -239,7 +239,7 @@ impl fmt::Display for BuildError {
             Self::Fingerprint { namespace, theirs, ours } => write!(
                 f,
                 "namespace `{namespace}` is for layout {theirs}, but {ours} is configured; use \
-                 another namespace for another layout"
+                 another namespace for another layout, and another store for another region"
             ),
             Self::Exhausted { holders, range, ahead } => {
                 let (first, last, held) = (range.start(), range.end(), list(holders));
@@ -268,12 +268,23 @@ impl fmt::Display for BuildError {
                 f,
                 "this host's clock shows {ours}, the store's {theirs}; synchronise them (NTP)"
             ),
-            Self::WorkerNodesUsedUp { store, number, max } => write!(
-                f,
-                "{store}: the next worker node has number {number}, but the layout's machine IDs end \
-                 at {max} and each is used once; use a layout with more machine bits, or the \
-                 strategy `lease`, which uses numbers again"
-            ),
+            Self::WorkerNodeOutside { store, number, machines } => {
+                let (first, last) = (machines.start(), machines.end());
+                write!(f, "{store}: the next worker node has number {number}, but ")?;
+                if number < first {
+                    write!(
+                        f,
+                        "this region's machine IDs begin with {first}; let the numbers of the table \
+                         begin there, or use the region's own"
+                    )
+                } else {
+                    write!(
+                        f,
+                        "the machine IDs end at {last} and each is used once; use a layout with more \
+                         machine bits, or the strategy `lease`, which uses numbers again"
+                    )
+                }
+            }
             Self::StoreRegressed { store, namespace, machine, used_until } => write!(
                 f,
                 "{store} has forgotten that machine ID {machine} of namespace `{namespace}` was \

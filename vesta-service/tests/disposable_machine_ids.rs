@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -55,6 +56,13 @@ fn start(
         .build()
 }
 
+fn outside(refused: &BuildError) -> (u64, RangeInclusive<u64>) {
+    match refused {
+        BuildError::WorkerNodeOutside { number, machines, .. } => (*number, machines.clone()),
+        other => panic!("{other}"),
+    }
+}
+
 #[test]
 fn each_start_has_another_number_and_needs_no_store_afterwards() {
     let (table, clock) = (Arc::new(Table::default()), ManualClock::at(START));
@@ -76,25 +84,27 @@ fn at_the_end_of_the_machine_field_there_is_an_error_and_no_wrap() {
     assert_eq!(start(&table, &clock, IdMeta::MAX_PEAK).unwrap().machine(), 1023);
     for number in 1024..1030 {
         let refused = start(&table, &clock, IdMeta::MAX_PEAK).unwrap_err();
-        let BuildError::WorkerNodesUsedUp { number: got, max: 1023, .. } = refused else {
-            panic!("{refused}");
-        };
-        assert_eq!(got, number);
+        assert_eq!(outside(&refused), (number, 0..=1023));
+        assert!(refused.to_string().contains("the machine IDs end at 1023"), "{refused}");
     }
 }
 
+/// A table's numbers are different, so they are the machine IDs as they are: no region, none at all or
+/// another one can make one of them twice.
 #[test]
-fn in_a_region_they_count_from_its_first_machine_id_on() {
+fn in_a_region_the_table_must_begin_with_its_first_machine_id() {
     let (table, clock) = (Arc::new(Table::default()), ManualClock::at(START));
-    let region = IdMeta::MAX_PEAK.in_region(8, 3).unwrap();
-    for machine in [13, 14, 15] {
-        assert_eq!(start(&table, &clock, region).unwrap().machine(), machine);
+    let region = |number| IdMeta::MAX_PEAK.in_region(8, number).unwrap();
+    let refused = start(&table, &clock, region(3)).unwrap_err();
+    assert_eq!(outside(&refused), (1, 12..=15));
+    assert!(refused.to_string().contains("machine IDs begin with 12"), "{refused}");
+    table.last.store(11, Ordering::Relaxed);
+    for machine in [12, 13] {
+        assert_eq!(start(&table, &clock, region(3)).unwrap().machine(), machine);
     }
-    let refused = start(&table, &clock, region).unwrap_err();
-    assert!(
-        matches!(refused, BuildError::WorkerNodesUsedUp { number: 4, max: 3, .. }),
-        "{refused}"
-    );
+    assert_eq!(outside(&start(&table, &clock, region(4)).unwrap_err()), (14, 16..=19));
+    assert_eq!(start(&table, &clock, IdMeta::MAX_PEAK).unwrap().machine(), 15);
+    assert_eq!(outside(&start(&table, &clock, region(3)).unwrap_err()), (16, 12..=15));
 }
 
 #[test]

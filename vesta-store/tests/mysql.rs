@@ -274,6 +274,8 @@ fn a_thousand_racing_nodes_get_different_numbers() {
     let numbers = shared::a_thousand_racing_nodes_get_different_numbers(&database.url());
     let rows = database.ask("SELECT ID FROM WORKER_NODE");
     assert_eq!(rows.iter().map(|row| row.get::<i64, _>(0) as u64).collect::<HashSet<_>>(), numbers);
+    database.ask("ALTER TABLE WORKER_NODE AUTO_INCREMENT = 4096");
+    shared::the_next_number_is(4096, &database.url());
 }
 
 #[test]

@@ -305,6 +305,8 @@ fn a_thousand_racing_nodes_get_different_numbers() {
     let numbers = shared::a_thousand_racing_nodes_get_different_numbers(&schema.url());
     let rows = schema.ask("SELECT id FROM worker_node");
     assert_eq!(rows.iter().map(|row| row.get::<i64, _>(0) as u64).collect::<HashSet<_>>(), numbers);
+    schema.ask("ALTER SEQUENCE worker_node_id_seq RESTART WITH 4096");
+    shared::the_next_number_is(4096, &schema.url());
 }
 
 /// As somebody may have carried it over from MySQL.

@@ -49,8 +49,8 @@ pub(super) struct Section {
     /// Region: the part of the machine IDs that is used here
     ///
     /// The upper `machine.region_bits` of the machine field are this number. Regions with stores of their
-    /// own then never make the same ID. Pool and fixed machine IDs lie within the region; ordinals and
-    /// numbers that are used once count from its first machine ID on.
+    /// own then never make the same ID. Every machine ID lies within the region; ordinals count from its
+    /// first one on.
     ///
     /// Example: 2
     #[arg(id = "machine.region", value_name = "N", value_parser = number(0, u64::MAX), global = true)]

@@ -273,6 +273,12 @@ pub(crate) fn a_thousand_racing_nodes_get_different_numbers(url: &str) -> HashSe
     distinct
 }
 
+/// As a region's first machine ID is set.
+pub(crate) fn the_next_number_is(number: u64, url: &str) {
+    let nodes = open_worker_nodes(url, &Options::default()).unwrap();
+    assert_eq!(nodes.insert("host", 1).unwrap(), number);
+}
+
 pub(crate) fn a_long_host_name_is_cut(url: &str) {
     open_worker_nodes(url, &Options::default()).unwrap().insert(&"é".repeat(300), 1).unwrap();
 }

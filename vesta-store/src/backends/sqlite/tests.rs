@@ -231,4 +231,7 @@ fn a_number_of_a_worker_node_is_used_once() {
     for expected in 1..=3 {
         assert_eq!(at(&path).insert("host", 7).unwrap(), expected);
     }
+    let begin = "UPDATE sqlite_sequence SET seq = 255 WHERE name = 'WORKER_NODE'";
+    Connection::open(&path).unwrap().execute_batch(begin).unwrap();
+    assert_eq!(at(&path).insert("host", 7).unwrap(), 256, "as a region has it");
 }
