@@ -43,6 +43,7 @@ pub use role::Role;
 pub use run::{Front, main, main_by};
 pub use running::{Running, SEGMENTS_OFF, not_ready_because};
 pub use settings::Config;
+pub use shutdown::on_signal;
 pub use ticks::moment;
 
 // The examples of the guides compile. They stand here because this crate knows every other one.

@@ -5,11 +5,13 @@ use std::net::TcpListener;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::admin::{self, AdminState};
+use crate::error::Error;
 use crate::net;
 
 /// Starts the control thread, which waits for signals, serves the admin listener and reloads
@@ -21,11 +23,7 @@ pub(crate) fn start(
 ) -> io::Result<Arc<OnceLock<Instant>>> {
     let stop_began = Arc::new(OnceLock::new());
     let noted = Arc::clone(&stop_began);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let context = runtime.enter();
-    let terminate = signal(SignalKind::terminate())?;
-    let interrupt = signal(SignalKind::interrupt())?;
-    drop(context);
+    let (runtime, terminate, interrupt) = listen()?;
     let run = async move {
         let shutdown = state.shutdown.clone();
         let note = async {
@@ -45,6 +43,31 @@ pub(crate) fn start(
         .name("vesta-control".to_owned())
         .spawn(move || runtime.block_on(run))?;
     Ok(stop_began)
+}
+
+/// Asks for a stop by the token, from now on, where SIGTERM or SIGINT would end the process: for a command
+/// that has to tidy up. A second signal ends it all the same.
+///
+/// # Errors
+/// [`Error::Software`] if the system does not let it listen to signals.
+pub fn on_signal() -> Result<CancellationToken, Error> {
+    let (stop, failed) =
+        (CancellationToken::new(), |error| Error::software("cannot listen to signals", error));
+    let (runtime, terminate, interrupt) = listen().map_err(failed)?;
+    let asked = stop.clone();
+    let run = move || runtime.block_on(signals_to(&asked, terminate, interrupt));
+    std::thread::Builder::new().name("vesta-signals".to_owned()).spawn(run).map_err(failed)?;
+    Ok(stop)
+}
+
+/// On return the signal handlers are installed.
+fn listen() -> io::Result<(Runtime, Signal, Signal)> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let context = runtime.enter();
+    let (terminate, interrupt) =
+        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    drop(context);
+    Ok((runtime, terminate, interrupt))
 }
 
 /// Signals so soon after the first are the same request: `timeout` sends one to the process and one

@@ -1,19 +1,21 @@
 //! `chaos`: real servers on loopback that are killed, paused and given wrong clocks, while every ID that
 //! they make is compared with all others.
 
-use std::ffi::OsString;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{Write as _, stdin};
-use std::path::PathBuf;
-use std::process::{Child, Command, ExitCode, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::io::{self, Write as _, stdin};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio, exit, id};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{scope, spawn};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
-use vesta_boot::{Error, Role};
-use vesta_intf::{IdMeta, UnixMillis};
+use vesta_boot::{CancellationToken, Error, Role};
+use vesta_intf::{Field, IdMeta, UnixMillis};
 use vesta_service::{Clock, SystemClock};
 
 use crate::cli::{Access, ChaosArgs};
@@ -27,24 +29,20 @@ pub(crate) const MEMBER: &str = "chaos-member";
 /// The pause between two looks at something that is waited for.
 const TURN: Duration = Duration::from_millis(20);
 
-/// IDs of one request: the most that REST gives.
-const BATCH: usize = 1000;
-
-/// All that it compares, at 8 bytes each; a long run asks more slowly.
-const MOST: f64 = 400e6;
-
-/// Clocks are at most so wrong, in milliseconds.
-const WRONG: u64 = 4000;
-
 const CLOCK: SystemClock = SystemClock::new();
 
-/// The machine's clock, some milliseconds off.
-#[derive(Debug, Default)]
-struct Stepped(AtomicI64);
+/// Lowest bits of an ID: the machine ID, in the layout of the servers.
+const MACHINE: u32 = IdMeta::MAX_PEAK.bits(Field::Machine) as u32;
+
+/// How far the clock of this process is off, in milliseconds.
+static OFF: AtomicI64 = AtomicI64::new(0);
+
+#[derive(Debug)]
+struct Stepped;
 
 impl Clock for Stepped {
     fn wall(&self) -> UnixMillis {
-        UnixMillis(CLOCK.wall().0.saturating_add_signed(self.0.load(Relaxed)))
+        UnixMillis(CLOCK.wall().0.saturating_add_signed(OFF.load(Relaxed)))
     }
 
     fn monotonic(&self) -> Duration {
@@ -59,23 +57,20 @@ impl Clock for Stepped {
 /// A server whose clock is off by the first argument, and then by each line of standard input. It ends with
 /// whoever started it.
 pub(crate) fn member(mut args: impl Iterator<Item = OsString>) -> ExitCode {
-    let clock = Arc::new(Stepped::default());
     let off = args.next().and_then(|off| off.to_str()?.parse().ok());
-    let (Some(off), Ok(())) = (off, set_parent_process_death_signal(Some(Signal::KILL))) else {
-        return ExitCode::from(64);
-    };
-    clock.0.store(off, Relaxed);
-    let stepped = Arc::clone(&clock);
-    spawn(move || {
+    OFF.store(off.unwrap_or(0), Relaxed);
+    let _ = set_parent_process_death_signal(Some(Signal::KILL)); // also of one that is paused
+    spawn(|| {
         for off in stdin().lines().map_while(|line| line.ok()?.parse().ok()) {
-            stepped.0.store(off, Relaxed);
+            OFF.store(off, Relaxed);
         }
+        exit(70); // whoever started it had gone before the system knew
     });
-    vesta_boot::main_by(Some(clock), Role::Rest, &FRONTS[..1], args)
+    println!("  process     {}", id());
+    vesta_boot::main_by(Some(Arc::new(Stepped)), Role::Rest, &FRONTS[..1], args)
 }
 
 /// One place for a server: the one that is there now, how wrong its clock is, and until when it is paused.
-#[derive(Debug)]
 struct Place {
     child: Child,
     off: i64,
@@ -83,14 +78,15 @@ struct Place {
 }
 
 impl Place {
-    /// Sends a signal to a process that has not been waited for: its number is not another one's yet.
-    fn signal(&self, signal: Signal) -> bool {
-        kill_process(Pid::from_child(&self.child), signal).is_ok()
+    /// The process has not been waited for: its number is not another one's yet.
+    fn signal(&self, signal: Signal) {
+        let _ = kill_process(Pid::from_child(&self.child), signal);
     }
 
-    fn step_clock(&mut self, off: i64) -> bool {
+    /// One that was killed just now leaves it to its successor.
+    fn step_clock(&mut self, off: i64) {
         self.off = off;
-        self.child.stdin.as_mut().is_some_and(|input| writeln!(input, "{off}").is_ok())
+        let _ = self.child.stdin.as_mut().map(|input| writeln!(input, "{off}"));
     }
 }
 
@@ -100,32 +96,39 @@ impl Drop for Place {
     }
 }
 
-/// All IDs so far, in sorted runs: 8 bytes each.
-#[derive(Debug, Default)]
-struct Seen(Vec<Vec<u64>>);
+/// The process that an ID came from, and the second in which it was received.
+type Origin = (u32, UnixMillis);
+
+/// All IDs so far.
+#[derive(Default)]
+struct Seen {
+    /// Ranges of neighbours: the last of each and where they came from, by the first. The machine ID stands
+    /// on top here, so that what one process makes is in few ranges, however much it is.
+    ranges: BTreeMap<u64, (u64, Origin)>,
+    ids: u64,
+    repeated: u64,
+    /// The first that came twice.
+    twice: Option<(u64, [Origin; 2])>,
+}
 
 impl Seen {
-    /// Adds IDs, and returns one that was there already.
-    fn add(&mut self, mut ids: Vec<u64>) -> Option<u64> {
+    fn add(&mut self, mut ids: Vec<u64>, origin: Origin) {
+        ids.iter_mut().for_each(|id| *id = id.rotate_right(MACHINE));
         ids.sort_unstable();
-        let twice = ids.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0]);
-        let among = |run: &&Vec<u64>| {
-            // Most runs are of other times.
-            let from = run.partition_point(|id| *id < ids[0]);
-            let run = &run[from..];
-            ids.iter().copied().find(|id| run.binary_search(id).is_ok())
-        };
-        let known = self.0.iter().filter(|_| !ids.is_empty()).find_map(|run| among(&run));
-        self.0.push(ids);
-        while let [.., longer, last] = &mut self.0[..]
-            && longer.len() < 2 * last.len()
-        {
-            // Two sorted runs: the sort recognises them.
-            longer.append(last);
-            longer.sort();
-            self.0.pop();
+        self.ids += ids.len() as u64;
+        for run in ids.chunk_by(|one, next| next - one == 1) {
+            let (first, last) = (run[0], run[run.len() - 1]);
+            // Of ranges that do not overlap, this one alone can reach into the run.
+            match self.ranges.range_mut(..=last).next_back() {
+                Some((start, (end, before))) if *end >= first => {
+                    let again = first.max(*start);
+                    self.repeated += last.min(*end) - again + 1;
+                    self.twice.get_or_insert((again.rotate_left(MACHINE), [*before, origin]));
+                }
+                Some((_, (end, before))) if first - *end == 1 && *before == origin => *end = last,
+                _ => _ = self.ranges.insert(first, (last, origin)),
+            }
         }
-        twice.or(known)
     }
 }
 
@@ -141,139 +144,131 @@ impl Dice {
     }
 }
 
-#[derive(Debug)]
-struct Chaos {
-    folder: PathBuf,
-    store: String,
-    namespace: String,
-    /// So few machine IDs that they come again soon; a store of others has them back after minutes only.
-    few: bool,
-    processes: u16,
-    seen: Mutex<Seen>,
-    /// IDs that were compared.
-    ids: AtomicU64,
-    began: Duration,
-    length: Duration,
-    over: AtomicBool,
+struct Chaos<'a> {
+    args: &'a ChaosArgs,
+    folder: &'a Path,
+    over: CancellationToken,
 }
 
 pub(crate) fn run(args: &ChaosArgs, output: Output) -> Done {
-    let failed = |error| Error::software("cannot make a folder for the servers", error);
-    let folder = tempfile::Builder::new().prefix("vesta-chaos.").tempdir().map_err(failed)?;
-    let random = CLOCK.random() as u64;
-    let seed = args.seed.unwrap_or(random % 1_000_000);
-    let pool = || format!("sqlite:{}", folder.path().join("pool.db").display());
-    let chaos = Chaos {
-        store: args.store.clone().unwrap_or_else(pool),
-        few: args.store.is_none(),
-        folder: folder.path().to_owned(),
-        namespace: format!("chaos-{random:016x}"),
-        processes: args.processes,
-        seen: Mutex::default(),
-        ids: AtomicU64::new(0),
-        began: CLOCK.monotonic(),
-        length: Duration::from_secs_f64(args.minutes * 60.0),
-        over: AtomicBool::new(false),
-    };
-    say(&format!("{} servers for {} min, --seed {seed}", args.processes, args.minutes));
-    if args.store.is_some() {
-        say(&format!("the store keeps the records of the namespace {}", chaos.namespace));
+    let told = vesta_boot::on_signal()?; // before there is anything to tidy up
+    let folder = tempfile::Builder::new().prefix("vesta-chaos-").tempdir().map_err(failed)?;
+    let seed = args.seed.unwrap_or(CLOCK.random() as u64 % 1_000_000);
+    let chaos = Chaos { args, folder: folder.path(), over: told.child_token() };
+    let ChaosArgs { processes, minutes, .. } = args;
+    let namespace = chaos.namespace().display();
+    say(&format!("{processes} servers for {minutes} min, --seed {seed}, namespace {namespace}"));
+    let (seen, [kills, pauses, steps, failed]) = chaos.disturb(&mut Dice(seed))?;
+    let Seen { ids, repeated, .. } = seen;
+    if let Some((id, origins)) = seen.twice {
+        let machine = id % (1 << MACHINE);
+        for (process, received) in origins {
+            say(&format!("{id}  process {process}  received {received}  machine {machine}"));
+        }
     }
-    let (counts, asked) = scope(|threads| {
-        let chaos = &chaos;
-        let ask = |number| threads.spawn(move || chaos.ask(number));
-        let asking: Vec<_> = (0..args.processes).map(ask).collect();
-        let counts = chaos.disturb(&mut Dice(seed));
-        chaos.over.store(true, Relaxed);
-        let asked = asking.into_iter().map(|asking| {
-            asking.join().unwrap_or_else(|_| Err(Error::software("a caller", "it panicked")))
-        });
-        (counts, asked.collect::<Result<Vec<_>, _>>())
-    });
-    let ([kills, pauses, steps], ids) = (counts?, chaos.ids.load(Relaxed));
-    let repeated: Vec<_> = asked?.into_iter().flatten().collect();
-    for id in &repeated {
-        let fields = IdMeta::MAX_PEAK.unpack(*id).map_err(Error::setting)?;
-        say(&format!("{id} came twice: {fields:?}"));
+    let text = format!(
+        "{repeated} of {} repeated; {kills} kills, {pauses} pauses, {steps} clock steps\n",
+        grouped(ids)
+    );
+    let names = ["repeated", "ids", "kills", "pauses", "clockSteps", "failedRequests", "seed"];
+    record(output, text, names, [repeated, ids, kills, pauses, steps, failed, seed])?;
+    match repeated {
+        0 if told.is_cancelled() => Err(Error::software("chaos", "it was told to stop")),
+        0 if ids == 0 => Err(Error::lasting(false, "no server gave an ID")),
+        0 => Ok(Answer::Yes),
+        _ => Ok(Answer::No),
     }
-    let (count, all) = (repeated.len() as u64, grouped(ids));
-    let text =
-        format!("{count} of {all} repeated; {kills} kills, {pauses} pauses, {steps} clock steps\n");
-    let names = ["repeated", "ids", "kills", "pauses", "clockSteps", "seed"];
-    record(output, text, names, [count, ids, kills, pauses, steps, seed])?;
-    Ok(if repeated.is_empty() { Answer::Yes } else { Answer::No })
 }
 
-impl Chaos {
-    /// Keeps a server in each place, and kills them, pauses them and steps their clocks, as the dice fall,
-    /// until it is over or an ID came twice. Returns how many kills, pauses and steps there were.
-    fn disturb(&self, dice: &mut Dice) -> Result<[u64; 3], Error> {
-        let start = |number| Ok(Place { child: self.start(number, 0)?, off: 0, paused: None });
-        let mut places = (0..self.processes).map(start).collect::<Result<Vec<_>, Error>>()?;
-        let mut counts = [0; 3];
-        let (mut next, mut said) = (Duration::from_secs(1), Duration::from_secs(2));
-        loop {
-            let now = CLOCK.monotonic() - self.began;
-            if now >= self.length || self.over.load(Relaxed) {
-                return Ok(counts);
-            }
-            for (number, place) in (0..).zip(&mut places) {
-                if self.has_ended(number, &mut place.child)? {
-                    place.child = self.start(number, place.off)?;
-                    place.paused = None;
-                }
-                if place.paused.is_some_and(|until| now >= until) {
-                    place.signal(Signal::CONT);
-                    place.paused = None;
-                }
-            }
-            if now >= next {
-                next = now + Duration::from_millis(300 + dice.below(1200));
-                let number = dice.below(u64::from(self.processes)) as usize;
-                let place = &mut places[number];
-                let (kind, how_long, off) =
-                    (dice.below(100), dice.below(7000), dice.below(2 * WRONG));
-                let (kind, done) = match kind {
-                    0..65 => (0, place.signal(Signal::KILL)),
-                    65..90 if place.paused.is_none() => {
-                        place.paused = Some(now + Duration::from_millis(200 + how_long));
-                        (1, place.signal(Signal::STOP))
-                    }
-                    _ => (2, place.step_clock(off.cast_signed() - WRONG.cast_signed())),
-                };
-                counts[kind] += u64::from(done);
-            }
-            if now >= said {
-                said += Duration::from_secs(2);
-                let ids = grouped(self.ids.load(Relaxed));
-                say(&format!("{:3} s  {ids} IDs, {} kills", now.as_secs(), counts[0]));
-            }
-            CLOCK.park(TURN);
-        }
+fn failed(error: io::Error) -> Error {
+    Error::software("cannot look after the servers", error)
+}
+
+impl Chaos<'_> {
+    /// The folder's name: no other run has it.
+    fn namespace(&self) -> &OsStr {
+        self.folder.file_name().unwrap_or_default()
     }
 
-    /// Asks the servers of a place for IDs, one after the other. Returns one that came twice.
-    fn ask(&self, number: u16) -> Result<Option<u64>, Error> {
-        let share = || (CLOCK.monotonic() - self.began).div_duration_f64(self.length);
-        while !self.over.load(Relaxed) {
-            CLOCK.park(TURN); // it starts, or says that it cannot
-            let Some(url) = self.url(number) else { continue };
-            let http = Http::new(&url, &Access { token: None, ca: None })?;
-            while !self.over.load(Relaxed)
-                && let Ok(ids) = http.ids(BATCH)
-            {
-                self.ids.fetch_add(ids.len() as u64, Relaxed);
-                let twice = self.seen.lock().unwrap_or_else(PoisonError::into_inner).add(ids);
-                if twice.is_some() {
-                    self.over.store(true, Relaxed);
-                    return Ok(twice);
+    /// Keeps a server in each place, and kills them, pauses them and steps their clocks, as the dice fall,
+    /// until time is up, an ID came twice, or somebody asked to stop. Returns the IDs, and how many kills,
+    /// pauses, clock steps and failed requests there were.
+    fn disturb(&self, dice: &mut Dice) -> Result<(Seen, [u64; 4]), Error> {
+        let ChaosArgs { processes, minutes, .. } = *self.args;
+        let (began, mut seen, mut counts) = (CLOCK.monotonic(), Seen::default(), [0; 4]);
+        let (mut next, mut said) = (Duration::from_secs(1), Duration::from_secs(2));
+        // At the end the servers go first, then the receiver, and so do those who wait for either.
+        scope(|threads| {
+            let _over = self.over.drop_guard_ref();
+            let (send, received) = sync_channel(64);
+            let mut places = Vec::new();
+            for number in 0..processes {
+                places.push(Place { child: self.start(number, 0)?, off: 0, paused: None });
+                let send = send.clone();
+                threads.spawn(move || self.ask(number, &send));
+            }
+            loop {
+                match received.recv_timeout(TURN) {
+                    Ok(Some((ids, origin))) => seen.add(ids, origin),
+                    Ok(None) => counts[3] += 1,
+                    Err(_) => {}
                 }
-                while self.ids.load(Relaxed) as f64 > MOST * share() {
-                    CLOCK.park(TURN);
+                let now = CLOCK.monotonic() - began;
+                let is_over = now.as_secs_f64() >= minutes * 60.0 || self.over.is_cancelled();
+                if is_over || seen.repeated > 0 {
+                    return Ok((seen, counts));
+                }
+                for (number, place) in (0..).zip(&mut places) {
+                    if let Some(status) = place.child.try_wait().map_err(failed)? {
+                        if seen.ids == 0 {
+                            self.must_start(number, status)?;
+                        }
+                        place.child = self.start(number, place.off)?;
+                    }
+                    if place.paused.take_if(|until| now >= *until).is_some() {
+                        place.signal(Signal::CONT);
+                    }
+                }
+                if now >= next {
+                    // As many throws each time, whatever the servers do: a seed always does the same.
+                    next += Duration::from_millis(300 + dice.below(1200));
+                    let place = &mut places[dice.below(processes.into()) as usize];
+                    let (kind, pause) = (dice.below(100), dice.below(7000));
+                    let off = dice.below(8001).cast_signed() - 4000;
+                    let kind = [65, 85].partition_point(|most| *most <= kind);
+                    counts[kind] += 1;
+                    match kind {
+                        0 => place.signal(Signal::KILL),
+                        1 => {
+                            place.signal(Signal::STOP);
+                            place.paused = Some(now + Duration::from_millis(200 + pause));
+                        }
+                        _ => place.step_clock(off),
+                    }
+                }
+                if now >= said {
+                    said += Duration::from_secs(2);
+                    let ids = grouped(seen.ids);
+                    say(&format!("{:3} s  {ids} IDs, {} kills", now.as_secs(), counts[0]));
                 }
             }
+        })
+    }
+
+    /// Asks the servers of a place for IDs, one after the other. Nothing comes of a request that fails.
+    fn ask(&self, number: u16, send: &SyncSender<Option<(Vec<u64>, Origin)>>) {
+        while !self.over.is_cancelled() {
+            CLOCK.park(TURN); // it starts, or says that it cannot
+            let Some((http, process)) = self.listens(number) else { continue };
+            // The most that REST gives at a time. Nobody receives any more once it is over.
+            while let Ok(ids) = http.ids(1000) {
+                let received = UnixMillis(CLOCK.wall_seconds() * 1000);
+                if send.send(Some((ids, (process, received)))).is_err() {
+                    return;
+                }
+            }
+            let _ = send.send(None);
         }
-        Ok(None)
     }
 
     /// The file for a kind of output of a server: nobody has to read along, and the last one's are there.
@@ -281,42 +276,44 @@ impl Chaos {
         self.folder.join(format!("{number}.{kind}"))
     }
 
-    /// The URL of the server of a place, once it listens.
-    fn url(&self, number: u16) -> Option<String> {
+    /// The server of a place, once it listens, and which process it is.
+    fn listens(&self, number: u16) -> Option<(Http, u32)> {
         let said = std::fs::read_to_string(self.file(number, "out")).ok()?;
-        let address = said.lines().find_map(|line| line.trim().strip_prefix("HTTP"))?;
-        Some(format!("http://{}", address.trim()))
+        let of =
+            |label| said.lines().find_map(|line| line.trim().strip_prefix(label)).map(str::trim);
+        let http = Http::new(&format!("http://{}", of("HTTP")?), &Access { token: None, ca: None });
+        Some((http.ok()?, of("process")?.parse().ok()?))
     }
 
     fn start(&self, number: u16, off: i64) -> Result<Child, Error> {
-        let failed = |error| Error::software("cannot start a server", error);
         let file = |kind| File::create(self.file(number, kind)).map_err(failed);
         let mut command = Command::new(std::env::current_exe().map_err(failed)?);
-        command.args([MEMBER, &off.to_string()]);
+        command.args([MEMBER, &off.to_string(), "--namespace"]).arg(self.namespace());
         command.args(["--listen", "127.0.0.1:0", "--admin-listen", "off", "--log-level", "error"]);
-        command.args(["--namespace", &self.namespace, "--machine-store", &self.store]);
-        if self.few {
-            command.args(["--machine-range", &format!("0-{}", 2 * self.processes - 1)]);
-        }
-        command.arg("--state-dir").arg(self.folder.join("state"));
+        command.arg("--state-dir").arg(self.folder.join("state")).arg("--machine-store");
+        match &self.args.store {
+            Some(store) => command.arg(store),
+            // So few machine IDs that they come again soon; elsewhere, those of the dead take minutes.
+            None => command
+                .arg(format!("sqlite:{}", self.folder.join("pool.db").display()))
+                .args(["--machine-range", &format!("0-{}", 2 * self.args.processes - 1)]),
+        };
         // Settings of servers that are not these.
         let is_setting = |name: &OsString| name.as_encoded_bytes().starts_with(b"VESTA_");
-        for (name, _) in std::env::vars_os().filter(|(name, _)| is_setting(name)) {
-            command.env_remove(name);
-        }
+        let names = std::env::vars_os().map(|variable| variable.0).filter(is_setting);
+        names.for_each(|name| _ = command.env_remove(name));
         command.stdin(Stdio::piped()).stdout(file("out")?).stderr(file("log")?);
         command.spawn().map_err(failed)
     }
 
-    /// True if a server was killed, or refused for now.
-    fn has_ended(&self, number: u16, child: &mut Child) -> Result<bool, Error> {
-        let failed = |error| Error::software("cannot look after a server", error);
-        let Some(status) = child.try_wait().map_err(failed)? else { return Ok(false) };
+    /// While there is no ID yet, a server that ends by itself says what is wrong.
+    fn must_start(&self, number: u16, status: ExitStatus) -> Result<(), Error> {
         let said = std::fs::read_to_string(self.file(number, "log")).map_err(failed)?;
-        match status.code().filter(|_| self.url(number).is_none()) {
-            Some(64) => Error::refuse(format!("a server does not start: {}", said.trim())),
-            Some(70) => Err(Error::software("a server", said.trim())),
-            _ => Ok(true),
+        let said = format!("a server does not start: {}", said.trim());
+        match status.code() {
+            None => Ok(()),
+            Some(70) => Err(Error::Software(said)),
+            code => Err(Error::lasting(code == Some(64), said)),
         }
     }
 }
@@ -325,25 +322,46 @@ impl Chaos {
 mod tests {
     use super::*;
 
+    const fn origin(process: u32) -> Origin {
+        (process, UnixMillis(0))
+    }
+
     #[test]
     fn an_id_that_comes_twice_is_found_wherever_the_first_is() {
-        let mut dice = Dice(1);
+        let (mut dice, machines) = (Dice(1), 1 << MACHINE);
         for planted in [0, 1, 999, 1000, 12_345, 19_999] {
             let mut seen = Seen::default();
-            for start in (0..20_000).step_by(1000) {
-                let ids: Vec<_> = (start..start + 1000).rev().collect();
-                assert_eq!(seen.add(ids), None);
+            // Two machine IDs, batches of each in any order, and others here and there.
+            for start in (0..20_000).step_by(2000).chain((1000..20_000).step_by(2000)) {
+                for machine in [3, 4] {
+                    let ids = (start..start + 1000).rev().map(|at| at * machines + machine);
+                    seen.add(ids.collect(), origin(machine as u32));
+                }
             }
-            let runs: Vec<_> = seen.0.iter().map(Vec::len).collect();
-            assert!(runs.len() < 8 && runs.iter().sum::<usize>() == 20_000, "{runs:?}");
-            let mut ids: Vec<_> = (0..999).map(|_| 20_000 + dice.below(1 << 60)).collect();
-            assert_eq!(seen.add(ids.clone()), None);
-            assert_eq!(seen.add(vec![]), None);
+            assert_eq!((seen.ids, seen.repeated, &seen.twice), (40_000, 0, &None));
+            assert!(seen.ranges.len() <= 40, "{}", seen.ranges.len());
+            let mut ids: Vec<_> = (0..999).map(|_| (1 << 40) + dice.below(1 << 60)).collect();
+            seen.add(ids.clone(), origin(5));
+            seen.add(vec![], origin(5));
+            assert_eq!(seen.repeated, 0);
             ids.iter_mut().for_each(|id| *id += 1 << 61);
-            ids.push(planted);
-            assert_eq!(seen.add(ids), Some(planted));
+            ids.push(planted * machines + 4);
+            seen.add(ids, origin(6));
+            let twice = (planted * machines + 4, [origin(4), origin(6)]);
+            assert_eq!((seen.repeated, seen.twice), (1, Some(twice)));
         }
-        assert_eq!(Seen::default().add(vec![7, 8, 7]), Some(7));
+        let mut seen = Seen::default();
+        seen.add(vec![7, 8, 7], origin(1));
+        assert_eq!((seen.repeated, seen.twice), (1, Some((7, [origin(1); 2]))));
+    }
+
+    #[test]
+    fn every_id_that_comes_twice_counts() {
+        let mut seen = Seen::default();
+        let ids = |from: u64, to: u64| (from..to).map(|at| at << 10).collect();
+        seen.add(ids(0, 1000), origin(1));
+        seen.add(ids(900, 1900), origin(2));
+        assert_eq!((seen.ids, seen.repeated), (2000, 100));
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! `vesta chaos` on the program as it is: nothing repeats. `scripts/chaos.sh` has a planted fault.
 
-use std::process::Command;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
 
 /// The run that the documentation shows; a shorter one unless all the time is there.
 #[test]
@@ -12,10 +15,10 @@ fn nothing_repeats_while_servers_are_killed_paused_and_their_clocks_stepped() {
         (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
     assert_eq!(done.status.code(), Some(0), "{said}{words}");
     let (names, counts) = said.trim().split_once('\n').expect("names and numbers");
-    assert_eq!(names, "repeated,ids,kills,pauses,clockSteps,seed");
+    assert_eq!(names, "repeated,ids,kills,pauses,clockSteps,failedRequests,seed");
     let counts: Vec<u64> = counts.split(',').map(|it| it.parse().expect("a number")).collect();
-    assert_eq!((counts[0], counts[5]), (0, 7));
-    assert!(counts[1] > 10_000 && counts[2..5].iter().all(|count| *count > 0), "{said}");
+    assert_eq!((counts[0], counts[6]), (0, 7));
+    assert!(counts[1] > 10_000 && counts[2..6].iter().all(|count| *count > 0), "{said}");
 }
 
 #[test]
@@ -25,4 +28,40 @@ fn what_it_cannot_start_is_an_error_with_the_reason() {
     let words = String::from_utf8_lossy(&done.stderr);
     assert_eq!(done.status.code(), Some(64), "{words}");
     assert!(words.contains("machine.store"), "{words}");
+}
+
+/// Processes with this text on their command line.
+fn processes_of(text: &str) -> usize {
+    let folders = std::fs::read_dir("/proc").expect("Linux").flatten();
+    let lines = folders.filter_map(|folder| std::fs::read(folder.path().join("cmdline")).ok());
+    lines.filter(|line| String::from_utf8_lossy(line).contains(text)).count()
+}
+
+#[test]
+fn a_signal_ends_it_and_leaves_no_server_and_no_folder() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().to_str().expect("a plain path");
+    for signal in [Signal::INT, Signal::TERM] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_vesta"))
+            .args(["chaos", "--processes", "4", "--seed", "1"])
+            .env("TMPDIR", folder.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it runs");
+        let mut words = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+        let going = words.by_ref().map_while(Result::ok).any(|line| line.contains(" IDs, "));
+        assert!(going && processes_of(path) > 0);
+        kill_process(Pid::from_child(&child), signal).expect("it is there");
+        let rest: Vec<_> = words.map_while(Result::ok).collect();
+        let done = child.wait_with_output().expect("it ends");
+        let said = String::from_utf8_lossy(&done.stdout);
+        assert_eq!(done.status.code(), Some(70), "{said}{rest:?}");
+        assert!(
+            said.starts_with("0 of ") && rest.iter().any(|it| it.contains("told to stop")),
+            "{said}{rest:?}"
+        );
+        assert_eq!(processes_of(path), 0);
+        assert_eq!(folder.path().read_dir().expect("it is there").count(), 0);
+    }
 }
