@@ -34,7 +34,7 @@ const CLOCK: SystemClock = SystemClock::new();
 /// Lowest bits of an ID: the machine ID, in the layout of the servers.
 const MACHINE: u32 = IdMeta::MAX_PEAK.bits(Field::Machine) as u32;
 
-/// How far the clock of this process is off, in milliseconds.
+/// The error of this process's clock in milliseconds.
 static OFF: AtomicI64 = AtomicI64::new(0);
 
 #[derive(Debug)]
@@ -278,7 +278,7 @@ impl Chaos<'_> {
         self.folder.join(format!("{number}.{kind}"))
     }
 
-    /// The server of a place, once it listens, and which process it is.
+    /// The server of a place, once it listens, and the number of its process.
     fn listens(&self, number: u16) -> Option<(Http, u32)> {
         let said = std::fs::read_to_string(self.file(number, "out")).ok()?;
         let of =
