@@ -92,6 +92,7 @@ fn closing_under_load_repeats_nothing() {
         for _ in 0..100 {
             let service = Arc::new(patient(&store).mode(mode).build().unwrap());
             let orders = service.segment("orders").unwrap();
+            let enough = seen.count() + 256;
             std::thread::scope(|scope| {
                 for _ in 0..4 {
                     scope.spawn(|| {
@@ -102,7 +103,6 @@ fn closing_under_load_repeats_nothing() {
                         }
                     });
                 }
-                let enough = seen.count() + 256;
                 while seen.count() < enough {
                     std::thread::yield_now();
                 }
