@@ -197,7 +197,7 @@ function showDesign() {
 
 const PAUSE = 2000;
 const MOST_CELLS = 4096;
-let token = "", before = null, rates = [], events = [], lastEvent = 0, polling = 0;
+let token = "", started = "", before = null, rates = [], events = [], lastEvent = 0, polling = 0;
 
 async function get(path) {
   const headers = token ? { authorization: `Bearer ${token}` } : {};
@@ -245,18 +245,19 @@ async function poll() {
   const turn = ++polling;
   if (!isLive()) return;
   try {
-    const [status, metrics, news] = await Promise.all([json("status"), get("metrics").then((it) => it.text()), json(`events?since=${lastEvent}`)]);
+    const status = await json("status");
+    if (turn !== polling) return;
+    // Another process, whose counters and events begin anew.
+    if (status.started !== started) [started, before, events, lastEvent] = [status.started, null, [], 0];
+    const [metrics, news] = await Promise.all([get("metrics").then((it) => it.text()), json(`events?since=${lastEvent}`)]);
     const pool = status.pool ? await json("pool").catch(() => null) : null;
     const tags = status.segments ? (await json("segments")).segments : null;
     if (turn !== polling) return;
-    const now = counters(metrics);
-    // A number that went down: another process, whose events begin anew.
-    if (before && now.issued < before.issued) [before, events, lastEvent] = [null, [], 0];
-    else [events, lastEvent] = [[...news.events.reverse(), ...events].slice(0, 200), news.last];
+    [events, lastEvent] = [[...news.events.reverse(), ...events].slice(0, 200), news.last];
     $("console-error").textContent = "";
     $("access").hidden = true;
     $("live").hidden = false;
-    showConsole(status, now, pool, tags);
+    showConsole(status, counters(metrics), pool, tags);
   } catch (error) {
     const key = error.message === "needsToken" ? "needsToken" : "noAnswer";
     $("console-error").textContent = t(key);
@@ -281,6 +282,7 @@ function showConsole(status, now, pool, tags) {
   $("tiles").replaceChildren(...tiles.map(([key, text, mood = ""]) => el("div", { id: `tile-${key}` }, el("dt", { text: t(key) }), el("dd", { text, class: mood }))));
   const most = Math.max(...rates, 1);
   $("rates").setAttribute("aria-label", `${t("rates")}: ${few(rate)}`);
+  $("scale").textContent = `${t("rates")}: ${t("upTo", { n: few(Math.max(...rates)) })}`;
   $("rates").firstElementChild.setAttribute("points", rates.map((it, at) => `${(60 - rates.length + at) * 120 / 59},${23 - it / most * 22}`).join(" "));
   showMachines(status.machines ?? []);
   $("pool").hidden = !pool;

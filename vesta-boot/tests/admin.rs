@@ -81,6 +81,10 @@ async fn before_there_is_a_machine_id_it_is_alive_and_not_ready() {
     let state: serde_json::Value =
         serde_json::from_str(&get(&router, "/status").await.1).expect("JSON");
     assert_eq!((&state["ready"], state.get("machine")), (&false.into(), None));
+    let again: serde_json::Value =
+        serde_json::from_str(&get(&router, "/status").await.1).expect("JSON");
+    let started = state["started"].as_str().expect("text");
+    assert!(vesta_boot::moment(started).is_ok() && again["started"] == started, "{again}");
     let (_, metrics) = get(&router, "/metrics").await;
     assert!(metrics.contains("\nvesta_ready 0\n"), "{metrics}");
     assert!(!metrics.contains("vesta_machine_id"), "{metrics}");

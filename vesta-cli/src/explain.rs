@@ -236,6 +236,9 @@ fn guessing(raw: u64, args: &ExplainArgs, output: Output) -> Done {
         return Ok(Answer::No);
     };
     let made = |it: &Guess| exact(it.moment, &it.layout);
+    if output == Output::Csv {
+        print("id,layout,probability,made\n")?;
+    }
     if output != Output::Text {
         for it in &shown {
             let (name, made) = (it.layout.name(), made(it));

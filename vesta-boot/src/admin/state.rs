@@ -3,7 +3,8 @@
 use std::sync::{Arc, OnceLock};
 
 use tokio_util::sync::CancellationToken;
-use vesta_service::{LocalIdService, SegmentService};
+use vesta_intf::UnixMillis;
+use vesta_service::{Clock as _, LocalIdService, SegmentService, SystemClock};
 
 use crate::assemble::Assembled;
 use crate::metrics::Metrics;
@@ -16,6 +17,8 @@ use crate::running::not_ready_because;
 #[derive(Clone, Debug)]
 pub struct AdminState {
     pub(super) role: Role,
+    /// The start of the program.
+    pub(super) began: UnixMillis,
     /// Empty until there is a machine ID.
     started: Arc<OnceLock<Assembled>>,
     /// Where the machine ID comes from.
@@ -37,7 +40,8 @@ impl AdminState {
         security: &Security,
     ) -> Self {
         let (started, security, metrics) = (Arc::default(), security.clone(), metrics.into());
-        Self { role, started, waiting_for: waiting_for.into(), metrics, shutdown, security }
+        let began = SystemClock::new().wall();
+        Self { role, began, started, waiting_for: waiting_for.into(), metrics, shutdown, security }
     }
 
     /// Adds the service, once there is one.

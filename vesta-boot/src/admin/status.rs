@@ -32,6 +32,7 @@ pub(super) fn status(state: &AdminState) -> Value {
     let program = json!({
         "program": state.role.name(),
         "version": env!("CARGO_PKG_VERSION"),
+        "started": state.began.to_string(),
         "ready": not_ready_because.is_none(),
         "notReadyBecause": not_ready_because,
     });
