@@ -9,9 +9,8 @@ use vesta_service::sequence::Rules;
 use vesta_service::{Origin, Record, StoreError};
 
 use crate::Done;
-use crate::explain::id_of;
 use crate::output::{Output, csv_line};
-use crate::time::exact;
+use crate::values::{exact, id_of};
 
 pub(crate) fn audit_id(text: &str, settings: &Values, output: Output) -> Done {
     let raw = id_of(text)?;

@@ -13,9 +13,8 @@ use vesta_store::{Column, read_column};
 
 use crate::Done;
 use crate::cli::TableArgs;
-use crate::explain::id_of;
 use crate::output::{Output, Table, grouped, say};
-use crate::time::{exact, now};
+use crate::values::{exact, id_of, now};
 
 /// IDs that are sorted in memory: 32 MB of them.
 const AT_ONCE: usize = 1 << 22;

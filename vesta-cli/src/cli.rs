@@ -11,7 +11,7 @@ use vesta_boot::{Error, Role};
 use vesta_intf::{Field, Id, IdFormat, IdMeta, UnixMillis};
 
 use crate::output::{Output, print, say, written};
-use crate::{Answer, Done, layout, plan, time};
+use crate::{Answer, Done, values};
 
 /// 64-bit IDs that never repeat: make, explain, serve and check them
 ///
@@ -85,7 +85,7 @@ pub(crate) enum Command {
 pub(crate) struct Layout {
     /// Layout: a name of `vesta layout list`, or a file with a table [layout.custom]
     #[arg(long, value_name = "NAME|FILE", default_value = "max-peak", env = "VESTA_LAYOUT")]
-    #[arg(hide_env_values = true, value_parser = layout::find)]
+    #[arg(hide_env_values = true, value_parser = values::layout)]
     pub(crate) layout: IdMeta,
 }
 
@@ -126,7 +126,7 @@ pub(crate) struct BenchArgs {
     #[arg(value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) connections: u16,
     /// Duration: 10s, 1m
-    #[arg(short, long, value_name = "TIME", default_value = "10s", value_parser = time::length)]
+    #[arg(short, long, value_name = "TIME", default_value = "10s", value_parser = values::length)]
     pub(crate) duration: Duration,
     #[command(flatten)]
     pub(crate) access: Access,
@@ -139,7 +139,7 @@ pub(crate) struct ChaosArgs {
     #[arg(value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) processes: u16,
     /// Duration in minutes; 0.5 is half of one
-    #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = time::minutes)]
+    #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = values::minutes)]
     pub(crate) minutes: f64,
     /// Store of their machine IDs, as --machine-store; a file of its own by default
     #[arg(long, value_name = "URL")]
@@ -173,7 +173,7 @@ pub(crate) struct ExplainArgs {
     #[arg(hide_env_values = true)]
     pub(crate) layout: String,
     /// Year, month or day in which it was made, for a guess: 2016, 2016-04, 2016-04-30
-    #[arg(long, value_name = "PERIOD", value_parser = time::period)]
+    #[arg(long, value_name = "PERIOD", value_parser = values::period)]
     pub(crate) made: Option<RangeInclusive<UnixMillis>>,
     /// Time zone to show beside UTC [default: the system's]
     #[arg(long, value_name = "ZONE")]
@@ -237,7 +237,7 @@ pub(crate) enum LayoutCommand {
     /// The bits, dates and capacity of a layout
     Show {
         /// A name, or a file with a table [layout.custom]
-        #[arg(value_name = "NAME|FILE", value_parser = layout::find)]
+        #[arg(value_name = "NAME|FILE", value_parser = values::layout)]
         layout: IdMeta,
     },
     /// Check the table [layout.custom] of a settings file
@@ -257,7 +257,7 @@ pub(crate) enum LayoutCommand {
         #[arg(long, value_name = "N")]
         per_second: u64,
         /// Moment at which its time is 0 [default: the beginning of this year]
-        #[arg(long, value_name = "TIME", value_parser = time::moment)]
+        #[arg(long, value_name = "TIME", value_parser = values::moment)]
         epoch: Option<UnixMillis>,
         /// Print the table for the settings file instead
         #[arg(long)]
@@ -321,10 +321,10 @@ pub(crate) struct TableArgs {
     #[arg(long = "order-by", value_name = "NAME")]
     pub(crate) order: Option<String>,
     /// Machine IDs that are planned: 0-923 [default: all]
-    #[arg(long, value_name = "FIRST-LAST", value_parser = plan::machines)]
+    #[arg(long, value_name = "FIRST-LAST", value_parser = values::machines)]
     pub(crate) machines: Option<RangeInclusive<u64>>,
     /// Steps back of a clock that are no finding, since rows overtake each other
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = time::length)]
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = values::length)]
     pub(crate) tolerance: Duration,
     #[command(flatten)]
     pub(crate) layout: Layout,

@@ -12,7 +12,7 @@ use vesta_boot::{Config, Error};
 use vesta_service::Leases;
 
 use crate::output::{Output, Table, grouped, print};
-use crate::time::{day, now, relative};
+use crate::values::{day, now, relative};
 use crate::{Answer, Done};
 
 /// Findings, each with what it is about.

@@ -5,12 +5,12 @@ use std::io::{self, BufRead as _, Write as _};
 
 use serde_json::{Value, json};
 use vesta_boot::Error;
-use vesta_intf::{Field, GenMethod, Guess, Id, IdFormat, IdMeta, UnixMillis, Written, guess, read};
+use vesta_intf::{Field, GenMethod, Guess, Id, IdFormat, IdMeta, UnixMillis, guess};
 
 use crate::cli::ExplainArgs;
 use crate::output::{Output, csv_line, has_colour, print, say, written};
-use crate::time::{day, exact, in_zone, now, relative};
-use crate::{Answer, Done, layout};
+use crate::values::{beside, day, exact, id_of, in_zone, layout, now, relative};
+use crate::{Answer, Done};
 
 /// An ID with its layout.
 struct Explained {
@@ -36,7 +36,7 @@ pub(crate) fn explain(args: &ExplainArgs, output: Output) -> Done {
     if args.made.is_some() && !guessed {
         return Error::refuse("--made is for a guess: add --layout guess");
     }
-    let layout = (!guessed).then(|| layout::find(&args.layout)).transpose();
+    let layout = (!guessed).then(|| layout(&args.layout)).transpose();
     let layout = layout.map_err(Error::setting)?;
     if output == Output::Csv && layout.is_some() {
         print(CSV_HEAD)?;
@@ -59,16 +59,6 @@ pub(crate) fn explain(args: &ExplainArgs, output: Output) -> Done {
         }
     }
     Ok(answer)
-}
-
-pub(crate) fn id_of(text: &str) -> Result<u64, Error> {
-    let (what, moment) = match read(text).map_err(Error::setting)? {
-        Written::Id { id, .. } => return Ok(id),
-        Written::Uuid { version, moment } => (format!("UUID of version {version}"), moment),
-        Written::Ulid { moment } => ("ULID".to_owned(), Some(moment)),
-    };
-    let made = moment.map_or(String::new(), |moment| format!("; it was made {moment}"));
-    Error::refuse(format!("{text} is a {what}, which has 128 bits{made}"))
 }
 
 /// A line for each ID of standard input; lines that hold none are named, and the rest goes on.
@@ -117,14 +107,6 @@ fn in_short(it: &Explained, output: Output) -> String {
         Output::Json => format!("{}\n", as_json(it)),
         Output::Csv => as_csv(it),
     }
-}
-
-/// The fields of an ID beside its time, as far as its layout has them.
-pub(crate) fn beside(layout: &IdMeta, id: &Id) -> impl Iterator<Item = (&'static str, u64)> {
-    let fields = [Field::GenMethod, Field::Machine, Field::Seq];
-    let fields =
-        fields.map(|field| (layout.bits(field) > 0).then(|| (field.name(), id.get(field))));
-    fields.into_iter().flatten()
 }
 
 const CSV_HEAD: &str = "id,layout,made,version,type,genMethod,time,seq,machine\n";

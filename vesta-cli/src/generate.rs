@@ -10,7 +10,7 @@ use vesta_service::LocalIdService;
 use crate::cli::{Access, BoundArgs, GenArgs, MakeArgs};
 use crate::http::Http;
 use crate::output::{Output, print, record};
-use crate::time::moment;
+use crate::values::moment;
 use crate::{Answer, Done};
 
 /// IDs that are taken at a time: as many as a server gives in one call.

@@ -1,23 +1,13 @@
 //! `layout`: what there is, whether it adds up, and one of one's own.
 
-use std::path::Path;
-
 use vesta_boot::Error;
 use vesta_boot::settings::{layout_table, read_layout};
 use vesta_intf::{Field, IdMeta, UnixMillis};
 
 use crate::cli::LayoutCommand;
 use crate::output::{Output, Table, grouped, print, record, say};
-use crate::time::{day, now, relative};
+use crate::values::{day, now, period, relative};
 use crate::{Answer, Done};
-
-/// A layout by its name, or from a file.
-pub(crate) fn find(text: &str) -> Result<IdMeta, String> {
-    if Path::new(text).extension().is_some_and(|it| it == "toml") {
-        return read_layout(Path::new(text)).map_err(|error| error.to_string());
-    }
-    IdMeta::known(text).map_err(|error| format!("{error}, or a file that ends in .toml"))
-}
 
 pub(crate) fn run(command: LayoutCommand, output: Output) -> Done {
     match command {
@@ -41,7 +31,7 @@ pub(crate) fn run(command: LayoutCommand, output: Output) -> Done {
 }
 
 fn this_year() -> UnixMillis {
-    crate::time::period(&day(now())[..4]).map_or(now(), |year| *year.start())
+    period(&day(now())[..4]).map_or(now(), |year| *year.start())
 }
 
 fn list(output: Output) -> Done {

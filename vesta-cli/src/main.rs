@@ -17,7 +17,7 @@ mod layout;
 mod output;
 mod plan;
 mod sql;
-mod time;
+mod values;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

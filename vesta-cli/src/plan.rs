@@ -1,17 +1,15 @@
 //! `plan overlap`: whether two sets of IDs meet.
 
-use std::ops::RangeInclusive;
 use std::path::Path;
 
 use serde_json::{Value, json};
 use vesta_boot::Error;
 use vesta_intf::{Field, IdError, IdMeta, IdSet, UnixMillis, overlap};
 
+use crate::Done;
 use crate::cli::PlanCommand;
-use crate::explain::beside;
 use crate::output::{Output, csv_line};
-use crate::time::{exact, moment};
-use crate::{Done, layout};
+use crate::values::{beside, exact, layout, moment, range};
 
 /// A set of IDs, as it was described.
 struct Described {
@@ -59,7 +57,7 @@ fn describe(text: &str) -> Result<Described, Error> {
     };
     let set = parts.and_then(|(name, pairs)| match name.as_str() {
         "counter" => counter(&pairs),
-        name => ids(&layout::find(name)?, &pairs),
+        name => ids(&layout(name)?, &pairs),
     });
     set.map_err(|error| Error::setting(format!("`{text}`: {error}")))
 }
@@ -120,17 +118,6 @@ fn ids(layout: &IdMeta, pairs: &[Pair]) -> Result<Described, String> {
     }
     let set = set.between(from..=until).map_err(refused)?;
     Ok(Described { layout: Some(*layout), set })
-}
-
-/// `0-923`.
-pub(crate) fn machines(text: &str) -> Result<RangeInclusive<u64>, String> {
-    range(text).ok_or_else(|| "must be FIRST-LAST, such as 0-923".to_owned())
-}
-
-fn range(text: &str) -> Option<RangeInclusive<u64>> {
-    let (first, last) = text.split_once('-').unwrap_or((text, text));
-    let range = first.trim().parse().ok()?..=last.trim().parse().ok()?;
-    (range.start() <= range.end()).then_some(range)
 }
 
 type Pair = (String, String);

@@ -1,12 +1,15 @@
-//! Moments as people write and read them.
+//! Values as people write and read them: IDs, layouts, ranges, moments.
 
 use std::ops::RangeInclusive;
+use std::path::Path;
 use std::time::Duration;
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, ToSpan as _};
-use vesta_intf::{IdMeta, UnixMillis};
+use vesta_boot::Error;
+use vesta_boot::settings::read_layout;
+use vesta_intf::{Field, Id, IdMeta, UnixMillis, Written, read};
 use vesta_service::{Clock as _, SystemClock};
 
 /// The zone in which Vesta's layouts begin at midnight; shown where the system's own zone is UTC.
@@ -14,6 +17,45 @@ const EPOCHS_ZONE: &str = "Asia/Shanghai";
 
 /// Names of UTC, and of a zone that a system does not know.
 const UTC: [&str; 7] = ["UTC", "Etc/UTC", "Etc/Unknown", "Etc/UCT", "Zulu", "Universal", "UCT"];
+
+/// An ID in any of its forms.
+pub(crate) fn id_of(text: &str) -> Result<u64, Error> {
+    let (what, moment) = match read(text).map_err(Error::setting)? {
+        Written::Id { id, .. } => return Ok(id),
+        Written::Uuid { version, moment } => (format!("UUID of version {version}"), moment),
+        Written::Ulid { moment } => ("ULID".to_owned(), Some(moment)),
+    };
+    let made = moment.map_or(String::new(), |moment| format!("; it was made {moment}"));
+    Error::refuse(format!("{text} is a {what}, which has 128 bits{made}"))
+}
+
+/// A layout by its name, or from a file.
+pub(crate) fn layout(text: &str) -> Result<IdMeta, String> {
+    if Path::new(text).extension().is_some_and(|it| it == "toml") {
+        return read_layout(Path::new(text)).map_err(|error| error.to_string());
+    }
+    IdMeta::known(text).map_err(|error| format!("{error}, or a file that ends in .toml"))
+}
+
+/// `0-923`.
+pub(crate) fn machines(text: &str) -> Result<RangeInclusive<u64>, String> {
+    range(text).ok_or_else(|| "must be FIRST-LAST, such as 0-923".to_owned())
+}
+
+/// `7`, `0-923`.
+pub(crate) fn range(text: &str) -> Option<RangeInclusive<u64>> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let range = first.trim().parse().ok()?..=last.trim().parse().ok()?;
+    (range.start() <= range.end()).then_some(range)
+}
+
+/// The fields of an ID beside its time, as far as its layout has them.
+pub(crate) fn beside(layout: &IdMeta, id: &Id) -> impl Iterator<Item = (&'static str, u64)> {
+    let fields = [Field::GenMethod, Field::Machine, Field::Seq];
+    let fields =
+        fields.map(|field| (layout.bits(field) > 0).then(|| (field.name(), id.get(field))));
+    fields.into_iter().flatten()
+}
 
 /// A moment of RFC 3339, or the beginning of a day in UTC.
 pub(crate) fn moment(text: &str) -> Result<UnixMillis, String> {
