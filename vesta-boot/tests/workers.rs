@@ -43,7 +43,7 @@ fn running() -> Running {
     }
 }
 
-/// What comes back for a byte.
+/// The answer to a byte.
 fn ask(address: SocketAddr, byte: u8) -> Vec<u8> {
     let mut socket = TcpStream::connect(address).expect("a connection");
     socket.write_all(&[byte]).expect("an open connection");

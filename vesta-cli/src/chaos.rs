@@ -57,8 +57,10 @@ impl Clock for Stepped {
 /// A server whose clock is off by the first argument, and then by each line of standard input. It ends with
 /// whoever started it.
 pub(crate) fn member(mut args: impl Iterator<Item = OsString>) -> ExitCode {
-    let off = args.next().and_then(|off| off.to_str()?.parse().ok());
-    OFF.store(off.unwrap_or(0), Relaxed);
+    let Some(off) = args.next().and_then(|off| off.to_str()?.parse().ok()) else {
+        return ExitCode::from(64);
+    };
+    OFF.store(off, Relaxed);
     let _ = set_parent_process_death_signal(Some(Signal::KILL)); // also of one that is paused
     spawn(|| {
         for off in stdin().lines().map_while(|line| line.ok()?.parse().ok()) {
@@ -223,7 +225,7 @@ impl Chaos<'_> {
                 for (number, place) in (0..).zip(&mut places) {
                     if let Some(status) = place.child.try_wait().map_err(failed)? {
                         if seen.ids == 0 {
-                            self.must_start(number, status)?;
+                            return Err(self.not_started(number, status));
                         }
                         place.child = self.start(number, place.off)?;
                     }
@@ -308,14 +310,14 @@ impl Chaos<'_> {
         command.spawn().map_err(failed)
     }
 
-    /// While there is no ID yet, a server that ends by itself says what is wrong.
-    fn must_start(&self, number: u16, status: ExitStatus) -> Result<(), Error> {
-        let said = std::fs::read_to_string(self.file(number, "log")).map_err(failed)?;
-        let said = format!("a server does not start: {}", said.trim());
+    /// The reason why a server ended while there was no ID yet, and nothing had been done to it.
+    fn not_started(&self, number: u16, status: ExitStatus) -> Error {
+        let log = std::fs::read_to_string(self.file(number, "log"));
+        let log = log.unwrap_or_else(|error| error.to_string());
+        let said = format!("a server does not start ({status}): {}", log.trim());
         match status.code() {
-            None => Ok(()),
-            Some(70) => Err(Error::Software(said)),
-            code => Err(Error::lasting(code == Some(64), said)),
+            Some(code @ (64 | 69)) => Error::lasting(code == 64, said),
+            _ => Error::Software(said),
         }
     }
 }

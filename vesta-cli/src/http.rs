@@ -48,6 +48,7 @@ impl Http {
         }
         let agent = Agent::config_builder()
             .http_status_as_error(false)
+            .proxy(None) // as by gRPC: such a server is one's own
             .timeout_global(Some(TIMEOUT))
             .tls_config(tls.build())
             .build()

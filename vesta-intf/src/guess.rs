@@ -13,7 +13,7 @@ pub struct Guess {
     pub probability: f64,
     /// The fields of the ID in it.
     pub id: Id,
-    /// When it was made, by its time field.
+    /// The moment at which it was made, by its time field.
     pub moment: UnixMillis,
 }
 

@@ -16,12 +16,12 @@ pub enum Written {
     Uuid {
         /// Its version, 0 to 15.
         version: u8,
-        /// When it was made, if its version says so: 1, 6 and 7.
+        /// The moment at which it was made, if its version says so: 1, 6 and 7.
         moment: Option<UnixMillis>,
     },
     /// A ULID, which has 128 bits.
     Ulid {
-        /// When it was made.
+        /// The moment at which it was made.
         moment: UnixMillis,
     },
 }

@@ -27,7 +27,7 @@ static SERVICE: OnceCell<LocalIdService> = OnceCell::new();
 /// The process-wide service; the first caller builds it, all others wait for that.
 ///
 /// # Errors
-/// What `build` returns; the next caller then tries again.
+/// The error of `build`; the next caller then tries again.
 pub fn get_or_try_init(
     build: impl FnOnce() -> Result<LocalIdService, BuildError>,
 ) -> Result<&'static LocalIdService, BuildError> {

@@ -1,4 +1,4 @@
-//! What a store holds: namespaces, records, marks and tags.
+//! The entries of a store: namespaces, records, marks and tags.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! What every database of segment tags has to do, as one suite that is run against each unchanged.
+//! The duties of every database of segment tags, as one suite that is run against each unchanged.
 //!
 //! ```no_run
 //! use std::sync::Arc;
