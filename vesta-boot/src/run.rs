@@ -2,14 +2,12 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
-use std::net::{SocketAddr, TcpListener};
 use std::process::ExitCode;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sd_notify::NotifyState;
-use socket2::{Domain, Protocol, Socket, Type};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use vesta_service::{Clock, LocalIdService};
@@ -19,6 +17,7 @@ use crate::assemble::{Assembled, assemble};
 use crate::error::Error;
 use crate::invocation::{Invocation, command, serving};
 use crate::metrics::Metrics;
+use crate::net::{Bound, Listening};
 use crate::role::Role;
 use crate::running::Running;
 use crate::settings::{Config, Machine, unknown_variables};
@@ -34,7 +33,7 @@ pub struct Front {
     pub methods: &'static [&'static str],
     /// Gets the listener, bound and non-blocking. It serves until [`Running::shutdown`] is cancelled and
     /// then drains for at most `drain_limit`.
-    pub serve: fn(TcpListener, Arc<Running>) -> io::Result<()>,
+    pub serve: fn(Listening, Arc<Running>) -> io::Result<()>,
 }
 
 /// Runs a program: reads its settings from `args`, without the program's name, starts the service and the
@@ -102,12 +101,14 @@ fn run(
     let configs = configs.collect::<Result<Vec<_>, _>>()?;
     ask_for_descriptors(config.limits.max_connections * fronts.len(), machine_ids);
 
-    let public = configs.iter().enumerate().map(|(index, config)| {
-        Bound::new(if index == 0 { "listen" } else { "grpc.listen" }, config.listen)
+    let addresses: Vec<_> = configs.iter().map(|config| config.listen.clone()).collect();
+    let public = addresses.iter().enumerate().map(|(index, address)| {
+        Bound::new(if index == 0 { "listen" } else { "grpc.listen" }, address)
     });
     let public = public.collect::<Result<Vec<_>, _>>()?;
-    let admin = config.admin_listen.map(|at| Bound::new("admin.listen", at)?.listen());
-    let (admin, admin_address) = admin.transpose()?.unzip();
+    let admin = config.admin_listen.as_ref();
+    let admin = admin.map(|at| Bound::new("admin.listen", at)?.listen()).transpose()?;
+    let admin_address = admin.as_ref().map(|admin| admin.address().clone());
 
     let metrics: Arc<[_]> =
         fronts.iter().map(|front| Arc::new(Metrics::new(front.methods))).collect();
@@ -121,7 +122,7 @@ fn run(
         .map_err(|error| Error::software("cannot listen to signals", error))?;
 
     if config.store.wait_for_store {
-        let admin = admin_address.map(tracing::field::display);
+        let admin = admin_address.as_ref().map(tracing::field::display);
         tracing::info!(
             admin_listen = admin,
             "starting; /readyz reports when {waiting_for} has answered"
@@ -134,7 +135,8 @@ fn run(
     };
     let public = public.into_iter().map(Bound::listen).collect::<Result<Vec<_>, _>>()?;
     state.started(&assembled);
-    let listen = fronts.iter().zip(&public).map(|(front, (_, at))| (front.role, *at)).collect();
+    let listen =
+        fronts.iter().zip(&public).map(|(front, it)| (front.role, it.address().clone())).collect();
     let summary = StartupSummary::gather(&config, &assembled, &security, listen, admin_address);
     summary.announce();
     config.warn();
@@ -144,7 +146,7 @@ fn run(
     let Assembled { service, segments, .. } = assembled;
     let served = std::thread::scope(|scope| {
         let mut serving = Vec::new();
-        for (((front, config), (listener, _)), metrics) in
+        for (((front, config), listener), metrics) in
             fronts.iter().zip(configs).zip(public).zip(&*metrics)
         {
             let service = service.with_gen_method(config.ids.gen_method).map_err(Error::setting)?;
@@ -228,56 +230,6 @@ fn ask_for_descriptors(connections: usize, machine_ids: usize) {
             getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX),
         );
     }
-}
-
-/// Connections that the kernel queues.
-const BACKLOG: i32 = 1024;
-
-/// An address that is bound and not listened on: until there are IDs, callers are refused at once
-/// instead of left waiting.
-struct Bound {
-    setting: &'static str,
-    address: SocketAddr,
-    socket: Socket,
-}
-
-impl Bound {
-    fn new(setting: &'static str, address: SocketAddr) -> Result<Self, Error> {
-        let bind = || {
-            let domain = Domain::for_address(address);
-            let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
-            socket.set_reuse_address(true)?;
-            socket.bind(&address.into())?;
-            Ok(Self { setting, address, socket })
-        };
-        bind().map_err(|error| cannot_listen(setting, address, &error))
-    }
-
-    /// Starts to accept connections, and returns the address with its port.
-    fn listen(self) -> Result<(TcpListener, SocketAddr), Error> {
-        let Self { setting, address, socket } = self;
-        let listen = || {
-            socket.listen(BACKLOG)?;
-            socket.set_nonblocking(true)?;
-            let listener = TcpListener::from(socket);
-            listener.local_addr().map(|bound| (listener, bound))
-        };
-        listen().map_err(|error| cannot_listen(setting, address, &error))
-    }
-}
-
-fn cannot_listen(setting: &str, address: SocketAddr, error: &io::Error) -> Error {
-    let fault = match error.kind() {
-        io::ErrorKind::AddrInUse => {
-            "is already in use; stop the process that uses it, or choose another port"
-        }
-        io::ErrorKind::AddrNotAvailable => "is not an address of this host; choose one that is",
-        io::ErrorKind::PermissionDenied => {
-            "needs privileges that this process does not have; choose a port above 1023"
-        }
-        _ => &format!("cannot be listened on: {error}"),
-    };
-    Error::setting(format!("{setting}: {address} {fault}"))
 }
 
 /// Closes the service: saves the bound and releases the machine ID. A store that does not answer

@@ -1,7 +1,6 @@
 //! Signals and graceful stop.
 
 use std::io;
-use std::net::TcpListener;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -12,13 +11,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::admin::{self, AdminState};
 use crate::error::Error;
-use crate::net;
+use crate::net::{self, Listening};
 
 /// Starts the control thread, which waits for signals, serves the admin listener and reloads
 /// certificates, whatever the request path is doing. On return its signal handlers are installed.
 /// Returns a cell for the moment at which the stop begins.
 pub(crate) fn start(
-    admin: Option<TcpListener>,
+    admin: Option<Listening>,
     state: AdminState,
 ) -> io::Result<Arc<OnceLock<Instant>>> {
     let stop_began = Arc::new(OnceLock::new());

@@ -2,14 +2,13 @@
 
 use std::fmt::{self, Display, Formatter};
 use std::io::{self, Write as _};
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use vesta_intf::{IdMeta, IdService as _, SequenceStart, UnixMillis};
 use vesta_service::{Doubt, Status};
 
 use crate::assemble::Assembled;
-use crate::net::{Security, Tls};
+use crate::net::{Address, Security, Tls};
 use crate::role::Role;
 use crate::settings::{Config, LogFormat};
 
@@ -18,8 +17,8 @@ use crate::settings::{Config, LogFormat};
 pub(crate) struct StartupSummary<'a> {
     config: &'a Config,
     security: &'a Security,
-    listen: Vec<(Role, SocketAddr)>,
-    admin: Option<SocketAddr>,
+    listen: Vec<(Role, Address)>,
+    admin: Option<Address>,
     status: Status,
     segments: Option<String>,
     /// The first ID, or why there is none yet.
@@ -32,8 +31,8 @@ impl<'a> StartupSummary<'a> {
         config: &'a Config,
         assembled: &Assembled,
         security: &'a Security,
-        listen: Vec<(Role, SocketAddr)>,
-        admin: Option<SocketAddr>,
+        listen: Vec<(Role, Address)>,
+        admin: Option<Address>,
     ) -> Self {
         let Assembled { service, segments, .. } = assembled;
         let first_id = service.gen_id().map(|id| id.to_string());
@@ -95,7 +94,7 @@ impl<'a> StartupSummary<'a> {
             namespace,
             segments = self.segments,
             listen = list(self.listen.iter().map(|(_, address)| address)),
-            admin_listen = self.admin.map(tracing::field::display),
+            admin_listen = self.admin.as_ref().map(tracing::field::display),
             tls = tls.is_some(),
             admin_tls = self.security.admin_tls.is_some(),
             client_certificates = tls.is_some_and(Tls::needs_client_certificates),
@@ -136,19 +135,30 @@ impl<'a> StartupSummary<'a> {
     }
 
     /// A call of curl.
-    fn curl(&self, address: SocketAddr, path: &str, tls: Option<&Tls>) -> String {
-        let options = self.options("--", tls);
-        format!("curl {options}{}://{}{path}", scheme(tls), reachable(address))
+    fn curl(&self, address: &Address, path: &str, tls: Option<&Tls>) -> String {
+        let (options, scheme) = (self.options("--", tls), scheme(tls));
+        match address.reachable() {
+            Address::Tcp(at) => format!("curl {options}{scheme}://{at}{path}"),
+            Address::Unix(socket) => {
+                format!(
+                    "curl {options}--unix-socket {} {scheme}://localhost{path}",
+                    socket.display()
+                )
+            }
+        }
     }
 
     /// A first call of a listener to try.
-    fn first_call(&self, (role, listen): (Role, SocketAddr)) -> String {
+    fn first_call(&self, (role, listen): &(Role, Address)) -> String {
         let tls = self.security.tls.as_ref();
         match role {
             Role::Server => {
                 let plain = if tls.is_none() { "-plaintext " } else { "" };
                 let options = self.options("-", tls);
-                let listen = reachable(listen);
+                let listen = match listen.reachable() {
+                    Address::Tcp(at) => at.to_string(),
+                    Address::Unix(socket) => format!("-unix {}", socket.display()),
+                };
                 format!("grpcurl {plain}{options}{listen} vesta.v1.IdService/GenId")
             }
             Role::Rest | Role::Vesta => self.curl(listen, "/genid", tls),
@@ -186,17 +196,6 @@ fn grouped(number: u64) -> String {
     groups.collect::<Vec<_>>().join(",")
 }
 
-/// The address at which clients on this host reach a listener.
-fn reachable(mut address: SocketAddr) -> SocketAddr {
-    if address.ip().is_unspecified() {
-        address.set_ip(match address {
-            SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
-            SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
-        });
-    }
-    address
-}
-
 impl Display for StartupSummary<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Status { machines, machine_source, namespace, layout_ends, layout_left, .. } =
@@ -207,7 +206,10 @@ impl Display for StartupSummary<'_> {
             0 | 1 => String::new(),
             many => format!(" with {many} machine IDs"),
         };
-        let admin = self.admin.map(|admin| format!("{}://{admin}/", scheme(admin_tls.as_ref())));
+        let admin = self.admin.as_ref().map(|admin| match admin {
+            Address::Tcp(at) => format!("{}://{at}/", scheme(admin_tls.as_ref())),
+            Address::Unix(_) => admin.to_string(),
+        });
         let forgets = |doubt: &Doubt| {
             let Doubt { since, why, .. } = doubt;
             format!("the store may forget: {why} (known since {since}; see docs/SAFETY.md)")
@@ -243,9 +245,9 @@ impl Display for StartupSummary<'_> {
             ("tokens", self.tokens()),
             ("first ID", Some(self.first_id.clone())),
         ];
-        let calls = self.listen.iter().map(|listener| Some(self.first_call(*listener)));
-        let calls =
-            calls.chain([self.admin.map(|admin| self.curl(admin, "/status", admin_tls.as_ref()))]);
+        let calls = self.listen.iter().map(|listener| Some(self.first_call(listener)));
+        let calls = calls
+            .chain([self.admin.as_ref().map(|at| self.curl(at, "/status", admin_tls.as_ref()))]);
         let calls = calls.enumerate().map(|(at, call)| (if at == 0 { "try" } else { "" }, call));
         lines
             .into_iter()
@@ -319,17 +321,6 @@ mod tests {
     fn numbers_are_grouped_in_threes() {
         for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_048_576, "1,048,576")] {
             assert_eq!(grouped(number), text);
-        }
-    }
-
-    #[test]
-    fn a_listener_on_all_addresses_is_reached_on_loopback() {
-        for (bound, reached) in [
-            ("0.0.0.0:80", "127.0.0.1:80"),
-            ("[::]:80", "[::1]:80"),
-            ("10.0.0.1:80", "10.0.0.1:80"),
-        ] {
-            assert_eq!(reachable(bound.parse().expect("an address")).to_string(), reached);
         }
     }
 }

@@ -67,6 +67,7 @@ fn a_worker_that_panicked_gets_no_connection_and_without_any_the_program_ends() 
         unused: hour,
     };
     let limiter = Limiter::new(99, 99, limits, None, Arc::clone(&running.metrics));
+    let listener = listener.try_into().expect("a listener");
     let server = std::thread::spawn(move || net::serve(listener, &running, &limiter, drop, answer));
     assert_eq!(ask(address, b'a'), b"a");
     assert_eq!(ask(address, PANIC), b"");

@@ -56,6 +56,11 @@ pub(crate) enum Command {
     ///
     /// Takes the settings of `vesta serve`. Exit code 1 if something fails.
     Doctor,
+    /// Ask a server on this host whether it is ready
+    ///
+    /// Takes the settings of `vesta serve` and asks /readyz of their admin listener: for containers, which
+    /// have no shell. Exit code 1 if it is not ready, 69 if it does not answer.
+    Healthcheck,
     /// Measure a server: requests a second and how long they take
     Bench(BenchArgs),
     /// Show what servers are doing, a line a second for each
@@ -351,7 +356,7 @@ pub(crate) struct SqlArgs {
 }
 
 /// Commands that take the settings of a server, which their help does not repeat.
-const WITH_SETTINGS: [&str; 3] = ["gen", "audit", "doctor"];
+const WITH_SETTINGS: [&str; 4] = ["gen", "audit", "doctor", "healthcheck"];
 
 /// The command line of what the program does itself.
 pub(crate) fn own() -> clap::Command {

@@ -1,7 +1,6 @@
 //! `doctor`: everything that can be wrong on this host before a server starts.
 
 use std::fmt::Display;
-use std::net::TcpListener;
 use std::process::Command;
 
 use rustix::fs::statvfs;
@@ -11,6 +10,7 @@ use vesta_boot::settings::{Machine, Values};
 use vesta_boot::{Config, Error};
 use vesta_service::Leases;
 
+use crate::http;
 use crate::output::{Output, Table, grouped, print};
 use crate::values::{day, now, relative};
 use crate::{Answer, Done};
@@ -196,16 +196,27 @@ fn pool(config: &Config, leases: &Leases, report: &mut Report) {
 }
 
 fn ports(config: &Config, report: &mut Report) {
-    let admin = config.admin_listen.map(|at| ("admin.listen", at));
-    let grpc = config.grpc_listen.map(|at| ("grpc.listen", at));
-    for (setting, at) in [("listen", config.listen)].into_iter().chain(grpc).chain(admin) {
-        match TcpListener::bind(at) {
-            Ok(_) => report.ok("ports", format!("{setting} ({at}) is free")),
+    let admin = config.admin_listen.as_ref().map(|at| ("admin.listen", at));
+    let grpc = config.grpc_listen.as_ref().map(|at| ("grpc.listen", at));
+    for (setting, at) in [("listen", &config.listen)].into_iter().chain(grpc).chain(admin) {
+        match at.check() {
+            Ok(()) => report.ok("ports", format!("{setting} ({at}) is free")),
             Err(error) => {
-                report.warn("ports", format!("{setting} ({at}): {error}; or a server runs already"))
+                report.warn("ports", format!("{setting}{error}; or a server runs already"))
             }
         }
     }
+}
+
+/// Whether the server of these settings is ready, as its admin listener says.
+pub(crate) fn healthcheck(settings: &Values) -> Done {
+    let config = Config::check(settings)?;
+    let Some(admin) = &config.admin_listen else {
+        return Error::refuse("admin.listen is off, and with it /readyz");
+    };
+    let (status, text) = http::get_here(&admin.reachable(), config.admin_tls.is_some(), "/readyz")?;
+    print(&text)?;
+    Ok(if status == 200 { Answer::Yes } else { Answer::No })
 }
 
 fn descriptors(config: &Config, report: &mut Report) {

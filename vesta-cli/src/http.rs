@@ -1,5 +1,8 @@
 //! Requests to `vesta-rest` and to admin listeners.
 
+use std::fmt::Display;
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +11,7 @@ use ureq::Agent;
 use ureq::http::StatusCode;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use vesta_boot::Error;
+use vesta_boot::net::Address;
 
 use crate::cli::Access;
 
@@ -31,6 +35,46 @@ impl Access {
     }
 }
 
+/// The status and the text of a path of a listener on this host. Its certificate is not checked, as it is
+/// for the names under which others know it.
+pub(crate) fn get_here(at: &Address, tls: bool, path: &str) -> Result<(u16, String), Error> {
+    let failed =
+        |error: &dyn Display| Error::lasting(false, format!("{at} does not answer ({error})"));
+    match at {
+        Address::Tcp(at) => {
+            let scheme = if tls { "https" } else { "http" };
+            let tls = TlsConfig::builder().disable_verification(true).build();
+            let response = agent(tls).get(format!("{scheme}://{at}{path}")).call();
+            let mut response = response.map_err(|error| failed(&error))?;
+            let text = response.body_mut().read_to_string().map_err(|error| failed(&error))?;
+            Ok((response.status().as_u16(), text))
+        }
+        Address::Unix(socket) => {
+            let ask = || {
+                let mut stream = UnixStream::connect(socket)?;
+                stream.set_read_timeout(Some(TIMEOUT))?;
+                write!(stream, "GET {path} HTTP/1.0\r\nhost: localhost\r\n\r\n")?;
+                let mut said = String::new();
+                stream.read_to_string(&mut said).map(|_| said)
+            };
+            let said = ask().map_err(|error: io::Error| failed(&error))?;
+            let (head, text) = said.split_once("\r\n\r\n").unwrap_or_default();
+            let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
+            Ok((status.ok_or_else(|| failed(&"no HTTP"))?, text.to_owned()))
+        }
+    }
+}
+
+fn agent(tls: TlsConfig) -> Agent {
+    Agent::config_builder()
+        .http_status_as_error(false)
+        .proxy(None) // as by gRPC: such a server is one's own
+        .timeout_global(Some(TIMEOUT))
+        .tls_config(tls)
+        .build()
+        .new_agent()
+}
+
 impl Http {
     pub(crate) fn new(url: &str, access: &Access) -> Result<Self, Error> {
         if !url.starts_with("http://") && !url.starts_with("https://") {
@@ -46,13 +90,7 @@ impl Http {
                 .collect();
             tls = tls.root_certs(RootCerts::Specific(Arc::new(roots)));
         }
-        let agent = Agent::config_builder()
-            .http_status_as_error(false)
-            .proxy(None) // as by gRPC: such a server is one's own
-            .timeout_global(Some(TIMEOUT))
-            .tls_config(tls.build())
-            .build()
-            .new_agent();
+        let agent = agent(tls.build());
         let authorization = access.token.as_ref().map(|token| format!("Bearer {token}"));
         let base = url.trim_end_matches('/').to_owned();
         Ok(Self { agent, base, authorization })

@@ -85,6 +85,7 @@ fn run() -> Done {
             audit::audit_id(&id.unwrap_or_default(), &settings()?, output)
         }
         Command::Doctor => doctor::run(settings(), output),
+        Command::Healthcheck => doctor::healthcheck(&settings()?),
         Command::Bench(args) => bench::bench(&args, output),
         Command::Top(args) => bench::top(&args, output),
         Command::Chaos(args) => chaos::run(&args, output),

@@ -1,34 +1,43 @@
 //! The application built from the endpoint table: a route for each path, a 405 for its other methods,
 //! a 404 for everything else.
 
+use actix_web::middleware::{Compress, Condition};
 use actix_web::web::{self, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse};
 use vesta_boot::{Outcome, Running, Scopes};
 
 use crate::endpoints::OTHER;
 pub use crate::endpoints::{ENDPOINTS, Endpoint, METHODS, Verb};
-use crate::openapi;
 use crate::params::Params;
 use crate::problem::Problem;
-use crate::state::{Call, Document, authorize};
+use crate::state::{Call, Document, authorize, body};
 
 /// Adds every endpoint and the shared state to an application.
 pub fn configure(app: &mut ServiceConfig, running: web::Data<Running>) {
-    app.app_data(running).app_data(Document(openapi::document));
+    app.app_data(running).app_data(Document::default());
     for (method, endpoint) in ENDPOINTS.iter().enumerate() {
-        let Endpoint { needs, handler, .. } = *endpoint;
+        let Endpoint { needs, handler, verb, .. } = *endpoint;
         let known = (needs != Scopes::NONE).then_some(endpoint.params);
         let mut resource = web::resource(endpoint.path);
-        for verb in endpoint.verb.methods() {
+        for way in verb.methods() {
             let route = move |req, payload| {
                 answer(req, method, needs, move |req| async move {
-                    let params = Params::read(req.query_string(), known)?;
-                    handler(Call { req, params, payload }).await
+                    let body = body(verb, &req, payload).await?;
+                    let params = match (verb, known) {
+                        (Verb::Any, Some(known)) => {
+                            Params::lenient(req.query_string(), &body, known)?
+                        }
+                        _ => Params::read(req.query_string(), known)?,
+                    };
+                    handler(Call { req, params, body }).await
                 })
             };
-            resource = resource.route(web::method(verb.clone()).to(route));
+            resource = resource.route(web::method(way.clone()).to(route));
         }
-        let allow = endpoint.verb.allow();
+        let allow = verb.allow();
+        // Documents are long; an ID is shorter than what would say that it is compressed.
+        let is_document = needs == Scopes::NONE;
+        let resource = resource.wrap(Condition::new(is_document, Compress::default()));
         app.service(resource.default_service(web::to(move |req| {
             answer(
                 req,

@@ -8,11 +8,11 @@ use actix_web::http::Method;
 use vesta_boot::Scopes;
 
 use crate::dto::{
-    Bounds, Explained, Fields, IdText, KnownLayouts, Layout, LeafDecoded, ManyIds, OneId,
-    OneOrMany, Parts, SegmentCache, SegmentRow, UidParsed,
+    Bounds, Explained, Fields, IdText, KnownLayouts, Layout, LeafDecoded, ManyIds, OneOrMany,
+    Parts, SegmentCache, SegmentRow, UidParsed,
 };
 use crate::handlers::{leaf, pages, segments, uid, v1, vesta};
-use crate::openapi::content::{Content, html, json, list, number, object, text};
+use crate::openapi::content::{Content, html, json, list, number, object, one_id, text};
 use crate::openapi::failures::{CANNOT_MAKE, Failures, NO_SUCH_TAG, NOT_OFFERED};
 use crate::openapi::params::*;
 use crate::problem::Problem;
@@ -25,6 +25,9 @@ pub enum Verb {
     Get,
     /// POST.
     Post,
+    /// GET, HEAD and POST. Of the paths of Vesta, Leaf and uid-generator, whose servers take any method,
+    /// a form as well as a query, and parameters that they do not know.
+    Any,
 }
 
 impl Verb {
@@ -32,6 +35,7 @@ impl Verb {
         match self {
             Verb::Get => &[Method::GET, Method::HEAD],
             Verb::Post => &[Method::POST],
+            Verb::Any => &[Method::GET, Method::HEAD, Method::POST],
         }
     }
 
@@ -40,6 +44,7 @@ impl Verb {
         match self {
             Verb::Get => "GET, HEAD",
             Verb::Post => "POST",
+            Verb::Any => "GET, HEAD, POST",
         }
     }
 }
@@ -98,23 +103,23 @@ const NOT_NEW: &str = "For tests and repairs: it is not a new ID. Nothing is mas
 // method, path, scope, handler, parameters, body -> contents of a 200, groups of problems;
 // summary, description
 endpoints! {
-    Get "/genid" GENERATE vesta::genid [FORMAT] -> [text("2407837855670862845")] or [CANNOT_MAKE]
+    Any "/genid" GENERATE vesta::genid [FORMAT] -> [text("2407837855670862845")] or [CANNOT_MAKE]
         "A new ID as text, in decimal digits unless `format` names another format"
         "Never the same twice, so `Cache-Control: no-store`.";
-    Get "/v1/id" GENERATE v1::id [FORMAT] -> [json::<OneId>()] or [CANNOT_MAKE]
+    Get "/v1/id" GENERATE v1::id [FORMAT] -> [one_id()] or [CANNOT_MAKE]
         "A new ID" "Never the same twice, so `Cache-Control: no-store`.";
     Get "/v1/ids" GENERATE v1::ids [COUNT, FORMAT] -> [json::<ManyIds>()] or [CANNOT_MAKE]
         "Several new IDs, strictly ascending" "As many as requested, or none.";
-    Get "/expid" READ vesta::expid [ID, FORMAT, LAYOUT] -> [json::<Fields>()]
+    Any "/expid" READ vesta::expid [ID, FORMAT, LAYOUT] -> [json::<Fields>()]
         "The fields of an ID" BY_LAYOUT;
-    Get "/transtime" READ vesta::transtime [TICKS, TZ] -> [text("2018-01-04T10:08:23.000+08:00")]
+    Any "/transtime" READ vesta::transtime [TICKS, TZ] -> [text("2018-01-04T10:08:23.000+08:00")]
         "The moment at which a tick begins"
         "RFC 3339, to the millisecond: in UTC, or in the time zone `tz` with its offset.";
-    Get "/makeid" READ vesta::makeid [TICKS, SEQ, MACHINE, GEN_METHOD, TYPE, VERSION, FORMAT]
+    Any "/makeid" READ vesta::makeid [TICKS, SEQ, MACHINE, GEN_METHOD, TYPE, VERSION, FORMAT]
         -> [text("2407837855670862845")] "An ID assembled from its fields" NOT_NEW;
     Get "/v1/ids/{id}" READ v1::explain [PATH_ID, FORMAT, LAYOUT] -> [json::<Explained>()]
         "The fields of an ID, and its time" BY_LAYOUT;
-    Post "/v1/ids:make" READ v1::make [FORMAT] body [json::<Parts>()] -> [json::<OneId>()]
+    Post "/v1/ids:make" READ v1::make [FORMAT] body [json::<Parts>()] -> [one_id()]
         "An ID assembled from its fields" NOT_NEW;
     Get "/v1/ids:bound" READ v1::bound [MOMENT, TYPE, GEN_METHOD, VERSION, FORMAT] -> [json::<Bounds>()]
         "The smallest and the largest ID of a moment"
@@ -127,12 +132,12 @@ endpoints! {
     Get "/v1/layouts" READ v1::layouts [] -> [json::<KnownLayouts>()]
         "The layouts that IDs can be explained by"
         "Those that `layout` takes. The server's own is marked; if it has no name, it is there as `custom`.";
-    Get "/api/snowflake/get/{key}" GENERATE leaf::snowflake [SNOWFLAKE_KEY]
+    Any "/api/snowflake/get/{key}" GENERATE leaf::snowflake [SNOWFLAKE_KEY]
         -> [text("1234567890123456789"), number("1234567890123456789")] or [CANNOT_MAKE]
         "A new ID, as in Leaf's snowflake mode"
         "The key is ignored, as in Leaf. The ID has this server's layout; with `snowflake` it is Leaf's own. \
          It is `application/json` if `Accept` prefers that, else text.";
-    Get "/api/segment/get/{key}" SEGMENTS leaf::segment [SEGMENT_KEY]
+    Any "/api/segment/get/{key}" SEGMENTS leaf::segment [SEGMENT_KEY]
         -> [text("1001"), number("1001")] or [CANNOT_MAKE, NO_SUCH_TAG, NOT_OFFERED]
         "The next number of a tag, as in Leaf's segment mode"
         "It is `application/json` if `Accept` prefers that, else text.";
@@ -141,19 +146,19 @@ endpoints! {
         "The next number of a tag, or with `count` a list, ascending"
         "Increasing, with few gaps. The numbers of one server and tag strictly increase; those of several \
          servers never overlap.";
-    Get "/cache" SEGMENTS leaf::cache [] -> [list::<SegmentCache>(), html()] or [NOT_OFFERED]
+    Any "/cache" SEGMENTS leaf::cache [] -> [list::<SegmentCache>(), html()] or [NOT_OFFERED]
         "In-memory ranges of each tag" "An HTML page; JSON if `Accept` prefers that.";
-    Get "/db" SEGMENTS leaf::db [] -> [list::<SegmentRow>(), html()] or [CANNOT_MAKE, NOT_OFFERED]
+    Any "/db" SEGMENTS leaf::db [] -> [list::<SegmentRow>(), html()] or [CANNOT_MAKE, NOT_OFFERED]
         "Rows of the segment table, read now" "An HTML page; JSON if `Accept` prefers that.";
-    Get "/decodeSnowflakeId" READ leaf::decode [SNOWFLAKE_ID] -> [json::<LeafDecoded>()]
+    Any "/decodeSnowflakeId" READ leaf::decode [SNOWFLAKE_ID] -> [json::<LeafDecoded>()]
         "The fields of an ID, as Leaf's monitor shows them"
         "By this server's own layout. Every member is a string. The moment is in milliseconds since \
          1970 and, in brackets, readable in the server's time zone.";
-    Get "/uid/get" GENERATE uid::get [] -> [text("3516414031872")] or [CANNOT_MAKE, NOT_OFFERED]
+    Any "/uid/get" GENERATE uid::get [] -> [text("3516414031872")] or [CANNOT_MAKE, NOT_OFFERED]
         "A new UID in decimal digits"
         "Only from a server with the widths of uid-generator: 28 bits of seconds, 22 of workers, 13 of \
          sequence.";
-    Get "/uid/parse" READ uid::parse [UID] -> [json::<UidParsed>()]
+    Any "/uid/parse" READ uid::parse [UID] -> [json::<UidParsed>()]
         "The fields of a UID, as uid-generator's `parseUID` returns them"
         "Every member is a string. The moment is in the server's time zone.";
     Get "/openapi.json" NONE pages::openapi [] -> [object()] "This document" "OpenAPI 3.";

@@ -38,13 +38,14 @@ async fn new_id(running: &Running) -> Result<u64, Problem> {
 }
 
 /// Fast path in front of the router: answers a request for one ID in decimal digits, `GET` with no
-/// query, if the caller is authorized and an ID is ready, which it nearly always is. Everything else
+/// query and from no other page, if the caller is authorized and an ID is ready, which it nearly always is. Everything else
 /// is `None`, and goes through the router. It neither waits nor writes, and reads no clock beyond what
 /// the ID itself needs.
 pub(crate) fn id_now(running: &Running, req: &Request) -> Option<Response<BoxBody>> {
     let uri = req.uri().path_and_query()?.as_str();
     let (method, respond) = ONE_ID.into_iter().find(|(method, _)| METHODS[*method] == uri)?;
-    if req.method() != Method::GET {
+    let other_origin = req.headers().contains_key(header::ORIGIN);
+    if req.method() != Method::GET || other_origin && !running.config.cors_origins.is_empty() {
         return None;
     }
     authorize(running, req.headers(), Scopes::GENERATE).ok()?;

@@ -4,20 +4,19 @@ pub(crate) mod content;
 pub(crate) mod failures;
 pub(crate) mod params;
 
-use std::sync::LazyLock;
-
 use actix_web::web::Bytes;
 use utoipa::OpenApi;
+use utoipa::openapi::link::Link;
 use utoipa::openapi::path::{HttpMethod, Operation, OperationBuilder, PathItem};
 use utoipa::openapi::request_body::RequestBodyBuilder;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{Components, Required, ResponseBuilder};
-use vesta_boot::Scopes;
+use vesta_boot::{Running, Scopes};
+use vesta_intf::IdMeta;
 
 use crate::dto::ProblemBody;
 use crate::endpoints::{ENDPOINTS, Endpoint, Verb};
 use content::{Schemas, named};
-use params::Param;
 
 #[derive(OpenApi)]
 #[openapi(
@@ -31,11 +30,14 @@ use params::Param;
         license(name = "Apache-2.0", identifier = "Apache-2.0"),
     ),
     tags(
-        (name = "vesta", description = "Vesta's own four endpoints, with the bodies of the Java Vesta"),
+        (name = "vesta", description = "Vesta's own four endpoints, with the bodies of the Java Vesta. As there, POST does the same, \
+            with a form or a query, and unknown parameters are ignored"),
         (name = "v1", description = "The JSON API"),
-        (name = "leaf", description = "The endpoints of Meituan's Leaf, with its bodies"),
+        (name = "leaf", description = "The endpoints of Meituan's Leaf, with its bodies. As there, POST does the same, with a form \
+            or a query, and unknown parameters are ignored"),
         (name = "segments", description = "Segment numbers: increasing sequences by tag, from a database"),
-        (name = "uid", description = "The endpoints of Baidu's uid-generator, for a server with its layout"),
+        (name = "uid", description = "The endpoints of Baidu's uid-generator, for a server with its layout. POST does the same, \
+            and unknown parameters are ignored"),
         (name = "pages", description = "This document"),
     ),
 )]
@@ -44,38 +46,53 @@ struct Api;
 /// Name of the security scheme.
 const TOKEN: &str = "token";
 
-static DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| {
+/// Name of the operation that explains an ID.
+const EXPLAIN: &str = "v1_explain";
+
+/// The document of a server as JSON: with the bounds of its layout, and with tokens if it has any.
+pub(crate) fn document(running: &Running) -> Bytes {
+    let (layout, tokens) = (running.service.meta(), running.security.auth.is_some());
     let mut document = Api::openapi();
     let mut schemas = Schemas::new();
     named::<ProblemBody>(&mut schemas);
     for endpoint in ENDPOINTS.iter().filter(|endpoint| !endpoint.summary.is_empty()) {
         let method = match endpoint.verb {
-            Verb::Get => HttpMethod::Get,
+            Verb::Get | Verb::Any => HttpMethod::Get,
             Verb::Post => HttpMethod::Post,
         };
-        let item = PathItem::new(method, operation(endpoint, &mut schemas));
+        let item = PathItem::new(method, operation(endpoint, layout, tokens, &mut schemas));
         document.paths.paths.insert(endpoint.path.to_owned(), item);
     }
-    let token = HttpBuilder::new()
-        .scheme(HttpAuthScheme::Bearer)
-        .description(Some("Needed if the server's settings name tokens ([[auth.tokens]])."));
     let mut components = Components::new();
     components.schemas = schemas;
-    components.add_security_scheme(TOKEN, SecurityScheme::Http(token.build()));
+    if tokens {
+        let token = HttpBuilder::new()
+            .scheme(HttpAuthScheme::Bearer)
+            .description(Some("One of those that the server's settings name ([[auth.tokens]])."));
+        components.add_security_scheme(TOKEN, SecurityScheme::Http(token.build()));
+    }
     document.components = Some(components);
     let text = document.to_pretty_json().expect("the document consists of text and numbers");
     Bytes::from(text)
-});
-
-/// The document as JSON.
-pub(crate) fn document() -> Bytes {
-    DOCUMENT.clone()
 }
 
-fn operation(endpoint: &Endpoint, schemas: &mut Schemas) -> Operation {
+fn operation(
+    endpoint: &Endpoint,
+    layout: &IdMeta,
+    tokens: bool,
+    schemas: &mut Schemas,
+) -> Operation {
+    let needs = if tokens { endpoint.needs } else { Scopes::NONE };
     let mut success = ResponseBuilder::new().description(endpoint.summary);
     for content in endpoint.returns {
         success = success.content(content.media, content.described(schemas));
+        if content.is_one_id() {
+            let link = Link::builder()
+                .operation_id(EXPLAIN)
+                .parameter("id", "$response.body#/id")
+                .description("The fields of this ID");
+            success = success.link("explain", link.build());
+        }
     }
     let mut operation = OperationBuilder::new()
         .operation_id(Some(endpoint.name))
@@ -86,7 +103,7 @@ fn operation(endpoint: &Endpoint, schemas: &mut Schemas) -> Operation {
         operation = operation.description(Some(endpoint.description));
     }
     for param in endpoint.params {
-        operation = operation.parameter(Param::described(param));
+        operation = operation.parameter(param.described(layout));
     }
     for body in endpoint.body {
         let body = RequestBodyBuilder::new()
@@ -95,13 +112,10 @@ fn operation(endpoint: &Endpoint, schemas: &mut Schemas) -> Operation {
             .required(Some(Required::True));
         operation = operation.request_body(Some(body.build()));
     }
-    if endpoint.needs != Scopes::NONE {
-        let needed = SecurityRequirement::new(TOKEN, [] as [&str; 0]);
-        operation = operation.securities(Some([SecurityRequirement::default(), needed]));
+    if needs != Scopes::NONE {
+        operation = operation.security(SecurityRequirement::new(TOKEN, [] as [&str; 0]));
     }
-    for (status, response) in
-        failures::responses(endpoint.failures, !endpoint.body.is_empty(), endpoint.needs)
-    {
+    for (status, response) in failures::responses(endpoint, needs) {
         operation = operation.response(status, response);
     }
     operation.build()

@@ -1,5 +1,6 @@
 //! Strict parameter parsing: each is known, given at most once, and a whole number in range.
-//! Anything else is refused with a sentence that names the parameter and its range.
+//! Anything else is refused with a sentence that names the parameter and its range. On the paths of
+//! Vesta, Leaf and uid-generator unknown ones are ignored, as there.
 
 use actix_web::web::Query;
 use vesta_intf::{Field, Id, IdError, IdFormat, IdMeta, MakeId, UnixMillis};
@@ -24,24 +25,38 @@ impl Params {
         let Some(known) = known.filter(|_| !query.is_empty()) else {
             return Ok(Self { given: Vec::new() });
         };
-        let known: Vec<_> =
-            known.iter().filter(|param| param.in_query()).map(|param| param.name).collect();
-        let given = Query::<Vec<(String, String)>>::from_query(query)
-            .map_err(|error| Problem::bad_body(format!("the query cannot be read: {error}")))?
-            .into_inner();
-        for (i, (name, _)) in given.iter().enumerate() {
-            if !known.contains(&name.as_str()) {
-                let takes = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                return Err(Problem::invalid(
-                    name,
-                    format!("there is no parameter {}; this endpoint takes {takes}", quoted(name)),
-                ));
-            }
-            if given[..i].iter().any(|(earlier, _)| earlier == name) {
-                return Err(Problem::invalid(name, format!("{name} must be given once only")));
-            }
+        let given = pairs(query)?;
+        if let Some((name, _)) = given.iter().find(|(name, _)| !is_known(known, name)) {
+            let names = known.iter().filter(|param| param.in_query()).map(|param| param.name);
+            let names = names.collect::<Vec<_>>().join(", ");
+            let takes = if names.is_empty() { "none" } else { &names };
+            let why =
+                format!("there is no parameter {}; this endpoint takes {takes}", quoted(name));
+            return Err(Problem::invalid(name, why));
         }
-        Ok(Self { given })
+        Self::once(given)
+    }
+
+    /// Parses a query string and a form, and ignores parameters that are not known.
+    pub(crate) fn lenient(query: &str, form: &[u8], known: &[Param]) -> Result<Self, Problem> {
+        let form = std::str::from_utf8(form)
+            .map_err(|_| Problem::bad_body("the form is not text in UTF-8"))?;
+        let mut given = pairs(query)?;
+        given.extend(pairs(form)?);
+        given.retain(|(name, _)| is_known(known, name));
+        Self::once(given)
+    }
+
+    fn once(given: Vec<(String, String)>) -> Result<Self, Problem> {
+        let again = |(i, (name, _)): &(usize, &(String, String))| {
+            given[..*i].iter().any(|(earlier, _)| earlier == name)
+        };
+        match given.iter().enumerate().find(again) {
+            Some((_, (name, _))) => {
+                Err(Problem::invalid(name, format!("{name} must be given once only")))
+            }
+            None => Ok(Self { given }),
+        }
     }
 
     /// The text of a parameter, if present.
@@ -118,6 +133,17 @@ impl Params {
     }
 }
 
+/// The names and values of a query string.
+fn pairs(query: &str) -> Result<Vec<(String, String)>, Problem> {
+    Query::from_query(query)
+        .map(Query::into_inner)
+        .map_err(|error| Problem::bad_body(format!("the query cannot be read: {error}")))
+}
+
+fn is_known(known: &[Param], name: &str) -> bool {
+    known.iter().any(|param| param.in_query() && param.name == name)
+}
+
 /// Layouts to explain IDs by: the named ones, preceded by the server's own if it has no name.
 pub(crate) fn layouts(own: &IdMeta) -> Vec<IdMeta> {
     let unnamed = IdMeta::known(own.name()).is_err().then_some(*own);
@@ -187,5 +213,15 @@ mod tests {
         );
         assert_eq!(says("a", Some(&[])), "there is no parameter `a`; this endpoint takes none");
         assert_eq!(says("time=5&time=5", known), "time must be given once only");
+
+        let params =
+            Params::lenient("_=1769904000000&time=5", b"seq=6&x=%20", &[TICKS, SEQ]).unwrap();
+        assert_eq!(
+            (params.number("time", 0, 9).unwrap(), params.number("seq", 0, 9).unwrap()),
+            (5, 6)
+        );
+        let says = |query, form| Params::lenient(query, form, &[TICKS]).unwrap_err().to_string();
+        assert_eq!(says("time=5", b"time=5"), "time must be given once only");
+        assert_eq!(says("", b"\xff"), "the form is not text in UTF-8");
     }
 }

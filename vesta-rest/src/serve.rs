@@ -1,20 +1,21 @@
 //! Server: its limits, and actix-http on the workers of vesta-boot.
 
 use std::io;
-use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
+use actix_cors::Cors;
 use actix_http::{HttpService, KeepAlive, Response};
 use actix_service::{IntoServiceFactory, Service, ServiceFactory, apply_fn_factory, map_config};
 use actix_web::dev::AppConfig;
-use actix_web::rt::net::TcpStream;
+use actix_web::http::header;
+use actix_web::middleware::Condition;
 use actix_web::{App, web};
 use futures_util::future::{Either, ready};
 use futures_util::{Stream, StreamExt as _, TryFutureExt};
 use tokio_util::task::TaskTracker;
 use vesta_boot::Running;
-use vesta_boot::net::{self, Connection, Incoming, Limiter};
+use vesta_boot::net::{self, Accepted, Connection, Incoming, Limiter, Listening};
 
 use crate::app::configure;
 use crate::handlers::id_now;
@@ -43,7 +44,7 @@ impl Default for Limits {
 ///
 /// # Errors
 /// When the listener cannot be used.
-pub fn serve(listener: TcpListener, running: Arc<Running>) -> io::Result<()> {
+pub fn serve(listener: Listening, running: Arc<Running>) -> io::Result<()> {
     let keep_alive = running.config.limits.idle_timeout;
     serve_with(listener, running, Limits { keep_alive, ..Limits::default() })
 }
@@ -52,7 +53,7 @@ pub fn serve(listener: TcpListener, running: Arc<Running>) -> io::Result<()> {
 ///
 /// # Errors
 /// When the listener cannot be used.
-pub fn serve_with(listener: TcpListener, running: Arc<Running>, limits: Limits) -> io::Result<()> {
+pub fn serve_with(listener: Listening, running: Arc<Running>, limits: Limits) -> io::Result<()> {
     let limiter = limiter(&running, limits);
     let has_tls = limiter.has_tls();
     let serving = Arc::clone(&running);
@@ -88,14 +89,16 @@ async fn work(
     limits: Limits,
 ) {
     let shared = web::Data::from(Arc::clone(&running));
-    let app = App::new().configure(move |app| configure(app, shared.clone()));
+    let origins = Arc::clone(&running.config.cors_origins);
+    let cors = Condition::new(!origins.is_empty(), cors(&origins));
+    let app = App::new().wrap(cors).configure(move |app| configure(app, shared.clone()));
     let app = map_config(app.into_factory(), |_| AppConfig::default());
     // Each worker has a token of its own: all its connections ask it with every request.
     let shutdown = running.shutdown.child_token();
     let stopped = shutdown.clone();
     let service = apply_fn_factory(app, move |req, app: &_| match id_now(&running, &req) {
         Some(response) => Either::Left(ready(Ok(response))),
-        None => Either::Right(app.call(req).map_ok(Response::from)),
+        None => Either::Right(app.call(req).map_ok(|it| Response::from(it.map_into_boxed_body()))),
     });
     let http = HttpService::build()
         .keep_alive(match limits.keep_alive {
@@ -120,13 +123,28 @@ async fn work(
     open.wait().await;
 }
 
+/// What browsers are told of the origins whose pages may read the answers.
+fn cors(origins: &[String]) -> Cors {
+    let cors = Cors::default()
+        .allowed_methods(["GET", "HEAD", "POST"])
+        .allowed_headers([header::AUTHORIZATION, header::CONTENT_TYPE])
+        .expose_headers([header::RETRY_AFTER])
+        .max_age(3600);
+    match origins {
+        [all] if all == "*" => cors.send_wildcard().allow_any_origin(),
+        origins => origins.iter().fold(cors, |cors, origin| cors.allowed_origin(origin)),
+    }
+}
+
 /// Tells a client that there are too many connections.
-fn refuse(stream: TcpStream, has_tls: bool) {
+fn refuse(stream: Accepted, has_tls: bool) {
     // A fresh socket has room for this; a client that is gone already needs no answer, and one that
     // speaks TLS could not read it.
-    if let (false, Ok(mut stream)) = (has_tls, stream.into_std()) {
-        let _ = io::Write::write(&mut stream, FULL.as_bytes());
-    }
+    let _ = match stream {
+        _ if has_tls => Ok(0),
+        Accepted::Left(stream) => stream.try_write(FULL.as_bytes()),
+        Accepted::Right(stream) => stream.try_write(FULL.as_bytes()),
+    };
 }
 
 /// Answer to a connection over the limit, before its request is read.
@@ -168,7 +186,8 @@ mod tests {
         let (stream, peer) = listener.accept().await.unwrap();
         let limits = Limits::default();
         let limiter = limiter(&running, limits);
-        let connection = limiter.guard(stream, limiter.try_permit(peer.ip()).unwrap());
+        let connection =
+            limiter.guard(Accepted::Left(stream), limiter.try_permit(Some(peer.ip())).unwrap());
         let incoming = futures_util::stream::iter([Ok(connection)]).chain(pending());
 
         let worker = LocalSet::new();

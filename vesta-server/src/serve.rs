@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tonic::transport::Server;
 use vesta_boot::Running;
-use vesta_boot::net::{self, Incoming, Limiter, Limits};
+use vesta_boot::net::{self, Incoming, Limiter, Limits, Listening};
 
 use crate::routes::Services;
 
@@ -48,7 +48,7 @@ const AFTER_THE_LIMIT: Duration = Duration::from_millis(100);
 ///
 /// # Errors
 /// If a runtime or a thread cannot be made.
-pub fn serve(listener: std::net::TcpListener, running: Arc<Running>) -> io::Result<()> {
+pub fn serve(listener: Listening, running: Arc<Running>) -> io::Result<()> {
     serve_with(listener, running, Timeouts::default())
 }
 
@@ -57,7 +57,7 @@ pub fn serve(listener: std::net::TcpListener, running: Arc<Running>) -> io::Resu
 /// # Errors
 /// As for [`serve`].
 pub fn serve_with(
-    listener: std::net::TcpListener,
+    listener: Listening,
     running: Arc<Running>,
     timeouts: Timeouts,
 ) -> io::Result<()> {

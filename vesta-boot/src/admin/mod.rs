@@ -21,11 +21,10 @@ use axum::routing::get;
 use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 
 use vesta_intf::IdError;
 
-use crate::net::{Limiter, Limits, Listener, Scopes};
+use crate::net::{Acceptor, Limiter, Limits, Listener, Listening, Scopes};
 use crate::secret;
 use gauges::Scrape;
 pub use page::{PAGE, PAGE_POLICY};
@@ -62,7 +61,7 @@ const LIMITS: Limits = Limits {
 };
 
 /// Serves until the process ends: while a stop drains requests, `/readyz` still has to say so.
-pub(crate) async fn serve(listener: std::net::TcpListener, state: AdminState) -> io::Result<()> {
+pub(crate) async fn serve(listener: Listening, state: AdminState) -> io::Result<()> {
     let limiter = Limiter::new(
         CONNECTIONS,
         CONNECTIONS,
@@ -70,7 +69,7 @@ pub(crate) async fn serve(listener: std::net::TcpListener, state: AdminState) ->
         state.security.admin_tls.clone(),
         Arc::default(),
     );
-    let listener = Listener { listener: TcpListener::from_std(listener)?, limiter };
+    let listener = Listener { listener: Acceptor::try_from(listener)?, limiter };
     axum::serve(listener, router(state)).await
 }
 

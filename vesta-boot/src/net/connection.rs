@@ -7,9 +7,10 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep_until};
+use tokio_util::either::Either;
 
+use super::address::Accepted;
 use super::head::HeadGuard;
 use super::permit::Permit;
 use super::requests::{IdleWatch, Requests};
@@ -47,15 +48,12 @@ pub struct Connection {
 
 impl Connection {
     /// Must be called inside a Tokio runtime.
-    pub(super) fn new(
-        stream: TcpStream,
-        tls: Option<&Tls>,
-        limits: Limits,
-        permit: Permit,
-    ) -> Self {
+    pub(super) fn new(stream: Accepted, tls: Option<&Tls>, limits: Limits, permit: Permit) -> Self {
         // Small answers must not wait for the acknowledgement of the one before. A socket that cannot
         // do that is about to tell why.
-        let _ = stream.set_nodelay(true);
+        if let Either::Left(stream) = &stream {
+            let _ = stream.set_nodelay(true);
+        }
         Self {
             _permit: permit,
             stream: Stream::new(stream, tls),

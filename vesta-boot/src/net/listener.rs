@@ -1,15 +1,15 @@
 //! Connection limiter, and the listener of the admin server over it.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::sleep;
 
 use super::Tls;
+use super::address::{Accepted, Acceptor};
 use super::connection::{Connection, Limits};
 use super::permit::{Addresses, Permit};
 use crate::metrics::Metrics;
@@ -48,12 +48,17 @@ impl Limiter {
     }
 
     /// A permit for a connection just accepted; `None`, and counted, if there are too many, or too
-    /// many of this address.
-    pub fn try_permit(&self, peer: IpAddr) -> Option<Permit> {
-        let permit = self.addresses.share_of(peer, self.max_per_address).and_then(|share| {
+    /// many of this address. All peers of a Unix socket are this host, and have no limit of their own.
+    pub fn try_permit(&self, peer: Option<IpAddr>) -> Option<Permit> {
+        let place = || {
+            let share = match peer {
+                Some(peer) => Some(self.addresses.share_of(peer, self.max_per_address)?),
+                None => None,
+            };
             let permit = Arc::clone(&self.permits).try_acquire_owned().ok()?;
             Some(self.permit(permit).with(share))
-        });
+        };
+        let permit = place();
         if permit.is_none() {
             self.metrics.refused.inc();
         }
@@ -66,13 +71,13 @@ impl Limiter {
     }
 
     /// Guards an accepted connection. Must be called inside the Tokio runtime that drives it.
-    pub fn guard(&self, stream: TcpStream, permit: Permit) -> Connection {
+    pub fn guard(&self, stream: Accepted, permit: Permit) -> Connection {
         Connection::new(stream, self.tls.as_ref(), self.limits, permit)
     }
 }
 
 /// Accepts the next connection, whatever errors come before it: they pass.
-pub(super) async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
+pub(super) async fn accept(listener: &Acceptor) -> (Accepted, Option<IpAddr>) {
     loop {
         match listener.accept().await {
             Ok(accepted) => return accepted,
@@ -86,32 +91,35 @@ pub(super) async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
 
 /// Listener whose connections wait for a permit before they are accepted.
 pub(crate) struct Listener {
-    pub(crate) listener: TcpListener,
+    pub(crate) listener: Acceptor,
     pub(crate) limiter: Arc<Limiter>,
 }
 
 impl axum::serve::Listener for Listener {
     type Io = Connection;
-    type Addr = SocketAddr;
+    type Addr = Option<IpAddr>;
 
-    async fn accept(&mut self) -> (Connection, SocketAddr) {
+    async fn accept(&mut self) -> (Connection, Option<IpAddr>) {
         let permit = Arc::clone(&self.limiter.permits).acquire_owned().await;
         let permit = self.limiter.permit(permit.expect("nobody closes this semaphore"));
         let (stream, peer) = accept(&self.listener).await;
         (self.limiter.guard(stream, permit), peer)
     }
 
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
+    fn local_addr(&self) -> io::Result<Option<IpAddr>> {
+        Ok(None) // nobody asks
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
+
     use axum::Router;
     use axum::routing::get;
     use rcgen::{CertificateParams, KeyPair};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::{TcpListener, TcpStream};
     use tokio::time::Instant;
 
     use super::*;
@@ -132,6 +140,7 @@ mod tests {
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("its address");
+        let listener = Acceptor::Tcp(listener);
         let limiter = Limiter::new(CONNECTIONS, CONNECTIONS, limits, tls, Arc::default());
         let router = Router::new().route("/", get(async || "hello"));
         tokio::spawn(async { axum::serve(Listener { listener, limiter }, router).await });

@@ -1,5 +1,6 @@
 //! Listeners: workers, guarded connections, TLS, tokens.
 
+mod address;
 mod auth;
 mod connection;
 #[cfg(feature = "grpc")]
@@ -17,6 +18,7 @@ use std::sync::Arc;
 
 use crate::role::Role;
 
+pub use address::{Accepted, Address, Listening};
 pub use auth::{Auth, Denied, Scopes, Token};
 pub use connection::{Connection, Limits};
 pub use listener::Limiter;
@@ -26,6 +28,7 @@ pub use requests::{InFlight, Requests};
 pub use tls::{Protocol, Tls};
 pub use workers::{Incoming, serve};
 
+pub(crate) use address::{Acceptor, Bound};
 pub(crate) use auth::{checked_name, sha256};
 pub(crate) use listener::Listener;
 pub(crate) use tls::{install_provider, watch};

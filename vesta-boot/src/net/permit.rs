@@ -20,8 +20,8 @@ impl Permit {
         Self { _permit: permit, counts: Vec::new(), _share: None }
     }
 
-    pub(super) fn with(mut self, share: Share) -> Self {
-        self._share = Some(share);
+    pub(super) fn with(mut self, share: Option<Share>) -> Self {
+        self._share = share;
         self
     }
 

@@ -6,27 +6,27 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
-use tokio::net::TcpStream;
 use tokio_rustls::server::{FallibleAccept, TlsStream};
 use tokio_util::either::Either;
 
 use super::Tls;
+use super::address::Accepted;
 
 /// The bytes of the protocol.
-pub(super) type Bytes = Either<TcpStream, Box<TlsStream<TcpStream>>>;
+pub(super) type Bytes = Either<Accepted, Box<TlsStream<Accepted>>>;
 
 /// The socket stays open until its connection is dropped, which gives the permit back first.
 pub(super) enum Stream {
     Open(Bytes),
     /// Without the TLS that counts its failure, it took too long and is over.
-    Handshake(Option<Tls>, Box<FallibleAccept<TcpStream>>),
+    Handshake(Option<Tls>, Box<FallibleAccept<Accepted>>),
     /// The handshake has failed for this reason, which is told once. What the client still sends is
     /// read, because a connection with unread bytes is reset, and the client would not learn why.
-    Failed(TcpStream, Option<io::Error>),
+    Failed(Accepted, Option<io::Error>),
 }
 
 impl Stream {
-    pub(super) fn new(stream: TcpStream, tls: Option<&Tls>) -> Self {
+    pub(super) fn new(stream: Accepted, tls: Option<&Tls>) -> Self {
         match tls {
             None => Stream::Open(Either::Left(stream)),
             Some(tls) => Stream::Handshake(Some(tls.clone()), Box::new(tls.accept(stream))),
@@ -77,7 +77,7 @@ impl Stream {
 }
 
 /// Ready when the client has closed its side.
-fn poll_drained(stream: &mut TcpStream, cx: &mut Context<'_>) -> Poll<()> {
+fn poll_drained(stream: &mut Accepted, cx: &mut Context<'_>) -> Poll<()> {
     let mut stream = Pin::new(stream);
     let _ = ready!(stream.as_mut().poll_shutdown(cx));
     loop {

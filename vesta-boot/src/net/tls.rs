@@ -8,7 +8,6 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use rustls::ServerConfig;
-use tokio::net::TcpStream;
 use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval_at};
 use tokio_rustls::TlsAcceptor;
@@ -17,6 +16,7 @@ use vesta_intf::UnixMillis;
 use vesta_service::{Clock as _, SystemClock};
 
 use super::Security;
+use super::address::Accepted;
 use super::pem::{Pems, TlsFiles};
 use crate::error::Error;
 use crate::ticks::millis;
@@ -116,7 +116,7 @@ impl Tls {
         self.0.current.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn accept(&self, stream: TcpStream) -> FallibleAccept<TcpStream> {
+    pub(super) fn accept(&self, stream: Accepted) -> FallibleAccept<Accepted> {
         TlsAcceptor::from(Arc::clone(&self.current().config)).accept(stream).into_fallible()
     }
 

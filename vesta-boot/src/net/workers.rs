@@ -15,12 +15,12 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use futures_core::Stream;
-use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
+use super::address::{Accepted, Acceptor, Handed, Listening};
 use super::listener::accept;
 use super::{Connection, Limiter, Permit};
 use crate::running::Running;
@@ -28,12 +28,12 @@ use crate::running::Running;
 /// Connections of one worker, as they come.
 #[derive(Debug)]
 pub struct Incoming {
-    accepted: UnboundedReceiver<Accepted>,
+    accepted: UnboundedReceiver<Queued>,
     limiter: Arc<Limiter>,
 }
 
 /// An accepted connection on its way to a worker.
-type Accepted = (std::net::TcpStream, Permit);
+type Queued = (Handed, Permit);
 
 impl Stream for Incoming {
     type Item = io::Result<Connection>;
@@ -41,7 +41,7 @@ impl Stream for Incoming {
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         self.accepted.poll_recv(cx).map(|accepted| {
             let (stream, permit) = accepted?;
-            Some(TcpStream::from_std(stream).map(|stream| self.limiter.guard(stream, permit)))
+            Some(stream.taken().map(|stream| self.limiter.guard(stream, permit)))
         })
     }
 }
@@ -53,10 +53,10 @@ impl Stream for Incoming {
 /// # Errors
 /// If a runtime or a thread cannot be made, or the listener cannot be used.
 pub fn serve<F: Future<Output = ()>>(
-    listener: std::net::TcpListener,
+    listener: Listening,
     running: &Running,
     limiter: &Arc<Limiter>,
-    refuse: impl Fn(TcpStream),
+    refuse: impl Fn(Accepted),
     work: impl Fn(Incoming) -> F + Clone + Send + 'static,
 ) -> io::Result<()> {
     let (limits, shutdown) = (&running.config.limits, &running.shutdown);
@@ -80,8 +80,7 @@ pub fn serve<F: Future<Output = ()>>(
 
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let accepted = runtime.block_on(async {
-        listener.set_nonblocking(true)?;
-        let listener = TcpListener::from_std(listener)?;
+        let listener = Acceptor::try_from(listener)?;
         tokio::select! {
             () = shutdown.cancelled() => Ok(()),
             () = distribute(&listener, &workers, limiter, refuse) => Ok(()),
@@ -98,7 +97,7 @@ const PANICKED: &str = "a worker ended by a panic";
 
 /// A worker as the acceptor sees it.
 struct Worker {
-    connections: UnboundedSender<Accepted>,
+    connections: UnboundedSender<Queued>,
     /// Held once by each of its connections.
     share: Arc<()>,
     thread: JoinHandle<()>,
@@ -106,22 +105,22 @@ struct Worker {
 
 /// Gives connections to workers, for ever.
 async fn distribute(
-    listener: &TcpListener,
+    listener: &Acceptor,
     workers: &[Worker],
     limiter: &Limiter,
-    refuse: impl Fn(TcpStream),
+    refuse: impl Fn(Accepted),
 ) {
     loop {
         let (stream, peer) = accept(listener).await;
-        let Some(permit) = limiter.try_permit(peer.ip()) else {
-            tracing::debug!(%peer, "too many connections; refused a new one");
+        let Some(permit) = limiter.try_permit(peer) else {
+            tracing::debug!(?peer, "too many connections; refused a new one");
             refuse(stream);
             continue;
         };
         // One that ended by a panic has no connections, and would get all of them.
         let running = workers.iter().filter(|worker| !worker.connections.is_closed());
         let idlest = running.min_by_key(|worker| Arc::strong_count(&worker.share));
-        if let (Ok(stream), Some(worker)) = (stream.into_std(), idlest) {
+        if let (Ok(stream), Some(worker)) = (Handed::new(stream), idlest) {
             let _ = worker.connections.send((stream, permit.counted(&worker.share)));
         }
     }

@@ -1,16 +1,15 @@
 //! Listeners: addresses, TLS, and rules between them.
 
-use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
 
 use super::Config;
-use super::parse::{Parsed, address, path, truth};
+use super::parse::{Parsed, path, truth};
 use super::values::Values;
 use crate::error::Error;
-use crate::net::TlsFiles;
+use crate::net::{Address, TlsFiles};
 
 /// Listeners: `listen`, `[admin]` and `[tls]`.
 #[derive(Debug, Clone, Args)]
@@ -20,10 +19,11 @@ pub(super) struct Section {
     /// Public listener
     ///
     /// IP address and port; port 0 takes a free one, which the start-up summary shows. Beyond loopback
-    /// it needs a `machine.*` setting, and TLS or `allow_plaintext = true`.
-    #[arg(id = "listen", value_name = "IP:PORT", default_value = "127.0.0.1:50051")]
-    #[arg(value_parser = address)]
-    pub(super) listen: SocketAddr,
+    /// it needs a `machine.*` setting, and TLS or `allow_plaintext = true`. `unix:/PATH` is a Unix
+    /// socket: who may use it, the permissions of its folder say.
+    #[arg(id = "listen", value_name = "ADDRESS", default_value = "127.0.0.1:50051")]
+    #[arg(value_parser = str::parse::<Address>)]
+    pub(super) listen: Address,
 
     /// gRPC listener, beside the public one
     ///
@@ -31,16 +31,16 @@ pub(super) struct Section {
     /// for it. Other programs do not use it.
     ///
     /// Example: 127.0.0.1:50051
-    #[arg(id = "grpc.listen", value_name = "IP:PORT", value_parser = address)]
-    pub(super) grpc: Option<SocketAddr>,
+    #[arg(id = "grpc.listen", value_name = "ADDRESS", value_parser = str::parse::<Address>)]
+    pub(super) grpc: Option<Address>,
 
     /// Admin listener, or off
     ///
     /// Serves the page with the console, `/metrics`, `/healthz`, `/readyz`, `/status`, `/pool`, `/events`
     /// and `/segments`; `off` disables it. Beyond loopback it needs TLS or `allow_plaintext = true`.
-    #[arg(id = "admin.listen", value_name = "IP:PORT", default_value = "127.0.0.1:50052")]
+    #[arg(id = "admin.listen", value_name = "ADDRESS", default_value = "127.0.0.1:50052")]
     #[arg(value_parser = address_or_off)]
-    pub(super) admin: std::option::Option<SocketAddr>,
+    pub(super) admin: std::option::Option<Address>,
 
     /// Further host names of the admin listener
     ///
@@ -51,6 +51,15 @@ pub(super) struct Section {
     /// Example: vesta.example.com
     #[arg(id = "admin.hosts", value_name = "NAMES", default_value = "", value_parser = hosts)]
     pub(super) admin_hosts: Arc<[String]>,
+
+    /// Origins of web pages that may call the REST endpoints
+    ///
+    /// Comma-separated, or * for all: browsers then let their scripts read the answers (CORS). A page needs
+    /// a token as any caller does.
+    ///
+    /// Example: https://shop.example.com
+    #[arg(id = "cors.origins", value_name = "ORIGINS", default_value = "", value_parser = origins)]
+    pub(super) cors_origins: Arc<[String]>,
 
     /// Certificate chain (PEM); turns TLS on
     ///
@@ -107,8 +116,8 @@ pub(super) struct Section {
     pub(super) allow_plaintext: bool,
 }
 
-fn address_or_off(text: &str) -> Parsed<Option<SocketAddr>> {
-    if text == "off" { Ok(None) } else { address(text).map(Some) }
+fn address_or_off(text: &str) -> Parsed<Option<Address>> {
+    if text == "off" { Ok(None) } else { text.parse().map(Some) }
 }
 
 /// Host names, separated by commas.
@@ -118,6 +127,23 @@ fn hosts(text: &str) -> Parsed<Arc<[String]>> {
     match names.iter().all(|name| name.chars().all(is_part)) {
         true => Ok(names.into_iter().map(str::to_owned).collect()),
         false => Err("must be host names without ports, separated by commas".to_owned()),
+    }
+}
+
+/// Origins as browsers send them, separated by commas, or `*`.
+fn origins(text: &str) -> Parsed<Arc<[String]>> {
+    let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+    let names: Arc<[String]> = names.map(str::to_ascii_lowercase).collect();
+    let is_origin = |name: &String| {
+        let host = name.strip_prefix("https://").or(name.strip_prefix("http://"));
+        let part =
+            |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':' | '[' | ']');
+        host.is_some_and(|host| !host.is_empty() && host.chars().all(part))
+    };
+    match names.iter().all(is_origin) || *names == ["*".to_owned()] {
+        true => Ok(names),
+        false => Err("must be origins such as https://shop.example.com, separated by commas, or *"
+            .to_owned()),
     }
 }
 
@@ -152,14 +178,10 @@ impl Section {
 /// Checks the rules between the listeners and other settings.
 pub(super) fn check(config: &Config, values: &Values) -> Result<(), Error> {
     let all: Vec<_> = listeners(config).collect();
-    let meets = |a: SocketAddr, b: SocketAddr| {
-        let wide = a.ip().is_unspecified() || b.ip().is_unspecified();
-        a.port() != 0 && a.port() == b.port() && (wide || a.ip() == b.ip())
-    };
     for (index, (name, address, _)) in all.iter().enumerate() {
-        if let Some((other, at, _)) = all[..index].iter().find(|other| meets(other.1, *address)) {
+        if let Some((other, at, _)) = all[..index].iter().find(|other| address.meets(other.1)) {
             return Error::refuse(format!(
-                "{other} ({at}) and {name} ({address}) cannot share a port; give one of them another"
+                "{other} ({at}) and {name} ({address}) cannot share a port or path; give one of them another"
             ));
         }
     }
@@ -171,7 +193,7 @@ pub(super) fn check(config: &Config, values: &Values) -> Result<(), Error> {
     // The embedded pool cannot see other hosts: two of them would hand out the same machine IDs.
     let machine =
         ["machine.id", "machine.ips", "machine.ordinal", "machine.store", "machine.range"];
-    let seen = public(config).find(|listener| beyond_loopback(listener.1.ip()));
+    let seen = public(config).find(|listener| listener.1.beyond_loopback());
     if let (Some((name, address)), false) =
         (seen, machine.iter().any(|name| values.is_explicit(name)))
     {
@@ -198,18 +220,19 @@ pub(super) fn check(config: &Config, values: &Values) -> Result<(), Error> {
 }
 
 /// The public listeners, by their settings.
-fn public(config: &Config) -> impl Iterator<Item = (&'static str, SocketAddr)> {
-    [("listen", config.listen)].into_iter().chain(config.grpc_listen.map(|at| ("grpc.listen", at)))
+fn public(config: &Config) -> impl Iterator<Item = (&'static str, &Address)> {
+    let grpc = config.grpc_listen.as_ref().map(|at| ("grpc.listen", at));
+    [("listen", &config.listen)].into_iter().chain(grpc)
 }
 
 /// All listeners that are on: setting, address, and the table of settings that encrypts it, unless one
 /// does.
 fn listeners(
     config: &Config,
-) -> impl Iterator<Item = (&'static str, SocketAddr, Option<&'static str>)> {
+) -> impl Iterator<Item = (&'static str, &Address, Option<&'static str>)> {
     let plain = config.tls.is_none().then_some("tls");
     let admin_plain = config.admin_tls.is_none().then_some("admin.tls");
-    let admin = config.admin_listen.map(|at| ("admin.listen", at, admin_plain));
+    let admin = config.admin_listen.as_ref().map(|at| ("admin.listen", at, admin_plain));
     public(config).map(move |(name, at)| (name, at, plain)).chain(admin)
 }
 
@@ -217,12 +240,8 @@ fn listeners(
 /// of settings that would encrypt it.
 pub(super) fn exposed(
     config: &Config,
-) -> impl Iterator<Item = (&'static str, SocketAddr, &'static str)> {
+) -> impl Iterator<Item = (&'static str, &Address, &'static str)> {
     listeners(config)
         .filter_map(|(name, at, tls)| Some((name, at, tls?)))
-        .filter(|listener| beyond_loopback(listener.1.ip()))
-}
-
-fn beyond_loopback(address: IpAddr) -> bool {
-    !address.to_canonical().is_loopback()
+        .filter(|listener| listener.1.beyond_loopback())
 }

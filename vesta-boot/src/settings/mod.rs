@@ -18,14 +18,13 @@ mod segments;
 mod store;
 mod values;
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use vesta_service::{Clock, Timing};
 
 use crate::error::Error;
-use crate::net::{Auth, Protocol, Security, Tls, TlsFiles, Token};
+use crate::net::{Address, Auth, Protocol, Security, Tls, TlsFiles, Token};
 use crate::role::Role;
 
 pub use declared::settings;
@@ -49,15 +48,17 @@ pub struct Config {
     /// The program.
     pub role: Role,
     /// The public listener; port 0 takes a free one.
-    pub listen: SocketAddr,
+    pub listen: Address,
     /// The gRPC listener beside the public one; only of [`Role::Vesta`].
-    pub grpc_listen: Option<SocketAddr>,
+    pub grpc_listen: Option<Address>,
     /// The admin listener; `None` if it is off.
-    pub admin_listen: Option<SocketAddr>,
+    pub admin_listen: Option<Address>,
     /// Consent to listeners beyond loopback without encryption.
     pub allow_plaintext: bool,
     /// Further names of the admin listener, under which browsers may change something.
     pub admin_hosts: Arc<[String]>,
+    /// Origins of web pages that may call the REST endpoints.
+    pub cors_origins: Arc<[String]>,
     /// TLS of the public listener; `None` if it is not encrypted.
     pub tls: Option<TlsFiles>,
     /// TLS of the admin listener; `None` if it is not encrypted.
@@ -109,6 +110,7 @@ impl Config {
             grpc_listen: listeners.grpc.filter(|_| values.role == Role::Vesta),
             admin_listen: listeners.admin,
             admin_hosts: listeners.admin_hosts,
+            cors_origins: listeners.cors_origins,
             allow_plaintext: listeners.allow_plaintext,
             tls,
             admin_tls,
@@ -143,7 +145,10 @@ impl Config {
         };
         Ok(Security {
             tls: load(&self.tls, protocol)?,
-            grpc_tls: self.grpc_listen.map_or(Ok(None), |_| load(&self.tls, Protocol::Http2))?,
+            grpc_tls: self
+                .grpc_listen
+                .as_ref()
+                .map_or(Ok(None), |_| load(&self.tls, Protocol::Http2))?,
             admin_tls: load(&self.admin_tls, Protocol::Http1)?,
             admin_hosts: self.admin_hosts.clone(),
             auth: self.auth.clone(),

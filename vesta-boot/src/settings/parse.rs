@@ -1,7 +1,6 @@
 //! Value parsers of single settings. An error says what the value must be.
 
 use std::fmt::Display;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -51,16 +50,6 @@ where
 
 pub(super) fn truth() -> ValueParser {
     choice([("true", true), ("false", false)])
-}
-
-/// An IP address and a port; the name `localhost` is 127.0.0.1.
-pub(super) fn address(text: &str) -> Parsed<SocketAddr> {
-    let numeric = match text.trim().strip_prefix("localhost:") {
-        Some(port) => format!("127.0.0.1:{port}"),
-        None => text.trim().to_owned(),
-    };
-    let must = "must be an IP address and a port, such as 127.0.0.1:50051";
-    numeric.parse().map_err(|_| must.to_owned())
 }
 
 /// A path. A URL belongs elsewhere, and its password would show wherever the path does.

@@ -37,8 +37,8 @@ pub(crate) async fn index(_: Call) -> Answer {
 }
 
 pub(crate) async fn openapi(call: Call) -> Answer {
-    let Document(document) = call.req.app_data().expect("configure() adds it");
-    Ok(page("application/json", document()))
+    let document = call.req.app_data::<Document>().expect("configure() adds it");
+    Ok(page("application/json", document.get(call.running())))
 }
 
 /// `GET /docs`: the page's own links are relative to `/docs/`.

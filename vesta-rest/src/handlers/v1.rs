@@ -1,8 +1,6 @@
 //! The JSON API. IDs are strings in it.
 
-use actix_web::http::header;
-use actix_web::web::Bytes;
-use actix_web::{HttpMessage, HttpResponse};
+use actix_web::HttpResponse;
 use vesta_intf::{Id, IdError, IdService, MakeId};
 use vesta_service::LocalIdService;
 
@@ -10,9 +8,9 @@ use super::{Answer, JSON, json, new_id, new_ids, no_store, ok};
 use crate::dto::{
     Bounds, Explained, IdText, KnownLayout, KnownLayouts, Layout, ManyIds, OneId, Parts,
 };
-use crate::params::{self, MAX_BODY, parts};
+use crate::params::{self, parts};
 use crate::problem::Problem;
-use crate::state::{Call, running};
+use crate::state::Call;
 use crate::values::number;
 
 /// Maximum number of IDs per request.
@@ -50,9 +48,8 @@ pub(crate) async fn explain(call: Call) -> Answer {
 
 pub(crate) async fn make(call: Call) -> Answer {
     let format = call.params.format()?;
-    let service = call.running().service.clone();
-    let body = read_json(call).await?;
-    let mut members: Parts = serde_json::from_slice(&body).map_err(|error| {
+    let service = &call.running().service;
+    let mut members: Parts = serde_json::from_slice(&call.body).map_err(|error| {
         Problem::bad_body(format!("the body does not match its schema: {error}"))
     })?;
     let parts = parts(service.meta(), |name, max| {
@@ -92,20 +89,4 @@ pub(crate) async fn layouts(call: Call) -> Answer {
     let own = call.running().service.meta();
     let layouts = params::layouts(own).iter().map(|meta| KnownLayout::new(meta, own)).collect();
     Ok(json(&KnownLayouts { layouts }))
-}
-
-/// Reads a JSON body within the size and time limits.
-async fn read_json(Call { req, payload, .. }: Call) -> Result<Bytes, Problem> {
-    // A client that sends no type at all, like a hand-written one, is accepted.
-    if req.headers().contains_key(header::CONTENT_TYPE) && req.content_type() != "application/json"
-    {
-        return Err(Problem::not_json());
-    }
-    let limit = running(&req).config.limits.request_timeout;
-    match tokio::time::timeout(limit, payload.to_bytes_limited(MAX_BODY)).await {
-        Err(_) => Err(Problem::body_too_slow(limit)),
-        Ok(Err(_)) => Err(Problem::body_too_large(MAX_BODY)),
-        Ok(Ok(Err(error))) => Err(Problem::bad_body(format!("the body cannot be read: {error}"))),
-        Ok(Ok(Ok(body))) => Ok(body),
-    }
 }

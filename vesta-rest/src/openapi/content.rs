@@ -6,6 +6,8 @@ use serde_json::Value;
 use utoipa::openapi::{ArrayBuilder, ContentBuilder, ObjectBuilder, Ref, RefOr, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
+use crate::dto::OneId;
+
 /// Schemas of the document, by name.
 pub(super) type Schemas = BTreeMap<String, RefOr<Schema>>;
 
@@ -16,14 +18,16 @@ pub(crate) struct Content {
     schema: fn(&mut Schemas) -> RefOr<Schema>,
     /// JSON, or plain text if that is the media type.
     example: &'static str,
+    /// An ID as the member `id`.
+    has_id: bool,
 }
 
 pub(crate) const fn text(example: &'static str) -> Content {
-    Content { media: "text/plain", schema: |_| String::schema(), example }
+    Content { media: "text/plain", schema: |_| String::schema(), example, has_id: false }
 }
 
 pub(crate) const fn number(example: &'static str) -> Content {
-    Content { media: "application/json", schema: |_| u64::schema(), example }
+    Content { media: "application/json", schema: |_| u64::schema(), example, has_id: false }
 }
 
 pub(crate) const fn html() -> Content {
@@ -32,16 +36,21 @@ pub(crate) const fn html() -> Content {
 
 pub(crate) const fn object() -> Content {
     let schema = |_: &mut _| ObjectBuilder::new().schema_type(Type::Object).into();
-    Content { media: "application/json", schema, example: "" }
+    Content { media: "application/json", schema, example: "", has_id: false }
 }
 
 pub(crate) const fn json<T: ToSchema>() -> Content {
-    Content { media: "application/json", schema: named::<T>, example: "" }
+    Content { media: "application/json", schema: named::<T>, example: "", has_id: false }
+}
+
+/// The new ID of an endpoint.
+pub(crate) const fn one_id() -> Content {
+    Content { has_id: true, ..json::<OneId>() }
 }
 
 pub(crate) const fn list<T: ToSchema>() -> Content {
     let schema = |all: &mut _| ArrayBuilder::new().items(named::<T>(all)).into();
-    Content { media: "application/json", schema, example: "" }
+    Content { media: "application/json", schema, example: "", has_id: false }
 }
 
 /// Adds the schema of a type and those of its parts, and refers to it.
@@ -53,6 +62,11 @@ pub(super) fn named<T: ToSchema>(all: &mut Schemas) -> RefOr<Schema> {
 }
 
 impl Content {
+    /// True if the body is an ID that can be explained.
+    pub(super) fn is_one_id(&self) -> bool {
+        self.has_id
+    }
+
     /// The body as the OpenAPI document describes it.
     pub(super) fn described(&self, schemas: &mut Schemas) -> utoipa::openapi::Content {
         let example = match self.media {

@@ -11,6 +11,7 @@ use utoipa::openapi::{
 use vesta_boot::{Denied, SEGMENTS_OFF, Scopes};
 use vesta_intf::{IdError, NotReady, NotReadyReason};
 
+use crate::endpoints::Endpoint;
 use crate::params::MAX_BODY;
 use crate::problem::{PROBLEM_JSON, Problem};
 
@@ -58,18 +59,19 @@ const BAD_JSON: Failures = || {
     ]
 };
 
-/// One response for each status of an endpoint's problems.
+/// One response for each status of an endpoint's problems. `needs` is what its callers' tokens need.
 pub(super) fn responses(
-    own: &[Failures],
-    has_body: bool,
+    endpoint: &Endpoint,
     needs: Scopes,
 ) -> impl Iterator<Item = (String, Response)> {
-    let mut problems: Vec<_> = own.iter().flat_map(|failures| failures()).collect();
-    if has_body {
+    let mut problems: Vec<_> = endpoint.failures.iter().flat_map(|failures| failures()).collect();
+    if !endpoint.body.is_empty() {
         problems.extend(BAD_JSON());
     }
-    if needs != Scopes::NONE {
+    if endpoint.needs != Scopes::NONE {
         problems.extend(BAD_INPUT());
+    }
+    if needs != Scopes::NONE {
         let lacks = Denied::Lacks { token: "ci".into(), needs };
         problems.extend([Denied::NoToken, lacks].map(Problem::from));
     }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::{KnownFormat, ObjectBuilder, Required, Schema, SchemaFormat, Type};
-use vesta_intf::{IdFormat, IdMeta};
+use vesta_intf::{Field, IdFormat, IdMeta};
 
 /// A parameter of a query or a path.
 #[derive(Debug, Clone, Copy)]
@@ -17,42 +17,42 @@ pub(crate) struct Param {
 
 #[derive(Debug, Clone, Copy)]
 enum Kind {
-    Text,
+    /// A text of this pattern.
+    Text(&'static str),
     /// A text in the path.
-    Path,
-    /// A whole number, at least `min`, and at most `max` where that is the same for every layout.
-    Number {
-        min: u64,
-        max: Option<u64>,
-    },
+    Path(&'static str),
+    /// A whole number from `min` to `max`.
+    Number { min: u64, max: u64 },
+    /// The number of a field, as far as the layout has bits for it.
+    Bits(Field),
     /// One of these names; the first is the example.
     OneOf(fn() -> Vec<&'static str>),
 }
 
 impl Param {
     pub(crate) fn in_query(&self) -> bool {
-        !matches!(self.kind, Kind::Path)
+        !matches!(self.kind, Kind::Path(_))
     }
 
-    /// The parameter as the OpenAPI document describes it.
-    pub(super) fn described(&self) -> Parameter {
-        let object = ObjectBuilder::new();
+    /// The parameter as the OpenAPI document of a server with this layout describes it.
+    pub(super) fn described(&self, layout: &IdMeta) -> Parameter {
         let mut example = Some(Value::from(self.example));
+        let mut number = |min: u64, max: u64| {
+            example = self.example.parse::<u64>().ok().map(Value::from);
+            let int64 = SchemaFormat::KnownFormat(KnownFormat::Int64);
+            let number = ObjectBuilder::new().schema_type(Type::Integer).format(Some(int64));
+            number.minimum(Some(min)).maximum(Some(max))
+        };
         let schema = match self.kind {
-            Kind::Text | Kind::Path => object.schema_type(Type::String),
-            Kind::Number { min, max } => {
-                example = self.example.parse::<u64>().ok().map(Value::from);
-                let int64 = SchemaFormat::KnownFormat(KnownFormat::Int64);
-                object
-                    .schema_type(Type::Integer)
-                    .format(Some(int64))
-                    .minimum(Some(min))
-                    .maximum(max)
+            Kind::Text(pattern) | Kind::Path(pattern) => {
+                ObjectBuilder::new().schema_type(Type::String).pattern(Some(pattern))
             }
+            Kind::Number { min, max } => number(min, max),
+            Kind::Bits(field) => number(0, most(layout, field)),
             Kind::OneOf(names) => {
                 let names = names();
                 example = Some(Value::from(names[0]));
-                object.schema_type(Type::String).enum_values(Some(names))
+                ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names))
             }
         };
         ParameterBuilder::new()
@@ -66,8 +66,18 @@ impl Param {
     }
 }
 
-const NUMBER: Kind = Kind::Number { min: 0, max: None };
-const UP_TO_1000: Kind = Kind::Number { min: 1, max: Some(1000) };
+/// The most that a field holds: of Vesta's two layouts, in the one that has more bits for it.
+fn most(layout: &IdMeta, field: Field) -> u64 {
+    let types = 0..=layout.max(Field::Type);
+    let layouts = types.filter_map(|id_type| layout.of_type_value(id_type).ok());
+    layouts.map(|layout| layout.max(field)).max().unwrap_or_default()
+}
+
+const UP_TO_1000: Kind = Kind::Number { min: 1, max: 1000 };
+const DECIMAL: &str = "^[0-9]{1,20}$";
+/// In any format.
+const ID_TEXT: &str = "^[0-9A-Za-z]{1,20}$";
+const ANY: &str = "^[^/]+$";
 const FORMATS: Kind = Kind::OneOf(|| IdFormat::ALL.map(IdFormat::name).to_vec());
 const LAYOUTS: Kind = Kind::OneOf(|| IdMeta::all_known().map(|meta| meta.name()).collect());
 
@@ -88,25 +98,25 @@ params! {
     FORMAT = "format" false FORMATS, "Text format of IDs; default: decimal" "";
     LAYOUT = "layout" false LAYOUTS,
         "The layout to explain the ID by; default: the server's own, also if that is `custom`" "";
-    ID = "id" true Kind::Text,
+    ID = "id" true Kind::Text(ID_TEXT),
         "The ID, 0 to 18446744073709551615, in the format named by `format`" "2407837855670862845";
-    PATH_ID = "id" true Kind::Path,
+    PATH_ID = "id" true Kind::Path(ID_TEXT),
         "The ID, 0 to 18446744073709551615, in the format named by `format`" "2407837855670862845";
-    SNOWFLAKE_ID = "snowflakeId" true Kind::Text, "The ID in decimal digits" "2407837855670862845";
-    UID = "uid" true Kind::Text, "The UID in decimal digits" "3516414031872";
+    SNOWFLAKE_ID = "snowflakeId" true Kind::Text(DECIMAL), "The ID in decimal digits" "2407837855670862845";
+    UID = "uid" true Kind::Text(DECIMAL), "The UID in decimal digits" "3516414031872";
     COUNT = "count" true UP_TO_1000, "Number of IDs, 1 to 1,000. More is refused, not clamped" "2";
     OPTIONAL_COUNT = "count" false UP_TO_1000,
         "Number of numbers, 1 to 1,000, as a list `ids`; default: one, as `id`" "";
-    SEGMENT_KEY = "key" true Kind::Path, "The business tag" "leaf-segment-test";
-    SNOWFLAKE_KEY = "key" true Kind::Path, "Any text" "test";
-    TICKS = "time" true NUMBER, "The time field: ticks since the layout's epoch" "94990103";
-    TZ = "tz" false Kind::Text, "An IANA time zone; default: UTC" "Asia/Shanghai";
-    MOMENT = "time" true Kind::Text,
+    SEGMENT_KEY = "key" true Kind::Path(ANY), "The business tag" "leaf-segment-test";
+    SNOWFLAKE_KEY = "key" true Kind::Path(ANY), "Any text" "test";
+    TICKS = "time" true Kind::Bits(Field::Time), "The time field: ticks since the layout's epoch" "94990103";
+    TZ = "tz" false Kind::Text("^[A-Za-z0-9+_/-]+$"), "An IANA time zone; default: UTC" "Asia/Shanghai";
+    MOMENT = "time" true Kind::Text("^([0-9]{1,20}|[0-9]{4}-.*)$"),
         "Digits alone: milliseconds since 1970. Otherwise RFC 3339 with its offset; a `+` in it is \
          written `%2B`" "2026-01-01T00:00:00Z";
-    SEQ = "seq" true NUMBER, "Sequence number inside the tick" "0";
-    MACHINE = "machine" false NUMBER, "The machine ID; default: the server's own" "1021";
-    GEN_METHOD = "genMethod" false NUMBER, "0 to 3; default: the server's own" "2";
-    TYPE = "type" false NUMBER, "0 max-peak, 1 min-granularity; default: the server's own" "0";
-    VERSION = "version" false NUMBER, "0 or 1; default: the server's own" "0";
+    SEQ = "seq" true Kind::Bits(Field::Seq), "Sequence number inside the tick" "0";
+    MACHINE = "machine" false Kind::Bits(Field::Machine), "The machine ID; default: the server's own" "1021";
+    GEN_METHOD = "genMethod" false Kind::Bits(Field::GenMethod), "0 to 3; default: the server's own" "2";
+    TYPE = "type" false Kind::Bits(Field::Type), "0 max-peak, 1 min-granularity; default: the server's own" "0";
+    VERSION = "version" false Kind::Bits(Field::Version), "0 or 1; default: the server's own" "0";
 }

@@ -64,6 +64,7 @@ impl Server {
             metrics: Arc::new(Metrics::new(METHODS)),
             shutdown: shutdown.clone(),
         };
+        let listener = listener.try_into().unwrap();
         let thread = std::thread::spawn(move || serve_with(listener, Arc::new(running), limits));
         Self { address, security, shutdown, thread: Some(thread) }
     }
@@ -155,7 +156,7 @@ fn the_way_around_the_router_answers_as_the_router_does() {
         assert_eq!((short.0, short.2.as_str()), (200, around));
     }
 
-    client.get("/genid?x=1").problem(400, "INVALID");
+    client.get("/v1/id?x=1").problem(400, "INVALID");
     assert_eq!(client.get("/genid?format=hex").body.len(), 16);
     client.send("DELETE /genid HTTP/1.1\r\nhost: test\r\n\r\n");
     client.answer().problem(405, "METHOD_NOT_ALLOWED");

@@ -2,6 +2,7 @@
 
 mod bounds;
 mod clients;
+mod cors;
 mod formats;
 mod fuzz;
 mod guide;

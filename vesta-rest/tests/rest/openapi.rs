@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use vesta_intf::{ErrorKind, IdFormat, IdMeta};
 use vesta_rest::app::{ENDPOINTS, Verb};
 
-use crate::support::{get, post, service};
+use crate::support::{self, get, post, service};
 
 async fn document() -> Value {
     let answer = get(&service(), "/openapi.json").await;
@@ -44,7 +44,7 @@ async fn it_lists_every_route_and_no_other() {
         .iter()
         .filter(|endpoint| endpoint.path != "/" && !endpoint.path.starts_with("/docs"))
         .map(|endpoint| {
-            let method = if endpoint.verb == Verb::Get { "get" } else { "post" };
+            let method = if endpoint.verb == Verb::Post { "post" } else { "get" };
             (endpoint.path.to_owned(), method.to_owned())
         })
         .collect();
@@ -212,5 +212,44 @@ async fn its_examples_are_what_the_server_answers() {
         if path == "/v1/ids:bound" {
             assert_eq!(schemas["Bounds"]["example"], answer.json());
         }
+    }
+}
+
+#[actix_web::test]
+async fn it_bounds_numbers_and_texts_as_the_server_does() {
+    for (layout, time, seq, machine) in [
+        (IdMeta::MAX_PEAK, (1_u64 << 40) - 1, (1 << 20) - 1, 1023),
+        (IdMeta::JS_SAFE, (1 << 31) - 1, (1 << 14) - 1, (1 << 8) - 1),
+    ] {
+        let service = support::service_of(layout);
+        let document = get(&service, "/openapi.json").await.json();
+        let mut bounds = BTreeMap::new();
+        for ((path, _), operation) in operations(&document) {
+            for parameter in operation["parameters"].as_array().into_iter().flatten() {
+                let (name, schema) = (parameter["name"].as_str().unwrap(), &parameter["schema"]);
+                let shape = [&schema["maximum"], &schema["pattern"], &schema["enum"]];
+                assert!(shape.iter().any(|it| !it.is_null()), "{path} {name}: {schema}");
+                bounds.insert((path.clone(), name.to_owned()), schema["maximum"].as_u64());
+            }
+        }
+        for (name, most) in [("time", time), ("seq", seq), ("machine", machine)] {
+            assert_eq!(bounds[&("/makeid".to_owned(), name.to_owned())], Some(most), "{name}");
+            let query =
+                format!("time=0&seq=0&{name}={}", most + 1).replacen(&format!("{name}=0&"), "", 1);
+            get(&service, &format!("/makeid?{query}")).await.problem(400, "OUT_OF_RANGE");
+        }
+    }
+}
+
+#[actix_web::test]
+async fn a_new_id_leads_to_its_fields() {
+    let document = document().await;
+    let operations = operations(&document);
+    let explain = &operations[&("/v1/ids/{id}".to_owned(), "get".to_owned())]["operationId"];
+    for (path, method) in [("/v1/id", "get"), ("/v1/ids:make", "post")] {
+        let link = &operations[&(path.to_owned(), method.to_owned())]["responses"]["200"]["links"]
+            ["explain"];
+        assert_eq!(link["operationId"], *explain);
+        assert_eq!(link["parameters"]["id"], "$response.body#/id");
     }
 }

@@ -1,8 +1,13 @@
 //! The page and the Swagger UI: complete, and from this server alone.
 
+use actix_web::App;
+use actix_web::body::to_bytes;
+use actix_web::dev::Service as _;
+use actix_web::test::{self, TestRequest};
 use vesta_boot::admin::{PAGE, PAGE_POLICY};
+use vesta_rest::app::configure;
 
-use crate::support::{get, service};
+use crate::support::{get, service, state};
 
 /// The addresses that a page loads or links to.
 fn links(page: &str) -> Vec<String> {
@@ -27,6 +32,22 @@ async fn the_page_is_one_file_and_its_links_lead_somewhere() {
         assert_eq!(get(&service, &format!("/{link}")).await.status, 200, "{link}");
     }
     assert!(links.iter().all(|link| !link.contains("//")), "{links:?} leave the server");
+}
+
+#[actix_web::test]
+async fn documents_are_compressed_for_who_can_read_that() {
+    for (uri, packed) in [("/openapi.json", "gzip"), ("/", "gzip"), ("/v1/layout", "")] {
+        let request = TestRequest::get().uri(uri).insert_header(("accept-encoding", "gzip"));
+        let app =
+            test::init_service(App::new().configure(|app| configure(app, state(service())))).await;
+        let answer = app.call(request.to_request()).await.unwrap();
+        let coding = answer.headers().get("content-encoding").map_or("", |it| it.to_str().unwrap());
+        assert_eq!(coding, packed, "{uri}");
+        let plain = get(&service(), uri).await;
+        assert_eq!(plain.header("content-encoding"), "", "{uri}");
+        let length = to_bytes(answer.into_body()).await.unwrap().len();
+        assert!(packed.is_empty() || length * 2 < plain.body.len(), "{uri}: {length}");
+    }
 }
 
 #[actix_web::test]

@@ -29,6 +29,7 @@ async fn other_methods_are_405_and_say_what_there_is() {
                 (&[Method::POST, Method::PUT, Method::DELETE, Method::OPTIONS], "GET, HEAD")
             }
             Verb::Post => (&[Method::GET, Method::HEAD, Method::PUT], "POST"),
+            Verb::Any => (&[Method::PUT, Method::DELETE, Method::OPTIONS], "GET, HEAD, POST"),
         };
         for method in wrong {
             let request = TestRequest::default().method(method.clone()).uri(&uri);
@@ -37,6 +38,35 @@ async fn other_methods_are_405_and_say_what_there_is() {
             answer.problem(405, "METHOD_NOT_ALLOWED");
         }
     }
+}
+
+#[actix_web::test]
+async fn the_paths_of_the_originals_take_forms_and_what_they_do_not_know() {
+    let service = service();
+    let post = |uri| TestRequest::post().uri(uri);
+    let form = "application/x-www-form-urlencoded; charset=UTF-8";
+    let form =
+        |uri, body: &'static str| post(uri).insert_header(("content-type", form)).set_payload(body);
+    for (uri, body) in [
+        ("/makeid?_=1769904000000", "time=94990103&seq=0&machine=1021"),
+        ("/makeid?time=94990103&seq=0", "machine=1021&x=y"),
+    ] {
+        let answer = ask(&service, form(uri, body)).await;
+        assert_eq!((answer.status, answer.body.as_str()), (200, "2407837855670862845"));
+    }
+    for uri in ["/genid?_=1", "/api/snowflake/get/any?_=1"] {
+        assert_eq!(get(&service, uri).await.status, 200, "{uri}");
+        assert_eq!(ask(&service, post(uri)).await.status, 200, "{uri}");
+        assert_eq!(ask(&service, form(uri, "a=b")).await.status, 200, "{uri}");
+    }
+    // What they know is as strict as elsewhere, and the JSON API stays as it is.
+    ask(&service, form("/expid?id=1", "id=1")).await.problem(400, "INVALID");
+    ask(&service, form("/expid", "id=%FF")).await.problem(400, "INVALID");
+    get(&service, "/v1/id?_=1").await.problem(400, "INVALID");
+    ask(&service, post("/v1/id")).await.problem(405, "METHOD_NOT_ALLOWED");
+    let long = "x".repeat(20 * 1024);
+    let answer = ask(&service, form("/genid", "").set_payload(long)).await;
+    answer.problem(413, "PAYLOAD_TOO_LARGE");
 }
 
 #[actix_web::test]

@@ -53,7 +53,7 @@ fn request(path: &str) -> (String, &'static str) {
 async fn ask(state: &web::Data<Running>, verb: Verb, path: &str, header: Option<&str>) -> Answer {
     let (uri, body) = request(path);
     let mut asked = match verb {
-        Verb::Get => TestRequest::get().uri(&uri),
+        Verb::Get | Verb::Any => TestRequest::get().uri(&uri),
         Verb::Post => TestRequest::post()
             .uri(&uri)
             .set_payload(body)
@@ -126,8 +126,8 @@ async fn what_does_not_exist_asks_for_some_token() {
         ask(&state, Verb::Get, path, None).await.problem(401, "UNAUTHENTICATED");
         ask(&state, Verb::Get, path, Some("Bearer t-metrics")).await.problem(404, "NOT_FOUND");
     }
-    ask(&state, Verb::Post, "/genid", None).await.problem(401, "UNAUTHENTICATED");
-    let answer = ask(&state, Verb::Post, "/genid", Some("Bearer t-generate")).await;
+    ask(&state, Verb::Post, "/v1/id", None).await.problem(401, "UNAUTHENTICATED");
+    let answer = ask(&state, Verb::Post, "/v1/id", Some("Bearer t-generate")).await;
     answer.problem(405, "METHOD_NOT_ALLOWED");
 }
 
@@ -162,18 +162,26 @@ async fn the_document_says_where_tokens_are_needed() {
     let scheme = &document["components"]["securitySchemes"]["token"];
     assert_eq!((&scheme["type"], &scheme["scheme"]), (&"http".into(), &"bearer".into()));
     for endpoint in ENDPOINTS {
-        let verb = if endpoint.verb == Verb::Get { "get" } else { "post" };
+        let verb = if endpoint.verb == Verb::Post { "post" } else { "get" };
         let operation = &document["paths"][endpoint.path][verb];
         if operation.is_null() {
             assert_eq!(endpoint.needs, Scopes::NONE, "{}", endpoint.path);
             continue;
         }
         let needs = endpoint.needs != Scopes::NONE;
-        let security = serde_json::json!([{}, {"token": []}]);
+        let security = serde_json::json!([{"token": []}]);
         assert_eq!(operation["security"] == security, needs, "{}", endpoint.path);
         for status in ["401", "403"] {
             assert_eq!(operation["responses"][status].is_object(), needs, "{}", endpoint.path);
         }
+    }
+}
+
+#[actix_web::test]
+async fn the_document_of_a_server_without_tokens_has_no_padlocks() {
+    let document = crate::support::get(&crate::support::service(), "/openapi.json").await.body;
+    for word in ["securitySchemes", "\"security\"", "UNAUTHENTICATED", "PERMISSION_DENIED"] {
+        assert!(!document.contains(word), "{word}");
     }
 }
 

@@ -74,6 +74,7 @@ impl Server {
             shutdown: shutdown.clone(),
         };
         let running = Arc::new(running);
+        let listener = listener.try_into().expect("a listener");
         let serve = move || vesta_server::serve_with(listener, running, timeouts);
         let thread = std::thread::spawn(serve);
         Self { address, clock, service, metrics, security, shutdown, thread: Some(thread) }

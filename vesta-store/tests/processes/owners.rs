@@ -3,13 +3,11 @@
 
 use std::time::Duration;
 
-use vesta_service::Timing;
-
 use crate::checker::Checker;
 use crate::process::{Event, Process, full, now};
 use crate::stores::Store;
 use crate::worker::{LAYOUT, Task};
-use crate::world::{HASTY, World};
+use crate::world::{PATIENT, World};
 
 const PAUSE: Duration = Duration::from_secs(20);
 const LONG_PAUSE: Duration = Duration::from_secs(180);
@@ -116,8 +114,8 @@ pub(crate) fn a_paused_owner_of_this_host_keeps_its_machine_id(store: &Store) {
 pub(crate) fn a_used_up_pool_names_the_holders(store: &Store) {
     let world = World::of(store);
     let namespace = world.namespace();
-    // Too long for the third to wait for.
-    let timing = Some(Timing { takeover_grace: HASTY.takeover_grace * 60, ..HASTY });
+    // Neither a slow disk nor the third ends what they hold.
+    let timing = Some(PATIENT);
     let task = |host| Task { range: Some(5..=6), timing, ..world.task(&namespace, host) };
     let mut holders = ["a", "b"].map(|host| Process::start(&task(host)));
     let machines = holders.each_mut().map(Process::until_machine);
