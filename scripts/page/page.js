@@ -224,7 +224,7 @@ function samples(text) {
 function counters(text) {
   const now = { at: performance.now(), issued: 0, requests: new Map(), buckets: new Map() };
   for (const { name, labels, value } of samples(text)) {
-    if (name === "vesta_ids_issued_total") now.issued = value;
+    if (name === "vesta_ids_issued_total") now.issued += value;
     if (name === "vesta_requests_total" && value) now.requests.set(`${labels.method} ${labels.outcome}`, value);
     if (name === "vesta_request_duration_seconds_bucket") now.buckets.set(labels.le, (now.buckets.get(labels.le) ?? 0) + value);
   }

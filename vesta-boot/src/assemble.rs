@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use vesta_intf::{IdError, IdMeta};
 use vesta_service::{
-    Clock as _, KvStore, Leases, LocalIdService, MachineSource, SegmentService, SegmentStore,
-    SystemClock, host_ordinal,
+    Clock as _, KvStore, LocalIdService, MachineSource, SegmentService, SegmentStore, SystemClock,
+    host_ordinal,
 };
 use vesta_store::{OpenError, Options, StoreUrl};
 
 use crate::error::Error;
+use crate::metered::Metered;
 use crate::pool::Pool;
 use crate::settings::{Config, Machine, Number};
 use crate::ticks::TickConverter;
@@ -23,11 +24,48 @@ pub struct Assembled {
     pub pool: Option<Arc<Pool>>,
     /// Segment mode, if it is on.
     pub segments: Option<Arc<SegmentService>>,
+    /// The store of machine IDs, if one on its own keeps them.
+    pub(crate) store: Option<Arc<Metered>>,
+    /// As metrics name them.
+    pub(crate) origin: Origin,
+}
+
+/// Where the IDs come from, as metrics name it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Origin {
+    pub(crate) machine_source: &'static str,
+    /// The kind of the store of machine IDs.
+    pub(crate) store: &'static str,
+    /// Of each front.
+    pub(crate) gen_methods: Vec<u64>,
+}
+
+impl Origin {
+    fn of(config: &Config) -> Self {
+        let machine_source = match &config.machine {
+            Machine::Pool { .. } => "pool",
+            Machine::Disposable { .. } => "disposable",
+            Machine::Reserved { number, .. } | Machine::Fixed(number) => match number {
+                Number::Id(_) => "id",
+                Number::IpMap(_) => "ips",
+                Number::HostOrdinal => "ordinal",
+            },
+            Machine::Stateless(_) => "stateless",
+        };
+        let store = config.machine.store().map_or("file", |store| store.kind().name());
+        Self { machine_source, store, gen_methods: vec![config.ids.gen_method.value()] }
+    }
 }
 
 impl From<LocalIdService> for Assembled {
     fn from(service: LocalIdService) -> Self {
-        Self { service: Arc::new(service), pool: None, segments: None }
+        Self {
+            service: Arc::new(service),
+            pool: None,
+            segments: None,
+            store: None,
+            origin: Origin::default(),
+        }
     }
 }
 
@@ -78,29 +116,32 @@ pub fn assemble(config: &Config) -> Result<Assembled, Error> {
     if let (Machine::Pool { range, count, order, .. }, Some(store)) = (&config.machine, &store) {
         builder = builder.machine_count(*count).claim_order(*order);
         pool = Some(Arc::new(Pool::new(
-            Leases::new(Arc::clone(store), &config.ids.namespace),
+            Arc::clone(store),
+            &config.ids.namespace,
             range.clone().unwrap_or(layout.machines()),
             TickConverter::new(*layout),
         )));
     }
     let service =
         builder.build().map_err(|error| Error::lasting(error.is_configuration(), error))?;
-    Ok(Assembled { service: Arc::new(service), pool, segments: segments.map(Arc::new) })
+    let (service, segments) = (Arc::new(service), segments.map(Arc::new));
+    Ok(Assembled { service, pool, segments, store, origin: Origin::of(config) })
 }
 
 /// The source of machine IDs, and its store of leases.
-fn source(config: &Config) -> Result<(MachineSource, Option<Arc<dyn KvStore>>), Error> {
+fn source(config: &Config) -> Result<(MachineSource, Option<Arc<Metered>>), Error> {
     let options = options(config);
     let source = match &config.machine {
         Machine::Pool { store, range, .. } => {
-            let store = open(store, &options)?;
-            let source = MachineSource::Pool { store: Arc::clone(&store), range: range.clone() };
+            let store = Metered::new(open(store, &options)?, config.clock.clone());
+            let source =
+                MachineSource::Pool { store: Arc::clone(&store) as _, range: range.clone() };
             return Ok((source, Some(store)));
         }
         Machine::Reserved { store, number } => {
             let id = resolve(number, &config.ids.layout)?;
-            let store = open(store, &options)?;
-            let source = MachineSource::Reserved { store: Arc::clone(&store), id };
+            let store = Metered::new(open(store, &options)?, config.clock.clone());
+            let source = MachineSource::Reserved { store: Arc::clone(&store) as _, id };
             return Ok((source, Some(store)));
         }
         Machine::Disposable { store } => {

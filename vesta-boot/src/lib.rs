@@ -19,6 +19,7 @@ mod error;
 #[cfg(test)]
 mod fuzz;
 mod invocation;
+mod metered;
 mod metrics;
 pub mod net;
 mod pool;
@@ -37,7 +38,7 @@ pub use assemble::{Assembled, assemble};
 pub use error::Error;
 pub use invocation::{Invocation, command, serving, values};
 pub use metrics::{Call, Metrics, Outcome};
-pub use net::{Auth, Denied, Protocol, Scopes, Security, Tls, TlsFiles, Token};
+pub use net::{Auth, Caller, Denied, Protocol, Scopes, Security, Tls, TlsFiles, Token};
 pub use pool::Pool;
 pub use role::Role;
 pub use run::{Front, main, main_by};

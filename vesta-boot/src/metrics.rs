@@ -11,6 +11,8 @@ use prometheus_client::metrics::counter::Counter;
 use tokio::time::Instant;
 use vesta_intf::{ErrorKind, IdError};
 
+use crate::net::Caller;
+
 /// Upper bounds of the latency buckets, in microseconds; above the last one there is `+Inf`.
 pub(crate) const BOUNDS: [u64; 15] = [
     10, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000,
@@ -57,13 +59,13 @@ impl Outcome {
 
 /// The requests of one method with one outcome.
 #[derive(Default)]
-struct Series {
+pub(crate) struct Series {
     buckets: [AtomicU64; BOUNDS.len() + 1],
     nanos: AtomicU64,
 }
 
 impl Series {
-    fn observe(&self, elapsed: Duration) {
+    pub(crate) fn observe(&self, elapsed: Duration) {
         let micros = elapsed.as_micros();
         let bucket = BOUNDS.iter().position(|bound| micros <= u128::from(*bound));
         // Relaxed: each number stands alone.
@@ -71,7 +73,7 @@ impl Series {
         self.nanos.fetch_add(u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX), Relaxed);
     }
 
-    fn read(&self) -> Latency {
+    pub(crate) fn read(&self) -> Latency {
         Latency {
             buckets: self.buckets.each_ref().map(|bucket| bucket.load(Relaxed)),
             sum: Duration::from_nanos(self.nanos.load(Relaxed)),
@@ -97,8 +99,8 @@ impl Latency {
 pub struct Metrics {
     methods: &'static [&'static str],
     series: Vec<Vec<Series>>,
-    /// IDs handed out.
-    pub issued: Counter,
+    /// IDs handed out: to callers without a token, then to the bearers of each.
+    issued: Vec<Counter>,
     /// Connections accepted.
     pub opened: Counter,
     /// Held once by each connection that is open.
@@ -117,7 +119,30 @@ impl Metrics {
     /// Counters at zero. `methods` are the values of the label `method`; calls name them by index.
     pub fn new(methods: &'static [&'static str]) -> Self {
         let series = || Outcome::all().map(|_| Series::default()).collect();
-        Self { methods, series: methods.iter().map(|_| series()).collect(), ..Self::default() }
+        let series = methods.iter().map(|_| series()).collect();
+        Self { methods, series, issued: vec![Counter::default()], ..Self::default() }
+    }
+
+    /// As [`new`](Self::new), for a server with so many tokens.
+    #[must_use]
+    pub fn of_tokens(mut self, tokens: usize) -> Self {
+        self.issued.resize_with(tokens + 1, Counter::default);
+        self
+    }
+
+    /// So many IDs were handed out to a caller.
+    pub fn issue(&self, caller: Caller, count: u64) {
+        let counter = self.issued.get(caller.0.map_or(0, |token| token + 1));
+        debug_assert!(counter.is_some());
+        if let Some(counter) = counter {
+            counter.inc_by(count);
+        }
+    }
+
+    /// IDs handed out so far, to each caller.
+    pub fn issued(&self) -> impl Iterator<Item = (Caller, u64)> {
+        let callers = std::iter::once(Caller(None)).chain((0..).map(|token| Caller(Some(token))));
+        callers.zip(self.issued.iter().map(|counter| counter.get()))
     }
 
     /// A request begins.

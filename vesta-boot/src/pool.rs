@@ -8,9 +8,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
-use vesta_service::{Clock, Leases, Record, Snapshot, SystemClock};
+use vesta_service::{Clock, KvStore as _, Leases, Record, Snapshot, SystemClock};
 
 use crate::commands;
+use crate::metered::Metered;
 use crate::ticks::TickConverter;
 
 /// The pool is read at most this often.
@@ -78,6 +79,7 @@ fn usage(states: &BTreeMap<u64, State>, range: &RangeInclusive<u64>) -> Usage {
 /// Observer of a pool of machine IDs.
 #[derive(Debug)]
 pub struct Pool {
+    store: Arc<Metered>,
     leases: Leases,
     range: RangeInclusive<u64>,
     ticks: TickConverter,
@@ -95,10 +97,16 @@ struct Seen {
 }
 
 impl Pool {
-    pub(crate) fn new(leases: Leases, range: RangeInclusive<u64>, ticks: TickConverter) -> Self {
+    pub(crate) fn new(
+        store: Arc<Metered>,
+        namespace: &str,
+        range: RangeInclusive<u64>,
+        ticks: TickConverter,
+    ) -> Self {
+        let leases = Leases::new(Arc::clone(&store) as _, namespace);
         let clock = Arc::new(SystemClock::new());
         let (seen, shown) = (Mutex::default(), tokio::sync::Mutex::default());
-        Self { leases, range, ticks, clock, seen, shown }
+        Self { store, leases, range, ticks, clock, seen, shown }
     }
 
     /// Usage when the pool was last read; `None` before the first read and after one that failed.
@@ -152,6 +160,7 @@ impl Pool {
     }
 
     fn look(&self) {
+        let _ = self.store.now(); // compares the clocks
         let found = self.leases.snapshot();
         let found = found
             .inspect_err(|error| tracing::debug!(%error, "the pool could not be looked at"))
@@ -193,8 +202,14 @@ mod tests {
         Record { epoch: 1, owner, bound, ..Record::default() }
     }
 
+    fn empty_pool() -> Pool {
+        let store = Metered::new(Arc::new(MemoryStore::new()), None);
+        Pool::new(store, "default", 1..=9, ticks())
+    }
+
     fn pool(clock: &ManualClock) -> Arc<Pool> {
-        let leases = Leases::new(Arc::new(MemoryStore::new()), "default");
+        let pool = empty_pool();
+        let leases = pool.leases.clone();
         let namespace = leases.open(&IdMeta::MAX_PEAK.fingerprint()).expect("memory").uuid;
         for (machine, record) in [
             (1, record(5, at(3))),
@@ -207,7 +222,6 @@ mod tests {
             leases.change(machine, None, &Record { namespace, ..record }).expect("memory");
         }
         leases.change(8, None, &record(5, at(3))).expect("memory"); // of no namespace: replaced
-        let pool = Pool::new(leases, 1..=9, ticks());
         Arc::new(Pool { clock: Arc::new(clock.clone()), ..pool })
     }
 
@@ -235,8 +249,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_not_known_is_not_shown() {
         let clock = ManualClock::at(NOW);
-        let leases = Leases::new(Arc::new(MemoryStore::new()), "nobody-opened-it");
-        let pool = Arc::new(Pool { clock: Arc::new(clock), ..Pool::new(leases, 1..=9, ticks()) });
+        let pool = Arc::new(Pool { clock: Arc::new(clock), ..empty_pool() });
         Arc::clone(&pool).refresh().await;
         assert_eq!(pool.usage(), None);
         assert!(!pool.is_due(), "a store that does not answer is not asked all the time");

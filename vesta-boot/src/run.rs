@@ -110,8 +110,11 @@ fn run(
     let admin = admin.map(|at| Bound::new("admin.listen", at)?.listen()).transpose()?;
     let admin_address = admin.as_ref().map(|admin| admin.address().clone());
 
-    let metrics: Arc<[_]> =
-        fronts.iter().map(|front| Arc::new(Metrics::new(front.methods))).collect();
+    let tokens = security.auth.as_ref().map_or(0, |auth| auth.tokens().len());
+    let metrics: Arc<[_]> = fronts
+        .iter()
+        .map(|front| Arc::new(Metrics::new(front.methods).of_tokens(tokens)))
+        .collect();
     let stop = CancellationToken::new();
     let waiting_for = match config.machine.store() {
         Some(store) => store.to_string(),
@@ -129,11 +132,13 @@ fn run(
         );
         notify(&[NotifyState::Ready]); // it is up, and promises no more
     }
-    let Some(assembled) = assemble_unless_stopped(&config, &stop)? else {
+    let Some(mut assembled) = assemble_unless_stopped(&config, &stop)? else {
         tracing::info!("stopped before a machine ID was claimed");
         return Ok(());
     };
     let public = public.into_iter().map(Bound::listen).collect::<Result<Vec<_>, _>>()?;
+    assembled.origin.gen_methods =
+        configs.iter().map(|config| config.ids.gen_method.value()).collect();
     state.started(&assembled);
     let listen =
         fronts.iter().zip(&public).map(|(front, it)| (front.role, it.address().clone())).collect();

@@ -9,7 +9,8 @@ use axum::http::{Request, StatusCode};
 use tower::ServiceExt as _;
 use vesta_boot::admin::{AdminState, router};
 use vesta_boot::{
-    Assembled, CancellationToken, Config, Invocation, Metrics, Outcome, Role, Security, assemble,
+    Assembled, Caller, CancellationToken, Config, Invocation, Metrics, Outcome, Role, Security,
+    assemble,
 };
 use vesta_intf::{ErrorKind, UnixMillis};
 use vesta_service::{
@@ -224,7 +225,7 @@ async fn requests_are_counted_by_method_and_outcome() {
     admin.metrics.observe(1, Outcome::Error(ErrorKind::OutOfRange), Duration::ZERO);
     admin.metrics.start(1).done(Outcome::Ok);
     drop(admin.metrics.start(1));
-    admin.metrics.issued.inc_by(7);
+    admin.metrics.issue(Caller::default(), 7);
     admin.metrics.opened.inc();
     admin.metrics.opened.inc();
     let _one = Arc::clone(&admin.metrics.open);
@@ -243,7 +244,7 @@ async fn requests_are_counted_by_method_and_outcome() {
         "vesta_requests_total{method=\"expid\",outcome=\"OUT_OF_RANGE\"} 1".to_owned(),
         "vesta_requests_total{method=\"expid\",outcome=\"OK\"} 1".to_owned(),
         "vesta_requests_total{method=\"expid\",outcome=\"CANCELLED\"} 1".to_owned(),
-        "vesta_ids_issued_total 7".to_owned(),
+        "vesta_ids_issued_total{token=\"\"} 7".to_owned(),
         "vesta_connections_total 2".to_owned(),
         "vesta_open_connections 1".to_owned(),
         "vesta_connections_refused_total 1".to_owned(),
@@ -279,7 +280,9 @@ fn admin_with(segments: Arc<SegmentService>) -> Admin {
         .drive(Drive::ByHand)
         .build()
         .expect("a service");
-    admin_of(Assembled { segments: Some(segments), ..Assembled::from(service) })
+    let mut assembled = Assembled::from(service);
+    assembled.segments = Some(segments);
+    admin_of(assembled)
 }
 
 impl Admin {

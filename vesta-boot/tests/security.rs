@@ -214,7 +214,9 @@ async fn the_admin_listener_shows_each_token_what_it_is_for() {
         token("boss", Scopes::ADMIN),
     ]);
     let security = Security { auth: Some(auth), ..Security::default() };
-    let metrics = Arc::new(Metrics::new(&["genid"]));
+    let metrics = Arc::new(Metrics::new(&["genid"]).of_tokens(3));
+    let maker = security.check([&b"Bearer maker"[..]], Scopes::GENERATE).expect("its scope");
+    metrics.issue(maker, 5);
     let state = AdminState::new(Role::Rest, "x", [metrics], CancellationToken::new(), &security);
     let router = router(state);
     let ask = async |method: &str, path: &str, token: Option<&str>| {
@@ -234,6 +236,10 @@ async fn the_admin_listener_shows_each_token_what_it_is_for() {
     for path in ["/healthz", "/readyz"] {
         let (status, ..) = ask("GET", path, None).await;
         assert_ne!(status, StatusCode::UNAUTHORIZED, "{path}");
+    }
+    let (_, _, scraped) = ask("GET", "/metrics", Some("watcher")).await;
+    for line in [r#"ids_issued_total{token="maker"} 5"#, r#"ids_issued_total{token=""} 0"#] {
+        assert!(scraped.contains(line), "{line} in\n{scraped}");
     }
     assert_eq!(ask("GET", "/", None).await.0, StatusCode::OK, "it shows nothing of the process");
     assert_eq!(ask("POST", "/", None).await.0, StatusCode::UNAUTHORIZED);

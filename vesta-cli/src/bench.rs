@@ -88,8 +88,8 @@ impl Counters {
         for line in text.lines() {
             let Some((name, value)) = line.rsplit_once(' ') else { continue };
             let Ok(value) = value.parse::<f64>() else { continue };
-            if name == "vesta_ids_issued_total" {
-                counters.issued = value;
+            if name.starts_with("vesta_ids_issued_total{") {
+                counters.issued += value;
             } else if name.starts_with("vesta_requests_total{") {
                 counters.requests += value;
             } else if name.starts_with("vesta_request_duration_seconds_bucket{") {
@@ -189,7 +189,7 @@ mod tests {
     fn the_slowest_hundredth_is_that_of_the_last_second() {
         let text = |fast: u32, slow: u32| {
             format!(
-                "vesta_ids_issued_total {fast}\nvesta_requests_total{{method=\"/genid\",outcome=\"OK\"}} {slow}\n\
+                "vesta_ids_issued_total{{token=\"\"}} {fast}\nvesta_requests_total{{method=\"/genid\",outcome=\"OK\"}} {slow}\n\
                  vesta_request_duration_seconds_bucket{{le=\"0.00001\",method=\"x\"}} {fast}\n\
                  vesta_request_duration_seconds_bucket{{le=\"0.001\",method=\"x\"}} {slow}\n\
                  vesta_request_duration_seconds_bucket{{le=\"+Inf\",method=\"x\"}} {slow}\n"

@@ -4,7 +4,7 @@
 use actix_web::middleware::{Compress, Condition};
 use actix_web::web::{self, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse};
-use vesta_boot::{Outcome, Running, Scopes};
+use vesta_boot::{Caller, Outcome, Running, Scopes};
 
 use crate::endpoints::OTHER;
 pub use crate::endpoints::{ENDPOINTS, Endpoint, METHODS, Verb};
@@ -21,7 +21,7 @@ pub fn configure(app: &mut ServiceConfig, running: web::Data<Running>) {
         let mut resource = web::resource(endpoint.path);
         for way in verb.methods() {
             let route = move |req, payload| {
-                answer(req, method, needs, move |req| async move {
+                answer(req, method, needs, move |req, caller| async move {
                     let body = body(verb, &req, payload).await?;
                     let params = match (verb, known) {
                         (Verb::Any, Some(known)) => {
@@ -29,7 +29,7 @@ pub fn configure(app: &mut ServiceConfig, running: web::Data<Running>) {
                         }
                         _ => Params::read(req.query_string(), known)?,
                     };
-                    handler(Call { req, params, body }).await
+                    handler(Call { req, caller, params, body }).await
                 })
             };
             resource = resource.route(web::method(way.clone()).to(route));
@@ -43,12 +43,12 @@ pub fn configure(app: &mut ServiceConfig, running: web::Data<Running>) {
                 req,
                 OTHER,
                 needs,
-                move |_| async move { Err(Problem::method_not_allowed(allow)) },
+                move |_, _| async move { Err(Problem::method_not_allowed(allow)) },
             )
         })));
     }
     app.default_service(web::to(|req| {
-        answer(req, OTHER, Scopes::ANY, |req: HttpRequest| async move {
+        answer(req, OTHER, Scopes::ANY, |req: HttpRequest, _| async move {
             Err(Problem::no_such_path(req.path()))
         })
     }));
@@ -62,12 +62,12 @@ async fn answer<F: Future<Output = Result<HttpResponse, Problem>>>(
     req: HttpRequest,
     method: usize,
     needs: Scopes,
-    handler: impl FnOnce(HttpRequest) -> F,
+    handler: impl FnOnce(HttpRequest, Caller) -> F,
 ) -> HttpResponse {
     let running = req.app_data::<web::Data<Running>>().cloned().expect("see state::running");
     let call = running.metrics.start(method);
     let result = match authorize(&running, req.headers(), needs) {
-        Ok(()) => handler(req).await,
+        Ok(caller) => handler(req, caller).await,
         Err(denied) => Err(denied.into()),
     };
     match result {

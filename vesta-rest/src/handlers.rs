@@ -23,7 +23,7 @@ use vesta_intf::{AsyncIdService, IdFormat, IdService};
 use crate::dto::IdText;
 use crate::endpoints::{METHODS, ONE_ID};
 use crate::problem::Problem;
-use crate::state::authorize;
+use crate::state::{Call, authorize};
 
 const JSON: &str = "application/json";
 
@@ -31,9 +31,10 @@ const JSON: &str = "application/json";
 type Answer = Result<HttpResponse, Problem>;
 
 /// A new ID. Parameters are checked before, as a refused request takes no ID.
-async fn new_id(running: &Running) -> Result<u64, Problem> {
+async fn new_id(call: &Call) -> Result<u64, Problem> {
+    let running = call.running();
     let id = running.within(None, AsyncIdService::gen_id(&*running.service)).await?;
-    running.metrics.issued.inc_by(1);
+    running.metrics.issue(call.caller, 1);
     Ok(id)
 }
 
@@ -48,18 +49,19 @@ pub(crate) fn id_now(running: &Running, req: &Request) -> Option<Response<BoxBod
     if req.method() != Method::GET || other_origin && !running.config.cors_origins.is_empty() {
         return None;
     }
-    authorize(running, req.headers(), Scopes::GENERATE).ok()?;
+    let caller = authorize(running, req.headers(), Scopes::GENERATE).ok()?;
     let id = running.service.try_gen_id().ok()?;
     // Far below the histogram's lowest bucket; measuring it would cost more than the ID.
     running.metrics.observe(method, Outcome::Ok, Duration::ZERO);
-    running.metrics.issued.inc_by(1);
+    running.metrics.issue(caller, 1);
     Some(respond(decimal(id)).into())
 }
 
 /// New IDs, ascending.
-async fn new_ids(running: &Running, count: u32) -> Result<Vec<u64>, Problem> {
+async fn new_ids(call: &Call, count: u32) -> Result<Vec<u64>, Problem> {
+    let running = call.running();
     let ids = running.within(None, AsyncIdService::gen_ids(&*running.service, count)).await?;
-    running.metrics.issued.inc_by(u64::from(count));
+    running.metrics.issue(call.caller, u64::from(count));
     Ok(ids)
 }
 

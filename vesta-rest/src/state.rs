@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 use actix_web::http::header::{self, HeaderMap, HeaderValue};
 use actix_web::web::{self, Bytes, Payload};
 use actix_web::{HttpMessage as _, HttpRequest};
-use vesta_boot::{Denied, Running, Scopes};
+use vesta_boot::{Caller, Denied, Running, Scopes};
 
 use crate::endpoints::Verb;
 use crate::openapi;
@@ -22,7 +22,7 @@ pub(crate) fn authorize(
     running: &Running,
     headers: &HeaderMap,
     needs: Scopes,
-) -> Result<(), Denied> {
+) -> Result<Caller, Denied> {
     let token = headers.get_all(header::AUTHORIZATION).map(HeaderValue::as_bytes);
     running.security.check(token, needs)
 }
@@ -30,6 +30,7 @@ pub(crate) fn authorize(
 /// An authorized request with checked parameter names and its body.
 pub(crate) struct Call {
     pub(crate) req: HttpRequest,
+    pub(crate) caller: Caller,
     pub(crate) params: Params,
     /// JSON, or empty.
     pub(crate) body: Bytes,

@@ -4,23 +4,37 @@ use std::time::Duration;
 
 use tonic::Status;
 use tonic::codegen::http::{HeaderValue, Request, header};
-use vesta_boot::{Outcome, Running, Scopes};
+use vesta_boot::{Caller, Outcome, Running, Scopes};
 use vesta_intf::IdError;
 
 use crate::methods;
 
-/// The status of a refused call, `None` if it is allowed. A refusal counts as a call of its method.
-pub(crate) fn refuses<B>(running: &Running, request: &Request<B>) -> Option<Status> {
+/// The status of a refused call, `None` if it is allowed. A refusal counts as a call of its method. A
+/// request with a token says whose it is, from then on.
+pub(crate) fn refuses<B>(running: &Running, request: &mut Request<B>) -> Option<Status> {
     let path = request.uri().path();
     let method = methods::at(path);
     let needs = method.map_or_else(|| others(path), |method| methods::TABLE[method].scope);
     let token = request.headers().get_all(header::AUTHORIZATION).iter().map(HeaderValue::as_bytes);
-    let denied = running.security.check(token, needs).err()?;
+    let denied = match running.security.check(token, needs) {
+        Ok(caller) => {
+            if caller != Caller::default() {
+                request.extensions_mut().insert(caller);
+            }
+            return None;
+        }
+        Err(denied) => denied,
+    };
     let error = IdError::from(denied);
     if let Some(method) = method {
         running.metrics.observe(method, Outcome::Error(error.kind()), Duration::ZERO);
     }
     Some(error.into())
+}
+
+/// The one who makes an allowed call.
+pub(crate) fn caller<T>(request: &tonic::Request<T>) -> Caller {
+    request.extensions().get().copied().unwrap_or_default()
 }
 
 /// Scopes of the other paths: none for health probes, any for reflection and unknown paths.

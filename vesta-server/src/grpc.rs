@@ -8,7 +8,7 @@ use futures_core::Stream;
 use tokio::time::sleep;
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
-use vesta_boot::{Call, Metrics, Outcome, Running};
+use vesta_boot::{Call, Caller, Metrics, Outcome, Running};
 use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::id_service_server::IdService as Protocol;
 use vesta_intf::{
@@ -17,10 +17,10 @@ use vesta_intf::{
 };
 use vesta_service::LocalIdService;
 
-use crate::deadline;
 use crate::methods::{
     EXP_ID, GEN_ID, GEN_IDS, GEN_RUNS, MAKE_ID, STREAM_IDS, STREAM_RUNS, TRANS_TIME,
 };
+use crate::{access, deadline};
 
 /// Default number of IDs in each message of a stream.
 const DEFAULT_CHUNK: u32 = 1000;
@@ -38,21 +38,21 @@ fn chunk_size(chunk: u32, default: u32, max: u32) -> Result<u32, IdError> {
 type Answers<M> = Pin<Box<dyn Stream<Item = Result<M, Status>> + Send>>;
 
 /// Runs and counts a call for `count` IDs.
-pub(crate) async fn batch<T>(
+pub(crate) async fn batch<T, R>(
     running: &Running,
     method: usize,
-    metadata: &MetadataMap,
+    request: &Request<R>,
     (count, max): (u32, u32),
     work: impl Future<Output = Result<T, IdError>>,
 ) -> Result<T, Status> {
     let call = running.metrics.start(method);
-    let caller = deadline::of_caller(metadata);
+    let caller = deadline::of_caller(request.metadata());
     let result = match IdError::check("count", count.into(), 1, max.into()) {
         Ok(()) => running.within(caller, work).await,
         Err(error) => Err(error),
     };
     if result.is_ok() {
-        running.metrics.issued.inc_by(u64::from(count));
+        running.metrics.issue(access::caller(request), u64::from(count));
     }
     call.done(Outcome::from(&result));
     result.map_err(Status::from)
@@ -78,7 +78,7 @@ impl Ids {
     /// Starts and counts a stream.
     fn stream<M, W>(
         &self,
-        method: usize,
+        (method, caller): (usize, Caller),
         chunk: Result<u32, IdError>,
         total: u64,
         work: impl Fn(Arc<Running>, u32) -> W + Send + 'static,
@@ -91,7 +91,7 @@ impl Ids {
         match chunk {
             Ok(chunk) => {
                 let running = Arc::clone(&self.0);
-                Ok(Response::new(Box::pin(chunks(running, chunk, total, call, work))))
+                Ok(Response::new(Box::pin(chunks(running, chunk, total, (call, caller), work))))
             }
             Err(error) => {
                 call.done(Outcome::Error(error.kind()));
@@ -127,7 +127,7 @@ impl Protocol for Ids {
             }
             result => result,
         };
-        self.0.metrics.issued.inc_by(u64::from(result.is_ok()));
+        self.0.metrics.issue(access::caller(&request), u64::from(result.is_ok()));
         call.done(Outcome::from(&result));
         Ok(Response::new(v1::GenIdResponse { id: result? }))
     }
@@ -139,7 +139,7 @@ impl Protocol for Ids {
         let count = request.get_ref().count;
         let work = AsyncIdService::gen_ids(&*self.0.service, count);
         let counts = (count, MAX_IDS_PER_CALL);
-        let ids = batch(&self.0, GEN_IDS, request.metadata(), counts, work).await?;
+        let ids = batch(&self.0, GEN_IDS, &request, counts, work).await?;
         Ok(Response::new(v1::GenIdsResponse { ids }))
     }
 
@@ -150,7 +150,7 @@ impl Protocol for Ids {
         let count = request.get_ref().count;
         let work = AsyncIdService::gen_runs(&*self.0.service, count);
         let counts = (count, MAX_RUN_IDS_PER_CALL);
-        let runs = batch(&self.0, GEN_RUNS, request.metadata(), counts, work).await?;
+        let runs = batch(&self.0, GEN_RUNS, &request, counts, work).await?;
         Ok(Response::new(v1::GenRunsResponse { runs: runs.into_iter().map(Into::into).collect() }))
     }
 
@@ -160,9 +160,10 @@ impl Protocol for Ids {
         &self,
         request: Request<v1::StreamIdsRequest>,
     ) -> Result<Response<Self::StreamIdsStream>, Status> {
+        let method = (STREAM_IDS, access::caller(&request));
         let v1::StreamIdsRequest { chunk, total } = request.into_inner();
         let chunk = chunk_size(chunk, DEFAULT_CHUNK, MAX_IDS_PER_CALL);
-        self.stream(STREAM_IDS, chunk, total, |running, count| async move {
+        self.stream(method, chunk, total, |running, count| async move {
             let ids = AsyncIdService::gen_ids(&*running.service, count).await?;
             Ok((v1::GenIdsResponse { ids }, count))
         })
@@ -174,10 +175,11 @@ impl Protocol for Ids {
         &self,
         request: Request<v1::StreamRunsRequest>,
     ) -> Result<Response<Self::StreamRunsStream>, Status> {
+        let method = (STREAM_RUNS, access::caller(&request));
         let v1::StreamRunsRequest { chunk, total } = request.into_inner();
         let chunk = IdError::check("total", total, 1, u64::MAX)
             .and_then(|()| chunk_size(chunk, DEFAULT_RUNS_CHUNK, MAX_RUN_IDS_PER_CALL));
-        self.stream(STREAM_RUNS, chunk, total, |running, count| async move {
+        self.stream(method, chunk, total, |running, count| async move {
             let runs = runs_at_hand(&running.service, count).await?;
             let count = runs.iter().map(|run| run.count).sum();
             Ok((v1::GenRunsResponse { runs: runs.into_iter().map(Into::into).collect() }, count))
@@ -229,7 +231,7 @@ fn chunks<M: Send, W: Future<Output = Result<(M, u32), IdError>> + Send>(
     running: Arc<Running>,
     chunk: u32,
     total: u64,
-    call: Call<Arc<Metrics>>,
+    (call, caller): (Call<Arc<Metrics>>, Caller),
     work: impl Fn(Arc<Running>, u32) -> W + Send,
 ) -> impl Stream<Item = Result<M, Status>> + Send {
     async_stream::stream! {
@@ -250,7 +252,7 @@ fn chunks<M: Send, W: Future<Output = Result<(M, u32), IdError>> + Send>(
             match message {
                 Ok((message, count)) => {
                     sent += u64::from(count);
-                    metrics.issued.inc_by(count.into());
+                    metrics.issue(caller, count.into());
                     yield Ok(message);
                 }
                 // Nothing is free within max_wait; a stream has time.

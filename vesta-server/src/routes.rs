@@ -74,8 +74,8 @@ impl Service<Request<Body>> for Services {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<Body>) -> Answer {
-        if let Some(refusal) = access::refuses(&self.running, &request) {
+    fn call(&mut self, mut request: Request<Body>) -> Answer {
+        if let Some(refusal) = access::refuses(&self.running, &mut request) {
             return Answer::new(ready(Ok(refusal.into_http())), None, false);
         }
         let connection = request.extensions().get::<Requests>().cloned();

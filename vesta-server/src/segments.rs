@@ -10,9 +10,9 @@ use vesta_intf::grpc::v1::segment_service_server::SegmentService as Protocol;
 use vesta_intf::{IdError, MAX_RUN_IDS_PER_CALL};
 use vesta_service::SegmentService;
 
-use crate::deadline;
 use crate::grpc::batch;
 use crate::methods::{NEXT_ID, NEXT_IDS};
+use crate::{access, deadline};
 
 /// Maximum key length in bytes.
 const MAX_KEY: usize = 128;
@@ -52,7 +52,7 @@ impl Protocol for Segments {
     ) -> Result<Response<v1::NextIdResponse>, Status> {
         let call = self.0.metrics.start(NEXT_ID);
         let result = self.one(request.metadata(), &request.get_ref().key).await;
-        self.0.metrics.issued.inc_by(u64::from(result.is_ok()));
+        self.0.metrics.issue(access::caller(&request), u64::from(result.is_ok()));
         call.done(Outcome::from(&result));
         Ok(Response::new(v1::NextIdResponse { id: result? }))
     }
@@ -65,7 +65,7 @@ impl Protocol for Segments {
         let work =
             async { self.service(key)?.segment_async(key).await?.next_runs_async(*count).await };
         let counts = (*count, MAX_RUN_IDS_PER_CALL);
-        let runs = batch(&self.0, NEXT_IDS, request.metadata(), counts, work).await?;
+        let runs = batch(&self.0, NEXT_IDS, &request, counts, work).await?;
         Ok(Response::new(v1::NextIdsResponse { runs: runs.into_iter().map(Into::into).collect() }))
     }
 }

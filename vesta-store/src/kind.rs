@@ -26,7 +26,7 @@ impl Kind {
     }
 
     /// The name of the kind and of its cargo feature.
-    pub(crate) const fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         self.facts().schemes[0]
     }
 

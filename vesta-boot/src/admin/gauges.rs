@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 
 use super::state::AdminState;
 use super::{segments, status};
-use crate::metrics::{BOUNDS, Metrics};
+use crate::assemble::Assembled;
+use crate::metrics::{BOUNDS, Latency};
 use crate::net::Security;
-use crate::role::Role;
 use Kind::{Counter, Gauge, Seconds};
 
 /// Type of a metric.
@@ -31,19 +31,24 @@ enum Kind {
 /// object, each member is an outcome.
 type Figure = (Kind, &'static str, &'static str, &'static str);
 
-const CONNECTIONS: [Figure; 4] = [
-    (Counter, "ids_issued", "IDs handed out", "/issued"),
+const CONNECTIONS: [Figure; 3] = [
     (Counter, "connections", "Connections accepted", "/opened"),
     (Counter, "connections_refused", "Connections turned away at the limit", "/refused"),
     (Gauge, "open_connections", "Connections open now", "/open"),
 ];
 
-const PROGRAM: [Figure; 8] = [
+const PROGRAM: [Figure; 9] = [
     (Gauge, "ready", "1 if calls for IDs are expected to succeed", "/ready"),
     (Gauge, "machine_id", "The machine ID now held, or the first of them", "/machine/id"),
     (Gauge, "machine_ids", "Machine IDs now held", "/machine/held"),
     (Gauge, "machine_ids_ready", "Those of them that are expected to make IDs", "/machine/ready"),
     (Gauge, "lease_epoch", "The epoch of the lease of that machine ID", "/lease/epoch"),
+    (
+        Gauge,
+        "capacity_ids_per_second",
+        "IDs that the machine IDs now held can make a second",
+        "/layout/idsPerSecond",
+    ),
     (Seconds, "layout_left", "Time until the layout has no more IDs", "/layout/leftMs"),
     (Gauge, "clock_suspect", "1 if the wall clock is not trusted", "/lease/clockSuspect"),
     (Counter, "positions_lost", "Positions taken for batches that failed", "/lease/positionsLost"),
@@ -99,7 +104,8 @@ pub(super) struct Scrape(pub(super) AdminState);
 impl Collector for Scrape {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let (state, mut encoder) = (&self.0, Encoder(encoder));
-        requests(&mut encoder, state.role, &state.metrics)?;
+        requests(&mut encoder, state)?;
+        origin(&mut encoder, state)?;
         program(&mut encoder, &status::status(state))?;
         if let Some(service) = state.segments() {
             tags(&mut encoder, &segments::status(service))?;
@@ -108,7 +114,8 @@ impl Collector for Scrape {
     }
 }
 
-fn requests(encoder: &mut Encoder<'_>, role: Role, all: &[Arc<Metrics>]) -> fmt::Result {
+fn requests(encoder: &mut Encoder<'_>, state: &AdminState) -> fmt::Result {
+    let all = &state.metrics;
     // Every series with something in it, and the good outcome of every method, so that rates are
     // known from the start.
     let latencies: Vec<_> = all
@@ -122,20 +129,11 @@ fn requests(encoder: &mut Encoder<'_>, role: Role, all: &[Arc<Metrics>]) -> fmt:
     let counts = latencies.iter().map(|(labels, latency)| (labels.clone(), latency.count()));
     encoder.family(Counter, "requests", "Requests by method and outcome", counts)?;
 
-    let (help, unit) = ("Time from the decoded request to its answer", Some(&Unit::Seconds));
-    let of_type = MetricType::Histogram;
-    let mut family = encoder.0.encode_descriptor("request_duration", help, unit, of_type)?;
-    let seconds = |micros: &u64| Duration::from_micros(*micros).as_secs_f64();
-    let bounds = || BOUNDS.iter().map(seconds).chain([f64::INFINITY]);
-    for (labels, latency) in &latencies {
-        let (sum, count) = (latency.sum.as_secs_f64(), latency.count());
-        let buckets: Vec<_> = bounds().zip(latency.buckets).collect();
-        family.encode_family(labels)?.encode_histogram::<NoLabels>(sum, count, &buckets, None)?;
-    }
+    let help = "Time from the decoded request to its answer";
+    encoder.durations("request_duration", help, &latencies)?;
 
     let counters = all.iter().map(|metrics| {
         json!({
-            "issued": metrics.issued.get(),
             "opened": metrics.opened.get(),
             "refused": metrics.refused.get(),
             "open": Arc::strong_count(&metrics.open) - 1,
@@ -144,8 +142,38 @@ fn requests(encoder: &mut Encoder<'_>, role: Role, all: &[Arc<Metrics>]) -> fmt:
     let counters: Vec<_> = counters.collect();
     let added_up: Vec<_> = counters.iter().map(|counters| (vec![], counters)).collect();
     encoder.figures("", &CONNECTIONS, &added_up)?;
-    let build = labels([("program", role.name()), ("version", env!("CARGO_PKG_VERSION"))]);
+    let issued = all
+        .iter()
+        .flat_map(|metrics| metrics.issued())
+        .map(|(caller, count)| (labels([("token", state.security.name(caller))]), count));
+    encoder.family(Counter, "ids_issued", "IDs handed out, by the name of the token", issued)?;
+    let build = labels([("program", state.role.name()), ("version", env!("CARGO_PKG_VERSION"))]);
     encoder.family(Gauge, "build_info", "The program and its version", [(build, 1)])
+}
+
+/// Where the IDs come from, and what the store of machine IDs does.
+fn origin(encoder: &mut Encoder<'_>, state: &AdminState) -> fmt::Result {
+    let Some(Assembled { service, store, origin, .. }) = state.assembled() else {
+        return Ok(());
+    };
+    let status = service.status();
+    let gen_methods: Vec<_> = origin.gen_methods.iter().map(u64::to_string).collect();
+    let info = labels([
+        ("namespace", &status.namespace),
+        ("layout", service.meta().name()),
+        ("gen_method", &gen_methods.join(",")),
+        ("store", origin.store),
+        ("machine_source", origin.machine_source),
+    ]);
+    encoder.family(Gauge, "info", "What the IDs are made of", [(info, 1)])?;
+    let Some(store) = store else { return Ok(()) };
+    let requests = store.requests().map(|(op, latency)| (labels([("op", op)]), latency));
+    let help = "Time of one request to the store of machine IDs";
+    encoder.durations("store_request_duration", help, &requests.collect::<Vec<_>>())?;
+    let Some(offset) = store.offset() else { return Ok(()) };
+    let (help, unit) = ("This host's clock minus that of the store", Some(&Unit::Seconds));
+    let mut gauge = encoder.0.encode_descriptor("clock_offset", help, unit, MetricType::Gauge)?;
+    gauge.encode_gauge(&(offset as f64 / 1000.0))
 }
 
 fn program(encoder: &mut Encoder<'_>, status: &Value) -> fmt::Result {
@@ -237,6 +265,19 @@ impl Encoder<'_> {
                     value => vec![(labels.clone(), value.and_then(number))],
                 });
             self.family(*kind, &format!("{prefix}{name}"), help, samples)
+        })
+    }
+
+    /// A histogram of durations.
+    fn durations(&mut self, name: &str, help: &str, all: &[(Labels, Latency)]) -> fmt::Result {
+        let of_type = MetricType::Histogram;
+        let mut family = self.0.encode_descriptor(name, help, Some(&Unit::Seconds), of_type)?;
+        let seconds = |micros: &u64| Duration::from_micros(*micros).as_secs_f64();
+        let bounds = || BOUNDS.iter().map(seconds).chain([f64::INFINITY]);
+        all.iter().try_for_each(|(labels, latency)| {
+            let (sum, count) = (latency.sum.as_secs_f64(), latency.count());
+            let buckets: Vec<_> = bounds().zip(latency.buckets).collect();
+            family.encode_family(labels)?.encode_histogram::<NoLabels>(sum, count, &buckets, None)
         })
     }
 

@@ -85,12 +85,12 @@ async fn check_access(State(state): State<AdminState>, request: Request, next: N
     let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
     let tokens = request.headers().get_all(header::AUTHORIZATION).iter();
     match state.security.check(tokens.map(HeaderValue::as_bytes), needs) {
-        Ok(()) if !reads && !origin::is_own(request.headers(), &state.security.admin_hosts) => {
+        Ok(_) if !reads && !origin::is_own(request.headers(), &state.security.admin_hosts) => {
             let reason = "the headers host and origin must name this listener by its address, by \
                           localhost, or by a name in admin.hosts";
             refused((StatusCode::FORBIDDEN, reason.to_owned()))
         }
-        Ok(()) => next.run(request).await,
+        Ok(_) => next.run(request).await,
         Err(denied) => {
             let challenge = [(header::WWW_AUTHENTICATE, denied.challenge())];
             let error = IdError::from(denied);

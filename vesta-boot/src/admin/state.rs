@@ -62,6 +62,11 @@ impl AdminState {
         self.started.get()?.pool.as_ref()?.usage()
     }
 
+    /// What started, once it has.
+    pub(super) fn assembled(&self) -> Option<&Assembled> {
+        self.started.get()
+    }
+
     /// The pool itself, if the machine IDs come from one.
     pub(super) fn whole_pool(&self) -> Option<Arc<Pool>> {
         self.started.get()?.pool.clone()

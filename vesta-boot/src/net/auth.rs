@@ -98,6 +98,10 @@ impl Debug for Token {
     }
 }
 
+/// The one who makes a call: a token by its place in the settings, or nobody in particular.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Caller(pub(crate) Option<usize>);
+
 /// The tokens of a server. With an `Auth`, every call needs one of them.
 #[derive(Debug, Clone)]
 pub struct Auth {
@@ -115,7 +119,8 @@ impl Auth {
         &self.tokens
     }
 
-    /// Authorizes a call by its header `authorization` and by the scopes of which it needs one.
+    /// Authorizes a call by its header `authorization` and by the scopes of which it needs one. The caller
+    /// is known if it needs any.
     ///
     /// The time it takes does not depend on how much of a token is right.
     ///
@@ -125,9 +130,9 @@ impl Auth {
         &self,
         authorization: impl IntoIterator<Item = &'a [u8]>,
         needs: Scopes,
-    ) -> Result<(), Denied> {
+    ) -> Result<Caller, Denied> {
         if needs == Scopes::NONE {
-            return Ok(());
+            return Ok(Caller::default());
         }
         let mut headers = authorization.into_iter();
         let header = headers.next().ok_or(Denied::NoToken)?;
@@ -141,13 +146,13 @@ impl Auth {
         }
         let digest = sha256(token);
         // Every token is compared.
-        let found = self.tokens.iter().fold(None, |found, token| {
-            if bool::from(token.digest.ct_eq(&digest)) { Some(token) } else { found }
+        let found = self.tokens.iter().enumerate().fold(None, |found, token| {
+            if bool::from(token.1.digest.ct_eq(&digest)) { Some(token) } else { found }
         });
         match found {
             None => Err(Denied::Unknown),
-            Some(token) if token.scopes.intersects(needs) => Ok(()),
-            Some(token) => Err(Denied::Lacks { token: token.name.as_str().into(), needs }),
+            Some((at, token)) if token.scopes.intersects(needs) => Ok(Caller(Some(at))),
+            Some((_, token)) => Err(Denied::Lacks { token: token.name.as_str().into(), needs }),
         }
     }
 }
@@ -242,7 +247,7 @@ mod tests {
     }
 
     fn check(header: &str, needs: Scopes) -> Result<(), Denied> {
-        auth().check(Some(header.as_bytes()), needs)
+        auth().check(Some(header.as_bytes()), needs).map(drop)
     }
 
     #[test]
@@ -274,7 +279,7 @@ mod tests {
         for header in ["bearer maker", "BEARER  maker "] {
             assert_eq!(check(header, Scopes::READ), Ok(()), "{header:?}");
         }
-        assert_eq!(auth().check(None, Scopes::NONE), Ok(()));
+        assert_eq!(auth().check(None, Scopes::NONE), Ok(Caller(None)));
     }
 
     #[test]

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use crate::role::Role;
 
 pub use address::{Accepted, Address, Listening};
-pub use auth::{Auth, Denied, Scopes, Token};
+pub use auth::{Auth, Caller, Denied, Scopes, Token};
 pub use connection::{Connection, Limits};
 pub use listener::Limiter;
 pub use pem::TlsFiles;
@@ -57,8 +57,14 @@ impl Security {
         &self,
         authorization: impl IntoIterator<Item = &'a [u8]>,
         needs: Scopes,
-    ) -> Result<(), Denied> {
-        self.auth.as_ref().map_or(Ok(()), |auth| auth.check(authorization, needs))
+    ) -> Result<Caller, Denied> {
+        self.auth.as_ref().map_or(Ok(Caller::default()), |auth| auth.check(authorization, needs))
+    }
+
+    /// The name of a caller's token; empty if there is none.
+    pub(crate) fn name(&self, caller: Caller) -> &str {
+        let token = |at: usize| self.auth.as_ref()?.tokens().get(at);
+        caller.0.and_then(token).map_or("", |token| &token.name)
     }
 
     /// The protection of one public listener of a program.

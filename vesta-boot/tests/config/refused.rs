@@ -9,7 +9,7 @@ fn what_is_wrong_is_refused_with_one_sentence_that_says_what_to_do() {
         // Single settings.
         (
             &["--listen", "here"][..],
-            "listen must be an IP address and a port, such as 127.0.0.1:50051, but is `here` (flag --listen)",
+            "listen must be an IP address and a port, such as 127.0.0.1:50051, or unix:/PATH, but is `here` (flag --listen)",
         ),
         (&["--listen", "127.0.0.1:70000"], "listen must be an IP address and a port"),
         (&["--admin-listen", "on"], "admin.listen must be an IP address and a port"),

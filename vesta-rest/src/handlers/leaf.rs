@@ -15,7 +15,7 @@ use crate::dto::{LeafDecoded, SegmentCache, SegmentRow};
 use crate::state::Call;
 
 pub(crate) async fn snowflake(call: Call) -> Answer {
-    let id = new_id(call.running()).await?;
+    let id = new_id(&call).await?;
     Ok(digits(&call.req, id))
 }
 

@@ -17,7 +17,7 @@ pub(crate) async fn get(call: Call) -> Answer {
         );
         return Err(IdError::Unsupported { what: what.into() }.into());
     }
-    let id = new_id(call.running()).await?;
+    let id = new_id(&call).await?;
     Ok(no_store(text(characters(decimal(id)))))
 }
 

@@ -18,7 +18,7 @@ pub(super) const MAX_COUNT: u64 = 1_000;
 
 pub(crate) async fn id(call: Call) -> Answer {
     let format = call.params.format()?;
-    Ok(new_id_json(IdText { id: new_id(call.running()).await?, format }))
+    Ok(new_id_json(IdText { id: new_id(&call).await?, format }))
 }
 
 /// [`OneId`] by hand: the text of an ID needs no escapes, and this is the busiest body.
@@ -29,7 +29,7 @@ pub(crate) fn new_id_json(id: IdText) -> HttpResponse {
 pub(crate) async fn ids(call: Call) -> Answer {
     let count = call.params.number("count", 1, MAX_COUNT)?;
     let format = call.params.format()?;
-    let ids = new_ids(call.running(), count as u32).await?;
+    let ids = new_ids(&call, count as u32).await?;
     Ok(no_store(json(&ManyIds { ids: ids.into_iter().map(|id| IdText { id, format }).collect() })))
 }
 

@@ -13,7 +13,7 @@ use crate::state::Call;
 
 pub(crate) async fn genid(call: Call) -> Answer {
     let format = call.params.format()?;
-    Ok(new_id_text(IdText { id: new_id(call.running()).await?, format }))
+    Ok(new_id_text(IdText { id: new_id(&call).await?, format }))
 }
 
 pub(crate) fn new_id_text(id: IdText) -> HttpResponse {

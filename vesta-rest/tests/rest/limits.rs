@@ -56,12 +56,13 @@ impl Server {
         adjust(&mut config);
         let shutdown = CancellationToken::new();
         let security = config.security().unwrap();
+        let tokens = security.auth.as_ref().map_or(0, |auth| auth.tokens().len());
         let running = Running {
             config,
             service,
             segments,
             security: security.clone(),
-            metrics: Arc::new(Metrics::new(METHODS)),
+            metrics: Arc::new(Metrics::new(METHODS).of_tokens(tokens)),
             shutdown: shutdown.clone(),
         };
         let listener = listener.try_into().unwrap();

@@ -27,7 +27,8 @@ fn auth() -> Auth {
 
 fn guarded() -> web::Data<Running> {
     let security = Security { auth: Some(auth()), ..Security::default() };
-    web::Data::new(Running { security, ..running(service(), Some(leafs())) })
+    let metrics = Arc::new(Metrics::new(vesta_rest::METHODS).of_tokens(NAMES.len()));
+    web::Data::new(Running { security, metrics, ..running(service(), Some(leafs())) })
 }
 
 /// A request to an endpoint that returns 200 to authorized callers.

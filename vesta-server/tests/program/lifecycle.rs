@@ -59,7 +59,7 @@ fn the_admin_listener_answers_scrapers_probes_and_people() {
         "vesta_request_duration_seconds_bucket{le=\"+Inf\",method=\"GenId\",outcome=\"OK\"} 0",
         "vesta_machine_id 7",
         "vesta_ready 1",
-        "vesta_ids_issued_total 0",
+        "vesta_ids_issued_total{token=\"\"} 0",
         "vesta_fenced_total 0",
         "vesta_build_info{program=\"vesta-server\",version=\"",
         "# EOF",

@@ -59,7 +59,8 @@ impl Server {
         config.limits.workers = 2;
         adjust(&mut config);
         let service = Arc::new(service);
-        let metrics = Arc::new(Metrics::new(vesta_server::METHODS));
+        let tokens = config.auth.as_ref().map_or(0, |auth| auth.tokens().len());
+        let metrics = Arc::new(Metrics::new(vesta_server::METHODS).of_tokens(tokens));
         let shutdown = CancellationToken::new();
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         listener.set_nonblocking(true).expect("a listener");

@@ -1,0 +1,186 @@
+//! The store of machine IDs, with the time that its requests take and what its clock shows.
+
+use std::any::Any;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+
+use tokio::time::Instant;
+use vesta_intf::UnixMillis;
+use vesta_service::{Clock, KvStore, Put, StoreError, Suspicion, SystemClock, Timing};
+
+use crate::metrics::{Latency, Series};
+
+/// What a store is asked for.
+#[derive(Debug, Clone, Copy)]
+enum Op {
+    List,
+    Get,
+    Put,
+    Durability,
+    Clock,
+}
+
+impl Op {
+    const NAMES: [&str; 5] = ["list", "get", "put", "durability", "clock"];
+}
+
+/// A store that is watched.
+pub(crate) struct Metered {
+    store: Arc<dyn KvStore>,
+    clock: Arc<dyn Clock>,
+    requests: [Series; Op::NAMES.len()],
+    /// This host's clock minus the store's, in milliseconds, once both were seen.
+    offset: OnceLock<AtomicI64>,
+}
+
+impl std::fmt::Debug for Metered {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.store.fmt(f)
+    }
+}
+
+impl Metered {
+    pub(crate) fn new(store: Arc<dyn KvStore>, clock: Option<Arc<dyn Clock>>) -> Arc<Self> {
+        let clock = clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
+        Arc::new(Self { store, clock, requests: Default::default(), offset: OnceLock::new() })
+    }
+
+    /// The requests so far, by what was asked for.
+    pub(crate) fn requests(&self) -> impl Iterator<Item = (&'static str, Latency)> {
+        Op::NAMES.into_iter().zip(self.requests.iter().map(Series::read))
+    }
+
+    /// This host's clock minus the store's in milliseconds, when they were last compared.
+    pub(crate) fn offset(&self) -> Option<i64> {
+        self.offset.get().map(|offset| offset.load(Relaxed))
+    }
+
+    fn timed<T>(&self, op: Op, ask: impl FnOnce(&dyn KvStore) -> T) -> T {
+        let began = Instant::now();
+        let answer = ask(&*self.store);
+        self.requests[op as usize].observe(began.elapsed());
+        answer
+    }
+}
+
+impl KvStore for Metered {
+    fn describe(&self) -> String {
+        self.store.describe()
+    }
+
+    fn timing(&self) -> Timing {
+        self.store.timing()
+    }
+
+    fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
+        self.timed(Op::List, |store| store.list(area))
+    }
+
+    fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError> {
+        self.timed(Op::Get, |store| store.get(area, key))
+    }
+
+    fn put_if(
+        &self,
+        area: &str,
+        key: &str,
+        old: Option<&str>,
+        new: &str,
+    ) -> Result<bool, StoreError> {
+        self.timed(Op::Put, |store| store.put_if(area, key, old, new))
+    }
+
+    fn put_all(&self, area: &str, puts: &[Put]) -> Result<Vec<bool>, StoreError> {
+        self.timed(Op::Put, |store| store.put_all(area, puts))
+    }
+
+    fn doubt(&self) -> Result<Option<Suspicion>, StoreError> {
+        self.timed(Op::Durability, |store| store.doubt())
+    }
+
+    fn lock(&self, area: &str, key: &str) -> Result<Option<Box<dyn Any + Send>>, StoreError> {
+        self.store.lock(area, key)
+    }
+
+    fn keeps_history(&self) -> bool {
+        self.store.keeps_history()
+    }
+
+    fn now(&self) -> Result<Option<UnixMillis>, StoreError> {
+        let before = self.clock.wall();
+        let shown = self.timed(Op::Clock, |store| store.now())?;
+        if let Some(shown) = shown {
+            // The store looked at its clock at some moment between.
+            let here = before.0.midpoint(self.clock.wall().0);
+            let offset = i64::try_from(i128::from(here) - i128::from(shown.0)).unwrap_or(i64::MAX);
+            self.offset.get_or_init(AtomicI64::default).store(offset, Relaxed);
+        }
+        Ok(shown)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use vesta_service::{ManualClock, MemoryStore};
+
+    use super::*;
+
+    /// A store with a clock, which is 2.5 s behind.
+    #[derive(Debug)]
+    struct Behind(MemoryStore);
+
+    impl KvStore for Behind {
+        fn describe(&self) -> String {
+            self.0.describe()
+        }
+
+        fn timing(&self) -> Timing {
+            self.0.timing()
+        }
+
+        fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
+            self.0.list(area)
+        }
+
+        fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError> {
+            self.0.get(area, key)
+        }
+
+        fn put_if(
+            &self,
+            area: &str,
+            key: &str,
+            old: Option<&str>,
+            new: &str,
+        ) -> Result<bool, StoreError> {
+            self.0.put_if(area, key, old, new)
+        }
+
+        fn now(&self) -> Result<Option<UnixMillis>, StoreError> {
+            Ok(Some(UnixMillis(997_500)))
+        }
+    }
+
+    #[test]
+    fn clocks_are_compared_when_the_store_shows_its_own() {
+        let clock: Arc<dyn Clock> = Arc::new(ManualClock::at(UnixMillis(1_000_000)));
+        let without = Metered::new(Arc::new(MemoryStore::new()), Some(Arc::clone(&clock)));
+        assert_eq!((without.now().expect("it answers"), without.offset()), (None, None));
+        let store = Metered::new(Arc::new(Behind(MemoryStore::new())), Some(clock));
+        assert_eq!(store.offset(), None, "not yet");
+        store.now().expect("it answers");
+        assert_eq!(store.offset(), Some(2_500));
+    }
+
+    #[test]
+    fn requests_are_timed_by_kind_and_change_nothing() {
+        let clock = ManualClock::at(UnixMillis(1_000_000));
+        let store = Metered::new(Arc::new(MemoryStore::new()), Some(Arc::new(clock)));
+        assert!(store.put_if("a", "1", None, "x").expect("it answers"));
+        assert_eq!(store.get("a", "1").expect("it answers").as_deref(), Some("x"));
+        assert!(!store.put_if("a", "1", None, "y").expect("it answers"));
+        assert_eq!(store.list("a").expect("it answers").len(), 1);
+        let counts: Vec<_> = store.requests().map(|(op, it)| (op, it.count())).collect();
+        assert_eq!(counts, [("list", 1), ("get", 1), ("put", 2), ("durability", 0), ("clock", 0)]);
+    }
+}
