@@ -1,10 +1,11 @@
 //! Which token opens which endpoint.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use actix_web::test::TestRequest;
 use actix_web::web;
-use vesta_boot::{Auth, Outcome, Running, Scopes, Security, Token};
+use vesta_boot::{Auth, Metrics, Outcome, Running, Scopes, Security, Token};
 use vesta_intf::ErrorKind;
 use vesta_rest::METHODS;
 use vesta_rest::app::{ENDPOINTS, Verb};
