@@ -270,7 +270,7 @@ impl Builder {
                     order: self.claim_order,
                     count: self.machine_count,
                     claim_timeout,
-                    host: machine::host_name(),
+                    host: crate::os::host_name(),
                     pid: std::process::id(),
                     guard,
                     may_forget,

@@ -46,6 +46,7 @@ mod held_lease;
 mod id;
 mod lease;
 mod machine;
+mod os;
 #[cfg(all(test, any(loom, shuttle)))]
 mod races;
 mod random;

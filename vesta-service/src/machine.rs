@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use vesta_intf::{IdError, IdMeta};
 
-pub(crate) use host::name as host_name;
 pub use ip::IpMap;
 pub use worker_node::WorkerNodeStore;
 pub(crate) use worker_node::{doubt, use_up_number};
@@ -98,7 +97,7 @@ impl MachineSource {
                 fixed(machine, format!("address {address} of the IP map"))
             }
             MachineSource::HostOrdinal => {
-                let name = host_name();
+                let name = crate::os::host_name();
                 fixed(
                     in_region(meta, host::ordinal(&name)?),
                     format!("ordinal of host name {name}"),
@@ -146,7 +145,7 @@ pub(crate) fn in_region(meta: &IdMeta, number: u64) -> u64 {
 /// # Errors
 /// [`IdError::Invalid`] if the name does not end in a hyphen and a number.
 pub fn host_ordinal(layout: &IdMeta) -> Result<u64, IdError> {
-    Ok(in_region(layout, host::ordinal(&host_name())?))
+    Ok(in_region(layout, host::ordinal(&crate::os::host_name())?))
 }
 
 impl fmt::Display for IpMap {

@@ -15,7 +15,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use vesta_intf::UnixMillis;
 
-use super::{cycle_counter, monotonic, since_1970};
+use super::{cycle_counter, since_1970};
+use crate::os::monotonic;
 
 /// Last reading of a thread: from `from` on, for `span` cycles, the wall clock shows `millis`.
 #[derive(Clone, Copy)]

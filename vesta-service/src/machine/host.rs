@@ -1,11 +1,6 @@
-//! The name of this host, and the number at its end.
+//! The number at the end of this host's name.
 
 use vesta_intf::IdError;
-
-/// The name that the kernel has for this host.
-pub(crate) fn name() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
-}
 
 /// The ordinal of a StatefulSet's pod: the digits after the last hyphen of the host name's first
 /// label.

@@ -43,7 +43,7 @@ pub(crate) fn use_up_number(
     clock: &dyn Clock,
     claim_timeout: Duration,
 ) -> Result<u64, BuildError> {
-    let (host, pid, store) = (super::host_name(), std::process::id(), nodes.describe());
+    let (host, pid, store) = (crate::os::host_name(), std::process::id(), nodes.describe());
     let deadline = clock.monotonic().saturating_add(claim_timeout);
     let mut failures = 0;
     let number = loop {

@@ -11,15 +11,15 @@
 //! First the CRC-32 of the text that follows.
 
 use std::collections::BTreeMap;
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use crate::BuildError;
 use crate::lease::{Entry, Fields, SCHEMA};
+use crate::os;
 use crate::sync::Mutex;
 
 /// The ends that one process was given, by tag.
@@ -64,7 +64,7 @@ impl Ends {
     }
 
     fn try_open(folder: &Path, store: &str) -> io::Result<Result<Self, BuildError>> {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        os::make_folder(folder)?;
         let name = format!("segments-{:08x}", crc32fast::hash(store.as_bytes()));
         // While one looks for those that are gone, no other takes it for a living one.
         let starting = lock_file(&folder.join(format!("{name}.lock")))?;
@@ -121,7 +121,8 @@ impl Ends {
 }
 
 fn lock_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)
+    let mut options = OpenOptions::new();
+    os::private(options.write(true).create(true).truncate(false)).open(path)
 }
 
 /// Reads the file of a process; nothing if it never wrote one.
@@ -144,12 +145,12 @@ fn read(path: &Path, store: &str) -> Result<Given, String> {
 /// Writes the whole file under another name, then gives it its own: it is never seen half made.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let draft = path.with_extension("tmp");
-    let mut file = OpenOptions::new();
-    let mut file = file.write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+    let mut options = OpenOptions::new();
+    let mut file = os::private(options.write(true).create(true).truncate(true)).open(&draft)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
     fs::rename(&draft, path)?;
-    path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+    path.parent().map_or(Ok(()), os::sync_folder)
 }
 
 impl Entry for Given {

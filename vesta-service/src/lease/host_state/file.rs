@@ -5,9 +5,8 @@
 //! with it that was acknowledged. The file appears under its name only when it is complete: an empty file is
 //! damage, not a fresh start.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -17,7 +16,7 @@ use super::pool;
 use super::slot::{SLOT, Slot};
 use crate::lease::leases::entries;
 use crate::lease::{Entry as _, KvStore, Local, Namespace, Record, Timing};
-use crate::{BuildError, Clock, StoreError};
+use crate::{BuildError, Clock, StoreError, os};
 
 /// The number of files that are created together, and open at once.
 const OPEN_AT_ONCE: usize = 64;
@@ -142,7 +141,7 @@ impl FileStore {
 
     fn try_write(&self, locked: &mut Locked, record: &Record) -> Result<(), String> {
         let path = self.path.display();
-        if !is_at(&locked.file, &self.path) {
+        if !os::is_at(&locked.file, &self.path) {
             return Err(format!(
                 "state file {path} was deleted or replaced while it was in use; stop every process \
                  that uses its machine ID before you start one again"
@@ -157,14 +156,6 @@ impl FileStore {
         }
         locked.slot = slot;
         Ok(())
-    }
-}
-
-/// True if the open file is still the one of that name.
-pub(super) fn is_at(file: &File, path: &Path) -> bool {
-    match (file.metadata(), fs::metadata(path)) {
-        (Ok(open), Ok(named)) => (open.dev(), open.ino()) == (named.dev(), named.ino()),
-        _ => false,
     }
 }
 
@@ -183,16 +174,15 @@ fn write_slot(file: &mut File, slot: &Slot) -> io::Result<()> {
 /// written before the first is synced, which then takes hardly longer than one.
 fn create(folder: &Path, files: &[(PathBuf, String)]) -> Result<(), BuildError> {
     if !folder.try_exists().map_err(|e| failed("look for", folder, e))? {
-        // Who can open a file can lock it, and keep its owner from starting.
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-        made.map_err(|e| failed("create folder", folder, e))?;
+        os::make_folder(folder).map_err(|e| failed("create folder", folder, e))?;
         let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty());
         sync_folder(parent.unwrap_or(Path::new(".")))?;
     }
     let mut drafts = Vec::new();
     let made = files.iter().try_for_each(|(path, subject)| {
         let draft = path.with_extension(format!("{:016x}.tmp", crate::random::u63()));
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+        let mut options = OpenOptions::new();
+        let mut file = os::private(options.write(true).create_new(true)).open(&draft)?;
         let slots = [0, 1].map(|generation| {
             Slot { generation, subject: subject.clone(), record: Record::default() }.encode()
         });
@@ -215,13 +205,12 @@ fn create(folder: &Path, files: &[(PathBuf, String)]) -> Result<(), BuildError> 
     sync_folder(folder)
 }
 
-pub(super) fn sync_folder(folder: &Path) -> Result<(), BuildError> {
-    let synced = File::open(folder).and_then(|folder| folder.sync_all());
-    synced.map_err(|e| failed("sync folder", folder, e))
+fn sync_folder(folder: &Path) -> Result<(), BuildError> {
+    os::sync_folder(folder).map_err(|e| failed("sync folder", folder, e))
 }
 
 fn lock_and_read(path: &Path) -> Result<(File, [Option<Slot>; 2]), BuildError> {
-    let opened = OpenOptions::new().read(true).write(true).open(path);
+    let opened = os::held(OpenOptions::new().read(true).write(true)).open(path);
     let mut file = opened.map_err(|e| failed("open state file", path, e))?;
     file.try_lock().map_err(|error| match error {
         TryLockError::WouldBlock => BuildError::InUse(path.into()),

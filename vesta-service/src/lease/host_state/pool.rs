@@ -11,11 +11,10 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use super::file::{is_at, sync_folder};
 use super::slot::{SLOT, Slot};
+use crate::os;
 
 /// The pool file, open for writing.
 #[derive(Debug)]
@@ -37,10 +36,10 @@ impl PoolFile {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let is_new = !path.try_exists()?;
         let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(false).mode(0o600);
-        let file = options.open(path)?;
+        options.write(true).create(true).truncate(false);
+        let file = os::held(os::private(&mut options)).open(path)?;
         if let Some(folder) = path.parent().filter(|_| is_new) {
-            sync_folder(folder).map_err(|error| io::Error::other(error.to_string()))?;
+            os::sync_folder(folder)?;
         }
         Ok(Self { path: path.into(), file })
     }
@@ -50,11 +49,12 @@ impl PoolFile {
         &self,
         slots: impl IntoIterator<Item = (u64, &'a Slot)>,
     ) -> io::Result<()> {
-        if !is_at(&self.file, &self.path) {
+        if !os::is_at(&self.file, &self.path) {
             return Err(io::Error::other("it was deleted or replaced while it was in use"));
         }
         for (machine, slot) in slots {
-            self.file.write_all_at(&slot.encode(), place(machine) + slot.generation % 2 * SIZE)?;
+            let at = place(machine) + slot.generation % 2 * SIZE;
+            os::write_all_at(&self.file, &slot.encode(), at)?;
         }
         self.file.sync_data()
     }
@@ -76,7 +76,7 @@ pub(super) fn read(path: &Path, machine: u64, subject: &str) -> io::Result<Poole
     let mut pooled = Pooled::default();
     let mut bytes = vec![0; 2 * SLOT];
     let mut read = 0;
-    while let more @ 1.. = file.read_at(&mut bytes[read..], place(machine) + read as u64)? {
+    while let more @ 1.. = os::read_at(&file, &mut bytes[read..], place(machine) + read as u64)? {
         read += more;
     }
     for bytes in bytes.chunks(SLOT) {
@@ -129,7 +129,7 @@ mod tests {
         file.write([(7, &slot(3, "a layout"))]).unwrap();
         file.write([(7, &slot(4, "a layout"))]).unwrap();
         // The slot of an even number is the first of the two.
-        file.file.write_all_at(b"torn", place(7) + 200).unwrap();
+        os::write_all_at(&file.file, b"torn", place(7) + 200).unwrap();
         assert_eq!(newest(&path, 7), (Some(3), true));
         file.write([(7, &slot(6, "a layout"))]).unwrap();
         assert_eq!(newest(&path, 7), (Some(6), false));
