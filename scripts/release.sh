@@ -1,34 +1,168 @@
 #!/usr/bin/env bash
-# Builds a tarball with the programs, the documents, an example configuration and systemd units:
+# Builds what is released, with one command: static programs for Linux on x86_64 and aarch64, tarballs, Debian
+# packages, the container image, a list of what is in them (SBOM), and checksums.
 #
-#   scripts/release.sh [FOLDER]     default: target/release-package
+#   scripts/release.sh                    everything, into target/package
+#   scripts/release.sh --target x86_64    for one architecture (x86_64, aarch64); can be repeated
+#   scripts/release.sh --no-image         without the image
+#
+# It needs Rust with rustup, Python, and for the image buildah; all else it gets for itself, into target/.
+# The same sources give the same tarballs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-out=${1:-target/release-package}
-target=${CARGO_TARGET_DIR:-target}
+architectures=()
+image=true
+while [ $# -gt 0 ]; do
+  case $1 in
+    --target)
+      case ${2:-} in
+        x86_64 | aarch64) architectures+=("$2") ;;
+        *)
+          echo "--target takes x86_64 or aarch64" >&2
+          exit 64
+          ;;
+      esac
+      shift 2
+      ;;
+    --no-image)
+      image=false
+      shift
+      ;;
+    -h | --help)
+      sed -n '2,10s/^# \{0,1\}//p' "$0"
+      exit 0
+      ;;
+    *)
+      echo "unknown: $1; see scripts/release.sh --help" >&2
+      exit 64
+      ;;
+  esac
+done
+[ ${#architectures[@]} -gt 0 ] || architectures=(x86_64 aarch64)
+
+out=$PWD/target/package
+stage=$out/stage
+target=${CARGO_TARGET_DIR:-$PWD/target}
 version=$(cargo metadata --no-deps --format-version 1 |
   sed 's/.*"name":"vesta-server","version":"\([^"]*\)".*/\1/')
-host=$(rustc -vV | sed -n 's/^host: //p')
-name=vesta-$version-$host
+revision=$(git rev-parse HEAD 2>/dev/null || echo unknown)
+moment=$(git log -1 --format=%ct 2>/dev/null || echo 0)
+programs=(vesta vesta-rest vesta-server)
+features=vesta-cli/all-stores
 
-cargo build --profile dist --locked -p vesta-server -p vesta-rest -p vesta-cli --features vesta-cli/all-stores
+if $image && ! command -v buildah >/dev/null; then
+  echo "buildah is missing: install it, or leave the image out with --no-image" >&2
+  exit 1
+fi
 
-rm -rf "${out:?}/$name"
-mkdir -p "$out/$name"/{bin,etc,systemd,doc,proto}
-install -m 755 "$target/dist/vesta" "$out/$name/bin/"
-for role in server rest; do
-  install -m 755 "$target/dist/vesta-$role" "$out/$name/bin/"
-  install -m 644 docs/vesta.example.toml "$out/$name/etc/vesta-$role.toml"
+# A compiler and a linker for other systems.
+tools=$target/release-venv
+if ! cmp --silent scripts/release/requirements.txt "$tools/installed.txt"; then
+  rm -rf "$tools"
+  python3 -m venv "$tools"
+  "$tools/bin/pip" install --quiet --disable-pip-version-check -r scripts/release/requirements.txt
+  cp scripts/release/requirements.txt "$tools/installed.txt"
+fi
+export PATH=$tools/bin:$target/tools/bin:$PATH
+deb_version=3.6.2
+if ! cargo-deb --version 2>/dev/null | grep -qx "$deb_version"; then
+  echo "installing cargo-deb $deb_version"
+  cargo install --quiet --locked "cargo-deb@$deb_version" --root "$target/tools"
+fi
+
+# No path of the machine that builds is in the programs.
+cargo_home=${CARGO_HOME:-$HOME/.cargo}
+sysroot=$(rustc --print sysroot)
+export RUSTFLAGS="--remap-path-prefix=$PWD=/vesta --remap-path-prefix=$cargo_home=/cargo \
+--remap-path-prefix=$sysroot=/rust --remap-path-prefix=$target=/target"
+export CFLAGS="-ffile-prefix-map=$cargo_home=/cargo -ffile-prefix-map=$target=/target -ffile-prefix-map=$PWD=/vesta"
+export SOURCE_DATE_EPOCH=$moment
+
+rm -rf "$out"
+mkdir -p "$stage"/{man,completions}
+# Those of the machine that builds: the pages and completions are the same everywhere.
+own=$(uname -m)
+case " ${architectures[*]} " in
+  *" $own "*) ;;
+  *)
+    echo "the manual is written by the program itself: $own must be among the targets" >&2
+    exit 64
+    ;;
+esac
+
+built() { echo "$target/$1-unknown-linux-musl/dist"; }
+
+for architecture in "${architectures[@]}"; do
+  triple=$architecture-unknown-linux-musl
+  rustup target list --installed | grep -qx "$triple" || rustup --quiet target add "$triple"
+  echo "building for $triple"
+  cargo zigbuild --quiet --profile dist --locked --target "$triple" --features "$features" \
+    -p vesta-cli -p vesta-rest -p vesta-server
+  for program in "${programs[@]}"; do
+    if grep -qaF -e "$PWD/" -e "$cargo_home/" "$(built "$architecture")/$program"; then
+      echo "$program for $architecture names a path of this machine" >&2
+      exit 1
+    fi
+  done
 done
-install -m 644 scripts/systemd/*.service "$out/$name/systemd/"
-install -m 644 docs/*.md "$out/$name/doc/"
-install -m 644 README.md README.zh-CN.md LICENSE "$out/$name/"
-install -m 644 vesta-intf/proto/vesta/v1/vesta.proto "$out/$name/proto/"
-strip "$out/$name"/bin/* 2>/dev/null || true
 
-# The same input gives the same archive.
-tar --create --gzip --file "$out/$name.tar.gz" --directory "$out" \
-  --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$(git log -1 --format=%ct)" "$name"
-(cd "$out" && sha256sum "$name.tar.gz" >"$name.tar.gz.sha256")
-echo "$out/$name.tar.gz"
+own_vesta=$(built "$own")/vesta
+"$own_vesta" man "$stage/man" 2>/dev/null
+gzip -9n "$stage"/man/*.1
+"$own_vesta" completions bash >"$stage/completions/vesta.bash"
+"$own_vesta" completions zsh >"$stage/completions/_vesta"
+"$own_vesta" completions fish >"$stage/completions/vesta.fish"
+printf 'vesta (%s-1) unstable; urgency=medium\n\n  * See CHANGELOG.md.\n\n -- %s  %s\n' \
+  "$version" "The Vesta developers <vesta@vesta-id.dev>" "$(date --utc --date="@$moment" -R)" >"$stage/changelog"
+
+for architecture in "${architectures[@]}"; do
+  triple=$architecture-unknown-linux-musl
+  name=vesta-$version-$architecture-linux
+  mkdir -p "$stage/$name"/{bin,etc,systemd,doc,proto,man,completions,ops,deploy}
+  for program in "${programs[@]}"; do
+    install -m 755 "$(built "$architecture")/$program" "$stage/$name/bin/"
+  done
+  for role in server rest; do
+    install -m 600 docs/vesta.example.toml "$stage/$name/etc/vesta-$role.toml"
+  done
+  install -m 644 deploy/systemd/*.service "$stage/$name/systemd/"
+  install -m 644 docs/*.md "$stage/$name/doc/"
+  install -m 644 ./*.md LICENSE "$stage/$name/"
+  install -m 644 vesta-intf/proto/vesta/v1/vesta.proto "$stage/$name/proto/"
+  cp -r "$stage"/man/* "$stage/$name/man/"
+  cp -r "$stage"/completions/* "$stage/$name/completions/"
+  cp -r ops/* "$stage/$name/ops/" 2>/dev/null || true
+  # The same input gives the same archive.
+  tar --create --directory "$stage" --sort=name --owner=0 --group=0 --numeric-owner \
+    --mtime="@$moment" "$name" | gzip -9n >"$out/$name.tar.gz"
+
+  for crate in vesta-cli vesta-rest vesta-server; do
+    cargo deb --quiet --no-build --no-strip --profile dist --target "$triple" -p "$crate" --output "$out/"
+  done
+done
+
+cargo metadata --locked --format-version 1 --filter-platform "$own-unknown-linux-musl" --features "$features" |
+  python3 scripts/release/sbom.py Cargo.lock "$version" >"$out/vesta-$version.cdx.json"
+
+if $image; then
+  export CONTAINERS_STORAGE_CONF=/dev/null
+  store=(--storage-driver vfs --root "$target/containers/root" --runroot "$target/containers/run")
+  for architecture in "${architectures[@]}"; do
+    case $architecture in x86_64) debian=amd64 ;; aarch64) debian=arm64 ;; esac
+    context=$stage/image-$architecture
+    mkdir -p "$context"/rootfs/{usr/bin,var/lib/vesta,etc/ssl/certs}
+    install -m 755 "$(built "$architecture")/vesta" "$context/rootfs/usr/bin/"
+    # Whom databases and servers with TLS are trusted by.
+    install -m 644 /etc/ssl/certs/ca-certificates.crt "$context/rootfs/etc/ssl/certs/"
+    buildah "${store[@]}" bud --quiet --isolation chroot --platform "linux/$debian" --timestamp "$moment" \
+      --build-arg "VERSION=$version" --build-arg "REVISION=$revision" --format docker \
+      --file deploy/image/Containerfile --tag "vesta:$version-$debian" "$context" >/dev/null
+    buildah "${store[@]}" push --quiet "vesta:$version-$debian" \
+      "docker-archive:$out/vesta-$version-$debian.image.tar:vesta:$version"
+  done
+fi
+
+rm -rf "$stage"/vesta-* "$stage"/image-*
+(cd "$out" && find . -maxdepth 1 -type f ! -name SHA256SUMS -printf '%P\n' | sort | xargs sha256sum >SHA256SUMS)
+(cd "$out" && ls -l --block-size=1 | awk 'NR > 1 && $1 !~ /^d/ { printf "%12d  %s\n", $5, $9 }')

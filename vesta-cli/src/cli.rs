@@ -391,8 +391,16 @@ pub(crate) fn man(folder: Option<&Path>) -> Done {
     match folder {
         None => written(clap_mangen::Man::new(whole()).render(&mut io::stdout()))?,
         Some(folder) => {
-            let made = std::fs::create_dir_all(folder);
-            made.and_then(|()| clap_mangen::generate_to(whole(), folder)).map_err(|error| {
+            let write = || {
+                std::fs::create_dir_all(folder)?;
+                clap_mangen::generate_to(whole(), folder)?;
+                // The servers that are programs of their own.
+                [Role::Rest, Role::Server].into_iter().try_for_each(|role| {
+                    let command = vesta_boot::command(role).name(role.name());
+                    clap_mangen::Man::new(command).generate_to(folder).map(drop)
+                })
+            };
+            write().map_err(|error: io::Error| {
                 Error::setting(format!("cannot write into {}: {error}", folder.display()))
             })?;
             say(&format!("wrote the manual into {}", folder.display()));
