@@ -177,6 +177,9 @@ if [ -z "${VESTA_TEST_FULL:-}" ]; then
   finish "the races"
 else
   scripts/races.sh --full || failed "the races"
+  scripts/platforms.sh --toolchains || failed "a crate with the oldest Rust that it names"
+  cargo package --quiet --workspace --exclude vesta-sample --exclude vesta-codegen --exclude vesta-load \
+    --exclude vesta-page --exclude vesta-testkit --allow-dirty || failed "the packages of the crates"
   scripts/chaos.sh || failed "the planted fault that chaos finds"
   scripts/fuzz.sh 10 || failed "fuzzing"
   scripts/schemathesis.sh || failed "the REST server against its OpenAPI document"

@@ -7,9 +7,14 @@ use clap::Arg;
 use vesta_boot::settings::settings;
 use vesta_boot::{Role, command};
 
-/// Compares a document with its text, or writes it.
+/// Compares a document of docs/ with its text, or writes it.
 fn compare(file: &str, expected: &str) {
-    let path = format!("{}/../docs/{file}", env!("CARGO_MANIFEST_DIR"));
+    compare_at(&format!("docs/{file}"), expected);
+}
+
+/// Compares a file of the repository with its text, or writes it.
+fn compare_at(file: &str, expected: &str) {
+    let path = format!("{}/../{file}", env!("CARGO_MANIFEST_DIR"));
     if std::env::var_os("UPDATE_DOCS").is_some() {
         fs::write(&path, expected).expect("a document");
     }
@@ -137,6 +142,58 @@ fn the_example_file_is_up_to_date() {
         text += &format!("\n{help}#{name} = {value}\n");
     }
     compare("vesta.example.toml", &(text + TAIL));
+}
+
+/// The first page of a crate's documentation as a README: code as it is shown, and names where links lead
+/// to items.
+fn readme(name: &str, source: &str) -> String {
+    let page = source.lines().map_while(|line| line.strip_prefix("//!"));
+    let (mut text, mut in_code) = (String::new(), false);
+    for line in page.map(|line| line.strip_prefix(' ').unwrap_or(line)) {
+        if line.starts_with("```") {
+            in_code = !in_code;
+            text += if in_code { "```rust\n" } else { "```\n" };
+        } else if in_code && (line == "#" || line.starts_with("# ")) {
+            continue; // a line that the documentation hides
+        } else if in_code {
+            text += &format!("{line}\n");
+        } else {
+            text += &format!("{}\n", without_links(line));
+        }
+    }
+    format!(
+        "# {name}\n\n{text}\nPart of [Vesta]({}), where the guides are. Apache-2.0.\n",
+        env!("CARGO_PKG_REPOSITORY")
+    )
+}
+
+/// A line whose links to items are their names alone.
+fn without_links(line: &str) -> String {
+    let Some((before, rest)) = line.split_once('[') else { return line.to_owned() };
+    let Some((name, after)) = rest.split_once(']') else { return line.to_owned() };
+    let after = match after.strip_prefix('(').and_then(|after| after.split_once(')')) {
+        Some((_, after)) => after.strip_prefix(')').unwrap_or(after), // of `serve()`
+        None => after,
+    };
+    format!("{before}{name}{}", without_links(after))
+}
+
+#[test]
+fn the_readme_of_each_crate_is_its_first_page() {
+    for (name, source) in [
+        ("vesta-intf", "lib"),
+        ("vesta-service", "lib"),
+        ("vesta-store", "lib"),
+        ("vesta-boot", "lib"),
+        ("vesta-server", "lib"),
+        ("vesta-rest", "lib"),
+        ("vesta-client", "lib"),
+        ("vesta-cli", "main"),
+    ] {
+        let source = format!("{}/../{name}/src/{source}.rs", env!("CARGO_MANIFEST_DIR"));
+        let source = fs::read_to_string(source).expect("a crate");
+        compare_at(&format!("{name}/README.md"), &readme(name, &source));
+    }
 }
 
 #[test]
