@@ -1,17 +1,16 @@
 //! The command line.
 
-use std::io;
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use vesta_boot::{Error, Role};
+use vesta_boot::Role;
 use vesta_intf::{Field, Id, IdFormat, IdMeta, UnixMillis};
 
-use crate::output::{Output, print, say, written};
-use crate::{Answer, Done, values};
+use crate::output::Output;
+use crate::values;
 
 /// 64-bit IDs that never repeat: make, explain, serve and check them
 ///
@@ -369,42 +368,4 @@ pub(crate) fn own() -> clap::Command {
     WITH_SETTINGS.into_iter().fold(Cli::command(), |command, name| {
         command.mut_subcommand(name, |command| command.args(settings()))
     })
-}
-
-/// The whole command line, with what the servers' own part of it takes.
-pub(crate) fn whole() -> clap::Command {
-    let front = |name: &'static str, role| vesta_boot::serving(role).name(name);
-    let serve = front("serve", Role::Vesta)
-        .subcommand(front("rest", Role::Rest))
-        .subcommand(front("grpc", Role::Server));
-    let of_servers = vesta_boot::command(Role::Vesta);
-    Cli::command().subcommand(serve).subcommands(of_servers.get_subcommands().cloned())
-}
-
-pub(crate) fn completions(shell: Shell) -> Done {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut whole(), "vesta", &mut script);
-    print(&String::from_utf8_lossy(&script))
-}
-
-pub(crate) fn man(folder: Option<&Path>) -> Done {
-    match folder {
-        None => written(clap_mangen::Man::new(whole()).render(&mut io::stdout()))?,
-        Some(folder) => {
-            let write = || {
-                std::fs::create_dir_all(folder)?;
-                clap_mangen::generate_to(whole(), folder)?;
-                // The servers that are programs of their own.
-                [Role::Rest, Role::Server].into_iter().try_for_each(|role| {
-                    let command = vesta_boot::command(role).name(role.name());
-                    clap_mangen::Man::new(command).generate_to(folder).map(drop)
-                })
-            };
-            write().map_err(|error: io::Error| {
-                Error::setting(format!("cannot write into {}: {error}", folder.display()))
-            })?;
-            say(&format!("wrote the manual into {}", folder.display()));
-        }
-    }
-    Ok(Answer::Yes)
 }

@@ -14,6 +14,7 @@ mod explain;
 mod generate;
 mod http;
 mod layout;
+mod manual;
 mod output;
 mod plan;
 mod sql;
@@ -90,7 +91,7 @@ fn run() -> Done {
         Command::Top(args) => bench::top(&args, output),
         Command::Chaos(args) => chaos::run(&args, output),
         Command::Sql(args) => sql::run(&args),
-        Command::Completions { shell } => cli::completions(shell),
-        Command::Man { folder } => cli::man(folder.as_deref()),
+        Command::Completions { shell } => manual::completions(shell),
+        Command::Man { folder } => manual::man(folder.as_deref()),
     }
 }

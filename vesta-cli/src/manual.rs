@@ -1,0 +1,50 @@
+//! The manual and the completions, made from the command lines.
+
+use std::io;
+use std::path::Path;
+
+use clap::CommandFactory as _;
+use clap_complete::Shell;
+use vesta_boot::{Error, Role};
+
+use crate::cli::Cli;
+use crate::output::{print, say, written};
+use crate::{Answer, Done};
+
+/// The whole command line, with what the servers' own part of it takes.
+pub(crate) fn whole() -> clap::Command {
+    let front = |name: &'static str, role| vesta_boot::serving(role).name(name);
+    let serve = front("serve", Role::Vesta)
+        .subcommand(front("rest", Role::Rest))
+        .subcommand(front("grpc", Role::Server));
+    let of_servers = vesta_boot::command(Role::Vesta);
+    Cli::command().subcommand(serve).subcommands(of_servers.get_subcommands().cloned())
+}
+
+pub(crate) fn completions(shell: Shell) -> Done {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut whole(), "vesta", &mut script);
+    print(&String::from_utf8_lossy(&script))
+}
+
+pub(crate) fn man(folder: Option<&Path>) -> Done {
+    match folder {
+        None => written(clap_mangen::Man::new(whole()).render(&mut io::stdout()))?,
+        Some(folder) => {
+            let write = || {
+                std::fs::create_dir_all(folder)?;
+                clap_mangen::generate_to(whole(), folder)?;
+                // The servers that are programs of their own.
+                [Role::Rest, Role::Server].into_iter().try_for_each(|role| {
+                    let command = vesta_boot::command(role).name(role.name());
+                    clap_mangen::Man::new(command).generate_to(folder).map(drop)
+                })
+            };
+            write().map_err(|error: io::Error| {
+                Error::setting(format!("cannot write into {}: {error}", folder.display()))
+            })?;
+            say(&format!("wrote the manual into {}", folder.display()));
+        }
+    }
+    Ok(Answer::Yes)
+}
