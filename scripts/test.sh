@@ -26,7 +26,7 @@ browser=true
 while :; do
   case "${1:-}" in
     -h | --help)
-      sed -n '2,19s/^# \{0,1\}//p' "$0"
+      sed -n '2,20s/^# \{0,1\}//p' "$0"
       exit 0
       ;;
     --full)
@@ -164,7 +164,8 @@ if [ ${#left_out[@]} = 0 ]; then
   run "the crates" --workspace --all-features
   run_torture --workspace --all-features
   run_processes --workspace --all-features
-  scripts/ops.sh || failed "the alerts"
+  scripts/ops.sh || failed "the alerts and the dashboard"
+  scripts/deploy.sh || failed "the files of deploy/"
 else
   echo "left out as asked: the tests on ${left_out[*]}"
   features=$(IFS=, && echo "${stores[*]}")
@@ -181,6 +182,8 @@ else
   cargo package --quiet --workspace --exclude vesta-sample --exclude vesta-codegen --exclude vesta-load \
     --exclude vesta-page --exclude vesta-testkit --allow-dirty || failed "the packages of the crates"
   scripts/chaos.sh || failed "the planted fault that chaos finds"
+  scripts/release.sh || failed "building what is released"
+  scripts/packages.sh || failed "the packages"
   scripts/fuzz.sh 10 || failed "fuzzing"
   scripts/schemathesis.sh || failed "the REST server against its OpenAPI document"
 fi
