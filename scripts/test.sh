@@ -7,7 +7,7 @@
 #   scripts/test.sh --full                with more rounds, longer outages, larger models, five minutes of
 #                                         torture instead of 20 s, a planted fault that chaos must find,
 #                                         fuzzing led by coverage, requests made from the OpenAPI
-#                                         document, and mutation testing: about an hour
+#                                         document, each package built and tried out, and mutation testing: two hours
 #   scripts/test.sh --without NAME        but for a store (mysql, postgres, redis, zookeeper, etcd), for
 #                                         the clients in other languages (interop) or for the page in
 #                                         Chromium (browser); can be repeated

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""Compares the Chinese guides with their English originals, and follows the links of all documents.
+"""Compares the Chinese guides with their English originals, and follows the links in all documents.
 
-A translation has the headings, tables, lists and code of its original in the same order; comments in code may be
-translated. Links are followed in the documents at the top level and in docs/.
+A translation has its original's headings, tables, lists and code in the same order; comments in code may differ.
 """
 import difflib
 import os
@@ -12,11 +11,11 @@ from pathlib import Path
 
 ENDS = {"OPERATIONS": "## Machine IDs: which source?"}  # the translation ends before this heading of the original
 ABRIDGED = {"README"}  # rows of tables and output of commands may be left out
-COMMENT = {"text": "(?!)", "sql": r"-- .*"}  # of other languages: // and #
+COMMENT = {"text": "(?!)", "sql": "-- .*"}  # of other languages: // and #
 
 
 def lines_of(path):
-    """Yields number, line and language: empty for text, "```" for a fence."""
+    """Yields number, line and language: empty for prose, "```" for a fence."""
     language = ""
     for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
         fence = line.lstrip().startswith("```")
@@ -26,23 +25,20 @@ def lines_of(path):
 
 
 def outline(path, end, abridged):
-    """The parts that a translation has in common with its original, each with the number of its line."""
-    parts, comment = [(1, "first line")], ""
+    """The parts that a translation has in common with its original, each with its line number."""
+    parts, comment = [(1, "")], ""
     for number, line, language in lines_of(path):
         if line == end:
             return parts
-        part = line
         if language == "console":  # byte for byte
-            part = re.sub(" # .*", "", line) if abridged and line[:2] == "$ " else "" if abridged else line
-        elif language == "```":
-            part = comment + line  # a comment in front of code belongs to it
+            part = line if not abridged else re.sub(" # .*", "", line) if line[:2] == "$ " else ""
         elif language:
-            part = re.sub(COMMENT.get(language, r"(?<!\S)(//+|#) .*"), "", line)
+            part = comment + re.sub(COMMENT.get(language, r"(?<!\S)(//+|#) .*"), "", line)
         elif line.startswith("|"):
             part = "" if abridged else "row with %d cells" % (len(re.findall(r"(?<!\\)[|]", line)) - 1)
-        elif not line.startswith("    "):
-            part = "".join(re.findall(r"^(?:#+ |[*-] |\d+\. )", line))
-        comment = line + "\n" if line.startswith("<!--") and not language else ""
+        else:
+            part = "".join(re.findall(r"^(?:#+ |[*-] |\d+\. |    .*)", line))
+        comment = line + "\n" if line.startswith("<!--") and not language else ""  # belongs to the code after it
         parts += [(number, part.rstrip())] if part.strip() else []
     return parts + ([(number, "end before the missing " + end)] if end else [])
 
@@ -55,18 +51,16 @@ def compare(chinese):
     ends = (chinese, None), (english, ENDS.get(english.stem))
     here, there = (outline(path, end, english.stem in ABRIDGED) for path, end in ends)
     matcher = difflib.SequenceMatcher(None, [part for _, part in here], [part for _, part in there], autojunk=False)
-    for kind, a, b, c, d in matcher.get_opcodes() if matcher.ratio() < 1 else ():
-        if kind != "equal":
-            yield f"{chinese}:{here[min(a, len(here) - 1)][0]}: {[part for _, part in here[a:b]]}"
-            yield f"  {english}:{there[min(c, len(there) - 1)][0]}: {[part for _, part in there[c:d]]}"
+    for kind, a, b, c, d in matcher.get_opcodes():
+        for path, parts, i, j in ((chinese, here, a, b), (english, there, c, d)) if kind != "equal" else ():
+            yield f"{path}:{parts[min(i, len(parts) - 1)][0]}: {[part for _, part in parts[i:j]]}"
 
 
 def anchors(path):
     found = set()
-    for heading in [line.lstrip("#") for _, line, language in lines_of(path) if not language and line[0:1] == "#"]:
-        text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).strip().lower()
-        slug = re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
-        found.add(next(s for s in [slug] + [f"{slug}-{n}" for n in range(1, 99)] if s not in found))
+    for heading in [line.lstrip("#") for _, line, language in lines_of(path) if not language and line[:1] == "#"]:
+        slug = re.sub(r"[^\w\- ]", "", re.sub(r"\]\([^)]*\)", "", heading).strip().lower()).replace(" ", "-")
+        found.add(next(s for s in [slug, *(f"{slug}-{n}" for n in range(1, 99))] if s not in found))
     return found
 
 
@@ -75,14 +69,14 @@ def broken(path):
         for target in [] if language else re.findall(r"\]\(([^)\s]+)", re.sub("`[^`]*`", "", line)):
             file, _, anchor = target.partition("#")
             aim = path.parent / file if file else path
-            if not re.match("https?:|mailto:", target):
-                if not aim.exists() or (anchor and aim.suffix == ".md" and anchor not in anchors(aim)):
-                    yield f"{path}:{number}: {target} leads nowhere"
+            lost = not aim.exists() or (anchor and aim.suffix == ".md" and anchor not in anchors(aim))
+            if lost and not re.match("https?:|mailto:", target):
+                yield f"{path}:{number}: {target} leads nowhere"
 
 
 os.chdir(Path(__file__).resolve().parents[2])
 documents = sorted([*Path().glob("*.md"), *Path("docs").glob("*.md")])
 translations = [path for path in documents if path.name.endswith(".zh-CN.md")]
 wrong = [*(w for path in translations for w in compare(path)), *(w for path in documents for w in broken(path))]
-print("\n".join(wrong) or f"{len(translations)} translations like their originals, links in {len(documents)} documents")
+print("\n".join(wrong) or f"{len(translations)} translations agree, links of {len(documents)} documents resolve")
 sys.exit(bool(wrong))
