@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 """Compares the Chinese guides with their English originals, and follows the links in all documents.
 
-A translation has its original's headings, tables, lists and code in the same order; comments in code may differ.
-"""
+A translation has its original's headings, tables, lists and code in the same order; comments in code may differ."""
+
 import difflib
 import os
 import re
@@ -20,8 +19,7 @@ def lines_of(path):
     for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
         fence = line.lstrip().startswith("```")
         yield number, line, "```" if fence else language
-        if fence:
-            language = "" if language else line.strip("` ") or "text"
+        language = language if not fence else "" if language else line.strip("` ") or "text"
 
 
 def outline(path, end, abridged):
@@ -48,12 +46,12 @@ def compare(chinese):
     for path, link in (chinese, f"[English]({english.name})"), (english, f"[中文]({chinese.name})"):
         if path.read_text("utf-8").splitlines()[1:4] != ["", link, ""]:
             yield f"{path}:3: not {link}"
-    ends = (chinese, None), (english, ENDS.get(english.stem))
-    here, there = (outline(path, end, english.stem in ABRIDGED) for path, end in ends)
+    abridged = english.stem in ABRIDGED
+    here, there = outline(chinese, None, abridged), outline(english, ENDS.get(english.stem), abridged)
     matcher = difflib.SequenceMatcher(None, [part for _, part in here], [part for _, part in there], autojunk=False)
     for kind, a, b, c, d in matcher.get_opcodes():
         for path, parts, i, j in ((chinese, here, a, b), (english, there, c, d)) if kind != "equal" else ():
-            yield f"{path}:{parts[min(i, len(parts) - 1)][0]}: {[part for _, part in parts[i:j]]}"
+            yield f"{path}:{parts[min(i, len(parts) - 1)][0]}: {[part for _, part in parts[i:j]][:3]}"
 
 
 def anchors(path):
@@ -69,14 +67,13 @@ def broken(path):
         for target in [] if language else re.findall(r"\]\(([^)\s]+)", re.sub("`[^`]*`", "", line)):
             file, _, anchor = target.partition("#")
             aim = path.parent / file if file else path
-            lost = not aim.exists() or (anchor and aim.suffix == ".md" and anchor not in anchors(aim))
-            if lost and not re.match("https?:|mailto:", target):
+            found = aim.exists() and (not anchor or aim.suffix != ".md" or anchor in anchors(aim))
+            if not found and not re.match("https?:|mailto:", target):
                 yield f"{path}:{number}: {target} leads nowhere"
 
 
 os.chdir(Path(__file__).resolve().parents[2])
 documents = sorted([*Path().glob("*.md"), *Path("docs").glob("*.md")])
-translations = [path for path in documents if path.name.endswith(".zh-CN.md")]
-wrong = [*(w for path in translations for w in compare(path)), *(w for path in documents for w in broken(path))]
-print("\n".join(wrong) or f"{len(translations)} translations agree, links of {len(documents)} documents resolve")
+wrong = [w for path in documents for w in (*(compare(path) if ".zh-CN." in path.name else ()), *broken(path))]
+print("\n".join(wrong) or f"{len(documents)} documents: translations agree with their originals, links resolve")
 sys.exit(bool(wrong))
