@@ -110,6 +110,8 @@ done
 own_vesta=$(built "$own")/vesta
 "$own_vesta" man "$stage/man" 2>/dev/null
 gzip -9n "$stage"/man/*.1
+mkdir "$stage/man/servers"
+mv "$stage"/man/vesta-{rest,server}.1.gz "$stage/man/servers/"
 "$own_vesta" completions bash >"$stage/completions/vesta.bash"
 "$own_vesta" completions zsh >"$stage/completions/_vesta"
 "$own_vesta" completions fish >"$stage/completions/vesta.fish"
@@ -130,7 +132,7 @@ for architecture in "${architectures[@]}"; do
   install -m 644 docs/*.md "$stage/$name/doc/"
   install -m 644 ./*.md LICENSE "$stage/$name/"
   install -m 644 vesta-intf/proto/vesta/v1/vesta.proto "$stage/$name/proto/"
-  cp -r "$stage"/man/* "$stage/$name/man/"
+  cp "$stage"/man/*.gz "$stage"/man/servers/* "$stage/$name/man/"
   cp -r "$stage"/completions/* "$stage/$name/completions/"
   cp -r ops/* "$stage/$name/ops/" 2>/dev/null || true
   # The same input gives the same archive.
