@@ -79,12 +79,12 @@ for deb in "$packages"/*_"$debian".deb; do
 done
 said "lintian" "no errors"
 root=$work/debian
-debootstrap --variant=minbase "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$root" >"$work/debootstrap.log" 2>&1 ||
+debootstrap --variant=minbase --include=systemd "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$root" >"$work/debootstrap.log" 2>&1 ||
   { tail -3 "$work/debootstrap.log" >&2; failed "a clean Debian"; }
 cp "$packages"/*_"$debian".deb "$root/root/"
 chroot "$root" sh -c 'dpkg --install /root/*.deb' >"$work/dpkg.log" 2>&1 || { cat "$work/dpkg.log" >&2; failed "dpkg"; }
 for role in rest server; do
-  systemd-analyze verify --root "$root" "vesta-$role.service" || failed "the unit of vesta-$role"
+  systemd-analyze verify --man=no --root "$root" "vesta-$role.service" || failed "the unit of vesta-$role"
   said "vesta-$role.service" "$(systemd-analyze security --offline=true --no-pager --root "$root" "vesta-$role.service" |
     sed -n 's/.*Overall exposure level.*: *//p')"
 done
