@@ -88,6 +88,7 @@ for role in rest server; do
   said "vesta-$role.service" "$(systemd-analyze security --offline=true --no-pager --root "$root" "vesta-$role.service" |
     sed -n 's/.*Overall exposure level.*: *//p')"
 done
+: >"$work/said"
 # As the unit starts it: another user, its state folder, a copy of the settings.
 ids() { chroot --userspec=65532:65532 "$root" env STATE_DIRECTORY=/var/lib/vesta /usr/bin/vesta gen -n 100000; }
 mkdir -p "$root/var/lib/vesta"
@@ -138,6 +139,7 @@ if [ -f "$image" ]; then
   chown 65532:65532 "$work/volume"
   : >"$work/image-ids"
   for start in 1 2; do
+    : >"$work/said"
     # No shell and no env in it: both are given from outside.
     env -i VESTA_STATE_DIR=/var/lib/vesta HOME=/ "$(command -v chroot)" --userspec=65532:65532 "$work/root" \
       /usr/bin/vesta serve --listen 127.0.0.1:0 --grpc-listen 127.0.0.1:0 --admin-listen 127.0.0.1:0 >"$work/said" 2>&1 &
