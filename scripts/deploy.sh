@@ -8,30 +8,8 @@ cd "$(dirname "$0")/.."
 
 target=${CARGO_TARGET_DIR:-target}
 programs=${1:-$target/debug}
-# Tools that are used and not run as services are unpacked from Debian's packages, not installed.
-unpacked() {
-  local package=$1 program=$2 folder=$target/$1
-  command -v "$program" && return
-  if [ ! -x "$folder/usr/bin/$program" ]; then
-    command -v apt-get >/dev/null || {
-      echo "$program is missing" >&2
-      exit 1
-    }
-    echo "fetching: $program" >&2
-    rm -rf "$folder"
-    mkdir -p "$folder"
-    fetch() (cd "$folder" && apt-get download -qq -o APT::Sandbox::User="$(id -un)" "$package" >&2)
-    fetch 2>/dev/null || {
-      apt-get update -qq >&2
-      fetch
-    }
-    dpkg-deb --extract "$folder"/"$package"_*.deb "$folder"
-    rm "$folder"/"$package"_*.deb
-  fi
-  echo "$folder/usr/bin/$program"
-}
-promtool=$(unpacked prometheus promtool)
-kubectl=$(unpacked kubernetes-client kubectl)
+promtool=$(scripts/unpacked.sh prometheus promtool)
+kubectl=$(scripts/unpacked.sh kubernetes-client kubectl)
 PATH=$(dirname "$kubectl"):$PATH
 export PATH
 

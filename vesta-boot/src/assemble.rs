@@ -30,7 +30,7 @@ pub struct Assembled {
     pub(crate) origin: Origin,
 }
 
-/// Where the IDs come from, as metrics name it.
+/// The origin of IDs, as metrics name it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Origin {
     pub(crate) machine_source: &'static str,
@@ -52,7 +52,10 @@ impl Origin {
             },
             Machine::Stateless(_) => "stateless",
         };
-        let store = config.machine.store().map_or("file", |store| store.kind().name());
+        let store = match &config.machine {
+            Machine::Stateless(_) => "none",
+            machine => machine.store().map_or("file", |store| store.kind().name()),
+        };
         Self { machine_source, store, gen_methods: vec![config.ids.gen_method.value()] }
     }
 }

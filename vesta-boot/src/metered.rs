@@ -1,16 +1,15 @@
-//! The store of machine IDs, with the time that its requests take and what its clock shows.
+//! Store of machine IDs, with the time that its requests take and the offset of its clock.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
-use tokio::time::Instant;
 use vesta_intf::UnixMillis;
 use vesta_service::{Clock, KvStore, Put, StoreError, Suspicion, SystemClock, Timing};
 
 use crate::metrics::{Latency, Series};
 
-/// What a store is asked for.
+/// Kinds of requests to a store.
 #[derive(Debug, Clone, Copy)]
 enum Op {
     List,
@@ -45,7 +44,7 @@ impl Metered {
         Arc::new(Self { store, clock, requests: Default::default(), offset: OnceLock::new() })
     }
 
-    /// The requests so far, by what was asked for.
+    /// The requests so far, by kind.
     pub(crate) fn requests(&self) -> impl Iterator<Item = (&'static str, Latency)> {
         Op::NAMES.into_iter().zip(self.requests.iter().map(Series::read))
     }
@@ -56,9 +55,9 @@ impl Metered {
     }
 
     fn timed<T>(&self, op: Op, ask: impl FnOnce(&dyn KvStore) -> T) -> T {
-        let began = Instant::now();
+        let began = self.clock.monotonic();
         let answer = ask(&*self.store);
-        self.requests[op as usize].observe(began.elapsed());
+        self.requests[op as usize].observe(self.clock.monotonic().saturating_sub(began));
         answer
     }
 }
@@ -123,50 +122,17 @@ impl KvStore for Metered {
 mod tests {
     use vesta_service::{ManualClock, MemoryStore};
 
+    use crate::commands::store::testing::World;
+
     use super::*;
-
-    /// A store with a clock, which is 2.5 s behind.
-    #[derive(Debug)]
-    struct Behind(MemoryStore);
-
-    impl KvStore for Behind {
-        fn describe(&self) -> String {
-            self.0.describe()
-        }
-
-        fn timing(&self) -> Timing {
-            self.0.timing()
-        }
-
-        fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
-            self.0.list(area)
-        }
-
-        fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError> {
-            self.0.get(area, key)
-        }
-
-        fn put_if(
-            &self,
-            area: &str,
-            key: &str,
-            old: Option<&str>,
-            new: &str,
-        ) -> Result<bool, StoreError> {
-            self.0.put_if(area, key, old, new)
-        }
-
-        fn now(&self) -> Result<Option<UnixMillis>, StoreError> {
-            Ok(Some(UnixMillis(997_500)))
-        }
-    }
 
     #[test]
     fn clocks_are_compared_when_the_store_shows_its_own() {
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::at(UnixMillis(1_000_000)));
         let without = Metered::new(Arc::new(MemoryStore::new()), Some(Arc::clone(&clock)));
         assert_eq!((without.now().expect("it answers"), without.offset()), (None, None));
-        let store = Metered::new(Arc::new(Behind(MemoryStore::new())), Some(clock));
+        let behind = World::new().with_store_clock(UnixMillis(997_500)).store;
+        let store = Metered::new(behind, Some(clock));
         assert_eq!(store.offset(), None, "not yet");
         store.now().expect("it answers");
         assert_eq!(store.offset(), Some(2_500));

@@ -208,7 +208,7 @@ fn ports(config: &Config, report: &mut Report) {
     }
 }
 
-/// Whether the server of these settings is ready, as its admin listener says.
+/// Asks the admin listener of these settings whether the server is ready.
 pub(crate) fn healthcheck(settings: &Values) -> Done {
     let config = Config::check(settings)?;
     let Some(admin) = &config.admin_listen else {

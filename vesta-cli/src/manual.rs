@@ -12,7 +12,7 @@ use crate::output::{print, say, written};
 use crate::{Answer, Done};
 
 /// The whole command line, with what the servers' own part of it takes.
-pub(crate) fn whole() -> clap::Command {
+fn whole() -> clap::Command {
     let front = |name: &'static str, role| vesta_boot::serving(role).name(name);
     let serve = front("serve", Role::Vesta)
         .subcommand(front("rest", Role::Rest))

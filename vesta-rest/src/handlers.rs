@@ -39,9 +39,9 @@ async fn new_id(call: &Call) -> Result<u64, Problem> {
 }
 
 /// Fast path in front of the router: answers a request for one ID in decimal digits, `GET` with no
-/// query and from no other page, if the caller is authorized and an ID is ready, which it nearly always is. Everything else
-/// is `None`, and goes through the router. It neither waits nor writes, and reads no clock beyond what
-/// the ID itself needs.
+/// query and from no page of another origin, if the caller is authorized and an ID is ready, which it
+/// nearly always is. Everything else is `None`, and goes through the router. It neither waits nor writes,
+/// and reads no clock beyond what the ID itself needs.
 pub(crate) fn id_now(running: &Running, req: &Request) -> Option<Response<BoxBody>> {
     let uri = req.uri().path_and_query()?.as_str();
     let (method, respond) = ONE_ID.into_iter().find(|(method, _)| METHODS[*method] == uri)?;

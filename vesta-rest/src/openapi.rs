@@ -25,8 +25,8 @@ use content::{Schemas, named};
         description = "64-bit IDs that never repeat.\n\n\
             IDs are strings in JSON, because JavaScript and many JSON parsers round numbers above 2^53.\n\n\
             Errors are `application/problem+json` (RFC 9457). Decide by `kind`; where another attempt makes \
-            sense, `retry_after_ms` and `Retry-After` say when. Parameters that are unknown, repeated or out \
-            of range are refused; nothing is clamped or masked.",
+            sense, `retry_after_ms` and `Retry-After` say when. Parameters that are repeated, out of \
+            range or, below `/v1`, unknown are refused; nothing is clamped or masked.",
         license(name = "Apache-2.0", identifier = "Apache-2.0"),
     ),
     tags(
@@ -86,7 +86,7 @@ fn operation(
     let mut success = ResponseBuilder::new().description(endpoint.summary);
     for content in endpoint.returns {
         success = success.content(content.media, content.described(schemas));
-        if content.is_one_id() {
+        if content.has_id {
             let link = Link::builder()
                 .operation_id(EXPLAIN)
                 .parameter("id", "$response.body#/id")

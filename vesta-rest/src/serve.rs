@@ -123,7 +123,7 @@ async fn work(
     open.wait().await;
 }
 
-/// What browsers are told of the origins whose pages may read the answers.
+/// The origins whose pages may read the answers, as browsers are told.
 fn cors(origins: &[String]) -> Cors {
     let cors = Cors::default()
         .allowed_methods(["GET", "HEAD", "POST"])

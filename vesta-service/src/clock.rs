@@ -86,7 +86,7 @@ impl Clock for SystemClock {
     }
 
     fn monotonic(&self) -> Duration {
-        crate::os::monotonic()
+        monotonic()
     }
 
     fn park(&self, duration: Duration) {
@@ -99,6 +99,31 @@ impl Clock for SystemClock {
 fn since_1970() -> Duration {
     #[allow(clippy::disallowed_methods, reason = "this is the place where it is allowed")]
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO)
+}
+
+/// `CLOCK_BOOTTIME`: unlike `CLOCK_MONOTONIC` it goes on while the machine is suspended, so that a
+/// laptop that slept for hours does not look as if its wall clock had jumped.
+#[cfg(target_os = "linux")]
+fn monotonic() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0))
+}
+
+/// `CLOCK_MONOTONIC`, which goes on there; the standard library's clock of macOS stops.
+#[cfg(all(unix, not(target_os = "linux")))]
+fn monotonic() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0))
+}
+
+/// `QueryPerformanceCounter`, which counts the time that the machine sleeps.
+#[cfg(windows)]
+fn monotonic() -> Duration {
+    use std::sync::LazyLock;
+    use std::time::Instant;
+    #[allow(clippy::disallowed_methods, reason = "this is the place where it is allowed")]
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    START.elapsed()
 }
 
 /// `time(2)`: 2 ns where `clock_gettime` costs 7 (coarse) to 27 (precise), because the kernel keeps

@@ -1,12 +1,11 @@
-//! What each operating system does in its own way: files that are this user's alone and stay where they
-//! are, the name of the host, and a clock that goes on while the machine sleeps.
+//! Peculiarities of operating systems: files that are this user's alone and stay where they are, and the name of
+//! the host.
 
 #[cfg(unix)]
-mod unix;
+#[path = "os/unix.rs"]
+mod system;
 #[cfg(windows)]
-mod windows;
+#[path = "os/windows.rs"]
+mod system;
 
-#[cfg(unix)]
-pub(crate) use unix::*;
-#[cfg(windows)]
-pub(crate) use windows::*;
+pub(crate) use system::*;

@@ -151,7 +151,7 @@ fn requests(encoder: &mut Encoder<'_>, state: &AdminState) -> fmt::Result {
     encoder.family(Gauge, "build_info", "The program and its version", [(build, 1)])
 }
 
-/// Where the IDs come from, and what the store of machine IDs does.
+/// The origin of the IDs, and the requests to the store of machine IDs.
 fn origin(encoder: &mut Encoder<'_>, state: &AdminState) -> fmt::Result {
     let Some(Assembled { service, store, origin, .. }) = state.assembled() else {
         return Ok(());

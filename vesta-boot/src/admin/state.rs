@@ -62,7 +62,7 @@ impl AdminState {
         self.started.get()?.pool.as_ref()?.usage()
     }
 
-    /// What started, once it has.
+    /// The service and its stores, once they have started.
     pub(super) fn assembled(&self) -> Option<&Assembled> {
         self.started.get()
     }

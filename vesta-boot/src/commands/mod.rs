@@ -4,7 +4,7 @@
 
 mod console;
 mod segment;
-mod store;
+pub(crate) mod store;
 mod token;
 
 use clap::builder::PossibleValuesParser;

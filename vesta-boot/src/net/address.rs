@@ -3,7 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::unix::net::UnixStream as StdUnixStream;
+use std::os::unix::net::{UnixListener as StdUnixListener, UnixStream as StdUnixStream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -136,10 +136,10 @@ impl<'a> Bound<'a> {
                 is_free(path)?;
                 let _ = std::fs::remove_file(path); // of one that was killed
                 socket.bind(&SockAddr::unix(path)?)?;
-                let address = self.address.clone();
-                let socket = OnPath { socket, path: path.clone() };
-                socket.socket.listen(BACKLOG)?;
-                Ok(Listening { socket: Either::Right(socket), address })
+                let path = OnPath(path.clone());
+                socket.listen(BACKLOG)?;
+                let socket = Either::Right((socket.into(), path));
+                Ok(Listening { socket, address: self.address.clone() })
             }
             (None, Address::Tcp(_)) => Err(io::ErrorKind::InvalidInput.into()),
         };
@@ -191,20 +191,17 @@ fn cannot_listen(setting: &str, address: &Address, error: &io::Error) -> Error {
 /// A listener, bound and non-blocking.
 #[derive(Debug)]
 pub struct Listening {
-    socket: Either<std::net::TcpListener, OnPath>,
+    socket: Either<std::net::TcpListener, (StdUnixListener, OnPath)>,
     address: Address,
 }
 
-/// A Unix socket, which is removed with its listener.
+/// The path of a Unix socket, which is removed with its listener.
 #[derive(Debug)]
-pub(crate) struct OnPath {
-    socket: Socket,
-    path: PathBuf,
-}
+pub(crate) struct OnPath(PathBuf);
 
 impl Drop for OnPath {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
+        let _ = std::fs::remove_file(&self.0);
     }
 }
 
@@ -243,10 +240,9 @@ impl TryFrom<Listening> for Acceptor {
                 listener.set_nonblocking(true)?;
                 TcpListener::from_std(listener).map(Self::Tcp)
             }
-            Either::Right(on_path) => {
-                let listener = std::os::unix::net::UnixListener::from(on_path.socket.try_clone()?);
+            Either::Right((listener, path)) => {
                 listener.set_nonblocking(true)?;
-                Ok(Self::Unix(UnixListener::from_std(listener)?, on_path))
+                Ok(Self::Unix(UnixListener::from_std(listener)?, path))
             }
         }
     }
@@ -321,7 +317,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("vesta.sock");
         let address = Address::Unix(path.clone());
-        drop(std::os::unix::net::UnixListener::bind(&path).expect("a socket")); // as kill -9 leaves it
+        drop(StdUnixListener::bind(&path).expect("a socket")); // as kill -9 leaves it
         assert!(path.exists());
         let first = Bound::new("listen", &address).expect("nobody listens");
         let listening = first.listen().expect("nobody listens");

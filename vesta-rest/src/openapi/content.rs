@@ -19,7 +19,7 @@ pub(crate) struct Content {
     /// JSON, or plain text if that is the media type.
     example: &'static str,
     /// An ID as the member `id`.
-    has_id: bool,
+    pub(super) has_id: bool,
 }
 
 pub(crate) const fn text(example: &'static str) -> Content {
@@ -62,11 +62,6 @@ pub(super) fn named<T: ToSchema>(all: &mut Schemas) -> RefOr<Schema> {
 }
 
 impl Content {
-    /// True if the body is an ID that can be explained.
-    pub(super) fn is_one_id(&self) -> bool {
-        self.has_id
-    }
-
     /// The body as the OpenAPI document describes it.
     pub(super) fn described(&self, schemas: &mut Schemas) -> utoipa::openapi::Content {
         let example = match self.media {

@@ -15,8 +15,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use vesta_intf::UnixMillis;
 
-use super::{cycle_counter, since_1970};
-use crate::os::monotonic;
+use super::{cycle_counter, monotonic, since_1970};
 
 /// Last reading of a thread: from `from` on, for `span` cycles, the wall clock shows `millis`.
 #[derive(Clone, Copy)]

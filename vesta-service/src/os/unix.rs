@@ -4,22 +4,6 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
-use std::time::Duration;
-
-use rustix::time::ClockId;
-
-/// Unlike `CLOCK_MONOTONIC` it goes on while the machine is suspended, so that a laptop that slept for
-/// hours does not look as if its wall clock had jumped.
-#[cfg(target_os = "linux")]
-const GOES_ON: ClockId = ClockId::Boottime;
-/// Here this one does.
-#[cfg(not(target_os = "linux"))]
-const GOES_ON: ClockId = ClockId::Monotonic;
-
-pub(crate) fn monotonic() -> Duration {
-    let now = rustix::time::clock_gettime(GOES_ON);
-    Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0))
-}
 
 /// The name that the kernel has for this host.
 pub(crate) fn host_name() -> String {

@@ -4,22 +4,13 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::windows::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
-use std::sync::LazyLock;
-use std::time::{Duration, Instant};
-
-/// `QueryPerformanceCounter`, which counts the time that the machine sleeps.
-pub(crate) fn monotonic() -> Duration {
-    #[allow(clippy::disallowed_methods, reason = "the only monotonic clock there is")]
-    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
-    START.elapsed()
-}
 
 /// The name of this host in DNS.
 pub(crate) fn host_name() -> String {
     gethostname::gethostname().to_string_lossy().into_owned()
 }
 
-/// Who may open a file, its folder says: the user's profile is the user's alone.
+/// A file that is made. Its folder says who may open it: the user's profile is the user's alone.
 pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }

@@ -186,4 +186,4 @@ fn attempt() -> u64 {
 }
 
 #[cfg(test)]
-pub(super) mod testing;
+pub(crate) mod testing;

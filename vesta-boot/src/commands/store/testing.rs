@@ -128,7 +128,7 @@ impl World {
     }
 
     /// Output of a command whose prompt gets this answer; `None` is no terminal.
-    pub(crate) fn with_console(
+    pub(super) fn with_console(
         &self,
         answer: Option<bool>,
         command: impl FnOnce(&mut Console) -> Result<String, Error>,
@@ -137,7 +137,7 @@ impl World {
         self.with_asked(move || answer.ok_or_else(nobody), command)
     }
 
-    pub(crate) fn with_asked(
+    pub(super) fn with_asked(
         &self,
         mut ask: impl FnMut() -> Result<bool, Error> + 'static,
         command: impl FnOnce(&mut Console) -> Result<String, Error>,
