@@ -56,11 +56,15 @@ pub(crate) fn document(running: &Running) -> Bytes {
     let mut schemas = Schemas::new();
     named::<ProblemBody>(&mut schemas);
     for endpoint in ENDPOINTS.iter().filter(|endpoint| !endpoint.summary.is_empty()) {
+        let mut described = |suffix| operation(endpoint, suffix, layout, tokens, &mut schemas);
         let method = match endpoint.verb {
             Verb::Get | Verb::Any => HttpMethod::Get,
             Verb::Post => HttpMethod::Post,
         };
-        let item = PathItem::new(method, operation(endpoint, layout, tokens, &mut schemas));
+        let mut item = PathItem::new(method, described(""));
+        if endpoint.verb == Verb::Any {
+            item.post = Some(described("_post"));
+        }
         document.paths.paths.insert(endpoint.path.to_owned(), item);
     }
     let mut components = Components::new();
@@ -78,6 +82,7 @@ pub(crate) fn document(running: &Running) -> Bytes {
 
 fn operation(
     endpoint: &Endpoint,
+    suffix: &str,
     layout: &IdMeta,
     tokens: bool,
     schemas: &mut Schemas,
@@ -95,7 +100,7 @@ fn operation(
         }
     }
     let mut operation = OperationBuilder::new()
-        .operation_id(Some(endpoint.name))
+        .operation_id(Some([endpoint.name, suffix].concat()))
         .tag(endpoint.tag)
         .summary(Some(endpoint.summary))
         .response("200", success);

@@ -43,9 +43,13 @@ async fn it_lists_every_route_and_no_other() {
     let routed: BTreeSet<_> = ENDPOINTS
         .iter()
         .filter(|endpoint| endpoint.path != "/" && !endpoint.path.starts_with("/docs"))
-        .map(|endpoint| {
-            let method = if endpoint.verb == Verb::Post { "post" } else { "get" };
-            (endpoint.path.to_owned(), method.to_owned())
+        .flat_map(|endpoint| {
+            let methods: &[&str] = match endpoint.verb {
+                Verb::Get => &["get"],
+                Verb::Post => &["post"],
+                Verb::Any => &["get", "post"],
+            };
+            methods.iter().map(|method| (endpoint.path.to_owned(), (*method).to_owned()))
         })
         .collect();
     assert_eq!(listed, routed);
@@ -150,7 +154,7 @@ async fn it_names_every_format_and_every_layout() {
     let formats = IdFormat::ALL.map(IdFormat::name).to_vec();
     let layouts: Vec<_> = IdMeta::all_known().map(|meta| meta.name()).collect();
     let mut takes = BTreeMap::new();
-    for ((path, _), operation) in operations(&document) {
+    for ((path, method), operation) in operations(&document) {
         for parameter in operation["parameters"].as_array().into_iter().flatten() {
             let names = match parameter["name"].as_str().unwrap() {
                 "format" => &formats,
@@ -162,13 +166,22 @@ async fn it_names_every_format_and_every_layout() {
                 (&"query".into(), &false.into())
             );
             assert_eq!(parameter["schema"]["enum"], json!(names), "{path}");
-            takes.entry(path.clone()).or_insert_with(Vec::new).push(names.len());
+            takes.entry(format!("{method} {path}")).or_insert_with(Vec::new).push(names.len());
         }
     }
-    let both = ["/expid", "/v1/ids/{id}"].map(|path| (path, vec![5, 19]));
-    let format = ["/genid", "/makeid", "/v1/id", "/v1/ids", "/v1/ids:bound", "/v1/ids:make"];
-    let all = format.map(|path| (path, vec![5])).into_iter().chain(both);
-    assert_eq!(takes, all.map(|(path, counts)| (path.to_owned(), counts)).collect());
+    let both = ["get /expid", "post /expid", "get /v1/ids/{id}"].map(|it| (it, vec![5, 19]));
+    let format = [
+        "get /genid",
+        "post /genid",
+        "get /makeid",
+        "post /makeid",
+        "get /v1/id",
+        "get /v1/ids",
+        "get /v1/ids:bound",
+        "post /v1/ids:make",
+    ];
+    let all = format.map(|it| (it, vec![5])).into_iter().chain(both);
+    assert_eq!(takes, all.map(|(it, counts)| (it.to_owned(), counts)).collect());
 }
 
 #[actix_web::test]
