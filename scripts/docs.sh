@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# The documents as a reader meets them: every command that they show is run, and what it prints is compared with
+# what they say. Each document has a network of its own, with the ports that it names.
+#
+#   scripts/docs.sh [DOCUMENT…]           all of them, or those that are named: README.md docs/REST.md
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+target=${CARGO_TARGET_DIR:-$PWD/target}
+[ "${target:0:1}" = / ] || target=$PWD/$target
+cargo build --quiet --workspace --bins --all-features
+environment=$target/interop-venv
+if ! cmp --silent scripts/interop/requirements.txt "$environment/installed.txt"; then
+  rm -rf "$environment"
+  python3 -m venv "$environment"
+  "$environment/bin/pip" install --quiet --disable-pip-version-check -r scripts/interop/requirements.txt
+  cp scripts/interop/requirements.txt "$environment/installed.txt"
+fi
+exec python3 scripts/docs/examples.py "$target/debug" "$environment/bin/python $PWD/scripts/docs/grpcurl.py" "$@"
