@@ -22,7 +22,8 @@ ROOT = Path(__file__).resolve().parents[2]
 HOME = "/home/ann"  # of the reader in the documents
 LONGEST = 120  # seconds for one command
 NAMES = "127.0.0.1 localhost\n10.0.0.7 vesta.internal\n"
-FIRST_NEW_TICK = 374_976_000  # of layout max-peak: 2026-11-19
+FIRST_NEW_MOMENT = "2026-11-22T01"
+FIRST_NEW_TICK = 375_267_600  # of layout max-peak: the same
 TRYCMD = ("CLI", "FROM-")  # run by the tests of vesta-cli
 
 CARGO = """#!/bin/sh
@@ -65,10 +66,15 @@ def marked(text):
         new = number >> 63 == 0 and (number >> 30) & (1 << 30) - 1 >= FIRST_NEW_TICK
         return "#ID" if new else match[0]
 
+    def moment_now(match):
+        return "#NOW" if match[0] >= FIRST_NEW_MOMENT else match[0]
+
     for pattern, mark in (
         (r"\b\d{16,20}\b", id_made_now),
         (r"\b[0-9a-f]{64}\b|(?<=vesta_)[0-9a-f]{64}\b", "#DIGEST"),
-        (r"(machine ID +)\d+ \(", r"\1# ("),
+        (r"(machine ID +)\d+ \(|(machine )\d+(?=  20)", r"\1\2#"),
+        (r": \S+ \(pid \d+\), ", ": HOST (pid #), "),
+        (r"\b20(2[6-9]|[3-9]\d)-\d\d-\d\dT[\d:.]+Z", moment_now),
         (r'("capacityPerSecond":\d+,"machine":)\d+', r"\1#"),
         (r"\b(in )?\d+ years\b", r"\1# years"),
     ):
