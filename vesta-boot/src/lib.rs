@@ -31,6 +31,11 @@ pub mod settings;
 mod shutdown;
 mod summary;
 mod ticks;
+#[cfg(not(feature = "otel"))]
+#[path = "no_traces.rs"]
+mod traces;
+#[cfg(feature = "otel")]
+mod traces;
 
 pub use tokio_util::sync::CancellationToken;
 
@@ -46,6 +51,7 @@ pub use running::{Running, SEGMENTS_OFF, not_ready_because};
 pub use settings::Config;
 pub use shutdown::on_signal;
 pub use ticks::moment;
+pub use traces::{Span, may_be_traced};
 
 // The examples of the guides compile. They stand here because this crate knows every other one.
 #[cfg(doctest)]

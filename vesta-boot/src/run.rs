@@ -22,6 +22,7 @@ use crate::role::Role;
 use crate::running::Running;
 use crate::settings::{Config, Machine, unknown_variables};
 use crate::summary::StartupSummary;
+use crate::traces::Traces;
 use crate::{commands, net, shutdown};
 
 /// A public listener of a program, and the server behind it.
@@ -93,6 +94,7 @@ fn run(
     }
 
     let security = config.security()?;
+    let traces = Traces::start(role, &config)?;
     let machine_ids = match &config.machine {
         Machine::Pool { count, .. } => *count,
         _ => 1,
@@ -182,6 +184,7 @@ fn run(
     }
     let draining = stop_began.get().map_or(Duration::ZERO, Instant::elapsed);
     close(service, drain_limit.saturating_sub(draining));
+    traces.stop();
     served
 }
 

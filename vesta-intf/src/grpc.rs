@@ -46,16 +46,20 @@ impl From<IdError> for Status {
     }
 }
 
-/// Decodes an error. The kind comes from its details; for a status without them (from a proxy, or
-/// from the transport) it is derived from the code.
+/// The kind of the error that a status stands for: from its details, or for a status without them (from a
+/// proxy, or from the transport) from its code.
+#[must_use]
+pub fn kind_of(status: &Status) -> ErrorKind {
+    let info = status.get_details_error_info().filter(|info| info.domain == ERROR_DOMAIN);
+    let named = info.and_then(|info| ErrorKind::from_name(&info.reason));
+    named.unwrap_or_else(|| kind_of_code(status.code()))
+}
+
+/// Decodes an error.
 impl From<Status> for IdError {
     fn from(status: Status) -> Self {
         let retry_after = status.get_details_retry_info().and_then(|info| info.retry_delay);
-        let kind = status
-            .get_details_error_info()
-            .filter(|info| info.domain == ERROR_DOMAIN)
-            .and_then(|info| ErrorKind::from_name(&info.reason))
-            .unwrap_or_else(|| kind_of_code(status.code()));
+        let kind = kind_of(&status);
         let not_ready = |why| {
             IdError::NotReady(NotReady { retry_after: retry_after.unwrap_or(Duration::ZERO), why })
         };

@@ -4,13 +4,13 @@
 use actix_web::middleware::{Compress, Condition};
 use actix_web::web::{self, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse};
-use vesta_boot::{Caller, Outcome, Running, Scopes};
+use vesta_boot::{Caller, Outcome, Running, Scopes, Span};
 
 use crate::endpoints::OTHER;
 pub use crate::endpoints::{ENDPOINTS, Endpoint, METHODS, Verb};
 use crate::params::Params;
 use crate::problem::Problem;
-use crate::state::{Call, Document, authorize, body};
+use crate::state::{self, Call, Document, authorize, body};
 
 /// Adds every endpoint and the shared state to an application.
 pub fn configure(app: &mut ServiceConfig, running: web::Data<Running>) {
@@ -66,6 +66,8 @@ async fn answer<F: Future<Output = Result<HttpResponse, Problem>>>(
 ) -> HttpResponse {
     let running = req.app_data::<web::Data<Running>>().cloned().expect("see state::running");
     let call = running.metrics.start(method);
+    let mut span =
+        Span::begin("http.route", METHODS[method], |name| state::text(req.headers(), name));
     let result = match authorize(&running, req.headers(), needs) {
         Ok(caller) => handler(req, caller).await,
         Err(denied) => Err(denied.into()),
@@ -77,6 +79,7 @@ async fn answer<F: Future<Output = Result<HttpResponse, Problem>>>(
         }
         Err(problem) => {
             call.done(Outcome::Error(problem.kind()));
+            span.fails(problem.kind().name());
             problem.response()
         }
     }

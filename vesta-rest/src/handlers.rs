@@ -17,13 +17,13 @@ use actix_web::http::header::{self, HeaderValue};
 use actix_web::http::{Method, StatusCode};
 use actix_web::web::Bytes;
 use serde::Serialize;
-use vesta_boot::{Outcome, Running, Scopes};
+use vesta_boot::{Outcome, Running, Scopes, may_be_traced};
 use vesta_intf::{AsyncIdService, IdFormat, IdService};
 
 use crate::dto::IdText;
 use crate::endpoints::{METHODS, ONE_ID};
 use crate::problem::Problem;
-use crate::state::{Call, authorize};
+use crate::state::{Call, authorize, text as text_of};
 
 const JSON: &str = "application/json";
 
@@ -39,14 +39,18 @@ async fn new_id(call: &Call) -> Result<u64, Problem> {
 }
 
 /// Fast path in front of the router: answers a request for one ID in decimal digits, `GET` with no
-/// query and from no page of another origin, if the caller is authorized and an ID is ready, which it
-/// nearly always is. Everything else is `None`, and goes through the router. It neither waits nor writes,
+/// query, from no page of another origin and from nobody who is traced, if the caller is authorized and an
+/// ID is ready, which it nearly always is. Everything else is `None`, and goes through the router. It neither waits nor writes,
 /// and reads no clock beyond what the ID itself needs.
 pub(crate) fn id_now(running: &Running, req: &Request) -> Option<Response<BoxBody>> {
     let uri = req.uri().path_and_query()?.as_str();
     let (method, respond) = ONE_ID.into_iter().find(|(method, _)| METHODS[*method] == uri)?;
     let other_origin = req.headers().contains_key(header::ORIGIN);
-    if req.method() != Method::GET || other_origin && !running.config.cors_origins.is_empty() {
+    let is_traced = may_be_traced(|name| text_of(req.headers(), name));
+    if req.method() != Method::GET
+        || is_traced
+        || other_origin && !running.config.cors_origins.is_empty()
+    {
         return None;
     }
     let caller = authorize(running, req.headers(), Scopes::GENERATE).ok()?;

@@ -27,6 +27,11 @@ pub(crate) fn authorize(
     running.security.check(token, needs)
 }
 
+/// A header that is text.
+pub(crate) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}
+
 /// An authorized request with checked parameter names and its body.
 pub(crate) struct Call {
     pub(crate) req: HttpRequest,

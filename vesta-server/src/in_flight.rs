@@ -7,9 +7,12 @@ use std::task::{Context, Poll, ready};
 
 use futures_core::Stream;
 use http_body_util::{BodyStream, StreamBody};
+use tonic::Status;
 use tonic::body::Body;
 use tonic::codegen::http::Response;
+use vesta_boot::Span;
 use vesta_boot::net::{InFlight, Requests};
+use vesta_intf::grpc;
 
 /// Future of a response; until it is ready, its request is in flight.
 pub(crate) struct Answer {
@@ -17,6 +20,7 @@ pub(crate) struct Answer {
     in_flight: Option<InFlight>,
     /// The connection, if the response is a stream.
     streams: Option<Requests>,
+    span: Span,
 }
 
 impl Answer {
@@ -24,9 +28,10 @@ impl Answer {
         work: impl Future<Output = Result<Response<Body>, Infallible>> + Send + 'static,
         connection: Option<Requests>,
         is_stream: bool,
+        span: Span,
     ) -> Self {
         let in_flight = connection.as_ref().map(Requests::begin);
-        Self { work: Box::pin(work), in_flight, streams: connection.filter(|_| is_stream) }
+        Self { work: Box::pin(work), in_flight, streams: connection.filter(|_| is_stream), span }
     }
 }
 
@@ -36,6 +41,10 @@ impl Future for Answer {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let response = ready!(self.work.as_mut().poll(cx));
         self.in_flight = None;
+        let failure = response.as_ref().map(|it| Status::from_header_map(it.headers()));
+        if let Ok(Some(failure)) = failure {
+            self.span.fails(grpc::kind_of(&failure).name());
+        }
         Poll::Ready(match self.streams.take() {
             Some(connection) => response.map(|response| {
                 response.map(|body| {

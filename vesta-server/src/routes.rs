@@ -10,8 +10,8 @@ use tonic::codegen::http::{Request, Response};
 use tonic::service::Routes;
 use tonic_health::pb::health_server::HealthServer;
 use tower::Service;
-use vesta_boot::Running;
 use vesta_boot::net::Requests;
+use vesta_boot::{Running, Span};
 use vesta_intf::grpc::FILE_DESCRIPTOR_SET;
 use vesta_intf::grpc::v1::id_service_server::IdServiceServer;
 use vesta_intf::grpc::v1::segment_service_server::SegmentServiceServer;
@@ -19,7 +19,7 @@ use vesta_intf::grpc::v1::segment_service_server::SegmentServiceServer;
 use crate::grpc::Ids;
 use crate::health::Health;
 use crate::in_flight::Answer;
-use crate::methods::{STREAM_IDS, STREAM_RUNS};
+use crate::methods::{METHODS, STREAM_IDS, STREAM_RUNS};
 use crate::segments::Segments;
 use crate::{access, methods};
 
@@ -76,17 +76,22 @@ impl Service<Request<Body>> for Services {
 
     fn call(&mut self, mut request: Request<Body>) -> Answer {
         if let Some(refusal) = access::refuses(&self.running, &mut request) {
-            return Answer::new(ready(Ok(refusal.into_http())), None, false);
+            return Answer::new(ready(Ok(refusal.into_http())), None, false, Span::default());
         }
         let connection = request.extensions().get::<Requests>().cloned();
         let path = request.uri().path();
+        let method = methods::at(path);
+        let span = method.map_or_else(Span::default, |method| {
+            let header = |name| request.headers().get(name)?.to_str().ok();
+            Span::begin("rpc.method", METHODS[method], header)
+        });
         if path.starts_with("/vesta.v1.IdService/") {
-            let is_stream = matches!(methods::at(path), Some(STREAM_IDS | STREAM_RUNS));
-            Answer::new(self.ids.call(request), connection, is_stream)
+            let is_stream = matches!(method, Some(STREAM_IDS | STREAM_RUNS));
+            Answer::new(self.ids.call(request), connection, is_stream, span)
         } else if path.starts_with("/vesta.v1.SegmentService/") {
-            Answer::new(self.segments.call(request), connection, false)
+            Answer::new(self.segments.call(request), connection, false, span)
         } else {
-            Answer::new(self.others.call(request), connection, true)
+            Answer::new(self.others.call(request), connection, true, span)
         }
     }
 }

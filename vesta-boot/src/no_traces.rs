@@ -1,0 +1,46 @@
+//! In the place of `traces` in a program without the feature `otel`: nothing is traced.
+
+use crate::error::Error;
+use crate::role::Role;
+use crate::settings::Config;
+
+pub(crate) struct Traces;
+
+impl Traces {
+    #[expect(clippy::unnecessary_wraps, reason = "as with the feature")]
+    pub(crate) fn start(_: Role, _: &Config) -> Result<Self, Error> {
+        for name in ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"] {
+            if std::env::var_os(name).is_some_and(|value| !value.is_empty()) {
+                tracing::warn!(
+                    "{name} is set, but this program was built without the feature otel"
+                );
+            }
+        }
+        Ok(Self)
+    }
+
+    pub(crate) fn stop(self) {}
+}
+
+/// A request, which is not recorded.
+#[derive(Debug, Default)]
+pub struct Span(());
+
+/// Whether a request with these headers may be traced: no.
+pub fn may_be_traced<'a>(_: impl Fn(&'static str) -> Option<&'a str>) -> bool {
+    false
+}
+
+impl Span {
+    /// Begins with a request.
+    pub fn begin<'a>(
+        _: &'static str,
+        _: &'static str,
+        _: impl Fn(&'static str) -> Option<&'a str>,
+    ) -> Self {
+        Self(())
+    }
+
+    /// The request failed.
+    pub fn fails(&mut self, _: &'static str) {}
+}
