@@ -42,7 +42,7 @@ client() {
 }
 
 e2e() {
-  cargo build --profile dist -p vesta-server -p vesta-rest -p vesta-load
+  cargo build --profile dist -p vesta-server -p vesta-rest -p vesta-load --features vesta-rest/otel,vesta-server/otel
   "$target/dist/vesta-load" run --json "$results/e2e.json" "$@" | tee "$results/e2e.md"
   echo "results: $results/e2e.md, every round: $results/e2e.json"
 }

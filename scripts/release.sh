@@ -49,7 +49,7 @@ version=$(cargo metadata --no-deps --format-version 1 |
 revision=$(git rev-parse HEAD 2>/dev/null || echo unknown)
 moment=$(git log -1 --format=%ct 2>/dev/null || echo 0)
 programs=(vesta vesta-rest vesta-server)
-features=vesta-cli/all-stores
+features=vesta-cli/all-stores,vesta-cli/otel
 
 if $image && ! command -v buildah >/dev/null; then
   echo "buildah is missing: install it, or leave the image out with --no-image" >&2

@@ -42,6 +42,8 @@ pub(crate) enum Part {
     Rest,
     /// GET /v1/id beside GET /genid
     Json,
+    /// GET /genid of vesta-rest with a collector of OpenTelemetry, beside one without: nobody is traced
+    Traces,
     /// One connection with batches, in both of Vesta's layouts
     Batch,
     /// One connection with runs of 256 machine IDs

@@ -35,6 +35,9 @@ pub(crate) enum Protocol {
     Rest,
     #[serde(rename = "REST, JSON")]
     Json,
+    /// Of servers that would trace their callers.
+    #[serde(rename = "REST, traces")]
+    Traces,
 }
 
 /// The request of a round.
@@ -72,7 +75,7 @@ pub(crate) trait Caller: Send + 'static {
 pub(crate) fn round(plan: Plan, address: SocketAddr, pid: u32) -> Result<Round, Failure> {
     let connections = match plan.protocol {
         Protocol::Grpc => plan.in_flight.min(MOST_CHANNELS),
-        Protocol::Rest | Protocol::Json => plan.in_flight,
+        Protocol::Rest | Protocol::Json | Protocol::Traces => plan.in_flight,
     };
     let threads = plan.threads.clamp(1, connections);
     let ready = Arc::new(Barrier::new(threads + 1));
@@ -99,7 +102,7 @@ pub(crate) fn round(plan: Plan, address: SocketAddr, pid: u32) -> Result<Round, 
                 };
                 scope.spawn(move || match plan.protocol {
                     Protocol::Grpc => lane.run(grpc::callers),
-                    Protocol::Rest => {
+                    Protocol::Rest | Protocol::Traces => {
                         lane.run(async |at, n| rest::callers(rest::TEXT, at, n).await)
                     }
                     Protocol::Json => {

@@ -58,7 +58,7 @@ impl Programs {
     ) -> Result<Server, Failure> {
         let (name, subcommand) = match protocol {
             Protocol::Grpc => ("bare tonic", "echo-grpc"),
-            Protocol::Rest | Protocol::Json => ("bare actix-web", "hello-rest"),
+            Protocol::Rest | Protocol::Json | Protocol::Traces => ("bare actix-web", "hello-rest"),
         };
         Server::start(name, peer::LABEL, self.command(&self.peer).arg(subcommand), cores)
     }
@@ -71,7 +71,7 @@ impl Programs {
     ) -> Result<Server, Failure> {
         match protocol {
             Protocol::Grpc => self.server("max-peak", &["--namespace", "max-peak"], cores),
-            Protocol::Rest | Protocol::Json => self.rest(&[] as &[&str], cores),
+            Protocol::Rest | Protocol::Json | Protocol::Traces => self.rest(&[] as &[&str], cores),
         }
     }
 
@@ -85,6 +85,14 @@ impl Programs {
         // A namespace has one layout, and flags may choose another.
         let namespace = format!("--namespace=rest-{}", flags.len());
         let command = command.args(VESTA).arg(namespace).args(flags).args(&self.flags);
+        Server::start("vesta-rest", "HTTP", command, cores)
+    }
+
+    /// `vesta-rest` that traces requests of callers that are traced, for a collector that nobody needs.
+    pub(crate) fn tracing(&self, cores: Option<&CpuSet>) -> Result<Server, Failure> {
+        let mut command = self.command(&self.rest);
+        command.env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9");
+        let command = command.args(VESTA).arg("--namespace=tracing").args(&self.flags);
         Server::start("vesta-rest", "HTTP", command, cores)
     }
 

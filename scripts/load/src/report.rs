@@ -138,6 +138,8 @@ impl BatchRow {
 const PARITY: f64 = 0.98;
 /// The same of `/v1/id` and `/genid`.
 const JSON_PARITY: f64 = 0.95;
+/// What requests that nobody traces may cost more on a server that would trace them.
+const UNTRACED: f64 = 1.01;
 /// Times of one, divided by those of the other.
 const LATENCY: f64 = 1.05;
 /// Percent of the capacity, with one machine ID and with very many: 260 million IDs/s of 256.
@@ -204,6 +206,11 @@ impl Results {
             let what = |of| format!("{:?}, {} in flight: {of}", row.protocol, row.in_flight);
             let ratio = |field| ratios(&row.pairs(field)).collect();
             let parity = if row.protocol == Protocol::Json { JSON_PARITY } else { PARITY };
+            if row.protocol == Protocol::Traces {
+                let cpu = ratio(|round| round.server_cpu);
+                bar(what("server CPU of a request"), cpu, Limit::AtMost(UNTRACED));
+                continue;
+            }
             bar(what("requests/s"), ratio(|round| round.per_second), Limit::AtLeast(parity));
             bar(what("p99"), ratio(|round| round.p99), Limit::AtMost(LATENCY));
         }
@@ -265,6 +272,7 @@ impl Results {
             (Protocol::Grpc, "gRPC, unary `GenId`"),
             (Protocol::Rest, "REST, `GET /genid`"),
             (Protocol::Json, "REST, `GET /v1/id` beside `GET /genid`"),
+            (Protocol::Traces, "REST, `GET /genid` of callers that are not traced"),
         ] {
             let mut rows = self.unary.iter().filter(|row| row.protocol == protocol).peekable();
             if rows.peek().is_none() {

@@ -58,6 +58,9 @@ async fn everything(settings: &Settings, results: &mut Results) -> Result<(), Fa
     if settings.does(Part::Json) {
         json(settings, &programs, results).await?;
     }
+    if settings.does(Part::Traces) {
+        traces(settings, &programs, results).await?;
+    }
     if settings.does(Part::Batch) {
         for meta in [IdMeta::MAX_PEAK, IdMeta::MIN_GRANULARITY] {
             batches(settings, &programs, &meta, 1, &batch::Call::ALL, results).await?;
@@ -144,6 +147,25 @@ async fn json(
         let plan = results.plan(settings, in_flight);
         let sides =
             [(Protocol::Json, &server, "GET /v1/id"), (Protocol::Rest, &server, "GET /genid")];
+        results.unary.push(compare(plan, settings.rounds, sides).await?);
+    }
+    Ok(())
+}
+
+/// One server that would trace its callers, and one that would not.
+async fn traces(
+    settings: &Settings,
+    programs: &Programs,
+    results: &mut Results,
+) -> Result<(), Failure> {
+    let cores = results.halves.as_ref().map(|halves| &halves.servers);
+    let (with, without) = (programs.tracing(cores)?, programs.vesta(Protocol::Rest, cores)?);
+    for &in_flight in &settings.levels {
+        let plan = results.plan(settings, in_flight);
+        let sides = [
+            (Protocol::Traces, &with, "with a collector"),
+            (Protocol::Traces, &without, "without"),
+        ];
         results.unary.push(compare(plan, settings.rounds, sides).await?);
     }
     Ok(())
