@@ -84,6 +84,8 @@ command -v curl >/dev/null || install curl ca-certificates
 # For wrong clocks and full disks under the real programs.
 ls /usr/lib/*/faketime/libfaketimeMT.so.1 >/dev/null 2>&1 || install faketime
 command -v unshare >/dev/null || install util-linux
+command -v ip >/dev/null || install iproute2
+command -v openssl >/dev/null || install openssl
 
 failed() {
   echo "FAILED: $1" >&2
@@ -166,6 +168,7 @@ if [ ${#left_out[@]} = 0 ]; then
   run_processes --workspace --all-features
   scripts/ops.sh || failed "the alerts and the dashboard"
   scripts/deploy.sh || failed "the files of deploy/"
+  scripts/docs.sh || failed "the commands of the documents"
 else
   echo "left out as asked: the tests on ${left_out[*]}"
   features=$(IFS=, && echo "${stores[*]}")

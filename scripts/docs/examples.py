@@ -22,8 +22,9 @@ ROOT = Path(__file__).resolve().parents[2]
 HOME = "/home/ann"  # of the reader in the documents
 LONGEST = 120  # seconds for one command
 NAMES = "127.0.0.1 localhost\n10.0.0.7 vesta.internal\n"
+# IDs and moments from then on were made when the documents were written; others are exact.
 FIRST_NEW_MOMENT = "2026-11-22T01"
-FIRST_NEW_TICK = 375_267_600  # of layout max-peak: the same
+FIRST_NEW_TICK = 374_976_000  # of layout max-peak: 2026-11-18T16:00:00Z
 TRYCMD = ("CLI", "FROM-")  # run by the tests of vesta-cli
 
 CARGO = """#!/bin/sh
@@ -106,6 +107,7 @@ class Reader:
         self.home, self.work, tools = base / "home", base / "work", base / "bin"
         for folder in self.home, self.work, tools:
             folder.mkdir()
+        (self.home / ".curlrc").write_text("silent\nshow-error\nfail-with-body\n")  # 4xx and 5xx fail
         for name, script in {"cargo": CARGO, **stand_ins}.items():
             (tools / name).write_text(script)
             (tools / name).chmod(0o755)
@@ -177,13 +179,16 @@ class Reader:
         waiting = None
         for line in "\n".join(lines).replace("\\\n", "").split("\n"):
             command, _, shown = re.match(r"(.*?)(^|\s+)# (.*)$", line).groups() if "# " in line else (line, "", "")
-            if waiting and not command.strip():  # its output stands below it
+            if waiting and shown and not command.strip():  # its output stands below it
                 self.follow(waiting, [shown])
                 waiting = None
                 continue
             if waiting:
                 self.follow(waiting, [])
-            waiting = command.strip() if not shown else None
+            if variable := re.fullmatch(r"([A-Z]+)=(\S+)", command.strip()):
+                self.environment[variable[1]] = variable[2]
+                command = ""
+            waiting = None if shown else command.strip()
             if shown:
                 self.follow(command.strip(), [shown])
         if waiting:
@@ -235,6 +240,7 @@ def planted(programs):
         "a server that does not start": served.replace("-p vesta-rest", "-p vesta-rest -- --machine-id 1024"),
         "another answer": served.replace("\nready", "\nnot ready"),
         "a hidden command that fails": "<!-- run: false -->\n",
+        "an answer that is an error": served + "```sh\ncurl 127.0.0.1:8088/v1/nothing\n```\n",
         "nothing to leave out": "<!-- not run: because -->\n",
     }
     for text in right, sh, toml, new, served, "<!-- not run: because -->\n```sh\nfalse\n```\n":

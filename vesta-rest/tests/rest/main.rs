@@ -13,7 +13,6 @@ mod openapi;
 mod pages;
 mod problems;
 mod program;
-mod readme;
 mod rust_version;
 mod segments;
 mod support;

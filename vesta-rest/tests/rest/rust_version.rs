@@ -5,7 +5,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::readme::READMES;
+const READMES: [&str; 2] =
+    [include_str!("../../../README.md"), include_str!("../../../README.zh-CN.md")];
 
 /// Programs without the two stores that need a newer Rust than all others.
 const LEAN: [&str; 2] = ["--no-default-features", "--features=redis,zookeeper,etcd"];
