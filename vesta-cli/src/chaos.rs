@@ -13,7 +13,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{scope, spawn};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
+use rustix::process::{Pid, Signal, kill_process};
 use vesta_boot::{CancellationToken, Error, Role};
 use vesta_intf::{Field, IdMeta, UnixMillis};
 use vesta_service::{Clock, SystemClock};
@@ -61,7 +61,7 @@ pub(crate) fn member(mut args: impl Iterator<Item = OsString>) -> ExitCode {
         return ExitCode::from(64);
     };
     OFF.store(off, Relaxed);
-    let _ = set_parent_process_death_signal(Some(Signal::KILL)); // also of one that is paused
+    end_with_parent();
     spawn(|| {
         for off in stdin().lines().map_while(|line| line.ok()?.parse().ok()) {
             OFF.store(off, Relaxed);
@@ -71,6 +71,16 @@ pub(crate) fn member(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     println!("  process     {}", id());
     vesta_boot::main_by(Some(Arc::new(Stepped)), Role::Rest, &FRONTS[..1], args)
 }
+
+/// Ends a server with `vesta chaos`, also while it is paused.
+#[cfg(target_os = "linux")]
+fn end_with_parent() {
+    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+}
+
+/// The end of its standard input ends a server, one that is paused once it goes on.
+#[cfg(not(target_os = "linux"))]
+const fn end_with_parent() {}
 
 /// One place for a server: the one that is there now, how wrong its clock is, and until when it is paused.
 struct Place {

@@ -7,13 +7,11 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use nix::errno::Errno;
-use nix::fcntl::{FcntlArg, fcntl};
-use nix::libc;
 use vesta_service::StoreError;
 
 /// The databases that this process has open, by device and inode. Each is opened once for its locks:
@@ -46,8 +44,8 @@ impl Locks {
         let at = byte(area, key);
         match set(&self.0, libc::F_WRLCK, at) {
             Ok(()) => Ok(Some(Box::new(Locked(Arc::clone(&self.0), at)))),
-            Err(Errno::EAGAIN | Errno::EACCES) => Ok(None),
-            Err(error) => Err(error.into()),
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 }
@@ -59,15 +57,20 @@ impl Drop for Locked {
 }
 
 /// Locks of this kind belong to the open file, not to the process: they end when that is closed, and
-/// not when another one is.
-fn set(file: &File, kind: i32, at: i64) -> Result<(), Errno> {
+/// not when another one is. Linux and macOS have them.
+fn set(file: &File, kind: impl TryInto<i16>, at: i64) -> io::Result<()> {
     let (l_type, l_whence) = (small(kind), small(libc::SEEK_SET));
     let lock = libc::flock { l_type, l_whence, l_start: at, l_len: 1, l_pid: 0 };
-    fcntl(file, FcntlArg::F_OFD_SETLK(&lock)).map(drop)
+    // SAFETY: the descriptor is that of an open file, and the kernel only reads `lock`, which is whole
+    // and lives until the call returns. No crate offers this as a safe function on both systems.
+    #[allow(unsafe_code)]
+    let done = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const lock) };
+    if done == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-fn small(constant: i32) -> i16 {
-    i16::try_from(constant).expect("a small constant")
+/// The constants have different types on different systems.
+fn small(constant: impl TryInto<i16>) -> i16 {
+    constant.try_into().ok().expect("a small constant")
 }
 
 /// The byte of an entry, far beyond the end of the file and SQLite's own locks: a hash (FNV-1a) of the
