@@ -13,14 +13,6 @@ kubectl=$(scripts/unpacked.sh kubernetes-client kubectl)
 PATH=$(dirname "$kubectl"):$PATH
 export PATH
 
-environment=$target/deploy-venv
-if ! cmp --silent scripts/deploy/requirements.txt "$environment/installed.txt"; then
-  rm -rf "$environment"
-  python3 -m venv "$environment"
-  "$environment/bin/pip" install --quiet --disable-pip-version-check -r scripts/deploy/requirements.txt
-  # The schema of Compose is a file of its old implementation; nothing else of that is needed.
-  "$environment/bin/pip" install --quiet --disable-pip-version-check --no-deps docker-compose==1.29.2
-  cp scripts/deploy/requirements.txt "$environment/installed.txt"
-fi
+environment=$(scripts/venv.sh deploy)
 schema=$("$environment/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/compose/config/compose_spec.json
 "$environment/bin/python" scripts/deploy/check.py "$programs/vesta" "$promtool" "$schema"

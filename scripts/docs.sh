@@ -9,11 +9,5 @@ cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-$PWD/target}
 [ "${target:0:1}" = / ] || target=$PWD/$target
 cargo build --quiet --workspace --bins --all-features
-environment=$target/interop-venv
-if ! cmp --silent scripts/interop/requirements.txt "$environment/installed.txt"; then
-  rm -rf "$environment"
-  python3 -m venv "$environment"
-  "$environment/bin/pip" install --quiet --disable-pip-version-check -r scripts/interop/requirements.txt
-  cp scripts/interop/requirements.txt "$environment/installed.txt"
-fi
+environment=$(scripts/venv.sh interop)
 exec python3 scripts/docs/examples.py "$target/debug" "$environment/bin/python $PWD/scripts/docs/grpcurl.py" "$@"

@@ -12,11 +12,7 @@ for tool in buildah:buildah lintian:lintian debootstrap:debootstrap file:file cu
   command -v "${tool%%:*}" >/dev/null || missing+=("${tool#*:}")
 done
 [ ! -f "$packages"/vesta-*-aarch64-linux.tar.gz ] || command -v qemu-aarch64 >/dev/null || missing+=(qemu-user)
-if [ ${#missing[@]} -gt 0 ]; then
-  echo "installing: ${missing[*]}"
-  apt-get update -qq
-  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
-fi
+[ ${#missing[@]} = 0 ] || scripts/install.sh "${missing[@]}"
 
 work=$(mktemp -d)
 server=

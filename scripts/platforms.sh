@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Where Vesta builds. Embedding and the client: Linux, macOS, Windows, FreeBSD. Checked for each, without a
-# linker: the targets come by rustup. Only Linux is also run.
+# Where Vesta builds, beside the Linux that it is tested on: embedding and the client for macOS, Windows and FreeBSD,
+# and the programs for macOS. The compiler checks them, with the C code in them; nothing of it is run. The targets
+# come by rustup, the C compiler for them by scripts/venv.sh.
 #
-#   scripts/platforms.sh              the other systems
+#   scripts/platforms.sh               the other systems
+#   scripts/platforms.sh --link        links the programs for macOS too
 #   scripts/platforms.sh --toolchains  every crate with the oldest Rust that its rust-version names
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -26,10 +28,28 @@ for package in json.load(sys.stdin)["packages"]:
   exit 0
 fi
 
-for target in aarch64-apple-darwin x86_64-pc-windows-gnu x86_64-unknown-freebsd; do
-  rustup target list --installed | grep -qx "$target" || rustup --quiet target add "$target"
+PATH=$(scripts/venv.sh zig)/bin:$PATH
+export PATH
+libraries=(-p vesta-intf -p vesta-service -p vesta-client --features vesta-service/async)
+programs=(-p vesta-cli -p vesta-rest -p vesta-server --features vesta-cli/all-stores,vesta-cli/otel)
+has() { rustup target list --installed | grep -qx "$1" || rustup --quiet target add "$1"; }
+check() {
+  has "$1"
+  cargo-zigbuild clippy --quiet --locked --target "$@" -- -D warnings
+}
+
+mac=aarch64-apple-darwin
+for target in $mac x86_64-pc-windows-gnu x86_64-unknown-freebsd; do
   echo "embedding and the client for $target"
-  # TLS of the client is ring, which needs a C compiler for the target; it is left out here.
-  cargo clippy --quiet --locked --target "$target" -p vesta-intf -p vesta-service -p vesta-client \
-    --no-default-features --features vesta-service/async -- -D warnings
+  check "$target" "${libraries[@]}"
 done
+echo "the programs for $mac"
+check $mac "${programs[@]}"
+
+if [ "${1:-}" = --link ]; then
+  # Whom macOS trusts is asked by two of its frameworks, which nobody may pass on: here stand their names alone.
+  frameworks=$PWD/scripts/platforms
+  flags=CARGO_TARGET_$(tr a-z- A-Z_ <<<$mac)_RUSTFLAGS
+  env "$flags=-Clink-arg=-F$frameworks" cargo zigbuild --quiet --locked --target $mac "${programs[@]}"
+  echo "linked for $mac, but for Security and CoreFoundation"
+fi

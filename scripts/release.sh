@@ -57,14 +57,7 @@ if $image && ! command -v buildah >/dev/null; then
 fi
 
 # A compiler and a linker for other systems.
-tools=$target/release-venv
-if ! cmp --silent scripts/release/requirements.txt "$tools/installed.txt"; then
-  rm -rf "$tools"
-  python3 -m venv "$tools"
-  "$tools/bin/pip" install --quiet --disable-pip-version-check -r scripts/release/requirements.txt
-  cp scripts/release/requirements.txt "$tools/installed.txt"
-fi
-export PATH=$tools/bin:$target/tools/bin:$PATH
+export PATH=$(scripts/venv.sh zig)/bin:$target/tools/bin:$PATH
 deb_version=3.6.2
 if ! cargo-deb --version 2>/dev/null | grep -qx "$deb_version"; then
   echo "installing cargo-deb $deb_version"

@@ -15,21 +15,8 @@ case "${1:-}" in
     ;;
 esac
 examples=${1:-40}
-for tool in python3 curl; do
-  command -v "$tool" >/dev/null || {
-    echo "$tool is missing (Debian: apt-get install python3 python3-venv curl)" >&2
-    exit 1
-  }
-done
-
 target=${CARGO_TARGET_DIR:-target}
-environment=$target/schemathesis-venv
-if ! cmp --silent scripts/schemathesis/requirements.txt "$environment/installed.txt"; then
-  rm -rf "$environment"
-  python3 -m venv "$environment"
-  "$environment/bin/pip" install --quiet --disable-pip-version-check -r scripts/schemathesis/requirements.txt
-  cp scripts/schemathesis/requirements.txt "$environment/installed.txt"
-fi
+environment=$(scripts/venv.sh schemathesis)
 cargo build --quiet -p vesta-rest
 server=$target/debug/vesta-rest
 

@@ -47,34 +47,6 @@ missing() {
   esac
 }
 
-# With its service neither enabled nor started: the scripts of the package find these first.
-install() {
-  local as_root=() quiet
-  if [ "$(id -u)" != 0 ]; then
-    command -v sudo >/dev/null && as_root=(sudo)
-  fi
-  if ! command -v apt-get >/dev/null || { [ "$(id -u)" != 0 ] && [ ${#as_root[@]} = 0 ]; }; then
-    fail "please install: $*"
-  fi
-  quiet=$(mktemp -d)
-  chmod 755 "$quiet"
-  for tool in systemctl service invoke-rc.d deb-systemd-invoke deb-systemd-helper update-rc.d; do
-    printf '#!/bin/sh\nexit 0\n' >"$quiet/$tool"
-    chmod 755 "$quiet/$tool"
-  done
-  echo "installing: $*"
-  if ! {
-    "${as_root[@]}" apt-get update -qq &&
-      "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-        -o DPkg::Path="$quiet:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin" "$@"
-  } </dev/null >"$quiet/log" 2>&1; then
-    tail -n 20 "$quiet/log" >&2
-    rm -r "$quiet"
-    fail "could not install: $*"
-  fi
-  rm -r "$quiet"
-}
-
 PATH=$PATH:/usr/sbin:/sbin
 ZOOKEEPER_JAR=/usr/share/java/zookeeper.jar
 
@@ -429,7 +401,7 @@ start() {
       packages+=("$package")
     done
   done
-  [ ${#packages[@]} = 0 ] || install "${packages[@]}"
+  [ ${#packages[@]} = 0 ] || "$(dirname "$0")/install.sh" "${packages[@]}"
   for store in "$@"; do
     local first second
     free_port && first=$PORT

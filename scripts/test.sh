@@ -60,32 +60,17 @@ while :; do
   esac
 done
 
-# Installs Debian packages, if it may.
-install() {
-  local as_root=()
-  if [ "$(id -u)" != 0 ]; then
-    command -v sudo >/dev/null && as_root=(sudo)
-  fi
-  if ! command -v apt-get >/dev/null || { [ "$(id -u)" != 0 ] && [ ${#as_root[@]} = 0 ]; }; then
-    echo "please install: $*" >&2
-    exit 1
-  fi
-  echo "installing: $*"
-  "${as_root[@]}" apt-get update -qq
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
-}
-
 command -v cargo >/dev/null || {
   echo "cargo is missing: install Rust, https://rustup.rs" >&2
   exit 1
 }
-command -v cc >/dev/null || install gcc libc6-dev
-command -v curl >/dev/null || install curl ca-certificates
+command -v cc >/dev/null || scripts/install.sh gcc libc6-dev
+command -v curl >/dev/null || scripts/install.sh curl ca-certificates
 # For wrong clocks and full disks under the real programs.
-ls /usr/lib/*/faketime/libfaketimeMT.so.1 >/dev/null 2>&1 || install faketime
-command -v unshare >/dev/null || install util-linux
-command -v ip >/dev/null || install iproute2
-command -v openssl >/dev/null || install openssl
+ls /usr/lib/*/faketime/libfaketimeMT.so.1 >/dev/null 2>&1 || scripts/install.sh faketime
+command -v unshare >/dev/null || scripts/install.sh util-linux
+command -v ip >/dev/null || scripts/install.sh iproute2
+command -v openssl >/dev/null || scripts/install.sh openssl
 
 failed() {
   echo "FAILED: $1" >&2
@@ -181,6 +166,7 @@ if [ -z "${VESTA_TEST_FULL:-}" ]; then
   finish "the races"
 else
   scripts/races.sh --full || failed "the races"
+  scripts/platforms.sh --link || failed "the programs for macOS"
   scripts/platforms.sh --toolchains || failed "a crate with the oldest Rust that it names"
   cargo package --quiet --workspace --exclude vesta-sample --exclude vesta-codegen --exclude vesta-load \
     --exclude vesta-page --exclude vesta-testkit --allow-dirty || failed "the packages of the crates"
@@ -191,7 +177,6 @@ else
   scripts/schemathesis.sh || failed "the REST server against its OpenAPI document"
 fi
 if $interop; then
-  python3 -c 'import ensurepip, venv' 2>/dev/null || install python3 python3-venv
   scripts/interop.sh || failed "clients in other languages"
 else
   echo "left out as asked: clients in other languages"
