@@ -6,7 +6,8 @@
 #   scripts/release.sh --target x86_64    for one architecture (x86_64, aarch64); can be repeated
 #   scripts/release.sh --no-image         without the image
 #
-# It needs Rust with rustup, Python, and for the image buildah; all else it gets for itself, into target/.
+# It needs Rust with rustup and Python; all else it gets for itself, into target/, and buildah for the image from
+# Debian.
 # The same sources give the same tarballs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -30,7 +31,7 @@ while [ $# -gt 0 ]; do
       shift
       ;;
     -h | --help)
-      sed -n '2,10s/^# \{0,1\}//p' "$0"
+      sed -n '2,11s/^# \{0,1\}//p' "$0"
       exit 0
       ;;
     *)
@@ -51,10 +52,7 @@ moment=$(git log -1 --format=%ct 2>/dev/null || echo 0)
 programs=(vesta vesta-rest vesta-server)
 features=vesta-cli/all-stores,vesta-cli/otel
 
-if $image && ! command -v buildah >/dev/null; then
-  echo "buildah is missing: install it, or leave the image out with --no-image" >&2
-  exit 1
-fi
+! $image || command -v buildah >/dev/null || scripts/install.sh buildah
 
 # A compiler and a linker for other systems.
 export PATH=$(scripts/venv.sh zig)/bin:$target/tools/bin:$PATH
