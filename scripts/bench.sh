@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.."
 
 usage() {
   cat <<'TEXT'
-usage: scripts/bench.sh [all | questions | inproc | client | e2e] [ARGUMENT..]
+usage: scripts/bench.sh [all | questions | inproc | client | e2e | static] [ARGUMENT..]
 
   questions  whether two sets of IDs meet, and whose an ID is (criterion, vesta-intf)
   inproc     the generator inside a process, beside other generators (criterion, vesta-service)
@@ -13,7 +13,9 @@ usage: scripts/bench.sh [all | questions | inproc | client | e2e] [ARGUMENT..]
   e2e        vesta-server beside a bare tonic echo, vesta-rest beside a bare actix-web hello,
              batches, streams, workers, stops, idling, prefetching (vesta-load run);
              --only PART,.. runs some of them, --help lists them
-  all        all of them; the default
+  static     the generator and the servers linked statically with musl, as they are released, and
+             with glibc, in turns
+  all        all of them but static; the default
 
 Further arguments go to the benchmark: a filter to criterion, flags to vesta-load.
 
@@ -47,6 +49,32 @@ e2e() {
   echo "results: $results/e2e.md, every round: $results/e2e.json"
 }
 
+static() {
+  local triple zig libc programs folder
+  triple=$(uname -m)-unknown-linux-musl
+  zig=$(scripts/venv.sh zig)
+  rustup target list --installed | grep -qx "$triple" || rustup --quiet target add "$triple"
+  programs=(--profile dist -p vesta-server -p vesta-rest --features vesta-rest/otel,vesta-server/otel)
+  cargo build "${programs[@]}" -p vesta-load
+  PATH=$zig/bin:$PATH cargo zigbuild "${programs[@]}" --target "$triple"
+  for libc in glibc musl glibc musl glibc musl; do
+    printf '\n## %s\n\n' "$libc"
+    case $libc in
+      glibc) cargo bench --quiet -p vesta-service --bench generate -- 9 "Vesta" ;;
+      musl) PATH=$zig/bin:$PATH cargo-zigbuild test --quiet --profile bench -p vesta-service --bench generate \
+        --target "$triple" -- 9 "Vesta" ;;
+    esac
+  done 2>/dev/null | tee "$results/static.md"
+  for libc in glibc musl; do
+    folder=$target/dist
+    [ $libc = glibc ] || folder=$target/$triple/dist
+    printf '\n## %s\n\n' "$libc"
+    "$target/dist/vesta-load" run --only grpc,rest --levels 8,64 \
+      --server "$folder/vesta-server" --rest "$folder/vesta-rest" "$@"
+  done | tee -a "$results/static.md"
+  echo "results: $results/static.md"
+}
+
 part=${1:-all}
 if (($# > 0)); then shift; fi
 case $part in
@@ -61,7 +89,7 @@ case $part in
     fi
     parts=(questions inproc client e2e)
     ;;
-  questions | inproc | client | e2e) parts=("$part") ;;
+  questions | inproc | client | e2e | static) parts=("$part") ;;
   *)
     echo "no such part: $part" >&2
     usage >&2

@@ -49,11 +49,11 @@ for tarball in "$packages"/vesta-*-linux.tar.gz; do
 done
 mkdir -p "$work/empty/state"
 cp "$work/vesta-$version-$machine-linux/bin/vesta" "$work/empty/"
-said "in an empty root" "$(chroot "$work/empty" /vesta gen --state-dir /state)"
+said "in an empty root" "$(chroot "$work/empty" /vesta gen --state-dir /state --machine-range 0-511)"
 other=$work/vesta-$version-aarch64-linux/bin/vesta
 if [ "$machine" = x86_64 ] && [ -f "$other" ]; then
   file "$other" | grep -q 'ARM aarch64' || failed "$other is for another processor"
-  said "aarch64, emulated" "$(qemu-aarch64 "$other" gen --state-dir "$work/emulated")"
+  said "aarch64, emulated" "$(qemu-aarch64 "$other" gen --state-dir "$work/emulated" --machine-range 512-1023)"
 fi
 
 # --- From the tarball to the first ID ------------------------------------------------------------------------

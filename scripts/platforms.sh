@@ -28,8 +28,8 @@ for package in json.load(sys.stdin)["packages"]:
   exit 0
 fi
 
-PATH=$(scripts/venv.sh zig)/bin:$PATH
-export PATH
+zig=$(scripts/venv.sh zig)
+export PATH=$zig/bin:$PATH
 libraries=(-p vesta-intf -p vesta-service -p vesta-client --features vesta-service/async)
 programs=(-p vesta-cli -p vesta-rest -p vesta-server --features vesta-cli/all-stores,vesta-cli/otel)
 has() { rustup target list --installed | grep -qx "$1" || rustup --quiet target add "$1"; }

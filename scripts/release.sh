@@ -55,7 +55,8 @@ features=vesta-cli/all-stores,vesta-cli/otel
 ! $image || command -v buildah >/dev/null || scripts/install.sh buildah
 
 # A compiler and a linker for other systems.
-export PATH=$(scripts/venv.sh zig)/bin:$target/tools/bin:$PATH
+zig=$(scripts/venv.sh zig)
+export PATH=$zig/bin:$target/tools/bin:$PATH
 deb_version=3.6.2
 if ! cargo-deb --version 2>/dev/null | grep -qx "$deb_version"; then
   echo "installing cargo-deb $deb_version"
@@ -139,7 +140,6 @@ cargo metadata --locked --format-version 1 --filter-platform "$own-unknown-linux
   python3 scripts/release/sbom.py Cargo.lock "$version" >"$out/vesta-$version.cdx.json"
 
 if $image; then
-  export CONTAINERS_STORAGE_CONF=/dev/null
   store=(--storage-driver vfs --root "$target/containers/root" --runroot "$target/containers/run")
   for architecture in "${architectures[@]}"; do
     case $architecture in x86_64) debian=amd64 ;; aarch64) debian=arm64 ;; esac

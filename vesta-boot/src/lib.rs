@@ -53,7 +53,11 @@ pub use shutdown::on_signal;
 pub use ticks::moment;
 pub use traces::{Span, may_be_traced};
 
-// The examples of the guides compile. They stand here because this crate knows every other one.
+// The examples of the documents compile. They stand here because this crate knows every other one.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
+
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/EMBED.md")]
 struct Embedding;

@@ -44,7 +44,9 @@ impl Locks {
         let at = byte(area, key);
         match set(&self.0, libc::F_WRLCK, at) {
             Ok(()) => Ok(Some(Box::new(Locked(Arc::clone(&self.0), at)))),
-            Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => Ok(None),
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => {
+                Ok(None)
+            }
             Err(error) => Err(error),
         }
     }
