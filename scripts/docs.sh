@@ -3,11 +3,12 @@
 # what they say. Each document has a network of its own, with the ports that it names.
 #
 #   scripts/docs.sh [DOCUMENT…]           all of them, or those that are named: README.md docs/REST.md
+#
+# The programs are those in target/debug, which `cargo build --workspace --all-features` puts there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 target=${CARGO_TARGET_DIR:-$PWD/target}
 [ "${target:0:1}" = / ] || target=$PWD/$target
-cargo build --quiet --workspace --bins --all-features
 environment=$(scripts/venv.sh interop)
 exec python3 scripts/docs/examples.py "$target/debug" "$environment/bin/python $PWD/scripts/docs/grpcurl.py" "$@"

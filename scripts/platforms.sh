@@ -4,7 +4,7 @@
 # come by rustup, the C compiler for them by scripts/venv.sh.
 #
 #   scripts/platforms.sh               the other systems
-#   scripts/platforms.sh --link        links the programs for macOS too
+#   scripts/platforms.sh --link        links the programs for macOS too, with every store
 #   scripts/platforms.sh --toolchains  every crate with the oldest Rust that its rust-version names
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -30,26 +30,24 @@ fi
 
 zig=$(scripts/venv.sh zig)
 export PATH=$zig/bin:$PATH
-libraries=(-p vesta-intf -p vesta-service -p vesta-client --features vesta-service/async)
-programs=(-p vesta-cli -p vesta-rest -p vesta-server --features vesta-cli/all-stores,vesta-cli/otel)
-has() { rustup target list --installed | grep -qx "$1" || rustup --quiet target add "$1"; }
-check() {
-  has "$1"
-  cargo-zigbuild clippy --quiet --locked --target "$@" -- -D warnings
-}
-
 mac=aarch64-apple-darwin
-for target in $mac x86_64-pc-windows-gnu x86_64-unknown-freebsd; do
+check() {
+  rustup target list --installed | grep -qx "$1" || rustup --quiet target add "$1"
+  cargo-zigbuild clippy --quiet --locked --target "$@" -p vesta-intf -p vesta-service -p vesta-client \
+    --features vesta-service/async -- -D warnings
+}
+for target in x86_64-pc-windows-gnu x86_64-unknown-freebsd; do
   echo "embedding and the client for $target"
-  check "$target" "${libraries[@]}"
+  check "$target"
 done
-echo "the programs for $mac"
-check $mac "${programs[@]}"
+echo "embedding, the client and the program for $mac"
+check $mac -p vesta-cli
 
 if [ "${1:-}" = --link ]; then
   # Whom macOS trusts is asked by two of its frameworks, which nobody may pass on: here stand their names alone.
   frameworks=$PWD/scripts/platforms
   flags=CARGO_TARGET_$(tr a-z- A-Z_ <<<$mac)_RUSTFLAGS
-  env "$flags=-Clink-arg=-F$frameworks" cargo zigbuild --quiet --locked --target $mac "${programs[@]}"
+  env "$flags=-Clink-arg=-F$frameworks" cargo zigbuild --quiet --locked --target $mac \
+    -p vesta-cli -p vesta-rest -p vesta-server --features vesta-cli/all-stores,vesta-cli/otel
   echo "linked for $mac, but for Security and CoreFoundation"
 fi

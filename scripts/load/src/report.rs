@@ -138,7 +138,7 @@ impl BatchRow {
 const PARITY: f64 = 0.98;
 /// The same of `/v1/id` and `/genid`.
 const JSON_PARITY: f64 = 0.95;
-/// What requests that nobody traces may cost more on a server that would trace them.
+/// Bound on the cost of an untraced request on a server that would trace it, beside one that would not.
 const UNTRACED: f64 = 1.01;
 /// Times of one, divided by those of the other.
 const LATENCY: f64 = 1.05;
