@@ -16,14 +16,19 @@ command -v rustup >/dev/null || {
 
 if [ "${1:-}" = --toolchains ]; then
   cargo metadata --no-deps --format-version 1 | python3 -c '
-import json, sys
+import collections, json, sys
+crates = collections.defaultdict(list)
 for package in json.load(sys.stdin)["packages"]:
     if "/scripts/" not in package["manifest_path"]:
-        print(package["rust_version"], package["name"])
-' | sort | while read -r version crate; do
+        crates[package["rust_version"]].append(package["name"])
+for version, names in sorted(crates.items()):
+    print(version, *names)
+' | while read -r version crates; do
     rustup toolchain list | grep -q "^$version" || rustup --quiet toolchain install --profile minimal "$version"
-    echo "$crate with Rust $version"
-    CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/rust-$version cargo "+$version" check --quiet --locked -p "$crate"
+    read -ra names <<<"-p ${crates// / -p }"
+    echo "Rust $version: $crates"
+    CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/rust-$version \
+      cargo "+$version" check --quiet --locked "${names[@]}" </dev/null
   done
   exit 0
 fi
