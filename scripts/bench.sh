@@ -64,7 +64,7 @@ static() {
       musl) PATH=$zig/bin:$PATH cargo-zigbuild test --quiet --profile bench -p vesta-service --bench generate \
         --target "$triple" -- 9 "Vesta" ;;
     esac
-  done 2>/dev/null | tee "$results/static.md"
+  done | tee "$results/static.md"
   for libc in glibc musl; do
     folder=$target/dist
     [ $libc = glibc ] || folder=$target/$triple/dist
