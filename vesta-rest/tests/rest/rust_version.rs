@@ -51,11 +51,12 @@ impl Stated {
         )
     }
 
-    /// The highest version among what a build of the crate compiles, and what states it.
+    /// The highest version among what a build of the crate compiles, and what states it. Crates of
+    /// this workspace count too: cargo refuses a toolchain older than any of them states.
     fn needed(&self, name: &str, features: &[&str]) -> (u32, String) {
         let args = ["tree", "-p", name, "--edges=normal,build", "--prefix=none", "--format={p}"];
         let built = cargo(&[&args, features].concat());
-        let ids = built.lines().filter(|id| !id.starts_with("vesta-"));
+        let ids = built.lines().filter(|id| id.split(' ').next() != Some(name));
         let id = |line: &str| line.split(' ').take(2).collect::<Vec<_>>().join(" ");
         let stated = ids.filter_map(|line| Some((*self.0.get(&id(line))?, id(line))));
         stated.max().unwrap_or_default()
