@@ -49,7 +49,8 @@ echo "embedding, the client and the program for $mac"
 check $mac -p vesta-cli
 
 if [ "${1:-}" = --link ]; then
-  # Whom macOS trusts is asked by two of its frameworks, which nobody may pass on: here stand their names alone.
+  # Two frameworks of macOS know the certificates that it trusts. They may not be redistributed: the stubs in this
+  # folder only name the symbols that are used.
   frameworks=$PWD/scripts/platforms
   flags=CARGO_TARGET_$(tr a-z- A-Z_ <<<$mac)_RUSTFLAGS
   env "$flags=-Clink-arg=-F$frameworks" cargo zigbuild --quiet --locked --target $mac \

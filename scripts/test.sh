@@ -64,13 +64,15 @@ command -v cargo >/dev/null || {
   echo "cargo is missing: install Rust, https://rustup.rs" >&2
   exit 1
 }
-command -v cc >/dev/null || scripts/install.sh gcc libc6-dev
-command -v curl >/dev/null || scripts/install.sh curl ca-certificates
+missing=()
+command -v cc >/dev/null || missing+=(gcc libc6-dev)
+command -v curl >/dev/null || missing+=(curl ca-certificates)
 # For wrong clocks and full disks under the real programs.
-ls /usr/lib/*/faketime/libfaketimeMT.so.1 >/dev/null 2>&1 || scripts/install.sh faketime
-command -v unshare >/dev/null || scripts/install.sh util-linux
-command -v ip >/dev/null || scripts/install.sh iproute2
-command -v openssl >/dev/null || scripts/install.sh openssl
+ls /usr/lib/*/faketime/libfaketimeMT.so.1 >/dev/null 2>&1 || missing+=(faketime)
+command -v unshare >/dev/null || missing+=(util-linux)
+command -v ip >/dev/null || missing+=(iproute2)
+command -v openssl >/dev/null || missing+=(openssl)
+[ ${#missing[@]} = 0 ] || scripts/install.sh "${missing[@]}"
 
 failed() {
   echo "FAILED: $1" >&2

@@ -70,7 +70,8 @@ impl Traces {
     }
 }
 
-/// Attributes of the process, common to all spans. `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` add to it and win.
+/// Attributes of the process, common to all spans. `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES`
+/// add to them and win.
 fn resource(role: Role, config: &Config) -> Resource {
     let given = Resource::builder().build();
     let unnamed = |name: &opentelemetry::Value| name.as_str().starts_with("unknown_service");
@@ -122,7 +123,7 @@ impl HttpClient for Collector {
 #[derive(Debug, Default)]
 pub struct Span(Option<SdkSpan>);
 
-/// True if a request with these headers may have to be traced: the whole cost to those who are not.
+/// True if a request with these headers may be traced: all that tracing costs any other request.
 pub fn may_be_traced<'a>(header: impl Fn(&'static str) -> Option<&'a str>) -> bool {
     TRACER.get().is_some() && header(TRACEPARENT).is_some()
 }

@@ -78,7 +78,7 @@ fn end_with_parent() {
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
 }
 
-/// The end of its standard input ends a server, one that is paused once it goes on.
+/// Elsewhere a server ends when its standard input does; a paused one, once it goes on.
 #[cfg(not(target_os = "linux"))]
 const fn end_with_parent() {}
 

@@ -150,7 +150,7 @@ fn coarse_seconds() -> u64 {
     since_1970().as_secs()
 }
 
-/// The nanoseconds since 1970, of which only whether they changed counts.
+/// Nanoseconds since 1970, modulo 2^64: callers only compare them for change.
 #[cfg(target_os = "linux")]
 #[inline]
 fn coarse_nanos() -> u64 {
