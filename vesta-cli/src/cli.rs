@@ -99,7 +99,8 @@ pub(crate) struct GenArgs {
     #[arg(short = 'n', long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub(crate) count: u64,
-    /// Text format of the IDs: decimal, padded-decimal, hex, base62 or crockford
+    /// Text format of the IDs: decimal, padded-decimal, hex, base36, base62 or crockford; with check symbols
+    /// crockford-check, decimal-damm, decimal-mod97 or decimal-luhn
     #[arg(long, value_name = "NAME", default_value_t)]
     pub(crate) format: IdFormat,
     /// Server to take them from, by gRPC or REST: http://host:50051, https://host:8088

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::IdError;
+use crate::check::CheckSymbol;
 
 /// Text format of an ID.
 ///
@@ -29,20 +30,32 @@ pub enum IdFormat {
     /// Crockford's base32 in upper case, always 13 characters, without check symbol. When parsing,
     /// lower case is accepted too, and I and L for 1, O for 0; hyphens are not.
     Crockford,
+    /// Digits and upper-case letters, always 13 characters. Both cases are accepted when parsing.
+    Base36,
+    /// [`Crockford`](Self::Crockford) and its check symbol, always 14 characters.
+    CrockfordCheck,
+    /// Decimal digits and the check digit of [`CheckSymbol::Damm`], 2 to 21 characters.
+    DecimalDamm,
+    /// Decimal digits and the two check digits of [`CheckSymbol::Mod97`], 3 to 22 characters.
+    DecimalMod97,
+    /// Decimal digits and the check digit of [`CheckSymbol::Luhn`], 2 to 21 characters.
+    DecimalLuhn,
 }
 
 /// Digits of a format, and the value of each byte; `NONE` for bytes that are no digit.
-struct Digits {
-    symbols: &'static [u8],
+pub(crate) struct Digits {
+    pub(crate) symbols: &'static [u8],
     values: [u8; 256],
 }
 
 const NONE: u8 = u8::MAX;
-static DECIMAL: Digits = Digits::new(b"0123456789");
+pub(crate) static DECIMAL: Digits = Digits::new(b"0123456789");
 static HEX: Digits = Digits::new(b"0123456789abcdef").same(b"ABCDEF", b"abcdef");
-static BASE62: Digits =
+pub(crate) static BASE36: Digits = Digits::new(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    .same(b"abcdefghijklmnopqrstuvwxyz", b"ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+pub(crate) static BASE62: Digits =
     Digits::new(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz");
-static CROCKFORD: Digits = Digits::new(b"0123456789ABCDEFGHJKMNPQRSTVWXYZ")
+pub(crate) static CROCKFORD: Digits = Digits::new(b"0123456789ABCDEFGHJKMNPQRSTVWXYZ")
     .same(b"abcdefghjkmnpqrstvwxyz", b"ABCDEFGHJKMNPQRSTVWXYZ")
     .same(b"IiLlOo", b"111100");
 
@@ -56,6 +69,12 @@ impl Digits {
             i += 1;
         }
         Self { symbols, values }
+    }
+
+    /// The value of a character, if it is a digit.
+    pub(crate) fn value(&self, character: char) -> Option<u8> {
+        let value = self.values[usize::from(u8::try_from(character).ok()?)];
+        (value != NONE).then_some(value)
     }
 
     /// The same digits, with these bytes parsed as those.
@@ -72,8 +91,18 @@ impl Digits {
 
 impl IdFormat {
     /// All formats.
-    pub const ALL: [IdFormat; 5] =
-        [Self::Decimal, Self::PaddedDecimal, Self::Hex, Self::Base62, Self::Crockford];
+    pub const ALL: [IdFormat; 10] = [
+        Self::Decimal,
+        Self::PaddedDecimal,
+        Self::Hex,
+        Self::Base36,
+        Self::Base62,
+        Self::Crockford,
+        Self::CrockfordCheck,
+        Self::DecimalDamm,
+        Self::DecimalMod97,
+        Self::DecimalLuhn,
+    ];
 
     /// The name in configurations and requests.
     pub const fn name(self) -> &'static str {
@@ -83,13 +112,29 @@ impl IdFormat {
             IdFormat::Hex => "hex",
             IdFormat::Base62 => "base62",
             IdFormat::Crockford => "crockford",
+            IdFormat::Base36 => "base36",
+            IdFormat::CrockfordCheck => "crockford-check",
+            IdFormat::DecimalDamm => "decimal-damm",
+            IdFormat::DecimalMod97 => "decimal-mod97",
+            IdFormat::DecimalLuhn => "decimal-luhn",
         }
     }
 
-    /// True if the texts sort byte by byte in the order of the IDs as unsigned numbers. A database column of [`Base62`](Self::Base62) needs a collation that does so too ("C",
-    /// binary).
+    /// True if the texts sort byte by byte in the order of the IDs as unsigned numbers. A database column of
+    /// [`Base62`](Self::Base62) needs a collation that does so too ("C", binary).
     pub const fn is_sortable(self) -> bool {
-        !matches!(self, IdFormat::Decimal)
+        self.lengths().0 == self.lengths().1
+    }
+
+    /// The method of its check symbols, and the format of what stands before them; `None` if it has none.
+    pub const fn check(self) -> Option<(CheckSymbol, IdFormat)> {
+        match self {
+            IdFormat::CrockfordCheck => Some((CheckSymbol::Crockford, IdFormat::Crockford)),
+            IdFormat::DecimalDamm => Some((CheckSymbol::Damm, IdFormat::Decimal)),
+            IdFormat::DecimalMod97 => Some((CheckSymbol::Mod97, IdFormat::Decimal)),
+            IdFormat::DecimalLuhn => Some((CheckSymbol::Luhn, IdFormat::Decimal)),
+            _ => None,
+        }
     }
 
     /// Minimum and maximum length of the text, in characters.
@@ -99,27 +144,40 @@ impl IdFormat {
             IdFormat::PaddedDecimal => (20, 20),
             IdFormat::Hex => (16, 16),
             IdFormat::Base62 => (11, 11),
-            IdFormat::Crockford => (13, 13),
+            IdFormat::Crockford | IdFormat::Base36 => (13, 13),
+            IdFormat::CrockfordCheck => (14, 14),
+            IdFormat::DecimalDamm | IdFormat::DecimalLuhn => (2, 21),
+            IdFormat::DecimalMod97 => (3, 22),
         }
     }
 
     const fn digits(self) -> &'static Digits {
         match self {
-            IdFormat::Decimal | IdFormat::PaddedDecimal => &DECIMAL,
             IdFormat::Hex => &HEX,
+            IdFormat::Base36 => &BASE36,
             IdFormat::Base62 => &BASE62,
-            IdFormat::Crockford => &CROCKFORD,
+            IdFormat::Crockford | IdFormat::CrockfordCheck => &CROCKFORD,
+            _ => &DECIMAL,
         }
     }
 
     /// The text of an ID, without an allocation.
     pub fn format(self, id: u64) -> IdText {
-        let least = self.lengths().0;
-        match self {
-            IdFormat::Decimal | IdFormat::PaddedDecimal => IdText::of::<10>(&DECIMAL, id, least),
+        let (check, body) = match self.check() {
+            Some((check, body)) => (Some(check), body),
+            None => (None, self),
+        };
+        let least = body.lengths().0;
+        let text = match body {
             IdFormat::Hex => IdText::of::<16>(&HEX, id, least),
+            IdFormat::Base36 => IdText::of::<36>(&BASE36, id, least),
             IdFormat::Base62 => IdText::of::<62>(&BASE62, id, least),
             IdFormat::Crockford => IdText::of::<32>(&CROCKFORD, id, least),
+            _ => IdText::of::<10>(&DECIMAL, id, least),
+        };
+        match check {
+            Some(check) => text.checked(check, id),
+            None => text,
         }
     }
 
@@ -132,7 +190,8 @@ impl IdFormat {
     ///
     /// # Errors
     /// [`IdError::Invalid`] for `id`: the text is too short or too long, a character of it is no
-    /// digit of this format (signs, blanks and prefixes are none), or it is above [`u64::MAX`].
+    /// digit of this format (signs, blanks and prefixes are none), it is above [`u64::MAX`], or its check
+    /// symbol is wrong.
     pub fn parse(self, text: &str) -> Result<u64, IdError> {
         let invalid = |reason| Err(IdError::invalid("id", reason));
         let (min, max) = self.lengths();
@@ -142,20 +201,24 @@ impl IdFormat {
                 if min == max { format!("exactly {min}") } else { format!("{min} to {max}") };
             return invalid(format!("{self} takes {takes} characters, not {length}"));
         }
+        if let Some((check, body)) = self.check() {
+            let cut = text.char_indices().nth(length - check.count()).map_or(0, |(at, _)| at);
+            let (text, symbols) = text.split_at(cut);
+            let id = body.parse(text)?;
+            let right = check.of_number(id, IdFormat::Decimal.format(id).as_bytes());
+            let agrees = check.agrees(symbols, right.as_str());
+            return if agrees { Ok(id) } else { Err(check.wrong("id")) };
+        }
         let digits = self.digits();
         let mut id = Some(0u64);
         for (i, character) in text.chars().enumerate() {
-            let value = match u8::try_from(character) {
-                Ok(byte) => digits.values[usize::from(byte)],
-                Err(_) => NONE,
-            };
-            if value == NONE {
+            let Some(value) = digits.value(character) else {
                 let digits = self.alphabet();
                 return invalid(format!(
                     "character {} is {character:?}, which is not a digit of {self} ({digits})",
                     i + 1
                 ));
-            }
+            };
             id = id
                 .and_then(|id| id.checked_mul(digits.symbols.len() as u64))
                 .and_then(|id| id.checked_add(value.into()));
@@ -171,10 +234,11 @@ impl IdFormat {
 
     const fn alphabet(self) -> &'static str {
         match self {
-            IdFormat::Decimal | IdFormat::PaddedDecimal => "0-9",
             IdFormat::Hex => "0-9, a-f",
+            IdFormat::Base36 => "0-9, A-Z",
             IdFormat::Base62 => "0-9, A-Z, a-z",
-            IdFormat::Crockford => "0-9, A-Z without U",
+            IdFormat::Crockford | IdFormat::CrockfordCheck => "0-9, A-Z without U",
+            _ => "0-9",
         }
     }
 }
@@ -196,19 +260,23 @@ impl FromStr for IdFormat {
     }
 }
 
-/// The text of an ID: at most 20 ASCII characters, kept in place.
+/// The text of an ID: at most 22 ASCII characters, kept in place.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct IdText {
-    /// Filled from the end; `0` before `start`.
-    bytes: [u8; 20],
+    /// The digits end at `DIGITS`, after them come check symbols; `0` in all other places.
+    bytes: [u8; DIGITS + 2],
     start: usize,
+    end: usize,
 }
+
+/// The most digits of a number.
+const DIGITS: usize = 20;
 
 impl IdText {
     /// The radix is a constant, so that the compiler need not divide.
     fn of<const RADIX: u64>(digits: &Digits, mut id: u64, least: usize) -> Self {
-        let mut bytes = [b'0'; 20];
-        let mut start = bytes.len();
+        let mut bytes = [b'0'; DIGITS + 2];
+        let mut start = DIGITS;
         while id > 0 {
             start -= 1;
             #[allow(clippy::cast_possible_truncation, reason = "it is below the radix")]
@@ -216,12 +284,24 @@ impl IdText {
             bytes[start] = digits.symbols[digit];
             id /= RADIX;
         }
-        Self { bytes, start: start.min(bytes.len() - least) }
+        Self { bytes, start: start.min(DIGITS - least), end: DIGITS }
+    }
+
+    /// The same text, of this ID, with its check symbols.
+    fn checked(mut self, check: CheckSymbol, id: u64) -> Self {
+        let symbols = check.of_number(id, self.as_bytes());
+        self.end += symbols.as_bytes().len();
+        self.bytes[DIGITS..self.end].copy_from_slice(symbols.as_bytes());
+        self
+    }
+
+    const fn as_bytes(&self) -> &[u8] {
+        self.bytes.split_at(self.end).0.split_at(self.start).1
     }
 
     /// The characters.
     pub fn as_str(&self) -> &str {
-        std::str::from_utf8(&self.bytes[self.start..]).expect("all digits are ASCII")
+        std::str::from_utf8(self.as_bytes()).expect("all digits are ASCII")
     }
 }
 

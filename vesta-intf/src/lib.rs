@@ -16,7 +16,7 @@
 //! (`vesta-client`) unchanged.
 //!
 //! Features: `grpc` adds the protocol of `vesta-server` (`grpc` module), `serde` adds
-//! serialisation of [`Id`] and [`MakeId`].
+//! serialisation of [`Id`] and [`MakeId`], `shuffle` adds shuffled numbers.
 #![forbid(unsafe_code)]
 #![deny(
     clippy::cast_possible_truncation,
@@ -26,6 +26,7 @@
     clippy::cast_precision_loss
 )]
 
+mod check;
 mod error;
 mod format;
 mod guess;
@@ -34,13 +35,17 @@ mod make;
 mod meta;
 mod overlap;
 mod preset;
+mod serial;
 mod service;
+#[cfg(feature = "shuffle")]
+mod shuffle;
 mod time;
 mod written;
 
 #[cfg(feature = "grpc")]
 pub mod grpc;
 
+pub use check::CheckSymbol;
 pub use error::{ErrorKind, IdError, NotReady, NotReadyReason};
 pub use format::{IdFormat, IdText};
 pub use guess::{Guess, guess};
@@ -48,7 +53,10 @@ pub use id::{GenMethod, Id, IdRun, IdType};
 pub use make::MakeId;
 pub use meta::{Field, FieldOrder, IdMeta, LayoutSpec, SequenceStart};
 pub use overlap::{IdSet, overlap};
+pub use serial::{CivilHour, ParsedSerial, Pattern, Period, Reset};
 pub use service::{AsyncIdService, IdService};
+#[cfg(feature = "shuffle")]
+pub use shuffle::{Shuffle, ShuffleKey};
 pub use time::{TimeUnit, UnixMillis};
 pub use written::{Form, Written, read};
 

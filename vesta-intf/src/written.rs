@@ -39,8 +39,8 @@ pub enum Form {
 const GREGORIAN: u64 = 12_219_292_800_000;
 
 /// Reads an ID in any form: decimal, signed decimal, hexadecimal (`0x` and up to 16 digits, or all 16),
-/// base62 (11 characters), Crockford's base32 (13 characters); and recognises UUIDs and ULIDs. Blanks and
-/// quotes around it do not matter. Digits alone are decimal. What begins with `0x` may also be base62 or
+/// base62 (11 characters), Crockford's base32 (13 characters, 14 with its check symbol); and recognises UUIDs
+/// and ULIDs. Blanks and quotes around it do not matter. Digits alone are decimal, without a check digit. What begins with `0x` may also be base62 or
 /// Crockford's base32; if it is a number both ways, it is refused.
 ///
 /// ```
@@ -73,6 +73,7 @@ pub fn read(text: &str) -> Result<Written, IdError> {
     let plain = match text.len() {
         11 => id(IdFormat::Base62, text),
         13 => id(IdFormat::Crockford, text),
+        14 => id(IdFormat::CrockfordCheck, text),
         16 => id(IdFormat::Hex, text),
         26 => ulid(text),
         _ => uuid(text),
@@ -91,7 +92,7 @@ pub fn read(text: &str) -> Result<Written, IdError> {
 
 fn unknown() -> IdError {
     let reason = "it must be decimal, hexadecimal (0x… or 16 digits), base62 (11 characters) or \
-                  Crockford's base32 (13)";
+                  Crockford's base32 (13; 14 with its check symbol)";
     IdError::invalid("id", reason)
 }
 
@@ -151,7 +152,16 @@ mod tests {
         }
         for format in IdFormat::ALL {
             let text = format.encode(ID);
-            assert!(matches!(read(&text), Ok(Written::Id { id: ID, .. })), "{text}");
+            // Others look like these: base36 like Crockford's base32, a check digit like one more digit.
+            let looks_like_another = matches!(
+                format,
+                IdFormat::Base36
+                    | IdFormat::DecimalDamm
+                    | IdFormat::DecimalMod97
+                    | IdFormat::DecimalLuhn
+            );
+            let right = matches!(read(&text), Ok(Written::Id { id: ID, .. }));
+            assert_eq!(right, !looks_like_another, "{text}");
         }
         assert!(matches!(read("0x7"), Ok(Written::Id { id: 7, .. })));
         assert!(matches!(read("22tjvrqoooozx"), Ok(Written::Id { id: ID, .. })), "o for 0");
@@ -218,6 +228,7 @@ mod tests {
             ("-9223372036854775809", "-9223372036854775808 or above"),
             ("--1", "-9223372036854775808 or above"),
             ("0xabcdefabcdefabcdef", "exactly 16 characters"),
+            ("22TJVRQ0000ZX2", "check symbol is wrong"),
             ("zzzzzzzzzzz", "above"),
             ("81ARYZ6S41TSV4RRFFQ69G5FAV", "above 128 bits"),
             ("919108f7-52d1-4320-9bac-f847db4148ag", "not a digit"),

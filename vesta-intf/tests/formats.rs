@@ -1,7 +1,7 @@
 //! IDs as text: there and back, in order, and nothing else is taken for an ID.
 
 use proptest::prelude::*;
-use vesta_intf::{ErrorKind, IdFormat};
+use vesta_intf::{CheckSymbol, ErrorKind, IdFormat};
 
 /// Computed apart from this code, in Python: `f"{n:020}"`, `f"{n:016x}"`, and repeated division by 62
 /// and 32 with the alphabets of the documentation. `LygHa16AHYF` and `AzL8n0Y58m7` are also what GNU
@@ -52,12 +52,23 @@ const GOLDEN: [(u64, &str, &str, &str, &str); 10] = [
 const FIXED: [IdFormat; 4] =
     [IdFormat::PaddedDecimal, IdFormat::Hex, IdFormat::Base62, IdFormat::Crockford];
 
+/// The formats without a check symbol.
+fn plain() -> impl Iterator<Item = IdFormat> {
+    IdFormat::ALL.into_iter().filter(|format| format.check().is_none())
+}
+
+/// The formats with one.
+fn checked() -> impl Iterator<Item = (IdFormat, CheckSymbol)> {
+    IdFormat::ALL.into_iter().filter_map(|format| Some((format, format.check()?.0)))
+}
+
 fn alphabet(format: IdFormat) -> &'static [u8] {
     match format {
-        IdFormat::Decimal | IdFormat::PaddedDecimal => b"0123456789",
+        IdFormat::Base36 => b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ",
         IdFormat::Hex => b"0123456789abcdef",
         IdFormat::Base62 => b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz",
-        IdFormat::Crockford => b"0123456789ABCDEFGHJKMNPQRSTVWXYZ",
+        IdFormat::Crockford | IdFormat::CrockfordCheck => b"0123456789ABCDEFGHJKMNPQRSTVWXYZ",
+        _ => b"0123456789",
     }
 }
 
@@ -75,13 +86,27 @@ fn digits(format: IdFormat, mut number: u128) -> Option<String> {
 /// Reference parser, written from the documentation: the number of a text, if it is an ID.
 fn by_the_book(format: IdFormat, text: &str) -> Option<u64> {
     let (min, max) = format.lengths();
-    if !(min..=max).contains(&text.chars().count()) {
+    let length = text.chars().count();
+    if !(min..=max).contains(&length) {
         return None;
+    }
+    if let Some((method, body)) = format.check() {
+        let characters: Vec<char> = text.chars().collect();
+        let (number, symbols) = characters.split_at(length - method.count());
+        let number = by_the_book(body, &number.iter().collect::<String>())?;
+        let symbols: String = symbols.iter().collect();
+        let symbols = symbols.to_ascii_uppercase();
+        let symbols = match method {
+            CheckSymbol::Crockford => symbols.replace(['I', 'L'], "1").replace('O', "0"),
+            _ => symbols,
+        };
+        return (symbols == symbols_of(method, number)).then_some(number);
     }
     let mut number = 0u128;
     for character in text.chars() {
         let meant = match (format, character) {
             (IdFormat::Hex, c) => c.to_ascii_lowercase(),
+            (IdFormat::Base36, c) => c.to_ascii_uppercase(),
             (IdFormat::Crockford, 'i' | 'I' | 'l' | 'L') => '1',
             (IdFormat::Crockford, 'o' | 'O') => '0',
             (IdFormat::Crockford, c) => c.to_ascii_uppercase(),
@@ -92,6 +117,50 @@ fn by_the_book(format: IdFormat, text: &str) -> Option<u64> {
         number = number * symbols.len() as u128 + value as u128;
     }
     u64::try_from(number).ok()
+}
+
+/// The check symbols of a number, by the words of their standards.
+fn symbols_of(method: CheckSymbol, number: u64) -> String {
+    let digits: Vec<u32> = number.to_string().chars().map(|c| c.to_digit(10).unwrap()).collect();
+    match method {
+        CheckSymbol::Damm => {
+            const TABLE: [&str; 10] = [
+                "0317598642",
+                "7092154863",
+                "4206871359",
+                "1750983426",
+                "6123045978",
+                "3674209581",
+                "5869720134",
+                "8945362017",
+                "9438617205",
+                "2581436790",
+            ];
+            let step = |row: usize, digit: &u32| {
+                TABLE[row][*digit as usize..].chars().next().unwrap().to_digit(10).unwrap() as usize
+            };
+            digits.iter().fold(0, step).to_string()
+        }
+        // The whole number leaves 1.
+        CheckSymbol::Mod97 => {
+            let right = |check: &u32| (u128::from(number) * 100 + u128::from(*check)) % 97 == 1;
+            format!("{:02}", (2..=98).find(right).unwrap())
+        }
+        CheckSymbol::Crockford => {
+            let symbols = "0123456789ABCDEFGHJKMNPQRSTVWXYZ*~$=U";
+            symbols.chars().nth((number % 37) as usize).unwrap().to_string()
+        }
+        // From the right, every second digit doubled, the one next to the check digit first.
+        CheckSymbol::Luhn => {
+            let doubled = |(i, digit): (usize, &u32)| match i % 2 {
+                0 if digit * 2 > 9 => digit * 2 - 9,
+                0 => digit * 2,
+                _ => *digit,
+            };
+            let sum: u32 = digits.iter().rev().enumerate().map(doubled).sum();
+            (sum.next_multiple_of(10) - sum).to_string()
+        }
+    }
 }
 
 fn refusal(format: IdFormat, text: &str) -> String {
@@ -121,7 +190,10 @@ fn names_lead_back_to_their_format() {
     }
     for name in ["", "Hex", "base64", "base 62"] {
         let error = name.parse::<IdFormat>().expect_err(name).to_string();
-        assert!(error.contains("decimal, padded-decimal, hex, base62, crockford"), "{error}");
+        assert!(
+            error.contains("decimal, padded-decimal, hex, base36, base62, crockford"),
+            "{error}"
+        );
     }
 }
 
@@ -175,7 +247,7 @@ fn refusals_say_what_is_wrong() {
 
 #[test]
 fn nothing_above_64_bits_is_an_id() {
-    for format in IdFormat::ALL {
+    for format in plain() {
         let last = digits(format, u64::MAX.into()).unwrap();
         assert_eq!(format.parse(&last).unwrap(), u64::MAX);
         let width = u32::try_from(format.lengths().1).unwrap();
@@ -201,7 +273,7 @@ proptest! {
             let (min, max) = format.lengths();
             prop_assert!((min..=max).contains(&text.as_str().len()));
             prop_assert_eq!(format.parse(text.as_str()).unwrap(), id);
-            if format != IdFormat::Decimal {
+            if format != IdFormat::Decimal && format.check().is_none() {
                 prop_assert_eq!(Some(text.to_string()), digits(format, id.into()));
             }
         }
@@ -219,7 +291,7 @@ proptest! {
     #[test]
     fn what_overflows_is_refused(beyond in any::<u64>(), times in 1..5u128) {
         let number = (times << 64) + u128::from(beyond);
-        for format in IdFormat::ALL {
+        for format in plain() {
             if let Some(text) = digits(format, number) {
                 prop_assert!(format.parse(&text).is_err(), "{} {}", format, text);
             }
@@ -239,7 +311,13 @@ proptest! {
                 let read = format.parse(&changed).ok();
                 prop_assert_eq!(read, by_the_book(format, &changed), "{} {}", format, changed);
                 if read == Some(id) {
-                    let two_spellings = matches!(format, IdFormat::Hex | IdFormat::Crockford);
+                    let two_spellings = matches!(
+                        format,
+                        IdFormat::Hex
+                            | IdFormat::Base36
+                            | IdFormat::Crockford
+                            | IdFormat::CrockfordCheck
+                    );
                     prop_assert!(wrong == text[place] || two_spellings, "{} {}", format, changed);
                 }
             }
@@ -266,6 +344,76 @@ proptest! {
             prop_assert_eq!(format.parse(&text).ok(), by_the_book(format, &text));
         }
     }
+}
+
+#[test]
+fn golden_check_symbols() {
+    for (format, large, one) in [
+        (IdFormat::CrockfordCheck, "04W86BB0G4007R", "00000000000011"),
+        (IdFormat::DecimalLuhn, "1759288472991170634", "18"),
+        (IdFormat::DecimalDamm, "1759288472991170635", "13"),
+        (IdFormat::DecimalMod97, "17592884729911706354", "195"),
+    ] {
+        for (id, text) in [(175_928_847_299_117_063, large), (1, one)] {
+            assert_eq!(format.encode(id), text);
+            assert_eq!(format.parse(text).unwrap(), id);
+        }
+    }
+    // By CosId's converter of radix 36.
+    for (id, text) in [(352_546_905, "00000005TWAXL"), (i64::MAX as u64, "1Y2P0IJ32E8E7")] {
+        assert_eq!(IdFormat::Base36.encode(id), text);
+        assert_eq!(IdFormat::Base36.parse(&text.to_lowercase()).unwrap(), id);
+    }
+    assert_eq!(IdFormat::Base62.encode(438_338_964_253_212_672), "0WNb1HFWYC0");
+}
+
+#[test]
+fn a_wrong_check_symbol_is_said_to_be_wrong_and_the_right_one_is_not_told() {
+    for (format, text) in [
+        (IdFormat::CrockfordCheck, "04W86BB0G4007S"),
+        (IdFormat::DecimalLuhn, "1759288472991170635"),
+        (IdFormat::DecimalDamm, "1759288472991170634"),
+        (IdFormat::DecimalDamm, "175928847299117063é"),
+        (IdFormat::DecimalMod97, "17592884729911706353"),
+    ] {
+        let error = refusal(format, text);
+        let (method, _) = format.check().unwrap();
+        assert!(error.contains("its check symbol") && error.contains("wrong"), "{error}");
+        assert!(error.contains(&format!("({method})")), "{error}");
+    }
+}
+
+/// A wrong digit everywhere, and each swap of neighbours: noticed, but for the swaps that Luhn misses.
+#[test]
+fn single_errors_and_swaps_are_noticed() {
+    let numbers = (0..5000u64).chain((0..64).map(|bit| (1 << bit) + 90_918_273));
+    let mut missed = Vec::new();
+    for id in numbers {
+        for (format, method) in checked() {
+            let text = format.encode(id).into_bytes();
+            for place in 0..text.len() {
+                for digit in alphabet(format).iter().filter(|digit| **digit != text[place]) {
+                    let mut wrong = text.clone();
+                    wrong[place] = *digit;
+                    let wrong = String::from_utf8(wrong).unwrap();
+                    assert!(format.parse(&wrong).is_err(), "{format} {wrong}");
+                }
+                if place > 0 && text[place] != text[place - 1] {
+                    let mut swapped = text.clone();
+                    swapped.swap(place, place - 1);
+                    let swapped = String::from_utf8(swapped).unwrap();
+                    if format.parse(&swapped).is_ok() {
+                        let mut pair = [text[place - 1], text[place]];
+                        pair.sort_unstable();
+                        missed.push((method, String::from_utf8(pair.to_vec()).unwrap()));
+                    }
+                }
+            }
+        }
+    }
+    missed.sort_unstable_by(|a, b| a.1.cmp(&b.1));
+    missed.dedup();
+    assert_eq!(missed, [(CheckSymbol::Luhn, "09".to_owned())]);
 }
 
 /// Small, large, and near a power of two.

@@ -41,7 +41,7 @@ impl PartialSchema for IdText {
                 "A 64-bit ID in the requested format, by default decimal. A string, because \
                  JavaScript rounds numbers above 2^53.",
             ))
-            .pattern(Some("^[0-9A-Za-z]{1,20}$"))
+            .pattern(Some("^[0-9A-Za-z*~$=]{1,22}$"))
             .examples(["2407837855670862845"])
             .into()
     }

@@ -12,6 +12,18 @@ fn inputs() -> Vec<Vec<u8>> {
 
 /// The number that a text means, by the definition of the format, however large.
 fn meaning(format: IdFormat, text: &str) -> Option<u128> {
+    if let Some((method, body)) = format.check() {
+        let at = text.char_indices().rev().nth(method.count() - 1)?.0;
+        let number = meaning(body, &text[..at])?;
+        let written = format.encode(u64::try_from(number).ok()?);
+        let right = &written[written.len() - method.count()..];
+        let given = text[at..].to_ascii_uppercase();
+        let given = match format {
+            IdFormat::CrockfordCheck => given.replace(['I', 'L'], "1").replace('O', "0"),
+            _ => given,
+        };
+        return (given == right).then_some(number);
+    }
     const BASE62: &str = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     const CROCKFORD: &str = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
     let (min, max) = format.lengths();
@@ -19,7 +31,9 @@ fn meaning(format: IdFormat, text: &str) -> Option<u128> {
         return None;
     }
     let (radix, digit): (u128, fn(char) -> Option<usize>) = match format {
-        IdFormat::Decimal | IdFormat::PaddedDecimal => (10, |c| "0123456789".find(c)),
+        IdFormat::Base36 => {
+            (36, |c| "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ".find(c.to_ascii_uppercase()))
+        }
         IdFormat::Hex => (16, |c| "0123456789abcdef".find(c.to_ascii_lowercase())),
         IdFormat::Base62 => (62, |c| BASE62.find(c)),
         IdFormat::Crockford => (32, |c| match c.to_ascii_uppercase() {
@@ -27,6 +41,7 @@ fn meaning(format: IdFormat, text: &str) -> Option<u128> {
             'O' => Some(0),
             c => CROCKFORD.find(c),
         }),
+        _ => (10, |c| "0123456789".find(c)),
     };
     text.chars().try_fold(0, |number, c| Some(number * radix + digit(c)? as u128))
 }

@@ -76,7 +76,7 @@ fn most(layout: &IdMeta, field: Field) -> u64 {
 const UP_TO_1000: Kind = Kind::Number { min: 1, max: 1000 };
 const DECIMAL: &str = "^[0-9]{1,20}$";
 /// In any format.
-const ID_TEXT: &str = "^[0-9A-Za-z]{1,20}$";
+const ID_TEXT: &str = "^[0-9A-Za-z*~$=]{1,22}$";
 const ANY: &str = "^[^/]+$";
 const FORMATS: Kind = Kind::OneOf(|| IdFormat::ALL.map(IdFormat::name).to_vec());
 const LAYOUTS: Kind = Kind::OneOf(|| IdMeta::all_known().map(|meta| meta.name()).collect());

@@ -6,24 +6,72 @@ use vesta_intf::{IdFormat, IdService};
 use crate::support::{MACHINE, get, post, service};
 use crate::vesta::GOLDEN;
 
-/// The IDs of [`GOLDEN`] from the fifth on, as padded decimal, hex, base62 and Crockford's base32.
-/// Computed apart from this code, in Python: `f"{n:020}"`, `f"{n:016x}"`, and repeated division by 62
-/// and by 32.
-const TEXTS: [[&str; 4]; 5] = [
-    ["13835058055282163711", "bfffffffffffffff", "GU0iBVp7iAB", "BZZZZZZZZZZZZ"],
-    ["02407837855670862845", "216a5bc5c00003fd", "2rrvDihMXHR", "22TJVRQ0000ZX"],
-    ["04611686018428436480", "4000000000100000", "5UfZOVH6yAa", "4000000010000"],
-    ["07046982853636171783", "61cbe991a140a807", "8OZFsxR4MhL", "63JZ9J6GM1A07"],
-    ["18446744073709551615", "ffffffffffffffff", "LygHa16AHYF", "FZZZZZZZZZZZZ"],
+/// The IDs of [`GOLDEN`] from the fifth on, in every format but decimal. Computed apart from this code, in
+/// Python: `f"{n:020}"`, `f"{n:016x}"`, repeated division by 36, 62 and by 32, and check symbols digit by digit.
+const TEXTS: [[&str; 9]; 5] = [
+    [
+        "13835058055282163711",
+        "bfffffffffffffff",
+        "2X41IRSMLLCLB",
+        "GU0iBVp7iAB",
+        "BZZZZZZZZZZZZ",
+        "BZZZZZZZZZZZZ8",
+        "138350580552821637115",
+        "1383505805528216371185",
+        "138350580552821637115",
+    ],
+    [
+        "02407837855670862845",
+        "216a5bc5c00003fd",
+        "0IAKJA8DRATQ5",
+        "2rrvDihMXHR",
+        "22TJVRQ0000ZX",
+        "22TJVRQ0000ZX1",
+        "24078378556708628453",
+        "240783785567086284524",
+        "24078378556708628451",
+    ],
+    [
+        "04611686018428436480",
+        "4000000000100000",
+        "0Z1CI99JJTLA8",
+        "5UfZOVH6yAa",
+        "4000000010000",
+        "4000000010000U",
+        "46116860184284364802",
+        "461168601842843648010",
+        "46116860184284364800",
+    ],
+    [
+        "07046982853636171783",
+        "61cbe991a140a807",
+        "1HJFEXQZ9J8QV",
+        "8OZFsxR4MhL",
+        "63JZ9J6GM1A07",
+        "63JZ9J6GM1A070",
+        "70469828536361717838",
+        "704698285363617178322",
+        "70469828536361717833",
+    ],
+    [
+        "18446744073709551615",
+        "ffffffffffffffff",
+        "3W5E11264SGSF",
+        "LygHa16AHYF",
+        "FZZZZZZZZZZZZ",
+        "FZZZZZZZZZZZZB",
+        "184467440737095516158",
+        "1844674407370955161515",
+        "184467440737095516153",
+    ],
 ];
 
-const NAMES: &str = "decimal, padded-decimal, hex, base62, crockford";
+const NAMES: &str = "decimal, padded-decimal, hex, base36, base62, crockford, crockford-check, decimal-damm, decimal-mod97, decimal-luhn";
 
 /// The parts, the ID, the name of a format and the text in it.
 fn golden() -> impl Iterator<Item = ([u64; 6], u64, IdFormat, String)> {
     GOLDEN[4..].iter().zip(TEXTS).flat_map(|((parts, id), texts)| {
-        let [padded, hex, base62, crockford] = texts.map(str::to_owned);
-        let all = [id.to_string(), padded, hex, base62, crockford];
+        let all = [id.to_string()].into_iter().chain(texts.map(str::to_owned));
         IdFormat::ALL.into_iter().zip(all).map(|(format, text)| (*parts, *id, format, text))
     })
 }
@@ -156,6 +204,8 @@ async fn a_format_that_there_is_not_is_refused_and_no_id_is_taken() {
     }
 }
 
+const MISTYPED: &str = "a character of it was mistyped, swapped, lost or added";
+
 #[actix_web::test]
 async fn a_text_that_is_no_id_of_its_format_is_refused() {
     let service = service();
@@ -219,6 +269,24 @@ async fn a_text_that_is_no_id_of_its_format_is_refused() {
             "INVALID",
             "id: character 13 is 'U', which is not a digit of crockford (0-9, A-Z without U)"
                 .to_owned(),
+        ),
+        (
+            "crockford-check",
+            "22TJVRQ0000ZX2",
+            "INVALID",
+            format!("id: its check symbol is wrong (crockford): {MISTYPED}"),
+        ),
+        (
+            "decimal-damm",
+            "24078378556708628354",
+            "INVALID",
+            format!("id: its check symbol is wrong (damm): {MISTYPED}"),
+        ),
+        (
+            "decimal-mod97",
+            "240783785567086284542",
+            "INVALID",
+            format!("id: its check symbols are wrong (mod97): {MISTYPED}"),
         ),
     ] {
         let answer = get(&service, &format!("/expid?id={text}&format={format}")).await;

@@ -1,0 +1,279 @@
+//! From a counter and a date to a serial, and back.
+
+use super::pattern::{Counter, DateField, Part, Pattern};
+use super::{CivilHour, Period, Reset};
+use crate::IdError;
+use crate::check::CheckSymbol;
+
+/// What a serial says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParsedSerial {
+    /// The date, as exactly as the pattern tells it: `2026`, `2026-11`, `2026-11-22` or `2026-11-22T09`.
+    pub date: Option<String>,
+    /// The period of the counter.
+    pub period: Period,
+    /// The counter as it is written: of a pattern that shuffles, still shuffled.
+    pub counter: u64,
+    /// The method of its check symbol, which is right; `None` if it has none.
+    pub check: Option<CheckSymbol>,
+}
+
+impl Pattern {
+    /// The serial of a counter on a date. The counter of a pattern that shuffles is to be shuffled before.
+    ///
+    /// # Errors
+    /// [`IdError::OutOfRange`] for `counter` if it has outgrown its digits, or for `year` if the pattern
+    /// cannot tell it from another: `yy` has room for 2000 to 2099, `yyyy` for 9999.
+    pub fn format(&self, date: &CivilHour, counter: u64) -> Result<String, IdError> {
+        IdError::check("counter", counter, 0, self.end_of_counters() - 1)?;
+        let mut text = String::with_capacity(self.parts.len() + 24);
+        let mut written = 0..0;
+        for part in &self.parts {
+            match *part {
+                Part::Literal(character) => text.push(character),
+                Part::Date(field) => push_date(&mut text, field, date)?,
+                Part::Counter => {
+                    let start = text.len();
+                    push_counter(&mut text, self.counter, counter);
+                    written = start..text.len();
+                }
+                Part::Check(method, all) => {
+                    let covered = if all { &text[..] } else { &text[written.clone()] };
+                    let symbols = method.of_text(covered);
+                    text.push_str(symbols.as_str());
+                }
+            }
+        }
+        Ok(text)
+    }
+
+    /// What a serial says. Letters that mean digits may be in either case where the digits allow it, and
+    /// of Crockford's I and L count as 1, O as 0.
+    ///
+    /// # Errors
+    /// [`IdError::Invalid`] for `serial`, with the position of what does not fit the pattern, or if its
+    /// check symbol is wrong.
+    pub fn parse(&self, serial: &str) -> Result<ParsedSerial, IdError> {
+        let characters: Vec<char> = serial.chars().collect();
+        let width = self.counter_width(characters.len())?;
+        let mut read = Read { rest: &characters, at: 0 };
+        let (mut fields, mut counter) = (Vec::new(), 0);
+        let mut checks = None;
+        for part in &self.parts {
+            match *part {
+                Part::Literal(literal) => read.literal(literal)?,
+                Part::Date(field) => fields.push((read.at, field, read.date(field)?)),
+                Part::Counter => counter = read.counter(self.counter, width)?,
+                Part::Check(method, _) => {
+                    checks = Some((method, read.at, read.take(method.count()).to_vec()));
+                }
+            }
+        }
+        let date = date_of(&fields)?;
+        // Whatever could be written in two ways is caught by writing it once more.
+        let right: Vec<char> = self.format(&date, counter).map_err(invalid)?.chars().collect();
+        if let Some((method, at, given)) = &checks {
+            let given: String = given.iter().collect();
+            let right: String = right.iter().skip(*at).take(method.count()).collect();
+            if !method.agrees(&given, &right) {
+                return Err(method.wrong("serial"));
+            }
+        }
+        if right.len() != characters.len() {
+            return Err(IdError::invalid("serial", "its counter has zeros in front"));
+        }
+        Ok(ParsedSerial {
+            date: shown(&fields, &date),
+            period: self.reset().period(&date),
+            counter,
+            check: checks.map(|(method, ..)| method),
+        })
+    }
+
+    /// The digits of the counter in a serial of so many characters: everything else has its width.
+    fn counter_width(&self, length: usize) -> Result<usize, IdError> {
+        let others = self.parts.iter().map(|part| match part {
+            Part::Literal(_) => 1,
+            Part::Date(field) => field.width(),
+            Part::Counter => 0,
+            Part::Check(method, _) => method.count(),
+        });
+        let others: usize = others.sum();
+        let Counter { width, grows, .. } = self.counter;
+        let found = length.saturating_sub(others);
+        if found == width || grows && found > width {
+            return Ok(found);
+        }
+        let more = if grows { "or more " } else { "" };
+        let expected = others + width;
+        let reason = format!(
+            "a serial of {self} has {expected} {more}characters, such as {}, but not {length}",
+            self.example()
+        );
+        Err(IdError::invalid("serial", reason))
+    }
+
+    /// The first serial of 2026-11-22, for messages.
+    fn example(&self) -> String {
+        let date = CivilHour { year: 2026, month: 11, day: 22, hour: 9 };
+        self.format(&date, 1).unwrap_or_default()
+    }
+}
+
+fn invalid(error: IdError) -> IdError {
+    IdError::invalid("serial", error.to_string())
+}
+
+fn push_date(text: &mut String, field: DateField, date: &CivilHour) -> Result<(), IdError> {
+    let number = match field {
+        DateField::YearOfCentury => {
+            IdError::check("year", date.year, 2000, 2099)?;
+            date.year - 2000
+        }
+        DateField::Year => {
+            IdError::check("year", date.year, 0, 9999)?;
+            date.year
+        }
+        DateField::Month => date.month,
+        DateField::Day => date.day,
+        DateField::DayOfYear => date.day_of_year(),
+        DateField::Hour => date.hour,
+    };
+    push_digits(text, b"0123456789", number, field.width());
+    Ok(())
+}
+
+fn push_counter(text: &mut String, Counter { width, radix, .. }: Counter, counter: u64) {
+    push_digits(text, radix.digits().symbols, counter, width);
+}
+
+/// Writes a number with at least so many digits.
+fn push_digits(text: &mut String, symbols: &[u8], mut number: u64, width: usize) {
+    let mut digits = [b'0'; 64];
+    let mut start = digits.len();
+    let radix = symbols.len() as u64;
+    while number > 0 || digits.len() - start < width {
+        start -= 1;
+        #[allow(clippy::cast_possible_truncation, reason = "it is below the radix")]
+        let digit = (number % radix) as usize;
+        digits[start] = symbols[digit];
+        number /= radix;
+    }
+    text.push_str(std::str::from_utf8(&digits[start..]).expect("all digits are ASCII"));
+}
+
+/// The characters that are left.
+struct Read<'a> {
+    rest: &'a [char],
+    at: usize,
+}
+
+impl<'a> Read<'a> {
+    /// The next characters; the length of the serial is right.
+    fn take(&mut self, count: usize) -> &'a [char] {
+        let (taken, rest) = self.rest.split_at(count.min(self.rest.len()));
+        (self.rest, self.at) = (rest, self.at + count);
+        taken
+    }
+
+    fn refuse<T>(at: usize, found: char, expected: impl std::fmt::Display) -> Result<T, IdError> {
+        let reason = format!("character {} is {found:?}, but must be {expected}", at + 1);
+        Err(IdError::invalid("serial", reason))
+    }
+
+    fn literal(&mut self, literal: char) -> Result<(), IdError> {
+        let at = self.at;
+        match self.take(1) {
+            [found] if *found == literal => Ok(()),
+            [found, ..] => Self::refuse(at, *found, format_args!("{literal:?}")),
+            [] => Ok(()),
+        }
+    }
+
+    fn date(&mut self, field: DateField) -> Result<u64, IdError> {
+        let at = self.at;
+        let mut number = 0;
+        for (i, found) in self.take(field.width()).iter().enumerate() {
+            match found.to_digit(10) {
+                Some(digit) => number = number * 10 + u64::from(digit),
+                None => return Self::refuse(at + i, *found, "a digit of the date"),
+            }
+        }
+        Ok(number)
+    }
+
+    fn counter(&mut self, counter: Counter, width: usize) -> Result<u64, IdError> {
+        let at = self.at;
+        let digits = counter.radix.digits();
+        let mut number = Some(0u64);
+        for (i, found) in self.take(width).iter().enumerate() {
+            let Some(value) = digits.value(*found) else {
+                return Self::refuse(at + i, *found, "a digit of the counter");
+            };
+            number = number
+                .and_then(|number| number.checked_mul(digits.symbols.len() as u64))
+                .and_then(|number| number.checked_add(value.into()));
+        }
+        number.ok_or_else(|| IdError::invalid("serial", "its counter has more than 64 bits"))
+    }
+}
+
+/// The date of fields that a serial has; what it does not have is the first.
+fn date_of(fields: &[(usize, DateField, u64)]) -> Result<CivilHour, IdError> {
+    let refuse = |at: usize, what: &str, found: u64| {
+        let reason = format!("at character {}: there is no {what} {found}", at + 1);
+        Err(IdError::invalid("serial", reason))
+    };
+    let mut date = CivilHour { year: 1970, month: 1, day: 1, hour: 0 };
+    let mut of_year = None;
+    for &(at, field, found) in fields {
+        match field {
+            DateField::YearOfCentury => date.year = 2000 + found,
+            DateField::Year if found < 1970 => return refuse(at, "year", found),
+            DateField::Year => date.year = found,
+            DateField::Month if !(1..=12).contains(&found) => return refuse(at, "month", found),
+            DateField::Month => date.month = found,
+            DateField::Day if found == 0 => return refuse(at, "day", found),
+            DateField::Day => date.day = found,
+            DateField::DayOfYear => of_year = Some((at, found)),
+            DateField::Hour if found > 23 => return refuse(at, "hour", found),
+            DateField::Hour => date.hour = found,
+        }
+    }
+    let given = date;
+    let first = CivilHour { month: 1, day: 1, ..date };
+    let days = match of_year {
+        Some((at, 0)) => return refuse(at, "day", 0),
+        Some((_, found)) => first.days() + found - 1,
+        None => date.days(),
+    };
+    let date = CivilHour { hour: date.hour, ..CivilHour::on_day(days) };
+    let has = |wanted| fields.iter().find(|(_, field, _)| *field == wanted);
+    // A day beyond the end of its month or year is one of the next.
+    let place = has(DateField::Day).or(has(DateField::DayOfYear));
+    let moved =
+        date.year != given.year || has(DateField::Month).is_some() && date.month != given.month;
+    match place {
+        Some(&(at, _, found)) if moved => refuse(at, "day", found),
+        _ => Ok(date),
+    }
+}
+
+/// The date, as exactly as these fields tell it.
+fn shown(fields: &[(usize, DateField, u64)], date: &CivilHour) -> Option<String> {
+    let has = |wanted: &[DateField]| fields.iter().any(|(_, field, _)| wanted.contains(field));
+    if fields.is_empty() {
+        return None;
+    }
+    let CivilHour { hour, .. } = date;
+    let of_day = has(&[DateField::Day, DateField::DayOfYear]);
+    let reset = if of_day {
+        Reset::Day
+    } else if has(&[DateField::Month]) {
+        Reset::Month
+    } else {
+        Reset::Year
+    };
+    let day = reset.show(reset.period(date));
+    Some(if has(&[DateField::Hour]) { format!("{day}T{hour:02}") } else { day })
+}

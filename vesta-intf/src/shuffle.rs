@@ -1,0 +1,225 @@
+//! Shuffled numbers: a secret permutation of 0 to N − 1, so that consecutive numbers read as if drawn at
+//! random.
+//!
+//! A Feistel network of ten rounds with HMAC-SHA256 as its round function permutes the numbers of 2b bits,
+//! b the least with 2^2b ≥ N; a result that is N or more is permuted again (cycle walking, J. Black and
+//! P. Rogaway 2002), four times at most on average. Without the key nobody can tell the permutation from
+//! one drawn at random, given that HMAC-SHA256 is a pseudorandom function; ten rounds are those of NIST's
+//! FF1 (SP 800-38G), which differs in its round function.
+
+use std::fmt;
+use std::sync::Arc;
+
+use sha2::block_api::compress256;
+
+use crate::IdError;
+
+const ROUNDS: u8 = 10;
+
+/// Halves of up to so many bits have a table of all values of the round function, at most 1.3 MB: a number
+/// then costs a twentieth.
+const TABLE_BITS: u32 = 16;
+
+/// A secret key of 256 bits. It is shown nowhere; [`fingerprint`](Self::fingerprint) tells it from others.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ShuffleKey {
+    inner: [u32; 8],
+    outer: [u32; 8],
+}
+
+/// The permutation of 0 to `size` − 1 that a key decides.
+///
+/// ```
+/// use vesta_intf::{Shuffle, ShuffleKey};
+///
+/// let key = ShuffleKey::from_hex("000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f")?;
+/// let coupons = Shuffle::new(key, 100_000_000)?;
+/// assert_eq!([1, 2, 3].map(|n| coupons.shuffle(n)), [48_066_486, 32_683_105, 29_330_371]);
+/// assert_eq!(coupons.restore(48_066_486), 1);
+/// # Ok::<(), vesta_intf::IdError>(())
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct Shuffle {
+    key: ShuffleKey,
+    size: u64,
+    /// Bits of a half.
+    bits: u32,
+    /// The round function of each round and half; empty if they are too many.
+    table: Arc<[u16]>,
+}
+
+impl ShuffleKey {
+    /// A key of 32 bytes, drawn at random by who makes it.
+    pub fn new(key: &[u8; 32]) -> Self {
+        let padded = |pad: u8| {
+            let mut block = [pad; 64];
+            block.iter_mut().zip(key).for_each(|(byte, key)| *byte ^= key);
+            hash(&INITIAL, &block)
+        };
+        Self { inner: padded(0x36), outer: padded(0x5c) }
+    }
+
+    /// A key of 64 hexadecimal digits, as in a key file; white space around them does not matter.
+    ///
+    /// # Errors
+    /// [`IdError::Invalid`] for `key`, which does not repeat any of it.
+    pub fn from_hex(text: &str) -> Result<Self, IdError> {
+        let text = text.trim().as_bytes();
+        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|it| u8::try_from(it).ok());
+        let mut key = [0; 32];
+        let mut good = text.len() == 64;
+        for (byte, pair) in key.iter_mut().zip(text.chunks_exact(2)) {
+            match (digit(pair[0]), digit(pair[1])) {
+                (Some(high), Some(low)) => *byte = high << 4 | low,
+                _ => good = false,
+            }
+        }
+        let reason = "it must be 64 hexadecimal digits";
+        if good { Ok(Self::new(&key)) } else { Err(IdError::invalid("key", reason)) }
+    }
+
+    /// Eight bytes as hexadecimal digits that tell this key from others, and nothing more about it.
+    pub fn fingerprint(&self) -> String {
+        format!("{:016x}", self.hmac(b"vesta shuffle key fingerprint"))
+    }
+
+    /// The first eight bytes of HMAC-SHA256 of a message of at most 55 bytes.
+    fn hmac(&self, message: &[u8]) -> u64 {
+        let inner = hash(&self.inner, &last_block(message));
+        let mut digest = [0; 32];
+        for (bytes, word) in digest.chunks_exact_mut(4).zip(inner) {
+            bytes.copy_from_slice(&word.to_be_bytes());
+        }
+        let outer = hash(&self.outer, &last_block(&digest));
+        u64::from(outer[0]) << 32 | u64::from(outer[1])
+    }
+}
+
+impl fmt::Debug for ShuffleKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ShuffleKey({})", self.fingerprint())
+    }
+}
+
+impl Shuffle {
+    /// The permutation of 0 to `size` − 1. Takes up to 60 ms where a table of up to 1.3 MB makes numbers
+    /// cheap, for sizes up to 2^32: keep it.
+    ///
+    /// # Errors
+    /// [`IdError::OutOfRange`] for `size` if it is not 1 to 2^63.
+    pub fn new(key: ShuffleKey, size: u64) -> Result<Self, IdError> {
+        IdError::check("size", size, 1, 1 << 63)?;
+        let bits = (64 - (size - 1).leading_zeros()).div_ceil(2);
+        let mut shuffle = Self { key, size, bits, table: Arc::default() };
+        if bits <= TABLE_BITS {
+            let halves = |round| (0..1u64 << bits).map(move |half| (round, half));
+            let value = |(round, half)| u16::try_from(shuffle.compute(round, half)).ok();
+            // A value has as many bits as a half: none is left out.
+            shuffle.table = (0..ROUNDS).flat_map(halves).filter_map(value).collect();
+        }
+        Ok(shuffle)
+    }
+
+    /// The key.
+    pub const fn key(&self) -> &ShuffleKey {
+        &self.key
+    }
+
+    /// The shuffled number of `number`.
+    ///
+    /// # Panics
+    /// If the number is not below the size.
+    pub fn shuffle(&self, number: u64) -> u64 {
+        self.walk(number, |shuffle, number| {
+            let (mut left, mut right) = shuffle.halves(number);
+            for round in 0..ROUNDS {
+                (left, right) = (right, left ^ shuffle.round(round, right));
+            }
+            left << shuffle.bits | right
+        })
+    }
+
+    /// The number whose shuffled number this is.
+    ///
+    /// # Panics
+    /// If the shuffled number is not below the size.
+    pub fn restore(&self, shuffled: u64) -> u64 {
+        self.walk(shuffled, |shuffle, number| {
+            let (mut left, mut right) = shuffle.halves(number);
+            for round in (0..ROUNDS).rev() {
+                (left, right) = (right ^ shuffle.round(round, left), left);
+            }
+            left << shuffle.bits | right
+        })
+    }
+
+    /// Permutes until the number is one of ours again: its cycle leads back to it at the latest.
+    fn walk(&self, mut number: u64, permute: impl Fn(&Self, u64) -> u64) -> u64 {
+        assert!(number < self.size, "{number} is not below {}", self.size);
+        loop {
+            number = permute(self, number);
+            if number < self.size {
+                return number;
+            }
+        }
+    }
+
+    const fn halves(&self, number: u64) -> (u64, u64) {
+        (number >> self.bits, number & self.mask())
+    }
+
+    const fn mask(&self) -> u64 {
+        (1 << self.bits) - 1
+    }
+
+    #[inline]
+    fn round(&self, round: u8, half: u64) -> u64 {
+        let place = usize::try_from(u64::from(round) << self.bits | half);
+        match place.ok().and_then(|place| self.table.get(place)) {
+            Some(value) => (*value).into(),
+            None => self.compute(round, half),
+        }
+    }
+
+    fn compute(&self, round: u8, half: u64) -> u64 {
+        let mut message = [0; 10];
+        (message[0], message[1]) = (round, self.bits.to_le_bytes()[0]);
+        message[2..].copy_from_slice(&half.to_be_bytes());
+        self.key.hmac(&message) & self.mask()
+    }
+}
+
+impl fmt::Debug for Shuffle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Shuffle({} of {})", self.key.fingerprint(), self.size)
+    }
+}
+
+/// The state that SHA-256 begins with: FIPS 180-4, 5.3.3.
+const INITIAL: [u32; 8] = [
+    0x6a09_e667,
+    0xbb67_ae85,
+    0x3c6e_f372,
+    0xa54f_f53a,
+    0x510e_527f,
+    0x9b05_688c,
+    0x1f83_d9ab,
+    0x5be0_cd19,
+];
+
+/// The state after one more block. HMAC as a crate keeps it costs half as much again for messages so
+/// short: the states of the key are the same for all of them.
+fn hash(state: &[u32; 8], block: &[u8; 64]) -> [u32; 8] {
+    let mut state = *state;
+    compress256(&mut state, std::slice::from_ref(block));
+    state
+}
+
+/// A message of at most 55 bytes that follows a block of the key, with its padding.
+fn last_block(message: &[u8]) -> [u8; 64] {
+    let mut block = [0; 64];
+    block[..message.len()].copy_from_slice(message);
+    block[message.len()] = 0x80;
+    block[56..].copy_from_slice(&((64 + message.len()) as u64 * 8).to_be_bytes());
+    block
+}

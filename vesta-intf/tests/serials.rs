@@ -1,0 +1,374 @@
+//! Serials: from a counter and a date to a text and back, and patterns that would not allow that.
+
+use proptest::prelude::*;
+use vesta_intf::{CheckSymbol, CivilHour, ErrorKind, IdError, Pattern, Reset};
+
+const NOON: CivilHour = CivilHour { year: 2026, month: 11, day: 22, hour: 12 };
+
+fn pattern(text: &str, reset: Reset) -> Pattern {
+    Pattern::new(text, reset).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+fn serial(text: &str, reset: Reset, counter: u64) -> String {
+    pattern(text, reset).format(&NOON, counter).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+#[test]
+fn known_serials() {
+    for (text, reset, counter, expected) in [
+        ("INV-{date:yyMMdd}-{n:6}{check:damm}", Reset::Day, 42, "INV-261122-0000427"),
+        ("{date:yyMMdd}-BIZ{n:6}", Reset::Day, 1, "261122-BIZ000001"), // CosId's date and prefix
+        ("{n:13:base36}", Reset::None, 352_546_905, "00000005TWAXL"),  // CosId's radix 36
+        ("{n:11:base62}", Reset::None, 438_338_964_253_212_672, "0WNb1HFWYC0"), // and 62
+        (
+            "{n:13:crockford}{check:crockford}",
+            Reset::None,
+            175_928_847_299_117_063,
+            "04W86BB0G4007R",
+        ),
+        ("{n:1+}{check:luhn}", Reset::None, 175_928_847_299_117_063, "1759288472991170634"),
+        ("{n:1+}{check:mod97}", Reset::None, 175_928_847_299_117_063, "17592884729911706354"),
+        ("{date:yyyy.MM.dd/HH}_{n:3}", Reset::Month, 7, "2026.11.22/12_007"),
+        ("{date:yyyyDDD}{n:3+}", Reset::Month, 1234, "20263261234"),
+        ("订单{{{n:2}}}", Reset::None, 7, "订单{07}"),
+        ("{shuffle:8}", Reset::None, 48_066_486, "48066486"),
+    ] {
+        assert_eq!(serial(text, reset, counter), expected, "{text}");
+        let parsed = pattern(text, reset).parse(expected).expect(expected);
+        assert_eq!(parsed.counter, counter, "{text}");
+        assert_eq!(parsed.period, reset.period(&NOON), "{text}");
+    }
+}
+
+/// All of it: a letter counts as in an IBAN, or by its value in Crockford's base32.
+#[test]
+fn a_check_symbol_covers_the_counter_or_all() {
+    let damm = serial("{date:yyMMdd}{n:6}{check:damm:all}", Reset::Day, 42);
+    let number = vesta_intf::IdFormat::DecimalDamm.encode(261_122_000_042);
+    assert_eq!(damm, number);
+    // GB82 WEST 1234 5698 7654 32 as its standard has it: bank and account first, then GB and the check.
+    let iban = pattern("WEST{n:14}GB{check:mod97:all}", Reset::None);
+    assert_eq!(iban.format(&NOON, 12_345_698_765_432).unwrap(), "WEST12345698765432GB82");
+    let both = pattern("K7{n:3:crockford}{check:crockford:all}", Reset::None);
+    let value = (19 * 32 + 7) * 32_768 + 5;
+    let expected = vesta_intf::IdFormat::CrockfordCheck.encode(value);
+    assert_eq!(both.format(&NOON, 5).unwrap(), expected[8..]);
+    for changed in ["K8005", "L7005", "K7006"] {
+        let wrong = format!("{changed}{}", &expected[13..]);
+        assert!(both.parse(&wrong).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn what_a_serial_says() {
+    let day = pattern("INV-{date:yyMMdd}-{n:6}{check:damm}", Reset::Day);
+    let parsed = day.parse("INV-261122-0000427").unwrap();
+    assert_eq!(parsed.date.as_deref(), Some("2026-11-22"));
+    assert_eq!((parsed.counter, parsed.check), (42, Some(CheckSymbol::Damm)));
+    assert_eq!(Reset::Day.show(parsed.period), "2026-11-22");
+    for (text, reset, serial, date) in [
+        ("{date:yyyy}-{n:1}", Reset::Year, "1970-1", Some("1970")),
+        ("{date:yyyyMM}-{n:1}", Reset::Year, "202611-1", Some("2026-11")),
+        ("{date:yyDDD}-{n:1}", Reset::Day, "24366-1", Some("2024-12-31")),
+        ("{date:yyMMddHH}-{n:1}", Reset::Day, "24022923-1", Some("2024-02-29T23")),
+        ("{n:1}", Reset::None, "1", None),
+    ] {
+        let parsed = pattern(text, reset).parse(serial).expect(serial);
+        assert_eq!((parsed.date.as_deref(), parsed.check), (date, None), "{text}");
+    }
+    // Forgiving where the digits are.
+    let coupon = pattern("{n:4:crockford}{check:crockford}", Reset::None);
+    let written = coupon.format(&NOON, (32 + 1) * 32).unwrap();
+    assert_eq!(written, "0110M");
+    assert_eq!(coupon.parse("oIl0m").unwrap().counter, 33 * 32);
+    let lower = pattern("{n:3:base36}", Reset::None).parse("0ab").unwrap();
+    assert_eq!(lower.counter, 371);
+}
+
+fn refusal(error: IdError, field: &str) -> String {
+    assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+    let said = error.to_string();
+    let reason = said.strip_prefix(&format!("{field}: "));
+    reason.unwrap_or_else(|| panic!("{said}")).to_owned()
+}
+
+#[test]
+fn a_serial_that_does_not_fit_is_refused_with_the_position() {
+    let day = pattern("INV-{date:yyMMdd}-{n:6}{check:damm}", Reset::Day);
+    for (serial, expected) in [
+        (
+            "",
+            "a serial of INV-{date:yyMMdd}-{n:6}{check:damm} has 18 characters, such as INV-261122-0000013, but not 0",
+        ),
+        ("INV-261122-00000427", "but not 19"),
+        ("inv-261122-0000427", "character 1 is 'i', but must be 'I'"),
+        ("INV_261122-0000427", "character 4 is '_', but must be '-'"),
+        ("INV-26112x-0000427", "character 10 is 'x', but must be a digit of the date"),
+        ("INV-261122-00 0427", "character 14 is ' ', but must be a digit of the counter"),
+        ("INV-261322-0000427", "at character 7: there is no month 13"),
+        ("INV-260022-0000427", "at character 7: there is no month 0"),
+        ("INV-261131-0000427", "at character 9: there is no day 31"),
+        ("INV-260229-0000427", "at character 9: there is no day 29"),
+        ("INV-261100-0000427", "at character 9: there is no day 0"),
+        ("INV-261122-0000428", "its check symbol is wrong (damm)"),
+        ("INV-261122-0000437", "its check symbol is wrong (damm)"),
+        ("INV-261122-000042é", "its check symbol is wrong (damm)"),
+    ] {
+        let said = refusal(day.parse(serial).expect_err(serial), "serial");
+        assert!(said.contains(expected), "{serial}: {said}");
+    }
+    assert!(day.parse("INV-240229-0000427").is_ok(), "a leap day");
+    for (text, reset, serial, expected) in [
+        ("{date:yyyyDDD}{n:1}", Reset::Day, "20263661", "at character 5: there is no day 366"),
+        ("{date:yyyyDDD}{n:1}", Reset::Day, "20260001", "at character 5: there is no day 0"),
+        ("{date:yyyy}{n:1}", Reset::Year, "19691", "at character 1: there is no year 1969"),
+        ("{date:yyMMddHH}{n:1}", Reset::Day, "261122241", "at character 7: there is no hour 24"),
+        (
+            "{date:yyyyMM/DDD}{n:1}",
+            Reset::Day,
+            "202612/3261",
+            "at character 8: there is no day 326",
+        ),
+        ("{n:2+}", Reset::None, "007", "its counter has zeros in front"),
+        ("{n:2+}", Reset::None, "7", "has 2 or more characters, such as 01, but not 1"),
+        ("{n:18+}", Reset::None, "99999999999999999999", "its counter has more than 64 bits"),
+        ("{n:1+}", Reset::None, "9223372036854775807", "counter must be 0 to 9223372036854775806"),
+        (
+            "{date:yyMMdd}{n:13}",
+            Reset::Day,
+            "2611221099511627776",
+            "counter must be 0 to 1099511627775",
+        ),
+        ("{n:5}{check:mod97}", Reset::None, "0000196", "its check symbols are wrong (mod97)"),
+    ] {
+        let said = refusal(pattern(text, reset).parse(serial).expect_err(serial), "serial");
+        assert!(said.contains(expected), "{serial}: {said}");
+    }
+}
+
+#[test]
+fn a_pattern_that_would_not_do_is_refused_with_the_position() {
+    use Reset::{Day, Month, None, Year};
+    for (text, reset, expected) in [
+        ("", None, "it must have 1 to 128 characters"),
+        ("INV", None, "at character 4: a counter is missing, such as {n:6}"),
+        ("A{n:6", None, "at character 2: this brace is not closed"),
+        ("A{", None, "at character 2: this brace is not closed"),
+        ("A{n{n:6}", None, "at character 2: this brace is not closed"),
+        ("A}{n:6}", None, "at character 2: this brace closes nothing"),
+        ("A {n:6}", None, "at character 2: white space"),
+        ("{n:6}\n", None, "at character 6: white space"),
+        ("{date:yyyy MM}{n:6}", None, "at character 11: white space"),
+        ("{seq:6}", None, "at character 2: `seq` is not one of date, n, shuffle, check"),
+        ("{}", None, "at character 2: `` is not one of"),
+        ("{n}", None, "at character 4: the width must be 1 to 18 digits"),
+        ("{n:0}", None, "at character 4: the width"),
+        ("{n:19}", None, "at character 4: the width"),
+        ("{n:+6}", None, "at character 4: the width"),
+        ("{n:６}", None, "at character 4: the width"),
+        (
+            "{n:6:hex}",
+            None,
+            "at character 6: `hex` is not one of decimal, base36, base62, crockford",
+        ),
+        ("{n:6}-{n:6}", None, "at character 8: the counter overlaps the one at character 2"),
+        ("{n:6}{shuffle:6}", None, "at character 7: the counter overlaps the one at character 2"),
+        ("{shuffle:6+}", None, "at character 10: what is shuffled cannot grow"),
+        (
+            "{shuffle:13}{date:yyMMdd}",
+            Day,
+            "at character 2: so many digits outgrow the counter's 40 bits",
+        ),
+        (
+            "{shuffle:18:base36}",
+            None,
+            "at character 2: so many digits outgrow the counter's 63 bits",
+        ),
+        ("{date:}{n:6}", None, "at character 7: a format is missing"),
+        (
+            "{date:yyMMDD}{n:6}",
+            None,
+            "at character 11: `DD` is not one of yy, yyyy, MM, dd, DDD, HH",
+        ),
+        ("{date:yy-mm}{n:6}", None, "at character 10: `mm` is not one of"),
+        (
+            "{date:yyyy}{date:yy}{n:6}",
+            None,
+            "at character 18: the year (yy or yyyy) overlaps the one at character 7",
+        ),
+        (
+            "{date:yyDDDdd}{n:6}",
+            None,
+            "at character 12: the day (dd or DDD) overlaps the one at character 9",
+        ),
+        (
+            "{date:MM}{n:6}",
+            None,
+            "at character 7: this part of the date makes no sense without the year",
+        ),
+        (
+            "{date:yyyydd}{n:6}",
+            None,
+            "at character 11: this part of the date makes no sense without the month",
+        ),
+        (
+            "{date:yyyyMMHH}{n:6}",
+            None,
+            "at character 13: this part of the date makes no sense without the day",
+        ),
+        (
+            "{n:6}",
+            Day,
+            "at character 2: the counter starts anew each day, and without the day (dd or DDD) in the pattern its serials would overlap those of the day before",
+        ),
+        ("{date:yyMM}-{n:6}", Day, "at character 14: the counter starts anew each day"),
+        ("{date:yy}-{n:6}", Month, "without the month (MM)"),
+        ("{n:6}", Year, "without the year (yy or yyyy)"),
+        ("{check:damm}{n:6}", None, "at character 2: a check symbol has to come after the counter"),
+        ("{n:6}{check}", None, "at character 13: `` is not one of damm, mod97, crockford, luhn"),
+        ("{n:6}{check:verhoeff}", None, "at character 13: `verhoeff` is not one of"),
+        ("{n:6}{check:damm:date}", None, "at character 18: `date` is not `all`"),
+        ("{n:6}{check:damm:}", None, "at character 18: `` is not `all`"),
+        (
+            "{n:6}{check:damm}{check:luhn}",
+            None,
+            "at character 19: the check symbol overlaps the one at character 7",
+        ),
+        ("{n:6:base36}{check:damm}", None, "at character 14: damm does not cover these digits"),
+        ("{n:6:base36}{check:crockford}", None, "at character 14: crockford does not cover"),
+        ("{n:6:base62}{check:mod97}", None, "at character 14: mod97 does not cover"),
+        ("订单{x}", None, "at character 4: `x` is not one of"),
+    ] {
+        let said = refusal(Pattern::new(text, reset).expect_err(text), "pattern");
+        assert!(said.contains(expected), "{text}: {said}");
+    }
+    assert!(Pattern::new(&"x".repeat(129), None).is_err());
+    assert!(Pattern::new(&format!("{}{{n:6}}", "x".repeat(123)), None).is_ok());
+}
+
+#[test]
+fn a_counter_that_has_outgrown_its_digits_is_an_error_or_grows() {
+    let fixed = pattern("{date:yyMMdd}{n:2}", Reset::Day);
+    assert_eq!(
+        (fixed.end_of_counters(), fixed.format(&NOON, 99).unwrap().as_str()),
+        (100, "26112299")
+    );
+    let said = fixed.format(&NOON, 100).unwrap_err();
+    assert_eq!(
+        (said.kind(), said.to_string().as_str()),
+        (ErrorKind::OutOfRange, "counter must be 0 to 99, but is 100")
+    );
+    let grows = pattern("{date:yyMMdd}{n:2+}", Reset::Day);
+    assert_eq!(
+        (grows.end_of_counters(), grows.format(&NOON, 100).unwrap().as_str()),
+        (1 << 40, "261122100")
+    );
+    assert!(grows.format(&NOON, 1 << 40).is_err());
+    let wide = pattern("{n:18:base62}", Reset::None);
+    assert_eq!(wide.end_of_counters(), i64::MAX.unsigned_abs());
+    // Two digits of a year are those of one century.
+    let next = CivilHour { year: 2100, month: 1, day: 1, hour: 0 };
+    let said = fixed.format(&next, 1).unwrap_err().to_string();
+    assert_eq!(said, "year must be 2000 to 2099, but is 2100");
+}
+
+/// A pattern, its reset, and what may stand around the counter.
+fn any_pattern() -> impl Strategy<Value = Pattern> {
+    let dates = prop_oneof![
+        Just(""),
+        Just("{date:yy}"),
+        Just("{date:yyyyMM}"),
+        Just("{date:yyMMdd}"),
+        Just("{date:yyyy-DDD}"),
+        Just("{date:yyMMdd:HH}"),
+        Just("{date:yy}{date:MM}x{date:dd}"),
+    ];
+    let literals = "[A-Za-z0-9/-]{0,3}|é|\\{\\{|\\}\\}";
+    let radix = prop_oneof![Just(""), Just(":base36"), Just(":base62"), Just(":crockford")];
+    let check = prop_oneof![Just(""), Just("damm"), Just("mod97"), Just("crockford"), Just("luhn")];
+    let reset = (0..4usize).prop_map(|i| Reset::ALL[i]);
+    (dates, literals, 1..19u32, any::<(bool, bool)>(), (radix, check, reset), literals)
+        .prop_filter_map(
+            "a pattern that is refused",
+            |(date, one, width, (grows, all), (radix, check, reset), other)| {
+                let grows = if grows { "+" } else { "" };
+                let all = if all { ":all" } else { "" };
+                let check = if check.is_empty() {
+                    String::new()
+                } else {
+                    format!("{{check:{check}{all}}}")
+                };
+                Pattern::new(
+                    &format!("{one}{date}{{n:{width}{grows}{radix}}}{check}{other}"),
+                    reset,
+                )
+                .ok()
+            },
+        )
+}
+
+fn any_date() -> impl Strategy<Value = CivilHour> {
+    (2000..2100u64, 1..13u64, 1..29u64, 0..24u64).prop_map(|(year, month, day, hour)| CivilHour {
+        year,
+        month,
+        day,
+        hour,
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4000))]
+
+    #[test]
+    fn every_serial_comes_back(pattern in any_pattern(), date in any_date(), counter in any::<u64>(), bits in 0..64u32) {
+        let counter = (counter >> bits) % pattern.end_of_counters();
+        let serial = pattern.format(&date, counter).unwrap();
+        let parsed = pattern.parse(&serial).unwrap();
+        prop_assert_eq!(parsed.counter, counter);
+        prop_assert_eq!(parsed.period, pattern.reset().period(&date));
+        prop_assert_eq!(parsed.date.is_some(), pattern.has_date());
+    }
+
+    #[test]
+    fn two_positions_never_have_one_serial(
+        pattern in any_pattern(), dates in (any_date(), any_date()), counters in (0..300u64, 0..300u64)
+    ) {
+        let end = pattern.end_of_counters();
+        let counters = (counters.0 % end, counters.1 % end);
+        let place = |date: &CivilHour, n| (pattern.reset().period(date), n);
+        if place(&dates.0, counters.0) != place(&dates.1, counters.1) {
+            let one = pattern.format(&dates.0, counters.0).unwrap();
+            prop_assert_ne!(one, pattern.format(&dates.1, counters.1).unwrap());
+        }
+    }
+
+    #[test]
+    fn no_text_makes_it_panic(text in "\\PC{0,40}|[{}:ndateshufflecheck0-9+yMdDH-]{0,40}", serial in "\\PC{0,30}", which in 0..4usize) {
+        if let Ok(pattern) = Pattern::new(&text, Reset::ALL[which]) {
+            prop_assert_eq!(pattern.as_str(), text);
+            let _ = pattern.parse(&serial);
+        }
+    }
+
+    /// One character changed: refused, or it says something else, unless it is another way to write it.
+    #[test]
+    fn a_wrong_character_never_passes_for_the_right_one(
+        pattern in any_pattern(), date in any_date(), counter in 0..5000u64, place in 0..30usize,
+        with in any::<char>().prop_union(proptest::char::range('0', 'z')),
+    ) {
+        let serial = pattern.format(&date, counter % pattern.end_of_counters()).unwrap();
+        let mut changed: Vec<char> = serial.chars().collect();
+        let place = place % changed.len();
+        let right = std::mem::replace(&mut changed[place], with);
+        let changed: String = changed.into_iter().collect();
+        if let Ok(parsed) = pattern.parse(&changed) {
+            let same = parsed == pattern.parse(&serial).unwrap();
+            let spelling = |c: char| match c.to_ascii_uppercase() {
+                'I' | 'L' => '1',
+                'O' => '0',
+                c => c,
+            };
+            prop_assert!(!same || spelling(with) == spelling(right), "{} for {}", changed, serial);
+        }
+    }
+}
