@@ -21,7 +21,7 @@ check() {
   local checker=$1 module=$2
   echo "-- $checker"
   if ! RUSTFLAGS="${RUSTFLAGS-} --cfg $checker" CARGO_TARGET_DIR="$target/$checker" CARGO_PROFILE_DEV_DEBUG=0 \
-    RUST_BACKTRACE=0 cargo test --quiet -p vesta-service --lib -- "$module::" --nocapture &>"$log"; then
+    RUST_BACKTRACE=0 cargo test --quiet -p vesta-service --features serial --lib -- "$module::" --nocapture &>"$log"; then
     cat "$log" >&2
     exit 1
   fi

@@ -235,6 +235,12 @@ pub(crate) enum AnyClock {
     Other(Arc<dyn Clock>),
 }
 
+impl Default for AnyClock {
+    fn default() -> Self {
+        Self::System(SystemClock::new())
+    }
+}
+
 /// The cheapest reading that tells whether the time of a layout went on.
 #[derive(Debug, Clone)]
 pub(crate) enum Glance {

@@ -25,7 +25,8 @@
 //! process gets the machine ID. The argument is in docs/SAFETY.md.
 //!
 //! No async runtime, no network and no database is needed. A pool of machine IDs comes from
-//! `vesta-store`. Features: `async` implements `AsyncIdService` (without a runtime).
+//! `vesta-store`. Features: `async` implements `AsyncIdService` (without a runtime), `serial` adds
+//! [`SerialService`].
 #![deny(unsafe_code)] // but for two lines in clock.rs, each with its argument
 #![deny(
     clippy::cast_possible_truncation,
@@ -51,6 +52,8 @@ mod os;
 mod races;
 mod random;
 mod segment;
+#[cfg(all(feature = "serial", not(any(loom, shuttle))))]
+mod serial;
 mod service;
 mod slots;
 mod state_dir;
@@ -75,6 +78,8 @@ pub use segment::{
     KvSegments, NewSegmentTag, NextRange, Segment, SegmentBuilder, SegmentMode, SegmentService,
     SegmentStatus, SegmentStore, SegmentTag,
 };
+#[cfg(all(feature = "serial", not(any(loom, shuttle))))]
+pub use serial::{NewSerialTag, Serial, SerialBuilder, SerialService, SerialStatus, SerialTag};
 pub use service::LocalIdService;
 pub use state_dir::default_state_dir;
 pub use status::{MachineStatus, Status};

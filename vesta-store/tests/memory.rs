@@ -1,5 +1,9 @@
 //! The reference store keeps the promises of every store.
 
+#[path = "serials/planted.rs"]
+mod planted;
+mod serials;
+
 use std::sync::Arc;
 
 use vesta_service::{KvStore, MemoryStore};
@@ -21,3 +25,8 @@ impl Fixture for One {
 }
 
 vesta_store::conformance!(Memory);
+
+#[test]
+fn serials_of_three_servers_while_days_months_and_years_end() {
+    serials::run_all(&Memory);
+}

@@ -2,6 +2,7 @@
 
 #[path = "mysql/segments.rs"]
 mod segments;
+mod serials;
 #[path = "sql/shared.rs"]
 mod shared;
 
@@ -94,6 +95,11 @@ impl Fixture for Database {
 }
 
 vesta_store::conformance!(Mysql);
+
+#[test]
+fn serials_of_three_servers_while_days_months_and_years_end() {
+    serials::run_all(&Mysql);
+}
 
 shared_tests!(Database::fresh, Database::url,
     a_wrong_password_is_permanent_and_not_shown

@@ -1,5 +1,7 @@
 //! SQLite keeps the promises of every store.
 
+mod serials;
+
 use std::sync::Arc;
 
 use rusqlite::Connection;
@@ -30,3 +32,8 @@ impl Fixture for Folder {
 }
 
 vesta_store::conformance!(Sqlite);
+
+#[test]
+fn serials_of_three_servers_while_days_months_and_years_end() {
+    serials::run_all(&Sqlite);
+}

@@ -7,6 +7,8 @@
 //! which strictly increasing IDs need, and no answer can overtake another. What several requests
 //! side by side would bring, one brings in its size instead (see [`Plan`]).
 
+#[cfg(feature = "serial")]
+mod floor;
 mod plan;
 mod report;
 
@@ -36,6 +38,10 @@ pub(crate) struct Buffer {
     starved: bool,
     /// The tag was in the table after the fetch under way had begun.
     listed_since: bool,
+    /// Numbers below are over.
+    floor: u64,
+    /// The floor rose after the fetch under way had begun.
+    risen_since: bool,
     /// The chunk that callers use up now.
     open: Option<Chunk>,
     /// Since when.
@@ -111,6 +117,8 @@ impl Buffer {
             wanted: false,
             starved: false,
             listed_since: false,
+            floor: 0,
+            risen_since: false,
             open: None,
             opened_at: Duration::ZERO,
             chunks: VecDeque::new(),
@@ -199,7 +207,7 @@ impl Buffer {
         }
         let size = self.size(now);
         self.phase = Phase::Fetching(since, size);
-        self.listed_since = false;
+        (self.listed_since, self.risen_since) = (false, false);
         Some(size)
     }
 
@@ -237,6 +245,8 @@ impl Buffer {
             // It may have been put back meanwhile: the next fetch tells.
             NextRange::NoTag if self.listed_since => {}
             NextRange::NoTag => self.drop_all(Health::NoTag),
+            // The numbers that are over were used up.
+            NextRange::UsedUp if self.risen_since => {}
             // What is left may still do for the table's own step.
             NextRange::UsedUp if self.plan.spare() && size > self.plan.table_step => {}
             NextRange::UsedUp => self.settle(Health::UsedUp),

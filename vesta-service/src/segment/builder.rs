@@ -11,20 +11,20 @@ use super::core::Core;
 use super::service::SegmentService;
 use super::store::SegmentStore;
 use crate::BuildError;
-use crate::clock::{AnyClock, Clock, SystemClock};
+use crate::clock::{AnyClock, Clock};
 use crate::wait::Drive;
 
 /// Builds a [`SegmentService`]. Everything has a default but the store.
 #[derive(Debug, Clone)]
 pub struct SegmentBuilder {
-    pub(super) store: Arc<dyn SegmentStore>,
+    pub(crate) store: Arc<dyn SegmentStore>,
     pub(super) mode: SegmentMode,
     pub(super) max_wait: Duration,
     pub(super) step_cap: u64,
     pub(super) refresh_every: Duration,
     pub(super) state_dir: Option<PathBuf>,
     pub(super) require_durable: bool,
-    pub(super) clock: AnyClock,
+    pub(crate) clock: AnyClock,
     pub(super) drive: Drive,
 }
 
@@ -38,7 +38,7 @@ impl SegmentBuilder {
             refresh_every: Duration::from_secs(60),
             state_dir: None,
             require_durable: false,
-            clock: AnyClock::System(SystemClock::new()),
+            clock: AnyClock::default(),
             drive: Drive::default(),
         }
     }

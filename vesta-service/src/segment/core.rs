@@ -137,9 +137,14 @@ impl Core {
     pub(super) fn take_slowly(&self, key: &Arc<Key>, want: u64) -> Result<Range<u64>, IdError> {
         let (taken, due) = key.take_slowly(want, self.now());
         if due {
-            self.add(Duration::ZERO, Job::Fetch(key.clone()));
+            self.fetch_soon(key);
         }
         taken
+    }
+
+    /// Has the fetch done that became due.
+    pub(super) fn fetch_soon(&self, key: &Arc<Key>) {
+        self.add(Duration::ZERO, Job::Fetch(key.clone()));
     }
 
     /// The wait of one call for what `notify` reports.

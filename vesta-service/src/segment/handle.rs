@@ -97,7 +97,7 @@ impl Segment {
     }
 
     #[cold]
-    pub(super) fn wait(&self) -> Wait<'_, impl Fn() -> Option<Duration>> {
+    pub(crate) fn wait(&self) -> Wait<'_, impl Fn() -> Option<Duration>> {
         self.core.wait(&self.key.notify)
     }
 }

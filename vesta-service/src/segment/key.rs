@@ -17,7 +17,7 @@ use crate::wait::Notify;
 #[derive(Debug)]
 pub(crate) struct Key {
     pub(crate) name: String,
-    numbers: Allocator,
+    pub(super) numbers: Allocator,
     /// Also the lock of the shared line.
     pub(super) state: Mutex<Buffer>,
     /// Rung when numbers came, and when it is known that none will.

@@ -36,7 +36,12 @@ pub(crate) struct Written {
 impl KvSegments {
     /// The tags in a store; nothing is asked or written yet.
     pub fn new(store: Arc<dyn KvStore>) -> Self {
-        Self { area: Area { store, name: AREA.into() }, timeless: false }
+        Self::in_area(store, AREA)
+    }
+
+    /// The tags in an area of their own.
+    pub(crate) fn in_area(store: Arc<dyn KvStore>, area: &str) -> Self {
+        Self { area: Area { store, name: area.into() }, timeless: false }
     }
 
     /// The same, for tests that show times.
@@ -51,6 +56,34 @@ impl KvSegments {
         let place = entry_key(&tag.key);
         let new = Written { tag: SegmentTag { update_time, ..tag }, attempt: random::u63() };
         Ok(self.area.put(&place, old, &new)? == Cas::Done)
+    }
+
+    /// Hands out the numbers that `next` names, which begin at the first one left or above; `None` if
+    /// there are no more.
+    pub(crate) fn take(
+        &self,
+        key: &str,
+        next: impl Fn(u64) -> Result<Option<Range<u64>>, StoreError>,
+    ) -> Result<NextRange, StoreError> {
+        let clock = SystemClock::new();
+        let deadline = clock.monotonic() + self.area.store.timing().request_timeout;
+        let place = entry_key(key);
+        loop {
+            let Some(old) = self.area.get(&place)? else { return Ok(NextRange::NoTag) };
+            let old = self.check(&place, old)?;
+            let start = u64::try_from(old.tag.max_id).map_err(|_| {
+                StoreError::permanent(format!("max_id of tag `{key}` is negative; correct it"))
+            })?;
+            let Some(numbers) = next(start)? else { return Ok(NextRange::UsedUp) };
+            let Ok(max_id) = i64::try_from(numbers.end) else { return Ok(NextRange::UsedUp) };
+            if self.put(Some(&old), SegmentTag { max_id, ..old.tag.clone() })? {
+                return Ok(NextRange::Numbers(numbers));
+            }
+            if clock.monotonic() >= deadline {
+                let contended = io::Error::other("they changed the same tag again and again");
+                return Err(StoreError::unavailable("other processes were in the way", contended));
+            }
+        }
     }
 
     fn check(&self, place: &str, written: Written) -> Result<Written, StoreError> {
@@ -78,25 +111,7 @@ impl SegmentStore for KvSegments {
     }
 
     fn next_range(&self, key: &str, step: u64) -> Result<NextRange, StoreError> {
-        let clock = SystemClock::new();
-        let deadline = clock.monotonic() + self.area.store.timing().request_timeout;
-        let place = entry_key(key);
-        loop {
-            let Some(old) = self.area.get(&place)? else { return Ok(NextRange::NoTag) };
-            let old = self.check(&place, old)?;
-            let start = u64::try_from(old.tag.max_id).map_err(|_| {
-                StoreError::permanent(format!("max_id of tag `{key}` is negative; correct it"))
-            })?;
-            let max_id = i64::try_from(step).ok().and_then(|step| old.tag.max_id.checked_add(step));
-            let Some(max_id) = max_id else { return Ok(NextRange::UsedUp) };
-            if self.put(Some(&old), SegmentTag { max_id, ..old.tag.clone() })? {
-                return Ok(NextRange::Numbers(start..start + step));
-            }
-            if clock.monotonic() >= deadline {
-                let contended = io::Error::other("they changed the same tag again and again");
-                return Err(StoreError::unavailable("other processes were in the way", contended));
-            }
-        }
+        self.take(key, |start| Ok(start.checked_add(step).map(|end| start..end)))
     }
 
     /// One attempt: after a conflict nobody knows whether it had an effect before.

@@ -30,7 +30,7 @@ pub(crate) struct Plan {
     pub(super) fetch_time: Duration,
     used: Used,
     /// The end of the numbers is near: no more than the table's step at a time.
-    sparing: bool,
+    pub(super) sparing: bool,
 }
 
 /// The last fetch that brought numbers.

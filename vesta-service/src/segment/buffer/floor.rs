@@ -1,0 +1,92 @@
+//! Numbers that are over: those below a floor, which rises.
+
+use super::{Buffer, Chunk, Health};
+
+impl Buffer {
+    /// Gives up all numbers below `floor`, which no caller may have any more; above it there may be some
+    /// again. `true` if that changes anything. The caller takes the open chunk away from its users.
+    pub(crate) fn skip_below(&mut self, floor: u64) -> bool {
+        let below = |chunk: &Chunk| chunk.numbers.start < floor;
+        let open = self.open.as_ref().is_some_and(below);
+        if open {
+            self.close_chunk();
+        }
+        let before = self.chunks.len();
+        self.chunks.retain(|chunk| !below(chunk));
+        let rises = floor > self.floor;
+        if rises {
+            (self.floor, self.risen_since) = (floor, true);
+            self.plan.sparing = false;
+        }
+        let again = rises && self.health == Health::UsedUp;
+        if again {
+            self.health = Health::Good;
+        }
+        open || again || self.chunks.len() < before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{NextRange, SegmentTag};
+
+    const NOW: Duration = Duration::ZERO;
+
+    fn buffer() -> Buffer {
+        let (key, max_id, step) = ("orders".to_owned(), 1, 10);
+        let tag = SegmentTag { key, max_id, step, description: None, update_time: None };
+        Buffer::new(&tag, 1000)
+    }
+
+    fn fetch(buffer: &mut Buffer, reply: NextRange) {
+        assert!(buffer.next_chunk(NOW).is_err() && buffer.ask(NOW));
+        assert!(buffer.begin(NOW).is_some());
+        buffer.on_reply(NOW, Ok(reply));
+    }
+
+    #[test]
+    fn what_lies_below_is_given_up_and_what_lies_above_stays() {
+        let mut buffer = buffer();
+        fetch(&mut buffer, NextRange::Numbers(1..11));
+        assert_eq!(buffer.next_chunk(NOW).ok(), Some(1..2));
+        buffer.on_listed(&SegmentTag {
+            key: "orders".into(),
+            max_id: 11,
+            step: 10,
+            description: None,
+            update_time: None,
+        });
+        assert!(buffer.skip_below(100));
+        assert!(buffer.next_chunk(NOW).is_err() && !buffer.skip_below(100));
+        assert_eq!(buffer.closed_total, 1, "what nobody got does not count as used");
+        buffer.ask(NOW);
+        assert!(buffer.begin(NOW).is_some());
+        buffer.on_reply(NOW, Ok(NextRange::Numbers(100..110)));
+        assert!(!buffer.skip_below(100) && !buffer.skip_below(50), "a floor does not sink");
+        assert_eq!(buffer.next_chunk(NOW).ok(), Some(100..101));
+    }
+
+    #[test]
+    fn where_numbers_are_used_up_a_higher_floor_asks_again_and_once_only() {
+        let mut buffer = buffer();
+        fetch(&mut buffer, NextRange::UsedUp);
+        assert_eq!(buffer.health, Health::UsedUp);
+        assert!(buffer.skip_below(100), "others may have used up what is over");
+        fetch(&mut buffer, NextRange::UsedUp);
+        assert!(!buffer.skip_below(100) && !buffer.ask(NOW) && buffer.health == Health::UsedUp);
+        assert!(buffer.skip_below(200) && buffer.ask(NOW));
+    }
+
+    #[test]
+    fn the_answer_about_what_is_over_does_not_end_what_has_begun() {
+        let mut buffer = buffer();
+        assert!(buffer.next_chunk(NOW).is_err() && buffer.ask(NOW));
+        assert!(buffer.begin(NOW).is_some());
+        buffer.skip_below(100);
+        buffer.on_reply(NOW, Ok(NextRange::UsedUp));
+        assert!(buffer.health == Health::Good && buffer.ask(NOW));
+    }
+}

@@ -1,0 +1,47 @@
+//! Numbers that are over, as those of a day are at its end: what serials need on top of segments.
+#![cfg_attr(any(loom, shuttle), allow(dead_code, reason = "serials are not part of these models"))]
+
+#[cfg(all(test, loom))]
+mod races;
+
+use std::time::Duration;
+
+use super::Segment;
+use super::buffer::Health;
+use super::key::Key;
+use crate::sync::Ordering;
+
+impl Segment {
+    /// Gives up all numbers below `floor`, for all callers; the tag is in strict mode. `false` if there
+    /// were none.
+    pub(crate) fn skip_below(&self, floor: u64) -> bool {
+        let (skipped, due) = self.key.skip_below(floor, self.core.now());
+        if due {
+            self.core.fetch_soon(&self.key);
+        }
+        skipped
+    }
+
+    /// True if the store has no more numbers above those that were given out.
+    pub(crate) fn is_used_up(&self) -> bool {
+        self.key.state.lock().health == Health::UsedUp
+    }
+
+    /// Counts numbers that were taken for a batch which failed.
+    pub(crate) fn lose(&self, count: u64) {
+        self.key.lost.fetch_add(count, Ordering::Relaxed); // a statistic
+    }
+}
+
+impl Key {
+    /// Gives up all numbers below `floor`, in strict mode. The second value says whether a fetch became
+    /// due, the first whether anything changed.
+    fn skip_below(&self, floor: u64, now: Duration) -> (bool, bool) {
+        let mut state = self.state.lock();
+        let cursor = self.numbers.shared();
+        // Under the lock nobody brings others: what is left from here on is of the chunk below.
+        let stopped = cursor.position() < floor && cursor.stop().is_some();
+        let skipped = state.skip_below(floor) || stopped;
+        (skipped, state.ask(now))
+    }
+}

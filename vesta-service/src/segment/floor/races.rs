@@ -1,0 +1,100 @@
+//! A floor that rises, in every interleaving of those who saw it rise and those who did not.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::races::{Ends, Thread, at_once, bounded, exhaustively, unique_and_growing};
+use crate::segment::key::Key;
+use crate::{NextRange, SegmentMode, SegmentTag};
+
+const NOW: Duration = Duration::from_secs(1);
+const FLOOR: u64 = 100;
+
+type Taken = Vec<Range<u64>>;
+
+/// A tag with the numbers 1 to 4, whose store goes on at the floor.
+fn tag() -> Arc<Key> {
+    let (key, max_id, step) = ("orders".to_owned(), 1, 4);
+    let tag = SegmentTag { key, max_id, step, description: None, update_time: None };
+    let key = Key::new(&tag, SegmentMode::Strict, 4);
+    assert!(matches!(key.take_slowly(1, NOW), (Err(_), true)));
+    assert_eq!(key.begin(NOW), Some(4));
+    reply(&key, 1..5);
+    Arc::new(key)
+}
+
+fn reply(key: &Key, numbers: Range<u64>) {
+    key.change(NOW, |buffer| buffer.on_reply(NOW, Ok(NextRange::Numbers(numbers))));
+}
+
+/// Takes a number from the floor on, if there is one; what lies below is given up.
+fn take(key: &Key, floor: u64) -> Option<Range<u64>> {
+    loop {
+        let taken = key.take(1).or_else(|| key.take_slowly(1, NOW).0.ok())?;
+        if taken.start >= floor {
+            return Some(taken);
+        }
+        key.skip_below(floor, NOW);
+    }
+}
+
+/// A caller, before or after the floor has risen for it.
+fn caller(key: &Arc<Key>, floor: u64, calls: usize) -> Thread<Taken> {
+    let key = key.clone();
+    Box::new(move || (0..calls).filter_map(|_| take(&key, floor)).collect())
+}
+
+/// The thread of the service: brings the next range, if it was asked for.
+fn jobs(key: &Arc<Key>, numbers: Range<u64>) -> Thread<Taken> {
+    let key = key.clone();
+    Box::new(move || {
+        if key.begin(NOW).is_some() {
+            reply(&key, numbers);
+        }
+        Vec::new()
+    })
+}
+
+#[test]
+fn who_saw_the_floor_rise_never_gets_what_lies_below() {
+    let ends = Ends::new();
+    let note = ends.clone();
+    exhaustively("two callers", move || {
+        let key = tag();
+        let taken = at_once(vec![caller(&key, 0, 2), caller(&key, FLOOR, 1)]);
+        unique_and_growing(&taken);
+        note.note(taken[0].len());
+        assert!(taken[1].is_empty(), "there is nothing above the floor yet: {taken:?}");
+        assert_eq!(take(&key, 0), None, "what was below is gone");
+    });
+    assert_eq!(ends.get().len(), 3, "the floor rose at every moment");
+    bounded("with the next range", || {
+        let key = tag();
+        let taken =
+            at_once(vec![caller(&key, 0, 1), caller(&key, FLOOR, 2), jobs(&key, FLOOR..FLOOR + 4)]);
+        unique_and_growing(&taken);
+        assert!(taken[1].iter().all(|taken| taken.start >= FLOOR), "{taken:?}");
+        // Nothing of the next range is lost on the way.
+        let mut all: Taken = taken.into_iter().flatten().collect();
+        all.extend(std::iter::from_fn(|| take(&key, FLOOR)));
+        let above = all.iter().filter(|taken| taken.start >= FLOOR).count();
+        assert!(above == 0 || above == 4, "{all:?}");
+    });
+}
+
+/// The planted fault: a range of what is over was under way, and what is taken is not looked at again.
+#[test]
+#[should_panic(expected = "below the floor")]
+fn planted_look_before_the_take() {
+    exhaustively("planted fault", || {
+        let key = tag();
+        let this = key.clone();
+        let careless: Thread<Taken> = Box::new(move || {
+            this.skip_below(FLOOR, NOW);
+            this.take_slowly(1, NOW).0.into_iter().collect()
+        });
+        let taken = at_once(vec![careless, jobs(&key, 5..9)]);
+        assert!(taken[0].iter().all(|taken| taken.start >= FLOOR), "below the floor: {taken:?}");
+    });
+}

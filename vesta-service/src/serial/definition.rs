@@ -1,0 +1,247 @@
+//! What was agreed on for a serial tag, which never changes, and where its numbers begin now.
+
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use serde_json::Value;
+use vesta_intf::{CivilHour, IdError, Pattern, Period, Reset, Shuffle, ShuffleKey, UnixMillis};
+
+use super::zone::Zone;
+use crate::NewSegmentTag;
+use crate::lease::{Entry, Fields, SCHEMA};
+
+/// A serial tag as it was created.
+#[derive(Debug)]
+pub(crate) struct Definition {
+    pub(super) tag: String,
+    pub(super) pattern: Pattern,
+    /// Its name and its rules; none where no date matters.
+    pub(super) zone: Option<(String, Zone)>,
+    /// Fingerprint of the key, where the pattern shuffles.
+    pub(super) key: Option<String>,
+    /// The permutation of that key, once it was needed.
+    shuffle: OnceLock<Arc<Shuffle>>,
+}
+
+impl PartialEq for Definition {
+    fn eq(&self, other: &Self) -> bool {
+        let zone = |it: &Self| it.zone.as_ref().map(|(name, _)| name.clone());
+        (&self.tag, &self.pattern, &self.key) == (&other.tag, &other.pattern, &other.key)
+            && zone(self) == zone(other)
+    }
+}
+
+impl Definition {
+    fn new(
+        tag: String,
+        pattern: Pattern,
+        zone: Option<&str>,
+        key: Option<String>,
+    ) -> Result<Self, IdError> {
+        if zone.is_none() && pattern.has_date() {
+            let reason = "the pattern has a date: name the time zone whose, such as Asia/Shanghai";
+            return Err(IdError::invalid("zone", reason));
+        }
+        if zone.is_some() && !pattern.has_date() {
+            return Err(IdError::invalid("zone", "the pattern has no date that would need one"));
+        }
+        let zone = zone.map(|name| Ok::<_, IdError>((name.to_owned(), Zone::new(name)?)));
+        Ok(Self { tag, pattern, zone: zone.transpose()?, key, shuffle: OnceLock::new() })
+    }
+
+    /// Why a key is not the one that the pattern needs, if it needs one.
+    pub(super) fn key_trouble(&self, given: Option<&ShuffleKey>) -> Option<String> {
+        let (wanted, tag) = (self.key.as_ref()?, &self.tag);
+        let given = match given.map(ShuffleKey::fingerprint) {
+            Some(given) if given == *wanted => return None,
+            Some(given) => format!("was given {given}"),
+            None => "no key was given".to_owned(),
+        };
+        Some(format!("serial tag `{tag}` needs the key with fingerprint {wanted}, but {given}"))
+    }
+
+    /// The permutation of a key, if the pattern shuffles; or what is wrong with the key.
+    pub(super) fn shuffle(&self, key: Option<&ShuffleKey>) -> Result<Option<Arc<Shuffle>>, String> {
+        if let Some(trouble) = self.key_trouble(key) {
+            return Err(trouble);
+        }
+        let Some(key) = key.filter(|_| self.key.is_some()) else { return Ok(None) };
+        let new = || Shuffle::new(key.clone(), self.pattern.end_of_counters()).map(Arc::new);
+        let shuffle = match self.shuffle.get() {
+            Some(shuffle) => shuffle.clone(),
+            None => new().map_err(|error| error.to_string())?,
+        };
+        Ok(Some(self.shuffle.get_or_init(|| shuffle).clone()))
+    }
+
+    pub(super) const fn reset(&self) -> Reset {
+        self.pattern.reset()
+    }
+
+    /// The hour of a moment where the tag's days begin.
+    #[inline]
+    pub(super) fn hour(&self, now: UnixMillis) -> CivilHour {
+        match &self.zone {
+            Some((_, zone)) => zone.hour(now),
+            None => CivilHour::at(UnixMillis(0), 0),
+        }
+    }
+
+    /// The first position of the period of an hour.
+    #[inline]
+    pub(super) fn floor(&self, hour: &CivilHour) -> u64 {
+        match self.reset() {
+            Reset::None => 0,
+            reset => reset.position(reset.period(hour), 1),
+        }
+    }
+
+    /// The period and the counter of a position, and the date to be written: `hour`, unless that is of an
+    /// earlier period.
+    #[inline]
+    pub(super) fn split(&self, position: u64, hour: &CivilHour) -> (Period, u64, CivilHour) {
+        let reset = self.reset();
+        let (period, n) = reset.split(position);
+        let date = if reset.period(hour) == period || reset == Reset::None {
+            *hour
+        } else {
+            reset.first_hour(period)
+        };
+        (period, n, date)
+    }
+
+    /// The next `step` positions, or as many as the period has left, where `next` is the first that was
+    /// never handed out and `floor` the first of the present period; `None` if it has none left.
+    pub(super) fn range(&self, next: u64, floor: u64, step: u64) -> Option<Range<u64>> {
+        let start = next.max(floor);
+        let (_, n) = self.reset().split(start);
+        let left = self.pattern.end_of_counters().checked_sub(n).filter(|left| *left > 0)?;
+        Some(start..start + step.min(left))
+    }
+}
+
+impl Entry for Definition {
+    fn encode(&self) -> String {
+        let Self { tag, pattern, zone, key, .. } = self;
+        let (tag, text) = (Value::from(tag.as_str()), Value::from(pattern.as_str()));
+        let (reset, key) = (pattern.reset(), Value::from(key.as_deref()));
+        let zone = Value::from(zone.as_ref().map(|(name, _)| name.as_str()));
+        format!(
+            r#"{{"schema":{SCHEMA},"tag":{tag},"pattern":{text},"reset":"{reset}","zone":{zone},"key":{key}}}"#
+        )
+    }
+
+    fn read(fields: &Fields<'_>) -> Result<Self, String> {
+        let explain = |error: IdError| error.to_string();
+        let reset = fields.text("reset")?.parse().map_err(explain)?;
+        let pattern = Pattern::new(fields.text("pattern")?, reset).map_err(explain)?;
+        let zone = fields.optional("zone", Value::as_str)?;
+        let key = fields.optional("key", |key| Some(key.as_str()?.to_owned()))?;
+        Self::new(fields.text("tag")?.to_owned(), pattern, zone, key).map_err(explain)
+    }
+}
+
+/// A serial tag to be created: checked, so that its serials can be read back and none repeats.
+#[derive(Debug)]
+pub struct NewSerialTag {
+    pub(super) definition: Definition,
+    pub(super) first: u64,
+    pub(super) step: u64,
+    pub(super) description: Option<String>,
+}
+
+impl NewSerialTag {
+    /// The step, unless [`step`](Self::step) says otherwise.
+    pub const STEP: u64 = 100;
+
+    /// A tag whose serials have this pattern, and whose days begin where those of a time zone of the IANA
+    /// database do: it is needed if the pattern has a date, and refused otherwise. Counters begin at 1.
+    ///
+    /// # Errors
+    /// [`IdError::Invalid`] for `key` as [`NewSegmentTag::new`], or for `zone`.
+    pub fn new(
+        tag: impl Into<String>,
+        pattern: Pattern,
+        zone: Option<&str>,
+    ) -> Result<Self, IdError> {
+        let tag = tag.into();
+        NewSegmentTag::new(&*tag, 1)?;
+        let step = Self::STEP.min(pattern.end_of_counters() / 100).max(1);
+        let definition = Definition::new(tag, pattern, zone, None)?;
+        Ok(Self { definition, first: 1, step, description: None })
+    }
+
+    /// The key of a pattern that shuffles; the tag remembers its fingerprint.
+    ///
+    /// # Errors
+    /// [`IdError::Invalid`] for `key` if the pattern does not shuffle.
+    pub fn shuffled_with(mut self, key: &ShuffleKey) -> Result<Self, IdError> {
+        if !self.definition.pattern.is_shuffled() {
+            return Err(IdError::invalid(
+                "key",
+                "the pattern has no {shuffle:…} that would need one",
+            ));
+        }
+        self.definition.key = Some(key.fingerprint());
+        Ok(self)
+    }
+
+    /// How many numbers a process fetches at least at a time: what it has when it is killed is a gap.
+    /// Default: 100, or a hundredth of what the counter has room for.
+    ///
+    /// # Errors
+    /// [`IdError::OutOfRange`] if it is 0, or more than the counter has room for.
+    pub fn step(mut self, step: u64) -> Result<Self, IdError> {
+        let most = self.definition.pattern.end_of_counters() - 1;
+        IdError::check("step", step, 1, most.min(NewSegmentTag::MAX_STEP))?;
+        self.step = step;
+        Ok(self)
+    }
+
+    /// The first counter of the present period, instead of 1: for serials that another system began.
+    ///
+    /// # Errors
+    /// [`IdError::OutOfRange`] if the pattern has no room for it.
+    pub fn starting_at(mut self, first: u64) -> Result<Self, IdError> {
+        IdError::check("first", first, 0, self.definition.pattern.end_of_counters() - 1)?;
+        self.first = first;
+        Ok(self)
+    }
+
+    /// The purpose of the tag.
+    ///
+    /// # Errors
+    /// [`IdError::Invalid`] if it has more than 256 characters.
+    pub fn described_as(mut self, description: impl Into<String>) -> Result<Self, IdError> {
+        let description = description.into();
+        NewSegmentTag::new(&*self.definition.tag, 1)?.described_as(&*description)?;
+        self.description = Some(description);
+        Ok(self)
+    }
+
+    /// The tag's name.
+    pub fn tag(&self) -> &str {
+        &self.definition.tag
+    }
+
+    /// Its counter: a segment tag of positions that begin at `now`.
+    pub(super) fn counter(&self, now: UnixMillis) -> Result<NewSegmentTag, IdError> {
+        let reset = self.definition.reset();
+        let period = reset.period(&self.definition.hour(now));
+        let tag = NewSegmentTag::new(&*self.definition.tag, self.step)?;
+        let tag = tag.starting_at(reset.position(period, self.first))?;
+        match &self.description {
+            Some(description) => tag.described_as(&**description),
+            None => Ok(tag),
+        }
+    }
+
+    /// # Errors
+    /// [`IdError::Invalid`] for `key` if the pattern shuffles and no key was given.
+    pub(super) fn check(&self) -> Result<(), IdError> {
+        if self.definition.pattern.is_shuffled() && self.definition.key.is_none() {
+            return Err(IdError::invalid("key", "the pattern shuffles: a key is needed"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,249 @@
+//! The embedded serial service.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use vesta_intf::{IdError, ShuffleKey};
+
+use super::definition::NewSerialTag;
+use super::store::SerialStore;
+use super::tag::SerialTag;
+use crate::clock::AnyClock;
+use crate::error::{BuildError, StoreError, ask_store};
+use crate::segment::Segment;
+use crate::{KvStore, SegmentBuilder, SegmentMode, SegmentService, SegmentStatus};
+
+/// Gives out serials: numbers of a tag as its pattern writes them, whose counter starts anew each day,
+/// month or year. One per process is enough; share it behind an [`Arc`].
+///
+/// ```
+/// use std::sync::Arc;
+/// use vesta_intf::{Pattern, Reset};
+/// use vesta_service::{MemoryStore, NewSerialTag, SerialService};
+///
+/// let store = Arc::new(MemoryStore::new()); // or a database of vesta-store
+/// let serials = SerialService::builder(store).build()?;
+/// let pattern = Pattern::new("INV-{date:yyMMdd}-{n:6}{check:damm}", Reset::Day)?;
+/// serials.create(&NewSerialTag::new("invoices", pattern, Some("Asia/Shanghai"))?)?;
+///
+/// let invoices = serials.tag("invoices")?; // looked up once: keep it
+/// let first = invoices.next()?;
+/// assert_eq!(first.n, 1);
+/// assert!(first.text.starts_with("INV-") && first.text.ends_with("-0000013"));
+/// assert_eq!(invoices.parse(&first.text)?.counter, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # The promise
+/// No serial of a tag is given out twice, by this process or by any other over the same store. Date and
+/// counter of a serial are of one period, and no period is continued after another process, or this one,
+/// has begun a later one, whatever clocks show: with a clock that was set back, serials carry the date on
+/// which the later period began. Within a process the counters of a period increase by 1, but for those
+/// that other processes were given.
+///
+/// A period begins with the first serial that is asked for in it, on the clock of the process that asks.
+/// If that is more than a minute ahead of the store's clock, where the store has one, nothing begins and
+/// calls fail until the clock is right.
+///
+/// Ranges of counters are fetched ahead as those of a [`SegmentService`]: what a process has that is killed
+/// is a gap, and so is what it has left at the end of a period.
+#[derive(Debug)]
+pub struct SerialService {
+    segments: SegmentService,
+    store: Arc<SerialStore>,
+    keys: BTreeMap<String, ShuffleKey>,
+    clock: AnyClock,
+}
+
+/// Builds a [`SerialService`]. Everything has a default but the store.
+#[derive(Debug, Clone)]
+pub struct SerialBuilder {
+    store: Arc<dyn KvStore>,
+    keys: BTreeMap<String, ShuffleKey>,
+    segments: SegmentBuilder,
+}
+
+/// Status of one serial tag in this process.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct SerialStatus {
+    /// The pattern.
+    pub pattern: String,
+    /// When the counter starts anew: `none`, `day`, `month` or `year`.
+    pub reset: &'static str,
+    /// The time zone, if the pattern has a date.
+    pub zone: Option<String>,
+    /// Fingerprint of the key, if the pattern shuffles.
+    pub key: Option<String>,
+    /// The period of the next serial, such as `2026-11-22`; `None` before the first one, and if the counter
+    /// never starts anew.
+    pub period: Option<String>,
+    /// The counter of the next serial; `None` before the first one.
+    pub next: Option<u64>,
+    /// The last counter that the pattern has room for.
+    pub last: u64,
+    /// Why no serials can be given out although there are counters: the key is missing, or another.
+    pub key_trouble: Option<String>,
+    /// The ranges of its counters, as positions.
+    pub segment: SegmentStatus,
+}
+
+impl SerialBuilder {
+    /// The key of a tag whose pattern shuffles.
+    pub fn key(mut self, tag: impl Into<String>, key: ShuffleKey) -> Self {
+        self.keys.insert(tag.into(), key);
+        self
+    }
+
+    /// Changes how ranges of counters are fetched: everything that [`SegmentBuilder`] offers, but for the
+    /// order, which is always strict.
+    pub fn segments(self, change: impl FnOnce(SegmentBuilder) -> SegmentBuilder) -> Self {
+        Self { segments: change(self.segments), ..self }
+    }
+
+    /// Builds the service. The store is not waited for: calls wait until it has answered, and fail if it
+    /// does not.
+    ///
+    /// # Errors
+    /// As [`SegmentBuilder::build`].
+    pub fn build(self) -> Result<SerialService, BuildError> {
+        let Self { store, keys, mut segments } = self;
+        let clock = segments.clock.clone();
+        let store = Arc::new(SerialStore::new(store, clock.clone()));
+        segments.store = store.clone();
+        let segments = segments.mode(SegmentMode::Strict).build()?;
+        Ok(SerialService { segments, store, keys, clock })
+    }
+}
+
+impl SerialService {
+    /// Builder of a service over this store.
+    pub fn builder(store: Arc<dyn KvStore>) -> SerialBuilder {
+        let tags = SerialStore::new(store.clone(), AnyClock::default());
+        let segments = SegmentService::builder(Arc::new(tags));
+        SerialBuilder { store, keys: BTreeMap::new(), segments }
+    }
+
+    /// A tag, for as many serials of it as are wanted. One that is not known is looked for in the store, as
+    /// by [`SegmentService::segment`].
+    ///
+    /// # Errors
+    /// As [`SegmentService::segment`]; [`IdError::Unavailable`] if the tag needs a key and has another, or
+    /// none.
+    pub fn tag(&self, name: &str) -> Result<SerialTag, IdError> {
+        self.found(self.segments.segment(name))
+    }
+
+    /// [`tag`](Self::tag) without waiting.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn try_tag(&self, name: &str) -> Result<SerialTag, IdError> {
+        self.found(self.segments.try_segment(name))
+    }
+
+    /// [`tag`](Self::tag) for tasks.
+    ///
+    /// # Errors
+    /// The same.
+    #[cfg(feature = "async")]
+    pub async fn tag_async(&self, name: &str) -> Result<SerialTag, IdError> {
+        self.found(self.segments.segment_async(name).await)
+    }
+
+    fn found(&self, segment: Result<Segment, IdError>) -> Result<SerialTag, IdError> {
+        let segment = segment.map_err(|error| match error {
+            IdError::NotFound { what } => {
+                IdError::NotFound { what: what.replace("segment tag", "serial tag").into() }
+            }
+            other => other,
+        })?;
+        let definition = self.store.definition(segment.key());
+        let definition = definition.ok_or_else(|| IdError::Internal {
+            reason: format!("serial tag `{}` has a counter only", segment.key()).into(),
+            source: None,
+        })?;
+        let shuffle = definition.shuffle(self.keys.get(&definition.tag));
+        let shuffle = shuffle.map_err(|reason| IdError::Unavailable {
+            reason: reason.into(),
+            retry_after: None,
+            source: None,
+        })?;
+        Ok(SerialTag { segment, definition, shuffle, clock: self.clock.clone() })
+    }
+
+    /// Status of each tag in the store in this process, by name.
+    pub fn status(&self) -> Vec<SerialStatus> {
+        let status = |segment: SegmentStatus| {
+            let definition = self.store.definition(&segment.key)?;
+            let (reset, position) = (definition.reset(), segment.position);
+            let (period, n) = reset.split(position);
+            let begun = segment.current.is_some() || segment.taken_total > 0;
+            let period = Some(reset.show(period)).filter(|shown| begun && !shown.is_empty());
+            Some(SerialStatus {
+                pattern: definition.pattern.as_str().to_owned(),
+                reset: reset.name(),
+                zone: definition.zone.as_ref().map(|(name, _)| name.clone()),
+                key: definition.key.clone(),
+                period,
+                next: begun.then_some(n),
+                last: definition.pattern.end_of_counters() - 1,
+                key_trouble: definition.key_trouble(self.keys.get(&definition.tag)),
+                segment,
+            })
+        };
+        self.segments.status().into_iter().filter_map(status).collect()
+    }
+
+    /// Adds a tag to the store, and to this service at once. `false` if there is one of this name: then
+    /// that one stays as it is. Blocks as long as the store does.
+    ///
+    /// # Errors
+    /// [`BuildError::Setting`] if the pattern shuffles and no key was named; [`BuildError::Store`] if the
+    /// store does not answer: it is then not known whether the tag was added.
+    pub fn create(&self, tag: &NewSerialTag) -> Result<bool, BuildError> {
+        tag.check()?;
+        let created = ask_store(|| self.store.add(tag));
+        let created = created.and_then(|created| self.segments.refresh().map(|()| created));
+        created.map_err(|source| BuildError::Store { store: self.describe(), source })
+    }
+
+    /// Reads now which tags there are, as is otherwise done every minute. Blocks as long as the store does.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store does not answer: what was known goes on being used.
+    pub fn refresh(&self) -> Result<(), StoreError> {
+        self.segments.refresh()
+    }
+
+    /// Time since the tags were read; `None` if they never were.
+    pub fn last_refresh_age(&self) -> Option<Duration> {
+        self.segments.last_refresh_age()
+    }
+
+    /// As [`SegmentService::not_ready_because`].
+    pub fn not_ready_because(&self) -> Option<String> {
+        self.segments.not_ready_because()
+    }
+
+    /// As [`SegmentService::doubt`].
+    pub fn doubt(&self) -> Option<String> {
+        self.segments.doubt()
+    }
+
+    /// Display name of the store, without secrets.
+    pub fn describe(&self) -> String {
+        self.segments.describe()
+    }
+
+    /// As [`SegmentService::maintain`].
+    pub fn maintain(&self) -> Option<Duration> {
+        self.segments.maintain()
+    }
+
+    /// As [`SegmentService::close`].
+    pub fn close(&self) {
+        self.segments.close();
+    }
+}

@@ -1,0 +1,133 @@
+//! Serial tags in a store, as a store of segments whose numbers are positions.
+//!
+//! ```text
+//!  serial/tags      orders    what was agreed on; never changes
+//!  serial/counters  orders    the first position that was never handed out, as a segment tag
+//! ```
+
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use vesta_intf::UnixMillis;
+
+use super::definition::{Definition, NewSerialTag};
+use crate::clock::AnyClock;
+use crate::lease::Area;
+use crate::segment::kv::entry_key;
+use crate::sync::Mutex;
+use crate::{
+    Cas, KvSegments, KvStore, NewSegmentTag, NextRange, SegmentStore, SegmentTag, StoreError,
+};
+
+const TAGS: &str = "serial/tags";
+const COUNTERS: &str = "serial/counters";
+
+/// A period begins when this host's clock says so, but no earlier than this before the store's does: a
+/// period that was begun cannot be taken back.
+const MAX_LEAD: Duration = Duration::from_secs(60);
+
+/// Serial tags in a store.
+#[derive(Debug)]
+pub(crate) struct SerialStore {
+    tags: Area,
+    counters: KvSegments,
+    clock: AnyClock,
+    known: Mutex<BTreeMap<String, Arc<Definition>>>,
+}
+
+impl SerialStore {
+    pub(super) fn new(store: Arc<dyn KvStore>, clock: AnyClock) -> Self {
+        let counters = KvSegments::in_area(store.clone(), COUNTERS);
+        let tags = Area { store, name: TAGS.into() };
+        Self { tags, counters, clock, known: Mutex::default() }
+    }
+
+    /// A tag, as it was when the tags were read.
+    pub(super) fn definition(&self, tag: &str) -> Option<Arc<Definition>> {
+        self.known.lock().get(tag).cloned()
+    }
+
+    /// Adds a tag. `false` if there is one of this name.
+    pub(super) fn add(&self, new: &NewSerialTag) -> Result<bool, StoreError> {
+        let counter = new.counter(self.clock.wall());
+        let counter = counter.map_err(|error| StoreError::permanent(error.to_string()))?;
+        let place = entry_key(&new.definition.tag);
+        match self.tags.put(&place, None, &new.definition)? {
+            // One that was not finished, if it is the same.
+            Cas::Conflict(Some(other)) if other != new.definition => Ok(false),
+            _ => self.counters.create(&counter),
+        }
+    }
+
+    /// Refuses to begin a period on a clock that is far ahead of the store's.
+    fn check_lead(
+        &self,
+        definition: &Definition,
+        floor: u64,
+        now: UnixMillis,
+    ) -> Result<(), StoreError> {
+        let Some(theirs) = self.tags.store.now()? else { return Ok(()) };
+        let lead = u64::try_from(MAX_LEAD.as_millis()).unwrap_or(u64::MAX);
+        let latest = UnixMillis(theirs.0.saturating_add(lead));
+        if definition.floor(&definition.hour(latest)) >= floor {
+            return Ok(());
+        }
+        let why = format!("this host's clock shows {now}, but that of the store {theirs}");
+        let what = "no period begins on a clock that is ahead; set the right time";
+        Err(StoreError::unavailable(what, io::Error::other(why)))
+    }
+}
+
+impl SegmentStore for SerialStore {
+    fn describe(&self) -> String {
+        // Not that of the segment tags in the same store: what a host remembers goes by it.
+        format!("{}, serials", self.tags.store.describe())
+    }
+
+    fn tags(&self) -> Result<Vec<SegmentTag>, StoreError> {
+        for (place, text) in self.tags.list()? {
+            let definition: Definition = self.tags.read(&place, &text)?;
+            if entry_key(&definition.tag) != place {
+                let other = format!("it is the entry of another tag, `{}`", definition.tag);
+                return Err(self.tags.damaged(&place, &other));
+            }
+            // One that is known stays: what it has looked up stays with it.
+            let tag = definition.tag.clone();
+            let mut known = self.known.lock();
+            if known.get(&tag).is_none_or(|known| **known != definition) {
+                known.insert(tag, definition.into());
+            }
+        }
+        let mut counters = self.counters.tags()?;
+        counters.retain(|counter| self.definition(&counter.key).is_some());
+        Ok(counters)
+    }
+
+    fn next_range(&self, key: &str, step: u64) -> Result<NextRange, StoreError> {
+        let Some(definition) = self.definition(key) else { return Ok(NextRange::NoTag) };
+        let now = self.clock.wall();
+        let floor = definition.floor(&definition.hour(now));
+        self.counters.take(key, |next| {
+            if next < floor {
+                self.check_lead(&definition, floor, now)?;
+            }
+            Ok(definition.range(next, floor, step))
+        })
+    }
+
+    fn give_back(&self, key: &str, numbers: Range<u64>) -> Result<bool, StoreError> {
+        self.counters.give_back(key, numbers)
+    }
+
+    fn doubt(&self) -> Result<Option<String>, StoreError> {
+        self.counters.doubt()
+    }
+
+    fn create(&self, tag: &NewSegmentTag) -> Result<bool, StoreError> {
+        let why = format!("`{}` has no pattern: serial tags are made from one", tag.key);
+        Err(StoreError::permanent(why))
+    }
+}

@@ -1,0 +1,182 @@
+//! Serials of one tag.
+
+use std::sync::Arc;
+
+use vesta_intf::{CivilHour, IdError, IdRun, ParsedSerial, Shuffle};
+
+use super::definition::Definition;
+use crate::clock::AnyClock;
+use crate::segment::Segment;
+
+/// A serial.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Serial {
+    /// As its pattern writes it: `INV-261122-0000427`.
+    pub text: String,
+    /// The counter of its period, as it was before it was shuffled.
+    pub n: u64,
+}
+
+/// One tag of a [`SerialService`](super::SerialService). Clones are the same tag. It ends with the service.
+#[derive(Debug, Clone)]
+pub struct SerialTag {
+    pub(super) segment: Segment,
+    pub(super) definition: Arc<Definition>,
+    pub(super) shuffle: Option<Arc<Shuffle>>,
+    pub(super) clock: AnyClock,
+}
+
+impl SerialTag {
+    /// The tag's name.
+    pub fn name(&self) -> &str {
+        &self.definition.tag
+    }
+
+    /// A new serial. May wait for the store, at most for `max_wait` of the segments.
+    ///
+    /// # Errors
+    /// - [`IdError::NotReady`]: none came in time.
+    /// - [`IdError::Unavailable`]: the store fails, went back, or has a clock far behind this host's at the
+    ///   beginning of a period; or the counter has outgrown its digits, until the next period.
+    /// - [`IdError::OutOfRange`] for `year`: the pattern cannot write it.
+    /// - [`IdError::NotFound`]: the tag was removed from the store.
+    /// - [`IdError::Sealed`]: the service was closed.
+    pub fn next(&self) -> Result<Serial, IdError> {
+        self.segment.wait().until(|| self.try_next())
+    }
+
+    /// A new serial without waiting.
+    ///
+    /// # Errors
+    /// [`IdError::NotReady`] if there is none now: it says when. Otherwise as [`next`](Self::next).
+    pub fn try_next(&self) -> Result<Serial, IdError> {
+        let (hour, run) = self.take(1)?;
+        self.serial(run.first, &hour)
+    }
+
+    /// `count` new serials, in the order of their counters. May wait, at most for `max_wait`. Those of a
+    /// batch that goes on over midnight are of two days.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next). Counters that had been taken are then never given out.
+    pub fn next_many(&self, count: u32) -> Result<Vec<Serial>, IdError> {
+        let mut batch = Batch::new(self, count);
+        self.segment.wait().until(|| batch.fill())?;
+        Ok(batch.finish())
+    }
+
+    /// What a serial of this tag says, with its counter as it was before it was shuffled.
+    ///
+    /// # Errors
+    /// [`IdError::Invalid`] for `serial`, with the position of what does not fit the pattern, or if its
+    /// check symbol is wrong.
+    pub fn parse(&self, serial: &str) -> Result<ParsedSerial, IdError> {
+        let mut parsed = self.definition.pattern.parse(serial)?;
+        if let Some(shuffle) = &self.shuffle {
+            parsed.counter = shuffle.restore(parsed.counter);
+        }
+        Ok(parsed)
+    }
+
+    /// The next 1 to `want` positions, all of one period, and the hour that one reading of the clock
+    /// showed: the period is that of the hour or, if the clock is behind, a later one.
+    #[inline]
+    fn take(&self, want: u32) -> Result<(CivilHour, IdRun), IdError> {
+        let hour = self.definition.hour(self.clock.wall());
+        let floor = self.definition.floor(&hour);
+        loop {
+            match self.segment.try_next_run(want) {
+                Ok(run) if run.first >= floor => return Ok((hour, run)),
+                // Of a period that is over: with it goes everything else that is left of that one.
+                Ok(_) => drop(self.segment.skip_below(floor)),
+                Err(_) if self.segment.is_used_up() && self.segment.skip_below(floor) => {}
+                Err(error) => return Err(self.explain(error)),
+            }
+        }
+    }
+
+    /// The serial of a position.
+    #[inline]
+    fn serial(&self, position: u64, hour: &CivilHour) -> Result<Serial, IdError> {
+        let (_, n, date) = self.definition.split(position, hour);
+        let counter = self.shuffle.as_ref().map_or(n, |shuffle| shuffle.shuffle(n));
+        Ok(Serial { text: self.definition.pattern.format(&date, counter)?, n })
+    }
+
+    #[cold]
+    fn explain(&self, error: IdError) -> IdError {
+        if !self.segment.is_used_up() {
+            return error;
+        }
+        let Definition { tag, pattern, .. } = &*self.definition;
+        let last = pattern.end_of_counters() - 1;
+        let until = match self.definition.reset() {
+            vesta_intf::Reset::None => String::new(),
+            reset => format!(" until the next {reset}"),
+        };
+        let reason = format!(
+            "tag `{tag}` has no more serials{until}: its counter came to {last}, and {pattern} has \
+             room for no more"
+        );
+        IdError::Unavailable { reason: reason.into(), retry_after: None, source: None }
+    }
+}
+
+#[cfg(feature = "async")]
+impl SerialTag {
+    /// [`next`](Self::next) for tasks. Dropped before it is ready, it takes no counter.
+    ///
+    /// # Errors
+    /// The same.
+    pub async fn next_async(&self) -> Result<Serial, IdError> {
+        self.segment.wait().until_async(|| self.try_next()).await
+    }
+
+    /// [`next_many`](Self::next_many) for tasks. Dropped before it is ready, the counters that it had taken
+    /// are never given out.
+    ///
+    /// # Errors
+    /// The same.
+    pub async fn next_many_async(&self, count: u32) -> Result<Vec<Serial>, IdError> {
+        let mut batch = Batch::new(self, count);
+        self.segment.wait().until_async(|| batch.fill()).await?;
+        Ok(batch.finish())
+    }
+}
+
+/// A batch under way. What it took is lost if it is dropped before it is complete.
+struct Batch<'a> {
+    tag: &'a SerialTag,
+    serials: Vec<Serial>,
+    wanted: usize,
+}
+
+impl<'a> Batch<'a> {
+    fn new(tag: &'a SerialTag, count: u32) -> Self {
+        Self { tag, serials: Vec::new(), wanted: usize::try_from(count).unwrap_or(usize::MAX) }
+    }
+
+    /// Takes serials, without waiting, until the batch is complete.
+    fn fill(&mut self) -> Result<(), IdError> {
+        while let left @ 1.. = self.wanted - self.serials.len() {
+            let (hour, run) = self.tag.take(u32::try_from(left).unwrap_or(u32::MAX))?;
+            for position in run.iter() {
+                self.serials.push(self.tag.serial(position, &hour)?);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Vec<Serial> {
+        self.wanted = 0;
+        std::mem::take(&mut self.serials)
+    }
+}
+
+impl Drop for Batch<'_> {
+    fn drop(&mut self) {
+        if self.serials.len() < self.wanted {
+            self.tag.segment.lose(self.serials.len() as u64);
+        }
+    }
+}
