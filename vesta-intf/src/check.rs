@@ -103,14 +103,14 @@ impl CheckSymbol {
         }
     }
 
-    /// The symbols of a number, given with its decimal digits.
+    /// The symbols of a number.
     #[inline]
-    pub(crate) fn of_number(self, number: u64, digits: &[u8]) -> Symbols {
+    pub(crate) fn of_number(self, number: u64) -> Symbols {
         #[allow(clippy::cast_possible_truncation, reason = "it is below the divisor")]
         let rest = |by: u64| (number % by) as usize;
         match self {
             CheckSymbol::Damm => Symbols::digit(damm(number)),
-            CheckSymbol::Luhn => Symbols::digit(luhn(digits)),
+            CheckSymbol::Luhn => Symbols::digit(luhn(number)),
             CheckSymbol::Mod97 => Symbols::mod_97(rest(97)),
             CheckSymbol::Crockford => Symbols::one(CROCKFORD[rest(37)]),
         }
@@ -119,14 +119,17 @@ impl CheckSymbol {
     /// The symbols of a text. What has no value in this method is passed over: letters for digits alone,
     /// and what is neither.
     pub(crate) fn of_text(self, text: &str) -> Symbols {
-        let digits = || text.bytes().filter(u8::is_ascii_digit).collect::<Vec<_>>();
+        let digits = text.bytes().filter(u8::is_ascii_digit).map(|digit| usize::from(digit - b'0'));
         match self {
-            CheckSymbol::Damm => Symbols::digit(
-                digits()
-                    .iter()
-                    .fold(0, |state, digit| DAMM[state][usize::from(digit - b'0')].into()),
-            ),
-            CheckSymbol::Luhn => Symbols::digit(luhn(&digits())),
+            CheckSymbol::Damm => {
+                Symbols::digit(digits.fold(0, |state, digit| DAMM[state][digit].into()))
+            }
+            CheckSymbol::Luhn => {
+                let counted = digits.rev().enumerate();
+                let counted =
+                    counted.map(|(place, digit)| [usize::from(LUHN_SUMS[digit]), digit][place % 2]);
+                Symbols::digit((10 - counted.sum::<usize>() % 10) % 10)
+            }
             CheckSymbol::Mod97 => Symbols::mod_97(text.bytes().fold(0, |rest, byte| match byte {
                 b'0'..=b'9' => (rest * 10 + usize::from(byte - b'0')) % 97,
                 // As in an IBAN: two digits, 10 to 35.
@@ -192,13 +195,31 @@ fn damm(mut number: u64) -> usize {
     digits.iter().fold(0, |state, three| usize::from(DAMM_STEPS[state + three])) / 1000
 }
 
-/// Of ASCII digits: every second one from the right counts double, 9 less if that has two digits.
+/// Of a number, four digits at a time.
 #[inline]
-fn luhn(digits: &[u8]) -> usize {
-    const DOUBLE: [usize; 10] = [0, 2, 4, 6, 8, 1, 3, 5, 7, 9];
-    let digit = |byte: u8| usize::from(byte - b'0');
-    let pairs = digits.rchunks_exact(2);
-    let first = pairs.remainder().first().map_or(0, |first| DOUBLE[digit(*first)]);
-    let sum = pairs.fold(first, |sum, pair| sum + digit(pair[0]) + DOUBLE[digit(pair[1])]);
+fn luhn(mut number: u64) -> usize {
+    let mut sum = 0;
+    for _ in 0..5 {
+        #[allow(clippy::cast_possible_truncation, reason = "it is below ten thousand")]
+        (sum += usize::from(LUHN_SUMS[(number % 10_000) as usize]));
+        number /= 10_000;
+    }
     (10 - sum % 10) % 10
 }
+
+/// What four digits count: every second one from the right double, 9 less if that has two digits.
+static LUHN_SUMS: [u8; 10_000] = {
+    let (mut sums, mut digits) = ([0; 10_000], 0);
+    while digits < sums.len() {
+        let (mut rest, mut sum) = (digits, 0);
+        while rest > 0 {
+            let double = rest % 10 * 2;
+            sum += double / 10 + double % 10 + rest / 10 % 10;
+            rest /= 100;
+        }
+        #[allow(clippy::cast_possible_truncation, reason = "at most 36")]
+        (sums[digits] = sum as u8);
+        digits += 1;
+    }
+    sums
+};

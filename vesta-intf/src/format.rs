@@ -205,7 +205,7 @@ impl IdFormat {
             let cut = text.char_indices().nth(length - check.count()).map_or(0, |(at, _)| at);
             let (text, symbols) = text.split_at(cut);
             let id = body.parse(text)?;
-            let right = check.of_number(id, IdFormat::Decimal.format(id).as_bytes());
+            let right = check.of_number(id);
             let agrees = check.agrees(symbols, right.as_str());
             return if agrees { Ok(id) } else { Err(check.wrong("id")) };
         }
@@ -274,7 +274,7 @@ const DIGITS: usize = 20;
 
 impl IdText {
     /// The radix is a constant, so that the compiler need not divide.
-    fn of<const RADIX: u64>(digits: &Digits, mut id: u64, least: usize) -> Self {
+    pub(crate) fn of<const RADIX: u64>(digits: &Digits, mut id: u64, least: usize) -> Self {
         let mut bytes = [b'0'; DIGITS + 2];
         let mut start = DIGITS;
         while id > 0 {
@@ -289,7 +289,7 @@ impl IdText {
 
     /// The same text, of this ID, with its check symbols.
     fn checked(mut self, check: CheckSymbol, id: u64) -> Self {
-        let symbols = check.of_number(id, self.as_bytes());
+        let symbols = check.of_number(id);
         self.end += symbols.as_bytes().len();
         self.bytes[DIGITS..self.end].copy_from_slice(symbols.as_bytes());
         self

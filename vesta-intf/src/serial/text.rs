@@ -1,9 +1,10 @@
 //! From a counter and a date to a serial, and back.
 
-use super::pattern::{Counter, DateField, Part, Pattern};
+use super::pattern::{Counter, DateField, Part, Pattern, Radix};
 use super::{CivilHour, Period, Reset};
 use crate::IdError;
 use crate::check::CheckSymbol;
+use crate::format::IdText;
 
 /// What a serial says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +35,8 @@ impl Pattern {
                 Part::Date(field) => push_date(&mut text, field, date)?,
                 Part::Counter => {
                     let start = text.len();
-                    push_counter(&mut text, self.counter, counter);
+                    let Counter { radix, width, .. } = self.counter;
+                    push_digits(&mut text, radix, counter, width);
                     written = start..text.len();
                 }
                 Part::Check(method, all) => {
@@ -139,27 +141,19 @@ fn push_date(text: &mut String, field: DateField, date: &CivilHour) -> Result<()
         DateField::DayOfYear => date.day_of_year(),
         DateField::Hour => date.hour,
     };
-    push_digits(text, b"0123456789", number, field.width());
+    push_digits(text, Radix::Decimal, number, field.width());
     Ok(())
 }
 
-fn push_counter(text: &mut String, Counter { width, radix, .. }: Counter, counter: u64) {
-    push_digits(text, radix.digits().symbols, counter, width);
-}
-
-/// Writes a number with at least so many digits.
-fn push_digits(text: &mut String, symbols: &[u8], mut number: u64, width: usize) {
-    let mut digits = [b'0'; 64];
-    let mut start = digits.len();
-    let radix = symbols.len() as u64;
-    while number > 0 || digits.len() - start < width {
-        start -= 1;
-        #[allow(clippy::cast_possible_truncation, reason = "it is below the radix")]
-        let digit = (number % radix) as usize;
-        digits[start] = symbols[digit];
-        number /= radix;
-    }
-    text.push_str(std::str::from_utf8(&digits[start..]).expect("all digits are ASCII"));
+/// Writes a number with at least so many digits, which are no more than 20.
+fn push_digits(text: &mut String, radix: Radix, number: u64, width: usize) {
+    let digits = match radix {
+        Radix::Decimal => IdText::of::<10>(radix.digits(), number, width),
+        Radix::Base36 => IdText::of::<36>(radix.digits(), number, width),
+        Radix::Base62 => IdText::of::<62>(radix.digits(), number, width),
+        Radix::Crockford => IdText::of::<32>(radix.digits(), number, width),
+    };
+    text.push_str(digits.as_str());
 }
 
 /// The characters that are left.

@@ -1,0 +1,60 @@
+//! Cost of a serial inside the process, from a store in memory. The yardsticks, in the same run, are a number
+//! of a segment tag and what a program would write by hand: that number, formatted with a date at hand.
+#![allow(missing_docs, reason = "criterion's macros write public functions")]
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use vesta_intf::{Pattern, Reset, ShuffleKey};
+use vesta_service::{
+    MemorySegmentStore, MemoryStore, NewSegmentTag, NewSerialTag, SegmentService,
+    SegmentStore as _, SerialService,
+};
+
+const STEP: u64 = 1_000_000;
+
+fn serials(c: &mut Criterion) {
+    let key = ShuffleKey::new(&[7; 32]);
+    let service = SerialService::builder(Arc::new(MemoryStore::new())).key("coupons", key.clone());
+    let service = service.build().expect("a service");
+    let create = |name: &str, text: &str, reset| {
+        let pattern = Pattern::new(text, reset).expect("a pattern");
+        let zone = pattern.has_date().then_some("Asia/Shanghai");
+        let shuffled = pattern.is_shuffled();
+        let tag = NewSerialTag::new(name, pattern, zone).and_then(|tag| tag.step(STEP));
+        let tag = if shuffled { tag.and_then(|tag| tag.shuffled_with(&key)) } else { tag };
+        assert!(service.create(&tag.expect("a tag")).expect("created"));
+    };
+    create("invoices", "INV-{date:yyMMdd}-{n:9}{check:damm}", Reset::Day);
+    create("orders", "{n:12}", Reset::None);
+    create("coupons", "{shuffle:10:crockford}{check:crockford}", Reset::None);
+
+    let mut group = c.benchmark_group("serials from memory: one caller");
+    group.throughput(Throughput::Elements(1));
+    for name in ["invoices", "orders", "coupons"] {
+        let tag = service.tag(name).expect("the tag");
+        group.bench_function(name, |b| b.iter(|| tag.next().expect("a serial")));
+    }
+    let tag = service.tag("invoices").expect("the tag");
+    group.throughput(Throughput::Elements(1000));
+    group.bench_function("invoices, a thousand at a time", |b| {
+        b.iter(|| tag.next_many(1000).expect("serials"));
+    });
+    group.throughput(Throughput::Elements(1));
+    let store = MemorySegmentStore::new();
+    store.create(&NewSegmentTag::new("orders", STEP).expect("valid")).expect("a new tag");
+    let segments = SegmentService::builder(Arc::new(store)).build().expect("a service");
+    let orders = segments.segment("orders").expect("a tag");
+    group.bench_function("a segment number", |b| b.iter(|| orders.next().expect("a number")));
+    group.bench_function("a segment number, formatted by hand", |b| {
+        b.iter(|| {
+            let n = orders.next().expect("a number");
+            format!("INV-{:02}{:02}{:02}-{n:09}", black_box(26), black_box(11), black_box(22))
+        });
+    });
+    group.finish();
+}
+
+criterion_group!(benches, serials);
+criterion_main!(benches);
