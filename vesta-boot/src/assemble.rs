@@ -1,15 +1,17 @@
 //! From settings to a running service.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use vesta_intf::{IdError, IdMeta};
 use vesta_service::{
-    Clock as _, KvStore, LocalIdService, MachineSource, SegmentService, SegmentStore, SystemClock,
-    host_ordinal,
+    Clock as _, KvStore, LocalIdService, MachineSource, SegmentService, SegmentStore,
+    SerialService, SystemClock, host_ordinal,
 };
 use vesta_store::{OpenError, Options, StoreUrl};
 
 use crate::error::Error;
+use crate::keys;
 use crate::metered::Metered;
 use crate::pool::Pool;
 use crate::settings::{Config, Machine, Number};
@@ -24,6 +26,8 @@ pub struct Assembled {
     pub pool: Option<Arc<Pool>>,
     /// Segment mode, if it is on.
     pub segments: Option<Arc<SegmentService>>,
+    /// Serials, if they are on.
+    pub serials: Option<Arc<SerialService>>,
     /// The store of machine IDs, if one on its own keeps them.
     pub(crate) store: Option<Arc<Metered>>,
     /// As metrics name them.
@@ -66,6 +70,7 @@ impl From<LocalIdService> for Assembled {
             service: Arc::new(service),
             pool: None,
             segments: None,
+            serials: None,
             store: None,
             origin: Origin::default(),
         }
@@ -91,6 +96,8 @@ pub fn assemble(config: &Config) -> Result<Assembled, Error> {
     // Its store is not waited for. It reads the tags while machine IDs are claimed.
     let segments = config.segments.store.as_ref().map(|store| segments(config, store));
     let segments = segments.transpose()?;
+    let serials = config.serials.store.as_ref();
+    let serials = serials.map(|store| serials_of(config, store)).transpose()?;
     let (machine, store) = source(config)?;
     let mut builder = LocalIdService::builder()
         .layout(*layout)
@@ -128,7 +135,8 @@ pub fn assemble(config: &Config) -> Result<Assembled, Error> {
     let service =
         builder.build().map_err(|error| Error::lasting(error.is_configuration(), error))?;
     let (service, segments) = (Arc::new(service), segments.map(Arc::new));
-    Ok(Assembled { service, pool, segments, store, origin: Origin::of(config) })
+    let (serials, origin) = (serials.map(Arc::new), Origin::of(config));
+    Ok(Assembled { service, pool, segments, serials, store, origin })
 }
 
 /// The source of machine IDs, and its store of leases.
@@ -197,7 +205,8 @@ pub(crate) fn open(store: &StoreUrl, options: &Options) -> Result<Arc<dyn KvStor
 fn segments(config: &Config, store: &StoreUrl) -> Result<SegmentService, Error> {
     let store = open_segments(config, store, config.store.auto_init)?;
     if config.segments.require_durable {
-        refuse_doubtful(&*store)?;
+        let doubt = store.doubt().ok().flatten();
+        refuse_doubtful("numbers", &store.describe(), doubt)?;
     }
     SegmentService::builder(store)
         .state_dir(&config.state_dir)
@@ -209,15 +218,55 @@ fn segments(config: &Config, store: &StoreUrl) -> Result<SegmentService, Error> 
         .map_err(|error| Error::lasting(error.is_configuration(), format!("segment mode: {error}")))
 }
 
+/// Serials, whose store may not forget what it gave out if that is required.
+fn serials_of(config: &Config, store: &StoreUrl) -> Result<SerialService, Error> {
+    let service = serials(config, store, config.store.auto_init)?;
+    if config.segments.require_durable {
+        // Asked once the store has answered; one that does not is waited for.
+        let _ = service.refresh();
+        refuse_doubtful("serials", &service.describe(), service.doubt())?;
+    }
+    Ok(service)
+}
+
+/// The service of serials over a store.
+pub(crate) fn serials(
+    config: &Config,
+    store: &StoreUrl,
+    auto_init: bool,
+) -> Result<SerialService, Error> {
+    let options = Options { auto_init, ..Options::default() };
+    let store = vesta_store::open_with(store.expose(), &options);
+    let store = store.map_err(|error| not_opened("serial.store", error))?;
+    let mut builder = SerialService::builder(store);
+    for (tag, key) in
+        config.serials.keys.as_deref().map_or_else(|| Ok(BTreeMap::new()), keys::read)?
+    {
+        builder = builder.key(tag, key);
+    }
+    let service = builder.segments(|segments| {
+        let segments = segments
+            .state_dir(&config.state_dir)
+            .require_durable(config.segments.require_durable)
+            .step_cap(config.segments.max_step)
+            .max_wait(config.limits.max_wait);
+        match &config.clock {
+            Some(clock) => segments.clock(Arc::clone(clock)),
+            None => segments,
+        }
+    });
+    let built = service.build();
+    built.map_err(|error| Error::lasting(error.is_configuration(), format!("serials: {error}")))
+}
+
 /// Refuses a store that may forget. One that does not answer is waited for: the service asks it again
 /// before it gives out a number.
-fn refuse_doubtful(store: &dyn SegmentStore) -> Result<(), Error> {
-    match store.doubt() {
-        Ok(Some(why)) => Error::refuse(format!(
-            "segment.require_durable: {} may forget numbers that it gave out: {why}",
-            store.describe()
+fn refuse_doubtful(what: &str, store: &str, doubt: Option<String>) -> Result<(), Error> {
+    match doubt {
+        Some(why) => Error::refuse(format!(
+            "segment.require_durable: {store} may forget {what} that it gave out: {why}"
         )),
-        _ => Ok(()),
+        None => Ok(()),
     }
 }
 
@@ -244,42 +293,16 @@ pub(crate) fn not_opened(setting: &str, error: OpenError) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use vesta_service::{NewSegmentTag, NextRange, SegmentTag, StoreError};
-
     use super::*;
-
-    #[derive(Debug)]
-    struct Doubtful(Option<&'static str>);
-
-    impl SegmentStore for Doubtful {
-        fn describe(&self) -> String {
-            "a database".into()
-        }
-
-        fn tags(&self) -> Result<Vec<SegmentTag>, StoreError> {
-            Ok(Vec::new())
-        }
-
-        fn next_range(&self, _: &str, _: u64) -> Result<NextRange, StoreError> {
-            Ok(NextRange::NoTag)
-        }
-
-        fn doubt(&self) -> Result<Option<String>, StoreError> {
-            Ok(self.0.map(str::to_owned))
-        }
-
-        fn create(&self, _: &NewSegmentTag) -> Result<bool, StoreError> {
-            Ok(false)
-        }
-    }
 
     #[test]
     fn a_store_that_may_forget_ends_the_start_with_a_sentence() {
-        let error = refuse_doubtful(&Doubtful(Some("it has asynchronous replicas"))).unwrap_err();
+        let doubt = Some("it has asynchronous replicas".to_owned());
+        let error = refuse_doubtful("numbers", "a database", doubt).unwrap_err();
         let expected = "segment.require_durable: a database may forget numbers that it gave out: it \
                         has asynchronous replicas";
         assert_eq!(error.to_string(), expected);
         assert_eq!(error.exit_code(), 64);
-        assert!(refuse_doubtful(&Doubtful(None)).is_ok());
+        assert!(refuse_doubtful("numbers", "a database", None).is_ok());
     }
 }

@@ -19,6 +19,7 @@ mod error;
 #[cfg(test)]
 mod fuzz;
 mod invocation;
+mod keys;
 mod metered;
 mod metrics;
 pub mod net;
@@ -47,7 +48,7 @@ pub use net::{Auth, Caller, Denied, Protocol, Scopes, Security, Tls, TlsFiles, T
 pub use pool::Pool;
 pub use role::Role;
 pub use run::{Front, main, main_by};
-pub use running::{Running, SEGMENTS_OFF, not_ready_because};
+pub use running::{Running, SEGMENTS_OFF, SERIALS_OFF, not_ready_because};
 pub use settings::Config;
 pub use shutdown::on_signal;
 pub use ticks::moment;

@@ -150,7 +150,7 @@ fn run(
     security.listeners().for_each(|(_, tls)| tls.warn());
     notify(&[NotifyState::Ready]);
     let drain_limit = config.limits.drain_limit;
-    let Assembled { service, segments, .. } = assembled;
+    let Assembled { service, segments, serials, .. } = assembled;
     let served = std::thread::scope(|scope| {
         let mut serving = Vec::new();
         for (((front, config), listener), metrics) in
@@ -160,7 +160,9 @@ fn run(
             let security = security.of_front(front.role, role);
             let (metrics, shutdown) = (Arc::clone(metrics), stop.clone());
             let (service, segments) = (Arc::new(service), segments.clone());
-            let running = Running { config, service, segments, security, metrics, shutdown };
+            let serials = serials.clone();
+            let running =
+                Running { config, service, segments, serials, security, metrics, shutdown };
             let (serve, stop) = (front.serve, stop.clone().drop_guard());
             serving.push(move || {
                 let _ends_the_others = stop;
@@ -181,6 +183,9 @@ fn run(
     notify(&[NotifyState::Stopping]);
     if let Some(segments) = &segments {
         segments.close(); // does not wait
+    }
+    if let Some(serials) = &serials {
+        serials.close();
     }
     let draining = stop_began.get().map_or(Duration::ZERO, Instant::elapsed);
     close(service, drain_limit.saturating_sub(draining));

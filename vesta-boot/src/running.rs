@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use vesta_intf::{IdError, NotReady};
-use vesta_service::{LocalIdService, SegmentService};
+use vesta_service::{LocalIdService, SegmentService, SerialService};
 
 use crate::metrics::Metrics;
 use crate::net::Security;
@@ -14,6 +14,9 @@ use crate::settings::Config;
 
 /// The refusal while segment mode is off.
 pub const SEGMENTS_OFF: &str = "segment mode is off; set segment.store (--segment-store)";
+
+/// The refusal while serials are off.
+pub const SERIALS_OFF: &str = "serials are off; set serial.store (--serial-store)";
 
 /// Longest time for which a refusal is held back.
 const LATE_REFUSAL: Duration = Duration::from_millis(100);
@@ -27,6 +30,8 @@ pub struct Running {
     pub service: Arc<LocalIdService>,
     /// Segment mode, if it is on.
     pub segments: Option<Arc<SegmentService>>,
+    /// Serials, if they are on.
+    pub serials: Option<Arc<SerialService>>,
     /// Protection of the listeners.
     pub security: Security,
     /// The counters.
@@ -42,6 +47,14 @@ impl Running {
     /// [`IdError::Unsupported`] if it is off.
     pub fn segments(&self) -> Result<&Arc<SegmentService>, IdError> {
         self.segments.as_ref().ok_or(IdError::Unsupported { what: SEGMENTS_OFF.into() })
+    }
+
+    /// Serials.
+    ///
+    /// # Errors
+    /// [`IdError::Unsupported`] if they are off.
+    pub fn serials(&self) -> Result<&Arc<SerialService>, IdError> {
+        self.serials.as_ref().ok_or(IdError::Unsupported { what: SERIALS_OFF.into() })
     }
 
     /// Awaits work up to the time limit of a request, and the caller's own. A refusal that names a
@@ -91,6 +104,7 @@ mod tests {
             config: Config::defaults(Role::Server),
             service: Arc::new(service.expect("a service")),
             segments: None,
+            serials: None,
             security: Security::default(),
             metrics: Arc::default(),
             shutdown: CancellationToken::new(),

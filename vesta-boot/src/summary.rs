@@ -21,6 +21,7 @@ pub(crate) struct StartupSummary<'a> {
     admin: Option<Address>,
     status: Status,
     segments: Option<String>,
+    serials: Option<String>,
     /// The first ID, or why there is none yet.
     first_id: String,
 }
@@ -34,15 +35,17 @@ impl<'a> StartupSummary<'a> {
         listen: Vec<(Role, Address)>,
         admin: Option<Address>,
     ) -> Self {
-        let Assembled { service, segments, .. } = assembled;
+        let Assembled { service, segments, serials, .. } = assembled;
         let first_id = service.gen_id().map(|id| id.to_string());
         let first_id = first_id.unwrap_or_else(|error| format!("not yet: {error}"));
-        let segments = segments.as_ref().map(|segments| match segments.doubt() {
-            Some(why) => format!("{}; its numbers could repeat: {why}", segments.describe()),
-            None => segments.describe(),
-        });
+        let shown = |store: String, doubt: Option<String>, what: &str| match doubt {
+            Some(why) => format!("{store}; its {what} could repeat: {why}"),
+            None => store,
+        };
+        let segments = segments.as_ref().map(|it| shown(it.describe(), it.doubt(), "numbers"));
+        let serials = serials.as_ref().map(|it| shown(it.describe(), it.doubt(), "serials"));
         let status = service.status();
-        Self { config, security, listen, admin, status, segments, first_id }
+        Self { config, security, listen, admin, status, segments, serials, first_id }
     }
 
     /// Prints or logs the summary, and warns of a layout that runs out soon.
@@ -93,6 +96,7 @@ impl<'a> StartupSummary<'a> {
             sequence_start = %self.config.ids.sequence_start,
             namespace,
             segments = self.segments,
+            serials = self.serials,
             listen = list(self.listen.iter().map(|(_, address)| address)),
             admin_listen = self.admin.as_ref().map(tracing::field::display),
             tls = tls.is_some(),
@@ -237,6 +241,7 @@ impl Display for StartupSummary<'_> {
             ("state", Some(self.state_dir())),
             ("namespace", Some(namespace.clone())),
             ("segments", self.segments.clone()),
+            ("serials", self.serials.clone()),
         ];
         let public = self.listen.iter().map(|(role, at)| (role.protocol(), Some(at.to_string())));
         let rest = [
@@ -285,6 +290,7 @@ mod tests {
             admin: None,
             status,
             segments: None,
+            serials: None,
             first_id: "5".to_owned(),
         };
         summary.to_string()

@@ -53,7 +53,7 @@ fn main() -> ExitCode {
         ["serve", "rest"] => vesta_boot::main(Role::Rest, &FRONTS[..1], args.into_iter().skip(2)),
         ["serve", "grpc"] => vesta_boot::main(Role::Server, &FRONTS[1..], args.into_iter().skip(2)),
         ["serve", ..] => vesta_boot::main(Role::Vesta, &FRONTS, args.into_iter().skip(1)),
-        ["store" | "segment" | "token", ..] => vesta_boot::main(Role::Vesta, &[], args),
+        ["store" | "segment" | "serial" | "token", ..] => vesta_boot::main(Role::Vesta, &[], args),
         [chaos::MEMBER, ..] => chaos::member(args.into_iter().skip(1)),
         _ => match run() {
             Ok(Answer::Yes) => ExitCode::SUCCESS,

@@ -12,7 +12,7 @@ use prometheus_client::registry::Unit;
 use serde_json::{Value, json};
 
 use super::state::AdminState;
-use super::{segments, status};
+use super::{segments, serials, status};
 use crate::assemble::Assembled;
 use crate::metrics::{BOUNDS, Latency};
 use crate::net::Security;
@@ -74,25 +74,28 @@ const LEASE: [Figure; 7] = [
     ),
 ];
 
-const SEGMENTS: [Figure; 4] = [
-    (Gauge, "segment_tags", "Tags in the table", "/tags"),
-    (Gauge, "segments_ready", "1 if the tags were read and are served", "/ready"),
-    (Gauge, "segments_may_forget", "1 if the store may hand out numbers again", "/mayForget"),
-    (Seconds, "segments_refresh_age", "Time since the tags were read", "/lastRefreshAgeMs"),
+/// Of segments and of serials, after `segment` and `serial`.
+const TAGS: [Figure; 4] = [
+    (Gauge, "_tags", "Tags in the store", "/tags"),
+    (Gauge, "s_ready", "1 if the tags were read and are served", "/ready"),
+    (Gauge, "s_may_forget", "1 if the store may hand out numbers again", "/mayForget"),
+    (Seconds, "s_refresh_age", "Time since the tags were read", "/lastRefreshAgeMs"),
 ];
 
 const TAG: [Figure; 6] = [
-    (Counter, "segment_taken", "Numbers of the tag that were given out", "/taken"),
-    (Counter, "segment_lost", "Numbers taken for batches that failed", "/lost"),
-    (Gauge, "segment_ready", "1 if numbers of the tag are expected", "/ready"),
-    (Gauge, "segment_left", "Numbers of the tag at hand", "/left"),
-    (Gauge, "segment_rate", "Numbers of the tag given out a second", "/perSecond"),
-    (Counter, "segment_fetches", "Requests for ranges by outcome", "/fetches"),
+    (Counter, "_taken", "Numbers of the tag that were given out", "/taken"),
+    (Counter, "_lost", "Numbers taken for batches that failed", "/lost"),
+    (Gauge, "_ready", "1 if numbers of the tag are expected", "/ready"),
+    (Gauge, "_left", "Numbers of the tag at hand", "/left"),
+    (Gauge, "_rate", "Numbers of the tag given out a second", "/perSecond"),
+    (Counter, "_fetches", "Requests for ranges by outcome", "/fetches"),
 ];
 
 /// Not of tags that are added up: a sum of steps means nothing.
-const STEP: [Figure; 1] =
-    [(Gauge, "segment_step", "Numbers that the next fetch would bring", "/step")];
+const STEP: [Figure; 2] = [
+    (Gauge, "_step", "Numbers that the next fetch would bring", "/step"),
+    (Gauge, "_room", "Numbers until the counter has outgrown its digits", "/room"),
+];
 
 /// Tags with series of their own. Those that come after them by name are added up under an empty
 /// key, which no tag has.
@@ -108,7 +111,10 @@ impl Collector for Scrape {
         origin(&mut encoder, state)?;
         program(&mut encoder, &status::status(state))?;
         if let Some(service) = state.segments() {
-            tags(&mut encoder, &segments::status(service))?;
+            tags(&mut encoder, "segment", &segments::status(service))?;
+        }
+        if let Some(service) = state.serials() {
+            tags(&mut encoder, "serial", &serials::status(service))?;
         }
         tls(&mut encoder, &state.security)
     }
@@ -203,17 +209,18 @@ fn leases(encoder: &mut Encoder<'_>, prefix: &str, leases: &[(Labels, &Value)]) 
     encoder.family(Gauge, &format!("{prefix}sealed"), "1 if it stopped for good, and why", sealed)
 }
 
-fn tags(encoder: &mut Encoder<'_>, status: &Value) -> fmt::Result {
-    encoder.figures("", &SEGMENTS, &[(vec![], status)])?;
-    let tags = status["segments"].as_array().into_iter().flatten().enumerate();
+/// Tags of a kind: `segment` or `serial`.
+fn tags(encoder: &mut Encoder<'_>, kind: &str, status: &Value) -> fmt::Result {
+    encoder.figures(kind, &TAGS, &[(vec![], status)])?;
+    let tags = status[format!("{kind}s")].as_array().into_iter().flatten().enumerate();
     let tags: Vec<_> = tags
         .map(|(i, tag)| match tag["key"].as_str() {
             Some(key) if i < MOST => (labels([("key", key)]), tag),
             _ => (labels([("key", "")]), tag),
         })
         .collect();
-    encoder.figures("", &TAG, &tags)?;
-    encoder.figures("", &STEP, &tags[..tags.len().min(MOST)])
+    encoder.figures(kind, &TAG, &tags)?;
+    encoder.figures(kind, &STEP, &tags[..tags.len().min(MOST)])
 }
 
 /// Certificates and handshakes.

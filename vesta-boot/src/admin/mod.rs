@@ -4,6 +4,7 @@ mod gauges;
 mod origin;
 mod page;
 mod segments;
+mod serials;
 mod state;
 mod status;
 
@@ -25,6 +26,7 @@ use serde_json::{Value, json};
 use vesta_intf::IdError;
 
 use crate::net::{Acceptor, Limiter, Limits, Listener, Listening, Scopes};
+use crate::running::SERIALS_OFF;
 use crate::secret;
 use gauges::Scrape;
 pub use page::{PAGE, PAGE_POLICY};
@@ -42,6 +44,7 @@ pub fn router(state: AdminState) -> Router {
         .route("/pool", get(pool))
         .route("/events", get(events))
         .route("/segments", get(segments_now).post(new_segment))
+        .route("/serials", get(serials_now))
         .layer(DefaultBodyLimit::max(segments::MOST_BYTES))
         .layer(middleware::from_fn_with_state(state.clone(), check_access))
         .with_state(state)
@@ -114,8 +117,9 @@ async fn healthz(State(state): State<AdminState>) -> (StatusCode, String) {
 async fn readyz(State(state): State<AdminState>) -> (StatusCode, String) {
     match state.not_ready_because() {
         None => {
-            let troubles = state.segments().map(|it| segments::troubles(it)).unwrap_or_default();
-            (StatusCode::OK, format!("ready\n{troubles}"))
+            let segments = state.segments().map(|it| segments::troubles(it)).unwrap_or_default();
+            let serials = state.serials().map(|it| serials::troubles(it)).unwrap_or_default();
+            (StatusCode::OK, format!("ready\n{segments}{serials}"))
         }
         Some(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {reason}\n")),
     }
@@ -187,6 +191,22 @@ async fn events(State(state): State<AdminState>, RawQuery(query): RawQuery) -> R
 async fn segments_now(State(state): State<AdminState>) -> Response {
     segments::find(&state)
         .map_or_else(refused, |segments| respond(StatusCode::OK, &segments::status(&segments)))
+}
+
+async fn serials_now(State(state): State<AdminState>) -> Response {
+    let serials = state.serials().map(|serials| serials::status(serials));
+    serials.map_or_else(
+        || refused(off(&state, SERIALS_OFF)),
+        |status| respond(StatusCode::OK, &status),
+    )
+}
+
+/// The refusal of what is off, or not there yet.
+fn off(state: &AdminState, why: &str) -> Refusal {
+    match state.service() {
+        Some(_) => (StatusCode::NOT_FOUND, why.to_owned()),
+        None => (StatusCode::SERVICE_UNAVAILABLE, "the program has not started yet".to_owned()),
+    }
 }
 
 async fn new_segment(State(state): State<AdminState>, headers: HeaderMap, body: Bytes) -> Response {

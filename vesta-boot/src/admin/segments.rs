@@ -12,7 +12,8 @@ use tokio::task::spawn_blocking;
 use vesta_service::{NewSegmentTag, SegmentService, SegmentStatus};
 
 use super::state::AdminState;
-use super::{Refusal, respond};
+use super::status::joined;
+use super::{Refusal, off, respond};
 use crate::commands::new_tag;
 use crate::running::SEGMENTS_OFF;
 use crate::secret;
@@ -39,10 +40,14 @@ pub(super) fn status(segments: &SegmentService) -> Value {
 
 /// Lines about what is not in order, for `GET /readyz`, whose answer is that of the IDs.
 pub(super) fn troubles(segments: &SegmentService) -> String {
-    let all = segments.not_ready_because().map(|why| format!("segments: {why}\n"));
     let tags = segments.status().into_iter().filter_map(|tag| tag.not_ready_because);
-    let tags = tags.take(MOST_TROUBLES).map(|why| format!("segments: {why}\n"));
-    all.into_iter().chain(tags).map(|line| secret::hide(&line).to_string()).collect()
+    lines("segments", segments.not_ready_because(), tags)
+}
+
+/// A line for all, and for some of the tags.
+pub(super) fn lines(what: &str, all: Option<String>, tags: impl Iterator<Item = String>) -> String {
+    let troubles = all.into_iter().chain(tags.take(MOST_TROUBLES));
+    troubles.map(|why| secret::hide(&format!("{what}: {why}\n")).to_string()).collect()
 }
 
 /// The most tags that `GET /readyz` tells of.
@@ -58,7 +63,7 @@ pub(super) fn summary(segments: &SegmentService) -> Value {
 /// Numbers of tags are text: they may have more bits than a number in JSON.
 fn tag_status(tag: &SegmentStatus) -> Value {
     let range = |range: &Range<u64>| json!({ "from": range.start.to_string(), "below": range.end.to_string() });
-    json!({
+    let own = json!({
         "key": tag.key,
         "description": tag.description,
         "ready": tag.not_ready_because.is_none(),
@@ -66,6 +71,14 @@ fn tag_status(tag: &SegmentStatus) -> Value {
         "position": tag.position.to_string(),
         "usedPercent": used_percent(tag),
         "next": tag.next.iter().map(range).collect::<Vec<_>>(),
+        "notReadyBecause": tag.not_ready_because.as_deref().map(secret::hide),
+    });
+    joined(own, supply(tag))
+}
+
+/// What a tag has at hand, and how it came by it.
+pub(super) fn supply(tag: &SegmentStatus) -> Value {
+    json!({
         "left": left(tag),
         "taken": tag.taken_total,
         "lost": tag.lost_total,
@@ -76,7 +89,6 @@ fn tag_status(tag: &SegmentStatus) -> Value {
         "lastFetchAgeMs": tag.last_fetch_age.map(millis),
         "lastFetchTookMs": tag.last_fetch_took.map(millis),
         "fetches": { "ok": tag.fetches_ok, "failed": tag.fetches_failed },
-        "notReadyBecause": tag.not_ready_because.as_deref().map(secret::hide),
         "lastError": tag.last_error.as_deref().map(secret::hide),
     })
 }
@@ -121,10 +133,7 @@ pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The service, or the refusal of a program without one.
 pub(super) fn find(state: &AdminState) -> Result<Arc<SegmentService>, Refusal> {
-    state.segments().cloned().ok_or_else(|| match state.service() {
-        Some(_) => (StatusCode::NOT_FOUND, SEGMENTS_OFF.to_owned()),
-        None => (StatusCode::SERVICE_UNAVAILABLE, "the program has not started yet".to_owned()),
-    })
+    state.segments().cloned().ok_or_else(|| off(state, SEGMENTS_OFF))
 }
 
 /// Adds a tag.

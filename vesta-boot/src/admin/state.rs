@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use tokio_util::sync::CancellationToken;
 use vesta_intf::UnixMillis;
-use vesta_service::{Clock as _, LocalIdService, SegmentService, SystemClock};
+use vesta_service::{Clock as _, LocalIdService, SegmentService, SerialService, SystemClock};
 
 use crate::assemble::Assembled;
 use crate::metrics::Metrics;
@@ -55,6 +55,10 @@ impl AdminState {
 
     pub(super) fn segments(&self) -> Option<&Arc<SegmentService>> {
         self.started.get()?.segments.as_ref()
+    }
+
+    pub(super) fn serials(&self) -> Option<&Arc<SerialService>> {
+        self.started.get()?.serials.as_ref()
     }
 
     /// Usage of the pool, if its store answers.

@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use vesta_service::{LocalIdService, MachineStatus};
 
-use super::segments;
 use super::state::AdminState;
+use super::{segments, serials};
 use crate::ticks::millis;
 
 /// The lease of one machine ID, or of all together.
@@ -84,11 +84,12 @@ fn service_status(service: &LocalIdService, state: &AdminState) -> Value {
         "machines": machines.collect::<Vec<_>>(),
         "pool": state.pool(),
         "segments": state.segments().map(|segments| segments::summary(segments)),
+        "serials": state.serials().map(|serials| serials::summary(serials)),
     })
 }
 
 /// An object with the fields of both.
-fn joined(mut one: Value, mut other: Value) -> Value {
+pub(super) fn joined(mut one: Value, mut other: Value) -> Value {
     if let (Some(one), Some(other)) = (one.as_object_mut(), other.as_object_mut()) {
         one.append(other);
     }

@@ -1,15 +1,16 @@
-//! Commands that run instead of a server: `store …`, `segment …` and `token …`.
+//! Commands that run instead of a server: `store …`, `segment …`, `serial …` and `token …`.
 //!
 //! None of them can make a position be issued twice: bounds and floors only rise.
 
 mod console;
 mod segment;
+mod serial;
 pub(crate) mod store;
 mod token;
 
 use clap::builder::PossibleValuesParser;
-use clap::{Subcommand, ValueEnum};
-use vesta_intf::UnixMillis;
+use clap::{Subcommand, ValueEnum, value_parser};
+use vesta_intf::{Reset, UnixMillis};
 use vesta_service::StoreError;
 use vesta_store::StoreUrl;
 
@@ -38,6 +39,9 @@ pub enum Command {
     /// List the tags of segment mode, and add some
     #[command(subcommand)]
     Segment(SegmentCommand),
+    /// Numbers for people: list the tags of serials, add some, make serials and read them
+    #[command(subcommand)]
+    Serial(SerialCommand),
     /// Make tokens for callers
     #[command(subcommand)]
     Token(TokenCommand),
@@ -152,6 +156,70 @@ pub enum SegmentCommand {
     },
 }
 
+/// Commands on serials, in the store of `serial.store`.
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+#[command(disable_help_subcommand = true)]
+pub enum SerialCommand {
+    /// Show every tag with its pattern and its next counter; changes nothing
+    List {
+        /// Print one JSON object. Counters are strings
+        #[arg(long)]
+        json: bool,
+    },
+    /// Add a tag; refused if there is one of this name
+    ///
+    /// What a tag's serials look like never changes. Running servers see a new one within a minute.
+    ///
+    /// A pattern has {date:FORMAT} with yy, yyyy, MM, dd, DDD, HH; {n:WIDTH}, {n:WIDTH+} if it may grow,
+    /// {n:WIDTH:base36|base62|crockford}, or {shuffle:WIDTH}; {check:damm|mod97|crockford|luhn}; and other text.
+    ///
+    /// vesta serial create invoices 'INV-{date:yyMMdd}-{n:6}{check:damm}' --reset day --zone Asia/Shanghai
+    #[command(verbatim_doc_comment)]
+    Create {
+        /// The tag's name, 1 to 128 characters
+        #[arg(value_name = "TAG")]
+        tag: String,
+        /// What its serials look like
+        #[arg(value_name = "PATTERN")]
+        pattern: String,
+        /// When its counter starts anew: none, day, month or year
+        #[arg(long, value_name = "PERIOD", default_value = "none")]
+        reset: Reset,
+        /// Time zone of its dates, such as Asia/Shanghai
+        #[arg(long, value_name = "NAME")]
+        zone: Option<String>,
+        /// Least counters to fetch at a time [default: 100, or a hundredth of what there is room for]
+        ///
+        /// What a server has when it is killed, or when a period ends, is a gap. 1 asks the store each time.
+        #[arg(long, value_name = "N")]
+        step: Option<u64>,
+        /// The first counter of the present period: for serials that another system began
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        first: u64,
+        /// Purpose of the tag, at most 256 characters
+        #[arg(long, value_name = "TEXT")]
+        description: Option<String>,
+    },
+    /// Make serials, one a line
+    Next {
+        /// The tag
+        #[arg(value_name = "TAG")]
+        tag: String,
+        /// How many, 1 to 10000
+        #[arg(long, short = 'n', value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..=10_000))]
+        count: u32,
+    },
+    /// Say what a serial means: its date and counter, and whether its check symbol is right
+    Parse {
+        /// The tag
+        #[arg(value_name = "TAG")]
+        tag: String,
+        /// The serial
+        #[arg(value_name = "SERIAL")]
+        serial: String,
+    },
+}
+
 /// Commands on tokens.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 #[command(disable_help_subcommand = true)]
@@ -181,6 +249,7 @@ pub(crate) fn run(config: &Config, command: &Command) -> Result<(), Error> {
             store::run(config, command, &mut Console::terminal(*yes))
         }
         Command::Segment(command) => segment::run(config, command),
+        Command::Serial(command) => serial::run(config, command),
         Command::Token(command) => return make_token(command),
     };
     let outcome = done.map_err(|error| match error {

@@ -11,7 +11,7 @@ use clap::{Arg, ArgAction, Args, FromArgMatches as _};
 use vesta_intf::GenMethod;
 
 use super::values::Values;
-use super::{ids, limits, listeners, log, machine, segments, store};
+use super::{ids, limits, listeners, log, machine, segments, serials, store};
 use crate::error::Error;
 use crate::role::Role;
 
@@ -28,6 +28,8 @@ pub(super) struct Sections {
     pub(super) store: store::Store,
     #[command(flatten)]
     pub(super) segments: segments::Segments,
+    #[command(flatten)]
+    pub(super) serials: serials::Serials,
     #[command(flatten)]
     pub(super) limits: limits::Limits,
     #[command(flatten)]

@@ -15,6 +15,7 @@ mod parse;
 mod print;
 mod read;
 mod segments;
+mod serials;
 mod store;
 mod values;
 
@@ -36,6 +37,7 @@ pub use machine::{Machine, Number};
 pub use print::layout_table;
 pub(crate) use read::unknown_variables;
 pub use segments::Segments;
+pub use serials::Serials;
 pub use store::Store;
 pub use values::{Value, Values};
 
@@ -79,6 +81,8 @@ pub struct Config {
     pub state_dir: PathBuf,
     /// Segment mode; off without a store.
     pub segments: Segments,
+    /// Serials; off without a store.
+    pub serials: Serials,
     /// Limits of calls, connections and threads.
     pub limits: Limits,
     /// Log lines.
@@ -99,7 +103,7 @@ impl Config {
     /// # Errors
     /// [`Error::Setting`] with one sentence that says what to do.
     pub fn check(values: &Values) -> Result<Self, Error> {
-        let Sections { listeners, ids, machine, store, segments, limits, log } =
+        let Sections { listeners, ids, machine, store, segments, serials, limits, log } =
             declared::check(values)?;
         let (state_dir, store_may_forget) = (machine.state_dir(), machine.may_forget);
         let machine = machine.check(values, &ids.layout)?;
@@ -122,11 +126,13 @@ impl Config {
             machine,
             state_dir,
             segments,
+            serials,
             limits,
             log,
             clock: None,
         };
-        config.segments.check()?;
+        config.segments.check(&config.serials)?;
+        config.serials.check()?;
         listeners::check(&config, values)?;
         Ok(config)
     }

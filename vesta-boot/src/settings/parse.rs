@@ -60,6 +60,14 @@ pub(super) fn path(text: &str) -> Parsed<PathBuf> {
     }
 }
 
+/// The path of a folder. A URL belongs elsewhere, as above.
+pub(super) fn folder(text: &str) -> Parsed<PathBuf> {
+    match text.contains("://") {
+        true => Err("must be the path of a folder".to_owned()),
+        false => Ok(text.into()),
+    }
+}
+
 pub(super) fn store_url(text: &str) -> Parsed<StoreUrl> {
     text.parse().map_err(|error| match error {
         OpenError::NotAUrl { .. } => "must be a URL such as sqlite:vesta-data/vesta.db".to_owned(),

@@ -3,6 +3,7 @@
 use clap::Args;
 use vesta_service::SegmentMode;
 
+use super::Serials;
 use super::parse::{choice, number, store_url, truth};
 use crate::error::Error;
 use vesta_store::{SegmentTable, StoreUrl};
@@ -42,14 +43,14 @@ pub struct Segments {
     #[arg(value_parser = choice([("strict", SegmentMode::Strict), ("relaxed", SegmentMode::Relaxed)]))]
     pub mode: SegmentMode,
 
-    /// Most numbers of a tag that are fetched at a time
+    /// Most numbers of a tag that are fetched at a time, of serials too
     ///
     /// 1 to 1000000. A larger step in the table stays.
     #[arg(id = "segment.max_step", value_name = "N", default_value = "1000000")]
     #[arg(value_parser = number(1, LARGEST_STEP))]
     pub max_step: u64,
 
-    /// Refuse a database that may forget segment numbers
+    /// Refuse a database that may forget segment numbers or serials
     ///
     /// One with asynchronous replicas may hand out numbers again after a fail-over. Without this, that is
     /// only told of: at the start, in the log, and by the metric `vesta_segments_may_forget`.
@@ -59,13 +60,14 @@ pub struct Segments {
 }
 
 impl Segments {
-    /// Refuses settings of segment mode while it is off.
-    pub(super) fn check(&self) -> Result<(), Error> {
+    /// Refuses settings of segment mode while it is off; two of them are for serials too.
+    pub(super) fn check(&self, serials: &Serials) -> Result<(), Error> {
+        let alone = serials.store.is_none();
         let idle = [
             ("segment.table", self.table.is_some()),
             ("segment.mode", self.mode != SegmentMode::default()),
-            ("segment.require_durable", self.require_durable),
-            ("segment.max_step", self.max_step != LARGEST_STEP),
+            ("segment.require_durable", self.require_durable && alone),
+            ("segment.max_step", self.max_step != LARGEST_STEP && alone),
         ];
         match idle.into_iter().find(|(_, set)| *set && self.store.is_none()) {
             Some((name, _)) => Error::refuse(format!(

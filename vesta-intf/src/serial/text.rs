@@ -1,7 +1,7 @@
 //! From a counter and a date to a serial, and back.
 
 use super::pattern::{Counter, DateField, Part, Pattern, Radix};
-use super::{CivilHour, Period, Reset};
+use super::{CivilHour, Reset};
 use crate::IdError;
 use crate::check::CheckSymbol;
 use crate::format::IdText;
@@ -11,8 +11,8 @@ use crate::format::IdText;
 pub struct ParsedSerial {
     /// The date, as exactly as the pattern tells it: `2026`, `2026-11`, `2026-11-22` or `2026-11-22T09`.
     pub date: Option<String>,
-    /// The period of the counter.
-    pub period: Period,
+    /// The period of the counter: `2026`, `2026-11` or `2026-11-22`; `None` if it never starts anew.
+    pub period: Option<String>,
     /// The counter as it is written: of a pattern that shuffles, still shuffled.
     pub counter: u64,
     /// The method of its check symbol, which is right; `None` if it has none.
@@ -86,7 +86,7 @@ impl Pattern {
         }
         Ok(ParsedSerial {
             date: shown(&fields, &date),
-            period: self.reset().period(&date),
+            period: Some(self.reset().show(self.reset().period(&date))).filter(|it| !it.is_empty()),
             counter,
             check: checks.map(|(method, ..)| method),
         })

@@ -7,7 +7,7 @@ use std::time::Duration;
 use vesta_intf::{IdError, ShuffleKey};
 
 use super::definition::NewSerialTag;
-use super::store::SerialStore;
+use super::store::{Known, SerialStore};
 use super::tag::SerialTag;
 use crate::clock::AnyClock;
 use crate::error::{BuildError, StoreError, ask_store};
@@ -76,11 +76,11 @@ pub struct SerialStatus {
     pub zone: Option<String>,
     /// Fingerprint of the key, if the pattern shuffles.
     pub key: Option<String>,
-    /// The period of the next serial, such as `2026-11-22`; `None` before the first one, and if the counter
-    /// never starts anew.
+    /// The period of `next`, such as `2026-11-22`; `None` if the counter never starts anew.
     pub period: Option<String>,
-    /// The counter of the next serial; `None` before the first one.
-    pub next: Option<u64>,
+    /// The counter of the next serial, unless a new period has begun: of this process, or of the store, when
+    /// its tags were read, if this process has given out none.
+    pub next: u64,
     /// The last counter that the pattern has room for.
     pub last: u64,
     /// Why no serials can be given out although there are counters: the key is missing, or another.
@@ -159,8 +159,8 @@ impl SerialService {
             }
             other => other,
         })?;
-        let definition = self.store.definition(segment.key());
-        let definition = definition.ok_or_else(|| IdError::Internal {
+        let known = self.store.known(segment.key());
+        let definition = known.map(|known| known.definition).ok_or_else(|| IdError::Internal {
             reason: format!("serial tag `{}` has a counter only", segment.key()).into(),
             source: None,
         })?;
@@ -176,18 +176,18 @@ impl SerialService {
     /// Status of each tag in the store in this process, by name.
     pub fn status(&self) -> Vec<SerialStatus> {
         let status = |segment: SegmentStatus| {
-            let definition = self.store.definition(&segment.key)?;
-            let (reset, position) = (definition.reset(), segment.position);
-            let (period, n) = reset.split(position);
+            let Known { definition, next } = self.store.known(&segment.key)?;
+            let reset = definition.reset();
             let begun = segment.current.is_some() || segment.taken_total > 0;
-            let period = Some(reset.show(period)).filter(|shown| begun && !shown.is_empty());
+            let (period, n) = reset.split(if begun { segment.position } else { next });
+            let period = Some(reset.show(period)).filter(|shown| !shown.is_empty());
             Some(SerialStatus {
                 pattern: definition.pattern.as_str().to_owned(),
                 reset: reset.name(),
                 zone: definition.zone.as_ref().map(|(name, _)| name.clone()),
                 key: definition.key.clone(),
                 period,
-                next: begun.then_some(n),
+                next: n,
                 last: definition.pattern.end_of_counters() - 1,
                 key_trouble: definition.key_trouble(self.keys.get(&definition.tag)),
                 segment,

@@ -35,7 +35,15 @@ pub(crate) struct SerialStore {
     tags: Area,
     counters: KvSegments,
     clock: AnyClock,
-    known: Mutex<BTreeMap<String, Arc<Definition>>>,
+    known: Mutex<BTreeMap<String, Known>>,
+}
+
+/// A tag, as it was when the tags were read.
+#[derive(Debug, Clone)]
+pub(crate) struct Known {
+    pub(super) definition: Arc<Definition>,
+    /// The first position that the store had not handed out.
+    pub(super) next: u64,
 }
 
 impl SerialStore {
@@ -45,8 +53,8 @@ impl SerialStore {
         Self { tags, counters, clock, known: Mutex::default() }
     }
 
-    /// A tag, as it was when the tags were read.
-    pub(super) fn definition(&self, tag: &str) -> Option<Arc<Definition>> {
+    /// A tag, if it was there when the tags were read.
+    pub(super) fn known(&self, tag: &str) -> Option<Known> {
         self.known.lock().get(tag).cloned()
     }
 
@@ -94,20 +102,30 @@ impl SegmentStore for SerialStore {
                 let other = format!("it is the entry of another tag, `{}`", definition.tag);
                 return Err(self.tags.damaged(&place, &other));
             }
-            // One that is known stays: what it has looked up stays with it.
-            let tag = definition.tag.clone();
             let mut known = self.known.lock();
-            if known.get(&tag).is_none_or(|known| **known != definition) {
-                known.insert(tag, definition.into());
+            match known.get(&definition.tag) {
+                // It stays: what it has looked up stays with it.
+                Some(known) if *known.definition == definition => {}
+                _ => {
+                    let (tag, next) = (definition.tag.clone(), 0);
+                    known.insert(tag, Known { definition: definition.into(), next });
+                }
             }
         }
         let mut counters = self.counters.tags()?;
-        counters.retain(|counter| self.definition(&counter.key).is_some());
+        let mut known = self.known.lock();
+        counters.retain(|counter| match known.get_mut(&counter.key) {
+            Some(known) => {
+                known.next = u64::try_from(counter.max_id).unwrap_or(0);
+                true
+            }
+            None => false,
+        });
         Ok(counters)
     }
 
     fn next_range(&self, key: &str, step: u64) -> Result<NextRange, StoreError> {
-        let Some(definition) = self.definition(key) else { return Ok(NextRange::NoTag) };
+        let Some(Known { definition, .. }) = self.known(key) else { return Ok(NextRange::NoTag) };
         let now = self.clock.wall();
         let floor = definition.floor(&definition.hour(now));
         self.counters.take(key, |next| {

@@ -1,0 +1,154 @@
+//! Keys of shuffled serials: a file of 64 hexadecimal digits for each tag, in one folder.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use vesta_intf::ShuffleKey;
+
+use crate::error::Error;
+use crate::net::checked_name;
+
+const ENDING: &str = "key";
+/// Bits of the mode that let others read a file, or anybody but its owner write it.
+const TOO_OPEN: u32 = 0o027;
+/// Longest file that is read: the digits, and white space around them.
+const LONGEST: u64 = 1024;
+
+/// The keys in a folder, by tag. No error quotes from a file.
+///
+/// # Errors
+/// [`Error::Setting`] with one sentence that names the file and what is wrong with it.
+pub(crate) fn read(folder: &Path) -> Result<BTreeMap<String, ShuffleKey>, Error> {
+    let unreadable = |error| refused(folder, &format!("it cannot be read: {error}"));
+    let mut keys = BTreeMap::new();
+    for entry in fs::read_dir(folder).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        if path.extension().is_some_and(|ending| ending == ENDING) {
+            let tag = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+            keys.insert(tag.unwrap_or_default(), key(&path)?);
+        }
+    }
+    Ok(keys)
+}
+
+/// The key of a tag, made at random if there is none. The second value is the path of one that was made.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn find_or_make(
+    folder: &Path,
+    tag: &str,
+) -> Result<(ShuffleKey, Option<PathBuf>), Error> {
+    let why = |must| {
+        Error::setting(format!("a tag that is shuffled has a file by its name, which {must}"))
+    };
+    checked_name(tag).map_err(why)?;
+    let path = folder.join(format!("{tag}.{ENDING}"));
+    if path.try_exists().unwrap_or(true) {
+        return Ok((key(&path)?, None));
+    }
+    let mut random = [0; 32];
+    getrandom::fill(&mut random).map_err(|error| {
+        Error::lasting(false, format!("the system gives no random numbers: {error}"))
+    })?;
+    make(&path, &hex::encode(random)).map_err(|error| {
+        Error::lasting(false, format!("cannot write the key {}: {error}", path.display()))
+    })?;
+    Ok((ShuffleKey::new(&random), Some(path)))
+}
+
+/// Writes a key so that it is there whole, and stays, before anything is made with it.
+fn make(path: &Path, digits: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(format!("{digits}\n").as_bytes())?;
+    file.sync_all()?;
+    File::open(path.parent().unwrap_or(path))?.sync_all()
+}
+
+fn key(path: &Path) -> Result<ShuffleKey, Error> {
+    let read = || -> io::Result<(u32, String)> {
+        let file = File::open(path)?;
+        let mode = file.metadata()?.mode();
+        let mut text = String::new();
+        file.take(LONGEST).read_to_string(&mut text)?;
+        Ok((mode, text))
+    };
+    let (mode, text) =
+        read().map_err(|error| refused(path, &format!("it cannot be read: {error}")))?;
+    if mode & TOO_OPEN != 0 {
+        let mode = mode & 0o777;
+        return Err(refused(
+            path,
+            &format!("others may read or change it (mode {mode:04o}); chmod 600 it"),
+        ));
+    }
+    ShuffleKey::from_hex(&text).map_err(|_| refused(path, "it must be 64 hexadecimal digits"))
+}
+
+fn refused(path: &Path, why: &str) -> Error {
+    Error::setting(format!("serial.keys: {}: {why}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    const DIGITS: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
+
+    fn put(folder: &Path, name: &str, text: &str, mode: u32) {
+        let path = folder.join(name);
+        fs::write(&path, text).expect("a file");
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("its mode");
+    }
+
+    fn refusal(folder: &Path) -> String {
+        read(folder).expect_err("refused").to_string()
+    }
+
+    #[test]
+    fn each_file_is_the_key_of_a_tag() {
+        let folder = tempfile::tempdir().expect("a folder");
+        put(folder.path(), "coupons.key", &format!("{DIGITS}\n"), 0o600);
+        put(folder.path(), "of.a.group.key", DIGITS, 0o440);
+        put(folder.path(), "README", "not a key", 0o644);
+        let keys = read(folder.path()).expect("keys");
+        assert_eq!(keys.keys().collect::<Vec<_>>(), ["coupons", "of.a.group"]);
+        assert_eq!(keys["coupons"], ShuffleKey::from_hex(DIGITS).expect("a key"));
+    }
+
+    #[test]
+    fn a_key_is_made_once_for_its_owner_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (made, path) = find_or_make(folder.path(), "coupons").expect("a key");
+        let path = path.expect("it was made");
+        assert_eq!(fs::metadata(&path).expect("a file").mode() & 0o777, 0o600);
+        let (found, again) = find_or_make(folder.path(), "coupons").expect("a key");
+        assert_eq!((found.fingerprint(), again), (made.fingerprint(), None));
+        for tag in ["", "a/b", "../x", "Gutschein für alle"] {
+            let said = find_or_make(folder.path(), tag).expect_err(tag).to_string();
+            assert!(said.contains("has a file by its name, which must"), "{said}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_key_or_open_to_others_is_refused_without_a_word_of_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (text, mode, expected) in [
+            (DIGITS, 0o644, "coupons.key: others may read or change it (mode 0644); chmod 600 it"),
+            (DIGITS, 0o660, "(mode 0660)"),
+            (&DIGITS[1..], 0o600, "coupons.key: it must be 64 hexadecimal digits"),
+            ("secret", 0o600, "it must be 64 hexadecimal digits"),
+        ] {
+            put(folder.path(), "coupons.key", text, mode);
+            let said = refusal(folder.path());
+            assert!(said.starts_with("serial.keys: ") && said.contains(expected), "{said}");
+            assert!(!said.contains(text));
+        }
+        assert!(refusal(&folder.path().join("none")).contains("it cannot be read"));
+    }
+}
