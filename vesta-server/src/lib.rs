@@ -16,6 +16,7 @@ mod in_flight;
 mod methods;
 mod routes;
 mod segments;
+mod serials;
 mod serve;
 
 pub use methods::METHODS;

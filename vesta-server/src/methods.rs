@@ -37,6 +37,8 @@ methods! {
     TRANS_TIME = IdService TransTime READ;
     NEXT_ID = SegmentService NextId SEGMENTS;
     NEXT_IDS = SegmentService NextIds SEGMENTS;
+    NEXT = SerialService Next SERIALS;
+    PARSE = SerialService Parse SERIALS;
 }
 
 /// Index of the method at a path.

@@ -15,12 +15,14 @@ use vesta_boot::{Running, Span};
 use vesta_intf::grpc::FILE_DESCRIPTOR_SET;
 use vesta_intf::grpc::v1::id_service_server::IdServiceServer;
 use vesta_intf::grpc::v1::segment_service_server::SegmentServiceServer;
+use vesta_intf::grpc::v1::serial_service_server::SerialServiceServer;
 
 use crate::grpc::Ids;
 use crate::health::Health;
 use crate::in_flight::Answer;
 use crate::methods::{METHODS, STREAM_IDS, STREAM_RUNS};
 use crate::segments::Segments;
+use crate::serials::Serials;
 use crate::{access, methods};
 
 /// Maximum request size in bytes.
@@ -40,6 +42,8 @@ impl Services {
     pub(crate) fn new(running: Arc<Running>) -> Self {
         let ids = Ids(Arc::clone(&running));
         let segments = Segments(Arc::clone(&running));
+        let serials = Serials(Arc::clone(&running));
+        let serials = SerialServiceServer::new(serials).max_decoding_message_size(DECODE_LIMIT);
         let health = HealthServer::new(Health(Arc::clone(&running)));
         let reflection = || {
             tonic_reflection::server::Builder::configure()
@@ -48,6 +52,7 @@ impl Services {
         };
         let proof = "both descriptor sets are generated and checked by a test";
         let others = Routes::new(health.max_decoding_message_size(DECODE_LIMIT))
+            .add_service(serials)
             .add_service(
                 reflection().build_v1().expect(proof).max_decoding_message_size(DECODE_LIMIT),
             )
@@ -91,7 +96,8 @@ impl Service<Request<Body>> for Services {
         } else if path.starts_with("/vesta.v1.SegmentService/") {
             Answer::new(self.segments.call(request), connection, false, span)
         } else {
-            Answer::new(self.others.call(request), connection, true, span)
+            let is_stream = method.is_none(); // health may be watched
+            Answer::new(self.others.call(request), connection, is_stream, span)
         }
     }
 }

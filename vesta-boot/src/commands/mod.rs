@@ -234,7 +234,7 @@ pub enum TokenCommand {
         name: String,
         /// Scopes it opens
         #[arg(long, value_name = "SCOPE,..", value_delimiter = ',', value_parser = PossibleValuesParser::new(Scopes::ANY.names()))]
-        #[arg(default_value = "generate,read,segments")]
+        #[arg(default_value = "generate,read,segments,serials")]
         scopes: Vec<String>,
     },
 }

@@ -19,10 +19,12 @@ bitflags! {
         const READ = 1 << 1;
         /// Segment numbers, and the state of tags.
         const SEGMENTS = 1 << 2;
+        /// Serials, new ones and what they say.
+        const SERIALS = 1 << 3;
         /// Reading what the admin listener shows.
-        const METRICS = 1 << 3;
+        const METRICS = 1 << 4;
         /// All of the admin listener, also new tags.
-        const ADMIN = 1 << 4;
+        const ADMIN = 1 << 5;
     }
 }
 
@@ -298,7 +300,7 @@ mod tests {
     fn names_lead_to_their_scopes() {
         let all = Scopes::ANY.names().map(|name| Scopes::named(&name).expect("a scope"));
         assert_eq!(all.collect::<Scopes>(), Scopes::ANY);
-        assert_eq!(Scopes::ANY.to_string(), "generate, read, segments, metrics, admin");
+        assert_eq!(Scopes::ANY.to_string(), "generate, read, segments, serials, metrics, admin");
         assert_eq!(Scopes::named("all"), None);
     }
 }

@@ -140,6 +140,54 @@ pub struct NextIdsResponse {
     #[prost(message, repeated, tag = "1")]
     pub runs: ::prost::alloc::vec::Vec<IdRun>,
 }
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct NextSerialsRequest {
+    /// The tag: 1 to 128 bytes.
+    #[prost(string, tag = "1")]
+    pub tag: ::prost::alloc::string::String,
+    /// 1 to 10,000; 1 if it is not set. Anything else is INVALID_ARGUMENT; nothing is clamped.
+    #[prost(uint32, optional, tag = "2")]
+    pub count: ::core::option::Option<u32>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct NextSerialsResponse {
+    /// In the order of their counters. Those of a call that goes on over midnight are of two days.
+    #[prost(message, repeated, tag = "1")]
+    pub serials: ::prost::alloc::vec::Vec<Serial>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Serial {
+    #[prost(string, tag = "1")]
+    pub serial: ::prost::alloc::string::String,
+    /// The counter of its period, as it was before it was shuffled.
+    #[prost(uint64, tag = "2")]
+    pub n: u64,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ParseSerialRequest {
+    /// The tag: 1 to 128 bytes.
+    #[prost(string, tag = "1")]
+    pub tag: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub serial: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ParsedSerial {
+    #[prost(string, tag = "1")]
+    pub tag: ::prost::alloc::string::String,
+    /// The period of the counter: 2026, 2026-11 or 2026-11-22; not set if it never starts anew.
+    #[prost(string, optional, tag = "2")]
+    pub period: ::core::option::Option<::prost::alloc::string::String>,
+    /// The date, as exactly as the pattern tells it: 2026, 2026-11, 2026-11-22 or 2026-11-22T09.
+    #[prost(string, optional, tag = "3")]
+    pub date: ::core::option::Option<::prost::alloc::string::String>,
+    /// The counter, as it was before it was shuffled.
+    #[prost(uint64, tag = "4")]
+    pub n: u64,
+    /// The method of its check symbol, which is right; not set if it has none.
+    #[prost(string, optional, tag = "5")]
+    pub check: ::core::option::Option<::prost::alloc::string::String>,
+}
 /// Generated client implementations.
 pub mod id_service_client {
     #![allow(
@@ -1313,6 +1361,374 @@ pub mod segment_service_server {
     /// Generated gRPC service name
     pub const SERVICE_NAME: &str = "vesta.v1.SegmentService";
     impl<T> tonic::server::NamedService for SegmentServiceServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}
+/// Generated client implementations.
+pub mod serial_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// Serials: numbers for people, such as INV-261122-0000427, whose counter starts anew each day, month or year.
+    /// A server without them answers UNIMPLEMENTED.
+    #[derive(Debug, Clone)]
+    pub struct SerialServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> SerialServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> SerialServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            SerialServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// New serials of a tag.
+        pub async fn next(
+            &mut self,
+            request: impl tonic::IntoRequest<super::NextSerialsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::NextSerialsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/vesta.v1.SerialService/Next",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("vesta.v1.SerialService", "Next"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// What a serial says, and whether it is one at all: with a wrong character or check symbol it is
+        /// INVALID_ARGUMENT.
+        pub async fn parse(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ParseSerialRequest>,
+        ) -> std::result::Result<tonic::Response<super::ParsedSerial>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/vesta.v1.SerialService/Parse",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("vesta.v1.SerialService", "Parse"));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+pub mod serial_service_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with SerialServiceServer.
+    #[async_trait]
+    pub trait SerialService: std::marker::Send + std::marker::Sync + 'static {
+        /// New serials of a tag.
+        async fn next(
+            &self,
+            request: tonic::Request<super::NextSerialsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::NextSerialsResponse>,
+            tonic::Status,
+        >;
+        /// What a serial says, and whether it is one at all: with a wrong character or check symbol it is
+        /// INVALID_ARGUMENT.
+        async fn parse(
+            &self,
+            request: tonic::Request<super::ParseSerialRequest>,
+        ) -> std::result::Result<tonic::Response<super::ParsedSerial>, tonic::Status>;
+    }
+    /// Serials: numbers for people, such as INV-261122-0000427, whose counter starts anew each day, month or year.
+    /// A server without them answers UNIMPLEMENTED.
+    #[derive(Debug)]
+    pub struct SerialServiceServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> SerialServiceServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for SerialServiceServer<T>
+    where
+        T: SerialService,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/vesta.v1.SerialService/Next" => {
+                    #[allow(non_camel_case_types)]
+                    struct NextSvc<T: SerialService>(pub Arc<T>);
+                    impl<
+                        T: SerialService,
+                    > tonic::server::UnaryService<super::NextSerialsRequest>
+                    for NextSvc<T> {
+                        type Response = super::NextSerialsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::NextSerialsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as SerialService>::next(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = NextSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/vesta.v1.SerialService/Parse" => {
+                    #[allow(non_camel_case_types)]
+                    struct ParseSvc<T: SerialService>(pub Arc<T>);
+                    impl<
+                        T: SerialService,
+                    > tonic::server::UnaryService<super::ParseSerialRequest>
+                    for ParseSvc<T> {
+                        type Response = super::ParsedSerial;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ParseSerialRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as SerialService>::parse(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ParseSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
+            }
+        }
+    }
+    impl<T> Clone for SerialServiceServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "vesta.v1.SerialService";
+    impl<T> tonic::server::NamedService for SerialServiceServer<T> {
         const NAME: &'static str = SERVICE_NAME;
     }
 }

@@ -1,0 +1,67 @@
+//! Implementation of `vesta.v1.SerialService`.
+
+use std::sync::Arc;
+
+use tonic::{Request, Response, Status};
+use vesta_boot::{Outcome, Running};
+use vesta_intf::grpc::v1;
+use vesta_intf::grpc::v1::serial_service_server::SerialService as Protocol;
+use vesta_intf::{IdError, MAX_IDS_PER_CALL};
+use vesta_service::SerialTag;
+
+use crate::deadline;
+use crate::grpc::batch;
+use crate::methods::{NEXT, PARSE};
+
+/// Maximum length of a tag in bytes.
+const MAX_TAG: usize = 128;
+
+#[derive(Debug)]
+pub(crate) struct Serials(pub(crate) Arc<Running>);
+
+impl Serials {
+    /// A tag, after checking the length of its name.
+    async fn tag(&self, tag: &str) -> Result<SerialTag, IdError> {
+        let service = self.0.serials()?;
+        if tag.is_empty() || tag.len() > MAX_TAG {
+            return Err(IdError::invalid("tag", "it must have 1 to 128 bytes"));
+        }
+        service.tag_async(tag).await
+    }
+}
+
+#[tonic::async_trait]
+impl Protocol for Serials {
+    async fn next(
+        &self,
+        request: Request<v1::NextSerialsRequest>,
+    ) -> Result<Response<v1::NextSerialsResponse>, Status> {
+        let v1::NextSerialsRequest { tag, count } = request.get_ref();
+        let count = count.unwrap_or(1);
+        let work = async { self.tag(tag).await?.next_many_async(count).await };
+        let serials = batch(&self.0, NEXT, &request, (count, MAX_IDS_PER_CALL), work).await?;
+        let serials = serials.into_iter();
+        let serials = serials.map(|serial| v1::Serial { serial: serial.text, n: serial.n });
+        Ok(Response::new(v1::NextSerialsResponse { serials: serials.collect() }))
+    }
+
+    async fn parse(
+        &self,
+        request: Request<v1::ParseSerialRequest>,
+    ) -> Result<Response<v1::ParsedSerial>, Status> {
+        let call = self.0.metrics.start(PARSE);
+        let caller = deadline::of_caller(request.metadata());
+        let v1::ParseSerialRequest { tag, serial } = request.into_inner();
+        let work = async { self.tag(&tag).await?.parse(&serial) };
+        let parsed = self.0.within(caller, work).await;
+        call.done(Outcome::from(&parsed));
+        let parsed = parsed?;
+        Ok(Response::new(v1::ParsedSerial {
+            tag,
+            period: parsed.period,
+            date: parsed.date,
+            n: parsed.counter,
+            check: parsed.check.map(|method| method.to_string()),
+        }))
+    }
+}
