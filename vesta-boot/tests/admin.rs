@@ -12,10 +12,10 @@ use vesta_boot::{
     Assembled, Caller, CancellationToken, Config, Invocation, Metrics, Outcome, Role, Security,
     assemble,
 };
-use vesta_intf::{ErrorKind, UnixMillis};
+use vesta_intf::{ErrorKind, Pattern, Reset, ShuffleKey, UnixMillis};
 use vesta_service::{
-    Drive, LocalIdService, MachineSource, ManualClock, MemorySegmentStore, NewSegmentTag,
-    SegmentService, SegmentStore as _, SegmentTag,
+    Drive, LocalIdService, MachineSource, ManualClock, MemorySegmentStore, MemoryStore,
+    NewSegmentTag, NewSerialTag, SegmentService, SegmentStore as _, SegmentTag, SerialService,
 };
 
 struct Admin {
@@ -338,6 +338,64 @@ async fn each_tag_is_shown_with_its_range_and_how_far_it_is_used() {
     let status: serde_json::Value = serde_json::from_str(&status).expect("JSON");
     assert_eq!(status["segments"]["tags"], 2);
     assert_eq!(status["segments"]["notReady"], serde_json::json!([]));
+}
+
+#[tokio::test]
+async fn each_serial_tag_is_shown_with_its_pattern_and_the_room_of_its_counter() {
+    let clock = ManualClock::at(UnixMillis(1_600_000_000_000)); // 2020-09-13T12:26:40Z
+    let serials = SerialService::builder(Arc::new(MemoryStore::new()))
+        .segments(|it| it.clock(Arc::new(clock)).drive(Drive::ByHand))
+        .build()
+        .expect("a service");
+    let pattern = |text, reset| Pattern::new(text, reset).expect("a pattern");
+    let days = pattern("{date:yyMMdd}{n:3}", Reset::Day);
+    let days = NewSerialTag::new("days", days, Some("Asia/Shanghai"));
+    let coupons = NewSerialTag::new("coupons", pattern("{shuffle:8}", Reset::None), None);
+    let key = ShuffleKey::new(&[7; 32]);
+    let coupons = coupons.and_then(|tag| tag.shuffled_with(&key));
+    for tag in [days, coupons] {
+        assert!(serials.create(&tag.expect("a tag")).expect("memory"));
+    }
+    serials.tag("days").and_then(|tag| tag.next_many(5)).expect("serials");
+    let service = LocalIdService::builder().machine(MachineSource::Stateless(5)).build();
+    let mut assembled = Assembled::from(service.expect("a service"));
+    assembled.serials = Some(Arc::new(serials));
+    let admin = admin_of(assembled);
+
+    let (status, body) = admin.get("/serials").await;
+    assert_eq!(status, StatusCode::OK);
+    let state: serde_json::Value = serde_json::from_str(&body).expect("JSON");
+    assert_eq!((&state["store"], &state["tags"]), (&"memory, serials".into(), &2.into()));
+    let [coupons, days] = &state["serials"].as_array().expect("tags")[..] else {
+        panic!("two tags: {state:#}");
+    };
+    let expected = serde_json::json!({
+        "key": "days", "pattern": "{date:yyMMdd}{n:3}", "reset": "day", "zone": "Asia/Shanghai",
+        "period": "2020-09-13", "next": "6", "last": "999", "room": 994, "ready": true, "taken": 5,
+    });
+    for (field, value) in expected.as_object().expect("fields") {
+        assert_eq!(&days[field], value, "{field}");
+    }
+    assert_eq!((&coupons["ready"], &coupons["period"]), (&false.into(), &().into()));
+    assert_eq!(coupons["fingerprint"], key.fingerprint());
+    let why = coupons["notReadyBecause"].as_str().expect("a reason");
+    assert!(why.contains("needs the key with fingerprint"), "{why}");
+
+    let (_, metrics) = admin.get("/metrics").await;
+    for line in [
+        "vesta_serials_ready 1",
+        "vesta_serial_tags 2",
+        "vesta_serial_taken_total{key=\"days\"} 5",
+        "vesta_serial_room{key=\"days\"} 994",
+        "vesta_serial_ready{key=\"coupons\"} 0",
+    ] {
+        assert!(metrics.lines().any(|it| it == line), "{line} in\n{metrics}");
+    }
+    let (_, status) = admin.get("/status").await;
+    let status: serde_json::Value = serde_json::from_str(&status).expect("JSON");
+    assert_eq!(status["serials"]["notReady"], serde_json::json!(["coupons"]));
+    let ready = (StatusCode::OK, format!("ready\nserials: {why}\n"));
+    assert_eq!(admin.get("/readyz").await, ready);
 }
 
 #[tokio::test]

@@ -209,7 +209,7 @@ fn short_help_has_a_line_for_each_flag_and_long_help_has_examples() {
         };
         let described = short.lines().filter(is_described);
         assert_eq!(described.count(), flags, "{short}");
-        assert!(short.lines().count() < flags + 40, "{short}");
+        assert!(short.lines().count() < flags + 44, "{short}");
         assert!(!short.contains("Examples:"), "{short}");
         let long = command.render_long_help().to_string();
         for arg in settings(role).get_arguments().filter(shown) {

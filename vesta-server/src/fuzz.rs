@@ -10,16 +10,16 @@ use tonic::body::Body;
 use tonic::codegen::http::{HeaderMap, Request, Response};
 use tonic::codegen::{Bytes, Service};
 use vesta_boot::{CancellationToken, Config, Metrics, Role, Running, Security};
-use vesta_intf::{GenMethod, UnixMillis};
+use vesta_intf::{GenMethod, Pattern, Reset, UnixMillis};
 use vesta_service::{
-    Drive, LocalIdService, MachineSource, ManualClock, MemorySegmentStore, NewSegmentTag,
-    SegmentService, SegmentStore as _,
+    Drive, LocalIdService, MachineSource, ManualClock, MemorySegmentStore, MemoryStore,
+    NewSegmentTag, NewSerialTag, SegmentService, SegmentStore as _, SerialService,
 };
 
 use crate::routes::Services;
 
 /// Every method, and one that does not exist.
-const PATHS: [&str; 13] = [
+const PATHS: [&str; 15] = [
     "/vesta.v1.IdService/GenId",
     "/vesta.v1.IdService/GenIds",
     "/vesta.v1.IdService/GenRuns",
@@ -30,6 +30,8 @@ const PATHS: [&str; 13] = [
     "/vesta.v1.IdService/TransTime",
     "/vesta.v1.SegmentService/NextId",
     "/vesta.v1.SegmentService/NextIds",
+    "/vesta.v1.SerialService/Next",
+    "/vesta.v1.SerialService/Parse",
     "/grpc.health.v1.Health/Check",
     "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
     "/vesta.v1.IdService/Nothing",
@@ -59,12 +61,18 @@ impl Server {
         assert!(store.create(&tag).expect("memory answers"));
         let segments = SegmentService::builder(store).build().expect("segments");
         segments.refresh().expect("memory answers");
+        let serials = SerialService::builder(Arc::new(MemoryStore::new())).build();
+        let serials = serials.expect("serials");
+        let pattern = Pattern::new("{n:9}{check:damm}", Reset::None).expect("it is right");
+        let tag = NewSerialTag::new("orders", pattern, None).expect("it is right");
+        assert!(serials.create(&tag).expect("memory answers"));
         let mut config = Config::defaults(Role::Server);
         config.limits.request_timeout = Duration::from_millis(50);
         let running = Running {
             config,
             service: Arc::new(service),
             segments: Some(Arc::new(segments)),
+            serials: Some(Arc::new(serials)),
             security: Security::default(),
             metrics: Arc::new(Metrics::new(crate::METHODS)),
             shutdown: CancellationToken::new(),

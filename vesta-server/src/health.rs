@@ -25,13 +25,16 @@ pub(crate) struct Health(pub(crate) Arc<Running>);
 impl Health {
     /// Status of a service; `None` if there is none of that name.
     fn status(&self, service: &str) -> Option<i32> {
-        let Running { service: ids, segments, shutdown, .. } = &*self.0;
+        let Running { service: ids, segments, serials, shutdown, .. } = &*self.0;
         let serves = match service {
             // The ID service, whose health is also that of the server as a whole.
             "" | "vesta.v1.IdService" => not_ready_because(ids, shutdown).is_none(),
-            // Not serving while segment mode is off.
+            // Not serving while segment mode is off, or serials are.
             "vesta.v1.SegmentService" => segments.as_ref().is_some_and(|segments| {
                 !shutdown.is_cancelled() && segments.not_ready_because().is_none()
+            }),
+            "vesta.v1.SerialService" => serials.as_ref().is_some_and(|serials| {
+                !shutdown.is_cancelled() && serials.not_ready_because().is_none()
             }),
             _ => return None,
         };

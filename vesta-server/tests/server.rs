@@ -10,6 +10,8 @@ mod health_and_limits;
 mod methods;
 #[path = "server/segments.rs"]
 mod segments;
+#[path = "server/serials.rs"]
+mod serials;
 #[path = "server/support.rs"]
 mod support;
 #[path = "server/tls.rs"]

@@ -3,6 +3,7 @@
 use serde_json::json;
 use vesta_intf::{IdError, Pattern, Reset};
 use vesta_service::{BuildError, NewSerialTag, SerialService, SerialStatus};
+use vesta_store::StoreUrl;
 
 use super::console::columns;
 use super::{SerialCommand, counted, failed, plain};
@@ -31,6 +32,15 @@ pub(super) fn run(config: &Config, command: &SerialCommand) -> Result<String, Er
             service.tag(tag).and_then(|tag| parse(&tag, serial)).map_err(refused)
         }
     }
+}
+
+/// Creates the table of tags, if it is missing.
+pub(super) fn init(config: &Config, store: &StoreUrl) -> Result<String, Error> {
+    let service = serials(config, store, true)?;
+    let store = service.describe();
+    service.refresh().map_err(|error| failed(&store, &error))?;
+    let tags = service.status().len();
+    Ok(format!("the serial tags exist in {store}: {}\n", counted(tags, "tag")))
 }
 
 fn lines(serials: Vec<vesta_service::Serial>) -> String {

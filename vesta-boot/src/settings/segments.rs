@@ -43,16 +43,16 @@ pub struct Segments {
     #[arg(value_parser = choice([("strict", SegmentMode::Strict), ("relaxed", SegmentMode::Relaxed)]))]
     pub mode: SegmentMode,
 
-    /// Most numbers of a tag that are fetched at a time, of serials too
+    /// Most numbers of a tag that are fetched at a time
     ///
-    /// 1 to 1000000. A larger step in the table stays.
+    /// 1 to 1000000, of serials too. A larger step in the table stays.
     #[arg(id = "segment.max_step", value_name = "N", default_value = "1000000")]
     #[arg(value_parser = number(1, LARGEST_STEP))]
     pub max_step: u64,
 
-    /// Refuse a database that may forget segment numbers or serials
+    /// Refuse a database that may forget segment numbers
     ///
-    /// One with asynchronous replicas may hand out numbers again after a fail-over. Without this, that is
+    /// Or serials. One with asynchronous replicas may hand out numbers again after a fail-over. Without this, that is
     /// only told of: at the start, in the log, and by the metric `vesta_segments_may_forget`.
     #[arg(id = "segment.require_durable", value_name = "BOOL", default_value = "false")]
     #[arg(value_parser = truth())]

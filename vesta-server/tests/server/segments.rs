@@ -22,7 +22,8 @@ use crate::support::Server;
 
 fn server(store: Arc<dyn SegmentStore>, adjust: impl FnOnce(&mut Config)) -> Server {
     let service = SegmentService::builder(store).build().expect("a service");
-    Server::with_segments(IdMeta::MAX_PEAK, Timeouts::default(), Some(Arc::new(service)), adjust)
+    let tags = (Some(Arc::new(service)), None);
+    Server::with_tags(IdMeta::MAX_PEAK, Timeouts::default(), tags, adjust)
 }
 
 /// A server with the tag `orders`, whose step is 100.

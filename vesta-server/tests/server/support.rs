@@ -10,7 +10,9 @@ use vesta_boot::{CancellationToken, Config, Metrics, Role, Running, Security};
 use vesta_intf::grpc::v1::id_service_client::IdServiceClient;
 use vesta_intf::{Field, GenMethod, IdMeta, UnixMillis};
 use vesta_server::Timeouts;
-use vesta_service::{Drive, LocalIdService, MachineSource, ManualClock, SegmentService};
+use vesta_service::{
+    Drive, LocalIdService, MachineSource, ManualClock, SegmentService, SerialService,
+};
 
 /// 2018-01-04T10:21:43Z: 94,990,103 s after the epoch.
 pub(crate) const NOW: UnixMillis = UnixMillis(1_420_041_600_000 + 94_990_103_000);
@@ -35,13 +37,13 @@ impl Server {
         timeouts: Timeouts,
         adjust: impl FnOnce(&mut Config),
     ) -> Self {
-        Self::with_segments(layout, timeouts, None, adjust)
+        Self::with_tags(layout, timeouts, (None, None), adjust)
     }
 
-    pub(crate) fn with_segments(
+    pub(crate) fn with_tags(
         layout: IdMeta,
         timeouts: Timeouts,
-        segments: Option<Arc<SegmentService>>,
+        (segments, serials): (Option<Arc<SegmentService>>, Option<Arc<SerialService>>),
         adjust: impl FnOnce(&mut Config),
     ) -> Self {
         let clock = ManualClock::at(NOW);
@@ -70,6 +72,7 @@ impl Server {
             config,
             service: Arc::clone(&service),
             segments,
+            serials,
             security: security.clone(),
             metrics: Arc::clone(&metrics),
             shutdown: shutdown.clone(),

@@ -13,15 +13,17 @@ use vesta_client::{AsyncIdService, Client, ErrorKind};
 use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::id_service_client::IdServiceClient;
 use vesta_intf::grpc::v1::segment_service_client::SegmentServiceClient;
+use vesta_intf::grpc::v1::serial_service_client::SerialServiceClient;
 use vesta_intf::{IdError, IdMeta};
 use vesta_server::{METHODS, Timeouts};
 
 use crate::support::Server;
 
-const NAMES: [(&str, Scopes); 5] = [
+const NAMES: [(&str, Scopes); 6] = [
     ("t-generate", Scopes::GENERATE),
     ("t-read", Scopes::READ),
     ("t-segments", Scopes::SEGMENTS),
+    ("t-serials", Scopes::SERIALS),
     ("t-metrics", Scopes::METRICS),
     ("t-admin", Scopes::ADMIN),
 ];
@@ -53,6 +55,7 @@ async fn all(channel: &Channel, header: Option<&'static str>) -> Vec<Code> {
     let service = || -> Sending { InterceptedService::new(channel.clone(), Sends(header)) };
     let mut ids = IdServiceClient::new(service());
     let mut segments = SegmentServiceClient::new(service());
+    let mut serials = SerialServiceClient::new(service());
     let code =
         |status: Result<(), Status>| status.map_or_else(|status| status.code(), |()| Code::Ok);
     vec![
@@ -70,6 +73,13 @@ async fn all(channel: &Channel, header: Option<&'static str>) -> Vec<Code> {
         code(ids.trans_time(v1::TransTimeRequest { time: 1 }).await.map(drop)),
         code(segments.next_id(v1::NextIdRequest { key: "a".into() }).await.map(drop)),
         code(segments.next_ids(v1::NextIdsRequest { key: "a".into(), count: 1 }).await.map(drop)),
+        code(serials.next(v1::NextSerialsRequest { tag: "a".into(), count: None }).await.map(drop)),
+        code(
+            serials
+                .parse(v1::ParseSerialRequest { tag: "a".into(), serial: "1".into() })
+                .await
+                .map(drop),
+        ),
     ]
 }
 
@@ -77,29 +87,34 @@ async fn all(channel: &Channel, header: Option<&'static str>) -> Vec<Code> {
 async fn each_method_opens_to_tokens_of_its_scope_only() {
     let server = guarded();
     let channel = server.channel().await;
-    // Segment mode is off here: who gets in learns that.
+    // Segment mode and serials are off here: who gets in learns that.
     let (ok, off, no) = (Code::Ok, Code::Unimplemented, Code::PermissionDenied);
     for (header, expected) in [
-        ("Bearer t-generate", [ok, ok, ok, ok, ok, no, no, no, no, no]),
-        ("Bearer t-read", [no, no, no, no, no, ok, ok, ok, no, no]),
-        ("Bearer t-segments", [no, no, no, no, no, no, no, no, off, off]),
-        ("Bearer t-metrics", [no; 10]),
-        ("Bearer t-admin", [no; 10]),
-        ("Bearer t-unknown", [Code::Unauthenticated; 10]),
-        ("Basic t-generate", [Code::Unauthenticated; 10]),
-        ("t-generate", [Code::Unauthenticated; 10]),
+        ("Bearer t-generate", [ok, ok, ok, ok, ok, no, no, no, no, no, no, no]),
+        ("Bearer t-read", [no, no, no, no, no, ok, ok, ok, no, no, no, no]),
+        ("Bearer t-segments", [no, no, no, no, no, no, no, no, off, off, no, no]),
+        ("Bearer t-serials", [no, no, no, no, no, no, no, no, no, no, off, off]),
+        ("Bearer t-metrics", [no; 12]),
+        ("Bearer t-admin", [no; 12]),
+        ("Bearer t-unknown", [Code::Unauthenticated; 12]),
+        ("Basic t-generate", [Code::Unauthenticated; 12]),
+        ("t-generate", [Code::Unauthenticated; 12]),
     ] {
         assert_eq!(all(&channel, Some(header)).await, expected, "{header}");
     }
-    assert_eq!(all(&channel, None).await, [Code::Unauthenticated; 10]);
+    assert_eq!(all(&channel, None).await, [Code::Unauthenticated; 12]);
     for (method, name) in METHODS.iter().enumerate() {
         let refused = |kind| server.metrics.requests(method, Outcome::Error(kind));
         assert_eq!(refused(ErrorKind::Unauthenticated), 4, "{name}");
-        assert_eq!(refused(ErrorKind::PermissionDenied), 4, "{name}");
+        assert_eq!(refused(ErrorKind::PermissionDenied), 5, "{name}");
     }
     let open = Server::start(IdMeta::MAX_PEAK);
     let codes = all(&open.channel().await, Some("Bearer t-unknown")).await;
-    assert_eq!(codes, [ok, ok, ok, ok, ok, ok, ok, ok, off, off], "without tokens none is needed");
+    assert_eq!(
+        codes,
+        [ok, ok, ok, ok, ok, ok, ok, ok, off, off, off, off],
+        "without tokens none is needed"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

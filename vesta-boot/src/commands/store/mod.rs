@@ -17,7 +17,7 @@ use vesta_service::{Clock, KvStore, Leases, Namespace, Snapshot, StoreError, Sys
 use vesta_store::Options;
 
 use super::console::UNCHANGED;
-use super::{Console, StoreCommand, counted, plain, segment};
+use super::{Console, StoreCommand, counted, plain, segment, serial};
 use crate::assemble::{open, options};
 use crate::error::Error;
 use crate::settings::Config;
@@ -36,12 +36,16 @@ pub(super) fn run(
     let open = || Opened::open(config, &Options { auto_init: false, ..options(config) });
     match command {
         StoreCommand::Init => {
-            let segments = config.segments.store.as_ref();
-            // Segment tags can be all there is to prepare.
-            if segments.is_none() || config.machine.store().is_some() {
+            let (segments, serials) = (&config.segments.store, &config.serials.store);
+            // Tags can be all there is to prepare.
+            let tags = segments.is_some() || serials.is_some();
+            if !tags || config.machine.store().is_some() {
                 (console.say)(&init::run(config)?);
             }
-            segments.map_or(Ok(String::new()), |store| segment::init(config, store))
+            if let Some(store) = segments {
+                (console.say)(&segment::init(config, store)?);
+            }
+            serials.as_ref().map_or(Ok(String::new()), |store| serial::init(config, store))
         }
         StoreCommand::Show { json } => show::run(&open()?, *json),
         StoreCommand::RaiseFloor { to } => floor::run(&open()?, *to, console),

@@ -1,0 +1,120 @@
+//! The methods of `vesta.v1.SerialService` over a real connection.
+
+use std::sync::Arc;
+
+use tonic::transport::Channel;
+use tonic::{Code, Status};
+use vesta_boot::Outcome;
+use vesta_intf::grpc::v1;
+use vesta_intf::grpc::v1::serial_service_client::SerialServiceClient;
+use vesta_intf::{ErrorKind, IdMeta, Pattern, Reset, ShuffleKey};
+use vesta_server::{METHODS, Timeouts};
+use vesta_service::{ManualClock, MemoryStore, NewSerialTag, SerialService};
+
+use crate::support::{NOW, Server};
+
+/// A server with the tags `invoices` and `coupons`, which lacks the key of the latter.
+fn server() -> Server {
+    let service = SerialService::builder(Arc::new(MemoryStore::new()))
+        .segments(|segments| segments.clock(Arc::new(ManualClock::at(NOW))))
+        .build()
+        .expect("a service");
+    let pattern = |text, reset| Pattern::new(text, reset).expect("a pattern");
+    let invoices = pattern("INV-{date:yyMMdd}-{n:6}{check:damm}", Reset::Day);
+    let invoices = NewSerialTag::new("invoices", invoices, Some("Asia/Shanghai"));
+    let coupons = NewSerialTag::new("coupons", pattern("{shuffle:8}", Reset::None), None);
+    let coupons = coupons.and_then(|tag| tag.shuffled_with(&ShuffleKey::new(&[7; 32])));
+    for tag in [invoices, coupons] {
+        assert!(service.create(&tag.expect("a tag")).expect("memory answers"));
+    }
+    let tags = (None, Some(Arc::new(service)));
+    Server::with_tags(IdMeta::MAX_PEAK, Timeouts::default(), tags, |_| ())
+}
+
+type Client = SerialServiceClient<Channel>;
+
+async fn client(server: &Server) -> Client {
+    SerialServiceClient::new(server.channel().await)
+}
+
+async fn next(
+    client: &mut Client,
+    tag: &str,
+    count: Option<u32>,
+) -> Result<Vec<(String, u64)>, Status> {
+    let answer = client.next(v1::NextSerialsRequest { tag: tag.to_owned(), count }).await?;
+    let serials = answer.into_inner().serials.into_iter();
+    Ok(serials.map(|serial| (serial.serial, serial.n)).collect())
+}
+
+async fn parse(client: &mut Client, tag: &str, serial: &str) -> Result<v1::ParsedSerial, Status> {
+    let request = v1::ParseSerialRequest { tag: tag.to_owned(), serial: serial.to_owned() };
+    client.parse(request).await.map(tonic::Response::into_inner)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn serials_come_in_order_and_can_be_read_back() {
+    let server = server();
+    let mut client = client(&server).await;
+    let first = next(&mut client, "invoices", None).await.expect("a serial");
+    assert_eq!(first, [("INV-180104-0000013".to_owned(), 1)]);
+    let many = next(&mut client, "invoices", Some(500)).await.expect("serials");
+    assert!(many.iter().map(|serial| serial.1).eq(2..=501));
+    assert_eq!(many.last().expect("many").0, "INV-180104-0005012");
+    let parsed = parse(&mut client, "invoices", "INV-180104-0005012").await.expect("a serial");
+    let expected = v1::ParsedSerial {
+        tag: "invoices".into(),
+        period: Some("2018-01-04".into()),
+        date: Some("2018-01-04".into()),
+        n: 501,
+        check: Some("damm".into()),
+    };
+    assert_eq!(parsed, expected);
+    let counted = |name| {
+        let method = METHODS.iter().position(|it| *it == name).expect("a method");
+        server.metrics.requests(method, Outcome::Ok)
+    };
+    assert_eq!((counted("Next"), counted("Parse")), (2, 1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn what_is_wrong_is_said() {
+    let server = server();
+    let mut client = client(&server).await;
+    let long = "t".repeat(129);
+    for (tag, count, code, expected) in [
+        ("", 1, Code::InvalidArgument, "tag: it must have 1 to 128 bytes"),
+        (&long, 1, Code::InvalidArgument, "tag: it must have 1 to 128 bytes"),
+        ("invoices", 0, Code::InvalidArgument, "count must be 1 to 10000, but is 0"),
+        ("invoices", 10_001, Code::InvalidArgument, "count must be 1 to 10000"),
+        ("invoyces", 1, Code::NotFound, "serial tag `invoyces` does not exist"),
+        ("coupons", 1, Code::Unavailable, "needs the key with fingerprint"),
+    ] {
+        let status = next(&mut client, tag, Some(count)).await.expect_err(expected);
+        assert_eq!(status.code(), code, "{status}");
+        assert!(status.message().contains(expected), "{status}");
+    }
+    for (serial, expected) in [
+        ("INV-180104-0005017", "its check symbol is wrong (damm)"),
+        ("INV-180199-0000013", "at character 9: there is no day 99"),
+        ("INV_180104-0000013", "character 4 is '_', but must be '-'"),
+        ("INV-180104-13", "characters, such as INV-261122-0000013, but not 13"),
+    ] {
+        let status = parse(&mut client, "invoices", serial).await.expect_err(expected);
+        assert_eq!(status.code(), Code::InvalidArgument, "{status}");
+        assert!(status.message().contains(expected), "{status}");
+    }
+    let method = METHODS.iter().position(|it| *it == "Parse").expect("a method");
+    assert_eq!(server.metrics.requests(method, Outcome::Error(ErrorKind::Invalid)), 4);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn without_serials_the_answer_names_the_setting() {
+    let server = Server::start(IdMeta::MAX_PEAK);
+    let mut client = client(&server).await;
+    let status = next(&mut client, "invoices", None).await.expect_err("they are off");
+    assert_eq!(status.code(), Code::Unimplemented);
+    assert!(status.message().contains("set serial.store"), "{status}");
+    let status = parse(&mut client, "invoices", "1").await.expect_err("they are off");
+    assert_eq!(status.code(), Code::Unimplemented);
+}
