@@ -3,7 +3,8 @@
 //!
 //! ```text
 //!  civil.rs    dates, and the periods of a counter
-//!  pattern.rs  from the text of a pattern to its parts, checked
+//!  pattern.rs  what a pattern is made of
+//!  read.rs     from its text to its parts, checked
 //!  text.rs     from a counter and a date to a serial, and back
 //! ```
 //!
@@ -15,6 +16,9 @@
 
 mod civil;
 mod pattern;
+mod read;
+#[cfg(feature = "shuffle")]
+mod shuffled;
 mod text;
 
 pub use civil::{CivilHour, Period, Reset};

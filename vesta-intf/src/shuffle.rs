@@ -5,24 +5,24 @@
 //! b the least with 2^2b ≥ N; a result that is N or more is permuted again (cycle walking, J. Black and
 //! P. Rogaway 2002), four times at most on average. Without the key nobody can tell the permutation from
 //! one drawn at random, given that HMAC-SHA256 is a pseudorandom function; ten rounds are those of NIST's
-//! FF1 (SP 800-38G), which differs in its round function.
+//! FF1 (SP 800-38G), which is offered too.
+
+mod feistel;
+mod ff1;
 
 use std::fmt;
-use std::sync::Arc;
 
 use sha2::block_api::compress256;
 
 use crate::IdError;
-
-const ROUNDS: u8 = 10;
-
-/// Halves of up to so many bits have a table of all values of the round function, at most 1.3 MB: a number
-/// then costs a twentieth.
-const TABLE_BITS: u32 = 16;
+use feistel::Feistel;
+use ff1::Ff1;
 
 /// A secret key of 256 bits. It is shown nowhere; [`fingerprint`](Self::fingerprint) tells it from others.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ShuffleKey {
+    key: [u8; 32],
+    /// States of HMAC-SHA256 after the block of the key.
     inner: [u32; 8],
     outer: [u32; 8],
 }
@@ -38,14 +38,16 @@ pub struct ShuffleKey {
 /// assert_eq!(coupons.restore(48_066_486), 1);
 /// # Ok::<(), vesta_intf::IdError>(())
 /// ```
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Shuffle {
-    key: ShuffleKey,
     size: u64,
-    /// Bits of a half.
-    bits: u32,
-    /// The round function of each round and half; empty if they are too many.
-    table: Arc<[u16]>,
+    network: Network,
+}
+
+#[derive(Clone)]
+enum Network {
+    Hmac(Feistel),
+    Ff1(Ff1),
 }
 
 impl ShuffleKey {
@@ -56,7 +58,7 @@ impl ShuffleKey {
             block.iter_mut().zip(key).for_each(|(byte, key)| *byte ^= key);
             hash(&INITIAL, &block)
         };
-        Self { inner: padded(0x36), outer: padded(0x5c) }
+        Self { key: *key, inner: padded(0x36), outer: padded(0x5c) }
     }
 
     /// A key of 64 hexadecimal digits, as in a key file; white space around them does not matter.
@@ -109,20 +111,22 @@ impl Shuffle {
     /// [`IdError::OutOfRange`] for `size` if it is not 1 to 2^63.
     pub fn new(key: ShuffleKey, size: u64) -> Result<Self, IdError> {
         IdError::check("size", size, 1, 1 << 63)?;
-        let bits = (64 - (size - 1).leading_zeros()).div_ceil(2);
-        let mut shuffle = Self { key, size, bits, table: Arc::default() };
-        if bits <= TABLE_BITS {
-            let halves = |round| (0..1u64 << bits).map(move |half| (round, half));
-            let value = |(round, half)| u16::try_from(shuffle.compute(round, half)).ok();
-            // A value has as many bits as a half: none is left out.
-            shuffle.table = (0..ROUNDS).flat_map(halves).filter_map(value).collect();
-        }
-        Ok(shuffle)
+        Ok(Self { size, network: Network::Hmac(Feistel::new(key, size)) })
     }
 
-    /// The key.
-    pub const fn key(&self) -> &ShuffleKey {
-        &self.key
+    /// The permutation by NIST's FF1 (SP 800-38G) with AES-256 and no tweak, of the numbers with so many
+    /// digits of a radix. For systems that insist on it: it is slower.
+    ///
+    /// # Errors
+    /// [`IdError::OutOfRange`] for `radix` if it is not 2 to 62; for `size` if the numbers are fewer than a
+    /// million, as Rev. 1 requires, or more than 2^63.
+    pub fn ff1(key: ShuffleKey, radix: usize, digits: usize) -> Result<Self, IdError> {
+        let radix = radix as u64;
+        IdError::check("radix", radix, 2, 62)?;
+        let size = u32::try_from(digits).ok().and_then(|digits| radix.checked_pow(digits));
+        let size = size.unwrap_or(u64::MAX);
+        IdError::check("size", size, 1_000_000, 1 << 63)?;
+        Ok(Self { size, network: Network::Ff1(Ff1::new(&key.key, radix, digits)) })
     }
 
     /// The shuffled number of `number`.
@@ -130,13 +134,11 @@ impl Shuffle {
     /// # Panics
     /// If the number is not below the size.
     pub fn shuffle(&self, number: u64) -> u64 {
-        self.walk(number, |shuffle, number| {
-            let (mut left, mut right) = shuffle.halves(number);
-            for round in 0..ROUNDS {
-                (left, right) = (right, left ^ shuffle.round(round, right));
-            }
-            left << shuffle.bits | right
-        })
+        assert!(number < self.size, "{number} is not below {}", self.size);
+        match &self.network {
+            Network::Hmac(feistel) => feistel.shuffle(number),
+            Network::Ff1(ff1) => ff1.shuffle(number),
+        }
     }
 
     /// The number whose shuffled number this is.
@@ -144,54 +146,17 @@ impl Shuffle {
     /// # Panics
     /// If the shuffled number is not below the size.
     pub fn restore(&self, shuffled: u64) -> u64 {
-        self.walk(shuffled, |shuffle, number| {
-            let (mut left, mut right) = shuffle.halves(number);
-            for round in (0..ROUNDS).rev() {
-                (left, right) = (right ^ shuffle.round(round, left), left);
-            }
-            left << shuffle.bits | right
-        })
-    }
-
-    /// Permutes until the number is one of ours again: its cycle leads back to it at the latest.
-    fn walk(&self, mut number: u64, permute: impl Fn(&Self, u64) -> u64) -> u64 {
-        assert!(number < self.size, "{number} is not below {}", self.size);
-        loop {
-            number = permute(self, number);
-            if number < self.size {
-                return number;
-            }
+        assert!(shuffled < self.size, "{shuffled} is not below {}", self.size);
+        match &self.network {
+            Network::Hmac(feistel) => feistel.restore(shuffled),
+            Network::Ff1(ff1) => ff1.restore(shuffled),
         }
-    }
-
-    const fn halves(&self, number: u64) -> (u64, u64) {
-        (number >> self.bits, number & self.mask())
-    }
-
-    const fn mask(&self) -> u64 {
-        (1 << self.bits) - 1
-    }
-
-    #[inline]
-    fn round(&self, round: u8, half: u64) -> u64 {
-        let place = usize::try_from(u64::from(round) << self.bits | half);
-        match place.ok().and_then(|place| self.table.get(place)) {
-            Some(value) => (*value).into(),
-            None => self.compute(round, half),
-        }
-    }
-
-    fn compute(&self, round: u8, half: u64) -> u64 {
-        let mut message = [0; 10];
-        (message[0], message[1]) = (round, self.bits.to_le_bytes()[0]);
-        message[2..].copy_from_slice(&half.to_be_bytes());
-        self.key.hmac(&message) & self.mask()
     }
 }
 
 impl fmt::Debug for Shuffle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Shuffle({} of {})", self.key.fingerprint(), self.size)
+        write!(f, "Shuffle(of {})", self.size)
     }
 }
 

@@ -160,7 +160,7 @@ fn a_pattern_that_would_not_do_is_refused_with_the_position() {
         ("A {n:6}", None, "at character 2: white space"),
         ("{n:6}\n", None, "at character 6: white space"),
         ("{date:yyyy MM}{n:6}", None, "at character 11: white space"),
-        ("{seq:6}", None, "at character 2: `seq` is not one of date, n, shuffle, check"),
+        ("{seq:6}", None, "at character 2: `seq` is not one of date, n, shuffle, ff1, check"),
         ("{}", None, "at character 2: `` is not one of"),
         ("{n}", None, "at character 4: the width must be 1 to 18 digits"),
         ("{n:0}", None, "at character 4: the width"),
@@ -175,6 +175,8 @@ fn a_pattern_that_would_not_do_is_refused_with_the_position() {
         ("{n:6}-{n:6}", None, "at character 8: the counter overlaps the one at character 2"),
         ("{n:6}{shuffle:6}", None, "at character 7: the counter overlaps the one at character 2"),
         ("{shuffle:6+}", None, "at character 10: what is shuffled cannot grow"),
+        ("{ff1:5}", None, "at character 6: FF1 needs digits for a million numbers at least"),
+        ("{ff1:3:base62}", None, "at character 6: FF1 needs"),
         (
             "{shuffle:13}{date:yyMMdd}",
             Day,

@@ -171,7 +171,8 @@ pub enum SerialCommand {
     /// What a tag's serials look like never changes. Running servers see a new one within a minute.
     ///
     /// A pattern has {date:FORMAT} with yy, yyyy, MM, dd, DDD, HH; {n:WIDTH}, {n:WIDTH+} if it may grow,
-    /// {n:WIDTH:base36|base62|crockford}, or {shuffle:WIDTH}; {check:damm|mod97|crockford|luhn}; and other text.
+    /// {n:WIDTH:base36|base62|crockford}, {shuffle:WIDTH} or {ff1:WIDTH}; {check:damm|mod97|crockford|luhn};
+    /// and other text.
     ///
     /// vesta serial create invoices 'INV-{date:yyMMdd}-{n:6}{check:damm}' --reset day --zone Asia/Shanghai
     #[command(verbatim_doc_comment)]

@@ -1,10 +1,9 @@
 //! Patterns: from their text to their parts, checked so that every serial can be read back and none repeats.
 
 use std::fmt;
-use std::iter::Peekable;
-use std::str::CharIndices;
 
 use super::Reset;
+use super::read::{Read, inside, refuse};
 use crate::IdError;
 use crate::check::CheckSymbol;
 use crate::format::{BASE36, BASE62, CROCKFORD, DECIMAL, Digits};
@@ -18,6 +17,7 @@ use crate::format::{BASE36, BASE62, CROCKFORD, DECIMAL, Digits};
 /// | `{n:W+}` | the same, but it grows |
 /// | `{n:W:DIGITS}` | the same in `decimal`, `base36`, `base62` or `crockford` digits |
 /// | `{shuffle:W}` | a number of `W` digits that tells nobody the counter; needs a key |
+/// | `{ff1:W}` | the same by NIST's FF1, for systems that insist |
 /// | `{check:METHOD}` | check symbol of the counter as it is written: [`damm`, `mod97`, `crockford`, `luhn`](CheckSymbol) |
 /// | `{check:METHOD:all}` | check symbol of everything before it |
 /// | `{{`, `}}` | braces |
@@ -34,10 +34,10 @@ use crate::format::{BASE36, BASE62, CROCKFORD, DECIMAL, Digits};
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Pattern {
-    text: Box<str>,
+    pub(super) text: Box<str>,
     pub(super) parts: Vec<Part>,
     pub(super) counter: Counter,
-    reset: Reset,
+    pub(super) reset: Reset,
 }
 
 /// A piece of a serial.
@@ -63,7 +63,7 @@ pub(super) enum DateField {
 }
 
 impl DateField {
-    const ALL: [(&'static str, Self); 6] = [
+    pub(super) const ALL: [(&'static str, Self); 6] = [
         ("yy", Self::YearOfCentury),
         ("yyyy", Self::Year),
         ("MM", Self::Month),
@@ -81,7 +81,7 @@ impl DateField {
     }
 
     /// The next coarser field; none for a year.
-    const fn needs(self) -> Option<Fineness> {
+    pub(super) const fn needs(self) -> Option<Fineness> {
         match self {
             Self::YearOfCentury | Self::Year => None,
             Self::Month | Self::DayOfYear => Some(Fineness::Year),
@@ -90,7 +90,7 @@ impl DateField {
         }
     }
 
-    const fn fineness(self) -> Fineness {
+    pub(super) const fn fineness(self) -> Fineness {
         match self {
             Self::YearOfCentury | Self::Year => Fineness::Year,
             Self::Month => Fineness::Month,
@@ -102,7 +102,7 @@ impl DateField {
 
 /// How exactly a date is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Fineness {
+pub(super) enum Fineness {
     Year,
     Month,
     Day,
@@ -126,8 +126,20 @@ pub(super) struct Counter {
     pub(super) width: usize,
     pub(super) grows: bool,
     pub(super) radix: Radix,
-    pub(super) shuffled: bool,
+    pub(super) shuffled: Option<Network>,
 }
+
+/// A permutation of counters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Network {
+    /// Vesta's own, of any size.
+    Hmac,
+    /// NIST's, of at least [`LEAST_FF1`] numbers.
+    Ff1,
+}
+
+/// What SP 800-38G Rev. 1 requires.
+pub(super) const LEAST_FF1: u64 = 1_000_000;
 
 /// Digits of a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,7 +151,7 @@ pub(super) enum Radix {
 }
 
 impl Radix {
-    const ALL: [(&'static str, Self); 4] = [
+    pub(super) const ALL: [(&'static str, Self); 4] = [
         ("decimal", Self::Decimal),
         ("base36", Self::Base36),
         ("base62", Self::Base62),
@@ -159,12 +171,7 @@ impl Radix {
 /// The longest pattern, in characters.
 const LONGEST: usize = 128;
 /// The most digits of a counter; in every radix they go beyond 63 bits or to its end.
-const MOST_DIGITS: u64 = 18;
-
-/// A refusal that says where: characters are counted from 1.
-fn refuse<T>(at: usize, why: impl fmt::Display) -> Result<T, IdError> {
-    Err(IdError::invalid("pattern", format!("at character {}: {why}", at + 1)))
-}
+pub(super) const MOST_DIGITS: u64 = 18;
 
 impl Pattern {
     /// The pattern of a text.
@@ -177,7 +184,7 @@ impl Pattern {
         if !(1..=LONGEST).contains(&length) {
             return Err(IdError::invalid("pattern", "it must have 1 to 128 characters"));
         }
-        let mut read = Read { parts: Vec::new(), counter: None, check: None, dates: Vec::new() };
+        let mut read = Read::default();
         let mut chars = text.char_indices().peekable();
         while let Some((start, character)) = chars.next() {
             let at = text[..start].chars().count();
@@ -210,7 +217,7 @@ impl Pattern {
 
     /// True if the counter is written as another number, which a key decides.
     pub const fn is_shuffled(&self) -> bool {
-        self.counter.shuffled
+        self.counter.shuffled.is_some()
     }
 
     /// True if serials tell a date.
@@ -227,193 +234,8 @@ impl Pattern {
 
 impl Counter {
     /// The numbers that its width has room for; `None` if they have more than 64 bits.
-    fn size(self) -> Option<u64> {
+    pub(super) fn size(self) -> Option<u64> {
         (self.radix.digits().symbols.len() as u64).checked_pow(u32::try_from(self.width).ok()?)
-    }
-}
-
-/// The text up to the closing brace.
-fn inside<'a>(
-    text: &'a str,
-    at: usize,
-    chars: &mut Peekable<CharIndices<'a>>,
-) -> Result<&'a str, IdError> {
-    let Some((start, _)) = chars.peek().copied() else {
-        return refuse(at, "this brace is not closed; write {{ for a brace");
-    };
-    for (end, character) in chars.by_ref() {
-        match character {
-            '}' => return Ok(&text[start..end]),
-            '{' => break,
-            _ => {}
-        }
-    }
-    refuse(at, "this brace is not closed; write {{ for a brace")
-}
-
-/// What was read so far, with where it stands.
-struct Read {
-    parts: Vec<Part>,
-    counter: Option<(usize, Counter)>,
-    check: Option<(usize, CheckSymbol, bool)>,
-    dates: Vec<(usize, DateField)>,
-}
-
-impl Read {
-    /// What stands between two braces.
-    fn part(&mut self, at: usize, inside: &str) -> Result<(), IdError> {
-        let (name, rest) = inside.split_once(':').unwrap_or((inside, ""));
-        let after = at + name.chars().count() + 1;
-        match name {
-            "date" => self.date(after, rest),
-            "n" | "shuffle" => self.counter(at, after, rest, name == "shuffle"),
-            "check" => self.check(at, after, rest),
-            _ => refuse(at, format!("`{name}` is not one of date, n, shuffle, check")),
-        }
-    }
-
-    fn date(&mut self, at: usize, format: &str) -> Result<(), IdError> {
-        if format.is_empty() {
-            return refuse(at, "a format is missing, such as yyMMdd");
-        }
-        let mut rest = format;
-        while let Some(first) = rest.chars().next() {
-            let at = at + format.chars().count() - rest.chars().count();
-            let run = rest.find(|other| other != first).unwrap_or(rest.len());
-            if !first.is_alphanumeric() {
-                if first.is_control() || first.is_whitespace() {
-                    return refuse(at, "white space and control characters are not allowed");
-                }
-                self.parts.push(Part::Literal(first));
-                rest = &rest[first.len_utf8()..];
-                continue;
-            }
-            let (token, tail) = rest.split_at(run);
-            let Some((_, field)) = DateField::ALL.into_iter().find(|(name, _)| *name == token)
-            else {
-                let names = DateField::ALL.map(|(name, _)| name).join(", ");
-                return refuse(at, format!("`{token}` is not one of {names}"));
-            };
-            let same = |(_, other): &&(usize, DateField)| other.fineness() == field.fineness();
-            if let Some((other, _)) = self.dates.iter().find(same) {
-                let fineness = field.fineness();
-                let why = format!("the {fineness} overlaps the one at character {}", other + 1);
-                return refuse(at, why);
-            }
-            self.dates.push((at, field));
-            self.parts.push(Part::Date(field));
-            rest = tail;
-        }
-        Ok(())
-    }
-
-    fn counter(
-        &mut self,
-        at: usize,
-        after: usize,
-        rest: &str,
-        shuffled: bool,
-    ) -> Result<(), IdError> {
-        if let Some((other, _)) = self.counter {
-            let why = format!("the counter overlaps the one at character {}", other + 1);
-            return refuse(at, why);
-        }
-        let (width, radix) = rest.split_once(':').unwrap_or((rest, "decimal"));
-        let grows = width.ends_with('+');
-        let digits = width.strip_suffix('+').unwrap_or(width);
-        let number = digits.parse().ok().filter(|width| (1..=MOST_DIGITS).contains(width));
-        let plain = digits.bytes().all(|digit| digit.is_ascii_digit());
-        let Some(number) = number.filter(|_| plain) else {
-            return refuse(after, format!("the width must be 1 to {MOST_DIGITS} digits"));
-        };
-        if grows && shuffled {
-            return refuse(after, "what is shuffled cannot grow; give it the width of the largest");
-        }
-        let Some((_, radix)) = Radix::ALL.into_iter().find(|(name, _)| *name == radix) else {
-            let names = Radix::ALL.map(|(name, _)| name).join(", ");
-            let at = after + width.chars().count() + 1;
-            return refuse(at, format!("`{radix}` is not one of {names}"));
-        };
-        let width = usize::try_from(number).unwrap_or(usize::MAX);
-        self.counter = Some((at, Counter { width, grows, radix, shuffled }));
-        self.parts.push(Part::Counter);
-        Ok(())
-    }
-
-    fn check(&mut self, at: usize, after: usize, rest: &str) -> Result<(), IdError> {
-        if let Some((other, ..)) = self.check {
-            let why = format!("the check symbol overlaps the one at character {}", other + 1);
-            return refuse(at, why);
-        }
-        let (name, covers) = rest.split_once(':').unwrap_or((rest, ""));
-        let symbol = match name.parse::<CheckSymbol>() {
-            Ok(symbol) => symbol,
-            Err(IdError::Invalid { reason, .. }) => return refuse(after, reason),
-            Err(other) => return Err(other),
-        };
-        let all = match covers {
-            "" if !rest.ends_with(':') => false,
-            "all" => true,
-            other => {
-                let at = after + name.chars().count() + 1;
-                return refuse(at, format!("`{other}` is not `all`"));
-            }
-        };
-        let Some((_, counter)) = self.counter else {
-            return refuse(at, "a check symbol has to come after the counter");
-        };
-        let covers = match symbol {
-            CheckSymbol::Damm | CheckSymbol::Luhn => counter.radix == Radix::Decimal,
-            CheckSymbol::Mod97 => matches!(counter.radix, Radix::Decimal | Radix::Base36),
-            CheckSymbol::Crockford => matches!(counter.radix, Radix::Decimal | Radix::Crockford),
-        };
-        if !covers {
-            let why = format!(
-                "{symbol} does not cover these digits of the counter; damm and luhn cover decimal, \
-                 mod97 also base36, crockford also crockford"
-            );
-            return refuse(at, why);
-        }
-        self.check = Some((at, symbol, all));
-        self.parts.push(Part::Check(symbol, all));
-        Ok(())
-    }
-
-    /// What only the whole can tell.
-    fn finish(self, text: &str, length: usize, reset: Reset) -> Result<Pattern, IdError> {
-        let Some((at, counter)) = self.counter else {
-            return refuse(length, "a counter is missing, such as {n:6}");
-        };
-        let tells = |field: DateField, fineness| {
-            field.fineness() == fineness
-                || field == DateField::DayOfYear && fineness == Fineness::Month
-        };
-        let has = |fineness| self.dates.iter().any(|(_, field)| tells(*field, fineness));
-        for (at, field) in &self.dates {
-            let missing = field.needs().filter(|needed| !has(*needed));
-            if let Some(missing) = missing {
-                let why = format!("this part of the date makes no sense without the {missing}");
-                return refuse(*at, why);
-            }
-        }
-        let needed = match reset {
-            Reset::None => None,
-            Reset::Day => Some(Fineness::Day),
-            Reset::Month => Some(Fineness::Month),
-            Reset::Year => Some(Fineness::Year),
-        };
-        if let Some(needed) = needed.filter(|needed| !has(*needed)) {
-            let why = format!(
-                "the counter starts anew each {reset}, and without the {needed} in the pattern its \
-                 serials would overlap those of the {reset} before"
-            );
-            return refuse(at, why);
-        }
-        if counter.shuffled && counter.size().is_none_or(|size| size > reset.end_of_counters()) {
-            let bits = reset.end_of_counters().ilog2() + u32::from(reset == Reset::None);
-            return refuse(at, format!("so many digits outgrow the counter's {bits} bits"));
-        }
-        Ok(Pattern { text: text.into(), parts: self.parts, counter, reset })
     }
 }
 

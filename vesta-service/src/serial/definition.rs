@@ -66,12 +66,11 @@ impl Definition {
             return Err(trouble);
         }
         let Some(key) = key.filter(|_| self.key.is_some()) else { return Ok(None) };
-        let new = || Shuffle::new(key.clone(), self.pattern.end_of_counters()).map(Arc::new);
-        let shuffle = match self.shuffle.get() {
-            Some(shuffle) => shuffle.clone(),
-            None => new().map_err(|error| error.to_string())?,
-        };
-        Ok(Some(self.shuffle.get_or_init(|| shuffle).clone()))
+        if let Some(known) = self.shuffle.get() {
+            return Ok(Some(known.clone()));
+        }
+        let new = self.pattern.shuffle(key.clone()).map_err(|error| error.to_string())?;
+        Ok(new.map(|new| self.shuffle.get_or_init(|| new.into()).clone()))
     }
 
     pub(super) const fn reset(&self) -> Reset {

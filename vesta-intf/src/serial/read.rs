@@ -1,0 +1,216 @@
+//! The parts of a pattern, read one by one and checked against each other.
+
+use std::fmt;
+use std::iter::Peekable;
+use std::str::CharIndices;
+
+use super::Reset;
+use super::pattern::{
+    Counter, DateField, Fineness, LEAST_FF1, MOST_DIGITS, Network, Part, Pattern, Radix,
+};
+use crate::IdError;
+use crate::check::CheckSymbol;
+
+/// A refusal that says where: characters are counted from 1.
+pub(super) fn refuse<T>(at: usize, why: impl fmt::Display) -> Result<T, IdError> {
+    Err(IdError::invalid("pattern", format!("at character {}: {why}", at + 1)))
+}
+
+/// The text up to the closing brace.
+pub(super) fn inside<'a>(
+    text: &'a str,
+    at: usize,
+    chars: &mut Peekable<CharIndices<'a>>,
+) -> Result<&'a str, IdError> {
+    let Some((start, _)) = chars.peek().copied() else {
+        return refuse(at, "this brace is not closed; write {{ for a brace");
+    };
+    for (end, character) in chars.by_ref() {
+        match character {
+            '}' => return Ok(&text[start..end]),
+            '{' => break,
+            _ => {}
+        }
+    }
+    refuse(at, "this brace is not closed; write {{ for a brace")
+}
+
+/// What was read so far, with where it stands.
+#[derive(Default)]
+pub(super) struct Read {
+    pub(super) parts: Vec<Part>,
+    counter: Option<(usize, Counter)>,
+    check: Option<(usize, CheckSymbol, bool)>,
+    dates: Vec<(usize, DateField)>,
+}
+
+impl Read {
+    /// What stands between two braces.
+    pub(super) fn part(&mut self, at: usize, inside: &str) -> Result<(), IdError> {
+        let (name, rest) = inside.split_once(':').unwrap_or((inside, ""));
+        let after = at + name.chars().count() + 1;
+        match name {
+            "date" => self.date(after, rest),
+            "n" => self.counter(at, after, rest, None),
+            "shuffle" => self.counter(at, after, rest, Some(Network::Hmac)),
+            "ff1" => self.counter(at, after, rest, Some(Network::Ff1)),
+            "check" => self.check(at, after, rest),
+            _ => refuse(at, format!("`{name}` is not one of date, n, shuffle, ff1, check")),
+        }
+    }
+
+    fn date(&mut self, at: usize, format: &str) -> Result<(), IdError> {
+        if format.is_empty() {
+            return refuse(at, "a format is missing, such as yyMMdd");
+        }
+        let mut rest = format;
+        while let Some(first) = rest.chars().next() {
+            let at = at + format.chars().count() - rest.chars().count();
+            let run = rest.find(|other| other != first).unwrap_or(rest.len());
+            if !first.is_alphanumeric() {
+                if first.is_control() || first.is_whitespace() {
+                    return refuse(at, "white space and control characters are not allowed");
+                }
+                self.parts.push(Part::Literal(first));
+                rest = &rest[first.len_utf8()..];
+                continue;
+            }
+            let (token, tail) = rest.split_at(run);
+            let Some((_, field)) = DateField::ALL.into_iter().find(|(name, _)| *name == token)
+            else {
+                let names = DateField::ALL.map(|(name, _)| name).join(", ");
+                return refuse(at, format!("`{token}` is not one of {names}"));
+            };
+            let same = |(_, other): &&(usize, DateField)| other.fineness() == field.fineness();
+            if let Some((other, _)) = self.dates.iter().find(same) {
+                let fineness = field.fineness();
+                let why = format!("the {fineness} overlaps the one at character {}", other + 1);
+                return refuse(at, why);
+            }
+            self.dates.push((at, field));
+            self.parts.push(Part::Date(field));
+            rest = tail;
+        }
+        Ok(())
+    }
+
+    fn counter(
+        &mut self,
+        at: usize,
+        after: usize,
+        rest: &str,
+        shuffled: Option<Network>,
+    ) -> Result<(), IdError> {
+        if let Some((other, _)) = self.counter {
+            let why = format!("the counter overlaps the one at character {}", other + 1);
+            return refuse(at, why);
+        }
+        let (width, radix) = rest.split_once(':').unwrap_or((rest, "decimal"));
+        let grows = width.ends_with('+');
+        let digits = width.strip_suffix('+').unwrap_or(width);
+        let number = digits.parse().ok().filter(|width| (1..=MOST_DIGITS).contains(width));
+        let plain = digits.bytes().all(|digit| digit.is_ascii_digit());
+        let Some(number) = number.filter(|_| plain) else {
+            return refuse(after, format!("the width must be 1 to {MOST_DIGITS} digits"));
+        };
+        if grows && shuffled.is_some() {
+            return refuse(after, "what is shuffled cannot grow; give it the width of the largest");
+        }
+        let Some((_, radix)) = Radix::ALL.into_iter().find(|(name, _)| *name == radix) else {
+            let names = Radix::ALL.map(|(name, _)| name).join(", ");
+            let at = after + width.chars().count() + 1;
+            return refuse(at, format!("`{radix}` is not one of {names}"));
+        };
+        let width = usize::try_from(number).unwrap_or(usize::MAX);
+        let counter = Counter { width, grows, radix, shuffled };
+        if shuffled == Some(Network::Ff1) && counter.size().is_some_and(|size| size < LEAST_FF1) {
+            return refuse(after, "FF1 needs digits for a million numbers at least");
+        }
+        self.counter = Some((at, counter));
+        self.parts.push(Part::Counter);
+        Ok(())
+    }
+
+    fn check(&mut self, at: usize, after: usize, rest: &str) -> Result<(), IdError> {
+        if let Some((other, ..)) = self.check {
+            let why = format!("the check symbol overlaps the one at character {}", other + 1);
+            return refuse(at, why);
+        }
+        let (name, covers) = rest.split_once(':').unwrap_or((rest, ""));
+        let symbol = match name.parse::<CheckSymbol>() {
+            Ok(symbol) => symbol,
+            Err(IdError::Invalid { reason, .. }) => return refuse(after, reason),
+            Err(other) => return Err(other),
+        };
+        let all = match covers {
+            "" if !rest.ends_with(':') => false,
+            "all" => true,
+            other => {
+                let at = after + name.chars().count() + 1;
+                return refuse(at, format!("`{other}` is not `all`"));
+            }
+        };
+        let Some((_, counter)) = self.counter else {
+            return refuse(at, "a check symbol has to come after the counter");
+        };
+        let covers = match symbol {
+            CheckSymbol::Damm | CheckSymbol::Luhn => counter.radix == Radix::Decimal,
+            CheckSymbol::Mod97 => matches!(counter.radix, Radix::Decimal | Radix::Base36),
+            CheckSymbol::Crockford => matches!(counter.radix, Radix::Decimal | Radix::Crockford),
+        };
+        if !covers {
+            let why = format!(
+                "{symbol} does not cover these digits of the counter; damm and luhn cover decimal, \
+                 mod97 also base36, crockford also crockford"
+            );
+            return refuse(at, why);
+        }
+        self.check = Some((at, symbol, all));
+        self.parts.push(Part::Check(symbol, all));
+        Ok(())
+    }
+
+    /// What only the whole can tell.
+    pub(super) fn finish(
+        self,
+        text: &str,
+        length: usize,
+        reset: Reset,
+    ) -> Result<Pattern, IdError> {
+        let Some((at, counter)) = self.counter else {
+            return refuse(length, "a counter is missing, such as {n:6}");
+        };
+        let tells = |field: DateField, fineness| {
+            field.fineness() == fineness
+                || field == DateField::DayOfYear && fineness == Fineness::Month
+        };
+        let has = |fineness| self.dates.iter().any(|(_, field)| tells(*field, fineness));
+        for (at, field) in &self.dates {
+            let missing = field.needs().filter(|needed| !has(*needed));
+            if let Some(missing) = missing {
+                let why = format!("this part of the date makes no sense without the {missing}");
+                return refuse(*at, why);
+            }
+        }
+        let needed = match reset {
+            Reset::None => None,
+            Reset::Day => Some(Fineness::Day),
+            Reset::Month => Some(Fineness::Month),
+            Reset::Year => Some(Fineness::Year),
+        };
+        if let Some(needed) = needed.filter(|needed| !has(*needed)) {
+            let why = format!(
+                "the counter starts anew each {reset}, and without the {needed} in the pattern its \
+                 serials would overlap those of the {reset} before"
+            );
+            return refuse(at, why);
+        }
+        if counter.shuffled.is_some()
+            && counter.size().is_none_or(|size| size > reset.end_of_counters())
+        {
+            let bits = reset.end_of_counters().ilog2() + u32::from(reset == Reset::None);
+            return refuse(at, format!("so many digits outgrow the counter's {bits} bits"));
+        }
+        Ok(Pattern { text: text.into(), parts: self.parts, counter, reset })
+    }
+}
