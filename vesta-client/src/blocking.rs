@@ -1,6 +1,7 @@
 //! Blocking client.
 
 mod segment;
+mod serial;
 
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -15,6 +16,7 @@ use crate::client::{Client as AsyncClient, Stats};
 use crate::remote::check_count;
 
 pub use segment::Segment;
+pub use serial::SerialTag;
 
 /// The blocking client of `vesta-server`, usable from any thread. It implements [`IdService`], as
 /// the embedded service does. A clone is cheap and shares everything.

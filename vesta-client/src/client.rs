@@ -1,6 +1,7 @@
 //! Asynchronous client: prefetch buffer first, then the servers, then the local service.
 
 mod segment;
+mod serial;
 mod stream;
 
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use crate::remote::{Remote, check_count};
 use crate::secret::Secret;
 
 pub use segment::Segment;
+pub use serial::{Serial, SerialTag};
 pub use stream::IdStream;
 
 /// The asynchronous client of `vesta-server`. A clone is cheap and shares everything.

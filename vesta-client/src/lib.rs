@@ -26,6 +26,8 @@
 //! * [`Client::stream`] takes very many IDs over one connection.
 //! * With servers in segment mode, [`Client::next_id`] returns the increasing numbers of a key,
 //!   and [`Client::segment`] prefetches them.
+//! * With servers that have serials, [`Client::serial`] gives numbers for people, such as
+//!   `INV-261122-0000427`.
 //! * With a [fallback](Builder::fallback), a local `IdService` makes the IDs while no server can.
 //!
 //! The client never clamps a count, and it does not know the layout of the servers: they explain and
@@ -47,12 +49,14 @@ mod secret;
 mod tls;
 
 pub use builder::Builder;
-pub use client::{Client, IdStream, Segment, Stats};
+pub use client::{Client, IdStream, Segment, Serial, SerialTag, Stats};
 pub use prefetch::{Prefetch, SegmentStats};
 pub use retry::Retry;
 
 // So that a program needs only this crate to use the client.
-pub use vesta_intf::{AsyncIdService, ErrorKind, Id, IdError, IdRun, IdService, MakeId};
+pub use vesta_intf::{
+    AsyncIdService, CheckSymbol, ErrorKind, Id, IdError, IdRun, IdService, MakeId, ParsedSerial,
+};
 
 // The examples of the guide compile.
 #[cfg(doctest)]

@@ -15,7 +15,7 @@ use tonic::metadata::{Ascii, MetadataValue};
 use tonic::{Code, Request, Status, TimeoutExpired};
 use vesta_intf::IdError;
 
-pub(crate) use calls::{check_count, check_key, invalid_response, sound};
+pub(crate) use calls::{check_count, check_name, invalid_response, sound};
 use rpc::Rpc;
 
 use crate::endpoints::{Endpoint, Endpoints};

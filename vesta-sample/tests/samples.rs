@@ -1,6 +1,7 @@
 //! The samples run, against the real servers, and print what they promise.
 #![forbid(unsafe_code)]
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -97,6 +98,21 @@ fn segment_prints_numbers_of_a_key() {
     assert!(text.starts_with("order 1\norder 2\norder 3\n"), "{text}");
     assert!(text.contains("100 at once, from 4 to 103"), "{text}");
     assert!(text.contains("103 numbers came from memory"), "{text}");
+}
+
+#[test]
+fn serial_prints_invoices_and_coupons_and_never_repeats_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = || output(Command::new(env!("CARGO_BIN_EXE_serial")).arg(folder.path()));
+    let (first, second) = (run(), run());
+    assert!(first.starts_with("invoice INV-"), "{first}");
+    assert!(first.contains("-0000013 with coupon "), "{first}");
+    assert!(first.ends_with(" is number 4\n"), "{first}");
+    let texts = [first, second].concat();
+    let different =
+        |is: fn(&&str) -> bool| texts.split_whitespace().filter(is).collect::<BTreeSet<_>>().len();
+    assert_eq!(different(|word| word.starts_with("INV-")), 6, "{texts}");
+    assert_eq!(different(|word| word.len() == 9 && word.parse::<u32>().is_ok()), 8, "{texts}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use vesta_intf::{IdError, IdRun, MAX_RUN_IDS_PER_CALL};
 
 use super::Client;
 use crate::prefetch::{Prefetch, Prefetcher, SegmentStats, Source};
-use crate::remote::{Remote, check_count, check_key};
+use crate::remote::{Remote, check_count, check_name};
 
 impl Client {
     /// The next number of a key, from a server with segment mode. Always calls a server: see
@@ -55,7 +55,7 @@ impl Client {
     /// for a [`Prefetch`] with a wrong number. Whether the servers know the key shows only when
     /// they are called: the calls of the handle return the error.
     pub fn segment_with(&self, key: &str, prefetch: Prefetch) -> Result<Segment, IdError> {
-        check_key(key)?;
+        check_name("key", key)?;
         prefetch.check()?;
         let key: Arc<str> = key.into();
         let remote = Arc::clone(&self.shared.remote);

@@ -1,12 +1,16 @@
 //! Calls with checked arguments and checked responses.
 
+use std::collections::HashSet;
 use std::time::SystemTime;
 
 use tonic::Streaming;
 use vesta_intf::grpc::v1;
-use vesta_intf::{Id, IdError, IdRun, MAX_IDS_PER_CALL, MAX_RUN_IDS_PER_CALL, MakeId};
+use vesta_intf::{
+    Id, IdError, IdRun, MAX_IDS_PER_CALL, MAX_RUN_IDS_PER_CALL, MakeId, ParsedSerial,
+};
 
 use super::Remote;
+use crate::client::Serial;
 
 impl Remote {
     pub(crate) async fn gen_id(&self) -> Result<u64, IdError> {
@@ -56,12 +60,12 @@ impl Remote {
     }
 
     pub(crate) async fn next_id(&self, key: &str) -> Result<u64, IdError> {
-        check_key(key)?;
+        check_name("key", key)?;
         Ok(self.call(v1::NextIdRequest { key: key.to_owned() }).await?.id)
     }
 
     pub(crate) async fn next_ids(&self, key: &str, count: u32) -> Result<Vec<IdRun>, IdError> {
-        check_key(key)?;
+        check_name("key", key)?;
         check_count(count, MAX_RUN_IDS_PER_CALL)?;
         let request = v1::NextIdsRequest { key: key.to_owned(), count };
         let runs = checked(self.call(request).await?.runs, count)?;
@@ -70,6 +74,37 @@ impl Remote {
         }
         Ok(runs)
     }
+
+    pub(crate) async fn next_serials(&self, tag: &str, count: u32) -> Result<Vec<Serial>, IdError> {
+        check_count(count, MAX_IDS_PER_CALL)?;
+        let request = v1::NextSerialsRequest { tag: tag.to_owned(), count: Some(count) };
+        let serials = self.call(request).await?.serials;
+        let different: HashSet<_> = serials.iter().map(|serial| &*serial.serial).collect();
+        if [serials.len(), different.len()] != [count as usize; 2] {
+            return Err(invalid_response("not the requested number of different serials"));
+        }
+        let serials = serials.into_iter();
+        Ok(serials.map(|v1::Serial { serial, n }| Serial { text: serial, n }).collect())
+    }
+
+    pub(crate) async fn parse_serial(
+        &self,
+        tag: &str,
+        serial: &str,
+    ) -> Result<ParsedSerial, IdError> {
+        let request = v1::ParseSerialRequest { tag: tag.to_owned(), serial: serial.to_owned() };
+        let parsed = self.call(request).await.map_err(|error| match error {
+            // The wire does not name the field; nothing else in the request can be wrong.
+            IdError::Invalid { reason, .. } => {
+                IdError::invalid("serial", reason.strip_prefix("serial: ").unwrap_or(&reason))
+            }
+            other => other,
+        })?;
+        let v1::ParsedSerial { period, date, n, check, .. } = parsed;
+        let check = check.map(|method| method.parse()).transpose();
+        let check = check.map_err(|_| invalid_response("an unknown method of check symbols"))?;
+        Ok(ParsedSerial { date, period, counter: n, check })
+    }
 }
 
 /// Refuses a count above the limit of a call. Nothing is clamped.
@@ -77,13 +112,13 @@ pub(crate) fn check_count(count: u32, most: u32) -> Result<(), IdError> {
     IdError::check("count", count.into(), 1, most.into())
 }
 
-/// Maximum length of a segment key in bytes.
-const MAX_KEY: usize = 128;
+/// Maximum length of a segment key or serial tag in bytes.
+const MAX_NAME: usize = 128;
 
-/// Refuses a key that no server accepts.
-pub(crate) fn check_key(key: &str) -> Result<(), IdError> {
-    if key.is_empty() || key.len() > MAX_KEY {
-        return Err(IdError::invalid("key", "it must have 1 to 128 bytes"));
+/// Refuses a key or tag that no server accepts.
+pub(crate) fn check_name(field: &'static str, name: &str) -> Result<(), IdError> {
+    if name.is_empty() || name.len() > MAX_NAME {
+        return Err(IdError::invalid(field, "it must have 1 to 128 bytes"));
     }
     Ok(())
 }

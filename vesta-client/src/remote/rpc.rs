@@ -5,6 +5,7 @@ use tonic::{Request, Response, Status, Streaming};
 use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::id_service_client::IdServiceClient;
 use vesta_intf::grpc::v1::segment_service_client::SegmentServiceClient;
+use vesta_intf::grpc::v1::serial_service_client::SerialServiceClient;
 
 type Answer<T> = Result<Response<T>, Status>;
 
@@ -40,4 +41,6 @@ methods! {
     IdServiceClient.trans_time(TransTimeRequest) -> v1::TransTimeResponse;
     SegmentServiceClient.next_id(NextIdRequest) -> v1::NextIdResponse;
     SegmentServiceClient.next_ids(NextIdsRequest) -> v1::NextIdsResponse;
+    SerialServiceClient.next(NextSerialsRequest) -> v1::NextSerialsResponse;
+    SerialServiceClient.parse(ParseSerialRequest) -> v1::ParsedSerial;
 }

@@ -19,13 +19,15 @@ use tokio::time::Instant;
 use tokio_stream::Stream;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::metadata::MetadataMap;
-use tonic::transport::server::TcpIncoming;
+use tonic::transport::server::{Router, TcpIncoming};
 use tonic::transport::{Channel, Endpoint, Server, Uri};
 use tonic::{Request, Response, Status};
 use vesta_client::IdError;
 use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::id_service_server::{self, IdServiceServer};
 use vesta_intf::grpc::v1::segment_service_server::{self, SegmentServiceServer};
+use vesta_intf::grpc::v1::serial_service_server::{self, SerialServiceServer};
+use vesta_intf::{CivilHour, Pattern, Reset};
 
 // A path, because two programs take this file in from different places.
 #[path = "local.rs"]
@@ -43,7 +45,7 @@ pub(crate) enum Reply {
     Silence,
     /// Answers after this time.
     Slow(Duration),
-    /// Answers with fewer IDs, in the wrong order.
+    /// Answers with fewer IDs, in the wrong order, or the same ones.
     Nonsense,
 }
 
@@ -252,11 +254,55 @@ impl segment_service_server::SegmentService for Served {
     }
 }
 
+/// Knows the tag `orders`, whose counters are the positions of the server, all on one day.
+#[tonic::async_trait]
+impl serial_service_server::SerialService for Served {
+    async fn next(
+        &self,
+        request: Request<v1::NextSerialsRequest>,
+    ) -> Answer<v1::NextSerialsResponse> {
+        let v1::NextSerialsRequest { tag, count } = request.get_ref();
+        let count = count.unwrap_or(1);
+        let sound = self.0.obey("Next", request.metadata(), count).await?;
+        known(tag)?;
+        let day = CivilHour { year: 2026, month: 11, day: 22, hour: 9 };
+        let (pattern, first) = (serials(), self.0.position(count));
+        let serial = |n| v1::Serial { serial: pattern.format(&day, n).unwrap(), n };
+        let mut serials: Vec<_> = (first..first + u64::from(count)).map(serial).collect();
+        if !sound {
+            serials.pop();
+            serials.extend(serials.first().cloned().filter(|_| count == 2));
+        }
+        Ok(Response::new(v1::NextSerialsResponse { serials }))
+    }
+
+    async fn parse(&self, request: Request<v1::ParseSerialRequest>) -> Answer<v1::ParsedSerial> {
+        let sound = self.0.obey("Parse", request.metadata(), 0).await?;
+        let v1::ParseSerialRequest { tag, serial } = request.into_inner();
+        known(&tag)?;
+        let parsed = serials().parse(&serial)?;
+        let (period, date, n) = (parsed.period, parsed.date, parsed.counter);
+        let check = parsed.check.filter(|_| sound).map_or("rot13".into(), |it| it.to_string());
+        Ok(Response::new(v1::ParsedSerial { tag, period, date, n, check: Some(check) }))
+    }
+}
+
+fn serials() -> Pattern {
+    Pattern::new("INV-{date:yyMMdd}-{n:6}{check:damm}", Reset::Day).unwrap()
+}
+
 fn known(key: &str) -> Result<(), Status> {
     if key == "orders" {
         return Ok(());
     }
-    Err(IdError::NotFound { what: format!("segment tag `{key}`").into() }.into())
+    Err(IdError::NotFound { what: format!("tag `{key}`").into() }.into())
+}
+
+fn router(fake: &Arc<Fake>) -> Router {
+    Server::builder()
+        .add_service(IdServiceServer::new(Served(Arc::clone(fake))))
+        .add_service(SegmentServiceServer::new(Served(Arc::clone(fake))))
+        .add_service(SerialServiceServer::new(Served(Arc::clone(fake))))
 }
 
 /// A fake at the other end of pipes inside one runtime. It can be cut off and come back.
@@ -269,11 +315,8 @@ pub(crate) struct Pipe {
 impl Pipe {
     pub(crate) fn to(fake: &Arc<Fake>) -> Self {
         let (accept, incoming) = unbounded_channel();
-        let server = Server::builder()
-            .add_service(IdServiceServer::new(Served(Arc::clone(fake))))
-            .add_service(SegmentServiceServer::new(Served(Arc::clone(fake))))
-            .serve_with_incoming(UnboundedReceiverStream::new(incoming));
-        tokio::spawn(server);
+        let incoming = UnboundedReceiverStream::new(incoming);
+        tokio::spawn(router(fake).serve_with_incoming(incoming));
         Self { up: Arc::new(AtomicBool::new(true)), wires: Arc::default(), accept }
     }
 
@@ -327,12 +370,7 @@ impl Loopback {
         let incoming = TcpIncoming::bind(([127, 0, 0, 1], 0).into()).unwrap();
         let incoming = incoming.with_nodelay(Some(true));
         let address = incoming.local_addr().unwrap();
-        runtime.spawn(
-            Server::builder()
-                .add_service(IdServiceServer::new(Served(Arc::clone(fake))))
-                .add_service(SegmentServiceServer::new(Served(Arc::clone(fake))))
-                .serve_with_incoming(incoming),
-        );
+        runtime.spawn(router(fake).serve_with_incoming(incoming));
         drop(inside);
         Self { address, runtime: Some(runtime) }
     }

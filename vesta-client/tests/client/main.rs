@@ -10,5 +10,6 @@ mod prefetch;
 mod secure;
 mod segment_prefetch;
 mod segments;
+mod serials;
 mod setup;
 mod streams;

@@ -300,5 +300,5 @@ async fn a_client_that_is_dropped_stops_asking() {
     drop(client);
     sleep(Duration::from_secs(10)).await;
     assert!(fake.calls() <= 2);
-    assert_eq!(Arc::strong_count(&fake), 3, "the two services of the server, and this test");
+    assert_eq!(Arc::strong_count(&fake), 4, "the three services of the server, and this test");
 }
