@@ -461,6 +461,43 @@ def segments_have_bars(context) -> None:
     server.stop()
 
 
+def serials_have_rows(context) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        store = ["--serial-store", f"sqlite:{folder}/serials.db"]
+
+        def serial(*words: str) -> None:
+            subprocess.run([context.program, "serial", *words, *store], capture_output=True, check=True)
+
+        daily = "INV-{date:yyMMdd}-{n:2}{check:damm}"
+        serial("create", "invoices", daily, "--reset", "day", "--zone", "Asia/Shanghai", "--step", "10")
+        serial("create", "tickets", "T{n:4+}")
+        serial("create", "coupons", "{shuffle:8}", "--serial-keys", folder)
+        server = Server(context.program, *store)
+        read(server.rest + "v1/serials/invoices/next?count=25")
+        told = {it["key"]: it for it in json.loads(read(server.admin + "serials"))["serials"]}
+        for language, width in [("en", 1100), ("zh", 360)]:
+            page = context.page(server.admin, language, width=width)
+            page.go("console")
+            page.until(lambda: "invoices" in page.text("serial-tags"))
+            # At once: the next look replaces them.
+            rows = page.driver.execute_script("""
+                return [...document.querySelectorAll("#serial-tags tr")].map((row) =>
+                  [row.querySelectorAll("progress").length, ...[...row.cells].map((cell) => cell.textContent)]);""")
+            why = rows.pop(1)
+            assert why == [0, told["coupons"]["notReadyBecause"]] and why[1], "this server has no keys"
+            rows = {name: (bars, cells) for bars, name, *cells in rows}
+            bars, cells = rows["coupons"]
+            assert bars == 1 and cells[-1] == told["coupons"]["fingerprint"], cells
+            bars, cells = rows["invoices"]
+            assert bars == 1 and cells[:4] == [daily, told["invoices"]["period"], "26", " 25 %"], cells
+            bars, cells = rows["tickets"]
+            assert bars == 0 and cells[:4] == ["T{n:4+}", "–", "1", "–"], cells
+            page.shot(f"serials-{language}")
+            page.accessible(f"serials {language}")
+            page.close()
+        server.stop()
+
+
 def the_checks_find_what_is_planted(context) -> None:
     page = context.page(context.server.rest)
     page.driver.execute_script("document.body.insertAdjacentHTML('beforeend', '<input><p>x</p>')")
@@ -496,6 +533,7 @@ TESTS = [
     the_console_survives_its_process,
     a_token_is_asked_for_and_not_kept,
     segments_have_bars,
+    serials_have_rows,
     the_checks_find_what_is_planted,
 ]
 

@@ -73,12 +73,12 @@ def unknown(expressions, shown):
 
 @contextmanager
 def program(vesta):
-    """A server with a tag; the address of its admin listener."""
+    """A server with a tag of each kind; the address of its admin listener."""
     with tempfile.TemporaryDirectory() as folder:
         environment = {"PATH": os.environ["PATH"], "VESTA_STATE_DIR": folder}
-        environment["VESTA_SEGMENT_STORE"] = f"sqlite:{folder}/tags.db"
-        subprocess.run([vesta, "segment", "create", "orders", "--step", "1000"], env=environment, check=True,
-                       stdout=subprocess.DEVNULL)
+        environment["VESTA_SEGMENT_STORE"] = environment["VESTA_SERIAL_STORE"] = f"sqlite:{folder}/tags.db"
+        for tag in [["segment", "create", "orders", "--step", "1000"], ["serial", "create", "invoices", "{n:6}"]]:
+            subprocess.run([vesta, *tag], env=environment, check=True, stdout=subprocess.DEVNULL)
         free = ["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]
         server = subprocess.Popen([vesta, "serve", "rest", *free], env=environment, text=True,
                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
@@ -89,7 +89,7 @@ def program(vesta):
                     admin = match[2] if match[1] == "admin" else None
                 if "/status" in line:
                     break
-            for path in ["/genid", "/v1/segments/orders/next"]:
+            for path in ["/genid", "/v1/segments/orders/next", "/v1/serials/invoices/next"]:
                 urllib.request.urlopen(public + path).read()
             yield admin
         finally:

@@ -252,12 +252,13 @@ async function poll() {
     const [metrics, news] = await Promise.all([get("metrics").then((it) => it.text()), json(`events?since=${lastEvent}`)]);
     const pool = status.pool ? await json("pool").catch(() => null) : null;
     const tags = status.segments ? (await json("segments")).segments : null;
+    const serials = status.serials ? (await json("serials")).serials : null;
     if (turn !== polling) return;
     [events, lastEvent] = [[...news.events.reverse(), ...events].slice(0, 200), news.last];
     $("console-error").textContent = "";
     $("access").hidden = true;
     $("live").hidden = false;
-    showConsole(status, counters(metrics), pool, tags);
+    showConsole(status, counters(metrics), pool, tags, serials);
   } catch (error) {
     const key = error.message === "needsToken" ? "needsToken" : "noAnswer";
     $("console-error").textContent = t(key);
@@ -268,7 +269,7 @@ async function poll() {
   setTimeout(() => { if (turn === polling) poll(); }, PAUSE);
 }
 
-function showConsole(status, now, pool, tags) {
+function showConsole(status, now, pool, tags, serials) {
   $("live").classList.remove("quiet");
   const then = before;
   before = now;
@@ -290,6 +291,11 @@ function showConsole(status, now, pool, tags) {
   $("segments").hidden = !tags;
   $("tags").replaceChildren(...(tags ?? []).map((tag) => row(tag.key, bar(tag.usedPercent ?? 0, 100, `${few(tag.usedPercent ?? 0)} %`),
     tag.position ?? "–", tag.left ?? "–", tag.step, few(tag.perSecond ?? 0))));
+  $("serials").hidden = !serials;
+  $("serial-tags").replaceChildren(...(serials ?? []).flatMap((tag) => {
+    const line = row(tag.key, tag.pattern, tag.period ?? "–", tag.next, digitsUsed(tag), tag.left, few(tag.perSecond ?? 0), tag.fingerprint ?? "–");
+    return tag.ready ? [line] : [line, el("tr", {}, el("td", { class: "bad", colspan: line.cells.length, text: tag.notReadyBecause }))];
+  }));
   const requests = [...now.requests].sort((a, b) => b[1] - a[1]);
   $("requests").replaceChildren(...requests.map(([key, count]) => {
     const [method, outcome] = key.split(/ (?=\S+$)/);
@@ -300,6 +306,13 @@ function showConsole(status, now, pool, tags) {
 }
 function bar(value, most, text) {
   return el("span", {}, el("progress", { value, max: most, "aria-label": text }), ` ${text}`);
+}
+const GROWS = 2 ** 40 - 1; // the last counter of a pattern without an end
+function digitsUsed(tag) {
+  const last = Number(tag.last);
+  if (last >= GROWS) return "–";
+  const used = Math.max(Number(tag.next) - 1, 0) / last * 100;
+  return bar(used, 100, `${few(used)} %`);
 }
 let longest = 1;
 function showMachines(machines) {

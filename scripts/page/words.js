@@ -1,7 +1,7 @@
 const WORDS = {
   en: {
     pages: "Pages", id: "ID", layout: "Layout", console: "Console", language: "Language",
-    idTitle: "What is in an ID?", idAsk: "An ID as decimal, signed, hex, base62, Crockford; or a UUID or ULID",
+    idTitle: "What is in an ID?", idAsk: "An ID as decimal, signed, hex, base62, Crockford (with its check symbol or without); or a UUID or ULID",
     example: "Show an example", newId: "Make a new one", madeAsk: "About when was it made?", zone: "Time zone",
     guess: "guess", fields: "Fields", field: "Field", bits: "Bits", value: "Value", largest: "Largest",
     forms: "Other forms", guesses: "Layouts that it may have", made: "Made", machine: "Machine", seq: "Sequence", time: "Time",
@@ -21,12 +21,13 @@ const WORDS = {
     rates: "IDs a second, the last two minutes", upTo: "up to {n}", machineIds: "Machine IDs with their leases", state: "State", reservation: "Reserved ahead", lead: "Ahead of the clock",
     renewed: "Renewed", renewals: "Renewals (failed)", era: "Epoch", pool: "Pool", host: "Host", bound: "Bound",
     segments: "Segments", tag: "Tag", used: "Used", next: "Next number", left: "At hand", step: "Step",
+    serials: "Serials", pattern: "Pattern", period: "Period", key: "Key",
     requests: "Requests", request: "Request", outcome: "Outcome", count: "Count", events: "Events", at: "At", event: "Event", what: "What happened",
     held: "held", expired: "expired", released: "released", free: "free", foreign: "foreign", lost: "lost", ago: "{s} s ago", none: "none", api: "Try the API out",
   },
   zh: {
     pages: "页面", id: "ID", layout: "布局", console: "控制台", language: "语言",
-    idTitle: "这个 ID 里有什么？", idAsk: "ID：十进制、带符号、十六进制、base62、Crockford；也可以是 UUID 或 ULID",
+    idTitle: "这个 ID 里有什么？", idAsk: "ID：十进制、带符号、十六进制、base62、Crockford（可带校验符）；也可以是 UUID 或 ULID",
     example: "看一个例子", newId: "生成一个新 ID", madeAsk: "大约何时生成？", zone: "时区",
     guess: "自动判断", fields: "字段", field: "字段", bits: "位", value: "值", largest: "最大值",
     forms: "其他写法", guesses: "可能的布局", made: "生成时间", machine: "机器", seq: "序列号", time: "时间",
@@ -46,6 +47,7 @@ const WORDS = {
     rates: "最近两分钟每秒的 ID 数", upTo: "最多 {n}", machineIds: "机器 ID 及其租约", state: "状态", reservation: "已预留", lead: "超前时钟",
     renewed: "上次续约", renewals: "续约次数（失败）", era: "纪元", pool: "机器 ID 池", host: "主机", bound: "上界",
     segments: "号段", tag: "标签", used: "已用", next: "下一个号", left: "剩余", step: "步长",
+    serials: "业务单号", pattern: "格式", period: "周期", key: "密钥",
     requests: "请求", request: "请求", outcome: "结果", count: "次数", events: "事件", at: "时间", event: "事件", what: "发生了什么",
     held: "持有", expired: "过期", released: "已归还", free: "空闲", foreign: "外部", lost: "丢失", ago: "{s} 秒前", none: "无", api: "试用 API",
   },
