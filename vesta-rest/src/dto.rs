@@ -3,6 +3,7 @@
 
 mod layouts;
 mod legacy;
+mod serials;
 
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
@@ -12,6 +13,7 @@ use vesta_intf::{Id, IdFormat};
 
 pub use layouts::{KnownLayout, KnownLayouts, Layout, Shape};
 pub use legacy::{LeafDecoded, SegmentCache, SegmentRow, UidParsed};
+pub use serials::{ManySerials, OneOrManySerials, Serial, SerialParsed};
 
 /// An ID as a JSON string, in the requested format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

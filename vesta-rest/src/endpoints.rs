@@ -9,11 +9,11 @@ use vesta_boot::Scopes;
 
 use crate::dto::{
     Bounds, Explained, Fields, IdText, KnownLayouts, Layout, LeafDecoded, ManyIds, OneOrMany,
-    Parts, SegmentCache, SegmentRow, UidParsed,
+    OneOrManySerials, Parts, SegmentCache, SegmentRow, SerialParsed, UidParsed,
 };
-use crate::handlers::{leaf, pages, segments, uid, v1, vesta};
+use crate::handlers::{leaf, pages, segments, serials, uid, v1, vesta};
 use crate::openapi::content::{Content, html, json, list, number, object, one_id, text};
-use crate::openapi::failures::{CANNOT_MAKE, Failures, NO_SUCH_TAG, NOT_OFFERED};
+use crate::openapi::failures::{CANNOT_MAKE, Failures, NO_SERIALS, NO_SUCH_TAG, NOT_OFFERED};
 use crate::openapi::params::*;
 use crate::problem::Problem;
 use crate::state::Call;
@@ -146,6 +146,16 @@ endpoints! {
         "The next number of a tag, or with `count` a list, ascending"
         "Increasing, with few gaps. The numbers of one server and tag strictly increase; those of several \
          servers never overlap.";
+    Get "/v1/serials/{tag}/next" SERIALS serials::next [SERIAL_TAG, SERIAL_COUNT]
+        -> [json::<OneOrManySerials>()] or [NO_SERIALS]
+        "A new serial of a tag, or with `count` a list, in the order of their counters"
+        "Never the same twice, so `Cache-Control: no-store`. A counter that has outgrown its digits is \
+         `UNAVAILABLE`, until the next period.";
+    Get "/v1/serials/{tag}/parse" SERIALS serials::parse [SERIAL_TAG, SERIAL]
+        -> [json::<SerialParsed>()] or [NO_SERIALS]
+        "What a serial says, and whether it is one at all"
+        "One with a wrong character or check symbol is `INVALID`. What does not apply to the tag's pattern \
+         is absent.";
     Any "/cache" SEGMENTS leaf::cache [] -> [list::<SegmentCache>(), html()] or [NOT_OFFERED]
         "In-memory ranges of each tag" "An HTML page; JSON if `Accept` prefers that.";
     Any "/db" SEGMENTS leaf::db [] -> [list::<SegmentRow>(), html()] or [CANNOT_MAKE, NOT_OFFERED]

@@ -4,6 +4,7 @@
 pub(crate) mod leaf;
 pub(crate) mod pages;
 pub(crate) mod segments;
+pub(crate) mod serials;
 pub(crate) mod uid;
 pub(crate) mod v1;
 pub(crate) mod vesta;
@@ -89,6 +90,13 @@ fn json(body: &impl Serialize) -> HttpResponse {
 fn no_store(mut response: HttpResponse) -> HttpResponse {
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
+}
+
+/// A name in the path. The router leaves three characters percent-encoded, because decoding them
+/// would change where the path is split or how it decodes a second time.
+fn in_path(call: &Call, name: &str) -> String {
+    let text = call.req.match_info().query(name).replace("%2F", "/").replace("%2f", "/");
+    text.replace("%2B", "+").replace("%2b", "+").replace("%25", "%")
 }
 
 fn decimal(id: u64) -> IdText {

@@ -36,6 +36,7 @@ use content::{Schemas, named};
         (name = "leaf", description = "The endpoints of Meituan's Leaf, with its bodies. As there, POST does the same, with a form \
             or a query, and unknown parameters are ignored"),
         (name = "segments", description = "Segment numbers: increasing sequences by tag, from a database"),
+        (name = "serials", description = "Serials: numbers for people by tag, as its pattern writes them, such as invoice numbers"),
         (name = "uid", description = "The endpoints of Baidu's uid-generator, for a server with its layout. POST does the same, \
             and unknown parameters are ignored"),
         (name = "pages", description = "This document"),

@@ -174,7 +174,7 @@ fn coupons_need_their_key() {
     {
         let other = with_key(store.clone(), key);
         let error = other.refused("coupons");
-        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
         let said =
             format!("serial tag `coupons` needs the key with fingerprint {wanted}, but {but}");
         assert_eq!(error.to_string(), said);

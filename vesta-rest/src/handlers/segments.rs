@@ -3,21 +3,14 @@
 use vesta_intf::IdRun;
 
 use super::v1::MAX_COUNT;
-use super::{Answer, decimal, json, no_store};
+use super::{Answer, decimal, in_path, json, no_store};
 use crate::dto::{ManyIds, OneId};
 use crate::problem::Problem;
 use crate::state::Call;
 
-/// The tag in the path. The router leaves three characters percent-encoded, because decoding them
-/// would change where the path is split or how it decodes a second time.
-fn key(call: &Call) -> String {
-    let key = call.req.match_info().query("key").replace("%2F", "/").replace("%2f", "/");
-    key.replace("%2B", "+").replace("%2b", "+").replace("%25", "%")
-}
-
 /// The next number of the tag in the path.
 pub(super) async fn next_number(call: &Call) -> Result<u64, Problem> {
-    let (running, key) = (call.running(), key(call));
+    let (running, key) = (call.running(), in_path(call, "key"));
     let service = running.segments()?;
     let next = async { service.segment_async(&key).await?.next_async().await };
     Ok(running.within(None, next).await?)
@@ -27,7 +20,7 @@ pub(crate) async fn next(call: Call) -> Answer {
     let Some(count) = call.params.optional("count", 1, MAX_COUNT)? else {
         return Ok(no_store(json(&OneId { id: decimal(next_number(&call).await?) })));
     };
-    let (running, key) = (call.running(), key(&call));
+    let (running, key) = (call.running(), in_path(&call, "key"));
     let service = running.segments()?;
     let runs = async { service.segment_async(&key).await?.next_runs_async(count as u32).await };
     let runs = running.within(None, runs).await?;

@@ -8,7 +8,7 @@ use utoipa::openapi::example::ExampleBuilder;
 use utoipa::openapi::{
     ContentBuilder, HeaderBuilder, ObjectBuilder, Ref, Response, ResponseBuilder, Type,
 };
-use vesta_boot::{Denied, SEGMENTS_OFF, Scopes};
+use vesta_boot::{Denied, SEGMENTS_OFF, SERIALS_OFF, Scopes};
 use vesta_intf::{IdError, NotReady, NotReadyReason};
 
 use crate::endpoints::Endpoint;
@@ -41,6 +41,29 @@ pub(crate) const NO_SUCH_TAG: Failures =
 /// The server does not offer this: it has another layout, or segment mode is off.
 pub(crate) const NOT_OFFERED: Failures =
     || vec![IdError::Unsupported { what: SEGMENTS_OFF.into() }.into()];
+
+/// Reasons why a tag has no serials here.
+pub(crate) const NO_SERIALS: Failures = || {
+    let key = "serial tag `coupons` needs the key with fingerprint 9c2e41f07ab35d68, but no key \
+               was given";
+    let reason = "tag `invoices` has no more serials until the next day: its counter came to 999999, \
+                  and INV-{date:yyMMdd}-{n:6} has room for no more";
+    let retry_after = Duration::from_millis(500);
+    let errors: [IdError; 8] = [
+        IdError::NotFound { what: "serial tag `invoyces`".into() },
+        NotReady { retry_after, why: NotReadyReason::AwaitingLease }.into(),
+        IdError::Unavailable { reason: reason.into(), retry_after: None, source: None },
+        IdError::Sealed { reason: "the server is shutting down".into() },
+        IdError::DeadlineExceeded,
+        IdError::Unsupported { what: SERIALS_OFF.into() },
+        IdError::Unsupported { what: key.into() },
+        IdError::Internal {
+            reason: "serial tag `invoices` has a counter only".into(),
+            source: None,
+        },
+    ];
+    errors.map(Problem::from).into()
+};
 
 /// Problems with the parameters of any endpoint.
 const BAD_INPUT: Failures = || {

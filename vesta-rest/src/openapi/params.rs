@@ -3,7 +3,7 @@
 use serde_json::Value;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::{KnownFormat, ObjectBuilder, Required, Schema, SchemaFormat, Type};
-use vesta_intf::{Field, IdFormat, IdMeta};
+use vesta_intf::{Field, IdFormat, IdMeta, MAX_IDS_PER_CALL};
 
 /// A parameter of a query or a path.
 #[derive(Debug, Clone, Copy)]
@@ -108,6 +108,10 @@ params! {
     OPTIONAL_COUNT = "count" false UP_TO_1000,
         "Number of numbers, 1 to 1,000, as a list `ids`; default: one, as `id`" "";
     SEGMENT_KEY = "key" true Kind::Path(ANY), "The business tag" "leaf-segment-test";
+    SERIAL_TAG = "tag" true Kind::Path("^[^/]{1,128}$"), "The tag, 1 to 128 bytes" "invoices";
+    SERIAL = "serial" true Kind::Text("^.+$"), "The serial" "INV-261122-0000427";
+    SERIAL_COUNT = "count" false Kind::Number { min: 1, max: MAX_IDS_PER_CALL as u64 },
+        "Number of serials, 1 to 10,000, as a list `serials`; default: one" "";
     SNOWFLAKE_KEY = "key" true Kind::Path(ANY), "Any text" "test";
     TICKS = "time" true Kind::Bits(Field::Time), "The time field: ticks since the layout's epoch" "94990103";
     TZ = "tz" false Kind::Text("^[A-Za-z0-9+_/-]+$"), "An IANA time zone; default: UTC" "Asia/Shanghai";

@@ -13,6 +13,7 @@ use actix_web::rt::System;
 use actix_web::test::{self, TestRequest};
 use actix_web::{App, HttpResponse, web};
 use serde_json::Value;
+use vesta_boot::Running;
 use vesta_intf::{FieldOrder, GenMethod, IdMeta, LayoutSpec, TimeUnit, UnixMillis};
 use vesta_rest::app::configure;
 use vesta_service::{
@@ -20,7 +21,8 @@ use vesta_service::{
     SegmentService, SegmentStore as _,
 };
 
-use crate::support::{NOW, state_with};
+use crate::serials::serials;
+use crate::support::{NOW, running};
 use texts::{Changes, damaged, kept};
 
 #[path = "../../../scripts/fuzz/texts.rs"]
@@ -113,7 +115,7 @@ async fn check_answer<B: MessageBody>(text: &[u8], response: ServiceResponse<B>)
 /// how many requests they were.
 fn with_applications(target: impl FnOnce(&dyn Fn(&[u8]))) -> (u32, u32) {
     let system = System::new();
-    let segments = segments();
+    let (segments, serials) = (segments(), serials());
     let applications = layouts().map(|layout| {
         let clock = ManualClock::at(NOW);
         let machine = 1021.min(layout.max(vesta_intf::Field::Machine));
@@ -125,8 +127,9 @@ fn with_applications(target: impl FnOnce(&dyn Fn(&[u8]))) -> (u32, u32) {
             .drive(Drive::ByHand)
             .build()
             .expect("a service");
-        let state = state_with(Arc::new(service), Some(Arc::clone(&segments)));
-        let app = App::new().configure(|app| configure(app, state));
+        let running = running(Arc::new(service), Some(Arc::clone(&segments)));
+        let state = Running { serials: Some(Arc::clone(&serials)), ..running };
+        let app = App::new().configure(|app| configure(app, web::Data::new(state)));
         (clock, system.block_on(test::init_service(app)))
     });
     let (all, sent) = (Cell::new(0u32), Cell::new(0u32));

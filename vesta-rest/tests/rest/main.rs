@@ -15,6 +15,7 @@ mod problems;
 mod program;
 mod rust_version;
 mod segments;
+mod serials;
 mod support;
 mod tls;
 mod tokens;

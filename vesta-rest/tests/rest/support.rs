@@ -59,6 +59,7 @@ pub(crate) fn running(
         config: Config::defaults(Role::Rest),
         service,
         segments,
+        serials: None,
         security: Security::default(),
         metrics: Arc::new(Metrics::new(vesta_rest::METHODS)),
         shutdown: CancellationToken::new(),

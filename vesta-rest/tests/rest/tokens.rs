@@ -12,12 +12,14 @@ use vesta_rest::app::{ENDPOINTS, Verb};
 
 use crate::limits::{PATIENT, Server};
 use crate::segments::leafs;
+use crate::serials::serials;
 use crate::support::{Answer, Raw, ask_with, running, service};
 
-const NAMES: [(&str, Scopes); 5] = [
+const NAMES: [(&str, Scopes); 6] = [
     ("t-generate", Scopes::GENERATE),
     ("t-read", Scopes::READ),
     ("t-segments", Scopes::SEGMENTS),
+    ("t-serials", Scopes::SERIALS),
     ("t-metrics", Scopes::METRICS),
     ("t-admin", Scopes::ADMIN),
 ];
@@ -29,7 +31,8 @@ fn auth() -> Auth {
 fn guarded() -> web::Data<Running> {
     let security = Security { auth: Some(auth()), ..Security::default() };
     let metrics = Arc::new(Metrics::new(vesta_rest::METHODS).of_tokens(NAMES.len()));
-    web::Data::new(Running { security, metrics, ..running(service(), Some(leafs())) })
+    let serials = Some(serials());
+    web::Data::new(Running { security, metrics, serials, ..running(service(), Some(leafs())) })
 }
 
 /// A request to an endpoint that returns 200 to authorized callers.
@@ -44,10 +47,12 @@ fn request(path: &str) -> (String, &'static str) {
         "/v1/ids:bound" => ("/v1/ids:bound?time=2026-01-01T00:00:00Z".into(), ""),
         "/decodeSnowflakeId" => ("/decodeSnowflakeId?snowflakeId=1".into(), ""),
         "/uid/parse" => ("/uid/parse?uid=1".into(), ""),
+        "/v1/serials/{tag}/parse" => {
+            ("/v1/serials/invoices/parse?serial=INV-261122-0000427".into(), "")
+        }
         _ => {
-            let path =
-                path.replace("{key}", "leaf-segment-test").replace("{file:.*}", "index.html");
-            (path, "")
+            let path = path.replace("{key}", "leaf-segment-test").replace("{tag}", "invoices");
+            (path.replace("{file:.*}", "index.html"), "")
         }
     }
 }
@@ -114,11 +119,12 @@ async fn each_endpoint_opens_to_tokens_of_its_scope_only() {
             assert!(!answer.body.contains("t-unknown"), "{answer:?}");
         }
         let counted = |kind| state.metrics.requests(method, Outcome::Error(kind));
-        let refused = if open { (0, 0) } else { (3, 4) };
+        let refused = if open { (0, 0) } else { (3, 5) };
         let kinds = (counted(ErrorKind::Unauthenticated), counted(ErrorKind::PermissionDenied));
         assert_eq!(kinds, refused, "{}", METHODS[method]);
     }
-    assert_eq!(scopes.into_iter().collect::<Vec<_>>(), ["", "generate", "read", "segments"]);
+    let all = ["", "generate", "read", "segments", "serials"];
+    assert_eq!(scopes.into_iter().collect::<Vec<_>>(), all);
 }
 
 #[actix_web::test]

@@ -88,7 +88,7 @@ async fn what_is_wrong_is_said() {
         ("invoices", 0, Code::InvalidArgument, "count must be 1 to 10000, but is 0"),
         ("invoices", 10_001, Code::InvalidArgument, "count must be 1 to 10000"),
         ("invoyces", 1, Code::NotFound, "serial tag `invoyces` does not exist"),
-        ("coupons", 1, Code::Unavailable, "needs the key with fingerprint"),
+        ("coupons", 1, Code::Unimplemented, "needs the key with fingerprint"),
     ] {
         let status = next(&mut client, tag, Some(count)).await.expect_err(expected);
         assert_eq!(status.code(), code, "{status}");

@@ -129,7 +129,7 @@ impl SerialService {
     /// by [`SegmentService::segment`].
     ///
     /// # Errors
-    /// As [`SegmentService::segment`]; [`IdError::Unavailable`] if the tag needs a key and has another, or
+    /// As [`SegmentService::segment`]; [`IdError::Unsupported`] if the tag needs a key and has another, or
     /// none.
     pub fn tag(&self, name: &str) -> Result<SerialTag, IdError> {
         self.found(self.segments.segment(name))
@@ -165,11 +165,8 @@ impl SerialService {
             source: None,
         })?;
         let shuffle = definition.shuffle(self.keys.get(&definition.tag));
-        let shuffle = shuffle.map_err(|reason| IdError::Unavailable {
-            reason: reason.into(),
-            retry_after: None,
-            source: None,
-        })?;
+        // Not unavailable: trying again is in vain, and everything else of this process is in order.
+        let shuffle = shuffle.map_err(|what| IdError::Unsupported { what: what.into() })?;
         Ok(SerialTag { segment, definition, shuffle, clock: self.clock.clone() })
     }
 

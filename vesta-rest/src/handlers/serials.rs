@@ -1,0 +1,50 @@
+//! Serials: numbers for people, by tag.
+
+use vesta_intf::{IdError, MAX_IDS_PER_CALL};
+use vesta_service::SerialTag;
+
+use super::{Answer, in_path, json, no_store};
+use crate::dto::{ManySerials, Serial, SerialParsed};
+use crate::problem::Problem;
+use crate::state::Call;
+
+/// Maximum length of a tag in bytes.
+const MAX_TAG: usize = 128;
+
+/// The tag in the path, after checking the length of its name.
+async fn tag(call: &Call) -> Result<SerialTag, IdError> {
+    let (service, name) = (call.running().serials()?, in_path(call, "tag"));
+    if name.len() > MAX_TAG {
+        return Err(IdError::invalid("tag", "it must have 1 to 128 bytes"));
+    }
+    service.tag_async(&name).await
+}
+
+pub(crate) async fn next(call: Call) -> Answer {
+    let running = call.running();
+    let Some(count) = call.params.optional("count", 1, MAX_IDS_PER_CALL.into())? else {
+        let serial = async { tag(&call).await?.next_async().await };
+        let serial = running.within(None, serial).await?;
+        running.metrics.issue(call.caller, 1);
+        return Ok(no_store(json(&Serial::from(serial))));
+    };
+    let serials = async { tag(&call).await?.next_many_async(count as u32).await };
+    let serials = running.within(None, serials).await?;
+    running.metrics.issue(call.caller, count);
+    let serials = serials.into_iter().map(Serial::from).collect();
+    Ok(no_store(json(&ManySerials { serials })))
+}
+
+pub(crate) async fn parse(call: Call) -> Answer {
+    let missing = || Problem::invalid("serial", "serial is missing; it must be one of the tag");
+    let serial = call.params.text("serial").ok_or_else(missing)?;
+    let parsed = async { tag(&call).await?.parse(serial) };
+    let parsed = call.running().within(None, parsed).await?;
+    Ok(json(&SerialParsed {
+        tag: in_path(&call, "tag"),
+        period: parsed.period,
+        date: parsed.date,
+        n: parsed.counter.to_string(),
+        check: parsed.check.map(|method| method.to_string()),
+    }))
+}

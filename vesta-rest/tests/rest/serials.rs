@@ -1,0 +1,212 @@
+//! Serials over HTTP: given out, read back and refused.
+
+use std::sync::Arc;
+
+use actix_web::test::TestRequest;
+use actix_web::web;
+use vesta_boot::Running;
+use vesta_intf::{Pattern, Reset, ShuffleKey, UnixMillis};
+use vesta_service::{ManualClock, MemoryStore, NewSerialTag, SerialService};
+
+use crate::support::{Answer, ask_with, get, running, service};
+
+/// 2026-11-22T12:00 in Shanghai.
+const NOON: UnixMillis = UnixMillis(1_795_320_000_000);
+
+/// That of the shuffled tags, and another.
+fn keys() -> [ShuffleKey; 2] {
+    [std::array::from_fn(|i| i as u8), [7; 32]].map(|key| ShuffleKey::new(&key))
+}
+
+/// Serials with invoices that begin at 42, coupons, and tags whose keys are not here.
+pub(crate) fn serials() -> Arc<SerialService> {
+    let [key, other] = keys();
+    let service = SerialService::builder(Arc::new(MemoryStore::new()))
+        .key("coupons", key.clone())
+        .key("mistaken", other)
+        .segments(|segments| segments.clock(Arc::new(ManualClock::at(NOON))))
+        .build()
+        .expect("a service");
+    let pattern = |text, reset| Pattern::new(text, reset).expect("a pattern");
+    let invoices = pattern("INV-{date:yyMMdd}-{n:6+}{check:damm}", Reset::Day);
+    let invoices = NewSerialTag::new("invoices", invoices, Some("Asia/Shanghai"));
+    let numbers = |name| NewSerialTag::new(name, pattern("{n:1}", Reset::None), None);
+    let shuffled = |name| {
+        let tag = NewSerialTag::new(name, pattern("C{shuffle:8}", Reset::None), None);
+        tag.and_then(|tag| tag.shuffled_with(&key))
+    };
+    for tag in [
+        invoices.and_then(|tag| tag.starting_at(42)?.step(1_000_000)),
+        numbers("few"),
+        numbers("a/b <i>"),
+        shuffled("coupons"),
+        shuffled("mistaken"),
+        shuffled("lost"),
+    ] {
+        assert!(service.create(&tag.expect("it is right")).expect("memory answers"));
+    }
+    Arc::new(service)
+}
+
+struct Serials {
+    state: web::Data<Running>,
+}
+
+fn started() -> Serials {
+    let serials = Some(serials());
+    Serials { state: web::Data::new(Running { serials, ..running(service(), None) }) }
+}
+
+impl Serials {
+    async fn get(&self, uri: &str) -> Answer {
+        ask_with(self.state.clone(), TestRequest::get().uri(uri)).await
+    }
+
+    fn issued(&self) -> u64 {
+        self.state.metrics.issued().map(|(_, count)| count).sum()
+    }
+}
+
+#[actix_web::test]
+async fn one_or_several_are_given_out_in_order() {
+    let serials = started();
+    let uri = "/v1/serials/invoices/next";
+    let one = serials.get(uri).await;
+    assert_eq!(one.body, r#"{"serial":"INV-261122-0000427","n":"42"}"#);
+    assert_eq!((one.status, one.header("cache-control")), (200, "no-store"));
+    let two = serials.get(&format!("{uri}?count=2")).await;
+    assert_eq!(two.header("cache-control"), "no-store");
+    let [second, third] = [("0000434", "43"), ("0000442", "44")]
+        .map(|(text, n)| format!(r#"{{"serial":"INV-261122-{text}","n":"{n}"}}"#));
+    assert_eq!(two.body, format!(r#"{{"serials":[{second},{third}]}}"#));
+    let list = serials.get(&format!("{uri}?count=1")).await.json();
+    assert_eq!(list["serials"][0]["n"], "45", "a list, also of one");
+    let many = serials.get(&format!("{uri}?count=10000")).await.json();
+    let many = many["serials"].as_array().expect("a list").iter();
+    assert!(many.map(|serial| serial["n"].clone()).eq((46..10_046).map(|n| n.to_string())));
+    assert_eq!(serials.issued(), 10_004);
+    let odd = serials.get("/v1/serials/a%2Fb%20%3Ci%3E/next").await;
+    assert_eq!(odd.body, r#"{"serial":"1","n":"1"}"#, "names are decoded");
+}
+
+#[actix_web::test]
+async fn counts_outside_1_to_10000_are_refused_and_take_nothing() {
+    let serials = started();
+    let uri = "/v1/serials/invoices/next";
+    for (count, kind) in [
+        ("0", "OUT_OF_RANGE"),
+        ("10001", "OUT_OF_RANGE"),
+        ("4294967297", "OUT_OF_RANGE"),
+        ("ten", "INVALID"),
+        ("", "INVALID"),
+    ] {
+        let detail = serials.get(&format!("{uri}?count={count}")).await.problem(400, kind);
+        assert!(detail.starts_with("count must be a whole number 1 to 10000"), "{detail}");
+    }
+    assert_eq!(serials.get(uri).await.json()["n"], "42");
+}
+
+#[actix_web::test]
+async fn a_serial_says_what_applies_to_its_pattern() {
+    let serials = started();
+    let invoice = serials.get("/v1/serials/invoices/parse?serial=INV-261122-0000427").await;
+    assert_eq!(
+        invoice.body,
+        r#"{"tag":"invoices","period":"2026-11-22","date":"2026-11-22","n":"42","check":"damm"}"#
+    );
+    let coupon = serials.get("/v1/serials/coupons/next").await;
+    assert_eq!(coupon.body, r#"{"serial":"C48066486","n":"1"}"#);
+    let coupon = serials.get("/v1/serials/coupons/parse?serial=C48066486").await;
+    assert_eq!(coupon.body, r#"{"tag":"coupons","n":"1"}"#);
+}
+
+#[actix_web::test]
+async fn what_is_no_serial_of_the_tag_is_refused_with_what_is_wrong() {
+    let serials = started();
+    for (query, expected) in [
+        ("?serial=INV-261122-0000428", "serial: its check symbol is wrong (damm)"),
+        ("?serial=INV_261122-0000427", "serial: character 4 is '_', but must be '-'"),
+        ("?serial=INV-261199-0000427", "serial: at character 9: there is no day 99"),
+        ("?serial=", "characters, such as INV-261122-0000013, but not 0"),
+        ("", "serial is missing; it must be one of the tag"),
+    ] {
+        let answer = serials.get(&format!("/v1/serials/invoices/parse{query}")).await;
+        let detail = answer.problem(400, "INVALID");
+        assert!(detail.contains(expected), "{query}: {detail}");
+        assert_eq!(answer.json()["parameter"], "serial", "{query}");
+    }
+}
+
+/// Both endpoints, of a tag.
+fn both(tag: &str) -> [String; 2] {
+    ["next", "parse?serial=1"].map(|rest| format!("/v1/serials/{tag}/{rest}"))
+}
+
+#[actix_web::test]
+async fn a_tag_that_is_unknown_or_too_long_is_refused() {
+    let serials = started();
+    for uri in both("invoyces") {
+        let detail = serials.get(&uri).await.problem(404, "NOT_FOUND");
+        assert_eq!(detail, "serial tag `invoyces` does not exist", "{uri}");
+    }
+    for uri in both(&"t".repeat(128)) {
+        serials.get(&uri).await.problem(404, "NOT_FOUND");
+    }
+    for uri in both(&"t".repeat(129)) {
+        let answer = serials.get(&uri).await;
+        assert_eq!(answer.problem(400, "INVALID"), "tag: it must have 1 to 128 bytes");
+        assert_eq!(answer.json()["parameter"], "tag");
+    }
+}
+
+#[actix_web::test]
+async fn without_its_key_a_shuffled_tag_is_501_and_names_fingerprints() {
+    let serials = started();
+    let [wanted, given] = keys().map(|key| key.fingerprint());
+    let given = format!("was given {given}");
+    for (tag, but) in [("lost", "no key was given"), ("mistaken", &given)] {
+        for uri in both(tag) {
+            let answer = serials.get(&uri).await;
+            let detail = answer.problem(501, "UNSUPPORTED");
+            let said =
+                format!("serial tag `{tag}` needs the key with fingerprint {wanted}, but {but}");
+            assert_eq!(detail, said, "{uri}");
+        }
+    }
+}
+
+#[actix_web::test]
+async fn a_counter_that_is_used_up_is_503() {
+    let serials = started();
+    let uri = "/v1/serials/few/next";
+    serials.get(&format!("{uri}?count=10")).await.problem(503, "UNAVAILABLE");
+    let serials = started();
+    assert_eq!(serials.get(&format!("{uri}?count=9")).await.status, 200);
+    let detail = serials.get(uri).await.problem(503, "UNAVAILABLE");
+    assert!(detail.starts_with("tag `few` has no more serials: its counter came to 9"), "{detail}");
+    assert_eq!(serials.issued(), 9, "refusals are not counted");
+}
+
+#[actix_web::test]
+async fn a_server_without_serials_answers_501_and_names_the_setting() {
+    let off = service();
+    for uri in both("invoices") {
+        let detail = get(&off, &uri).await.problem(501, "UNSUPPORTED");
+        assert!(detail.contains("--serial-store"), "{detail}");
+    }
+}
+
+#[actix_web::test]
+async fn the_examples_of_the_document_are_what_is_answered() {
+    let serials = started();
+    let document = serials.get("/openapi.json").await.json();
+    let example = |schema| &document["components"]["schemas"][schema]["example"];
+    let parameters = &document["paths"]["/v1/serials/{tag}/parse"]["get"]["parameters"];
+    let [tag, serial] = [0, 1].map(|i| parameters[i]["example"].as_str().expect("a text"));
+    let next = format!("/v1/serials/{tag}/next");
+    let parse = format!("/v1/serials/{tag}/parse?serial={serial}");
+    assert_eq!(*example("SerialParsed"), serials.get(&parse).await.json());
+    assert_eq!(*example("Serial"), serials.get(&next).await.json());
+    let two = started().get(&format!("{next}?count=2")).await.json();
+    assert_eq!(*example("ManySerials"), two);
+}
