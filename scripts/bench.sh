@@ -5,9 +5,10 @@ cd "$(dirname "$0")/.."
 
 usage() {
   cat <<'TEXT'
-usage: scripts/bench.sh [all | questions | inproc | client | e2e | static] [ARGUMENT..]
+usage: scripts/bench.sh [all | questions | numbers | inproc | client | e2e | static] [ARGUMENT..]
 
   questions  whether two sets of IDs meet, and whose an ID is (criterion, vesta-intf)
+  numbers    check symbols, shuffled numbers, serials (criterion, vesta-intf, vesta-service)
   inproc     the generator inside a process, beside other generators (criterion, vesta-service)
   client     an ID from a prefetching client (criterion, vesta-client)
   e2e        vesta-server beside a bare tonic echo, vesta-rest beside a bare actix-web hello,
@@ -31,6 +32,12 @@ TEXT
 questions() {
   cargo bench -p vesta-intf --bench questions -- "$@" | tee "$results/questions.txt"
   echo "results: $results/questions.txt, details: $target/criterion"
+}
+
+numbers() {
+  cargo bench -p vesta-intf --features shuffle --bench numbers -- "$@" | tee "$results/numbers.txt"
+  cargo bench -p vesta-service --features serial --bench serials -- "$@" | tee -a "$results/numbers.txt"
+  echo "results: $results/numbers.txt, details: $target/criterion"
 }
 
 inproc() {
@@ -87,9 +94,9 @@ case $part in
       echo "say which part the arguments are for: $*" >&2
       exit 64
     fi
-    parts=(questions inproc client e2e)
+    parts=(questions numbers inproc client e2e)
     ;;
-  questions | inproc | client | e2e | static) parts=("$part") ;;
+  questions | numbers | inproc | client | e2e | static) parts=("$part") ;;
   *)
     echo "no such part: $part" >&2
     usage >&2

@@ -68,8 +68,11 @@ segments=sqlite:$folder/segments.db
 for tag in orders leaf-segment-test; do
   "$server" segment create "$tag" --step 1000 --segment-store "$segments" --state-dir "$folder/state" >/dev/null
 done
-start --machine-id 1 --segment-store "$segments"
-check "layout max-peak, segments in SQLite"
+serials=sqlite:$folder/serials.db
+"$server" serial create invoices 'INV-{date:yyMMdd}-{n:9+}{check:damm}' --reset day --zone Asia/Shanghai \
+  --serial-store "$serials" --state-dir "$folder/state" >/dev/null
+start --machine-id 1 --segment-store "$segments" --serial-store "$serials"
+check "layout max-peak, segments and serials in SQLite"
 
 cat >"$folder/uid.toml" <<'END'
 gen_method = 0

@@ -37,6 +37,54 @@ fn ids_that_were_made_here_are_explained_and_attributed() {
     assert!(code == 1 && said.contains("was never claimed in this namespace"), "{said}");
 }
 
+#[test]
+fn serials_are_made_listed_and_read_back() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let (store, keys) = (format!("sqlite:{}/serials.db", folder.display()), folder.join("keys"));
+    std::fs::create_dir(&keys).expect("a folder");
+    let keys = keys.to_str().expect("text");
+    let serial = |args: &[&str]| {
+        let (said, code) =
+            vesta(folder, &[&["serial"], args, &["--serial-store", &store]].concat());
+        (said.trim_end().to_owned(), code)
+    };
+    let pattern = "{date:yyyy}-{n:6}{check:damm}";
+    let year = ["--reset", "year", "--zone", "Asia/Shanghai"];
+    let (said, code) =
+        serial(&[&["create", "orders", pattern, "--first", "42"], &year[..]].concat());
+    assert!(code == 0 && said.contains("starts anew each year in Asia/Shanghai"), "{said}");
+    assert_eq!(serial(&[&["create", "orders", pattern], &year[..]].concat()).1, 64, "it is there");
+    let (said, code) = serial(&["next", "orders", "-n", "3"]);
+    let made: Vec<_> = said.lines().map(|line| line.split_at(4).1).collect();
+    assert_eq!((made, code), (vec!["-0000427", "-0000434", "-0000442"], 0));
+    // What the short-lived process had fetched, it has given back.
+    let (said, _) = serial(&["next", "orders"]);
+    let (read, code) = serial(&["parse", "orders", &said]);
+    assert!(code == 0 && read.contains("n      45") && read.contains("right (damm)"), "{read}");
+    for wrong in [said.replace("0045", "0054"), said.replace('-', "_"), "45".to_owned()] {
+        assert_eq!(serial(&["parse", "orders", &wrong]), (String::new(), 64), "{wrong}");
+    }
+
+    let coupons = ["create", "coupons", "{shuffle:8}", "--serial-keys", keys];
+    let (said, code) = serial(&coupons);
+    assert!(code == 0 && said.contains("made the key "), "{said}");
+    let (coupon, _) = serial(&["next", "coupons", "--serial-keys", keys]);
+    let (read, _) = serial(&["parse", "coupons", &coupon, "--serial-keys", keys]);
+    assert!(read.contains("n      1"), "{read}");
+    assert_eq!(serial(&["next", "coupons"]), (String::new(), 64), "without the key");
+    std::fs::remove_file(format!("{keys}/coupons.key")).expect("the key");
+    let (said, code) = serial(&["create", "other", "{shuffle:8}"]);
+    assert_eq!((said.as_str(), code), ("", 64), "nowhere to look for a key");
+
+    let (said, code) = serial(&["list", "--json"]);
+    let listed: serde_json::Value = serde_json::from_str(&said).expect("JSON");
+    assert_eq!((&listed["serials"][1]["next"], code), (&"46".into(), 0));
+    assert_eq!(listed["serials"][0]["key"].as_str().map(str::len), Some(16), "a fingerprint");
+    let (said, _) = serial(&["list"]);
+    assert!(said.starts_with("SQLite ") && said.contains("2 tags"), "{said}");
+}
+
 /// A server of both kinds on free ports, until it is dropped.
 struct Served {
     child: std::process::Child,
