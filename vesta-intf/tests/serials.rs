@@ -178,9 +178,9 @@ fn a_pattern_that_would_not_do_is_refused_with_the_position() {
         ("{ff1:5}", None, "at character 6: FF1 needs digits for a million numbers at least"),
         ("{ff1:3:base62}", None, "at character 6: FF1 needs"),
         (
-            "{shuffle:13}{date:yyMMdd}",
+            "{date:yyMMdd}{shuffle:9}",
             Day,
-            "at character 2: so many digits outgrow the counter's 40 bits",
+            "at character 15: the order would be the same each day, which tells how many there were",
         ),
         (
             "{shuffle:18:base36}",

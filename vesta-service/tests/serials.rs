@@ -291,6 +291,13 @@ fn no_period_begins_on_a_clock_that_is_far_ahead_of_the_stores() {
     let error = error.to_string();
     let said = "no period begins on a clock that is ahead; set the right time: this host's clock shows 2027-11-22";
     assert!(error.starts_with(said), "{error}");
+    // Nor with a new tag.
+    let pattern = Pattern::new("{date:yyyy}{n:4}", Reset::Year).expect("a pattern");
+    let tag = NewSerialTag::new("years", pattern, Some("Asia/Shanghai")).expect("a tag");
+    let refused = world.serials.create(&tag).expect_err("a year ahead");
+    assert!(
+        std::error::Error::source(&refused).is_some_and(|why| why.to_string().starts_with(said))
+    );
     world.clock.set_wall(UnixMillis(NOON.0 + 2 * 3_600_000));
     world.clock.advance(Duration::from_secs(5)); // a pause after the failure
     let serial = world.next("hours");

@@ -16,7 +16,7 @@ use crate::format::{BASE36, BASE62, CROCKFORD, DECIMAL, Digits};
 /// | `{n:W}` | the counter in `W` digits; one that has outgrown them is an error |
 /// | `{n:W+}` | the same, but it grows |
 /// | `{n:W:DIGITS}` | the same in `decimal`, `base36`, `base62` or `crockford` digits |
-/// | `{shuffle:W}` | a number of `W` digits that tells nobody the counter; needs a key |
+/// | `{shuffle:W}` | a number of `W` digits that tells nobody the counter; needs a key, and no reset |
 /// | `{ff1:W}` | the same by NIST's FF1, for systems that insist |
 /// | `{check:METHOD}` | check symbol of the counter as it is written: [`damm`, `mod97`, `crockford`, `luhn`](CheckSymbol) |
 /// | `{check:METHOD:all}` | check symbol of everything before it |

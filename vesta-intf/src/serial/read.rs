@@ -205,11 +205,16 @@ impl Read {
             );
             return refuse(at, why);
         }
-        if counter.shuffled.is_some()
-            && counter.size().is_none_or(|size| size > reset.end_of_counters())
-        {
-            let bits = reset.end_of_counters().ilog2() + u32::from(reset == Reset::None);
-            return refuse(at, format!("so many digits outgrow the counter's {bits} bits"));
+        if counter.shuffled.is_some() && reset != Reset::None {
+            let why = format!(
+                "the order would be the same each {reset}, which tells how many there were; let a \
+                 counter that is shuffled never start anew"
+            );
+            return refuse(at, why);
+        }
+        let most = reset.end_of_counters();
+        if counter.shuffled.is_some() && counter.size().is_none_or(|size| size > most) {
+            return refuse(at, "so many digits outgrow the counter's 63 bits");
         }
         Ok(Pattern { text: text.into(), parts: self.parts, counter, reset })
     }

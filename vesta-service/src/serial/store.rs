@@ -60,8 +60,10 @@ impl SerialStore {
 
     /// Adds a tag. `false` if there is one of this name.
     pub(super) fn add(&self, new: &NewSerialTag) -> Result<bool, StoreError> {
-        let counter = new.counter(self.clock.wall());
+        let (now, definition) = (self.clock.wall(), &new.definition);
+        let counter = new.counter(now);
         let counter = counter.map_err(|error| StoreError::permanent(error.to_string()))?;
+        self.check_lead(definition, definition.floor(&definition.hour(now)), now)?;
         let place = entry_key(&new.definition.tag);
         match self.tags.put(&place, None, &new.definition)? {
             // One that was not finished, if it is the same.
