@@ -115,11 +115,11 @@ impl Reset {
         }
     }
 
-    /// The end of the counters that a position has room for.
+    /// The end of the counters that a position has room for: it is a position of the same period.
     pub const fn end_of_counters(self) -> u64 {
         match self {
             Reset::None => i64::MAX.unsigned_abs(),
-            _ => 1 << COUNTER_BITS,
+            _ => (1 << COUNTER_BITS) - 1,
         }
     }
 
@@ -180,6 +180,7 @@ mod tests {
                 assert_eq!((reset.first_hour(period), reset.show(period)), (first, shown));
                 let position = reset.position(period, reset.end_of_counters() - 1);
                 assert_eq!(reset.split(position), (period, reset.end_of_counters() - 1));
+                assert_eq!(reset.split(position + 1), (period, reset.end_of_counters()));
                 assert!(position < reset.position(Period(period.0 + 1), 0));
             }
             let leap = year % 4 == 0 && year != 2100;

@@ -271,6 +271,9 @@ impl Buffer {
             return;
         }
         self.highest = range.end;
+        if range.start < self.floor {
+            return; // the numbers are over meanwhile
+        }
         self.starved = false;
         let size = range.end - range.start;
         self.plan.fetched(asked_at, now, size);

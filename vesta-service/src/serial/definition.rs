@@ -244,3 +244,41 @@ impl NewSerialTag {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOON: CivilHour = CivilHour { year: 2026, month: 11, day: 22, hour: 12 };
+
+    fn days(pattern: &str) -> Definition {
+        let pattern = Pattern::new(pattern, Reset::Day).expect("a pattern");
+        Definition::new("days".to_owned(), pattern, Some("UTC"), None).expect("a definition")
+    }
+
+    #[test]
+    fn a_range_never_leaves_its_period_and_every_counter_comes() {
+        for pattern in ["{date:yyMMdd}{n:1}", "{date:yyMMdd}{n:1+}", "{date:yyMMdd}{n:18}"] {
+            let days = days(pattern);
+            let (floor, end) = (days.floor(&NOON), days.pattern.end_of_counters());
+            let period = Reset::Day.period(&NOON);
+            let last = Reset::Day.position(period, end);
+            for (next, step) in
+                [(0, 1), (0, u64::MAX), (floor + 3, 4), (last - 5, 5), (last - 5, 100)]
+            {
+                let range = days.range(next, floor, step).expect("some are left");
+                assert_eq!(range.start, next.max(floor));
+                assert_eq!(range.end, range.start.saturating_add(step).min(last), "{pattern}");
+                for position in [range.start, range.end - 1, range.end] {
+                    assert_eq!(Reset::Day.split(position).0, period, "{pattern}");
+                }
+            }
+            assert_eq!(days.range(last, floor, 1), None, "{pattern}: used up");
+            // Somebody has begun the next day.
+            let tomorrow = CivilHour { day: 23, ..NOON };
+            let next = days.floor(&tomorrow);
+            assert_eq!(days.range(next, floor, 2), Some(next..next + 2));
+            assert_eq!(days.split(next, &NOON).2, CivilHour { hour: 0, ..tomorrow });
+        }
+    }
+}

@@ -81,6 +81,16 @@ mod tests {
     }
 
     #[test]
+    fn a_range_that_is_over_when_it_comes_is_not_taken_in() {
+        let mut buffer = buffer();
+        assert!(buffer.next_chunk(NOW).is_err() && buffer.ask(NOW));
+        assert!(buffer.begin(NOW).is_some());
+        buffer.skip_below(100);
+        buffer.on_reply(NOW, Ok(NextRange::Numbers(1..11)));
+        assert!(buffer.next_chunk(NOW).is_err() && buffer.ask(NOW), "it asks for the next");
+    }
+
+    #[test]
     fn the_answer_about_what_is_over_does_not_end_what_has_begun() {
         let mut buffer = buffer();
         assert!(buffer.next_chunk(NOW).is_err() && buffer.ask(NOW));
