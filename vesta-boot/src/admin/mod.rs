@@ -7,6 +7,7 @@ mod segments;
 mod serials;
 mod state;
 mod status;
+mod tags;
 
 use std::io;
 use std::sync::Arc;

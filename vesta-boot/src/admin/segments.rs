@@ -12,7 +12,7 @@ use tokio::task::spawn_blocking;
 use vesta_service::{NewSegmentTag, SegmentService, SegmentStatus};
 
 use super::state::AdminState;
-use super::status::joined;
+use super::tags::{joined, length, lines, supply};
 use super::{Refusal, off, respond};
 use crate::commands::new_tag;
 use crate::running::SEGMENTS_OFF;
@@ -44,15 +44,6 @@ pub(super) fn troubles(segments: &SegmentService) -> String {
     lines("segments", segments.not_ready_because(), tags)
 }
 
-/// A line for all, and for some of the tags.
-pub(super) fn lines(what: &str, all: Option<String>, tags: impl Iterator<Item = String>) -> String {
-    let troubles = all.into_iter().chain(tags.take(MOST_TROUBLES));
-    troubles.map(|why| secret::hide(&format!("{what}: {why}\n")).to_string()).collect()
-}
-
-/// The most tags that `GET /readyz` tells of.
-const MOST_TROUBLES: usize = 20;
-
 /// The same without the tags, in `GET /status`.
 pub(super) fn summary(segments: &SegmentService) -> Value {
     let mut summary = status(segments);
@@ -74,33 +65,6 @@ fn tag_status(tag: &SegmentStatus) -> Value {
         "notReadyBecause": tag.not_ready_because.as_deref().map(secret::hide),
     });
     joined(own, supply(tag))
-}
-
-/// What a tag has at hand, and how it came by it.
-pub(super) fn supply(tag: &SegmentStatus) -> Value {
-    json!({
-        "left": left(tag),
-        "taken": tag.taken_total,
-        "lost": tag.lost_total,
-        "perSecond": tag.rate,
-        "tableStep": tag.table_step,
-        "step": tag.step,
-        "fetching": tag.fetching,
-        "lastFetchAgeMs": tag.last_fetch_age.map(millis),
-        "lastFetchTookMs": tag.last_fetch_took.map(millis),
-        "fetches": { "ok": tag.fetches_ok, "failed": tag.fetches_failed },
-        "lastError": tag.last_error.as_deref().map(secret::hide),
-    })
-}
-
-const fn length(range: &Range<u64>) -> u64 {
-    range.end.saturating_sub(range.start)
-}
-
-/// Numbers at hand: the rest of the current range, and all of the next ones.
-fn left(tag: &SegmentStatus) -> u64 {
-    let rest = tag.current.as_ref().map_or(0, |range| range.end.saturating_sub(tag.position));
-    tag.next.iter().map(length).fold(rest, u64::saturating_add)
 }
 
 /// The used part of the current range.

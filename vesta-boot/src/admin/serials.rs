@@ -3,8 +3,7 @@
 use serde_json::{Value, json};
 use vesta_service::{SerialService, SerialStatus};
 
-use super::segments::{lines, supply};
-use super::status::joined;
+use super::tags::{joined, lines, supply};
 use crate::secret;
 use crate::ticks::millis;
 

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use vesta_service::{LocalIdService, MachineStatus};
 
 use super::state::AdminState;
+use super::tags::joined;
 use super::{segments, serials};
 use crate::ticks::millis;
 
@@ -86,14 +87,6 @@ fn service_status(service: &LocalIdService, state: &AdminState) -> Value {
         "segments": state.segments().map(|segments| segments::summary(segments)),
         "serials": state.serials().map(|serials| serials::summary(serials)),
     })
-}
-
-/// An object with the fields of both.
-pub(super) fn joined(mut one: Value, mut other: Value) -> Value {
-    if let (Some(one), Some(other)) = (one.as_object_mut(), other.as_object_mut()) {
-        one.append(other);
-    }
-    one
 }
 
 /// `None` without a lease: there is no bound to reach.

@@ -3,8 +3,6 @@
 use std::fmt;
 
 use super::Reset;
-use super::read::{Read, inside, refuse};
-use crate::IdError;
 use crate::check::CheckSymbol;
 use crate::format::{BASE36, BASE62, CROCKFORD, DECIMAL, Digits};
 
@@ -168,43 +166,10 @@ impl Radix {
     }
 }
 
-/// The longest pattern, in characters.
-const LONGEST: usize = 128;
 /// The most digits of a counter; in every radix they go beyond 63 bits or to its end.
 pub(super) const MOST_DIGITS: u64 = 18;
 
 impl Pattern {
-    /// The pattern of a text.
-    ///
-    /// # Errors
-    /// [`IdError::Invalid`] for `pattern`, with the position of what is wrong: it cannot be read, its
-    /// serials could not be read back, or those of two periods would be the same.
-    pub fn new(text: &str, reset: Reset) -> Result<Self, IdError> {
-        let length = text.chars().count();
-        if !(1..=LONGEST).contains(&length) {
-            return Err(IdError::invalid("pattern", "it must have 1 to 128 characters"));
-        }
-        let mut read = Read::default();
-        let mut chars = text.char_indices().peekable();
-        while let Some((start, character)) = chars.next() {
-            let at = text[..start].chars().count();
-            let twice = chars.peek().is_some_and(|next| next.1 == character);
-            match character {
-                '{' | '}' if twice => {
-                    chars.next();
-                    read.parts.push(Part::Literal(character));
-                }
-                '{' => read.part(at + 1, inside(text, at, &mut chars)?)?,
-                '}' => return refuse(at, "this brace closes nothing; write }} for a brace"),
-                _ if character.is_control() || character.is_whitespace() => {
-                    return refuse(at, "white space and control characters are not allowed");
-                }
-                _ => read.parts.push(Part::Literal(character)),
-            }
-        }
-        read.finish(text, length, reset)
-    }
-
     /// The pattern as it was given.
     pub fn as_str(&self) -> &str {
         &self.text

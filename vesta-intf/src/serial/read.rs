@@ -11,13 +11,48 @@ use super::pattern::{
 use crate::IdError;
 use crate::check::CheckSymbol;
 
+/// The longest pattern, in characters.
+const LONGEST: usize = 128;
+impl Pattern {
+    /// The pattern of a text.
+    ///
+    /// # Errors
+    /// [`IdError::Invalid`] for `pattern`, with the position of what is wrong: it cannot be read, its
+    /// serials could not be read back, or those of two periods would be the same.
+    pub fn new(text: &str, reset: Reset) -> Result<Self, IdError> {
+        let length = text.chars().count();
+        if !(1..=LONGEST).contains(&length) {
+            return Err(IdError::invalid("pattern", "it must have 1 to 128 characters"));
+        }
+        let mut read = Read::default();
+        let mut chars = text.char_indices().peekable();
+        while let Some((start, character)) = chars.next() {
+            let at = text[..start].chars().count();
+            let twice = chars.peek().is_some_and(|next| next.1 == character);
+            match character {
+                '{' | '}' if twice => {
+                    chars.next();
+                    read.parts.push(Part::Literal(character));
+                }
+                '{' => read.part(at + 1, inside(text, at, &mut chars)?)?,
+                '}' => return refuse(at, "this brace closes nothing; write }} for a brace"),
+                _ if character.is_control() || character.is_whitespace() => {
+                    return refuse(at, "white space and control characters are not allowed");
+                }
+                _ => read.parts.push(Part::Literal(character)),
+            }
+        }
+        read.finish(text, length, reset)
+    }
+}
+
 /// A refusal that says where: characters are counted from 1.
-pub(super) fn refuse<T>(at: usize, why: impl fmt::Display) -> Result<T, IdError> {
+fn refuse<T>(at: usize, why: impl fmt::Display) -> Result<T, IdError> {
     Err(IdError::invalid("pattern", format!("at character {}: {why}", at + 1)))
 }
 
 /// The text up to the closing brace.
-pub(super) fn inside<'a>(
+fn inside<'a>(
     text: &'a str,
     at: usize,
     chars: &mut Peekable<CharIndices<'a>>,
@@ -37,8 +72,8 @@ pub(super) fn inside<'a>(
 
 /// What was read so far, with where it stands.
 #[derive(Default)]
-pub(super) struct Read {
-    pub(super) parts: Vec<Part>,
+struct Read {
+    parts: Vec<Part>,
     counter: Option<(usize, Counter)>,
     check: Option<(usize, CheckSymbol, bool)>,
     dates: Vec<(usize, DateField)>,
@@ -46,7 +81,7 @@ pub(super) struct Read {
 
 impl Read {
     /// What stands between two braces.
-    pub(super) fn part(&mut self, at: usize, inside: &str) -> Result<(), IdError> {
+    fn part(&mut self, at: usize, inside: &str) -> Result<(), IdError> {
         let (name, rest) = inside.split_once(':').unwrap_or((inside, ""));
         let after = at + name.chars().count() + 1;
         match name {
@@ -171,12 +206,7 @@ impl Read {
     }
 
     /// What only the whole can tell.
-    pub(super) fn finish(
-        self,
-        text: &str,
-        length: usize,
-        reset: Reset,
-    ) -> Result<Pattern, IdError> {
+    fn finish(self, text: &str, length: usize, reset: Reset) -> Result<Pattern, IdError> {
         let Some((at, counter)) = self.counter else {
             return refuse(length, "a counter is missing, such as {n:6}");
         };

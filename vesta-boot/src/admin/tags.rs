@@ -1,0 +1,53 @@
+//! What segment tags and serial tags show alike.
+
+use std::ops::Range;
+
+use serde_json::{Value, json};
+use vesta_service::SegmentStatus;
+
+use crate::secret;
+use crate::ticks::millis;
+
+/// A line for all, and for some of the tags.
+pub(super) fn lines(what: &str, all: Option<String>, tags: impl Iterator<Item = String>) -> String {
+    let troubles = all.into_iter().chain(tags.take(MOST_TROUBLES));
+    troubles.map(|why| secret::hide(&format!("{what}: {why}\n")).to_string()).collect()
+}
+
+/// The most tags that `GET /readyz` tells of.
+const MOST_TROUBLES: usize = 20;
+
+/// What a tag has at hand, and how it came by it.
+pub(super) fn supply(tag: &SegmentStatus) -> Value {
+    json!({
+        "left": left(tag),
+        "taken": tag.taken_total,
+        "lost": tag.lost_total,
+        "perSecond": tag.rate,
+        "tableStep": tag.table_step,
+        "step": tag.step,
+        "fetching": tag.fetching,
+        "lastFetchAgeMs": tag.last_fetch_age.map(millis),
+        "lastFetchTookMs": tag.last_fetch_took.map(millis),
+        "fetches": { "ok": tag.fetches_ok, "failed": tag.fetches_failed },
+        "lastError": tag.last_error.as_deref().map(secret::hide),
+    })
+}
+
+/// Numbers at hand: the rest of the current range, and all of the next ones.
+fn left(tag: &SegmentStatus) -> u64 {
+    let rest = tag.current.as_ref().map_or(0, |range| range.end.saturating_sub(tag.position));
+    tag.next.iter().map(length).fold(rest, u64::saturating_add)
+}
+
+pub(super) const fn length(range: &Range<u64>) -> u64 {
+    range.end.saturating_sub(range.start)
+}
+
+/// An object with the fields of both.
+pub(super) fn joined(mut one: Value, mut other: Value) -> Value {
+    if let (Some(one), Some(other)) = (one.as_object_mut(), other.as_object_mut()) {
+        one.append(other);
+    }
+    one
+}
