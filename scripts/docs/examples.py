@@ -72,6 +72,7 @@ def marked(text):
 
     for pattern, mark in (
         (r"\b\d{16,20}\b", id_made_now),
+        (r"\bINV-\d{6}-", "INV-#DAY-"),
         (r"fingerprint [0-9a-f]{16}\b", "fingerprint #"),
         (r"\b[0-9a-f]{64}\b|(?<=vesta_)[0-9a-f]{64}\b", "#DIGEST"),
         (r"(machine ID +)\d+ \(|(machine )\d+(?=  20)", r"\1\2#"),
