@@ -189,7 +189,7 @@ fn making_a_token_needs_no_settings() {
         Ok(other) => panic!("{other:?}"),
         Err(error) => Err(error.to_string()),
     };
-    let usual = Ok(("ci".to_owned(), "generate read segments".to_owned()));
+    let usual = Ok(("ci".to_owned(), "generate read segments serials".to_owned()));
     assert_eq!(new(&["token", "new", "--name", "ci"]), usual);
     let broken = ["--config", "/no/such/file", "token", "new", "--name", "ci"];
     assert_eq!(new(&broken), usual, "nothing is read");
