@@ -38,10 +38,10 @@ pub(crate) struct Buffer {
     starved: bool,
     /// The tag was in the table after the fetch under way had begun.
     listed_since: bool,
-    /// Numbers below are over.
+    /// Numbers below are over, as the last caller has it who looked: a clock that is set right lowers it.
     floor: u64,
-    /// The floor rose after the fetch under way had begun.
-    risen_since: bool,
+    /// The floor when the fetch under way began.
+    asked_from: u64,
     /// The chunk that callers use up now.
     open: Option<Chunk>,
     /// Since when.
@@ -118,7 +118,7 @@ impl Buffer {
             starved: false,
             listed_since: false,
             floor: 0,
-            risen_since: false,
+            asked_from: 0,
             open: None,
             opened_at: Duration::ZERO,
             chunks: VecDeque::new(),
@@ -207,7 +207,7 @@ impl Buffer {
         }
         let size = self.size(now);
         self.phase = Phase::Fetching(since, size);
-        (self.listed_since, self.risen_since) = (false, false);
+        (self.listed_since, self.asked_from) = (false, self.floor);
         Some(size)
     }
 
@@ -245,8 +245,8 @@ impl Buffer {
             // It may have been put back meanwhile: the next fetch tells.
             NextRange::NoTag if self.listed_since => {}
             NextRange::NoTag => self.drop_all(Health::NoTag),
-            // The numbers that are over were used up.
-            NextRange::UsedUp if self.risen_since => {}
+            // Those above another floor may have been used up, and not those above this one.
+            NextRange::UsedUp if self.asked_from != self.floor => {}
             // What is left may still do for the table's own step.
             NextRange::UsedUp if self.plan.spare() && size > self.plan.table_step => {}
             NextRange::UsedUp => self.settle(Health::UsedUp),
@@ -271,9 +271,6 @@ impl Buffer {
             return;
         }
         self.highest = range.end;
-        if range.start < self.floor {
-            return; // the numbers are over meanwhile
-        }
         self.starved = false;
         let size = range.end - range.start;
         self.plan.fetched(asked_at, now, size);
