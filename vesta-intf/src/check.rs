@@ -45,7 +45,7 @@ impl Symbols {
         Self::one(CROCKFORD[digit])
     }
 
-    /// What makes the whole number 1 when divided by 97; `rest` is that of the number itself.
+    /// The two that leave 1 when the whole number is divided by 97; `rest` is that of the number itself.
     fn mod_97(rest: usize) -> Self {
         let check = 98 - rest * 100 % 97;
         Self { bytes: [CROCKFORD[check / 10], CROCKFORD[check % 10]], count: 2 }
@@ -95,7 +95,7 @@ impl CheckSymbol {
         }
     }
 
-    /// How many symbols it appends.
+    /// Number of symbols that it appends.
     pub const fn count(self) -> usize {
         match self {
             CheckSymbol::Mod97 => 2,
@@ -128,7 +128,7 @@ impl CheckSymbol {
                 let counted = digits.rev().enumerate();
                 let counted =
                     counted.map(|(place, digit)| [usize::from(LUHN_SUMS[digit]), digit][place % 2]);
-                Symbols::digit((10 - counted.sum::<usize>() % 10) % 10)
+                Symbols::digit(up_to_ten(counted.sum()))
             }
             CheckSymbol::Mod97 => Symbols::mod_97(text.bytes().fold(0, |rest, byte| match byte {
                 b'0'..=b'9' => (rest * 10 + usize::from(byte - b'0')) % 97,
@@ -204,10 +204,15 @@ fn luhn(mut number: u64) -> usize {
         (sum += usize::from(LUHN_SUMS[(number % 10_000) as usize]));
         number /= 10_000;
     }
+    up_to_ten(sum)
+}
+
+/// The digit that makes a sum a multiple of ten.
+const fn up_to_ten(sum: usize) -> usize {
     (10 - sum % 10) % 10
 }
 
-/// What four digits count: every second one from the right double, 9 less if that has two digits.
+/// The sum of four digits: every second one from the right counts double, 9 less if that has two digits.
 static LUHN_SUMS: [u8; 10_000] = {
     let (mut sums, mut digits) = ([0; 10_000], 0);
     while digits < sums.len() {

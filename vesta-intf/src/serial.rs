@@ -3,8 +3,8 @@
 //!
 //! ```text
 //!  civil.rs    dates, and the periods of a counter
-//!  pattern.rs  what a pattern is made of
-//!  read.rs     from its text to its parts, checked
+//!  pattern.rs  patterns and their parts
+//!  read.rs     from the text of a pattern to its parts, checked
 //!  text.rs     from a counter and a date to a serial, and back
 //! ```
 //!

@@ -1,4 +1,4 @@
-//! How many mistakes of a person check symbols notice: docs/SERIALS.md says what is measured here.
+//! Detection rates of check symbols, as docs/SERIALS.md has them.
 
 use vesta_intf::{CheckSymbol, IdFormat};
 
@@ -23,7 +23,7 @@ impl Random {
 
 const DIGITS: &[u8] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
-/// What a person does wrong; the text stays as it is where there is no occasion.
+/// A mistake of a person; the text stays as it is where there is no occasion.
 type Mistake = fn(&mut Vec<u8>, &[u8], &mut Random);
 
 const MISTAKES: [(&str, Mistake); 8] = [
@@ -65,7 +65,7 @@ const MISTAKES: [(&str, Mistake); 8] = [
     }),
 ];
 
-/// How many mistakes of each kind were made, and how many of them went unnoticed.
+/// Counts of the mistakes of each kind, and of those that went unnoticed.
 fn measure(format: IdFormat, is_wrong: impl Fn(&str) -> bool) -> [(u64, u64); MISTAKES.len()] {
     let (method, _) = format.check().expect("with check symbols");
     let digits = if method == CheckSymbol::Crockford { DIGITS } else { &DIGITS[..10] };

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  zone.rs        the date of a moment in a time zone
-//!  definition.rs  what was agreed on for a tag; where its numbers begin now     pure
+//!  definition.rs  the definition of a tag; where its numbers begin now     pure
 //!  store.rs       serial tags in a store, as a store of segments
 //!  service.rs, tag.rs   the faces
 //! ```

@@ -12,29 +12,31 @@ use tokio::task::spawn_blocking;
 use vesta_service::{NewSegmentTag, SegmentService, SegmentStatus};
 
 use super::state::AdminState;
-use super::tags::{joined, length, lines, supply};
+use super::tags::{Whole, joined, length, lines, supply, whole};
 use super::{Refusal, off, respond};
 use crate::commands::new_tag;
 use crate::running::SEGMENTS_OFF;
 use crate::secret;
-use crate::ticks::millis;
 
 /// Status of segment mode, behind `GET /segments`, the page and `/metrics`.
 pub(super) fn status(segments: &SegmentService) -> Value {
-    // Errors of stores are shown to any caller.
-    let not_ready_because = segments.not_ready_because().as_deref().map(secret::hide);
-    let (tags, doubt) = (segments.status(), segments.doubt());
+    let mut status = summary(segments);
+    status["segments"] = segments.status().iter().map(tag_status).collect();
+    status
+}
+
+/// The same without the tags, in `GET /status`.
+pub(super) fn summary(segments: &SegmentService) -> Value {
+    let tags = segments.status();
     let not_ready = tags.iter().filter(|tag| tag.not_ready_because.is_some());
-    json!({
-        "store": segments.describe(),
-        "ready": not_ready_because.is_none(),
-        "notReadyBecause": not_ready_because,
-        "mayForget": doubt.is_some(),
-        "mayForgetBecause": doubt.as_deref().map(secret::hide),
-        "lastRefreshAgeMs": segments.last_refresh_age().map(millis),
-        "tags": tags.len(),
-        "notReady": not_ready.map(|tag| &tag.key).collect::<Vec<_>>(),
-        "segments": tags.iter().map(tag_status).collect::<Vec<_>>(),
+    let not_ready = not_ready.map(|tag| tag.key.clone());
+    whole(&Whole {
+        store: segments.describe(),
+        not_ready_because: segments.not_ready_because(),
+        doubt: segments.doubt(),
+        last_refresh_age: segments.last_refresh_age(),
+        tags: tags.len(),
+        not_ready: not_ready.collect(),
     })
 }
 
@@ -42,13 +44,6 @@ pub(super) fn status(segments: &SegmentService) -> Value {
 pub(super) fn troubles(segments: &SegmentService) -> String {
     let tags = segments.status().into_iter().filter_map(|tag| tag.not_ready_because);
     lines("segments", segments.not_ready_because(), tags)
-}
-
-/// The same without the tags, in `GET /status`.
-pub(super) fn summary(segments: &SegmentService) -> Value {
-    let mut summary = status(segments);
-    summary.as_object_mut().and_then(|fields| fields.remove("segments"));
-    summary
 }
 
 /// Numbers of tags are text: they may have more bits than a number in JSON.

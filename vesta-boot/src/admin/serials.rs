@@ -3,34 +3,29 @@
 use serde_json::{Value, json};
 use vesta_service::{SerialService, SerialStatus};
 
-use super::tags::{joined, lines, supply};
+use super::tags::{Whole, joined, lines, supply, whole};
 use crate::secret;
-use crate::ticks::millis;
 
 /// Status of serials, behind `GET /serials`, the page and `/metrics`.
 pub(super) fn status(serials: &SerialService) -> Value {
-    // Errors of stores are shown to any caller.
-    let not_ready_because = serials.not_ready_because().as_deref().map(secret::hide);
-    let (tags, doubt) = (serials.status(), serials.doubt());
-    let not_ready = tags.iter().filter(|tag| trouble(tag).is_some());
-    json!({
-        "store": serials.describe(),
-        "ready": not_ready_because.is_none(),
-        "notReadyBecause": not_ready_because,
-        "mayForget": doubt.is_some(),
-        "mayForgetBecause": doubt.as_deref().map(secret::hide),
-        "lastRefreshAgeMs": serials.last_refresh_age().map(millis),
-        "tags": tags.len(),
-        "notReady": not_ready.map(|tag| &tag.segment.key).collect::<Vec<_>>(),
-        "serials": tags.iter().map(tag_status).collect::<Vec<_>>(),
-    })
+    let mut status = summary(serials);
+    status["serials"] = serials.status().iter().map(tag_status).collect();
+    status
 }
 
 /// The same without the tags, in `GET /status`.
 pub(super) fn summary(serials: &SerialService) -> Value {
-    let mut summary = status(serials);
-    summary.as_object_mut().and_then(|fields| fields.remove("serials"));
-    summary
+    let tags = serials.status();
+    let not_ready = tags.iter().filter(|tag| trouble(tag).is_some());
+    let not_ready = not_ready.map(|tag| tag.segment.key.clone());
+    whole(&Whole {
+        store: serials.describe(),
+        not_ready_because: serials.not_ready_because(),
+        doubt: serials.doubt(),
+        last_refresh_age: serials.last_refresh_age(),
+        tags: tags.len(),
+        not_ready: not_ready.collect(),
+    })
 }
 
 /// Lines about what is not in order, for `GET /readyz`.

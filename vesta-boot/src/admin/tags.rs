@@ -1,12 +1,37 @@
-//! What segment tags and serial tags show alike.
+//! Common status of segment tags and serial tags.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use vesta_service::SegmentStatus;
 
 use crate::secret;
 use crate::ticks::millis;
+
+/// Segment mode or serials as a whole.
+pub(super) struct Whole {
+    pub(super) store: String,
+    pub(super) not_ready_because: Option<String>,
+    pub(super) doubt: Option<String>,
+    pub(super) last_refresh_age: Option<Duration>,
+    pub(super) tags: usize,
+    pub(super) not_ready: Vec<String>,
+}
+
+/// The status of the whole. Errors of stores are shown to any caller.
+pub(super) fn whole(it: &Whole) -> Value {
+    json!({
+        "store": it.store,
+        "ready": it.not_ready_because.is_none(),
+        "notReadyBecause": it.not_ready_because.as_deref().map(secret::hide),
+        "mayForget": it.doubt.is_some(),
+        "mayForgetBecause": it.doubt.as_deref().map(secret::hide),
+        "lastRefreshAgeMs": it.last_refresh_age.map(millis),
+        "tags": it.tags,
+        "notReady": it.not_ready,
+    })
+}
 
 /// A line for all, and for some of the tags.
 pub(super) fn lines(what: &str, all: Option<String>, tags: impl Iterator<Item = String>) -> String {
@@ -17,7 +42,7 @@ pub(super) fn lines(what: &str, all: Option<String>, tags: impl Iterator<Item = 
 /// The most tags that `GET /readyz` tells of.
 const MOST_TROUBLES: usize = 20;
 
-/// What a tag has at hand, and how it came by it.
+/// The numbers that a tag has at hand, and their fetches.
 pub(super) fn supply(tag: &SegmentStatus) -> Value {
     json!({
         "left": left(tag),

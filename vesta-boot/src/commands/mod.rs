@@ -9,7 +9,7 @@ pub(crate) mod store;
 mod token;
 
 use clap::builder::PossibleValuesParser;
-use clap::{Subcommand, ValueEnum, value_parser};
+use clap::{Args, Subcommand, ValueEnum, value_parser};
 use vesta_intf::{Reset, UnixMillis};
 use vesta_service::StoreError;
 use vesta_store::StoreUrl;
@@ -168,45 +168,21 @@ pub enum SerialCommand {
     },
     /// Add a tag; refused if there is one of this name
     ///
-    /// What a tag's serials look like never changes. Running servers see a new one within a minute.
+    /// The pattern of a tag never changes. Running servers see a new tag within a minute.
     ///
     /// A pattern has {date:FORMAT} with yy, yyyy, MM, dd, DDD, HH; {n:WIDTH}, {n:WIDTH+} if it may grow,
-    /// {n:WIDTH:base36|base62|crockford}, {shuffle:WIDTH} or {ff1:WIDTH}; {check:damm|mod97|crockford|luhn};
-    /// and other text.
+    /// {n:WIDTH:base36|base62|crockford}, {shuffle:WIDTH} or {ff1:WIDTH};
+    /// {check:damm|mod97|crockford|luhn}; and other text.
     ///
     /// vesta serial create invoices 'INV-{date:yyMMdd}-{n:6}{check:damm}' --reset day --zone Asia/Shanghai
     #[command(verbatim_doc_comment)]
-    Create {
-        /// The tag's name, 1 to 128 characters
-        #[arg(value_name = "TAG")]
-        tag: String,
-        /// What its serials look like
-        #[arg(value_name = "PATTERN")]
-        pattern: String,
-        /// When its counter starts anew: none, day, month or year
-        #[arg(long, value_name = "PERIOD", default_value = "none")]
-        reset: Reset,
-        /// Time zone of its dates, such as Asia/Shanghai
-        #[arg(long, value_name = "NAME")]
-        zone: Option<String>,
-        /// Least counters to fetch at a time [default: 100, or a hundredth of what there is room for]
-        ///
-        /// What a server has when it is killed, or when a period ends, is a gap. 1 asks the store each time.
-        #[arg(long, value_name = "N")]
-        step: Option<u64>,
-        /// The first counter of the present period: for serials that another system began
-        #[arg(long, value_name = "N", default_value_t = 1)]
-        first: u64,
-        /// Purpose of the tag, at most 256 characters
-        #[arg(long, value_name = "TEXT")]
-        description: Option<String>,
-    },
+    Create(NewSerial),
     /// Make serials, one a line
     Next {
         /// The tag
         #[arg(value_name = "TAG")]
         tag: String,
-        /// How many, 1 to 10000
+        /// Number of serials, 1 to 10000
         #[arg(long, short = 'n', value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..=10_000))]
         count: u32,
     },
@@ -219,6 +195,34 @@ pub enum SerialCommand {
         #[arg(value_name = "SERIAL")]
         serial: String,
     },
+}
+
+/// A serial tag to be added.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct NewSerial {
+    /// The tag's name, 1 to 128 characters
+    #[arg(value_name = "TAG")]
+    pub tag: String,
+    /// The look of its serials
+    #[arg(value_name = "PATTERN")]
+    pub pattern: String,
+    /// When its counter starts anew: none, day, month or year
+    #[arg(long, value_name = "PERIOD", default_value = "none")]
+    pub reset: Reset,
+    /// Time zone of its dates, such as Asia/Shanghai
+    #[arg(long, value_name = "NAME")]
+    pub zone: Option<String>,
+    /// Least counters to fetch at a time [default: 100, or a hundredth of what there is room for]
+    ///
+    /// Those that a server has when it is killed, or when a period ends, are a gap. 1 asks the store each time.
+    #[arg(long, value_name = "N")]
+    pub step: Option<u64>,
+    /// The first counter of the present period: for serials that another system began
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub first: u64,
+    /// Purpose of the tag, at most 256 characters
+    #[arg(long, value_name = "TEXT")]
+    pub description: Option<String>,
 }
 
 /// Commands on tokens.

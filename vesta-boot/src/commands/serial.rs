@@ -6,7 +6,7 @@ use vesta_service::{BuildError, NewSerialTag, SerialService, SerialStatus};
 use vesta_store::StoreUrl;
 
 use super::console::columns;
-use super::{SerialCommand, counted, failed, plain};
+use super::{NewSerial, SerialCommand, counted, failed, plain};
 use crate::assemble::serials;
 use crate::error::Error;
 use crate::keys;
@@ -20,7 +20,7 @@ pub(super) fn run(config: &Config, command: &SerialCommand) -> Result<String, Er
     let open = |auto_init| serials(config, store, auto_init);
     match command {
         SerialCommand::List { json } => list(&open(false)?, *json),
-        SerialCommand::Create { .. } => create(config, command, || open(config.store.auto_init)),
+        SerialCommand::Create(new) => create(config, new, || open(config.store.auto_init)),
         SerialCommand::Next { tag, count } => {
             let service = open(false)?;
             let made = service.tag(tag).and_then(|tag| tag.next_many(*count));
@@ -69,13 +69,9 @@ fn parse(tag: &vesta_service::SerialTag, serial: &str) -> Result<String, IdError
 
 fn create(
     config: &Config,
-    command: &SerialCommand,
+    NewSerial { tag, pattern, reset, zone, step, first, description }: &NewSerial,
     open: impl FnOnce() -> Result<SerialService, Error>,
 ) -> Result<String, Error> {
-    let SerialCommand::Create { tag, pattern, reset, zone, step, first, description } = command
-    else {
-        unreachable!("the caller has matched it");
-    };
     let pattern = Pattern::new(pattern, *reset).map_err(Error::setting)?;
     let new = NewSerialTag::new(tag, pattern.clone(), zone.as_deref()).and_then(|mut new| {
         if let Some(step) = step {

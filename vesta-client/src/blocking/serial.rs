@@ -43,7 +43,7 @@ impl SerialTag {
         self.0.wait_for(move |tag| async move { tag.next_many(count).await })
     }
 
-    /// What a serial of this tag says: see [`SerialTag::parse`](crate::SerialTag::parse).
+    /// Reads a serial of this tag: see [`SerialTag::parse`](crate::SerialTag::parse).
     ///
     /// # Errors
     /// The same.

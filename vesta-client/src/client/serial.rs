@@ -73,8 +73,8 @@ impl SerialTag {
         self.remote.next_serials(&self.tag, count).await
     }
 
-    /// What a serial of this tag says, with its counter as it was before it was shuffled. Whether it was
-    /// ever given out is not known.
+    /// Reads a serial of this tag, with its counter as it was before it was shuffled. It is not known
+    /// whether it was ever given out.
     ///
     /// # Errors
     /// [`IdError::Invalid`] for `serial`, with the position of what does not fit the pattern, or if its

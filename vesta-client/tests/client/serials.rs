@@ -15,7 +15,7 @@ fn client(pipe: &Pipe) -> Client {
     Client::builder().channel("pipe", pipe.channel()).build().unwrap()
 }
 
-/// What the wire brings of `INV-261122-0000427`.
+/// The answer on the wire about `INV-261122-0000427`.
 fn parsed() -> ParsedSerial {
     ParsedSerial {
         date: Some("2026-11-22".to_owned()),

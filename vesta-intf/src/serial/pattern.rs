@@ -1,4 +1,4 @@
-//! Patterns: from their text to their parts, checked so that every serial can be read back and none repeats.
+//! Patterns of serials, and their parts.
 
 use std::fmt;
 
@@ -98,7 +98,7 @@ impl DateField {
     }
 }
 
-/// How exactly a date is known.
+/// The precision of a date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fineness {
     Year,
@@ -136,7 +136,7 @@ pub(super) enum Network {
     Ff1,
 }
 
-/// What SP 800-38G Rev. 1 requires.
+/// The least numbers that SP 800-38G Rev. 1 allows.
 pub(super) const LEAST_FF1: u64 = 1_000_000;
 
 /// Digits of a counter.

@@ -1,4 +1,5 @@
-//! The parts of a pattern, read one by one and checked against each other.
+//! Parser of patterns: the parts are read one by one and checked against each other, so that every serial can be
+//! read back and none repeats.
 
 use std::fmt;
 use std::iter::Peekable;
@@ -70,7 +71,7 @@ fn inside<'a>(
     refuse(at, "this brace is not closed; write {{ for a brace")
 }
 
-/// What was read so far, with where it stands.
+/// The parts read so far, and their positions.
 #[derive(Default)]
 struct Read {
     parts: Vec<Part>,
@@ -80,7 +81,7 @@ struct Read {
 }
 
 impl Read {
-    /// What stands between two braces.
+    /// Reads the text between two braces.
     fn part(&mut self, at: usize, inside: &str) -> Result<(), IdError> {
         let (name, rest) = inside.split_once(':').unwrap_or((inside, ""));
         let after = at + name.chars().count() + 1;
@@ -205,7 +206,7 @@ impl Read {
         Ok(())
     }
 
-    /// What only the whole can tell.
+    /// Checks the parts against each other.
     fn finish(self, text: &str, length: usize, reset: Reset) -> Result<Pattern, IdError> {
         let Some((at, counter)) = self.counter else {
             return refuse(length, "a counter is missing, such as {n:6}");

@@ -6,7 +6,7 @@ use crate::IdError;
 use crate::check::CheckSymbol;
 use crate::format::IdText;
 
-/// What a serial says.
+/// The meaning of a serial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParsedSerial {
     /// The date, as exactly as the pattern tells it: `2026`, `2026-11`, `2026-11-22` or `2026-11-22T09`.
@@ -49,7 +49,7 @@ impl Pattern {
         Ok(text)
     }
 
-    /// What a serial says. Letters that mean digits may be in either case where the digits allow it, and
+    /// Reads a serial. Letters that mean digits may be in either case where the digits allow it, and
     /// of Crockford's I and L count as 1, O as 0.
     ///
     /// # Errors

@@ -39,7 +39,7 @@ pub enum OneOrManySerials {
     Many(ManySerials),
 }
 
-/// What a serial says.
+/// The meaning of a serial.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(example = json!({
     "tag": "invoices", "period": "2026-11-22", "date": "2026-11-22", "n": "42", "check": "damm"

@@ -1,4 +1,4 @@
-//! What was agreed on for a serial tag, which never changes, and where its numbers begin now.
+//! The definition of a serial tag, which never changes, and the range that its numbers are in now.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -185,7 +185,7 @@ impl NewSerialTag {
         Ok(self)
     }
 
-    /// How many numbers a process fetches at least at a time: what it has when it is killed is a gap.
+    /// The least numbers that a process fetches at a time: those that it has when it is killed are a gap.
     /// Default: 100, or a hundredth of what the counter has room for.
     ///
     /// # Errors

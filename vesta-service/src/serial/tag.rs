@@ -65,7 +65,7 @@ impl SerialTag {
         Ok(batch.finish())
     }
 
-    /// What a serial of this tag says, with its counter as it was before it was shuffled.
+    /// Reads a serial of this tag, with its counter as it was before it was shuffled.
     ///
     /// # Errors
     /// [`IdError::Invalid`] for `serial`, with the position of what does not fit the pattern, or if its
@@ -88,7 +88,9 @@ impl SerialTag {
             match self.segment.try_next_run(want) {
                 Ok(run) if run.first >= floor => return Ok((hour, run)),
                 // Of a period that is over: with it goes everything else that is left of that one.
-                Ok(_) => drop(self.segment.skip_below(floor)),
+                Ok(_) => {
+                    self.segment.skip_below(floor);
+                }
                 Err(_) if self.segment.is_used_up() && self.segment.skip_below(floor) => {}
                 Err(error) => return Err(self.explain(error)),
             }

@@ -19,20 +19,22 @@ const STEP: u64 = 20;
 /// So many the servers have together, at most: it follows their pace.
 const AT_HAND: u64 = TOTAL / 10;
 
-/// What one case runs over.
+/// The end of a period.
 pub(crate) struct Case {
     pub(crate) zone: &'static str,
     pub(crate) reset: Reset,
     pub(crate) pattern: &'static str,
     /// The moment in the middle, in seconds since 1970.
     pub(crate) middle: u64,
+    /// The first moment of the last period, in seconds since 1970.
+    pub(crate) begins: u64,
     /// The periods that are seen.
     pub(crate) periods: &'static [&'static str],
 }
 
-/// How far the clock goes on with each serial that anybody gets, in milliseconds: two minutes in all.
+/// Step of the clock with each serial that anybody gets, in milliseconds: two minutes in all.
 const TICK: u64 = 120_000 / TOTAL;
-/// How far somebody sets it back for a while after the middle.
+/// The time by which somebody sets it back for a while after the middle.
 const SET_BACK: u64 = 60_000;
 
 /// A wall clock of which a test is the time. The time to wait is that of the system.
@@ -40,17 +42,28 @@ const SET_BACK: u64 = 60_000;
 struct Scripted {
     issued: Arc<AtomicU64>,
     middle: UnixMillis,
-    /// This server's clock is not quite right.
+    /// This server's clock is not quite right, in milliseconds.
     ahead: i64,
     system: SystemClock,
 }
 
-impl Clock for Scripted {
-    fn wall(&self) -> UnixMillis {
+/// So far apart two of the clocks are, in milliseconds.
+const APART: u64 = 1600;
+
+impl Scripted {
+    /// The time, and the time as if nobody had set it back.
+    fn times(&self) -> (UnixMillis, UnixMillis) {
         let issued = self.issued.load(Ordering::SeqCst);
         let start = self.middle.0 - TOTAL * TICK / 2;
+        let time = (start + issued * TICK).saturating_add_signed(self.ahead);
         let back = if (TOTAL * 6 / 10..TOTAL * 8 / 10).contains(&issued) { SET_BACK } else { 0 };
-        UnixMillis((start + issued * TICK - back).saturating_add_signed(self.ahead))
+        (UnixMillis(time - back), UnixMillis(time))
+    }
+}
+
+impl Clock for Scripted {
+    fn wall(&self) -> UnixMillis {
+        self.times().0
     }
 
     fn until(&self, moment: UnixMillis) -> Duration {
@@ -66,11 +79,13 @@ impl Clock for Scripted {
     }
 }
 
-/// A serial, and what the clock of its server showed before and after.
+/// A serial, and the clock of its server.
 pub(crate) struct Got {
     pub(crate) serial: Serial,
-    pub(crate) before: UnixMillis,
-    pub(crate) after: UnixMillis,
+    /// Before or after the call, whichever is earlier.
+    pub(crate) earliest: UnixMillis,
+    /// After the call, as if nobody had set it back.
+    pub(crate) latest: UnixMillis,
 }
 
 fn server(store: Arc<dyn KvStore>, clock: &Scripted) -> SerialService {
@@ -89,7 +104,8 @@ fn thread(service: &SerialService, clock: &Scripted) -> Vec<Got> {
     let next = || {
         let before = clock.wall();
         let serial = tag.next().expect("a serial, also in the last second");
-        let got = Got { serial, before, after: clock.wall() };
+        let (after, latest) = clock.times();
+        let got = Got { serial, earliest: before.min(after), latest };
         clock.issued.fetch_add(1, Ordering::SeqCst);
         got
     };
@@ -139,7 +155,7 @@ pub(crate) fn check(case: &Case, pattern: &Pattern, all: &[Vec<Vec<Got>>]) -> u6
     for (server, threads) in all.iter().enumerate() {
         for got in threads {
             let mut last = None;
-            for Got { serial, before, after } in got {
+            for Got { serial, earliest, latest } in got {
                 assert!(texts.insert(&serial.text), "{name}: {} twice", serial.text);
                 let parsed = pattern.parse(&serial.text).expect("it can be read back");
                 assert_eq!(parsed.counter, serial.n);
@@ -151,7 +167,10 @@ pub(crate) fn check(case: &Case, pattern: &Pattern, all: &[Vec<Vec<Got>>]) -> u6
                 last = place;
                 let twin = periods.entry(period.clone()).or_default().insert(serial.n, server);
                 assert_eq!(twin, None, "{name}: {} of {period} twice", serial.n);
-                assert!(before.0 <= after.0 + SET_BACK);
+                let (is_last, begins) = (case.periods.ends_with(&[&period]), case.begins * 1000);
+                let said = format!("{name}: {} at {earliest} to {latest}", serial.text);
+                assert!(is_last || earliest.0 < begins, "{said}: of a period that is over");
+                assert!(!is_last || latest.0 + APART >= begins, "{said}: of none that has begun");
             }
         }
     }
@@ -183,6 +202,7 @@ pub(crate) const CASES: [Case; 9] = [
         reset: Reset::Day,
         pattern: "INV-{date:yyMMdd}-{n:6}{check:damm}",
         middle: 1_709_136_000, // 2024-02-29T00:00 there, a leap day
+        begins: 1_709_136_000,
         periods: &["2024-02-28", "2024-02-29"],
     },
     Case {
@@ -190,6 +210,7 @@ pub(crate) const CASES: [Case; 9] = [
         reset: Reset::Day,
         pattern: "{date:yyyyDDD}{n:5:crockford}{check:crockford:all}",
         middle: 1_709_222_400, // 2024-03-01T00:00
+        begins: 1_709_222_400,
         periods: &["2024-02-29", "2024-03-01"],
     },
     Case {
@@ -197,6 +218,7 @@ pub(crate) const CASES: [Case; 9] = [
         reset: Reset::Month,
         pattern: "{date:yyyy-MM}/{n:6}",
         middle: 1_709_222_400,
+        begins: 1_709_222_400,
         periods: &["2024-02", "2024-03"],
     },
     Case {
@@ -204,6 +226,7 @@ pub(crate) const CASES: [Case; 9] = [
         reset: Reset::Year,
         pattern: "{date:yyMMdd}{n:8}{check:mod97}",
         middle: 1_735_689_600, // 2025-01-01T00:00:00Z
+        begins: 1_735_689_600,
         periods: &["2024", "2025"],
     },
     Case {
@@ -211,6 +234,7 @@ pub(crate) const CASES: [Case; 9] = [
         reset: Reset::Day,
         pattern: "{date:yyMMddHH}-{n:6}",
         middle: 1_743_296_400, // 2025-03-30T02:00 becomes 03:00
+        begins: 1_743_289_200,
         periods: &["2025-03-30"],
     },
     Case {
@@ -218,6 +242,7 @@ pub(crate) const CASES: [Case; 9] = [
         reset: Reset::Day,
         pattern: "{date:yyMMddHH}-{n:6}",
         middle: 1_761_440_400, // 2025-10-26T03:00 becomes 02:00
+        begins: 1_761_429_600,
         periods: &["2025-10-26"],
     },
     Case {
@@ -225,6 +250,7 @@ pub(crate) const CASES: [Case; 9] = [
         reset: Reset::Day,
         pattern: "{date:yyMMdd}{n:6}",
         middle: 1_541_300_400, // 2018-11-04T00:00 becomes 01:00
+        begins: 1_541_300_400,
         periods: &["2018-11-03", "2018-11-04"],
     },
     Case {
@@ -232,6 +258,7 @@ pub(crate) const CASES: [Case; 9] = [
         reset: Reset::Day,
         pattern: "{date:yyMMdd}{n:6}",
         middle: 1_289_097_030, // 30 s later 2010-11-07T00:01 becomes 2010-11-06T23:01
+        begins: 1_289_097_000,
         periods: &["2010-11-06", "2010-11-07"],
     },
     Case {
@@ -239,6 +266,7 @@ pub(crate) const CASES: [Case; 9] = [
         reset: Reset::Month,
         pattern: "{date:yyyyMM}{n:6}",
         middle: 1_746_046_800, // 2025-05-01T00:00, a week after the clocks were set
+        begins: 1_746_046_800,
         periods: &["2025-04", "2025-05"],
     },
 ];
