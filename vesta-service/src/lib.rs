@@ -75,8 +75,8 @@ pub use lease::{
 pub use machine::{IpMap, MachineSource, WorkerNodeStore, host_ordinal};
 pub use populator::PopulatorKind;
 pub use segment::{
-    KvSegments, NewSegmentTag, NextRange, Segment, SegmentBuilder, SegmentMode, SegmentService,
-    SegmentStatus, SegmentStore, SegmentTag,
+    KvSegments, LentRange, NewSegmentTag, NextRange, Segment, SegmentBuilder, SegmentMode,
+    SegmentService, SegmentStatus, SegmentStore, SegmentTag, Stride,
 };
 #[cfg(all(feature = "serial", not(any(loom, shuttle))))]
 pub use serial::{NewSerialTag, Serial, SerialBuilder, SerialService, SerialStatus, SerialTag};

@@ -4,9 +4,11 @@
 //! ```text
 //!  store.rs        the port: what a database has to offer
 //!  kv.rs           tags as the entries of any store
+//!  stride.rs       every second number, or every third                          pure
 //!  buffer.rs       the state of one tag: what to give out, what to fetch       pure
 //!  buffer/plan.rs  how much to fetch, and how early                            pure
 //!  buffer/report.rs  why a tag has no numbers, and its status                  pure
+//!  buffer/lent.rs  ranges that others give out                                 pure
 //!  allocator.rs    what every call touches
 //!  key.rs          one tag: its numbers, its state, those who wait
 //!  ends.rs         what this host was given, over restarts
@@ -60,13 +62,15 @@ mod schedules;
 mod service;
 mod status;
 mod store;
+mod stride;
 
 pub use builder::SegmentBuilder;
 pub use handle::Segment;
 pub use kv::KvSegments;
 pub use service::SegmentService;
 pub use status::SegmentStatus;
-pub use store::{NewSegmentTag, NextRange, SegmentStore, SegmentTag};
+pub use store::{LentRange, NewSegmentTag, NextRange, SegmentStore, SegmentTag};
+pub use stride::Stride;
 
 /// In which order the threads of a process get the numbers of a tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

@@ -117,13 +117,7 @@ fn tags_of_any_rows() {
             let max_id = [*max_id, max_id.rem_euclid(10_000), edge][usize::from(kind % 3)];
             let step = [*step, step.rem_euclid(100)][usize::from(kind / 3 % 2)];
             let key = format!("tag {}", key % 5);
-            store.put(SegmentTag {
-                key: key.clone(),
-                max_id,
-                step,
-                description: None,
-                update_time: None,
-            });
+            store.put(SegmentTag::new(key.clone(), max_id, step));
             (key, max_id)
         };
         for row in rows {

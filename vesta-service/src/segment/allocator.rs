@@ -102,6 +102,8 @@ pub(crate) struct Allocator {
     shared: RangeCursor,
     /// Numbers that a stripe takes at a time: depends on the size of the chunk.
     run: AtomicU64,
+    /// From one number to the next. As long as a line exists, for a caller may have read it long ago.
+    stride: u64,
     /// Empty in strict mode; otherwise a power of two.
     stripes: Box<[Stripe]>,
 }
@@ -116,16 +118,17 @@ crate::sync::thread_local! {
 
 impl Allocator {
     /// One line for all threads.
-    pub(crate) fn strict() -> Self {
-        Self { shared: RangeCursor::new(), run: AtomicU64::new(1), stripes: Box::default() }
+    pub(crate) fn strict(stride: u64) -> Self {
+        let run = AtomicU64::new(stride);
+        Self { shared: RangeCursor::new(), run, stride, stripes: Box::default() }
     }
 
     /// Several lines, so that threads rarely meet.
-    pub(crate) fn relaxed() -> Self {
+    pub(crate) fn relaxed(stride: u64) -> Self {
         let cores = std::thread::available_parallelism().map_or(4, usize::from);
         let count = (cores * 8).next_power_of_two().clamp(8, 128);
         let stripe = || Stripe { cursor: RangeCursor::new(), lock: Mutex::new(()) };
-        Self { stripes: (0..count).map(|_| stripe()).collect(), ..Self::strict() }
+        Self { stripes: (0..count).map(|_| stripe()).collect(), ..Self::strict(stride) }
     }
 
     fn stripe(&self) -> Option<&Stripe> {
@@ -134,9 +137,16 @@ impl Allocator {
         self.stripes.get(home & self.stripes.len().wrapping_sub(1))
     }
 
-    /// The next 1 to `want` numbers, if there are some at hand for this thread.
+    /// From one number to the next.
+    pub(crate) const fn stride(&self) -> u64 {
+        self.stride
+    }
+
+    /// The next 1 to `want` numbers, if there are some at hand for this thread: from the start of what is
+    /// returned on, a stride apart.
     #[inline]
     pub(crate) fn take(&self, want: u64) -> Option<Range<u64>> {
+        let want = want * self.stride;
         if self.stripes.is_empty() {
             self.shared.take(want)
         } else {
@@ -144,13 +154,14 @@ impl Allocator {
         }
     }
 
-    /// As [`take`](Self::take), when that found nothing: `more` gives 1 to so many numbers from the
+    /// As [`take`](Self::take), when that found nothing: `more` gives the numbers below so much more, from the
     /// shared line, after refilling it if need be.
     pub(crate) fn take_from<E>(
         &self,
         want: u64,
         more: impl FnOnce(&RangeCursor, u64) -> Result<Range<u64>, E>,
     ) -> Result<Range<u64>, E> {
+        let want = want * self.stride;
         let Some(stripe) = self.stripe() else { return more(&self.shared, want) };
         let _guard = stripe.lock.lock();
         if let Some(taken) = stripe.cursor.take(want) {
@@ -167,7 +178,8 @@ impl Allocator {
 
     /// A chunk of this size is now in use.
     pub(crate) fn set_chunk_size(&self, size: u64) {
-        self.run.store((size / SHARE).clamp(1, LONGEST_RUN), Ordering::Relaxed);
+        let run = (size / self.stride / SHARE).clamp(1, LONGEST_RUN) * self.stride;
+        self.run.store(run, Ordering::Relaxed);
     }
 
     /// The line that all share. Its lock is the caller's.

@@ -9,6 +9,7 @@
 
 #[cfg(feature = "serial")]
 mod floor;
+mod lent;
 mod plan;
 mod report;
 
@@ -19,6 +20,7 @@ use std::time::Duration;
 use vesta_intf::IdError;
 
 use super::store::{MAX, NextRange, SegmentTag};
+use super::stride::Stride;
 use crate::StoreError;
 use crate::wait::retry_pause;
 use plan::Plan;
@@ -30,6 +32,8 @@ pub(crate) struct Buffer {
     key: String,
     description: Option<String>,
     plan: Plan,
+    /// From one number to the next.
+    delta: u64,
     pub(super) health: Health,
     phase: Phase,
     /// Numbers were asked for: nothing is fetched for an unused tag.
@@ -51,6 +55,8 @@ pub(crate) struct Buffer {
     /// The end of the ranges that this process was given: nothing below is taken again, whatever the
     /// store says. The store itself may stand lower, where others gave numbers back.
     highest: u64,
+    /// The end of the ranges that were lent to others.
+    lent: u64,
     /// The end of what processes of this host were given that are gone. A store below it has forgotten
     /// something.
     before: u64,
@@ -70,8 +76,10 @@ pub(crate) enum Health {
     Good,
     /// There is no such tag, or no longer.
     NoTag,
-    /// Its row has a step below 1 or a negative `max_id`.
+    /// Its row has a step below 1, a negative `max_id`, or a stride that is none.
     BadRow,
+    /// Its row has another delta than at the start: numbers at hand may be others' by it.
+    OtherDelta,
     /// There are no more numbers of 63 bits.
     UsedUp,
     /// The store offered numbers that were handed out before: it was restored from a backup, or
@@ -100,6 +108,7 @@ struct Chunk {
 }
 
 impl Chunk {
+    /// How far it reaches; with a stride, more than it has numbers.
     const fn size(&self) -> u64 {
         self.numbers.end - self.numbers.start
     }
@@ -112,6 +121,7 @@ impl Buffer {
             key: tag.key.clone(),
             description: None,
             plan: Plan::new(u64::try_from(tag.step).unwrap_or(1), cap),
+            delta: tag.stride.delta.max(1),
             health: Health::Good,
             phase: Phase::Idle,
             wanted: false,
@@ -123,6 +133,7 @@ impl Buffer {
             opened_at: Duration::ZERO,
             chunks: VecDeque::new(),
             highest: 0,
+            lent: 0,
             before: 0,
             unused: None,
             failures: 0,
@@ -134,9 +145,9 @@ impl Buffer {
         buffer
     }
 
-    /// Nothing below this end is taken, and no store trusted that stands there.
-    pub(super) fn remember(&mut self, before: u64) {
-        self.before = before;
+    /// Nothing below this end is taken, and no store of one line is trusted that stands there.
+    pub(super) fn remember(&mut self, before: u64, several_lines: bool) {
+        self.before = if several_lines { 0 } else { before };
         self.highest = self.highest.max(before);
     }
 
@@ -154,9 +165,9 @@ impl Buffer {
 
     /// Counts the open chunk as used up; returns its size.
     fn close_chunk(&mut self) -> Option<u64> {
-        let count = self.open.take()?.size();
-        self.closed_total += count;
-        Some(count)
+        let size = self.open.take()?.size();
+        self.closed_total += size.div_ceil(self.delta);
+        Some(size)
     }
 
     /// Returns `true` if a fetch is due, which then counts as queued: a thread has to
@@ -232,7 +243,10 @@ impl Buffer {
     ) -> Option<Duration> {
         let Phase::Fetching(asked_at, size) = self.phase else { return None };
         let reply = match reply {
-            Ok(NextRange::Numbers(Range { start, end })) if start >= end || end > MAX => {
+            Ok(
+                NextRange::Numbers(Range { start, end })
+                | NextRange::Strided(Range { start, end }, _),
+            ) if start >= end || end > MAX => {
                 let nonsense = format!("the store answered with the numbers {start} to {end}");
                 return Some(self.fail(now, StoreError::permanent(nonsense)));
             }
@@ -241,7 +255,8 @@ impl Buffer {
         };
         (self.phase, self.failures) = (Phase::Idle, 0);
         match reply {
-            NextRange::Numbers(range) => self.take_in(asked_at, now, range),
+            NextRange::Numbers(range) => self.take_in(asked_at, now, range, Stride::ONE),
+            NextRange::Strided(range, stride) => self.take_in(asked_at, now, range, stride),
             // It may have been put back meanwhile: the next fetch tells.
             NextRange::NoTag if self.listed_since => {}
             NextRange::NoTag => self.drop_all(Health::NoTag),
@@ -254,7 +269,7 @@ impl Buffer {
         None
     }
 
-    fn take_in(&mut self, asked_at: Duration, now: Duration, range: Range<u64>) {
+    fn take_in(&mut self, asked_at: Duration, now: Duration, range: Range<u64>, stride: Stride) {
         match (self.health, &mut self.unused) {
             (Health::Closed, Some(unused)) if range.start >= self.highest => {
                 self.highest = range.end;
@@ -262,6 +277,7 @@ impl Buffer {
                 return;
             }
             (Health::NoTag | Health::Closed, _) => return, // nobody may have them any more
+            _ if stride.delta != self.delta => return self.settle(Health::OtherDelta),
             _ => {}
         }
         if range.start < self.highest {
@@ -274,10 +290,14 @@ impl Buffer {
         self.starved = false;
         let size = range.end - range.start;
         self.plan.fetched(asked_at, now, size);
-        let tenth = range.start + size.div_ceil(10);
-        let third = (range.end - tenth).div_ceil(3);
-        let cut = |part| range.end.min(tenth + part * third);
-        for numbers in [range.start..tenth, tenth..cut(1), cut(1)..cut(2), cut(2)..range.end] {
+        // Each chunk begins with a number of the stride.
+        let range = stride.within(range);
+        let size = range.end - range.start;
+        let cut = |at| stride.align(range.start + at).min(range.end);
+        let tenth = size.div_ceil(10);
+        let third = (size - tenth).div_ceil(3);
+        let [a, b, c] = [0, 1, 2].map(|part| cut(tenth + part * third));
+        for numbers in [range.start..a, a..b, b..c, c..range.end] {
             if !numbers.is_empty() {
                 self.chunks.push_back(Chunk { numbers, of: range.clone() });
             }
@@ -309,7 +329,10 @@ impl Buffer {
         self.listed_since = true;
         match self.health {
             Health::Closed => {}
-            _ if max_id.is_err() || step.is_none() => self.settle(Health::BadRow),
+            _ if max_id.is_err() || step.is_none() || !tag.stride.is_valid() => {
+                self.settle(Health::BadRow);
+            }
+            _ if tag.stride.delta != self.delta => self.settle(Health::OtherDelta),
             Health::UsedUp if !changed => {}
             _ if max_id.is_ok_and(|max_id| max_id < self.before) => self.settle(Health::WentBack),
             Health::WentBack if max_id.is_ok_and(|max_id| max_id <= self.highest) => {}
@@ -343,9 +366,22 @@ impl Buffer {
     pub(crate) fn given_out(&self) -> u64 {
         let mut unused: Vec<_> = self.unused.iter().flatten().collect();
         unused.sort_unstable_by_key(|numbers| std::cmp::Reverse(numbers.start));
-        let lower =
-            |end, numbers: &Range<u64>| if numbers.end == end { numbers.start } else { end };
+        // A gap that is smaller than the stride has none of its numbers.
+        let lower = |end: u64, numbers: &Range<u64>| {
+            let follows = end.checked_sub(numbers.end).is_some_and(|gap| gap < self.delta);
+            if follows { numbers.start } else { end }
+        };
         unused.into_iter().fold(self.highest, lower)
+    }
+
+    /// The end of the ranges that this process was given.
+    pub(super) const fn highest(&self) -> u64 {
+        self.highest
+    }
+
+    /// The end of what this host is to remember: above it the store may stand, below it never.
+    pub(super) fn remembered(&self) -> u64 {
+        self.given_out().max(self.lent)
     }
 
     /// Nothing goes back.

@@ -13,6 +13,7 @@ use super::builder::SegmentBuilder;
 use super::ends::Ends;
 use super::jobs::{Job, Jobs, THREADS};
 use super::key::Key;
+use super::store::NextRange;
 use crate::error::{BuildError, StoreError, ask_store};
 use crate::sync::{AtomicBool, Mutex, Ordering, thread};
 use crate::wait::Drive;
@@ -221,11 +222,8 @@ impl Core {
 
     fn fetch(&self, key: &Arc<Key>) {
         let Some(size) = key.begin(self.now()) else { return };
-        let store = &self.settings.store;
-        let reply = match self.refused() {
-            Some(refused) => Err(refused),
-            None => ask_store(|| store.next_range(&key.name, size)),
-        };
+        let above = key.state.lock().highest();
+        let reply = self.ask(key, size, above);
         let failed_before = key.state.lock().failing_because().is_some();
         self.log(failed_before, &reply, Some(&key.name));
         let now = self.now();
@@ -236,6 +234,14 @@ impl Core {
         self.give_back(key); // if the end came meanwhile
     }
 
+    /// Takes a range from the store, for a process that has had numbers below `above`.
+    pub(super) fn ask(&self, key: &Key, step: u64, above: u64) -> Result<NextRange, StoreError> {
+        match self.refused() {
+            Some(refused) => Err(refused),
+            None => ask_store(|| self.settings.store.next_range_above(&key.name, step, above)),
+        }
+    }
+
     /// Why nothing is taken from a store that may forget it.
     fn refused(&self) -> Option<StoreError> {
         let doubt = self.known.lock().doubt.clone().filter(|_| self.settings.require_durable)?;
@@ -244,7 +250,7 @@ impl Core {
         )))
     }
 
-    fn remember_soon(&self) {
+    pub(super) fn remember_soon(&self) {
         // Relaxed: whoever sets it has the job added.
         if self.ends.is_some() && !self.remembering.swap(true, Ordering::Relaxed) {
             self.add(REMEMBER_AFTER, Job::Remember);
@@ -253,7 +259,7 @@ impl Core {
 
     /// Has this host remember what it was given; `false` if it cannot.
     fn remember(&self) -> bool {
-        let given = |key: &Arc<Key>| (key.name.clone(), key.state.lock().given_out());
+        let given = |key: &Arc<Key>| (key.name.clone(), key.state.lock().remembered());
         self.ends.as_ref().is_none_or(|ends| ends.write(self.keys().iter().map(given)))
     }
 
@@ -341,9 +347,8 @@ impl Core {
                 let key = known.keys.entry(tag.key.clone());
                 let new = || {
                     let key = Key::new(tag, *mode, *step_cap);
-                    key.state
-                        .lock()
-                        .remember(self.ends.as_ref().map_or(0, |it| it.before(&key.name)));
+                    let before = self.ends.as_ref().map_or(0, |it| it.before(&key.name));
+                    key.state.lock().remember(before, store.has_several_lines());
                     key.into()
                 };
                 let key = key.or_insert_with(new).clone();

@@ -9,6 +9,7 @@ use vesta_intf::{IdError, IdRun};
 use super::core::Core;
 use super::key::Key;
 use super::status::SegmentStatus;
+use super::store::LentRange;
 use crate::sync::Ordering;
 use crate::wait::Wait;
 
@@ -68,8 +69,9 @@ impl Segment {
     pub fn try_next_run(&self, want: u32) -> Result<IdRun, IdError> {
         IdError::check("count", want.into(), 1, u32::MAX.into())?;
         let numbers = self.take(want.into())?;
-        let count = u32::try_from(numbers.end - numbers.start).unwrap_or(want);
-        Ok(IdRun { first: numbers.start, step: 1, count })
+        let step = self.key.stride();
+        let count = u32::try_from((numbers.end - numbers.start).div_ceil(step)).unwrap_or(want);
+        Ok(IdRun { first: numbers.start, step, count })
     }
 
     /// `count` new numbers as runs, ascending. May wait, at most for the service's `max_wait`.
@@ -80,6 +82,19 @@ impl Segment {
         let mut batch = Batch::new(self, count);
         self.wait().until(|| batch.fill())?;
         Ok(batch.finish())
+    }
+
+    /// Takes the next range of the tag, one step of the table, for somebody else to give out. Blocks as long as
+    /// the store does. [`next`](Self::next) and the others give out numbers of other ranges.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next), but nothing besides the store is waited for.
+    pub fn lend(&self) -> Result<LentRange, IdError> {
+        let (step, above) = self.key.state.lock().before_lending()?;
+        let reply = self.core.ask(&self.key, step, above);
+        let lent = self.key.state.lock().on_lent(above, reply);
+        self.core.remember_soon();
+        lent
     }
 
     /// Status of the tag in this process.

@@ -28,9 +28,10 @@ pub(crate) struct Key {
 
 impl Key {
     pub(crate) fn new(tag: &SegmentTag, mode: SegmentMode, cap: u64) -> Self {
+        let stride = tag.stride.delta.max(1);
         let numbers = match mode {
-            SegmentMode::Strict => Allocator::strict(),
-            SegmentMode::Relaxed => Allocator::relaxed(),
+            SegmentMode::Strict => Allocator::strict(stride),
+            SegmentMode::Relaxed => Allocator::relaxed(stride),
         };
         Self {
             name: tag.key.clone(),
@@ -39,6 +40,11 @@ impl Key {
             notify: Notify::default(),
             lost: AtomicU64::new(0),
         }
+    }
+
+    /// From one number of the tag to the next.
+    pub(crate) const fn stride(&self) -> u64 {
+        self.numbers.stride()
     }
 
     /// The next 1 to `want` numbers, if some are at hand.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use vesta_intf::UnixMillis;
 
-use super::{NewSegmentTag, NextRange, SegmentStore, SegmentTag};
+use super::{NewSegmentTag, NextRange, SegmentStore, SegmentTag, Stride};
 use crate::lease::{Area, Entry, Fields, SCHEMA};
 use crate::{Cas, Clock as _, KvStore, StoreError, SystemClock, random};
 
@@ -147,8 +147,8 @@ pub(crate) fn entry_key(tag: &str) -> String {
 
 impl Entry for Written {
     fn encode(&self) -> String {
-        let Self { tag: SegmentTag { key, max_id, step, description, update_time }, attempt } =
-            self;
+        let Self { tag, attempt } = self;
+        let SegmentTag { key, max_id, step, description, update_time, .. } = tag;
         let (key, description) = (Value::from(key.as_str()), Value::from(description.as_deref()));
         let time = Value::from(update_time.map(|time| time.0.to_string()));
         format!(
@@ -161,6 +161,7 @@ impl Entry for Written {
             key: fields.text("key")?.to_owned(),
             max_id: fields.number("max_id")?,
             step: fields.number("step")?,
+            stride: Stride::ONE,
             description: fields.optional("description", |it| Some(it.as_str()?.to_owned()))?,
             update_time: fields.optional("time", |it| it.as_str()?.parse().ok().map(UnixMillis))?,
         };
@@ -182,6 +183,7 @@ mod tests {
             key: "orders".into(),
             max_id: 11,
             step: 1000,
+            stride: Stride::ONE,
             description: Some("the \"orders\"".into()),
             update_time: Some(UnixMillis(1_700_000_000_000)),
         }
@@ -221,7 +223,7 @@ mod tests {
             (description, time) in any::<(Option<String>, Option<u64>)>(),
         ) {
             let update_time = time.map(UnixMillis);
-            let tag = SegmentTag { key, max_id, step, description, update_time };
+            let tag = SegmentTag { key, max_id, step, stride: Stride::ONE, description, update_time };
             let written = Written { tag, attempt };
             prop_assert_eq!(Written::decode(&written.encode()), Ok(written));
         }

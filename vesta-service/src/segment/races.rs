@@ -23,8 +23,7 @@ struct Model {
 impl Model {
     /// A tag whose first number was taken, and whose first fetch is under way.
     fn new(mode: SegmentMode) -> Arc<Self> {
-        let (key, max_id, step) = ("orders".to_owned(), 1, 4);
-        let tag = SegmentTag { key, max_id, step, description: None, update_time: None };
+        let tag = SegmentTag::new("orders", 1, 4);
         let key = Key::new(&tag, mode, 1_000);
         assert_eq!(key.take(1), None);
         assert!(matches!(key.take_slowly(1, NOW), (Err(_), true)));

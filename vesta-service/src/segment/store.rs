@@ -5,6 +5,7 @@ use std::ops::{Deref, Range};
 
 use vesta_intf::{IdError, UnixMillis};
 
+use super::stride::Stride;
 use crate::StoreError;
 
 /// The largest number a database can keep: its columns are signed, with 64 bits.
@@ -39,6 +40,23 @@ pub trait SegmentStore: Send + Sync + fmt::Debug {
     /// the caller asks for others. Permanent, with nothing changed, if the tag's `max_id` is negative.
     fn next_range(&self, key: &str, step: u64) -> Result<NextRange, StoreError>;
 
+    /// As [`next_range`](Self::next_range), for a caller who has had numbers below `above`. Where the
+    /// numbers of a tag come from [several lines](Self::has_several_lines), one that lags behind skips what
+    /// lies below, so that the caller's numbers go on increasing.
+    ///
+    /// # Errors
+    /// The same.
+    fn next_range_above(&self, key: &str, step: u64, above: u64) -> Result<NextRange, StoreError> {
+        let _ = above; // one line that stands lower has forgotten something, which nobody must hide
+        self.next_range(key, step)
+    }
+
+    /// True if the numbers of a tag are counted in several places, each with every so many-th of them. One
+    /// may then stand below what another handed out.
+    fn has_several_lines(&self) -> bool {
+        false
+    }
+
     /// Gives numbers back that nobody was given, in one atomic step: `max_id` becomes their start if
     /// it still is their end, and `true` is returned; otherwise nothing changes. Whoever then asks gets
     /// them. Asked at most once for the same numbers, and it must act at most once: a repetition could
@@ -72,10 +90,22 @@ pub trait SegmentStore: Send + Sync + fmt::Debug {
 pub enum NextRange {
     /// The numbers from `start` on below `end`. Not empty; `end` is at most 2^63 - 1.
     Numbers(Range<u64>),
+    /// Those of the numbers from `start` on below `end` that belong to the stride.
+    Strided(Range<u64>, Stride),
     /// There is no such tag.
     NoTag,
     /// `max_id` would grow beyond 2^63 - 1: it stays as it was. Fewer numbers may still be there.
     UsedUp,
+}
+
+/// A range whose numbers somebody else gives out, such as a client of Tinyid: nobody else gets them, and
+/// none comes back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LentRange {
+    /// From the first number that was not handed out before, below the first that still is not.
+    pub numbers: Range<u64>,
+    /// The numbers of the range that belong to the tag.
+    pub stride: Stride,
 }
 
 /// A tag as it stands in the table.
@@ -88,10 +118,20 @@ pub struct SegmentTag {
     pub max_id: i64,
     /// The least numbers to fetch at a time. It should be positive; -1 stands for what is no number.
     pub step: i64,
+    /// The numbers that the tag has here: nearly always every one, [`Stride::ONE`].
+    pub stride: Stride,
     /// The purpose of the tag.
     pub description: Option<String>,
     /// When the row was last changed, where the store knows.
     pub update_time: Option<UnixMillis>,
+}
+
+impl SegmentTag {
+    /// A tag of every number, with nothing more to be said of it.
+    pub fn new(key: impl Into<String>, max_id: i64, step: i64) -> Self {
+        let (stride, description, update_time) = (Stride::ONE, None, None);
+        Self { key: key.into(), max_id, step, stride, description, update_time }
+    }
 }
 
 /// A tag to be added: checked, so that every store can keep it.
@@ -129,8 +169,7 @@ impl NewSegmentTag {
             return wrong("it must not begin or end with white space or have control characters");
         }
         IdError::check("step", step, 1, Self::MAX_STEP)?;
-        let (step, description, update_time) = (signed(step), None, None);
-        Ok(Self(SegmentTag { key, max_id: 1, step, description, update_time }))
+        Ok(Self(SegmentTag::new(key, 1, signed(step))))
     }
 
     /// The first number to be handed out, instead of 1: for numbers that another system began.

@@ -181,7 +181,7 @@ pub(crate) fn ids(runs: &[IdRun]) -> Vec<u64> {
 }
 
 pub(crate) fn row(key: &str, max_id: i64, step: i64) -> SegmentTag {
-    SegmentTag { key: key.into(), max_id, step, description: None, update_time: None }
+    SegmentTag::new(key, max_id, step)
 }
 
 /// Remembers which numbers were seen, one bit each.

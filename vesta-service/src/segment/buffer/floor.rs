@@ -36,8 +36,7 @@ mod tests {
     const NOW: Duration = Duration::ZERO;
 
     fn buffer() -> Buffer {
-        let (key, max_id, step) = ("orders".to_owned(), 1, 10);
-        let tag = SegmentTag { key, max_id, step, description: None, update_time: None };
+        let tag = SegmentTag::new("orders", 1, 10);
         Buffer::new(&tag, 1000)
     }
 
@@ -52,13 +51,7 @@ mod tests {
         let mut buffer = buffer();
         fetch(&mut buffer, NextRange::Numbers(1..11));
         assert_eq!(buffer.next_chunk(NOW).ok(), Some(1..2));
-        buffer.on_listed(&SegmentTag {
-            key: "orders".into(),
-            max_id: 11,
-            step: 10,
-            description: None,
-            update_time: None,
-        });
+        buffer.on_listed(&SegmentTag::new("orders", 11, 10));
         assert!(buffer.skip_below(100));
         assert!(buffer.next_chunk(NOW).is_err() && !buffer.skip_below(100));
         assert_eq!(buffer.closed_total, 1, "what nobody got does not count as used");

@@ -19,12 +19,8 @@ const GUESSED_FETCH: Duration = Duration::from_millis(20);
 impl Buffer {
     /// Why there are no numbers now.
     pub(super) fn refusal(&self, now: Duration) -> IdError {
-        if let Some(reason) = self.trouble().map(Into::into) {
-            return match self.health {
-                Health::NoTag => not_found(&self.key),
-                Health::UsedUp | Health::Closed => IdError::Sealed { reason },
-                _ => IdError::Unavailable { reason, retry_after: None, source: None },
-            };
+        if let Some(error) = self.ended(self.health) {
+            return error;
         }
         let left = match self.phase {
             Phase::Idle => Duration::ZERO,
@@ -42,14 +38,28 @@ impl Buffer {
         let retry_after = left.clamp(Duration::from_millis(1), LONGEST_PAUSE);
         match self.failing_because() {
             None => NotReady { retry_after, why: NotReadyReason::AwaitingLease }.into(),
-            // What the store said is the source: it can name hosts and tables, which is not for
-            // callers from afar.
-            Some(error) => IdError::Unavailable {
-                reason: format!("the store does not give numbers of tag `{}`", self.key).into(),
-                // Waiting helps unless somebody has to repair something first.
-                retry_after: (!error.is_permanent()).then_some(retry_after),
-                source: Some(Arc::new(error.clone())),
-            },
+            Some(error) => self.unavailable(error, Some(retry_after)),
+        }
+    }
+
+    /// The error of a tag that gives out no more numbers by itself, if that is its health.
+    pub(super) fn ended(&self, health: Health) -> Option<IdError> {
+        let reason = self.trouble_of(health)?.into();
+        Some(match health {
+            Health::NoTag => not_found(&self.key),
+            Health::UsedUp | Health::Closed => IdError::Sealed { reason },
+            _ => IdError::Unavailable { reason, retry_after: None, source: None },
+        })
+    }
+
+    /// The error of a store that gives no numbers. What it said is the source: it can name hosts and tables,
+    /// which is not for callers from afar.
+    pub(super) fn unavailable(&self, error: &StoreError, retry_after: Option<Duration>) -> IdError {
+        IdError::Unavailable {
+            reason: format!("the store does not give numbers of tag `{}`", self.key).into(),
+            // Waiting helps unless somebody has to repair something first.
+            retry_after: retry_after.filter(|_| !error.is_permanent()),
+            source: Some(Arc::new(error.clone())),
         }
     }
 
@@ -60,15 +70,25 @@ impl Buffer {
 
     /// Why no more numbers will come by themselves.
     pub(crate) fn trouble(&self) -> Option<String> {
-        let (key, highest) = (&self.key, self.highest);
-        Some(match self.health {
+        self.trouble_of(self.health)
+    }
+
+    fn trouble_of(&self, health: Health) -> Option<String> {
+        let (key, highest) = (&self.key, self.highest.max(self.lent));
+        Some(match health {
             Health::Good => return None,
             Health::NoTag => format!("tag `{key}` is not in the table"),
             Health::BadRow => {
                 format!(
-                    "the row of tag `{key}` needs whole numbers: a step above 0, a max_id not below"
+                    "the row of tag `{key}` needs whole numbers: a step above 0, a max_id not below, \
+                     and if it has them, a delta above 0 and a remainder below that"
                 )
             }
+            Health::OtherDelta => format!(
+                "tag `{key}` has another delta in the table than the {} it began with; restart this \
+                 server",
+                self.delta
+            ),
             Health::UsedUp => format!("tag `{key}` has no more numbers of 63 bits"),
             Health::WentBack => format!(
                 "the store went back: set max_id of tag `{key}` above {highest}, and above \
@@ -103,9 +123,10 @@ impl Buffer {
             current,
             position,
             next,
-            taken_total: self.closed_total + used,
+            taken_total: self.closed_total + used.div_ceil(self.delta),
             lost_total,
-            rate,
+            rate: rate / self.delta,
+            delta: self.delta,
             table_step: self.plan.table_step,
             step: self.size(now),
             fetching: matches!(self.phase, Phase::Queued(_) | Phase::Fetching(..)),

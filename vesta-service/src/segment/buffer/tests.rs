@@ -4,6 +4,7 @@
 
 mod model;
 mod pace;
+mod strided;
 
 use std::ops::Range;
 use std::time::Duration;

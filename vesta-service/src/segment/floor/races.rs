@@ -15,8 +15,7 @@ type Taken = Vec<Range<u64>>;
 
 /// A tag with the numbers 1 to 4, whose store goes on at the floor.
 fn tag() -> Arc<Key> {
-    let (key, max_id, step) = ("orders".to_owned(), 1, 4);
-    let tag = SegmentTag { key, max_id, step, description: None, update_time: None };
+    let tag = SegmentTag::new("orders", 1, 4);
     let key = Key::new(&tag, SegmentMode::Strict, 4);
     assert!(matches!(key.take_slowly(1, NOW), (Err(_), true)));
     assert_eq!(key.begin(NOW), Some(4));

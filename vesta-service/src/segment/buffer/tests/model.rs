@@ -65,8 +65,7 @@ pub(super) struct World {
 }
 
 pub(super) fn row(step: i64, max_id: i64) -> SegmentTag {
-    let key = "orders".into();
-    SegmentTag { key, max_id, step, description: None, update_time: None }
+    SegmentTag::new("orders", max_id, step)
 }
 
 pub(super) fn no_answer() -> StoreError {

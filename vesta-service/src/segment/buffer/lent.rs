@@ -1,0 +1,44 @@
+//! Ranges that others give out. They are no part of what is at hand here.
+
+use vesta_intf::IdError;
+
+use super::super::store::{LentRange, NextRange};
+use super::super::stride::Stride;
+use super::{Buffer, Health, not_found};
+use crate::StoreError;
+
+impl Buffer {
+    /// The step to ask for, and the end of what this process has had so far.
+    pub(crate) fn before_lending(&self) -> Result<(u64, u64), IdError> {
+        match self.ended(self.health) {
+            Some(error) => Err(error),
+            None => Ok((self.plan.table_step, self.highest.max(self.lent))),
+        }
+    }
+
+    /// Notes the answer to a request that was made when `above` was the end of what this process had. Ranges
+    /// of its own that come later may lie below this one.
+    pub(crate) fn on_lent(
+        &mut self,
+        above: u64,
+        reply: Result<NextRange, StoreError>,
+    ) -> Result<LentRange, IdError> {
+        let (numbers, stride) = match reply {
+            Ok(NextRange::Numbers(numbers)) => (numbers, Stride::ONE),
+            Ok(NextRange::Strided(numbers, stride)) => (numbers, stride),
+            Ok(NextRange::NoTag) => return Err(not_found(&self.key)),
+            Ok(NextRange::UsedUp) => {
+                return Err(self.ended(Health::UsedUp).expect("it has an end"));
+            }
+            Err(error) => return Err(self.unavailable(&error, None)),
+        };
+        self.lent = self.lent.max(numbers.end);
+        if numbers.start < above {
+            self.settle(Health::WentBack);
+        }
+        match self.ended(self.health) {
+            Some(error) => Err(error),
+            None => Ok(LentRange { numbers, stride }),
+        }
+    }
+}
