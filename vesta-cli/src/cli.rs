@@ -168,7 +168,8 @@ pub(crate) struct TopArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
-    /// IDs in decimal, signed, hex, base62 or Crockford; `-` reads one a line from standard input
+    /// IDs in decimal, signed, hex, base62, Crockford or CosId's friendly form; `-` reads one a line from
+    /// standard input
     #[arg(required = true, value_name = "ID", allow_negative_numbers = true)]
     pub(crate) ids: Vec<String>,
     /// Layout: a name of `vesta layout list`, a file with a table [layout.custom], or guess
@@ -180,8 +181,8 @@ pub(crate) struct ExplainArgs {
     /// Year, month or day in which it was made, for a guess: 2016, 2016-04, 2016-04-30
     #[arg(long, value_name = "PERIOD", value_parser = values::period)]
     pub(crate) made: Option<RangeInclusive<UnixMillis>>,
-    /// Time zone to show beside UTC [default: the system's]
-    #[arg(long, value_name = "ZONE")]
+    /// Time zone to show beside UTC [default: the system's], and of friendly IDs [default: UTC]
+    #[arg(long, visible_alias = "tz", value_name = "ZONE")]
     pub(crate) zone: Option<String>,
 }
 

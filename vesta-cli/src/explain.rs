@@ -3,13 +3,14 @@
 use std::fmt::Write as _;
 use std::io::{self, BufRead as _, Write as _};
 
+use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 use vesta_boot::Error;
-use vesta_intf::{Field, GenMethod, Guess, Id, IdFormat, IdMeta, UnixMillis, guess};
+use vesta_intf::{Field, GenMethod, Guess, Id, IdFormat, IdMeta, UnixMillis, guess, is_friendly};
 
 use crate::cli::ExplainArgs;
 use crate::output::{Output, csv_line, has_colour, print, say, written};
-use crate::values::{beside, day, exact, id_of, in_zone, layout, now, relative};
+use crate::values::{beside, day, exact, id_of, in_zone, layout, moved, now, relative, zone};
 use crate::{Answer, Done};
 
 /// An ID with its layout.
@@ -29,6 +30,21 @@ impl Explained {
         let made = layout.moment_of(id.time).map_err(Error::setting)?;
         Ok(Self { raw, layout, id, made })
     }
+
+    /// The friendly form, which IDs of CosId have.
+    fn friendly(&self, zone: &TimeZone) -> Option<String> {
+        let is_cosids = IdMeta::COSID_LAYOUTS.contains(&self.layout);
+        let local = |moment| moved(moment, zone, &TimeZone::UTC);
+        is_cosids.then(|| self.layout.friendly(self.raw, local).ok()).flatten()
+    }
+}
+
+/// An ID in any of its forms, or the friendly one of this layout.
+fn raw_of(text: &str, layout: &IdMeta, zone: &TimeZone) -> Result<u64, Error> {
+    if !is_friendly(text) {
+        return id_of(text);
+    }
+    layout.parse_friendly(text, |local| moved(local, &TimeZone::UTC, zone)).map_err(Error::setting)
 }
 
 pub(crate) fn explain(args: &ExplainArgs, output: Output) -> Done {
@@ -38,22 +54,26 @@ pub(crate) fn explain(args: &ExplainArgs, output: Output) -> Done {
     }
     let layout = (!guessed).then(|| layout(&args.layout)).transpose();
     let layout = layout.map_err(Error::setting)?;
+    let zone = args.zone.as_deref().map_or(Ok(TimeZone::UTC), zone).map_err(Error::setting)?;
     if output == Output::Csv && layout.is_some() {
         print(CSV_HEAD)?;
     }
     let mut answer = Answer::Yes;
     for text in &args.ids {
         match (text.as_str(), &layout) {
-            ("-", Some(layout)) => from_stdin(layout, output)?,
+            ("-", Some(layout)) => from_stdin(layout, output, &zone)?,
             ("-", None) => {
                 return Error::refuse("a guess takes one ID; choose a layout for a list");
             }
             (text, Some(layout)) => {
-                let explained = Explained::new(id_of(text)?, layout)?;
+                let explained = Explained::new(raw_of(text, layout, &zone)?, layout)?;
                 print(&match output {
-                    Output::Text => in_full(&explained, args.zone.as_deref())?,
-                    _ => in_short(&explained, output),
+                    Output::Text => in_full(&explained, args.zone.as_deref(), &zone)?,
+                    _ => in_short(&explained, output, &zone),
                 })?;
+            }
+            (text, None) if is_friendly(text) => {
+                return Error::refuse(format!("{text} does not say its layout; choose one"));
             }
             (text, None) => answer = guessing(id_of(text)?, args, output)?,
         }
@@ -62,7 +82,7 @@ pub(crate) fn explain(args: &ExplainArgs, output: Output) -> Done {
 }
 
 /// A line for each ID of standard input; lines that hold none are named, and the rest goes on.
-fn from_stdin(layout: &IdMeta, output: Output) -> Result<(), Error> {
+fn from_stdin(layout: &IdMeta, output: Output, zone: &TimeZone) -> Result<(), Error> {
     let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let (mut lines, mut bad) = (0u64, 0u64);
     for line in io::stdin().lock().lines() {
@@ -72,14 +92,14 @@ fn from_stdin(layout: &IdMeta, output: Output) -> Result<(), Error> {
         if text.is_empty() {
             continue;
         }
-        let id = text.parse().or_else(|_| id_of(text)); // most of them are plain numbers
+        let id = text.parse().or_else(|_| raw_of(text, layout, zone)); // most of them are plain numbers
         match id.and_then(|id| Explained::new(id, layout)) {
             Err(error) => {
                 bad += 1;
                 say(&format!("line {lines}: {error}"));
             }
             Ok(explained) => {
-                let done = out.write_all(in_short(&explained, output).as_bytes());
+                let done = out.write_all(in_short(&explained, output, zone).as_bytes());
                 if done.is_err() {
                     return written(done);
                 }
@@ -94,7 +114,7 @@ fn from_stdin(layout: &IdMeta, output: Output) -> Result<(), Error> {
 }
 
 /// An ID on a line.
-fn in_short(it: &Explained, output: Output) -> String {
+fn in_short(it: &Explained, output: Output, zone: &TimeZone) -> String {
     let Explained { raw, layout, id, made } = it;
     match output {
         Output::Text => {
@@ -104,7 +124,7 @@ fn in_short(it: &Explained, output: Output) -> String {
             }
             line + "\n"
         }
-        Output::Json => format!("{}\n", as_json(it)),
+        Output::Json => format!("{}\n", as_json(it, zone)),
         Output::Csv => as_csv(it),
     }
 }
@@ -118,7 +138,7 @@ fn as_csv(it: &Explained) -> String {
     csv_line(&[&head[..], &numbers[..]].concat())
 }
 
-fn as_json(it: &Explained) -> Value {
+fn as_json(it: &Explained, zone: &TimeZone) -> Value {
     let Explained { raw, layout, id, made } = it;
     let mut json = json!({ "id": raw.to_string(), "layout": layout.name() });
     for field in layout.fields().into_iter().filter(|field| layout.bits(*field) > 0) {
@@ -126,7 +146,8 @@ fn as_json(it: &Explained) -> Value {
     }
     json["made"] = exact(*made, layout).into();
     let forms = [IdFormat::Hex, IdFormat::Base62, IdFormat::Crockford];
-    json["forms"] = forms.into_iter().map(|form| (form.name(), form.encode(*raw))).collect();
+    let forms = forms.into_iter().map(|form| (form.name(), form.encode(*raw)));
+    json["forms"] = forms.chain(it.friendly(zone).map(|text| ("friendly", text))).collect();
     if let Some((lower, upper)) = tick(it) {
         json["tick"] = json!([lower.to_string(), upper.to_string()]);
     }
@@ -142,10 +163,10 @@ fn tick(it: &Explained) -> Option<(u64, u64)> {
 }
 
 /// Everything about one ID, as a drawing.
-fn in_full(it: &Explained, zone: Option<&str>) -> Result<String, Error> {
+fn in_full(it: &Explained, beside: Option<&str>, zone: &TimeZone) -> Result<String, Error> {
     let Explained { raw, layout, id, made } = it;
     let mut text = format!("{raw}  {}\n{}", layout.name(), drawing(id, layout));
-    let local = in_zone(*made, zone).map_err(Error::setting)?;
+    let local = in_zone(*made, beside).map_err(Error::setting)?;
     let local = local.map_or(String::new(), |local| format!("   ({local})"));
     let (at, age) = (exact(*made, layout), relative(*made, now()));
     let _ = writeln!(text, "  made     {at}   {age}{local}");
@@ -154,6 +175,9 @@ fn in_full(it: &Explained, zone: Option<&str>) -> Result<String, Error> {
     let js = *raw as f64 as u128; // the number that JavaScript makes of it; 2^64 too
     let note = if js == u128::from(*raw) { "" } else { " (not exact)" };
     let _ = writeln!(text, "  forms    {hex}  {base62}  {crockford}  js {js}{note}");
+    if let Some(friendly) = it.friendly(zone) {
+        let _ = writeln!(text, "  friendly {friendly}   ({})", zone.iana_name().unwrap_or("UTC"));
+    }
     if let Some((lower, upper)) = tick(it) {
         let _ = writeln!(text, "  tick     {lower} .. {upper}");
     }

@@ -134,14 +134,31 @@ pub(crate) fn relative(moment: UnixMillis, now: UnixMillis) -> String {
 
 /// The time in a zone, with its name: `Asia/Shanghai 2018-01-04 10:08:23`. Without a name the system's
 /// zone is meant, or where that is UTC the one in which Vesta's layouts begin.
-pub(crate) fn in_zone(moment: UnixMillis, zone: Option<&str>) -> Result<Option<String>, String> {
+pub(crate) fn in_zone(moment: UnixMillis, name: Option<&str>) -> Result<Option<String>, String> {
     let system =
         || TimeZone::system().iana_name().filter(|name| !UTC.contains(name)).map(str::to_owned);
-    let name = zone.map(str::to_owned).or_else(system).unwrap_or(EPOCHS_ZONE.to_owned());
-    let zone = TimeZone::get(&name).map_err(|_| format!("there is no time zone `{name}`"))?;
-    let timestamp =
-        i64::try_from(moment.0).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
-    Ok(timestamp.map(|it| format!("{name} {}", it.to_zoned(zone).strftime("%Y-%m-%d %H:%M:%S"))))
+    let name = name.map(str::to_owned).or_else(system).unwrap_or(EPOCHS_ZONE.to_owned());
+    let zone = zone(&name)?;
+    let shown =
+        |it: Timestamp| format!("{name} {}", it.to_zoned(zone).strftime("%Y-%m-%d %H:%M:%S"));
+    Ok(timestamp(moment).map(shown))
+}
+
+/// A time zone by its name.
+pub(crate) fn zone(name: &str) -> Result<TimeZone, String> {
+    TimeZone::get(name).map_err(|_| format!("there is no time zone `{name}`"))
+}
+
+fn timestamp(moment: UnixMillis) -> Option<Timestamp> {
+    i64::try_from(moment.0).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok())
+}
+
+/// The moment at which clocks of one zone show what those of another show at a moment. Of a time that
+/// comes twice the first; one that is left out is as much later.
+pub(crate) fn moved(moment: UnixMillis, from: &TimeZone, to: &TimeZone) -> Option<UnixMillis> {
+    let shown = from.to_datetime(timestamp(moment)?);
+    let millis = to.to_timestamp(shown).ok()?.as_millisecond();
+    u64::try_from(millis).ok().map(UnixMillis)
 }
 
 /// The moment now, by this system's clock.

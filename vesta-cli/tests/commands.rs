@@ -18,6 +18,43 @@ fn vesta(folder: &std::path::Path, args: &[&str]) -> (String, i32) {
 }
 
 #[test]
+fn friendly_ids_are_read_and_shown_in_a_zone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let explain = |words: &[&str]| vesta(folder.path(), &[&["explain"], words].concat());
+    let cosid = ["--layout", "cosid", "-o", "json"];
+    // Of a time that comes twice the first; one that is left out is as much later, as in Java.
+    for (id, zone, moment, shown) in [
+        ("20260131120000123-7-42", "Asia/Shanghai", "2026-01-31T04:00:00.123Z", ""),
+        ("20260131040000123-0007-42", "UTC", "2026-01-31T04:00:00.123Z", "20260131040000123-7-42"),
+        ("20261025023000000-1-0", "Europe/Berlin", "2026-10-25T00:30:00.000Z", ""),
+        (
+            "20260329023000000-1-0",
+            "Europe/Berlin",
+            "2026-03-29T01:30:00.000Z",
+            "20260329033000000-1-0",
+        ),
+    ] {
+        let (said, code) = explain(&[&[id, "--tz", zone], &cosid[..]].concat());
+        let shown = if shown.is_empty() { id } else { shown };
+        assert!(said.contains(&format!("\"made\":\"{moment}\"")), "{said}");
+        assert!(code == 0 && said.contains(&format!("\"friendly\":\"{shown}\"")), "{said}");
+    }
+    let (said, _) = explain(&["827334396297084970", "--layout", "cosid-second"]);
+    assert!(said.contains("\n  friendly 20260131040000-7-42   (UTC)\n"), "{said}");
+    let (said, code) = explain(&["20260131040000123-7-42", "--layout", "snowflake", "-o", "json"]);
+    assert!(code == 0 && said.contains("\"id\":\"2017447747900174378\""), "{said}");
+    assert!(!said.contains("friendly"), "not a layout of CosId");
+    for refused in [
+        &["20260131120000123-7-42", "--layout", "guess"][..],
+        &["20260131120000123-7-42"], // the default layout counts seconds
+        &["20260131120000123-7-42", "--layout", "cosid", "--tz", "Nowhere"],
+        &["20260131120000123-1024-42", "--layout", "cosid"],
+    ] {
+        assert_eq!(explain(refused), (String::new(), 64), "{refused:?}");
+    }
+}
+
+#[test]
 fn ids_that_were_made_here_are_explained_and_attributed() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();

@@ -29,6 +29,7 @@
 mod check;
 mod error;
 mod format;
+mod friendly;
 mod guess;
 mod id;
 mod make;
@@ -48,6 +49,7 @@ pub mod grpc;
 pub use check::CheckSymbol;
 pub use error::{ErrorKind, IdError, NotReady, NotReadyReason};
 pub use format::{IdFormat, IdText};
+pub use friendly::is_friendly;
 pub use guess::{Guess, guess};
 pub use id::{GenMethod, Id, IdRun, IdType};
 pub use make::MakeId;

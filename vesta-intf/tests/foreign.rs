@@ -135,6 +135,85 @@ fn seata() {
     assert!(meta.check_generates().unwrap_err().to_string().contains("sorts by machine"));
 }
 
+/// Each field of 2026-01-31T12:00:00.123+08:00 shifted to its place by hand: made and explained.
+#[test]
+fn golden_ids_by_shifts() {
+    const MILLI: u64 = 1_769_832_000_123;
+    const SECOND: u64 = 1_769_832_000;
+    for (meta, time, machine, seq, shifted, golden) in [
+        (
+            IdMeta::COSID,
+            MILLI - 1_577_203_200_000,
+            7,
+            42,
+            (MILLI - 1_577_203_200_000) << 22 | 7 << 12 | 42,
+            807_943_746_871_128_106,
+        ),
+        (
+            IdMeta::COSID_SECOND,
+            SECOND - 1_577_203_200,
+            7,
+            42,
+            (SECOND - 1_577_203_200) << 32 | 7 << 22 | 42,
+            827_334_396_297_084_970,
+        ),
+        (
+            IdMeta::COSID_JS,
+            MILLI - 1_577_203_200_000,
+            7,
+            42,
+            (MILLI - 1_577_203_200_000) << 12 | 7 << 9 | 42,
+            789_007_565_307_434,
+        ),
+        (
+            IdMeta::YITTER,
+            MILLI - 1_582_136_402_000,
+            1,
+            5,
+            (MILLI - 1_582_136_402_000) << 12 | 1 << 6 | 5,
+            768_801_169_911_877,
+        ),
+        (
+            IdMeta::SEATA,
+            MILLI - 1_588_435_200_000,
+            7,
+            42,
+            7 << 53 | (MILLI - 1_588_435_200_000) << 12 | 42,
+            63_793_396_076_490_794,
+        ),
+        (
+            IdMeta::UID_BOOT,
+            SECOND - 1_550_592_000,
+            7,
+            42,
+            (SECOND - 1_550_592_000) << 23 | 7 << 7 | 42,
+            1_839_118_417_920_938,
+        ),
+        (
+            IdMeta::SONYFLAKE_2,
+            (MILLI - 1_735_689_600_000) / 10,
+            7,
+            42,
+            ((MILLI - 1_735_689_600_000) / 10) << 24 | 42 << 16 | 7,
+            57_281_442_159_919_111,
+        ),
+        (
+            IdMeta::COCKROACH,
+            (MILLI - 1_420_070_400_000) * 100 + 45,
+            7,
+            0,
+            ((MILLI - 1_420_070_400_000) * 100 + 45) << 15 | 7,
+            1_146_098_811_284_520_967,
+        ),
+        (IdMeta::TSO, MILLI, 0, 42, MILLI << 18 | 42, 463_950_839_840_243_754),
+    ] {
+        assert_eq!(shifted, golden, "{meta}");
+        let id = Id { time, machine, seq, ..Id::default() };
+        assert_eq!(meta.pack(&id).unwrap(), golden, "{meta} is made");
+        assert_eq!(meta.unpack(golden).unwrap(), id, "{meta} is explained");
+    }
+}
+
 /// `unique_rowid()`: `(10 µs since 2015-01-01) << 15 | node`. Its time is finer than a moment here.
 #[test]
 fn cockroach() {

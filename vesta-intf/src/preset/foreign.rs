@@ -104,6 +104,9 @@ impl IdMeta {
     pub const VESTA_OLD: IdMeta =
         checked("vesta-old", LayoutSpec { order: MachineTimeSeq, ..*IdMeta::MAX_PEAK.spec() });
 
+    /// The layouts that CosId has by itself.
+    pub const COSID_LAYOUTS: [IdMeta; 3] = [Self::COSID, Self::COSID_SECOND, Self::COSID_JS];
+
     /// The layouts of others, for explaining their IDs.
     pub const FOREIGN: [IdMeta; 14] = [
         Self::DISCORD,

@@ -1,0 +1,96 @@
+//! CosId's friendly form of an ID: `20260131120000123-7-42`.
+
+use crate::time::{civil_from_days, days_from_civil};
+use crate::{Id, IdError, IdMeta, UnixMillis};
+
+/// True if a text looks like a [friendly ID](IdMeta::friendly): three numbers with hyphens between them.
+pub fn is_friendly(text: &str) -> bool {
+    parts(text).is_some()
+}
+
+fn parts(text: &str) -> Option<[&str; 3]> {
+    let parts: Vec<_> = text.split('-').collect();
+    let digits = |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    parts.try_into().ok().filter(|parts: &[&str; 3]| parts.iter().all(digits))
+}
+
+impl IdMeta {
+    /// An ID as CosId shows it to people: the time that clocks somewhere show, to the millisecond, or to
+    /// the second where ticks are that long; the machine ID; the sequence. `local` is that time of a
+    /// moment, as if it were UTC; `None` if there is none.
+    ///
+    /// ```
+    /// use vesta_intf::{IdMeta, UnixMillis};
+    ///
+    /// let east = 8 * 3_600_000; // of UTC, in China
+    /// let local = |moment: UnixMillis| Some(UnixMillis(moment.0 + east));
+    /// let text = IdMeta::COSID.friendly(807_943_746_871_128_106, local)?;
+    /// assert_eq!(text, "20260131120000123-7-42");
+    ///
+    /// let moment = |local: UnixMillis| local.0.checked_sub(east).map(UnixMillis);
+    /// assert_eq!(IdMeta::COSID.parse_friendly(&text, moment)?, 807_943_746_871_128_106);
+    /// # Ok::<(), vesta_intf::IdError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`unpack`](Self::unpack), and [`IdError::Invalid`] if `local` has no time.
+    pub fn friendly(
+        &self,
+        raw: u64,
+        local: impl FnOnce(UnixMillis) -> Option<UnixMillis>,
+    ) -> Result<String, IdError> {
+        let id = self.unpack(raw)?;
+        let time = local(self.moment_of(id.time)?);
+        let time =
+            time.ok_or_else(|| IdError::invalid("id", "its time is not one of that zone"))?;
+        let time = time.to_string(); // 2026-01-31T12:00:00.123Z
+        let digits = time.chars().filter(char::is_ascii_digit).take(self.time_digits());
+        Ok(format!("{}-{}-{}", digits.collect::<String>(), id.machine, id.seq))
+    }
+
+    /// The ID of a friendly text, whose machine ID and sequence may begin with zeros. What else a layout
+    /// has is 0, and the type its own. `moment` is when clocks show a time, which it gets as if it were
+    /// UTC; `None` if they never do.
+    ///
+    /// # Errors
+    /// [`IdError::Invalid`] if the text is none of this layout, or its time is outside the layout or
+    /// between two ticks; [`IdError::OutOfRange`] for a machine ID or sequence that does not fit.
+    pub fn parse_friendly(
+        &self,
+        text: &str,
+        moment: impl FnOnce(UnixMillis) -> Option<UnixMillis>,
+    ) -> Result<u64, IdError> {
+        let invalid = |reason: String| IdError::invalid("id", reason);
+        let form = &"yyyyMMddHHmmssSSS"[..self.time_digits()];
+        let parts = parts(text).filter(|[time, ..]| time.len() == form.len());
+        let Some([time, machine, seq]) = parts else {
+            let name = self.name();
+            return Err(invalid(format!("a friendly ID of {name} is {form}-MACHINE-SEQUENCE")));
+        };
+        let never = || invalid(format!("there is no time {time} ({form})"));
+        let moment = civil(time).and_then(moment).ok_or_else(never)?;
+        let tick = self.tick_within(moment)?;
+        if self.moment_of(tick)? != moment {
+            let (name, unit) = (self.name(), self.spec().unit);
+            return Err(invalid(format!("{time} is between two ticks of {name} (one: {unit})")));
+        }
+        let number = |digits: &str| digits.parse().unwrap_or(u64::MAX); // too large for any field
+        self.pack(&Id { time: tick, machine: number(machine), seq: number(seq), ..self.blank() })
+    }
+
+    fn time_digits(&self) -> usize {
+        if self.spec().unit.millis() < 1000 { 17 } else { 14 }
+    }
+}
+
+/// The time of 14 or 17 digits, as if it were UTC.
+fn civil(digits: &str) -> Option<UnixMillis> {
+    let part = |from: usize, to: usize| digits.get(from..to)?.parse::<u64>().ok();
+    let date @ (year, month, day) = (part(0, 4)?, part(4, 6)?, part(6, 8)?);
+    let (hour, minute, second) = (part(8, 10)?, part(10, 12)?, part(12, 14)?);
+    let is_right = year >= 1970 && (1..=12).contains(&month) && day >= 1;
+    let days = is_right.then(|| days_from_civil(year, month, day))?;
+    let exists = civil_from_days(days) == date && hour < 24 && minute < 60 && second < 60;
+    let seconds = ((days * 24 + hour) * 60 + minute) * 60 + second;
+    exists.then(|| UnixMillis(seconds * 1000 + part(14, 17).unwrap_or(0)))
+}
