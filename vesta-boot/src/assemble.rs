@@ -6,16 +6,18 @@ use std::sync::Arc;
 use vesta_intf::{IdError, IdMeta};
 use vesta_service::{
     Clock as _, KvStore, LocalIdService, MachineSource, SegmentService, SegmentStore,
-    SerialService, SystemClock, host_ordinal,
+    SerialService, StoreError, SystemClock, host_ordinal,
 };
-use vesta_store::{OpenError, Options, StoreUrl};
+use vesta_store::{OpenError, Options, SegmentLines, SegmentTable, StoreUrl};
 
 use crate::error::Error;
 use crate::keys;
 use crate::metered::Metered;
 use crate::pool::Pool;
-use crate::settings::{Config, Machine, Number};
+use crate::running::SEGMENTS_OFF;
+use crate::settings::{Compat, Config, Machine, Number, Segments};
 use crate::ticks::TickConverter;
+use crate::tinyid::TinyidTokens;
 
 /// A service with its pool, segments and facts about its store.
 #[derive(Debug, Clone)]
@@ -26,6 +28,8 @@ pub struct Assembled {
     pub pool: Option<Arc<Pool>>,
     /// Segment mode, if it is on.
     pub segments: Option<Arc<SegmentService>>,
+    /// The tokens of Tinyid's clients, if they are served.
+    pub tinyid: Option<Arc<TinyidTokens>>,
     /// Serials, if they are on.
     pub serials: Option<Arc<SerialService>>,
     /// The store of machine IDs, if one on its own keeps them.
@@ -70,6 +74,7 @@ impl From<LocalIdService> for Assembled {
             service: Arc::new(service),
             pool: None,
             segments: None,
+            tinyid: None,
             serials: None,
             store: None,
             origin: Origin::default(),
@@ -94,8 +99,7 @@ pub fn assemble(config: &Config) -> Result<Assembled, Error> {
         ));
     }
     // Its store is not waited for. It reads the tags while machine IDs are claimed.
-    let segments = config.segments.store.as_ref().map(|store| segments(config, store));
-    let segments = segments.transpose()?;
+    let (segments, tinyid) = segments(config)?;
     let serials = config.serials.store.as_ref();
     let serials = serials.map(|store| serials_of(config, store)).transpose()?;
     let (machine, store) = source(config)?;
@@ -135,8 +139,9 @@ pub fn assemble(config: &Config) -> Result<Assembled, Error> {
     let service =
         builder.build().map_err(|error| Error::lasting(error.is_configuration(), error))?;
     let (service, segments) = (Arc::new(service), segments.map(Arc::new));
-    let (serials, origin) = (serials.map(Arc::new), Origin::of(config));
-    Ok(Assembled { service, pool, segments, serials, store, origin })
+    let (serials, tinyid) = (serials.map(Arc::new), tinyid.map(Arc::new));
+    let origin = Origin::of(config);
+    Ok(Assembled { service, pool, segments, tinyid, serials, store, origin })
 }
 
 /// The source of machine IDs, and its store of leases.
@@ -202,8 +207,26 @@ pub(crate) fn open(store: &StoreUrl, options: &Options) -> Result<Arc<dyn KvStor
     vesta_store::open_with(store.expose(), options).map_err(cannot_open)
 }
 
-fn segments(config: &Config, store: &StoreUrl) -> Result<SegmentService, Error> {
-    let store = open_segments(config, store, config.store.auto_init)?;
+/// Segment mode, if it is on, and the tokens of Tinyid's clients, if they are to be served.
+fn segments(config: &Config) -> Result<(Option<SegmentService>, Option<TinyidTokens>), Error> {
+    if config.segments.urls().is_empty() {
+        return Ok((None, None));
+    }
+    let (store, lines) = open_tags(config, config.store.auto_init)?;
+    let refused = |error: StoreError| Error::lasting(error.is_permanent(), error);
+    let mut tokens = None;
+    if let Some(lines) = lines {
+        if lines.has_several_lines() {
+            lines.check().map_err(refused)?;
+        }
+        if config.compat == Compat::Tinyid {
+            tokens = Some(TinyidTokens::start(lines).map_err(refused)?);
+        }
+    }
+    Ok((Some(segments_over(config, store)?), tokens))
+}
+
+fn segments_over(config: &Config, store: Arc<dyn SegmentStore>) -> Result<SegmentService, Error> {
     if config.segments.require_durable {
         let doubt = store.doubt().ok().flatten();
         refuse_doubtful("numbers", &store.describe(), doubt)?;
@@ -270,15 +293,33 @@ fn refuse_doubtful(what: &str, store: &str, doubt: Option<String>) -> Result<(),
     }
 }
 
+/// The store of segment tags.
+///
+/// # Errors
+/// [`Error`] if segment mode is off, or the store cannot be opened.
 pub(crate) fn open_segments(
     config: &Config,
-    store: &StoreUrl,
     auto_init: bool,
 ) -> Result<Arc<dyn SegmentStore>, Error> {
-    let segment_table = config.segments.table;
+    Ok(open_tags(config, auto_init)?.0)
+}
+
+/// A store of segment tags, also as Tinyid's tables if it is those.
+type Tags = (Arc<dyn SegmentStore>, Option<Arc<SegmentLines>>);
+
+fn open_tags(config: &Config, auto_init: bool) -> Result<Tags, Error> {
+    let Segments { table: segment_table, spread, .. } = config.segments;
     let options = Options { auto_init, segment_table, ..Options::default() };
-    vesta_store::open_segments(store.expose(), &options)
-        .map_err(|error| not_opened("segment.store", error))
+    let urls = config.segments.urls();
+    let (&first, several) = urls.split_first().ok_or_else(|| Error::setting(SEGMENTS_OFF))?;
+    let name = if several.is_empty() { "segment.store" } else { "segment.stores" };
+    let refused = |error| not_opened(name, error);
+    if segment_table == Some(SegmentTable::Tinyid) {
+        let lines = vesta_store::open_segment_lines(&urls, &options, spread).map_err(refused)?;
+        let lines = Arc::new(lines);
+        return Ok((Arc::clone(&lines) as _, Some(lines)));
+    }
+    Ok((vesta_store::open_segments(first.expose(), &options).map_err(refused)?, None))
 }
 
 pub(crate) fn cannot_open(error: OpenError) -> Error {

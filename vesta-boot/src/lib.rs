@@ -32,6 +32,7 @@ pub mod settings;
 mod shutdown;
 mod summary;
 mod ticks;
+mod tinyid;
 #[cfg(not(feature = "otel"))]
 #[path = "no_traces.rs"]
 mod traces;
@@ -48,10 +49,11 @@ pub use net::{Auth, Caller, Denied, Protocol, Scopes, Security, Tls, TlsFiles, T
 pub use pool::Pool;
 pub use role::Role;
 pub use run::{Front, main, main_by};
-pub use running::{Running, SEGMENTS_OFF, SERIALS_OFF, not_ready_because};
+pub use running::{Running, SEGMENTS_OFF, SERIALS_OFF, TINYID_OFF, not_ready_because};
 pub use settings::Config;
 pub use shutdown::on_signal;
 pub use ticks::moment;
+pub use tinyid::TinyidTokens;
 pub use traces::{Span, may_be_traced};
 
 // The examples of the documents compile. They stand here because this crate knows every other one.

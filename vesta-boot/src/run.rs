@@ -150,7 +150,7 @@ fn run(
     security.listeners().for_each(|(_, tls)| tls.warn());
     notify(&[NotifyState::Ready]);
     let drain_limit = config.limits.drain_limit;
-    let Assembled { service, segments, serials, .. } = assembled;
+    let Assembled { service, segments, tinyid, serials, .. } = assembled;
     let served = std::thread::scope(|scope| {
         let mut serving = Vec::new();
         for (((front, config), listener), metrics) in
@@ -160,9 +160,9 @@ fn run(
             let security = security.of_front(front.role, role);
             let (metrics, shutdown) = (Arc::clone(metrics), stop.clone());
             let (service, segments) = (Arc::new(service), segments.clone());
-            let serials = serials.clone();
+            let (serials, tinyid) = (serials.clone(), tinyid.clone());
             let running =
-                Running { config, service, segments, serials, security, metrics, shutdown };
+                Running { config, service, segments, tinyid, serials, security, metrics, shutdown };
             let (serve, stop) = (front.serve, stop.clone().drop_guard());
             serving.push(move || {
                 let _ends_the_others = stop;

@@ -11,12 +11,17 @@ use vesta_service::{LocalIdService, SegmentService, SerialService};
 use crate::metrics::Metrics;
 use crate::net::Security;
 use crate::settings::Config;
+use crate::tinyid::TinyidTokens;
 
 /// The refusal while segment mode is off.
 pub const SEGMENTS_OFF: &str = "segment mode is off; set segment.store (--segment-store)";
 
 /// The refusal while serials are off.
 pub const SERIALS_OFF: &str = "serials are off; set serial.store (--serial-store)";
+
+/// The refusal where Tinyid's clients are not served.
+pub const TINYID_OFF: &str =
+    "Tinyid's clients are not served here; start with compat = tinyid (--compat tinyid)";
 
 /// Longest time for which a refusal is held back.
 const LATE_REFUSAL: Duration = Duration::from_millis(100);
@@ -30,6 +35,8 @@ pub struct Running {
     pub service: Arc<LocalIdService>,
     /// Segment mode, if it is on.
     pub segments: Option<Arc<SegmentService>>,
+    /// The tokens of Tinyid's clients, if they are served.
+    pub tinyid: Option<Arc<TinyidTokens>>,
     /// Serials, if they are on.
     pub serials: Option<Arc<SerialService>>,
     /// Protection of the listeners.
@@ -47,6 +54,14 @@ impl Running {
     /// [`IdError::Unsupported`] if it is off.
     pub fn segments(&self) -> Result<&Arc<SegmentService>, IdError> {
         self.segments.as_ref().ok_or(IdError::Unsupported { what: SEGMENTS_OFF.into() })
+    }
+
+    /// The tokens of Tinyid's clients.
+    ///
+    /// # Errors
+    /// [`IdError::Unsupported`] if those are not served.
+    pub fn tinyid(&self) -> Result<&TinyidTokens, IdError> {
+        self.tinyid.as_deref().ok_or(IdError::Unsupported { what: TINYID_OFF.into() })
     }
 
     /// Serials.
@@ -104,6 +119,7 @@ mod tests {
             config: Config::defaults(Role::Server),
             service: Arc::new(service.expect("a service")),
             segments: None,
+            tinyid: None,
             serials: None,
             security: Security::default(),
             metrics: Arc::default(),

@@ -447,7 +447,7 @@ async fn a_bad_tag_shows_beside_readiness_and_harms_no_other() {
     let store = MemorySegmentStore::new();
     for (key, max_id) in [("bad", -1), ("orders", 1)] {
         let (key, description, update_time) = (key.to_owned(), None, None);
-        store.put(SegmentTag { key, max_id, step: 10, description, update_time });
+        store.put(SegmentTag { description, update_time, ..SegmentTag::new(key, max_id, 10) });
     }
     let segments = SegmentService::builder(Arc::new(store)).drive(Drive::ByHand).build();
     let segments = Arc::new(segments.expect("a service"));

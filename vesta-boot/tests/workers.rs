@@ -37,6 +37,7 @@ fn running() -> Running {
         config,
         service: Arc::new(service.expect("a service")),
         segments: None,
+        tinyid: None,
         serials: None,
         security: Security::default(),
         metrics: Arc::default(),

@@ -17,14 +17,16 @@ pub fn configure(app: &mut ServiceConfig, running: web::Data<Running>) {
     app.app_data(running).app_data(Document::default());
     for (method, endpoint) in ENDPOINTS.iter().enumerate() {
         let Endpoint { needs, handler, verb, .. } = *endpoint;
-        let known = (needs != Scopes::NONE).then_some(endpoint.params);
+        // Documents are long; an ID is shorter than what would say that it is compressed.
+        let is_document = needs == Scopes::NONE && endpoint.params.is_empty();
+        let known = (!is_document).then_some(endpoint.params);
         let mut resource = web::resource(endpoint.path);
         for way in verb.methods() {
             let route = move |req, payload| {
                 answer(req, method, needs, move |req, caller| async move {
                     let body = body(verb, &req, payload).await?;
                     let params = match (verb, known) {
-                        (Verb::Any, Some(known)) => {
+                        (Verb::Any | Verb::Every, Some(known)) => {
                             Params::lenient(req.query_string(), &body, known)?
                         }
                         _ => Params::read(req.query_string(), known)?,
@@ -35,8 +37,6 @@ pub fn configure(app: &mut ServiceConfig, running: web::Data<Running>) {
             resource = resource.route(web::method(way.clone()).to(route));
         }
         let allow = verb.allow();
-        // Documents are long; an ID is shorter than what would say that it is compressed.
-        let is_document = needs == Scopes::NONE;
         let resource = resource.wrap(Condition::new(is_document, Compress::default()));
         app.service(resource.default_service(web::to(move |req| {
             answer(

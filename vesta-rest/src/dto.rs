@@ -4,6 +4,7 @@
 mod layouts;
 mod legacy;
 mod serials;
+pub(crate) mod tinyid;
 
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
@@ -14,6 +15,7 @@ use vesta_intf::{Id, IdFormat};
 pub use layouts::{KnownLayout, KnownLayouts, Layout, Shape};
 pub use legacy::{LeafDecoded, SegmentCache, SegmentRow, UidParsed};
 pub use serials::{ManySerials, OneOrManySerials, Serial, SerialParsed};
+pub use tinyid::{TinyidNumbers, TinyidRange, TinyidSegment};
 
 /// An ID as a JSON string, in the requested format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

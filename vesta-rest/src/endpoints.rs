@@ -9,11 +9,14 @@ use vesta_boot::Scopes;
 
 use crate::dto::{
     Bounds, Explained, Fields, IdText, KnownLayouts, Layout, LeafDecoded, ManyIds, OneOrMany,
-    OneOrManySerials, Parts, SegmentCache, SegmentRow, SerialParsed, UidParsed,
+    OneOrManySerials, Parts, SegmentCache, SegmentRow, SerialParsed, TinyidNumbers, TinyidSegment,
+    UidParsed,
 };
-use crate::handlers::{leaf, pages, segments, serials, uid, v1, vesta};
+use crate::handlers::{leaf, pages, segments, serials, tinyid, uid, v1, vesta};
 use crate::openapi::content::{Content, html, json, list, number, object, one_id, text};
-use crate::openapi::failures::{CANNOT_MAKE, Failures, NO_SERIALS, NO_SUCH_TAG, NOT_OFFERED};
+use crate::openapi::failures::{
+    BAD_BATCH, CANNOT_MAKE, Failures, NO_SERIALS, NO_SUCH_TAG, NOT_COMPAT, NOT_OFFERED,
+};
 use crate::openapi::params::*;
 use crate::problem::Problem;
 use crate::state::Call;
@@ -28,6 +31,8 @@ pub enum Verb {
     /// GET, HEAD and POST. Of the paths of Vesta, Leaf and uid-generator, whose servers take any method,
     /// a form as well as a query, and parameters that they do not know.
     Any,
+    /// The same with every other method too, as in Tinyid.
+    Every,
 }
 
 impl Verb {
@@ -36,6 +41,14 @@ impl Verb {
             Verb::Get => &[Method::GET, Method::HEAD],
             Verb::Post => &[Method::POST],
             Verb::Any => &[Method::GET, Method::HEAD, Method::POST],
+            Verb::Every => &[
+                Method::GET,
+                Method::HEAD,
+                Method::POST,
+                Method::PUT,
+                Method::PATCH,
+                Method::DELETE,
+            ],
         }
     }
 
@@ -45,6 +58,7 @@ impl Verb {
             Verb::Get => "GET, HEAD",
             Verb::Post => "POST",
             Verb::Any => "GET, HEAD, POST",
+            Verb::Every => "GET, HEAD, POST, PUT, PATCH, DELETE",
         }
     }
 }
@@ -58,8 +72,8 @@ pub struct Endpoint {
     pub path: &'static str,
     /// HTTP method.
     pub verb: Verb,
-    /// Scopes, one of which a caller's token must have. None for documentation pages, which need no
-    /// token and ignore their query.
+    /// Scopes, one of which a caller's token must have. None for documentation pages, which ignore their query,
+    /// and for Tinyid's clients, whose tokens are among the parameters.
     pub needs: Scopes,
     pub(crate) handler: fn(Call) -> Answer,
     pub(crate) params: &'static [Param],
@@ -171,6 +185,22 @@ endpoints! {
     Any "/uid/parse" READ uid::parse [UID] -> [json::<UidParsed>()]
         "The fields of a UID, as uid-generator's `parseUID` returns them"
         "Every member is a string. The moment is in the server's time zone.";
+    Every "/tinyid/id/nextId" NONE tinyid::next_id [BIZ_TYPE, TOKEN, BATCH_SIZE]
+        -> [json::<TinyidNumbers>()] or [BAD_BATCH, NOT_COMPAT]
+        "The next numbers of a tag, as from Tinyid"
+        "With `compat = tinyid`. Always status 200: `code` 5 is a wrong token, 6 any other error. More than \
+         100,000 at a time are as if 100,000 were asked for, as in Tinyid.";
+    Every "/tinyid/id/nextIdSimple" NONE tinyid::next_id_simple [BIZ_TYPE, TOKEN, BATCH_SIZE]
+        -> [text("4,5,6")] or [BAD_BATCH, NOT_COMPAT]
+        "The next numbers of a tag, with commas between them" "As `nextId`; an error is an empty body.";
+    Every "/tinyid/id/nextSegmentId" NONE tinyid::next_segment_id [BIZ_TYPE, TOKEN]
+        -> [json::<TinyidSegment>()] or [NOT_COMPAT]
+        "A range of a tag for a client that gives out its numbers itself"
+        "Those above `currentId`, up to and with `maxId`, whose remainder by `delta` is `remainder`. Always one \
+         step of the table.";
+    Every "/tinyid/id/nextSegmentIdSimple" NONE tinyid::next_segment_id_simple [BIZ_TYPE, TOKEN]
+        -> [text("1,20001,100001,1,0")] or [NOT_COMPAT]
+        "The same as currentId,loadingId,maxId,delta,remainder" "An error is an empty body.";
     Get "/openapi.json" NONE pages::openapi [] -> [object()] "This document" "OpenAPI 3.";
     Get "/" NONE pages::index [] -> [] "" "";
     Get "/docs" NONE pages::docs_moved [] -> [] "" "";

@@ -5,6 +5,7 @@ pub(crate) mod leaf;
 pub(crate) mod pages;
 pub(crate) mod segments;
 pub(crate) mod serials;
+pub(crate) mod tinyid;
 pub(crate) mod uid;
 pub(crate) mod v1;
 pub(crate) mod vesta;

@@ -39,6 +39,8 @@ use content::{Schemas, named};
         (name = "serials", description = "Serials: numbers for people by tag, as its pattern writes them, such as invoice numbers"),
         (name = "uid", description = "The endpoints of Baidu's uid-generator, for a server with its layout. POST does the same, \
             and unknown parameters are ignored"),
+        (name = "tinyid", description = "The endpoints of Tinyid, for its clients. Any method does the same, and \
+            unknown parameters are ignored"),
         (name = "pages", description = "This document"),
     ),
 )]
@@ -59,11 +61,11 @@ pub(crate) fn document(running: &Running) -> Bytes {
     for endpoint in ENDPOINTS.iter().filter(|endpoint| !endpoint.summary.is_empty()) {
         let mut described = |suffix| operation(endpoint, suffix, layout, tokens, &mut schemas);
         let method = match endpoint.verb {
-            Verb::Get | Verb::Any => HttpMethod::Get,
+            Verb::Get | Verb::Any | Verb::Every => HttpMethod::Get,
             Verb::Post => HttpMethod::Post,
         };
         let mut item = PathItem::new(method, described(""));
-        if endpoint.verb == Verb::Any {
+        if matches!(endpoint.verb, Verb::Any | Verb::Every) {
             item.post = Some(described("_post"));
         }
         document.paths.paths.insert(endpoint.path.to_owned(), item);

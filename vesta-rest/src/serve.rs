@@ -177,6 +177,7 @@ mod tests {
             config: Config::defaults(Role::Rest),
             service: Arc::new(service.unwrap()),
             segments: None,
+            tinyid: None,
             serials: None,
             security: Security::default(),
             metrics: Arc::new(Metrics::new(METHODS)),

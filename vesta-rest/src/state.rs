@@ -63,8 +63,8 @@ pub(crate) async fn body(
             return Err(Problem::not_json());
         }
         Verb::Post => {}
-        Verb::Any if is("application/x-www-form-urlencoded") => {}
-        Verb::Any | Verb::Get => return Ok(Bytes::new()),
+        Verb::Any | Verb::Every if is("application/x-www-form-urlencoded") => {}
+        Verb::Any | Verb::Every | Verb::Get => return Ok(Bytes::new()),
     }
     let limit = running(req).config.limits.request_timeout;
     match tokio::time::timeout(limit, payload.to_bytes_limited(MAX_BODY)).await {

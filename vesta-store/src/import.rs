@@ -25,8 +25,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod cosid;
 #[cfg(feature = "zookeeper")]
 mod leaf;
+mod legacy;
 pub(crate) mod owner;
 
 use std::collections::BTreeMap;
@@ -34,27 +36,9 @@ use std::collections::BTreeMap;
 use vesta_service::sequence::Rules;
 use vesta_service::{Cas, IdMeta, Leases, Record, Snapshot, StoreError, UnixMillis};
 
-use crate::{OpenError, StoreUrl};
-
+pub use cosid::{ForeignSegment, cosid_segments};
+pub use legacy::{Legacy, machine_ids};
 pub use owner::ForeignOwner;
-
-/// Reads the machine IDs that a legacy system has handed out: the Java Vesta in MySQL, Leaf in
-/// ZooKeeper. Changes nothing.
-///
-/// # Errors
-/// As [`open`](crate::open), and if there are no such machine IDs.
-pub fn machine_ids(url: &StoreUrl) -> Result<Vec<ForeignOwner>, OpenError> {
-    match url.kind() {
-        #[cfg(feature = "mysql")]
-        crate::Kind::Mysql => crate::backends::mysql::vesta_machine_ids(url),
-        #[cfg(feature = "zookeeper")]
-        crate::Kind::Zookeeper => leaf::leaf_machine_ids(url),
-        kind if kind.facts().built_in => {
-            Err(url.malformed("no legacy system keeps its machine IDs there"))
-        }
-        off => Err(OpenError::FeatureOff { feature: off.name() }),
-    }
-}
 
 /// The namespace that machine IDs are taken over into, and the time.
 #[derive(Debug, Clone, Copy)]

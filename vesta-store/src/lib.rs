@@ -29,6 +29,7 @@ mod error;
 mod fuzz;
 pub mod import;
 mod kind;
+mod lines;
 mod open;
 mod options;
 #[cfg(feature = "remote")]
@@ -40,6 +41,7 @@ mod url;
 pub use column::{Column, read_column};
 pub use error::OpenError;
 pub use kind::Kind;
-pub use open::{open, open_segments, open_with, open_worker_nodes};
+pub use lines::{SegmentLines, Spread};
+pub use open::{open, open_segment_lines, open_segments, open_with, open_worker_nodes};
 pub use options::{Options, SegmentTable};
-pub use url::{StoreUrl, redact};
+pub use url::{StoreUrl, redact, several};

@@ -7,6 +7,7 @@ use vesta_service::{KvSegments, KvStore, SegmentStore, WorkerNodeStore};
 #[cfg(any(feature = "remote", feature = "sqlite"))]
 use crate::backends;
 use crate::error::OpenError;
+use crate::lines::{Line, SegmentLines, Spread};
 use crate::options::Purpose;
 use crate::{Kind, Options, SegmentTable, StoreUrl};
 
@@ -95,22 +96,57 @@ pub fn open_segments(url: &str, options: &Options) -> Result<Arc<dyn SegmentStor
     let url: &StoreUrl = &url.parse()?;
     let kind: Kind = url.kind();
     let usual = if kind.is_sql() { SegmentTable::Leaf } else { SegmentTable::Kv };
-    let purpose = Purpose::LeafTable;
-    let _ = purpose; // in a build without such a backend
-    Ok(match (options.segment_table.unwrap_or(usual), kind) {
-        (SegmentTable::Kv, _) => {
-            Arc::new(KvSegments::new(open_kv(url, options, Purpose::Segments)?))
-        }
+    Ok(match options.segment_table.unwrap_or(usual) {
+        SegmentTable::Kv => Arc::new(KvSegments::new(open_kv(url, options, Purpose::Segments)?)),
+        SegmentTable::Tinyid => Arc::new(open_segment_lines(&[url], options, Spread::default())?),
+        table => Arc::<dyn Line>::from(line(url, options, table)?),
+    })
+}
+
+/// Opens Tinyid's tables of segment tags in several databases, or in one.
+///
+/// # Errors
+/// As [`open`], and [`OpenError::Unsupported`].
+///
+/// # Panics
+/// If there is no URL.
+pub fn open_segment_lines(
+    urls: &[&StoreUrl],
+    options: &Options,
+    spread: Spread,
+) -> Result<SegmentLines, OpenError> {
+    assert!(!urls.is_empty(), "a URL");
+    let lines = urls.iter().map(|url| line(url, options, SegmentTable::Tinyid));
+    Ok(SegmentLines::new(lines.collect::<Result<_, _>>()?, spread))
+}
+
+/// A table of segment tags in an SQL database.
+fn line(
+    url: &StoreUrl,
+    options: &Options,
+    table: SegmentTable,
+) -> Result<Box<dyn Line>, OpenError> {
+    let _ = options; // in a build without such a backend
+    let line: Option<Box<dyn Line>> = match url.kind() {
         #[cfg(feature = "mysql")]
-        (_, Kind::Mysql) => Arc::new(backends::mysql::Store::open(url, options, purpose)?),
-        #[cfg(feature = "postgres")]
-        (_, Kind::Postgres) => Arc::new(backends::postgres::Store::open(url, options, purpose)?),
-        (_, other) => {
-            return Err(other.has_no(
-                "table leaf_alloc; segment.table = leaf needs mysql or postgres, segment.table = kv \
-                 any store",
-            ));
+        Kind::Mysql => {
+            backends::mysql::Segments::open(url, options, table)?.map(|it| Box::new(it) as _)
         }
+        #[cfg(feature = "postgres")]
+        Kind::Postgres => {
+            backends::postgres::Segments::open(url, options, table)?.map(|it| Box::new(it) as _)
+        }
+        _ => None,
+    };
+    line.ok_or_else(|| {
+        url.kind().has_no(match table {
+            SegmentTable::Tinyid => "table tiny_id_info; segment.table = tinyid needs mysql",
+            SegmentTable::Cosid => "table cosid; segment.table = cosid needs mysql",
+            SegmentTable::Leaf | SegmentTable::Kv => {
+                "table leaf_alloc; segment.table = leaf needs mysql or postgres, segment.table = kv \
+                 any store"
+            }
+        })
     })
 }
 

@@ -23,8 +23,27 @@ pub struct Options {
 pub enum SegmentTable {
     /// Leaf's table `leaf_alloc`, in MySQL, MariaDB and PostgreSQL.
     Leaf,
+    /// Tinyid's table `tiny_id_info`, in MySQL and MariaDB.
+    Tinyid,
+    /// CosId's table `cosid`, in MySQL and MariaDB.
+    Cosid,
     /// Entries beside those of machine IDs, in any store that keeps what it acknowledged.
     Kv,
+}
+
+impl SegmentTable {
+    /// Every place.
+    pub const ALL: [Self; 4] = [Self::Leaf, Self::Tinyid, Self::Cosid, Self::Kv];
+
+    /// The name in settings.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Leaf => "leaf",
+            Self::Tinyid => "tinyid",
+            Self::Cosid => "cosid",
+            Self::Kv => "kv",
+        }
+    }
 }
 
 /// The data that a store is opened for.
@@ -36,8 +55,8 @@ pub(crate) enum Purpose {
     /// Entries about segment tags, whose ranges would be handed out again: a store is refused where its
     /// losses are part of how it is set up.
     Segments,
-    /// Leaf's table of segment tags.
-    LeafTable,
+    /// The table of segment tags of another system.
+    SegmentTable(SegmentTable),
     /// uid-generator's table of worker nodes.
     WorkerNodes,
     /// The data of another system, which is only read, whatever becomes of it in a crash.

@@ -14,7 +14,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Row as _};
 use vesta_service::{KvStore, StoreError};
 use vesta_store::SegmentTable::{self, Kv, Leaf};
 use vesta_store::conformance::{Backend, Fixture};
-use vesta_store::import::{ForeignOwner, machine_ids};
+use vesta_store::import::{ForeignOwner, Legacy, machine_ids};
 use vesta_store::{OpenError, Options, open_segments, open_worker_nodes};
 
 use shared::{AREA, fresh_name, open, opened, refused, unavailable};
@@ -314,7 +314,7 @@ fn the_table_of_uid_generator_is_used_unchanged() {
 #[test]
 fn machine_ids_of_the_java_vesta_are_found() {
     let database = Database::fresh();
-    let missing = machine_ids(&database.url().parse().unwrap());
+    let missing = machine_ids(&database.url().parse().unwrap(), Legacy::VestaDb);
     let Err(OpenError::Store { source, .. }) = missing else { panic!("{missing:?}") };
     assert!(refused(Err::<(), StoreError>(source)).contains("no table DB_MACHINE_ID_PROVIDER"));
     for table in ["DB_MACHINE_ID_PROVIDER", "db_machine_id_provider"] {
@@ -323,7 +323,7 @@ fn machine_ids_of_the_java_vesta_are_found() {
              PRIMARY KEY (ID), UNIQUE KEY UK_IP (IP)); \
              INSERT INTO {table} VALUES (0, NULL), (3, '10.0.0.3'), (1, '10.0.0.1'), (1023, 'ü')"
         ));
-        let found = machine_ids(&database.url().parse().unwrap()).unwrap();
+        let found = machine_ids(&database.url().parse().unwrap(), Legacy::VestaDb).unwrap();
         let predecessor =
             |machine, host: &str| ForeignOwner { machine, host: host.into(), last_used: None };
         let expected =

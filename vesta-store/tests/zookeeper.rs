@@ -12,7 +12,7 @@ use std::thread;
 
 use tree::{Tree, Zookeeper, patient};
 use vesta_service::{KvStore, SegmentStore, StoreError, UnixMillis};
-use vesta_store::import::{ForeignOwner, machine_ids};
+use vesta_store::import::{ForeignOwner, Legacy, machine_ids};
 use vesta_store::segment_conformance::{Database, Databases};
 use vesta_store::{OpenError, Options, open_segments};
 use zookeeper_client::CreateMode;
@@ -172,13 +172,13 @@ fn what_no_vesta_wrote_is_refused_by_its_path() {
 fn the_machine_ids_of_leaf_are_found() {
     let tree = Tree::new();
     let url = format!("{}/forever", tree.url());
-    let failed = |url: &str| match machine_ids(&url.parse().unwrap()) {
+    let failed = |url: &str| match machine_ids(&url.parse().unwrap(), Legacy::Leaf) {
         Err(OpenError::Store { source, .. }) => permanent(Err::<(), _>(source)),
         other => panic!("{other:?}"),
     };
     assert!(failed(&url).contains("there is no znode"));
     tree.create("forever", "", CreateMode::Persistent);
-    assert_eq!(machine_ids(&url.parse().unwrap()).unwrap(), []);
+    assert_eq!(machine_ids(&url.parse().unwrap(), Legacy::Leaf).unwrap(), []);
     let worker = |number: u64| ForeignOwner {
         machine: number,
         host: format!("10.0.0.{number}:8080"),
@@ -193,7 +193,7 @@ fn the_machine_ids_of_leaf_are_found() {
         tree.create(&name, &data, CreateMode::PersistentSequential);
     }
     assert_eq!(
-        machine_ids(&url.parse().unwrap()).unwrap(),
+        machine_ids(&url.parse().unwrap(), Legacy::Leaf).unwrap(),
         (0..12).map(worker).collect::<Vec<_>>()
     );
 

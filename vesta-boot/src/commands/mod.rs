@@ -11,7 +11,7 @@ mod token;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum, value_parser};
 use vesta_intf::{Reset, UnixMillis};
-use vesta_service::StoreError;
+use vesta_service::{NewSegmentTag, StoreError};
 use vesta_store::StoreUrl;
 
 use crate::error::Error;
@@ -108,14 +108,22 @@ pub enum StoreCommand {
     /// Writes a record for each machine ID that the other system has handed out. One that has a
     /// record already is left alone, so that doing it again changes nothing. When the process of
     /// the other system is stopped for good, `store free ID` gives its machine ID to the pool.
-    Import {
-        /// The legacy system
-        system: LegacySystem,
-        /// Where it keeps them: mysql://user:password@host:3306/database, or
-        /// zookeeper://host:2181/snowflake/NAME/forever
-        #[arg(long, value_name = "URL", env = "VESTA_IMPORT_FROM", hide_env_values = true)]
-        from: StoreUrl,
-    },
+    Import(Box<StoreImport>),
+}
+
+/// Machine IDs to be taken over.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct StoreImport {
+    /// The legacy system
+    pub system: LegacySystem,
+    /// Where it keeps them: mysql://user:password@host:3306/database,
+    /// zookeeper://host:2181/snowflake/NAME/forever, or for CosId what it uses: redis://, mysql:// or
+    /// zookeeper://host:2181
+    #[arg(long, value_name = "URL", env = "VESTA_IMPORT_FROM", hide_env_values = true)]
+    pub from: StoreUrl,
+    /// Namespace of CosId, `cosid.namespace` of its applications
+    #[arg(long, value_name = "NAME", required_if_eq("system", "cosid"))]
+    pub cosid_namespace: Option<String>,
 }
 
 /// A legacy system whose machine IDs can be taken over.
@@ -125,6 +133,9 @@ pub enum LegacySystem {
     VestaDb,
     /// Leaf's snowflake mode, in ZooKeeper
     Leaf,
+    /// CosId, in Redis, MySQL or ZooKeeper
+    #[value(name = "cosid")]
+    CosId,
 }
 
 /// Commands on the segment tags in the database of `segment.store`.
@@ -154,6 +165,37 @@ pub enum SegmentCommand {
         #[arg(long, value_name = "TEXT")]
         description: Option<String>,
     },
+    /// Go on with the segments of another system: a tag of the same name for each, behind its last number
+    ///
+    /// A tag that exists and is as far already is left alone, so that doing it again changes nothing. Stop
+    /// the other system for these segments first.
+    Import(Box<SegmentImport>),
+}
+
+/// Segments to go on with.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct SegmentImport {
+    /// The legacy system
+    pub system: LegacySegments,
+    /// Where it keeps them: redis://:password@host:6379/0, mysql://user:password@host:3306/database or
+    /// zookeeper://host:2181
+    #[arg(long, value_name = "URL", env = "VESTA_IMPORT_FROM", hide_env_values = true)]
+    pub from: StoreUrl,
+    /// Namespace of CosId, `cosid.namespace` of its applications
+    #[arg(long, value_name = "NAME")]
+    pub cosid_namespace: String,
+    /// Least numbers to fetch at a time, for each tag
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    #[arg(value_parser = value_parser!(u64).range(1..=NewSegmentTag::MAX_STEP))]
+    pub step: u64,
+}
+
+/// A legacy system whose segments can be taken over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LegacySegments {
+    /// CosId, in Redis, MySQL or ZooKeeper
+    #[value(name = "cosid")]
+    CosId,
 }
 
 /// Commands on serials, in the store of `serial.store`.

@@ -1,27 +1,28 @@
-//! `segment list` and `segment create`: the tags in the database of segment mode.
+//! `segment …`: the tags in the database of segment mode.
+
+mod import;
 
 use serde_json::json;
 use vesta_intf::IdError;
 use vesta_service::{NewSegmentTag, SegmentStore, SegmentTag};
-use vesta_store::StoreUrl;
 
-use super::console::columns;
+use super::console::{columns, print};
 use super::{SegmentCommand, counted, failed, plain};
 use crate::assemble::open_segments;
 use crate::error::Error;
-use crate::running::SEGMENTS_OFF;
 use crate::settings::Config;
 
 pub(super) fn run(config: &Config, command: &SegmentCommand) -> Result<String, Error> {
-    let Some(store) = &config.segments.store else {
-        return Error::refuse(SEGMENTS_OFF);
-    };
     match command {
-        SegmentCommand::List { json } => list(&*open_segments(config, store, false)?, *json),
+        SegmentCommand::List { json } => list(&*open_segments(config, false)?, *json),
         SegmentCommand::Create { key, step, first, description } => {
             let tag = new_tag(key, *step, *first, description.as_deref());
             let tag = tag.map_err(Error::setting)?;
-            create(&*open_segments(config, store, config.store.auto_init)?, &tag)
+            create(&*open_segments(config, config.store.auto_init)?, &tag)
+        }
+        SegmentCommand::Import(asked) => {
+            let tags = import::tags(asked)?;
+            import::run(&*open_segments(config, config.store.auto_init)?, &tags, print)
         }
     }
 }
@@ -41,8 +42,8 @@ pub(crate) fn new_tag(
 }
 
 /// Creates the table of tags, if it is missing.
-pub(super) fn init(config: &Config, store: &StoreUrl) -> Result<String, Error> {
-    let store = open_segments(config, store, true)?;
+pub(super) fn init(config: &Config) -> Result<String, Error> {
+    let store = open_segments(config, true)?;
     let tags = tags(&*store)?;
     Ok(format!("the segment tags exist in {}: {}\n", store.describe(), counted(tags.len(), "tag")))
 }
@@ -130,11 +131,8 @@ mod tests {
     fn what_others_wrote_into_the_table_does_not_reach_the_terminal_as_it_is() {
         let store = MemorySegmentStore::new();
         let tag = |key: &str| SegmentTag {
-            key: key.into(),
-            max_id: -5,
-            step: 0,
             description: Some("\u{1b}[2J".into()),
-            update_time: None,
+            ..SegmentTag::new(key, -5, 0)
         };
         store.put(tag("a\nb"));
         let said = list(&store, false).expect("a list");

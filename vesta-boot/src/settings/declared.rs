@@ -87,7 +87,11 @@ fn complete(arg: Arg, role: Role) -> Arg {
     let default = role.default(name);
     let flag = arg.get_long().map_or_else(|| name.replace(['.', '_'], "-"), str::to_owned);
     let env = format!("VESTA_{}", flag.replace('-', "_").to_uppercase());
-    let of_another = name == "grpc.listen" && role != Role::Vesta;
+    let of_another = match name {
+        "grpc.listen" => role != Role::Vesta,
+        "compat" => role == Role::Server,
+        _ => false,
+    };
     let mut arg = arg
         .hide(of_another)
         .long(flag)

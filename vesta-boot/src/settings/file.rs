@@ -27,6 +27,9 @@ pub(super) struct File {
     pub(super) tokens: Vec<Token>,
 }
 
+/// The settings that are lists: with commas, or as an array.
+const LISTS: [&str; 3] = ["admin.hosts", "cors.origins", "segment.stores"];
+
 /// `[layout.custom]`: the fields of [`LayoutSpec`], and their defaults.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "LayoutSpec", deny_unknown_fields)]
@@ -140,6 +143,11 @@ impl Reader<'_> {
                         other => other.to_string(),
                     };
                     self.file.values.insert(name, (text, at));
+                    continue;
+                }
+                (name_of_list, Some(_)) if kind == "array" && LISTS.contains(&name_of_list) => {
+                    let texts: Vec<String> = self.read(value)?;
+                    self.file.values.insert(name, (texts.join(","), at));
                     continue;
                 }
                 ("layout", _) => "the name of a layout, or a table [layout.custom]",

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::Config;
-use super::parse::{Parsed, path, truth};
+use super::parse::{Parsed, choice, path, truth};
 use super::values::Values;
 use crate::error::Error;
 use crate::net::{Address, TlsFiles};
@@ -51,6 +51,16 @@ pub(super) struct Section {
     /// Example: vesta.example.com
     #[arg(id = "admin.hosts", value_name = "NAMES", default_value = "", value_parser = hosts)]
     pub(super) admin_hosts: Arc<[String]>,
+
+    /// System to stand in for: none or tinyid
+    ///
+    /// `tinyid`: answers Tinyid's clients under /tinyid, with its tokens (`tiny_id_token`) and its errors. The
+    /// listener is 127.0.0.1:9999 and the segment table Tinyid's, unless they are set.
+    ///
+    /// Example: tinyid
+    #[arg(id = "compat", value_name = "NAME", default_value = "none")]
+    #[arg(value_parser = choice(Compat::ALL.map(|compat| (compat.name(), compat))))]
+    pub(super) compat: Compat,
 
     /// Origins of web pages that may call the REST endpoints
     ///
@@ -144,6 +154,27 @@ fn origins(text: &str) -> Parsed<Arc<[String]>> {
         true => Ok(names),
         false => Err("must be origins such as https://shop.example.com, separated by commas, or *"
             .to_owned()),
+    }
+}
+
+/// Another system in whose place a server stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Compat {
+    /// None.
+    #[default]
+    None,
+    /// Tinyid.
+    Tinyid,
+}
+
+impl Compat {
+    const ALL: [Self; 2] = [Self::None, Self::Tinyid];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Tinyid => "tinyid",
+        }
     }
 }
 

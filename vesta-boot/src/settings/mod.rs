@@ -23,6 +23,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use vesta_service::{Clock, Timing};
+use vesta_store::SegmentTable;
 
 use crate::error::Error;
 use crate::net::{Address, Auth, Protocol, Security, Tls, TlsFiles, Token};
@@ -32,6 +33,7 @@ pub use declared::settings;
 pub use file::read_layout;
 pub use ids::Ids;
 pub use limits::Limits;
+pub use listeners::Compat;
 pub use log::{Log, LogFormat};
 pub use machine::{Machine, Number};
 pub use print::layout_table;
@@ -59,6 +61,8 @@ pub struct Config {
     pub allow_plaintext: bool,
     /// Further names of the admin listener, under which browsers may change something.
     pub admin_hosts: Arc<[String]>,
+    /// The system in whose place the REST server stands.
+    pub compat: Compat,
     /// Origins of web pages that may call the REST endpoints.
     pub cors_origins: Arc<[String]>,
     /// TLS of the public listener; `None` if it is not encrypted.
@@ -114,6 +118,7 @@ impl Config {
             grpc_listen: listeners.grpc.filter(|_| values.role == Role::Vesta),
             admin_listen: listeners.admin,
             admin_hosts: listeners.admin_hosts,
+            compat: listeners.compat,
             cors_origins: listeners.cors_origins,
             allow_plaintext: listeners.allow_plaintext,
             tls,
@@ -131,10 +136,28 @@ impl Config {
             log,
             clock: None,
         };
+        config.check_compat()?;
         config.segments.check(&config.serials)?;
         config.serials.check()?;
         listeners::check(&config, values)?;
         Ok(config)
+    }
+
+    /// Refuses a system to stand in for without what it needs.
+    fn check_compat(&self) -> Result<(), Error> {
+        match self.compat {
+            Compat::None => Ok(()),
+            Compat::Tinyid if self.role == Role::Server => Error::refuse(
+                "compat = tinyid is for REST; start vesta-rest, or `vesta serve`, with it",
+            ),
+            Compat::Tinyid if self.segments.table != Some(SegmentTable::Tinyid) => Error::refuse(
+                "compat = tinyid takes numbers from Tinyid's table; leave segment.table out",
+            ),
+            Compat::Tinyid if self.segments.urls().is_empty() => Error::refuse(
+                "compat = tinyid needs Tinyid's database; set segment.store, or segment.stores for several",
+            ),
+            Compat::Tinyid => Ok(()),
+        }
     }
 
     /// Protection of the listeners. Reads the files of TLS.

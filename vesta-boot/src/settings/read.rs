@@ -8,6 +8,7 @@ use clap::parser::ValueSource;
 
 use super::declared::{default_of, settings, variable};
 use super::file;
+use super::listeners::Compat;
 use super::parse::did_you_mean;
 use super::values::{DEFAULT, Value, Values};
 use crate::error::Error;
@@ -71,7 +72,21 @@ impl Values {
             };
             values.insert(name.to_owned(), Value { text, origin });
         }
-        Ok(Self { role, values, custom: file.custom, tokens: file.tokens })
+        let merged = Self { role, values, custom: file.custom, tokens: file.tokens };
+        Ok(merged.with_defaults_of_compat())
+    }
+
+    /// Has what takes another system's place begin where that is found.
+    fn with_defaults_of_compat(mut self) -> Self {
+        if self.text("compat") == Compat::Tinyid.name() {
+            for (name, text) in [("listen", "127.0.0.1:9999"), ("segment.table", "tinyid")] {
+                if !self.is_explicit(name) {
+                    let value = Value { text: text.to_owned(), origin: DEFAULT.to_owned() };
+                    self.values.insert(name.to_owned(), value);
+                }
+            }
+        }
+        self
     }
 }
 

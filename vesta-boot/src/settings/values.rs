@@ -30,9 +30,12 @@ impl fmt::Debug for Value {
 
 /// The text of a setting without passwords.
 pub(super) fn shown(name: &str, text: &str) -> String {
-    match name.ends_with(".store") || secret::may_be_url(text) {
-        true => vesta_store::redact(text),
-        false => text.to_owned(),
+    match name {
+        "segment.stores" => {
+            vesta_store::several(text).map(vesta_store::redact).collect::<Vec<_>>().join(",")
+        }
+        name if name.ends_with(".store") || secret::may_be_url(text) => vesta_store::redact(text),
+        _ => text.to_owned(),
     }
 }
 

@@ -6,11 +6,12 @@ mod shown;
 use std::fs;
 use std::time::Duration;
 
-use vesta_boot::commands::{Command, LegacySystem, SegmentCommand, StoreCommand};
+use vesta_boot::commands::{Command, LegacySystem, SegmentCommand, StoreCommand, StoreImport};
 use vesta_boot::settings::{LogFormat, Machine, Number, Values, settings};
 use vesta_boot::{Config, Error, Invocation, Role};
 use vesta_intf::{GenMethod, IdMeta, SequenceStart, UnixMillis};
 use vesta_service::{ClaimOrder, SegmentMode, Timing};
+use vesta_store::{SegmentTable, Spread};
 
 fn raw(role: Role, args: &[&str]) -> Result<Values, Error> {
     match Invocation::read(role, args)? {
@@ -224,15 +225,50 @@ fn a_command_for_the_store_takes_the_settings_on_either_side() {
         StoreCommand::RaiseFloor { to: Some(UnixMillis(1_767_225_600_000)) }
     );
     match command(&["store", "import", "leaf", "--from", "zookeeper://u:s3cret@h/x"]) {
-        StoreCommand::Import { system: LegacySystem::Leaf, from } => {
-            assert_eq!(from.expose(), "zookeeper://u:s3cret@h/x");
-            assert!(!format!("{from:?}").contains("s3cret"));
+        StoreCommand::Import(import) => {
+            assert_eq!((import.system, &import.cosid_namespace), (LegacySystem::Leaf, &None));
+            assert_eq!(import.from.expose(), "zookeeper://u:s3cret@h/x");
+            assert!(!format!("{import:?}").contains("s3cret"));
         }
         other => panic!("{other:?}"),
     }
     for args in [&["store"][..], &["store", "free"], &["store", "free", "x"], &["store", "import"]]
     {
         assert!(matches!(raw(Role::Rest, args), Err(Error::Usage(_))), "{args:?}");
+    }
+}
+
+#[test]
+fn an_import_from_cosid_names_its_namespace() {
+    let from = ["--from", "redis://:s3cret@h"];
+    let read = |words: &[&str]| Invocation::read(Role::Server, [words, &from].concat());
+    match read(&["store", "import", "cosid", "--cosid-namespace", "shop"]) {
+        Ok(Invocation::Command(_, Command::Store { command, .. })) => {
+            let from = "redis://:s3cret@h".parse().expect("a URL");
+            let (system, cosid_namespace) = (LegacySystem::CosId, Some("shop".to_owned()));
+            let import = StoreImport { system, from, cosid_namespace };
+            assert_eq!(command, StoreCommand::Import(Box::new(import)));
+        }
+        other => panic!("{other:?}"),
+    }
+    let words = ["segment", "import", "cosid", "--cosid-namespace", "shop"];
+    let steps = [None, Some("7")].map(|step| {
+        let more = step.map_or(vec![], |step| vec!["--step", step]);
+        match read(&[&words[..], &more].concat()) {
+            Ok(Invocation::Command(_, Command::Segment(SegmentCommand::Import(import)))) => {
+                import.step
+            }
+            other => panic!("{other:?}"),
+        }
+    });
+    assert_eq!(steps, [100, 7]);
+    for words in [
+        &["store", "import", "cosid"][..],
+        &["segment", "import", "cosid"],
+        &["segment", "import", "leaf", "--cosid-namespace", "shop"],
+        &["segment", "import", "cosid", "--cosid-namespace", "shop", "--step", "0"],
+    ] {
+        assert!(matches!(read(words), Err(Error::Usage(_))), "{words:?}");
     }
 }
 
@@ -251,6 +287,40 @@ fn a_layout_of_ones_own_is_described_in_the_file() {
     assert_eq!(config.ids.layout, IdMeta::JS_SAFE);
     let config = with_file(table, &["--layout", "custom"]).expect("the same as the file");
     assert_eq!(config.ids.layout.name(), "custom");
+}
+
+#[test]
+fn several_databases_of_segments_are_a_list_in_the_file_and_commas_on_the_command_line() {
+    let shown = "mysql://u:***@a/d,mysql://u:***@b/d";
+    let urls = ["mysql://u:s3cret@a/d", "mysql://u:s,3cret@b/d"];
+    let list =
+        format!("[segment]\ntable = \"tinyid\"\nstores = [\"{}\", \"{}\"]\n", urls[0], urls[1]);
+    let in_file = with_file(&list, &[]).expect("right settings");
+    let commas = format!("--segment-stores={}, {}", urls[0], urls[1]);
+    let flags = ["--segment-table=tinyid", &commas, "--segment-spread=random"];
+    let typed = config(&flags).expect("right settings");
+    for config in [&in_file, &typed] {
+        let found: Vec<_> = config.segments.urls().iter().map(|url| url.expose()).collect();
+        assert_eq!(found, urls);
+        assert!(!format!("{config:?}").contains("3cret"));
+    }
+    assert_eq!([in_file.segments.spread, typed.segments.spread], [Spread::Kept, Spread::Random]);
+    let raw = raw(Role::Rest, &flags).expect("right settings");
+    let printed = Config::check(&raw).expect("right settings").print(&raw);
+    assert!(printed.contains(&format!("stores = \"{shown}\"")), "{printed}");
+    assert!(!format!("{raw:?}{printed}").contains("3cret"));
+}
+
+#[test]
+fn what_stands_in_tinyids_place_listens_and_looks_where_tinyid_did() {
+    let flags = ["--compat=tinyid", "--segment-store=mysql://h/d"];
+    let raw_of = |flags: &[&str]| raw(Role::Rest, flags).expect("right settings");
+    let config = Config::check(&raw_of(&flags)).expect("right settings");
+    assert_eq!(config.listen.to_string(), "127.0.0.1:9999");
+    assert_eq!(config.segments.table, Some(SegmentTable::Tinyid));
+    let flags = [&flags[..], &["--listen=127.0.0.1:5"]].concat();
+    let config = Config::check(&raw_of(&flags)).expect("right settings");
+    assert_eq!(config.listen.to_string(), "127.0.0.1:5");
 }
 
 #[test]

@@ -61,6 +61,7 @@ impl Server {
             config,
             service,
             segments,
+            tinyid: None,
             serials: None,
             security: security.clone(),
             metrics: Arc::new(Metrics::new(METHODS).of_tokens(tokens)),

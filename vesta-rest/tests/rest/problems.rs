@@ -30,6 +30,7 @@ async fn other_methods_are_405_and_say_what_there_is() {
             }
             Verb::Post => (&[Method::GET, Method::HEAD, Method::PUT], "POST"),
             Verb::Any => (&[Method::PUT, Method::DELETE, Method::OPTIONS], "GET, HEAD, POST"),
+            Verb::Every => (&[Method::OPTIONS], "GET, HEAD, POST, PUT, PATCH, DELETE"),
         };
         for method in wrong {
             let request = TestRequest::default().method(method.clone()).uri(&uri);

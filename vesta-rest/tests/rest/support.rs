@@ -59,6 +59,7 @@ pub(crate) fn running(
         config: Config::defaults(Role::Rest),
         service,
         segments,
+        tinyid: None,
         serials: None,
         security: Security::default(),
         metrics: Arc::new(Metrics::new(vesta_rest::METHODS)),

@@ -72,6 +72,7 @@ impl Server {
             config,
             service: Arc::clone(&service),
             segments,
+            tinyid: None,
             serials,
             security: security.clone(),
             metrics: Arc::clone(&metrics),

@@ -5,6 +5,8 @@
 //! yardstick of each group is a bare fetch-add, measured in the same run.
 #![allow(missing_docs, reason = "criterion's macros write public functions")]
 
+mod every_second;
+
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
@@ -12,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
+use every_second::EverySecond;
 use vesta_service::{
     MemorySegmentStore, NewSegmentTag, Segment, SegmentMode, SegmentService, SegmentStore as _,
 };
@@ -25,6 +28,13 @@ fn service(mode: SegmentMode) -> SegmentService {
         store.create(&NewSegmentTag::new(key, 1_000_000).expect("valid")).expect("a new tag");
     }
     SegmentService::builder(Arc::new(store)).mode(mode).build().expect("a service")
+}
+
+/// A service over one of two databases that share their tags.
+fn every_second(mode: SegmentMode) -> SegmentService {
+    let store = Arc::new(EverySecond(MemorySegmentStore::new()));
+    store.create(&NewSegmentTag::new("orders", 1_000_000).expect("valid")).expect("a new tag");
+    SegmentService::builder(store).mode(mode).build().expect("a service")
 }
 
 /// Takes so many numbers that the ranges have their full size.
@@ -55,6 +65,12 @@ fn alone(c: &mut Criterion) {
         warm(&orders);
         group.bench_function(format!("vesta {name}, tag in hand"), |b| {
             b.iter(|| orders.next().expect("a number"));
+        });
+        let every_second = every_second(mode);
+        let halves = every_second.segment("orders").expect("a tag");
+        warm(&halves);
+        group.bench_function(format!("vesta {name}, every second number"), |b| {
+            b.iter(|| halves.next().expect("a number"));
         });
         group.bench_function(format!("vesta {name}, tag by name"), |b| {
             b.iter(|| by_name(&service, black_box("orders")));

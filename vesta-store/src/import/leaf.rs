@@ -2,12 +2,11 @@
 
 use serde::Deserialize;
 use vesta_service::{StoreError, UnixMillis};
-use zookeeper_client::Stat;
 
+use super::legacy::ask;
 use super::owner::ForeignOwner;
-use crate::backends::zookeeper::Store;
-use crate::options::Purpose;
-use crate::{OpenError, Options, StoreUrl};
+use crate::backends::zookeeper::{Children, Store};
+use crate::{OpenError, StoreUrl};
 
 const EXAMPLE: &str = "the znode of Leaf's workers as the path, for example \
                        zookeeper://zk1:2181/snowflake/com.sankuai.leaf.opensource.test/forever";
@@ -39,20 +38,10 @@ pub(super) fn leaf_machine_ids(url: &StoreUrl) -> Result<Vec<ForeignOwner>, Open
         return Err(OpenError::Malformed { reason, example: EXAMPLE });
     }
     let path = format!("/{}", url.path);
-    let ensemble = Store::open(url, &Options::default(), Purpose::Import)?;
-    let znode = path.clone();
-    let children = ensemble.ask(|client, connection| {
-        Box::pin(async move { client.children(&connection.session, &znode).await })
-    });
-    children
-        .and_then(|children| owners(&path, children))
-        .map_err(|source| OpenError::Store { store: ensemble.shown().into(), source })
+    ask(url, |ensemble: &Store| owners(&path, ensemble.children(&path)?))
 }
 
-fn owners(
-    path: &str,
-    children: Option<Vec<(String, Vec<u8>, Stat)>>,
-) -> Result<Vec<ForeignOwner>, StoreError> {
+fn owners(path: &str, children: Option<Children>) -> Result<Vec<ForeignOwner>, StoreError> {
     let Some(children) = children else {
         return Err(StoreError::permanent(format!("there is no znode {path}; write {EXAMPLE}")));
     };

@@ -23,6 +23,24 @@ impl segment_conformance::Database for One {
         let options = Options { segment_table: Some(self.1), ..Options::default() };
         open_segments(&self.0.url(), &options).expect("it opens")
     }
+
+    fn step(&self, wanted: u64) -> u64 {
+        if self.1 == SegmentTable::Cosid { 100 } else { wanted }
+    }
+
+    fn takes(&self, key: &str) -> bool {
+        match self.1 {
+            SegmentTable::Tinyid => {
+                key.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_.~".contains(&it))
+            }
+            SegmentTable::Cosid => key.chars().count() <= 100,
+            SegmentTable::Leaf | SegmentTable::Kv => true,
+        }
+    }
+
+    fn describes(&self) -> bool {
+        matches!(self.1, SegmentTable::Leaf | SegmentTable::Kv)
+    }
 }
 
 #[test]
@@ -51,6 +69,14 @@ fn whole_numbers_of_any_width_are_read_and_a_bad_row_hurts_itself_alone() {
 
 mod leaf {
     vesta_store::segment_conformance!(super::Segments(super::SegmentTable::Leaf));
+}
+
+mod tinyid {
+    vesta_store::segment_conformance!(super::Segments(super::SegmentTable::Tinyid));
+}
+
+mod cosid {
+    vesta_store::segment_conformance!(super::Segments(super::SegmentTable::Cosid));
 }
 
 mod kv {

@@ -14,11 +14,16 @@
     allow(dead_code, unused_macros, reason = "what only servers need")
 )]
 
+#[cfg(feature = "mysql")]
+mod beside;
 mod checker;
 mod failovers;
 #[cfg(feature = "sqlite")]
 mod files;
 mod kills;
+#[cfg(feature = "mysql")]
+#[path = "../originals/mod.rs"]
+mod originals;
 mod outages;
 mod owners;
 mod process;
@@ -116,6 +121,12 @@ mod processes {
         on_a_server!(crate::stores::MYSQL);
         on_a_server_with_a_replica!(crate::stores::MYSQL);
         on_segments_of_a_server!(crate::stores::MYSQL);
+        on! { crate::stores::MYSQL;
+            beside:
+                servers_of_tinyid_and_vesta_share_a_row_while_each_is_killed
+                servers_of_leaf_and_vesta_share_a_row_while_each_is_killed
+                servers_of_cosid_and_vesta_share_a_row_while_each_is_killed;
+        }
     }
     #[cfg(feature = "postgres")]
     mod postgres {

@@ -235,7 +235,7 @@ impl Process {
     /// Waits until it has done what it had to do, and ended. It may take its time as long as it goes on.
     pub(crate) fn until_closed(&mut self) {
         let closed = |event: &Event| match event {
-            Event::Ids(_) => Some(false),
+            Event::Ids(_) | Event::Runs(_) => Some(false),
             Event::Closed => Some(true),
             _ => None,
         };

@@ -14,7 +14,7 @@ use crate::process::{Event, Process, full, now, random};
 use crate::server::Server;
 use crate::stores::Store;
 use crate::world::World;
-use numbers::{count, disjoint};
+pub(crate) use numbers::{count, disjoint};
 use taker::STEP;
 pub(crate) use taker::Task;
 

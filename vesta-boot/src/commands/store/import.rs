@@ -2,25 +2,27 @@
 
 use std::collections::BTreeMap;
 
-use vesta_intf::IdMeta;
+use vesta_intf::{Field, IdMeta};
 use vesta_service::{Clock as _, Record, SystemClock};
-use vesta_store::import::{ForeignOwner, Outcome, Outcomes, Target, machine_ids, plan, write};
-use vesta_store::{Kind, StoreUrl};
+use vesta_store::StoreUrl;
+use vesta_store::import::{
+    ForeignOwner, Legacy, Outcome, Outcomes, Target, machine_ids, plan, write,
+};
 
 use super::{Console, Opened, attempt, counted, plain};
 use crate::assemble::{not_opened, options};
-use crate::commands::LegacySystem;
+use crate::commands::{LegacySystem, StoreImport};
 use crate::error::Error;
 use crate::settings::Config;
 
 pub(super) fn run(
     config: &Config,
-    system: LegacySystem,
-    from: &StoreUrl,
+    StoreImport { system, from, cosid_namespace }: &StoreImport,
     console: &mut Console,
 ) -> Result<String, Error> {
-    let found = read(system, from)?;
-    let report = report(system, from, found.len());
+    let legacy = legacy(*system, cosid_namespace.as_deref(), &config.ids.layout)?;
+    let found = read(legacy, from)?;
+    let report = report(legacy, from, found.len());
     if found.is_empty() {
         return Ok(report);
     }
@@ -29,35 +31,36 @@ pub(super) fn run(
     let (layout, now) = (config.ids.layout, SystemClock::new().wall());
     let target = Target { layout, namespace: 0, floor: 0, now };
     planned(&found, &BTreeMap::new(), &target)?;
-    take_over(&Opened::open(config, &options(config))?, system, &found)
+    take_over(&Opened::open(config, &options(config))?, legacy, &found)
 }
 
-/// The name of a legacy system, the kind of its store, and a URL of it.
-const fn source(system: LegacySystem) -> (&'static str, Kind, &'static str) {
-    match system {
-        LegacySystem::VestaDb => {
-            ("The Java Vesta", Kind::Mysql, "mysql://user:password@host:3306/database")
+/// A legacy system as it was asked for.
+fn legacy<'a>(
+    system: LegacySystem,
+    cosid_namespace: Option<&'a str>,
+    layout: &IdMeta,
+) -> Result<Legacy<'a>, Error> {
+    match (system, cosid_namespace) {
+        (LegacySystem::VestaDb, None) => Ok(Legacy::VestaDb),
+        (LegacySystem::Leaf, None) => Ok(Legacy::Leaf),
+        (LegacySystem::CosId, Some(namespace)) => {
+            Ok(Legacy::CosId { namespace, max_machine: layout.max(Field::Machine) })
         }
-        LegacySystem::Leaf => {
-            ("Leaf", Kind::Zookeeper, "zookeeper://host:2181/snowflake/NAME/forever")
-        }
+        (LegacySystem::CosId, None) => Error::refuse("store import cosid needs --cosid-namespace"),
+        (_, Some(_)) => Error::refuse("--cosid-namespace is for cosid alone; leave it out"),
     }
 }
 
-fn report(system: LegacySystem, from: &StoreUrl, found: usize) -> String {
-    let (name, ..) = source(system);
+fn report(legacy: Legacy<'_>, from: &StoreUrl, found: usize) -> String {
+    let name = legacy.name();
     match found {
         0 => format!("{name} has handed out no machine ID in {from}. Nothing was changed.\n"),
         found => format!("{name} has handed out {} in {from}.\n", counted(found, "machine ID")),
     }
 }
 
-fn read(system: LegacySystem, from: &StoreUrl) -> Result<Vec<ForeignOwner>, Error> {
-    let (_, kind, example) = source(system);
-    if from.kind() != kind {
-        return Error::refuse(format!("--from must be a URL such as {example}, but is `{from}`"));
-    }
-    machine_ids(from).map_err(|error| not_opened("--from", error))
+fn read(legacy: Legacy<'_>, from: &StoreUrl) -> Result<Vec<ForeignOwner>, Error> {
+    machine_ids(from, legacy).map_err(|error| not_opened("--from", error))
 }
 
 fn planned(
@@ -68,11 +71,7 @@ fn planned(
     plan(found, records, target, attempt).map_err(Error::setting)
 }
 
-fn take_over(
-    opened: &Opened,
-    system: LegacySystem,
-    found: &[ForeignOwner],
-) -> Result<String, Error> {
+fn take_over(opened: &Opened, legacy: Legacy<'_>, found: &[ForeignOwner]) -> Result<String, Error> {
     opened.insist_on_layout()?;
     let snapshot = opened.snapshot()?;
     if let Some(it) = found.iter().find(|it| snapshot.is_lost(it.machine)) {
@@ -91,10 +90,10 @@ fn take_over(
     };
     let plan = planned(found, &snapshot.records, &target)?;
     let all = write(&opened.leases, &snapshot, plan).map_err(|error| opened.failed(&error))?;
-    Ok(said(opened, system, &all))
+    Ok(said(opened, legacy, &all))
 }
 
-fn said(opened: &Opened, system: LegacySystem, all: &[(u64, Outcome)]) -> String {
+fn said(opened: &Opened, legacy: Legacy<'_>, all: &[(u64, Outcome)]) -> String {
     let line = |(machine, outcome): &(u64, Outcome)| {
         let (Outcome::Written(record) | Outcome::LeftAlone(record)) = outcome;
         let host = plain(&record.host);
@@ -121,13 +120,14 @@ fn said(opened: &Opened, system: LegacySystem, all: &[(u64, Outcome)]) -> String
         out += "No pool of this namespace hands them out. When a process of the other system is stopped \
                 for good, give its machine ID to the pool: store free ID\n";
     }
-    let theirs = IdMeta::SNOWFLAKE; // Leaf's only layout
-    let ours = opened.ticks.layout();
-    if system == LegacySystem::Leaf && theirs.spec() != ours.spec() {
+    let (theirs, ours) = (legacy.layouts(), opened.ticks.layout());
+    if !theirs.is_empty() && theirs.iter().all(|theirs| theirs.spec() != ours.spec()) {
+        let names: Vec<_> = theirs.iter().map(IdMeta::name).collect();
         out += &format!(
-            "Note: Leaf makes IDs of the layout {}, but this namespace has another: IDs of the two can \
+            "Note: {} makes IDs of the layout {}, but this namespace has another: IDs of the two can \
              meet whatever the machine ID.\n",
-            theirs.name()
+            legacy.name(),
+            names.join(" or "),
         );
     }
     out

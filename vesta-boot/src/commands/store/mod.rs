@@ -36,14 +36,14 @@ pub(super) fn run(
     let open = || Opened::open(config, &Options { auto_init: false, ..options(config) });
     match command {
         StoreCommand::Init => {
-            let (segments, serials) = (&config.segments.store, &config.serials.store);
+            let (segments, serials) = (config.segments.urls(), &config.serials.store);
             // Tags can be all there is to prepare.
-            let tags = segments.is_some() || serials.is_some();
+            let tags = !segments.is_empty() || serials.is_some();
             if !tags || config.machine.store().is_some() {
                 (console.say)(&init::run(config)?);
             }
-            if let Some(store) = segments {
-                (console.say)(&segment::init(config, store)?);
+            if !segments.is_empty() {
+                (console.say)(&segment::init(config)?);
             }
             serials.as_ref().map_or(Ok(String::new()), |store| serial::init(config, store))
         }
@@ -52,7 +52,7 @@ pub(super) fn run(
         StoreCommand::Free { machine } => free::run(&open()?, *machine, console),
         StoreCommand::Repair { machine } => repair::run(&open()?, *machine, console),
         StoreCommand::Trust => trust::run(&open()?, console),
-        StoreCommand::Import { system, from } => import::run(config, *system, from, console),
+        StoreCommand::Import(import) => import::run(config, import, console),
     }
 }
 

@@ -24,26 +24,6 @@ pub(super) const STATEMENTS: Statements = Statements {
         "INSERT INTO WORKER_NODE (HOST_NAME, PORT, TYPE, LAUNCH_DATE, MODIFIED, CREATED) \
          VALUES (?, ?, 2, CURRENT_DATE, CURRENT_TIMESTAMP, CURRENT_TIMESTAMP)",
     ),
-    leaf_table: Table { name: "leaf_alloc", create: include_str!("leaf_alloc.sql") },
-    tags: Rows(
-        "SELECT biz_tag, CAST(max_id AS CHAR), CAST(step AS CHAR), description, \
-           CAST(FLOOR(UNIX_TIMESTAMP(update_time) * 1000) AS SIGNED), max_id, step \
-           FROM leaf_alloc ORDER BY biz_tag",
-    ),
-    take: Change(
-        "UPDATE leaf_alloc SET max_id = LAST_INSERT_ID(max_id + ?), \
-           update_time = CURRENT_TIMESTAMP \
-           WHERE biz_tag = ? AND max_id >= 0 AND max_id <= 9223372036854775807 - ?",
-    ),
-    give_back: Change(
-        "UPDATE leaf_alloc SET max_id = ?, update_time = CURRENT_TIMESTAMP \
-           WHERE biz_tag = ? AND max_id = ?",
-    ),
-    max_id: Rows("SELECT CAST(max_id AS SIGNED) FROM leaf_alloc WHERE biz_tag = ?"),
-    create_tag: Change(
-        "INSERT INTO leaf_alloc (biz_tag, max_id, step, description, update_time) \
-             VALUES (?, ?, ?, NULLIF(?, ''), CURRENT_TIMESTAMP)",
-    ),
 };
 
 /// So many times area, name, value: creates the entries that are not there.

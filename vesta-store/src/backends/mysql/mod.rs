@@ -14,6 +14,7 @@ mod config;
 mod errors;
 mod kv;
 mod replication;
+mod segments;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,17 +26,19 @@ use vesta_service::{Put, StoreError};
 
 use super::sql::Statement::{Change, Rows};
 use super::sql::{
-    Answer, Cells as _, Class, Dialect, Sql, Statement, Statements, Value, explain, read_only, run,
+    Answer, Cells as _, Class, Dialect, SegmentStatements, Sql, Statement, Statements, Value,
+    explain, read_only, run,
 };
 use crate::import::owner::ForeignOwner;
 use crate::options::Purpose;
 use crate::remote::Remote;
-use crate::{OpenError, Options, StoreUrl};
+use crate::{OpenError, Options, SegmentTable, StoreUrl};
 pub(crate) use config::Config;
 use kv::{CURRENT_READS, GALERA, INSPECT, REPLICAS, REPLICATION, session};
 use replication::{Facts, undone_in_a_crash};
 
 pub(crate) type Store = Remote<Sql<Config>>;
+pub(crate) type Segments = super::sql::Segments<Config>;
 
 /// The machine IDs that the original Java Vesta handed out from the table `DB_MACHINE_ID_PROVIDER`
 /// of a MySQL database. It never takes one back, so nobody knows which of them are still in use.
@@ -71,6 +74,15 @@ fn read_machine_ids(database: &Store) -> Result<Vec<ForeignOwner>, StoreError> {
 impl Dialect for Config {
     const NAME: &'static str = "MySQL";
     const STATEMENTS: Statements = kv::STATEMENTS;
+
+    fn segments(table: SegmentTable) -> Option<&'static SegmentStatements> {
+        match table {
+            SegmentTable::Leaf => Some(&segments::LEAF),
+            SegmentTable::Tinyid => Some(&segments::TINYID),
+            SegmentTable::Cosid => Some(&segments::COSID),
+            SegmentTable::Kv => None,
+        }
+    }
 
     type Connection = MySqlConnection;
     type Row = MySqlRow;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::backends::sql::Statement::{Change, Rows};
-use crate::backends::sql::{Statements, Table};
+use crate::backends::sql::{SegmentColumns, SegmentStatements, Statements, Table};
 
 pub(super) const STATEMENTS: Statements = Statements {
     find: Rows("SELECT relpersistence::text FROM pg_class WHERE oid = to_regclass($1)"),
@@ -22,10 +22,15 @@ pub(super) const STATEMENTS: Statements = Statements {
         "INSERT INTO worker_node (host_name, port, type, launch_date, modified, created) \
          VALUES ($1, $2, 2, CURRENT_DATE, now(), now()) RETURNING id::bigint",
     ),
-    leaf_table: Table { name: "leaf_alloc", create: include_str!("leaf_alloc.sql") },
+};
+
+pub(super) const LEAF: SegmentStatements = SegmentStatements {
+    table: Table { name: "leaf_alloc", create: include_str!("leaf_alloc.sql") },
+    offset: 0,
+    columns: SegmentColumns::LEAF,
     tags: Rows(
         "SELECT biz_tag, max_id::text, step::text, description, \
-           floor(extract(epoch FROM update_time) * 1000)::bigint, max_id, step \
+           floor(extract(epoch FROM update_time) * 1000)::bigint, max_id, step, 1::bigint, 0::bigint \
            FROM leaf_alloc ORDER BY biz_tag",
     ),
     take: Rows(
@@ -38,6 +43,7 @@ pub(super) const STATEMENTS: Statements = Statements {
            WHERE biz_tag = $2 AND max_id = $3::bigint",
     ),
     max_id: Rows("SELECT max_id::bigint FROM leaf_alloc WHERE biz_tag = $1"),
+    tokens: None,
     create_tag: Change(
         "INSERT INTO leaf_alloc (biz_tag, max_id, step, description, update_time) \
              VALUES ($1, $2, $3::bigint::int, NULLIF($4::varchar, ''), now())",

@@ -24,17 +24,24 @@ use vesta_service::{Put, StoreError};
 
 use super::sql::Statement::{Change, Rows};
 use super::sql::{
-    Answer, Cells as _, Class, Dialect, Sql, Statement, Statements, Value, explain, read_only, run,
+    Answer, Cells as _, Class, Dialect, SegmentStatements, Sql, Statement, Statements, Value,
+    explain, read_only, run,
 };
+use crate::SegmentTable;
 use crate::remote::Remote;
 pub(crate) use config::Config;
 use kv::{INSERT_ALL, INSPECT, REPLICATION, UPDATE_ALL, session};
 
 pub(crate) type Store = Remote<Sql<Config>>;
+pub(crate) type Segments = super::sql::Segments<Config>;
 
 impl Dialect for Config {
     const NAME: &'static str = "PostgreSQL";
     const STATEMENTS: Statements = kv::STATEMENTS;
+
+    fn segments(table: SegmentTable) -> Option<&'static SegmentStatements> {
+        (table == SegmentTable::Leaf).then_some(&kv::LEAF)
+    }
 
     type Connection = PgConnection;
     type Row = PgRow;

@@ -31,13 +31,12 @@ pub(super) fn explain(error: RedisError) -> StoreError {
     answered(code, detail, ServerMessage(format!("{code} {detail}")))
 }
 
-/// An error of a request about a key, which is named where it is of another type.
-pub(super) fn explain_about(key: &str, error: RedisError) -> StoreError {
+/// An error of a request about a key, which is named where it is of another type: there is then
+/// something to do.
+pub(super) fn explain_about(key: &str, to_do: &str, error: RedisError) -> StoreError {
     // Some versions wrap what a command in a script says.
     if format!("{error}").contains("WRONGTYPE") {
-        return StoreError::permanent(format!(
-            "key `{key}` is no hash, so it is not a Vesta record; use another prefix= or remove it"
-        ));
+        return StoreError::permanent(format!("key `{key}` is {to_do}"));
     }
     explain(error)
 }

@@ -98,5 +98,6 @@ impl Redis {
 
 /// An error names the key.
 fn about<T>(key: &str, answer: RedisResult<T>) -> Result<T> {
-    answer.map_err(|error| errors::explain_about(key, error))
+    let to_do = "no hash, so it is not a Vesta record; use another prefix= or remove it";
+    answer.map_err(|error| errors::explain_about(key, to_do, error))
 }

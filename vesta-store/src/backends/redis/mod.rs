@@ -15,7 +15,7 @@ use crate::options::Purpose;
 use crate::remote::{Client, Remote};
 use crate::{OpenError, Options, StoreUrl};
 use config::Config;
-use errors::{explain, explain_login, forgetful};
+use errors::{explain, explain_about, explain_login, forgetful};
 
 /// Why a Redis may forget a change that it acknowledged, and what to do; none if it may not.
 type Doubts = Vec<&'static str>;
@@ -101,6 +101,25 @@ impl Client for Redis {
     }
 }
 
+impl Store {
+    /// The answer to a question about a key of another system.
+    pub(crate) fn question<T: FromRedisValue + Send + 'static>(
+        &self,
+        key: &str,
+        question: Cmd,
+    ) -> Result<T, StoreError> {
+        let key = key.to_owned();
+        let to_do =
+            "not of the type that the other system gives it; check the namespace and the URL";
+        self.ask(move |_, connection| {
+            Box::pin(async move {
+                let answer = question.query_async(connection).await;
+                answer.map_err(|error| explain_about(&key, to_do, error))
+            })
+        })
+    }
+}
+
 impl Redis {
     /// Not left to the client, which does not pass on what the server says.
     async fn log_in(&self, connection: &mut Connection) -> Result<(), StoreError> {
@@ -134,7 +153,8 @@ impl Redis {
         }
         let replication = Replication::of(&info)?;
         let eviction = field(&info, "maxmemory_policy");
-        if field(&info, "maxmemory") != Some("0")
+        if self.purpose != Purpose::Import
+            && field(&info, "maxmemory") != Some("0")
             && eviction.is_some_and(|policy| policy != "noeviction")
         {
             return Err(StoreError::permanent(format!(

@@ -8,7 +8,7 @@ use sqlx::{Column as _, ColumnIndex, Connection, Decode, Row, Type, TypeInfo as 
 use vesta_service::{Put, StoreError};
 
 use super::errors::Class;
-use crate::{OpenError, StoreUrl};
+use crate::{OpenError, SegmentTable, StoreUrl};
 
 /// A kind of database, and how to reach one.
 pub(crate) trait Dialect:
@@ -17,6 +17,9 @@ pub(crate) trait Dialect:
     /// Its name, for people.
     const NAME: &'static str;
     const STATEMENTS: Statements;
+
+    /// A table of segment tags that such a database can have.
+    fn segments(table: SegmentTable) -> Option<&'static SegmentStatements>;
 
     type Connection: Connection + Send + 'static;
     type Row: Cells + Send + 'static;
@@ -117,19 +120,48 @@ pub(crate) struct Statements {
     pub(crate) node_table: Table,
     /// host, port; makes a number
     pub(crate) insert_node: Statement,
-    pub(crate) leaf_table: Table,
-    /// → biz_tag, max_id and step as texts, description or null, milliseconds since 1970 or null,
-    /// max_id and step as they are
+}
+
+/// A table of segment tags, and its texts.
+pub(crate) struct SegmentStatements {
+    pub(crate) table: Table,
+    /// From the number in the table to the first that was never handed out: 1 where the table has the last
+    /// one that was.
+    pub(crate) offset: i64,
+    pub(crate) columns: SegmentColumns,
+    /// → name, number and step as texts, description or null, milliseconds since 1970 or null, number and
+    /// step as they are, delta, remainder
     pub(crate) tags: Statement,
-    /// step, name, step: adds to `max_id` unless that is negative or would become too large; makes
-    /// the new one
+    /// step, name, step, and with a stride delta, remainder: adds to the number unless that is negative or
+    /// would become too large, or the stride is another; makes the new one
     pub(crate) take: Statement,
-    /// max_id, name, old max_id
+    /// number, name, old number
     pub(crate) give_back: Statement,
-    /// name → max_id
+    /// name → number
     pub(crate) max_id: Statement,
-    /// name, max_id, step, description, which may be empty
+    /// → token, and a name that it is good for
+    pub(crate) tokens: Option<Statement>,
+    /// name, number, and what there is of step, description (which may be empty), delta, remainder
     pub(crate) create_tag: Statement,
+}
+
+/// What a table of segment tags keeps besides name and number.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SegmentColumns {
+    /// The longest name.
+    pub(crate) key: usize,
+    /// True if callers put names into URLs as they are.
+    pub(crate) plain_keys: bool,
+    /// `Some` is the one that every tag has.
+    pub(crate) fixed_step: Option<i64>,
+    pub(crate) description: bool,
+    pub(crate) stride: bool,
+}
+
+impl SegmentColumns {
+    /// Those of Leaf's table.
+    pub(crate) const LEAF: Self =
+        Self { key: 128, plain_keys: false, fixed_step: None, description: true, stride: false };
 }
 
 /// A table of ours.

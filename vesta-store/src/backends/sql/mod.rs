@@ -22,8 +22,11 @@ use crate::{OpenError, Options, StoreUrl};
 use errors::class;
 
 pub(crate) use config::{described, options_of};
-pub(crate) use dialect::{Answer, Cells, Dialect, Statement, Statements, Table, Value};
+pub(crate) use dialect::{
+    Answer, Cells, Dialect, SegmentColumns, SegmentStatements, Statement, Statements, Table, Value,
+};
 pub(crate) use errors::{Class, explain, read_only};
+pub(crate) use segments::Segments;
 
 /// The number of times that a statement is sent if others get in its way.
 const TRIES: u32 = 8;
@@ -49,7 +52,7 @@ impl<D: Dialect> Client for Sql<D> {
     fn new(url: &StoreUrl, options: &Options, purpose: Purpose) -> Result<Self, OpenError> {
         let table = match purpose {
             Purpose::Leases | Purpose::Segments => Some(&D::STATEMENTS.table),
-            Purpose::LeafTable => Some(&D::STATEMENTS.leaf_table),
+            Purpose::SegmentTable(table) => D::segments(table).map(|it| &it.table),
             Purpose::WorkerNodes => Some(&D::STATEMENTS.node_table),
             Purpose::Import => None,
         };

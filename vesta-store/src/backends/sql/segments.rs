@@ -1,78 +1,192 @@
-//! The table of segment tags: Leaf's `leaf_alloc`.
+//! Tables of segment tags: Leaf's `leaf_alloc`, Tinyid's `tiny_id_info`, CosId's `cosid`.
 
+use std::fmt;
 use std::ops::Range;
 
 use vesta_service::{
-    KvStore, NewSegmentTag, NextRange, SegmentStore, SegmentTag, StoreError, UnixMillis,
+    KvStore, NewSegmentTag, NextRange, SegmentStore, SegmentTag, StoreError, Stride, UnixMillis,
 };
 
-use super::dialect::{Cells, Dialect, Value};
+use super::dialect::{Cells, Dialect, SegmentStatements, Value};
 use super::{Sql, explain};
+use crate::lines::Line;
+use crate::options::Purpose;
 use crate::remote::Remote;
+use crate::{OpenError, Options, SegmentTable, StoreUrl};
 
-impl<D: Dialect> SegmentStore for Remote<Sql<D>> {
-    fn describe(&self) -> String {
-        self.shown().into()
+/// A table of segment tags in a database.
+pub(crate) struct Segments<D: Dialect> {
+    database: Remote<Sql<D>>,
+    texts: &'static SegmentStatements,
+}
+
+impl<D: Dialect> Segments<D> {
+    /// Such a table; `None` if these databases have none.
+    pub(crate) fn open(
+        url: &StoreUrl,
+        options: &Options,
+        table: SegmentTable,
+    ) -> Result<Option<Self>, OpenError> {
+        let Some(texts) = D::segments(table) else { return Ok(None) };
+        let database = Remote::open(url, options, Purpose::SegmentTable(table))?;
+        Ok(Some(Self { database, texts }))
     }
 
-    fn tags(&self) -> Result<Vec<SegmentTag>, StoreError> {
-        let answer = self.run(D::STATEMENTS.tags, Vec::new())?;
-        answer.rows.iter().map(tag).collect::<Result<_, _>>().map_err(explain::<D>)
+    fn tag(&self, row: &D::Row) -> Result<SegmentTag, sqlx::Error> {
+        let offset = self.texts.offset;
+        // A row whose numbers are none must not hide the others: what is negative is refused later.
+        let max_id = row.whole(1, 5)?.filter(|it| *it >= 0).and_then(|it| it.checked_add(offset));
+        let stride =
+            |column| Ok::<_, sqlx::Error>(row.number(column)?.unwrap_or(-1).try_into().ok());
+        let stride = stride(7)?.zip(stride(8)?);
+        let nonsense = Stride { delta: 0, remainder: 0 };
+        Ok(SegmentTag {
+            key: row.text(0)?.unwrap_or_default(),
+            max_id: max_id.unwrap_or(-1),
+            step: row.whole(2, 6)?.unwrap_or(-1),
+            stride: stride.map_or(nonsense, |(delta, remainder)| Stride { delta, remainder }),
+            description: row.text(3)?,
+            update_time: row.number(4)?.and_then(|it| it.try_into().ok()).map(UnixMillis),
+        })
     }
 
-    fn next_range(&self, key: &str, step: u64) -> Result<NextRange, StoreError> {
-        let (name, number) = (Value::Text(key.into()), Value::Number(signed(step)?));
-        let values = vec![number.clone(), name.clone(), number];
-        let taken = self.run(D::STATEMENTS.take, values)?;
-        if let Some(end) = taken.made().map_err(explain::<D>)? {
-            // Only a trigger or another statement than ours could make it less.
-            let range = u64::try_from(end).ok().and_then(|end| Some(end.checked_sub(step)?..end));
-            return range.map(NextRange::Numbers).ok_or_else(|| {
-                StoreError::permanent(format!("max_id of tag `{key}` did not grow by {step}"))
-            });
-        }
-        let found = self.run(D::STATEMENTS.max_id, vec![name])?;
-        let max_id = found.rows.first().map_or(Ok(None), |row| row.number(0));
-        match max_id.map_err(explain::<D>)? {
-            None => Ok(NextRange::NoTag),
-            Some(0..) => Ok(NextRange::UsedUp),
-            Some(_) => Err(StoreError::permanent(format!(
-                "max_id of tag `{key}` is negative; correct the row"
-            ))),
-        }
+    /// A number as the table has it.
+    fn in_table(&self, number: u64) -> Result<i64, StoreError> {
+        Ok(signed(number)? - self.texts.offset)
     }
 
-    fn give_back(&self, key: &str, numbers: Range<u64>) -> Result<bool, StoreError> {
-        let (start, end) = (signed(numbers.start)?, signed(numbers.end)?);
-        let values = vec![Value::Number(start), Value::Text(key.into()), Value::Number(end)];
-        Ok(self.run(D::STATEMENTS.give_back, values)?.changed > 0)
-    }
-
-    fn doubt(&self) -> Result<Option<String>, StoreError> {
-        Ok(KvStore::doubt(self)?.map(|doubt| doubt.why))
-    }
-
-    fn create(&self, tag: &NewSegmentTag) -> Result<bool, StoreError> {
-        let values = vec![
-            Value::Text(tag.key.clone()),
-            Value::Number(tag.max_id),
-            Value::Number(tag.step),
-            Value::Text(tag.description.clone().unwrap_or_default()),
-        ];
-        Ok(self.run(D::STATEMENTS.create_tag, values)?.changed > 0)
+    /// The flaw of a tag that this table cannot keep as it is.
+    fn flaw(&self, tag: &NewSegmentTag) -> Option<String> {
+        let (table, columns) = (self.texts.table.name, self.texts.columns);
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.~".contains(c);
+        Some(match columns.fixed_step {
+            _ if tag.key.chars().count() > columns.key => {
+                format!("a name in the table {table} has at most {} characters", columns.key)
+            }
+            _ if columns.plain_keys && !tag.key.chars().all(is_plain) => format!(
+                "callers put names of the table {table} into URLs as they are: use letters, digits, \
+                 `-`, `_`, `.` and `~`"
+            ),
+            _ if tag.description.is_some() && !columns.description => {
+                format!("the table {table} has no descriptions; leave it out")
+            }
+            _ if tag.max_id < self.texts.offset => {
+                format!("the first number in the table {table} is 1 or more")
+            }
+            Some(step) if step != tag.step => {
+                format!("the table {table} has no steps: each tag has one of {step}")
+            }
+            _ => return None,
+        })
     }
 }
 
-fn tag(row: &impl Cells) -> Result<SegmentTag, sqlx::Error> {
-    // A row whose numbers are none must not hide the others: what is negative is refused later.
-    let number = |text, raw| Ok::<_, sqlx::Error>(row.whole(text, raw)?.unwrap_or(-1));
-    Ok(SegmentTag {
-        key: row.text(0)?.unwrap_or_default(),
-        max_id: number(1, 5)?,
-        step: number(2, 6)?,
-        description: row.text(3)?,
-        update_time: row.number(4)?.and_then(|it| it.try_into().ok()).map(UnixMillis),
-    })
+impl<D: Dialect> fmt::Debug for Segments<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple(self.texts.table.name).field(&self.database).finish()
+    }
+}
+
+impl<D: Dialect> Line for Segments<D> {
+    fn take(&self, key: &str, step: u64, stride: Stride) -> Result<NextRange, StoreError> {
+        let (name, number) = (Value::Text(key.into()), Value::Number(signed(step)?));
+        let mut values = vec![number.clone(), name.clone(), number];
+        if self.texts.columns.stride {
+            for number in [stride.delta, stride.remainder] {
+                values.push(Value::Number(signed(number)?));
+            }
+        }
+        let taken = self.database.run(self.texts.take, values)?;
+        if let Some(end) = taken.made().map_err(explain::<D>)? {
+            // Only a trigger or another statement than ours could make it less.
+            let end = end.checked_add(self.texts.offset).and_then(|end| u64::try_from(end).ok());
+            let range = end.and_then(|end| Some(end.checked_sub(step)?..end)).ok_or_else(|| {
+                StoreError::permanent(format!("max_id of tag `{key}` did not grow by {step}"))
+            })?;
+            return Ok(match stride {
+                Stride::ONE => NextRange::Numbers(range),
+                stride => NextRange::Strided(range, stride),
+            });
+        }
+        let found = self.database.run(self.texts.max_id, vec![name])?;
+        let max_id = found.rows.first().map_or(Ok(None), |row| row.number(0));
+        match max_id.map_err(explain::<D>)? {
+            None => Ok(NextRange::NoTag),
+            Some(..0) => Err(StoreError::permanent(format!(
+                "max_id of tag `{key}` is negative; correct the row"
+            ))),
+            Some(max_id) if signed(step)? > i64::MAX - self.texts.offset - max_id => {
+                Ok(NextRange::UsedUp)
+            }
+            Some(_) => Err(StoreError::unavailable(
+                format!("delta and remainder of tag `{key}` have just been changed"),
+                std::io::Error::other("the table is read again within a minute"),
+            )),
+        }
+    }
+
+    fn add(&self, tag: &NewSegmentTag, stride: Stride) -> Result<bool, StoreError> {
+        if let Some(flaw) = self.flaw(tag) {
+            return Err(StoreError::permanent(flaw));
+        }
+        let columns = self.texts.columns;
+        let mut values =
+            vec![Value::Text(tag.key.clone()), Value::Number(tag.max_id - self.texts.offset)];
+        if columns.fixed_step.is_none() {
+            values.push(Value::Number(tag.step));
+        }
+        if columns.description {
+            values.push(Value::Text(tag.description.clone().unwrap_or_default()));
+        }
+        if columns.stride {
+            for number in [stride.delta, stride.remainder] {
+                values.push(Value::Number(signed(number)?));
+            }
+        }
+        Ok(self.database.run(self.texts.create_tag, values)?.changed > 0)
+    }
+
+    fn tokens(&self) -> Result<Vec<(String, String)>, StoreError> {
+        let Some(tokens) = self.texts.tokens else { return Ok(Vec::new()) };
+        let answer = self.database.run(tokens, Vec::new())?;
+        let token = |row: &D::Row| {
+            let [token, key] = [row.text(0)?, row.text(1)?].map(Option::unwrap_or_default);
+            Ok((token.trim().to_owned(), key.trim().to_owned()))
+        };
+        answer.rows.iter().map(token).collect::<Result<_, _>>().map_err(explain::<D>)
+    }
+}
+
+impl<D: Dialect> SegmentStore for Segments<D> {
+    /// With the table, unless it is the usual one: what a host remembers of its tags is of this table.
+    fn describe(&self) -> String {
+        let (shown, table) = (self.database.shown(), self.texts.table.name);
+        if table == "leaf_alloc" { shown.into() } else { format!("{shown} ({table})") }
+    }
+
+    fn tags(&self) -> Result<Vec<SegmentTag>, StoreError> {
+        let answer = self.database.run(self.texts.tags, Vec::new())?;
+        let tags = answer.rows.iter().map(|row| self.tag(row));
+        tags.collect::<Result<_, _>>().map_err(explain::<D>)
+    }
+
+    fn next_range(&self, key: &str, step: u64) -> Result<NextRange, StoreError> {
+        self.take(key, step, Stride::ONE)
+    }
+
+    fn give_back(&self, key: &str, numbers: Range<u64>) -> Result<bool, StoreError> {
+        let (start, end) = (self.in_table(numbers.start)?, self.in_table(numbers.end)?);
+        let values = vec![Value::Number(start), Value::Text(key.into()), Value::Number(end)];
+        Ok(self.database.run(self.texts.give_back, values)?.changed > 0)
+    }
+
+    fn doubt(&self) -> Result<Option<String>, StoreError> {
+        Ok(KvStore::doubt(&self.database)?.map(|doubt| doubt.why))
+    }
+
+    fn create(&self, tag: &NewSegmentTag) -> Result<bool, StoreError> {
+        self.add(tag, Stride::ONE)
+    }
 }
 
 /// The databases' integers have a sign, which none of ours needs.

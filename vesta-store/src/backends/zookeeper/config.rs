@@ -5,7 +5,7 @@ use crate::{OpenError, StoreUrl};
 const DEFAULT_PORT: u16 = 2181;
 
 /// Of a URL that names no path.
-const DEFAULT_PATH: &str = "vesta";
+pub(super) const DEFAULT_PATH: &str = "vesta";
 
 /// The servers, the znode below which everything lies, and the way in.
 pub(super) struct Config {
@@ -19,10 +19,9 @@ pub(super) struct Config {
     pub(super) digest: Option<String>,
 }
 
-impl TryFrom<&StoreUrl> for Config {
-    type Error = OpenError;
-
-    fn try_from(url: &StoreUrl) -> Result<Self, OpenError> {
+impl Config {
+    /// The parts of a URL; the default path is without a slash.
+    pub(super) fn new(url: &StoreUrl, default_path: &str) -> Result<Self, OpenError> {
         let digest = match (url.user.as_deref(), url.password.as_deref()) {
             (None, None) => None,
             (Some(user), Some(_)) if user.contains(':') => {
@@ -38,7 +37,7 @@ impl TryFrom<&StoreUrl> for Config {
         if url.path.split('/').next() == Some("zookeeper") {
             return Err(url.malformed("the znode /zookeeper belongs to ZooKeeper itself"));
         }
-        let path = format!("/{}", if url.path.is_empty() { DEFAULT_PATH } else { &url.path });
+        let path = format!("/{}", if url.path.is_empty() { default_path } else { &url.path });
         let shown = url.address("ZooKeeper", DEFAULT_PORT) + &path;
         Ok(Self { shown, hosts: url.servers(DEFAULT_PORT), path, digest })
     }
@@ -50,7 +49,7 @@ mod tests {
     use crate::fuzz::{Around, check_url};
 
     fn parse(url: &str) -> Result<Config, OpenError> {
-        Config::try_from(&url.parse::<StoreUrl>()?)
+        Config::new(&url.parse()?, DEFAULT_PATH)
     }
 
     #[test]
@@ -69,6 +68,8 @@ mod tests {
             assert_eq!(config.shown, shown);
             assert_eq!(config.digest.as_deref(), digest);
         }
+        let root = Config::new(&"zookeeper://zk1".parse().unwrap(), "").unwrap();
+        assert_eq!((root.shown.as_str(), root.path.as_str()), ("ZooKeeper zk1:2181/", "/"));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use vesta_service::Put;
 use zookeeper_client::{Acls, CreateMode, Error, Stat};
 
 use super::errors::foreign;
-use super::{Connection, Session, Zookeeper};
+use super::{Children, Connection, Session, Zookeeper};
 use crate::remote::{Entries, Kv, Result};
 
 impl Kv for Zookeeper {
@@ -67,12 +67,8 @@ impl Zookeeper {
         format!("{}/{}", self.config.path, area.replace('/', ":"))
     }
 
-    /// The names of the znodes below one, with what they hold; `None` if there is no such znode.
-    pub(crate) async fn children(
-        &self,
-        session: &Session,
-        path: &str,
-    ) -> Result<Option<Vec<(String, Vec<u8>, Stat)>>> {
+    /// The znodes below one; `None` if there is no such znode.
+    pub(super) async fn children(&self, session: &Session, path: &str) -> Result<Option<Children>> {
         let synced = session.sync(path);
         let names = session.list_children(path);
         synced.await.map_err(|error| self.explain(error))?;
@@ -85,8 +81,11 @@ impl Zookeeper {
             names.into_iter().map(|name| (session.get_data(&format!("{path}/{name}")), name));
         let mut children = Vec::new();
         for (data, name) in sent.collect::<Vec<_>>() {
-            let (data, stat) = data.await.map_err(|error| self.explain(error))?;
-            children.push((name, data, stat));
+            match data.await {
+                Ok((data, stat)) => children.push((name, data, stat)),
+                Err(Error::NoNode) => {} // somebody deleted it just now
+                Err(error) => return Err(self.explain(error)),
+            }
         }
         Ok(Some(children))
     }

@@ -7,18 +7,21 @@ mod kv;
 use std::time::Duration;
 
 use vesta_service::StoreError;
-use zookeeper_client::{Client as Session, SessionState};
+use zookeeper_client::{Client as Session, SessionState, Stat};
 
 use crate::options::Purpose;
 use crate::remote::runtime::Background;
 use crate::remote::{Client, Remote};
 use crate::{OpenError, Options, StoreUrl};
-use config::Config;
+use config::{Config, DEFAULT_PATH};
 
 /// The time for which a server keeps a session that is cut off; it may insist on another.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(crate) type Store = Remote<Zookeeper>;
+
+/// The znodes below one: their names, and what they hold.
+pub(crate) type Children = Vec<(String, Vec<u8>, Stat)>;
 
 /// Entries in ZooKeeper, version 3.5 or newer.
 ///
@@ -48,7 +51,7 @@ pub(crate) struct Zookeeper {
 /// A session with a thread of its own: when it is given up, nothing of it goes on, and above all no
 /// request that waits in it is sent later.
 pub(crate) struct Connection {
-    pub(crate) session: Session,
+    session: Session,
     _background: Background,
 }
 
@@ -57,8 +60,9 @@ impl Client for Zookeeper {
 
     type Connection = Connection;
 
-    fn new(url: &StoreUrl, _: &Options, _: Purpose) -> Result<Self, OpenError> {
-        Ok(Self { config: url.try_into()? })
+    fn new(url: &StoreUrl, _: &Options, purpose: Purpose) -> Result<Self, OpenError> {
+        let default_path = if purpose == Purpose::Import { "" } else { DEFAULT_PATH };
+        Ok(Self { config: Config::new(url, default_path)? })
     }
 
     fn shown(&self) -> &str {
@@ -91,5 +95,15 @@ impl Client for Zookeeper {
         let session = connecting.await.expect("it does not panic");
         let session = session.map_err(|error| self.explain(error))?;
         Ok(Connection { session, _background: background })
+    }
+}
+
+impl Store {
+    /// As [`Zookeeper::children`].
+    pub(crate) fn children(&self, path: &str) -> Result<Option<Children>, StoreError> {
+        let path = path.to_owned();
+        self.ask(|client, Connection { session, .. }| {
+            Box::pin(async move { client.children(session, &path).await })
+        })
     }
 }

@@ -9,7 +9,7 @@ fn found(machine: u64, host: &str) -> ForeignOwner {
 
 fn import(world: &World, found: &[ForeignOwner]) -> Result<String, String> {
     let opened = world.opened();
-    world.with_console(None, |_| take_over(&opened, LegacySystem::Leaf, found))
+    world.with_console(None, |_| take_over(&opened, Legacy::Leaf, found))
 }
 
 #[test]
@@ -35,14 +35,45 @@ fn each_machine_id_is_reserved_or_left_alone_and_told_so() {
     assert_eq!(world.record(4), held(at(5)));
 }
 
-/// Whatever their region, IDs of Leaf's own layout meet others of the same machine ID only.
+const COSID: Legacy<'_> = Legacy::CosId { namespace: "shop", max_machine: 1023 };
+
+/// Whatever their region, IDs of a system's own layout meet others of the same machine ID only.
 #[test]
-fn a_region_is_no_other_layout() {
+fn another_layout_than_the_systems_is_told_of() {
     let region = IdMeta::SNOWFLAKE.in_region(3, 0).expect("a region");
-    for (layout, warned) in [(region, false), (IdMeta::SNOWFLAKE, false), (IdMeta::UID, true)] {
-        let opened = World::new().opened_for(layout);
-        let said = said(&opened, LegacySystem::Leaf, &[]);
-        assert_eq!(said.contains("Note: Leaf makes IDs of the layout"), warned, "{layout}: {said}");
+    let of_leaf = "Note: Leaf makes IDs of the layout snowflake, but";
+    let of_cosid = "Note: CosId makes IDs of the layout cosid or cosid-second or cosid-js, but";
+    for (legacy, layout, note) in [
+        (Legacy::Leaf, region, ""),
+        (Legacy::Leaf, IdMeta::SNOWFLAKE, ""),
+        (Legacy::Leaf, IdMeta::UID, of_leaf),
+        (Legacy::Leaf, IdMeta::COSID, of_leaf),
+        (COSID, IdMeta::COSID, ""),
+        (COSID, IdMeta::COSID_SECOND, ""),
+        (COSID, IdMeta::COSID_JS, ""),
+        (COSID, IdMeta::COSID.in_region(3, 7).expect("a region"), ""),
+        (COSID, IdMeta::SNOWFLAKE, of_cosid),
+        (Legacy::VestaDb, IdMeta::SNOWFLAKE, ""),
+    ] {
+        let said = said(&World::new().opened_for(layout), legacy, &[]);
+        assert!(said.contains(note), "{layout}: {said}");
+        assert_eq!(said.contains("Note:"), !note.is_empty(), "{layout}: {said}");
+    }
+}
+
+#[test]
+fn cosids_namespace_is_for_cosid() {
+    let layout = IdMeta::COSID_JS;
+    let asked = |system, namespace| legacy(system, namespace, &layout).map_err(|it| it.to_string());
+    let cosid = Legacy::CosId { namespace: "shop", max_machine: 7 };
+    assert_eq!(asked(LegacySystem::CosId, Some("shop")), Ok(cosid));
+    assert_eq!(asked(LegacySystem::Leaf, None), Ok(Legacy::Leaf));
+    assert_eq!(asked(LegacySystem::VestaDb, None), Ok(Legacy::VestaDb));
+    let said = asked(LegacySystem::CosId, None).expect_err("refused");
+    assert!(said.contains("needs --cosid-namespace"), "{said}");
+    for system in [LegacySystem::Leaf, LegacySystem::VestaDb] {
+        let said = asked(system, Some("shop")).expect_err("refused");
+        assert_eq!(said, "--cosid-namespace is for cosid alone; leave it out");
     }
 }
 
@@ -82,7 +113,7 @@ fn a_machine_id_whose_record_was_deleted_is_refused_and_nothing_is_written() {
 fn a_source_is_named_without_its_password() {
     let from = "zookeeper://u:pl4nted@zk:2181/snowflake/ids/forever";
     let from = from.parse().expect("a right URL");
-    let said = report(LegacySystem::Leaf, &from, 1) + &report(LegacySystem::Leaf, &from, 0);
+    let said = report(Legacy::Leaf, &from, 1) + &report(Legacy::Leaf, &from, 0);
     assert!(
         said.contains("Leaf has handed out 1 machine ID in zookeeper://u:***@zk:2181/"),
         "{said}"
@@ -93,12 +124,17 @@ fn a_source_is_named_without_its_password() {
 
 #[test]
 fn a_source_of_another_kind_is_refused() {
-    for from in ["sqlite:vesta.db", "redis://:pl4nted@h"] {
+    for (legacy, from) in [
+        (Legacy::VestaDb, "redis://:pl4nted@h"),
+        (Legacy::VestaDb, "sqlite:vesta.db"),
+        (Legacy::Leaf, "redis://:pl4nted@h"),
+        (COSID, "postgres://u:pl4nted@h/d"),
+    ] {
         let from = from.parse().expect("a right URL");
-        for system in [LegacySystem::VestaDb, LegacySystem::Leaf] {
-            let said = read(system, &from).expect_err("refused").to_string();
-            assert!(said.starts_with("--from must be a URL such as "), "{said}");
-            assert!(!said.contains("pl4nted"), "{said}");
-        }
+        let error = read(legacy, &from).expect_err("refused");
+        let said = error.to_string();
+        assert!(said.starts_with("--from: ") && said.contains(" keeps its data in "), "{said}");
+        assert_eq!(error.exit_code(), 64);
+        assert!(!said.contains("pl4nted"), "{said}");
     }
 }

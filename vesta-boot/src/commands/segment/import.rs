@@ -1,0 +1,88 @@
+//! `segment import`: goes on with the segments of a legacy system.
+
+use vesta_service::{NewSegmentTag, SegmentStore};
+use vesta_store::import::{ForeignSegment, cosid_segments};
+
+use super::{counted, failed, plain};
+use crate::assemble::not_opened;
+use crate::commands::{LegacySegments, SegmentImport};
+use crate::error::Error;
+
+/// The tags that go on with the segments of a legacy system.
+pub(super) fn tags(asked: &SegmentImport) -> Result<Vec<NewSegmentTag>, Error> {
+    let SegmentImport { system: LegacySegments::CosId, from, cosid_namespace, step } = asked;
+    let found = cosid_segments(from, cosid_namespace);
+    checked(&found.map_err(|error| not_opened("--from", error))?, *step)
+}
+
+/// The tags, if there can be each of them.
+fn checked(found: &[ForeignSegment], step: u64) -> Result<Vec<NewSegmentTag>, Error> {
+    let (mut tags, mut refused) = (Vec::new(), Vec::new());
+    for segment in found {
+        match segment.tag(step) {
+            Ok(tag) => tags.push(tag),
+            Err(error) => refused.push(format!("{} ({error})", plain(&segment.key))),
+        }
+    }
+    if refused.is_empty() {
+        return Ok(tags);
+    }
+    Error::refuse(format!(
+        "there can be no tags for these segments: {}; rename or remove them in CosId. Nothing was created",
+        refused.join(", ")
+    ))
+}
+
+/// Creates the tags that are missing, and says of each what became of it.
+pub(super) fn run(
+    store: &dyn SegmentStore,
+    tags: &[NewSegmentTag],
+    mut print: impl FnMut(&str),
+) -> Result<String, Error> {
+    let name = store.describe();
+    let mut say =
+        |tag: &NewSegmentTag, what: &str| print(&format!("  {}  {what}\n", plain(&tag.key)));
+    let mut existing = Vec::new();
+    for tag in tags {
+        if store.create(tag).map_err(|error| failed(&name, &error))? {
+            let (first, step) = (tag.max_id, tag.step);
+            say(tag, &format!("created: numbers from {first} on, {step} at a time"));
+        } else {
+            existing.push(tag);
+        }
+    }
+    let (created, mut behind) = (tags.len() - existing.len(), Vec::new());
+    let standing = if existing.is_empty() { Vec::new() } else { super::tags(store)? };
+    for tag in &existing {
+        let first = tag.max_id;
+        let next = match standing.iter().find(|it| it.key == tag.key).map(|it| it.max_id) {
+            Some(next) if next >= first => {
+                say(tag, &format!("left alone: its next number is {next} already"));
+                continue;
+            }
+            Some(next) => format!("its next number is {next}"),
+            None => "there is one of nearly this name".to_owned(), // in upper case, say
+        };
+        say(tag, &format!("not changed: {next}, but CosId's {first}"));
+        behind.push(format!("{} to {first}", plain(&tag.key)));
+    }
+    let (left, behind_count) = (existing.len() - behind.len(), behind.len());
+    let report = format!(
+        "{} created, {left} left alone, {behind_count} not changed, in {name}.\n\
+         CosId must hand out no more of these numbers: stop it for these segments first, or import again \
+         once it is stopped. Of a Redis cluster, import from each master: it has a part of them.\n",
+        counted(created, "tag"),
+    );
+    if behind.is_empty() {
+        return Ok(report);
+    }
+    print(&report);
+    Error::refuse(format!(
+        "CosId has gone past these tags, so that numbers would come twice: stop what uses them, raise \
+         max_id in {name} ({}), and import again",
+        behind.join(", ")
+    ))
+}
+
+#[cfg(test)]
+mod tests;

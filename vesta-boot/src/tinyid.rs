@@ -1,0 +1,128 @@
+//! The tokens of Tinyid's clients: each is good for some tags. Read at the start and once a minute, and kept
+//! as digests.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use parking_lot::RwLock;
+use vesta_service::StoreError;
+use vesta_store::SegmentLines;
+
+use crate::net::sha256;
+
+/// Between two looks at the table, and after one that failed.
+const EVERY: Duration = Duration::from_secs(60);
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// The tokens that a table has.
+#[derive(Debug)]
+pub struct TinyidTokens {
+    table: Arc<Table>,
+    /// Ends the reader when it is dropped.
+    _reader: Sender<()>,
+}
+
+struct Table {
+    lines: Arc<SegmentLines>,
+    /// The tags by the digest of the token; `None` before the table was read.
+    known: RwLock<Option<Known>>,
+}
+
+type Known = HashMap<[u8; 32], HashSet<String>>;
+
+impl TinyidTokens {
+    /// Reads the tokens, and goes on doing so. A database that does not answer yet is waited for by those who
+    /// call, not here.
+    ///
+    /// # Errors
+    /// [`StoreError`], permanent, if it has no such table, or does not let it be read.
+    pub(crate) fn start(lines: Arc<SegmentLines>) -> Result<Self, StoreError> {
+        let table = Arc::new(Table { lines, known: RwLock::default() });
+        match table.read() {
+            Err(error) if error.is_permanent() => {
+                let missing = format!("the tokens of Tinyid's clients (tiny_id_token): {error}");
+                return Err(StoreError::permanent(missing));
+            }
+            _ => {}
+        }
+        let (reader, ended) = channel::<()>();
+        let reading = Arc::clone(&table);
+        let failing = table.known.read().is_none();
+        let work = move || read_again(&ended, [EVERY, AGAIN], failing, || reading.read());
+        let started = thread::Builder::new().name("vesta-tokens".to_owned()).spawn(work);
+        started.map_err(|error| StoreError::unavailable("no thread can be started", error))?;
+        Ok(Self { table, _reader: reader })
+    }
+
+    /// True if a token is good for a tag. `None` if no token was read yet.
+    pub fn allows(&self, token: &str, tag: &str) -> Option<bool> {
+        let known = self.table.known.read();
+        let known = known.as_ref()?;
+        if token.is_empty() || tag.is_empty() {
+            return Some(false);
+        }
+        // By digest: the time that takes tells nothing of the token.
+        Some(known.get(&sha256(token.as_bytes())).is_some_and(|tags| tags.contains(tag)))
+    }
+}
+
+/// Reads until nobody needs it any more, after the first of these pauses, and after a failure the second.
+fn read_again(
+    ended: &Receiver<()>,
+    [every, again]: [Duration; 2],
+    mut failing: bool,
+    mut read: impl FnMut() -> Result<(), StoreError>,
+) {
+    let timeout = Err(RecvTimeoutError::Timeout);
+    while ended.recv_timeout(if failing { again } else { every }) == timeout {
+        let failed = read().err();
+        if let (Some(error), false) = (&failed, failing) {
+            tracing::warn!(%error, "the tokens of Tinyid's clients cannot be read");
+        }
+        failing = failed.is_some();
+    }
+}
+
+impl Table {
+    fn read(&self) -> Result<(), StoreError> {
+        let mut known = Known::new();
+        for (token, tag) in self.lines.tokens()? {
+            known.entry(sha256(token.as_bytes())).or_default().insert(tag);
+        }
+        *self.known.write() = Some(known);
+        Ok(())
+    }
+}
+
+/// Without tokens.
+impl std::fmt::Debug for Table {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let count = self.known.read().as_ref().map(HashMap::len);
+        f.debug_struct("Table").field("tokens", &count).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_read_again_and_sooner_after_a_failure_until_nobody_needs_them() {
+        const LONG: Duration = Duration::from_secs(3600);
+        let (reader, ended) = channel::<()>();
+        let mut reader = Some(reader);
+        let mut answers = vec![Ok(()), Ok(()), Err(()), Err(())];
+        // It would wait for an hour once it does not fail any more.
+        read_again(&ended, [LONG, Duration::from_millis(1)], true, || {
+            let answer = answers.pop().expect("one too many");
+            if answer.is_ok() {
+                reader = None;
+            }
+            answer.map_err(|()| StoreError::permanent("no"))
+        });
+        assert_eq!(answers, [Ok(())], "after the first success it was ended, and did not wait");
+    }
+}

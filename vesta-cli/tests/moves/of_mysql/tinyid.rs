@@ -1,0 +1,240 @@
+//! vesta-rest in the place of Tinyid's server: requests of its clients and the answers of the original, byte
+//! for byte.
+
+use std::net::SocketAddr;
+
+use tempfile::TempDir;
+use vesta_testkit::folder;
+use vesta_testkit::programs::{FREE_PORTS, Program};
+
+use super::databases::{Database, TOKEN, tinyid};
+use crate::http::{ask, get, send};
+use crate::programs::{command, serve};
+
+fn in_place(database: &Database) -> (Program, TempDir) {
+    let folder = folder();
+    let flags = ["--compat=tinyid", "--segment-store", &database.url()];
+    (serve("vesta-rest", folder.path(), &flags), folder)
+}
+
+fn path(name: &str, tag: &str, more: &str) -> String {
+    format!("/tinyid/id/{name}?token={TOKEN}&bizType={tag}{more}")
+}
+
+/// A request without answer but its body.
+fn simple(to: SocketAddr, name: &str, tag: &str, more: &str) -> String {
+    get(to, &path(name, tag, more))
+}
+
+#[test]
+fn the_answers_are_those_of_the_original() {
+    let database = tinyid(&[
+        ("test", 1, "100000", 1, 0),
+        ("other", 1, "100000", 1, 0),
+        ("odd", 1, "100000", 2, 1),
+        ("three", 1000, "1000", 3, 1),
+        ("no_step", 1, "NULL", 1, 0),
+        ("no_delta", 1, "1000", 0, 0),
+        ("no_remainder", 1, "1000", 3, 3),
+    ]);
+    let (program, _folder) = in_place(&database);
+    let to = program.address();
+    let wrong = |name: &str| get(to, &format!("/tinyid/id/{name}?bizType=test&token=wrong"));
+    let token_is_error = r#"{"data":null,"code":5,"message":"token is error"}"#;
+    for (name, tag, more, expected) in [
+        ("nextSegmentIdSimple", "test", "", "1,20001,100001,1,0"),
+        ("nextSegmentIdSimple", "test", "", "100001,120001,200001,1,0"),
+        (
+            "nextSegmentId",
+            "test",
+            "",
+            r#"{"data":{"maxId":300001,"loadingId":220001,"currentId":200001,"delta":1,"remainder":0},"code":200,"message":""}"#,
+        ),
+        (
+            "nextSegmentId",
+            "three",
+            "",
+            r#"{"data":{"maxId":2000,"loadingId":1200,"currentId":1000,"delta":3,"remainder":1},"code":200,"message":""}"#,
+        ),
+        ("nextSegmentIdSimple", "odd", "", "1,20001,100001,2,1"),
+        ("nextId", "other", "", r#"{"data":[2],"code":200,"message":""}"#),
+        ("nextIdSimple", "other", "", "3"),
+        ("nextIdSimple", "other", "&batchSize=3", "4,5,6"),
+        ("nextId", "other", "&batchSize=2", r#"{"data":[7,8],"code":200,"message":""}"#),
+        ("nextId", "other", "&batchSize=", r#"{"data":[9],"code":200,"message":""}"#),
+        ("nextId", "other", "&batchSize=0", r#"{"data":[],"code":200,"message":""}"#),
+        ("nextId", "other", "&batchSize=-7", r#"{"data":[],"code":200,"message":""}"#),
+        ("nextIdSimple", "other", "&batchSize=0", ""),
+        ("nextIdSimple", "three", "&batchSize=3", "2002,2005,2008"),
+        ("nextIdSimple", "odd", "&batchSize=2", "100003,100005"),
+        (
+            "nextId",
+            "missing",
+            "",
+            r#"{"data":null,"code":6,"message":"error query segmentId: can not find biztype:missing"}"#,
+        ),
+        (
+            "nextSegmentId",
+            "missing",
+            "",
+            r#"{"data":null,"code":6,"message":"can not find biztype:missing"}"#,
+        ),
+        ("nextIdSimple", "missing", "", ""),
+        ("nextSegmentIdSimple", "missing", "", ""),
+        ("nextId", "unknown", "", token_is_error),
+        ("nextId", "", "", token_is_error),
+        ("nextSegmentId", "unknown", "", token_is_error),
+        ("nextSegmentIdSimple", "unknown", "", ""),
+    ] {
+        assert_eq!(simple(to, name, tag, more), expected, "{name} {tag} {more}");
+    }
+    assert_eq!(wrong("nextId"), token_is_error);
+    assert_eq!(wrong("nextSegmentId"), token_is_error);
+    assert_eq!(wrong("nextIdSimple"), "");
+    assert_eq!(get(to, "/tinyid/id/nextId"), token_is_error);
+    // Rows that make no sense: an error of ours.
+    for tag in ["no_step", "no_delta", "no_remainder"] {
+        for name in ["nextId", "nextSegmentId"] {
+            let said = simple(to, name, tag, "");
+            let needs = format!("the row of tag `{tag}` needs whole numbers");
+            assert!(
+                said.starts_with(r#"{"data":null,"code":6,"#) && said.contains(&needs),
+                "{said}"
+            );
+        }
+        assert_eq!(simple(to, "nextSegmentIdSimple", tag, ""), "");
+    }
+    let (status, said) = ask(to, "GET", &path("nextId", "test", "&batchSize=ten"));
+    assert!(
+        status == 400 && said.contains("batchSize must be a whole number, but is `ten`"),
+        "{said}"
+    );
+    let many = simple(to, "nextIdSimple", "test", "&batchSize=100001");
+    assert_eq!(many.split(',').count(), 100_000, "as many as the original gives");
+    let (code, log) = program.stop();
+    assert_eq!(code, Some(0));
+    assert!(!log.contains(TOKEN) && !log.contains("wrong"), "{log}");
+}
+
+#[test]
+fn any_method_will_do_and_a_form() {
+    let database = tinyid(&[("test", 1, "10", 1, 0)]);
+    let (program, _folder) = in_place(&database);
+    let to = program.address();
+    let simple = path("nextIdSimple", "test", "");
+    for (number, method) in (2..).zip(["GET", "POST", "PUT", "DELETE", "PATCH"]) {
+        assert_eq!(ask(to, method, &simple), (200, number.to_string()), "{method}");
+    }
+    let form = format!("token={TOKEN}&bizType=test&batchSize=2");
+    let posted = send(
+        to,
+        &format!(
+            "POST /tinyid/id/nextIdSimple HTTP/1.1\r\nHost: {to}\r\nConnection: close\r\n\
+             Content-Type: application/x-www-form-urlencoded;charset=UTF-8\r\nContent-Length: {}\r\n\r\n\
+             {form}",
+            form.len()
+        ),
+    );
+    assert_eq!(posted, (200, "7,8".to_owned()));
+}
+
+/// As Java 17 sent it for the unmodified client.
+fn recorded(to: SocketAddr, tag: &str) -> String {
+    format!(
+        "POST /tinyid/id/nextSegmentIdSimple?token={TOKEN}&bizType={tag} HTTP/1.1\r\n\
+         Cache-Control: no-cache\r\nPragma: no-cache\r\nUser-Agent: Java/17.0.15\r\nHost: {to}\r\n\
+         Accept: text/html, image/gif, image/jpeg, */*; q=0.2\r\nConnection: keep-alive\r\n\
+         Content-type: application/x-www-form-urlencoded\r\nContent-Length: 0\r\n\r\n"
+    )
+}
+
+#[test]
+fn the_recorded_requests_of_the_java_client_are_answered() {
+    let database = tinyid(&[("test", 1, "100000", 1, 0), ("odd", 1, "100000", 2, 1)]);
+    let (program, _folder) = in_place(&database);
+    let to = program.address();
+    for (tag, expected) in [
+        ("test", "1,20001,100001,1,0"),
+        ("odd", "1,20001,100001,2,1"),
+        ("test", "100001,120001,200001,1,0"),
+        ("missing", ""),
+        ("unknown", ""),
+    ] {
+        assert_eq!(send(to, &recorded(to, tag)), (200, expected.to_owned()), "{tag}");
+    }
+}
+
+#[test]
+fn without_the_flag_it_says_what_to_do() {
+    let database = tinyid(&[("test", 1, "10", 1, 0)]);
+    let folder = folder();
+    let url = database.url();
+    let flags = ["--segment-store", &url, "--segment-table", "tinyid"];
+    let program = serve("vesta-rest", folder.path(), &flags);
+    let (status, said) = ask(program.address(), "GET", &path("nextId", "test", ""));
+    assert!(status == 501 && said.contains("--compat tinyid"), "{said}");
+    assert_eq!(get(program.address(), "/v1/segments/test/next"), r#"{"id":"2"}"#);
+}
+
+/// What a start says that is refused.
+fn refused(args: &[&str]) -> String {
+    let folder = folder();
+    let args = [args, &FREE_PORTS].concat();
+    let output = command("vesta-rest", folder.path(), &args).output().expect("it starts");
+    assert_eq!(output.status.code(), Some(64), "{output:?}");
+    String::from_utf8(output.stderr).expect("text")
+}
+
+#[test]
+fn what_does_not_go_together_is_refused_at_the_start() {
+    let [even, odd] = [0, 1].map(|it| tinyid(&[("test", 1, "10", 2, it)]));
+    let same = tinyid(&[("test", 1, "10", 2, 0)]);
+    let stores = |one: &Database, other: &Database| {
+        format!("--segment-stores={},{}", one.url(), other.url())
+    };
+    let said = refused(&["--compat=tinyid", &stores(&even, &same)]);
+    let twice =
+        "two databases could hand out the same numbers of tag `test`: delta 2 and remainder 0 in";
+    assert!(said.contains(twice), "{said}");
+    assert_eq!(said.matches("delta 2 and remainder 0 in MySQL").count(), 2, "{said}");
+    assert!(!said.contains("vesta:vesta") && !said.contains(":***@"), "{said}");
+    odd.run("DROP TABLE tiny_id_token");
+    even.run("DROP TABLE tiny_id_token");
+    let said = refused(&["--compat=tinyid", &stores(&even, &odd)]);
+    assert!(said.contains("tiny_id_token"), "{said}");
+    let said = refused(&["--compat=tinyid"]);
+    assert!(said.contains("compat = tinyid needs Tinyid's database"), "{said}");
+    let said =
+        refused(&["--compat=tinyid", "--segment-table=leaf", "--segment-store", &even.url()]);
+    assert!(said.contains("leave segment.table out"), "{said}");
+    let said = refused(&[&stores(&even, &odd)]);
+    assert!(said.contains("set segment.table = tinyid too"), "{said}");
+    let said = refused(&["--segment-table=tinyid", "--segment-stores", &even.url()]);
+    assert!(said.contains("must be two URLs or more"), "{said}");
+}
+
+#[test]
+fn one_of_two_databases_may_fail() {
+    let databases = [0, 1].map(|it| tinyid(&[("test", 1, "10", 2, it)]));
+    let folder = folder();
+    let stores = format!("--segment-stores={},{}", databases[0].url(), databases[1].url());
+    let program = serve("vesta-rest", folder.path(), &["--compat=tinyid", &stores]);
+    let to = program.address();
+    let next = || simple(to, "nextIdSimple", "test", "").parse::<u64>().expect("a number");
+    let mut numbers: Vec<_> = (0..50).map(|_| next()).collect();
+    assert!(numbers.iter().all(|it| it % 2 == 0), "the first is kept to: {numbers:?}");
+    databases[0].run("RENAME TABLE tiny_id_info TO gone");
+    while numbers.last().is_some_and(|last| last % 2 == 0) {
+        numbers.push(next());
+    }
+    databases[0].run("RENAME TABLE gone TO tiny_id_info");
+    databases[1].run("RENAME TABLE tiny_id_info TO gone");
+    while numbers.last().is_some_and(|last| last % 2 == 1) {
+        numbers.push(next());
+    }
+    assert!(numbers.is_sorted_by(|a, b| a < b), "they ascend: {numbers:?}");
+    let lent = simple(to, "nextSegmentIdSimple", "test", "");
+    assert!(lent.ends_with(",2,0"), "{lent}");
+    let first = lent.split(',').next().and_then(|it| it.parse::<u64>().ok());
+    assert!(first >= numbers.last().copied(), "{lent} after {numbers:?}");
+}

@@ -1,0 +1,151 @@
+//! The systems whose machine IDs can be taken over, and where each keeps them.
+
+use vesta_service::IdMeta;
+#[cfg(feature = "remote")]
+use vesta_service::StoreError;
+
+use super::cosid;
+#[cfg(feature = "zookeeper")]
+use super::leaf;
+use super::owner::ForeignOwner;
+#[cfg(feature = "mysql")]
+use crate::backends::mysql;
+#[cfg(feature = "remote")]
+use crate::remote::{Client, Remote};
+use crate::{Kind, OpenError, StoreUrl};
+
+/// A system whose machine IDs can be taken over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Legacy<'a> {
+    /// The Java Vesta, in MySQL.
+    VestaDb,
+    /// Leaf's snowflake mode, in ZooKeeper.
+    Leaf,
+    /// CosId, in Redis, MySQL or ZooKeeper.
+    CosId {
+        /// Its namespace.
+        namespace: &'a str,
+        /// The largest machine ID of the layout that they are taken over into. Numbers that nothing but
+        /// CosId's counter tells of end here: in ZooKeeper it counts on when no machine ID is left.
+        max_machine: u64,
+    },
+}
+
+/// The properties of a legacy system.
+struct Facts {
+    name: &'static str,
+    kinds: &'static [Kind],
+    example: &'static str,
+    layouts: &'static [IdMeta],
+}
+
+impl Legacy<'_> {
+    const fn facts(&self) -> Facts {
+        match self {
+            Legacy::VestaDb => Facts {
+                name: "The Java Vesta",
+                kinds: &[Kind::Mysql],
+                example: "mysql://user:password@host:3306/database",
+                layouts: &[],
+            },
+            Legacy::Leaf => Facts {
+                name: "Leaf",
+                kinds: &[Kind::Zookeeper],
+                example: "zookeeper://host:2181/snowflake/NAME/forever",
+                layouts: &[IdMeta::SNOWFLAKE],
+            },
+            Legacy::CosId { .. } => Facts {
+                name: "CosId",
+                kinds: &[Kind::Redis, Kind::Mysql, Kind::Zookeeper],
+                example: "redis://:password@host:6379/0, mysql://user:password@host:3306/database or \
+                          zookeeper://host:2181",
+                layouts: &IdMeta::COSID_LAYOUTS,
+            },
+        }
+    }
+
+    /// The name of the system.
+    pub const fn name(&self) -> &'static str {
+        self.facts().name
+    }
+
+    /// The layouts of the IDs that it makes; none if Vesta's own are.
+    pub const fn layouts(&self) -> &'static [IdMeta] {
+        self.facts().layouts
+    }
+
+    /// The error for a URL of a store that the system does not use, or that this build cannot open.
+    pub(super) fn not_in(&self, url: &StoreUrl) -> OpenError {
+        let Facts { name, kinds, example, .. } = self.facts();
+        let kind = url.kind();
+        if kinds.contains(&kind) {
+            return OpenError::FeatureOff { feature: kind.name() };
+        }
+        let kinds: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
+        let (kinds, kind) = (kinds.join(" or "), kind.name());
+        let reason = format!("{name} keeps its data in {kinds}, not in {kind}");
+        OpenError::Malformed { reason, example }
+    }
+}
+
+/// Reads the machine IDs that a legacy system has handed out. Changes nothing.
+///
+/// # Errors
+/// As [`open`](crate::open); if there are no such machine IDs, or the system does not use such a
+/// store; and for entries that are not the system's, which are named.
+pub fn machine_ids(url: &StoreUrl, legacy: Legacy<'_>) -> Result<Vec<ForeignOwner>, OpenError> {
+    match (legacy, url.kind()) {
+        #[cfg(feature = "mysql")]
+        (Legacy::VestaDb, Kind::Mysql) => mysql::vesta_machine_ids(url),
+        #[cfg(feature = "zookeeper")]
+        (Legacy::Leaf, Kind::Zookeeper) => leaf::leaf_machine_ids(url),
+        (Legacy::CosId { namespace, max_machine }, _) => {
+            cosid::machine_ids(url, namespace, max_machine)
+        }
+        _ => Err(legacy.not_in(url)),
+    }
+}
+
+/// Asks the store of a legacy system.
+#[cfg(feature = "remote")]
+#[allow(dead_code, reason = "of some stores none has such data")]
+pub(super) fn ask<C: Client, T>(
+    url: &StoreUrl,
+    question: impl FnOnce(&Remote<C>) -> Result<T, StoreError>,
+) -> Result<T, OpenError> {
+    let store = Remote::open(url, &crate::Options::default(), crate::options::Purpose::Import)?;
+    question(&store).map_err(|source| OpenError::Store { store: store.shown().into(), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_that_a_system_does_not_use_is_refused() {
+        let cosid = Legacy::CosId { namespace: "shop", max_machine: 1023 };
+        for (legacy, url, said) in [
+            (
+                Legacy::VestaDb,
+                "redis://:hunter2@h",
+                "The Java Vesta keeps its data in mysql, not in redis; write mysql://",
+            ),
+            (
+                Legacy::Leaf,
+                "mysql://u:hunter2@h/d",
+                "Leaf keeps its data in zookeeper, not in mysql; write zookeeper://",
+            ),
+            (
+                cosid,
+                "etcd://u:hunter2@h",
+                "CosId keeps its data in redis or mysql or zookeeper, not in etcd; write redis://",
+            ),
+            (cosid, "sqlite:x.db", "not in sqlite; write"),
+        ] {
+            let error = machine_ids(&url.parse().unwrap(), legacy).unwrap_err().to_string();
+            assert!(error.contains(said) && !error.contains("hunter2"), "{error}");
+        }
+        let error = cosid::cosid_segments(&"sqlite:x.db".parse().unwrap(), "shop").unwrap_err();
+        assert!(error.to_string().contains("not in sqlite"), "{error}");
+    }
+}
