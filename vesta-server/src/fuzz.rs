@@ -72,6 +72,7 @@ impl Server {
             config,
             service: Arc::new(service),
             segments: Some(Arc::new(segments)),
+            tinyid: None,
             serials: Some(Arc::new(serials)),
             security: Security::default(),
             metrics: Arc::new(Metrics::new(crate::METHODS)),

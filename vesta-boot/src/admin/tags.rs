@@ -62,7 +62,7 @@ pub(super) fn supply(tag: &SegmentStatus) -> Value {
 /// Numbers at hand: the rest of the current range, and all of the next ones.
 fn left(tag: &SegmentStatus) -> u64 {
     let rest = tag.current.as_ref().map_or(0, |range| range.end.saturating_sub(tag.position));
-    tag.next.iter().map(length).fold(rest, u64::saturating_add)
+    tag.next.iter().map(length).fold(rest, u64::saturating_add) / tag.delta
 }
 
 pub(super) const fn length(range: &Range<u64>) -> u64 {

@@ -70,7 +70,7 @@ pub(crate) async fn db(call: Call) -> Answer {
     };
     let rows: Vec<_> = tags.into_iter().map(SegmentRow::from).collect();
     let head = ["biz_tag", "max_id", "step", "description", "update_time"];
-    Ok(table(&call, "Rows of leaf_alloc", head, rows, |row| {
+    Ok(table(&call, "Rows of the segment table", head, rows, |row| {
         let optional = Option::unwrap_or_default;
         let step = row.step.to_string();
         [row.biz_tag, row.max_id, step, optional(row.description), optional(row.update_time)]
