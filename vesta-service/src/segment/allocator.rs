@@ -146,11 +146,11 @@ impl Allocator {
     /// returned on, a stride apart.
     #[inline]
     pub(crate) fn take(&self, want: u64) -> Option<Range<u64>> {
-        let want = want * self.stride;
-        if self.stripes.is_empty() {
-            self.shared.take(want)
-        } else {
-            self.stripe()?.cursor.take(want)
+        let line = if self.stripes.is_empty() { &self.shared } else { &self.stripe()?.cursor };
+        // In a branch of its own the usual one costs nothing.
+        match self.stride {
+            1 => line.take(want),
+            stride => line.take(want * stride),
         }
     }
 
