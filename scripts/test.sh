@@ -113,7 +113,7 @@ if [ $# -gt 0 ]; then
   # The tests start real programs, some of another crate; those of all crates together are built with them.
   cargo build --quiet -p vesta-server -p vesta-rest -p vesta-cli || failed "building the programs"
   case " $* " in
-    *vesta-store*) start_stores ;;
+    *vesta-store* | *vesta-cli*) start_stores ;;
     *" -p "* | *" --package"*) ;; # no other crate needs one
     *) start_stores ;;
   esac

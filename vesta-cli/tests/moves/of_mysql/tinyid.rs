@@ -11,6 +11,10 @@ use super::databases::{Database, TOKEN, tinyid};
 use crate::http::{ask, get, send};
 use crate::programs::{command, serve};
 
+/// Has a database refuse what is asked of it, and answer again.
+const FAILS: &str = "ALTER TABLE tiny_id_info RENAME COLUMN max_id TO gone";
+const WORKS_AGAIN: &str = "ALTER TABLE tiny_id_info RENAME COLUMN gone TO max_id";
+
 fn in_place(database: &Database) -> (Program, TempDir) {
     let folder = folder();
     let flags = ["--compat=tinyid", "--segment-store", &database.url()];
@@ -117,6 +121,26 @@ fn the_answers_are_those_of_the_original() {
 }
 
 #[test]
+fn a_database_that_does_not_give_numbers_is_told_of_as_an_error_of_tinyid() {
+    let database = tinyid(&[("test", 1, "10", 1, 0)]);
+    let (program, _folder) = in_place(&database);
+    let to = program.address();
+    assert_eq!(simple(to, "nextIdSimple", "test", ""), "2");
+    database.run(FAILS);
+    let said = simple(to, "nextSegmentId", "test", "");
+    let why = "the store does not give numbers of tag `test`";
+    assert_eq!(said, format!(r#"{{"data":null,"code":6,"message":"{why}"}}"#));
+    assert_eq!(simple(to, "nextSegmentIdSimple", "test", ""), "");
+    let mut said = String::new();
+    while !said.contains("\"code\":6") {
+        said = simple(to, "nextId", "test", "&batchSize=100"); // until what is at hand is used up
+    }
+    assert!(said.starts_with(r#"{"data":null,"code":6,"#) && said.contains(why), "{said}");
+    database.run(WORKS_AGAIN);
+    while simple(to, "nextIdSimple", "test", "").is_empty() {}
+}
+
+#[test]
 fn any_method_will_do_and_a_form() {
     let database = tinyid(&[("test", 1, "10", 1, 0)]);
     let (program, _folder) = in_place(&database);
@@ -218,17 +242,18 @@ fn one_of_two_databases_may_fail() {
     let databases = [0, 1].map(|it| tinyid(&[("test", 1, "10", 2, it)]));
     let folder = folder();
     let stores = format!("--segment-stores={},{}", databases[0].url(), databases[1].url());
-    let program = serve("vesta-rest", folder.path(), &["--compat=tinyid", &stores]);
+    let flags = ["--compat=tinyid", &stores];
+    let program = serve("vesta-rest", folder.path(), &flags);
     let to = program.address();
     let next = || simple(to, "nextIdSimple", "test", "").parse::<u64>().expect("a number");
     let mut numbers: Vec<_> = (0..50).map(|_| next()).collect();
     assert!(numbers.iter().all(|it| it % 2 == 0), "the first is kept to: {numbers:?}");
-    databases[0].run("RENAME TABLE tiny_id_info TO gone");
+    databases[0].run(FAILS);
     while numbers.last().is_some_and(|last| last % 2 == 0) {
         numbers.push(next());
     }
-    databases[0].run("RENAME TABLE gone TO tiny_id_info");
-    databases[1].run("RENAME TABLE tiny_id_info TO gone");
+    databases[0].run(WORKS_AGAIN);
+    databases[1].run(FAILS);
     while numbers.last().is_some_and(|last| last % 2 == 1) {
         numbers.push(next());
     }
