@@ -67,14 +67,11 @@ impl SegmentLines {
     /// database that will never answer. One that only does not answer now is seen to later.
     pub fn check(&self) -> Result<(), StoreError> {
         let answers = self.ask_all(|line| line.tags());
-        if let Some(error) =
-            answers.iter().filter_map(|it| it.as_ref().err()).find(|it| it.is_permanent())
-        {
-            return Err(error.clone());
+        let never = answers.iter().filter_map(|it| it.as_ref().err()).find(|it| it.is_permanent());
+        match never.cloned().map_or_else(|| self.rows(answers).map(drop), Err) {
+            Err(error) if !error.is_permanent() => Ok(()),
+            checked => checked,
         }
-        self.rows(answers)
-            .map(drop)
-            .or_else(|error| if error.is_permanent() { Err(error) } else { Ok(()) })
     }
 
     /// The tokens of callers and a tag that each is good for, from the first database that answers.
@@ -132,31 +129,34 @@ impl SegmentLines {
                 places.or_insert_with(|| vec![None; self.lines.len()])[at] = Some(row);
             }
         }
-        rows.values().try_for_each(|places| self.fit(places))?;
+        let known = self.known();
+        for (key, places) in &rows {
+            // One that is away counts as it was seen last.
+            let seen = |at: usize| known.get(key)?.rows[at].as_ref().map(|row| row.stride);
+            let stride = |at: usize| places[at].as_ref().map(|row| row.stride).or_else(|| seen(at));
+            let strides = (0..places.len()).filter_map(|at| Some((at, stride(at)?)));
+            self.fit(key, &strides.collect::<Vec<_>>())?;
+        }
+        drop(known);
         Ok(rows)
     }
 
-    /// Refuses rows of a tag of which two could hand out the same number.
-    fn fit(&self, places: &[Option<SegmentTag>]) -> Result<(), StoreError> {
-        let rows: Vec<_> = places.iter().zip(&self.lines).collect();
-        for (at, (one, first)) in rows.iter().enumerate() {
-            for (other, second) in &rows[at + 1..] {
-                let (Some(one), Some(other)) = (one, other) else { continue };
-                let (a, b) = (one.stride, other.stride);
-                if a.delta != b.delta || a.remainder == b.remainder {
-                    return Err(StoreError::permanent(format!(
-                        "two databases could hand out the same numbers of tag `{}`: delta {} and \
-                         remainder {} in {}, delta {} and remainder {} in {}; give both one delta, which \
-                         is at least the number of databases, and each a remainder of its own",
-                        one.key,
-                        a.delta,
-                        a.remainder,
-                        first.describe(),
-                        b.delta,
-                        b.remainder,
-                        second.describe(),
-                    )));
-                }
+    /// Refuses strides of a tag, by database, of which two have a number in common.
+    fn fit(&self, key: &str, strides: &[(usize, Stride)]) -> Result<(), StoreError> {
+        let shown = |(at, Stride { delta, remainder }): (usize, Stride)| {
+            format!("delta {delta} and remainder {remainder} in {}", self.lines[at].describe())
+        };
+        for (count, one) in strides.iter().enumerate() {
+            let meets = |other: &&(usize, Stride)| {
+                one.1.delta != other.1.delta || one.1.remainder == other.1.remainder
+            };
+            if let Some(other) = strides[..count].iter().find(meets) {
+                return Err(StoreError::permanent(format!(
+                    "two databases could hand out the same numbers of tag `{key}`: {}, {}; give both one \
+                     delta, which is at least the number of databases, and each a remainder of its own",
+                    shown(*other),
+                    shown(*one),
+                )));
             }
         }
         Ok(())
@@ -188,14 +188,9 @@ impl SegmentLines {
                 tracing::error!("{went_back}"); // another may answer, and nobody see it
                 return Err(StoreError::permanent(went_back));
             }
-            let rest = numbers.start.max(above)..numbers.end;
-            if let Some(tag) = self.known().get_mut(key) {
-                tag.current = at;
-                if let Some(row) = &mut tag.rows[at] {
-                    row.last = row.last.end.max(rest.start)..numbers.end;
-                }
-            }
-            if !rest.is_empty() && !stride.within(rest.clone()).is_empty() {
+            let rest = numbers.start.max(above).min(numbers.end)..numbers.end;
+            self.note(at, key, &rest);
+            if !stride.within(rest.clone()).is_empty() {
                 return Ok(if stride == Stride::ONE {
                     NextRange::Numbers(rest)
                 } else {
@@ -203,6 +198,16 @@ impl SegmentLines {
                 });
             }
             size = above.saturating_sub(numbers.end).saturating_add(step.max(stride.delta));
+        }
+    }
+
+    /// Remembers a range. Of two that were asked for at once, the answers may come in any order.
+    fn note(&self, at: usize, key: &str, numbers: &Range<u64>) {
+        let mut known = self.known();
+        let Some(tag) = known.get_mut(key) else { return };
+        tag.current = at;
+        if let Some(row) = tag.rows[at].as_mut().filter(|row| row.last.end < numbers.end) {
+            row.last = numbers.clone();
         }
     }
 
@@ -316,14 +321,23 @@ impl SegmentStore for SegmentLines {
     /// In each of the databases in which it is missing.
     fn create(&self, tag: &NewSegmentTag) -> Result<bool, StoreError> {
         let delta = self.lines.len() as u64;
-        let mut created = false;
-        for (remainder, line) in (0..delta).zip(&self.lines) {
-            created |= line.add(tag, Stride { delta, remainder })?;
+        let stride = |at: usize| Stride { delta, remainder: at as u64 };
+        if self.several() {
+            let rows = self.rows(self.ask_all(|line| line.tags()))?;
+            let places = rows.get(&tag.key).into_iter().flatten().enumerate();
+            let found = places.filter_map(|(at, row)| Some((at, row.as_ref()?.stride)));
+            if let Some((at, found)) = found.into_iter().find(|(at, found)| *found != stride(*at)) {
+                let (store, Stride { delta, remainder }) = (self.lines[at].describe(), found);
+                return Err(StoreError::permanent(format!(
+                    "tag `{}` is in {store} already, with delta {delta} and remainder {remainder}; add the \
+                     rows that are missing by hand",
+                    tag.key
+                )));
+            }
         }
-        if created && self.several() {
-            self.rows(self.ask_all(|line| line.tags()))?;
-        }
-        Ok(created)
+        let added = self.lines.iter().enumerate().map(|(at, line)| line.add(tag, stride(at)));
+        let added: Vec<bool> = added.collect::<Result<_, _>>()?;
+        Ok(added.contains(&true))
     }
 }
 

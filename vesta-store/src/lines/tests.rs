@@ -257,7 +257,8 @@ fn what_is_given_back_goes_to_the_database_it_came_from() {
 
 #[test]
 fn a_new_tag_is_shared_among_the_databases() {
-    let tables = [(); 2].map(|()| Table::default());
+    let tables = ["one", "other"]
+        .map(|name| Table(Arc::new(Mutex::new(Content { name, ..Content::default() }))));
     let lines = over(&tables, Spread::Kept);
     let tag = NewSegmentTag::new("orders", 10).unwrap();
     assert!(lines.create(&tag).unwrap());
@@ -269,7 +270,31 @@ fn a_new_tag_is_shared_among_the_databases() {
     tables[1].change(|b| b.rows.clear());
     tables[0].change(|a| a.rows[0].stride = Stride::ONE);
     let error = lines.create(&tag).unwrap_err().to_string();
-    assert!(error.contains("delta 1 and remainder 0"), "{error}");
+    let said = "is in one already, with delta 1 and remainder 0; add the rows that are missing";
+    assert!(error.contains(said), "{error}");
+    assert!(tables[1].tags().unwrap().is_empty(), "nothing was added");
+}
+
+#[test]
+fn one_that_is_away_counts_as_it_was_seen_last() {
+    let tables = pair(1, 1);
+    let lines = over(&tables, Spread::Kept);
+    lines.tags().unwrap();
+    tables[0].change(|a| a.away = true);
+    tables[1].change(|b| b.rows[0].stride = half(0));
+    let error = lines.tags().unwrap_err();
+    assert!(error.is_permanent() && error.to_string().contains("delta 2 and remainder 0 in b"));
+    assert!(lines.next_range("orders", 10).is_err(), "b has another row than was seen");
+}
+
+#[test]
+fn answers_that_come_in_another_order_leave_the_highest_end() {
+    let tables = pair(1, 1);
+    let lines = over(&tables, Spread::Kept);
+    lines.tags().unwrap();
+    lines.note(0, "orders", &(11..21));
+    lines.note(0, "orders", &(1..11));
+    assert_eq!(lines.known()["orders"].rows[0].as_ref().expect("seen").last, 11..21);
 }
 
 #[test]
