@@ -28,6 +28,7 @@ use crate::problem::Problem;
 use crate::state::{Call, authorize, text as text_of};
 
 const JSON: &str = "application/json";
+const TEXT: &str = "text/plain; charset=utf-8";
 
 /// The result of a handler.
 type Answer = Result<HttpResponse, Problem>;
@@ -71,7 +72,7 @@ async fn new_ids(call: &Call, count: u32) -> Result<Vec<u64>, Problem> {
     Ok(ids)
 }
 
-fn ok(content_type: &'static str, body: impl Into<Bytes>) -> HttpResponse {
+pub(crate) fn ok(content_type: &'static str, body: impl Into<Bytes>) -> HttpResponse {
     let mut response = HttpResponse::with_body(StatusCode::OK, BoxBody::new(body.into()));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
@@ -79,7 +80,7 @@ fn ok(content_type: &'static str, body: impl Into<Bytes>) -> HttpResponse {
 
 /// A cacheable text response.
 fn text(body: impl Into<Bytes>) -> HttpResponse {
-    ok("text/plain; charset=utf-8", body)
+    ok(TEXT, body)
 }
 
 /// A cacheable JSON response.
@@ -88,7 +89,7 @@ fn json(body: &impl Serialize) -> HttpResponse {
 }
 
 /// Marks a response as not cacheable: a cached ID would be a duplicate.
-fn no_store(mut response: HttpResponse) -> HttpResponse {
+pub(crate) fn no_store(mut response: HttpResponse) -> HttpResponse {
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }

@@ -11,6 +11,7 @@ use vesta_boot::Denied;
 use vesta_intf::{ErrorKind, IdError};
 
 use crate::dto::ProblemBody;
+use crate::handlers::{no_store, ok};
 
 /// The media type of RFC 9457.
 pub const PROBLEM_JSON: &str = "application/problem+json";
@@ -38,6 +39,8 @@ pub struct Problem {
     header: Option<(HeaderName, &'static str)>,
     // Errors travel by value: a box keeps them small.
     body: Box<ProblemBody>,
+    /// Media type and body of an answer that says it as another system's clients are told.
+    told: Option<Box<(&'static str, String)>>,
 }
 
 impl Problem {
@@ -64,7 +67,7 @@ impl Problem {
             parameter: None,
             retry_after_ms: None,
         });
-        Self { kind: ErrorKind::Invalid, header: None, body }
+        Self { kind: ErrorKind::Invalid, header: None, body, told: None }
     }
 
     fn about(mut self, parameter: &str) -> Self {
@@ -129,9 +132,17 @@ impl Problem {
         &self.body
     }
 
+    /// The same error for clients of another system, which look for it in the body of a 200.
+    pub(crate) fn told_as(self, media: &'static str, body: String) -> Self {
+        Self { told: Some(Box::new((media, body))), ..self }
+    }
+
     /// The response: status, `Retry-After`, `Allow` or `WWW-Authenticate` where they belong, and the
     /// body.
     pub fn response(&self) -> HttpResponse {
+        if let Some((media, body)) = self.told.as_deref() {
+            return no_store(ok(media, body.clone()));
+        }
         let status = StatusCode::from_u16(self.body.status).expect("one of 400 to 599");
         let mut response = HttpResponse::build(status);
         response.insert_header((header::CONTENT_TYPE, PROBLEM_JSON));

@@ -1,11 +1,10 @@
 //! Tinyid-compatible endpoints, for its clients: always status 200, with an error in the body.
 
-use std::fmt;
-
+use serde_json::json;
 use tokio::sync::Semaphore;
 use vesta_intf::{IdError, IdRun};
 
-use super::{Answer, json, no_store, text};
+use super::{Answer, JSON, TEXT, json as as_json, no_store, text};
 use crate::dto::tinyid::OK;
 use crate::dto::{TinyidNumbers, TinyidRange, TinyidSegment};
 use crate::problem::{Problem, quoted};
@@ -17,93 +16,88 @@ const MOST: i32 = 100_000;
 /// Ranges that are fetched for clients at the same time: each needs a connection to the database.
 static FETCHES: Semaphore = Semaphore::const_new(4);
 
-/// An error, as Tinyid's clients are told of it.
-enum Refusal {
-    Token,
-    NoSuchTag(String),
-    Other(String),
+/// An error, and the code and sentence by which Tinyid's clients are told of it; without them one of HTTP.
+struct Refusal {
+    problem: Problem,
+    told: Option<(u16, String)>,
+}
+
+impl From<Problem> for Refusal {
+    fn from(problem: Problem) -> Self {
+        Self { problem, told: None }
+    }
 }
 
 impl Refusal {
-    fn of(error: &IdError, tag: &str) -> Self {
-        match error {
-            IdError::NotFound { .. } => Self::NoSuchTag(tag.to_owned()),
-            error => Self::Other(error.to_string()),
+    fn token() -> Self {
+        let problem =
+            IdError::Unauthenticated { reason: "this token is not good for the tag".into() };
+        Self { problem: problem.into(), told: Some((5, "token is error".to_owned())) }
+    }
+
+    /// The error of a tag; that there is none comes after `prefix`.
+    fn of(error: IdError, tag: &str, prefix: &str) -> Self {
+        let told = match &error {
+            IdError::NotFound { .. } => format!("{prefix}can not find biztype:{tag}"),
+            error => error.to_string(),
+        };
+        Self { problem: error.into(), told: Some((6, told)) }
+    }
+
+    /// As JSON, whose `data` is null.
+    fn in_json(self) -> Problem {
+        match self.told {
+            Some((code, message)) => {
+                let body = json!({ "data": null, "code": code, "message": message }).to_string();
+                self.problem.told_as(JSON, body)
+            }
+            None => self.problem,
         }
     }
 
-    const fn code(&self) -> u16 {
-        match self {
-            Self::Token => 5,
-            Self::NoSuchTag(_) | Self::Other(_) => 6,
-        }
-    }
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Token => f.write_str("token is error"),
-            Self::NoSuchTag(tag) => write!(f, "can not find biztype:{tag}"),
-            Self::Other(reason) => f.write_str(reason),
-        }
+    /// An empty body.
+    fn in_text(self) -> Problem {
+        if self.told.is_some() { self.problem.told_as(TEXT, String::new()) } else { self.problem }
     }
 }
 
 pub(crate) async fn next_id(call: Call) -> Answer {
-    let (data, code, message) = match numbers(&call).await? {
-        Ok(numbers) => (Some(numbers), OK, String::new()),
-        Err(refusal @ Refusal::NoSuchTag(_)) => {
-            (None, refusal.code(), format!("error query segmentId: {refusal}"))
-        }
-        Err(refusal) => (None, refusal.code(), refusal.to_string()),
-    };
-    Ok(no_store(json(&TinyidNumbers { data, code, message })))
+    let data = Some(numbers(&call).await.map_err(Refusal::in_json)?);
+    Ok(no_store(as_json(&TinyidNumbers { data, code: OK, message: String::new() })))
 }
 
 pub(crate) async fn next_id_simple(call: Call) -> Answer {
-    let numbers = numbers(&call).await?.unwrap_or_default();
+    let numbers = numbers(&call).await.map_err(Refusal::in_text)?;
     let numbers: Vec<_> = numbers.iter().map(u64::to_string).collect();
     Ok(no_store(text(numbers.join(","))))
 }
 
 pub(crate) async fn next_segment_id(call: Call) -> Answer {
-    let (data, code, message) = match range(&call).await? {
-        Ok(range) => (Some(range), OK, String::new()),
-        Err(refusal) => (None, refusal.code(), refusal.to_string()),
-    };
-    Ok(no_store(json(&TinyidSegment { data, code, message })))
+    let data = Some(range(&call).await.map_err(Refusal::in_json)?);
+    Ok(no_store(as_json(&TinyidSegment { data, code: OK, message: String::new() })))
 }
 
 pub(crate) async fn next_segment_id_simple(call: Call) -> Answer {
-    let range = range(&call).await?.ok();
-    Ok(no_store(text(range.map_or(String::new(), |range| range.simple()))))
+    Ok(no_store(text(range(&call).await.map_err(Refusal::in_text)?.simple())))
 }
 
 /// New numbers of the tag, ascending.
-async fn numbers(call: &Call) -> Result<Result<Vec<u64>, Refusal>, Problem> {
-    let count = batch_size(call)?;
-    let tag = match tag(call)? {
-        Ok(tag) => tag,
-        Err(refusal) => return Ok(Err(refusal)),
-    };
+async fn numbers(call: &Call) -> Result<Vec<u64>, Refusal> {
+    let (count, tag) = (batch_size(call)?, tag(call)?);
     let running = call.running();
-    let service = running.segments()?;
+    let service = running.segments().map_err(Problem::from)?;
     let runs = async { service.segment_async(tag).await?.next_runs_async(count).await };
-    Ok(match running.within(None, runs).await {
+    match running.within(None, runs).await {
         Ok(runs) => Ok(runs.iter().flat_map(IdRun::iter).collect()),
-        Err(error) => Err(Refusal::of(&error, tag)),
-    })
+        Err(error) => Err(Refusal::of(error, tag, "error query segmentId: ")),
+    }
 }
 
 /// The next range of the tag.
-async fn range(call: &Call) -> Result<Result<TinyidRange, Refusal>, Problem> {
-    let tag = match tag(call)? {
-        Ok(tag) => tag,
-        Err(refusal) => return Ok(Err(refusal)),
-    };
+async fn range(call: &Call) -> Result<TinyidRange, Refusal> {
+    let tag = tag(call)?;
     let running = call.running();
-    let service = running.segments()?;
+    let service = running.segments().map_err(Problem::from)?;
     let lent = async {
         let segment = service.segment_async(tag).await?;
         let turn = FETCHES.acquire().await.expect("it is never closed");
@@ -113,21 +107,25 @@ async fn range(call: &Call) -> Result<Result<TinyidRange, Refusal>, Problem> {
         };
         tokio::task::spawn_blocking(lend).await.unwrap_or(Err(IdError::DeadlineExceeded))
     };
-    Ok(match running.within(None, lent).await {
+    match running.within(None, lent).await {
         Ok(lent) => Ok(lent.into()),
-        Err(error) => Err(Refusal::of(&error, tag)),
-    })
+        Err(error) => Err(Refusal::of(error, tag, "")),
+    }
 }
 
 /// The tag, if the token is good for it.
-fn tag(call: &Call) -> Result<Result<&str, Refusal>, Problem> {
+fn tag(call: &Call) -> Result<&str, Refusal> {
     let [tag, token] = ["bizType", "token"].map(|name| call.params.text(name).unwrap_or_default());
-    let unread = "the tokens (tiny_id_token) have not been read yet; try again later";
-    Ok(match call.running().tinyid()?.allows(token, tag) {
+    match call.running().tinyid().map_err(Problem::from)?.allows(token, tag) {
         Some(true) => Ok(tag),
-        Some(false) => Err(Refusal::Token),
-        None => Err(Refusal::Other(unread.to_owned())),
-    })
+        Some(false) => Err(Refusal::token()),
+        None => {
+            let reason =
+                "the tokens (tiny_id_token) have not been read yet; try again later".into();
+            let unread = IdError::Unavailable { reason, retry_after: None, source: None };
+            Err(Refusal::of(unread, tag, ""))
+        }
+    }
 }
 
 /// The number of numbers, as Tinyid reads it.

@@ -115,6 +115,13 @@ fn the_answers_are_those_of_the_original() {
     );
     let many = simple(to, "nextIdSimple", "test", "&batchSize=100001");
     assert_eq!(many.split(',').count(), 100_000, "as many as the original gives");
+    let (_, metrics) = program.get("/metrics");
+    let refused = metrics.lines().any(|line| {
+        line.contains("/tinyid/id/nextId\"")
+            && line.contains("UNAUTHENTICATED")
+            && !line.ends_with(" 0")
+    });
+    assert!(refused, "errors count as such: {metrics}");
     let (code, log) = program.stop();
     assert_eq!(code, Some(0));
     assert!(!log.contains(TOKEN) && !log.contains("wrong"), "{log}");
