@@ -29,8 +29,9 @@ pub struct Segments {
 
     /// Databases that share segment tags
     ///
-    /// In the place of segment.store, with Tinyid's table; separated by commas. Each has a row of the tag with the same `delta`, which is at least
-    /// the number of databases, and a `remainder` of its own; the start compares them.
+    /// In the place of segment.store, with Tinyid's table; separated by commas. Each has a row of the tag with
+    /// the same `delta`, which is at least the number of databases, and a `remainder` of its own; the start
+    /// compares them.
     ///
     /// Example: mysql://user:password@host1:3306/tinyid,mysql://user:password@host2:3306/tinyid
     #[arg(id = "segment.stores", value_name = "URLS", value_parser = store_urls, global = true)]

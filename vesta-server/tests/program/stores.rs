@@ -137,7 +137,7 @@ fn settings_without_a_store_have_no_commands_for_it() {
     for (args, expected) in [
         (&["--machine-id", "7", "store", "show"][..], "not in a store; set machine.store"),
         (&["--machine-strategy", "disposable", "store", "show"], "WORKER_NODE"),
-        (&["store", "import", "leaf", "--from", "mysql://u:s3cret@h/d"], "such as zookeeper://"),
+        (&["store", "import", "leaf", "--from", "mysql://u:s3cret@h/d"], "write zookeeper://"),
         (&["store", "import", "vesta-db", "--from", "h"], "`h` is not the URL of a store"),
     ] {
         let output = run(folder.path(), args, &[]);

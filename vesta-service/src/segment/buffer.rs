@@ -374,16 +374,6 @@ impl Buffer {
         unused.into_iter().fold(self.highest, lower)
     }
 
-    /// The end of the ranges that this process was given.
-    pub(super) const fn highest(&self) -> u64 {
-        self.highest
-    }
-
-    /// The end of what this host is to remember: above it the store may stand, below it never.
-    pub(super) fn remembered(&self) -> u64 {
-        self.given_out().max(self.lent)
-    }
-
     /// Nothing goes back.
     pub(super) fn forget_unused(&mut self) {
         self.unused = None;
