@@ -76,8 +76,10 @@ pub(crate) enum Health {
     Good,
     /// There is no such tag, or no longer.
     NoTag,
-    /// Its row has a step below 1, a negative `max_id`, or a stride that is none.
+    /// Its row has a step below 1 or a negative `max_id`.
     BadRow,
+    /// Its row has a delta or a remainder that is none.
+    BadStride,
     /// Its row has another delta than at the start: numbers at hand may be others' by it.
     OtherDelta,
     /// There are no more numbers of 63 bits.
@@ -329,9 +331,8 @@ impl Buffer {
         self.listed_since = true;
         match self.health {
             Health::Closed => {}
-            _ if max_id.is_err() || step.is_none() || !tag.stride.is_valid() => {
-                self.settle(Health::BadRow);
-            }
+            _ if max_id.is_err() || step.is_none() => self.settle(Health::BadRow),
+            _ if !tag.stride.is_valid() => self.settle(Health::BadStride),
             _ if tag.stride.delta != self.delta => self.settle(Health::OtherDelta),
             Health::UsedUp if !changed => {}
             _ if max_id.is_ok_and(|max_id| max_id < self.before) => self.settle(Health::WentBack),

@@ -97,10 +97,14 @@ fn the_answers_are_those_of_the_original() {
     assert_eq!(wrong("nextIdSimple"), "");
     assert_eq!(get(to, "/tinyid/id/nextId"), token_is_error);
     // Rows that make no sense: an error of ours.
-    for tag in ["no_step", "no_delta", "no_remainder"] {
+    for (tag, needs) in [
+        ("no_step", "needs whole numbers: a step above 0"),
+        ("no_delta", "needs a delta above 0"),
+        ("no_remainder", "needs a delta above 0, and a remainder below that"),
+    ] {
         for name in ["nextId", "nextSegmentId"] {
             let said = simple(to, name, tag, "");
-            let needs = format!("the row of tag `{tag}` needs whole numbers");
+            let needs = format!("the row of tag `{tag}` {needs}");
             assert!(
                 said.starts_with(r#"{"data":null,"code":6,"#) && said.contains(&needs),
                 "{said}"

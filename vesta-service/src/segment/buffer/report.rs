@@ -80,9 +80,11 @@ impl Buffer {
             Health::NoTag => format!("tag `{key}` is not in the table"),
             Health::BadRow => {
                 format!(
-                    "the row of tag `{key}` needs whole numbers: a step above 0, a max_id not below, \
-                     and if it has them, a delta above 0 and a remainder below that"
+                    "the row of tag `{key}` needs whole numbers: a step above 0, a max_id not below"
                 )
+            }
+            Health::BadStride => {
+                format!("the row of tag `{key}` needs a delta above 0, and a remainder below that")
             }
             Health::OtherDelta => format!(
                 "tag `{key}` has another delta in the table than the {} it began with; restart this \

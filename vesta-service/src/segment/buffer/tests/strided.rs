@@ -71,7 +71,7 @@ fn a_row_whose_stride_is_none_or_changes_gives_no_more_numbers() {
     let three = Stride { delta: 3, remainder: 1 };
     for stride in [Stride { delta: 0, remainder: 0 }, Stride { delta: 3, remainder: 3 }] {
         let mut buffer = Buffer::new(&strided(10, stride), 10);
-        assert_eq!(next(&mut buffer, NOW), Err(Health::BadRow), "{stride:?}");
+        assert_eq!(next(&mut buffer, NOW), Err(Health::BadStride), "{stride:?}");
         assert!(buffer.trouble().expect("a reason").contains("a delta above 0"));
     }
     let mut buffer = Buffer::new(&strided(10, three), 10);
