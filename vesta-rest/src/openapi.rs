@@ -68,6 +68,11 @@ pub(crate) fn document(running: &Running) -> Bytes {
         if matches!(endpoint.verb, Verb::Any | Verb::Every) {
             item.post = Some(described("_post"));
         }
+        if endpoint.verb == Verb::Every {
+            item.put = Some(described("_put"));
+            item.patch = Some(described("_patch"));
+            item.delete = Some(described("_delete"));
+        }
         document.paths.paths.insert(endpoint.path.to_owned(), item);
     }
     let mut components = Components::new();
