@@ -79,7 +79,14 @@ impl SegmentLines {
     /// # Errors
     /// [`StoreError`] if none answers, or has no such table.
     pub fn tokens(&self) -> Result<Vec<(String, String)>, StoreError> {
-        self.first(|line| line.tokens())
+        let mut failed = None;
+        for line in &self.lines {
+            match line.tokens() {
+                Ok(tokens) => return Ok(tokens),
+                Err(error) => _ = failed.get_or_insert(error),
+            }
+        }
+        Err(failed.expect("there is a database"))
     }
 
     fn several(&self) -> bool {
@@ -95,18 +102,6 @@ impl SegmentLines {
         ask: impl Fn(&dyn Line) -> Result<T, StoreError>,
     ) -> Vec<Result<T, StoreError>> {
         self.lines.iter().map(|line| ask(&**line)).collect()
-    }
-
-    /// The first answer; else the first error.
-    fn first<T>(&self, ask: impl Fn(&dyn Line) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        let mut failed = None;
-        for line in &self.lines {
-            match ask(&**line) {
-                Ok(answer) => return Ok(answer),
-                Err(error) => _ = failed.get_or_insert(error),
-            }
-        }
-        Err(failed.expect("there is a database"))
     }
 
     /// The rows of each tag, by database, if they fit together.
@@ -191,11 +186,7 @@ impl SegmentLines {
             let rest = numbers.start.max(above).min(numbers.end)..numbers.end;
             self.note(at, key, &rest);
             if !stride.within(rest.clone()).is_empty() {
-                return Ok(if stride == Stride::ONE {
-                    NextRange::Numbers(rest)
-                } else {
-                    NextRange::Strided(rest, stride)
-                });
+                return Ok(NextRange::of(rest, stride));
             }
             size = above.saturating_sub(numbers.end).saturating_add(step.max(stride.delta));
         }

@@ -1,4 +1,4 @@
-//! What CosId left in Redis, MySQL and ZooKeeper is taken over: its machine IDs are handed out no more,
+//! Imports of what CosId left in Redis, MySQL and ZooKeeper: its machine IDs are handed out no more,
 //! and the numbers of its segments go on.
 //!
 //! The states are those that its own scripts, statements and classes wrote, read back from the stores.

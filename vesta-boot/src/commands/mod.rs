@@ -116,7 +116,7 @@ pub enum StoreCommand {
 pub struct StoreImport {
     /// The legacy system
     pub system: LegacySystem,
-    /// Where it keeps them: mysql://user:password@host:3306/database,
+    /// URL of its store: mysql://user:password@host:3306/database,
     /// zookeeper://host:2181/snowflake/NAME/forever, or for CosId what it uses: redis://, mysql:// or
     /// zookeeper://host:2181
     #[arg(long, value_name = "URL", env = "VESTA_IMPORT_FROM", hide_env_values = true)]
@@ -177,7 +177,7 @@ pub enum SegmentCommand {
 pub struct SegmentImport {
     /// The legacy system
     pub system: LegacySegments,
-    /// Where it keeps them: redis://:password@host:6379/0, mysql://user:password@host:3306/database or
+    /// URL of its store: redis://:password@host:6379/0, mysql://user:password@host:3306/database or
     /// zookeeper://host:2181
     #[arg(long, value_name = "URL", env = "VESTA_IMPORT_FROM", hide_env_values = true)]
     pub from: StoreUrl,

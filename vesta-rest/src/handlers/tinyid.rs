@@ -1,10 +1,9 @@
 //! Tinyid-compatible endpoints, for its clients: always status 200, with an error in the body.
 
-use serde_json::json;
 use tokio::sync::Semaphore;
 use vesta_intf::{IdError, IdRun};
 
-use super::{Answer, JSON, TEXT, json as as_json, no_store, text};
+use super::{Answer, JSON, TEXT, json, no_store, text};
 use crate::dto::tinyid::OK;
 use crate::dto::{TinyidNumbers, TinyidRange, TinyidSegment};
 use crate::problem::{Problem, quoted};
@@ -48,7 +47,8 @@ impl Refusal {
     fn in_json(self) -> Problem {
         match self.told {
             Some((code, message)) => {
-                let body = json!({ "data": null, "code": code, "message": message }).to_string();
+                let body = serde_json::to_string(&TinyidNumbers { data: None, code, message })
+                    .expect("strings and numbers always serialise");
                 self.problem.told_as(JSON, body)
             }
             None => self.problem,
@@ -63,7 +63,7 @@ impl Refusal {
 
 pub(crate) async fn next_id(call: Call) -> Answer {
     let data = Some(numbers(&call).await.map_err(Refusal::in_json)?);
-    Ok(no_store(as_json(&TinyidNumbers { data, code: OK, message: String::new() })))
+    Ok(no_store(json(&TinyidNumbers { data, code: OK, message: String::new() })))
 }
 
 pub(crate) async fn next_id_simple(call: Call) -> Answer {
@@ -74,7 +74,7 @@ pub(crate) async fn next_id_simple(call: Call) -> Answer {
 
 pub(crate) async fn next_segment_id(call: Call) -> Answer {
     let data = Some(range(&call).await.map_err(Refusal::in_json)?);
-    Ok(no_store(as_json(&TinyidSegment { data, code: OK, message: String::new() })))
+    Ok(no_store(json(&TinyidSegment { data, code: OK, message: String::new() })))
 }
 
 pub(crate) async fn next_segment_id_simple(call: Call) -> Answer {

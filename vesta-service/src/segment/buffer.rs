@@ -110,7 +110,7 @@ struct Chunk {
 }
 
 impl Chunk {
-    /// How far it reaches; with a stride, more than it has numbers.
+    /// Its extent: with a stride, more than it has numbers.
     const fn size(&self) -> u64 {
         self.numbers.end - self.numbers.start
     }

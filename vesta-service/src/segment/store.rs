@@ -98,6 +98,16 @@ pub enum NextRange {
     UsedUp,
 }
 
+impl NextRange {
+    /// The numbers of a range that belong to the stride.
+    pub fn of(numbers: Range<u64>, stride: Stride) -> Self {
+        match stride {
+            Stride::ONE => Self::Numbers(numbers),
+            stride => Self::Strided(numbers, stride),
+        }
+    }
+}
+
 /// A range whose numbers somebody else gives out, such as a client of Tinyid: nobody else gets them, and
 /// none comes back.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -211,7 +211,7 @@ fn without_the_flag_it_says_what_to_do() {
     assert_eq!(get(program.address(), "/v1/segments/test/next"), r#"{"id":"2"}"#);
 }
 
-/// What a start says that is refused.
+/// The message of a start that is refused.
 fn refused(args: &[&str]) -> String {
     let folder = folder();
     let args = [args, &FREE_PORTS].concat();

@@ -145,7 +145,7 @@ pub(crate) struct SegmentStatements {
     pub(crate) create_tag: Statement,
 }
 
-/// What a table of segment tags keeps besides name and number.
+/// The columns of a table of segment tags, besides name and number.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SegmentColumns {
     /// The longest name.

@@ -55,6 +55,15 @@ impl<D: Dialect> Segments<D> {
         Ok(signed(number)? - self.texts.offset)
     }
 
+    /// Delta and remainder, if the table has columns for them.
+    fn columns_of(&self, stride: Stride) -> Result<Vec<Value>, StoreError> {
+        if !self.texts.columns.stride {
+            return Ok(Vec::new());
+        }
+        let columns = [stride.delta, stride.remainder];
+        columns.into_iter().map(|number| Ok(Value::Number(signed(number)?))).collect()
+    }
+
     /// The flaw of a tag that this table cannot keep as it is.
     fn flaw(&self, tag: &NewSegmentTag) -> Option<String> {
         let (table, columns) = (self.texts.table.name, self.texts.columns);
@@ -91,11 +100,7 @@ impl<D: Dialect> Line for Segments<D> {
     fn take(&self, key: &str, step: u64, stride: Stride) -> Result<NextRange, StoreError> {
         let (name, number) = (Value::Text(key.into()), Value::Number(signed(step)?));
         let mut values = vec![number.clone(), name.clone(), number];
-        if self.texts.columns.stride {
-            for number in [stride.delta, stride.remainder] {
-                values.push(Value::Number(signed(number)?));
-            }
-        }
+        values.extend(self.columns_of(stride)?);
         let taken = self.database.run(self.texts.take, values)?;
         if let Some(end) = taken.made().map_err(explain::<D>)? {
             // Only a trigger or another statement than ours could make it less.
@@ -103,10 +108,7 @@ impl<D: Dialect> Line for Segments<D> {
             let range = end.and_then(|end| Some(end.checked_sub(step)?..end)).ok_or_else(|| {
                 StoreError::permanent(format!("max_id of tag `{key}` did not grow by {step}"))
             })?;
-            return Ok(match stride {
-                Stride::ONE => NextRange::Numbers(range),
-                stride => NextRange::Strided(range, stride),
-            });
+            return Ok(NextRange::of(range, stride));
         }
         let found = self.database.run(self.texts.max_id, vec![name])?;
         let max_id = found.rows.first().map_or(Ok(None), |row| row.number(0));
@@ -138,11 +140,7 @@ impl<D: Dialect> Line for Segments<D> {
         if columns.description {
             values.push(Value::Text(tag.description.clone().unwrap_or_default()));
         }
-        if columns.stride {
-            for number in [stride.delta, stride.remainder] {
-                values.push(Value::Number(signed(number)?));
-            }
-        }
+        values.extend(self.columns_of(stride)?);
         Ok(self.database.run(self.texts.create_tag, values)?.changed > 0)
     }
 
