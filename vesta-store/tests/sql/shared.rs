@@ -283,7 +283,8 @@ pub(crate) fn a_long_host_name_is_cut(url: &str) {
     open_worker_nodes(url, &Options::default()).unwrap().insert(&"é".repeat(300), 1).unwrap();
 }
 
-/// No statement, no value, no password: at no level.
+/// No statement, no value, no password: at no level. The log is that of the whole process: a
+/// table's name alone may stand in an error that another test meets.
 pub(crate) fn nothing_of_it_is_logged(url: &str) {
     let log = Log::installed();
     let store = opened(url);
@@ -292,7 +293,8 @@ pub(crate) fn nothing_of_it_is_logged(url: &str) {
     tracing::trace!("it does listen");
     let lines = log.text();
     assert!(lines.contains("it does listen"));
-    for never in ["planted-secret", "hunter2", "vesta_kv", "sqlx::query"] {
+    let statements = ["FROM vesta_kv", "INTO vesta_kv", "UPDATE vesta_kv", "sqlx::query"];
+    for never in ["planted-secret", "hunter2"].into_iter().chain(statements) {
         assert!(!lines.contains(never), "{never} in {lines}");
     }
 }
