@@ -4,10 +4,11 @@ pub(crate) mod content;
 pub(crate) mod failures;
 pub(crate) mod params;
 
+use actix_web::http::Method;
 use actix_web::web::Bytes;
 use utoipa::OpenApi;
 use utoipa::openapi::link::Link;
-use utoipa::openapi::path::{HttpMethod, Operation, OperationBuilder, PathItem};
+use utoipa::openapi::path::{Operation, OperationBuilder, PathItem};
 use utoipa::openapi::request_body::RequestBodyBuilder;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{Components, Required, ResponseBuilder};
@@ -15,7 +16,7 @@ use vesta_boot::{Running, Scopes};
 use vesta_intf::IdMeta;
 
 use crate::dto::ProblemBody;
-use crate::endpoints::{ENDPOINTS, Endpoint, Verb};
+use crate::endpoints::{ENDPOINTS, Endpoint};
 use content::{Schemas, named};
 
 #[derive(OpenApi)]
@@ -59,19 +60,22 @@ pub(crate) fn document(running: &Running) -> Bytes {
     let mut schemas = Schemas::new();
     named::<ProblemBody>(&mut schemas);
     for endpoint in ENDPOINTS.iter().filter(|endpoint| !endpoint.summary.is_empty()) {
-        let mut described = |suffix| operation(endpoint, suffix, layout, tokens, &mut schemas);
-        let method = match endpoint.verb {
-            Verb::Get | Verb::Any | Verb::Every => HttpMethod::Get,
-            Verb::Post => HttpMethod::Post,
-        };
-        let mut item = PathItem::new(method, described(""));
-        if matches!(endpoint.verb, Verb::Any | Verb::Every) {
-            item.post = Some(described("_post"));
-        }
-        if endpoint.verb == Verb::Every {
-            item.put = Some(described("_put"));
-            item.patch = Some(described("_patch"));
-            item.delete = Some(described("_delete"));
+        let mut item = PathItem::default();
+        // HEAD goes without saying where GET is.
+        let methods = endpoint.verb.methods().iter().filter(|method| **method != Method::HEAD);
+        for (nth, method) in methods.enumerate() {
+            let name = method.as_str().to_ascii_lowercase();
+            let suffix = if nth == 0 { String::new() } else { format!("_{name}") };
+            let operation = operation(endpoint, &suffix, layout, tokens, &mut schemas);
+            let place = match name.as_str() {
+                "get" => &mut item.get,
+                "post" => &mut item.post,
+                "put" => &mut item.put,
+                "patch" => &mut item.patch,
+                "delete" => &mut item.delete,
+                _ => unreachable!("no endpoint takes {method}"),
+            };
+            *place = Some(operation);
         }
         document.paths.paths.insert(endpoint.path.to_owned(), item);
     }

@@ -68,7 +68,7 @@ fn command(name: &str, key: &str) -> Cmd {
     command
 }
 
-/// Bytes as text: without UTF-8, refused as a number, and shown as the name of an instance.
+/// Bytes as text; what is not UTF-8 is refused as a number, and shown as the name of an instance.
 fn lossy(bytes: Vec<u8>) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
