@@ -46,8 +46,11 @@ fn fail_over(server: &Server, store: &Store, knows_the_namespace: bool, switch: 
     let urls = [server.url(), server.replica_url()];
     let addresses = urls.each_ref().map(|url| address(url));
     // Whoever takes over has the old address.
-    let proxy = Proxy::start(&addresses[..]).expect("a free port");
-    let url = urls[0].replace(&addresses[0].to_string(), &proxy.address().to_string());
+    let proxy = || Proxy::start(&addresses[..]).expect("a free port");
+    let (proxy, proxy_of_before) = (proxy(), proxy());
+    let through =
+        |proxy: &Proxy| urls[0].replace(&addresses[0].to_string(), &proxy.address().to_string());
+    let url = through(&proxy);
     let world = World::at(store, &url);
     let namespace = world.namespace();
     let task = |host: &str| Task {
@@ -63,13 +66,17 @@ fn fail_over(server: &Server, store: &Store, knows_the_namespace: bool, switch: 
         Process::start(&Task { range: Some(6..=6), ..task("other") }).until_ids();
     }
     server.lag();
-    let mut before = Process::start(&task("before"));
+    let mut before = Process::start(&Task { url: through(&proxy_of_before), ..task("before") });
     let waited = before.until_first_id();
     let failed = now();
+    // If it found the new server first, it would claim its machine ID once more. So it goes on alone,
+    // up to the end of its window.
+    proxy_of_before.refuse();
     switch(server);
     let mut after = Process::start(&task("after"));
     after.until_ids();
     let there = now() - failed;
+    proxy_of_before.heal();
     after.listen(AFTERWARDS);
     before.listen(Duration::ZERO);
     before.kill();
