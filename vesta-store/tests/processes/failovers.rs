@@ -14,7 +14,7 @@ use crate::stores::Store;
 use crate::worker::{LAYOUT, Task};
 use crate::world::World;
 
-/// Time in which both make IDs, as far as they may: longer than it takes to renew.
+/// Time for which the new one goes on once the old one is back: longer than it takes to renew.
 const AFTERWARDS: Duration = Duration::from_secs(16);
 const KNOWS_THE_NAMESPACE: bool = true;
 
@@ -46,8 +46,8 @@ fn fail_over(server: &Server, store: &Store, knows_the_namespace: bool, switch: 
     let urls = [server.url(), server.replica_url()];
     let addresses = urls.each_ref().map(|url| address(url));
     // Whoever takes over has the old address.
-    let proxy = || Proxy::start(&addresses[..]).expect("a free port");
-    let (proxy, proxy_of_before) = (proxy(), proxy());
+    let [proxy, proxy_of_before] =
+        [(); 2].map(|()| Proxy::start(&addresses[..]).expect("a free port"));
     let through =
         |proxy: &Proxy| urls[0].replace(&addresses[0].to_string(), &proxy.address().to_string());
     let url = through(&proxy);
@@ -69,13 +69,13 @@ fn fail_over(server: &Server, store: &Store, knows_the_namespace: bool, switch: 
     let mut before = Process::start(&Task { url: through(&proxy_of_before), ..task("before") });
     let waited = before.until_first_id();
     let failed = now();
-    // If it found the new server first, it would claim its machine ID once more. So it goes on alone,
-    // up to the end of its window.
+    // If the old owner found the new server first, it would claim its machine ID once more.
     proxy_of_before.refuse();
     switch(server);
     let mut after = Process::start(&task("after"));
     after.until_ids();
     let there = now() - failed;
+    before.until_held(); // it went on alone, to the end of its window
     proxy_of_before.heal();
     after.listen(AFTERWARDS);
     before.listen(Duration::ZERO);
