@@ -279,8 +279,8 @@ mod tests {
         let mut status = service.status();
         status.machines = machines.to_vec();
         status.machine_source = "pool 0 to 1023 of Redis cache:6379".to_owned();
-        let (since, reach) = (UnixMillis(0), UnixMillis(0));
-        status.all.doubt = why.map(|why| Doubt { since, reach, why: why.to_owned() });
+        let ([since, reach], window) = ([UnixMillis(0); 2], Duration::ZERO);
+        status.all.doubt = why.map(|why| Doubt { since, reach, window, why: why.to_owned() });
         let mut config = Config::defaults(Role::Server);
         config.ids.sequence_start = sequence_start;
         let summary = StartupSummary {

@@ -11,8 +11,8 @@ use crate::backlog::Backlog;
 use crate::clock::{AnyClock, Clock, ClockKind, SystemClock};
 use crate::held_lease::HeldLeaseFactory;
 use crate::lease::{
-    CLAIM_TIMEOUT, Choice, ClaimOrder, Drivers, HostState, Keeper, Leases, MachineSlot, Plan,
-    Signals, StateFolder, Timing,
+    CLAIM_TIMEOUT, Choice, ClaimOrder, Drivers, HostState, Keeper, Leases, MachineSlot, Own, Plan,
+    Signals, StateFolder, Timing, USUAL_DOUBTFUL_WINDOW,
 };
 use crate::machine::{self, MachineSource, Resolved};
 use crate::populator::PopulatorKind;
@@ -274,17 +274,24 @@ impl Builder {
                     pid: std::process::id(),
                     guard,
                     may_forget,
-                    // Others may borrow.
-                    longest_window: timing
-                        .window
-                        .max(store.timing().window + Duration::from_millis(MAX_BORROW_MILLIS)),
+                    // Others may borrow. A state file has no other process to tell.
+                    usual_window: match remembers {
+                        true => store.timing().window + Duration::from_millis(MAX_BORROW_MILLIS),
+                        false => timing.window,
+                    },
+                    doubtful_window: USUAL_DOUBTFUL_WINDOW,
                 };
-                if plan.window_ticks(false) < 2 {
+                if plan.window_ticks(false, false) < 2 {
                     let reason = "window must be at least two ticks of the layout";
                     return Err(IdError::invalid("timing", reason).into());
                 }
                 let leases = Leases::new(store, &self.namespace);
-                let host = HostState::new(remembers.then(|| folder.clone()));
+                // A clock of one's own makes a process of its own, as simulations need it.
+                let own = match &self.clock {
+                    AnyClock::System(_) => Own::of_process(&self.namespace, &meta),
+                    AnyClock::Other(_) => Own::default(),
+                };
+                let host = HostState::new(remembers.then(|| folder.clone()), own);
                 let drivers = Drivers::start(plan, leases, host, factory.clone())?;
                 let keeper = Keeper::start(drivers, self.drive)
                     .map_err(|e| BuildError::io("start the keeper's thread", e))?;

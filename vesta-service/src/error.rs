@@ -14,8 +14,16 @@ use vesta_intf::{IdError, UnixMillis};
 #[derive(Debug, Clone)]
 pub struct StoreError {
     message: Box<str>,
-    permanent: bool,
+    kind: Kind,
     source: Option<Arc<dyn Error + Send + Sync>>,
+}
+
+/// What a caller can do about a [`StoreError`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Unavailable,
+    Permanent,
+    Replaced,
 }
 
 impl StoreError {
@@ -25,17 +33,30 @@ impl StoreError {
         message: impl Into<Box<str>>,
         source: impl Error + Send + Sync + 'static,
     ) -> Self {
-        Self { message: message.into(), permanent: false, source: Some(Arc::new(source)) }
+        let source: Option<Arc<dyn Error + Send + Sync>> = Some(Arc::new(source));
+        Self { message: message.into(), kind: Kind::Unavailable, source }
     }
 
-    /// Trying again cannot help: the store is damaged, foreign, or refuses for good.
+    /// An operator has to act: the store is damaged, foreign, or refuses. A process that starts gives
+    /// up. A process that holds a machine ID goes on to its bound and asks again.
     pub fn permanent(message: impl Into<Box<str>>) -> Self {
-        Self { message: message.into(), permanent: true, source: None }
+        Self { message: message.into(), kind: Kind::Permanent, source: None }
     }
 
-    /// True if trying again is pointless.
-    pub const fn is_permanent(&self) -> bool {
-        self.permanent
+    /// The file behind the store was replaced or can no longer be written, so nothing that this process
+    /// writes there protects its IDs: a holder stops for good.
+    pub fn replaced(message: impl Into<Box<str>>) -> Self {
+        Self { message: message.into(), kind: Kind::Replaced, source: None }
+    }
+
+    /// True if only an operator can help.
+    pub fn is_permanent(&self) -> bool {
+        self.kind != Kind::Unavailable
+    }
+
+    /// True if a holder must stop for good.
+    pub fn is_replaced(&self) -> bool {
+        self.kind == Kind::Replaced
     }
 }
 

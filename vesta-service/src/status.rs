@@ -70,6 +70,8 @@ pub struct MachineStatus {
     pub last_renewal_age: Duration,
     /// Takeovers of the machine ID by another process.
     pub fenced_total: u64,
+    /// Times the store showed an earlier state than it had acknowledged.
+    pub went_back_total: u64,
     /// Machine IDs claimed anew while running.
     pub rehomed_total: u64,
     /// Why the store may forget what it acknowledged, as is written down in it.
@@ -96,16 +98,17 @@ impl LocalIdService {
         let window = self.window.unwrap_or_default();
         let shorter = state.doubt.as_ref().map_or(window, |_| window.min(Timing::IN_MEMORY.window));
         let low = (shorter / 5).min(NOT_READY_BELOW);
+        let failure =
+            state.failure.as_ref().map_or(String::new(), |failure| format!("; {failure}"));
         let not_ready_because = if let Some(reason) = &sealed {
             Some(format!("the generator has stopped: {reason}"))
         } else if let Some(reason) = &ended {
-            let failure = state.failure.as_ref().map_or(String::new(), |f| format!("; {f}"));
             Some(format!("another machine ID is being claimed: {reason}{failure}"))
         } else if lead > MAX_LEAD {
             Some(format!("the clock stands {} s behind IDs already issued", lead.as_secs()))
         } else if window_left < low {
             let left = millis(window_left);
-            Some(format!("the store has not confirmed a window; {left} ms are left"))
+            Some(format!("the store has not confirmed a window; {left} ms are left{failure}"))
         } else if clock.wall() >= meta.end() {
             Some("the layout's time field has run out".into())
         } else {
@@ -123,6 +126,7 @@ impl LocalIdService {
             renewals_failed: state.renewals_failed,
             last_renewal_age: clock.monotonic().saturating_sub(state.renewed_at),
             fenced_total: state.fenced,
+            went_back_total: state.went_back,
             rehomed_total: state.rehomed,
             doubt: state.doubt.clone(),
             sealed,
@@ -172,6 +176,7 @@ impl MachineStatus {
             renewals_failed: self.renewals_failed + other.renewals_failed,
             last_renewal_age: self.last_renewal_age.min(other.last_renewal_age),
             fenced_total: self.fenced_total + other.fenced_total,
+            went_back_total: self.went_back_total + other.went_back_total,
             rehomed_total: self.rehomed_total + other.rehomed_total,
             doubt: self.doubt.or(other.doubt),
             sealed: self.sealed.filter(|_| other.sealed.is_some()),

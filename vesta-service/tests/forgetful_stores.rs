@@ -124,7 +124,7 @@ fn of_two_claims_of_a_store_that_forgot_the_first_at_once_only_the_second_issues
     successor.try_gen_id().expect("it is the one that the store knows");
     forgotten.maintain();
     assert!(forgotten.try_gen_id().is_err());
-    assert_eq!(forgotten.status().fenced_total, 1);
+    assert_eq!(forgotten.status().went_back_total, 1);
 }
 
 /// Somebody deletes the database under a running process: what that one may still issue is known to

@@ -40,7 +40,8 @@ impl Setting {
 
     fn steal(&self, machine: u64) {
         let record = leases(&self.store).record(machine).unwrap().unwrap();
-        let thief = Record { epoch: record.epoch + 1, owner: 99, attempt: 1, ..record.clone() };
+        let (epoch, from) = (record.epoch + 1, record.bound);
+        let thief = Record { epoch, owner: 99, from, attempt: 1, ..record.clone() };
         leases(&self.store).change(machine, Some(&record), &thief).unwrap();
     }
 }

@@ -176,7 +176,8 @@ fn one_that_is_taken_over_costs_the_others_nothing() {
     let (lost, mut known) = (service.machine(), BTreeSet::new());
     take(&service, &mut known);
     let record = setting.records()[&lost].clone();
-    let thief = Record { epoch: record.epoch + 1, owner: 99, attempt: 1, ..record.clone() };
+    let (epoch, from) = (record.epoch + 1, record.bound);
+    let thief = Record { epoch, owner: 99, from, attempt: 1, ..record.clone() };
     store_leases(&setting.store).change(lost, Some(&record), &thief).unwrap();
     let before = setting.records();
     setting.clock.advance(2 * SECOND);

@@ -59,11 +59,12 @@ const MACHINE: [Figure; 2] = [
     (Gauge, "epoch", "The epoch of its lease", "/epoch"),
 ];
 
-const LEASE: [Figure; 7] = [
+const LEASE: [Figure; 8] = [
     (Seconds, "window_left", "Time until the durable bound is reached", "/windowLeftMs"),
     (Seconds, "lead", "Time by which issued time is ahead of the wall clock", "/leadMs"),
     (Seconds, "last_renewal_age", "Time since the last acknowledged renewal", "/lastRenewalAgeMs"),
     (Counter, "fenced", "Leases lost to another owner", "/fenced"),
+    (Counter, "store_went_back", "Times the store showed an earlier state", "/storeWentBack"),
     (Counter, "rehomed", "Machine IDs claimed anew while running", "/rehomed"),
     (Counter, "renewals", "Renewals of leases by outcome", "/renewals"),
     (

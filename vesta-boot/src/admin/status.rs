@@ -21,6 +21,7 @@ fn lease(status: &MachineStatus) -> Value {
         "renewals": { "ok": status.renewals_ok, "failed": status.renewals_failed },
         "lastRenewalAgeMs": millis(status.last_renewal_age),
         "fenced": status.fenced_total,
+        "storeWentBack": status.went_back_total,
         "rehomed": status.rehomed_total,
         "storeMayForget": status.doubt.is_some(),
         "storeDoubt": status.doubt.as_ref().map(|doubt| &doubt.why),

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use serde_json::Value;
 use vesta_intf::UnixMillis;
@@ -114,27 +115,31 @@ impl Entry for Record {
 
 impl Entry for Namespace {
     fn encode(&self) -> String {
-        let Self { uuid, fingerprint, floor, doubt } = self;
+        let Self { uuid, fingerprint, floor, window, doubt } = self;
         let fingerprint = Value::from(fingerprint.as_str());
-        let doubt = doubt.as_ref().map_or("null".into(), |Doubt { since, reach, why }| {
-            let why = Value::from(why.as_str());
-            format!(r#"{{"since":"{}","reach":"{}","why":{why}}}"#, since.0, reach.0)
+        let doubt = doubt.as_ref().map_or("null".into(), |Doubt { since, reach, window, why }| {
+            let (window, why) = (window.as_millis(), Value::from(why.as_str()));
+            let (since, reach) = (since.0, reach.0);
+            format!(r#"{{"since":"{since}","reach":"{reach}","window":"{window}","why":{why}}}"#)
         });
+        let window = window.as_millis();
         format!(
-            r#"{{"schema":{SCHEMA},"uuid":"{uuid:032x}","fingerprint":{fingerprint},"floor":"{floor}","doubt":{doubt}}}"#
+            r#"{{"schema":{SCHEMA},"uuid":"{uuid:032x}","fingerprint":{fingerprint},"floor":"{floor}","window":"{window}","doubt":{doubt}}}"#
         )
     }
 
     fn read(fields: &Fields<'_>) -> Result<Self, String> {
         let doubt = |value: &Value| {
-            let moment = |name| Some(UnixMillis(value.get(name)?.as_str()?.parse().ok()?));
-            let why = value.get("why")?.as_str()?.to_owned();
-            Some(Doubt { since: moment("since")?, reach: moment("reach")?, why })
+            let millis = |name| value.get(name)?.as_str()?.parse().ok();
+            let [since, reach] = [millis("since")?, millis("reach")?].map(UnixMillis);
+            let window = Duration::from_millis(millis("window")?);
+            Some(Doubt { since, reach, window, why: value.get("why")?.as_str()?.to_owned() })
         };
         Ok(Self {
             uuid: fields.hex("uuid")?,
             fingerprint: fields.text("fingerprint")?.to_owned(),
             floor: fields.number("floor")?,
+            window: Duration::from_millis(fields.number("window")?),
             doubt: fields.optional("doubt", doubt)?,
         })
     }
@@ -258,14 +263,16 @@ mod tests {
 
         #[test]
         fn every_namespace_and_every_bucket_comes_back(
-            (uuid, fingerprint, floor) in any::<(u128, String, u64)>(),
-            doubt in any::<Option<(u64, u64, String)>>(),
+            (uuid, fingerprint, floor, window) in any::<(u128, String, u64, u64)>(),
+            doubt in any::<Option<(u64, u64, u64, String)>>(),
             births in proptest::collection::btree_map(any::<u64>(), any::<u64>(), 0..64),
         ) {
-            let doubt = doubt.map(|(since, reach, why)| {
-                Doubt { since: UnixMillis(since), reach: UnixMillis(reach), why }
+            let doubt = doubt.map(|(since, reach, window, why)| {
+                let [since, reach] = [since, reach].map(UnixMillis);
+                Doubt { since, reach, window: Duration::from_millis(window), why }
             });
-            let namespace = Namespace { uuid, fingerprint, floor, doubt };
+            let window = Duration::from_millis(window);
+            let namespace = Namespace { uuid, fingerprint, floor, window, doubt };
             prop_assert_eq!(Namespace::decode(&namespace.encode()), Ok(namespace));
             let marks = Marks { namespace: uuid, births };
             prop_assert_eq!(Marks::decode(&marks.encode()), Ok(marks));

@@ -96,8 +96,8 @@ impl Driver {
                 return Some(CLAIM_AGAIN);
             }
         } else if matches!(plan.choice, Choice::Any(_)) {
-            let reach = self.machine.doubt.as_ref().map(|doubt| doubt.reach);
-            if held.ticks.read().lead > MAX_LEAD + plan.distance(reach, clock.wall()) {
+            let distance = Plan::distance(self.machine.doubt.as_ref(), clock.wall());
+            if held.ticks.read().lead > MAX_LEAD + distance {
                 let machine = held.machine;
                 tracing::warn!(machine, "the clock is far behind: changing the machine ID");
                 let text = "the clock is far behind what was issued: changing the machine ID";
@@ -152,7 +152,7 @@ impl Driver {
             Event::Raised(record) => {
                 held.raise(record.bound);
                 let mut state = slot.state.lock();
-                state.renewals_ok += 1;
+                (state.renewals_ok, state.failure) = (state.renewals_ok + 1, None);
                 let away = std::mem::take(&mut state.away_since);
                 state.renewed_at = now;
                 drop(state);
@@ -168,26 +168,48 @@ impl Driver {
             }
             Event::Unsure(error) => {
                 tracing::debug!(machine, %error, "renewal was not answered");
-                if slot.state.lock().renewal_failed(now) {
+                if slot.state.lock().renewal_failed(error.to_string(), now) {
                     note(EventKind::NotRenewed, machine, error.to_string());
                 }
             }
             Event::Broken(error) => {
                 slot.state.lock().renewals_failed += 1;
                 let store = &self.machine.plan.store;
-                tracing::error!(store, %error, "the store failed for good: no more IDs");
+                tracing::error!(store, %error, "no more IDs: the store's file is no longer this process's");
                 held.seal(&error.to_string());
-                note(EventKind::Sealed, machine, format!("the store failed for good: {error}"));
+                note(EventKind::Sealed, machine, error.to_string());
+            }
+            Event::WentBack(current) => {
+                slot.state.lock().went_back += 1;
+                let store = &self.machine.plan.store;
+                let now = match current {
+                    Some(record) => format!("the record has epoch {}", record.epoch),
+                    None => "the record or its namespace is gone".into(),
+                };
+                let text = format!("the store went back to an earlier state: {now}");
+                tracing::error!(
+                    store,
+                    machine,
+                    epoch = held.epoch,
+                    "{text}; IDs stop, and the namespace's floor is raised above them. Look for a restore \
+                     or a fail-over, and compare the IDs that were made since"
+                );
+                self.machine.release(held.seal(&text));
+                note(EventKind::WentBack, machine, text);
+            }
+            Event::GivenUp(raised) => {
+                let text = match raised {
+                    true => "given up: the namespace's floor lies above its IDs",
+                    false => "given up: its namespace is gone, so no floor protects its IDs",
+                };
+                tracing::warn!(machine, "{text}");
+                note(EventKind::WentBack, machine, text.into());
             }
             Event::Fenced(current) => {
                 slot.state.lock().fenced += 1;
-                let reason = match current {
-                    Some(_) => "another process took its machine ID over",
-                    None => "the record of its machine ID was deleted",
-                };
+                let reason = "another process took its machine ID over";
                 held.seal(reason);
-                let by = current.map(|record| format!(": {} (pid {})", record.host, record.pid));
-                let text = format!("{reason}{}", by.unwrap_or_default());
+                let text = format!("{reason}: {} (pid {})", current.host, current.pid);
                 tracing::error!(machine, "{text}");
                 note(EventKind::Fenced, machine, text);
             }

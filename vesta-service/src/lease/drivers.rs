@@ -28,6 +28,8 @@ pub(crate) struct Drivers {
     announced: Option<Doubt>,
     /// The reason for which the start is given up.
     refused: Option<BuildError>,
+    /// The error of the store that was last logged, while it lasts.
+    said: Option<String>,
 }
 
 impl Drivers {
@@ -40,8 +42,9 @@ impl Drivers {
     ) -> Result<Self, BuildError> {
         let drivers = (0..plan.count).map(|_| Driver::new(&plan, &factory.clock)).collect();
         let (signals, taken) = (Arc::default(), BTreeSet::new());
-        let (announced, refused) = (None, None);
-        let mut this = Self { drivers, leases, host, factory, signals, taken, announced, refused };
+        let (announced, refused, said) = (None, None, None);
+        let mut this =
+            Self { drivers, leases, host, factory, signals, taken, announced, refused, said };
         loop {
             let pause = this.round().unwrap_or_default();
             if let Some(error) = this.refused.take() {
@@ -188,10 +191,13 @@ impl Drivers {
             let now = driver.present(&self.factory.clock, jitter);
             events.push((number, driver.machine.on_answer(answer, &now)));
         }
-        if let Some((error, machines)) = failed.filter(|(error, _)| !error.is_permanent()) {
+        // One line for each state of the store, however often it is asked.
+        let said = failed.as_ref().map(|(error, _)| error.to_string());
+        if let Some((error, machines)) = failed.filter(|_| self.said != said) {
             let store = &self.plan().store;
             tracing::warn!(store, %error, machines, "the store does not answer; trying again");
         }
+        self.said = said;
         // On disk before anything is issued.
         let acknowledged = events.iter().filter_map(|(number, event)| match event {
             Event::Claimed(Claimed { record, .. })
@@ -229,7 +235,14 @@ impl Drivers {
                 slot.state.lock().doubt.clone_from(&driver.machine.doubt);
                 driver.slot = Some(Arc::new(slot));
             }
-            (event, claimed) => driver.carry_out(event, claimed, &self.factory.clock),
+            (event, claimed) => {
+                let gives_up = matches!(event, Event::WentBack(_) | Event::Fenced(_));
+                driver.carry_out(event, claimed, &self.factory.clock);
+                if let Some(slot) = driver.slot.as_ref().filter(|_| gives_up) {
+                    let held = slot.leases.current();
+                    self.host.sealed(held.machine, held.seal("")); // it is sealed: this says where
+                }
+            }
         }
     }
 

@@ -41,6 +41,8 @@ pub enum EventKind {
     RenewedLate,
     /// Another process took it over.
     Fenced,
+    /// The store shows an earlier state than it acknowledged.
+    WentBack,
     /// It was given back.
     Released,
     /// It makes no more IDs.
@@ -61,6 +63,7 @@ impl EventKind {
             EventKind::NotRenewed => "not-renewed",
             EventKind::RenewedLate => "renewed-late",
             EventKind::Fenced => "fenced",
+            EventKind::WentBack => "went-back",
             EventKind::Released => "released",
             EventKind::Sealed => "sealed",
             EventKind::Clock => "clock",

@@ -7,6 +7,7 @@
 mod file;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod fuzz;
+mod own;
 mod pool;
 mod slot;
 
@@ -17,6 +18,7 @@ use std::path::Path;
 use super::{Record, Snapshot};
 use crate::{BuildError, Clock};
 pub(crate) use file::{FileStore, StateFolder};
+pub(crate) use own::Own;
 use pool::PoolFile;
 
 /// The record of a machine ID whose last owner on this host is gone, as this host remembers it.
@@ -59,15 +61,29 @@ pub(crate) struct HostState {
     kept: BTreeMap<u64, FileStore>,
     /// The file of their records; opened with the first.
     pool: Option<PoolFile>,
+    own: Own,
     /// A write failed. No other is tried then: after a failed sync the system may have dropped the very
     /// pages that a later one would report as written.
     is_broken: bool,
 }
 
 impl HostState {
-    /// The state of a folder; without a folder, nothing.
-    pub(crate) const fn new(folder: Option<StateFolder>) -> Self {
-        Self { folder, free: Vec::new(), kept: BTreeMap::new(), pool: None, is_broken: false }
+    /// The state of a folder, if there is one, and what this process itself remembers.
+    pub(crate) const fn new(folder: Option<StateFolder>, own: Own) -> Self {
+        Self { folder, free: Vec::new(), kept: BTreeMap::new(), pool: None, own, is_broken: false }
+    }
+
+    /// The records that this process held in the namespace of this uuid, or of an earlier one.
+    pub(crate) fn own(&mut self, uuid: u128) -> Vec<Local> {
+        self.own.under(uuid)
+    }
+
+    /// Remembers that nothing was issued at or above this position of a machine ID, which was sealed there.
+    pub(crate) fn sealed(&mut self, machine: u64, sealed_at: u64) {
+        if let Some(record) = self.own.last(machine) {
+            let bound = record.bound.min(sealed_at);
+            self.remember([(machine, &Record { bound, ..record })]);
+        }
     }
 
     /// The records whose owners are gone. Locks their files until they are [kept](Self::keep) or
@@ -131,7 +147,10 @@ impl HostState {
     /// Remembers what the store acknowledged, with one sync. What can't be written stays locked: that is
     /// how this host knows that the machine IDs are in use.
     pub(crate) fn remember<'a>(&mut self, records: impl IntoIterator<Item = (u64, &'a Record)>) {
-        let slot = |(machine, record)| Some((machine, self.kept.get(&machine)?.advance(record)));
+        let slot = |(machine, record): (u64, &Record)| {
+            self.own.remember(machine, record);
+            Some((machine, self.kept.get(&machine)?.advance(record)))
+        };
         let slots: Vec<_> = records.into_iter().filter_map(slot).collect();
         let Some(folder) = self.folder.as_ref().filter(|_| !slots.is_empty() && !self.is_broken)
         else {
@@ -194,13 +213,14 @@ mod tests {
 
     /// The machine IDs of the files that a search adopts.
     fn adopted(folder: &Path, fingerprint: &str) -> Vec<u64> {
-        let mut state = HostState::new(Some(folder_of(folder, "eu", fingerprint)));
+        let mut state = HostState::new(Some(folder_of(folder, "eu", fingerprint)), Own::default());
         state.survey().into_iter().map(|local| local.machine).collect()
     }
 
     /// The state of a machine ID that is in use.
     fn used(folder: &Path, namespace: &str) -> HostState {
-        let mut state = HostState::new(Some(folder_of(folder, namespace, "a layout")));
+        let mut state =
+            HostState::new(Some(folder_of(folder, namespace, "a layout")), Own::default());
         assert_eq!(state.keep(&[7], &clock()), [true]);
         state.remember([(7, &Record { epoch: 1, ..Record::default() })]);
         state
@@ -235,20 +255,20 @@ mod tests {
         let [one, another] = [one, another].map(|layout| folder_of(folder.path(), "eu", layout));
         let own = one.open(7, &clock()).unwrap();
         let other = another.open(8, &clock()).unwrap();
-        let mut state = HostState::new(Some(one.clone()));
+        let mut state = HostState::new(Some(one.clone()), Own::default());
         assert_eq!(state.survey(), []);
         assert!(!state.is_free(7) && !state.is_free(8) && state.is_free(9));
         assert_eq!(state.keep(&[7], &clock()), [false], "somebody has it");
         drop((own, other));
         assert!(state.is_free(7) && state.is_free(8));
         assert_eq!(state.keep(&[7], &clock()), [true]);
-        let mut later = HostState::new(Some(one));
+        let mut later = HostState::new(Some(one), Own::default());
         assert_eq!(later.survey(), []);
         assert!(!later.is_free(7), "it is kept");
     }
 
     fn of_layout() -> Namespace {
-        Namespace { uuid: 0, fingerprint: "a layout".into(), floor: 0, doubt: None }
+        Namespace { fingerprint: "a layout".into(), ..Namespace::default() }
     }
 
     #[test]

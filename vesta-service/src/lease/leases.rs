@@ -15,7 +15,9 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::codec::{Entry, Marks};
-use super::{Area, Cas, Doubt, KvStore, Namespace, Record, Standing, StoreError, Suspicion};
+use super::{
+    Amendment, Area, Cas, Doubt, KvStore, Namespace, Record, Standing, StoreError, Suspicion,
+};
 
 const NAMESPACE: &str = "namespace";
 const MARKS: &str = "births-";
@@ -151,14 +153,14 @@ impl Leases {
     /// [`StoreError`] if the store does not answer, or its entry is damaged or gone while
     /// records are there.
     pub fn open(&self, fingerprint: &str) -> Result<Namespace, StoreError> {
-        self.open_doubted(fingerprint, None)
+        self.open_amended(fingerprint, &Amendment::default())
     }
 
-    /// [`open`](Self::open), created with what is known of a doubt about the store.
-    pub(super) fn open_doubted(
+    /// [`open`](Self::open), created with these facts.
+    pub(super) fn open_amended(
         &self,
         fingerprint: &str,
-        doubt: Option<Doubt>,
+        facts: &Amendment,
     ) -> Result<Namespace, StoreError> {
         if let Some(found) = self.find()? {
             return Ok(found);
@@ -174,15 +176,17 @@ impl Leases {
             )));
         }
         let uuid = crate::random::u128();
-        let new = Namespace { uuid, fingerprint: fingerprint.into(), floor: 0, doubt };
-        self.area.put(NAMESPACE, None, &new)?;
+        let new = Namespace { uuid, fingerprint: fingerprint.into(), ..Namespace::default() };
+        self.area.put(NAMESPACE, None, &facts.of(&new))?;
         self.opened()
     }
 
     fn opened(&self) -> Result<Namespace, StoreError> {
-        self.find()?.ok_or_else(|| {
-            StoreError::permanent(format!("namespace `{}` does not exist", self.namespace))
-        })
+        self.find()?.ok_or_else(|| self.missing())
+    }
+
+    fn missing(&self) -> StoreError {
+        StoreError::permanent(format!("namespace `{}` does not exist", self.namespace))
     }
 
     /// Raises the floor; one that is higher stays. Returns the floor as it then is. For
@@ -208,12 +212,12 @@ impl Leases {
         Ok(look)
     }
 
-    /// Writes down that the store may forget. What was written before stays. Returns the namespace as
-    /// it then is.
-    pub(super) fn doubt(&self, doubt: &Doubt) -> Result<Namespace, StoreError> {
-        self.change_namespace(|old| {
-            let doubt = old.doubt.as_ref().unwrap_or(doubt).clone();
-            Namespace { doubt: Some(doubt), ..old.clone() }
+    /// Adds facts to the namespace. Returns it as it then is; unchanged if it has another uuid, `None`
+    /// if it is gone.
+    pub(super) fn amend(&self, facts: &Amendment) -> Result<Option<Namespace>, StoreError> {
+        self.change_if_there(|old| match old.uuid == facts.namespace {
+            true => facts.of(old),
+            false => old.clone(),
         })
     }
 
@@ -233,13 +237,20 @@ impl Leases {
 
     fn change_namespace(
         &self,
-        mut change: impl FnMut(&Namespace) -> Namespace,
+        change: impl FnMut(&Namespace) -> Namespace,
     ) -> Result<Namespace, StoreError> {
+        self.change_if_there(change)?.ok_or_else(|| self.missing())
+    }
+
+    fn change_if_there(
+        &self,
+        mut change: impl FnMut(&Namespace) -> Namespace,
+    ) -> Result<Option<Namespace>, StoreError> {
         loop {
-            let old = self.opened()?;
+            let Some(old) = self.find()? else { return Ok(None) };
             let new = change(&old);
             if new == old || self.area.put(NAMESPACE, Some(&old), &new)? == Cas::Done {
-                return Ok(new);
+                return Ok(Some(new));
             }
         }
     }

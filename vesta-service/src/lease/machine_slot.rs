@@ -74,11 +74,12 @@ impl Signals {
 pub(crate) struct SlotState {
     stop: bool,
     over: bool,
-    /// The reason why the last search for a machine ID failed.
+    /// The reason why the last search for a machine ID failed, or the last renewal.
     pub(crate) failure: Option<String>,
     pub(crate) renewals_ok: u64,
     pub(crate) renewals_failed: u64,
     pub(crate) fenced: u64,
+    pub(crate) went_back: u64,
     /// Claims of another machine ID, or of the same one anew, while running.
     pub(crate) rehomed: u64,
     /// Why the store may forget, as is written down there.
@@ -93,8 +94,8 @@ pub(crate) struct SlotState {
 
 impl SlotState {
     /// Returns whether it is the first since the last request with an answer.
-    pub(super) fn renewal_failed(&mut self, now: Duration) -> bool {
-        self.renewals_failed += 1;
+    pub(super) fn renewal_failed(&mut self, failure: String, now: Duration) -> bool {
+        (self.renewals_failed, self.failure) = (self.renewals_failed + 1, Some(failure));
         self.away_since.replace(self.away_since.unwrap_or(now)).is_none()
     }
 

@@ -5,13 +5,15 @@
 //! reply (`area::outcome`), and the positions that are issued (`sequence::advance`). The model is
 //! the world around them, as hostile as docs/SAFETY.md allows:
 //!
-//! * a request reaches the store at any time after it was sent, never, or several times, but for the
-//!   creation of a record, which is not sent again; so does a reply its process, but only as long as that waits for this very request: the client of a store
-//!   sees to it that no reply is taken for another's;
-//! * an operator raises the floor, or somebody deletes a record, between any two steps;
+//! * a request reaches the store at any time after it was sent, never, or several times if the product
+//!   sends it again; so does a reply its process, but only as long as that waits for this very request: the
+//!   client of a store sees to it that no reply is taken for another's;
+//! * the store refuses any request of a holder;
+//! * an operator raises the floor, or deletes a record, between any two steps;
+//! * the store goes back to any earlier state, once;
 //! * a process crashes at any time and remembers what its state file says, or nothing;
 //! * each look at a clock shows any time, and whoever wants a record may think its owner long silent;
-//! * with [`Copies`], the memory of a process is copied once.
+//! * with [`Copies`], the memory of a process is copied once, or the process is forked.
 //!
 //! ```text
 //!  model.rs            what is explored, and what must hold
@@ -39,7 +41,7 @@ use crate::lease::state::Survey;
 use crate::lease::{Choice, ClaimOrder, Local, Record};
 use crate::sequence::Rules;
 use fault::Fault;
-use state::{Mark, Process, State};
+use state::{Backup, Mark, Process, State};
 
 /// One step of one participant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +71,16 @@ enum Step {
     Crash { process: usize, remembers: bool },
     /// The memory of one process is copied into another.
     Copy { from: usize, into: usize },
+    /// One process is forked, and its child takes the place of another.
+    Fork { from: usize, into: usize },
+    /// The store refuses what a holder asked for.
+    Refuse { process: usize },
+    /// A holder that saw the store go back raises the floor, and gives up.
+    RaiseOwnFloor { process: usize },
+    /// The state of the store is kept.
+    BackUp,
+    /// The store goes back to the state that was kept.
+    GoBack,
     /// An operator raises the floor.
     RaiseFloor,
     /// Somebody deletes the record; where that fault is planted, the mark too.
@@ -83,6 +95,8 @@ enum Copies {
     Differing,
     /// From then on both draw the same ones, as where the system's generator was copied along.
     Alike,
+    /// A fork: the copy is a child without the threads of its parent.
+    Forked,
 }
 
 /// The size of an exploration.
@@ -102,6 +116,8 @@ struct Protocol {
     floor: u8,
     /// The number of records that may be deleted.
     deletions: u8,
+    /// True if the store goes back once, to an earlier state.
+    goes_back: bool,
     copies: Copies,
     fault: Option<Fault>,
     /// True if states count once that differ only in the numbers of processes and machine IDs.
@@ -121,6 +137,9 @@ impl Model for Protocol {
     fn actions(&self, state: &State, steps: &mut Vec<Step>) {
         let end = match self.fault {
             Some(Fault::FloorReadOnce) => Mark::BELOW_FLOOR,
+            Some(Fault::SealedByRefusal) => Mark::STUCK,
+            Some(Fault::OwnForgotten) => Mark::OWN_REPEATED,
+            Some(Fault::FloorNotRaised | Fault::FloorRaisedAfterwards) => Mark::UNPROTECTED,
             Some(_) => Mark::REPEATED,
             None => Mark::VIOLATIONS,
         };
@@ -155,11 +174,21 @@ impl Model for Protocol {
                         steps.push(Step::Receive { process });
                     }
                 }
+                Process::Holding(holding) if holding.forked => {
+                    steps.extend(ticks.clone().map(|tick| Step::Issue { process, tick }));
+                    // It ends, or builds a service of its own.
+                    steps.push(Step::Crash { process, remembers: false });
+                }
+                Process::Holding(holding) if holding.raising => {
+                    steps.push(Step::RaiseOwnFloor { process });
+                    steps.push(Step::Crash { process, remembers: false });
+                }
                 Process::Holding(holding) => {
                     steps.extend(ticks.clone().map(|tick| Step::Issue { process, tick }));
                     if holding.pending.is_some() {
                         steps.push(Step::Deliver { process });
                         steps.push(Step::TimeOut { process });
+                        steps.push(Step::Refuse { process });
                     } else if state.may_send(self.requests) && holding.sealed.is_none() {
                         steps.extend(ticks.clone().map(|tick| Step::Extend { process, tick }));
                     }
@@ -179,6 +208,9 @@ impl Model for Protocol {
         steps.extend((0..state.late.len()).map(|request| Step::DeliverLate { request }));
         if state.floor < self.floor {
             steps.push(Step::RaiseFloor);
+        }
+        if self.goes_back && !state.went_back {
+            steps.push(if state.backup.is_none() { Step::BackUp } else { Step::GoBack });
         }
         if state.deleted < self.deletions || self.fault == Some(Fault::RecordVanishes) {
             steps.extend((0..self.machines).map(|machine| Step::Vanish { machine }));
@@ -206,6 +238,18 @@ impl Model for Protocol {
             Step::TimeOut { process } => self.time_out(&mut next, process)?,
             Step::Crash { process, remembers } => self.crash(&mut next, process, remembers),
             Step::Copy { from, into } => self.copy(&mut next, from, into),
+            Step::Fork { from, into } => self.fork(&mut next, from, into),
+            Step::Refuse { process } => self.refuse(&mut next, process)?,
+            Step::RaiseOwnFloor { process } => self.raise_floor(&mut next, process)?,
+            Step::BackUp => {
+                let State { records, births, floor, .. } = *last;
+                next.backup = Some(Backup { records, births, floor });
+            }
+            Step::GoBack => {
+                let Backup { records, births, floor } = next.backup.take()?;
+                (next.records, next.births, next.floor) = (records, births, floor);
+                next.went_back = true;
+            }
             Step::RaiseFloor => next.floor = self.floor,
             Step::Vanish { machine } => {
                 if next.records[machine].birth == 0 {
@@ -236,7 +280,7 @@ impl Model for Protocol {
             properties
                 .extend(sometimes.map(|(name, condition)| Property::sometimes(name, condition)));
         }
-        if self.copies != Copies::Never {
+        if matches!(self.copies, Copies::Differing | Copies::Alike) {
             properties.push(Property::sometimes(COPY_REPEATS, |_, state: &State| {
                 state.has_any(Mark::COPY_REPEATED)
             }));
@@ -284,7 +328,10 @@ impl Protocol {
             let others = (0..self.processes).filter(|from| *from != into);
             let running =
                 others.filter(|from| !matches!(state.processes[*from], Process::Idle { .. }));
-            steps.extend(running.map(|from| Step::Copy { from, into }));
+            steps.extend(running.map(|from| match self.copies {
+                Copies::Forked => Step::Fork { from, into },
+                _ => Step::Copy { from, into },
+            }));
         }
     }
 }

@@ -1,4 +1,7 @@
-//! The record of one machine ID in a store.
+//! The record of one machine ID in a store, and the namespace it belongs to.
+
+use std::cmp::Ordering;
+use std::time::Duration;
 
 use vesta_intf::UnixMillis;
 
@@ -36,7 +39,7 @@ pub struct Record {
 }
 
 /// A namespace: machine IDs whose outputs must never meet.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Namespace {
     /// Made once, at creation; tells a namespace from another of the same name.
     pub uuid: u128,
@@ -44,8 +47,11 @@ pub struct Namespace {
     pub fingerprint: String,
     /// The low-water mark: no claim starts below this position.
     pub floor: u64,
-    /// Set once anybody has seen that the store may forget what it acknowledged; only an operator
-    /// clears it. Claims then keep a distance from whatever may have been forgotten.
+    /// The longest window announced by a process whose window is longer than the store's usual one;
+    /// zero if there is none. The reach of a doubt covers it.
+    pub window: Duration,
+    /// Set once a process has seen that the store may forget what it acknowledged; only an operator
+    /// clears it. Claims then keep a distance from what may have been forgotten.
     pub doubt: Option<Doubt>,
 }
 
@@ -54,10 +60,50 @@ pub struct Namespace {
 pub struct Doubt {
     /// The moment at which it was written.
     pub since: UnixMillis,
-    /// All that was reserved by those who did not know of it ends before this moment.
+    /// All that was reserved by processes that did not know of the doubt ends before this moment.
     pub reach: UnixMillis,
+    /// The longest window announced by a process that knows of the doubt; zero if none is longer than
+    /// the usual one.
+    pub window: Duration,
     /// The reason, for people.
     pub why: String,
+}
+
+/// Facts that a process adds to a namespace. Each raises a value and clears none, so their order does
+/// not matter and several of them are one change.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Amendment {
+    /// The uuid of the namespace.
+    pub(crate) namespace: u128,
+    pub(crate) floor: u64,
+    pub(crate) window: Duration,
+    /// Added to the doubt, where there is one.
+    pub(crate) doubtful_window: Duration,
+    /// Written only where there is no doubt yet: an earlier one reaches as far as it has to.
+    pub(crate) doubt: Option<Doubt>,
+}
+
+impl Amendment {
+    /// Both together.
+    pub(crate) fn and(&mut self, other: &Self) {
+        self.floor = self.floor.max(other.floor);
+        self.window = self.window.max(other.window);
+        self.doubtful_window = self.doubtful_window.max(other.doubtful_window);
+        self.doubt = self.doubt.take().or_else(|| other.doubt.clone());
+    }
+
+    /// The namespace with these facts.
+    pub(crate) fn of(&self, old: &Namespace) -> Namespace {
+        let doubt = old.doubt.as_ref().or(self.doubt.as_ref()).cloned();
+        let widened =
+            |doubt: Doubt| Doubt { window: doubt.window.max(self.doubtful_window), ..doubt };
+        Namespace {
+            floor: old.floor.max(self.floor),
+            window: old.window.max(self.window),
+            doubt: doubt.map(widened),
+            ..old.clone()
+        }
+    }
 }
 
 /// The outcome of a compare-and-set whose reply arrived.
@@ -70,6 +116,20 @@ pub enum Cas<T> {
 }
 
 impl Record {
+    /// True if a store that acknowledged this record, and shows `current` instead, went back to an
+    /// earlier state: no claim, release or repair since leads from one to the other.
+    pub(crate) fn is_ahead_of(&self, current: &Self) -> bool {
+        if current.birth != self.birth || current.bound < self.bound {
+            return true;
+        }
+        match current.epoch.cmp(&self.epoch) {
+            Ordering::Less => true,
+            // An operator may have freed it.
+            Ordering::Equal => ![self.owner, 0].contains(&current.owner),
+            Ordering::Greater => current.from < self.bound,
+        }
+    }
+
     /// The [`owner`](Self::owner) of a machine ID that a process of another system uses. A pool never
     /// hands it out; whoever names it, or an operator who frees it, says that the other process is gone.
     pub const FOREIGN: u128 = u128::MAX;

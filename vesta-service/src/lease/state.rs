@@ -24,8 +24,8 @@ use std::time::Duration;
 use vesta_intf::{IdMeta, UnixMillis};
 
 use super::{
-    BuildError, Cas, Choice, ClaimOrder, Doubt, Local, Look, Marks, Namespace, Record, Snapshot,
-    StoreError, Suspicion, Timing,
+    Amendment, BuildError, Cas, Choice, ClaimOrder, Doubt, Local, Look, Marks, Namespace, Record,
+    Snapshot, StoreError, Suspicion, Timing,
 };
 use crate::clock::MAX_LEAD;
 use crate::sequence::Rules;
@@ -38,12 +38,17 @@ use claiming::Claiming;
 pub(in crate::lease) use holding::Holding;
 pub(crate) use now::Now;
 
+/// The window from a store that may forget, unless a process announces a longer one.
+pub(crate) const USUAL_DOUBTFUL_WINDOW: Duration = Timing::IN_MEMORY.window;
 /// How far the clocks of two hosts may be apart that share a store that may forget: each at most half
 /// of it from the store's.
 const MAX_SKEW: Duration = Duration::from_secs(2);
 /// The time for which a holder goes by its last look at a doubt. Two thirds of a minute: it looks when a
 /// renewal is due.
 pub(in crate::lease) const DOUBT_CHECK: Duration = Duration::from_secs(40);
+/// The time after which a process uses a window longer than the usual one, from when the namespace shows
+/// it: a fail-over that forgets the entry has to lose that much.
+const WIDE_AFTER: Duration = Duration::from_secs(600);
 /// The pause after a search in vain while running.
 pub(crate) const CLAIM_AGAIN: Duration = Duration::from_secs(1);
 
@@ -69,16 +74,23 @@ pub(crate) struct Plan {
     /// An operator's word on whether the store may forget what it acknowledged; without one, what the
     /// store says counts.
     pub(crate) may_forget: Option<bool>,
-    /// The longest window of anybody who does not know that the store may forget.
-    pub(crate) longest_window: Duration,
+    /// The longest window that a process uses without announcing it in the namespace.
+    pub(crate) usual_window: Duration,
+    /// The window from a store that may forget.
+    pub(crate) doubtful_window: Duration,
 }
 
 impl Plan {
-    /// From a store that may forget, windows are short, because claims keep a distance of one. They
-    /// count from the wall clock, while IDs may be as far ahead of it as the lead: a shorter one would
-    /// end before it begins.
-    fn window(&self, may_forget: bool) -> Duration {
-        if may_forget { Timing::IN_MEMORY.window.max(2 * MAX_LEAD) } else { self.timing.window }
+    /// The window in use. From a store that may forget, windows are short, because claims keep a
+    /// distance of one. They count from the wall clock, while IDs may be as far ahead of it as the lead:
+    /// a shorter one would end before it begins. `wide` if the namespace has shown the windows of this
+    /// process for long enough.
+    fn window(&self, may_forget: bool, wide: bool) -> Duration {
+        let [own, usual] = match may_forget {
+            true => [self.doubtful_window.max(2 * MAX_LEAD), USUAL_DOUBTFUL_WINDOW],
+            false => [self.timing.window, self.usual_window],
+        };
+        if wide { own } else { own.min(usual) }
     }
 
     fn renew_every(&self, may_forget: bool) -> Duration {
@@ -86,18 +98,18 @@ impl Plan {
         if may_forget { own.min(Timing::IN_MEMORY.renew_every) } else { own }
     }
 
-    pub(crate) fn window_ticks(&self, may_forget: bool) -> u64 {
-        let millis = u64::try_from(self.window(may_forget).as_millis()).unwrap_or(u64::MAX);
+    pub(crate) fn window_ticks(&self, may_forget: bool, wide: bool) -> u64 {
+        let millis = u64::try_from(self.window(may_forget, wide).as_millis()).unwrap_or(u64::MAX);
         (millis / self.meta.spec().unit.millis()).max(1)
     }
 
     /// How far ahead of the clock a claim begins: beyond every window that the store may have
-    /// forgotten. None of those ended more than a window ahead of the clock of whoever bought it, or
+    /// forgotten. None of those ended more than the longest window ahead of the clock of its buyer, or
     /// it was bought before the doubt was known, and ended before its reach.
-    pub(crate) fn distance(&self, reach: Option<UnixMillis>, wall: UnixMillis) -> Duration {
-        reach.map_or(Duration::ZERO, |reach| {
-            let left = Duration::from_millis(reach.since(wall).unwrap_or(0));
-            (self.window(true) + MAX_SKEW).max(left)
+    pub(crate) fn distance(doubt: Option<&Doubt>, wall: UnixMillis) -> Duration {
+        doubt.map_or(Duration::ZERO, |doubt| {
+            let left = Duration::from_millis(doubt.reach.since(wall).unwrap_or(0));
+            (doubt.window.max(USUAL_DOUBTFUL_WINDOW) + MAX_SKEW).max(left)
         })
     }
 
@@ -109,27 +121,45 @@ impl Plan {
             Some(true) => ("the settings say so", false),
             None => seen.map(|seen| (seen.why.as_str(), seen.took_over))?,
         };
-        let reach = if took_over { self.reach(Duration::ZERO, wall) } else { wall };
-        Some(Doubt { since: wall, reach, why: why.into() })
+        let reach = if took_over { self.reach(Duration::ZERO, Duration::ZERO, wall) } else { wall };
+        Some(Doubt { since: wall, reach, window: Duration::ZERO, why: why.into() })
     }
 
-    /// The end of all windows of those who do not know of a doubt, and buy the last one so much later.
-    fn reach(&self, later: Duration, wall: UnixMillis) -> UnixMillis {
-        let reach = later + self.longest_window + MAX_LEAD + MAX_SKEW;
+    /// The end of all windows of processes that do not know of a doubt, and buy the last one so much
+    /// later. `announced` is the longest window that the namespace shows.
+    fn reach(&self, later: Duration, announced: Duration, wall: UnixMillis) -> UnixMillis {
+        let longest = announced.max(self.usual_window).max(self.timing.window);
+        let reach = later + longest + MAX_LEAD + MAX_SKEW;
         let reach = u64::try_from(reach.as_millis()).unwrap_or(u64::MAX);
         UnixMillis(wall.0.saturating_add(reach))
     }
 
-    /// The same, for a namespace that is in use.
-    fn new_doubt(
+    /// The windows that this process announces in a namespace before it uses them, and the doubt that
+    /// it writes down there.
+    pub(crate) fn facts(&self, namespace: u128, doubt: Option<Doubt>) -> Amendment {
+        let unusual =
+            |window: Duration, usual| if window > usual { window } else { Duration::ZERO };
+        Amendment {
+            namespace,
+            window: unusual(self.timing.window, self.usual_window),
+            doubtful_window: unusual(self.doubtful_window, USUAL_DOUBTFUL_WINDOW),
+            doubt,
+            ..Amendment::default()
+        }
+    }
+
+    /// What a namespace that is in use lacks of these; `None` if it shows them.
+    fn missing_from(
         &self,
         of: &Namespace,
         seen: Option<&Suspicion>,
         wall: UnixMillis,
-    ) -> Option<Doubt> {
-        let doubt = self.first_doubt(seen, wall)?;
+    ) -> Option<Amendment> {
         // Others buy long windows until they look again.
-        of.doubt.is_none().then(|| Doubt { reach: self.reach(DOUBT_CHECK, wall), ..doubt })
+        let doubt = self.first_doubt(seen, wall).filter(|_| of.doubt.is_none());
+        let reach = self.reach(DOUBT_CHECK, of.window, wall);
+        let facts = self.facts(of.uuid, doubt.map(|doubt| Doubt { reach, ..doubt }));
+        (facts.of(of) != *of).then_some(facts)
     }
 
     /// Of a pool of these machine IDs, whose layout counts seconds.
@@ -149,7 +179,8 @@ impl Plan {
             pid: 0,
             guard: false,
             may_forget: None,
-            longest_window: window,
+            usual_window: window,
+            doubtful_window: USUAL_DOUBTFUL_WINDOW,
         }
     }
 
@@ -198,8 +229,8 @@ pub(crate) enum Ask {
     Survey,
     /// The namespace itself, and whether the store may forget: a [`Look`] no older than [`DOUBT_CHECK`].
     Doubt,
-    /// Write down that the store may forget.
-    WriteDoubt(Doubt),
+    /// Add facts to the namespace.
+    Amend(Amendment),
     /// The record of this machine ID.
     Record(u64),
     /// A change that concerns this machine ID.
@@ -220,12 +251,16 @@ pub(crate) struct Findings {
     pub(crate) snapshot: Snapshot,
     /// The records that this host remembers, by machine ID.
     pub(crate) locals: BTreeMap<u64, Local>,
+    /// The records that this process held.
+    pub(crate) own: Vec<Local>,
 }
 
 /// An answer.
 #[derive(Debug, Clone)]
 pub(crate) enum Answer {
     Namespace(Namespace),
+    /// The namespace is gone, so nothing was added to it.
+    NoNamespace,
     /// Shared by all who ask at the same time.
     Survey(Arc<Findings>),
     Doubt(Look),
@@ -278,9 +313,15 @@ pub(crate) enum Event {
     Unsure(StoreError),
     /// The record was given back.
     Released(Record),
-    /// Somebody else owns the record, or it was deleted. The machine ID must be sealed.
-    Fenced(Option<Record>),
-    /// The store failed for good: the machine ID must be sealed.
+    /// The store went back to an earlier state. Nothing more may be issued; the machine ID is given up
+    /// once the namespace's floor lies above it.
+    WentBack(Option<Record>),
+    /// The machine ID is given up after that. `true` if the namespace's floor lies above all that was
+    /// issued, `false` if the namespace is gone.
+    GivenUp(bool),
+    /// Another process owns the record. The machine ID must be sealed.
+    Fenced(Record),
+    /// The file behind the store was replaced: the machine ID must be sealed.
     Broken(StoreError),
 }
 
@@ -379,9 +420,11 @@ impl Machine {
                 self.phase = Phase::Holding(Box::new(holding));
             }
             Event::Refused(_) => self.search_again(now, CLAIM_AGAIN),
-            Event::Released(_) | Event::Fenced(_) => self.search_again(now, Duration::ZERO),
+            Event::Released(_) | Event::Fenced(_) | Event::GivenUp(_) => {
+                self.search_again(now, Duration::ZERO);
+            }
             Event::Broken(_) => self.phase = Phase::Over,
-            Event::None | Event::Raised(_) | Event::Unsure(_) => {}
+            Event::None | Event::Raised(_) | Event::Unsure(_) | Event::WentBack(_) => {}
         }
         event
     }

@@ -86,5 +86,5 @@ pub(crate) fn doubt(
         "the store may forget which numbers were used once, and IDs repeat if it hands them out again"
     );
     let since = clock.wall();
-    Some(Doubt { since, reach: since, why })
+    Some(Doubt { since, reach: since, window: Duration::ZERO, why })
 }

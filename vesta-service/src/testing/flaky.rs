@@ -32,6 +32,7 @@ pub struct FlakyStore {
 #[derive(Debug, Default)]
 struct Weather {
     away: bool,
+    refuses: bool,
     panics: bool,
     may_forget: bool,
     fail_next: u32,
@@ -71,6 +72,11 @@ impl FlakyStore {
     /// From now on requests reach the store again.
     pub fn come_back(&self) {
         self.weather.lock().away = false;
+    }
+
+    /// Whether the store refuses every request from now on, as one does that an operator has to repair.
+    pub fn set_refuses(&self, refuses: bool) {
+        self.weather.lock().refuses = refuses;
     }
 
     /// Whether requests panic from now on.
@@ -150,6 +156,9 @@ impl FlakyStore {
         assert!(!weather.panics, "a planted panic");
         if weather.away {
             return Err(timed_out());
+        }
+        if weather.refuses {
+            return Err(StoreError::permanent("UPDATE command denied to user"));
         }
         if weather.fail_next > 0 {
             weather.fail_next -= 1;

@@ -65,7 +65,8 @@ impl Setting {
     /// Somebody takes a machine ID over, with this record.
     pub fn steal(&self, machine: u64) -> Record {
         let record = self.record(machine);
-        let thief = Record { epoch: record.epoch + 1, owner: 99, attempt: 1, ..record.clone() };
+        let epoch = record.epoch + 1;
+        let thief = Record { epoch, owner: 99, attempt: 1, from: record.bound, ..record.clone() };
         let taken = leases(&self.memory).change(machine, Some(&record), &thief);
         assert_eq!(taken.expect("memory"), Cas::Done);
         thief

@@ -254,8 +254,8 @@ impl Shared {
         let Some(record) = state.spaces.get(namespace).and_then(|s| s.records.get(&machine)) else {
             return false;
         };
-        let new =
-            Record { epoch: record.epoch + 1, owner, attempt, released: false, ..record.clone() };
+        let (epoch, from) = (record.epoch + 1, record.bound);
+        let new = Record { epoch, owner, from, attempt, released: false, ..record.clone() };
         let (old, new) = (text_of(record), text_of(&new));
         let key = machine.to_string();
         state.apply(Sender::STRANGER, namespace, &key, Some(&old), &new, self);

@@ -44,7 +44,7 @@ pub(super) fn a_deleted_record_of_a_living_owner_is_not_claimed_again(backend: &
 
     world.clock.advance(2 * SECOND);
     living.maintain();
-    assert_eq!(living.status().fenced_total, 1);
+    assert_eq!(living.status().went_back_total, 1);
     assert!(living.try_gen_id().is_err());
     world.clock.advance(2 * SECOND);
     living.maintain(); // it looks for another one

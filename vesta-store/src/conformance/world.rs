@@ -148,6 +148,7 @@ pub(super) fn stolen(record: &Record) -> Record {
     Record {
         epoch: record.epoch + 1,
         owner: 0xBAD,
+        from: record.bound,
         bound: record.bound + (60 << LAYOUT.spec().seq_bits),
         attempt: 0xBAD,
         released: false,

@@ -9,13 +9,15 @@ use super::{Opened, plain};
 use crate::commands::console::columns;
 use crate::error::Error;
 use crate::pool::State;
+use crate::ticks::millis;
 
 /// The namespace for programs. A position is text: it has more bits than a number in JSON.
 pub(super) fn as_json(opened: &Opened) -> Result<Value, Error> {
     let snapshot = opened.snapshot()?;
-    let Namespace { uuid, fingerprint, floor, doubt } = &snapshot.namespace;
-    let doubt = doubt.as_ref().map(|Doubt { since, reach, why }| {
-        json!({ "since": since.to_string(), "reach": reach.to_string(), "why": why })
+    let Namespace { uuid, fingerprint, floor, window, doubt } = &snapshot.namespace;
+    let doubt = doubt.as_ref().map(|Doubt { since, reach, window, why }| {
+        let (since, reach) = (since.to_string(), reach.to_string());
+        json!({ "since": since, "reach": reach, "longestWindowMs": millis(*window), "why": why })
     });
     Ok(json!({
         "store": opened.store().describe(),
@@ -24,6 +26,7 @@ pub(super) fn as_json(opened: &Opened) -> Result<Value, Error> {
         "uuid": format!("{uuid:032x}"),
         "fingerprint": fingerprint,
         "layout": opened.is_of_our_layout().then(|| opened.ticks.layout().name()),
+        "longestWindowMs": millis(*window),
         "floor": floor.to_string(),
         "floorTime": time(opened, *floor).filter(|_| *floor > 0),
         "records": rows(opened, &snapshot, opened.now()?),

@@ -1,9 +1,10 @@
 //! The questions of one round: each that is the same for all is asked once, and changes go side by side.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::super::state::{Answer, Ask, DOUBT_CHECK, Findings, Write};
-use super::super::{Doubt, HostState, Leases, Namespace, Plan};
+use super::super::{Amendment, Doubt, HostState, Leases, Namespace, Plan};
 use super::Drivers;
 use crate::clock::AnyClock;
 use crate::error::{StoreError, ask_store};
@@ -15,6 +16,7 @@ impl Drivers {
         let mut answers = Vec::with_capacity(asks.len());
         let (mut writes, mut writers) = (Vec::<(u64, Write)>::new(), Vec::new());
         let (mut keeps, mut keepers, mut rest) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut facts, mut amenders) = (BTreeMap::<u128, Amendment>::new(), Vec::new());
         for (number, ask) in asks {
             match ask {
                 Ask::Write(machine, write) => {
@@ -24,6 +26,10 @@ impl Drivers {
                 Ask::Keep(machine) => {
                     keeps.push(machine);
                     keepers.push(number);
+                }
+                Ask::Amend(new) => {
+                    amenders.push((number, new.namespace));
+                    facts.entry(new.namespace).or_insert_with(|| new.clone()).and(&new);
                 }
                 ask => rest.push((number, ask)),
             }
@@ -38,8 +44,18 @@ impl Drivers {
             store.away = unanswered.collect::<Option<Vec<_>>>().and_then(|mut errors| errors.pop());
             answers.extend(writers.into_iter().zip(written));
         }
+        let amended: BTreeMap<_, _> = facts
+            .into_iter()
+            .map(|(uuid, facts)| {
+                let answer = store.ask(|leases| {
+                    Ok(leases.amend(&facts)?.map_or(Answer::NoNamespace, Answer::Namespace))
+                });
+                (uuid, answer)
+            })
+            .collect();
+        answers.extend(amenders.into_iter().map(|(number, uuid)| (number, amended[&uuid].clone())));
         let clock = &self.factory.clock;
-        let (mut namespace, mut survey, mut look, mut written) = (None, None, None, None);
+        let (mut namespace, mut survey, mut look) = (None, None, None);
         for (number, ask) in rest {
             let driver = &mut self.drivers[number];
             let plan = driver.plan();
@@ -52,9 +68,6 @@ impl Drivers {
                         Ok(Answer::Doubt(leases.look(clock.monotonic(), DOUBT_CHECK)?))
                     })
                 }),
-                Ask::WriteDoubt(doubt) => shared(&mut written, || {
-                    store.ask(|leases| Ok(Answer::Namespace(leases.doubt(&doubt)?)))
-                }),
                 Ask::Survey => {
                     driver.lock = None;
                     if let Some(place) = driver.place {
@@ -66,7 +79,9 @@ impl Drivers {
                 Ask::Record(machine) => {
                     store.ask(|leases| Ok(Answer::Found(leases.record(machine)?)))
                 }
-                Ask::Write(..) | Ask::IsFree(_) | Ask::Keep(_) => unreachable!("answered above"),
+                Ask::Write(..) | Ask::Amend(_) | Ask::IsFree(_) | Ask::Keep(_) => {
+                    unreachable!("answered above")
+                }
             };
             answers.push((number, answer));
         }
@@ -129,7 +144,7 @@ fn shared(known: &mut Option<Answer>, ask: impl FnOnce() -> Answer) -> Answer {
 }
 
 fn open(leases: &Leases, plan: &Plan, doubt: Option<Doubt>) -> Result<Namespace, StoreError> {
-    leases.open_doubted(&plan.meta.fingerprint(), doubt)
+    leases.open_amended(&plan.meta.fingerprint(), &plan.facts(0, doubt))
 }
 
 /// All that searches begin with.
@@ -141,10 +156,11 @@ fn survey_all(
 ) -> Result<Answer, StoreError> {
     let store = leases.store();
     let doubt = store.doubt()?;
-    open(leases, plan, plan.first_doubt(doubt.as_ref(), clock.wall()))?;
+    let namespace = open(leases, plan, plan.first_doubt(doubt.as_ref(), clock.wall()))?;
     let locals = host.survey().into_iter().map(|local| (local.machine, local)).collect();
+    let own = host.own(namespace.uuid);
     let snapshot = leases.snapshot()?;
     // The clock last: it is compared with this host's as it is then.
     let clock = store.now()?;
-    Ok(Answer::Survey(Arc::new(Findings { doubt, clock, snapshot, locals })))
+    Ok(Answer::Survey(Arc::new(Findings { doubt, clock, snapshot, locals, own })))
 }

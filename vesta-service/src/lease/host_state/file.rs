@@ -136,7 +136,7 @@ impl FileStore {
         if locked.broken.is_none() {
             locked.broken = self.try_write(locked, record).err();
         }
-        locked.broken.as_ref().map_or(Ok(()), |why| Err(StoreError::permanent(why.clone())))
+        locked.broken.as_ref().map_or(Ok(()), |why| Err(StoreError::replaced(why.clone())))
     }
 
     fn try_write(&self, locked: &mut Locked, record: &Record) -> Result<(), String> {
@@ -238,7 +238,7 @@ impl KvStore for FileStore {
 
     fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
         let StateFolder { namespace, fingerprint, .. } = &self.folder;
-        let of = Namespace { uuid: 0, fingerprint: fingerprint.clone(), floor: 0, doubt: None };
+        let of = Namespace { fingerprint: fingerprint.clone(), ..Namespace::default() };
         Ok(entries(area, namespace, &of, self.machine, &self.record()))
     }
 

@@ -8,7 +8,7 @@ use std::path::Path;
 use vesta_intf::UnixMillis;
 
 use super::slot::{CHECKSUM, SLOT, Slot, checksum};
-use super::{BuildError, HostState, Record, StateFolder};
+use super::{BuildError, HostState, Own, Record, StateFolder};
 use crate::ManualClock;
 use texts::{Changes, damaged};
 
@@ -74,7 +74,7 @@ fn read(folder: &Path, file: &[u8]) -> Result<(Record, bool), BuildError> {
     let opened = folder
         .open(MACHINE, &ManualClock::at(UnixMillis(0)))
         .map(|store| (store.record(), store.is_damaged));
-    let mut state = HostState::new(Some(folder));
+    let mut state = HostState::new(Some(folder), Own::default());
     let remembered: Vec<_> =
         state.survey().into_iter().map(|local| (local.machine, local.record)).collect();
     match &opened {

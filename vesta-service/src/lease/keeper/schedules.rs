@@ -143,7 +143,8 @@ impl Model {
             pid: 1,
             guard: false,
             may_forget: None,
-            longest_window: unit * 3,
+            usual_window: unit * 3,
+            doubtful_window: crate::lease::USUAL_DOUBTFUL_WINDOW,
         };
         let leases = Leases::new(store.clone(), NAMESPACE);
         let host = HostState::new(None);
@@ -206,7 +207,8 @@ impl Model {
             let record = this.store.record(machine);
             let (start, end) = (record.bound, record.bound + 10);
             let epoch = record.epoch + 1;
-            let new = Record { epoch, owner: 1, attempt: 1, bound: end, ..record.clone() };
+            let new =
+                Record { epoch, owner: 1, from: start, attempt: 1, bound: end, ..record.clone() };
             match this.store.leases().change(machine, Some(&record), &new) {
                 Ok(Cas::Done) => Taken::from([(machine, vec![Range { start, end }])]),
                 _ => Taken::new(),

@@ -30,6 +30,10 @@ impl Protocol {
         Some(())
     }
 
+    pub(super) fn is_sent_once(&self, c: &Claiming) -> bool {
+        c.is_sent_once() && self.fault != Some(Fault::CreationSentAgain)
+    }
+
     /// True if what the attempt wants next depends on the clock.
     fn needs_clock(&self, state: &State, process: usize, c: &Claiming) -> bool {
         let attempt = self.attempt(state, process, c);
@@ -70,6 +74,7 @@ impl Protocol {
 
     fn ground(&self, state: &State, process: usize, machine: u8) -> Ground {
         let remembered = state.remembered[process][usize::from(machine)];
+        let remembered = remembered.filter(|_| self.fault != Some(Fault::OwnForgotten));
         let remembered = remembered.map_or(0, |rec| rec.bound.into());
         Ground { namespace: NAMESPACE, doubt: None, remembered, guard: false }
     }
@@ -128,9 +133,8 @@ impl Protocol {
                     Some(Fault::FloorReadOnce) => c.floor,
                     _ => state.floor,
                 };
-                let (uuid, at, doubt) = (NAMESPACE, floor.into(), None);
-                let fingerprint = String::new();
-                let namespace = Namespace { uuid, fingerprint, floor: at, doubt };
+                let (uuid, at) = (NAMESPACE, floor.into());
+                let namespace = Namespace { uuid, floor: at, ..Namespace::default() };
                 let verdict = attempt.on_floor(&namespace, &now(tick, c.number));
                 c.floor = floor;
                 state.processes[process] = Process::Claiming(c);
@@ -160,7 +164,18 @@ impl Protocol {
                 };
                 let (record, limit) = (c.record, c.record.bound);
                 let (pending, sealed, reply) = (None, None, None);
-                Process::Holding(Holding { machine, record, pending, sealed, reply, next, limit })
+                let (raising, forked) = (false, false);
+                Process::Holding(Holding {
+                    machine,
+                    record,
+                    pending,
+                    sealed,
+                    raising,
+                    forked,
+                    reply,
+                    next,
+                    limit,
+                })
             }
             _ => Process::Idle { last: c.last },
         };
@@ -190,7 +205,7 @@ impl Protocol {
             }
             (None, _) => return,
         };
-        let leaves = !c.creates() || !c.arrived;
+        let leaves = !self.is_sent_once(&c) || !c.arrived;
         (c.sent, c.arrived) = (None, false);
         c.record = rec(attempt.record.as_ref());
         c.births = births(attempt.marks.as_ref());

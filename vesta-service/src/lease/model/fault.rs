@@ -38,10 +38,22 @@ pub(super) enum Fault {
     FloorReadOnce,
     /// An absent record is created anew although it is marked.
     AbsentTakenAlthoughMarked,
+    /// A creation that was not answered is sent again.
+    CreationSentAgain,
+    /// A holder whose request is refused stops for good.
+    SealedByRefusal,
+    /// A process goes by the store and its state file alone.
+    OwnForgotten,
+    /// A holder that sees the store go back leaves the floor as it is.
+    FloorNotRaised,
+    /// Such a holder gives its machine ID up first, and raises the floor afterwards.
+    FloorRaisedAfterwards,
+    /// The child of a fork goes on.
+    ChildIssues,
 }
 
 impl Fault {
-    pub(super) const ALL: [Fault; 17] = [
+    pub(super) const ALL: [Fault; 23] = [
         Self::ClaimAtTheClock,
         Self::ExtendWithoutPrecondition,
         Self::UseBeforeReply,
@@ -59,5 +71,11 @@ impl Fault {
         Self::MarkWithoutBirth,
         Self::FloorReadOnce,
         Self::AbsentTakenAlthoughMarked,
+        Self::CreationSentAgain,
+        Self::SealedByRefusal,
+        Self::OwnForgotten,
+        Self::FloorNotRaised,
+        Self::FloorRaisedAfterwards,
+        Self::ChildIssues,
     ];
 }

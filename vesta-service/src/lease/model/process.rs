@@ -11,7 +11,7 @@ use super::{Copies, Protocol, small};
 use crate::lease::area::outcome;
 use crate::lease::state::Answer as Told;
 use crate::lease::state::{Action, Ask, Event, Holding as Lease, Now, Plan, Write};
-use crate::lease::{Cas, Marks, Record, StoreError};
+use crate::lease::{Cas, Marks, Namespace, Record, StoreError};
 use crate::sequence::advance;
 
 /// Every time is right for a request: what is due, when, is left to chance.
@@ -55,6 +55,9 @@ impl Protocol {
         if holding.sealed.is_some() && self.fault != Some(Fault::ReleaseWithoutSeal) {
             return None;
         }
+        if holding.forked && self.fault != Some(Fault::ChildIssues) {
+            return None;
+        }
         let limit = match self.fault {
             Some(Fault::BoundAfterUse) => u64::MAX,
             Some(Fault::UseBeforeReply) => {
@@ -68,15 +71,22 @@ impl Protocol {
         let epoch = holding.record.epoch;
         for position in small(claim.start)..small(claim.end) {
             let copied = position < state.exposed[machine];
-            if state.issued[machine] & (1 << position) != 0 {
+            // Others repeat until a holder sees that the store went back.
+            if state.issued[machine] & (1 << position) != 0 && !state.went_back {
                 state.mark(if copied { Mark::COPY_REPEATED } else { Mark::REPEATED });
             }
+            if self.goes_back {
+                if state.own[process][machine] & (1 << position) != 0 {
+                    state.mark(Mark::OWN_REPEATED);
+                }
+                state.own[process][machine] |= 1 << position;
+            }
             let durable = state.records[machine].bound;
-            if position >= acknowledged || (position >= durable && !copied && state.deleted == 0) {
+            if position >= acknowledged || (position >= durable && !copied && !state.forgot()) {
                 state.mark(Mark::UNCOVERED);
             }
             let in_force = epoch == state.records[machine].epoch;
-            if in_force && position < state.claimed_above[machine] && state.deleted == 0 {
+            if in_force && position < state.claimed_above[machine] && !state.forgot() {
                 state.mark(Mark::BELOW_FLOOR);
             }
             state.issued[machine] |= 1 << position;
@@ -108,7 +118,7 @@ impl Protocol {
     /// Sends the release of a sealed line, unless the fate of another change is still open.
     fn send_release(&self, state: &mut State, process: usize) {
         let Process::Holding(holding) = state.processes[process] else { return };
-        if holding.pending.is_none() && state.may_send(self.requests) {
+        if holding.pending.is_none() && !holding.raising && state.may_send(self.requests) {
             let attempt = state.draw(process);
             let pending = change(self.lease(&holding).next(&self.plan(), &now(0, attempt)));
             assert!(pending.is_some(), "a release is due");
@@ -137,6 +147,71 @@ impl Protocol {
         lease
     }
 
+    /// The store refuses what a holder asks for. Nothing else changes: a state is stuck if the store
+    /// answers from then on and the holder does not issue again.
+    pub(super) fn refuse(&self, state: &mut State, process: usize) -> Option<()> {
+        let Process::Holding(holding) = state.processes[process] else { return None };
+        let mut lease = self.lease(&holding);
+        let refusal = match self.fault {
+            Some(Fault::SealedByRefusal) => StoreError::replaced(""),
+            _ => StoreError::permanent(""),
+        };
+        let event = lease.on_answer(&self.plan(), Told::Failed(refusal), &now(0, 0));
+        if !matches!(event, Event::Unsure(_)) || !self.goes_on(state.clone(), process) {
+            state.mark(Mark::STUCK);
+        }
+        Some(())
+    }
+
+    /// True if a holder issues again, or gives its machine ID up, once every request is answered.
+    fn goes_on(&self, mut state: State, process: usize) -> bool {
+        let tick = self.last_tick;
+        for _ in 0..3 {
+            let Process::Holding(holding) = state.processes[process] else { return true };
+            let is_over = u64::from(holding.next) >= self.rules.position(tick + 1);
+            if is_over
+                || holding.sealed.is_some()
+                || self.issue(&mut state, process, tick).is_some()
+            {
+                return true;
+            }
+            if holding.pending.is_none() {
+                self.extend(&mut state, process, tick);
+            }
+            self.deliver(&mut state, process);
+            self.receive(&mut state, process);
+        }
+        false
+    }
+
+    /// The floor is raised above what a holder issued that saw the store go back, and it gives up.
+    pub(super) fn raise_floor(&self, state: &mut State, process: usize) -> Option<()> {
+        let Process::Holding(holding) = state.processes[process] else { return None };
+        let mut lease = self.lease(&Holding { pending: None, ..holding });
+        // As it was when it met the earlier record.
+        let _ = lease.on_answer(&self.plan(), Told::NoNamespace, &now(0, 0));
+        let Action::Ask(Ask::Amend(facts)) = lease.next(&self.plan(), &now(0, 0)) else {
+            unreachable!("it raises the floor first")
+        };
+        if self.fault != Some(Fault::FloorNotRaised) {
+            state.floor = state.floor.max(small(facts.floor));
+        }
+        let namespace =
+            Namespace { uuid: NAMESPACE, floor: state.floor.into(), ..Namespace::default() };
+        let event = lease.on_answer(&self.plan(), Told::Namespace(namespace), &now(0, 0));
+        assert!(matches!(event, Event::GivenUp(true)), "{event:?}");
+        self.give_up(state, process, &holding);
+        Some(())
+    }
+
+    fn give_up(&self, state: &mut State, process: usize, holding: &Holding) {
+        if state.floor < holding.next {
+            state.mark(Mark::UNPROTECTED);
+        }
+        let sealed = Rec { bound: holding.next.min(holding.record.bound), ..holding.record };
+        self.end(state, process, holding, sealed);
+    }
+
     fn send_again(&self, lease: &mut Lease, tick: u64, pending: Rec) {
         let again = change(lease.next(&self.plan(), &now(tick, pending.attempt)));
         assert_eq!(again, Some(pending), "it was sent before");
@@ -161,6 +236,10 @@ impl Protocol {
     fn take_in(&self, state: &mut State, process: usize, answer: Option<Answer>) -> Option<()> {
         match state.processes[process] {
             Process::Idle { .. } => None,
+            Process::Claiming(claiming) if answer.is_none() && self.is_sent_once(&claiming) => {
+                self.lose(state, process);
+                Some(())
+            }
             Process::Claiming(claiming) => {
                 // Without an answer the very same request is sent again: nothing has changed.
                 self.take_in_claim(state, process, claiming, answer?);
@@ -218,7 +297,18 @@ impl Protocol {
                 }
             }
             Event::Released(record) => self.end(state, process, &holding, (&record).into()),
-            Event::Fenced(_) => self.end(state, process, &holding, holding.record),
+            Event::Fenced(_) => {
+                // A successor that is known began above the bound.
+                self.end(state, process, &holding, holding.record);
+            }
+            Event::WentBack(_) if self.fault == Some(Fault::FloorRaisedAfterwards) => {
+                self.give_up(state, process, &holding);
+            }
+            Event::WentBack(_) => {
+                let sealed = holding.sealed.or(Some(holding.next));
+                holding = Holding { pending: None, reply: None, sealed, raising: true, ..holding };
+                state.processes[process] = Process::Holding(holding);
+            }
             other => unreachable!("{other:?}"),
         }
         self.leave(state, request);
@@ -226,7 +316,8 @@ impl Protocol {
 
     /// The lease is over; its state file shows what was acknowledged last.
     fn end(&self, state: &mut State, process: usize, holding: &Holding, record: Rec) {
-        if self.remembering {
+        // By itself where the store may go back, by its state file elsewhere.
+        if self.remembering || self.goes_back {
             state.remembered[process][usize::from(holding.machine)] = Some(record);
         }
         let revived = self.fault == Some(Fault::SealedIsRevived);
@@ -238,7 +329,7 @@ impl Protocol {
     pub(super) fn lose(&self, state: &mut State, process: usize) {
         let request = match state.processes[process] {
             Process::Idle { .. } => None,
-            Process::Claiming(claiming) if claiming.creates() && claiming.arrived => None,
+            Process::Claiming(claiming) if self.is_sent_once(&claiming) && claiming.arrived => None,
             Process::Claiming(claiming) => claiming.request(),
             Process::Holding(holding) => holding.request(),
         };
@@ -251,10 +342,21 @@ impl Protocol {
     pub(super) fn crash(&self, state: &mut State, process: usize, remembers: bool) {
         if !remembers {
             state.remembered[process] = Default::default();
+            state.own[process] = Default::default();
         } else if let Process::Holding(holding) = state.processes[process] {
             state.remembered[process][usize::from(holding.machine)] = Some(holding.record);
         }
         self.lose(state, process);
+    }
+
+    /// A process is forked: its child has the lease, and no thread that keeps it.
+    pub(super) fn fork(&self, state: &mut State, from: usize, into: usize) {
+        if let Process::Holding(parent) = state.processes[from] {
+            let (pending, reply) = (None, None);
+            state.processes[into] =
+                Process::Holding(Holding { pending, reply, forked: true, ..parent });
+            state.copied = true;
+        }
     }
 
     /// Windows granted, or asked for, at this moment are what original and copy may both issue.

@@ -3,6 +3,7 @@
 
 use super::{Protocol, small};
 use crate::lease::Record;
+use crate::lease::state::{Attempt, Write};
 
 /// The uuid of the namespace.
 pub(super) const NAMESPACE: u128 = 1;
@@ -15,6 +16,7 @@ pub(super) struct Rec {
     pub(super) birth: u8,
     pub(super) epoch: u8,
     pub(super) owner: u8,
+    pub(super) from: u8,
     pub(super) bound: u8,
     pub(super) attempt: u8,
     pub(super) released: bool,
@@ -27,6 +29,7 @@ impl From<Rec> for Record {
             birth: rec.birth.into(),
             epoch: rec.epoch.into(),
             owner: rec.owner.into(),
+            from: rec.from.into(),
             bound: rec.bound.into(),
             attempt: rec.attempt.into(),
             released: rec.released,
@@ -41,6 +44,7 @@ impl From<&Record> for Rec {
             birth: small(record.birth),
             epoch: small(record.epoch),
             owner: small(record.owner),
+            from: small(record.from),
             bound: small(record.bound),
             attempt: small(record.attempt),
             released: record.released,
@@ -103,7 +107,7 @@ pub(super) struct Claiming {
     pub(super) from: Option<u8>,
     pub(super) mine: Option<u8>,
     pub(super) sent: Option<Sent>,
-    /// The creation that was sent has arrived: nobody sends it again.
+    /// The creation that was sent has arrived, and is not sent again.
     pub(super) arrived: bool,
     pub(super) reply: Option<Answer>,
     pub(super) last: Option<(u8, u8)>,
@@ -125,9 +129,15 @@ impl Claiming {
         })
     }
 
-    /// True if a creation is on its way, which reaches the store once at most.
-    pub(super) fn creates(&self) -> bool {
-        self.record.birth == 0 && matches!(self.sent, Some(Sent::Record(_)))
+    /// True if the product gives the attempt up instead of sending its request again.
+    pub(super) fn is_sent_once(&self) -> bool {
+        let sent = match self.sent {
+            Some(Sent::Record(new)) => {
+                Some(Write::Record { old: self.record.record(), new: new.into() })
+            }
+            _ => None,
+        };
+        Attempt { sent, ..Attempt::default() }.ends_unanswered()
     }
 
     /// Its pending claim.
@@ -149,6 +159,10 @@ pub(super) struct Holding {
     pub(super) pending: Option<Rec>,
     /// Where the line was sealed, if it was.
     pub(super) sealed: Option<u8>,
+    /// The store was found to have gone back: the floor has yet to be raised.
+    pub(super) raising: bool,
+    /// The memory is that of a child of a fork: no thread of the product runs in it.
+    pub(super) forked: bool,
     pub(super) reply: Option<Answer>,
     /// The first position not yet issued.
     pub(super) next: u8,
@@ -159,7 +173,10 @@ pub(super) struct Holding {
 impl Holding {
     /// The positions that it may still issue.
     fn line(&self) -> std::ops::Range<u8> {
-        if self.sealed.is_some() { 0..0 } else { self.next..self.limit.max(self.next) }
+        if self.sealed.is_some() || self.forked {
+            return 0..0;
+        }
+        self.next..self.limit.max(self.next)
     }
 
     /// Its pending change as a request.
@@ -170,7 +187,7 @@ impl Holding {
 
 /// Events that must not have happened, and those that only a copy may cause.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Mark(u8);
+pub(super) struct Mark(u16);
 
 impl Mark {
     pub(super) const REPEATED: Mark = Mark(1);
@@ -178,7 +195,13 @@ impl Mark {
     pub(super) const LOWERED: Mark = Mark(4);
     pub(super) const RETURNED: Mark = Mark(8);
     pub(super) const BELOW_FLOOR: Mark = Mark(16);
-    pub(super) const VIOLATIONS: Mark = Mark(31);
+    /// A process issued a position twice.
+    pub(super) const OWN_REPEATED: Mark = Mark(64);
+    /// A holder that saw the store go back gave its machine ID up, and the floor lies below its positions.
+    pub(super) const UNPROTECTED: Mark = Mark(128);
+    /// A holder whose request was refused never issues again.
+    pub(super) const STUCK: Mark = Mark(256);
+    pub(super) const VIOLATIONS: Mark = Mark(31 + 64 + 128 + 256);
     /// A position was repeated that a copied process had been granted.
     pub(super) const COPY_REPEATED: Mark = Mark(32);
 }
@@ -209,7 +232,21 @@ pub(super) struct State {
     pub(super) exposed: [u8; MACHINES],
     /// True if the memory of a process was copied.
     pub(super) copied: bool,
-    marks: u8,
+    /// The store as it was once, which it goes back to.
+    pub(super) backup: Option<Backup>,
+    /// True once the store went back.
+    pub(super) went_back: bool,
+    /// One bit for each position that a process issued, kept where the store goes back.
+    pub(super) own: [[u16; MACHINES]; PROCESSES],
+    marks: u16,
+}
+
+/// An earlier state of the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Backup {
+    pub(super) records: [Rec; MACHINES],
+    pub(super) births: Births,
+    pub(super) floor: u8,
 }
 
 impl Default for State {
@@ -228,12 +265,20 @@ impl Default for State {
             issued: Default::default(),
             exposed: Default::default(),
             copied: false,
+            backup: None,
+            went_back: false,
+            own: Default::default(),
             marks: 0,
         }
     }
 }
 
 impl State {
+    /// True if records may be in an earlier state: what rests on an unbroken store does not hold.
+    pub(super) fn forgot(&self) -> bool {
+        self.deleted > 0 || self.went_back
+    }
+
     pub(super) fn has_any(&self, marks: Mark) -> bool {
         self.marks & marks.0 != 0
     }
@@ -263,27 +308,31 @@ impl State {
     fn bounds_cover_the_issued(&self) -> bool {
         (0..MACHINES).all(|machine| {
             let covered = self.records[machine].bound.max(self.exposed[machine]);
-            self.deleted > 0 || self.issued[machine] >> covered == 0
+            self.forgot() || self.issued[machine] >> covered == 0
         })
     }
 
     /// True if the lines that are not sealed have nothing in common but what a copy was granted.
     fn lines_are_apart(&self) -> bool {
-        self.holders().enumerate().all(|(i, one)| {
-            self.holders().skip(i + 1).filter(|other| other.machine == one.machine).all(|other| {
-                let from = one.line().start.max(other.line().start);
-                let to = one.line().end.min(other.line().end);
-                from >= to || to <= self.exposed[usize::from(one.machine)]
+        self.went_back
+            || self.holders().enumerate().all(|(i, one)| {
+                self.holders().skip(i + 1).filter(|other| other.machine == one.machine).all(
+                    |other| {
+                        let from = one.line().start.max(other.line().start);
+                        let to = one.line().end.min(other.line().end);
+                        from >= to || to <= self.exposed[usize::from(one.machine)]
+                    },
+                )
             })
-        })
     }
 
     fn lines_are_unused(&self) -> bool {
-        self.holders().all(|holding| {
-            let machine = usize::from(holding.machine);
-            let mut line = holding.line();
-            line.all(|p| p < self.exposed[machine] || self.issued[machine] & (1 << p) == 0)
-        })
+        self.went_back
+            || self.holders().all(|holding| {
+                let machine = usize::from(holding.machine);
+                let mut line = holding.line();
+                line.all(|p| p < self.exposed[machine] || self.issued[machine] & (1 << p) == 0)
+            })
     }
 }
 
@@ -292,11 +341,21 @@ type Condition = fn(&Protocol, &State) -> bool;
 /// The promise itself.
 pub(super) const UNIQUE: &str = "no position is issued twice";
 
+/// What a process remembers by itself.
+pub(super) const OWN: &str = "no process issues a position twice, whatever the store forgets";
+
+/// What holds from then on where a store went back under its holders.
+pub(super) const PROTECTED: &str =
+    "a holder that sees the store go back leaves a floor above all that it issued";
+
+/// What a store that refuses may not do.
+pub(super) const GOES_ON: &str = "a holder issues again after the last refusal";
+
 /// The promise of a floor.
 pub(super) const ABOVE_FLOOR: &str = "no claim issues below a floor that stood before it";
 
 /// The properties of every state.
-pub(super) fn rules() -> [(&'static str, Condition); 8] {
+pub(super) fn rules() -> [(&'static str, Condition); 11] {
     [
         (UNIQUE, |_, state| !state.has_any(Mark::REPEATED)),
         ("what is issued lies below a durable bound", |_, state| !state.has_any(Mark::UNCOVERED)),
@@ -306,6 +365,9 @@ pub(super) fn rules() -> [(&'static str, Condition); 8] {
         ("nothing issued lies at or above the bound", |_, state| state.bounds_cover_the_issued()),
         ("no two lines may still issue the same", |_, state| state.lines_are_apart()),
         ("no line may still issue what was issued", |_, state| state.lines_are_unused()),
+        (OWN, |_, state| !state.has_any(Mark::OWN_REPEATED)),
+        (PROTECTED, |_, state| !state.has_any(Mark::UNPROTECTED)),
+        (GOES_ON, |_, state| !state.has_any(Mark::STUCK)),
     ]
 }
 

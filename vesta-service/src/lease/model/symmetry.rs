@@ -2,7 +2,9 @@
 //! explore one of them: no rule goes by these numbers.
 
 use super::small;
-use super::state::{Answer, Births, MACHINES, PROCESSES, Process, Rec, Request, Sent, State};
+use super::state::{
+    Answer, Backup, Births, MACHINES, PROCESSES, Process, Rec, Request, Sent, State,
+};
 
 /// Where each process and each machine ID goes.
 #[derive(Debug, Clone, Copy)]
@@ -51,6 +53,9 @@ impl Numbering {
         for (from, to) in self.processes.into_iter().enumerate() {
             new.processes[to] = self.process(state.processes[from]);
             new.sent[to] = state.sent[from];
+            for (machine, own) in state.own[from].into_iter().enumerate() {
+                new.own[to][self.machines[machine]] = own;
+            }
             for (machine, rec) in state.remembered[from].into_iter().enumerate() {
                 new.remembered[to][self.machines[machine]] = rec.map(|rec| self.rec(rec));
             }
@@ -62,6 +67,13 @@ impl Numbering {
             new.exposed[to] = state.exposed[from];
         }
         new.births = self.births(state.births);
+        new.backup = state.backup.map(|backup| {
+            let mut records = backup.records;
+            for (from, to) in self.machines.into_iter().enumerate() {
+                records[to] = self.rec(backup.records[from]);
+            }
+            Backup { records, births: self.births(backup.births), ..backup }
+        });
         for request in &mut new.late {
             *request = self.request(*request);
         }

@@ -5,7 +5,9 @@ use std::collections::{BTreeSet, HashMap};
 use stateright::{Checker, HasDiscoveries, Model as _, Path};
 
 use super::fault::Fault;
-use super::state::{ABOVE_FLOOR, MACHINES, PROCESSES, State, UNIQUE, examples, rules};
+use super::state::{
+    ABOVE_FLOOR, GOES_ON, MACHINES, OWN, PROCESSES, PROTECTED, State, UNIQUE, examples, rules,
+};
 use super::symmetry::{self, Numbering};
 use super::{COPY_REPEATS, Copies, Protocol, Step};
 use crate::sequence::Rules;
@@ -22,6 +24,7 @@ const PAIR: Protocol = Protocol {
     remembering: false,
     floor: 0,
     deletions: 0,
+    goes_back: false,
     copies: Copies::Never,
     fault: None,
     symmetric: true,
@@ -154,6 +157,37 @@ fn a_deleted_record_repeats_nothing() {
     }
 }
 
+#[test]
+fn a_store_that_goes_back_lets_no_process_repeat_itself_and_gets_a_floor() {
+    for (what, least, model) in [
+        ("two processes, a store that goes back", 100_000, Protocol { requests: 4, ..PAIR }),
+        (
+            "two that remember, a store that goes back",
+            100_000,
+            Protocol { requests: 3, remembering: true, ..PAIR },
+        ),
+        (
+            "three processes, a store that goes back",
+            100_000,
+            Protocol { processes: 3, requests: 3, ..PAIR },
+        ),
+    ] {
+        let found = explore_all(what, Protocol { goes_back: true, ..model });
+        assert!(found.unique > least, "{what}: the model has shrunk to {}", found.unique);
+    }
+}
+
+#[test]
+fn the_child_of_a_fork_repeats_nothing() {
+    for (what, least, model) in [
+        ("two processes and a fork", 100_000, Protocol { requests: 5, ..PAIR }),
+        ("three processes and a fork", 100_000, Protocol { processes: 3, requests: 4, ..PAIR }),
+    ] {
+        let found = explore_all(what, Protocol { copies: Copies::Forked, ..model });
+        assert!(found.unique > least, "{what}: the model has shrunk to {}", found.unique);
+    }
+}
+
 /// Too many states to see them all: the nearest ones. What bounds the search is memory.
 #[test]
 fn three_processes_on_two_machine_ids_that_remember() {
@@ -175,16 +209,23 @@ fn each_broken_rule_is_noticed() {
 /// The rules that a fault breaks until one is broken for which it is known, in as few requests as that
 /// takes.
 fn broken_by(fault: Fault) -> Vec<&'static str> {
-    let (deletions, floor, broken) = match fault {
-        Fault::MarkAfterClaim | Fault::MarkWithoutBirth | Fault::AbsentTakenAlthoughMarked => {
-            (1, 0, UNIQUE)
+    let (model, broken) = match fault {
+        Fault::MarkAfterClaim
+        | Fault::MarkWithoutBirth
+        | Fault::AbsentTakenAlthoughMarked
+        | Fault::CreationSentAgain => (Protocol { deletions: 1, ..PAIR }, UNIQUE),
+        Fault::FloorReadOnce => (Protocol { floor: FLOOR, ..PAIR }, ABOVE_FLOOR),
+        Fault::SealedByRefusal => (PAIR, GOES_ON),
+        Fault::OwnForgotten => (Protocol { goes_back: true, ..PAIR }, OWN),
+        Fault::FloorNotRaised | Fault::FloorRaisedAfterwards => {
+            (Protocol { goes_back: true, ..PAIR }, PROTECTED)
         }
-        Fault::FloorReadOnce => (0, FLOOR, ABOVE_FLOOR),
-        _ => (0, 0, UNIQUE),
+        Fault::ChildIssues => (Protocol { copies: Copies::Forked, ..PAIR }, UNIQUE),
+        _ => (PAIR, UNIQUE),
     };
     for requests in 3..=PAIR.requests {
         let until = HasDiscoveries::AllOf(BTreeSet::from([broken]));
-        let model = Protocol { fault: Some(fault), deletions, floor, requests, ..PAIR };
+        let model = Protocol { fault: Some(fault), requests, ..model.clone() };
         let found = explore(&format!("{fault:?}, {requests} requests"), model, until, 20_000_000);
         if let Some(steps) = found.steps(broken) {
             println!("{fault:?}: not so after {steps} steps: {broken}");

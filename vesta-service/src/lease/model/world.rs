@@ -17,7 +17,7 @@ impl Protocol {
         match &mut state.processes[process] {
             Process::Idle { .. } => {}
             Process::Claiming(claiming) => {
-                claiming.arrived = claiming.creates();
+                claiming.arrived = self.is_sent_once(claiming);
                 claiming.reply = Some(answer);
             }
             Process::Holding(holding) => holding.reply = Some(answer),
@@ -44,7 +44,7 @@ impl Protocol {
                 if new.epoch > old.epoch {
                     state.claimed_above[place] = state.floor;
                 }
-                if new.bound < old.bound && !new.released {
+                if new.bound < old.bound && !new.released && !state.went_back {
                     state.mark(Mark::LOWERED);
                 }
                 // First come claims, then extends, last the release.
@@ -52,7 +52,7 @@ impl Protocol {
                     |rec: &Rec| (rec.birth > 0, rec.epoch, rec.epoch > 0 && rec.owner == 0);
                 let grew = progress(&new) > progress(&old)
                     || progress(&new) == progress(&old) && new.bound > old.bound;
-                if !grew || new.epoch > old.epoch + 1 {
+                if (!grew || new.epoch > old.epoch + 1) && !state.went_back {
                     state.mark(Mark::RETURNED);
                 }
             }
@@ -92,7 +92,10 @@ impl Protocol {
     fn forget_the_dead(&self, state: &mut State) {
         let late = std::mem::take(&mut state.late);
         let deletable = state.deleted < self.deletions;
-        let lives = |late: &Request| deletable && late.creates() || self.accepts(state, late);
+        // A store that may still go back may return to the state that a request expects.
+        let returns = self.goes_back && !state.went_back;
+        let lives =
+            |late: &Request| returns || deletable && late.creates() || self.accepts(state, late);
         state.late = late.into_iter().filter(lives).collect();
     }
 }

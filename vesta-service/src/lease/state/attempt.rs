@@ -6,20 +6,19 @@ use std::time::Duration;
 use vesta_intf::UnixMillis;
 
 use super::{Now, Plan, Write};
-use crate::lease::{Cas, Marks, Namespace, Record, Standing};
+use crate::lease::{Cas, Doubt, Marks, Namespace, Record, Standing};
 
 /// Distance by which a claim may start ahead of the clock.
 pub(crate) const ROLLBACK_LEAD: Duration = Duration::from_secs(5);
 
 /// Known facts that a claim's start position depends on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(in crate::lease) struct Ground {
     /// The uuid of the namespace.
     pub(in crate::lease) namespace: u128,
-    /// Set if the store may forget what it acknowledged: the reach of what was bought before that was
-    /// known.
-    pub(in crate::lease) doubt: Option<UnixMillis>,
-    /// The bound that this host remembers of the machine ID; 0 if it remembers none.
+    /// Set if the store may forget what it acknowledged.
+    pub(in crate::lease) doubt: Option<Doubt>,
+    /// The bound that this process or host remembers of the machine ID; 0 if there is none.
     pub(in crate::lease) remembered: u64,
     /// The known bounds may be older than what was lost, by at most a window: keep that distance.
     pub(in crate::lease) guard: bool,
@@ -130,12 +129,12 @@ impl Attempt {
         let starts = plan.meta.moment_of(plan.rules.earliest_tick(start)).ok();
         let starts = starts.filter(|_| tick <= plan.rules.max_tick()).ok_or(Verdict::Spent)?;
         let lead = starts.since(now.wall).map_or(Duration::ZERO, Duration::from_millis);
-        if lead > ROLLBACK_LEAD + plan.distance(self.ground.doubt, now.wall) {
+        if lead > ROLLBACK_LEAD + Plan::distance(self.ground.doubt.as_ref(), now.wall) {
             return Err(Verdict::TooFarAhead(starts));
         }
         // Were a claim forgotten, the next one could begin at the same position: from a store that
         // may forget it buys nothing, and the first extend does.
-        let end = plan.rules.position(tick.saturating_add(plan.window_ticks(false)));
+        let end = plan.rules.position(tick.saturating_add(plan.window_ticks(false, false)));
         let new = Record {
             namespace: record.namespace,
             birth: record.birth,
@@ -153,14 +152,14 @@ impl Attempt {
 
     /// The first position that a claim of this record may issue.
     fn start(&self, record: &Record, plan: &Plan, now: &Now) -> u64 {
-        let (ground, rules) = (self.ground, &plan.rules);
+        let (ground, rules) = (&self.ground, &plan.rules);
         let known = record.bound.max(self.floor).max(ground.remembered);
         let guarded = if ground.guard {
-            rules.position(rules.tick(known) + 1 + plan.window_ticks(ground.doubt.is_some()))
+            rules.position(rules.tick(known) + 1 + plan.window_ticks(ground.doubt.is_some(), true))
         } else {
             known
         };
-        let distance = plan.distance(ground.doubt, now.wall);
+        let distance = Plan::distance(ground.doubt.as_ref(), now.wall);
         guarded.max(rules.position(now.wall_tick + plan.ticks(distance)))
     }
 
@@ -185,6 +184,13 @@ impl Attempt {
     pub(in crate::lease) fn give_back(&mut self, record: Record, next: u64, now: &Now) {
         (self.record, self.mine) = (Some(record), Some(next));
         self.end(Verdict::Taken, now);
+    }
+
+    /// True if the attempt is over because its request was not answered. A creation is never sent again:
+    /// the first one, arriving late, would bring back a record that was deleted in between, with its
+    /// birth. Another survey shows its outcome.
+    pub(in crate::lease) fn ends_unanswered(&self) -> bool {
+        matches!(self.sent, Some(Write::Record { old: None, .. }))
     }
 
     /// Takes in the answer to a change of the record.
@@ -225,7 +231,7 @@ impl Attempt {
         if namespace.uuid != self.ground.namespace {
             return Some(Verdict::Taken); // of a store that is gone
         }
-        if namespace.doubt.as_ref().map(|doubt| doubt.reach) != self.ground.doubt {
+        if namespace.doubt != self.ground.doubt {
             // It was claimed on another ground.
             self.end(Verdict::Taken, now);
             return None;

@@ -8,8 +8,8 @@ use vesta_intf::{IdError, UnixMillis};
 
 use super::attempt::{Attempt, Ground, ROLLBACK_LEAD, Step, Verdict};
 use super::candidates::{Candidate, Survey};
-use super::{Action, Answer, Ask, Claimed, Event, Findings, MAX_SKEW, Now, Plan, Write};
-use crate::lease::{BuildError, Choice, Doubt, Local, Namespace, StoreError};
+use super::{Action, Answer, Ask, Claimed, Event, Findings, MAX_SKEW, Now, Plan};
+use crate::lease::{Amendment, BuildError, Choice, Doubt, Local, Namespace, StoreError};
 use crate::wait::retry_pause;
 
 /// Time for which a store that does not answer is asked at start, unless it is waited for.
@@ -36,8 +36,8 @@ pub(in crate::lease) struct Claiming {
     pub(in crate::lease) begun: bool,
     /// Why the store may forget, as is written down there.
     pub(in crate::lease) doubt: Option<Doubt>,
-    /// A survey that found a doubt, and that doubt, which is to be written down first.
-    unwritten: Option<Box<(Arc<Findings>, Doubt)>>,
+    /// A survey whose namespace lacks facts, and these, which are written down first.
+    unwritten: Option<Box<(Arc<Findings>, Amendment)>>,
     /// The survey before.
     earlier: Option<Arc<Findings>>,
     glances: u32,
@@ -90,7 +90,7 @@ impl Claiming {
         }
         self.begun = true;
         if let Some(unwritten) = &self.unwritten {
-            return Action::Ask(Ask::WriteDoubt(unwritten.1.clone()));
+            return Action::Ask(Ask::Amend(unwritten.1.clone()));
         }
         let Some(round) = &mut self.round else {
             return match plan.meta.tick_at(now.wall) {
@@ -193,19 +193,20 @@ impl Claiming {
     ) -> Result<(), BuildError> {
         plan.check(&namespace)?;
         let seen = findings.doubt.as_ref();
-        if let Some(doubt) = plan.new_doubt(&namespace, seen, now.wall) {
-            self.unwritten = Some(Box::new((findings, doubt)));
+        if let Some(facts) = plan.missing_from(&namespace, seen, now.wall) {
+            self.unwritten = Some(Box::new((findings, facts)));
             return Ok(());
         }
-        let Findings { clock, snapshot, locals, .. } = &*findings;
+        let Findings { clock, snapshot, locals, own, .. } = &*findings;
         self.doubt.clone_from(&namespace.doubt);
-        let reach = self.doubt.as_ref().map(|doubt| doubt.reach);
-        compare_clocks(now.wall, *clock, reach.is_some())?;
+        let doubt = self.doubt.as_ref();
+        compare_clocks(now.wall, *clock, doubt.is_some())?;
         // What a claim keeps its distance from may have been forgotten.
-        let allowed = reach.map_or(0, |_| {
-            plan.rules.position(now.wall_tick + plan.ticks(plan.distance(reach, now.wall)))
+        let allowed = doubt.map_or(0, |_| {
+            plan.rules.position(now.wall_tick + plan.ticks(Plan::distance(doubt, now.wall)))
         });
-        let unknown = locals.values().find(|local| !local.is_known_to(snapshot, allowed));
+        let mut remembered = locals.values().chain(own);
+        let unknown = remembered.find(|local| !local.is_known_to(snapshot, allowed));
         if let Some(Local { machine, record, .. }) = unknown {
             return Err(BuildError::StoreRegressed {
                 store: plan.store.clone(),
@@ -302,12 +303,14 @@ impl Round {
                 let Candidate { machine, in_grace } = self.queue.pop_front()?;
                 self.in_grace = in_grace;
                 self.in_use_here |= !free;
-                let Findings { snapshot, locals, .. } = &*self.findings;
+                let Findings { snapshot, locals, own, .. } = &*self.findings;
                 let (local, namespace) = (locals.get(&machine), &self.namespace);
+                let own = own.iter().filter(|own| own.machine == machine);
+                let remembered = own.chain(local).map(|local| local.record.bound).max();
                 let ground = Ground {
                     namespace: namespace.uuid,
-                    doubt: namespace.doubt.as_ref().map(|doubt| doubt.reach),
-                    remembered: local.map_or(0, |local| local.record.bound),
+                    doubt: namespace.doubt.clone(),
+                    remembered: remembered.unwrap_or(0),
                     guard: plan.guard || local.is_some_and(|local| local.is_damaged),
                 };
                 let floor = namespace.floor;
@@ -342,12 +345,8 @@ impl Round {
         None
     }
 
-    /// A creation is never sent again: the first one, arriving late, would bring back a record that
-    /// somebody deleted in between, birth and all. Another survey shows what became of it.
     fn on_failure(&mut self) {
-        let creates =
-            |attempt: &mut Attempt| matches!(attempt.sent, Some(Write::Record { old: None, .. }));
-        if self.attempt.take_if(creates).is_some() {
+        if self.attempt.take_if(|attempt| attempt.ends_unanswered()).is_some() {
             self.contested = true;
         }
     }

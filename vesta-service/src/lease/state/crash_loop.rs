@@ -48,10 +48,13 @@ impl World {
                     leases.open(&META.fingerprint())?;
                     let snapshot = leases.snapshot()?;
                     let (doubt, clock, locals) = (None, None, BTreeMap::new());
-                    Answer::Survey(Arc::new(Findings { doubt, clock, snapshot, locals }))
+                    let own = Vec::new();
+                    Answer::Survey(Arc::new(Findings { doubt, clock, snapshot, locals, own }))
                 }
                 Ask::Doubt => Answer::Doubt(leases.look(at, Duration::ZERO)?),
-                Ask::WriteDoubt(doubt) => Answer::Namespace(leases.doubt(&doubt)?),
+                Ask::Amend(facts) => {
+                    leases.amend(&facts)?.map_or(Answer::NoNamespace, Answer::Namespace)
+                }
                 Ask::Record(machine) => Answer::Found(leases.record(machine)?),
                 Ask::Write(machine, change) => {
                     leases.write_all(&[(machine, *change)]).swap_remove(0)
@@ -88,7 +91,8 @@ fn a_hundred_processes_that_crash_every_30_s_do_not_use_up_a_pool_of_1024() {
     let plan = Plan {
         timing: Timing::NETWORK,
         order: ClaimOrder::Stable,
-        longest_window: Timing::NETWORK.window,
+        usual_window: Timing::NETWORK.window,
+        doubtful_window: Timing::IN_MEMORY.window,
         ..Plan::sample(rules, Timing::NETWORK.window, POOL)
     };
     let leases = Leases::new(Arc::new(MemoryStore::new()), "default");
@@ -125,7 +129,9 @@ fn a_hundred_processes_that_crash_every_30_s_do_not_use_up_a_pool_of_1024() {
                 ends[number] = Some(next + LIFE);
             }
             Event::Refused(error) => world.refused.push(error.to_string()),
-            Event::Fenced(_) => panic!("process {number} was alive"),
+            Event::Fenced(_) | Event::WentBack(_) | Event::GivenUp(_) => {
+                panic!("process {number} was alive")
+            }
             Event::Broken(error) | Event::Unsure(error) => panic!("{error}"),
             Event::None | Event::Raised(_) | Event::Released(_) => {}
         }

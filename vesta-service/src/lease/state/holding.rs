@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::{Action, Answer, Ask, DOUBT_CHECK, Event, Now, Plan, Write};
-use crate::lease::{Cas, Doubt, Record};
+use super::{Action, Answer, Ask, DOUBT_CHECK, Event, Now, Plan, WIDE_AFTER, Write};
+use crate::lease::{Amendment, Cas, Doubt, Namespace, Record};
 
 /// A lease that was claimed.
 #[derive(Debug, Clone)]
@@ -13,8 +13,12 @@ pub(in crate::lease) struct Holding {
     pub(in crate::lease) doubt: Option<Doubt>,
     /// When that look began, on the monotonic clock.
     checked: Duration,
-    /// A doubt that nobody has written down.
-    unwritten: Option<Doubt>,
+    /// Facts that the namespace lacks.
+    unwritten: Option<Amendment>,
+    /// Since when the namespace shows the windows of this process, on the monotonic clock.
+    announced: Option<Duration>,
+    /// The store went back to an earlier state.
+    went_back: bool,
     /// The record as the store acknowledged it last.
     record: Record,
     /// A change that was sent and not yet answered. Until its outcome is known it is sent again
@@ -45,6 +49,8 @@ impl Holding {
             doubt,
             checked: now.monotonic,
             unwritten: None,
+            announced: Some(now.monotonic),
+            went_back: false,
             record,
             pending: None,
             made: now.monotonic,
@@ -75,18 +81,24 @@ impl Holding {
     pub(in crate::lease) fn next(&mut self, plan: &Plan, now: &Now) -> Action {
         // A clock that was stepped ahead can stand beyond the bound long before a renewal is due.
         let used_up = self.sealed_at.is_none()
+            && !self.went_back
             && !self.unanswered
             && plan.rules.position(now.tick) >= self.record.bound;
         if now.monotonic < self.due && !used_up {
             return Action::Wait(self.due);
         }
+        if self.went_back {
+            // A claim from then on begins above all that was issued here.
+            let (namespace, floor) = (self.record.namespace, self.unused_from());
+            return Action::Ask(Ask::Amend(Amendment { namespace, floor, ..Amendment::default() }));
+        }
         if self.pending.is_none() {
             self.made = now.monotonic;
             if self.sealed_at.is_none() {
-                if let Some(doubt) = &self.unwritten {
-                    return Action::Ask(Ask::WriteDoubt(doubt.clone()));
+                if let Some(facts) = &self.unwritten {
+                    return Action::Ask(Ask::Amend(facts.clone()));
                 }
-                // Before a window is counted: nobody who writes a doubt down knows of this one.
+                // Before a window is counted: a process that writes a doubt down knows none of this one.
                 if now.monotonic.saturating_sub(self.checked) >= DOUBT_CHECK {
                     return Action::Ask(Ask::Doubt);
                 }
@@ -104,13 +116,14 @@ impl Holding {
     /// The change that is due, if there is one to make.
     fn change(&self, plan: &Plan, now: &Now) -> Option<Record> {
         let changed = Record { attempt: now.number(), info_time: now.wall, ..self.record.clone() };
-        if let Some(sealed_at) = self.sealed_at {
+        if self.sealed_at.is_some() {
             // The only lowering of a bound, to what sealing left unused.
-            let bound = sealed_at.min(self.record.bound);
+            let bound = self.unused_from();
             return Some(Record { bound, owner: 0, released: true, ..changed });
         }
         // Counted from the clock, not from the old bound: that would run away.
-        let window = plan.window_ticks(self.doubt.is_some());
+        let wide = self.announced.is_some_and(|since| now.monotonic >= since + WIDE_AFTER);
+        let window = plan.window_ticks(self.doubt.is_some(), wide);
         let bound = plan.rules.position(now.tick.saturating_add(window));
         (bound > self.record.bound).then_some(Record { bound, ..changed })
     }
@@ -119,30 +132,42 @@ impl Holding {
     pub(in crate::lease) fn on_answer(&mut self, plan: &Plan, answer: Answer, now: &Now) -> Event {
         self.unanswered = matches!(answer, Answer::Failed(_));
         let answer = match answer {
-            Answer::Failed(error) if error.is_permanent() => return Event::Broken(error),
+            Answer::Failed(error) if error.is_replaced() => return Event::Broken(error),
+            // Whatever the store refuses, safety rests on the bound: go on, and ask again.
             Answer::Failed(error) => {
                 self.due = now.monotonic + self.pause(plan, now) / 10;
                 return Event::Unsure(error);
             }
             Answer::Doubt(look) => {
                 self.checked = look.asked;
-                if let Some(namespace) = look.namespace {
-                    self.unwritten = plan.new_doubt(&namespace, look.seen.as_ref(), now.wall);
-                    self.doubt = namespace.doubt;
-                }
-                return Event::None;
+                let Some(namespace) = look.namespace else { return self.go_back(None) };
+                self.unwritten = plan.missing_from(&namespace, look.seen.as_ref(), now.wall);
+                return self.on_namespace(namespace, now);
             }
             Answer::Namespace(namespace) => {
-                (self.unwritten, self.doubt) = (None, namespace.doubt);
-                return Event::None;
+                if self.went_back {
+                    return Event::GivenUp(namespace.uuid == self.record.namespace);
+                }
+                self.unwritten = None;
+                return self.on_namespace(namespace, now);
             }
+            Answer::NoNamespace if self.went_back => return Event::GivenUp(false),
+            Answer::NoNamespace => return self.go_back(None),
             answer => answer,
         };
         let Some(pending) = self.pending.take() else {
             return Event::None; // an answer to nothing says nothing
         };
         match answer {
-            Answer::Record(Cas::Conflict(current)) => Event::Fenced(current),
+            Answer::Record(Cas::Conflict(current)) => {
+                // A release whose reply was lost lowered it.
+                let bound = pending.bound.min(self.record.bound);
+                let known = Record { bound, ..self.record.clone() };
+                match current {
+                    Some(current) if !known.is_ahead_of(&current) => Event::Fenced(current),
+                    current => self.go_back(current),
+                }
+            }
             Answer::Record(Cas::Done) if pending.released => Event::Released(pending),
             Answer::Record(Cas::Done) => {
                 self.record = pending;
@@ -158,6 +183,28 @@ impl Holding {
                 Event::None // not the answer to what was asked
             }
         }
+    }
+
+    /// Takes in what the namespace shows.
+    fn on_namespace(&mut self, namespace: Namespace, now: &Now) -> Event {
+        if namespace.uuid != self.record.namespace {
+            return self.go_back(None);
+        }
+        let announced = self.announced.unwrap_or(now.monotonic);
+        self.announced = self.unwritten.is_none().then_some(announced);
+        self.doubt = namespace.doubt;
+        Event::None
+    }
+
+    /// The store forgot the record, or shows an earlier one.
+    const fn go_back(&mut self, current: Option<Record>) -> Event {
+        (self.due, self.went_back) = (Duration::ZERO, true);
+        Event::WentBack(current)
+    }
+
+    /// No position at or above this one was issued; exact once it is sealed.
+    fn unused_from(&self) -> u64 {
+        self.sealed_at.unwrap_or(u64::MAX).min(self.record.bound)
     }
 
     fn pause(&self, plan: &Plan, now: &Now) -> Duration {
@@ -193,6 +240,7 @@ mod tests {
 
     fn lease() -> Holding {
         let claimed = Record {
+            namespace: 1,
             epoch: 5,
             owner: 77,
             bound: RULES.position(103),
@@ -203,7 +251,7 @@ mod tests {
     }
 
     fn namespace(doubt: Option<Doubt>) -> Namespace {
-        Namespace { uuid: 1, fingerprint: String::new(), floor: 0, doubt }
+        Namespace { uuid: 1, doubt, ..Namespace::default() }
     }
 
     fn looked(asked: u32, namespace: Option<Namespace>, seen: Option<Suspicion>) -> Answer {
@@ -265,7 +313,7 @@ mod tests {
         assert_eq!(raised(lease.on_answer(&plan(), done(), &now(60, 10))), held_up.bound);
         assert!(held_up.bound < RULES.position(160), "its bound is past by now");
         assert!(matches!(lease.next(&plan(), &now(60, 10)), Action::Ask(Ask::Doubt)));
-        lease.on_answer(&plan(), looked(60, None, None), &now(60, 10));
+        lease.on_answer(&plan(), looked(60, Some(namespace(None)), None), &now(60, 10));
         let (_, next) = written(lease.next(&plan(), &now(60, 10)));
         assert_eq!(next.bound, RULES.position(163));
     }
@@ -299,23 +347,158 @@ mod tests {
         assert_eq!(raised(lease.on_answer(&plan(), done(), &now(9, 10))), first.1.bound);
     }
 
+    /// The event of an extend, or of a release after sealing, that meets this record.
+    fn met(lease: &mut Holding, current: Option<Record>) -> Event {
+        written(lease.next(&plan(), &now(1, 2)));
+        lease.on_answer(&plan(), Answer::Record(Cas::Conflict(current)), &now(1, 3))
+    }
+
     #[test]
-    fn another_record_fences_and_so_does_none() {
-        for current in [Some(Record { owner: 78, ..lease().record }), None] {
-            let mut lease = lease();
-            written(lease.next(&plan(), &now(1, 2)));
-            let answer = Answer::Record(Cas::Conflict(current.clone()));
-            let event = lease.on_answer(&plan(), answer, &now(1, 3));
+    fn a_successor_fences_the_lease_and_so_does_an_operator() {
+        let mine = lease().record;
+        let successor = Record { epoch: 6, owner: 78, from: mine.bound, ..mine.clone() };
+        let later =
+            Record { epoch: 9, from: mine.bound + 70, bound: mine.bound + 70, ..successor.clone() };
+        let freed = Record { owner: 0, released: true, ..mine };
+        for current in [successor, later, freed] {
+            let event = met(&mut lease(), Some(current.clone()));
             assert!(matches!(event, Event::Fenced(found) if found == current));
         }
     }
 
     #[test]
-    fn a_store_that_fails_for_good_ends_it() {
+    fn a_successor_of_a_release_whose_reply_was_lost_fences_the_lease() {
+        let mut lease = lease();
+        let sealed_at = RULES.position(101);
+        lease.release(sealed_at);
+        let bound = RULES.position(105);
+        let successor =
+            Record { epoch: 6, owner: 78, from: sealed_at, bound, ..lease.record.clone() };
+        assert!(matches!(met(&mut lease, Some(successor)), Event::Fenced(_)));
+    }
+
+    #[test]
+    fn a_store_that_went_back_gets_a_floor_above_what_was_issued_before_the_lease_is_given_up() {
+        let mine = lease().record;
+        let successor = Record { epoch: 6, owner: 78, from: mine.bound, ..mine.clone() };
+        let earlier = [
+            None,
+            Some(Record { birth: 8, ..mine.clone() }),
+            Some(Record { epoch: 4, ..mine.clone() }),
+            Some(Record { bound: mine.bound - 1, ..mine.clone() }),
+            // Claimed by another process after the store went back.
+            Some(Record { owner: 78, ..mine.clone() }),
+            Some(Record { from: mine.bound - 1, ..successor.clone() }),
+            Some(Record { birth: 8, ..successor }),
+        ];
+        for current in earlier {
+            let mut lease = lease();
+            let event = met(&mut lease, current.clone());
+            assert!(matches!(&event, Event::WentBack(found) if *found == current), "{event:?}");
+            let sealed_at = RULES.position(101) + 3;
+            lease.release(sealed_at);
+            let floor = Amendment { namespace: 1, floor: sealed_at, ..Amendment::default() };
+            for second in 2..5 {
+                let action = lease.next(&plan(), &now(second, 2));
+                assert!(matches!(action, Action::Ask(Ask::Amend(asked)) if asked == floor));
+                let event = lease.on_answer(&plan(), unknown(), &now(second, 3));
+                assert!(matches!(event, Event::Unsure(_)), "it is asked until it answers");
+            }
+            lease.next(&plan(), &now(5, 2));
+            let raised = Answer::Namespace(Namespace { floor: sealed_at, ..namespace(None) });
+            let event = lease.on_answer(&plan(), raised, &now(5, 3));
+            assert!(matches!(event, Event::GivenUp(true)));
+        }
+    }
+
+    #[test]
+    fn a_namespace_that_is_gone_or_another_ends_the_lease_without_a_floor() {
+        let other = Namespace { uuid: 2, ..Namespace::default() };
+        for (seen, answer) in
+            [(None, Answer::NoNamespace), (Some(other.clone()), Answer::Namespace(other))]
+        {
+            let mut lease = lease();
+            assert!(matches!(lease.next(&plan(), &now(40, 10)), Action::Ask(Ask::Doubt)));
+            let event = lease.on_answer(&plan(), looked(40, seen, None), &now(40, 10));
+            assert!(matches!(event, Event::WentBack(None)));
+            assert!(matches!(lease.next(&plan(), &now(40, 10)), Action::Ask(Ask::Amend(_))));
+            let event = lease.on_answer(&plan(), answer, &now(40, 10));
+            assert!(matches!(event, Event::GivenUp(false)));
+        }
+    }
+
+    #[test]
+    fn a_refusal_ends_no_lease() {
+        let mut lease = lease();
+        let sent = written(lease.next(&plan(), &now(1, 2)));
+        let refused = || Answer::Failed(StoreError::permanent("UPDATE command denied"));
+        for second in 1..60 {
+            assert!(matches!(
+                lease.on_answer(&plan(), refused(), &now(second, 3)),
+                Event::Unsure(_)
+            ));
+            assert_eq!(written(lease.next(&plan(), &now(second + 1, 2))), sent);
+        }
+        assert_eq!(raised(lease.on_answer(&plan(), done(), &now(60, 3))), sent.1.bound);
+    }
+
+    #[test]
+    fn a_refused_look_at_the_namespace_ends_no_lease_and_buys_nothing() {
+        let mut lease = lease();
+        assert!(matches!(lease.next(&plan(), &now(40, 10)), Action::Ask(Ask::Doubt)));
+        let refused = Answer::Failed(StoreError::permanent("it replicates from another server"));
+        assert!(matches!(lease.on_answer(&plan(), refused, &now(40, 10)), Event::Unsure(_)));
+        assert!(matches!(lease.next(&plan(), &now(41, 10)), Action::Ask(Ask::Doubt)));
+    }
+
+    #[test]
+    fn a_replaced_file_ends_the_lease() {
         let mut lease = lease();
         written(lease.next(&plan(), &now(1, 2)));
-        let broken = Answer::Failed(StoreError::permanent("it is damaged"));
-        assert!(matches!(lease.on_answer(&plan(), broken, &now(1, 3)), Event::Broken(_)));
+        let replaced = Answer::Failed(StoreError::replaced("the file was replaced"));
+        assert!(matches!(lease.on_answer(&plan(), replaced, &now(1, 3)), Event::Broken(_)));
+    }
+
+    /// A window of a minute where 3 s are usual.
+    fn wide() -> Plan {
+        Plan { usual_window: 3 * SECOND, ..Plan::sample(RULES, 60 * SECOND, 16) }
+    }
+
+    /// The window of the next extend, in ticks, after a look at this namespace.
+    fn extended(lease: &mut Holding, seconds: u64, seen: &Namespace) -> u64 {
+        lease.checked = Duration::ZERO;
+        assert!(matches!(lease.next(&wide(), &now(seconds, 10)), Action::Ask(Ask::Doubt)));
+        let asked = u32::try_from(seconds).unwrap();
+        lease.on_answer(&wide(), looked(asked, Some(seen.clone()), None), &now(seconds, 10));
+        if let Action::Ask(Ask::Amend(facts)) = lease.next(&wide(), &now(seconds, 10)) {
+            assert_eq!(facts.window, 60 * SECOND);
+            lease.on_answer(&wide(), Answer::Namespace(facts.of(seen)), &now(seconds, 10));
+        }
+        let (_, new) = written(lease.next(&wide(), &now(seconds, 10)));
+        lease.on_answer(&wide(), done(), &now(seconds, 10));
+        RULES.tick(new.bound) - (100 + seconds)
+    }
+
+    #[test]
+    fn an_unusual_window_is_used_ten_minutes_after_the_namespace_shows_it() {
+        let announced = Namespace { window: 60 * SECOND, ..namespace(None) };
+        let mut lease = lease();
+        assert_eq!(extended(&mut lease, 100, &announced), 3);
+        assert_eq!(extended(&mut lease, 599, &announced), 3);
+        assert_eq!(extended(&mut lease, 600, &announced), 60);
+        // A fail-over forgot it.
+        assert_eq!(extended(&mut lease, 700, &namespace(None)), 3);
+        assert_eq!(extended(&mut lease, 1_299, &announced), 3);
+        assert_eq!(extended(&mut lease, 1_300, &announced), 60);
+    }
+
+    #[test]
+    fn the_reach_of_a_doubt_covers_the_longest_window_that_the_namespace_shows() {
+        let seen = Some(Suspicion { why: "a replica lags".into(), took_over: false });
+        let minutes = Namespace { window: 600 * SECOND, ..namespace(None) };
+        let facts = plan().missing_from(&minutes, seen.as_ref(), UnixMillis(0)).unwrap();
+        // 40 s between two looks, 10 min, a lead of 5 s, clocks 2 s apart.
+        assert_eq!(facts.doubt.unwrap().reach, UnixMillis(647_000));
     }
 
     #[test]
@@ -357,15 +540,16 @@ mod tests {
         let event = lease.on_answer(&plan(), looked(41, Some(namespace(None)), seen), &now(50, 10));
         assert!(matches!(event, Event::None));
         assert_eq!(lease.checked, 41 * SECOND);
-        let Action::Ask(Ask::WriteDoubt(doubt)) = lease.next(&plan(), &now(50, 10)) else {
+        let Action::Ask(Ask::Amend(facts)) = lease.next(&plan(), &now(50, 10)) else {
             panic!("it is to be written down")
         };
+        let doubt = facts.doubt.clone().unwrap();
         assert_eq!(doubt.why, "a replica lags");
         // 40 s between two looks, the window of 3 s, a lead of 5 s, clocks 2 s apart.
         assert_eq!(doubt.reach, UnixMillis(50_000));
         lease.on_answer(&plan(), unknown(), &now(50, 10));
         let again = lease.next(&plan(), &now(60, 10));
-        assert!(matches!(again, Action::Ask(Ask::WriteDoubt(again)) if again == doubt));
+        assert!(matches!(again, Action::Ask(Ask::Amend(again)) if again == facts));
         let known = Answer::Namespace(namespace(Some(doubt.clone())));
         lease.on_answer(&plan(), known, &now(60, 10));
         assert_eq!(lease.doubt, Some(doubt));
@@ -384,7 +568,8 @@ mod tests {
 
     #[test]
     fn a_doubt_that_was_cleared_is_over() {
-        let doubt = Doubt { since: UnixMillis(0), reach: UnixMillis(0), why: String::new() };
+        let [since, reach] = [UnixMillis(0); 2];
+        let doubt = Doubt { since, reach, window: Duration::ZERO, why: String::new() };
         let mut lease = Holding { doubt: Some(doubt), ..lease() };
         assert!(matches!(lease.next(&plan(), &now(60, 10)), Action::Ask(Ask::Doubt)));
         lease.on_answer(&plan(), looked(60, Some(namespace(None)), None), &now(60, 10));

@@ -79,7 +79,7 @@ impl Failure {
             ),
             // After a failed sync nobody knows what the disk has; a later one would not tell.
             Some(ErrorCode::SystemIoFailure) if is_final(extended) => {
-                StoreError::permanent(format!(
+                StoreError::replaced(format!(
                     "the disk failed ({error}, code {extended}); check it before starting again"
                 ))
             }

@@ -130,7 +130,7 @@ impl Database {
         let answer = self.connected(&mut state).and_then(request);
         // Looked at last: what went into a file that is gone must not count.
         if state.identity.is_some() && state.identity != file::identity(&self.path) {
-            return Err(StoreError::permanent(
+            return Err(StoreError::replaced(
                 "the database file was deleted or replaced while in use; start again, and before \
                  doing such a thing stop every process that uses it",
             ));
