@@ -286,7 +286,7 @@ impl Builder {
                     return Err(IdError::invalid("timing", reason).into());
                 }
                 let leases = Leases::new(store, &self.namespace);
-                // A clock of one's own makes a process of its own, as simulations need it.
+                // A service with another clock is a simulated process, with its own memory.
                 let own = match &self.clock {
                     AnyClock::System(_) => Own::of_process(&self.namespace, &meta),
                     AnyClock::Other(_) => Own::default(),

@@ -32,7 +32,7 @@ impl Backup {
     }
 }
 
-/// Another host that uses the same store over a connection of its own.
+/// Another host that uses the same store over a second connection.
 fn elsewhere(setting: &Setting) -> Setting {
     let memory = setting.memory.clone();
     Setting { store: FlakyStore::new(memory), ..setting.elsewhere() }

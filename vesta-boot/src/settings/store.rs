@@ -37,8 +37,9 @@ pub struct Store {
 
     /// Reservation: longest time without the store
     ///
-    /// In milliseconds, 1 to 600000. For so long IDs are made while the store is away; what is left of it
-    /// is skipped after a crash. Default of this and the next three: the store's own.
+    /// In milliseconds, 1 to 600000. IDs flow for that long while the store is unreachable; what is left of it
+    /// is skipped after a crash. One that exceeds the store's own by more than 10 s is announced in the
+    /// namespace, and used ten minutes later. Default of this and the next three: the store's own.
     ///
     /// Example: 5000
     #[arg(id = WINDOW, value_name = "MS", global = true, value_parser = millis(1, LONGEST_WAIT))]

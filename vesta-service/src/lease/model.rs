@@ -176,7 +176,7 @@ impl Model for Protocol {
                 }
                 Process::Holding(holding) if holding.forked => {
                     steps.extend(ticks.clone().map(|tick| Step::Issue { process, tick }));
-                    // It ends, or builds a service of its own.
+                    // It ends, or builds another service.
                     steps.push(Step::Crash { process, remembers: false });
                 }
                 Process::Holding(holding) if holding.raising => {

@@ -42,7 +42,7 @@ pub(super) enum Fault {
     CreationSentAgain,
     /// A holder whose request is refused stops for good.
     SealedByRefusal,
-    /// A process goes by the store and its state file alone.
+    /// A process trusts the store and its state file alone.
     OwnForgotten,
     /// A holder that sees the store go back leaves the floor as it is.
     FloorNotRaised,
