@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
+use vesta_service::{Cas, Record};
 use vesta_testkit::{Rng, WallClock};
 
 use crate::callers::Api;
@@ -18,12 +19,16 @@ use crate::world::World;
 /// Processes that run at once in each world, without twins.
 pub(crate) const SLOTS: usize = 2;
 
+/// Long enough for every holder to renew.
+const RENEWED: Duration = Duration::from_millis(2000);
+
 /// A host with a clock and a state folder.
 struct Host {
     clock: WallClock,
     state: PathBuf,
     process: Option<Arc<Process>>,
     twin: Option<Arc<Process>>,
+    paused: bool,
 }
 
 impl Host {
@@ -58,7 +63,7 @@ impl Fleet {
             for made in [&state, &clock] {
                 fs::create_dir_all(made).expect("a folder");
             }
-            Host { clock: WallClock::new(&clock), state, process: None, twin: None }
+            Host { clock: WallClock::new(&clock), state, process: None, twin: None, paused: false }
         };
         let hosts = worlds.iter().flat_map(|world| (0..SLOTS).map(move |slot| host(world, slot)));
         let (hosts, folder) = (hosts.collect(), folder.to_owned());
@@ -162,6 +167,16 @@ impl Fleet {
         self.host(slot).process.as_deref().is_some_and(what)
     }
 
+    pub(crate) fn pause(&mut self, slot: Slot) -> bool {
+        self.host(slot).paused = true;
+        self.send(slot, Process::pause)
+    }
+
+    pub(crate) fn resume(&mut self, slot: Slot) {
+        self.host(slot).paused = false;
+        self.send(slot, Process::resume);
+    }
+
     pub(crate) fn step(&mut self, slot: Slot, offset: &str) {
         self.host(slot).clock.step(offset);
         self.worlds[slot.0].count(|counts| &mut counts.steps);
@@ -171,6 +186,32 @@ impl Fleet {
         for slot in (0..self.hosts.len()).map(|host| (host / SLOTS, host % SLOTS)) {
             self.step(slot, offset);
         }
+    }
+
+    /// Puts the records of a store back to what they were moments ago, where only renewals lie between: what
+    /// was claimed since could repeat until each holder has renewed once. Nothing else happens meanwhile: a
+    /// paused holder would not see it in time. True if it was done.
+    pub(crate) fn set_back(&mut self, world: usize, watch: &Watch) -> bool {
+        let paused = self.hosts[world * SLOTS..][..SLOTS].iter().any(|host| host.paused);
+        let Some(leases) = self.worlds[world].leases().filter(|_| !paused) else { return false };
+        let Ok(before) = leases.snapshot() else { return false };
+        watch.over.within(RENEWED);
+        let Ok(now) = leases.snapshot() else { return false };
+        let renewed = before.records.iter().filter(|(machine, old)| {
+            now.records.get(machine).is_some_and(|new| {
+                (new.epoch, new.owner, new.released) == (old.epoch, old.owner, false)
+                    && new.bound > old.bound
+            })
+        });
+        let put_back = |(machine, old): &(&u64, &Record)| {
+            matches!(leases.change(**machine, now.records.get(machine), old), Ok(Cas::Done))
+        };
+        let count = renewed.filter(put_back).count();
+        watch.over.within(RENEWED);
+        if count > 0 {
+            self.worlds[world].count(|counts| &mut counts.set_back);
+        }
+        count > 0
     }
 
     /// Deletes a state folder, whoever uses it.

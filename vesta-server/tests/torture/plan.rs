@@ -17,6 +17,8 @@ pub(crate) enum Kind {
         /// A replica that lags can take its place. What it forgets is answered by a distance in time, so
         /// no clock may be ahead of the right time there.
         can_fail_over: bool,
+        /// An administrator can take permissions and tables away.
+        can_refuse: bool,
     },
 }
 
@@ -49,6 +51,11 @@ pub(crate) enum Fault {
     ResumeStore(usize),
     KillStore(usize),
     StartStore(usize),
+    /// The store refuses every request.
+    Refuse(usize),
+    Accept(usize),
+    /// Records of the store go back to what they were some moments ago.
+    SetBack(usize),
     /// A store gets a replica, which follows it.
     Replica(usize),
     /// The replica stops following.
@@ -67,9 +74,11 @@ pub(crate) struct Moment {
 const RIGHT: &str = "+0";
 const SMALL: [&str; 7] = ["-1s", "-2s", "-3s", "-5s", "+1s", "+3s", "+8s"];
 const SMALL_BACK: [&str; 4] = ["-1s", "-2s", "-3s", "-5s"];
-const FAR_BACK: [&str; 4] = ["-7s", "-1h", "-30d", "-365d"];
+const FAR_BACK: [&str; 5] = ["-7s", "-1h", "-2h", "-30d", "-365d"];
 /// Too far to be followed.
-const FAR_AHEAD: [&str; 3] = ["+1d", "+365d", "+20y"];
+const FAR_AHEAD: [&str; 4] = ["+2h", "+1d", "+365d", "+20y"];
+/// How long an administrator takes to repair what refuses, in milliseconds.
+const REPAIR: u64 = 3000;
 
 /// All faults of a run of so many milliseconds, in their order.
 pub(crate) fn plan(seed: u64, worlds: &[Kind], slots: usize, length: u64) -> Vec<Moment> {
@@ -79,8 +88,8 @@ pub(crate) fn plan(seed: u64, worlds: &[Kind], slots: usize, length: u64) -> Vec
         for slot in 0..slots {
             plan.process(&mut Rng::new(rng.bits()), (world, slot), *kind);
         }
-        if let Kind::Network { can_fail_over } = *kind {
-            plan.store(&mut Rng::new(rng.bits()), world, can_fail_over);
+        if let Kind::Network { can_fail_over, can_refuse } = *kind {
+            plan.store(&mut Rng::new(rng.bits()), world, can_fail_over, can_refuse);
         }
     }
     plan.all(&mut rng, worlds, slots);
@@ -96,7 +105,7 @@ fn outage(rng: &mut Rng) -> u64 {
 /// Steps that are followed.
 fn small_steps(kind: Kind) -> &'static [&'static str] {
     match kind {
-        Kind::Network { can_fail_over: true } => &SMALL_BACK,
+        Kind::Network { can_fail_over: true, .. } => &SMALL_BACK,
         _ => &SMALL,
     }
 }
@@ -199,7 +208,7 @@ impl Plan {
     }
 
     /// One outage after the other of one store, and at most one fail-over.
-    fn store(&mut self, rng: &mut Rng, world: usize, can_fail_over: bool) {
+    fn store(&mut self, rng: &mut Rng, world: usize, can_fail_over: bool, can_refuse: bool) {
         let replica_from = self.length / 4 + rng.below(self.length / 4);
         let fail_over_from = replica_from + self.length / 8 + rng.below(self.length / 4);
         let (mut has_replica, mut failed_over) = (!can_fail_over, !can_fail_over);
@@ -211,6 +220,12 @@ impl Plan {
             } else if !failed_over && at >= fail_over_from {
                 failed_over = true;
                 at = self.fail_over(rng, world, at);
+            } else if rng.percent(25) {
+                self.add(at, Fault::SetBack(world));
+            } else if can_refuse && rng.percent(40) {
+                self.add(at, Fault::Refuse(world));
+                at += REPAIR;
+                self.add(at, Fault::Accept(world));
             } else if rng.percent(50) {
                 self.add(at, Fault::PauseStore(world));
                 at += outage(rng);
@@ -273,7 +288,8 @@ mod tests {
 
     use super::*;
 
-    const WORLDS: [Kind; 3] = [Kind::Fixed, Kind::File, Kind::Network { can_fail_over: true }];
+    const WORLDS: [Kind; 3] =
+        [Kind::Fixed, Kind::File, Kind::Network { can_fail_over: true, can_refuse: true }];
 
     #[test]
     fn a_seed_decides_everything() {
@@ -287,7 +303,7 @@ mod tests {
         for seed in 0..50 {
             let plan = plan(seed, &WORLDS, 2, 300_000);
             let kinds: HashSet<_> = plan.iter().map(|moment| discriminant(&moment.fault)).collect();
-            assert_eq!(kinds.len(), 19, "seed {seed}");
+            assert_eq!(kinds.len(), 22, "seed {seed}");
             assert!(plan.is_sorted_by_key(|moment| moment.at));
             assert!(plan.iter().all(|moment| moment.at <= 300_000));
         }
@@ -301,6 +317,7 @@ mod tests {
                     Fault::LoseState(_) | Fault::Newcomer(_) => false,
                     Fault::Start { keeps, .. } => keeps,
                     Fault::PauseStore(_) | Fault::KillStore(_) | Fault::FailOver(_) => false,
+                    Fault::Refuse(_) | Fault::SetBack(_) => false,
                     _ => true,
                 };
                 assert!(allowed, "{moment:?}");

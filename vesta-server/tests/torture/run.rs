@@ -83,7 +83,10 @@ fn no_id_repeats_whatever_happens() {
     let mut worlds = vec![world("fixed", Kind::Fixed, None), world("sqlite", Kind::File, None)];
     let mut switches = vec![None, None];
     for name in &servers.names {
-        let kind = Kind::Network { can_fail_over: servers.can_fail_over(name) };
+        let kind = Kind::Network {
+            can_fail_over: servers.can_fail_over(name),
+            can_refuse: Servers::can_refuse(name),
+        };
         let (url, switch) = servers.switch(name);
         worlds.push(world(name, kind, Some(url)));
         switches.push(Some(switch));
@@ -134,13 +137,11 @@ fn carry_out(fault: Fault, fleet: &mut Fleet, switches: &[Option<Switch>], watch
             }
         }
         Fault::Pause(slot) => {
-            if fleet.send(slot, Process::pause) {
+            if fleet.pause(slot) {
                 fleet.worlds[slot.0].count(|counts| &mut counts.pauses);
             }
         }
-        Fault::Resume(slot) => {
-            fleet.send(slot, Process::resume);
-        }
+        Fault::Resume(slot) => fleet.resume(slot),
         Fault::Step(slot, offset) => fleet.step(slot, offset),
         Fault::LoseState(slot) => fleet.lose(slot),
         Fault::KillAll => fleet.kill_all(),
@@ -155,6 +156,16 @@ fn carry_out(fault: Fault, fleet: &mut Fleet, switches: &[Option<Switch>], watch
             fleet.worlds[world].count(|counts| &mut counts.outages);
         }
         Fault::StartStore(world) => store(world, "start"),
+        Fault::Refuse(world) => {
+            store(world, "refuse");
+            fleet.worlds[world].count(|counts| &mut counts.refusing);
+        }
+        Fault::Accept(world) => store(world, "accept"),
+        Fault::SetBack(world) => {
+            if !fleet.set_back(world, watch) {
+                return;
+            }
+        }
         Fault::Replica(world) => store(world, "replica"),
         Fault::Lag(world) => store(world, "lag"),
         Fault::FailOver(world) => {

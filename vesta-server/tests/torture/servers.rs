@@ -13,6 +13,15 @@ const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/stores.sh"
 const ALL: [&str; 5] = ["mysql", "postgres", "redis", "zookeeper", "etcd"];
 /// Stores that can have a replica which is promoted by hand.
 const REPLICATED: [&str; 3] = ["mysql", "postgres", "redis"];
+/// What an administrator does by mistake, and how it is repaired.
+const MISTAKES: [(&str, &str, &str); 2] = [
+    (
+        "mysql",
+        "RENAME TABLE vesta_kv TO vesta_kv_of_before",
+        "RENAME TABLE vesta_kv_of_before TO vesta_kv",
+    ),
+    ("postgres", "REVOKE ALL ON vesta_kv FROM vesta", "GRANT ALL ON vesta_kv TO vesta"),
+];
 
 /// Servers below one folder. Dropping it stops them.
 pub(crate) struct Servers {
@@ -47,6 +56,11 @@ impl Servers {
         self.replicated.contains(&name)
     }
 
+    /// True if an administrator can take the tables away.
+    pub(crate) fn can_refuse(name: &str) -> bool {
+        MISTAKES.iter().any(|(store, ..)| *store == name)
+    }
+
     /// A store's URL, and who may stop it.
     pub(crate) fn switch(&self, name: &'static str) -> (String, Switch) {
         let folder = self.folder.path().to_owned();
@@ -60,6 +74,16 @@ impl Servers {
         let thread = thread::spawn(move || {
             let mut serving = name.to_owned();
             for command in received {
+                if let Some((_, refuse, accept)) =
+                    MISTAKES.iter().find(|(store, ..)| *store == name)
+                    && let Some(text) = [("refuse", refuse), ("accept", accept)]
+                        .into_iter()
+                        .find_map(|(known, text)| (known == command).then_some(text))
+                {
+                    // A server that is down refuses, too.
+                    let _ = try_script("sql", &folder, &[&serving, text]);
+                    continue;
+                }
                 let of_replica = ["replica", "lag", "promote"].contains(&command);
                 script(command, &folder, &[if of_replica { name } else { &serving }]);
                 if let ("promote", Some(front)) = (command, &front) {

@@ -5,11 +5,14 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard};
 
 use vesta_intf::IdMeta;
+use vesta_service::Leases;
 use vesta_testkit::Rng;
 use vesta_testkit::programs::FREE_PORTS;
 
 use crate::ledger::Ledger;
 use crate::plan::Kind;
+
+const NAMESPACE: &str = "torture";
 
 /// Counts of the events in a world.
 #[derive(Debug, Default)]
@@ -24,6 +27,9 @@ pub(crate) struct Counts {
     /// State folders lost or copied.
     pub(crate) folders: u64,
     pub(crate) outages: u64,
+    /// Times that the store refused, and went back.
+    pub(crate) refusing: u64,
+    pub(crate) set_back: u64,
     pub(crate) fail_overs: u64,
     /// Calls that got an error.
     pub(crate) refused_calls: u64,
@@ -86,7 +92,7 @@ impl World {
     ) -> Command {
         let mut command = Command::new(program);
         command.env_clear().current_dir(&self.folder).args(FREE_PORTS).args(&self.settings);
-        command.args(["--namespace", "torture", "--layout", self.layout, "--log-level", "warn"]);
+        command.args(["--namespace", NAMESPACE, "--layout", self.layout, "--log-level", "warn"]);
         let populator = rng.pick(&["lock", "sync", "atomic", "local"]);
         // Of several threads with positions of their own no caller could tell the order.
         let workers = if populator == "local" { "1" } else { "2" };
@@ -111,6 +117,12 @@ impl World {
             command.arg("--wait-for-store");
         }
         command
+    }
+
+    /// The namespace in its store.
+    pub(crate) fn leases(&self) -> Option<Leases> {
+        let store = vesta_store::open(self.url.as_ref()?).ok()?;
+        Some(Leases::new(store, NAMESPACE))
     }
 
     pub(crate) fn describe(&self) -> String {
@@ -139,6 +151,8 @@ impl World {
             "steps",
             "folders",
             "outages",
+            "refusing",
+            "set back",
             "failovers",
             "refusals",
             "duplicates",
@@ -162,6 +176,8 @@ impl World {
             counts.steps,
             counts.folders,
             counts.outages,
+            counts.refusing,
+            counts.set_back,
             counts.fail_overs,
             counts.refused_calls,
             ledger.duplicates,

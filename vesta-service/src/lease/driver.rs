@@ -143,9 +143,9 @@ impl Driver {
                 state.rehomed += 1;
             }
             Event::Refused(error) => {
-                tracing::error!(%error, "no machine ID; trying again");
                 let first = slot.state.lock().search_failed(error.to_string(), now);
                 if first {
+                    tracing::error!(%error, "no machine ID; trying again");
                     note(EventKind::NotClaimed, machine, error.to_string());
                 }
             }
