@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Clients that are not ours: a Python gRPC client by reflection, and curl. Installs grpcio into a
-# virtual environment under target/.
+# Clients that are not ours: a Python gRPC client by reflection, curl, and grpc-js where there are node and npm.
+# Installs grpcio into a virtual environment and grpc-js into a folder under target/.
 #
 #   scripts/interop.sh [FOLDER-WITH-THE-PROGRAMS]     default: target/debug
 set -euo pipefail
@@ -8,4 +8,13 @@ cd "$(dirname "$0")/.."
 
 target=${CARGO_TARGET_DIR:-target}
 environment=$(scripts/venv.sh interop)
-"$environment/bin/python" scripts/interop/golden.py "${1:-$target/debug}"
+programs=${1:-$target/debug}
+"$environment/bin/python" scripts/interop/golden.py "$programs"
+
+node=()
+if command -v node >/dev/null && command -v npm >/dev/null; then
+  node=("$(realpath -m "$target/interop-node")")
+  [ -d "${node[0]}/node_modules/@grpc/grpc-js" ] ||
+    npm install --silent --no-audit --no-fund --prefix "${node[0]}" @grpc/grpc-js@1.14.7 >&2
+fi
+"$environment/bin/python" scripts/interop/errors.py "$programs" "${node[@]}"

@@ -7,7 +7,6 @@ Usage: golden.py FOLDER-WITH-THE-PROGRAMS
 import json
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import grpc
@@ -16,6 +15,7 @@ from google.protobuf.message_factory import GetMessageClass
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
     ProtoReflectionDescriptorDatabase,
 )
+from server import Server
 
 # Computed with the converter of the Java Vesta: type, machine, seq, time, genMethod, version -> ID.
 GOLDEN = [
@@ -29,36 +29,6 @@ GOLDEN = [
     (1, 7, 42, 123456789012, 2, 0, 7046982853636171783),
     (1, 1023, 1023, 1099511627775, 3, 1, 0xFFFFFFFFFFFFFFFF),
 ]
-
-
-class Server:
-    """A program on free loopback ports, stopped by its own process ID."""
-
-    def __init__(self, program: Path, label: str) -> None:
-        self.folder = tempfile.TemporaryDirectory()
-        self.process = subprocess.Popen(
-            [program, *"--listen 127.0.0.1:0 --admin-listen 127.0.0.1:0 --state-dir state".split()],
-            cwd=self.folder.name,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        self.address = ""
-        for line in self.process.stdout:
-            words = line.split()
-            if words[:1] == [label]:
-                self.address = words[1]
-            if words[:1] == ["try"]:
-                break
-        assert self.address, f"{program} did not say where it listens"
-
-    def __enter__(self) -> "Server":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.process.terminate()
-        assert self.process.wait(timeout=30) == 0, "not a clean exit"
-        self.folder.cleanup()
 
 
 class ByReflection:

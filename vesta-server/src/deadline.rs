@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tonic::codegen::http::HeaderMap;
 use tonic::metadata::MetadataMap;
 
 /// Margin before the caller's deadline: a response that arrives after it is useless.
@@ -9,7 +10,12 @@ const HEAD_START: Duration = Duration::from_millis(2);
 
 /// Time limit of work for this caller; `None` if the caller set no deadline.
 pub(crate) fn of_caller(metadata: &MetadataMap) -> Option<Duration> {
-    let text = metadata.get("grpc-timeout")?.to_str().ok()?;
+    in_headers(metadata.as_ref())
+}
+
+/// The same, before the request has metadata.
+pub(crate) fn in_headers(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get("grpc-timeout")?.to_str().ok()?;
     Some(parse(text)?.saturating_sub(HEAD_START))
 }
 

@@ -1,37 +1,38 @@
-//! Requests in flight, counted for their connection.
+//! Requests in flight, counted for their connection, and the head of each response.
+//!
+//! A response that fails before its first message must be one HEADERS frame that ends the stream
+//! (Trailers-Only): clients of gRPC drop the status of a head that a DATA frame follows, even an empty one.
 
 use std::convert::Infallible;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use futures_core::Stream;
 use http_body_util::{BodyStream, StreamBody};
-use tonic::Status;
+use tokio::time::timeout;
 use tonic::body::Body;
 use tonic::codegen::http::Response;
+use tonic::{Code, Status};
 use vesta_boot::Span;
 use vesta_boot::net::{InFlight, Requests};
-use vesta_intf::grpc;
+use vesta_intf::{IdError, grpc};
 
 /// Future of a response; until it is ready, its request is in flight.
 pub(crate) struct Answer {
     work: Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>,
     in_flight: Option<InFlight>,
-    /// The connection, if the response is a stream.
-    streams: Option<Requests>,
     span: Span,
 }
 
 impl Answer {
     pub(crate) fn new(
         work: impl Future<Output = Result<Response<Body>, Infallible>> + Send + 'static,
-        connection: Option<Requests>,
-        is_stream: bool,
+        in_flight: Option<InFlight>,
         span: Span,
     ) -> Self {
-        let in_flight = connection.as_ref().map(Requests::begin);
-        Self { work: Box::pin(work), in_flight, streams: connection.filter(|_| is_stream), span }
+        Self { work: Box::pin(work), in_flight, span }
     }
 }
 
@@ -39,27 +40,56 @@ impl Future for Answer {
     type Output = Result<Response<Body>, Infallible>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let response = ready!(self.work.as_mut().poll(cx));
+        let Ok(mut response) = ready!(self.work.as_mut().poll(cx));
         self.in_flight = None;
-        let failure = response.as_ref().map(|it| Status::from_header_map(it.headers()));
-        if let Ok(Some(failure)) = failure {
-            self.span.fails(grpc::kind_of(&failure).name());
+        if let Some(status) = Status::from_header_map(response.headers()) {
+            if status.code() != Code::Ok {
+                self.span.fails(grpc::kind_of(&status).name());
+            }
+            *response.body_mut() = Body::empty();
         }
-        Poll::Ready(match self.streams.take() {
-            Some(connection) => response.map(|response| {
-                response.map(|body| {
-                    let frames = BodyStream::new(body);
-                    Body::new(StreamBody::new(Counted { frames, connection, in_flight: None }))
-                })
-            }),
-            None => response,
-        })
+        Poll::Ready(Ok(response))
     }
+}
+
+/// The response of a stream, held back until its first message: an error that comes instead, or the end,
+/// becomes the head. At the caller's deadline the call fails; after `limit` the head goes ahead alone.
+pub(crate) async fn opened(
+    work: impl Future<Output = Result<Response<Body>, Infallible>>,
+    connection: Requests,
+    caller: Option<Duration>,
+    limit: Duration,
+) -> Result<Response<Body>, Infallible> {
+    let Ok(response) = work.await;
+    let (mut parts, body) = response.into_parts();
+    let mut frames =
+        Counted { first: None, frames: BodyStream::new(body), connection, in_flight: None };
+    let limit = caller.map_or(limit, |caller| caller.min(limit));
+    let first = timeout(limit, poll_fn(|cx| Pin::new(&mut frames).poll_next(cx))).await;
+    let first = match first {
+        Err(_) if caller == Some(limit) => {
+            return Ok(Status::from(IdError::DeadlineExceeded).into_http());
+        }
+        Err(_) => None,
+        Ok(None) => return Ok(Response::from_parts(parts, Body::empty())),
+        Ok(Some(Ok(frame))) => match frame.into_trailers() {
+            Ok(trailers) => {
+                parts.headers.extend(trailers);
+                return Ok(Response::from_parts(parts, Body::empty()));
+            }
+            Err(message) => Some(Ok(message)),
+        },
+        Ok(Some(error)) => Some(error),
+    };
+    frames.first = first;
+    Ok(Response::from_parts(parts, Body::new(StreamBody::new(frames))))
 }
 
 /// Frames of a response that count as a request in flight while the next one is awaited, but not while
 /// the caller leaves one unread: then nobody asks for the next.
 struct Counted {
+    /// Taken from the frames already.
+    first: Option<<BodyStream<Body> as Stream>::Item>,
     frames: BodyStream<Body>,
     connection: Requests,
     in_flight: Option<InFlight>,
@@ -70,6 +100,9 @@ impl Stream for Counted {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = &mut *self;
+        if this.first.is_some() {
+            return Poll::Ready(this.first.take());
+        }
         this.in_flight.get_or_insert_with(|| this.connection.begin());
         let frame = ready!(Pin::new(&mut this.frames).poll_next(cx));
         this.in_flight = None;

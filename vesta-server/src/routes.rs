@@ -19,11 +19,11 @@ use vesta_intf::grpc::v1::serial_service_server::SerialServiceServer;
 
 use crate::grpc::Ids;
 use crate::health::Health;
-use crate::in_flight::Answer;
+use crate::in_flight::{Answer, opened};
 use crate::methods::{METHODS, STREAM_IDS, STREAM_RUNS};
 use crate::segments::Segments;
 use crate::serials::Serials;
-use crate::{access, methods};
+use crate::{access, deadline, methods};
 
 /// Maximum request size in bytes.
 const DECODE_LIMIT: usize = 64 * 1024;
@@ -81,23 +81,33 @@ impl Service<Request<Body>> for Services {
 
     fn call(&mut self, mut request: Request<Body>) -> Answer {
         if let Some(refusal) = access::refuses(&self.running, &mut request) {
-            return Answer::new(ready(Ok(refusal.into_http())), None, false, Span::default());
+            return Answer::new(ready(Ok(refusal.into_http())), None, Span::default());
         }
-        let connection = request.extensions().get::<Requests>().cloned();
+        let connection = request.extensions().get::<Requests>().cloned().unwrap_or_default();
+        let in_flight = Some(connection.begin());
         let path = request.uri().path();
         let method = methods::at(path);
         let span = method.map_or_else(Span::default, |method| {
             let header = |name| request.headers().get(name)?.to_str().ok();
             Span::begin("rpc.method", METHODS[method], header)
         });
-        if path.starts_with("/vesta.v1.IdService/") {
-            let is_stream = matches!(method, Some(STREAM_IDS | STREAM_RUNS));
-            Answer::new(self.ids.call(request), connection, is_stream, span)
+        let caller = deadline::in_headers(request.headers());
+        let limit = self.running.config.limits.request_timeout;
+        if let Some(STREAM_IDS | STREAM_RUNS) = method {
+            Answer::new(opened(self.ids.call(request), connection, caller, limit), in_flight, span)
+        } else if path.starts_with("/vesta.v1.IdService/") {
+            Answer::new(self.ids.call(request), in_flight, span)
         } else if path.starts_with("/vesta.v1.SegmentService/") {
-            Answer::new(self.segments.call(request), connection, false, span)
+            Answer::new(self.segments.call(request), in_flight, span)
+        } else if method.is_some() {
+            Answer::new(self.others.call(request), in_flight, span)
         } else {
-            let is_stream = method.is_none(); // health may be watched
-            Answer::new(self.others.call(request), connection, is_stream, span)
+            // Health may be watched, and reflection is a stream.
+            Answer::new(
+                opened(self.others.call(request), connection, caller, limit),
+                in_flight,
+                span,
+            )
         }
     }
 }

@@ -18,3 +18,5 @@ mod support;
 mod tls;
 #[path = "server/tokens.rs"]
 mod tokens;
+#[path = "server/trailers_only.rs"]
+mod trailers_only;

@@ -1,0 +1,83 @@
+"""Every error reaches clients of other languages with its code, its sentence and its kind: those of errors.json, asked
+by grpcio, and by grpc-js where there is Node.
+
+Usage: errors.py FOLDER-WITH-THE-PROGRAMS [FOLDER-WITH-GRPC-JS]
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import grpc
+from server import Server
+
+HERE = Path(__file__).parent
+TOKEN = "reader-token-of-the-interop-tests"
+TOKENS = f"""
+[[auth.tokens]]
+name = "reader"
+sha256 = "{hashlib.sha256(TOKEN.encode()).hexdigest()}"
+scopes = ["read"]
+"""
+SEGMENTS = ("--segment-store", "sqlite:tags.db")
+# js-safe makes 16,384 IDs a second.
+SERVERS = {
+    "usual": (SEGMENTS, ""),
+    "narrow": (("--layout", "js-safe", "--max-wait-ms", "0"), ""),
+    "short": (("--layout", "js-safe", "--max-wait-ms", "600000", "--request-timeout-ms", "100"), ""),
+    "away": (("--segment-store", "redis://127.0.0.1:1", "--wait-for-store"), ""),
+    "tokens": ((), TOKENS),
+}
+SPECIAL = {"TOO LARGE": b"\x0a\xff\xff\x03" + bytes(65_535), "TRUNCATED": b"\x09\x01"}
+
+
+def message(case: dict) -> bytes:
+    return SPECIAL.get(case["message"]) or bytes.fromhex(case["message"])
+
+
+def check(case: dict, code: int, said: str, details: bytes) -> None:
+    assert code == case["code"], f"{case}: code {code}: {said}"
+    assert case["says"] in said, f"{case}: {said}"
+    assert case.get("kind", "").encode() in details, f"{case}: {details}"
+
+
+def ask(address: str, case: dict) -> None:
+    metadata = [("authorization", f"Bearer {case['token']}")] if "token" in case else []
+    with grpc.insecure_channel(address) as channel:
+        make = channel.unary_stream if case.get("stream") else channel.unary_unary
+        call = make(f"/{case['path']}", request_serializer=None, response_deserializer=None)
+        try:
+            answer = call(message(case), timeout=10, metadata=metadata)
+            list(answer)
+        except grpc.RpcError as error:
+            details = dict(error.trailing_metadata()).get("grpc-status-details-bin", b"")
+            return check(case, error.code().value[0], error.details(), details)
+    raise AssertionError(f"{case}: no error")
+
+
+def main() -> None:
+    program = Path(sys.argv[1]).resolve() / "vesta-server"
+    cases = json.loads((HERE / "errors.json").read_text())
+    with contextlib.ExitStack() as stack:
+        servers = {
+            name: stack.enter_context(Server(program, "gRPC", *flags, config=config))
+            for name, (flags, config) in SERVERS.items()
+        }
+        for case in cases:
+            case["address"] = servers[case.pop("server", "usual")].address
+            ask(case["address"], case)
+        print(f"{len(cases)} errors: grpcio gets code, sentence and kind")
+        if len(sys.argv) < 3:
+            return print("left out: grpc-js, because node or npm is missing")
+        for case in cases:
+            case["message"] = message(case).hex()
+        environment = os.environ | {"NODE_PATH": f"{sys.argv[2]}/node_modules"}
+        command = ["node", HERE / "errors.js"]
+        subprocess.run(command, input=json.dumps(cases), text=True, check=True, timeout=60, env=environment)
+
+
+main()
