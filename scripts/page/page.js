@@ -4,11 +4,15 @@ const stored = (() => { try { return localStorage; } catch { return {}; } })(); 
 let language = stored.language || (navigator.language.startsWith("zh") ? "zh" : "en");
 const t = (key, values = {}) => WORDS[language][key].replace(/\{(\w+)\}/g, (_, name) => values[name]);
 
+// Without what changes the direction of writing: names of others read as they are. As vesta_intf::plain.
+const plain = (text) => String(text).replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
+  (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
+
 // An element with attributes and children; `text` is its content.
 function el(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
-    if (name === "text") element.textContent = value;
+    if (name === "text") element.textContent = plain(value);
     else element.setAttribute(name, value);
   }
   element.append(...children);

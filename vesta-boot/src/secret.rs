@@ -1,13 +1,16 @@
 //! Passwords in texts, which stay out of logs and errors.
 
+use vesta_intf::plain_lines;
+
 /// True if a text may be the URL of a store, wherever it was typed. One without `//` is one, too.
 pub(crate) fn may_be_url(text: &str) -> bool {
     text.contains("://") || text.contains('@')
 }
 
-/// The text without the passwords of the URLs inside it: what was typed into the wrong setting ends up
-/// in error messages too.
+/// The text without the passwords of the URLs inside it, and without controls: what was typed into the
+/// wrong setting ends up in error messages too, and so does what others wrote into a store.
 pub(crate) fn hide(text: &str) -> String {
+    let text = &plain_lines(text);
     let is_edge = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '<' | '>');
     text.split_inclusive(is_edge)
         .map(|piece| {

@@ -4,7 +4,7 @@ use serde_json::json;
 use vesta_boot::commands::leases;
 use vesta_boot::settings::Values;
 use vesta_boot::{Config, Error};
-use vesta_intf::Field;
+use vesta_intf::{Field, plain};
 use vesta_service::sequence::Rules;
 use vesta_service::{Origin, Record, StoreError};
 
@@ -83,9 +83,4 @@ pub(crate) fn audit_id(text: &str, settings: &Values, output: Output) -> Done {
     let csv = csv_line(&[raw.to_string(), machine.to_string(), made, epoch, host, pid, said]);
     let csv = format!("id,machine,made,epoch,host,pid,answer\n{csv}");
     output.answer(claim.is_some(), &text, &json, &csv)
-}
-
-/// Text that others wrote into a store, made safe for a terminal.
-fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }

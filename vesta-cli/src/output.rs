@@ -6,6 +6,7 @@ use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
 use clap::ValueEnum;
 use serde_json::Value;
 use vesta_boot::Error;
+use vesta_intf::plain;
 
 use crate::{Answer, Done};
 
@@ -26,7 +27,7 @@ impl Output {
     pub(crate) fn answer(self, is_yes: bool, text: &str, json: &Value, csv: &str) -> Done {
         match self {
             Output::Text => print(text)?,
-            Output::Json => print(&format!("{json}\n"))?,
+            Output::Json => print(&format!("{}\n", plain(&json.to_string())))?,
             Output::Csv => print(csv)?,
         };
         Ok(if is_yes { Answer::Yes } else { Answer::No })

@@ -35,6 +35,7 @@ mod id;
 mod make;
 mod meta;
 mod overlap;
+mod plain;
 mod preset;
 mod serial;
 mod service;
@@ -55,6 +56,7 @@ pub use id::{GenMethod, Id, IdRun, IdType};
 pub use make::MakeId;
 pub use meta::{Field, FieldOrder, IdMeta, LayoutSpec, SequenceStart};
 pub use overlap::{IdSet, overlap};
+pub use plain::{is_control, plain, plain_lines};
 pub use serial::{CivilHour, ParsedSerial, Pattern, Period, Reset};
 pub use service::{AsyncIdService, IdService};
 #[cfg(feature = "shuffle")]

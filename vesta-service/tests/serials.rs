@@ -211,6 +211,19 @@ fn what_makes_no_sense_is_refused_before_anything_is_stored() {
             None,
             "zone: the pattern has a date: name the time zone whose, such as Asia/Shanghai",
         ),
+        (
+            "a\u{202e}",
+            "{n:6}",
+            None,
+            "key: it must not begin or end with white space or have control",
+        ),
+        (
+            "a",
+            "A-\u{202e}{n:6}",
+            None,
+            "pattern: it must not have characters that change the direction",
+        ),
+        ("a", "\u{2067}{n:6}\u{2069}", None, "pattern: it must not have characters that change"),
         ("a", "{n:6}", Some("UTC"), "zone: the pattern has no date that would need one"),
         ("a", "{date:yy}{n:6}", Some("Mars/Base"), "zone: `Mars/Base` is not a time zone"),
     ] {

@@ -2,6 +2,8 @@
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
+use vesta_intf::plain_lines;
+
 use crate::error::Error;
 
 /// The outcome of a command that was declined.
@@ -32,7 +34,7 @@ impl Console {
 pub(super) fn print(text: &str) {
     let mut out = io::stdout().lock();
     // The reader may be gone; what was done is done.
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    let _ = out.write_all(plain_lines(text).as_bytes()).and_then(|()| out.flush());
 }
 
 fn ask_on_terminal(question: &str) -> Result<bool, Error> {

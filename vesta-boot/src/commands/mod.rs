@@ -10,7 +10,7 @@ mod token;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum, value_parser};
-use vesta_intf::{Reset, UnixMillis};
+use vesta_intf::{Reset, UnixMillis, plain};
 use vesta_service::{NewSegmentTag, StoreError};
 use vesta_store::StoreUrl;
 
@@ -317,9 +317,4 @@ fn failed(store: &str, error: &StoreError) -> Error {
 /// `1 tag`, `2 tags`.
 fn counted(number: usize, what: &str) -> String {
     if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
-}
-
-/// Text that others wrote into a store, made safe for a terminal.
-fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }

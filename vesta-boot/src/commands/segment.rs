@@ -134,9 +134,11 @@ mod tests {
             description: Some("\u{1b}[2J".into()),
             ..SegmentTag::new(key, -5, 0)
         };
-        store.put(tag("a\nb"));
+        store.put(tag("a\nb\u{202e}"));
         let said = list(&store, false).expect("a list");
-        assert!(said.ends_with("\na?b           -5     0  -            ?[2J\n"), "{said}");
+        let row = said.lines().last().map(|row| row.split_whitespace().collect::<Vec<_>>());
+        let expected = [r"a\u000ab\u202e", "-5", "0", "-", r"\u001b[2J"];
+        assert_eq!(row.as_deref(), Some(&expected[..]), "{said}");
     }
 
     #[test]

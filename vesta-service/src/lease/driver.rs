@@ -4,6 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
+use vesta_intf::plain;
+
 use super::state::{Action, Answer, Ask, CLAIM_AGAIN, Event, Machine, Now};
 use super::{Choice, EventKind, MachineSlot, Plan};
 use crate::BuildError;
@@ -209,7 +211,7 @@ impl Driver {
                 slot.state.lock().fenced += 1;
                 let reason = "another process took its machine ID over";
                 held.seal(reason);
-                let text = format!("{reason}: {} (pid {})", current.host, current.pid);
+                let text = format!("{reason}: {} (pid {})", plain(&current.host), current.pid);
                 tracing::error!(machine, "{text}");
                 note(EventKind::Fenced, machine, text);
             }

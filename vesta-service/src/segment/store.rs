@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::{Deref, Range};
 
-use vesta_intf::{IdError, UnixMillis};
+use vesta_intf::{IdError, UnixMillis, is_control};
 
 use super::stride::Stride;
 use crate::StoreError;
@@ -168,14 +168,14 @@ impl NewSegmentTag {
     ///
     /// # Errors
     /// [`IdError::Invalid`] if the name is empty, longer than 128 characters, or has control
-    /// characters or white space at an end; [`IdError::OutOfRange`] if the step is not 1 to 2^31 - 1.
+    /// characters, those of bidirectional text too, or white space at an end; [`IdError::OutOfRange`] if the step is not 1 to 2^31 - 1.
     pub fn new(key: impl Into<String>, step: u64) -> Result<Self, IdError> {
         let key = key.into();
         let wrong = |reason: &str| Err(IdError::invalid("key", reason));
         if key.is_empty() || key.chars().count() > Self::MAX_KEY {
             return wrong("it must have 1 to 128 characters");
         }
-        if key.trim() != key || key.contains(char::is_control) {
+        if key.trim() != key || key.contains(is_control) {
             return wrong("it must not begin or end with white space or have control characters");
         }
         IdError::check("step", step, 1, Self::MAX_STEP)?;

@@ -4,7 +4,9 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
-use vesta_intf::{CivilHour, IdError, Pattern, Period, Reset, Shuffle, ShuffleKey, UnixMillis};
+use vesta_intf::{
+    CivilHour, IdError, Pattern, Period, Reset, Shuffle, ShuffleKey, UnixMillis, is_control, plain,
+};
 
 use super::zone::Zone;
 use crate::NewSegmentTag;
@@ -51,7 +53,7 @@ impl Definition {
 
     /// Why a key is not the one that the pattern needs, if it needs one.
     pub(super) fn key_trouble(&self, given: Option<&ShuffleKey>) -> Option<String> {
-        let (wanted, tag) = (self.key.as_ref()?, &self.tag);
+        let (wanted, tag) = (self.key.as_ref()?, plain(&self.tag));
         let given = match given.map(ShuffleKey::fingerprint) {
             Some(given) if given == *wanted => return None,
             Some(given) => format!("was given {given}"),
@@ -157,7 +159,8 @@ impl NewSerialTag {
     /// database do: it is needed if the pattern has a date, and refused otherwise. Counters begin at 1.
     ///
     /// # Errors
-    /// [`IdError::Invalid`] for `key` as [`NewSegmentTag::new`], or for `zone`.
+    /// [`IdError::Invalid`] for `key` as [`NewSegmentTag::new`], for `zone`, or for `pattern` if it has
+    /// bidirectional controls: its serials would read backwards.
     pub fn new(
         tag: impl Into<String>,
         pattern: Pattern,
@@ -165,6 +168,10 @@ impl NewSerialTag {
     ) -> Result<Self, IdError> {
         let tag = tag.into();
         NewSegmentTag::new(&*tag, 1)?;
+        if pattern.as_str().contains(is_control) {
+            let reason = "it must not have characters that change the direction of writing";
+            return Err(IdError::invalid("pattern", reason));
+        }
         let step = Self::STEP.min(pattern.end_of_counters() / 100).max(1);
         let definition = Definition::new(tag, pattern, zone, None)?;
         Ok(Self { definition, first: 1, step, description: None })

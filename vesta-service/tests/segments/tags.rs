@@ -89,7 +89,7 @@ fn a_created_tag_is_known_at_once_and_an_existing_one_stays() {
 #[test]
 fn what_no_table_can_keep_is_refused() {
     let long = "x".repeat(129);
-    for key in ["", " orders", "orders ", "a\nb", "a\0b", &long] {
+    for key in ["", " orders", "orders ", "a\nb", "a\0b", "a\u{202e}b", "a\u{2066}", &long] {
         assert_eq!(kind(NewSegmentTag::new(key, 10)), ErrorKind::Invalid, "{key:?}");
     }
     for step in [0, 1 << 31, u64::MAX] {

@@ -172,7 +172,7 @@ machine IDs 1 held, 1 expired, 1 released, 1 foreign
 machine  state                                  host        pid  epoch  bound                     last change
       3  held                                   web-1      4711      3  2026-01-01T00:00:05.000Z  2025-12-31T23:59:54.000Z
       4  released                               web-1      4711      3  2025-12-31T23:59:53.000Z  2025-12-31T23:59:54.000Z
-      7  expired since 2025-12-31T23:59:54.000Z  db?[2J-2   4711      3  2025-12-31T23:58:20.000Z  2025-12-31T23:59:54.000Z
+      7  expired since 2025-12-31T23:59:54.000Z  db\\u001b[2J-2   4711      3  2025-12-31T23:58:20.000Z  2025-12-31T23:59:54.000Z
      12  foreign                                web-1         0      3  2026-01-01T00:00:10.000Z  2025-12-31T23:59:54.000Z
 "
         );

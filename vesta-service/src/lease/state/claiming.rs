@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use vesta_intf::{IdError, UnixMillis};
+use vesta_intf::{IdError, UnixMillis, plain};
 
 use super::attempt::{Attempt, Ground, ROLLBACK_LEAD, Step, Verdict};
 use super::candidates::{Candidate, Survey};
@@ -363,7 +363,7 @@ impl Round {
         let inside = || self.findings.snapshot.records.range(range.clone());
         let holders = inside()
             .filter(|(_, record)| record.owner != 0)
-            .map(|(machine, record)| (*machine, record.host.clone(), record.pid))
+            .map(|(machine, record)| (*machine, plain(&record.host), record.pid))
             .collect();
         let free = inside()
             .filter(|(_, record)| record.owner == 0)

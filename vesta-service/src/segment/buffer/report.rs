@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use vesta_intf::{IdError, NotReady, NotReadyReason};
+use vesta_intf::{IdError, NotReady, NotReadyReason, plain};
 
 use super::super::status::SegmentStatus;
 use super::super::store::NewSegmentTag;
@@ -56,7 +56,7 @@ impl Buffer {
     /// which is not for callers from afar.
     pub(super) fn unavailable(&self, error: &StoreError, retry_after: Option<Duration>) -> IdError {
         IdError::Unavailable {
-            reason: format!("the store does not give numbers of tag `{}`", self.key).into(),
+            reason: format!("the store does not give numbers of tag `{}`", plain(&self.key)).into(),
             // Waiting helps unless somebody has to repair something first.
             retry_after: retry_after.filter(|_| !error.is_permanent()),
             source: Some(Arc::new(error.clone())),
@@ -74,7 +74,7 @@ impl Buffer {
     }
 
     fn trouble_of(&self, health: Health) -> Option<String> {
-        let (key, highest) = (&self.key, self.highest.max(self.lent));
+        let (key, highest) = (plain(&self.key), self.highest.max(self.lent));
         Some(match health {
             Health::Good => return None,
             Health::NoTag => format!("tag `{key}` is not in the table"),
@@ -147,5 +147,5 @@ pub(in crate::segment) const SHUT_DOWN: &str = "it was shut down";
 pub(in crate::segment) fn not_found(key: &str) -> IdError {
     // Callers from afar choose the name: no more of it than a tag can have.
     let key: String = key.chars().take(NewSegmentTag::MAX_KEY).collect();
-    IdError::NotFound { what: format!("segment tag `{key}`").into() }
+    IdError::NotFound { what: format!("segment tag `{}`", plain(&key)).into() }
 }
