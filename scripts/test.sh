@@ -72,6 +72,7 @@ ls /usr/lib/*/faketime/libfaketimeMT.so.1 >/dev/null 2>&1 || missing+=(faketime)
 command -v unshare >/dev/null || missing+=(util-linux)
 command -v ip >/dev/null || missing+=(iproute2)
 command -v openssl >/dev/null || missing+=(openssl)
+PATH=$PATH:/usr/sbin command -v nginx >/dev/null || missing+=(nginx-light)
 [ ${#missing[@]} = 0 ] || scripts/install.sh "${missing[@]}"
 
 failed() {

@@ -122,8 +122,11 @@ fn run(
         Some(store) => store.to_string(),
         None => "its state file".to_owned(),
     };
-    let state = AdminState::new(role, &waiting_for, Arc::clone(&metrics), stop.clone(), &security);
-    let stop_began = shutdown::start(admin, state.clone())
+    let leaving = stop.child_token();
+    let state =
+        AdminState::new(role, &waiting_for, Arc::clone(&metrics), leaving.clone(), &security);
+    let delay = config.limits.shutdown_delay;
+    let stop_began = shutdown::start(admin, state.clone(), stop.clone(), delay)
         .map_err(|error| Error::software("cannot listen to signals", error))?;
 
     if config.store.wait_for_store {
@@ -158,11 +161,17 @@ fn run(
         {
             let service = service.with_gen_method(config.ids.gen_method).map_err(Error::setting)?;
             let security = security.of_front(front.role, role);
-            let (metrics, shutdown) = (Arc::clone(metrics), stop.clone());
-            let (service, segments) = (Arc::new(service), segments.clone());
-            let (serials, tinyid) = (serials.clone(), tinyid.clone());
-            let running =
-                Running { config, service, segments, tinyid, serials, security, metrics, shutdown };
+            let running = Running {
+                config,
+                service: Arc::new(service),
+                segments: segments.clone(),
+                tinyid: tinyid.clone(),
+                serials: serials.clone(),
+                security,
+                metrics: Arc::clone(metrics),
+                leaving: leaving.clone(),
+                shutdown: stop.clone(),
+            };
             let (serve, stop) = (front.serve, stop.clone().drop_guard());
             serving.push(move || {
                 let _ends_the_others = stop;

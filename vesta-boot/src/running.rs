@@ -43,6 +43,8 @@ pub struct Running {
     pub security: Security,
     /// The counters.
     pub metrics: Arc<Metrics>,
+    /// Cancelled when a stop was asked for: health reports it from then on. A child of `shutdown`.
+    pub leaving: CancellationToken,
     /// Cancelled when the program should stop.
     pub shutdown: CancellationToken,
 }
@@ -96,8 +98,8 @@ impl Running {
 
 /// The reason that `/readyz` and the gRPC health service give for not being ready; `None` if calls
 /// for IDs should succeed.
-pub fn not_ready_because(service: &LocalIdService, shutdown: &CancellationToken) -> Option<String> {
-    if shutdown.is_cancelled() {
+pub fn not_ready_because(service: &LocalIdService, leaving: &CancellationToken) -> Option<String> {
+    if leaving.is_cancelled() {
         return Some("the server is stopping".to_owned());
     }
     service.status().all.not_ready_because
@@ -123,6 +125,7 @@ mod tests {
             serials: None,
             security: Security::default(),
             metrics: Arc::default(),
+            leaving: CancellationToken::new(),
             shutdown: CancellationToken::new(),
         }
     }

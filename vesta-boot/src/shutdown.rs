@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::admin::{self, AdminState};
@@ -19,24 +19,28 @@ use crate::net::{self, Listening};
 pub(crate) fn start(
     admin: Option<Listening>,
     state: AdminState,
+    shutdown: CancellationToken,
+    delay: Duration,
 ) -> io::Result<Arc<OnceLock<Instant>>> {
     let stop_began = Arc::new(OnceLock::new());
     let noted = Arc::clone(&stop_began);
-    let (runtime, terminate, interrupt) = listen()?;
+    let (runtime, signals) = listen()?;
     let run = async move {
-        let shutdown = state.shutdown.clone();
         let note = async {
             shutdown.cancelled().await;
             let _ = noted.set(Instant::now());
         };
         let certificates = net::watch(state.security.clone());
+        let serving = state.clone();
         let admin = async {
             let Some(listener) = admin else { return };
-            if let Err(error) = admin::serve(listener, state).await {
+            if let Err(error) = admin::serve(listener, serving).await {
                 tracing::error!(%error, "the admin listener has stopped");
             }
         };
-        tokio::join!(signals_to(&shutdown, terminate, interrupt), note, admin, certificates);
+        let delay = || state.service().map_or(Duration::ZERO, |_| delay);
+        let signals = signals_to(&state.leaving, &shutdown, delay, signals);
+        tokio::join!(signals, note, admin, certificates);
     };
     std::thread::Builder::new()
         .name("vesta-control".to_owned())
@@ -52,48 +56,80 @@ pub(crate) fn start(
 pub fn on_signal() -> Result<CancellationToken, Error> {
     let (stop, failed) =
         (CancellationToken::new(), |error| Error::software("cannot listen to signals", error));
-    let (runtime, terminate, interrupt) = listen().map_err(failed)?;
+    let (runtime, signals) = listen().map_err(failed)?;
     let asked = stop.clone();
-    let run = move || runtime.block_on(signals_to(&asked, terminate, interrupt));
+    let run = move || runtime.block_on(signals_to(&asked, &asked, || Duration::ZERO, signals));
     std::thread::Builder::new().name("vesta-signals".to_owned()).spawn(run).map_err(failed)?;
     Ok(stop)
 }
 
 /// On return the signal handlers are installed.
-fn listen() -> io::Result<(Runtime, Signal, Signal)> {
+fn listen() -> io::Result<(Runtime, Signals)> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let context = runtime.enter();
     let (terminate, interrupt) =
         (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     drop(context);
-    Ok((runtime, terminate, interrupt))
+    Ok((runtime, Signals { terminate, interrupt }))
 }
 
 /// Signals so soon after the first are the same request: `timeout` sends one to the process and one
 /// to its group, an orchestrator and a terminal may both send theirs.
 const ECHO: Duration = Duration::from_secs(1);
 
-/// The first signal asks for a graceful stop, a second one after [`ECHO`] ends the process at once.
-/// That is safe at any moment: uniqueness never depends on a clean end.
-async fn signals_to(shutdown: &CancellationToken, mut terminate: Signal, mut interrupt: Signal) {
-    let mut next = async || {
+/// The first signal asks for a graceful stop, which begins after the delay. Another one, [`ECHO`] after the
+/// one before, ends the delay, and then the process at once. That is safe at any moment: uniqueness never
+/// depends on a clean end.
+async fn signals_to(
+    leaving: &CancellationToken,
+    shutdown: &CancellationToken,
+    delay: impl Fn() -> Duration,
+    mut signals: Signals,
+) {
+    let (mut name, _) = signals.next().await;
+    let mut began = Instant::now();
+    let delay = delay();
+    if !delay.is_zero() {
+        tracing::info!(
+            "{name}: not ready from now on, stopping in {} ms; another signal, a second later, stops at once",
+            delay.as_millis()
+        );
+        leaving.cancel();
         tokio::select! {
-            _ = terminate.recv() => ("SIGTERM", 15),
-            _ = interrupt.recv() => ("SIGINT", 2),
+            signal = signals.another(began) => (name, began) = (signal.0, Instant::now()),
+            () = shutdown.cancelled() => {}
+            () = sleep(delay) => {}
         }
-    };
-    let (name, _) = next().await;
+    }
     tracing::info!("{name}: stopping; another signal, a second later, ends the process at once");
     shutdown.cancel();
-    let began = Instant::now();
-    let mut signal = next().await;
-    if began.elapsed() < ECHO {
-        tracing::info!("{} within a second of the first: the stop goes on", signal.0);
-    }
-    while began.elapsed() < ECHO {
-        signal = next().await;
-    }
-    let (name, number) = signal;
+    let (name, number) = signals.another(began).await;
     tracing::warn!("{name} again: ending at once, the lease stays until its grace has passed");
     std::process::exit(128 + number);
+}
+
+/// The signals that ask for a stop.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    async fn next(&mut self) -> (&'static str, i32) {
+        tokio::select! {
+            _ = self.terminate.recv() => ("SIGTERM", 15),
+            _ = self.interrupt.recv() => ("SIGINT", 2),
+        }
+    }
+
+    /// The next signal that is not an echo of the one at `began`.
+    async fn another(&mut self, began: Instant) -> (&'static str, i32) {
+        loop {
+            let signal = self.next().await;
+            if began.elapsed() >= ECHO {
+                return signal;
+            }
+            tracing::info!("{} within a second of the first: the stop goes on", signal.0);
+        }
+    }
 }

@@ -445,7 +445,7 @@ async fn a_tag_is_added_once_and_gives_numbers_at_once() {
 #[tokio::test]
 async fn a_bad_tag_shows_beside_readiness_and_harms_no_other() {
     let store = MemorySegmentStore::new();
-    for (key, max_id) in [("bad", -1), ("orders", 1)] {
+    for (key, max_id) in [("bad\u{202e}", -1), ("orders", 1)] {
         let (key, description, update_time) = (key.to_owned(), None, None);
         store.put(SegmentTag { description, update_time, ..SegmentTag::new(key, max_id, 10) });
     }
@@ -455,10 +455,11 @@ async fn a_bad_tag_shows_beside_readiness_and_harms_no_other() {
     let admin = admin_with(Arc::clone(&segments));
     let (status, said) = admin.get("/readyz").await;
     assert_eq!(status, StatusCode::OK);
-    assert!(said.starts_with("ready\nsegments: the row of tag `bad` needs"), "{said}");
+    assert!(said.starts_with("ready\nsegments: the row of tag `bad\\u202e` needs"), "{said}");
     let (_, status) = admin.get("/status").await;
+    assert!(!status.contains('\u{202e}'), "nothing changes the direction of writing: {status}");
     let status: serde_json::Value = serde_json::from_str(&status).expect("JSON");
-    assert_eq!(status["segments"]["notReady"], serde_json::json!(["bad"]));
+    assert_eq!(status["segments"]["notReady"], serde_json::json!(["bad\u{202e}"]));
     assert!(segments.segment("orders").and_then(|tag| tag.next()).is_ok());
 }
 

@@ -41,6 +41,7 @@ fn running() -> Running {
         serials: None,
         security: Security::default(),
         metrics: Arc::default(),
+        leaving: CancellationToken::new(),
         shutdown: CancellationToken::new(),
     }
 }

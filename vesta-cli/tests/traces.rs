@@ -65,7 +65,7 @@ fn serve(folder: &Path, collector: &str, batch: &str) -> Program {
 
 fn get(server: &Program, path: &str, header: &str) -> String {
     let mut stream = TcpStream::connect(server.address()).expect("a listener");
-    write!(stream, "GET {path} HTTP/1.0\r\nhost: test\r\n{header}\r\n").expect("a request");
+    write!(stream, "GET {path} HTTP/1.0\r\nhost: localhost\r\n{header}\r\n").expect("a request");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("an answer");
     answer

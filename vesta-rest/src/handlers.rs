@@ -23,7 +23,7 @@ use vesta_boot::{Outcome, Running, Scopes, may_be_traced};
 use vesta_intf::{AsyncIdService, IdFormat, IdService};
 
 use crate::dto::IdText;
-use crate::endpoints::{METHODS, ONE_ID};
+use crate::endpoints::{METHODS, ONE_ID, OTHER};
 use crate::problem::Problem;
 use crate::state::{Call, authorize, text as text_of};
 
@@ -62,6 +62,13 @@ pub(crate) fn id_now(running: &Running, req: &Request) -> Option<Response<BoxBod
     running.metrics.observe(method, Outcome::Ok, Duration::ZERO);
     running.metrics.issue(caller, 1);
     Some(respond(decimal(id)).into())
+}
+
+/// Refuses a request that calls the listener by a name of another site.
+pub(crate) fn foreign_host(running: &Running) -> Response<BoxBody> {
+    let problem = Problem::foreign_host();
+    running.metrics.observe(OTHER, Outcome::Error(problem.kind()), Duration::ZERO);
+    problem.response().into()
 }
 
 /// New IDs, ascending.

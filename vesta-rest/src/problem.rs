@@ -8,7 +8,7 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderName};
 use vesta_boot::Denied;
-use vesta_intf::{ErrorKind, IdError};
+use vesta_intf::{ErrorKind, IdError, is_control};
 
 use crate::dto::ProblemBody;
 use crate::handlers::{no_store, ok};
@@ -26,7 +26,7 @@ const QUOTED: usize = 40;
 /// Quotes input for an error: short, in backquotes, without control characters.
 pub(crate) fn quoted(text: &str) -> String {
     let mut out = String::from("`");
-    out.extend(text.chars().take(QUOTED).map(|c| if c.is_control() { '\u{fffd}' } else { c }));
+    out.extend(text.chars().take(QUOTED).map(|c| if is_control(c) { '\u{fffd}' } else { c }));
     out.push_str(if text.chars().nth(QUOTED).is_some() { "…`" } else { "`" });
     out
 }
@@ -88,6 +88,13 @@ impl Problem {
     /// 400: a body that cannot be read.
     pub fn bad_body(detail: impl Into<String>) -> Self {
         Self::of_kind(ErrorKind::Invalid, detail)
+    }
+
+    /// 403: the request calls the listener by a name that is not its own.
+    pub fn foreign_host() -> Self {
+        let detail = "the header host must name this listener by an address, by localhost, or by a name in \
+                      the setting hosts (--hosts)";
+        Self::of_kind(ErrorKind::PermissionDenied, detail)
     }
 
     /// 404: nothing is at this path.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_cors::Cors;
-use actix_http::{HttpService, KeepAlive, Response};
+use actix_http::{HttpService, KeepAlive, Request, Response};
 use actix_service::{IntoServiceFactory, Service, ServiceFactory, apply_fn_factory, map_config};
 use actix_web::dev::AppConfig;
 use actix_web::http::header;
@@ -15,10 +15,10 @@ use futures_util::future::{Either, ready};
 use futures_util::{Stream, StreamExt as _, TryFutureExt};
 use tokio_util::task::TaskTracker;
 use vesta_boot::Running;
-use vesta_boot::net::{self, Accepted, Connection, Incoming, Limiter, Listening};
+use vesta_boot::net::{self, Accepted, Connection, Hosts, Incoming, Limiter, Listening};
 
 use crate::app::configure;
-use crate::handlers::id_now;
+use crate::handlers::{foreign_host, id_now};
 
 /// For the peer of a connection that is being closed to read the last answer.
 const LINGER: Duration = Duration::from_secs(1);
@@ -57,7 +57,9 @@ pub fn serve_with(listener: Listening, running: Arc<Running>, limits: Limits) ->
     let limiter = limiter(&running, limits);
     let has_tls = limiter.has_tls();
     let serving = Arc::clone(&running);
-    let work = move |incoming: Incoming| work(incoming, Arc::clone(&serving), limits);
+    let hosts = listener.hosts(&running.config.hosts);
+    let work =
+        move |incoming: Incoming| work(incoming, Arc::clone(&serving), limits, hosts.clone());
     net::serve(listener, &running, &limiter, |stream| refuse(stream, has_tls), work)
 }
 
@@ -87,6 +89,7 @@ async fn work(
     mut incoming: impl Stream<Item = io::Result<Connection>> + Unpin,
     running: Arc<Running>,
     limits: Limits,
+    hosts: Hosts,
 ) {
     let shared = web::Data::from(Arc::clone(&running));
     let origins = Arc::clone(&running.config.cors_origins);
@@ -96,9 +99,16 @@ async fn work(
     // Each worker has a token of its own: all its connections ask it with every request.
     let shutdown = running.shutdown.child_token();
     let stopped = shutdown.clone();
-    let service = apply_fn_factory(app, move |req, app: &_| match id_now(&running, &req) {
-        Some(response) => Either::Left(ready(Ok(response))),
-        None => Either::Right(app.call(req).map_ok(|it| Response::from(it.map_into_boxed_body()))),
+    let service = apply_fn_factory(app, move |req: Request, app: &_| {
+        let named = req.head().headers.get_all(header::HOST).map(header::HeaderValue::as_bytes);
+        let now =
+            if hosts.allow(named) { id_now(&running, &req) } else { Some(foreign_host(&running)) };
+        match now {
+            Some(response) => Either::Left(ready(Ok(response))),
+            None => {
+                Either::Right(app.call(req).map_ok(|it| Response::from(it.map_into_boxed_body())))
+            }
+        }
     });
     let http = HttpService::build()
         .keep_alive(match limits.keep_alive {
@@ -181,8 +191,10 @@ mod tests {
             serials: None,
             security: Security::default(),
             metrics: Arc::new(Metrics::new(METHODS)),
+            leaving: CancellationToken::new(),
             shutdown: CancellationToken::new(),
         });
+        let hosts = Hosts::default();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (stream, peer) = listener.accept().await.unwrap();
@@ -193,10 +205,10 @@ mod tests {
         let incoming = futures_util::stream::iter([Ok(connection)]).chain(pending());
 
         let worker = LocalSet::new();
-        let work = worker.spawn_local(work(incoming, Arc::clone(&running), limits));
+        let work = worker.spawn_local(work(incoming, Arc::clone(&running), limits, hosts));
         worker
             .run_until(async {
-                client.write_all(b"GET /genid HTTP/1.1\r\nhost: test\r\n\r\n").await.unwrap();
+                client.write_all(b"GET /genid HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
                 let mut answer = [0; 999];
                 let length = client.read(&mut answer).await.unwrap();
                 assert!(answer[..length].starts_with(b"HTTP/1.1 200 OK\r\n"));

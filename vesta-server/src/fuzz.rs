@@ -67,7 +67,7 @@ impl Server {
         let tag = NewSerialTag::new("orders", pattern, None).expect("it is right");
         assert!(serials.create(&tag).expect("memory answers"));
         let mut config = Config::defaults(Role::Server);
-        config.limits.request_timeout = Duration::from_millis(50);
+        config.limits.request_timeout = Duration::from_millis(20);
         let running = Running {
             config,
             service: Arc::new(service),
@@ -76,6 +76,7 @@ impl Server {
             serials: Some(Arc::new(serials)),
             security: Security::default(),
             metrics: Arc::new(Metrics::new(crate::METHODS)),
+            leaving: CancellationToken::new(),
             shutdown: CancellationToken::new(),
         };
         let services = Mutex::new(Services::new(Arc::new(running)));

@@ -25,16 +25,16 @@ pub(crate) struct Health(pub(crate) Arc<Running>);
 impl Health {
     /// Status of a service; `None` if there is none of that name.
     fn status(&self, service: &str) -> Option<i32> {
-        let Running { service: ids, segments, serials, shutdown, .. } = &*self.0;
+        let Running { service: ids, segments, serials, leaving, .. } = &*self.0;
         let serves = match service {
             // The ID service, whose health is also that of the server as a whole.
-            "" | "vesta.v1.IdService" => not_ready_because(ids, shutdown).is_none(),
+            "" | "vesta.v1.IdService" => not_ready_because(ids, leaving).is_none(),
             // Not serving while segment mode is off, or serials are.
             "vesta.v1.SegmentService" => segments.as_ref().is_some_and(|segments| {
-                !shutdown.is_cancelled() && segments.not_ready_because().is_none()
+                !leaving.is_cancelled() && segments.not_ready_because().is_none()
             }),
             "vesta.v1.SerialService" => serials.as_ref().is_some_and(|serials| {
-                !shutdown.is_cancelled() && serials.not_ready_because().is_none()
+                !leaving.is_cancelled() && serials.not_ready_because().is_none()
             }),
             _ => return None,
         };
@@ -68,6 +68,7 @@ impl Protocol for Health {
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
             let mut sent = None;
             loop {
+                let leaving = health.0.leaving.is_cancelled();
                 let now = health.status(&service).unwrap_or(SERVICE_UNKNOWN);
                 if sent != Some(now) {
                     sent = Some(now);
@@ -78,6 +79,7 @@ impl Protocol for Health {
                     break;
                 }
                 tokio::select! {
+                    () = health.0.leaving.cancelled(), if !leaving => {}
                     () = health.0.shutdown.cancelled() => {}
                     _ = ticks.tick() => {}
                 }

@@ -214,7 +214,7 @@ impl Drop for Program {
 #[must_use]
 pub fn get(address: &str, path: &str) -> (u16, String) {
     let mut socket = TcpStream::connect(address).expect("a listener");
-    let request = format!("GET {path} HTTP/1.1\r\nhost: vesta\r\nconnection: close\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
     socket.write_all(request.as_bytes()).expect("a request");
     let mut answer = String::new();
     socket.read_to_string(&mut answer).expect("an answer");

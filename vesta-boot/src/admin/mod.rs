@@ -24,9 +24,9 @@ use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
 
-use vesta_intf::IdError;
+use vesta_intf::{IdError, plain_lines};
 
-use crate::net::{Acceptor, Limiter, Limits, Listener, Listening, Scopes};
+use crate::net::{Acceptor, Hosts, Limiter, Limits, Listener, Listening, Scopes};
 use crate::running::SERIALS_OFF;
 use crate::secret;
 use gauges::Scrape;
@@ -68,13 +68,25 @@ const LIMITS: Limits = Limits {
 pub(crate) async fn serve(listener: Listening, state: AdminState) -> io::Result<()> {
     let limiter = Limiter::new(
         CONNECTIONS,
-        CONNECTIONS,
+        CONNECTIONS / 2,
         LIMITS,
         state.security.admin_tls.clone(),
         Arc::default(),
     );
-    let listener = Listener { listener: Acceptor::try_from(listener)?, limiter };
-    axum::serve(listener, router(state)).await
+    let hosts = listener.hosts(&state.security.admin_hosts);
+    let router = router(state).layer(middleware::from_fn_with_state(hosts, check_host));
+    axum::serve(Listener::new(Acceptor::try_from(listener)?, limiter), router).await
+}
+
+/// Refuses a request that calls this listener by a name of another site.
+async fn check_host(State(hosts): State<Hosts>, request: Request, next: Next) -> Response {
+    let named = request.headers().get_all(header::HOST).iter();
+    if hosts.allow(named.map(HeaderValue::as_bytes)) {
+        return next.run(request).await;
+    }
+    let reason = "the header host must name this listener by an address, by localhost, or by a name in \
+                  admin.hosts";
+    refused((StatusCode::FORBIDDEN, reason.to_owned()))
 }
 
 /// Lets a request through if its token has the scope that the request needs, and if no page of another
@@ -108,7 +120,7 @@ async fn check_access(State(state): State<AdminState>, request: Request, next: N
 /// 503 only if a restart would help: the generator has stopped for good by itself.
 async fn healthz(State(state): State<AdminState>) -> (StatusCode, String) {
     match state.service().and_then(|service| service.status().all.sealed) {
-        Some(reason) if !state.shutdown.is_cancelled() => {
+        Some(reason) if !state.leaving.is_cancelled() => {
             (StatusCode::SERVICE_UNAVAILABLE, format!("restart me: {reason}\n"))
         }
         _ => (StatusCode::OK, "ok\n".to_owned()),
@@ -215,7 +227,8 @@ async fn new_segment(State(state): State<AdminState>, headers: HeaderMap, body: 
 }
 
 fn respond(status: StatusCode, body: &Value) -> Response {
-    (status, [(header::CONTENT_TYPE, "application/json")], format!("{body:#}\n")).into_response()
+    (status, [(header::CONTENT_TYPE, "application/json")], plain_lines(&format!("{body:#}\n")))
+        .into_response()
 }
 
 /// Status and reason of a request that is refused.

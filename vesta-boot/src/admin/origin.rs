@@ -1,10 +1,10 @@
 //! Requests that a browser was talked into: from the page of another site, or by a name of another
 //! site that leads to this listener (DNS rebinding). Pure.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
-
 use axum::http::HeaderMap;
 use axum::http::header::{HOST, ORIGIN};
+
+use crate::net::names_this;
 
 /// Returns whether a request names this listener by an address, `localhost` or one of `names`, and
 /// comes from no page but its own.
@@ -17,19 +17,6 @@ pub(super) fn is_own(headers: &HeaderMap, names: &[String]) -> bool {
     };
     names_this(host, names)
         && headers.get_all(ORIGIN).iter().all(|origin| origin.to_str().is_ok_and(of_host))
-}
-
-/// A page of another site cannot have an address as its name, nor can a name server make one up.
-fn names_this(host: &str, names: &[String]) -> bool {
-    let name = match host.rsplit_once(':') {
-        Some((name, port)) if port.parse::<u16>().is_ok() => name,
-        _ => host,
-    };
-    let v6 = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
-    v6.is_some_and(|address| address.parse::<Ipv6Addr>().is_ok())
-        || name.parse::<Ipv4Addr>().is_ok()
-        || name.eq_ignore_ascii_case("localhost")
-        || names.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
 #[cfg(test)]

@@ -25,23 +25,24 @@ pub struct AdminState {
     waiting_for: Arc<str>,
     /// One of each public listener.
     pub(super) metrics: Arc<[Arc<Metrics>]>,
-    pub(crate) shutdown: CancellationToken,
+    /// Cancelled when a stop was asked for.
+    pub(crate) leaving: CancellationToken,
     pub(crate) security: Security,
 }
 
 impl AdminState {
-    /// State of a program that has no machine ID yet: what it waits for, its counters, its stop, and
-    /// the protection of its listeners.
+    /// State of a program that has no machine ID yet: what it waits for, its counters, the token that
+    /// says that it leaves, and the protection of its listeners.
     pub fn new(
         role: Role,
         waiting_for: &str,
         metrics: impl Into<Arc<[Arc<Metrics>]>>,
-        shutdown: CancellationToken,
+        leaving: CancellationToken,
         security: &Security,
     ) -> Self {
         let (started, security, metrics) = (Arc::default(), security.clone(), metrics.into());
         let began = SystemClock::new().wall();
-        Self { role, began, started, waiting_for: waiting_for.into(), metrics, shutdown, security }
+        Self { role, began, started, waiting_for: waiting_for.into(), metrics, leaving, security }
     }
 
     /// Adds the service, once there is one.
@@ -49,7 +50,7 @@ impl AdminState {
         let _ = self.started.set(assembled.clone()); // a program starts once
     }
 
-    pub(super) fn service(&self) -> Option<&LocalIdService> {
+    pub(crate) fn service(&self) -> Option<&LocalIdService> {
         self.started.get().map(|started| &*started.service)
     }
 
@@ -85,7 +86,7 @@ impl AdminState {
 
     pub(super) fn not_ready_because(&self) -> Option<String> {
         match self.service() {
-            Some(service) => not_ready_because(service, &self.shutdown),
+            Some(service) => not_ready_because(service, &self.leaving),
             None => Some(format!("there is no machine ID yet; waiting for {}", self.waiting_for)),
         }
     }

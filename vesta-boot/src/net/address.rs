@@ -6,11 +6,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::net::{UnixListener as StdUnixListener, UnixStream as StdUnixStream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 
 use socket2::{Domain, SockAddr, Socket, Type};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio_util::either::Either;
 
+use super::hosts::Hosts;
 use crate::error::Error;
 
 /// The address of a listener.
@@ -218,6 +220,11 @@ impl Listening {
     /// The address, with the port that was taken.
     pub(crate) fn address(&self) -> &Address {
         &self.address
+    }
+
+    /// The names by which requests may call it, beside its own these.
+    pub fn hosts(&self, names: &Arc<[String]>) -> Hosts {
+        Hosts::new(&self.address, names)
     }
 }
 

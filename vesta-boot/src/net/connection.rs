@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use tokio_util::either::Either;
 
 use super::address::Accepted;
 use super::head::HeadGuard;
-use super::permit::Permit;
+use super::permit::{Permit, Seat};
 use super::requests::{IdleWatch, Requests};
 use super::stream::{Bytes, Stream};
 use super::tls::Tls;
@@ -39,23 +40,26 @@ pub struct Limits {
 /// read or written, so that a slow peer holds up nobody else.
 pub struct Connection {
     /// Given back before the socket closes: a client that sees the end finds the place free.
-    _permit: Permit,
+    place: Place,
     stream: Stream,
     watch: Watch,
     heads: Option<HeadGuard>,
     unused: IdleWatch,
 }
 
+/// The right to be open, for as long as the connection lasts or until it gives way to another one.
+pub(super) type Place = Either<Permit, Arc<Seat>>;
+
 impl Connection {
     /// Must be called inside a Tokio runtime.
-    pub(super) fn new(stream: Accepted, tls: Option<&Tls>, limits: Limits, permit: Permit) -> Self {
+    pub(super) fn new(stream: Accepted, tls: Option<&Tls>, limits: Limits, place: Place) -> Self {
         // Small answers must not wait for the acknowledgement of the one before. A socket that cannot
         // do that is about to tell why.
         if let Either::Left(stream) = &stream {
             let _ = stream.set_nodelay(true);
         }
         Self {
-            _permit: permit,
+            place,
             stream: Stream::new(stream, tls),
             watch: Watch::new(limits),
             heads: limits.is_http1.then(HeadGuard::default),
@@ -68,9 +72,17 @@ impl Connection {
         self.unused.requests()
     }
 
-    /// Ready with an error once the peer has stalled, or has used the connection for nothing.
+    /// Ready once another connection has the place of this one.
+    fn poll_given_way(&self, cx: &Context<'_>) -> Poll<()> {
+        let Either::Right(seat) = &self.place else { return Poll::Pending };
+        let has_request = self.heads.as_ref().is_none_or(HeadGuard::is_between_requests);
+        seat.poll(self.watch.phase == Phase::Owing && has_request, cx)
+    }
+
+    /// Ready with an error once the peer has stalled, has used the connection for nothing, or another
+    /// connection has its place.
     fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
-        if self.watch.poll(cx).is_pending() {
+        if self.poll_given_way(cx).is_pending() && self.watch.poll(cx).is_pending() {
             ready!(self.unused.poll(cx));
         }
         self.stream.time_out();
@@ -114,7 +126,11 @@ impl AsyncRead for Connection {
             if let Some(heads) = &mut this.heads {
                 heads.pass(&mut buf.filled_mut()[before..]);
             }
-            return Poll::Ready(result);
+            // A whole request, now that it is here, keeps the place.
+            return match this.poll_given_way(cx) {
+                Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into())),
+                Poll::Pending => Poll::Ready(result),
+            };
         }
         this.poll_stalled(cx).map(Err)
     }

@@ -1,9 +1,14 @@
-//! Guard of HTTP/1 request heads: their line ends and their length, before a parser sees them. Pure.
+//! Guard of HTTP/1 request heads: their line ends, their length and their offers of another protocol, before
+//! a parser sees them. Pure.
 //!
 //! The parsers behind take a bare LF for a line end, which proxies read otherwise, and read 128 KiB of a
 //! head. Both already answer a head that is wrong, in turn and with the right status, so a refusal is
 //! made by spoiling the bytes: 0 is allowed nowhere in a head (400), and no parser takes hundreds of
 //! headers (431).
+//!
+//! No server here speaks another protocol, and RFC 9110 (7.8) lets a server ignore the offer of one. The
+//! parser of actix would take it up and close the connection after the answer, so `upgrade` in a
+//! `Connection` header and `websocket` in an `Upgrade` header are misspelt on their way.
 
 /// All bytes of a head.
 const MAX_HEAD: usize = 16 * 1024;
@@ -54,6 +59,11 @@ enum Body {
 const LONGEST_LINE: usize = 256;
 
 impl HeadGuard {
+    /// Returns whether every request so far has come as a whole, with its body.
+    pub(super) fn is_between_requests(&self) -> bool {
+        self.part == Part::Head && self.length == 0
+    }
+
     /// Passes bytes on to the parser, spoiled where it has to refuse them.
     pub(super) fn pass(&mut self, mut bytes: &mut [u8]) {
         while let Some(first) = bytes.first_mut() {
@@ -90,6 +100,15 @@ impl HeadGuard {
             self.part = Part::TooLong(1);
             *byte = ONE_MORE_HEADER[0];
         } else if *byte != b'\n' {
+            // No other value that matters in these headers has these letters.
+            let offers = match byte {
+                b'g' | b'G' => self.is_in_header(b"connection:"),
+                b'k' | b'K' => self.is_in_header(b"upgrade:"),
+                _ => false,
+            };
+            if offers {
+                *byte = b'-';
+            }
             if std::mem::replace(&mut self.after_cr, *byte == b'\r')
                 && self.line.len() < LONGEST_LINE
             {
@@ -139,6 +158,11 @@ impl HeadGuard {
         }
     }
 
+    fn is_in_header(&self, name: &[u8]) -> bool {
+        let line = self.line.get(..name.len());
+        self.part == Part::Head && line.is_some_and(|line| line.eq_ignore_ascii_case(name))
+    }
+
     fn header(&mut self) {
         let Some(colon) = self.line.iter().position(|byte| *byte == b':') else { return };
         let (name, value) = (&self.line[..colon], self.line[colon + 1..].trim_ascii());
@@ -177,6 +201,49 @@ mod tests {
             GET / HTTP/1.1\r\nhost: a\r\n\r\n";
         for piece in 1..=text.len() {
             assert_eq!(passed(text, piece), text, "pieces of {piece}");
+        }
+    }
+
+    #[test]
+    fn an_offer_of_another_protocol_does_not_reach_the_parser() {
+        let head = |connection: &str| {
+            format!("GET /upgrade HTTP/1.1\r\nx: upgrade\r\nUpgrade: h2c\r\n{connection}\r\n\r\n")
+        };
+        for (sent, expected) in [
+            ("connection: upgrade", "connection: up-rade"),
+            ("Connection: Upgrade, HTTP2-Settings", "Connection: Up-rade, HTTP2-Settin-s"),
+            ("CONNECTION:keep-alive,UPGRADE", "CONNECTION:keep-alive,UP-RADE"),
+            ("connection: close, upgrade", "connection: close, up-rade"),
+            ("connection: keep-alive", "connection: keep-alive"),
+            ("connection-x: upgrade", "connection-x: upgrade"),
+            ("upgrade: WebSocket", "upgrade: WebSoc-et"),
+            ("sec-websocket-key: k", "sec-websocket-key: k"),
+        ] {
+            let (sent, expected) = (head(sent).repeat(2), head(expected).repeat(2));
+            for piece in 1..=sent.len() {
+                assert_eq!(passed(sent.as_bytes(), piece), expected.as_bytes(), "{piece}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_request_counts_as_whole_with_its_body() {
+        let mut guard = HeadGuard::default();
+        for (bytes, whole) in [
+            ("", true),
+            ("\r", false),
+            ("\n", true),
+            ("GET / HTTP/1.1\r\nhost: a\r\n", false),
+            ("\r\n", true),
+            ("POST / HTTP/1.1\r\ncontent-length: 2\r\n\r\n", false),
+            ("a", false),
+            ("b", true),
+            ("POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n0\r\n", false),
+            ("\r\n", true),
+            ("GET / HTTP/1.1\n", false),
+        ] {
+            guard.pass(&mut bytes.as_bytes().to_vec());
+            assert_eq!(guard.is_between_requests(), whole, "after {bytes:?}");
         }
     }
 

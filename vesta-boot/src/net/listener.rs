@@ -2,16 +2,16 @@
 
 use std::io;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::time::sleep;
 
 use super::Tls;
 use super::address::{Accepted, Acceptor};
-use super::connection::{Connection, Limits};
-use super::permit::{Addresses, Permit};
+use super::connection::{Connection, Limits, Place};
+use super::permit::{Addresses, Permit, Seat};
 use crate::metrics::Metrics;
 
 /// Pause after an error of accept, such as no free file descriptor.
@@ -50,29 +50,25 @@ impl Limiter {
     /// A permit for a connection just accepted; `None`, and counted, if there are too many, or too
     /// many of this address. All peers of a Unix socket are this host, and have no limit of their own.
     pub fn try_permit(&self, peer: Option<IpAddr>) -> Option<Permit> {
-        let place = || {
-            let share = match peer {
-                Some(peer) => Some(self.addresses.share_of(peer, self.max_per_address)?),
-                None => None,
-            };
-            let permit = Arc::clone(&self.permits).try_acquire_owned().ok()?;
-            Some(self.permit(permit).with(share))
-        };
-        let permit = place();
-        if permit.is_none() {
+        let permit = self.permit(peer);
+        if permit.is_err() {
             self.metrics.refused.inc();
         }
-        permit
+        permit.ok()
     }
 
-    fn permit(&self, permit: OwnedSemaphorePermit) -> Permit {
+    /// A permit, or the address that has too many; none if all together are too many.
+    fn permit(&self, peer: Option<IpAddr>) -> Result<Permit, Option<IpAddr>> {
+        let share = |peer| self.addresses.share_of(peer, self.max_per_address).ok_or(Some(peer));
+        let share = peer.map(share).transpose()?;
+        let permit = Arc::clone(&self.permits).try_acquire_owned().map_err(|_| None)?;
         self.metrics.opened.inc();
-        Permit::new(permit).counted(&self.metrics.open)
+        Ok(Permit::new(permit).counted(&self.metrics.open).with(share))
     }
 
     /// Guards an accepted connection. Must be called inside the Tokio runtime that drives it.
     pub fn guard(&self, stream: Accepted, permit: Permit) -> Connection {
-        Connection::new(stream, self.tls.as_ref(), self.limits, permit)
+        Connection::new(stream, self.tls.as_ref(), self.limits, Place::Left(permit))
     }
 }
 
@@ -89,10 +85,18 @@ pub(super) async fn accept(listener: &Acceptor) -> (Accepted, Option<IpAddr>) {
     }
 }
 
-/// Listener whose connections wait for a permit before they are accepted.
+/// Listener whose oldest connections without a whole request give way to new ones.
 pub(crate) struct Listener {
-    pub(crate) listener: Acceptor,
-    pub(crate) limiter: Arc<Limiter>,
+    listener: Acceptor,
+    limiter: Arc<Limiter>,
+    /// Of the open connections, by age.
+    seats: Vec<Weak<Seat>>,
+}
+
+impl Listener {
+    pub(crate) fn new(listener: Acceptor, limiter: Arc<Limiter>) -> Self {
+        Self { listener, limiter, seats: Vec::new() }
+    }
 }
 
 impl axum::serve::Listener for Listener {
@@ -100,10 +104,24 @@ impl axum::serve::Listener for Listener {
     type Addr = Option<IpAddr>;
 
     async fn accept(&mut self) -> (Connection, Option<IpAddr>) {
-        let permit = Arc::clone(&self.limiter.permits).acquire_owned().await;
-        let permit = self.limiter.permit(permit.expect("nobody closes this semaphore"));
-        let (stream, peer) = accept(&self.listener).await;
-        (self.limiter.guard(stream, permit), peer)
+        loop {
+            let (stream, peer) = accept(&self.listener).await;
+            self.seats.retain(|seat| seat.strong_count() > 0);
+            let mut permit = self.limiter.permit(peer);
+            while let Err(full) = permit
+                && self.seats.iter().filter_map(Weak::upgrade).any(|seat| seat.give_way(full))
+            {
+                permit = self.limiter.permit(peer);
+            }
+            let Ok(permit) = permit else {
+                tracing::debug!(?peer, "all connections are at work; refused a new one");
+                continue;
+            };
+            let seat = Seat::new(permit);
+            self.seats.push(Arc::downgrade(&seat));
+            let Limiter { tls, limits, .. } = &*self.limiter;
+            return (Connection::new(stream, tls.as_ref(), *limits, Place::Right(seat)), peer);
+        }
     }
 
     fn local_addr(&self) -> io::Result<Option<IpAddr>> {
@@ -113,14 +131,16 @@ impl axum::serve::Listener for Listener {
 
 #[cfg(test)]
 mod tests {
+    use std::future::pending;
     use std::net::SocketAddr;
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
     use axum::Router;
     use axum::routing::get;
     use rcgen::{CertificateParams, KeyPair};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::{TcpListener, TcpStream};
-    use tokio::time::Instant;
+    use tokio::time::{Instant, timeout};
 
     use super::*;
     use crate::net::Protocol;
@@ -128,22 +148,30 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(5);
     const CONNECTIONS: usize = 16;
+    const LIMITS: Limits = Limits {
+        opening: LIMIT,
+        opening_bytes: 1,
+        stall: LIMIT,
+        idle: LIMIT,
+        is_http1: true,
+        unused: Duration::MAX,
+    };
 
     async fn serving(tls: Option<Tls>) -> SocketAddr {
-        let limits = Limits {
-            opening: LIMIT,
-            opening_bytes: 1,
-            stall: LIMIT,
-            idle: LIMIT,
-            is_http1: true,
-            unused: Duration::MAX,
-        };
+        serving_with(tls, LIMITS, CONNECTIONS).await
+    }
+
+    async fn serving_with(tls: Option<Tls>, limits: Limits, per_address: usize) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("its address");
         let listener = Acceptor::Tcp(listener);
-        let limiter = Limiter::new(CONNECTIONS, CONNECTIONS, limits, tls, Arc::default());
-        let router = Router::new().route("/", get(async || "hello"));
-        tokio::spawn(async { axum::serve(Listener { listener, limiter }, router).await });
+        let limiter = Limiter::new(CONNECTIONS, per_address, limits, tls, Arc::default());
+        let begins = async || {
+            AT_WORK.fetch_add(1, Relaxed);
+            pending::<&str>().await
+        };
+        let router = Router::new().route("/", get(async || "hello")).route("/begins", get(begins));
+        tokio::spawn(async { axum::serve(Listener::new(listener, limiter), router).await });
         address
     }
 
@@ -189,23 +217,61 @@ mod tests {
         assert_eq!(tls.handshakes_failed(), 2);
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn one_more_than_the_limit_waits_for_a_permit() {
-        let address = serving(None).await;
+    /// Requests that have begun and never end.
+    static AT_WORK: AtomicUsize = AtomicUsize::new(0);
+
+    /// Nothing but the place of another one ends a connection of this listener before an hour is over.
+    async fn serving_patiently(per_address: usize) -> SocketAddr {
+        let hour = Duration::from_secs(3600);
+        serving_with(None, Limits { opening: hour, stall: hour, idle: hour, ..LIMITS }, per_address)
+            .await
+    }
+
+    const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+
+    /// The answer to a request; the time-out is for one that never comes.
+    async fn answer(address: SocketAddr, request: &[u8]) -> Vec<u8> {
+        let mut stream = connect(address, request).await;
+        timeout(Duration::from_secs(60), until_closed(&mut stream)).await.expect("an answer")
+    }
+
+    #[tokio::test]
+    async fn requests_are_answered_beside_any_number_of_halves() {
+        let address = serving_patiently(CONNECTIONS / 2).await;
+        let halves = [
+            &b""[..],
+            b"GET / HTT",
+            b"GET / HTTP/1.1\r\nhost: a\r\n",
+            b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\n1",
+            b"GET / HTTP/1.1\r\nhost: a\r\n\r\nGET",
+        ];
         let mut open = Vec::new();
-        for _ in 0..CONNECTIONS {
-            open.push(connect(address, b"").await);
+        for half in halves.into_iter().cycle().take(200) {
+            open.push(connect(address, half).await);
         }
-        let request = b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
-        let began = Instant::now();
-        let mut waiting = connect(address, request).await;
-        let said = until_closed(&mut waiting).await;
-        assert!(said.ends_with(b"hello"), "{said:?}");
-        assert!(began.elapsed() >= LIMIT, "until one of the others was closed");
-        drop(open);
-        let began = Instant::now();
-        let mut next = connect(address, request).await;
-        assert!(until_closed(&mut next).await.ends_with(b"hello"));
-        assert!(began.elapsed() < LIMIT, "there is room again");
+        for _ in 0..20 {
+            let said = answer(address, REQUEST).await;
+            assert!(said.ends_with(b"hello"), "{said:?}");
+        }
+        until_closed(&mut open[0]).await; // the oldest one has gone
+    }
+
+    #[tokio::test]
+    async fn a_connection_at_work_keeps_its_place() {
+        let address = serving_patiently(CONNECTIONS).await;
+        let mut at_work = Vec::new();
+        for _ in 0..CONNECTIONS {
+            at_work.push(connect(address, b"GET /begins HTTP/1.1\r\nhost: a\r\n\r\n").await);
+        }
+        while AT_WORK.load(Relaxed) < CONNECTIONS {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(answer(address, REQUEST).await, b"", "refused");
+        at_work.pop();
+        while answer(address, REQUEST).await.is_empty() {}
+        for stream in &mut at_work {
+            let more = timeout(Duration::ZERO, until_closed(stream)).await;
+            assert!(more.is_err(), "it goes on: {more:?}");
+        }
     }
 }

@@ -6,6 +6,7 @@ mod connection;
 #[cfg(feature = "grpc")]
 mod grpc;
 mod head;
+mod hosts;
 mod listener;
 mod pem;
 mod permit;
@@ -21,6 +22,7 @@ use crate::role::Role;
 pub use address::{Accepted, Address, Listening};
 pub use auth::{Auth, Caller, Denied, Scopes, Token};
 pub use connection::{Connection, Limits};
+pub use hosts::Hosts;
 pub use listener::Limiter;
 pub use pem::TlsFiles;
 pub use permit::Permit;
@@ -30,6 +32,7 @@ pub use workers::{Incoming, serve};
 
 pub(crate) use address::{Acceptor, Bound};
 pub(crate) use auth::{checked_name, sha256};
+pub(crate) use hosts::names_this;
 pub(crate) use listener::Listener;
 pub(crate) use tls::{install_provider, watch};
 
@@ -42,7 +45,7 @@ pub struct Security {
     pub grpc_tls: Option<Tls>,
     /// TLS of the admin listener.
     pub admin_tls: Option<Tls>,
-    /// Further names of the admin listener, under which browsers may change something.
+    /// Further names of the admin listener.
     pub admin_hosts: Arc<[String]>,
     /// The tokens of callers, for both listeners; `None` if they need none.
     pub auth: Option<Auth>,

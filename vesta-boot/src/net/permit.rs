@@ -1,9 +1,10 @@
-//! The right to one open connection.
+//! The right to one open connection, and connections that give way to others.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
 
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -12,16 +13,16 @@ use tokio::sync::OwnedSemaphorePermit;
 pub struct Permit {
     _permit: OwnedSemaphorePermit,
     counts: Vec<Arc<()>>,
-    _share: Option<Share>,
+    share: Option<Share>,
 }
 
 impl Permit {
     pub(super) const fn new(permit: OwnedSemaphorePermit) -> Self {
-        Self { _permit: permit, counts: Vec::new(), _share: None }
+        Self { _permit: permit, counts: Vec::new(), share: None }
     }
 
     pub(super) fn with(mut self, share: Option<Share>) -> Self {
-        self._share = share;
+        self.share = share;
         self
     }
 
@@ -30,6 +31,45 @@ impl Permit {
     pub fn counted(mut self, count: &Arc<()>) -> Self {
         self.counts.push(Arc::clone(count));
         self
+    }
+}
+
+/// The place of a connection that gives way to another one while it has no whole request.
+#[derive(Debug)]
+pub(super) struct Seat(Mutex<Taken>);
+
+#[derive(Debug)]
+struct Taken {
+    /// `None` once another connection has the place.
+    permit: Option<Permit>,
+    /// A whole request is being answered.
+    busy: bool,
+    waker: Option<Waker>,
+}
+
+impl Seat {
+    pub(super) fn new(permit: Permit) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Taken { permit: Some(permit), busy: false, waker: None })))
+    }
+
+    /// Gives the permit back, if the connection is not busy, and is of this address if there is one.
+    pub(super) fn give_way(&self, peer: Option<IpAddr>) -> bool {
+        let mut it = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let owner_of = |permit: &mut Permit| permit.share.as_ref().map(|share| share.owner);
+        let busy = it.busy;
+        let ended =
+            it.permit.take_if(|it| !busy && (peer.is_none() || owner_of(it) == peer.map(owner)));
+        if let (Some(_), Some(waker)) = (&ended, &it.waker) {
+            waker.wake_by_ref();
+        }
+        ended.is_some()
+    }
+
+    /// Ready once the connection has given way.
+    pub(super) fn poll(&self, busy: bool, cx: &Context<'_>) -> Poll<()> {
+        let mut it = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (it.busy, it.waker) = (busy, Some(cx.waker().clone()));
+        if it.permit.is_some() { Poll::Pending } else { Poll::Ready(()) }
     }
 }
 
@@ -80,6 +120,9 @@ fn owner(peer: IpAddr) -> IpAddr {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+    use std::task::Wake;
+
     use super::*;
 
     #[test]
@@ -96,5 +139,32 @@ mod tests {
         assert!(share("192.0.2.1").is_some(), "given back");
         drop((second, v6));
         assert_eq!(addresses.0.lock().expect("no panic").len(), 2, "others are forgotten");
+    }
+
+    #[derive(Default)]
+    struct Woken(AtomicBool);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_seat_gives_way_once_unless_it_is_busy_or_of_another_address() {
+        let (addresses, places) = (Addresses::default(), Arc::new(tokio::sync::Semaphore::new(1)));
+        let [one, other] = [1, 2].map(|last| Some(IpAddr::from([192, 0, 2, last])));
+        let permit = Permit::new(Arc::clone(&places).try_acquire_owned().expect("a place"));
+        let seat = Seat::new(permit.with(addresses.share_of(one.expect("an address"), 1)));
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(Arc::clone(&woken));
+        let cx = Context::from_waker(&waker);
+        assert!(seat.poll(true, &cx).is_pending());
+        assert!(!seat.give_way(None) && !seat.give_way(one), "at work");
+        assert!(seat.poll(false, &cx).is_pending());
+        assert!(!seat.give_way(other) && places.available_permits() == 0);
+        assert!(!woken.0.load(Relaxed));
+        assert!(seat.give_way(one) && woken.0.load(Relaxed) && !seat.give_way(None), "once");
+        assert!(seat.poll(true, &cx).is_ready() && places.available_permits() == 1);
     }
 }

@@ -25,9 +25,20 @@ pub struct Limits {
     #[arg(value_parser = millis(1, LONGEST_WAIT))]
     pub request_timeout: Duration,
 
+    /// Time between a signal to stop and the stop
+    ///
+    /// In milliseconds, 0 to 600000. Readiness and gRPC's health report the stop at once; the listeners
+    /// serve on, new connections too, until a load balancer has noticed. A second signal, at least a second
+    /// later, ends the delay.
+    ///
+    /// Example: 5000
+    #[arg(id = "shutdown_delay_ms", value_name = "MS", default_value = "0")]
+    #[arg(value_parser = millis(0, LONGEST_WAIT))]
+    pub shutdown_delay: Duration,
+
     /// Longest time for a graceful stop
     ///
-    /// In milliseconds, 0 to 600000.
+    /// In milliseconds, 0 to 600000. It begins after `shutdown_delay_ms`.
     #[arg(id = "drain_limit_ms", value_name = "MS", default_value = "10000")]
     #[arg(value_parser = millis(0, LONGEST_WAIT))]
     pub drain_limit: Duration,

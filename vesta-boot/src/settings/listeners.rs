@@ -42,11 +42,22 @@ pub(super) struct Section {
     #[arg(value_parser = address_or_off)]
     pub(super) admin: std::option::Option<Address>,
 
+    /// Further host names of the public listener
+    ///
+    /// Comma-separated, without ports, or * for any. On loopback, an HTTP request must name the listener by
+    /// an address, by `localhost` or by one of these, else it gets 403: so no web site can send it through a
+    /// browser of this host (DNS rebinding). Needed behind a proxy on the same host that passes on the name
+    /// its clients use. gRPC does not use it.
+    ///
+    /// Example: ids.example.com
+    #[arg(id = "hosts", value_name = "NAMES", default_value = "", value_parser = hosts_or_any)]
+    pub(super) hosts: Arc<[String]>,
+
     /// Further host names of the admin listener
     ///
-    /// Comma-separated, without ports. A request that changes something (a new tag) must name the listener
-    /// by its address, by `localhost` or by one of these, and come from no other page: so no web site can
-    /// send it through a browser.
+    /// Comma-separated, without ports. On loopback, a request must name the listener by an address, by
+    /// `localhost` or by one of these. On every address, so must one that changes something (a new tag), and
+    /// it must come from no other page: so no web site can send it through a browser.
     ///
     /// Example: vesta.example.com
     #[arg(id = "admin.hosts", value_name = "NAMES", default_value = "", value_parser = hosts)]
@@ -128,6 +139,11 @@ pub(super) struct Section {
 
 fn address_or_off(text: &str) -> Parsed<Option<Address>> {
     if text == "off" { Ok(None) } else { text.parse().map(Some) }
+}
+
+/// Host names, separated by commas, or `*`.
+fn hosts_or_any(text: &str) -> Parsed<Arc<[String]>> {
+    if text.trim() == "*" { Ok(["*".to_owned()].into()) } else { hosts(text) }
 }
 
 /// Host names, separated by commas.

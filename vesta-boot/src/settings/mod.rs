@@ -59,7 +59,9 @@ pub struct Config {
     pub admin_listen: Option<Address>,
     /// Consent to listeners beyond loopback without encryption.
     pub allow_plaintext: bool,
-    /// Further names of the admin listener, under which browsers may change something.
+    /// Further names of the public listener, for HTTP.
+    pub hosts: Arc<[String]>,
+    /// Further names of the admin listener.
     pub admin_hosts: Arc<[String]>,
     /// The system in whose place the REST server stands.
     pub compat: Compat,
@@ -117,6 +119,7 @@ impl Config {
             listen: listeners.listen,
             grpc_listen: listeners.grpc.filter(|_| values.role == Role::Vesta),
             admin_listen: listeners.admin,
+            hosts: listeners.hosts,
             admin_hosts: listeners.admin_hosts,
             compat: listeners.compat,
             cors_origins: listeners.cors_origins,

@@ -13,7 +13,8 @@ fn server(origins: &[&str]) -> Server {
 /// The status of an answer, and the origin that may read it.
 fn ask(server: &Server, request: &str, origin: &str, more: &str) -> (u16, String, String) {
     let mut client = Raw::connect(server.address);
-    client.send(&format!("{request} HTTP/1.1\r\nhost: test\r\norigin: {origin}\r\n{more}\r\n"));
+    client
+        .send(&format!("{request} HTTP/1.1\r\nhost: localhost\r\norigin: {origin}\r\n{more}\r\n"));
     let answer = client.answer();
     let allowed = answer.header("access-control-allow-origin").to_owned();
     (answer.status, allowed, answer.body)

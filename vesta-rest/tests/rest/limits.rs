@@ -65,6 +65,7 @@ impl Server {
             serials: None,
             security: security.clone(),
             metrics: Arc::new(Metrics::new(METHODS).of_tokens(tokens)),
+            leaving: shutdown.child_token(),
             shutdown: shutdown.clone(),
         };
         let listener = listener.try_into().unwrap();
@@ -122,7 +123,7 @@ fn a_connection_that_stalls_in_a_head_is_closed() {
 fn a_body_that_does_not_come_is_408() {
     let server = Server::start(service(), PATIENT);
     let mut client = Raw::connect(server.address);
-    client.send("POST /v1/ids:make HTTP/1.1\r\nhost: test\r\ncontent-length: 9\r\n\r\n{");
+    client.send("POST /v1/ids:make HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\n{");
     let detail = client.answer().problem(408, "REQUEST_TIMEOUT");
     assert_eq!(detail, "the body must arrive within 200 ms");
     assert_eq!(client.closed(), "");
@@ -133,7 +134,7 @@ fn an_answer_that_is_not_read_closes_the_connection() {
     let server = Server::start(service(), HASTY);
     let mut client = Raw::connect(server.address);
     // More than the buffers of both sockets hold, and none of it read.
-    let request = "GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nhost: test\r\n\r\n";
+    let request = "GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nhost: localhost\r\n\r\n";
     client.send(&request.repeat(20));
     let mut healthy = Raw::connect(server.address);
     assert_eq!(healthy.get("/genid").status, 200);
@@ -161,7 +162,7 @@ fn the_way_around_the_router_answers_as_the_router_does() {
 
     client.get("/v1/id?x=1").problem(400, "INVALID");
     assert_eq!(client.get("/genid?format=hex").body.len(), 16);
-    client.send("DELETE /genid HTTP/1.1\r\nhost: test\r\n\r\n");
+    client.send("DELETE /genid HTTP/1.1\r\nhost: localhost\r\n\r\n");
     client.answer().problem(405, "METHOD_NOT_ALLOWED");
 }
 
@@ -212,7 +213,7 @@ fn one_address_leaves_half_of_the_connections_to_others() {
 #[test]
 fn a_head_ends_its_lines_in_cr_lf_however_it_is_cut() {
     let server = Server::start(service(), PATIENT);
-    let right = "GET /genid HTTP/1.1\r\nhost: a\r\nx: y\r\n\r\n";
+    let right = "GET /genid HTTP/1.1\r\nhost: localhost\r\nx: y\r\n\r\n";
     for at in 0..right.len() {
         let mut client = Raw::connect(server.address);
         client.send(&right[..at]);
@@ -231,7 +232,7 @@ fn a_head_ends_its_lines_in_cr_lf_however_it_is_cut() {
 fn a_head_of_more_than_16_kib_is_431() {
     let server = Server::start(service(), PATIENT);
     let head = |length: usize| {
-        let start = "GET /genid HTTP/1.1\r\nhost: a\r\nx: ";
+        let start = "GET /genid HTTP/1.1\r\nhost: localhost\r\nx: ";
         format!("{start}{}\r\n\r\n", "x".repeat(length - start.len() - 4))
     };
     let mut client = Raw::connect(server.address);
@@ -248,7 +249,10 @@ fn heads_that_are_malformed_or_too_large_get_an_answer() {
     for (request, status) in [
         ("nonsense\r\n\r\n".to_owned(), "400"),
         ("GET /genid HTTP/1.1\r\n\r\n".to_owned(), "400"), // no host
-        (format!("GET /genid HTTP/1.1\r\nhost: test\r\nx: {}\r\n\r\n", "x".repeat(1 << 18)), "431"),
+        (
+            format!("GET /genid HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n\r\n", "x".repeat(1 << 18)),
+            "431",
+        ),
     ] {
         let mut client = Raw::connect(server.address);
         client.send(&request);
@@ -299,7 +303,7 @@ fn a_stop_lets_the_request_in_flight_finish() {
         assert_eq!(client.get("/genid").status, 200);
     }
     // Both are in one segment: with the answer to the first, the second is being waited for.
-    let request = |uri| format!("GET {uri} HTTP/1.1\r\nhost: test\r\n\r\n");
+    let request = |uri| format!("GET {uri} HTTP/1.1\r\nhost: localhost\r\n\r\n");
     client.send(&(request("/v1/layout") + &request("/genid")));
     assert_eq!(client.answer().status, 200);
     server.shutdown.cancel();

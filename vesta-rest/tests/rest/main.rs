@@ -13,6 +13,7 @@ mod openapi;
 mod pages;
 mod problems;
 mod program;
+mod proxies;
 mod rust_version;
 mod segments;
 mod serials;

@@ -31,7 +31,7 @@ fn run(args: &[&str]) -> Output {
 }
 
 /// Starts it in a folder, on free ports, and reads what it says until it is ready.
-fn start(dir: &Path, args: &[&str]) -> Program {
+pub(crate) fn start(dir: &Path, args: &[&str]) -> Program {
     start_by(Command::new(PROGRAM), dir, args)
 }
 
@@ -111,7 +111,8 @@ fn its_most_talkative_log_has_no_token() {
         (program.admin(), "/metrics", token, 403),
     ] {
         let mut client = Raw::connect(address);
-        let head = format!("GET {uri} HTTP/1.1\r\nhost: test\r\nauthorization: Bearer {token}\r\n");
+        let head =
+            format!("GET {uri} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n");
         client.send(&(head + "connection: close\r\n\r\n"));
         let answer = client.closed();
         assert!(answer.starts_with(&format!("HTTP/1.1 {expected} ")), "{uri}: {answer}");

@@ -63,6 +63,7 @@ pub(crate) fn running(
         serials: None,
         security: Security::default(),
         metrics: Arc::new(Metrics::new(vesta_rest::METHODS)),
+        leaving: CancellationToken::new(),
         shutdown: CancellationToken::new(),
     }
 }
@@ -161,7 +162,7 @@ impl Raw {
     }
 
     pub(crate) fn get(&mut self, uri: &str) -> Answer {
-        self.send(&format!("GET {uri} HTTP/1.1\r\nhost: test\r\n\r\n"));
+        self.send(&format!("GET {uri} HTTP/1.1\r\nhost: localhost\r\n\r\n"));
         self.answer()
     }
 

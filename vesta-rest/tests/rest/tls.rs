@@ -160,7 +160,7 @@ fn connect(server: &Server, authority: &Authority) -> Tls {
 
 /// The whole answer to a request; its body comes with a length.
 fn get(stream: &mut Tls, uri: &str) -> String {
-    stream.write_all(format!("GET {uri} HTTP/1.1\r\nhost: test\r\n\r\n").as_bytes()).unwrap();
+    stream.write_all(format!("GET {uri} HTTP/1.1\r\nhost: localhost\r\n\r\n").as_bytes()).unwrap();
     let mut said = String::new();
     loop {
         let mut chunk = [0; 4096];
@@ -226,7 +226,7 @@ fn an_answer_that_is_not_read_closes_the_connection() {
     let (server, _folder) = serving(&authority.server(), None, HASTY);
     let mut client = connect(&server, &authority);
     // More than the buffers of both sockets hold, and none of it read.
-    let request = "GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nhost: test\r\n\r\n";
+    let request = "GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nhost: localhost\r\n\r\n";
     client.write_all(request.repeat(20).as_bytes()).unwrap();
     client.flush().unwrap();
     loop {
@@ -265,7 +265,7 @@ fn a_client_that_speaks_http_without_tls_is_told_by_an_alert() {
     let authority = Authority::new("one");
     let (server, _folder) = serving(&authority.server(), None, PATIENT);
     let mut client = socket(&server);
-    client.write_all(b"GET /genid HTTP/1.1\r\nhost: test\r\n\r\n").unwrap();
+    client.write_all(b"GET /genid HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
     let mut said = Vec::new();
     client.shutdown(std::net::Shutdown::Write).unwrap();
     client.read_to_end(&mut said).unwrap();

@@ -147,7 +147,7 @@ fn no_spelling_of_a_path_leads_around_its_scope() {
     let mut client = Raw::connect(server.address);
     let mut get = |uri: &str, token: &str| {
         client.send(&format!(
-            "GET {uri} HTTP/1.1\r\nhost: test\r\nauthorization: Bearer {token}\r\n\r\n"
+            "GET {uri} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n\r\n"
         ));
         client.answer()
     };
@@ -161,7 +161,7 @@ fn no_spelling_of_a_path_leads_around_its_scope() {
         let answer = get(uri, "t-unknown");
         assert_ne!(answer.status, 200, "{uri}: {answer:?}");
     }
-    client.send("HEAD /genid HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n");
+    client.send("HEAD /genid HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
     let said = client.closed();
     assert!(said.starts_with("HTTP/1.1 401"), "{said}");
 }

@@ -10,7 +10,7 @@ use tonic::transport::Endpoint;
 use vesta_intf::grpc::v1::{GenIdRequest, id_service_client::IdServiceClient};
 use vesta_intf::{IdMeta, UnixMillis};
 
-use crate::support::{FREE_PORTS, folder, program, run, serve, start, text};
+use crate::support::{FREE_PORTS, Waiting, folder, program, run, serve, start, text};
 
 #[tokio::test]
 async fn the_start_up_lines_say_what_matters() {
@@ -127,7 +127,10 @@ fn sigterm_ends_with_0_and_gives_the_machine_id_back_so_that_a_restart_goes_on_a
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_second_signal_ends_at_once_unless_it_comes_within_a_second() {
     let folder = folder();
-    let mut running = start(folder.path(), &["--machine-id", "7", "--drain-limit-ms", "600000"]);
+    let mut running = start(
+        folder.path(),
+        &["--machine-id", "7", "--drain-limit-ms", "600000", "--request-timeout-ms", "100"],
+    );
     let channel = Endpoint::from_shared(format!("http://{}", running.address())).expect("a URL");
     let channel = channel.connect().await.expect("a connection");
     // An endless stream delays the shutdown.
@@ -155,11 +158,44 @@ async fn a_second_signal_ends_at_once_unless_it_comes_within_a_second() {
     drop(open);
 }
 
+#[tokio::test]
+async fn a_stop_is_announced_before_it_begins_and_a_second_signal_ends_the_delay() {
+    let folder = folder();
+    let mut running = start(folder.path(), &["--machine-id", "7", "--shutdown-delay-ms", "600000"]);
+    running.signal("-TERM");
+    let began = tokio::time::Instant::now();
+    running.logs("stopping in 600000 ms");
+    while running.get("/readyz").0 != 503 {}
+    assert_eq!(running.get("/healthz").0, 200);
+    let url = format!("http://{}", running.address());
+    let channel = Endpoint::from_shared(url).expect("a URL").connect().await.expect("a connection");
+    IdServiceClient::new(channel).gen_id(GenIdRequest {}).await.expect("an ID");
+    while TcpStream::connect(running.address()).is_ok() {
+        running.signal("-TERM"); // those within a second are echoes of the first
+    }
+    assert!(began.elapsed() >= Duration::from_millis(900), "{:?}", began.elapsed());
+    let (code, said) = running.wait();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("machine ID released") && said.contains("stopped"), "{said}");
+}
+
+#[test]
+fn without_anything_to_serve_a_stop_has_no_delay() {
+    let folder = folder();
+    let args = ["--shutdown-delay-ms", "600000", "--machine-store", "redis://127.0.0.1:1"];
+    let waiting = Waiting::start(folder.path(), &args);
+    let (code, said) = waiting.program.stop();
+    assert_eq!(code, Some(0), "{said}");
+}
+
 /// As `timeout` and process groups send them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn two_signals_at_once_are_one_drain_and_the_machine_id_is_given_back() {
     let folder = folder();
-    let mut running = start(folder.path(), &["--machine-id", "7", "--drain-limit-ms", "1500"]);
+    let mut running = start(
+        folder.path(),
+        &["--machine-id", "7", "--drain-limit-ms", "1500", "--request-timeout-ms", "100"],
+    );
     let url = format!("http://{}", running.address());
     let channel = Endpoint::from_shared(url).expect("a URL").connect().await.expect("a connection");
     let mut client =

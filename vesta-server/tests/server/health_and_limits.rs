@@ -59,6 +59,26 @@ async fn health_flips_when_the_server_drains_and_the_watch_does_not_hold_it_up()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn health_flips_before_the_stop_while_new_connections_are_served() {
+    let mut server = Server::start(IdMeta::MAX_PEAK);
+    let mut watch = HealthClient::new(server.channel().await);
+    let mut watch = watch.watch(of("")).await.expect("a stream").into_inner();
+    let state = |answer: Option<HealthCheckResponse>| answer.map(|it| it.status());
+    assert_eq!(state(watch.message().await.expect("a message")), Some(ServingStatus::Serving));
+    server.leaving.cancel();
+    assert_eq!(state(watch.message().await.expect("a message")), Some(ServingStatus::NotServing));
+    for service in ["", "vesta.v1.IdService"] {
+        let answer = HealthClient::new(server.channel().await).check(of(service)).await;
+        let status = answer.expect("an answer").into_inner().status();
+        assert_eq!(status, ServingStatus::NotServing, "{service}");
+    }
+    server.client().await.gen_id(vesta::GenIdRequest {}).await.expect("an ID");
+    server.shutdown.cancel();
+    assert_eq!(state(watch.message().await.expect("an end")), None);
+    server.stop();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn reflection_lists_the_services_in_both_versions() {
     let expected = [
         "grpc.health.v1.Health",

@@ -23,6 +23,7 @@ pub(crate) struct Server {
     pub(crate) service: Arc<LocalIdService>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) security: Security,
+    pub(crate) leaving: CancellationToken,
     pub(crate) shutdown: CancellationToken,
     thread: Option<JoinHandle<std::io::Result<()>>>,
 }
@@ -64,6 +65,7 @@ impl Server {
         let tokens = config.auth.as_ref().map_or(0, |auth| auth.tokens().len());
         let metrics = Arc::new(Metrics::new(vesta_server::METHODS).of_tokens(tokens));
         let shutdown = CancellationToken::new();
+        let leaving = shutdown.child_token();
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         listener.set_nonblocking(true).expect("a listener");
         let address = listener.local_addr().expect("its address");
@@ -76,13 +78,15 @@ impl Server {
             serials,
             security: security.clone(),
             metrics: Arc::clone(&metrics),
+            leaving: leaving.clone(),
             shutdown: shutdown.clone(),
         };
         let running = Arc::new(running);
         let listener = listener.try_into().expect("a listener");
         let serve = move || vesta_server::serve_with(listener, running, timeouts);
         let thread = std::thread::spawn(serve);
-        Self { address, clock, service, metrics, security, shutdown, thread: Some(thread) }
+        let thread = Some(thread);
+        Self { address, clock, service, metrics, security, leaving, shutdown, thread }
     }
 
     pub(crate) async fn channel(&self) -> Channel {
