@@ -3,9 +3,11 @@
 # uniqueness rests. A fault that no test notices is a survivor: a test is missing, or the code is. Lists
 # the survivors, and fails if the tests notice fewer than 90 % of the faults in a part.
 #
-#   scripts/mutants.sh                    all parts: half an hour
+#   scripts/mutants.sh                    all parts, then the named faults: half an hour
 #   scripts/mutants.sh PART …             sequence, populator, lease, state-file
 #   scripts/mutants.sh PART --file NAME   one file of a part, by the end of its path
+#   scripts/mutants.sh named [NAME …]     the named faults of scripts/mutants/named.py, or some: all must be
+#                                         noticed; --list shows them, --here works in this checkout
 #
 # Needs cargo-mutants, and installs it if it is missing: once, which takes some minutes. It works on
 # copies of the source, as many as there are processors but at most four, each with a target folder of
@@ -13,6 +15,10 @@
 # take at most seconds.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+
+if [ "${1-}" = named ]; then
+  exec python3 scripts/mutants/named.py "${@:2}"
+fi
 
 version=27.1.0
 export PATH=$PATH:${CARGO_HOME:-$HOME/.cargo}/bin
@@ -22,7 +28,7 @@ if ! command -v cargo-mutants >/dev/null; then
 fi
 
 usage() {
-  sed -n '2,13s/^# \{0,1\}//p' "$0" >&2
+  sed -n '2,15s/^# \{0,1\}//p' "$0" >&2
   exit 64
 }
 
@@ -36,7 +42,8 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-[ ${#parts[@]} -gt 0 ] || parts=(sequence populator lease state-file)
+named=false
+[ ${#parts[@]} -gt 0 ] || parts=(sequence populator lease state-file) named=true
 
 source=vesta-service/src
 folder=$(realpath -m "${VESTA_MUTANTS_DIR:-${CARGO_TARGET_DIR:-target}/mutants}")
@@ -141,3 +148,4 @@ if $failed; then
   echo "fewer than 90 % were noticed" >&2
   exit 1
 fi
+! $named || python3 scripts/mutants/named.py

@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 use vesta_intf::{AsyncIdService, Id, IdError, IdService, MAX_IDS_PER_CALL, MakeId};
 
 use crate::client::{Client as AsyncClient, Stats};
+use crate::fork;
 use crate::remote::check_count;
 
 pub use segment::Segment;
@@ -55,6 +56,8 @@ struct Blocking<C> {
 struct Background {
     runtime: Handle,
     id: ThreadId,
+    /// The process that has the thread.
+    process: u32,
     thread: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
 }
 
@@ -65,6 +68,7 @@ impl<C: Clone> Blocking<C> {
         T: Send + 'static,
         F: Future<Output = Result<T, IdError>> + Send + 'static,
     {
+        fork::check(self.background.process)?;
         if std::thread::current().id() == self.background.id {
             let reason = "the blocking client cannot wait on its own background thread";
             return Err(IdError::invalid("thread", reason));
@@ -84,7 +88,7 @@ impl Drop for Background {
         let Some((stop, thread)) = self.thread.take() else { return };
         // Ends the thread, which waits for this sender to be dropped.
         drop(stop);
-        if std::thread::current().id() != self.id {
+        if std::thread::current().id() != self.id && fork::check(self.process).is_ok() {
             let _ = thread.join();
         }
     }
@@ -114,7 +118,8 @@ impl Client {
             .spawn(move || _ = runtime.block_on(stopped))
             .map_err(cannot_start)?;
         let id = thread.thread().id();
-        let background = Arc::new(Background { runtime: handle, id, thread: Some((stop, thread)) });
+        let (process, thread) = (fork::watched_process(), Some((stop, thread)));
+        let background = Arc::new(Background { runtime: handle, id, process, thread });
         Ok(Self(Blocking { inner: client, background }))
     }
 

@@ -246,6 +246,7 @@ impl Builder {
             counters: Counters::default(),
             rng,
             start: Instant::now(),
+            process: crate::fork::watched_process(),
         };
         Ok(Client::new(remote, self.prefetch, self.fallback, runtime))
     }

@@ -33,15 +33,16 @@
 //! The client never clamps a count, and it does not know the layout of the servers: they explain and
 //! assemble IDs.
 //!
-//! Build a client after forking, never before: a forked process would hand out the same prefetched
-//! IDs again.
-#![forbid(unsafe_code)]
+//! Build a client after forking, never before: a forked process has the same prefetched IDs, and none of
+//! the tasks that talk to the servers. There a client refuses every call ([`IdError::Sealed`]).
+#![deny(unsafe_code)] // fork.rs allows one line, with its argument
 
 pub mod blocking;
 mod builder;
 mod client;
 mod endpoints;
 mod fallback;
+mod fork;
 mod prefetch;
 mod remote;
 mod retry;

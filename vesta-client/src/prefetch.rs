@@ -21,6 +21,7 @@ use vesta_intf::{IdError, IdRun, MAX_RUN_IDS_PER_CALL, NotReady, NotReadyReason}
 use self::buffer::{Buffer, split};
 use self::ring::{MAX_RUN, Ring, Writer};
 pub(crate) use self::source::{Prefetcher, Source};
+use crate::fork;
 use crate::remote::Remote;
 use crate::retry::backoff;
 
@@ -74,6 +75,8 @@ pub(crate) struct PrefetchBuffer {
     /// Number of IDs moved from the buffer to the ring at a time.
     chunk: u32,
     start: Instant,
+    /// The process that it was built in.
+    process: u32,
     /// Wakes the refill task: a caller found too few IDs.
     wanted: Notify,
     /// Wakes the expiry task: there are IDs that can expire.
@@ -135,6 +138,7 @@ impl PrefetchBuffer {
             }),
             chunk: (prefetch.capacity / 16).min(mark).clamp(1, MAX_RUN),
             start: Instant::now(),
+            process: fork::watched_process(),
             wanted: Notify::new(),
             stored: Notify::new(),
             outcome: watch::Sender::new(None),
@@ -155,6 +159,8 @@ impl PrefetchBuffer {
     /// Slow path of an empty ring: takes from the buffer, and publishes the next run.
     #[cold]
     fn take_and_publish(&self, most: u32) -> Option<IdRun> {
+        // Checked before locking: a thread that exists only in the parent may hold the lock.
+        fork::check(self.process).ok()?;
         let mut state = self.state.lock();
         // Another caller may have been here first.
         if let Some(run) = self.ring.take(most) {
@@ -184,6 +190,7 @@ impl PrefetchBuffer {
 
     /// Takes exactly `count` IDs, in the order of single takes, or none.
     pub(crate) fn take_batch(&self, count: u32) -> Option<Vec<IdRun>> {
+        fork::check(self.process).ok()?;
         let mut state = self.state.lock();
         let State { buffer, writer, ring_asked_at, .. } = &mut *state;
         let available = |buffer: &Buffer, writer: &Writer| {
@@ -231,6 +238,7 @@ impl PrefetchBuffer {
         deadline: Instant,
     ) -> Result<T, IdError> {
         loop {
+            fork::check(self.process)?;
             // Subscribes before taking, so that no result is missed.
             let mut outcome = self.outcome.subscribe();
             if let Some(taken) = take() {
@@ -257,6 +265,9 @@ impl PrefetchBuffer {
 
     /// Error of a call that does not wait and found nothing.
     pub(crate) fn why_empty(&self) -> IdError {
+        if let Err(error) = fork::check(self.process) {
+            return error;
+        }
         let left = |until: &Instant| until.saturating_duration_since(Instant::now());
         match &self.state.lock().failed {
             Some((error, until)) if !left(until).is_zero() => {
@@ -272,6 +283,9 @@ impl PrefetchBuffer {
     }
 
     pub(crate) fn stats(&self) -> SegmentStats {
+        if fork::check(self.process).is_err() {
+            return SegmentStats::default();
+        }
         let state = self.state.lock();
         let left = state.buffer.left + u64::from(self.ring.left(&state.writer));
         let stale = state.buffer.stale + state.ring_stale;

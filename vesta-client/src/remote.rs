@@ -19,6 +19,7 @@ pub(crate) use calls::{check_count, check_name, invalid_response, sound};
 use rpc::Rpc;
 
 use crate::endpoints::{Endpoint, Endpoints};
+use crate::fork;
 use crate::retry::{Budget, Failed, Retry, Rng};
 use crate::secret::Secret;
 
@@ -35,6 +36,8 @@ pub(crate) struct Remote {
     pub(crate) counters: Counters,
     pub(crate) rng: Rng,
     pub(crate) start: Instant,
+    /// The process that it was built in.
+    pub(crate) process: u32,
 }
 
 /// A bearer token.
@@ -82,6 +85,7 @@ impl Remote {
         message: R,
         max_attempts: u32,
     ) -> Result<R::Response, IdError> {
+        fork::check(self.process)?;
         let retry = Retry { max_attempts, ..self.retry };
         let deadline = Instant::now() + self.deadline;
         let (mut tried, mut attempts) = (0, 0);

@@ -11,6 +11,8 @@ use std::time::Duration;
 use vesta_intf::{IdError, IdRun, NotReady};
 
 use crate::LocalIdService;
+use crate::held_lease::HeldLease;
+use crate::sequence::Claim;
 
 /// IDs that all waiting batches together still need.
 #[derive(Debug, Default)]
@@ -45,19 +47,21 @@ impl Backlog {
     }
 }
 
-/// A batch under way. What it took is lost if it is dropped before it is complete.
+/// A batch under way. If it is dropped before it is complete, it gives back what it took, as far as
+/// nothing was taken after it; the rest is lost.
 #[derive(Debug)]
 pub(crate) struct Batch<'a> {
     service: &'a LocalIdService,
-    wanted: u64,
     left: u64,
     /// True once the rest counts in the backlog.
     queued: bool,
+    /// Every claim so far, unless they are complete.
+    taken: Vec<(&'a HeldLease, Claim)>,
 }
 
 impl<'a> Batch<'a> {
     pub(crate) const fn new(service: &'a LocalIdService, wanted: u64) -> Self {
-        Self { service, wanted, left: wanted, queued: false }
+        Self { service, left: wanted, queued: false, taken: Vec::new() }
     }
 
     /// Hands out runs, without waiting, until the batch is complete. After an `Err` with a
@@ -65,10 +69,13 @@ impl<'a> Batch<'a> {
     /// too many wait already.
     pub(crate) fn fill(&mut self, mut take: impl FnMut(IdRun)) -> Result<Filled, IdError> {
         while self.left > 0 {
-            match self.service.try_gen_run(u32::try_from(self.left).unwrap_or(u32::MAX)) {
-                Ok(run) => {
+            match self.service.take_run(u32::try_from(self.left).unwrap_or(u32::MAX)) {
+                Ok((run, claim)) => {
                     let count = u64::from(run.count);
                     self.left -= count;
+                    if self.left > 0 {
+                        self.taken.push(claim);
+                    }
                     if self.queued {
                         self.service.backlog.leave(count);
                     }
@@ -97,7 +104,10 @@ pub(crate) type Filled = Result<(), IdError>;
 impl Drop for Batch<'_> {
     fn drop(&mut self) {
         if self.left > 0 {
-            self.service.lost(self.wanted - self.left);
+            // The last one first: it may lie right above the one before.
+            let taken = self.taken.drain(..).rev();
+            let lost = taken.filter(|(lease, claim)| !lease.give_back(*claim));
+            self.service.lost(lost.map(|(_, claim)| claim.end - claim.start).sum());
         }
         if self.queued {
             self.service.backlog.leave(self.left);
@@ -156,13 +166,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let start = UnixMillis(1_700_000_000_000);
         let clock = ManualClock::at(start);
-        let service = LocalIdService::builder()
-            .machine(MachineSource::Fixed(1))
-            .state_dir(folder.path())
-            .clock(Arc::new(clock.clone()))
-            .drive(Drive::ByHand)
-            .build()
-            .unwrap();
+        let service = service(folder.path(), &clock);
         let all = 1 << 20;
         service.try_gen_run(10).unwrap(); // so that the first batch lacks ten of its second
         let mut callers = [(); 2].map(|()| (Duration::ZERO, Batch::new(&service, all)));
@@ -192,6 +196,33 @@ mod tests {
         drop(callers);
         let queued = service.backlog.ids.load(Ordering::Relaxed);
         assert_eq!(queued, 0, "everything is given back, and nothing twice");
+    }
+
+    fn service(folder: &std::path::Path, clock: &ManualClock) -> LocalIdService {
+        let builder = LocalIdService::builder().machine(MachineSource::Fixed(1));
+        let builder = builder.state_dir(folder).clock(Arc::new(clock.clone()));
+        builder.drive(Drive::ByHand).build().unwrap()
+    }
+
+    #[test]
+    fn cancelled_batch_gives_back_what_nothing_was_taken_after() {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = ManualClock::at(UnixMillis(1_700_000_000_000));
+        let service = service(folder.path(), &clock);
+        let cancelled = |single: Option<&mut u64>| {
+            let mut batch = Batch::new(&service, 1 << 20);
+            assert!(batch.fill(|_| {}).is_err(), "it takes more than a second");
+            single.into_iter().for_each(|id| *id = service.try_gen_run(1).unwrap().first);
+        };
+        let first = service.try_gen_run(1).unwrap().first;
+        (0..100).for_each(|_| cancelled(None));
+        assert_eq!(service.status().positions_lost_total, 0);
+        let mut after = service.try_gen_run(1).unwrap().first;
+        assert_eq!(after - first, service.meta().step(), "the very next position");
+        cancelled(Some(&mut after));
+        let lost = (1 << 20) / 16 * 15 - 2;
+        assert_eq!(after - first, service.meta().step() * (lost + 2));
+        assert_eq!(service.status().positions_lost_total, lost);
     }
 
     #[test]

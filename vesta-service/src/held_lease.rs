@@ -11,6 +11,7 @@ use std::time::Duration;
 use vesta_intf::{Id, IdError, IdMeta, NotReady, NotReadyReason};
 
 use crate::clock::{AnyClock, ClockKind};
+use crate::fork;
 use crate::id::gate::Gate;
 use crate::id::runs::Runs;
 use crate::lease::RETRY_AFTER;
@@ -18,9 +19,6 @@ use crate::populator::{Populator, PopulatorKind};
 use crate::sequence::{Claim, Refusal, Rules};
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 use crate::ticks::Ticks;
-
-/// Why a lease issues nothing in the child of a fork.
-const FORKED: &str = "this process was forked after the service was built; build it in the child";
 
 /// The held leases of one machine slot, one after another; the last is in force.
 #[derive(Debug)]
@@ -108,6 +106,12 @@ impl HeldLease {
         }
     }
 
+    /// Closes the fast paths in the child of a fork. The slow ones refuse there.
+    pub(crate) fn close_in_child(&self) {
+        self.gate.close();
+        self.runs.iter().for_each(Runs::close_in_child);
+    }
+
     /// The long way: the time is judged by the precise clocks, since the cheap ones may lag by
     /// milliseconds.
     fn claim_judged(&self, shown: u64, want: u32) -> Result<Claim, IdError> {
@@ -115,13 +119,14 @@ impl HeldLease {
         let gate = self.runs.as_ref().map_or(&self.gate, |runs| &runs.gate);
         let now = self.ticks.now().map_err(|behind| {
             // A clock that was set back may show once more what it showed then.
-            gate.open(shown, 0);
+            gate.close();
             self.why_not(behind)
         })?;
         let limit = self.limit();
         let claim = self.populator.claim(now, want, &self.rules, limit);
         let claim = claim.map_err(|refusal| self.explain(refusal))?;
-        gate.open(shown, self.rules.end(claim.start, now, limit));
+        let end = |want| self.rules.end(claim.start, now, want, limit);
+        gate.open(shown, end(1), end(2));
         Ok(claim)
     }
 
@@ -140,11 +145,16 @@ impl HeldLease {
         })
     }
 
+    /// Gives back a claim that no caller received, if nothing was taken after it; `false` if it is lost.
+    pub(crate) fn give_back(&self, claim: Claim) -> bool {
+        self.rules.may_give_back(claim) && self.populator.give_back(claim)
+    }
+
     /// Why the time cannot be gone by.
     fn why_not(&self, behind: Duration) -> IdError {
         if self.ticks.is_forked() {
             // Without a lock: another thread of the parent may have held it at the fork.
-            IdError::Sealed { reason: FORKED.into() }
+            fork::refusal()
         } else if self.is_sealed() {
             // A line that has ended is not waited for.
             self.explain(Refusal::Sealed)

@@ -27,7 +27,7 @@
 //! No async runtime, no network and no database is needed. A pool of machine IDs comes from
 //! `vesta-store`. Features: `async` implements `AsyncIdService` (without a runtime), `serial` adds
 //! [`SerialService`].
-#![deny(unsafe_code)] // but for two lines in clock.rs, each with its argument
+#![deny(unsafe_code)] // clock.rs allows two lines and fork.rs one, each with its argument
 #![deny(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -40,6 +40,7 @@ mod backlog;
 mod builder;
 mod clock;
 mod error;
+mod fork;
 #[cfg(feature = "async")]
 mod future;
 pub mod global;

@@ -19,9 +19,9 @@ use crate::wait::Wait;
 /// Dropping it seals it, saves how far it came and gives its machine ID back.
 ///
 /// A process that forks must build the service in the child: parent and child would otherwise both
-/// issue from the same positions. A service that was built before makes no more IDs in the child from the
-/// first new tick on (of a layout in seconds: for up to a second it does), and touches neither the store
-/// nor its files.
+/// issue from the same positions. In the child a service that was built before makes no ID
+/// ([`IdError::Sealed`]), and touches neither the store nor its files. (A child of a raw `clone`, past the C
+/// library, makes none from the first new tick on.)
 #[derive(Debug)]
 pub struct LocalIdService {
     pub(crate) settings: Builder,
@@ -79,17 +79,23 @@ impl LocalIdService {
         self.slots.first().leases.current().machine
     }
 
-    /// New IDs in one run of 1 to `want`, without waiting.
+    /// New IDs in one run of 1 to `want`, without waiting. A run of more than one leaves the last sixteenth of
+    /// what the clock has reached to calls for one ID.
     ///
     /// # Errors
     /// As [`IdService::try_gen_id`]; [`IdError::OutOfRange`] if `want` is 0.
     pub fn try_gen_run(&self, want: u32) -> Result<IdRun, IdError> {
         IdError::check("count", want.into(), 1, u32::MAX.into())?;
-        let (lease, Claim { start, end }) = self.slots.claim(want)?;
+        Ok(self.take_run(want)?.0)
+    }
+
+    /// As [`try_gen_run`](Self::try_gen_run), with the claim behind it.
+    pub(crate) fn take_run(&self, want: u32) -> Result<(IdRun, (&HeldLease, Claim)), IdError> {
+        let (lease, claim @ Claim { start, end }) = self.slots.claim(want)?;
         let first = self.id_at(lease, start);
         // A claim is never longer than what was wanted.
         let count = u32::try_from(end - start).unwrap_or(want);
-        Ok(IdRun { first, step: self.settings.layout.step(), count })
+        Ok((IdRun { first, step: self.settings.layout.step(), count }, (lease, claim)))
     }
 
     #[cold]

@@ -8,6 +8,7 @@ use std::time::Duration;
 use vesta_intf::{ErrorKind, IdError, NotReady, NotReadyReason};
 
 use crate::BuildError;
+use crate::fork::AtFork;
 use crate::held_lease::{HeldLease, Reserved};
 use crate::lease::{Keeper, MachineSlot};
 use crate::sequence::Claim;
@@ -29,6 +30,7 @@ pub(crate) struct End {
     slots: Arc<[Arc<MachineSlot>]>,
     /// Of all their leases; `None` without leases.
     pub(crate) keeper: Option<Keeper>,
+    _at_fork: AtFork,
 }
 
 /// The home slot of a thread, of so many.
@@ -64,7 +66,10 @@ impl Slots {
     fn of(slots: Vec<Arc<MachineSlot>>, keeper: Option<Keeper>) -> Self {
         let first = slots.first().expect("there is at least one").clone();
         let slots: Arc<[_]> = slots.into();
-        Self { end: Arc::new(End { slots: Arc::clone(&slots), keeper }), slots, first }
+        let closed = Arc::clone(&slots);
+        let close = move || closed.iter().for_each(|it| it.leases.current().close_in_child());
+        let _at_fork = AtFork::call(close);
+        Self { end: Arc::new(End { slots: Arc::clone(&slots), keeper, _at_fork }), slots, first }
     }
 
     /// The first slot, which is the only one of most services.

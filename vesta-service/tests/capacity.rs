@@ -36,11 +36,11 @@ fn manual() -> (ManualClock, Arc<dyn Clock>) {
     (clock.clone(), Arc::new(clock))
 }
 
-/// All that can be had now, and the refusal at the end.
+/// All that can be had now, with what batches leave to single calls, and the refusal at the end.
 fn exhaust(service: &LocalIdService) -> (u64, IdError) {
     let mut count = 0;
     loop {
-        match service.try_gen_run(u32::MAX) {
+        match service.try_gen_run(u32::MAX).or_else(|_| service.try_gen_run(1)) {
             Ok(run) => count += u64::from(run.count),
             Err(error) => return (count, error),
         }
@@ -64,6 +64,27 @@ fn a_second_is_given_out_in_slices_and_nothing_of_it_is_lost() {
         assert_eq!(all, begun * PER_SLICE, "after {} ms", (step - 1) * 50);
         clock.advance(Duration::from_millis(50));
         service.maintain();
+    }
+}
+
+/// With default settings the rest of the second is theirs; with pacing a slice has as much left.
+#[test]
+fn single_calls_are_served_beside_batches_that_never_pause() {
+    for (pacing, left) in [(false, 65_536), (true, 256)] {
+        let folder = tempfile::tempdir().unwrap();
+        let (clock, shared) = manual();
+        let service = start(folder.path(), &shared, |builder| builder.pacing(pacing));
+        for _ in 0..3 {
+            while service.try_gen_run(1 << 20).is_ok() {}
+            for _ in 0..left {
+                service.try_gen_id().expect("there is one for a single call");
+                let error = service.try_gen_run(2).expect_err("there is none for a batch");
+                assert_eq!(error.kind(), ErrorKind::SequenceUsedUp);
+            }
+            let wait = service.try_gen_id().unwrap_err().retry_after().unwrap();
+            clock.advance(wait);
+            service.maintain();
+        }
     }
 }
 
@@ -145,7 +166,7 @@ fn a_burst_borrows_so_many_seconds_and_a_restart_repeats_none_of_it() {
     clock.advance(Duration::from_secs(1));
     service.maintain();
     let mut ids = vec![0; 8192];
-    service.gen_ids(&mut ids).unwrap();
+    ids.iter_mut().for_each(|id| *id = service.gen_id().unwrap());
     let last = *ids.last().unwrap();
     let lead = service.exp_id(last).unwrap().time - service.exp_id(first).unwrap().time;
     assert_eq!(lead, 9, "eight ahead of what is the second second");
@@ -250,6 +271,20 @@ fn what_a_thread_has_left_of_its_run_is_counted_and_its_ids_ascend() {
     // The runs of threads that ended are not known of.
     let lost = service.status().positions_lost_total;
     assert!((1..=9 * 63).contains(&lost), "{lost}");
+}
+
+#[test]
+fn thread_run_ends_when_the_service_is_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, shared) = manual();
+    let service = start(folder.path(), &shared, |builder| builder.populator(PopulatorKind::Local));
+    service.try_gen_id().unwrap();
+    service.try_gen_id().unwrap();
+    service.close();
+    for refused in [service.try_gen_id(), service.gen_id()] {
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::Sealed);
+    }
+    assert_eq!(service.try_gen_run(5).unwrap_err().kind(), ErrorKind::Sealed);
 }
 
 #[test]

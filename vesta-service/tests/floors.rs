@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use common::{START, leases, put};
 use vesta_service::{
-    BuildError, Builder, Drive, FlakyStore, IdMeta, IdService as _, LocalIdService, MachineSource,
-    ManualClock, MemoryStore, Record, UnixMillis,
+    BuildError, Builder, Drive, FlakyStore, IdMeta, IdService as _, KvStore as _, LocalIdService,
+    MachineSource, ManualClock, MemoryStore, Record, UnixMillis,
 };
 
 const LAYOUT: IdMeta = IdMeta::MAX_PEAK;
@@ -112,4 +112,29 @@ fn a_floor_far_ahead_leaves_no_claim_behind() {
             assert!(record.bound <= position(START), "it bought nothing beyond the clock");
         });
     }
+}
+
+/// Another process wipes and reopens the store: the claim grants nothing in the new namespace.
+#[test]
+fn namespace_that_is_replaced_at_any_step_of_a_claim_grants_nothing_of_the_old_one() {
+    let mut granted = 0;
+    for after in 0..20 {
+        let raised = Raised::new(true, 0, u64::MAX);
+        let memory = raised.memory.clone();
+        raised.store.after(after, move || {
+            let area = "lease/default";
+            let old = memory.get(area, "namespace").unwrap().expect("it was opened");
+            let uuid = leases(&memory).find().unwrap().unwrap().uuid;
+            let other = old.replace(&format!("{uuid:032x}"), &format!("{:032x}", 1));
+            assert_ne!(old, other);
+            assert!(memory.put_if(area, "namespace", Some(&old), &other).unwrap());
+        });
+        let Ok(service) = raised.builder().build() else { continue };
+        granted += 1;
+        let record = leases(&raised.memory).record(0).unwrap().unwrap();
+        let namespace = leases(&raised.memory).find().unwrap().unwrap();
+        assert!(raised.store.asked() <= after || record.namespace == namespace.uuid, "{after}");
+        drop(service);
+    }
+    assert!(granted > 0, "undisturbed, it is granted");
 }

@@ -382,3 +382,42 @@ fn a_claim_that_its_host_cannot_remember_is_given_back() {
     }
     assert!(given_back > 0);
 }
+
+/// With the bound that the store acknowledged last, and no longer any store.
+fn at_the_bound(pacing: bool) -> (Setting, LocalIdService, u64) {
+    let setting = Setting::new();
+    let service =
+        setting.builder().pacing(pacing).max_wait(Duration::from_secs(1)).build().unwrap();
+    let first = setting.record(service.machine()).bound;
+    setting.clock.advance(Duration::from_secs(2));
+    service.maintain();
+    let bound = setting.record(service.machine()).bound;
+    assert!(bound > first, "it was renewed");
+    setting.store.go_away();
+    // The last slice of the last second.
+    let end = service.meta().moment_of(bound >> 20).unwrap();
+    let left = end.since(setting.clock.wall()).unwrap();
+    setting.clock.advance(Duration::from_millis(left - 2));
+    while service.try_gen_run(u32::MAX).or_else(|_| service.try_gen_run(1)).is_ok() {}
+    (setting, service, bound)
+}
+
+#[test]
+fn waiting_caller_gets_no_position_at_or_beyond_the_bound() {
+    for pacing in [false, true] {
+        let (_setting, service, bound) = at_the_bound(pacing);
+        let refused = service.gen_id().expect_err("the bound is reached");
+        assert_eq!(refused.kind(), ErrorKind::AwaitingLease, "pacing {pacing}, bound {bound}");
+    }
+}
+
+#[test]
+fn renewal_raises_the_bound_by_what_was_acknowledged_and_no_further() {
+    let (setting, service, bound) = at_the_bound(false);
+    for _ in 0..20 {
+        setting.clock.advance(Duration::from_millis(500));
+        service.maintain();
+        let refused = service.try_gen_id().expect_err("the bound is reached");
+        assert_eq!(refused.kind(), ErrorKind::AwaitingLease, "bound {bound}");
+    }
+}

@@ -85,8 +85,8 @@ fn a_batch_larger_than_a_tick_of_one_line_ascends_and_has_no_repeats() {
     let setting = Setting::new();
     let service = setting.start(IdMeta::MIN_GRANULARITY, 3).unwrap();
     let mut batch = vec![0; 5_000];
-    assert_eq!(service.try_gen_ids(&mut batch).unwrap(), 3 * 1024);
-    assert!(batch[..3 * 1024].is_sorted_by(|a, b| a < b));
+    assert_eq!(service.try_gen_ids(&mut batch).unwrap(), 3 * 960);
+    assert!(batch[..3 * 960].is_sorted_by(|a, b| a < b));
     service.gen_ids(&mut batch).unwrap();
     assert!(batch.is_sorted_by(|a, b| a < b));
 }

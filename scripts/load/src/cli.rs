@@ -58,6 +58,8 @@ pub(crate) enum Part {
     Workers,
     /// REST callers who together want more than the layout has
     Cap,
+    /// Single IDs beside callers of large batches
+    Beside,
     /// From SIGTERM to the end of an idle server
     Stop,
 }

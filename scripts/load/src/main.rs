@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+mod beside;
 mod cap;
 mod child;
 mod cli;

@@ -14,7 +14,7 @@ use crate::load::{Plan, Protocol, round};
 use crate::proc::Machine;
 use crate::programs::Programs;
 use crate::report::{BatchRow, Comparison, IdleRow, Results};
-use crate::{Failure, batch, cap, idle, prefetch, stop, stream, workers};
+use crate::{Failure, batch, beside, cap, idle, prefetch, stop, stream, workers};
 
 const SETTLE: Duration = Duration::from_millis(50);
 
@@ -100,6 +100,10 @@ async fn everything(settings: &Settings, results: &mut Results) -> Result<(), Fa
     if settings.does(Part::Cap) {
         tell("REST beyond the capacity");
         results.tables.push(cap::measure(&programs, long_rounds, settings.batch_round).await?);
+    }
+    if settings.does(Part::Beside) {
+        tell("single IDs beside large batches");
+        results.tables.push(beside::measure(&programs, long_rounds, settings.batch_round).await?);
     }
     if settings.does(Part::Stop) {
         tell("stops");

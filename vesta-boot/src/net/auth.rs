@@ -285,6 +285,16 @@ mod tests {
     }
 
     #[test]
+    fn token_is_known_only_if_every_byte_of_its_digest_is_right() {
+        for at in 0..32 {
+            let mut token = Token::of_text("maker", "maker", Scopes::GENERATE);
+            token.digest[at] ^= 1;
+            let checked = Auth::new([token]).check([&b"Bearer maker"[..]], Scopes::GENERATE);
+            assert_eq!(checked, Err(Denied::Unknown), "byte {at}");
+        }
+    }
+
+    #[test]
     fn a_digest_is_64_hexadecimal_digits() {
         // FIPS 180-2, appendix B.1.
         let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";

@@ -8,6 +8,7 @@ use vesta_intf::grpc::v1::GenRunsResponse;
 use vesta_intf::{IdError, IdRun};
 
 use super::Client;
+use crate::fork;
 use crate::remote::{invalid_response, sound};
 
 impl Client {
@@ -48,6 +49,7 @@ impl IdStream {
     /// [`IdError::DeadlineExceeded`] if none came within the client's deadline; otherwise as for
     /// [`gen_id`](vesta_intf::AsyncIdService::gen_id). Another call goes on from there.
     pub async fn next_run(&mut self) -> Result<Option<IdRun>, IdError> {
+        fork::check(self.client.shared.remote.process)?;
         loop {
             if let Some(run) = self.rest.take().or_else(|| self.runs.next()) {
                 return Ok(Some(run));

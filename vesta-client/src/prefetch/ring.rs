@@ -17,9 +17,11 @@
 //! used-up generation at most twice, at most [`MAX_TAKE`] each time, and overflow would take 2^17
 //! threads.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 use vesta_intf::IdRun;
+
+use crate::fork::process;
 
 /// Maximum number of IDs in a run of the ring.
 pub(super) const MAX_RUN: u32 = 4096;
@@ -41,8 +43,9 @@ const NO_GENERATION: u64 = 0;
 #[derive(Debug)]
 pub(super) struct Ring {
     cursor: Cursor,
-    /// Rarely written, so that reading a closed ring does not touch the cursor.
-    open: AtomicBool,
+    /// The process in which it is open; 0 if it is closed. Rarely written, so that reading a closed ring does
+    /// not touch the cursor.
+    open: AtomicU32,
     slots: [Slot; SLOTS],
 }
 
@@ -76,18 +79,18 @@ impl Ring {
     fn starting_at(generation: u64) -> (Self, Writer) {
         let ring = Self {
             cursor: Cursor(AtomicU64::new(generation << TAKEN_BITS)),
-            open: AtomicBool::new(false),
+            open: AtomicU32::new(0),
             slots: Default::default(),
         };
         (ring, Writer { generation, count: 0, open: false })
     }
 
-    /// Takes up to `most` IDs (at most [`MAX_TAKE`]); `None` if the ring is closed or used up, or the
-    /// caller was delayed too long.
+    /// Takes up to `most` IDs (at most [`MAX_TAKE`]); `None` if the ring is closed or used up, in the child
+    /// of a fork, or if the caller was delayed too long.
     #[inline]
     pub(super) fn take(&self, most: u32) -> Option<IdRun> {
         // Relaxed: a hint that spares the cursor; exact answers need the lock.
-        if !self.open.load(Ordering::Relaxed) {
+        if self.open.load(Ordering::Relaxed) != process() {
             return None;
         }
         // Acquire: the slot was written before the cursor reached its generation.
@@ -126,7 +129,7 @@ impl Ring {
         slot.generation.store(writer.generation, Ordering::Release);
         // Release: a reader of this generation from the cursor sees its slot.
         self.cursor.0.store(writer.generation << TAKEN_BITS, Ordering::Release);
-        self.open.store(true, Ordering::Relaxed);
+        self.open.store(process(), Ordering::Relaxed);
         Ok(())
     }
 
@@ -135,7 +138,7 @@ impl Ring {
         if !writer.open {
             return 0;
         }
-        self.open.store(false, Ordering::Relaxed);
+        self.open.store(0, Ordering::Relaxed);
         writer.open = false;
         // A generation of no slot. At most LAST_GENERATION + 1, which fits its bits.
         writer.generation += 1;
@@ -208,7 +211,7 @@ mod tests {
         assert_eq!(ring.close(&mut writer), 0);
         assert_eq!(ring.take(1), None);
         // A caller that had seen it open before it was closed gets nothing either.
-        ring.open.store(true, Ordering::Relaxed);
+        ring.open.store(process(), Ordering::Relaxed);
         assert_eq!(ring.take(1), None);
         ring.publish(&mut writer, run(500, 1)).unwrap();
         assert_eq!(ring.take(1), Some(run(500, 1)));

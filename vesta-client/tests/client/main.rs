@@ -5,6 +5,8 @@ mod calls;
 mod endpoints;
 mod fake;
 mod fallback;
+#[cfg(unix)]
+mod fork;
 mod prefetch;
 #[cfg(feature = "tls")]
 mod secure;

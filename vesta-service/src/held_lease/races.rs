@@ -12,8 +12,8 @@ use crate::id::populator::subject::IdPopulator as _;
 use crate::races::{Ends, Thread, at_once, bounded, exhaustively, unique_and_growing};
 
 const META: IdMeta = IdMeta::MIN_GRANULARITY;
-/// Two positions are left in the tick that the clock shows, beginning with this one.
-const FIRST: u64 = (1_000_000 << 10) + 1022;
+/// Batches have two positions left in the tick that the clock shows, beginning with this one.
+const FIRST: u64 = (1_000_000 << 10) + 958;
 
 /// Milliseconds since [`FIRST`], as some thread wrote them, which another may see late.
 #[derive(Debug)]
@@ -55,8 +55,8 @@ impl Model {
         // Makes what is made late.
         lease.limit();
         lease.populator.position();
-        lease.gate.open(0, 0);
-        lease.runs.iter().for_each(|runs| runs.gate.open(0, 0));
+        lease.gate.open(0, 0, 0);
+        lease.runs.iter().for_each(|runs| runs.gate.open(0, 0, 0));
         lease.ticks.read();
         let durable = AtomicU64::new(limit);
         durable.load(Ordering::Relaxed);

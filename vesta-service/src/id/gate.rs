@@ -8,9 +8,10 @@ use crate::sequence::Claim;
 use crate::sync::{AtomicU64, Ordering};
 
 /// While a glance at the clock shows what it showed when somebody took the long way, positions below
-/// `end` are as good as that one's. Hardly ever written, so that every core has it at hand.
+/// `end` are as good as that one's; `batch_end` is the end for claims of more than one. Rarely written, so
+/// every core keeps it cached.
 ///
-/// Every `end` that was ever stored lies below the durable bound and the cap of a slice that was
+/// Every end that was ever stored lies below the durable bound and the cap of a slice that was
 /// reached, so that it may be read before or after `shown` changes, and late. `shown` is stored after
 /// the long way's claim: whoever sees it finds the line no further back than the clock.
 #[derive(Debug)]
@@ -18,12 +19,14 @@ use crate::sync::{AtomicU64, Ordering};
 pub(crate) struct Gate {
     shown: AtomicU64,
     end: AtomicU64,
+    batch_end: AtomicU64,
 }
 
 impl Gate {
     /// Nothing lies below its end.
-    pub(crate) const fn closed() -> Self {
-        Self { shown: AtomicU64::new(0), end: AtomicU64::new(0) }
+    pub(crate) fn closed() -> Self {
+        let zero = || AtomicU64::new(0);
+        Self { shown: zero(), end: zero(), batch_end: zero() }
     }
 
     /// Takes up to `want` positions without judging the time.
@@ -33,16 +36,24 @@ impl Gate {
         if self.shown.load(Ordering::Acquire) != shown {
             return None;
         }
-        populator.take(want, self.end.load(Ordering::Acquire))
+        let end = if want == 1 { &self.end } else { &self.batch_end };
+        populator.take(want, end.load(Ordering::Acquire))
     }
 
     /// Lets others pass after a claim that was judged.
-    pub(crate) fn open(&self, shown: u64, end: u64) {
-        for (word, value) in [(&self.end, end), (&self.shown, shown)] {
+    pub(crate) fn open(&self, shown: u64, end: u64, batch_end: u64) {
+        let ends = [(&self.end, end), (&self.batch_end, batch_end)];
+        for (word, value) in ends.into_iter().chain([(&self.shown, shown)]) {
             if word.load(Ordering::Relaxed) != value {
                 // Release: whoever sees it sees the claim, and the bound that it is below.
                 word.store(value, Ordering::Release);
             }
         }
+    }
+
+    /// Makes every caller take the long way until the gate is opened again.
+    pub(crate) fn close(&self) {
+        self.end.store(0, Ordering::Relaxed);
+        self.batch_end.store(0, Ordering::Relaxed);
     }
 }

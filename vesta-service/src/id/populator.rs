@@ -108,6 +108,18 @@ impl Populator {
         }
     }
 
+    /// Takes a claim back that no caller received, if it still is the last one of the line and the line is
+    /// not sealed. Nothing above its start was ever issued then: what was taken later would lie above its
+    /// end, which is still the next position.
+    pub(crate) fn give_back(&self, Claim { start, end }: Claim) -> bool {
+        let change = |word: &mut u64| *word == end && std::mem::replace(word, start) == end;
+        match self {
+            Self::Atomic(word) => word.give_back(start, end),
+            Self::Lock(word) => change(&mut lock(word)),
+            Self::Sync(word) => change(&mut lock_standard(word)),
+        }
+    }
+
     /// Ends the line for good and returns the first position that was never issued. From then on
     /// every claim is refused. Sealing again returns the same position.
     pub(crate) fn seal(&self) -> u64 {
@@ -170,6 +182,11 @@ impl Word {
         }
     }
 
+    fn give_back(&self, start: u64, end: u64) -> bool {
+        // Relaxed: as above.
+        self.0.compare_exchange(end, start, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
     fn seal(&self) -> u64 {
         // Relaxed: as above. What is returned is exact because it is the same atomic change.
         self.0.fetch_or(SEALED, Ordering::Relaxed)
@@ -190,6 +207,7 @@ pub(crate) mod subject {
             limit: u64,
         ) -> Result<Claim, Refusal>;
         fn seal(&self) -> u64;
+        fn give_back(&self, claim: Claim) -> bool;
         /// The first position not yet issued.
         fn position(&self) -> u64;
     }
@@ -207,6 +225,10 @@ pub(crate) mod subject {
 
         fn seal(&self) -> u64 {
             self.seal()
+        }
+
+        fn give_back(&self, claim: Claim) -> bool {
+            self.give_back(claim)
         }
 
         fn position(&self) -> u64 {

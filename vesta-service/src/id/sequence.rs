@@ -12,7 +12,8 @@
 //!
 //! `now` counts slices: the parts of a tick that are given out one after another. Without pacing a
 //! tick has one. What is taken lies at or after `next` and the clock's tick, and before `cap` and
-//! `limit`. Where the settings want it, a new tick begins some way into its sequence numbers.
+//! `limit`. Where the settings want it, a new tick begins some way into its sequence numbers. Claims of
+//! more than one leave the last sixteenth of what the clock has reached to claims of one.
 
 /// The rules that a layout and its settings set for positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +43,8 @@ pub struct Claim {
 /// Why no position was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// Every position of the current slice is taken; there are new ones from this slice on.
+    /// Every position of the current slice is taken, or left to claims of one; there are new ones from this
+    /// slice on.
     SequenceUsedUp {
         /// The slice to wait for.
         until: u64,
@@ -125,19 +127,35 @@ impl Rules {
         position >> self.seq_bits
     }
 
-    /// One past the last position that may be taken in a slice.
-    pub(crate) const fn cap(&self, now: u64) -> u64 {
+    /// Exclusive upper bound of a claim of `want` positions in a slice. The last slice of the layout reserves
+    /// nothing for claims of one.
+    pub(crate) const fn cap(&self, now: u64, want: u32) -> u64 {
         let after = now.saturating_add(1).saturating_add(self.burst);
-        let end = (self.max_tick + 1) << self.slice_bits;
-        (if after < end { after } else { end }) << (self.seq_bits - self.slice_bits)
+        if after < (self.max_tick + 1) << self.slice_bits {
+            (after << (self.seq_bits - self.slice_bits)) - self.left_by(want)
+        } else {
+            self.position(self.max_tick + 1)
+        }
+    }
+
+    /// Positions at the cap that a claim of this size leaves to claims of one: a sixteenth of a slice,
+    /// so none where a slice has fewer than 16.
+    const fn left_by(&self, want: u32) -> u64 {
+        if want == 1 { 0 } else { (1 << (self.seq_bits - self.slice_bits)) / 16 }
     }
 
     /// One past the last position that may be taken after `start` in a slice, in one piece: the IDs of
     /// neighbouring positions are equally far apart within a tick only.
-    pub(crate) const fn end(&self, start: u64, now: u64, limit: u64) -> u64 {
-        let (cap, tick_end) = (self.cap(now), self.position(self.tick(start) + 1));
+    pub(crate) const fn end(&self, start: u64, now: u64, want: u32, limit: u64) -> u64 {
+        let (cap, tick_end) = (self.cap(now, want), self.position(self.tick(start) + 1));
         let end = if cap < tick_end { cap } else { tick_end };
         if end < limit { end } else { limit }
+    }
+
+    /// True if a claim that no caller received may be taken once more, where nothing was taken after it.
+    /// One that ends with its tick may not: the clock may be past it.
+    pub(crate) const fn may_give_back(&self, claim: Claim) -> bool {
+        self.tick(claim.start) == self.tick(claim.end)
     }
 
     /// The slice from which on a position may be taken.
@@ -186,18 +204,21 @@ pub const fn advance(
 ) -> Result<Claim, Refusal> {
     let now_tick = now >> rules.slice_bits;
     let start = if next > rules.position(now_tick) { next } else { rules.start(now_tick) };
-    let cap = rules.cap(now);
-    if start >= cap {
-        return Err(if start >= rules.position(rules.max_tick + 1) {
+    if start >= rules.cap(now, want) {
+        let end = rules.position(rules.max_tick + 1);
+        let beyond = start + rules.left_by(want);
+        return Err(if start >= end {
             Refusal::TimeExhausted
         } else {
-            Refusal::SequenceUsedUp { until: rules.due(start) }
+            Refusal::SequenceUsedUp {
+                until: rules.due(if beyond < end { beyond } else { end - 1 }),
+            }
         });
     }
     if start >= limit {
         return Err(Refusal::AwaitingLease);
     }
-    Ok(within(start, want, rules.end(start, now, limit)))
+    Ok(within(start, want, rules.end(start, now, want, limit)))
 }
 
 /// Up to `want` positions from `start` on, which lie below `end`.
@@ -298,17 +319,41 @@ mod tests {
     }
 
     #[test]
+    fn batch_leaves_the_last_sixteenth_of_a_slice_to_claims_of_one() {
+        let whole = Rules::new(4, 5, 0);
+        let paced = Rules::new(4, 6, 0).paced(8);
+        let borrowing = Rules::new(4, 5, 1);
+        for (rules, next, now, cap) in [(whole, 160, 5, 192), (paced, 320, 10, 352)] {
+            assert_eq!(rules.cap(now, 1), cap);
+            let claim = |next, want| advance(next, now, want, &rules, NO_LIMIT);
+            assert_eq!(claim(next, 2), Ok(Claim { start: next, end: next + 2 }));
+            assert_eq!(claim(next, 99), Ok(Claim { start: next, end: cap - 2 }));
+            let until = now + 1;
+            assert_eq!(claim(cap - 2, 2), Err(Refusal::SequenceUsedUp { until }));
+            assert_eq!(claim(cap - 2, 1), Ok(Claim { start: cap - 2, end: cap - 1 }));
+            assert_eq!(claim(cap, 1), Err(Refusal::SequenceUsedUp { until }));
+        }
+        // What a slice left is anyone's in the next one; what a tick left is not.
+        let claim = |next, now, rules| advance(next, now, 99, rules, NO_LIMIT).unwrap();
+        assert_eq!(claim(350, 11, &paced), Claim { start: 350, end: 382 });
+        assert_eq!(claim(190, 6, &whole), Claim { start: 192, end: 222 });
+        // Only the last of the ticks that may be borrowed has something left.
+        assert_eq!(claim(160, 5, &borrowing), Claim { start: 160, end: 192 });
+        assert_eq!(claim(192, 5, &borrowing), Claim { start: 192, end: 222 });
+    }
+
+    #[test]
     fn a_caller_who_waits_takes_a_position_ahead_and_knows_when_it_is_due() {
         for rules in [Rules::new(4, 3, 0), Rules::new(4, 3, 1).paced(16)] {
             let now = 5 << rules.slice_bits();
-            let next = rules.cap(now);
+            let next = rules.cap(now, 1);
             let waiting = rules.reserving(3);
             let claim = advance(next, now, 1, &waiting, NO_LIMIT).unwrap();
             assert_eq!(claim, Claim { start: next, end: next + 1 });
             let due = rules.due(claim.start);
             assert!(advance(claim.start, due, 1, &rules, NO_LIMIT).is_ok());
             assert!(advance(claim.start, due - 1, 1, &rules, NO_LIMIT).is_err());
-            let furthest = waiting.cap(now);
+            let furthest = waiting.cap(now, 1);
             let refusal = advance(furthest, now, 1, &waiting, NO_LIMIT);
             assert_eq!(refusal, Err(Refusal::SequenceUsedUp { until: now + 1 }));
         }
@@ -335,21 +380,24 @@ mod tests {
     #[test]
     fn exhaustively_at_small_widths() {
         let mut taken = 0u64;
-        // Ticks of 1, 2 and 4 slices.
-        for (burst, slice_bits) in (0..=2).flat_map(|burst| (0..=2).map(move |bits| (burst, bits)))
-        {
-            let rules = Rules::new(3, 2, burst).paced(4 << slice_bits);
-            let (end, per_slice) = (8 << 2, 4 >> slice_bits);
+        // Ticks of 1, 2 and 4 slices, too small for a sixteenth and not.
+        let ticks = (0..=2).flat_map(|burst| (0..=2).map(move |bits| (burst, bits)));
+        for (seq_bits, (burst, slice_bits)) in ticks.flat_map(|tick| [(2, tick), (5, tick)]) {
+            let rules = Rules::new(3, seq_bits, burst).paced(4 << slice_bits);
+            let (end, per_slice) = (8 << seq_bits, (1 << seq_bits) >> slice_bits);
+            let some_limits = if seq_bits == 2 { 1 } else { 13 };
             for next in 0..=end {
                 for now in 0..=10 << slice_bits {
-                    for limit in 0..=end + 1 {
+                    for limit in (0..=end + 1).step_by(some_limits) {
                         for want in 1..=6 {
                             let result = advance(next, now, want, &rules, limit);
-                            let earliest = next.max(((now >> slice_bits) << 2).min(end));
+                            let earliest = next.max(((now >> slice_bits) << seq_bits).min(end));
                             let ahead = 1 + (burst << slice_bits);
-                            let cap = ((now + ahead) * per_slice).min(end);
+                            let left = if want == 1 { 0 } else { per_slice / 16 };
+                            let cap = (now + ahead) * per_slice;
+                            let cap = if cap < end { cap - left } else { end };
                             let expected = (earliest..cap.min(limit))
-                                .take_while(|position| position >> 2 == earliest >> 2)
+                                .take_while(|position| position >> seq_bits == earliest >> seq_bits)
                                 .take(want as usize);
                             match result {
                                 Ok(Claim { start, end }) => {

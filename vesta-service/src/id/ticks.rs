@@ -5,6 +5,7 @@ use std::time::Duration;
 use vesta_intf::{IdMeta, TimeUnit, UnixMillis};
 
 use crate::clock::{AnyClock, ClockKind, EffectiveClock, Glance, MAX_LEAD, Reading};
+use crate::fork::Process;
 use crate::sequence::Rules;
 use crate::sync::{AtomicBool, Mutex, Ordering};
 
@@ -13,8 +14,7 @@ use crate::sync::{AtomicBool, Mutex, Ordering};
 pub(crate) struct Ticks {
     clock: AnyClock,
     glance: Glance,
-    /// The process that it was made in.
-    process: u32,
+    process: Process,
     scale: Scale,
     suspect: AtomicBool,
     state: Mutex<EffectiveClock>,
@@ -68,7 +68,7 @@ impl Ticks {
         Self {
             clock,
             glance,
-            process: std::process::id(),
+            process: Process::this(),
             scale,
             suspect: AtomicBool::new(false),
             state: Mutex::new(effective),
@@ -87,10 +87,10 @@ impl Ticks {
         self.glance.read()
     }
 
-    /// True in the child of a fork, where the parent issues from the same positions. It is looked for
-    /// when the time went on or a slice is used up, so that an ID costs no system call.
+    /// True in the child of a fork, where the parent issues from the same positions. Slow paths only: it
+    /// costs a system call.
     pub(crate) fn is_forked(&self) -> bool {
-        std::process::id() != self.process
+        self.process.is_parent()
     }
 
     /// The slice to go by, or how long to wait until the wall clock has come near enough to it.

@@ -203,3 +203,6 @@ fn gathered<'a>(
     }
     changes
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;

@@ -352,3 +352,6 @@ pub(super) fn bucket(machine: u64) -> String {
 fn number(key: &str) -> Option<u64> {
     key.parse().ok().filter(|number: &u64| number.to_string() == key)
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;

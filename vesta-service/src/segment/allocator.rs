@@ -77,6 +77,11 @@ impl RangeCursor {
         self.take(u64::MAX)
     }
 
+    /// Leaves nothing, in the child of a fork: no lock, and no other thread.
+    fn close_in_child(&self) {
+        self.end.store(0, Ordering::Relaxed);
+    }
+
     /// The first number that was not taken from here.
     pub(crate) fn position(&self) -> u64 {
         self.next.load(Ordering::Relaxed)
@@ -185,6 +190,12 @@ impl Allocator {
     /// The line that all share. Its lock is the caller's.
     pub(crate) const fn shared(&self) -> &RangeCursor {
         &self.shared
+    }
+
+    /// Leaves nothing to take without a look at the process, in the child of a fork.
+    pub(crate) fn close_in_child(&self) {
+        self.shared.close_in_child();
+        self.stripes.iter().for_each(|stripe| stripe.cursor.close_in_child());
     }
 
     /// Takes away what the stripes have. The shared line must be stopped before, and its lock given

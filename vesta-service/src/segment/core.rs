@@ -15,6 +15,7 @@ use super::jobs::{Job, Jobs, THREADS};
 use super::key::Key;
 use super::store::NextRange;
 use crate::error::{BuildError, StoreError, ask_store};
+use crate::fork::{self, AtFork, Process};
 use crate::sync::{AtomicBool, Mutex, Ordering, thread};
 use crate::wait::Drive;
 use crate::wait::{Notify, Wait};
@@ -40,6 +41,10 @@ pub(crate) struct Core {
     ends: Option<Ends>,
     /// Set while it is about to.
     remembering: AtomicBool,
+    process: Process,
+    /// As in `known`: a child of a fork reads them without a lock.
+    in_child: Arc<boxcar::Vec<Arc<Key>>>,
+    _at_fork: AtFork,
 }
 
 /// The tags, as far as they are known.
@@ -68,6 +73,9 @@ impl Core {
         let ends = folder.map(|folder| Ends::open(folder, &settings.store.describe()));
         let ends = ends.transpose()?.flatten();
         let threads = if settings.drive == Drive::Thread { THREADS } else { 0 };
+        let in_child = Arc::<boxcar::Vec<Arc<Key>>>::default();
+        let closed = Arc::clone(&in_child);
+        let close = move || closed.iter().for_each(|(_, key)| key.numbers.close_in_child());
         let core = Arc::new(Self {
             settings,
             known: Mutex::default(),
@@ -76,6 +84,9 @@ impl Core {
             reading: Mutex::default(),
             ends,
             remembering: AtomicBool::default(),
+            process: Process::this(),
+            in_child,
+            _at_fork: AtFork::call(close),
         });
         core.add(Duration::ZERO, Job::Refresh);
         for _ in 0..threads {
@@ -103,6 +114,7 @@ impl Core {
     /// one look a second, and nobody waits for the next. Whether a tag is missing and when that was seen
     /// is one question, answered under one lock.
     pub(super) fn find(&self, name: &str, since: Duration) -> Result<Arc<Key>, IdError> {
+        self.check_process()?;
         let mut known = self.known.lock();
         if let Some(key) = known.keys.get(name) {
             return Ok(key.clone());
@@ -127,6 +139,12 @@ impl Core {
         })
     }
 
+    /// Refuses in the child of a fork. Called before locking: a thread that exists only in the parent may hold
+    /// the lock.
+    pub(super) fn check_process(&self) -> Result<(), IdError> {
+        if self.process.is_parent() { Err(fork::refusal()) } else { Ok(()) }
+    }
+
     /// Every tag that was ever in the table, by name.
     pub(super) fn keys(&self) -> Vec<Arc<Key>> {
         self.known.lock().keys.values().cloned().collect()
@@ -136,6 +154,7 @@ impl Core {
     #[cold]
     #[inline(never)]
     pub(super) fn take_slowly(&self, key: &Arc<Key>, want: u64) -> Result<Range<u64>, IdError> {
+        self.check_process()?;
         let (taken, due) = key.take_slowly(want, self.now());
         if due {
             self.fetch_soon(key);
@@ -165,7 +184,7 @@ impl Core {
 
     /// Does what is due, if no thread does it. Returns how long there is nothing more to do.
     pub(super) fn maintain(&self) -> Option<Duration> {
-        if self.settings.drive == Drive::Thread {
+        if self.settings.drive == Drive::Thread || self.process.is_parent() {
             return None;
         }
         loop {
@@ -266,7 +285,8 @@ impl Core {
     /// Ends every tag, and gives back what is left of them. Waits for that a moment, and not for a
     /// store that is away.
     pub(super) fn close(&self) {
-        if std::mem::replace(&mut self.known.lock().closed, true) {
+        // In a child the numbers and the store are the parent's.
+        if self.process.is_parent() || std::mem::replace(&mut self.known.lock().closed, true) {
             return;
         }
         self.listed.notify();
@@ -349,7 +369,9 @@ impl Core {
                     let key = Key::new(tag, *mode, *step_cap);
                     let before = self.ends.as_ref().map_or(0, |it| it.before(&key.name));
                     key.state.lock().remember(before, store.has_several_lines());
-                    key.into()
+                    let key = Arc::new(key);
+                    self.in_child.push(key.clone());
+                    key
                 };
                 let key = key.or_insert_with(new).clone();
                 drop(known);

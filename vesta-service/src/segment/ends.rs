@@ -198,6 +198,28 @@ mod tests {
     }
 
     #[test]
+    fn highest_end_of_all_that_are_gone_counts_whichever_file_it_stands_in() {
+        for (first, second) in [(200, 100), (100, 200)] {
+            let folder = tempfile::tempdir().unwrap();
+            let [one, other] = [(); 2].map(|()| open(folder.path()));
+            assert!(one.write(orders(first)) && other.write(orders(second)));
+            drop((one, other));
+            assert_eq!(open(folder.path()).before("orders"), 200, "{first}, {second}");
+        }
+    }
+
+    #[test]
+    fn ends_of_earlier_processes_outlive_later_ones_that_write_of_other_tags() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(open(folder.path()).write(orders(100)));
+        for restart in 0..3 {
+            let ends = open(folder.path());
+            assert_eq!(ends.before("orders"), 100, "restart {restart}");
+            assert!(ends.write([(format!("users-{restart}"), 7)]));
+        }
+    }
+
+    #[test]
     fn it_reads_like_this() {
         let folder = tempfile::tempdir().unwrap();
         let ends = open(folder.path());

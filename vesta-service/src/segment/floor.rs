@@ -24,7 +24,7 @@ impl Segment {
 
     /// True if the store has no more numbers above those that were given out.
     pub(crate) fn is_used_up(&self) -> bool {
-        self.key.state.lock().health == Health::UsedUp
+        self.core.check_process().is_ok() && self.key.state.lock().health == Health::UsedUp
     }
 
     /// Counts numbers that were taken for a batch which failed.

@@ -90,6 +90,7 @@ impl Segment {
     /// # Errors
     /// As [`next`](Self::next), but nothing besides the store is waited for.
     pub fn lend(&self) -> Result<LentRange, IdError> {
+        self.core.check_process()?;
         let (step, above) = self.key.state.lock().before_lending()?;
         let reply = self.core.ask(&self.key, step, above);
         let lent = self.key.state.lock().on_lent(above, reply);

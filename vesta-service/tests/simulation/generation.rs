@@ -165,7 +165,7 @@ impl World {
         }
         if let Some(error) = &error {
             self.time.note(|| format!("node {number}: {error}"));
-            self.judge(number, error)?;
+            self.judge(number, error, how)?;
         }
         Ok(error)
     }

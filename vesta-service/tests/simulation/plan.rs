@@ -194,17 +194,27 @@ impl Plan {
         moment.0.saturating_sub(spec.epoch.0) / spec.unit.millis()
     }
 
+    /// Slices of a tick.
+    fn slices(&self, node: &NodePlan) -> u64 {
+        let (unit, per_tick) = (self.layout.spec().unit.millis(), 1 << self.layout.spec().seq_bits);
+        let slices = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024].into_iter();
+        let mut slices = slices.filter(|slices| *slices <= per_tick);
+        match node.pacing {
+            true => slices.find(|slices| unit / slices <= 4 || *slices == per_tick).expect("few"),
+            false => 1,
+        }
+    }
+
+    /// Positions below the cap that no batch takes.
+    pub(crate) fn left_to_single_ids(&self, node: &NodePlan) -> u128 {
+        (u128::from(1_u64 << self.layout.spec().seq_bits) / u128::from(self.slices(node))) / 16
+    }
+
     /// One past the last position that a node may issue at a moment of its clock.
     pub(crate) fn cap(&self, node: &NodePlan, moment: UnixMillis) -> u128 {
         let spec = self.layout.spec();
         let (since, unit) = (moment.0.saturating_sub(spec.epoch.0), spec.unit.millis());
-        let per_tick = 1 << spec.seq_bits;
-        let slices = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024].into_iter();
-        let mut slices = slices.filter(|slices| *slices <= per_tick);
-        let slices = match node.pacing {
-            true => slices.find(|slices| unit / slices <= 4 || *slices == per_tick).expect("few"),
-            false => 1,
-        };
+        let (per_tick, slices) = (1 << spec.seq_bits, self.slices(node));
         let borrowed = u128::from(node.borrow * per_tick);
         let begun = u128::from(since) * u128::from(slices) / u128::from(unit) + 1;
         begun * u128::from(per_tick / slices) + borrowed

@@ -12,7 +12,7 @@ use super::world::World;
 
 impl World {
     /// Checks that an error is one that callers are told about, and says when to come back.
-    pub(super) fn judge(&mut self, number: usize, error: &IdError) -> Result<(), Flaw> {
+    pub(super) fn judge(&mut self, number: usize, error: &IdError, how: &str) -> Result<(), Flaw> {
         let tick = Duration::from_millis(self.plan.layout.spec().unit.millis());
         let (kind, when) = (error.kind(), error.retry_after());
         let what = match (kind, when) {
@@ -37,7 +37,7 @@ impl World {
             }
         };
         self.counts.add(what, 1);
-        let wrong = self.reason_is_wrong(number, error);
+        let wrong = self.reason_is_wrong(number, error, how);
         wrong.map_or(Ok(()), |why| Err(Flaw::new(Fault::WrongRefusal, why)))
     }
 
@@ -48,7 +48,7 @@ impl World {
     }
 
     /// The proof that a refusal is not for the reason it names, as far as it can be told.
-    fn reason_is_wrong(&mut self, number: usize, error: &IdError) -> Option<String> {
+    fn reason_is_wrong(&mut self, number: usize, error: &IdError, how: &str) -> Option<String> {
         let node = &mut self.nodes[number];
         let status = node.service.as_ref()?.status();
         node.progress.lossy |= status.positions_lost_total > 0;
@@ -79,14 +79,18 @@ impl World {
         let next = node.progress.next(status.machine);
         let issued = next > window.base;
         let next = u128::from(next.max(window.base));
-        let used_up = next >= self.plan.cap(&node.plan, effective);
+        let cap = self.plan.cap(&node.plan, effective);
+        let used_up = next >= cap;
+        let left = if how == "in runs" { self.plan.left_to_single_ids(&node.plan) } else { 0 };
+        // A batch may have used it up itself, and given it back.
+        let used_up_for_it = next + left >= cap || how == "in batches";
         let justified = match error {
             IdError::NotReady(NotReady { why: NotReadyReason::ClockBehind, .. }) => {
                 status.lead > Duration::from_millis(LEAD_MILLIS)
             }
             IdError::NotReady(NotReady { why: NotReadyReason::SequenceUsedUp, .. }) => {
                 // A grant begins where the clock was, not where the record ended.
-                used_up || !issued
+                used_up_for_it || !issued
             }
             IdError::NotReady(NotReady { why: NotReadyReason::AwaitingLease, .. }) => {
                 let begins = at(tick) + u128::from(node.progress.begins_below - 1);
@@ -186,12 +190,15 @@ impl World {
     }
 
     fn try_run(&mut self, number: usize, want: u32) -> Result<Option<NotReady>, Flaw> {
-        let refused = self.with(number, "at once", false, |service, take| {
-            match take.answers.try_gen_run(service, want) {
+        let refused = self.with(
+            number,
+            if want == 1 { "at once" } else { "in runs" },
+            false,
+            |service, take| match take.answers.try_gen_run(service, want) {
                 Ok(run) => take.run(&run, want).map(|()| None),
                 Err(error) => Ok(Some(error)),
-            }
-        })?;
+            },
+        )?;
         Ok(match refused {
             Some(IdError::NotReady(refusal)) => Some(refusal),
             _ => None,

@@ -29,7 +29,8 @@ impl Model {
     fn new(kind: PopulatorKind, limit: u64) -> Arc<Self> {
         let populator = Populator::new(kind, FIRST);
         let (gate, durable, limit) = (Gate::closed(), AtomicU64::new(limit), AtomicU64::new(limit));
-        gate.open(5, RULES.end(FIRST, 5, limit.load(Ordering::Relaxed)));
+        let end = RULES.end(FIRST, 5, 1, limit.load(Ordering::Relaxed));
+        gate.open(5, end, end);
         populator.position(); // makes what is made late
         durable.load(Ordering::Relaxed);
         Arc::new(Self { populator, gate, durable, limit })
@@ -54,7 +55,8 @@ impl Model {
         Box::new(move || {
             let limit = this.limit.load(Ordering::Acquire);
             let Ok(claim) = this.populator.claim(now, 1, &RULES, limit) else { return Vec::new() };
-            this.gate.open(now, RULES.end(claim.start, now, limit));
+            let end = RULES.end(claim.start, now, 1, limit);
+            this.gate.open(now, end, end);
             vec![this.checked(claim)]
         })
     }
@@ -134,6 +136,32 @@ fn the_bound_is_moved_on_while_it_is_opened() {
     }
 }
 
+/// The claim that opened the gate is given back: a caller that passed before keeps its position.
+#[test]
+fn the_claim_that_opened_it_is_given_back() {
+    for kind in PopulatorKind::ALL {
+        let ends = Ends::new();
+        let note = ends.clone();
+        exhaustively(kind.name(), move || {
+            let model = Model::new(kind, u64::MAX);
+            let this = model.clone();
+            let cancelled: Thread<Taken> = Box::new(move || {
+                let claim = this.populator.claim(6, 2, &RULES, u64::MAX).unwrap();
+                this.gate.open(6, RULES.position(7), RULES.position(7));
+                match this.populator.give_back(claim) {
+                    true => Vec::new(),
+                    false => vec![this.checked(claim)],
+                }
+            });
+            let taken = at_once(vec![cancelled, model.pass(&[5, 6])]);
+            unique_and_growing(&taken);
+            note.note((taken[0].len(), taken[1].len()));
+        });
+        let ends = ends.get();
+        assert!(ends.contains(&(0, 1)) && ends.contains(&(1, 1)), "{ends:?}");
+    }
+}
+
 /// Opened before its own claim, it would let a position of the tick before pass.
 #[test]
 #[should_panic(expected = "in tick 6")]
@@ -142,7 +170,7 @@ fn planted_opened_before_the_claim() {
         let model = Model::new(PopulatorKind::Atomic, u64::MAX);
         let this = model.clone();
         let hasty: Thread<Taken> = Box::new(move || {
-            this.gate.open(6, RULES.position(7));
+            this.gate.open(6, RULES.position(7), 0);
             Vec::new()
         });
         at_once(vec![model.pass(&[6]), hasty]);

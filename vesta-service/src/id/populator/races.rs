@@ -16,7 +16,13 @@ const NO_LIMIT: u64 = u64::MAX;
 
 #[derive(Debug, Clone, Copy)]
 enum Call {
-    Claim { tick: u64, want: u32, limit: u64 },
+    Claim {
+        tick: u64,
+        want: u32,
+        limit: u64,
+    },
+    /// The caller's last claim.
+    GiveBack,
     Seal,
 }
 
@@ -27,6 +33,7 @@ struct Seen {
     taken: Vec<Range<u64>>,
     refusals: Vec<Refusal>,
     sealed_at: Option<u64>,
+    given_back: usize,
 }
 
 /// Has several threads make these calls, and checks what holds whatever comes first.
@@ -61,6 +68,16 @@ fn make(populator: &dyn IdPopulator, over: &AtomicBool, calls: &[Call]) -> Seen 
                         seen.taken.push(start..end);
                     }
                     Err(refusal) => seen.refusals.push(refusal),
+                }
+            }
+            Call::GiveBack => {
+                let was_over = over.load(Ordering::SeqCst);
+                let last = seen.taken.last().map(|last| Claim { start: last.start, end: last.end });
+                // A claim that cannot be given back is lost.
+                if last.is_some_and(|last| populator.give_back(last)) {
+                    assert!(!was_over, "taken back after sealing: {last:?}");
+                    seen.taken.pop();
+                    seen.given_back += 1;
                 }
             }
             Call::Seal => {
@@ -139,6 +156,24 @@ fn two_callers_and_two_who_end_it() {
     }
 }
 
+/// Only the last claim can be given back, while other callers claim, give back or seal.
+#[test]
+fn claims_that_are_given_back() {
+    const TWO: Call = Call::Claim { tick: 5, want: 2, limit: NO_LIMIT };
+    const OTHERS: [&[Call]; 3] = [&[ONE, ONE], &[TWO, Call::GiveBack], &[Call::Seal]];
+    for kind in PopulatorKind::ALL {
+        for other in OTHERS {
+            let ends = Ends::new();
+            let note = ends.clone();
+            exhaustively(kind.name(), move || {
+                let seen = race(new(kind), &[&[TWO, Call::GiveBack], other]);
+                note.note(seen[0].given_back);
+            });
+            assert!(ends.get().iter().eq(&[0, 1]), "it went back, and it could not: {other:?}");
+        }
+    }
+}
+
 /// Faults that somebody could make while changing a populator.
 #[derive(Debug)]
 struct Faulty {
@@ -178,6 +213,14 @@ impl IdPopulator for Faulty {
         next
     }
 
+    fn give_back(&self, claim: Claim) -> bool {
+        let last = self.next.load(Ordering::SeqCst) == claim.end;
+        if last {
+            self.next.store(claim.start, Ordering::SeqCst);
+        }
+        last
+    }
+
     fn position(&self) -> u64 {
         self.sealed.load(Ordering::SeqCst);
         self.next.load(Ordering::SeqCst)
@@ -194,4 +237,11 @@ fn planted_load_then_store() {
 #[should_panic(expected = "sealed one past the last position")]
 fn planted_seal_in_two_steps() {
     exhaustively("planted fault", || drop(race(Faulty::new(true), &[&[ONE], &[Call::Seal]])));
+}
+
+#[test]
+#[should_panic(expected = "one past the last position")]
+fn planted_give_back_in_two_steps() {
+    const CALLS: [&[Call]; 2] = [&[ONE, Call::GiveBack, ONE], &[ONE, ONE]];
+    exhaustively("planted fault", || drop(race(Faulty::new(true), &CALLS)));
 }

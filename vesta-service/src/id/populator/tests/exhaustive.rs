@@ -20,7 +20,14 @@ fn full() -> bool {
 
 /// Shortly before each point at which something runs out.
 fn scenarios() -> Vec<Scenario> {
-    let at = |name, small: Small, first, tick, limit| Scenario { name, small, first, tick, limit };
+    let at = |name, small: Small, first, tick, limit| Scenario {
+        name,
+        small,
+        first,
+        tick,
+        limit,
+        gives_back: false,
+    };
     vec![
         at("the sequence runs out", Small::new(3, 2, 0), 10, 2, 100),
         at("the sequence and the bound run out", Small::new(3, 2, 0), 9, 2, 12),
@@ -75,6 +82,25 @@ fn every_sequence_atomic() {
     every_sequence::<Atomic>("atomic");
 }
 
+/// The same scenarios, with claims that are given back.
+fn giving_back() -> Vec<Scenario> {
+    let scenarios = scenarios().into_iter();
+    scenarios.map(|scenario| Scenario { gives_back: true, ..scenario }).collect()
+}
+
+#[test]
+fn claim_is_taken_back_if_it_is_the_last_one_and_never_after_sealing() {
+    let length = if full() { 8 } else { 7 };
+    let mut all = Counts::default();
+    for scenario in giving_back() {
+        all.add(explore::<Lock>(&scenario, length).unwrap());
+        all.add(explore::<Sync>(&scenario, length).unwrap());
+        all.add(explore::<Atomic>(&scenario, length).unwrap());
+    }
+    print(&format!("all three, claims given back, up to {length} operations"), all);
+    assert!(all.given_back.iter().all(|count| *count > 100_000), "{all:?}");
+}
+
 /// From every position, tick and bound there is.
 fn every_start<S: Subject>(populator: &str) {
     let length = if full() { 4 } else { 3 };
@@ -95,7 +121,14 @@ fn every_start<S: Subject>(populator: &str) {
             for tick in 0..=small.ticks + 1 {
                 for limit in 0..=small.end() + 1 {
                     let small = small.clone();
-                    let scenario = Scenario { name: "any start", small, first, tick, limit };
+                    let scenario = Scenario {
+                        name: "any start",
+                        small,
+                        first,
+                        tick,
+                        limit,
+                        gives_back: false,
+                    };
                     all.add(explore::<S>(&scenario, length).unwrap());
                     starts += 1;
                 }
@@ -155,7 +188,8 @@ fn ticks_begin_where_splitmix64_says() {
 #[test]
 fn every_planted_fault_is_noticed() {
     fn flaw<const FAULT: usize>() -> Option<String> {
-        scenarios().iter().find_map(|scenario| explore::<Faulty<FAULT>>(scenario, 6).err())
+        let scenarios: Vec<_> = scenarios().into_iter().chain(giving_back()).collect();
+        scenarios.iter().find_map(|scenario| explore::<Faulty<FAULT>>(scenario, 6).err())
     }
     assert_eq!(flaw::<0>(), None, "{} is wrong with this one", FAULTS[0]);
     let noticed = [
@@ -170,6 +204,8 @@ fn every_planted_fault_is_noticed() {
         flaw::<9>(),
         flaw::<10>(),
         flaw::<11>(),
+        flaw::<12>(),
+        flaw::<13>(),
     ];
     for (fault, flaw) in FAULTS[1..].iter().zip(noticed) {
         println!("{fault}:\n  {}", flaw.unwrap_or_else(|| panic!("not noticed: {fault}")));

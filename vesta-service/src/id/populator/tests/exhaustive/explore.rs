@@ -32,6 +32,10 @@ impl<const KIND: usize> IdPopulator for Real<KIND> {
         self.0.seal()
     }
 
+    fn give_back(&self, claim: Claim) -> bool {
+        self.0.give_back(claim)
+    }
+
     fn position(&self) -> u64 {
         self.0.position()
     }
@@ -56,6 +60,8 @@ pub(crate) enum Op {
     /// The bound is moved on.
     Extend(u64),
     Seal,
+    /// The last claim that was not given back (0), or the one before it (1), is given back.
+    GiveBack(usize),
 }
 
 /// Where sequences begin, and what they are made of.
@@ -66,14 +72,27 @@ pub(crate) struct Scenario {
     pub(crate) first: u64,
     pub(crate) tick: u64,
     pub(crate) limit: u64,
+    pub(crate) gives_back: bool,
 }
 
 impl Scenario {
-    pub(crate) fn alphabet(&self) -> [Op; 9] {
+    pub(crate) fn alphabet(&self) -> Vec<Op> {
         let more_than_a_tick = u32::try_from(self.small.per_tick + 1).unwrap();
+        if self.gives_back {
+            return vec![
+                Op::Claim(1),
+                Op::Claim(2),
+                Op::GiveBack(0),
+                Op::GiveBack(1),
+                Op::Forward(1),
+                Op::Back(1),
+                Op::Extend(self.small.per_tick),
+                Op::Seal,
+            ];
+        }
         // In half of the scenarios a clock that jumps goes a few ticks, in the others out of its mind.
         let jump = if self.first.is_multiple_of(2) { Op::Forward(3) } else { Op::Forever };
-        [
+        vec![
             Op::Claim(1),
             Op::Claim(2),
             Op::Claim(more_than_a_tick),
@@ -99,6 +118,8 @@ pub(crate) struct Counts {
     pub(crate) awaiting: u64,
     pub(crate) exhausted: u64,
     pub(crate) sealed: u64,
+    /// Claims that went back, and those that could not.
+    pub(crate) given_back: [u64; 2],
 }
 
 impl Counts {
@@ -120,6 +141,7 @@ impl Counts {
         self.awaiting += other.awaiting;
         self.exhausted += other.exhausted;
         self.sealed += other.sealed;
+        (0..2).for_each(|at| self.given_back[at] += other.given_back[at]);
     }
 }
 
@@ -131,12 +153,14 @@ struct World {
     model: Model,
     /// The highest position issued so far: what must hold is told once more without the model.
     highest: Option<u64>,
+    /// The last claims that a caller holds, and what was the highest position before each.
+    held: [Option<(Claim, Option<u64>)>; 2],
 }
 
 impl World {
     fn new(scenario: &Scenario) -> Self {
         let Scenario { first, tick, limit, .. } = *scenario;
-        Self { tick, limit, model: Model::new(first), highest: None }
+        Self { tick, limit, model: Model::new(first), highest: None, held: [None; 2] }
     }
 
     /// Does one operation on both and compares.
@@ -160,6 +184,7 @@ impl World {
                     if !ascends || end <= start || end > self.limit || end > small.end() {
                         return Err(format!("{answer:?} after {:?}", self.highest));
                     }
+                    self.held = [Some((Claim { start, end }, self.highest)), self.held[0]];
                     self.highest = Some(end - 1);
                 }
                 counts.count(answer);
@@ -167,6 +192,7 @@ impl World {
             Op::Forward(ticks) => self.tick = self.tick.saturating_add(ticks),
             Op::Back(ticks) => self.tick = self.tick.saturating_sub(ticks),
             Op::Forever => self.tick = u64::MAX,
+            Op::GiveBack(_) => {} // below
             Op::Extend(by) => self.limit = self.limit.saturating_add(by),
             Op::Seal => {
                 counts.operations += 1;
@@ -175,6 +201,21 @@ impl World {
                 if sealed_at != expected {
                     return Err(format!("sealed at {sealed_at}, expected {expected}"));
                 }
+            }
+        }
+        if let Op::GiveBack(at) = op
+            && let Some((claim, before)) = self.held[at]
+        {
+            counts.operations += 1;
+            let answer = small.rules.may_give_back(claim) && subject.give_back(claim);
+            let expected = self.model.give_back(small, claim);
+            if answer != expected {
+                return Err(format!("{claim:?} given back: {answer}, expected {expected}"));
+            }
+            counts.given_back[usize::from(!answer)] += 1;
+            if answer {
+                // What may be issued again was never issued.
+                (self.held, self.highest) = ([self.held[1], None], before);
             }
         }
         let (position, expected) = (subject.position(), self.model.position());
@@ -204,8 +245,8 @@ pub(crate) fn explore<S: Subject>(scenario: &Scenario, length: usize) -> Result<
         for op in alphabet {
             path.push(*op);
             let mut world_then = *world;
-            let changed =
-                matches!(op, Op::Claim(_) | Op::Seal).then(|| subject.copy(world.model.sealed));
+            let changed = matches!(op, Op::Claim(_) | Op::Seal | Op::GiveBack(_))
+                .then(|| subject.copy(world.model.sealed));
             let subject = changed.as_ref().unwrap_or(subject);
             counts.sequences += 1;
             world_then

@@ -136,8 +136,20 @@ impl Model {
         }
     }
 
+    /// The last claim of all is no longer issued; the line does not go back below its start.
+    pub(crate) fn give_back(&mut self, small: &Small, claim: Claim) -> bool {
+        let last = self.position() == claim.end && self.issued >> (claim.end - 1) == 1;
+        let whole = claim.start / small.per_tick == claim.end / small.per_tick;
+        if self.sealed || !last || !whole {
+            return false;
+        }
+        (claim.start..claim.end).for_each(|position| self.issued &= !(1 << position));
+        self.first = claim.start;
+        true
+    }
+
     /// The first position never issued.
     pub(crate) fn position(&self) -> u64 {
-        if self.issued == 0 { self.first } else { u64::from(128 - self.issued.leading_zeros()) }
+        self.first.max(u64::from(128 - self.issued.leading_zeros()))
     }
 }

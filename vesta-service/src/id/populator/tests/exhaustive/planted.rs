@@ -19,7 +19,7 @@ struct State {
 pub(crate) struct Faulty<const FAULT: usize>(Mutex<State>);
 
 /// The fault planted in each.
-pub(crate) const FAULTS: [&str; 12] = [
+pub(crate) const FAULTS: [&str; 14] = [
     "nothing",
     "repeats the first position after an overflow, as the original did",
     "wraps at the end of the time field",
@@ -32,6 +32,8 @@ pub(crate) const FAULTS: [&str; 12] = [
     "refuses at the bound although there is one position left",
     "calls the bound a used-up sequence",
     "repeats the last position of the fifth claim",
+    "takes a claim back although another one followed",
+    "takes a claim back after sealing",
 ];
 
 impl<const FAULT: usize> IdPopulator for Faulty<FAULT> {
@@ -82,6 +84,16 @@ impl<const FAULT: usize> IdPopulator for Faulty<FAULT> {
             6 => state.next + 1,
             _ => state.next,
         }
+    }
+
+    fn give_back(&self, claim: Claim) -> bool {
+        let mut state = self.0.lock().unwrap();
+        let last = state.next == claim.end || FAULT == 12;
+        let back = last && (!state.sealed || FAULT == 13);
+        if back {
+            state.next = claim.start;
+        }
+        back
     }
 
     fn position(&self) -> u64 {

@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+"""Named faults: each was planted by hand once and no test noticed it, or only a simulation did.
+
+    scripts/mutants/named.py [--here] [NAME …]      all of them, or those of these names
+    scripts/mutants/named.py --list
+
+Puts one fault after another into a copy of the sources and runs the test that must fail then. Exits 1 if
+one does not, or if a fault does not fit the code any more: it stands for a promise, so it is to be planted
+anew and not to be dropped. `--here` works in this checkout and its target folder, which is quicker; each
+file is restored.
+"""
+import os
+import pathlib
+import subprocess
+import sys
+
+SERVICE = "cargo test --quiet -p vesta-service"
+
+# name: (file, text that stands there once, text to put in its place, command that must fail)
+FAULTS = {
+    "namespace-made-anew": (
+        "vesta-service/src/lease/leases.rs",
+        "        if let Some((key, _)) = self.area.list()?.first()\n            && self.find()?.is_none()\n",
+        "        if let Some((key, _)) = self.area.list()?.first()\n            && self.find()?.is_some()\n",
+        f"{SERVICE} --lib lease::leases::tests::records_without",
+    ),
+    "namespace-replaced-during-a-claim": (
+        "vesta-service/src/lease/state/attempt.rs",
+        "if namespace.uuid != self.ground.namespace {",
+        "if namespace.uuid != self.ground.namespace && self.mine.is_none() {",
+        f"{SERVICE} --test floors namespace_that_is_replaced",
+    ),
+    "later-doubt-overwrites-the-first": (
+        "vesta-service/src/lease/leases.rs",
+        "let doubt = old.doubt.as_ref().unwrap_or(doubt).clone();",
+        "let doubt = doubt.clone();",
+        f"{SERVICE} --lib lease::leases::tests::first_doubt",
+    ),
+    "last-file-of-ends-counts": (
+        "vesta-service/src/segment/ends.rs",
+        "                    *highest = end.max(*highest);",
+        "                    *highest = end;",
+        f"{SERVICE} --lib segment::ends::tests::highest_end",
+    ),
+    "earlier-ends-dropped": (
+        "vesta-service/src/segment/ends.rs",
+        "let mut ends = self.before.clone();",
+        "let mut ends = BTreeMap::new();",
+        f"{SERVICE} --lib segment::ends::tests::ends_of_earlier",
+    ),
+    "creations-sent-again-in-halves": (
+        "vesta-service/src/lease/bulk.rs",
+        "let once = chunk.iter().any(|change| change.put.old.is_none());",
+        "let once = false;",
+        f"{SERVICE} --lib lease::bulk::tests::creation",
+    ),
+    "tokens-compared-by-four-bytes": (
+        "vesta-boot/src/net/auth.rs",
+        "token.1.digest.ct_eq(&digest)",
+        "token.1.digest[..4].ct_eq(&digest[..4])",
+        "cargo test --quiet -p vesta-boot --lib net::auth::tests::token_is_known",
+    ),
+    "bound-not-checked-for-a-caller-who-waits": (
+        "vesta-service/src/held_lease.rs",
+        "self.populator.claim(now, 1, &rules, self.limit())",
+        "self.populator.claim(now, 1, &rules, u64::MAX)",
+        f"{SERVICE} --test leases waiting_caller",
+    ),
+    "bound-raised-by-twice-what-was-acknowledged": (
+        "vesta-service/src/lease/driver.rs",
+        "held.raise(record.bound);",
+        "held.raise(record.bound + (record.bound - held.limit()));",
+        f"{SERVICE} --test leases renewal_raises",
+    ),
+    "thread-runs-go-on-after-sealing": (
+        "vesta-service/src/held_lease.rs",
+        "Some(runs) if !self.is_sealed() => runs.next(shown, want),",
+        "Some(runs) => runs.next(shown, want),",
+        f"{SERVICE} --test capacity thread_run_ends",
+    ),
+    "fast-path-open-in-a-child": (
+        "vesta-service/src/held_lease.rs",
+        "        self.gate.close();\n        self.runs",
+        "        self.runs",
+        f"{SERVICE} --test fork child_leaves_store_and_files_alone",
+    ),
+    "thread-runs-go-on-in-a-child": (
+        "vesta-service/src/id/runs.rs",
+        "        self.line.store(0, Ordering::Relaxed);\n",
+        "",
+        f"{SERVICE} --test fork child_issues_no_id",
+    ),
+    "segment-numbers-at-hand-in-a-child": (
+        "vesta-service/src/segment/allocator.rs",
+        "        self.shared.close_in_child();\n        self.stripes",
+        "        self.stripes",
+        f"{SERVICE} --test fork child_gives_out_no_segment",
+    ),
+    "prefetched-ids-in-a-child": (
+        "vesta-client/src/prefetch/ring.rs",
+        "if self.open.load(Ordering::Relaxed) != process() {",
+        "if self.open.load(Ordering::Relaxed) == 0 {",
+        "cargo test --quiet -p vesta-client --test client fork::child_hands_out",
+    ),
+    "batch-leaves-no-room": (
+        "vesta-service/src/id/sequence.rs",
+        "if want == 1 { 0 } else { (1 <<",
+        "if want > 0 { 0 } else { (1 <<",
+        f"{SERVICE} --test capacity single_calls_are_served",
+    ),
+    "claim-given-back-under-another": (
+        "vesta-service/src/id/populator.rs",
+        "self.0.compare_exchange(end, start, Ordering::Relaxed, Ordering::Relaxed).is_ok()",
+        "self.0.swap(start, Ordering::Relaxed) >= end",
+        f"{SERVICE} --lib backlog::tests::cancelled_batch",
+    ),
+}
+
+
+def main(arguments):
+    if arguments == ["--list"]:
+        print("\n".join(FAULTS))
+        return 0
+    here = "--here" in arguments
+    names = [name for name in arguments if name != "--here"] or list(FAULTS)
+    if unknown := [name for name in names if name not in FAULTS]:
+        print(f"unknown fault {unknown[0]}; --list shows all", file=sys.stderr)
+        return 64
+    root = pathlib.Path(__file__).resolve().parents[2]
+    environment = dict(os.environ, RUST_BACKTRACE="0")
+    if not here:
+        folder = pathlib.Path(
+            environment.get("VESTA_MUTANTS_DIR")
+            or pathlib.Path(environment.get("CARGO_TARGET_DIR", root / "target")) / "mutants"
+        ).resolve()
+        environment["CARGO_TARGET_DIR"] = str(folder / "target-named")
+        root = copy(root, folder / "named")
+    survivors = [name for name in names if not noticed(root, environment, name)]
+    print(f"mutants: named: {len(names) - len(survivors)} of {len(names)} noticed")
+    return 1 if survivors else 0
+
+
+def copy(root, to):
+    """The files that git knows, with their times: what did not change is not built again."""
+    files = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=root, check=True, capture_output=True
+    ).stdout
+    to.mkdir(parents=True, exist_ok=True)
+    pack = subprocess.Popen(["tar", "c", "--null", "-T", "-"], cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    unpack = subprocess.Popen(["tar", "x"], cwd=to, stdin=pack.stdout)
+    pack.stdin.write(files)
+    pack.stdin.close()
+    if unpack.wait() or pack.wait():
+        sys.exit(f"cannot copy the sources to {to}")
+    return to
+
+
+def noticed(root, environment, name):
+    file, old, new, command = FAULTS[name]
+    path = root / file
+    text = path.read_text()
+    if text.count(old) != 1:
+        print(f"  {name}: {file} has the text to replace {text.count(old)} times, expected once")
+        return False
+    words = command.split()
+    build = words + ["--no-run"]
+    # A build takes no test name.
+    if not words[-1].startswith("-") and words[-2] not in ("--test", "-p"):
+        build.remove(words[-1])
+    try:
+        path.write_text(text.replace(old, new))
+        if subprocess.run(build, cwd=root, env=environment, capture_output=True).returncode:
+            print(f"  {name}: does not compile with the fault; plant it anew")
+            return False
+        test = subprocess.run(words, cwd=root, env=environment, capture_output=True, text=True)
+    finally:
+        path.write_text(text)
+    if "test result: FAILED" not in test.stdout:
+        print(f"  survivor: {name}: `{command}` does not fail")
+        return False
+    print(f"  {name}: noticed", flush=True)
+    return True
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,96 @@
+//! A process that forks after it built a client.
+
+use std::time::Duration;
+
+use vesta_client::{AsyncIdService as _, Client, ErrorKind, IdError, IdService as _, Prefetch};
+
+use crate::fake::{Fake, Loopback};
+
+/// Runs `child` in the child of a fork and returns whether it came to its end.
+#[allow(unsafe_code)]
+fn forked(child: impl FnOnce()) -> bool {
+    // SAFETY: the child is a copy of this thread alone. It takes no lock that another thread of this test
+    // may hold: glibc keeps the allocator usable after a fork, the client under test promises the same,
+    // and the child leaves by `_exit`, which runs nothing of the parent's.
+    let pid = unsafe { libc::fork() };
+    assert!(pid >= 0, "it cannot fork");
+    if pid == 0 {
+        let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child)).is_ok();
+        // SAFETY: ends the process; no argument but a number.
+        unsafe { libc::_exit(i32::from(!done)) }
+    }
+    let mut status = -1;
+    // SAFETY: `status` is a valid place for one integer, and only this call awaits the child `pid`.
+    let waited = unsafe { libc::waitpid(pid, &raw mut status, 0) };
+    assert_eq!(waited, pid);
+    status == 0
+}
+
+fn is_told<T: std::fmt::Debug>(refused: Result<T, IdError>) {
+    let error = refused.expect_err("nothing is handed out in the child");
+    assert_eq!(error.kind(), ErrorKind::Sealed);
+    assert!(error.to_string().contains("forked"), "{error}");
+}
+
+fn prefetch() -> Prefetch {
+    Prefetch { capacity: 1000, low_water: 500, max_age: Duration::MAX }
+}
+
+/// The buffers are full, and the ring has a run.
+#[test]
+fn child_hands_out_no_prefetched_id_and_its_parent_goes_on() {
+    let server = Loopback::start(&Fake::new(1));
+    let builder = Client::builder().endpoint(server.url()).prefetch(prefetch());
+    let client = builder.build_blocking().unwrap();
+    let orders = client.segment_with("orders", prefetch()).unwrap();
+    let first = client.gen_id().unwrap();
+    orders.next_id().unwrap();
+    let mut owned = Some((client, orders));
+    let in_child = forked(|| {
+        let (client, orders) = owned.take().unwrap();
+        is_told(client.try_gen_id());
+        is_told(client.gen_id());
+        is_told(client.gen_ids(&mut [0; 5]));
+        is_told(client.try_gen_ids(&mut [0; 5]));
+        is_told(orders.try_next_id());
+        is_told(orders.next_id());
+        is_told(orders.next_ids(5));
+        is_told(client.exp_id(first));
+        drop((client, orders)); // waits for no thread of the parent
+    });
+    assert!(in_child, "see what the child said");
+    let (client, orders) = owned.expect("the child had a copy");
+    assert!(client.gen_id().expect("the parent goes on") > first);
+    assert_eq!(orders.next_id().expect("the parent goes on"), 2);
+}
+
+#[test]
+fn child_takes_no_id_of_an_open_stream() {
+    let server = Loopback::start(&Fake::new(1));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let client = Client::builder().endpoint(server.url()).build().unwrap();
+        let mut stream = client.stream(1000).unwrap();
+        assert_eq!(stream.fill(&mut [0; 3]).await.unwrap(), 3);
+        let mut owned = Some((client, stream));
+        let in_child = forked(|| {
+            let (client, mut stream) = owned.take().unwrap();
+            let now = |call: &mut dyn FnMut() -> Result<(), IdError>| is_told(call());
+            now(&mut || poll(stream.fill(&mut [0; 3])).map(drop));
+            now(&mut || poll(client.gen_id()).map(drop));
+            std::mem::forget((client, stream)); // their runtime is the parent's
+        });
+        assert!(in_child, "see what the child said");
+        let (_, mut stream) = owned.expect("the child had a copy");
+        assert_eq!(stream.fill(&mut [0; 3]).await.expect("the parent goes on"), 3);
+    });
+}
+
+/// Ready at once: a refusal waits for nothing.
+fn poll<T>(call: impl Future<Output = T>) -> T {
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    match std::pin::pin!(call).poll(&mut context) {
+        std::task::Poll::Ready(answer) => answer,
+        std::task::Poll::Pending => panic!("it waits"),
+    }
+}

@@ -1,0 +1,117 @@
+//! Fork: the child has a copy of every position that its parent issues from, and must issue none.
+//!
+//! The fast paths do not look for a fork, which would cost every ID. Instead a handler of the C library
+//! closes them in the child, before `fork` returns there; the slow paths compare [`Process`]es. A child
+//! of a raw `clone` runs no handler: only its slow paths notice.
+
+use vesta_intf::IdError;
+
+/// The process that a service was built in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Process {
+    id: u32,
+    /// Forks between the first process and this one: in another PID namespace a child may have the ID of
+    /// its parent.
+    forks: u64,
+}
+
+impl Process {
+    pub(crate) fn this() -> Self {
+        Self { id: std::process::id(), forks: system::forks() }
+    }
+
+    /// True in a child that was forked after the service was built.
+    pub(crate) fn is_parent(self) -> bool {
+        self != Self::this()
+    }
+}
+
+/// Error of every call in such a child.
+pub(crate) fn refusal() -> IdError {
+    let reason = "this process was forked after the service was built; build it in the child";
+    IdError::Sealed { reason: reason.into() }
+}
+
+pub(crate) use system::AtFork;
+
+#[cfg(all(unix, not(any(loom, shuttle))))]
+mod system {
+    use std::sync::Once;
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+    use parking_lot::Mutex;
+
+    /// Closes the fast paths of one service.
+    type Close = Box<dyn Fn() + Send + Sync>;
+
+    static FORKS: AtomicU64 = AtomicU64::new(0);
+    static PLACES: boxcar::Vec<Place> = boxcar::Vec::new();
+
+    /// Locked only while its service is built or dropped.
+    #[derive(Default)]
+    struct Place {
+        is_free: AtomicBool,
+        close: Mutex<Option<Close>>,
+    }
+
+    /// Has a closure called in each child of a fork until this is dropped.
+    #[derive(Debug)]
+    pub(crate) struct AtFork(usize);
+
+    impl AtFork {
+        /// `close` must take no lock and allocate nothing.
+        pub(crate) fn call(close: impl Fn() + Send + Sync + 'static) -> Self {
+            static HANDLER: Once = Once::new();
+            HANDLER.call_once(|| {
+                // SAFETY: the handler is a function that is never unloaded before its module is, and in the
+                // child, which has one thread, it only loads and stores atomics: what POSIX allows there.
+                #[allow(unsafe_code)]
+                let failed = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+                assert_eq!(failed, 0, "out of memory: no handler of forks can be added");
+            });
+            let free = PLACES.iter().find(|(_, it)| it.is_free.swap(false, Ordering::Acquire));
+            let number = free.map_or_else(|| PLACES.push(Place::default()), |(number, _)| number);
+            *PLACES[number].close.lock() = Some(Box::new(close));
+            Self(number)
+        }
+    }
+
+    impl Drop for AtFork {
+        fn drop(&mut self) {
+            drop(PLACES[self.0].close.lock().take());
+            PLACES[self.0].is_free.store(true, Ordering::Release);
+        }
+    }
+
+    extern "C" fn in_child() {
+        FORKS.fetch_add(1, Ordering::Relaxed);
+        for (_, place) in &PLACES {
+            // One that is locked belongs to a service that another thread of the parent was building or
+            // dropping: no call of the child can reach it.
+            if let Some(close) = place.close.try_lock().as_deref().and_then(Option::as_ref) {
+                close();
+            }
+        }
+    }
+
+    pub(super) fn forks() -> u64 {
+        FORKS.load(Ordering::Relaxed)
+    }
+}
+
+/// Other systems do not fork; a checker of interleavings does not either.
+#[cfg(any(not(unix), loom, shuttle))]
+mod system {
+    #[derive(Debug)]
+    pub(crate) struct AtFork;
+
+    impl AtFork {
+        pub(crate) fn call(_: impl Fn() + Send + Sync + 'static) -> Self {
+            Self
+        }
+    }
+
+    pub(super) fn forks() -> u64 {
+        0
+    }
+}
