@@ -73,6 +73,10 @@ command -v unshare >/dev/null || missing+=(util-linux)
 command -v ip >/dev/null || missing+=(iproute2)
 command -v openssl >/dev/null || missing+=(openssl)
 PATH=$PATH:/usr/sbin command -v nginx >/dev/null || missing+=(nginx-light)
+# A network file system, as far as a program can tell.
+command -v bindfs >/dev/null || missing+=(bindfs)
+# A pooler before PostgreSQL.
+command -v pgbouncer >/dev/null || missing+=(pgbouncer)
 [ ${#missing[@]} = 0 ] || scripts/install.sh "${missing[@]}"
 
 failed() {

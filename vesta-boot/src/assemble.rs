@@ -56,7 +56,7 @@ impl Origin {
             Machine::Reserved { number, .. } | Machine::Fixed(number) => match number {
                 Number::Id(_) => "id",
                 Number::IpMap(_) => "ips",
-                Number::HostOrdinal => "ordinal",
+                Number::HostOrdinal | Number::HostOrdinalOf(_) => "ordinal",
             },
             Machine::Stateless(_) => "stateless",
         };
@@ -115,6 +115,7 @@ pub fn assemble(config: &Config) -> Result<Assembled, Error> {
         .max_wait(config.limits.max_wait)
         .namespace(config.ids.namespace.as_str())
         .state_dir(&config.state_dir)
+        .allow_network_fs(config.allow_network_fs)
         .wait_for_store(config.store.wait_for_store)
         .machine(machine);
     if let Some(may_forget) = config.store_may_forget {
@@ -167,6 +168,7 @@ fn source(config: &Config) -> Result<(MachineSource, Option<Arc<Metered>>), Erro
         Machine::Fixed(Number::Id(id)) => MachineSource::Fixed(*id),
         Machine::Fixed(Number::IpMap(map)) => MachineSource::IpMap(map.clone()),
         Machine::Fixed(Number::HostOrdinal) => MachineSource::HostOrdinal,
+        Machine::Fixed(Number::HostOrdinalOf(of)) => MachineSource::HostOrdinalOf(of.clone()),
         Machine::Stateless(id) => MachineSource::Stateless(*id),
     };
     Ok((source, None))
@@ -181,8 +183,9 @@ fn resolve(number: &Number, layout: &IdMeta) -> Result<u64, Error> {
             let (address, id) = map.find_own().map_err(refused)?;
             (id, format!("address {address} in machine.ips"))
         }
-        Number::HostOrdinal => {
-            let id = host_ordinal(layout).map_err(refused)?;
+        Number::HostOrdinal | Number::HostOrdinalOf(_) => {
+            let of = if let Number::HostOrdinalOf(of) = number { Some(of.as_str()) } else { None };
+            let id = host_ordinal(layout, of).map_err(refused)?;
             (id, format!("ordinal of host name {}", host_name()))
         }
     };
@@ -199,6 +202,7 @@ pub(crate) fn options(config: &Config) -> Options {
     Options {
         auto_init: config.store.auto_init,
         request_timeout: config.store.request_timeout,
+        network_fs: config.allow_network_fs,
         ..Options::default()
     }
 }
@@ -258,7 +262,7 @@ pub(crate) fn serials(
     store: &StoreUrl,
     auto_init: bool,
 ) -> Result<SerialService, Error> {
-    let options = Options { auto_init, ..Options::default() };
+    let options = Options { auto_init, request_timeout: None, ..options(config) };
     let store = vesta_store::open_with(store.expose(), &options);
     let store = store.map_err(|error| not_opened("serial.store", error))?;
     let mut builder = SerialService::builder(store);
@@ -309,7 +313,7 @@ type Tags = (Arc<dyn SegmentStore>, Option<Arc<SegmentLines>>);
 
 fn open_tags(config: &Config, auto_init: bool) -> Result<Tags, Error> {
     let Segments { table: segment_table, spread, .. } = config.segments;
-    let options = Options { auto_init, segment_table, ..Options::default() };
+    let options = Options { auto_init, request_timeout: None, segment_table, ..options(config) };
     let urls = config.segments.urls();
     let (&first, several) = urls.split_first().ok_or_else(|| Error::setting(SEGMENTS_OFF))?;
     let name = if several.is_empty() { "segment.store" } else { "segment.stores" };

@@ -8,7 +8,8 @@ use rustix::process::{Resource, getrlimit};
 use vesta_boot::commands::leases;
 use vesta_boot::settings::{Machine, Values};
 use vesta_boot::{Config, Error};
-use vesta_service::Leases;
+use vesta_service::{Leases, check_local};
+use vesta_store::StoreUrl;
 
 use crate::http;
 use crate::output::{Output, Table, grouped, print};
@@ -107,6 +108,11 @@ const ROOM: u64 = 100 << 20;
 fn folder(config: &Config, report: &mut Report) {
     let (folder, what) = (&config.state_dir, "state");
     let shown = folder.display();
+    let urls = config.segments.urls().into_iter().chain(&config.serials.store);
+    let files = urls.chain(config.machine.store()).filter_map(StoreUrl::file);
+    for said in files.chain([&**folder]).filter_map(|path| check_local(path, false).err()) {
+        report.note(if config.allow_network_fs { "warn" } else { "fail" }, what, said);
+    }
     let Some(existing) = folder.ancestors().find(|path| path.is_dir()) else {
         return report.fail(what, format!("{shown} cannot be made"));
     };

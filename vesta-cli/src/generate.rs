@@ -4,7 +4,7 @@ use serde_json::json;
 use vesta_boot::settings::Values;
 use vesta_boot::{Config, Error, assemble};
 use vesta_client::Client;
-use vesta_intf::{Id, IdError, IdService};
+use vesta_intf::{GenMethod, Id, IdError, IdService};
 use vesta_service::LocalIdService;
 
 use crate::cli::{Access, BoundArgs, GenArgs, MakeArgs};
@@ -81,11 +81,14 @@ fn failed(error: &IdError) -> Error {
     Error::lasting(matches!(error.kind().http_status(), 400..=404 | 501), error)
 }
 
-/// A service of these settings, as a server has it.
+/// A service of these settings, as a server has it; its IDs say that no server made them, unless the settings
+/// say otherwise.
 fn embedded(settings: &Values) -> Result<LocalIdService, Error> {
     let config = Config::check(settings)?;
     let service = assemble(&config)?.service;
-    service.with_gen_method(config.ids.gen_method).map_err(Error::setting)
+    let is_set = settings.is_explicit("gen_method");
+    let gen_method = if is_set { config.ids.gen_method } else { GenMethod::Embed };
+    service.with_gen_method(gen_method).map_err(Error::setting)
 }
 
 pub(crate) fn make(args: &MakeArgs, output: Output) -> Done {

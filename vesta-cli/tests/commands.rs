@@ -75,6 +75,58 @@ fn ids_that_were_made_here_are_explained_and_attributed() {
 }
 
 #[test]
+fn ids_that_were_made_here_say_that_no_server_made_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let gen_method = |args: &[&str]| {
+        let (id, code) = vesta(folder.path(), &[&["gen"], args].concat());
+        assert_eq!(code, 0);
+        vesta_intf::IdMeta::MAX_PEAK
+            .unpack(id.trim().parse().expect("an ID"))
+            .expect("parts")
+            .gen_method
+    };
+    assert_eq!(gen_method(&[]), 0);
+    assert_eq!(gen_method(&["--gen-method", "2"]), 2);
+}
+
+/// A service and an operator with different state folders.
+#[cfg(target_os = "linux")]
+#[test]
+fn ids_that_are_made_here_have_another_machine_id_than_a_server_of_another_user() {
+    let [own, other] = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
+    let mut serve = std::process::Command::new(env!("CARGO_BIN_EXE_vesta"));
+    let namespace = vesta_testkit::namespace_of(own.path());
+    let range = ["--machine-range", "5-6", "--namespace", &namespace];
+    serve.args(["serve", "rest"]).args(vesta_testkit::programs::FREE_PORTS).args(range);
+    serve.env("VESTA_STATE_DIR", own.path());
+    let running = vesta_testkit::programs::Program::serve(&mut serve).expect("it starts");
+    let (ids, code) = vesta(other.path(), &[&["gen", "-n", "2000"][..], &range].concat());
+    assert_eq!(code, 0);
+    let machine = |id: u64| vesta_intf::IdMeta::MAX_PEAK.unpack(id).expect("parts").machine;
+    let made: std::collections::BTreeSet<_> =
+        ids.lines().map(|id| machine(id.parse().expect("an ID"))).collect();
+    assert_eq!(made, [11 - running.machine()].into());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_doctor_sees_state_on_a_network_file_system() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (shared, seen) = (folder.path().join("shared"), folder.path().join("seen"));
+    std::fs::create_dir(&shared).expect("a folder");
+    let Some(_mount) = vesta_testkit::FuseMount::new(&shared, &seen, "attr_timeout=1") else {
+        return;
+    };
+    let (said, code) = vesta(&seen, &["doctor"]);
+    assert!(code == 1 && said.contains("is on a network file system (FUSE)"), "{said}");
+    let (said, code) = vesta(&seen, &["doctor", "--state-allow-network-fs"]);
+    assert!(code == 0 && said.contains("is on a network file system (FUSE)"), "{said}");
+    let store = format!("--segment-store=sqlite:{}/tags.db", seen.display());
+    let (said, code) = vesta(folder.path(), &["doctor", &store]);
+    assert!(code == 1 && said.contains("tags.db is on a network file system (FUSE)"), "{said}");
+}
+
+#[test]
 fn serials_are_made_listed_and_read_back() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();

@@ -10,6 +10,9 @@ mod ledger;
 mod lifecycle;
 #[path = "program/one_file.rs"]
 mod one_file;
+#[cfg(target_os = "linux")]
+#[path = "program/one_host.rs"]
+mod one_host;
 #[path = "program/overload.rs"]
 mod overload;
 #[path = "program/segments.rs"]

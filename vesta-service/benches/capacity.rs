@@ -99,6 +99,7 @@ fn service(layout: IdMeta, way: Way, folder: &tempfile::TempDir) -> LocalIdServi
         _ => MachineSource::Pool { store: Arc::new(MemoryStore::new()), range: None },
     };
     LocalIdService::builder()
+        .namespace(vesta_testkit::namespace_of(folder.path()))
         .layout(layout)
         .populator(way.populator)
         .clock_kind(way.clock)

@@ -199,7 +199,9 @@ mod tests {
     }
 
     fn service(folder: &std::path::Path, clock: &ManualClock) -> LocalIdService {
-        let builder = LocalIdService::builder().machine(MachineSource::Fixed(1));
+        let name = folder.file_name().unwrap().to_str().unwrap();
+        let builder = LocalIdService::builder().namespace(name.trim_start_matches('.'));
+        let builder = builder.machine(MachineSource::Fixed(1));
         let builder = builder.state_dir(folder).clock(Arc::new(clock.clone()));
         builder.drive(Drive::ByHand).build().unwrap()
     }

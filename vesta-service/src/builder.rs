@@ -9,6 +9,8 @@ use vesta_intf::{Field, GenMethod, IdError, IdMeta, SequenceStart};
 use crate::BuildError;
 use crate::backlog::Backlog;
 use crate::clock::{AnyClock, Clock, ClockKind, SystemClock};
+use crate::error::ask_store;
+use crate::file_system::check_local;
 use crate::held_lease::HeldLeaseFactory;
 use crate::lease::{
     CLAIM_TIMEOUT, Choice, ClaimOrder, Drivers, HostState, Keeper, Leases, MachineSlot, Own, Plan,
@@ -18,7 +20,7 @@ use crate::machine::{self, MachineSource, Resolved};
 use crate::populator::PopulatorKind;
 use crate::random;
 use crate::sequence::Rules;
-use crate::service::{LocalIdService, in_place, number};
+use crate::service::{LocalIdService, in_place, millis, number};
 use crate::slots::Slots;
 use crate::state_dir::default_state_dir;
 use crate::wait::Drive;
@@ -41,6 +43,7 @@ pub struct Builder {
     pub(crate) drive: Drive,
     pub(crate) namespace: String,
     state_dir: PathBuf,
+    allow_network_fs: bool,
     machine: Option<MachineSource>,
     machine_count: usize,
     claim_order: ClaimOrder,
@@ -51,6 +54,7 @@ pub struct Builder {
     timing: Option<Timing>,
     wait_for_store: bool,
     store_may_forget: Option<bool>,
+    pub(crate) doubtful_window: Duration,
 }
 
 impl Default for Builder {
@@ -65,6 +69,7 @@ impl Default for Builder {
             drive: Drive::default(),
             namespace: "default".into(),
             state_dir: default_state_dir(),
+            allow_network_fs: false,
             machine: None,
             machine_count: 1,
             claim_order: ClaimOrder::default(),
@@ -75,6 +80,7 @@ impl Default for Builder {
             timing: None,
             wait_for_store: false,
             store_may_forget: None,
+            doubtful_window: USUAL_DOUBTFUL_WINDOW,
         }
     }
 }
@@ -128,6 +134,12 @@ impl Builder {
     /// [`default_state_dir`](crate::default_state_dir).
     pub fn state_dir(self, state_dir: impl Into<PathBuf>) -> Self {
         Self { state_dir: state_dir.into(), ..self }
+    }
+
+    /// Keeps state also on a network file system, where two hosts that reach the same folder may issue the
+    /// same IDs; a warning says so. Default: it is refused, on Linux.
+    pub fn allow_network_fs(self, allow_network_fs: bool) -> Self {
+        Self { allow_network_fs, ..self }
     }
 
     /// Where the machine ID comes from. There is no default.
@@ -191,6 +203,13 @@ impl Builder {
         Self { store_may_forget: Some(may_forget), ..self }
     }
 
+    /// The window from a store that may forget: 10 to 60 s. IDs are made for so long while the store is
+    /// away, less up to 4 s for the renewal that was due, and the first ID after a claim comes so much
+    /// later, less 3 s. Default: 10 s.
+    pub fn doubtful_window(self, doubtful_window: Duration) -> Self {
+        Self { doubtful_window, ..self }
+    }
+
     /// Other durations than the store's own.
     pub fn timing(self, timing: Timing) -> Self {
         Self { timing: Some(timing), ..self }
@@ -221,6 +240,8 @@ impl Builder {
             let reason = "only a pool hands out several machine IDs";
             return Err(IdError::invalid("machine count", reason).into());
         }
+        // At least twice the greatest lead: a shorter one would end before it begins.
+        IdError::check("doubtful_window_ms", millis(self.doubtful_window), 10_000, 60_000)?;
         let factory = HeldLeaseFactory {
             meta,
             rules,
@@ -236,6 +257,10 @@ impl Builder {
             namespace: self.namespace.clone(),
             fingerprint: meta.fingerprint(),
         };
+        if !matches!(source, MachineSource::Disposable { .. } | MachineSource::Stateless(_)) {
+            let checked = check_local(&folder.path, self.allow_network_fs);
+            checked.map_err(|refused| IdError::invalid("state_dir", refused))?;
+        }
         let (resolved, machine_source) = source.resolve(&meta, &folder, &self.clock)?;
         let (slots, window) = match resolved {
             Resolved::Unbounded(machine) => (Slots::unkept([unbounded(&factory, machine)])?, None),
@@ -260,7 +285,12 @@ impl Builder {
                 // A state file remembers by itself, and forgets nothing.
                 let remembers = !matches!(choice, Choice::Only { alone: true, .. });
                 let may_forget = if remembers { self.store_may_forget } else { Some(false) };
+                let host = crate::os::host_name();
+                // Pools in files that do not see each other rarely begin with the same machine ID.
+                let start_at =
+                    crc32fast::hash((host.clone() + &store.describe()).as_bytes()).into();
                 let plan = Plan {
+                    start_at,
                     store: store.describe(),
                     namespace: self.namespace.clone(),
                     meta,
@@ -270,7 +300,7 @@ impl Builder {
                     order: self.claim_order,
                     count: self.machine_count,
                     claim_timeout,
-                    host: crate::os::host_name(),
+                    host,
                     pid: std::process::id(),
                     guard,
                     may_forget,
@@ -279,13 +309,18 @@ impl Builder {
                         true => store.timing().window + Duration::from_millis(MAX_BORROW_MILLIS),
                         false => timing.window,
                     },
-                    doubtful_window: USUAL_DOUBTFUL_WINDOW,
+                    doubtful_window: self.doubtful_window,
                 };
                 if plan.window_ticks(false, false) < 2 {
                     let reason = "window must be at least two ticks of the layout";
                     return Err(IdError::invalid("timing", reason).into());
                 }
                 let leases = Leases::new(store, &self.namespace);
+                if let Choice::Only { machine, .. } = plan.choice
+                    && let Ok(None) = ask_store(|| leases.lock(machine))
+                {
+                    return Err(BuildError::InUseHere { namespace: self.namespace, machine });
+                }
                 // A service with another clock is a simulated process, with its own memory.
                 let own = match &self.clock {
                     AnyClock::System(_) => Own::of_process(&self.namespace, &meta),

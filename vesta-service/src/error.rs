@@ -102,6 +102,13 @@ pub enum BuildError {
     /// The state file of a fixed machine ID is in use by another process, or by another service in
     /// this one.
     InUse(PathBuf),
+    /// Another process of this host holds the fixed machine ID, with another state folder.
+    InUseHere {
+        /// The namespace.
+        namespace: String,
+        /// The machine ID.
+        machine: u64,
+    },
     /// Neither slot of the state file can be read.
     Damaged(PathBuf),
     /// Nobody knows which segment numbers this host was given.
@@ -208,6 +215,7 @@ impl BuildError {
             | Self::Fingerprint { .. }
             | Self::Time(IdError::TimeExhausted)
             | Self::InUse(_)
+            | Self::InUseHere { .. }
             | Self::Damaged(_)
             | Self::DamagedEnds { .. }
             | Self::Foreign { .. } => true,
@@ -234,6 +242,11 @@ impl fmt::Display for BuildError {
                 "the machine ID of state file {} is in use by another process; give this one \
                  another machine ID, or stop the other",
                 path.display()
+            ),
+            Self::InUseHere { namespace, machine } => write!(
+                f,
+                "machine ID {machine} of namespace `{namespace}` is in use on this host by another process \
+                 (another user or state folder); give this one another machine ID or namespace, or stop the other"
             ),
             Self::Damaged(path) => write!(
                 f,

@@ -5,7 +5,7 @@
 //! # let folder = std::env::temp_dir().join(format!("vesta-doc-global-{}", std::process::id()));
 //!
 //! let ids = global::get_or_try_init(|| {
-//!     LocalIdService::builder().machine(MachineSource::Fixed(7)).state_dir(&folder).build()
+//!     LocalIdService::builder().machine(MachineSource::Fixed(8)).state_dir(&folder).build()
 //! })?;
 //! assert!(ids.gen_id()? > 0);
 //! assert!(global::get().is_some());

@@ -40,11 +40,13 @@ mod backlog;
 mod builder;
 mod clock;
 mod error;
+mod file_system;
 mod fork;
 #[cfg(feature = "async")]
 mod future;
 pub mod global;
 mod held_lease;
+mod host_guard;
 mod id;
 mod lease;
 mod machine;
@@ -66,8 +68,10 @@ mod wait;
 use id::{populator, ticks};
 
 pub use builder::{Builder, MAX_BORROW_MILLIS};
-pub use clock::{Clock, ClockKind, SystemClock};
+pub use clock::{Clock, ClockKind, ClockPair, SystemClock};
 pub use error::{BuildError, StoreError};
+pub use file_system::check_local;
+pub use host_guard::HostGuard;
 pub use id::sequence;
 pub use lease::{
     Cas, ClaimOrder, Doubt, Event, EventKind, KvStore, Leases, Namespace, Origin, Put, Record,

@@ -30,7 +30,12 @@ pub enum MachineSource {
     IpMap(IpMap),
     /// The number at the end of the host name, as a Kubernetes StatefulSet gives it (`vesta-3`);
     /// then as [`Fixed`](Self::Fixed).
+    ///
+    /// A host name with several numbers is refused: `ip-10-0-3-17` is an address. One StatefulSet for each
+    /// namespace: two both have an ordinal 0, and nothing compares them.
     HostOrdinal,
+    /// As [`HostOrdinal`](Self::HostOrdinal), of the StatefulSet with this name: another one is refused.
+    HostOrdinalOf(String),
     /// Any free number from a store, within the range (all of the layout's by default).
     Pool {
         /// The store that knows who holds which number.
@@ -90,19 +95,23 @@ impl MachineSource {
             let (guard, choice) = (file.is_damaged, Choice::Only { machine, alone: true });
             Ok((Resolved::Leased { store: Arc::new(file), choice, guard }, shown))
         };
+        let by_name = |of: Option<&str>| {
+            let (name, machine) = (crate::os::host_name(), host_ordinal(meta, of)?);
+            tracing::warn!(
+                machine,
+                "the machine ID is the ordinal of the host name: no other StatefulSet may use this namespace, \
+                 and nothing checks that without a store (machine.store)"
+            );
+            fixed(machine, format!("ordinal of host name {name}"))
+        };
         match self {
             MachineSource::Fixed(machine) => fixed(machine, "fixed".into()),
             MachineSource::IpMap(map) => {
                 let (address, machine) = map.find_own()?;
                 fixed(machine, format!("address {address} of the IP map"))
             }
-            MachineSource::HostOrdinal => {
-                let name = crate::os::host_name();
-                fixed(
-                    in_region(meta, host::ordinal(&name)?),
-                    format!("ordinal of host name {name}"),
-                )
-            }
+            MachineSource::HostOrdinal => by_name(None),
+            MachineSource::HostOrdinalOf(of) => by_name(Some(&of)),
             MachineSource::Pool { store, range } => {
                 let range = range.unwrap_or(machines);
                 check(*range.start())?;
@@ -140,12 +149,13 @@ pub(crate) fn in_region(meta: &IdMeta, number: u64) -> u64 {
 }
 
 /// The machine ID of this host by the number at the end of its name, as a Kubernetes StatefulSet gives it
-/// (`vesta-3`); it counts from the first of the layout's region on.
+/// (`vesta-3`); it counts from the first of the layout's region on. With `of`, the name before the number must
+/// be that.
 ///
 /// # Errors
-/// [`IdError::Invalid`] if the name does not end in a hyphen and a number.
-pub fn host_ordinal(layout: &IdMeta) -> Result<u64, IdError> {
-    Ok(in_region(layout, host::ordinal(&crate::os::host_name())?))
+/// [`IdError::Invalid`] if the name is not one name, a hyphen and one number.
+pub fn host_ordinal(layout: &IdMeta, of: Option<&str>) -> Result<u64, IdError> {
+    Ok(in_region(layout, host::ordinal(&crate::os::host_name(), of)?))
 }
 
 impl fmt::Display for IpMap {

@@ -1,6 +1,9 @@
-//! Peculiarities of operating systems: files that are this user's alone and stay where they are, and the name of
-//! the host.
+//! Peculiarities of operating systems: files that are this user's alone and stay where they are, the name of
+//! the host, and what only Linux has.
 
+#[cfg_attr(target_os = "linux", path = "os/linux.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "os/not_linux.rs")]
+mod kernel;
 #[cfg(unix)]
 #[path = "os/unix.rs"]
 mod system;
@@ -8,4 +11,5 @@ mod system;
 #[path = "os/windows.rs"]
 mod system;
 
+pub(crate) use kernel::*;
 pub(crate) use system::*;

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
+use vesta_testkit::namespace_of;
 
 use common::START;
 use vesta_service::{
@@ -39,6 +40,7 @@ fn fixed(layout: IdMeta, folder: &tempfile::TempDir) -> vesta_service::Builder {
     LocalIdService::builder()
         .layout(layout)
         .populator(PopulatorKind::Atomic)
+        .namespace(namespace_of(folder.path()))
         .machine(MachineSource::Fixed(1))
         .state_dir(folder.path())
 }

@@ -8,6 +8,7 @@ use vesta_service::{
     Builder, Clock, ClockKind, Drive, ErrorKind, IdError, IdMeta, IdService as _, LocalIdService,
     MachineSource, ManualClock, PopulatorKind, SequenceStart, UnixMillis,
 };
+use vesta_testkit::namespace_of;
 
 mod common;
 
@@ -23,6 +24,7 @@ fn start(
     tune: impl FnOnce(Builder) -> Builder,
 ) -> LocalIdService {
     tune(LocalIdService::builder())
+        .namespace(namespace_of(folder))
         .machine(MachineSource::Fixed(7))
         .state_dir(folder)
         .clock(clock.clone())
@@ -155,7 +157,7 @@ fn a_wait_that_is_too_long_takes_no_position() {
 #[test]
 fn a_burst_borrows_so_many_seconds_and_a_restart_repeats_none_of_it() {
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("default-7.state");
+    let file = folder.path().join(format!("{}-7.state", namespace_of(folder.path())));
     let (clock, shared) = manual();
     let tune = |builder: Builder| builder.layout(IdMeta::UID).borrow_ahead(Duration::from_secs(8));
     let service = start(folder.path(), &shared, tune);

@@ -10,12 +10,13 @@ use vesta_service::{
     Clock as _, Drive, ErrorKind, IdMeta, IdService as _, LocalIdService, MachineSource,
     ManualClock, MemoryStore, PopulatorKind, UnixMillis,
 };
-use vesta_testkit::Rng;
+use vesta_testkit::{Rng, namespace_of};
 
 fn fixed(clock: &ManualClock, layout: IdMeta, folder: &tempfile::TempDir) -> LocalIdService {
     LocalIdService::builder()
         .layout(layout)
         .populator(PopulatorKind::Atomic)
+        .namespace(namespace_of(folder.path()))
         .machine(MachineSource::Fixed(1))
         .state_dir(folder.path())
         .clock(Arc::new(clock.clone()))

@@ -13,6 +13,7 @@ use vesta_service::{
     Drive, ErrorKind, IdError, IdService as _, LocalIdService, MachineSource, ManualClock,
     MemorySegmentStore, NewSegmentTag, PopulatorKind, SegmentMode, SegmentService, UnixMillis,
 };
+use vesta_testkit::namespace_of;
 
 const START: UnixMillis = UnixMillis(1_700_000_000_000);
 const SECOND: std::time::Duration = std::time::Duration::from_secs(1);
@@ -52,7 +53,8 @@ fn issues_nothing(service: &LocalIdService) {
 }
 
 fn fixed(machine: u64, folder: &Path) -> vesta_service::Builder {
-    LocalIdService::builder().machine(MachineSource::Fixed(machine)).state_dir(folder)
+    let builder = LocalIdService::builder().namespace(namespace_of(folder));
+    builder.machine(MachineSource::Fixed(machine)).state_dir(folder)
 }
 
 /// By the real clock, in the default layout: parent and child would share the rest of a second.

@@ -9,9 +9,10 @@ use common::setting::{Setting, position};
 use common::{START, leases};
 use parking_lot::Mutex;
 use vesta_service::{
-    BuildError, ClaimOrder, Clock as _, Drive, ErrorKind, IdMeta, IdService as _, LocalIdService,
-    MachineSource, UnixMillis,
+    BuildError, ClaimOrder, Clock as _, Drive, ErrorKind, IdMeta, IdService as _, Leases,
+    LocalIdService, MachineSource, UnixMillis,
 };
+use vesta_testkit::namespace_of;
 
 #[test]
 fn with_the_store_away_it_issues_up_to_the_bound_and_recovers_by_itself() {
@@ -363,18 +364,22 @@ fn a_claim_that_its_host_cannot_remember_is_given_back() {
     for after in 0..10 {
         let setting = Setting::new();
         let (folder, clock) = (setting.folder.path().to_owned(), setting.clock.clone());
+        let namespace = namespace_of(&folder);
+        let leases = Leases::new(setting.memory.clone(), &namespace);
+        let own = setting.builder().namespace(&namespace);
         let holder = Arc::new(Mutex::new(None));
         let held = holder.clone();
         setting.store.after(after, move || {
             let file = LocalIdService::builder()
+                .namespace(namespace)
                 .machine(MachineSource::Fixed(3))
                 .state_dir(folder)
                 .clock(Arc::new(clock))
                 .drive(Drive::ByHand);
             *held.lock() = file.build().ok();
         });
-        let service = setting.builder().claim_order(ClaimOrder::Lowest).build().unwrap();
-        if let (4, Ok(Some(record))) = (service.machine(), leases(&setting.memory).record(3)) {
+        let service = own.claim_order(ClaimOrder::Lowest).build().unwrap();
+        if let (4, Ok(Some(record))) = (service.machine(), leases.record(3)) {
             assert_eq!((record.owner, record.released), (0, record.epoch > 0), "after {after}");
             given_back += u32::from(record.epoch > 0);
         }

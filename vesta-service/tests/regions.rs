@@ -12,6 +12,7 @@ use vesta_service::{
     BuildError, Drive, IdError, IdMeta, IdService as _, LocalIdService, MachineSource, ManualClock,
     MemoryStore,
 };
+use vesta_testkit::namespace_of;
 
 fn start(
     layout: IdMeta,
@@ -20,6 +21,7 @@ fn start(
 ) -> Result<LocalIdService, BuildError> {
     LocalIdService::builder()
         .layout(layout)
+        .namespace(namespace_of(folder))
         .machine(source)
         .state_dir(folder)
         .clock(Arc::new(ManualClock::at(START)))

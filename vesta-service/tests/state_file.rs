@@ -3,7 +3,7 @@
 mod common;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,11 +13,15 @@ use vesta_service::{
     BuildError, Clock as _, ClockKind, Drive, IdMeta, IdService as _, LocalIdService,
     MachineSource, ManualClock, PopulatorKind, UnixMillis,
 };
+use vesta_testkit::namespace_of;
 
-const FILE: &str = "default-7.state";
+fn file(folder: &Path) -> PathBuf {
+    folder.join(format!("{}-7.state", namespace_of(folder)))
+}
 
 fn start(folder: &Path, clock: &ManualClock) -> Result<LocalIdService, BuildError> {
     LocalIdService::builder()
+        .namespace(namespace_of(folder))
         .machine(MachineSource::Fixed(7))
         .state_dir(folder)
         .clock(Arc::new(clock.clone()))
@@ -27,7 +31,7 @@ fn start(folder: &Path, clock: &ManualClock) -> Result<LocalIdService, BuildErro
 
 /// Stops a service as `kill -9` does: nothing is released, but the lock is gone.
 fn kill(folder: &Path, service: LocalIdService) {
-    kill_with(&folder.join(FILE), service);
+    kill_with(&file(folder), service);
 }
 
 fn kill_with(file: &Path, service: LocalIdService) {
@@ -81,7 +85,8 @@ fn every_layout_goes_on_above_what_it_made_after_each_restart() {
     for layout in generating_layouts() {
         let folder = tempfile::tempdir().unwrap();
         let machine = layout.max(Field::Machine);
-        let file = folder.path().join(format!("default-{machine}.state"));
+        let namespace = namespace_of(folder.path());
+        let file = folder.path().join(format!("{namespace}-{machine}.state"));
         let clock = ManualClock::at(START);
         let mut last = 0;
         for life in 0..12 {
@@ -91,6 +96,7 @@ fn every_layout_goes_on_above_what_it_made_after_each_restart() {
                 .clock_kind(ClockKind::ALL[life % 2])
                 .pacing(life % 5 == 4)
                 .borrow_ahead(Duration::from_millis([0, 1000, 3000][life % 3]))
+                .namespace(&namespace)
                 .machine(MachineSource::Fixed(machine))
                 .state_dir(folder.path())
                 .clock(Arc::new(clock.clone()))
@@ -146,12 +152,12 @@ fn damage_at_every_offset_never_repeats_and_never_starts_afresh() {
     service.maintain(); // the second slot, too, now holds a bound that was in use
     let last = service.gen_id().unwrap();
     kill(folder.path(), service);
-    let good = fs::read(folder.path().join(FILE)).unwrap();
+    let good = fs::read(file(folder.path())).unwrap();
     assert_eq!(good.len(), 2048);
 
     let (mut refused, mut started) = (0, 0);
     let mut restart_with = |bytes: &[u8], what: String| {
-        fs::write(folder.path().join(FILE), bytes).unwrap();
+        fs::write(file(folder.path()), bytes).unwrap();
         clock.set_wall(UnixMillis(START.0 + 2_000));
         match start(folder.path(), &clock) {
             Ok(service) => {
@@ -176,17 +182,19 @@ fn damage_at_every_offset_never_repeats_and_never_starts_afresh() {
 fn an_empty_or_foreign_file_is_refused_with_instructions() {
     let folder = tempfile::tempdir().unwrap();
     let clock = ManualClock::at(START);
-    fs::write(folder.path().join(FILE), b"").unwrap();
+    fs::write(file(folder.path()), b"").unwrap();
     let error = start(folder.path(), &clock).unwrap_err();
     assert!(error.is_configuration());
     assert!(error.to_string().contains("damaged or empty"), "{error}");
 
-    fs::write(folder.path().join(FILE), vec![b'x'; 2048]).unwrap();
+    fs::write(file(folder.path()), vec![b'x'; 2048]).unwrap();
     assert!(start(folder.path(), &clock).unwrap_err().to_string().contains("damaged"));
-    fs::remove_file(folder.path().join(FILE)).unwrap();
+    fs::remove_file(file(folder.path())).unwrap();
 
     drop(start(folder.path(), &clock).unwrap());
+    let namespace = namespace_of(folder.path());
     let other_layout = LocalIdService::builder()
+        .namespace(&namespace)
         .layout(IdMeta::MIN_GRANULARITY)
         .machine(MachineSource::Fixed(7))
         .state_dir(folder.path())
@@ -196,8 +204,9 @@ fn an_empty_or_foreign_file_is_refused_with_instructions() {
     let error = other_layout.unwrap_err();
     assert!(matches!(error, BuildError::Foreign { .. }), "{error}");
 
-    fs::rename(folder.path().join(FILE), folder.path().join("default-8.state")).unwrap();
+    fs::rename(file(folder.path()), folder.path().join(format!("{namespace}-8.state"))).unwrap();
     let renamed = LocalIdService::builder()
+        .namespace(&namespace)
         .machine(MachineSource::Fixed(8))
         .state_dir(folder.path())
         .clock(Arc::new(clock.clone()))
@@ -217,6 +226,55 @@ fn the_same_fixed_id_twice_is_refused_even_within_a_process() {
     assert!(error.is_configuration());
     drop(first);
     start(folder.path(), &clock).unwrap();
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_same_fixed_id_in_two_state_folders_of_a_host_is_refused_until_the_first_is_gone() {
+    let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let namespace = namespace_of(folders[0].path());
+    let clock = ManualClock::at(START);
+    let start = |folder: &Path, namespace: &str| {
+        LocalIdService::builder()
+            .namespace(namespace)
+            .machine(MachineSource::Fixed(7))
+            .state_dir(folder)
+            .clock(Arc::new(clock.clone()))
+            .drive(Drive::ByHand)
+            .build()
+    };
+    let [one, two] = [0, 1].map(|number| folders[number].path());
+    let first = start(one, &namespace).unwrap();
+    let error = start(two, &namespace).unwrap_err();
+    assert!(error.is_configuration());
+    let expected = format!(
+        "machine ID 7 of namespace `{namespace}` is in use on this host by another process (another user \
+         or state folder)"
+    );
+    assert!(error.to_string().starts_with(&expected), "{error}");
+    start(two, &namespace_of(two)).expect("another namespace");
+    first.gen_id().unwrap();
+    drop(first);
+    start(two, &namespace).unwrap().gen_id().unwrap();
+    start(one, &namespace).unwrap().gen_id().unwrap();
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_fixed_id_whose_state_folder_was_moved_or_deleted_is_refused_while_its_holder_lives() {
+    for moved in [true, false] {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = ManualClock::at(START);
+        let first = start(folder.path(), &clock).unwrap();
+        first.gen_id().unwrap();
+        let file = file(folder.path());
+        match moved {
+            true => fs::rename(&file, folder.path().join("elsewhere")).unwrap(),
+            false => fs::remove_file(&file).unwrap(),
+        }
+        let error = start(folder.path(), &clock).unwrap_err();
+        assert!(matches!(error, BuildError::InUseHere { machine: 7, .. }), "{error}");
+    }
 }
 
 #[test]
@@ -262,7 +320,7 @@ fn a_state_file_that_is_deleted_or_replaced_while_in_use_ends_the_service() {
         let clock = ManualClock::at(START);
         let service = start(folder.path(), &clock).unwrap();
         service.gen_id().unwrap();
-        let file = folder.path().join(FILE);
+        let file = file(folder.path());
         let content = fs::read(&file).unwrap();
         fs::remove_file(&file).unwrap();
         if replaced {
@@ -287,9 +345,9 @@ fn a_damaged_slot_takes_no_acknowledged_bound_with_it() {
         let service = start(folder.path(), &clock).unwrap();
         let last = service.gen_id().unwrap();
         kill(folder.path(), service);
-        let mut state = fs::read(folder.path().join(FILE)).unwrap();
+        let mut state = fs::read(file(folder.path())).unwrap();
         state[at] ^= 1;
-        fs::write(folder.path().join(FILE), state).unwrap();
+        fs::write(file(folder.path()), state).unwrap();
         clock.set_wall(UnixMillis(START.0 - 10_000));
         let service = start(folder.path(), &clock).unwrap();
         assert!(service.gen_id().unwrap() > last);
@@ -309,7 +367,7 @@ fn a_folder_that_is_none_is_an_error_with_its_cause() {
 #[test]
 fn a_folder_that_is_not_there_is_made() {
     let folder = tempfile::tempdir().unwrap();
-    let nested = folder.path().join("a").join("b");
+    let nested = folder.path().join("a").join(namespace_of(folder.path()));
     let clock = ManualClock::at(START);
     let before = start(&nested, &clock).unwrap().gen_id().unwrap();
     assert!(start(&nested, &clock).unwrap().gen_id().unwrap() > before);

@@ -11,7 +11,7 @@ use vesta_service::{
     Builder, Clock as _, ClockKind, Drive, IdMeta, IdService as _, LocalIdService, MachineSource,
     ManualClock, MemoryStore, PopulatorKind, SequenceStart, SystemClock,
 };
-use vesta_testkit::Rng;
+use vesta_testkit::{Rng, namespace_of};
 
 const THREADS: u64 = 8;
 const SCRIPTED: u64 = 50_000_000;
@@ -90,6 +90,7 @@ fn real(populator: PopulatorKind, layout: IdMeta, tune: Tune, part: u64) {
     let service = tune(LocalIdService::builder())
         .layout(layout)
         .populator(populator)
+        .namespace(namespace_of(folder.path()))
         .machine(MachineSource::Fixed(1023))
         .state_dir(folder.path())
         .max_wait(Duration::from_secs(60))
@@ -140,6 +141,7 @@ fn every_layout_real(populator: PopulatorKind) {
         let service = LocalIdService::builder()
             .layout(layout)
             .populator(populator)
+            .namespace(namespace_of(folder.path()))
             .machine(MachineSource::Fixed(layout.max(Field::Machine)))
             .state_dir(folder.path())
             .max_wait(Duration::from_secs(600))

@@ -16,6 +16,8 @@ pub struct Options {
     /// The place of segment tags; `None` for the store's own default: Leaf's table where the store can
     /// have it.
     pub segment_table: Option<SegmentTable>,
+    /// True if a database file may be on a network file system, which is then warned about.
+    pub network_fs: bool,
 }
 
 /// The place of segment tags in a store.
@@ -65,7 +67,7 @@ pub(crate) enum Purpose {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { auto_init: true, request_timeout: None, segment_table: None }
+        Self { auto_init: true, request_timeout: None, segment_table: None, network_fs: false }
     }
 }
 

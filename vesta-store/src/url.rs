@@ -1,6 +1,7 @@
 //! URLs of stores: parsed once, and shown without their secrets.
 
 use std::fmt;
+use std::path::Path;
 use std::str::FromStr;
 
 use percent_encoding::percent_decode_str;
@@ -63,6 +64,11 @@ impl StoreUrl {
     /// The kind of the store.
     pub const fn kind(&self) -> Kind {
         self.kind
+    }
+
+    /// The file of a SQLite database; others have none.
+    pub fn file(&self) -> Option<&Path> {
+        (self.kind == Kind::Sqlite).then(|| Path::new(&self.path))
     }
 
     /// The text as it was typed, secrets and all, for a driver that parses it again.

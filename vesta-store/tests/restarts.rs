@@ -3,15 +3,18 @@
 
 use std::collections::HashSet;
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
+use vesta_testkit::namespace_of;
 
 use tempfile::TempDir;
 use vesta_service::{
-    BuildError, Clock as _, ClockKind, IdMeta, IdService as _, LocalIdService, MachineSource,
-    PopulatorKind, SystemClock, Timing,
+    BuildError, Cas, ClaimOrder, Clock as _, ClockKind, Drive, IdMeta, IdService as _, Leases,
+    LocalIdService, MachineSource, PopulatorKind, Record, SystemClock, Timing,
 };
+use vesta_store::Options;
 
 #[path = "processes/checker.rs"]
 mod checker;
@@ -28,7 +31,8 @@ const IDS_PER_START: usize = 20_000;
 
 fn build(kind: &str, layout: &str) -> Result<LocalIdService, BuildError> {
     let millis = Duration::from_millis;
-    let mut builder = LocalIdService::builder();
+    let folder = std::env::current_dir().expect("the test's");
+    let mut builder = LocalIdService::builder().namespace(namespace_of(&folder));
     if std::env::var_os(TUNED).is_some() {
         builder = builder
             .populator(PopulatorKind::Local)
@@ -302,7 +306,11 @@ fn the_same_fixed_id_twice_on_one_host_is_refused_until_the_first_is_gone() {
 fn the_same_fixed_id_twice_in_one_process_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let service = || {
-        LocalIdService::builder().machine(MachineSource::Fixed(7)).state_dir(folder.path()).build()
+        LocalIdService::builder()
+            .namespace(namespace_of(folder.path()))
+            .machine(MachineSource::Fixed(7))
+            .state_dir(folder.path())
+            .build()
     };
     let first = service().unwrap();
     let second = service();
@@ -310,6 +318,94 @@ fn the_same_fixed_id_twice_in_one_process_is_refused() {
     first.gen_id().unwrap();
     drop(first);
     service().unwrap().gen_id().unwrap();
+}
+
+/// A service with a pool in the database of this folder.
+fn pool(
+    folder: &Path,
+    namespace: &str,
+    range: RangeInclusive<u64>,
+) -> Result<LocalIdService, BuildError> {
+    let store =
+        vesta_store::open(&format!("sqlite:{}/vesta.db", folder.display())).expect("a store");
+    LocalIdService::builder()
+        .namespace(namespace)
+        .machine(MachineSource::Pool { store, range: Some(range) })
+        .claim_order(ClaimOrder::Lowest)
+        .state_dir(folder)
+        .drive(Drive::ByHand)
+        .build()
+}
+
+#[test]
+fn two_pools_of_one_host_never_hand_out_the_same_machine_id() {
+    let folders = [(); 3].map(|()| tempfile::tempdir().unwrap());
+    let namespace = namespace_of(folders[0].path());
+    let [one, two, three] = [0, 1, 2].map(|number| folders[number].path());
+    let first = pool(one, &namespace, 5..=6).unwrap();
+    let second = pool(two, &namespace, 5..=6).unwrap();
+    assert_eq!([first.machine(), second.machine()], [5, 6]);
+    let error = pool(three, &namespace, 5..=6).unwrap_err();
+    assert!(matches!(error, BuildError::Exhausted { .. }), "{error}");
+    assert_eq!(pool(three, &namespace_of(three), 5..=6).unwrap().machine(), 5);
+    drop(first);
+    assert_eq!(pool(three, &namespace, 5..=6).unwrap().machine(), 5);
+    assert_eq!(pool(one, &namespace, 5..=6).unwrap().machine(), 5, "its own last one");
+}
+
+/// Its process goes on with another one.
+#[test]
+fn a_machine_id_that_was_lost_is_free_for_another_pool_of_the_host() {
+    let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let namespace = namespace_of(folders[0].path());
+    let [one, two] = [0, 1].map(|number| folders[number].path());
+    let first = pool(one, &namespace, 5..=6).unwrap();
+    assert!(pool(two, &namespace, 5..=5).is_err());
+    let store = vesta_store::open(&format!("sqlite:{}/vesta.db", one.display())).expect("a store");
+    let leases = Leases::new(store, &namespace);
+    let record = leases.record(5).unwrap().expect("it is held");
+    let thief = Record { epoch: record.epoch + 1, owner: 99, attempt: 1, ..record.clone() };
+    assert_eq!(leases.change(5, Some(&record), &thief).unwrap(), Cas::Done);
+    let clock = SystemClock::new();
+    while first.machine() == 5 {
+        let pause = first.maintain().expect("it goes on");
+        clock.park(pause.min(Duration::from_millis(100)));
+    }
+    assert_eq!(first.machine(), 6);
+    assert_eq!(pool(two, &namespace, 5..=5).unwrap().machine(), 5);
+}
+
+#[test]
+fn a_fixed_id_that_two_databases_of_one_host_reserve_is_refused_to_the_second() {
+    let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let namespace = namespace_of(folders[0].path());
+    let reserved = |folder: &Path| {
+        let store =
+            vesta_store::open(&format!("sqlite:{}/vesta.db", folder.display())).expect("a store");
+        LocalIdService::builder()
+            .namespace(&namespace)
+            .machine(MachineSource::Reserved { store, id: 7 })
+            .state_dir(folder)
+            .build()
+    };
+    let [one, two] = [0, 1].map(|number| folders[number].path());
+    let first = reserved(one).unwrap();
+    let error = reserved(two).unwrap_err();
+    assert!(matches!(error, BuildError::InUseHere { machine: 7, .. }), "{error}");
+    drop(first);
+    reserved(two).unwrap().gen_id().unwrap();
+}
+
+#[test]
+fn numbers_that_are_used_once_differ_between_two_tables_of_one_host() {
+    let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let start = |folder: &TempDir| {
+        let url = format!("sqlite:{}/vesta.db", folder.path().display());
+        let nodes = vesta_store::open_worker_nodes(&url, &Options::default()).expect("a table");
+        let builder = LocalIdService::builder();
+        builder.machine(MachineSource::Disposable { nodes }).build().unwrap().machine()
+    };
+    assert_ne!(start(&folders[0]), start(&folders[1]));
 }
 
 #[test]

@@ -13,6 +13,17 @@ pub fn folder() -> TempDir {
     tempfile::tempdir().expect("a temporary folder")
 }
 
+/// A namespace that nothing else on this host uses: that of a temporary folder. Two services with one fixed
+/// machine ID exclude each other on a host, also if they belong to different tests.
+///
+/// # Panics
+/// If the folder has no name.
+#[must_use]
+pub fn namespace_of(folder: &Path) -> String {
+    let name = folder.file_name().expect("a temporary folder").to_string_lossy();
+    name.trim_start_matches('.').to_owned()
+}
+
 /// A temporary folder in memory where there is one: what is synced in it need not survive.
 ///
 /// # Panics

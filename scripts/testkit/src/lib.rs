@@ -7,12 +7,14 @@
 #[cfg(feature = "certificates")]
 pub mod certificates;
 mod folder;
+mod fuse;
 pub mod programs;
 mod rng;
 mod secrets;
 mod wall_clock;
 
-pub use folder::{fast_folder, folder};
+pub use folder::{fast_folder, folder, namespace_of};
+pub use fuse::FuseMount;
 pub use rng::Rng;
 pub use secrets::shape_in;
 pub use wall_clock::WallClock;

@@ -11,6 +11,7 @@ use vesta_service::{ClaimOrder, IpMap, default_state_dir};
 use super::parse::{Parsed, choice, number, store_url, truth, whole};
 use super::values::Values;
 use crate::error::Error;
+use crate::net::checked_name;
 use crate::secret;
 use vesta_store::{Kind, OpenError, StoreUrl};
 
@@ -41,10 +42,20 @@ pub(super) struct Section {
 
     /// Fixed machine ID from the host name
     ///
-    /// Kubernetes StatefulSet: the number at the end of the host name; then as `machine.id`.
+    /// Kubernetes StatefulSet: the number at the end of the host name; then as `machine.id`. A host name with
+    /// several numbers, as an address has, is refused. Without `machine.store` one StatefulSet for each
+    /// namespace: two both have an ordinal 0.
     #[arg(id = "machine.ordinal", value_name = "BOOL", default_value = "false")]
     #[arg(value_parser = truth())]
     ordinal: bool,
+
+    /// Name before the number of machine.ordinal
+    ///
+    /// The name of the StatefulSet. A host with another one is refused, and this one may contain numbers.
+    ///
+    /// Example: vesta
+    #[arg(id = "machine.ordinal_of", value_name = "NAME", value_parser = checked_name)]
+    ordinal_of: Option<String>,
 
     /// Region: the part of the machine IDs that is used here
     ///
@@ -84,6 +95,14 @@ pub(super) struct Section {
     /// Example: /var/lib/vesta
     #[arg(id = "state_dir", value_name = "FOLDER", global = true, value_parser = folder)]
     state_dir: Option<PathBuf>,
+
+    /// Keep state on a network file system
+    ///
+    /// The locks of NFS, SMB, FUSE and their like may not keep two hosts apart: with the same folder these may
+    /// issue the same IDs. A start there is refused; with `true` it is only warned about.
+    #[arg(id = "state.allow_network_fs", value_name = "BOOL", default_value = "false")]
+    #[arg(global = true, value_parser = truth())]
+    pub(super) allow_network_fs: bool,
 
     /// The store may forget what it acknowledged
     ///
@@ -187,6 +206,8 @@ pub enum Number {
     IpMap(IpMap),
     /// The number at the end of the host name.
     HostOrdinal,
+    /// The same, if this is the name before it.
+    HostOrdinalOf(String),
 }
 
 impl Machine {
@@ -243,10 +264,16 @@ impl Section {
     pub(super) fn check(self, values: &Values, layout: &IdMeta) -> Result<Machine, Error> {
         let folder = self.state_dir().display().to_string();
         let Self { count, order, stateless, .. } = self;
+        if self.ordinal_of.is_some() && !self.ordinal {
+            return Error::refuse(
+                "machine.ordinal_of needs machine.ordinal = true; set both or none",
+            );
+        }
+        let ordinal = self.ordinal_of.map_or(Number::HostOrdinal, Number::HostOrdinalOf);
         let numbers = [
             ("machine.id", self.id.map(Number::Id)),
             ("machine.ips", self.ips.map(Number::IpMap)),
-            ("machine.ordinal", self.ordinal.then_some(Number::HostOrdinal)),
+            ("machine.ordinal", self.ordinal.then_some(ordinal)),
         ];
         let mut numbers = numbers.into_iter().filter_map(|(name, number)| Some((name, number?)));
         let of_pools = [

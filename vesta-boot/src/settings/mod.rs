@@ -85,6 +85,8 @@ pub struct Config {
     pub store_may_forget: Option<bool>,
     /// The folder of the state files.
     pub state_dir: PathBuf,
+    /// Consent to state on a network file system.
+    pub allow_network_fs: bool,
     /// Segment mode; off without a store.
     pub segments: Segments,
     /// Serials; off without a store.
@@ -112,6 +114,7 @@ impl Config {
         let Sections { listeners, ids, machine, store, segments, serials, limits, log } =
             declared::check(values)?;
         let (state_dir, store_may_forget) = (machine.state_dir(), machine.may_forget);
+        let allow_network_fs = machine.allow_network_fs;
         let machine = machine.check(values, &ids.layout)?;
         let [tls, admin_tls] = listeners.tls()?;
         let config = Self {
@@ -133,6 +136,7 @@ impl Config {
             ids,
             machine,
             state_dir,
+            allow_network_fs,
             segments,
             serials,
             limits,

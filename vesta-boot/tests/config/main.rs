@@ -110,6 +110,8 @@ fn each_way_to_a_machine_id_is_understood() {
     assert_eq!(machine(&["--machine-id", "1023"]), "Fixed(Id(1023))");
     assert_eq!(machine(&["--machine-ordinal"]), "Fixed(HostOrdinal)");
     assert_eq!(machine(&["--machine-ordinal=true"]), "Fixed(HostOrdinal)");
+    let of = ["--machine-ordinal", "--machine-ordinal-of", "vesta"];
+    assert_eq!(machine(&of), "Fixed(HostOrdinalOf(\"vesta\"))");
     assert_eq!(machine(&["--machine-id", "5", "--stateless"]), "Stateless(5)");
     let map = machine(&["--machine-ips", "10.0.0.1=1,fd00::1=7"]);
     assert!(map.starts_with("Fixed(IpMap") && map.contains("10.0.0.1: 1"), "{map}");

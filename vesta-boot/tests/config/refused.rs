@@ -104,6 +104,12 @@ fn what_is_wrong_is_refused_with_one_sentence_that_says_what_to_do() {
         (&["--log-level", "loud"], "log.level must be error, warn, info, debug, trace or off"),
         (&["--log-level", "h2=loud"], "log.level must be"),
         (&["--allow-plaintext=1"], "allow_plaintext must be true or false"),
+        (&["--state-allow-network-fs=maybe"], "state.allow_network_fs must be true or false"),
+        (
+            &["--machine-ordinal-of", "vesta"],
+            "machine.ordinal_of needs machine.ordinal = true; set both or none",
+        ),
+        (&["--machine-ordinal", "--machine-ordinal-of", "a b"], "machine.ordinal_of must"),
         // More than one choice of a machine ID.
         (
             &["--machine-id", "1", "--machine-ordinal"],

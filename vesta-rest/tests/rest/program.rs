@@ -71,9 +71,10 @@ fn it_starts_with_nothing_configured_answers_and_stops_with_0() {
 #[test]
 fn restarts_never_repeat_even_after_a_kill() {
     let dir = TempDir::new().unwrap();
+    let namespace = vesta_testkit::namespace_of(dir.path());
     let mut seen = std::collections::HashSet::new();
     for round in 0..6 {
-        let program = start(dir.path(), &["--machine-id", "7"]);
+        let program = start(dir.path(), &["--machine-id", "7", "--namespace", &namespace]);
         let mut client = Raw::connect(program.address());
         for id in client.get("/v1/ids?count=1000").json()["ids"].as_array().unwrap() {
             assert!(seen.insert(id.as_str().unwrap().to_owned()), "{id} twice, round {round}");

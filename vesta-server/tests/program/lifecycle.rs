@@ -10,7 +10,7 @@ use tonic::transport::Endpoint;
 use vesta_intf::grpc::v1::{GenIdRequest, id_service_client::IdServiceClient};
 use vesta_intf::{IdMeta, UnixMillis};
 
-use crate::support::{FREE_PORTS, Waiting, folder, program, run, serve, start, text};
+use crate::support::{FREE_PORTS, Waiting, folder, namespace_of, program, run, serve, start, text};
 
 #[tokio::test]
 async fn the_start_up_lines_say_what_matters() {
@@ -22,7 +22,7 @@ async fn the_start_up_lines_say_what_matters() {
     assert!(running.fact("runs out").starts_with("2049-01-09 (in "));
     assert_eq!(running.fact("capacity"), "1,048,576 IDs/s");
     assert!(running.fact("machine ID").starts_with("7 (fixed"));
-    assert_eq!(running.fact("namespace"), "default");
+    assert_eq!(running.fact("namespace"), namespace_of(folder.path()));
     let expected = format!("grpcurl -plaintext {} vesta.v1.IdService/GenId", running.address());
     assert_eq!(running.fact("try"), expected);
     let parts = IdMeta::MAX_PEAK.unpack(running.first_id()).expect("its parts");

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::support::{FREE_PORTS, folder, program, serve, start, text};
+use crate::support::{FREE_PORTS, folder, namespace_of, program, serve, start, text};
 
 /// Two containers: the same file of the host under two names.
 const MOUNTED: &str = "touch two/vesta.db && mount --bind vesta-data/vesta.db two/vesta.db && \
@@ -46,8 +46,8 @@ fn a_state_file_that_is_reached_by_a_second_name_is_in_use() {
     let args = ["--machine-id", "7"];
     let running = start(folder.path(), &args);
     fs::create_dir(folder.path().join("two")).expect("a folder");
-    let name = "default-7.state";
-    let [one, two] = ["vesta-data", "two"].map(|dir| folder.path().join(dir).join(name));
+    let name = format!("{}-7.state", namespace_of(folder.path()));
+    let [one, two] = ["vesta-data", "two"].map(|dir| folder.path().join(dir).join(&name));
     fs::hard_link(one, two).expect("a link");
     let mut second = program(folder.path());
     let output = second.args(FREE_PORTS).args(args).args(["--state-dir", "two"]).output();
@@ -62,6 +62,7 @@ fn two_working_folders_of_one_user_share_a_pool() {
     let [one, two] = [&one, &two].map(|folder| {
         let mut command = program(folder.path());
         command.env_remove("VESTA_STATE_DIR").env("HOME", home.path()).args(FREE_PORTS);
+        command.env("VESTA_NAMESPACE", namespace_of(home.path()));
         serve(&mut command)
     });
     let state = home.path().join(".local/state/vesta");

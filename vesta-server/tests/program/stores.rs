@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 use vesta_intf::IdMeta;
 
-use crate::support::{Waiting, folder, run, start, text};
+use crate::support::{Waiting, folder, namespace_of, run, start, text};
 
 /// Exit code and what was said, on either channel.
 fn store(folder: &Path, args: &[&str]) -> (Option<i32>, String) {
@@ -81,12 +81,15 @@ fn what_is_missing_is_made_by_init_and_by_nothing_that_only_looks() {
 
     let (code, said) = store(folder.path(), &["init"]);
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.starts_with("created namespace default in SQLite vesta-data/vesta.db"), "{said}");
+    let namespace = namespace_of(folder.path());
+    let created = format!("created namespace {namespace} in SQLite vesta-data/vesta.db");
+    assert!(said.starts_with(&created), "{said}");
     let (code, said) = store(folder.path(), &["init"]);
     assert_eq!((code, said.starts_with("already there, nothing to do")), (Some(0), true), "{said}");
     let (code, said) = store(folder.path(), &["init", "--layout", "snowflake"]);
     assert_eq!(code, Some(64), "{said}");
-    assert!(said.contains("namespace `default` is for layout 1/1/2/30/20/10"), "{said}");
+    let theirs = format!("namespace `{namespace}` is for layout 1/1/2/30/20/10");
+    assert!(said.contains(&theirs), "{said}");
     let running = start(folder.path(), &["--auto-init=false"]);
     assert!(running.first_id() > 0);
 }

@@ -3,14 +3,16 @@
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+pub(crate) use vesta_testkit::namespace_of;
 use vesta_testkit::programs;
 pub(crate) use vesta_testkit::programs::{FREE_PORTS, Program};
 
-/// The program with an empty environment but for its state, in a folder of its own.
+/// The program in this folder, with state and a namespace that no other test uses, and no other variable.
 pub(crate) fn program(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_vesta-server"));
     command.current_dir(folder).env_clear().stdin(Stdio::null());
     command.env("VESTA_STATE_DIR", "vesta-data");
+    command.env("VESTA_NAMESPACE", namespace_of(folder));
     command
 }
 

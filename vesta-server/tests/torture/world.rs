@@ -1,18 +1,21 @@
 //! A namespace: its store, its settings, everything received of it, and its part of the table.
 
+use std::fs;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard};
 
 use vesta_intf::IdMeta;
 use vesta_service::Leases;
-use vesta_testkit::Rng;
 use vesta_testkit::programs::FREE_PORTS;
+use vesta_testkit::{Rng, namespace_of};
 
 use crate::ledger::Ledger;
 use crate::plan::Kind;
 
-const NAMESPACE: &str = "torture";
+/// The other user of a host.
+pub(crate) const NOBODY: u32 = 65_534;
 
 /// Counts of the events in a world.
 #[derive(Debug, Default)]
@@ -40,6 +43,7 @@ pub(crate) struct World {
     pub(crate) kind: Kind,
     url: Option<String>,
     folder: PathBuf,
+    namespace: String,
     layout: &'static str,
     settings: Vec<String>,
     ledger: Mutex<Ledger>,
@@ -59,7 +63,7 @@ impl World {
             .pick(&[("max-peak", IdMeta::MAX_PEAK), ("min-granularity", IdMeta::MIN_GRANULARITY)]);
         let mut settings = Vec::new();
         let mut set = |flag: &str, value: String| settings.extend([flag.to_owned(), value]);
-        if kind != Kind::Fixed {
+        if !matches!(kind, Kind::Fixed | Kind::Users) {
             // Few machine IDs and short windows: they soon pass from one process to another.
             let renew = rng.within(700..=1500); // a window is two ticks at least
             set("--machine-renew-every-ms", renew.to_string());
@@ -70,15 +74,17 @@ impl World {
             set("--machine-claim-order", rng.pick(&["stable", "lowest"]).to_owned());
         }
         let ledger = Mutex::new(Ledger::new(meta, |finding| println!("FOUND: {finding}")));
+        // A fixed machine ID, or one of a pool in a file, is one process's alone on a host.
+        let namespace = format!("{}-{name}", namespace_of(folder));
         let (folder, counts) = (folder.join(name), Mutex::default());
-        Self { name, kind, url, folder, layout, settings, ledger, counts }
+        Self { name, kind, url, folder, namespace, layout, settings, ledger, counts }
     }
 
     /// The state folder of a slot. That of a pool in a file is the pool's.
     pub(crate) fn state(&self, host: &str) -> PathBuf {
         match self.kind {
             Kind::File => self.folder.join("pool"),
-            Kind::Fixed | Kind::Network { .. } => self.folder.join(host),
+            Kind::Fixed | Kind::Users | Kind::Network { .. } => self.folder.join(host),
         }
     }
 
@@ -90,16 +96,20 @@ impl World {
         machine: u64,
         rng: &mut Rng,
     ) -> Command {
-        let mut command = Command::new(program);
+        let another_user = self.kind == Kind::Users && machine > 1;
+        let mut command =
+            if another_user { self.of_nobody(program) } else { Command::new(program) };
         command.env_clear().current_dir(&self.folder).args(FREE_PORTS).args(&self.settings);
-        command.args(["--namespace", NAMESPACE, "--layout", self.layout, "--log-level", "warn"]);
+        command.args(["--namespace", &self.namespace]);
+        command.args(["--layout", self.layout, "--log-level", "warn"]);
         let populator = rng.pick(&["lock", "sync", "atomic", "local"]);
         // Of several threads with positions of their own no caller could tell the order.
         let workers = if populator == "local" { "1" } else { "2" };
         command.args(["--workers", workers, "--populator", populator]);
         command.args(["--clock", rng.pick(&["precise", "coarse"])]);
         command.arg(rng.pick(&["--pacing=false", "--pacing=true"]));
-        command.args(["--borrow-ahead-ms", rng.pick(&["0", "0", "3000"])]);
+        let borrowed = if self.kind == Kind::Users { "0" } else { rng.pick(&["0", "0", "3000"]) };
+        command.args(["--borrow-ahead-ms", borrowed]);
         command.arg("--state-dir").arg(state);
         match &self.url {
             Some(url) => {
@@ -110,7 +120,7 @@ impl World {
             }
             None => {}
         }
-        if self.kind != Kind::Fixed {
+        if !matches!(self.kind, Kind::Fixed | Kind::Users) {
             command.args(["--machine-count", rng.pick(&["1", "1", "2"])]);
         }
         if rng.percent(50) {
@@ -119,10 +129,21 @@ impl World {
         command
     }
 
+    /// A program that another user starts, to whom the folder of the build may be closed.
+    fn of_nobody(&self, program: &Path) -> Command {
+        let copy = self.folder.join(program.file_name().expect("a program"));
+        if !copy.exists() {
+            fs::copy(program, &copy).expect("a copy");
+        }
+        let mut command = Command::new(copy);
+        command.uid(NOBODY).gid(NOBODY);
+        command
+    }
+
     /// The namespace in its store.
     pub(crate) fn leases(&self) -> Option<Leases> {
         let store = vesta_store::open(self.url.as_ref()?).ok()?;
-        Some(Leases::new(store, NAMESPACE))
+        Some(Leases::new(store, &self.namespace))
     }
 
     pub(crate) fn describe(&self) -> String {

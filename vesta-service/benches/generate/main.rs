@@ -65,6 +65,7 @@ fn embedded(
     let folder: &tempfile::TempDir =
         Box::leak(Box::new(tempfile::tempdir().expect("a temporary folder")));
     let service = LocalIdService::builder()
+        .namespace(vesta_testkit::namespace_of(folder.path()))
         .layout(layout)
         .populator(populator)
         .clock_kind(clock)

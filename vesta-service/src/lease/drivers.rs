@@ -11,7 +11,7 @@ use super::driver::{Driver, Due};
 use super::state::{Answer, Claimed, Event};
 use super::{CLAIM_TIMEOUT, Doubt, EventKind, HostState, Leases, MachineSlot, Plan, Signals};
 use crate::clock::AnyClock;
-use crate::error::{BuildError, StoreError};
+use crate::error::{BuildError, StoreError, ask_store};
 use crate::held_lease::HeldLeaseFactory;
 
 /// The drivers of a service.
@@ -148,7 +148,9 @@ impl Drivers {
     }
 
     fn due(&mut self, number: usize, jitter: u64) -> Due {
-        let Self { drivers, host, factory, taken, .. } = self;
+        let Self { drivers, host, factory, leases, taken, .. } = self;
+        // Let go at once: the claim takes it again, once the record is ours.
+        let is_locked = |machine| matches!(ask_store(|| leases.lock(machine)), Ok(None));
         drivers[number].due(&factory.clock, jitter, |place, machine| {
             if *place != Some(machine) {
                 if !taken.insert(machine) {
@@ -158,7 +160,7 @@ impl Drivers {
                     taken.remove(&place);
                 }
             }
-            Answer::Free(host.is_free(machine))
+            Answer::Free(host.is_free(machine) && !is_locked(machine))
         })
     }
 

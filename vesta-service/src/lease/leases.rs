@@ -303,7 +303,7 @@ impl Leases {
     }
 
     /// Locks a machine ID against the other processes of this machine; see [`KvStore::lock`].
-    pub(super) fn lock(&self, machine: u64) -> Result<Option<Box<dyn Any + Send>>, StoreError> {
+    pub(crate) fn lock(&self, machine: u64) -> Result<Option<Box<dyn Any + Send>>, StoreError> {
         self.area.store.lock(&self.area.name, &machine.to_string())
     }
 

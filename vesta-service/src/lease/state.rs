@@ -69,6 +69,8 @@ pub(crate) struct Plan {
     pub(crate) claim_timeout: Duration,
     pub(crate) host: String,
     pub(crate) pid: u32,
+    /// Where to begin among the machine IDs that were never used.
+    pub(crate) start_at: u64,
     /// The store's record may be older than what was lost, by at most a window: keep that distance.
     pub(crate) guard: bool,
     /// An operator's word on whether the store may forget what it acknowledged; without one, what the
@@ -177,6 +179,7 @@ impl Plan {
             claim_timeout: Duration::ZERO,
             host: String::new(),
             pid: 0,
+            start_at: 0,
             guard: false,
             may_forget: None,
             usual_window: window,

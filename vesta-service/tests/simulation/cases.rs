@@ -1,7 +1,7 @@
 //! Faults by number: each of these happened to somebody, many times over here.
 
 use vesta_service::{BuildError, Drive, ErrorKind, IdError, IdMeta, IdService as _, MachineSource};
-use vesta_testkit::{Rng, fast_folder};
+use vesta_testkit::{Rng, fast_folder, namespace_of};
 
 use super::ledger::{Ledger, Progress, Stretch};
 use super::plan::{NAMESPACES, Plan, Source};
@@ -54,6 +54,7 @@ fn a_clock_that_shows_up_to_100_ms_less_at_each_look() {
         let folder = fast_folder();
         let service = vesta_service::LocalIdService::builder()
             .layout(layout)
+            .namespace(namespace_of(folder.path()))
             .machine(MachineSource::Fixed(1))
             .state_dir(folder.path())
             .clock(std::sync::Arc::new(HostClock::new(&time).trembling(100)))

@@ -219,7 +219,7 @@ impl World {
 impl Node {
     /// The bound that its host remembers of a machine ID that none of its processes has.
     fn remembered(&self, machine: u64) -> u64 {
-        let file = self.folder.join(format!("{}-{machine}.state", self.namespace()));
+        let file = self.folder.join(format!("{}-{machine}.state", self.own_namespace()));
         let bytes = fs::read(file).unwrap_or_default();
         bytes.chunks(1024).filter_map(bound_of).max().unwrap_or(0)
     }

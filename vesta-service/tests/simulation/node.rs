@@ -45,6 +45,15 @@ impl Node {
         NAMESPACES[self.plan.space]
     }
 
+    /// Its namespace for its service: with a fixed machine ID one that no other world of this host uses.
+    pub(crate) fn own_namespace(&self) -> String {
+        let world = self.folder.parent().expect("the world's").as_os_str().as_encoded_bytes();
+        match self.is_fixed() {
+            true => format!("{}-{:08x}", self.namespace(), crc32fast::hash(world)),
+            false => self.namespace().to_owned(),
+        }
+    }
+
     /// True if it shares its machine IDs with others, by the store.
     pub(crate) fn is_of_the_store(&self) -> bool {
         matches!(self.plan.source, Source::Pool(_) | Source::Reserved(_))
@@ -67,7 +76,7 @@ impl Node {
         };
         let service = LocalIdService::builder()
             .layout(plan.layout)
-            .namespace(self.namespace())
+            .namespace(self.own_namespace())
             .machine(machine)
             .machine_count(self.plan.count)
             .claim_order(self.plan.order)
@@ -108,7 +117,7 @@ impl Node {
     /// Its own state file, if it is of a fixed machine ID, which is its store.
     pub(crate) fn state_file(&self) -> Files {
         let Source::Fixed(id) = self.plan.source else { return Vec::new() };
-        let name = format!("{}-{id}.state", self.namespace());
+        let name = format!("{}-{id}.state", self.own_namespace());
         read(&self.folder, |path| path.ends_with(&name))
     }
 

@@ -5,6 +5,7 @@
 //! with it that was acknowledged. The file appears under its name only when it is complete: an empty file is
 //! damage, not a fresh start.
 
+use std::any::Any;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use super::pool;
 use super::slot::{SLOT, Slot};
 use crate::lease::leases::entries;
 use crate::lease::{Entry as _, KvStore, Local, Namespace, Record, Timing};
-use crate::{BuildError, Clock, StoreError, os};
+use crate::{BuildError, Clock, HostGuard, StoreError, os};
 
 /// The number of files that are created together, and open at once.
 const OPEN_AT_ONCE: usize = 64;
@@ -234,6 +235,11 @@ impl KvStore for FileStore {
 
     fn keeps_history(&self) -> bool {
         false
+    }
+
+    /// Against processes with other state folders; the file is locked against those with this one.
+    fn lock(&self, area: &str, key: &str) -> Result<Option<Box<dyn Any + Send>>, StoreError> {
+        Ok(HostGuard::take(area, key).map(|guard| Box::new(guard) as _))
     }
 
     fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {

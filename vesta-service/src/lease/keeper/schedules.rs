@@ -141,6 +141,7 @@ impl Model {
             claim_timeout: Duration::MAX,
             host: "here".into(),
             pid: 1,
+            start_at: 0,
             guard: false,
             may_forget: None,
             usual_window: unit * 3,

@@ -74,7 +74,7 @@ impl Claiming {
             unwritten: None,
             earlier: None,
             glances: 0,
-            start_at: crc32fast::hash(plan.host.as_bytes()).into(),
+            start_at: plan.start_at,
         }
     }
 

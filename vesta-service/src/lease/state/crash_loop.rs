@@ -101,8 +101,8 @@ fn a_hundred_processes_that_crash_every_30_s_do_not_use_up_a_pool_of_1024() {
         (0..STEADY + CRASHING).map(|n| Reverse((Duration::from_millis(n as u64), n))).collect();
     let mut processes: Vec<_> = (0..STEADY + CRASHING)
         .map(|n| {
-            let host = format!("host-{n}");
-            Machine::new(Plan { host, ..plan.clone() }, &world.now(Duration::ZERO))
+            let start_at = crc32fast::hash(format!("host-{n}").as_bytes()).into();
+            Machine::new(Plan { start_at, ..plan.clone() }, &world.now(Duration::ZERO))
         })
         .collect();
     let mut ends = vec![None; processes.len()];
@@ -115,7 +115,8 @@ fn a_hundred_processes_that_crash_every_30_s_do_not_use_up_a_pool_of_1024() {
         if ends[number].is_some_and(|end| at >= end) {
             starts += 1; // another container: nothing is remembered
             let host = format!("host-{number}-{starts}");
-            processes[number] = Machine::new(Plan { host, ..plan.clone() }, &world.now(at));
+            let start_at = crc32fast::hash(host.as_bytes()).into();
+            processes[number] = Machine::new(Plan { start_at, ..plan.clone() }, &world.now(at));
             (ends[number], begun[number]) = (None, at);
         }
         let (mut next, event) = world.step(&mut processes[number], at);

@@ -11,8 +11,9 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
-use vesta_service::StoreError;
+use vesta_service::{Clock as _, HostGuard, StoreError, SystemClock};
 
 /// The databases that this process has open, by device and inode. Each is opened once for its locks:
 /// closing any descriptor of a file drops those that SQLite holds on it in this process.
@@ -39,11 +40,13 @@ impl Locks {
         Ok(Self(file))
     }
 
-    /// Locks an entry; `None` if another process has it.
+    /// Locks an entry, and guards it against other databases of this host; `None` if another process has it.
     pub(super) fn lock(&self, area: &str, key: &str) -> io::Result<Option<Box<dyn Any + Send>>> {
+        // First: a lock of this very process would not be noticed, but undone.
+        let Some(guard) = HostGuard::take(area, key) else { return Ok(None) };
         let at = byte(area, key);
         match set(&self.0, libc::F_WRLCK, at) {
-            Ok(()) => Ok(Some(Box::new(Locked(Arc::clone(&self.0), at)))),
+            Ok(()) => Ok(Some(Box::new((Locked(Arc::clone(&self.0), at), guard)))),
             Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => {
                 Ok(None)
             }
@@ -87,12 +90,19 @@ fn byte(area: &str, key: &str) -> i64 {
 
 /// Refuses a database that can be reached by another name: a second link, or a mount of its own.
 pub(super) fn check_single_name(path: &Path) -> Result<(), StoreError> {
-    let other = if fs::metadata(path).is_ok_and(|file| file.is_file() && file.nlink() > 1) {
-        "has another hard link"
-    } else if is_mount_point(path) {
-        "is a mount point of its own"
-    } else {
-        return Ok(());
+    let look = || names(path).filter(|_| path.is_file());
+    let other = match look() {
+        Some((_, true)) => "is a mount point of its own",
+        // A first start that cannot rename links the file, and is about to remove its draft.
+        Some((2.., _))
+            if {
+                SystemClock::new().park(Duration::from_millis(100));
+                look().is_some_and(|(links, _)| links > 1)
+            } =>
+        {
+            "has another hard link"
+        }
+        _ => return Ok(()),
     };
     Err(StoreError::permanent(format!(
         "the database file {other}: who reaches it by another name would not see which machine IDs are \
@@ -100,16 +110,18 @@ pub(super) fn check_single_name(path: &Path) -> Result<(), StoreError> {
     )))
 }
 
+/// The number of links, as the file system has it and not as it was cached, and whether it is a mount point.
 #[cfg(target_os = "linux")]
-fn is_mount_point(path: &Path) -> bool {
+fn names(path: &Path) -> Option<(u32, bool)> {
     use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx};
-    statx(CWD, path, AtFlags::empty(), StatxFlags::empty())
-        .is_ok_and(|file| file.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
+    let file = statx(CWD, path, AtFlags::STATX_FORCE_SYNC, StatxFlags::NLINK).ok()?;
+    Some((file.stx_nlink, file.stx_attributes.contains(StatxAttributes::MOUNT_ROOT)))
 }
 
+/// Files are never mount points here.
 #[cfg(not(target_os = "linux"))]
-const fn is_mount_point(_: &Path) -> bool {
-    false // there are no mounts of files
+fn names(path: &Path) -> Option<(u32, bool)> {
+    Some((fs::metadata(path).ok()?.nlink().try_into().ok()?, false))
 }
 
 #[cfg(test)]
@@ -125,12 +137,16 @@ mod tests {
         let locks = Locks::of(&one).expect("opened");
         // As another process would.
         let other = Locks(Arc::new(File::options().write(true).open(&two).expect("a link")));
-        let lock = |locks: &Locks, key| locks.lock("lease/default", key).expect("no error");
-        let held = lock(&locks, "7").expect("free");
-        assert!(lock(&other, "7").is_none());
-        assert!(lock(&other, "8").is_some());
+        let area = folder.path().display().to_string(); // guarded on this host, too
+        let [seven, eight] = ["7", "8"].map(|key| byte(&area, key));
+        let lock = |key| locks.lock(&area, key).expect("no error");
+        let held = lock("7").expect("free");
+        assert!(set(&other.0, libc::F_WRLCK, seven).is_err());
+        set(&other.0, libc::F_WRLCK, eight).expect("another one");
+        assert!(lock("8").is_none());
         drop(held);
-        assert!(lock(&other, "7").is_some());
+        set(&other.0, libc::F_WRLCK, seven).expect("free again");
+        assert!(lock("7").is_none());
         let again = Locks::of(&two).expect("opened");
         assert!(Arc::ptr_eq(&locks.0, &again.0), "one descriptor in a process");
     }

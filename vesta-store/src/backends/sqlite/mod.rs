@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use rusqlite::{Connection, MAIN_DB, OpenFlags};
-use vesta_service::{StoreError, Timing};
+use vesta_service::{StoreError, Timing, check_local};
 
 use crate::options::not_prepared;
 use crate::{OpenError, Options, StoreUrl};
@@ -68,6 +68,7 @@ impl Database {
 
     fn first_connected(&self) -> Result<(), StoreError> {
         let path = &self.path;
+        check_local(path, self.options.network_fs).map_err(StoreError::permanent)?;
         if self.options.auto_init {
             file::create_if_missing(path)?;
         } else if !path.exists() {

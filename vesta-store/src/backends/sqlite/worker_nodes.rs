@@ -1,7 +1,7 @@
 //! The table of processes whose machine ID is used once.
 
 use rusqlite::{Connection, params};
-use vesta_service::{StoreError, WorkerNodeStore};
+use vesta_service::{HostGuard, StoreError, WorkerNodeStore};
 
 use super::errors::Failure;
 use super::{Database, not_prepared};
@@ -15,7 +15,15 @@ impl WorkerNodeStore for Database {
     }
 
     fn insert(&self, host: &str, pid: u32) -> Result<u64, StoreError> {
-        self.ask(|connection| insert(connection, self.options.auto_init, host, pid))
+        loop {
+            let number =
+                self.ask(|connection| insert(connection, self.options.auto_init, host, pid))?;
+            // The table of another user or folder of this host may have given it out.
+            if let Some(guard) = HostGuard::take("worker_node", &number.to_string()) {
+                std::mem::forget(guard); // the number is this process's until it ends
+                return Ok(number);
+            }
+        }
     }
 }
 

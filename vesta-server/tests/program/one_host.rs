@@ -1,0 +1,173 @@
+//! One host: its users, its state folders, and folders that are not its own.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use vesta_testkit::FuseMount;
+
+use crate::support::{FREE_PORTS, Program, folder, program, run, serve, start, text};
+
+const ON_FUSE: &str = "is on a network file system (FUSE), whose locks may not keep two hosts apart; name a \
+                       folder on a local disk (--state-dir)";
+
+/// Two mounts of one folder stand for two hosts that reach it.
+#[test]
+fn state_on_a_network_file_system_is_refused_unless_it_is_insisted_on() {
+    let folder = folder();
+    let mount = |name: &str| {
+        FuseMount::new(&folder.path().join("shared"), &folder.path().join(name), "attr_timeout=1")
+    };
+    fs::create_dir(folder.path().join("shared")).expect("a folder");
+    let (Some(_one), Some(_two)) = (mount("one"), mount("two")) else { return };
+    let refused = |args: &[&str]| {
+        let output = run(folder.path(), &[&FREE_PORTS[..], args].concat(), &[]);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(64), "{args:?}: {said}");
+        assert!(said.contains(ON_FUSE), "{args:?}: {said}");
+    };
+    for host in ["one", "two"] {
+        let at = |file: &str| format!("sqlite:{host}/{file}");
+        refused(&["--state-dir", host]);
+        refused(&["--state-dir", &format!("{host}/not/yet")]);
+        refused(&["--state-dir", host, "--machine-id", "7"]);
+        refused(&["--machine-store", &at("pool.db")]);
+        refused(&["--segment-store", &at("tags.db"), "--segment-table", "kv"]);
+        refused(&["--serial-store", &at("serials.db")]);
+    }
+    assert_eq!(fs::read_dir(folder.path().join("shared")).expect("a folder").count(), 0);
+
+    let insist = ["--state-dir", "one", "--state-allow-network-fs"];
+    let running = start(folder.path(), &insist);
+    let (code, log) = running.stop();
+    assert_eq!(code, Some(0), "{log}");
+    assert!(log.contains(ON_FUSE), "{log}");
+}
+
+/// It shows two links of the new database for a minute after one of them is gone.
+#[test]
+fn a_first_start_is_not_misled_by_a_file_system_that_shows_old_attributes() {
+    let folder = folder();
+    let (shared, seen) = (folder.path().join("shared"), folder.path().join("seen"));
+    fs::create_dir(&shared).expect("a folder");
+    let Some(_mount) = FuseMount::new(&shared, &seen, "attr_timeout=60,entry_timeout=60") else {
+        return;
+    };
+    let running = start(folder.path(), &["--state-dir", "seen", "--state-allow-network-fs"]);
+    assert_eq!(running.stop().0, Some(0));
+}
+
+/// The program, as a user of this host starts it who has set nothing; `None`, and a word of it, unless this
+/// test may change its user.
+fn as_user(folder: &Path, user: u32) -> Option<Command> {
+    if !rustix::process::geteuid().is_root() {
+        println!("SKIPPED: only root can be two users");
+        return None;
+    }
+    // The folder of the build may be closed to other users.
+    let (copy, home) = (folder.join("vesta-server"), folder.join(user.to_string()));
+    if !copy.exists() {
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).expect("a folder of ours");
+        fs::copy(env!("CARGO_BIN_EXE_vesta-server"), &copy).expect("a copy");
+    }
+    if !home.exists() {
+        fs::create_dir(&home).expect("a home");
+        chown(&home, Some(user), Some(user)).expect("root may");
+    }
+    let mut command = Command::new(copy);
+    command.env_clear().env("HOME", &home).current_dir(&home).uid(user).gid(user).args(FREE_PORTS);
+    Some(command)
+}
+
+#[test]
+fn two_users_of_a_host_get_different_machine_ids_without_any_setting() {
+    let folder = folder();
+    let (Some(mut one), Some(mut two)) =
+        (as_user(folder.path(), 65533), as_user(folder.path(), 65534))
+    else {
+        return;
+    };
+    let running = [serve(&mut one), serve(&mut two)];
+    let [one, two] = running.each_ref().map(|program| program.fact("state").to_owned());
+    assert!(one.ends_with("65533/.local/state/vesta") && two.ends_with("65534/.local/state/vesta"));
+    assert_ne!(running[0].machine(), running[1].machine());
+}
+
+/// Where they would like the same one.
+#[test]
+fn two_users_of_a_host_share_the_machine_ids_of_a_small_range() {
+    let folder = folder();
+    let start = |user| {
+        let mut command = as_user(folder.path(), user)?;
+        command.args(["--namespace", &crate::support::namespace_of(folder.path())]);
+        Some(Program::serve(command.args(["--machine-range", "5-6"])))
+    };
+    let (Some(one), Some(two)) = (start(65533), start(65534)) else { return };
+    let (one, two) = (one.expect("it starts"), two.expect("it starts"));
+    assert_eq!(one.machine() + two.machine(), 5 + 6);
+    let third = start(65532).expect("as before").expect_err("all are taken");
+    let said = text(&third.stderr);
+    assert_eq!(third.status.code(), Some(69), "{said}");
+    assert!(said.contains("another process of this host holds this machine ID"), "{said}");
+    let (code, log) = one.stop();
+    assert_eq!(code, Some(0), "{log}");
+    start(65532).expect("as before").expect("one is free again");
+}
+
+#[test]
+fn a_fixed_machine_id_is_refused_to_another_state_folder_of_the_host() {
+    let folder = folder();
+    let running = start(folder.path(), &["--machine-id", "7"]);
+    let again = |state: &str| {
+        let mut second = program(folder.path());
+        second.args(FREE_PORTS).args(["--machine-id", "7", "--state-dir", state]);
+        second.output().expect("it runs")
+    };
+    let refused = |state: &str| {
+        let output = again(state);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(64), "{said}");
+        let expected = "is in use on this host by another process (another user or state folder)";
+        assert!(said.contains("machine ID 7 of namespace") && said.contains(expected), "{said}");
+    };
+    refused("elsewhere");
+    fs::rename(folder.path().join("vesta-data"), folder.path().join("moved")).expect("moved");
+    refused("vesta-data");
+    drop(running.kill());
+    let moved = ["--machine-id", "7", "--state-dir", "moved"];
+    assert_eq!(start(folder.path(), &moved).machine(), 7);
+}
+
+/// Two hosts whose names are addresses: both end in 17.
+#[test]
+fn an_ordinal_is_taken_from_a_name_with_one_number_alone() {
+    const NAMED: &str = "hostname \"$1\" && shift && exec \"$@\"";
+    let folder = folder();
+    let namespace = crate::support::namespace_of(folder.path());
+    let on_host = |name: &str, args: &[&str]| {
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user", "--uts", "sh", "-c", NAMED, "sh", name]);
+        command.arg(env!("CARGO_BIN_EXE_vesta-server")).args(FREE_PORTS).current_dir(folder.path());
+        command.args(["--machine-ordinal", "--state-dir", "state", "--namespace", &namespace]);
+        command.args(args).env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+        command
+    };
+    for name in ["ip-10-0-3-17", "ip-10-0-4-17", "10-0-3-17.ec2.internal"] {
+        for args in [&[][..], &["--machine-store", "sqlite:pool.db"]] {
+            let output = on_host(name, args).output().expect("it runs");
+            let said = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(64), "{said}");
+            assert!(said.contains(&format!("host name `{name}` has several numbers")), "{said}");
+        }
+    }
+    let output = on_host("other-3", &["--machine-ordinal-of", "vesta"]).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(64));
+    assert!(text(&output.stderr).contains("machine.ordinal_of expects vesta-N"));
+
+    let running = serve(&mut on_host("vesta-3", &["--machine-ordinal-of", "vesta"]));
+    assert_eq!(running.machine(), 3);
+    let (_, log) = running.stop();
+    assert!(log.contains("no other StatefulSet may use this namespace"), "{log}");
+}

@@ -1,0 +1,76 @@
+//! The host guard: of the processes of one host, one holds a machine ID of a namespace, whatever their users
+//! and state folders.
+//!
+//! The argument of docs/SAFETY.md does not use it. A stranger that takes its name can only keep a machine ID
+//! from being used.
+
+use std::io::{Error, ErrorKind};
+use std::sync::Once;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use crate::os;
+
+/// The names that a process takes: each costs a file descriptor.
+const MOST: usize = 64;
+static HELD: AtomicUsize = AtomicUsize::new(0);
+static UNGUARDED: Once = Once::new();
+
+/// A machine ID of a namespace, held on this host until this is dropped, and at the latest until the process
+/// ends. For stores of one host; a store on the network decides by itself.
+///
+/// On Linux it is a name in the kernel, of an abstract Unix socket (`ss -xap | grep vesta/lease`), which has one
+/// holder in a network namespace. A process takes 64 of them, one file descriptor each. Its further machine IDs
+/// are unguarded, which is logged once, and so are all on other systems.
+#[derive(Debug)]
+#[must_use = "the machine ID is guarded until this is dropped"]
+pub struct HostGuard(Option<os::Name>);
+
+impl HostGuard {
+    /// Takes the guard of an entry of an area, such as `lease/orders` and `7`; `None` if another holder on
+    /// this host has it.
+    pub fn take(area: &str, key: &str) -> Option<Self> {
+        let (mut guard, name) = (Self(None), format!("vesta/{area}/{key}"));
+        let taken = match HELD.fetch_add(1, Relaxed) {
+            ..MOST => os::take_name(&name),
+            _ => Err(Error::other("a process guards 64 at once")),
+        };
+        match taken {
+            Ok(taken) => guard.0 = Some(taken),
+            Err(error) if error.kind() == ErrorKind::AddrInUse => {
+                tracing::warn!(name, "another process of this host holds this machine ID");
+                return None;
+            }
+            Err(error) if error.kind() == ErrorKind::Unsupported => {}
+            Err(error) => UNGUARDED.call_once(|| {
+                tracing::warn!(name, %error, "no guard against other users and state folders of this host");
+            }),
+        }
+        Some(guard)
+    }
+}
+
+impl Drop for HostGuard {
+    fn drop(&mut self) {
+        HELD.fetch_sub(1, Relaxed);
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_id_has_one_holder_and_the_first_64_of_a_process_are_guarded() {
+        let area = format!("lease/{:x}", crate::random::u63());
+        let take = |number: usize| HostGuard::take(&area, &number.to_string());
+        let first = take(0).expect("free");
+        assert!(take(0).is_none());
+        assert!(HostGuard::take(&format!("{area}-other"), "0").is_some());
+        drop(first);
+        let held: Vec<_> = (0..MOST + 2).map(|number| take(number).expect("free")).collect();
+        drop(HostGuard::take(&area, "0").expect("no more names are taken, so none is compared"));
+        drop(held);
+        let _first = take(0).expect("free again");
+        assert!(take(0).is_none());
+    }
+}

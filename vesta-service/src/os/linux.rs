@@ -1,0 +1,22 @@
+//! What only Linux has.
+
+use std::io;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::path::Path;
+
+/// A name that this process alone has on this host: of an abstract socket, which is no file, needs no
+/// permission, and ends with its process.
+pub(crate) type Name = UnixDatagram;
+
+/// Takes a name; [`io::ErrorKind::AddrInUse`] if another holder in this network namespace has it.
+pub(crate) fn take_name(name: &str) -> io::Result<Name> {
+    UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name)?)
+}
+
+/// The number of the file system that a path is on; `None` if nothing is at the path.
+#[allow(clippy::useless_conversion, reason = "the kernel's word has other types elsewhere")]
+pub(crate) fn file_system(path: &Path) -> Option<i64> {
+    let found: i64 = rustix::fs::statfs(path).ok()?.f_type.into();
+    Some(found & 0xffff_ffff) // it is sign-extended where words are short
+}
