@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Throw-away servers for the tests: MariaDB, PostgreSQL, Redis, ZooKeeper, etcd. Each listens on a free
+# Throw-away servers for the tests: MariaDB, PostgreSQL, Redis, ZooKeeper, etcd, PgBouncer. Each listens on a free
 # port of loopback, with data, random password and log in a folder of its own below DIR. Durable as the
 # real ones are. What is missing is installed where apt-get can do it; nothing else on this machine is
 # touched. Linux only.
@@ -15,16 +15,22 @@
 #                                           is a store of its own to all of these: mysql-replica, …
 #   scripts/stores.sh lag DIR STORE         once the replica has everything, cuts it off from its source
 #   scripts/stores.sh promote DIR STORE     makes the replica a server of its own, with what it has
+#   scripts/stores.sh subscriber DIR postgres    a replica that can be written, by logical replication
+#   scripts/stores.sh sql DIR STORE TEXT    has the administrator of mysql or postgres carry out a text
+#
+# `pgbouncer`, to be named, is a pooler before the postgres of DIR: database vesta in transaction mode, with
+# two sessions for all, and vesta_session in session mode.
 set -euo pipefail
 umask 077
 
 ALL=(mysql postgres redis zookeeper etcd)
 REPLICAS=(mysql-replica postgres-replica redis-replica)
+POOLERS=(pgbouncer)
 # So long a start may take. A quiet machine needs less than 5 s.
 PATIENCE=60
 
 usage() {
-  sed -n '2,18s/^# \{0,1\}//p' "$0"
+  sed -n '2,24s/^# \{0,1\}//p' "$0"
 }
 
 fail() {
@@ -44,6 +50,7 @@ missing() {
       [ -e "$ZOOKEEPER_JAR" ] && command -v java >/dev/null || echo libzookeeper-java default-jre-headless
       ;;
     etcd) command -v etcd >/dev/null || echo etcd-server ;;
+    pgbouncer) command -v pgbouncer >/dev/null || echo pgbouncer ;;
   esac
 }
 
@@ -201,18 +208,24 @@ promote_mysql() {
   ask_mysql "$port" 'STOP SLAVE; RESET SLAVE ALL; SET GLOBAL read_only = 0'
 }
 
-start_postgres() {
-  local folder as_user=() user=postgres
-  folder=$(postgres_folder)
-  if [ "$(id -u)" = 0 ]; then # as which it does not run
+# Sets `user` and `as_user` for a server that does not run as root.
+not_as_root() {
+  user=postgres as_user=()
+  if [ "$(id -u)" = 0 ]; then
     id -u "$user" >/dev/null 2>&1 || user=nobody
     as_user=(setpriv --reuid="$user" --regid="$(id -g "$user")" --clear-groups)
     chmod go+x "$DIR" "$home"
     "${as_user[@]}" test -x "$home" || {
-      echo "user $user, as which PostgreSQL has to run, does not get to $home: choose another folder"
+      echo "user $user, as which this server has to run, does not get to $home: choose another folder"
       return 1
     } >>"$home/log"
   fi
+}
+
+start_postgres() {
+  local folder as_user user
+  folder=$(postgres_folder)
+  not_as_root || return 1
   if [ ! -e "$home/ready" ] && [ -n "$source" ]; then
     rm -rf "$home/data"
     mkdir "$home/data"
@@ -244,7 +257,7 @@ SQL
   cd /
   daemon "${as_user[@]}" "$folder/postgres" -D "$home/data" -p "$port" -c listen_addresses=127.0.0.1 \
     -c unix_socket_directories= -c max_connections=500 -c shared_buffers=32MB -c fsync=on \
-    -c synchronous_commit=on
+    -c synchronous_commit=on -c wal_level=logical
   url=postgres://vesta:$password@127.0.0.1:$port/vesta
 }
 
@@ -279,7 +292,42 @@ lag_postgres() {
 }
 
 promote_postgres() {
+  if [ -e "$home/subscribed" ]; then
+    ask_postgres "$port" owner 'DROP SUBSCRIPTION vesta'
+    rm "$home/subscribed"
+    return
+  fi
   [ "$(ask_postgres "$port" owner 'SELECT pg_promote()')" = t ]
+}
+
+start_pgbouncer() {
+  local as_user user postgres
+  read -r postgres _ <"$DIR/postgres/ready" || return 1
+  not_as_root || return 1
+  cp "$DIR/postgres/password" "$home/password"
+  password=$(cat "$home/password")
+  printf '"%s" "%s"\n' vesta "$password" owner "$password" >"$home/users"
+  cat >"$home/pgbouncer.ini" <<INI
+[databases]
+vesta_session = host=127.0.0.1 port=$postgres dbname=vesta pool_mode=session pool_size=100
+* = host=127.0.0.1 port=$postgres
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = $port
+unix_socket_dir =
+auth_type = scram-sha-256
+auth_file = $home/users
+pool_mode = transaction
+default_pool_size = 2
+max_client_conn = 500
+INI
+  [ ${#as_user[@]} = 0 ] || chown "$user" "$home/users" "$home/pgbouncer.ini"
+  daemon "${as_user[@]}" pgbouncer "$home/pgbouncer.ini"
+  url=postgres://vesta:$password@127.0.0.1:$port/vesta
+}
+
+answers_pgbouncer() {
+  ask_postgres "$port" vesta 'SELECT 1'
 }
 
 start_redis() {
@@ -446,6 +494,36 @@ start_replica() {
   catch_up "$kind"
 }
 
+# Writes to the tables of its source as a subscriber; each of both can be written.
+start_subscriber() {
+  local home=$DIR/postgres-replica port password source_port
+  [ ! -e "$home/ready" ] || fail "$home is there already"
+  read -r source_port _ <"$DIR/postgres/ready"
+  mkdir -p "$home"
+  cp "$DIR/postgres/password" "$home/password"
+  password=$(cat "$home/password")
+  start postgres-replica
+  read -r port _ <"$home/ready"
+  PGPASSWORD=$password pg_dump --host=127.0.0.1 --port="$source_port" --username=owner --schema-only vesta |
+    PGPASSWORD=$password psql --no-psqlrc --quiet --host=127.0.0.1 --port="$port" --username=owner vesta >/dev/null
+  ask_postgres "$source_port" owner 'CREATE PUBLICATION vesta FOR ALL TABLES' >/dev/null
+  ask_postgres "$port" owner "CREATE SUBSCRIPTION vesta CONNECTION
+    'host=127.0.0.1 port=$source_port user=owner password=$password dbname=vesta' PUBLICATION vesta" >/dev/null
+  touch "$home/subscribed"
+}
+
+# Has the administrator carry out a text.
+sql() {
+  local home=$DIR/$1 port password
+  read -r port _ <"$home/ready"
+  password=$(cat "$home/password")
+  case $1 in
+    mysql*) ask_mysql "$port" "$2" ;;
+    postgres*) ask_postgres "$port" owner "$2" ;;
+    *) fail "$1 knows no SQL" 64 ;;
+  esac
+}
+
 of_replica() {
   kind=$1 home=$DIR/$1-replica
   [ -e "$home/ready" ] || fail "$kind has no replica in $DIR"
@@ -480,7 +558,7 @@ promote() {
 
 print_env() {
   local store name
-  for store in "${ALL[@]}" "${REPLICAS[@]}"; do
+  for store in "${ALL[@]}" "${REPLICAS[@]}" "${POOLERS[@]}"; do
     name=${store^^}
     [ ! -e "$DIR/$store/url" ] || printf "export VESTA_TEST_%s='%s'\n" "${name//-/_}" "$(cat "$DIR/$store/url")"
   done
@@ -501,10 +579,16 @@ esac
 }
 command=$1 DIR=$2
 shift 2
+text=
+if [ "$command" = sql ]; then
+  [ $# = 2 ] || fail 'sql wants a store and a text' 64
+  text=$2
+  set -- "$1"
+fi
 for store in "$@"; do
-  case " ${ALL[*]} ${REPLICAS[*]} " in
+  case " ${ALL[*]} ${REPLICAS[*]} ${POOLERS[*]} " in
     *" $store "*) ;;
-    *) fail "there is no store $store; known ones: ${ALL[*]} ${REPLICAS[*]}" 64 ;;
+    *) fail "there is no store $store; known ones: ${ALL[*]} ${REPLICAS[*]} ${POOLERS[*]}" 64 ;;
   esac
 done
 
@@ -533,13 +617,18 @@ case $command in
       esac
     done
     ;;
+  subscriber | sql)
+    [ -d "$DIR" ] || fail "$DIR is not a folder"
+    DIR=$(cd "$DIR" && pwd)
+    if [ "$command" = sql ]; then sql "$1" "$text"; else start_subscriber; fi
+    ;;
   stop | env | kill | pause | resume)
     [ -d "$DIR" ] || fail "$DIR is not a folder"
     DIR=$(cd "$DIR" && pwd)
     case $command in
       env) print_env ;;
       stop)
-        [ $# -gt 0 ] || set -- "${ALL[@]}" "${REPLICAS[@]}"
+        [ $# -gt 0 ] || set -- "${ALL[@]}" "${REPLICAS[@]}" "${POOLERS[@]}"
         stopping=()
         for store in "$@"; do
           stop_store "$store" &

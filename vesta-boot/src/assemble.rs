@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use vesta_intf::{IdError, IdMeta};
 use vesta_service::{
-    Clock as _, KvStore, LocalIdService, MachineSource, SegmentService, SegmentStore,
-    SerialService, StoreError, SystemClock, host_ordinal,
+    BuildError, Clock as _, KvStore, LocalIdService, MachineSource, SegmentService, SegmentStore,
+    SerialService, StoreError, SystemClock, WorkerNodeStore, host_ordinal,
 };
 use vesta_store::{OpenError, Options, SegmentLines, SegmentTable, StoreUrl};
 
@@ -117,6 +117,7 @@ pub fn assemble(config: &Config) -> Result<Assembled, Error> {
         .state_dir(&config.state_dir)
         .allow_network_fs(config.allow_network_fs)
         .wait_for_store(config.store.wait_for_store)
+        .doubtful_window(config.store.doubtful_window)
         .machine(machine);
     if let Some(may_forget) = config.store_may_forget {
         builder = builder.store_may_forget(may_forget);
@@ -162,8 +163,7 @@ fn source(config: &Config) -> Result<(MachineSource, Option<Arc<Metered>>), Erro
             return Ok((source, Some(store)));
         }
         Machine::Disposable { store } => {
-            let nodes = vesta_store::open_worker_nodes(store.expose(), &options);
-            MachineSource::Disposable { nodes: nodes.map_err(cannot_open)? }
+            MachineSource::Disposable { nodes: worker_nodes(store, &options)? }
         }
         Machine::Fixed(Number::Id(id)) => MachineSource::Fixed(*id),
         Machine::Fixed(Number::IpMap(map)) => MachineSource::IpMap(map.clone()),
@@ -203,12 +203,51 @@ pub(crate) fn options(config: &Config) -> Options {
         auto_init: config.store.auto_init,
         request_timeout: config.store.request_timeout,
         network_fs: config.allow_network_fs,
+        one_writer: config.one_writer,
         ..Options::default()
     }
 }
 
 pub(crate) fn open(store: &StoreUrl, options: &Options) -> Result<Arc<dyn KvStore>, Error> {
     vesta_store::open_with(store.expose(), options).map_err(cannot_open)
+}
+
+fn worker_nodes(store: &StoreUrl, options: &Options) -> Result<Arc<dyn WorkerNodeStore>, Error> {
+    vesta_store::open_worker_nodes(store.expose(), options).map_err(cannot_open)
+}
+
+/// Asks the stores beside those of leases what a start asks them: why each may forget. Nothing is created.
+pub fn ask_stores(config: &Config) -> Vec<(&'static str, Result<Option<String>, Error>)> {
+    let fit = |store: String, doubt: Result<Option<String>, StoreError>| match doubt {
+        Err(error) if !error.is_permanent() => Err(Error::Unavailable(format!("{store}: {error}"))),
+        doubt => refuse_unfit(config, &store, doubt),
+    };
+    let disposable = match &config.machine {
+        Machine::Disposable { store } => Some(store),
+        _ => None,
+    };
+    let disposable = disposable.map(|store| {
+        let nodes = worker_nodes(store, &Options { auto_init: false, ..options(config) })?;
+        let (store, machines) = (nodes.describe(), config.ids.layout.machines());
+        match nodes.highest() {
+            Ok(highest) if highest >= *machines.end() => {
+                let number = highest.saturating_add(1);
+                Error::refuse(BuildError::WorkerNodeOutside { store, number, machines })
+            }
+            highest => fit(store, highest.and_then(|_| nodes.doubt())),
+        }
+    });
+    let segments = (!config.segments.urls().is_empty()).then(|| {
+        let (store, lines) = open_tags(config, false)?;
+        let checked = lines.map_or(Ok(()), |lines| lines.check());
+        fit(store.describe(), checked.and_then(|()| store.tags()).and_then(|_| store.doubt()))
+    });
+    let serials = config.serials.store.as_ref().map(|store| {
+        let service = serials(config, store, false)?;
+        fit(service.describe(), service.refresh().map(|()| service.doubt()))
+    });
+    let asked = [("store", disposable), ("segments", segments), ("serials", serials)];
+    asked.into_iter().filter_map(|(what, answer)| Some((what, answer?))).collect()
 }
 
 /// Segment mode, if it is on, and the tokens of Tinyid's clients, if they are to be served.
@@ -231,10 +270,7 @@ fn segments(config: &Config) -> Result<(Option<SegmentService>, Option<TinyidTok
 }
 
 fn segments_over(config: &Config, store: Arc<dyn SegmentStore>) -> Result<SegmentService, Error> {
-    if config.segments.require_durable {
-        let doubt = store.doubt().ok().flatten();
-        refuse_doubtful("numbers", &store.describe(), doubt)?;
-    }
+    refuse_unfit(config, &store.describe(), store.doubt())?;
     SegmentService::builder(store)
         .state_dir(&config.state_dir)
         .require_durable(config.segments.require_durable)
@@ -248,11 +284,8 @@ fn segments_over(config: &Config, store: Arc<dyn SegmentStore>) -> Result<Segmen
 /// Serials, whose store may not forget what it gave out if that is required.
 fn serials_of(config: &Config, store: &StoreUrl) -> Result<SerialService, Error> {
     let service = serials(config, store, config.store.auto_init)?;
-    if config.segments.require_durable {
-        // Asked once the store has answered; one that does not is waited for.
-        let _ = service.refresh();
-        refuse_doubtful("serials", &service.describe(), service.doubt())?;
-    }
+    let doubt = service.refresh().map(|()| service.doubt());
+    refuse_unfit(config, &service.describe(), doubt)?;
     Ok(service)
 }
 
@@ -286,14 +319,19 @@ pub(crate) fn serials(
     built.map_err(|error| Error::lasting(error.is_configuration(), format!("serials: {error}")))
 }
 
-/// Refuses a store that may forget. One that does not answer is waited for: the service asks it again
-/// before it gives out a number.
-fn refuse_doubtful(what: &str, store: &str, doubt: Option<String>) -> Result<(), Error> {
+/// Refuses a store that says no for good, or, if that is required, one that may forget. One that does not
+/// answer is waited for: the service asks it again before it gives out a number.
+fn refuse_unfit(
+    config: &Config,
+    store: &str,
+    doubt: Result<Option<String>, StoreError>,
+) -> Result<Option<String>, Error> {
     match doubt {
-        Some(why) => Error::refuse(format!(
-            "segment.require_durable: {store} may forget {what} that it gave out: {why}"
+        Ok(Some(why)) if config.segments.require_durable => Error::refuse(format!(
+            "segment.require_durable: {store} may forget numbers that it gave out: {why}"
         )),
-        None => Ok(()),
+        Err(error) if error.is_permanent() => Error::refuse(format!("{store}: {error}")),
+        doubt => Ok(doubt.ok().flatten()),
     }
 }
 
@@ -339,15 +377,26 @@ pub(crate) fn not_opened(setting: &str, error: OpenError) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Role;
 
     #[test]
-    fn a_store_that_may_forget_ends_the_start_with_a_sentence() {
-        let doubt = Some("it has asynchronous replicas".to_owned());
-        let error = refuse_doubtful("numbers", "a database", doubt).unwrap_err();
+    fn a_store_that_is_not_fit_for_tags_ends_the_start_with_a_sentence() {
+        let mut config = Config::defaults(Role::Server);
+        let doubt = || Ok(Some("it has asynchronous replicas".to_owned()));
+        let check = |config: &Config, answer| refuse_unfit(config, "a database", answer);
+        assert_eq!(check(&config, doubt()).unwrap(), doubt().unwrap(), "unless that is required");
+        config.segments.require_durable = true;
+        let error = check(&config, doubt()).unwrap_err();
         let expected = "segment.require_durable: a database may forget numbers that it gave out: it \
                         has asynchronous replicas";
-        assert_eq!(error.to_string(), expected);
-        assert_eq!(error.exit_code(), 64);
-        assert!(refuse_doubtful("numbers", "a database", None).is_ok());
+        assert_eq!((error.to_string().as_str(), error.exit_code()), (expected, 64));
+        assert_eq!(check(&config, Ok(None)).unwrap(), None);
+        let refused = check(&config, Err(StoreError::permanent("it replicates"))).unwrap_err();
+        assert_eq!(
+            (refused.to_string().as_str(), refused.exit_code()),
+            ("a database: it replicates", 64)
+        );
+        let away = StoreError::unavailable("away", std::io::Error::other("for now"));
+        assert_eq!(check(&config, Err(away)).unwrap(), None, "it is waited for");
     }
 }

@@ -41,7 +41,7 @@ mod traces;
 
 pub use tokio_util::sync::CancellationToken;
 
-pub use assemble::{Assembled, assemble};
+pub use assemble::{Assembled, ask_stores, assemble};
 pub use error::Error;
 pub use invocation::{Invocation, command, serving, values};
 pub use metrics::{Call, Metrics, Outcome};

@@ -6,7 +6,7 @@ use std::process::Command;
 use rustix::fs::statvfs;
 use rustix::process::{Resource, getrlimit};
 use vesta_boot::commands::leases;
-use vesta_boot::settings::{Machine, Values};
+use vesta_boot::settings::{Machine, Number, Values};
 use vesta_boot::{Config, Error};
 use vesta_service::{Leases, check_local};
 use vesta_store::StoreUrl;
@@ -59,6 +59,7 @@ pub(crate) fn run(settings: Result<Values, Error>, output: Output) -> Done {
             synchronisation(&mut report);
             folder(&config, &mut report);
             store(&config, &mut report);
+            others(&config, &mut report);
             ports(&config, &mut report);
             descriptors(&config, &mut report);
         }
@@ -130,10 +131,8 @@ fn folder(config: &Config, report: &mut Report) {
 
 fn store(config: &Config, report: &mut Report) {
     let what = "store";
-    let url = match (&config.machine, config.machine.store()) {
-        (Machine::Disposable { .. }, _) => {
-            return report.ok(what, "each start uses up a row of WORKER_NODE");
-        }
+    match (&config.machine, config.machine.store()) {
+        (Machine::Disposable { .. }, _) => return, // with those of tags
         (Machine::Stateless(_), _) => {
             let said = "without any state IDs may repeat after a restart; name a store";
             return report.fail(what, said);
@@ -141,63 +140,93 @@ fn store(config: &Config, report: &mut Report) {
         (_, None) => {
             return report.ok(what, "a state file keeps the bound of the fixed machine ID");
         }
-        (_, Some(url)) => url.to_string(),
-    };
+        (_, Some(_)) => {}
+    }
     let leases = match leases(config) {
         Ok(leases) => leases,
-        // Nobody has started here yet: a start makes the file.
-        Err(Error::Setting(said)) if config.store.auto_init && url.starts_with("sqlite") => {
-            return report.warn(what, said);
-        }
-        Err(error) => return report.fail(what, error),
+        Err(error) => return unfit(config, report, what, error),
     };
     let store = leases.store();
     let name = store.describe();
-    match store.doubt() {
+    let doubt = match store.doubt() {
         Err(error) => return report.fail(what, format!("{name}: {error}")),
-        Ok(Some(doubt)) => {
-            report.warn(what, format!("{name} may forget: {}; see docs/SAFETY.md", doubt.why))
-        }
-        Ok(None) => report.ok(what, format!("{name} answers, and keeps what it acknowledges")),
-    }
+        Ok(doubt) => doubt,
+    };
+    doubted(report, what, &name, doubt.as_ref().map(|doubt| &*doubt.why));
     match store.now() {
         Err(error) => report.fail(what, format!("{name}: {error}")),
         Ok(None) => {}
         Ok(Some(theirs)) => {
             let apart = now().0.abs_diff(theirs.0);
-            let doubt = format!("it differs from the store's by {apart} ms");
-            let said = "it agrees with the store's within a second";
-            report.either(apart <= APART, "clock", said, doubt);
+            let differs = format!("it differs from the store's by {apart} ms");
+            let refused = if doubt.is_some() { APART } else { REFUSED };
+            match apart {
+                apart if apart > refused => report.fail("clock", format!("{differs}; set it")),
+                apart if apart > APART => report.warn("clock", differs),
+                _ => report.ok("clock", "it agrees with the store's within a second"),
+            }
         }
     }
     pool(config, &leases, report);
 }
 
-/// Clocks that are further apart than this need somebody to look, in milliseconds.
+/// Difference of two clocks that is worth a warning, in milliseconds; a store that may forget refuses it.
 const APART: u64 = 1000;
+/// Difference of two clocks that every store refuses, in milliseconds.
+const REFUSED: u64 = 60_000;
+
+fn doubted(report: &mut Report, what: &str, name: &str, doubt: Option<&str>) {
+    let doubts = format!("{name} may forget: {}; see docs/SAFETY.md", doubt.unwrap_or_default());
+    let said = format!("{name} answers, and keeps what it acknowledges");
+    report.either(doubt.is_none(), what, said, doubts);
+}
+
+/// A store that a start refuses, unless all that it lacks is made by the first one.
+fn unfit(config: &Config, report: &mut Report, what: &str, error: Error) {
+    match error {
+        Error::Setting(said) if config.store.auto_init && said.contains("auto_init is off") => {
+            let said = said.split(", and auto_init is off").next().unwrap_or_default();
+            report.warn(what, format!("{said}; the first start makes it"));
+        }
+        error => report.fail(what, error),
+    }
+}
+
+/// The stores of numbers that are used once, of segment tags and of serials.
+fn others(config: &Config, report: &mut Report) {
+    for (what, answer) in vesta_boot::ask_stores(config) {
+        match answer {
+            Ok(doubt) => doubted(report, what, "its store", doubt.as_deref()),
+            Err(error) => unfit(config, report, what, error),
+        }
+    }
+}
 
 fn pool(config: &Config, leases: &Leases, report: &mut Report) {
-    let Machine::Pool { range, count, .. } = &config.machine else { return };
     let what = "pool";
     let snapshot = match leases.snapshot() {
         Ok(snapshot) => snapshot,
         Err(error) => return report.fail(what, error),
     };
+    for lost in snapshot.lost() {
+        let said =
+            format!("the record of machine ID {lost} was deleted: vesta store repair {lost}");
+        let is_own = matches!(&config.machine,
+            Machine::Reserved { number: Number::Id(id), .. } if *id == lost);
+        report.note(if is_own { "fail" } else { "warn" }, what, said);
+    }
+    let Machine::Pool { range, count, .. } = &config.machine else { return };
     let range = range.clone().unwrap_or(config.ids.layout.machines());
     let all = range.end() - range.start() + 1;
     let taken = snapshot.records.range(range).filter(|(_, record)| record.owner != 0).count();
     let (free, wanted) = (all.saturating_sub(taken as u64), *count as u64);
     let said = format!("{} of {} machine IDs are free", grouped(free), grouped(all));
+    // A server that runs already may be the one that holds them.
     if free < wanted {
         report.warn(what, format!("{said}, and {wanted} are wanted; widen machine.range"));
     } else {
         let doubt = format!("{said}; widen machine.range");
         report.either(free >= all / 10, what, said, doubt);
-    }
-    for lost in snapshot.lost() {
-        let said =
-            format!("the record of machine ID {lost} was deleted: vesta store repair {lost}");
-        report.warn(what, said);
     }
 }
 

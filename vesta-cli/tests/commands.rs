@@ -246,6 +246,43 @@ fn one_process_serves_both_with_one_machine_id() {
 }
 
 #[test]
+fn doctor_fails_on_a_store_that_a_server_refuses() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let database = folder.path().join("pool.db");
+    let store = format!("sqlite:{}", database.display());
+    let settings = ["--machine-store", "--segment-store", "--serial-store"];
+    for setting in settings {
+        let (said, code) = vesta(folder.path(), &["doctor", setting, &store]);
+        assert!(code == 0 && said.contains("the first start makes it"), "{setting}: {said}");
+    }
+    std::fs::write(&database, "no database at all, ".repeat(100)).expect("a file");
+    for setting in settings {
+        let (said, code) = vesta(folder.path(), &["doctor", setting, &store]);
+        assert!(code == 1 && said.contains("not a database"), "{setting}: {said}");
+    }
+}
+
+#[test]
+fn a_start_for_which_no_number_is_left_takes_no_row_and_doctor_foresees_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let disposable = ["--machine-strategy", "disposable"];
+    let made = || vesta(folder.path(), &[&["gen"], &disposable[..]].concat()).1;
+    let doctor = || vesta(folder.path(), &[&["doctor"], &disposable[..]].concat());
+    assert_eq!((made(), doctor().1), (0, 0));
+    let database = rusqlite::Connection::open(folder.path().join("vesta.db")).expect("it was made");
+    let last = "UPDATE WORKER_NODE SET ID = 1023";
+    assert_eq!(database.execute(last, []).expect("a table"), 1);
+    for _ in 0..2 {
+        assert_eq!(made(), 64, "a supervisor does not start it again");
+    }
+    let count = "SELECT COUNT(*) FROM WORKER_NODE";
+    let rows: i64 = database.query_row(count, [], |row| row.get(0)).expect("a table");
+    assert_eq!(rows, 1);
+    let (said, code) = doctor();
+    assert!(code == 1 && said.contains("the machine IDs end at 1023"), "{said}");
+}
+
+#[test]
 fn a_million_ids_come_back_from_standard_input_and_what_is_none_is_named() {
     use std::io::Write as _;
     let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_vesta"))

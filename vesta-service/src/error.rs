@@ -169,6 +169,9 @@ pub enum BuildError {
         /// The store's.
         theirs: UnixMillis,
     },
+    /// The clock jumped ahead by more than an hour while there was no machine ID, and the store has no
+    /// clock that shows the same.
+    ClockSuspect,
     /// The table of worker nodes gave a number outside the layout's machine IDs, or its region's.
     WorkerNodeOutside {
         /// The table's store, without secrets.
@@ -216,11 +219,13 @@ impl BuildError {
             | Self::Time(IdError::TimeExhausted)
             | Self::InUse(_)
             | Self::InUseHere { .. }
+            | Self::WorkerNodeOutside { .. }
             | Self::Damaged(_)
             | Self::DamagedEnds { .. }
             | Self::Foreign { .. } => true,
             // A pool can have a free machine ID later; one chosen by its number is taken.
             Self::Exhausted { range, ahead: None, .. } => range.start() == range.end(),
+            Self::Store { source, .. } => source.is_permanent(),
             _ => false,
         }
     }
@@ -301,6 +306,10 @@ impl fmt::Display for BuildError {
             Self::ClocksDiffer { ours, theirs } => write!(
                 f,
                 "this host's clock shows {ours}, the store's {theirs}; synchronise them (NTP)"
+            ),
+            Self::ClockSuspect => f.write_str(
+                "the clock jumped ahead by more than an hour and is not believed yet; correct it, restart \
+                 to accept it, or wait 10 minutes",
             ),
             Self::WorkerNodeOutside { store, number, machines } => {
                 let (first, last) = (machines.start(), machines.end());

@@ -18,6 +18,9 @@ pub struct Options {
     pub segment_table: Option<SegmentTable>,
     /// True if a database file may be on a network file system, which is then warned about.
     pub network_fs: bool,
+    /// True if of two databases that replicate from each other only one is ever written at a time, by an
+    /// operator's word. One that replicates from another is then doubted; otherwise it is refused.
+    pub one_writer: bool,
 }
 
 /// The place of segment tags in a store.
@@ -67,7 +70,13 @@ pub(crate) enum Purpose {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { auto_init: true, request_timeout: None, segment_table: None, network_fs: false }
+        Self {
+            auto_init: true,
+            request_timeout: None,
+            segment_table: None,
+            network_fs: false,
+            one_writer: false,
+        }
     }
 }
 

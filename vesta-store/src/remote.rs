@@ -157,8 +157,9 @@ impl<C: Client> Remote<C> {
     }
 
     /// Sends a request once, over a connection that is alive as far as is known, and waits for the
-    /// reply within the limit. The connection is kept after a reply that is no error; after anything
-    /// else it is gone, and nothing is sent over it any more.
+    /// reply within the limit. The connection is kept after a reply that is no error. After anything
+    /// else nothing is sent over it any more; an error ends the others that were kept, too, so that the
+    /// next request inspects the server again.
     pub(crate) fn ask<T: Send + 'static>(
         &self,
         request: impl for<'a> FnOnce(&'a C, &'a mut C::Connection) -> Reply<'a, T> + Send + 'static,
@@ -166,9 +167,12 @@ impl<C: Client> Remote<C> {
         let shared = self.shared.clone();
         let reply = self.background.run(self.shared.limit, async move {
             let mut connection = shared.connected().await?;
-            let reply = request(&shared.client, &mut connection).await?;
-            shared.keep(connection);
-            Ok(reply)
+            let reply = request(&shared.client, &mut connection).await;
+            match &reply {
+                Ok(_) => shared.keep(connection),
+                Err(_) => shared.idle().clear(),
+            }
+            reply
         });
         reply.unwrap_or_else(|silence| Err(silent::<C>(silence)))
     }

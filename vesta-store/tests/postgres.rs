@@ -196,14 +196,17 @@ fn a_server_that_may_lose_changes_is_doubted_or_refused() {
 #[test]
 fn a_server_that_may_fail_over_is_doubted() {
     let replicas = "CREATE VIEW pg_stat_replication AS SELECT 1 AS pid";
-    let slots = "CREATE VIEW pg_replication_slots AS SELECT 'physical'::text AS slot_type";
+    let slots = "CREATE VIEW pg_replication_slots AS SELECT 'physical'::text AS slot_type, NULL AS database";
+    let publishes = "CREATE VIEW pg_replication_slots AS \
+                     SELECT 'logical'::text AS slot_type, current_database() AS database";
     let promoted = "CREATE FUNCTION pg_walfile_name(pg_lsn) RETURNS text LANGUAGE sql AS \
                     $$ SELECT '0000000A0000000000000001' $$";
     let secret = "CREATE FUNCTION pg_walfile_name(pg_lsn) RETURNS text LANGUAGE sql AS \
-                  $$ SELECT (1 / 0)::text $$";
+                  $$ SELECT rolpassword FROM pg_authid LIMIT 1 $$";
     for (change, why) in [
         (replicas, "set synchronous_standby_names"),
         (slots, "set synchronous_standby_names"),
+        (publishes, "set synchronous_standby_names"),
         (promoted, "it was promoted"),
         (secret, "it does not say whether it has replicas"),
     ] {
@@ -268,16 +271,17 @@ fn a_session_that_may_only_read_is_waited_for() {
 }
 
 #[test]
-fn a_user_without_privileges_or_a_database_that_is_not_there_is_permanent() {
+fn a_database_that_is_not_there_is_permanent_and_a_missing_privilege_is_not() {
     let schema = Schema::fresh();
     let gone = with_option(&schema.url(), "dbname=no_such_database");
     let said = refused(open(&gone).list(AREA));
-    assert!(said.contains("check the user, the password, the database"), "{said}");
+    assert!(said.contains("check the user, the password and the database"), "{said}");
 
     let store = opened(&schema.url());
     schema.ask("REVOKE INSERT ON vesta_kv FROM CURRENT_USER");
     store.list(AREA).unwrap();
-    let said = refused(store.put_if(AREA, "1", None, "x"));
+    // An operator can grant it again.
+    let said = unavailable(store.put_if(AREA, "1", None, "x"));
     assert!(said.contains("42501: permission denied"), "{said}");
 }
 

@@ -115,6 +115,20 @@ pub(super) struct Section {
     #[arg(id = "machine.store_may_forget", value_name = "BOOL", value_parser = truth())]
     pub(super) may_forget: Option<bool>,
 
+    /// Writers of a pair of databases: unknown or one
+    ///
+    /// A database that replicates from another one is refused (`unknown`): processes at both would make the
+    /// same IDs. `one` is your word that only one of both is ever written at a time, as behind a virtual
+    /// address; it is then taken for one that may forget. Also for `segment.store` and `serial.store`.
+    #[arg(
+        id = "machine.store_writers",
+        value_name = "NAME",
+        default_value = "unknown",
+        global = true
+    )]
+    #[arg(value_parser = choice([("unknown", Writers::Unknown), ("one", Writers::One)]))]
+    pub(super) writers: Writers,
+
     /// Keep no state for machine.id
     ///
     /// IDs may then repeat after a restart; for tests only.
@@ -155,6 +169,12 @@ pub(super) struct Section {
     #[arg(help_heading = "Pool")]
     #[arg(value_parser = choice([("stable", ClaimOrder::Stable), ("lowest", ClaimOrder::Lowest)]))]
     order: ClaimOrder,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Writers {
+    Unknown,
+    One,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

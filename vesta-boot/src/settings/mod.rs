@@ -35,6 +35,7 @@ pub use ids::Ids;
 pub use limits::Limits;
 pub use listeners::Compat;
 pub use log::{Log, LogFormat};
+use machine::Writers;
 pub use machine::{Machine, Number};
 pub use print::layout_table;
 pub(crate) use read::unknown_variables;
@@ -83,6 +84,8 @@ pub struct Config {
     pub store: Store,
     /// An operator's word on whether it may forget what it acknowledged.
     pub store_may_forget: Option<bool>,
+    /// An operator's word that of two databases that replicate from each other one is written.
+    pub one_writer: bool,
     /// The folder of the state files.
     pub state_dir: PathBuf,
     /// Consent to state on a network file system.
@@ -115,6 +118,7 @@ impl Config {
             declared::check(values)?;
         let (state_dir, store_may_forget) = (machine.state_dir(), machine.may_forget);
         let allow_network_fs = machine.allow_network_fs;
+        let one_writer = machine.writers == Writers::One;
         let machine = machine.check(values, &ids.layout)?;
         let [tls, admin_tls] = listeners.tls()?;
         let config = Self {
@@ -133,6 +137,7 @@ impl Config {
             lease: store.lease(values, &machine)?,
             store,
             store_may_forget,
+            one_writer,
             ids,
             machine,
             state_dir,

@@ -25,6 +25,15 @@ pub trait WorkerNodeStore: Send + Sync + fmt::Debug {
     /// [`StoreError`] if it is not known whether a row was inserted. Trying again may waste a number.
     fn insert(&self, host: &str, pid: u32) -> Result<u64, StoreError>;
 
+    /// The highest number that a row has; 0 without a row. Asked first, so that a start for which no number
+    /// is left takes none.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store does not answer.
+    fn highest(&self) -> Result<u64, StoreError> {
+        Ok(0)
+    }
+
     /// Why the store, as it is set up now, may lose a row that it acknowledged: its number would then
     /// be handed out again, and IDs repeat as long as both owners run. As
     /// [`KvStore::doubt`](crate::KvStore::doubt).
@@ -45,9 +54,14 @@ pub(crate) fn use_up_number(
 ) -> Result<u64, BuildError> {
     let (host, pid, store) = (crate::os::host_name(), std::process::id(), nodes.describe());
     let deadline = clock.monotonic().saturating_add(claim_timeout);
+    let machines = meta.machines();
+    let next = || match nodes.highest()? {
+        highest if highest >= *machines.end() => Ok(highest.saturating_add(1)),
+        _ => nodes.insert(&host, pid),
+    };
     let mut failures = 0;
     let number = loop {
-        match ask_store(|| nodes.insert(&host, pid)) {
+        match ask_store(next) {
             Ok(number) => break number,
             Err(source) if source.is_permanent() || clock.monotonic() >= deadline => {
                 return Err(BuildError::Store { store, source });
@@ -60,7 +74,6 @@ pub(crate) fn use_up_number(
         }
     };
     // The number itself, in a region too: then it is nobody else's, whatever the others have configured.
-    let machines = meta.machines();
     if !machines.contains(&number) {
         return Err(BuildError::WorkerNodeOutside { store, number, machines });
     }

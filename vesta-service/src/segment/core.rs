@@ -133,7 +133,7 @@ impl Core {
             }
             Some(error) => IdError::Unavailable {
                 reason: "the store does not say which segment tags there are".into(),
-                retry_after: (!error.is_permanent()).then_some(retry_after),
+                retry_after: Some(retry_after),
                 source: Some(Arc::new(error)),
             },
         })
@@ -327,11 +327,13 @@ impl Core {
     }
 
     /// Notes whether the store may forget, and says so when that changes. One that does not tell goes
-    /// on as before, unless it has to.
+    /// on as before, unless it has to, or refuses.
     fn note_doubt(&self, answer: Result<Option<String>, StoreError>) -> Result<(), StoreError> {
         let doubt = match answer {
             Ok(doubt) => doubt,
-            Err(error) if self.settings.require_durable => return Err(error),
+            Err(error) if self.settings.require_durable || error.is_permanent() => {
+                return Err(error);
+            }
             Err(_) => return Ok(()),
         };
         let before = std::mem::replace(&mut self.known.lock().doubt, doubt.clone());

@@ -21,10 +21,10 @@ macro_rules! reader {
             column: &Column,
             each: &mut (dyn FnMut(Option<&str>) + Send),
         ) -> Result<Result<(), StoreError>, OpenError> {
-            let config = <$config>::try_from(url)?;
+            let config = <$config>::try_from((url, CONNECT))?;
             let text = column.statement($quote, $as_text);
             let read = async {
-                let mut connection = config.connect(CONNECT).await?;
+                let mut connection = config.connect().await?;
                 let mut rows = sqlx::raw_sql(AssertSqlSafe(text)).fetch(&mut connection);
                 while let Some(row) = rows.try_next().await? {
                     each(row.try_get::<Option<&str>, _>(0)?);

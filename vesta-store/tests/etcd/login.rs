@@ -5,7 +5,7 @@ use std::sync::Arc;
 use vesta_service::KvStore;
 
 use crate::server::Server;
-use crate::{AREA, get, opened, put, refused};
+use crate::{AREA, get, opened, put, refused, unavailable};
 
 /// Where `ann`, whose password is `p@ss/w:rd`, may use the keys below `vesta/`.
 fn server() -> Server {
@@ -42,7 +42,6 @@ fn whoever_may_not_is_refused_without_showing_the_password() {
         ("ann:hunter2@", "vesta", "check the user and the password in the URL"),
         ("hunter2:hunter2@", "vesta", "check the user and the password in the URL"),
         ("", "vesta", "write etcd://user:password@host"),
-        (ANN, "other", "let the user read and write the keys with this prefix"),
     ] {
         let store = open(&server, login, prefix);
         for _ in 0..2 {
@@ -51,6 +50,15 @@ fn whoever_may_not_is_refused_without_showing_the_password() {
             assert!(!said.contains("hunter2") && !said.contains("p@ss"), "{said}");
         }
     }
+}
+
+/// An operator can grant it one.
+#[test]
+fn a_user_without_a_role_for_the_keys_is_waited_for() {
+    let server = server();
+    let store = open(&server, ANN, "other");
+    let said = unavailable(get(&store));
+    assert!(said.contains("let the user read and write the keys with this prefix"), "{said}");
 }
 
 /// So that they can be introduced while everything runs: the programs first.

@@ -26,7 +26,11 @@ mod kills;
 mod originals;
 mod outages;
 mod owners;
+#[cfg(feature = "postgres")]
+mod poolers;
 mod process;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod refusals;
 mod secrets;
 #[allow(dead_code, reason = "the stores of this build may keep no tags")]
 mod segments;
@@ -93,6 +97,19 @@ macro_rules! on_segments_of_a_server {
     };
 }
 
+#[allow(unused_macros, reason = "the stores of this build may keep no tables")]
+macro_rules! on_a_database {
+    ($store:expr) => {
+        on! { $store;
+            refusals:
+                a_server_that_replicates_from_another_is_refused
+                a_server_that_turns_replica_is_left_until_it_is_primary_again
+                a_refusal_ends_neither_holders_nor_starters_that_wait
+                a_refusal_of_the_tags_is_waited_for_and_nothing_repeats;
+        }
+    };
+}
+
 macro_rules! on_a_server_with_a_replica {
     ($store:expr) => {
         on! { $store;
@@ -120,6 +137,7 @@ mod processes {
     mod mysql {
         on_a_server!(crate::stores::MYSQL);
         on_a_server_with_a_replica!(crate::stores::MYSQL);
+        on_a_database!(crate::stores::MYSQL);
         on_segments_of_a_server!(crate::stores::MYSQL);
         on! { crate::stores::MYSQL;
             beside:
@@ -132,7 +150,11 @@ mod processes {
     mod postgres {
         on_a_server!(crate::stores::POSTGRES);
         on_a_server_with_a_replica!(crate::stores::POSTGRES);
+        on_a_database!(crate::stores::POSTGRES);
         on_segments_of_a_server!(crate::stores::POSTGRES);
+        on! { crate::stores::POSTGRES;
+            poolers: processes_that_share_two_sessions_of_a_pooler_repeat_nothing;
+        }
     }
     #[cfg(feature = "redis")]
     mod redis {

@@ -96,11 +96,7 @@ pub(crate) fn a_paused_owner_of_this_host_keeps_its_machine_id(store: &Store) {
     paused.until_ids();
     paused.pause();
     // For far longer than its window and its grace.
-    let mut other = Process::start(&task("other"));
-    let (_, reason) = other.until(|event| match event {
-        Event::Refused(reason) => Some(reason.clone()),
-        _ => None,
-    });
+    let reason = Process::start(&task("other")).until_refused();
     assert!(reason.starts_with("every machine ID of 3 to 3 is in use"), "{reason}");
     paused.resume();
     let woken_up = now();
@@ -120,10 +116,7 @@ pub(crate) fn a_used_up_pool_names_the_holders(store: &Store) {
     let mut holders = ["a", "b"].map(|host| Process::start(&task(host)));
     let machines = holders.each_mut().map(Process::until_machine);
     let mut third = Process::start(&task("c"));
-    let (_, reason) = third.until(|event| match event {
-        Event::Refused(reason) => Some(reason.clone()),
-        _ => None,
-    });
+    let reason = third.until_refused();
     assert!(reason.starts_with("every machine ID of 5 to 6 is in use:"), "{reason}");
     for (holder, machine) in holders.iter().zip(machines) {
         assert!(reason.contains(&format!(" {machine} by ")), "{reason}");

@@ -167,6 +167,15 @@ impl Process {
         self.until(|event| matches!(event, Event::Held(_)).then_some(()));
     }
 
+    /// Waits until it gets no machine ID; why.
+    pub(crate) fn until_refused(&mut self) -> String {
+        self.until(|event| match event {
+            Event::Refused(why) => Some(why.clone()),
+            _ => None,
+        })
+        .1
+    }
+
     /// Waits for its first ID; how long that took from the start of the process.
     pub(crate) fn until_first_id(&mut self) -> Duration {
         assert!(self.ids.is_empty(), "it was already read");

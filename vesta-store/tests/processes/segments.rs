@@ -60,8 +60,11 @@ fn turns(takers: &[Process]) -> usize {
 }
 
 pub(crate) fn four_servers_take_ten_million_numbers_of_one_tag_and_none_repeats(store: &Store) {
-    let world = World::of(store);
-    let numbers = if full() { MANY_NUMBERS } else { NUMBERS };
+    take_at_once(&World::of(store), if full() { MANY_NUMBERS } else { NUMBERS });
+}
+
+/// Processes that take so many numbers of one tag in all.
+pub(crate) fn take_at_once(world: &World, numbers: u64) {
     let each = numbers / PROCESSES as u64;
     let task = Task { count: Some(each), ..world.taker() };
     let mut takers = [(); PROCESSES].map(|()| task.start());

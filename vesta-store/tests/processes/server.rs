@@ -75,6 +75,43 @@ impl Server {
         self.run("promote");
     }
 
+    /// One whose tables another server takes over, which can be written, too: a replica that is not
+    /// read-only, or a subscriber.
+    pub(crate) fn replicate_writable(&self) {
+        match self.name {
+            "mysql" => {
+                self.run("replica");
+                self.sql_on_replica("SET GLOBAL read_only = 0");
+            }
+            _ => self.run("subscriber"),
+        }
+    }
+
+    /// Promotes the replica.
+    pub(crate) fn promote(&self) {
+        self.run("promote");
+    }
+
+    /// What the administrator gets for a text.
+    pub(crate) fn sql(&self, text: &str) {
+        self.sql_on(self.name, text);
+    }
+
+    pub(crate) fn sql_on_replica(&self, text: &str) {
+        self.sql_on(&self.replica(), text);
+    }
+
+    fn sql_on(&self, name: &str, text: &str) {
+        let done = script("sql", self.folder.path(), &[name, text]);
+        assert!(done.0, "{text} on {name}: {}", done.1);
+    }
+
+    /// The URL of a pooler before it, which is started.
+    pub(crate) fn pooler(&self) -> String {
+        self.run_on("start", "pgbouncer");
+        self.url_of("pgbouncer")
+    }
+
     /// Kills the replica and starts it again.
     pub(crate) fn restart_replica(&self) {
         for command in ["kill", "start"] {

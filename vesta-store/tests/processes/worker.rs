@@ -25,6 +25,8 @@ pub(crate) struct Task {
     pub(crate) timing: Option<Timing>,
     /// Claims a machine ID only when a line comes in.
     pub(crate) waits: bool,
+    /// Waits for its store, however long.
+    pub(crate) patient: bool,
     /// Makes IDs as fast as they are read.
     pub(crate) greedy: bool,
     /// Logs all there is to stderr.
@@ -55,6 +57,7 @@ impl Task {
             ("RANGE", range),
             ("TIMING", timing),
             ("WAITS", self.waits.to_string()),
+            ("PATIENT", self.patient.to_string()),
             ("GREEDY", self.greedy.to_string()),
             ("TRACES", self.traces.to_string()),
         ]
@@ -89,6 +92,7 @@ impl Task {
                 _ => None,
             },
             waits: text("WAITS") == "true",
+            patient: text("PATIENT") == "true",
             greedy: text("GREEDY") == "true",
             traces: text("TRACES") == "true",
         })
@@ -105,6 +109,7 @@ impl Task {
             .layout(LAYOUT)
             .namespace(&self.namespace)
             .state_dir(&self.state_dir)
+            .wait_for_store(self.patient)
             .machine(MachineSource::Pool { store, range: self.range.clone() });
         let builder = match self.timing {
             Some(timing) => builder.timing(timing),

@@ -66,6 +66,7 @@ impl World {
             range: None,
             timing: Some(HASTY),
             waits: false,
+            patient: false,
             greedy: false,
             traces: false,
         }

@@ -57,8 +57,7 @@ impl Buffer {
     pub(super) fn unavailable(&self, error: &StoreError, retry_after: Option<Duration>) -> IdError {
         IdError::Unavailable {
             reason: format!("the store does not give numbers of tag `{}`", plain(&self.key)).into(),
-            // Waiting helps unless somebody has to repair something first.
-            retry_after: retry_after.filter(|_| !error.is_permanent()),
+            retry_after, // it is asked again, whatever it said
             source: Some(Arc::new(error.clone())),
         }
     }

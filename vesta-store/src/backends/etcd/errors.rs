@@ -40,6 +40,10 @@ pub(super) fn explain(member: &str, status: &Status) -> StoreError {
             "etcd's database is full; have its history compacted, defragment it and disarm the alarm"
         }
         Code::Unavailable if is_etcds(status) => "etcd cannot answer at the moment",
+        // An operator can grant the role again.
+        _ if says("permission denied") || says("user name not found") => {
+            "etcd refuses; let the user read and write the keys with this prefix"
+        }
         _ if is_etcds(status) => {
             return match refusal(status) {
                 Some(advice) => StoreError::permanent(format!("{member}: {what}; {advice}")),
@@ -59,8 +63,6 @@ fn refusal(status: &Status) -> Option<&'static str> {
         Some("check the user and the password in the URL")
     } else if says("user name is empty") {
         Some("etcd wants to know who asks: write etcd://user:password@host")
-    } else if says("permission denied") || says("user name not found") {
-        Some("let the user read and write the keys with this prefix, or check the user in the URL")
     } else if says("corrupt cluster") {
         Some("restore the cluster and disarm the alarm")
     } else if says("request is too large") {
@@ -89,6 +91,12 @@ mod tests {
             (Code::InvalidArgument, "etcdserver: revision of auth store is old", "refuses"),
             (Code::Unauthenticated, "etcdserver: invalid auth token", "refuses the request"),
             (Code::Unknown, "etcdserver: something new", "refuses the request"),
+            (
+                Code::PermissionDenied,
+                "etcdserver: permission denied",
+                "let the user read and write",
+            ),
+            (Code::FailedPrecondition, "etcdserver: user name not found", "let the user read"),
             (Code::DeadlineExceeded, "context deadline exceeded", "etcd cannot be reached"),
             (Code::Unavailable, "tcp connect error", "etcd cannot be reached"),
             // These words do not come from etcd itself.
@@ -119,12 +127,6 @@ mod tests {
                 Code::InvalidArgument,
                 "etcdserver: user name is empty",
                 "write etcd://user:password@",
-            ),
-            (Code::FailedPrecondition, "etcdserver: user name not found", "check the user"),
-            (
-                Code::PermissionDenied,
-                "etcdserver: permission denied",
-                "let the user read and write",
             ),
             (Code::DataLoss, "etcdserver: corrupt cluster", "restore the cluster"),
             (Code::InvalidArgument, "etcdserver: request is too large", "allow larger requests"),

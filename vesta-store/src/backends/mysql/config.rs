@@ -1,8 +1,11 @@
 //! The URL of a MySQL or MariaDB database.
 
+use std::time::Duration;
+
 use sqlx::ConnectOptions as _;
 use sqlx::mysql::MySqlConnectOptions;
 
+use super::replication::Looks;
 use crate::backends::sql::{Dialect as _, described, options_of};
 use crate::{OpenError, StoreUrl};
 
@@ -12,12 +15,15 @@ use crate::{OpenError, StoreUrl};
 pub(crate) struct Config {
     pub(super) options: MySqlConnectOptions,
     pub(super) shown: String,
+    /// Of the lock waits.
+    pub(super) limit: Duration,
+    pub(super) looks: Looks,
 }
 
-impl TryFrom<&StoreUrl> for Config {
+impl TryFrom<(&StoreUrl, Duration)> for Config {
     type Error = OpenError;
 
-    fn try_from(url: &StoreUrl) -> Result<Self, OpenError> {
+    fn try_from((url, limit): (&StoreUrl, Duration)) -> Result<Self, OpenError> {
         let options: MySqlConnectOptions = options_of(url)?;
         let host = options.get_host().trim_matches(['[', ']']).to_owned();
         let options = options.host(&host).disable_statement_logging();
@@ -32,6 +38,6 @@ impl TryFrom<&StoreUrl> for Config {
             options.get_port(),
             options.get_database(),
         );
-        Ok(Self { shown, options })
+        Ok(Self { shown, options, limit, looks: Looks::default() })
     }
 }

@@ -10,19 +10,16 @@ pub(super) fn class(number: u16, state: &str) -> Class {
         1050 | 1062 => Class::Exists,
         // Set on the server; on a transaction; in a mode; InnoDB.
         1290 | 1792 | 1836 | 1874 => Class::ReadOnly,
-        // The user; the database; a host; a table, a column; not the privilege; an account that is
-        // locked, or whose password has to be changed.
-        1044 | 1045 | 1049 | 1130 | 1142 | 1143 | 1227 | 1251 | 1370 | 1396 | 1410 | 1524
-        | 1698 | 1820 | 1862 | 3118 | 4151 => Class::Denied,
-        // Too many connections, of the user, or transactions; too little memory, or disk.
-        1040 | 1203 | 1226 | 1637 | 1037 | 1038 | 1041 | 1021 | 1114 | 1030 => Class::Unavailable,
-        // Shutting down, or starting; the connection or the statement was ended; the host is blocked
-        // after errors; not at the server's turn in a cluster; too late.
-        1053 | 1077 | 1079 | 1080 | 1152 | 1158 | 1159 | 1160 | 1161 | 1184 | 1927 | 1317
-        | 1129 | 1180 | 1047 | 3024 | 1969 | 3032 | 3168 | 3100 => Class::Unavailable,
+        // The user or the password; the database; the host; the way to log in.
+        1045 | 1049 | 1130 | 1251 | 1524 | 1698 => Class::Denied,
+        // No privilege: on the database, a table, a column, of an administrator, on a routine; a table
+        // that is missing; an account that is locked, or whose password has to be changed.
+        1044 | 1142 | 1143 | 1227 | 1370 | 1146 | 3118 | 4151 | 1820 | 1862 => Class::Refused,
+        // Syntax; a damaged table or index.
+        1064 | 1034 | 1035 | 1712 => Class::Unfit,
         _ if state == "40001" => Class::Contended,
-        _ if state.starts_with("08") || state == "70100" => Class::Unavailable,
-        _ => Class::Refused,
+        // Also those of proxies, and of servers to come: nothing says that they do not pass.
+        _ => Class::Unavailable,
     }
 }
 
@@ -31,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_passes_by_itself_is_told_from_what_needs_a_person() {
+    fn only_a_wrong_setting_or_damage_ends_a_start() {
         for (number, state, expected) in [
             (1213, "40001", Class::Contended),
             (1205, "HY000", Class::Contended),
@@ -40,8 +37,20 @@ mod tests {
             (1045, "28000", Class::Denied),
             (1040, "08004", Class::Unavailable),
             (1053, "08S01", Class::Unavailable),
+            (1049, "42000", Class::Denied),
+            (1044, "42000", Class::Refused),
+            (1142, "42000", Class::Refused),
             (1146, "42S02", Class::Refused),
-            (1406, "22001", Class::Refused),
+            (4151, "HY000", Class::Refused),
+            (1064, "42000", Class::Unfit),
+            // A proxy's: no server behind it, too many connections, a server that went away.
+            (9001, "HY000", Class::Unavailable),
+            (9002, "HY000", Class::Unavailable),
+            (9501, "HY000", Class::Unavailable),
+            (1105, "HY000", Class::Unavailable),
+            // Idle for too long; too many prepared statements.
+            (4031, "HY000", Class::Unavailable),
+            (1461, "42000", Class::Unavailable),
             (65000, "08S01", Class::Unavailable),
         ] {
             assert_eq!(class(number, state), expected, "{number}");

@@ -24,6 +24,7 @@ pub(super) const STATEMENTS: Statements = Statements {
         "INSERT INTO WORKER_NODE (HOST_NAME, PORT, TYPE, LAUNCH_DATE, MODIFIED, CREATED) \
          VALUES (?, ?, 2, CURRENT_DATE, CURRENT_TIMESTAMP, CURRENT_TIMESTAMP)",
     ),
+    highest_node: Rows("SELECT CAST(MAX(ID) AS SIGNED) FROM WORKER_NODE"),
 };
 
 /// So many times area, name, value: creates the entries that are not there.
@@ -80,11 +81,17 @@ pub(super) const INSPECT: &str = "SELECT \
 pub(super) const REPLICATION: [&str; 2] = [
     "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('log_bin', 'sync_binlog', 'gtid_slave_pos', \
      'gtid_mode', 'gtid_executed', 'server_uuid', 'group_replication_group_name', \
-     'group_replication_view_change_uuid')",
+     'group_replication_view_change_uuid', 'wsrep_on')",
     "SHOW GLOBAL STATUS WHERE Variable_name IN ('Slaves_connected', 'Slave_connections', \
+     'Slaves_running', 'wsrep_cluster_status', 'wsrep_local_state_comment', \
      'Rpl_semi_sync_master_status', 'Rpl_semi_sync_master_clients', \
      'Rpl_semi_sync_source_status', 'Rpl_semi_sync_source_clients')",
 ];
+
+/// A row for each server that this one replicates from, if the user may see that: in MariaDB; in MySQL; in
+/// an older one.
+pub(super) const SOURCES: [&str; 3] =
+    ["SHOW ALL SLAVES STATUS", "SHOW REPLICA STATUS", "SHOW SLAVE STATUS"];
 
 /// The replicas that are connected to a MySQL, which has no counter of them; without `PROCESS` they
 /// are not seen.

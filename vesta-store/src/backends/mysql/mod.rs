@@ -17,7 +17,6 @@ mod replication;
 mod segments;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use sqlx::error::DatabaseError;
 use sqlx::mysql::{MySql as Driver, MySqlConnection, MySqlDatabaseError, MySqlRow};
@@ -26,15 +25,15 @@ use vesta_service::{Put, StoreError};
 
 use super::sql::Statement::{Change, Rows};
 use super::sql::{
-    Answer, Cells as _, Class, Dialect, SegmentStatements, Sql, Statement, Statements, Value,
-    explain, read_only, run,
+    Answer, Cells as _, Class, Dialect, Look, SegmentStatements, Sql, Statement, Statements, Value,
+    explain, read_only, unsaid,
 };
 use crate::import::owner::ForeignOwner;
 use crate::options::Purpose;
 use crate::remote::Remote;
 use crate::{OpenError, Options, SegmentTable, StoreUrl};
 pub(crate) use config::Config;
-use kv::{CURRENT_READS, GALERA, INSPECT, REPLICAS, REPLICATION, session};
+use kv::{CURRENT_READS, GALERA, INSPECT, session};
 use replication::{Facts, undone_in_a_crash};
 
 pub(crate) type Store = Remote<Sql<Config>>;
@@ -91,35 +90,37 @@ impl Dialect for Config {
         &self.shown
     }
 
-    async fn connect(&self, limit: Duration) -> Result<MySqlConnection, sqlx::Error> {
+    async fn connect(&self) -> Result<MySqlConnection, sqlx::Error> {
         let mut connection = self.options.connect().await?;
-        let session = AssertSqlSafe(session(limit)); // a number is all that is not constant
+        let session = AssertSqlSafe(session(self.limit)); // a number is all that is not constant
         sqlx::raw_sql(session).execute(&mut connection).await?;
-        if !Self::run(&mut connection, Rows(GALERA), &[]).await?.rows.is_empty() {
-            Self::run(&mut connection, Change(CURRENT_READS), &[]).await?;
+        if !self.run(&mut connection, Rows(GALERA), &[]).await?.rows.is_empty() {
+            self.run(&mut connection, Change(CURRENT_READS), &[]).await?;
         }
         Ok(connection)
     }
 
-    async fn inspect(connection: &mut MySqlConnection) -> Result<Option<String>, StoreError> {
-        let answer = run::<Self>(connection, Rows(INSPECT), &[]).await?;
+    async fn look(&self, connection: &mut MySqlConnection, _: &str) -> Result<Look, StoreError> {
+        let answer = self.run(connection, Rows(INSPECT), &[]).await.map_err(explain::<Self>)?;
         let settings = answer.first().and_then(|row| Ok((row.text(0)?, row.number(1)?)));
         let (read_only_by, flush) = settings.map_err(explain::<Self>)?;
-        match read_only_by {
-            Some(setting) => Err(read_only(setting)),
-            None => Ok(undone_in_a_crash(flush.unwrap_or_default())),
+        if let Some(setting) = read_only_by {
+            return Err(read_only(setting));
         }
-    }
-
-    async fn doubts(connection: &mut MySqlConnection) -> Result<(Vec<String>, bool), StoreError> {
-        let mut facts = Facts::default();
-        for question in REPLICATION {
-            facts.learn(connection, question).await?;
+        let undone = undone_in_a_crash(flush.unwrap_or_default());
+        let facts = match Facts::learn(connection).await {
+            Ok(facts) => facts,
+            Err(error) => {
+                return Ok(Look { undone, doubts: unsaid::<Self>(error)?, ..Look::default() });
+            }
+        };
+        if let Some(error) = facts.out_of_step() {
+            return Err(error);
         }
-        if facts.counts_no_replicas() {
-            facts.learn(connection, REPLICAS).await?;
-        }
-        Ok((facts.doubts(), facts.was_replica()))
+        let source = self.source(connection, &facts).await?;
+        let (is_unsettled, source) = (source.is_none(), source.flatten());
+        let (doubts, took_over) = (facts.doubts(), facts.was_replica());
+        Ok(Look { undone, source, is_unsettled, doubts, took_over })
     }
 
     fn flaw(kind: &str) -> Option<String> {
@@ -133,6 +134,7 @@ impl Dialect for Config {
     }
 
     async fn run(
+        &self,
         connection: &mut MySqlConnection,
         statement: Statement,
         values: &[Value],
@@ -162,6 +164,7 @@ impl Dialect for Config {
     }
 
     async fn put_many(
+        &self,
         connection: &mut MySqlConnection,
         area: &str,
         puts: &[&Put],
@@ -200,7 +203,7 @@ impl Dialect for Config {
     fn class(error: &dyn DatabaseError) -> Class {
         match error.try_downcast_ref::<MySqlDatabaseError>() {
             Some(error) => errors::class(error.number(), error.code().unwrap_or_default()),
-            None => Class::Refused,
+            None => Class::Unavailable,
         }
     }
 

@@ -1,13 +1,84 @@
-//! Doubts about a MySQL or MariaDB that may lose changes it acknowledged, from what it says about itself.
+//! Replication of a MySQL or MariaDB, from what it says about itself: the server whose changes it takes over,
+//! and doubts whether it keeps what it acknowledged.
 
 use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
-use sqlx::mysql::MySqlConnection;
-use vesta_service::StoreError;
+use sqlx::Row as _;
+use sqlx::mysql::{MySqlConnection, MySqlRow};
+use vesta_service::{Clock as _, StoreError, SystemClock};
 
 use super::Config;
-use crate::backends::sql::Statement::Rows;
-use crate::backends::sql::{Cells as _, explain, run};
+use super::kv::{REPLICAS, REPLICATION, SOURCES};
+use crate::backends::ServerMessage;
+use crate::backends::sql::{Cells as _, Class, Dialect as _, explain};
+
+/// Least time between two looks that show whether a position advances.
+const APART: Duration = Duration::from_secs(1);
+const UNSEEN: &str = "another one, which this user may not see (GRANT REPLICATION CLIENT, in MariaDB \
+                      REPLICA MONITOR)";
+
+impl Config {
+    /// The server that this one replicates from, also while that is stopped. `None` if only a later look
+    /// shows that.
+    pub(super) async fn source(
+        &self,
+        connection: &mut MySqlConnection,
+        facts: &Facts,
+    ) -> Result<Option<Option<String>>, StoreError> {
+        for question in SOURCES {
+            match sqlx::raw_sql(question).fetch_all(&mut *connection).await {
+                Ok(rows) => return Ok(Some(rows.iter().find_map(source_of))),
+                Err(error) => match error.as_database_error().map(Self::class) {
+                    Some(Class::Unfit) => {} // it has another name there
+                    Some(Class::Refused) => break,
+                    _ => return Err(explain::<Self>(error)),
+                },
+            }
+        }
+        let now = SystemClock::new().monotonic();
+        let advances = self.looks.advances(&facts.foreign_position(), now);
+        let follows = if facts.counts("slaves_running") { Some(true) } else { advances };
+        Ok(follows.map(|follows| follows.then(|| UNSEEN.into())))
+    }
+}
+
+/// The source in a row about a channel, unless that is the channel of a group.
+fn source_of(row: &MySqlRow) -> Option<String> {
+    let text = |name| row.try_get::<Option<String>, _>(name).ok().flatten();
+    if text("Channel_Name").is_some_and(|name| name.starts_with("group_replication_")) {
+        return None;
+    }
+    let host = text("Source_Host").or_else(|| text("Master_Host")).unwrap_or_default();
+    let port = |name| row.try_get_unchecked::<i64, _>(name);
+    let port = port("Source_Port").or_else(|_| port("Master_Port")).unwrap_or_default();
+    Some(format!("{host}:{port}"))
+}
+
+/// The position in another server's log up to which this one has followed, as the last look found it, and
+/// since when it was so.
+#[derive(Debug, Default)]
+pub(super) struct Looks(Mutex<Option<(String, Duration)>>);
+
+impl Looks {
+    /// True if the position advances, so that the server replicates. `None` as long as no two looks are far
+    /// enough apart.
+    fn advances(&self, position: &str, now: Duration) -> Option<bool> {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*last {
+            _ if position.is_empty() => Some(false),
+            Some((before, since)) if before == position => {
+                (now.saturating_sub(*since) >= APART).then_some(false)
+            }
+            before => {
+                let advances = before.is_some().then_some(true);
+                *last = Some((position.to_owned(), now));
+                advances
+            }
+        }
+    }
+}
 
 /// The setting by which a crash may undo commits.
 pub(super) fn undone_in_a_crash(flush: i64) -> Option<String> {
@@ -24,18 +95,18 @@ pub(super) fn undone_in_a_crash(flush: i64) -> Option<String> {
 pub(super) struct Facts(HashMap<String, String>);
 
 impl Facts {
-    pub(super) async fn learn(
-        &mut self,
-        connection: &mut MySqlConnection,
-        question: &'static str,
-    ) -> Result<(), StoreError> {
-        let answer = run::<Config>(connection, Rows(question), &[]).await?;
-        for row in &answer.rows {
-            let fact = row.text(0).and_then(|name| Ok((name, row.text(1)?)));
-            let (name, value) = fact.map_err(explain::<Config>)?;
-            self.0.insert(name.unwrap_or_default().to_lowercase(), value.unwrap_or_default());
+    pub(super) async fn learn(connection: &mut MySqlConnection) -> Result<Self, sqlx::Error> {
+        let mut facts = Self::default();
+        for question in [REPLICATION[0], REPLICATION[1], REPLICAS] {
+            if question == REPLICAS && !facts.counts_no_replicas() {
+                break;
+            }
+            for row in sqlx::raw_sql(question).fetch_all(&mut *connection).await? {
+                let (name, value) = (row.text(0)?.unwrap_or_default(), row.text(1)?);
+                facts.0.insert(name.to_lowercase(), value.unwrap_or_default());
+            }
         }
-        Ok(())
+        Ok(facts)
     }
 
     fn get(&self, name: &str) -> Option<&str> {
@@ -51,7 +122,7 @@ impl Facts {
     }
 
     /// True for a MySQL with a binary log. MariaDB counts its replicas.
-    pub(super) fn counts_no_replicas(&self) -> bool {
+    fn counts_no_replicas(&self) -> bool {
         self.is("log_bin", "ON") && self.get("slaves_connected").is_none()
     }
 
@@ -96,17 +167,36 @@ impl Facts {
         })
     }
 
-    /// True if it has executed what another server wrote. Members of a group write under its name.
+    /// True if it has executed what another server wrote.
     pub(super) fn was_replica(&self) -> bool {
+        !self.foreign_position().is_empty()
+    }
+
+    /// Up to where it has executed what another server wrote; empty if it has nothing of any. Members of a
+    /// group write under its name.
+    fn foreign_position(&self) -> String {
+        if let Some(position) = self.get("gtid_slave_pos") {
+            return position.to_owned();
+        }
         let own =
             ["server_uuid", "group_replication_group_name", "group_replication_view_change_uuid"];
-        let is_own = |uuid: &str| {
+        let is_own = |set: &&str| {
+            let uuid = set.split(':').next().unwrap_or_default();
             own.iter().any(|name| self.get(name).is_some_and(|it| it.eq_ignore_ascii_case(uuid)))
         };
         let executed = self.get("gtid_executed").unwrap_or_default();
-        let mut uuids = executed.split(',').filter_map(|set| set.trim().split(':').next());
-        self.get("gtid_slave_pos").is_some_and(|position| !position.is_empty())
-            || uuids.any(|uuid| !uuid.is_empty() && !is_own(uuid))
+        let sets = executed.split(',').map(str::trim).filter(|set| !set.is_empty() && !is_own(set));
+        sets.collect::<Vec<_>>().join(",")
+    }
+
+    /// The state of a node of Galera that has not what the others have.
+    pub(super) fn out_of_step(&self) -> Option<StoreError> {
+        let state = ["wsrep_cluster_status", "wsrep_local_state_comment"];
+        let state = state.map(|name| self.get(name).unwrap_or_default());
+        (self.is("wsrep_on", "ON") && state != ["Primary", "Synced"]).then(|| {
+            let state = ServerMessage(state.join(", "));
+            StoreError::unavailable("this node of Galera is out of step with the others", state)
+        })
     }
 }
 
@@ -114,9 +204,8 @@ impl Facts {
 mod tests {
     use super::*;
 
-    fn doubts(facts: &[(&str, &str)]) -> Vec<String> {
-        let facts = facts.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        Facts(facts.collect()).doubts()
+    fn doubts(of: &[(&str, &str)]) -> Vec<String> {
+        facts(of).doubts()
     }
 
     const MARIADB: &[(&str, &str)] = &[
@@ -165,6 +254,45 @@ mod tests {
             (MYSQL, &of_mysql),
         ] {
             assert_eq!(doubts(&[server, more].concat()), [""; 0], "{more:?}");
+        }
+    }
+
+    fn facts(facts: &[(&str, &str)]) -> Facts {
+        let facts = facts.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        Facts(facts.collect())
+    }
+
+    #[test]
+    fn a_position_that_advances_between_two_looks_shows_a_replica() {
+        let followed = |executed: &str| {
+            facts(&[("server_uuid", OWN), ("gtid_executed", executed)]).foreign_position()
+        };
+        let source = "aaaaaaaa-71ca-11e1-9e33-c80aa9429562";
+        let (looks, second) = (Looks::default(), Duration::from_secs);
+        assert_eq!(looks.advances(&followed(&format!("{OWN}:1-9")), second(1)), Some(false));
+        let [at_77, at_78] = [77, 78].map(|at| followed(&format!("{OWN}:1-9,\n{source}:1-{at}")));
+        assert_eq!(looks.advances(&at_77, second(2)), None, "nothing to compare with");
+        assert_eq!(looks.advances(&at_77, second(2)), None, "too soon");
+        assert_eq!(looks.advances(&at_77, second(3)), Some(false));
+        assert_eq!(looks.advances(&at_78, second(60)), Some(true));
+        assert_eq!(looks.advances(&at_78, second(60)), None);
+        assert_eq!(looks.advances(&at_78, second(61)), Some(false), "it was promoted");
+        let own = followed(&format!("{OWN}:1-99,{source}:1-78"));
+        assert_eq!(looks.advances(&own, second(62)), Some(false), "its own changes do not count");
+        assert_eq!(facts(&[("gtid_slave_pos", "0-1-77")]).foreign_position(), "0-1-77");
+    }
+
+    #[test]
+    fn a_node_of_galera_counts_only_in_step_with_the_primary_component() {
+        let state = |on, status, comment| {
+            let names = ["wsrep_on", "wsrep_cluster_status", "wsrep_local_state_comment"];
+            facts(&[(names[0], on), (names[1], status), (names[2], comment)]).out_of_step()
+        };
+        assert!(state("ON", "Primary", "Synced").is_none());
+        assert!(state("OFF", "Disconnected", "").is_none());
+        for (status, comment) in [("non-Primary", "Initialized"), ("Primary", "Donor/Desynced")] {
+            let said = state("ON", status, comment).expect("a reason").to_string();
+            assert!(said.contains(status) && said.contains(comment), "{said}");
         }
     }
 

@@ -1,5 +1,7 @@
 //! The URL of a PostgreSQL database.
 
+use std::time::Duration;
+
 use sqlx::ConnectOptions as _;
 use sqlx::postgres::PgConnectOptions;
 
@@ -13,15 +15,18 @@ use crate::{OpenError, StoreUrl};
 pub(crate) struct Config {
     pub(super) options: PgConnectOptions,
     pub(super) shown: String,
+    /// Of the lock waits.
+    pub(super) limit: Duration,
 }
 
-impl TryFrom<&StoreUrl> for Config {
+impl TryFrom<(&StoreUrl, Duration)> for Config {
     type Error = OpenError;
 
-    fn try_from(url: &StoreUrl) -> Result<Self, OpenError> {
+    fn try_from((url, limit): (&StoreUrl, Duration)) -> Result<Self, OpenError> {
         let options: PgConnectOptions = options_of(url)?;
         let host = options.get_host().trim_matches(['[', ']']).to_owned();
-        let options = options.host(&host).disable_statement_logging();
+        // A pooler refuses start-up parameters that it does not know.
+        let options = options.host(&host).disable_statement_logging().extra_float_digits(None);
         let options = match options.get_application_name() {
             Some(_) => options,
             None => options.application_name("vesta"),
@@ -34,6 +39,6 @@ impl TryFrom<&StoreUrl> for Config {
             options.get_port(),
             options.get_database(),
         );
-        Ok(Self { shown, options })
+        Ok(Self { shown, options, limit })
     }
 }

@@ -9,15 +9,15 @@ pub(super) fn class(state: &str) -> Class {
         // A row; a table; the type of a table.
         "23505" | "42P07" | "42710" => Class::Exists,
         "25006" => Class::ReadOnly,
-        // The user or the password; the database; a schema; no privilege.
-        "28000" | "28P01" | "3D000" | "3F000" | "42501" => Class::Denied,
-        // An index or a page that is damaged; the first of the class is any failure inside.
-        "XX001" | "XX002" => Class::Refused,
-        // The connection; an undone transaction; resources; an operator; the system around.
-        _ if ["08", "40", "53", "57", "58", "XX"].iter().any(|class| state.starts_with(class)) => {
-            Class::Unavailable
-        }
-        _ => Class::Refused,
+        // The password; the database.
+        "28P01" | "3D000" => Class::Denied,
+        // A user who may not log in; no privilege; a schema, a table or a function that is missing;
+        // something that a managed database does not do.
+        "28000" | "42501" | "3F000" | "42P01" | "42883" | "0A000" => Class::Refused,
+        // Syntax; an index or a page that is damaged.
+        "42601" | "XX001" | "XX002" => Class::Unfit,
+        // Also those of poolers, and of servers to come: nothing says that they do not pass.
+        _ => Class::Unavailable,
     }
 }
 
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_passes_by_itself_is_told_from_what_needs_a_person() {
+    fn only_a_wrong_setting_or_damage_ends_a_start() {
         for (state, expected) in [
             ("40001", Class::Contended),
             ("40P01", Class::Contended),
@@ -37,8 +37,15 @@ mod tests {
             ("53300", Class::Unavailable),
             ("57P01", Class::Unavailable),
             ("57P03", Class::Unavailable),
+            ("28000", Class::Refused),
+            ("42501", Class::Refused),
             ("42P01", Class::Refused),
-            ("XX001", Class::Refused),
+            ("XX001", Class::Unfit),
+            // A pooler's: another client's prepared statement, or none; an unknown start-up parameter.
+            ("26000", Class::Unavailable),
+            ("42P05", Class::Unavailable),
+            ("08P01", Class::Unavailable),
+            ("99999", Class::Unavailable),
         ] {
             assert_eq!(class(state), expected, "{state}");
         }

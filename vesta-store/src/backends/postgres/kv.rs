@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::backends::sql::Statement::{Change, Rows};
-use crate::backends::sql::{SegmentColumns, SegmentStatements, Statements, Table};
+use crate::backends::sql::{SegmentColumns, SegmentStatements, Statements, Table, Value};
 
 pub(super) const STATEMENTS: Statements = Statements {
     find: Rows("SELECT relpersistence::text FROM pg_class WHERE oid = to_regclass($1)"),
@@ -22,6 +22,7 @@ pub(super) const STATEMENTS: Statements = Statements {
         "INSERT INTO worker_node (host_name, port, type, launch_date, modified, created) \
          VALUES ($1, $2, 2, CURRENT_DATE, now(), now()) RETURNING id::bigint",
     ),
+    highest_node: Rows("SELECT max(id)::bigint FROM worker_node"),
 };
 
 pub(super) const LEAF: SegmentStatements = SegmentStatements {
@@ -65,35 +66,90 @@ pub(super) const UPDATE_ALL: &str = "WITH put AS MATERIALIZED (SELECT * FROM \
      UPDATE vesta_kv AS kv SET value = put.new FROM put JOIN held ON held.name = put.name \
        WHERE kv.area = $2 AND kv.name = put.name AND kv.value = put.old RETURNING kv.name";
 
-/// The needs of a session. Its lock waits end after the limit. That a table is there already is not
-/// worth a notice.
+/// A text with its values, and before it what it relies on, for its own transaction: a pooler gives the next
+/// one another session. Lock waits end after the limit. That a table is there already is not worth a
+/// notice. One row comes before those of the text.
 ///
 /// There is no limit to the time of a statement: an end to the wait for a standby would look like
 /// its acknowledgement.
-pub(super) fn session(limit: Duration) -> String {
+pub(super) fn whole(text: &str, values: &[String], limit: Duration) -> String {
     let millis = limit.as_millis().clamp(1, i32::MAX as u128);
-    format!(
-        "SELECT set_config('synchronous_commit', \
+    let mut whole = format!(
+        "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; \
+         SELECT set_config('synchronous_commit', \
          CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' \
-         ELSE 'on' END, false), \
-         set_config('default_transaction_isolation', 'read committed', false), \
-         set_config('client_min_messages', 'warning', false), \
-         set_config('lock_timeout', '{millis}', false)"
-    )
+         ELSE 'on' END, true), \
+         set_config('client_min_messages', 'warning', true), \
+         set_config('bytea_output', 'hex', true), \
+         set_config('lock_timeout', '{millis}', true); "
+    );
+    let mut parts = text.split('$');
+    whole += parts.next().unwrap_or_default();
+    for part in parts {
+        let (number, rest) = part.split_at(1);
+        let number: usize = number.parse().expect("the number of a value");
+        whole += &values[number - 1];
+        whole += rest;
+    }
+    whole
 }
 
-/// The doubts about a server, one a row, and whether it took over from another. Any user sees that there are replicas, if not which. Behind a
-/// promotion the timeline has a higher number, which log files begin with.
+/// A value as a part of a text: as digits, whatever it says and whatever the server takes for a quote.
+pub(super) fn literal(value: &Value) -> String {
+    match value {
+        Value::Number(number) => format!("'{number}'::bigint"),
+        Value::Text(text) => {
+            format!("convert_from({}, 'UTF8')", literal(&Value::Bytes(text.as_bytes().into())))
+        }
+        Value::Bytes(bytes) => {
+            let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("decode('{digits}', 'hex')")
+        }
+    }
+}
+
+/// Many values as a part of a text.
+pub(super) fn array<'a>(values: impl Iterator<Item = &'a str>) -> String {
+    let values: Vec<_> = values.map(|value| literal(&Value::Bytes(value.into()))).collect();
+    format!("ARRAY[{}]::bytea[]", values.join(", "))
+}
+
+/// The doubts about a server, one a row, and whether it took over from another. Any user sees that there are
+/// replicas, if not which; those of a publication have a slot of the database. Behind a promotion the timeline has a higher number, which log files begin with.
 pub(super) const REPLICATION: &str = "SELECT doubt, took_over::bigint FROM (VALUES \
      (current_setting('full_page_writes') <> 'on', \
       'it may not recover from a crash (set full_page_writes = on)', 0), \
      (current_setting('synchronous_standby_names') = '' \
         AND (EXISTS (SELECT FROM pg_stat_replication) \
-          OR EXISTS (SELECT FROM pg_replication_slots WHERE slot_type = 'physical')), \
+          OR EXISTS (SELECT FROM pg_replication_slots \
+            WHERE slot_type = 'physical' OR database = current_database())), \
       'it has replicas that do not confirm changes, and a fail-over may lose some (set \
        synchronous_standby_names)', 0), \
      (left(pg_walfile_name(pg_current_wal_lsn()), 8) <> '00000001', \
       'it was promoted or restored once, and may lack what its predecessor had acknowledged', 1) \
      ) AS it (holds, doubt, took_over) WHERE holds";
 
-pub(super) const INSPECT: &str = "SELECT pg_is_in_recovery()::text, current_setting('fsync'), current_setting('synchronous_commit')";
+/// name of a table → settings, and the subscription that writes to the table, if there is one
+pub(super) const INSPECT: &str = "SELECT pg_is_in_recovery()::text, current_setting('fsync'), \
+     current_setting('synchronous_commit'), \
+     (SELECT min(subname)::text FROM pg_subscription_rel JOIN pg_subscription AS it ON it.oid = srsubid \
+        WHERE srrelid = to_regclass($1))";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_become_digits_whatever_they_say() {
+        let values = [Value::Number(i64::MIN), Value::Text("'; \\ $1".into())];
+        let whole = whole("SELECT $2, $1", &values.each_ref().map(literal), Duration::ZERO);
+        let (settings, text) = whole.rsplit_once("; ").expect("settings");
+        assert!(settings.ends_with("set_config('lock_timeout', '1', true)"), "{settings}");
+        let digits = "convert_from(decode('273b205c202431', 'hex'), 'UTF8')";
+        assert_eq!(text, format!("SELECT {digits}, '-9223372036854775808'::bigint"));
+        assert_eq!(
+            array(["a", "b"].into_iter()),
+            "ARRAY[decode('61', 'hex'), decode('62', 'hex')]::bytea[]"
+        );
+    }
+}

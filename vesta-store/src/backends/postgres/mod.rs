@@ -1,11 +1,11 @@
 //! PostgreSQL (13 or later).
 //!
-//! Every change is one statement that commits by itself, with `synchronous_commit = on` in the
-//! session (or `remote_apply` where that is set). A server with `fsync = off`, with replicas and no
+//! Every change is one message of the simple protocol, and so one transaction, which begins with the settings
+//! that it relies on, above all `synchronous_commit = on` (or `remote_apply` where that is set). Nothing is
+//! prepared and nothing kept in a session, so a pooler in between may share sessions by transaction. A server with `fsync = off`, with replicas and no
 //! `synchronous_standby_names`, or that was once promoted may forget changes:
 //! [`doubt`](vesta_service::KvStore::doubt) says so. Tables that no claim keeps a distance from are
-//! refused where commits are not synced. A server in recovery is waited for. A pooler in between has to
-//! give each client a session of its own.
+//! refused where commits are not synced. A server in recovery is waited for.
 //!
 //! The tables (`*.sql` beside this file) are made on first use, in the first schema of the
 //! `search_path`. The user needs `SELECT`, `INSERT` and `UPDATE` on them. Those of uid-generator and
@@ -15,22 +15,21 @@ mod config;
 mod errors;
 mod kv;
 
-use std::time::Duration;
-
+use futures_util::TryStreamExt as _;
 use sqlx::error::DatabaseError;
-use sqlx::postgres::{PgConnection, PgDatabaseError, PgRow, Postgres as Driver};
-use sqlx::{AssertSqlSafe, ConnectOptions as _};
+use sqlx::postgres::{PgConnection, PgDatabaseError, PgRow};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Either};
 use vesta_service::{Put, StoreError};
 
 use super::sql::Statement::{Change, Rows};
 use super::sql::{
-    Answer, Cells as _, Class, Dialect, SegmentStatements, Sql, Statement, Statements, Value,
-    explain, read_only, run,
+    Answer, Cells as _, Class, Dialect, Look, SegmentStatements, Sql, Statement, Statements, Value,
+    explain, read_only, unsaid,
 };
 use crate::SegmentTable;
 use crate::remote::Remote;
 pub(crate) use config::Config;
-use kv::{INSERT_ALL, INSPECT, REPLICATION, UPDATE_ALL, session};
+use kv::{INSERT_ALL, INSPECT, REPLICATION, UPDATE_ALL, array, literal, whole};
 
 pub(crate) type Store = Remote<Sql<Config>>;
 pub(crate) type Segments = super::sql::Segments<Config>;
@@ -50,35 +49,36 @@ impl Dialect for Config {
         &self.shown
     }
 
-    async fn connect(&self, limit: Duration) -> Result<PgConnection, sqlx::Error> {
-        let mut connection = self.options.connect().await?;
-        let session = AssertSqlSafe(session(limit)); // a number is all that is not constant
-        sqlx::raw_sql(session).execute(&mut connection).await?;
-        Ok(connection)
+    async fn connect(&self) -> Result<PgConnection, sqlx::Error> {
+        self.options.connect().await
     }
 
-    async fn inspect(connection: &mut PgConnection) -> Result<Option<String>, StoreError> {
-        let answer = run::<Self>(connection, Rows(INSPECT), &[]).await?;
-        let settings = answer.first().and_then(|row| {
+    async fn look(&self, connection: &mut PgConnection, table: &str) -> Result<Look, StoreError> {
+        let table = [Value::Text(table.into())];
+        let found = self.run(connection, Rows(INSPECT), &table).await.and_then(|answer| {
+            let row = answer.first()?;
             let text = |column| Ok::<_, sqlx::Error>(row.text(column)?.unwrap_or_default());
-            Ok((text(0)?, text(1)?, text(2)?))
+            Ok(([text(0)?, text(1)?, text(2)?], row.text(3)?))
         });
-        let (in_recovery, fsync, synchronous_commit) = settings.map_err(explain::<Self>)?;
+        let ([in_recovery, fsync, commit], subscription) = found.map_err(explain::<Self>)?;
         if in_recovery != "false" {
             return Err(read_only("it is in recovery".into()));
         }
-        Ok(undone_in_a_crash(&fsync, &synchronous_commit))
-    }
-
-    async fn doubts(connection: &mut PgConnection) -> Result<(Vec<String>, bool), StoreError> {
-        let answer = run::<Self>(connection, Rows(REPLICATION), &[]).await?;
-        let doubts = answer.rows.iter().map(|row| {
-            let took_over = row.number(1)? == Some(1);
-            Ok((row.text(0)?.unwrap_or_default(), took_over))
-        });
-        let doubts = doubts.collect::<Result<Vec<_>, _>>().map_err(explain::<Self>)?;
-        let took_over = doubts.iter().any(|(_, took_over)| *took_over);
-        Ok((doubts.into_iter().map(|(doubt, _)| doubt).collect(), took_over))
+        let mut look = Look {
+            undone: undone_in_a_crash(&fsync, &commit),
+            source: subscription.map(|name| format!("another one by subscription \"{name}\"")),
+            ..Look::default()
+        };
+        match self.run(connection, Rows(REPLICATION), &[]).await {
+            Ok(answer) => {
+                for row in answer.rows {
+                    look.doubts.extend(row.text(0).map_err(explain::<Self>)?);
+                    look.took_over |= row.number(1).map_err(explain::<Self>)? == Some(1);
+                }
+            }
+            Err(error) => look.doubts = unsaid::<Self>(error)?,
+        }
+        Ok(look)
     }
 
     fn flaw(kind: &str) -> Option<String> {
@@ -90,59 +90,69 @@ impl Dialect for Config {
     }
 
     async fn run(
+        &self,
         connection: &mut PgConnection,
         statement: Statement,
         values: &[Value],
     ) -> Result<Answer<PgRow>, sqlx::Error> {
         let (Rows(text) | Change(text)) = statement;
-        let query = values.iter().fold(sqlx::query::<Driver>(text), |query, value| match value {
-            Value::Number(number) => query.bind(*number),
-            Value::Text(text) => query.bind(text.clone()),
-            Value::Bytes(bytes) => query.bind(bytes.clone()),
-        });
-        let (mut rows, mut changed) = (Vec::new(), 0);
-        match statement {
-            // One round trip less.
-            Rows(text) if values.is_empty() => {
-                rows = sqlx::raw_sql(text).fetch_all(connection).await?;
-            }
-            Rows(_) => rows = query.fetch_all(connection).await?,
-            Change(_) => changed = query.execute(connection).await?.rows_affected(),
-        }
-        Ok(Answer { rows, changed, number: None })
+        self.send(connection, text, &values.iter().map(literal).collect::<Vec<_>>()).await
     }
 
     async fn put_many(
+        &self,
         connection: &mut PgConnection,
         area: &str,
         puts: &[&Put],
     ) -> Result<Vec<String>, sqlx::Error> {
-        let column = |value: fn(&Put) -> &str| -> Vec<Vec<u8>> {
-            puts.iter().map(|put| value(put).into()).collect()
+        let column = |value: fn(&Put) -> &str| array(puts.iter().map(|put| value(put)));
+        let area = literal(&Value::Bytes(area.into()));
+        let (keys, values) = (column(|put| &put.key), column(|put| &put.new));
+        let answer = if puts.iter().all(|put| put.old.is_none()) {
+            self.send(connection, INSERT_ALL, &[area, keys, values]).await?
+        } else {
+            let old = column(|put| put.old.as_deref().unwrap_or_default());
+            self.send(connection, UPDATE_ALL, &[old, area, keys, values]).await?
         };
-        let query = match puts.iter().all(|put| put.old.is_none()) {
-            true => sqlx::query::<Driver>(INSERT_ALL),
-            false => {
-                sqlx::query(UPDATE_ALL).bind(column(|put| put.old.as_deref().unwrap_or_default()))
-            }
-        };
-        // The old values come first, because only one of the two has them.
-        let query = query.bind(area.as_bytes().to_vec());
-        let query = query.bind(column(|put| &put.key)).bind(column(|put| &put.new));
-        let rows = query.fetch_all(connection).await?;
-        rows.iter().map(|row| row.bytes(0)).collect()
+        answer.rows.iter().map(|row| row.bytes(0)).collect()
     }
 
     fn class(error: &dyn DatabaseError) -> Class {
         match error.try_downcast_ref::<PgDatabaseError>() {
             Some(error) => errors::class(error.code()),
-            None => Class::Refused,
+            None => Class::Unavailable,
         }
     }
 
     fn said(error: &dyn DatabaseError) -> String {
         // As a whole it shows a line of the server's own source.
         format!("{}: {}", error.code().unwrap_or_default(), error.message())
+    }
+}
+
+impl Config {
+    /// Sends a text with its values as one message, which is one transaction. Nothing is prepared: the
+    /// next message may go to another session.
+    async fn send(
+        &self,
+        connection: &mut PgConnection,
+        text: &str,
+        values: &[String],
+    ) -> Result<Answer<PgRow>, sqlx::Error> {
+        let whole = AssertSqlSafe(whole(text, values, self.limit)); // values are digits
+        let mut answers = sqlx::raw_sql(whole).fetch_many(connection);
+        let (mut rows, mut answer) = (Vec::new(), None);
+        while let Some(part) = answers.try_next().await? {
+            match part {
+                Either::Right(row) => rows.push(row),
+                // The last one counts.
+                Either::Left(done) => {
+                    answer = Some((std::mem::take(&mut rows), done.rows_affected()))
+                }
+            }
+        }
+        let (rows, changed) = answer.unwrap_or_default();
+        Ok(Answer { rows, changed, number: None })
     }
 }
 

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use super::*;
 use crate::OpenError;
 use crate::fuzz::{Around, check_url};
@@ -47,7 +49,8 @@ fn a_url_that_makes_no_sense_is_refused() {
 
 #[test]
 fn urls_of_any_text() {
-    let parse = |url: &str| Config::try_from(&url.parse()?).map(|config| config.shown);
+    let parse =
+        |url: &str| Config::try_from((&url.parse()?, Duration::ZERO)).map(|config| config.shown);
     bolero::check!().with_iterations(20_000).with_type().for_each(|around: &Around| {
         check_url(parse, &["postgres", "postgresql"], around);
     });

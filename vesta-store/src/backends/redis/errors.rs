@@ -50,15 +50,15 @@ pub(super) fn explain_login(error: RedisError) -> StoreError {
             "the URL has a password, but Redis has none; set one there, or leave it out",
         );
     }
-    match code {
-        "ERR" if no_connection_left(code, detail) => {
-            answered(code, detail, ServerMessage(code.into()))
-        }
-        "ERR" | "WRONGPASS" | "NOPERM" => StoreError::permanent(format!(
+    // The words of older servers. Others with this code may be a proxy's.
+    let former = ["invalid password", "unknown command", "wrong number"];
+    if code == "WRONGPASS" || code == "ERR" && former.iter().any(|it| detail.starts_with(it)) {
+        return StoreError::permanent(format!(
             "Redis refuses the user or the password ({code}); check the URL"
-        )),
-        _ => answered(code, "", ServerMessage(code.into())),
+        ));
     }
+    let harmless = if no_connection_left(code, detail) { detail } else { "" };
+    answered(code, harmless, ServerMessage(code.into()))
 }
 
 fn no_connection_left(code: &str, detail: &str) -> bool {
@@ -82,9 +82,10 @@ fn answered(code: &str, detail: &str, said: ServerMessage) -> StoreError {
                  redis://user:password@host:6379/0",
             );
         }
-        "WRONGPASS" | "NOPERM" | "DENIED" => {
+        "WRONGPASS" | "DENIED" => {
             return StoreError::permanent(format!("Redis refuses: {said}; let this user do it"));
         }
+        "NOPERM" => "Redis refuses; let this user do it",
         "ERR" if no_connection_left(code, detail) => {
             "Redis has no connection left; raise its maxclients"
         }
@@ -125,6 +126,8 @@ mod tests {
             ("NOREPLICAS Not enough good replicas to write.", "min-replicas-to-write"),
             ("BUSY Redis is busy running a script.", "somebody's script"),
             ("ERR max number of clients reached", "raise its maxclients"),
+            ("ERR upstream failure", "Redis failed"),
+            ("NOPERM User vesta has no permissions to run the 'eval' command", "let this user"),
             ("SOMETHING new", "Redis failed: SOMETHING new"),
         ] {
             let error = explain(said(line));
@@ -145,7 +148,7 @@ mod tests {
     fn what_needs_a_person_is_permanent_and_says_what_to_do() {
         for (line, advice) in [
             ("NOAUTH Authentication required.", "redis://:password@host"),
-            ("NOPERM User vesta has no permissions to run the 'eval' command", "let this user"),
+            ("DENIED Redis is running in protected mode", "let this user"),
             ("ERR unknown command 'EVALSHA', with args beginning with: ", "allow scripts"),
         ] {
             let error = explain(said(line));

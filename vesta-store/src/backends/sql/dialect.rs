@@ -10,9 +10,9 @@ use vesta_service::{Put, StoreError};
 use super::errors::Class;
 use crate::{OpenError, SegmentTable, StoreUrl};
 
-/// A kind of database, and how to reach one.
+/// A kind of database, and how to reach one: its URL, and the limit of lock waits.
 pub(crate) trait Dialect:
-    for<'a> TryFrom<&'a StoreUrl, Error = OpenError> + Send + Sync + 'static
+    for<'a> TryFrom<(&'a StoreUrl, Duration), Error = OpenError> + Send + Sync + 'static
 {
     /// Its name, for people.
     const NAME: &'static str;
@@ -27,29 +27,21 @@ pub(crate) trait Dialect:
     /// `NAME user@host:port/database`.
     fn shown(&self) -> &str;
 
-    /// A new connection, whose lock waits end after about `limit`, which commits each statement, and
-    /// asks for every commit to be made durable.
-    fn connect(
+    /// A new connection, which commits each statement, and asks for every commit to be made durable.
+    fn connect(&self) -> impl Future<Output = Result<Self::Connection, sqlx::Error>> + Send;
+
+    /// Looks at the server for a user of this table. Refuses one that takes no changes.
+    fn look(
         &self,
-        limit: Duration,
-    ) -> impl Future<Output = Result<Self::Connection, sqlx::Error>> + Send;
-
-    /// Refuses a server that takes no changes. Returns the setting by which a crash may undo some, and
-    /// what to do about it.
-    fn inspect(
         connection: &mut Self::Connection,
-    ) -> impl Future<Output = Result<Option<String>, StoreError>> + Send;
-
-    /// Further reasons why the server may lose changes that it acknowledged, above all its replicas.
-    /// A server that does not want to say is one. And whether it took over from another server.
-    fn doubts(
-        connection: &mut Self::Connection,
-    ) -> impl Future<Output = Result<(Vec<String>, bool), StoreError>> + Send;
+        table: &str,
+    ) -> impl Future<Output = Result<Look, StoreError>> + Send;
 
     /// The flaw of a table of this kind, as [`Statements::find`] names it.
     fn flaw(kind: &str) -> Option<String>;
 
     fn run(
+        &self,
         connection: &mut Self::Connection,
         statement: Statement,
         values: &[Value],
@@ -59,6 +51,7 @@ pub(crate) trait Dialect:
     /// their keys, so that two such statements hardly ever wait for each other. Returns the keys of those
     /// that took effect.
     fn put_many(
+        &self,
         connection: &mut Self::Connection,
         area: &str,
         puts: &[&Put],
@@ -68,6 +61,22 @@ pub(crate) trait Dialect:
 
     /// The error with its number, for people.
     fn said(error: &dyn DatabaseError) -> String;
+}
+
+/// What a look at a server finds.
+#[derive(Default)]
+pub(crate) struct Look {
+    /// The setting by which a crash may undo commits, and what to do about it.
+    pub(crate) undone: Option<String>,
+    /// The server whose changes this one takes over, for people.
+    pub(crate) source: Option<String>,
+    /// True if only a later look shows whether there is such a server.
+    pub(crate) is_unsettled: bool,
+    /// Further reasons why it may lose changes that it acknowledged, above all its replicas. A server that
+    /// does not want to say is one.
+    pub(crate) doubts: Vec<String>,
+    /// True if it took over from another server.
+    pub(crate) took_over: bool,
 }
 
 /// A text to send.
@@ -120,6 +129,8 @@ pub(crate) struct Statements {
     pub(crate) node_table: Table,
     /// host, port; makes a number
     pub(crate) insert_node: Statement,
+    /// → the highest number, or null
+    pub(crate) highest_node: Statement,
 }
 
 /// A table of segment tags, and its texts.

@@ -20,14 +20,16 @@ pub(crate) enum Class {
     Contended,
     /// It is there already.
     Exists,
-    /// It passes by itself, or an operator sees to it.
+    /// It passes by itself, or an operator sees to it: also whatever is not known.
     Unavailable,
     /// The server takes no changes at the moment.
     ReadOnly,
-    /// The user may not do this.
+    /// The password, or the database of the URL: wrong settings.
     Denied,
-    /// Anything else, which does not pass.
+    /// A privilege or a table is missing; an operator can grant or restore it.
     Refused,
+    /// Data are damaged, or the server does not know such statements.
+    Unfit,
 }
 
 const READ_ONLY: &str =
@@ -57,7 +59,10 @@ pub(crate) fn explain<D: Dialect>(error: Error) -> StoreError {
         (Some(Class::Unavailable), _) => "the server refuses for now",
         (Some(Class::ReadOnly), _) => READ_ONLY,
         (Some(Class::Denied), _) => return denied(&said),
-        (Some(Class::Exists | Class::Refused), _) => {
+        (Some(Class::Refused), _) => {
+            "the server refuses; check the tables, and what the user may do"
+        }
+        (Some(Class::Exists | Class::Unfit), _) => {
             return StoreError::permanent(format!("{name} refuses: {said}"));
         }
         // A way to log in that the driver does not know.
@@ -70,15 +75,31 @@ pub(crate) fn explain<D: Dialect>(error: Error) -> StoreError {
         (None, Error::ColumnDecode { .. } | Error::Decode(_)) => {
             return StoreError::permanent(format!("a row is not a Vesta record: {said}"));
         }
-        (None, _) => return StoreError::permanent(format!("{name} cannot be used: {said}")),
+        (None, Error::Configuration(_)) => {
+            return StoreError::permanent(format!("{name} cannot be used: {said}"));
+        }
+        (None, _) => "the server's answer makes no sense",
     };
     StoreError::unavailable(passing, said)
 }
 
+/// The error of a look that says too little to claim anything; the next one says more.
+pub(super) fn unsettled() -> StoreError {
+    let privilege = "GRANT REPLICATION CLIENT shows it at once";
+    let unknown = "whether this server replicates from another shows within a second";
+    StoreError::unavailable(unknown, ServerMessage(privilege.into()))
+}
+
+/// The doubt about a server that refuses to say whether it has replicas.
+pub(crate) fn unsaid<D: Dialect>(error: Error) -> Result<Vec<String>, StoreError> {
+    let refuses = matches!(class::<D>(&error), Some(Class::Refused | Class::Unfit));
+    let error = explain::<D>(error);
+    let doubt = || format!("it does not say whether it has replicas: {error}");
+    if refuses { Ok(vec![doubt()]) } else { Err(error) }
+}
+
 fn denied(said: &ServerMessage) -> StoreError {
-    StoreError::permanent(format!(
-        "{said}; check the user, the password, the database and what the user may do there"
-    ))
+    StoreError::permanent(format!("{said}; check the user, the password and the database"))
 }
 
 /// The same statement was refused again and again.

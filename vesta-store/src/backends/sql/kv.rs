@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use vesta_service::{Put, Suspicion, UnixMillis};
 
-use super::dialect::{Cells as _, Dialect, Value};
-use super::{Sql, explain, pause_before, run};
+use super::dialect::{Cells as _, Dialect, Look, Value};
+use super::{Sql, errors, explain, pause_before};
 use crate::remote::{Entries, Kv, Result};
 
 fn bytes<const N: usize>(texts: [&str; N]) -> [Value; N] {
@@ -17,7 +17,7 @@ impl<D: Dialect> Kv for Sql<D> {
     const MAY_FORGET: bool = true;
 
     async fn list(&self, connection: &mut D::Connection, area: &str) -> Result<Entries> {
-        let found = run::<D>(connection, D::STATEMENTS.list, &bytes([area])).await?;
+        let found = self.run(connection, D::STATEMENTS.list, &bytes([area])).await?;
         let entries = found.rows.iter().map(|row| Ok((row.bytes(0)?, row.bytes(1)?)));
         entries.collect::<Result<_, _>>().map_err(explain::<D>)
     }
@@ -28,7 +28,7 @@ impl<D: Dialect> Kv for Sql<D> {
         area: &str,
         key: &str,
     ) -> Result<Option<String>> {
-        let found = run::<D>(connection, D::STATEMENTS.get, &bytes([area, key])).await?;
+        let found = self.run(connection, D::STATEMENTS.get, &bytes([area, key])).await?;
         found.rows.first().map(|row| row.bytes(0)).transpose().map_err(explain::<D>)
     }
 
@@ -41,10 +41,10 @@ impl<D: Dialect> Kv for Sql<D> {
         if let [Put { key, old, new }] = puts {
             let done = match old {
                 None => {
-                    run::<D>(connection, D::STATEMENTS.insert, &bytes([area, key, new])).await?
+                    self.run(connection, D::STATEMENTS.insert, &bytes([area, key, new])).await?
                 }
                 Some(old) => {
-                    run::<D>(connection, D::STATEMENTS.update, &bytes([new, area, key, old]))
+                    self.run(connection, D::STATEMENTS.update, &bytes([new, area, key, old]))
                         .await?
                 }
             };
@@ -55,7 +55,7 @@ impl<D: Dialect> Kv for Sql<D> {
         for puts in [inserts, updates].into_iter().filter(|puts| !puts.is_empty()) {
             let mut tries = 1;
             let keys = loop {
-                match D::put_many(connection, area, &puts).await {
+                match self.dialect.put_many(connection, area, &puts).await {
                     Ok(keys) => break keys,
                     Err(error) => tokio::time::sleep(pause_before::<D>(error, &mut tries)?).await,
                 }
@@ -66,23 +66,18 @@ impl<D: Dialect> Kv for Sql<D> {
     }
 
     async fn doubt(&self, connection: &mut D::Connection) -> Result<Option<Suspicion>> {
-        let mut doubts = Vec::from_iter(D::inspect(connection).await?);
-        let mut took_over = false;
-        match D::doubts(connection).await {
-            Ok((more, it_did)) => {
-                doubts.extend(more);
-                took_over = it_did;
-            }
-            Err(error) if error.is_permanent() => {
-                doubts.push(format!("it does not say whether it has replicas: {error}"));
-            }
-            Err(error) => return Err(error),
+        let look = self.look(connection).await?;
+        let Look { undone, source, is_unsettled, doubts, took_over } = look;
+        if is_unsettled {
+            return Err(errors::unsettled());
         }
+        let source = source.map(|source| format!("it replicates from {source}"));
+        let doubts: Vec<_> = undone.into_iter().chain(source).chain(doubts).collect();
         Ok((!doubts.is_empty()).then(|| Suspicion { why: doubts.join("; "), took_over }))
     }
 
     async fn now(&self, connection: &mut D::Connection) -> Result<Option<UnixMillis>> {
-        let answer = run::<D>(connection, D::STATEMENTS.now, &[]).await?;
+        let answer = self.run(connection, D::STATEMENTS.now, &[]).await?;
         let millis = answer.first().and_then(|row| row.number(0)).map_err(explain::<D>)?;
         Ok(millis.and_then(|millis| millis.try_into().ok()).map(UnixMillis))
     }

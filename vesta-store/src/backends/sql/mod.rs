@@ -11,10 +11,12 @@ mod kv;
 mod segments;
 mod worker_nodes;
 
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use sqlx::Connection as _;
-use vesta_service::StoreError;
+use vesta_service::{StoreError, Timing};
 
 use crate::options::{Purpose, not_prepared};
 use crate::remote::{Client, Remote};
@@ -23,9 +25,10 @@ use errors::class;
 
 pub(crate) use config::{described, options_of};
 pub(crate) use dialect::{
-    Answer, Cells, Dialect, SegmentColumns, SegmentStatements, Statement, Statements, Table, Value,
+    Answer, Cells, Dialect, Look, SegmentColumns, SegmentStatements, Statement, Statements, Table,
+    Value,
 };
-pub(crate) use errors::{Class, explain, read_only};
+pub(crate) use errors::{Class, explain, read_only, unsaid};
 pub(crate) use segments::Segments;
 
 /// The number of times that a statement is sent if others get in its way.
@@ -40,8 +43,13 @@ pub(crate) struct Sql<D> {
     /// Made if it is missing; `None` for what another system left, which is only read.
     table: Option<&'static Table>,
     auto_init: bool,
+    /// True once the table was seen. A table that is missing later is not created: the operator may rename
+    /// it back, and an empty one in its place would repeat IDs.
+    seen: AtomicBool,
     /// True if a server whose settings let a crash undo changes is refused.
     durable: bool,
+    /// True if a server that replicates from another one is doubted instead of refused.
+    one_writer: bool,
 }
 
 impl<D: Dialect> Client for Sql<D> {
@@ -57,18 +65,21 @@ impl<D: Dialect> Client for Sql<D> {
             Purpose::Import => None,
         };
         // Claims of leases keep a distance from what may be undone; nothing else does.
-        let (dialect, durable) = (url.try_into()?, purpose != Purpose::Leases);
-        Ok(Self { dialect, table, auto_init: options.auto_init, durable })
+        let durable = purpose != Purpose::Leases;
+        let dialect = (url, options.limit(Timing::NETWORK)).try_into()?;
+        let Options { auto_init, one_writer, .. } = *options;
+        Ok(Self { dialect, table, auto_init, seen: AtomicBool::default(), durable, one_writer })
     }
 
     fn shown(&self) -> &str {
         self.dialect.shown()
     }
 
-    async fn connect(&self, _: usize, limit: Duration) -> Result<D::Connection, StoreError> {
-        let mut connection = self.dialect.connect(limit).await.map_err(explain::<D>)?;
+    async fn connect(&self, _: usize, _: Duration) -> Result<D::Connection, StoreError> {
+        let mut connection = self.dialect.connect().await.map_err(explain::<D>)?;
         if let Some(table) = self.table {
-            if let Some(doubt) = D::inspect(&mut connection).await?.filter(|_| self.durable) {
+            let look = self.look(&mut connection).await?;
+            if let Some(doubt) = look.undone.filter(|_| self.durable) {
                 return Err(StoreError::permanent(format!(
                     "the server may lose changes, which could repeat IDs: {doubt}"
                 )));
@@ -89,6 +100,41 @@ impl<D: Dialect> Client for Sql<D> {
 }
 
 impl<D: Dialect> Sql<D> {
+    /// Looks at the server. Refuses one whose changes another server makes, too: each of both would
+    /// give out the same.
+    async fn look(&self, connection: &mut D::Connection) -> Result<Look, StoreError> {
+        let table = self.table.map_or("", |table| table.name);
+        let look = self.dialect.look(connection, table).await?;
+        match look.source.as_ref().filter(|_| !self.one_writer) {
+            Some(source) => Err(StoreError::permanent(format!(
+                "this server replicates from {source}: a process at each of both would make the same \
+                 IDs; use the primary, or set machine.store_writers = \"one\" if only one of both is \
+                 ever written at a time"
+            ))),
+            None => Ok(look),
+        }
+    }
+
+    /// The answer to a statement; one that would insert what is there already changes nothing.
+    async fn run(
+        &self,
+        connection: &mut D::Connection,
+        statement: Statement,
+        values: &[Value],
+    ) -> Result<Answer<D::Row>, StoreError> {
+        let mut tries = 1;
+        loop {
+            let error = match self.dialect.run(connection, statement, values).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            if class::<D>(&error) == Some(Class::Exists) {
+                return Ok(Answer { rows: vec![], changed: 0, number: None });
+            }
+            tokio::time::sleep(pause_before::<D>(error, &mut tries)?).await;
+        }
+    }
+
     /// Makes a table that is missing, while others may be doing the same.
     async fn prepare(
         &self,
@@ -97,8 +143,9 @@ impl<D: Dialect> Sql<D> {
     ) -> Result<(), StoreError> {
         for _ in 0..ROUNDS {
             let name = [Value::Text(table.name.into())];
-            let found = run::<D>(connection, D::STATEMENTS.find, &name).await?;
+            let found = self.run(connection, D::STATEMENTS.find, &name).await?;
             if let Some(row) = found.rows.first() {
+                self.seen.store(true, Ordering::Relaxed); // nothing else hangs on it
                 let kind = row.text(0).map_err(explain::<D>)?;
                 let flaw = D::flaw(&kind.unwrap_or_default());
                 return flaw.map_or(Ok(()), |flaw| Err(StoreError::permanent(flaw)));
@@ -106,8 +153,12 @@ impl<D: Dialect> Sql<D> {
             if !self.auto_init {
                 return Err(not_prepared(&format!("table {}", table.name)));
             }
+            if self.seen.load(Ordering::Relaxed) {
+                let gone = io::Error::other("put it back, or restart to begin with an empty one");
+                return Err(StoreError::unavailable(format!("table {} is gone", table.name), gone));
+            }
             // Another process may have made it after this one had looked for it.
-            run::<D>(connection, Statement::Change(table.create), &[]).await?;
+            self.run(connection, Statement::Change(table.create), &[]).await?;
         }
         Err(errors::contended())
     }
@@ -119,28 +170,9 @@ impl<D: Dialect> Remote<Sql<D>> {
         statement: Statement,
         values: Vec<Value>,
     ) -> Result<Answer<D::Row>, StoreError> {
-        self.ask(move |_, connection| {
-            Box::pin(async move { run::<D>(connection, statement, &values).await })
+        self.ask(move |client, connection| {
+            Box::pin(async move { client.run(connection, statement, &values).await })
         })
-    }
-}
-
-/// The answer to a statement; one that would insert what is there already changes nothing.
-pub(crate) async fn run<D: Dialect>(
-    connection: &mut D::Connection,
-    statement: Statement,
-    values: &[Value],
-) -> Result<Answer<D::Row>, StoreError> {
-    let mut tries = 1;
-    loop {
-        let error = match D::run(connection, statement, values).await {
-            Ok(answer) => return Ok(answer),
-            Err(error) => error,
-        };
-        if class::<D>(&error) == Some(Class::Exists) {
-            return Ok(Answer { rows: vec![], changed: 0, number: None });
-        }
-        tokio::time::sleep(pause_before::<D>(error, &mut tries)?).await;
     }
 }
 

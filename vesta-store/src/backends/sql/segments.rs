@@ -146,6 +146,10 @@ impl<D: Dialect> Line for Segments<D> {
 
     fn tokens(&self) -> Result<Vec<(String, String)>, StoreError> {
         let Some(tokens) = self.texts.tokens else { return Ok(Vec::new()) };
+        let table = vec![Value::Text("tiny_id_token".into())];
+        if self.database.run(D::STATEMENTS.find, table)?.rows.is_empty() {
+            return Err(StoreError::permanent("there is no such table"));
+        }
         let answer = self.database.run(tokens, Vec::new())?;
         let token = |row: &D::Row| {
             let [token, key] = [row.text(0)?, row.text(1)?].map(Option::unwrap_or_default);

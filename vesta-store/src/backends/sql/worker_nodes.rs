@@ -2,7 +2,7 @@
 
 use vesta_service::{KvStore, StoreError, WorkerNodeStore};
 
-use super::dialect::{Dialect, Value};
+use super::dialect::{Cells as _, Dialect, Value};
 use super::{Sql, explain};
 use crate::remote::Remote;
 
@@ -23,6 +23,15 @@ impl<D: Dialect> WorkerNodeStore for Remote<Sql<D>> {
                 "WORKER_NODE has made the ID {made:?}, which is no number"
             ))
         })
+    }
+
+    fn highest(&self) -> Result<u64, StoreError> {
+        let answer = self.run(D::STATEMENTS.highest_node, Vec::new())?;
+        let highest = answer.first().and_then(|row| row.number(0)).map_err(explain::<D>)?;
+        highest
+            .unwrap_or_default()
+            .try_into()
+            .map_err(|_| StoreError::permanent("the IDs in WORKER_NODE are negative; correct them"))
     }
 
     fn doubt(&self) -> Result<Option<String>, StoreError> {

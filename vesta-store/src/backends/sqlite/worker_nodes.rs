@@ -25,6 +25,14 @@ impl WorkerNodeStore for Database {
             }
         }
     }
+
+    fn highest(&self) -> Result<u64, StoreError> {
+        let question = "SELECT COALESCE(MAX(ID), 0) FROM WORKER_NODE";
+        self.ask(|connection| match connection.table_exists(None, "WORKER_NODE")? {
+            false => Ok(0),
+            true => number(connection.query_row(question, [], |row| row.get(0))?),
+        })
+    }
 }
 
 fn insert(connection: &Connection, create: bool, host: &str, pid: u32) -> Result<u64, Failure> {
@@ -38,7 +46,10 @@ fn insert(connection: &Connection, create: bool, host: &str, pid: u32) -> Result
          VALUES (?1, ?2, ?3, CURRENT_DATE, CURRENT_TIMESTAMP, CURRENT_TIMESTAMP)",
         params![host, pid.to_string(), ACTUAL],
     )?;
-    let id = connection.last_insert_rowid();
+    number(connection.last_insert_rowid())
+}
+
+fn number(id: i64) -> Result<u64, Failure> {
     u64::try_from(id)
         .map_err(|_| StoreError::permanent(format!("WORKER_NODE has the negative ID {id}")).into())
 }

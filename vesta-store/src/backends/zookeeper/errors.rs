@@ -13,10 +13,13 @@ impl Zookeeper {
             Error::AuthFailed => StoreError::permanent(
                 "ZooKeeper refuses the user or the password; check them in the URL",
             ),
-            Error::NoAuth | Error::InvalidAcl => StoreError::permanent(format!(
-                "access to the znodes of {path} is denied; check the user and the password in the \
-                 URL, and the ACL of these znodes"
-            )),
+            Error::NoAuth | Error::InvalidAcl => StoreError::unavailable(
+                format!(
+                    "access to the znodes of {path} is denied; check the user and the password in \
+                     the URL, and the ACL of these znodes"
+                ),
+                error,
+            ),
             Error::NoChildrenForEphemerals => StoreError::permanent(format!(
                 "a znode of {path} is ephemeral, so another program made it; use another path"
             )),
@@ -69,6 +72,7 @@ mod tests {
             Error::NoHosts,
             Error::Throttled,
             Error::QuotaExceeded,
+            Error::NoAuth,
             Error::NotReadOnly,
             Error::UnexpectedErrorCode(-1),
             Error::UnexpectedError("x".into()),
@@ -84,7 +88,6 @@ mod tests {
     fn what_needs_a_person_is_permanent_and_says_what_to_do() {
         for (error, advice) in [
             (Error::AuthFailed, "check them in the URL"),
-            (Error::NoAuth, "check the user and the password in the URL"),
             (Error::NoChildrenForEphemerals, "use another path"),
             (Error::Unimplemented, "3.5 or newer"),
         ] {

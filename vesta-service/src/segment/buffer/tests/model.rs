@@ -184,8 +184,7 @@ impl World {
             let hope = asks || self.queued || self.under_way.is_some() || self.timer.is_some();
             let never = copy.buffer.health == Health::NoTag;
             assert!(hope || never, "{refusal:?}: {self:?}");
-            let repaired = copy.buffer.failing_because().is_some_and(StoreError::is_permanent);
-            assert_eq!(refusal.retry_after().is_none(), never || repaired, "{refusal:?}");
+            assert_eq!(refusal.retry_after().is_none(), never, "{refusal:?}");
         }
     }
 

@@ -1,0 +1,42 @@
+//! PgBouncer in front of PostgreSQL, as Debian ships it: the next transaction of a client may go to another
+//! session, which another client has just used.
+
+use crate::checker::Checker;
+use crate::process::Process;
+use crate::segments::take_at_once;
+use crate::server::Server;
+use crate::stores::Store;
+use crate::worker::LAYOUT;
+use crate::world::{HASTY, World};
+
+/// Owners of machine IDs, which all renew more than once a second.
+const OWNERS: usize = 6;
+const NUMBERS: u64 = 400_000;
+
+pub(crate) fn processes_that_share_two_sessions_of_a_pooler_repeat_nothing(store: &Store) {
+    let server = Server::start(store);
+    let pooler = server.pooler();
+    for (mode, url) in [("transaction", pooler.clone()), ("session", format!("{pooler}_session"))] {
+        let world = World::at(store, &url);
+        let namespace = world.namespace();
+        let mut owners: Vec<_> = (0..OWNERS)
+            .map(|host| Process::start(&world.task(&namespace, &format!("{host}"))))
+            .collect();
+        owners.iter_mut().for_each(|owner| _ = owner.until_ids());
+        take_at_once(&world, NUMBERS);
+        // At least that long each of them renews.
+        owners[0].listen(HASTY.window * 2);
+        let mut checker = Checker::new(LAYOUT);
+        for owner in &mut owners {
+            owner.close();
+            owner.check_holds();
+            assert_eq!(owner.machines.len(), 1, "nobody lost its machine ID");
+            checker.check(&owner.ids).unwrap();
+        }
+        println!(
+            "{:9} | PgBouncer in {mode} mode: {OWNERS} owners, {} IDs, 0 duplicates",
+            world.name,
+            checker.count()
+        );
+    }
+}

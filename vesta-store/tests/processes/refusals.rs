@@ -1,0 +1,255 @@
+//! Databases that refuse for a while (a privilege is taken away, a table renamed, an account locked, a password
+//! changed), and databases that take over the changes of another one.
+
+use vesta_service::StoreError;
+use vesta_store::{Options, open_segments, open_worker_nodes};
+
+use crate::checker::Checker;
+use crate::process::{Process, now};
+use crate::segments::{Switch, outages};
+use crate::server::Server;
+use crate::stores::Store;
+use crate::worker::{LAYOUT, Task};
+use crate::world::{HASTY, PATIENT, World};
+
+/// The texts that have a server replicate from one that is not there, and that end it.
+fn replication(store: &Store) -> [&'static str; 2] {
+    match store.name {
+        "mysql" => [
+            "CHANGE MASTER TO master_host = '127.0.0.1', master_port = 1, master_user = 'x'",
+            "STOP SLAVE; RESET SLAVE ALL",
+        ],
+        _ => [
+            "CREATE SUBSCRIPTION other CONNECTION 'host=127.0.0.1 port=1 dbname=x' PUBLICATION x
+               WITH (connect = false, slot_name = NONE);
+             INSERT INTO pg_subscription_rel (srsubid, srrelid, srsubstate)
+               SELECT oid, 'vesta_kv'::regclass, 'r' FROM pg_subscription",
+            "DROP SUBSCRIPTION other",
+        ],
+    }
+}
+
+/// Everything that gives out IDs or numbers from this database.
+fn uses(url: &str) -> [Result<(), StoreError>; 4] {
+    let options = Options { auto_init: false, ..Options::default() };
+    let store = vesta_store::open_with(url, &options).unwrap();
+    [
+        store.doubt().map(drop),
+        store.put_if("lease/x", "1", None, "x").map(drop),
+        open_segments(url, &options).unwrap().next_range("orders", 1).map(drop),
+        open_worker_nodes(url, &options).unwrap().insert("host", 1).map(drop),
+    ]
+}
+
+/// One process at the primary, one at a replica that can be written.
+pub(crate) fn a_server_that_replicates_from_another_is_refused(store: &Store) {
+    let server = Server::start(store);
+    let world = World::at(store, &server.url());
+    let namespace = world.namespace();
+    let mut first = Process::start(&world.task(&namespace, "first"));
+    first.until_ids();
+    open_segments(&server.url(), &Options::default()).unwrap().tags().unwrap();
+    open_worker_nodes(&server.url(), &Options::default()).unwrap().insert("host", 1).unwrap();
+    server.replicate_writable();
+
+    let replica = server.replica_url();
+    let second = World::at(store, &replica);
+    let task = second.task(&namespace, "second");
+    let said = Process::start(&task).until_refused();
+    println!("{:9} | {}", store.name, said.split(" Store").next().unwrap_or_default());
+    for answer in uses(&replica) {
+        let said = answer.expect_err("refused").to_string();
+        assert!(said.contains("replicates from") && said.contains("use the primary"), "{said}");
+    }
+    assert!(said.contains("replicates from"), "{said}");
+    if store.name == "mysql" {
+        let (_, source) = world.url().rsplit_once('@').expect("a password");
+        assert!(said.contains(source.trim_end_matches("/vesta")), "{said}");
+        // A user who may not ask which one it is.
+        server.sql_on_replica(
+            "SET sql_log_bin = 0; CREATE USER app@'%' IDENTIFIED BY 'app';
+             GRANT SELECT, INSERT, UPDATE ON vesta.* TO app@'%'",
+        );
+        let said = vesta_store::open(&as_app(&replica)).unwrap().list("lease/x").unwrap_err();
+        assert!(said.to_string().contains("which this user may not see"), "{said}");
+    }
+    let word = Options { one_writer: true, ..Options::default() };
+    let doubt = vesta_store::open_with(&replica, &word).unwrap().doubt().unwrap();
+    let why = doubt.expect("a doubt").why;
+    assert!(why.contains("replicates from"), "{why}");
+    first.kill();
+    server.promote();
+    for answer in uses(&replica) {
+        answer.expect("it is a server of its own");
+    }
+    if store.name == "mysql" {
+        // Without the privilege two looks show that it no longer follows; only a claim waits for the second.
+        let app = vesta_store::open(&as_app(&replica)).unwrap();
+        app.list("lease/x").unwrap();
+        let said = app.doubt().unwrap_err();
+        assert!(!said.is_permanent() && said.to_string().contains("within a second"), "{said}");
+        while app.doubt().is_err() {}
+    }
+}
+
+/// Between two looks at a holder's server it becomes a replica.
+pub(crate) fn a_server_that_turns_replica_is_left_until_it_is_primary_again(store: &Store) {
+    let server = Server::start(store);
+    let world = World::at(store, &server.url());
+    let namespace = world.namespace();
+    let mut holder = Process::start(&world.task(&namespace, "holder"));
+    holder.until_ids();
+    let looked_at = vesta_store::open(world.url()).unwrap();
+    looked_at.doubt().unwrap();
+    let [follow, lead] = replication(store);
+    server.sql(follow);
+    let said = looked_at.doubt().expect_err("seen over the open connection").to_string();
+    assert!(said.contains("replicates from"), "{said}");
+    server.kill(); // new connections look at it
+    server.start_again();
+    holder.until_held();
+    holder.listen(HASTY.window);
+    let before = holder.ids.len();
+    server.sql(lead);
+    let is_back = now();
+    let recovered = holder.until_ids_after(is_back) - is_back;
+    println!(
+        "{:9} | turned replica: {before} IDs, then none; recovered in {recovered:.0?}",
+        store.name
+    );
+    holder.check_holds();
+    holder.close();
+    assert_eq!(holder.machines.len(), 1);
+    Checker::new(LAYOUT).check(&holder.ids).unwrap();
+}
+
+/// Nothing that creates a table: an empty one would stand in the way of the one that is put back.
+const GRANT: &str = "GRANT SELECT, INSERT, UPDATE ON vesta.vesta_kv TO app@'%'; \
+                     GRANT SELECT, INSERT, UPDATE ON vesta.leaf_alloc TO app@'%'";
+
+/// Ways to refuse: its name, how it begins and how it ends.
+fn refusals(store: &Store) -> [[&'static str; 3]; 4] {
+    match store.name {
+        "mysql" => [
+            [
+                "privileges revoked",
+                "REVOKE ALL ON vesta.vesta_kv FROM app@'%'; REVOKE ALL ON vesta.leaf_alloc FROM app@'%'",
+                GRANT,
+            ],
+            [
+                "tables renamed",
+                "RENAME TABLE vesta_kv TO kv_away, leaf_alloc TO leaf_away",
+                "RENAME TABLE kv_away TO vesta_kv, leaf_away TO leaf_alloc",
+            ],
+            [
+                "account locked",
+                "ALTER USER app@'%' ACCOUNT LOCK; KILL USER app",
+                "ALTER USER app@'%' ACCOUNT UNLOCK",
+            ],
+            [
+                "password changed",
+                "ALTER USER app@'%' IDENTIFIED BY 'other'; KILL USER app",
+                "ALTER USER app@'%' IDENTIFIED BY 'app'",
+            ],
+        ],
+        _ => [
+            [
+                "privileges revoked",
+                "REVOKE ALL ON vesta_kv, leaf_alloc FROM app",
+                "GRANT ALL ON vesta_kv, leaf_alloc TO app",
+            ],
+            [
+                "tables renamed",
+                "ALTER TABLE vesta_kv RENAME TO kv_away; ALTER TABLE leaf_alloc RENAME TO leaf_away",
+                "ALTER TABLE kv_away RENAME TO vesta_kv; ALTER TABLE leaf_away RENAME TO leaf_alloc",
+            ],
+            [
+                "account locked",
+                "ALTER ROLE app NOLOGIN;
+                 SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'app'",
+                "ALTER ROLE app LOGIN",
+            ],
+            [
+                "password changed",
+                "ALTER ROLE app PASSWORD 'other';
+                 SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'app'",
+                "ALTER ROLE app PASSWORD 'app'",
+            ],
+        ],
+    }
+}
+
+/// URL of a user whose privileges, password and account change.
+fn as_app(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").expect("a scheme");
+    let (_, place) = rest.rsplit_once('@').expect("a password");
+    format!("{scheme}://app:app@{place}")
+}
+
+/// A server with its tables, and such a user.
+fn with_app(store: &Store) -> (Server, String) {
+    let server = Server::start(store);
+    let url = server.url();
+    vesta_store::open(&url).unwrap().list("lease/x").unwrap();
+    open_segments(&url, &Options::default()).unwrap().tags().unwrap();
+    if store.name == "mysql" {
+        server.sql(&format!("CREATE USER app@'%' IDENTIFIED BY 'app'; {GRANT}"));
+    } else {
+        server
+            .sql("CREATE ROLE app LOGIN PASSWORD 'app'; GRANT ALL ON vesta_kv, leaf_alloc TO app");
+    }
+    (server, as_app(&url))
+}
+
+/// One process whose window outlasts the refusal, one whose window does not, and one that starts meanwhile
+/// and waits for its store. A wrong password ends a start at once.
+pub(crate) fn a_refusal_ends_neither_holders_nor_starters_that_wait(store: &Store) {
+    let (server, url) = with_app(store);
+    let world = World::at(store, &url);
+    let namespace = world.namespace();
+    let task = |host: &str, timing| Task { timing: Some(timing), ..world.task(&namespace, host) };
+    let [mut patient, mut hasty] = [PATIENT, HASTY].map(|timing| {
+        let mut process = Process::start(&task(&format!("{timing:?}"), timing));
+        process.until_ids();
+        process
+    });
+    let mut checker = Checker::new(LAYOUT);
+    for [way, begin, end] in refusals(store) {
+        server.sql(begin);
+        let started = Task { patient: true, ..task(way, HASTY) };
+        let mut starter = Process::start(&started);
+        hasty.until_held();
+        let refused = (way == "password changed").then(|| starter.until_refused());
+        hasty.listen(HASTY.window);
+        server.sql(end);
+        let is_back = now();
+        let recovered = hasty.until_ids_after(is_back) - is_back;
+        patient.until_ids_after(is_back + recovered);
+        println!("{:9} | {way}: held, recovered in {recovered:.0?}", store.name);
+        match refused {
+            Some(said) => assert!(said.contains("check the user, the password"), "{said}"),
+            None => {
+                starter.until_ids();
+                starter.close();
+                checker.check(&starter.ids).unwrap();
+            }
+        }
+        assert_eq!(patient.held, [""; 0], "{way}");
+        hasty.check_holds();
+    }
+    for process in [&mut patient, &mut hasty] {
+        process.close();
+        assert_eq!(process.machines.len(), 1, "nobody lost its machine ID");
+        checker.check(&process.ids).unwrap();
+    }
+}
+
+pub(crate) fn a_refusal_of_the_tags_is_waited_for_and_nothing_repeats(store: &Store) {
+    let (server, url) = with_app(store);
+    let (server, ways) = (&server, refusals(store));
+    let switches =
+        ways.map(|[way, begin, end]| (way, move || server.sql(begin), move || server.sql(end)));
+    let ways: Vec<(_, Switch<'_>, Switch<'_>)> =
+        switches.iter().map(|(way, begin, end)| (*way, begin as _, end as _)).collect();
+    outages(&World::at(store, &url), &ways);
+}
