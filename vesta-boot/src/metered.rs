@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 use vesta_intf::UnixMillis;
-use vesta_service::{Clock, KvStore, Put, StoreError, Suspicion, SystemClock, Timing};
+use vesta_service::{Clock, ClockPair, KvStore, Put, StoreError, Suspicion, SystemClock, Timing};
 
 use crate::metrics::{Latency, Series};
 
@@ -106,15 +106,13 @@ impl KvStore for Metered {
     }
 
     fn now(&self) -> Result<Option<UnixMillis>, StoreError> {
-        let before = self.clock.wall();
-        let shown = self.timed(Op::Clock, |store| store.now())?;
-        if let Some(shown) = shown {
-            // The store looked at its clock at some moment between.
-            let here = before.0.midpoint(self.clock.wall().0);
-            let offset = i64::try_from(i128::from(here) - i128::from(shown.0)).unwrap_or(i64::MAX);
+        let asked = || self.timed(Op::Clock, |store| store.now());
+        let pair = ClockPair::read(&*self.clock, asked)?;
+        if let Some(pair) = pair {
+            let offset = pair.ours().0.cast_signed() - pair.theirs.0.cast_signed();
             self.offset.get_or_init(AtomicI64::default).store(offset, Relaxed);
         }
-        Ok(shown)
+        Ok(pair.map(|pair| pair.theirs))
     }
 }
 

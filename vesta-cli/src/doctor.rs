@@ -8,7 +8,7 @@ use rustix::process::{Resource, getrlimit};
 use vesta_boot::commands::leases;
 use vesta_boot::settings::{Machine, Number, Values};
 use vesta_boot::{Config, Error};
-use vesta_service::{Leases, check_local};
+use vesta_service::{ClockPair, Leases, SystemClock, check_local};
 use vesta_store::StoreUrl;
 
 use crate::http;
@@ -153,11 +153,11 @@ fn store(config: &Config, report: &mut Report) {
         Ok(doubt) => doubt,
     };
     doubted(report, what, &name, doubt.as_ref().map(|doubt| &*doubt.why));
-    match store.now() {
+    match ClockPair::read(&SystemClock::new(), || store.now()) {
         Err(error) => report.fail(what, format!("{name}: {error}")),
         Ok(None) => {}
-        Ok(Some(theirs)) => {
-            let apart = now().0.abs_diff(theirs.0);
+        Ok(Some(pair)) => {
+            let apart = pair.apart().as_millis();
             let differs = format!("it differs from the store's by {apart} ms");
             let refused = if doubt.is_some() { APART } else { REFUSED };
             match apart {
@@ -171,9 +171,9 @@ fn store(config: &Config, report: &mut Report) {
 }
 
 /// Difference of two clocks that is worth a warning, in milliseconds; a store that may forget refuses it.
-const APART: u64 = 1000;
+const APART: u128 = 1000;
 /// Difference of two clocks that every store refuses, in milliseconds.
-const REFUSED: u64 = 60_000;
+const REFUSED: u128 = 60_000;
 
 fn doubted(report: &mut Report, what: &str, name: &str, doubt: Option<&str>) {
     let doubts = format!("{name} may forget: {}; see docs/SAFETY.md", doubt.unwrap_or_default());

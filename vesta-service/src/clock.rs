@@ -5,6 +5,7 @@
 
 mod cycles;
 mod effective;
+mod pair;
 
 use std::fmt;
 use std::ops::Deref;
@@ -14,6 +15,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use vesta_intf::UnixMillis;
 
 pub(crate) use effective::{EffectiveClock, MAX_LEAD, Reading};
+pub use pair::ClockPair;
 
 /// The time, as a generator needs it.
 pub trait Clock: Send + Sync + fmt::Debug {

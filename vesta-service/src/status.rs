@@ -9,7 +9,7 @@ use vesta_intf::UnixMillis;
 use crate::LocalIdService;
 use crate::builder::Builder;
 use crate::clock::{MAX_LEAD, Reading};
-use crate::lease::{Doubt, Event, MachineSlot, Timing};
+use crate::lease::{Doubt, Event, MachineSlot};
 use crate::populator::PopulatorKind;
 use crate::service::millis;
 
@@ -76,6 +76,9 @@ pub struct MachineStatus {
     pub rehomed_total: u64,
     /// Why the store may forget what it acknowledged, as is written down in it.
     pub doubt: Option<Doubt>,
+    /// Set if a restart helps: no more IDs will ever be made with it, or it claims no machine ID until its
+    /// clock, which jumped ahead, is believed.
+    pub restart_helps: bool,
     /// Why no more IDs will ever be made with it, if that is so.
     pub sealed: Option<String>,
 }
@@ -96,7 +99,8 @@ impl LocalIdService {
         };
         let Reading { lead, suspect, .. } = lease.ticks.read();
         let window = self.window.unwrap_or_default();
-        let shorter = state.doubt.as_ref().map_or(window, |_| window.min(Timing::IN_MEMORY.window));
+        let shorter =
+            state.doubt.as_ref().map_or(window, |_| window.min(self.settings.doubtful_window));
         let low = (shorter / 5).min(NOT_READY_BELOW);
         let failure =
             state.failure.as_ref().map_or(String::new(), |failure| format!("; {failure}"));
@@ -129,6 +133,7 @@ impl LocalIdService {
             went_back_total: state.went_back,
             rehomed_total: state.rehomed,
             doubt: state.doubt.clone(),
+            restart_helps: sealed.is_some() || suspect && ended.is_some(),
             sealed,
         }
     }
@@ -179,6 +184,7 @@ impl MachineStatus {
             went_back_total: self.went_back_total + other.went_back_total,
             rehomed_total: self.rehomed_total + other.rehomed_total,
             doubt: self.doubt.or(other.doubt),
+            restart_helps: self.restart_helps && other.restart_helps,
             sealed: self.sealed.filter(|_| other.sealed.is_some()),
             ..self
         }

@@ -4,7 +4,7 @@ mod common;
 
 use std::error::Error as _;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use common::{START, leases, put};
@@ -269,6 +269,112 @@ fn a_clock_that_differs_from_the_stores_is_refused() {
                 }
             }
         }
+    }
+}
+
+/// A store whose answers take long, with this host's clock.
+#[derive(Debug)]
+struct Slow {
+    store: Busy,
+    clock: ManualClock,
+}
+
+impl KvStore for Slow {
+    fn describe(&self) -> String {
+        "slow".into()
+    }
+    fn timing(&self) -> Timing {
+        self.store.timing()
+    }
+    fn now(&self) -> Result<Option<UnixMillis>, StoreError> {
+        self.clock.advance(Duration::from_millis(1_200));
+        let now = self.clock.wall().0.wrapping_add_signed(OFFSET.load(Ordering::Relaxed));
+        self.clock.advance(Duration::from_millis(1_200));
+        Ok(Some(UnixMillis(now)))
+    }
+    fn doubt(&self) -> Result<Option<Suspicion>, StoreError> {
+        self.store.doubt()
+    }
+    fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
+        self.clock.advance(Duration::from_secs(2));
+        self.store.list(area)
+    }
+    fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError> {
+        self.store.get(area, key)
+    }
+    fn put_if(
+        &self,
+        area: &str,
+        key: &str,
+        old: Option<&str>,
+        new: &str,
+    ) -> Result<bool, StoreError> {
+        self.store.put_if(area, key, old, new)
+    }
+}
+
+/// How far the slow store's clock is ahead, in milliseconds.
+static OFFSET: AtomicI64 = AtomicI64::new(0);
+
+/// The warnings of one thread. It is the subscriber of them all: a callsite that another test reached
+/// first would stay silent for one that comes later.
+struct Warnings(Mutex<Vec<String>>, std::thread::ThreadId);
+
+impl tracing::Subscriber for Warnings {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        *metadata.level() <= tracing::Level::INFO
+    }
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    fn event(&self, event: &tracing::Event<'_>) {
+        let mut said = String::new();
+        event.record(&mut |field: &tracing::field::Field, value: &dyn std::fmt::Debug| {
+            said += &format!("{field}={value:?} ");
+        });
+        let ours = std::thread::current().id() == self.1 && said.contains("and the store's");
+        self.0.lock().extend(ours.then_some(said));
+    }
+    fn enter(&self, _: &tracing::span::Id) {}
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[test]
+fn a_slow_answer_is_no_difference_of_clocks_and_a_difference_is_told_once() {
+    let warnings = Arc::new(Warnings(Mutex::default(), std::thread::current().id()));
+    tracing::subscriber::set_global_default(warnings.clone()).expect("there is no other");
+    for may_forget in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = ManualClock::at(START);
+        let store = Busy { may_forget, ..Busy::quiet(Timing::IN_MEMORY) };
+        let store = Arc::new(Slow { store, clock: clock.clone() });
+        OFFSET.store(0, Ordering::Relaxed);
+        let pool = MachineSource::Pool { store, range: Some(0..=63) };
+        let service = LocalIdService::builder()
+            .machine(pool)
+            .machine_count(64)
+            .state_dir(folder.path())
+            .clock(Arc::new(clock.clone()))
+            .drive(Drive::ByHand)
+            .build()
+            .expect("its clock is the store's");
+        let pass = |offset| {
+            OFFSET.store(offset, Ordering::Relaxed);
+            for _ in 0..100 {
+                clock.advance(Duration::from_secs(1));
+                service.maintain();
+            }
+            std::mem::take(&mut *warnings.0.lock())
+        };
+        assert_eq!(pass(0), Vec::<String>::new(), "may forget: {may_forget}");
+        let told = pass(2_500);
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].contains("differ"), "{told:?}");
+        let told = pass(0);
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].contains("agree again") && told[0].contains("times="), "{told:?}");
     }
 }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use common::START;
 use vesta_service::{
-    Clock as _, Drive, ErrorKind, IdMeta, IdService as _, LocalIdService, MachineSource,
-    ManualClock, MemoryStore, PopulatorKind, UnixMillis,
+    Clock as _, Drive, ErrorKind, FlakyStore, IdMeta, IdService as _, LocalIdService,
+    MachineSource, ManualClock, MemoryStore, PopulatorKind, Timing, UnixMillis,
 };
 use vesta_testkit::{Rng, namespace_of};
 
@@ -150,6 +150,141 @@ fn a_jump_far_ahead_is_not_followed_and_nothing_far_ahead_is_recorded() {
         clock.set_wall(UnixMillis(START.0 + 10_000));
         fixed(&clock, IdMeta::MIN_GRANULARITY, &folder).gen_id().unwrap();
     }
+}
+
+const HOUR: u64 = 3_600_000;
+
+/// A pool of one machine ID, whose store has a clock or has none.
+fn pool(
+    clock: &ManualClock,
+    folder: &tempfile::TempDir,
+    store: &Arc<FlakyStore>,
+) -> LocalIdService {
+    LocalIdService::builder()
+        .machine(MachineSource::Pool { store: store.clone(), range: Some(1..=1) })
+        .timing(Timing::NETWORK)
+        .state_dir(folder.path())
+        .clock(Arc::new(clock.clone()))
+        .drive(Drive::ByHand)
+        .build()
+        .unwrap()
+}
+
+/// Seconds until a call gives an ID that shows the clock's time.
+fn recovers(service: &LocalIdService, clocks: &[&ManualClock]) -> Option<u64> {
+    (0..1_200).find(|_| {
+        service.maintain();
+        let right = service.try_gen_id().is_ok_and(|id| {
+            let time = service.exp_id(id).unwrap().time;
+            let shown = service.meta().moment_of(time).unwrap();
+            shown.0.abs_diff(clocks[0].wall().0) <= 2_000
+        });
+        clocks.iter().filter(|_| !right).for_each(|clock| clock.advance(Duration::from_secs(1)));
+        right
+    })
+}
+
+/// A machine that was resumed, or started by a wrong clock: the clock is two hours behind, and is set
+/// right. The store's clock is right, or wrong like the host's was, or there is none.
+#[test]
+fn a_clock_set_right_is_followed_once_the_store_agrees_or_after_ten_minutes() {
+    for (store_is, within) in [(None, 585..=600), (Some(true), 0..=17)] {
+        let folder = tempfile::tempdir().unwrap();
+        let (clock, right) = (ManualClock::at(START), ManualClock::at(START));
+        let store = FlakyStore::new(Arc::new(MemoryStore::new()));
+        let service = pool(&clock, &folder, &store);
+        for clock in [&clock, &right] {
+            clock.advance(Duration::from_secs(20));
+        }
+        service.maintain();
+        clock.set_wall(UnixMillis(clock.wall().0 + 2 * HOUR));
+        right.set_wall(clock.wall());
+        if store_is.is_some() {
+            store.show_clock(&right);
+        }
+        let after = recovers(&service, &[&clock, &right]);
+        assert!(after.is_some_and(|seconds| within.contains(&seconds)), "{store_is:?}: {after:?}");
+        assert!(!service.status().clock_suspect);
+        println!("store with a clock: {}, IDs on time after {after:?} s", store_is.is_some());
+    }
+}
+
+#[test]
+fn a_wrong_clock_that_the_store_contradicts_is_never_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (clock, right) = (ManualClock::at(START), ManualClock::at(START));
+    let store = FlakyStore::new(Arc::new(MemoryStore::new()));
+    store.show_clock(&right);
+    let service = pool(&clock, &folder, &store);
+    clock.set_wall(UnixMillis(START.0 + 2 * HOUR));
+    for _ in 0..1_800 {
+        clock.advance(Duration::from_secs(1));
+        right.advance(Duration::from_secs(1));
+        service.maintain();
+        let id = service.exp_id(service.try_gen_id().unwrap()).unwrap();
+        let shown = service.meta().moment_of(id.time).unwrap();
+        assert!(shown.0 <= right.wall().0, "{shown}");
+    }
+    assert!(service.status().clock_suspect);
+}
+
+/// Another process takes the number while the clock is suspect. With the store's clock a number is
+/// claimed at once; without one after ten minutes, and a restart would help until then.
+#[test]
+fn a_process_without_a_machine_id_claims_one_once_its_clock_is_believed() {
+    for store_has_clock in [true, false] {
+        let folder = tempfile::tempdir().unwrap();
+        let (clock, right) = (ManualClock::at(START), ManualClock::at(START));
+        let store = FlakyStore::new(Arc::new(MemoryStore::new()));
+        let service = pool(&clock, &folder, &store);
+        service.gen_id().unwrap();
+        // It stops for two hours, which its monotonic clock does not count.
+        right.advance(Duration::from_millis(2 * HOUR));
+        let elsewhere = tempfile::tempdir().unwrap();
+        drop(pool(&right, &elsewhere, &store));
+        clock.set_wall(right.wall());
+        for clock in [&clock, &right] {
+            clock.advance(Duration::from_secs(17));
+        }
+        if store_has_clock {
+            store.show_clock(&right);
+            // Until then its own is contradicted.
+            right.set_wall(START);
+        }
+        service.maintain();
+        assert!(service.try_gen_id().is_err());
+        clock.advance(Duration::from_secs(60));
+        service.maintain();
+        let status = service.status();
+        assert!(status.restart_helps && !status.ready && status.clock_suspect, "{status:?}");
+        let why = status.all.not_ready_because.unwrap();
+        let said = if store_has_clock { "synchronise them" } else { "is not believed yet" };
+        assert!(why.contains(said), "{why}");
+        right.set_wall(clock.wall());
+        let after = recovers(&service, &[&clock, &right]).expect("it recovers");
+        assert!(!service.status().restart_helps);
+        let within = if store_has_clock { 0..=2 } else { 500..=600 };
+        assert!(within.contains(&after), "{store_has_clock}: {after} s");
+        println!("store with a clock: {store_has_clock}, claimed again after {after} s");
+    }
+}
+
+/// The doubt that a holder writes down while its clock is suspect counts from the time it goes by.
+#[test]
+fn a_doubt_reaches_no_further_than_the_believed_clock() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::at(START);
+    let memory = Arc::new(MemoryStore::new());
+    let store = FlakyStore::new(memory.clone());
+    let service = pool(&clock, &folder, &store);
+    clock.set_wall(UnixMillis(START.0 + 50 * 365 * 24 * HOUR));
+    store.set_may_forget();
+    for _ in 0..60 {
+        clock.advance(Duration::from_secs(1));
+        service.maintain();
+    }
+    let doubt = common::leases(&memory).find().unwrap().unwrap().doubt.expect("it is written");
+    assert!(doubt.reach.0 < START.0 + HOUR, "{}", doubt.reach);
 }
 
 #[test]

@@ -159,6 +159,30 @@ fn a_doubt_that_is_written_between_any_two_steps_of_a_claim_counts() {
     assert!(distant > 5, "{distant}");
 }
 
+/// The store is slow, or a reply is lost and asked for again: what others buy meanwhile may be forgotten.
+#[test]
+fn a_claim_that_took_long_keeps_its_distance_from_its_end() {
+    let requests = {
+        let setting = Setting::new();
+        setting.store.set_may_forget();
+        let _service = setting.start_from_memory();
+        setting.store.asked()
+    };
+    for after in 1..requests {
+        let setting = Setting::new();
+        setting.store.set_may_forget();
+        let clock = setting.clock.clone();
+        setting.store.after(after, move || clock.advance(20 * SECOND));
+        let service = setting.start_from_memory();
+        for _ in 0..6 {
+            assert!(service.try_gen_id().is_err(), "after {after} of {requests} requests");
+            pass(&setting, 1, &[&service]);
+        }
+        pass(&setting, 2, &[&service]);
+        service.try_gen_id().expect("its IDs have begun");
+    }
+}
+
 #[test]
 fn an_operator_may_know_better_than_the_store() {
     let trusted = Setting::new();

@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,8 +10,8 @@ use common::setting::{Setting, position};
 use common::{START, leases};
 use parking_lot::Mutex;
 use vesta_service::{
-    BuildError, Clock as _, ErrorKind, IdMeta, IdService as _, MemoryStore, Record, Timing,
-    UnixMillis,
+    BuildError, Builder, Clock as _, ErrorKind, IdMeta, IdService as _, LocalIdService,
+    MachineSource, ManualClock, MemoryStore, Record, Timing, UnixMillis,
 };
 
 #[test]
@@ -151,6 +152,166 @@ fn of_a_store_that_may_forget_no_more_is_reserved_than_the_wall_clock_shows() {
     let furthest = position(UnixMillis(setting.clock.wall().0 + 10_000));
     let bound = setting.record(service.machine()).bound;
     assert!(bound <= furthest, "{} s too far", (bound - furthest) >> 20);
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A store that may forget, with a right clock if it has one, and a service that has begun to make IDs.
+fn begun(setting: &Setting, right: Option<&ManualClock>, holder: Builder) -> LocalIdService {
+    setting.store.set_may_forget();
+    if let Some(right) = right {
+        setting.store.show_clock(right);
+    }
+    let holder = holder.timing(Timing::IN_MEMORY).build().expect("a machine ID is free");
+    for _ in 0..8 {
+        setting.clock.advance(SECOND);
+        right.inspect(|right| right.advance(SECOND));
+        holder.maintain();
+    }
+    holder.try_gen_id().expect("its IDs have begun");
+    holder
+}
+
+/// So many seconds pass on these clocks, and something is done after each.
+fn pass<T>(seconds: u32, clocks: &[&ManualClock], mut act: impl FnMut(u32) -> T) {
+    for second in 0..seconds {
+        clocks.iter().for_each(|clock| clock.advance(SECOND));
+        act(second);
+    }
+}
+
+/// The holder's clock is stepped after its claim; then a copy takes over that has forgotten it, and a
+/// starter claims the same machine ID by right clocks. Returns how many IDs there were, and how many came
+/// twice.
+fn fail_over_after_step(step: i64, store_has_clock: bool) -> (usize, usize) {
+    let setting = Setting::new();
+    let right = ManualClock::at(START);
+    let holder = begun(&setting, store_has_clock.then_some(&right), setting.builder());
+    right.set_wall(setting.clock.wall());
+    setting.clock.set_wall(UnixMillis(setting.clock.wall().0.checked_add_signed(step).unwrap()));
+    let (mut issued, mut twice) = (BTreeSet::new(), 0);
+    let mut issue = |service: &LocalIdService| {
+        let ids = (0..100).filter_map(|_| service.try_gen_id().ok());
+        twice += ids.filter(|id| !issued.insert(*id)).count();
+    };
+    pass(90, &[&setting.clock, &right], |_| {
+        holder.maintain();
+        issue(&holder);
+    });
+    if store_has_clock {
+        let furthest = position(UnixMillis(right.wall().0 + 10_000));
+        let bound = setting.record(holder.machine()).bound;
+        assert!(bound <= furthest, "{step}: {} s too far", (bound - furthest) >> 20);
+    }
+    setting.memory.forget();
+    let starter = Setting { clock: right.clone(), ..setting.elsewhere() };
+    let successor = starter.start_from_memory();
+    assert_eq!(successor.machine(), holder.machine());
+    pass(120, &[&setting.clock, &right], |_| {
+        issue(&holder); // cut off from the store
+        successor.maintain();
+        issue(&successor);
+    });
+    (issued.len(), twice)
+}
+
+#[test]
+fn a_holder_whose_clock_was_stepped_repeats_nothing_after_a_fail_over() {
+    for (step, at_least) in [(60_000, 10_000), (3_000, 17_000), (900, 17_000), (-3_000, 17_000)] {
+        let (issued, twice) = fail_over_after_step(step, true);
+        println!("{step} ms: {twice} of {issued} twice");
+        assert!(issued > at_least, "{step}: {issued}");
+        assert_eq!(twice, 0, "{step}");
+    }
+}
+
+/// What the store's clock is asked for: without it the same fail-over repeats.
+#[test]
+fn a_store_without_a_clock_shows_what_a_step_repeats() {
+    let (issued, twice) = fail_over_after_step(60_000, false);
+    println!("{twice} of {issued} twice");
+    assert!(twice > 1_000, "{twice} of {issued}");
+    assert_eq!(fail_over_after_step(900, false).1, 0, "clocks are less than 2 s apart");
+}
+
+#[test]
+fn a_holder_far_ahead_of_a_store_that_may_forget_goes_on_once_its_clock_is_right() {
+    for reserved in [false, true] {
+        let setting = Setting::new();
+        let right = ManualClock::at(START);
+        let source = if reserved { setting.reserved() } else { setting.builder() };
+        let holder = begun(&setting, Some(&right), source);
+        setting.clock.set_wall(UnixMillis(setting.clock.wall().0 + 60_000));
+        let asked = setting.store.asked();
+        pass(30, &[&setting.clock, &right], |_| holder.maintain());
+        // A clock and a change every 2.5 s, a look every 40 s.
+        assert!(setting.store.asked() - asked <= 30, "{}", setting.store.asked() - asked);
+        assert_eq!(holder.try_gen_id().unwrap_err().kind(), ErrorKind::AwaitingLease);
+        setting.clock.set_wall(right.wall());
+        let mut waited = 0;
+        while holder.maintain().is_some() && holder.try_gen_id().is_err() {
+            pass(1, &[&setting.clock, &right], |_| waited += 1);
+        }
+        // Another machine ID begins a window ahead; a reserved one waits until its time is reached.
+        assert!(waited <= if reserved { 56 } else { 8 }, "{waited} s");
+    }
+}
+
+/// A store that may forget is asked for its clock at each extend, once for all machine IDs.
+#[test]
+fn one_look_at_the_stores_clock_serves_all_machine_ids_of_a_process() {
+    let setting = Setting::new();
+    let right = ManualClock::at(START);
+    let pool = MachineSource::Pool { store: setting.store.clone(), range: Some(0..=31) };
+    let holder = begun(&setting, Some(&right), setting.builder().machine(pool).machine_count(32));
+    let (asked, changes) = (setting.store.asked(), setting.store.changes());
+    pass(100, &[&setting.clock, &right], |_| holder.maintain());
+    let rounds = (setting.store.changes() - changes) / 32;
+    assert!((30..=50).contains(&rounds), "{rounds}");
+    let others = setting.store.asked() - asked - 2 * rounds;
+    assert!(others <= 4, "{others} more than a clock and a change each round, and three looks");
+}
+
+/// The outage that is survived under a doubt, and its price; without a doubt the window is the store's.
+#[test]
+fn the_window_under_doubt_is_a_setting_with_a_price() {
+    for (doubted, window, first_id, outage) in
+        [(false, None, 0, 60), (true, None, 7, 10), (true, Some(60), 57, 60)]
+    {
+        let setting = Setting::new();
+        if doubted {
+            setting.store.set_may_forget();
+        }
+        let mut builder = setting.builder().timing(Timing::NETWORK);
+        if let Some(seconds) = window {
+            builder = builder.doubtful_window(SECOND * seconds);
+        }
+        let service = builder.build().expect("a machine ID is free");
+        let mut begins = 0;
+        while service.try_gen_id().is_err() {
+            pass(1, &[&setting.clock], |_| service.maintain());
+            begins += 1;
+        }
+        assert_eq!(begins, first_id, "{doubted}, {window:?}");
+        // More than ten minutes: a longer window than usual is announced for so long.
+        pass(700, &[&setting.clock], |_| service.maintain());
+        setting.store.go_away();
+        let mut lasted = 0;
+        while service.try_gen_id().is_ok() {
+            pass(1, &[&setting.clock], |_| service.maintain());
+            lasted += 1;
+        }
+        println!(
+            "in doubt: {doubted}, window {window:?}: first ID after {begins} s, outage {lasted} s"
+        );
+        let renew = if doubted { 3 } else { 17 };
+        assert!((outage - renew..=outage).contains(&lasted), "{doubted}, {window:?}: {lasted} s");
+    }
+    for millis in [9_999, 60_001] {
+        let window = Duration::from_millis(millis);
+        let refused = Setting::new().builder().doubtful_window(window).build().unwrap_err();
+        assert!(refused.to_string().contains("doubtful_window_ms"), "{refused}");
+    }
 }
 
 #[test]

@@ -117,10 +117,12 @@ async fn check_access(State(state): State<AdminState>, request: Request, next: N
     }
 }
 
-/// 503 only if a restart would help: the generator has stopped for good by itself.
+/// 503 only if a restart would help: the generator has stopped for good by itself, or has no machine ID
+/// and claims none by a clock that it does not believe.
 async fn healthz(State(state): State<AdminState>) -> (StatusCode, String) {
-    match state.service().and_then(|service| service.status().all.sealed) {
-        Some(reason) if !state.leaving.is_cancelled() => {
+    match state.service().map(|service| service.status().all) {
+        Some(all) if all.restart_helps && !state.leaving.is_cancelled() => {
+            let reason = all.not_ready_because.unwrap_or_default();
             (StatusCode::SERVICE_UNAVAILABLE, format!("restart me: {reason}\n"))
         }
         _ => (StatusCode::OK, "ok\n".to_owned()),

@@ -70,6 +70,15 @@ pub struct Store {
     /// Example: 60000
     #[arg(id = TAKEOVER_GRACE, value_name = "MS", value_parser = millis(1, LONGEST_GRACE))]
     takeover_grace: Option<Duration>,
+
+    /// Window while the store may forget
+    ///
+    /// In milliseconds, 10000 to 60000. For so long, less the time since the last renewal, IDs are made
+    /// while such a store is away. The price: the first ID after a start comes so much later, less 3 s.
+    /// More than 10000 is used from ten minutes after the namespace shows it.
+    #[arg(id = "machine.doubtful_window_ms", value_name = "MS", default_value = "10000")]
+    #[arg(value_parser = millis(10_000, 60_000))]
+    pub doubtful_window: Duration,
 }
 
 /// The default durations, as the stores have them themselves; `None` without a lease.

@@ -178,6 +178,14 @@ fn what_is_wrong_is_refused_with_one_sentence_that_says_what_to_do() {
             "machine.takeover_grace_ms must be 1 to 86400000",
         ),
         (
+            &["--machine-doubtful-window-ms", "9999"],
+            "machine.doubtful_window_ms must be 10000 to 60000",
+        ),
+        (
+            &["--machine-doubtful-window-ms", "60001"],
+            "machine.doubtful_window_ms must be 10000 to 60000",
+        ),
+        (
             &["--machine-window-ms", "30000"],
             "takeover_grace must be at least three times window, but it is machine.window_ms = 30000, \
              machine.renew_every_ms = 1500, machine.request_timeout_ms = 1000, \

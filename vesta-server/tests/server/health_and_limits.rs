@@ -185,7 +185,7 @@ async fn a_stop_waits_for_what_is_under_way_but_not_for_ever() {
     });
     let mut client = server.client().await;
     let mut probe = client.clone();
-    while server.service.try_gen_run(u32::MAX).is_ok() {}
+    server.use_up();
     // It waits for the next second, which does not come.
     let mut waiting = std::pin::pin!(client.gen_id(vesta::GenIdRequest {}));
     // On the same connection, so what is sent after it is answered when it has arrived.

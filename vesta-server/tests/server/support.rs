@@ -29,6 +29,12 @@ pub(crate) struct Server {
 }
 
 impl Server {
+    /// Uses up the current second: what batches leave goes one by one. Returns the IDs that it took.
+    pub(crate) fn use_up(&self) -> u32 {
+        let next = || self.service.try_gen_run(u32::MAX).or_else(|_| self.service.try_gen_run(1));
+        std::iter::from_fn(|| next().ok()).map(|run| run.count).sum()
+    }
+
     pub(crate) fn start(layout: IdMeta) -> Self {
         Self::with(layout, Timeouts::default(), |_| ())
     }

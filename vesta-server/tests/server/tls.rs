@@ -89,8 +89,8 @@ async fn a_client_that_trusts_the_authority_gets_ids() {
     }
     assert_eq!(client.gen_ids(10_000).await.expect("a batch").len(), 10_000);
     assert_eq!(
-        client.gen_runs(1_000_000).await.expect("runs").iter().map(|r| r.count).sum::<u32>(),
-        1_000_000
+        client.gen_runs(900_000).await.expect("runs").iter().map(|r| r.count).sum::<u32>(),
+        900_000
     );
     assert_eq!(failures(&server), 0);
 }

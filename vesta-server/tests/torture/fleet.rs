@@ -1,6 +1,7 @@
 //! All processes, and what is done to them.
 
 use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -14,7 +15,7 @@ use crate::callers::Api;
 use crate::plan::{Kind, Slot};
 use crate::process::{Process, program};
 use crate::watch::Watch;
-use crate::world::World;
+use crate::world::{NOBODY, World};
 
 /// Processes that run at once in each world, without twins.
 pub(crate) const SLOTS: usize = 2;
@@ -57,11 +58,16 @@ impl Fleet {
         runtime: Handle,
         rng: Rng,
     ) -> Self {
+        // Another user gets to its folder below this one.
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o711)).expect("its owner");
         let host = |world: &Arc<World>, slot: usize| {
             let state = world.state(&slot.to_string());
             let clock = folder.join(world.name).join(format!("clock-{slot}"));
             for made in [&state, &clock] {
                 fs::create_dir_all(made).expect("a folder");
+            }
+            if world.kind == Kind::Users && slot > 0 {
+                chown(&state, Some(NOBODY), Some(NOBODY)).expect("as root");
             }
             Host { clock: WallClock::new(&clock), state, process: None, twin: None, paused: false }
         };
@@ -184,7 +190,9 @@ impl Fleet {
 
     pub(crate) fn step_all(&mut self, offset: &str) {
         for slot in (0..self.hosts.len()).map(|host| (host / SLOTS, host % SLOTS)) {
-            self.step(slot, offset);
+            if self.worlds[slot.0].kind != Kind::Users {
+                self.step(slot, offset);
+            }
         }
     }
 

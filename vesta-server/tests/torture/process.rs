@@ -117,7 +117,11 @@ impl Process {
         let killed = status.signal() == Some(Unix::KILL.as_raw());
         let is_right = match fate {
             Fate::Killed if is_ready => killed || status.code() == Some(0),
-            Fate::Killed => killed || status.code().is_some_and(|code| [0, 64, 69].contains(&code)),
+            // It may have been asked to stop before it could hear that.
+            Fate::Killed => {
+                let stopped = status.signal() == Some(Unix::TERM.as_raw());
+                killed || stopped || status.code().is_some_and(|code| [0, 64, 69].contains(&code))
+            }
             Fate::Stops if is_ready => status.code() == Some(0),
             Fate::Stops => status.code().is_some() || status.signal() == Some(Unix::TERM.as_raw()),
             Fate::Runs | Fate::Gone => !is_ready && matches!(status.code(), Some(64 | 69)),

@@ -35,18 +35,21 @@ mod torture {
     }
 }
 
-/// Two servers with one machine ID, in two state folders: outside the promise, and so a planted fault.
+/// Two servers with one machine ID, in two namespaces: outside the promise, and so a planted fault.
 #[test]
 fn two_owners_of_a_machine_id_are_found() {
     let (folder, mut rng, watch) = (folder(), Rng::new(1), Arc::new(Watch::new()));
-    let world = Arc::new(World::new("planted", Kind::Fixed, None, folder.path(), &mut rng));
+    // Of the same layout.
+    let world = |name| World::new(name, Kind::Fixed, None, folder.path(), &mut Rng::new(1));
+    let (world, other) = (Arc::new(world("planted")), world("planted-too"));
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.expect("a runtime");
     let apis = [("vesta-server", Api::Grpc(runtime.handle().clone())), ("vesta-rest", Api::Rest)];
     let processes = apis.map(|(name, api)| {
-        let state = world.state(name);
+        let of = if name == "vesta-rest" { &other } else { &*world };
+        let state = of.state(name);
         fs::create_dir_all(&state).expect("a folder");
-        let mut command = world.command(&program(name), &state, 7, &mut rng);
+        let mut command = of.command(&program(name), &state, 7, &mut rng);
         Process::start(&mut command, name, &world, &watch, api)
     });
     while world.ledger().duplicates == 0 && watch.elapsed() < Duration::from_secs(60) {
@@ -82,6 +85,10 @@ fn no_id_repeats_whatever_happens() {
     };
     let mut worlds = vec![world("fixed", Kind::Fixed, None), world("sqlite", Kind::File, None)];
     let mut switches = vec![None, None];
+    if rustix::process::geteuid().is_root() {
+        worlds.push(world("users", Kind::Users, None));
+        switches.push(None);
+    }
     for name in &servers.names {
         let kind = Kind::Network {
             can_fail_over: servers.can_fail_over(name),

@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use vesta_intf::UnixMillis;
 
+use super::ClockPair;
+use crate::service::millis;
+
 /// With more lead than this nothing is issued, and the effective clock stands still: the wall clock
 /// then catches up at full speed.
 pub(crate) const MAX_LEAD: Duration = Duration::from_nanos(MAX_LEAD_NANOS);
@@ -12,6 +15,9 @@ const MAX_LEAD_NANOS: u64 = 5_000_000_000;
 
 /// A forward step of the wall clock beyond this, against the monotonic clock, is not followed.
 const FAR_JUMP: u64 = 3_600_000_000_000;
+
+/// A far jump is believed once it has lasted this long.
+const BELIEVED_AFTER: Duration = Duration::from_secs(600);
 
 /// Follows the wall clock, never goes back. While it is ahead of the wall clock it advances on the
 /// monotonic clock, 10 % slow, until the wall clock has caught up. All inside is in nanoseconds since
@@ -24,6 +30,8 @@ pub(crate) struct EffectiveClock {
     /// Where it would stand had it never been set back; never behind `effective`.
     furthest: u64,
     monotonic: Duration,
+    /// A far jump that is not believed: when it was first seen, and the wall clock then.
+    jumped: Option<(Duration, u64)>,
 }
 
 /// Reading of the effective clock.
@@ -37,12 +45,19 @@ pub(crate) struct Reading {
     pub(crate) suspect: bool,
 }
 
+impl Reading {
+    /// The wall clock, as far as it is believed.
+    pub(crate) fn wall(&self) -> UnixMillis {
+        UnixMillis(self.effective.0.saturating_sub(millis(self.lead)))
+    }
+}
+
 impl EffectiveClock {
     /// Starts at the wall clock, or at `not_before` if that is later.
     pub(crate) fn new(wall: UnixMillis, monotonic: Duration, not_before: UnixMillis) -> Self {
         let [effective, wall] =
             [wall.max(not_before), wall].map(|moment| moment.0.saturating_mul(1_000_000));
-        Self { effective, believed: wall, furthest: effective, monotonic }
+        Self { effective, believed: wall, furthest: effective, monotonic, jumped: None }
     }
 
     /// Believes the wall clock as far as a predecessor on the same clocks did: it may have been set
@@ -50,6 +65,16 @@ impl EffectiveClock {
     pub(crate) fn trust_as(&mut self, before: &Self) {
         let since = nanos(self.monotonic.saturating_sub(before.monotonic));
         self.furthest = self.furthest.max(before.furthest.saturating_add(since));
+    }
+
+    /// Takes in a comparison with a store's clock. A far jump that the store's clock shows too is
+    /// believed; one that it contradicts is not, however long it lasts.
+    pub(crate) fn compare(&mut self, pair: &ClockPair) {
+        if pair.agree() {
+            self.furthest = self.furthest.max(pair.after.0.saturating_mul(1_000_000));
+        } else {
+            self.jumped = None;
+        }
     }
 
     /// Takes what the clocks show now and says what time to go by.
@@ -62,7 +87,14 @@ impl EffectiveClock {
         let expected = self.believed.saturating_add(elapsed);
         // A step back that is corrected is no jump, however long it took.
         let furthest = self.furthest.saturating_add(elapsed);
-        let suspect = wall > furthest.saturating_add(FAR_JUMP);
+        let far = wall > furthest.saturating_add(FAR_JUMP);
+        let lasts = |(since, shown): &(Duration, u64)| {
+            let now = shown.saturating_add(nanos(monotonic.saturating_sub(*since)));
+            wall.abs_diff(now) <= FAR_JUMP
+        };
+        let jumped = self.jumped.filter(lasts).unwrap_or((monotonic, wall));
+        let suspect = far && monotonic.saturating_sub(jumped.0) < BELIEVED_AFTER;
+        self.jumped = suspect.then_some(jumped);
         self.believed = if suspect { expected } else { wall };
         self.furthest = furthest.max(self.believed);
 
@@ -166,6 +198,66 @@ mod tests {
             corrected,
             Reading { effective: UnixMillis(NOON.0 + 20), lead: ms(0), suspect: false }
         );
+    }
+
+    const HOUR: u64 = 3_600_000;
+
+    fn compared(before: u64, theirs: u64, after: u64) -> ClockPair {
+        let [before, theirs, after] = [before, theirs, after].map(UnixMillis);
+        ClockPair { before, theirs, after, asked: ms(0) }
+    }
+
+    #[test]
+    fn a_far_jump_is_believed_after_ten_minutes() {
+        let mut clock = EffectiveClock::new(NOON, ms(0), UnixMillis(0));
+        let mut jumped = |passed| clock.observe(UnixMillis(NOON.0 + 2 * HOUR + passed), ms(passed));
+        for passed in (1_000..=600_999).step_by(7_000).chain([600_999]) {
+            let reading = jumped(passed);
+            assert!(reading.suspect && reading.effective == UnixMillis(NOON.0 + passed));
+        }
+        let believed = Reading {
+            effective: UnixMillis(NOON.0 + 2 * HOUR + 601_000),
+            lead: ms(0),
+            suspect: false,
+        };
+        assert_eq!(jumped(601_000), believed);
+        assert!(!jumped(602_000).suspect);
+    }
+
+    #[test]
+    fn each_far_jump_lasts_for_itself() {
+        let mut clock = EffectiveClock::new(NOON, ms(0), UnixMillis(0));
+        assert!(clock.observe(UnixMillis(NOON.0 + 2 * HOUR), ms(0)).suspect);
+        // Elsewhere, and back for a moment.
+        assert!(clock.observe(UnixMillis(NOON.0 + 4 * HOUR), ms(599_000)).suspect);
+        assert!(clock.observe(UnixMillis(NOON.0 + 4 * HOUR), ms(601_000)).suspect);
+        assert!(!clock.observe(UnixMillis(NOON.0 + 602_000), ms(602_000)).suspect);
+        assert!(clock.observe(UnixMillis(NOON.0 + 4 * HOUR), ms(1_200_000)).suspect);
+        assert!(clock.observe(UnixMillis(NOON.0 + 4 * HOUR), ms(1_799_999)).suspect);
+        assert!(!clock.observe(UnixMillis(NOON.0 + 4 * HOUR), ms(1_800_000)).suspect);
+    }
+
+    #[test]
+    fn a_far_jump_that_the_stores_clock_shows_too_is_believed_at_once() {
+        let mut clock = EffectiveClock::new(NOON, ms(0), UnixMillis(0));
+        let far = NOON.0 + 2 * HOUR;
+        assert!(clock.observe(UnixMillis(far), ms(0)).suspect);
+        clock.compare(&compared(far, far - 60_001, far));
+        assert!(clock.observe(UnixMillis(far + 10), ms(10)).suspect, "it shows something else");
+        clock.compare(&compared(far + 10, far - 50_000, far + 10));
+        let believed = Reading { effective: UnixMillis(far + 20), lead: ms(0), suspect: false };
+        assert_eq!(clock.observe(UnixMillis(far + 20), ms(20)), believed);
+    }
+
+    #[test]
+    fn a_far_jump_that_the_stores_clock_contradicts_is_never_believed() {
+        let mut clock = EffectiveClock::new(NOON, ms(0), UnixMillis(0));
+        for passed in (0..7_200_000).step_by(300_000) {
+            let far = NOON.0 + 2 * HOUR + passed;
+            let reading = clock.observe(UnixMillis(far), ms(passed));
+            assert_eq!((reading.suspect, reading.effective), (true, UnixMillis(NOON.0 + passed)));
+            clock.compare(&compared(far, NOON.0 + passed, far));
+        }
     }
 
     #[test]

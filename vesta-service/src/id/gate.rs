@@ -51,7 +51,7 @@ impl Gate {
         }
     }
 
-    /// Makes every caller take the long way until the gate is opened again.
+    /// Sends every caller to the slow path until the gate is opened again.
     pub(crate) fn close(&self) {
         self.end.store(0, Ordering::Relaxed);
         self.batch_end.store(0, Ordering::Relaxed);

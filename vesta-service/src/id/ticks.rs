@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use vesta_intf::{IdMeta, TimeUnit, UnixMillis};
 
-use crate::clock::{AnyClock, ClockKind, EffectiveClock, Glance, MAX_LEAD, Reading};
+use crate::clock::{AnyClock, ClockKind, ClockPair, EffectiveClock, Glance, MAX_LEAD, Reading};
 use crate::fork::Process;
 use crate::sequence::Rules;
 use crate::sync::{AtomicBool, Mutex, Ordering};
@@ -81,6 +81,11 @@ impl Ticks {
         self.state.lock().trust_as(&before);
     }
 
+    /// Takes in a comparison with the store's clock.
+    pub(crate) fn compare(&self, pair: &ClockPair) {
+        self.state.lock().compare(pair);
+    }
+
     /// A number that changes when the time goes on.
     #[inline(always)]
     pub(crate) fn glance(&self) -> u64 {
@@ -118,8 +123,9 @@ impl Ticks {
             if reading.suspect {
                 tracing::error!(
                     following = %reading.effective,
-                    "the wall clock jumped ahead by more than an hour and is not followed; \
-                     correct it, or restart to accept it"
+                    "the wall clock jumped ahead by more than an hour and is not followed; correct it. \
+                     It is followed once the store's clock shows the same, after 10 minutes if the \
+                     store has none, or after a restart"
                 );
             } else {
                 tracing::info!("the wall clock is believed again");
@@ -135,9 +141,7 @@ impl Ticks {
 
     /// The tick of the wall clock, as far as that is believed.
     pub(crate) fn wall_tick(&self) -> u64 {
-        let Reading { effective, lead, .. } = self.read();
-        let lead = u64::try_from(lead.as_millis()).unwrap_or(u64::MAX);
-        self.scale.tick(UnixMillis(effective.0.saturating_sub(lead)))
+        self.scale.tick(self.read().wall())
     }
 
     /// So many slices begin in a duration.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use vesta_intf::plain;
 
-use super::state::{Action, Answer, Ask, CLAIM_AGAIN, Event, Machine, Now};
+use super::state::{Action, Answer, Ask, Event, Machine, Now};
 use super::{Choice, EventKind, MachineSlot, Plan};
 use crate::BuildError;
 use crate::clock::{AnyClock, MAX_LEAD};
@@ -54,11 +54,8 @@ impl Driver {
         }
         let slot = self.slot.clone();
         let held = slot.as_ref().map(|slot| slot.leases.current());
-        if let (Some(slot), Some(held)) = (&slot, held)
-            && let Some(pause) = self.look_around(slot, held, clock)
-        {
-            slot.next_attempt_at(clock.monotonic().saturating_add(pause));
-            return Due::Nothing(pause);
+        if let (Some(slot), Some(held)) = (&slot, held) {
+            self.look_around(slot, held, clock);
         }
         let now = present(&self.machine, held, clock, jitter);
         loop {
@@ -81,23 +78,13 @@ impl Driver {
         }
     }
 
-    /// Ends a lease that is to be given up. Returns for how long no machine ID is claimed.
-    fn look_around(
-        &mut self,
-        slot: &MachineSlot,
-        held: &HeldLease,
-        clock: &AnyClock,
-    ) -> Option<Duration> {
+    /// Ends a lease that is to be given up.
+    fn look_around(&mut self, slot: &MachineSlot, held: &HeldLease, clock: &AnyClock) {
         let plan = &self.machine.plan;
         if slot.stopping() {
             self.machine.release(held.seal("it was shut down"));
             self.machine.stop();
-        } else if !self.machine.is_holding() {
-            if held.ticks.read().suspect {
-                tracing::error!("no machine ID is claimed while the clock is suspect");
-                return Some(CLAIM_AGAIN);
-            }
-        } else if matches!(plan.choice, Choice::Any(_)) {
+        } else if self.machine.is_holding() && matches!(plan.choice, Choice::Any(_)) {
             let distance = Plan::distance(self.machine.doubt.as_ref(), clock.wall());
             if held.ticks.read().lead > MAX_LEAD + distance {
                 let machine = held.machine;
@@ -110,7 +97,6 @@ impl Driver {
         if held.sealed_reason().is_some() && self.machine.is_holding() {
             self.lock = None;
         }
-        None
     }
 
     /// The present, for the state machine.
@@ -232,20 +218,22 @@ impl Driver {
 }
 
 fn present(machine: &Machine, held: Option<&HeldLease>, clock: &AnyClock, jitter: u64) -> Now {
-    let now = at(&machine.plan, clock);
-    let tick = match held {
-        // From a store that may forget no reservation reaches further ahead of the wall clock than
-        // where the next claim would begin.
-        Some(held) if machine.doubt.is_some() => held.ticks.wall_tick(),
-        Some(held) => held.ticks.effective_tick(),
-        None => now.tick,
+    let now = Now { jitter, ..at(&machine.plan, clock) };
+    let Some(held) = held else { return now };
+    // From a store that may forget no reservation reaches further ahead of the wall clock than where
+    // the next claim would begin.
+    let tick = match machine.doubt {
+        Some(_) => held.ticks.wall_tick(),
+        None => held.ticks.effective_tick(),
     };
-    Now { tick, jitter, ..now }
+    let reading = held.ticks.read();
+    let wall = if machine.is_holding() { reading.wall() } else { now.wall };
+    Now { wall, tick, suspect: reading.suspect, ..now }
 }
 
 fn at(plan: &Plan, clock: &AnyClock) -> Now {
     let wall = clock.wall();
     let wall_tick = plan.meta.tick_at(wall).unwrap_or(0);
     let (monotonic, random) = (clock.monotonic(), clock.random());
-    Now { monotonic, wall, wall_tick, tick: wall_tick, random, jitter: 0 }
+    Now { monotonic, wall, wall_tick, tick: wall_tick, suspect: false, random, jitter: 0 }
 }

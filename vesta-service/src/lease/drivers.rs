@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::driver::{Driver, Due};
 use super::state::{Answer, Claimed, Event};
 use super::{CLAIM_TIMEOUT, Doubt, EventKind, HostState, Leases, MachineSlot, Plan, Signals};
-use crate::clock::AnyClock;
+use crate::clock::{AnyClock, ClockPair};
 use crate::error::{BuildError, StoreError, ask_store};
 use crate::held_lease::HeldLeaseFactory;
 
@@ -24,12 +24,22 @@ pub(crate) struct Drivers {
     signals: Arc<Signals>,
     /// The machine IDs that one of them has or tries.
     taken: BTreeSet<u64>,
-    /// The doubt that was last announced.
-    announced: Option<Doubt>,
+    /// What was last said of the store.
+    said: Said,
     /// The reason for which the start is given up.
     refused: Option<BuildError>,
-    /// The error of the store that was last logged, while it lasts.
-    said: Option<String>,
+}
+
+/// What was said of a store, so that it is said once.
+#[derive(Debug, Default)]
+struct Said {
+    doubt: Option<Doubt>,
+    /// The error that was last logged, while it lasts.
+    error: Option<String>,
+    /// The store's clock, when it was last compared.
+    clock: Option<ClockPair>,
+    /// The comparisons since it was said that the clocks differ.
+    differed: u64,
 }
 
 impl Drivers {
@@ -42,9 +52,8 @@ impl Drivers {
     ) -> Result<Self, BuildError> {
         let drivers = (0..plan.count).map(|_| Driver::new(&plan, &factory.clock)).collect();
         let (signals, taken) = (Arc::default(), BTreeSet::new());
-        let (announced, refused, said) = (None, None, None);
-        let mut this =
-            Self { drivers, leases, host, factory, signals, taken, announced, refused, said };
+        let (said, refused) = (Said::default(), None);
+        let mut this = Self { drivers, leases, host, factory, signals, taken, said, refused };
         loop {
             let pause = this.round().unwrap_or_default();
             if let Some(error) = this.refused.take() {
@@ -184,6 +193,7 @@ impl Drivers {
 
     fn take_in(&mut self, answers: Vec<(usize, Answer)>, jitter: u64) {
         let mut failed: Option<(StoreError, u64)> = None;
+        let only_clock = answers.iter().all(|(_, answer)| matches!(answer, Answer::Clock(_)));
         let mut events = Vec::with_capacity(answers.len());
         for (number, answer) in answers {
             if let Answer::Failed(error) = &answer {
@@ -195,11 +205,14 @@ impl Drivers {
         }
         // One line for each state of the store, however often it is asked.
         let said = failed.as_ref().map(|(error, _)| error.to_string());
-        if let Some((error, machines)) = failed.filter(|_| self.said != said) {
+        if let Some((error, machines)) = failed.filter(|_| self.said.error != said) {
             let store = &self.plan().store;
             tracing::warn!(store, %error, machines, "the store does not answer; trying again");
         }
-        self.said = said;
+        // A store that shows its clock may refuse every change still.
+        if !only_clock {
+            self.said.error = said;
+        }
         // On disk before anything is issued.
         let acknowledged = events.iter().filter_map(|(number, event)| match event {
             Event::Claimed(Claimed { record, .. })
@@ -258,10 +271,10 @@ impl Drivers {
         // Not every slot has looked yet.
         let holding = || self.drivers.iter().filter(|driver| driver.machine.is_holding());
         let undecided = doubt.is_none() && holding().any(|driver| driver.machine.doubt.is_some());
-        if self.announced == *doubt || undecided || !machine.is_holding() {
+        if self.said.doubt == *doubt || undecided || !machine.is_holding() {
             return;
         }
-        self.announced.clone_from(doubt);
+        self.said.doubt.clone_from(doubt);
         let (store, namespace) = (&machine.plan.store, &machine.plan.namespace);
         match doubt {
             Some(Doubt { since, why, .. }) => tracing::warn!(

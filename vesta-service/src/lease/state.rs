@@ -27,7 +27,7 @@ use super::{
     Amendment, BuildError, Cas, Choice, ClaimOrder, Doubt, Local, Look, Marks, Namespace, Record,
     Snapshot, StoreError, Suspicion, Timing,
 };
-use crate::clock::MAX_LEAD;
+use crate::clock::{ClockPair, MAX_LEAD};
 use crate::sequence::Rules;
 #[cfg(all(test, not(any(loom, shuttle))))]
 pub(in crate::lease) use attempt::{Attempt, Ground, Step, Verdict};
@@ -228,7 +228,9 @@ pub(crate) enum Write {
 pub(crate) enum Ask {
     /// The namespace itself.
     Namespace,
-    /// The whole namespace, created if it is not there; the store's clock; what this host remembers.
+    /// The store's clock, compared with this host's.
+    Clock,
+    /// The whole namespace, created if it is not there; what this host remembers.
     Survey,
     /// The namespace itself, and whether the store may forget: a [`Look`] no older than [`DOUBT_CHECK`].
     Doubt,
@@ -249,8 +251,6 @@ pub(crate) enum Ask {
 pub(crate) struct Findings {
     /// Why the store may forget what it acknowledged, if it may.
     pub(crate) doubt: Option<Suspicion>,
-    /// The store's clock, if it has one.
-    pub(crate) clock: Option<UnixMillis>,
     pub(crate) snapshot: Snapshot,
     /// The records that this host remembers, by machine ID.
     pub(crate) locals: BTreeMap<u64, Local>,
@@ -262,6 +262,8 @@ pub(crate) struct Findings {
 #[derive(Debug, Clone)]
 pub(crate) enum Answer {
     Namespace(Namespace),
+    /// `None` if the store has no clock.
+    Clock(Option<ClockPair>),
     /// The namespace is gone, so nothing was added to it.
     NoNamespace,
     /// Shared by all who ask at the same time.

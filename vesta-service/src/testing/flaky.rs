@@ -7,11 +7,14 @@ use std::sync::{Arc, Barrier};
 use parking_lot::Mutex;
 use vesta_intf::UnixMillis;
 
+use super::ManualClock;
+use crate::clock::Clock as _;
 use crate::error::StoreError;
 use crate::lease::{KvStore, Put, Suspicion, Timing};
 
 /// Passes requests on to a store, as long as it is not told to lose them. For tests of how a program
-/// lives with outages; it hides the store's own clock, so that they can script the time.
+/// lives with outages; it hides the store's own clock, so that they can script the time, and shows
+/// [another](Self::show_clock) on request.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -42,6 +45,7 @@ struct Weather {
     asked: u64,
     changes: u64,
     meeting: Option<Arc<Barrier>>,
+    clock: Option<ManualClock>,
     events: Vec<Event>,
 }
 
@@ -87,6 +91,11 @@ impl FlakyStore {
     /// Says from now on that it may forget, if the store itself does not.
     pub fn set_may_forget(&self) {
         self.weather.lock().may_forget = true;
+    }
+
+    /// Shows this clock as its own from now on.
+    pub fn show_clock(&self, clock: &ManualClock) {
+        self.weather.lock().clock = Some(clock.clone());
     }
 
     /// The next `count` requests do not reach the store.
@@ -232,6 +241,8 @@ impl KvStore for FlakyStore {
     }
 
     fn now(&self) -> Result<Option<UnixMillis>, StoreError> {
-        Ok(None)
+        let Some(clock) = self.weather.lock().clock.clone() else { return Ok(None) };
+        self.reach()?;
+        Ok(Some(clock.wall()))
     }
 }

@@ -46,9 +46,9 @@ impl World {
         }
     }
 
-    fn step(&mut self, number: usize, by: i64) {
+    pub(crate) fn step(&mut self, number: usize, by: i64) {
         let clock = &self.nodes[number].clock;
-        if (clock.error() + i128::from(by)).abs() > self.plan.largest_clock_error() {
+        if (clock.error() + i128::from(by)).abs() > self.plan.largest_clock_error_while_running() {
             clock.correct();
         } else {
             self.time.note(|| format!("node {number}: its clock steps by {} ms", by / 1_000_000));

@@ -5,7 +5,7 @@ use crate::ledger::Flaw;
 use crate::plan::{Class, NAMESPACES};
 use crate::planted::Planted;
 use crate::store::Weather;
-use crate::time::MINUTE;
+use crate::time::{MINUTE, SECOND};
 
 impl World {
     /// The node that is to suffer, if there is one that runs.
@@ -126,16 +126,49 @@ impl World {
         self.shared.weather(weather);
     }
 
+    /// A holder's clock is stepped ahead after its claim; it buys and issues, and is gone when the store
+    /// forgets that. Returns how far.
+    fn lose_a_holder_that_is_ahead(&mut self) -> Result<u64, Flaw> {
+        let Some(number) = self.victim().filter(|number| !self.nodes[*number].paused) else {
+            return Ok(0);
+        };
+        let by = self.rng.within(3 * SECOND..=MINUTE);
+        self.step(number, i64::try_from(by).expect("minutes"));
+        for _ in 0..15 {
+            self.time.advance(SECOND);
+            self.keep(number);
+            self.generate(number)?;
+        }
+        self.counts.add("holders ahead of the store lost", 1);
+        self.crash(number)?;
+        Ok(by)
+    }
+
     fn forget(&mut self) -> Result<(), Flaw> {
         let space = self.rng.index(2);
         let namespace = NAMESPACES[space];
         match self.plan.class {
             Class::Durable => {}
             Class::MayForget => {
-                let span = self.rng.span(20 * MINUTE);
+                let mut span = self.rng.span(20 * MINUTE);
+                let (before, mut ahead) = (self.time.now(), 0);
+                if self.rng.percent(50) {
+                    ahead = self.lose_a_holder_that_is_ahead()?;
+                    span = self.time.now() - before + 1;
+                }
                 let undone = self.shared.roll_back(namespace, span);
                 self.time.note(|| format!("the store forgets its last {undone} changes"));
                 self.counts.add("stores that lost changes", u64::from(undone > 0));
+                // The others come to where it was.
+                for _ in 0..if ahead > 0 { 20 } else { 0 } {
+                    self.pass(ahead / 10)?;
+                    let number = self.rng.index(self.nodes.len());
+                    match &self.nodes[number] {
+                        node if node.service.is_none() => self.start(number)?,
+                        node if node.paused => {}
+                        _ => self.generate(number)?,
+                    }
+                }
             }
             Class::Wiped => {
                 let users = self.nodes.iter().filter(|n| n.plan.space == space && !n.is_fixed());

@@ -22,7 +22,7 @@ pub(crate) const NAMESPACES: [&str; 2] = ["default", "eu-1"];
 pub(crate) enum Class {
     /// It keeps what it acknowledged.
     Durable,
-    /// It loses the latest changes and says that it may. Clocks are then right to a second.
+    /// It loses the latest changes and says that it may. Clocks are then right to a second at a start.
     MayForget,
     /// It is wiped, once or more; every host keeps its folder.
     Wiped,
@@ -121,8 +121,9 @@ impl Plan {
         ]);
         let mut class =
             rng.weighed(&[(70, Class::Durable), (15, Class::MayForget), (15, Class::Wiped)]);
-        if planted.is_some() {
-            class = Class::Durable;
+        if let Some(planted) = planted {
+            let doubted = planted == Planted::CountsByItsOwnClock;
+            class = if doubted { Class::MayForget } else { Class::Durable };
         }
         let window = SECOND * rng.pick(&[3, 10, 20, 60]);
         // Longer than a claim may take: the others stand still meanwhile and cannot renew.
@@ -235,13 +236,21 @@ impl Plan {
         u64::try_from(self.timing.takeover_grace.as_nanos()).expect("minutes")
     }
 
-    /// The largest error of a clock, in nanoseconds.
+    /// The largest error of a clock at a start, in nanoseconds.
     pub(crate) fn largest_clock_error(&self) -> i128 {
         i128::from(match self.class {
             Class::Durable => u64::MAX,
             Class::MayForget => SECOND * 9 / 10,
             Class::Wiped => HOUR,
         })
+    }
+
+    /// The same while its node runs: under a doubt time is the store's.
+    pub(crate) fn largest_clock_error_while_running(&self) -> i128 {
+        match self.class {
+            Class::MayForget => i128::from(2 * HOUR),
+            _ => self.largest_clock_error(),
+        }
     }
 }
 
@@ -260,6 +269,8 @@ fn nodes(layout: &IdMeta, class: Class, planted: Option<Planted>, rng: &mut Rng)
             let source = match (planted, mix) {
                 (Some(Planted::Stateless), _) => Source::Stateless(number),
                 (Some(Planted::StaleState), _) => Source::Fixed(number),
+                // All want the one that the store forgot.
+                (Some(Planted::CountsByItsOwnClock), _) => Source::Reserved(0),
                 (Some(_), _) => Source::Pool(size),
                 (None, 0) => Source::Pool(size),
                 (None, 1) => Source::Reserved(rng.below(how_many)),

@@ -20,6 +20,8 @@ pub(crate) enum Planted {
     ForgetsExtensions,
     /// The store writes a bound two positions too low when a record is released.
     ReleasesTooMuch,
+    /// The store may forget, and a holder buys by its own clock alone.
+    CountsByItsOwnClock,
     /// A host remembers nothing.
     Stateless,
     /// A host puts a state file from before back.
@@ -47,11 +49,12 @@ pub(crate) enum Planted {
 impl Planted {
     /// All of them, the number of histories in which each is looked for, and as what it comes to light:
     /// as the first in some histories at least, in others as another of these.
-    pub(crate) const ALL: [(Planted, u64, &[Fault]); 15] = [
+    pub(crate) const ALL: [(Planted, u64, &[Fault]); 16] = [
         (Self::IgnoresExpectations, 200, &[Fault::Repeated, Fault::NotAscending]),
         (Self::Forgets, 100, &[Fault::Repeated, Fault::NotAscending]),
         (Self::ForgetsExtensions, 100, &[Fault::NotGranted, Fault::Repeated, Fault::Other]),
         (Self::ReleasesTooMuch, 100, &[Fault::NotReturned, Fault::Other]),
+        (Self::CountsByItsOwnClock, 1_000, &[Fault::Repeated, Fault::NotAscending]),
         (Self::Stateless, 50, &[Fault::Repeated, Fault::NotAscending]),
         (Self::StaleState, 200, &[Fault::Repeated, Fault::NotAscending]),
         (Self::RepeatsAfterAnOverflow, 50, &[Fault::NotAscending]),

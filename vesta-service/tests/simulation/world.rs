@@ -243,6 +243,10 @@ impl World {
             BuildError::Store { .. } if self.faultless_since.is_none() => {
                 "starts refused: store away"
             }
+            // A late request came to others of its entries.
+            BuildError::Store { .. } if self.shared.lost_its_namespace(node.namespace()) => {
+                "starts refused: namespace lost"
+            }
             BuildError::Exhausted { .. } => "starts refused: every machine ID in use",
             BuildError::ClockBehind { .. } if only => "starts refused: clock behind",
             BuildError::StoreRegressed { .. } if forgets => "starts refused: the store forgot",

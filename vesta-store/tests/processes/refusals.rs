@@ -79,6 +79,12 @@ pub(crate) fn a_server_that_replicates_from_another_is_refused(store: &Store) {
     assert!(why.contains("replicates from"), "{why}");
     first.kill();
     server.promote();
+    if store.name == "postgres" {
+        // Logical replication leaves sequences behind: an operator moves them on.
+        server.sql_on_replica(
+            "SELECT setval(pg_get_serial_sequence('worker_node', 'id'), max(id)) FROM worker_node",
+        );
+    }
     for answer in uses(&replica) {
         answer.expect("it is a server of its own");
     }

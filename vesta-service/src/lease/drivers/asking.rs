@@ -2,14 +2,39 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
+
+use vesta_intf::UnixMillis;
 
 use super::super::state::{Answer, Ask, DOUBT_CHECK, Findings, Write};
 use super::super::{Amendment, Doubt, HostState, Leases, Namespace, Plan};
-use super::Drivers;
-use crate::clock::AnyClock;
+use super::{Drivers, Said};
+use crate::clock::ClockPair;
 use crate::error::{StoreError, ask_store};
 
+/// Clocks that are further apart are worth a word.
+const WORTH_A_WORD: Duration = Duration::from_millis(500);
+
 impl Drivers {
+    /// Takes in a comparison of clocks. A difference is logged once, and at its end the number of times it was seen.
+    fn compare(&mut self, pair: ClockPair) {
+        for slot in self.slots() {
+            slot.leases.current().ticks.compare(&pair);
+        }
+        let (store, Said { clock, differed, .. }) = (&self.drivers[0].plan().store, &mut self.said);
+        *clock = Some(pair);
+        if pair.apart() > WORTH_A_WORD {
+            *differed += 1;
+            if *differed == 1 {
+                let (ours, theirs) = (pair.ours(), pair.theirs);
+                tracing::warn!(store, %ours, %theirs, "this host's clock and the store's differ");
+            }
+        } else if *differed > 0 {
+            let times = std::mem::take(differed);
+            tracing::info!(store, times, "this host's clock and the store's agree again");
+        }
+    }
+
     /// Asks the store and this host; most questions are the same for all.
     pub(super) fn ask(&mut self, asks: Vec<(usize, Ask)>) -> Vec<(usize, Answer)> {
         let mut store = Asked { leases: &self.leases, away: None };
@@ -55,7 +80,7 @@ impl Drivers {
             .collect();
         answers.extend(amenders.into_iter().map(|(number, uuid)| (number, amended[&uuid].clone())));
         let clock = &self.factory.clock;
-        let (mut namespace, mut survey, mut look) = (None, None, None);
+        let (mut namespace, mut survey, mut look, mut compared) = (None, None, None, None);
         for (number, ask) in rest {
             let driver = &mut self.drivers[number];
             let plan = driver.plan();
@@ -66,6 +91,12 @@ impl Drivers {
                 Ask::Doubt => shared(&mut look, || {
                     store.ask(|leases| {
                         Ok(Answer::Doubt(leases.look(clock.monotonic(), DOUBT_CHECK)?))
+                    })
+                }),
+                Ask::Clock => shared(&mut compared, || {
+                    store.ask(|leases| {
+                        let pair = ClockPair::read(&**clock, || leases.store().now())?;
+                        Ok(Answer::Clock(pair))
                     })
                 }),
                 Ask::Survey => {
@@ -87,8 +118,14 @@ impl Drivers {
         }
         if let Some(numbers) = survey {
             let (plan, host) = (self.drivers[numbers[0]].plan(), &mut self.host);
-            let answer = store.ask(|leases| survey_all(leases, plan, host, clock));
+            // Nothing that a claim keeps clear of begins before the later clock.
+            let theirs = self.said.clock.map(|pair| pair.latest(clock.monotonic()));
+            let wall = clock.wall().max(theirs.unwrap_or_default());
+            let answer = store.ask(|leases| survey_all(leases, plan, host, wall));
             answers.extend(numbers.into_iter().map(|number| (number, answer.clone())));
+        }
+        if let Some(Answer::Clock(Some(pair))) = compared {
+            self.compare(pair);
         }
         let kept = self.keep(&keepers, &keeps);
         answers.extend(keepers.into_iter().zip(kept));
@@ -152,15 +189,13 @@ fn survey_all(
     leases: &Leases,
     plan: &Plan,
     host: &mut HostState,
-    clock: &AnyClock,
+    wall: UnixMillis,
 ) -> Result<Answer, StoreError> {
     let store = leases.store();
     let doubt = store.doubt()?;
-    let namespace = open(leases, plan, plan.first_doubt(doubt.as_ref(), clock.wall()))?;
+    let namespace = open(leases, plan, plan.first_doubt(doubt.as_ref(), wall))?;
     let locals = host.survey().into_iter().map(|local| (local.machine, local)).collect();
     let own = host.own(namespace.uuid);
     let snapshot = leases.snapshot()?;
-    // The clock last: it is compared with this host's as it is then.
-    let clock = store.now()?;
-    Ok(Answer::Survey(Arc::new(Findings { doubt, clock, snapshot, locals, own })))
+    Ok(Answer::Survey(Arc::new(Findings { doubt, snapshot, locals, own })))
 }

@@ -76,7 +76,7 @@ impl Protocol {
         let remembered = state.remembered[process][usize::from(machine)];
         let remembered = remembered.filter(|_| self.fault != Some(Fault::OwnForgotten));
         let remembered = remembered.map_or(0, |rec| rec.bound.into());
-        Ground { namespace: NAMESPACE, doubt: None, remembered, guard: false }
+        Ground { namespace: NAMESPACE, remembered, ..Ground::default() }
     }
 
     /// The belief that the faults give the attempt.
@@ -135,7 +135,7 @@ impl Protocol {
                 };
                 let (uuid, at) = (NAMESPACE, floor.into());
                 let namespace = Namespace { uuid, floor: at, ..Namespace::default() };
-                let verdict = attempt.on_floor(&namespace, &now(tick, c.number));
+                let verdict = attempt.on_floor(&namespace, &self.plan(), &now(tick, c.number));
                 c.floor = floor;
                 state.processes[process] = Process::Claiming(c);
                 verdict

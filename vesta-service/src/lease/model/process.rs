@@ -22,6 +22,7 @@ pub(super) fn now(tick: u64, number: u8) -> Now {
         wall: IdMeta::MAX_PEAK.end(),
         wall_tick: tick,
         tick,
+        suspect: false,
         random: number.into(),
         jitter: number.into(),
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use vesta_intf::UnixMillis;
 
 use super::{Now, Plan, Write};
+use crate::clock::ClockPair;
 use crate::lease::{Cas, Doubt, Marks, Namespace, Record, Standing};
 
 /// Distance by which a claim may start ahead of the clock.
@@ -18,6 +19,8 @@ pub(in crate::lease) struct Ground {
     pub(in crate::lease) namespace: u128,
     /// Set if the store may forget what it acknowledged.
     pub(in crate::lease) doubt: Option<Doubt>,
+    /// The store's clock, if it has one.
+    pub(in crate::lease) clock: Option<ClockPair>,
     /// The bound that this process or host remembers of the machine ID; 0 if there is none.
     pub(in crate::lease) remembered: u64,
     /// The known bounds may be older than what was lost, by at most a window: keep that distance.
@@ -160,7 +163,11 @@ impl Attempt {
             known
         };
         let distance = Plan::distance(ground.doubt.as_ref(), now.wall);
-        guarded.max(rules.position(now.wall_tick + plan.ticks(distance)))
+        // Under a doubt a claim counts from the later clock, an extend from the earlier one.
+        let theirs = ground.clock.filter(|_| ground.doubt.is_some());
+        let theirs = theirs.and_then(|pair| plan.meta.tick_at(pair.latest(now.monotonic)).ok());
+        let tick = now.wall_tick.max(theirs.unwrap_or(0));
+        guarded.max(rules.position(tick + plan.ticks(distance)))
     }
 
     /// Ends the attempt. A claim of which nothing was issued is released first.
@@ -226,6 +233,7 @@ impl Attempt {
     pub(in crate::lease) fn on_floor(
         &mut self,
         namespace: &Namespace,
+        plan: &Plan,
         now: &Now,
     ) -> Option<Verdict> {
         if namespace.uuid != self.ground.namespace {
@@ -238,6 +246,12 @@ impl Attempt {
         }
         self.floor = namespace.floor;
         let (next, record) = (self.mine?, self.record.clone()?);
+        // Under a doubt a claim that took long keeps its distance from now: what others bought meanwhile
+        // may be forgotten, too.
+        let next = match self.ground.doubt {
+            Some(_) => next.max(self.start(&record, plan, now)),
+            None => next,
+        };
         // Nothing was issued yet: below a floor, the claim is made anew above it.
         (self.floor <= next).then_some(Verdict::Claimed { record, next })
     }

@@ -8,7 +8,8 @@ use vesta_intf::{IdError, UnixMillis, plain};
 
 use super::attempt::{Attempt, Ground, ROLLBACK_LEAD, Step, Verdict};
 use super::candidates::{Candidate, Survey};
-use super::{Action, Answer, Ask, Claimed, Event, Findings, MAX_SKEW, Now, Plan};
+use super::{Action, Answer, Ask, CLAIM_AGAIN, Claimed, Event, Findings, MAX_SKEW, Now, Plan};
+use crate::clock::ClockPair;
 use crate::lease::{Amendment, BuildError, Choice, Doubt, Local, Namespace, StoreError};
 use crate::wait::retry_pause;
 
@@ -17,9 +18,6 @@ pub(crate) const CLAIM_TIMEOUT: Duration = Duration::from_secs(30);
 /// Number and interval of further looks at state files that others have locked.
 const GLANCES: u32 = 5;
 const GLANCE: Duration = Duration::from_millis(100);
-/// The difference between our clock and the store's from which one of them is wrong.
-const CLOCK_WRONG: Duration = Duration::from_secs(60);
-const CLOCK_DOUBTFUL: Duration = Duration::from_millis(500);
 
 /// The search, between two answers.
 #[derive(Debug, Clone)]
@@ -36,6 +34,9 @@ pub(in crate::lease) struct Claiming {
     pub(in crate::lease) begun: bool,
     /// Why the store may forget, as is written down there.
     pub(in crate::lease) doubt: Option<Doubt>,
+    /// The store's clock was asked for the next survey; it may have none.
+    compared: bool,
+    clock: Option<ClockPair>,
     /// A survey whose namespace lacks facts, and these, which are written down first.
     unwritten: Option<Box<(Arc<Findings>, Amendment)>>,
     /// The survey before.
@@ -51,6 +52,8 @@ struct Round {
     findings: Arc<Findings>,
     /// As it was found, or with the doubt that was then written down.
     namespace: Namespace,
+    /// The store's clock, before the survey.
+    clock: Option<ClockPair>,
     queue: VecDeque<Candidate>,
     attempt: Option<Attempt>,
     /// The attempt is on one whose owner has its grace.
@@ -71,6 +74,8 @@ impl Claiming {
             outage: None,
             begun: false,
             doubt: None,
+            compared: false,
+            clock: None,
             unwritten: None,
             earlier: None,
             glances: 0,
@@ -89,11 +94,15 @@ impl Claiming {
             return Action::Wait(self.wait_until);
         }
         self.begun = true;
+        if now.suspect {
+            return Action::Ask(Ask::Clock); // nothing is claimed by a clock that is not believed
+        }
         if let Some(unwritten) = &self.unwritten {
             return Action::Ask(Ask::Amend(unwritten.1.clone()));
         }
         let Some(round) = &mut self.round else {
             return match plan.meta.tick_at(now.wall) {
+                Ok(_) if !self.compared => Action::Ask(Ask::Clock),
                 Ok(_) => Action::Ask(Ask::Survey),
                 Err(error) => Action::Refused(BuildError::Time(error)),
             };
@@ -111,7 +120,7 @@ impl Claiming {
         let timed_out = now.monotonic >= self.deadline;
         if round.contested && !timed_out {
             self.start_at = now.number(); // others were faster; look again
-            return Action::Ask(Ask::Survey);
+            return self.next(plan, now);
         }
         // A starter on this host has all free files for a moment; a living owner keeps its own.
         if round.in_use_here && self.glances < GLANCES {
@@ -152,6 +161,7 @@ impl Claiming {
         }
         let taken_in = match (&mut self.round, answer) {
             (_, Answer::Failed(error)) => self.on_failure(plan, error, now),
+            (_, Answer::Clock(clock)) => self.on_clock(clock, now),
             (Some(round), answer) => {
                 return round.on_answer(plan, answer, now).map_or(Event::None, Event::Claimed);
             }
@@ -184,6 +194,18 @@ impl Claiming {
         Ok(())
     }
 
+    fn on_clock(&mut self, clock: Option<ClockPair>, now: &Now) -> Result<(), BuildError> {
+        (self.compared, self.clock) = (true, clock);
+        match clock.filter(|pair| !pair.agree()) {
+            None if !now.suspect => return Ok(()),
+            // A change may be under way: the attempt goes on once the clock is believed.
+            _ if self.round.is_some() => self.wait(CLAIM_AGAIN, now),
+            Some(pair) => return Err(clocks_differ(&pair)),
+            None => return Err(BuildError::ClockSuspect),
+        };
+        Ok(())
+    }
+
     fn survey(
         &mut self,
         plan: &Plan,
@@ -193,14 +215,21 @@ impl Claiming {
     ) -> Result<(), BuildError> {
         plan.check(&namespace)?;
         let seen = findings.doubt.as_ref();
-        if let Some(facts) = plan.missing_from(&namespace, seen, now.wall) {
+        let missing = plan.missing_from(&namespace, seen, now.wall);
+        // Before a doubt is written down: its reach counts from this clock.
+        let new = missing.as_ref().and_then(|facts| facts.doubt.as_ref());
+        let doubted = new.or(namespace.doubt.as_ref()).is_some();
+        if let Some(pair) = self.clock.filter(|pair| doubted && pair.apart() > MAX_SKEW / 2) {
+            return Err(clocks_differ(&pair));
+        }
+        if let Some(facts) = missing {
             self.unwritten = Some(Box::new((findings, facts)));
             return Ok(());
         }
-        let Findings { clock, snapshot, locals, own, .. } = &*findings;
+        self.compared = false;
+        let Findings { snapshot, locals, own, .. } = &*findings;
         self.doubt.clone_from(&namespace.doubt);
         let doubt = self.doubt.as_ref();
-        compare_clocks(now.wall, *clock, doubt.is_some())?;
         // What a claim keeps its distance from may have been forgotten.
         let allowed = doubt.map_or(0, |_| {
             plan.rules.position(now.wall_tick + plan.ticks(Plan::distance(doubt, now.wall)))
@@ -238,6 +267,7 @@ impl Claiming {
         self.round = Some(Box::new(Round {
             findings,
             namespace,
+            clock: self.clock,
             queue,
             attempt: None,
             in_grace: false,
@@ -310,6 +340,7 @@ impl Round {
                 let ground = Ground {
                     namespace: namespace.uuid,
                     doubt: namespace.doubt.clone(),
+                    clock: self.clock,
                     remembered: remembered.unwrap_or(0),
                     guard: plan.guard || local.is_some_and(|local| local.is_damaged),
                 };
@@ -327,7 +358,7 @@ impl Round {
             Answer::Record(answer) => attempt.on_record(answer),
             Answer::Marks(answer) => attempt.on_marks(answer),
             Answer::Found(current) => Some(attempt.on_look(current)),
-            Answer::Namespace(namespace) => attempt.on_floor(&namespace, now),
+            Answer::Namespace(namespace) => attempt.on_floor(&namespace, plan, now),
             Answer::Kept(kept) => {
                 let Some(Verdict::Claimed { record, next }) = attempt.ends.take() else {
                     return None;
@@ -375,18 +406,6 @@ impl Round {
     }
 }
 
-fn compare_clocks(
-    ours: UnixMillis,
-    theirs: Option<UnixMillis>,
-    may_forget: bool,
-) -> Result<(), BuildError> {
-    let Some(theirs) = theirs else { return Ok(()) };
-    let apart = Duration::from_millis(ours.0.abs_diff(theirs.0));
-    if apart > if may_forget { MAX_SKEW / 2 } else { CLOCK_WRONG } {
-        return Err(BuildError::ClocksDiffer { ours, theirs });
-    }
-    if apart > CLOCK_DOUBTFUL {
-        tracing::warn!(%ours, %theirs, "this host's clock and the store's differ");
-    }
-    Ok(())
+fn clocks_differ(pair: &ClockPair) -> BuildError {
+    BuildError::ClocksDiffer { ours: pair.ours(), theirs: pair.theirs }
 }

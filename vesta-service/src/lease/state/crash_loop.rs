@@ -36,7 +36,7 @@ impl World {
         let tick = META.tick_at(wall).expect("inside the layout");
         let random = self.random ^ self.random >> 61;
         let jitter = u64::try_from(random >> 64).expect("64 bits");
-        Now { monotonic, wall, wall_tick: tick, tick, random, jitter }
+        Now { monotonic, wall, wall_tick: tick, tick, suspect: false, random, jitter }
     }
 
     fn answer(&self, ask: Ask, at: Duration) -> Answer {
@@ -44,12 +44,12 @@ impl World {
         let answer = || {
             Ok(match ask {
                 Ask::Namespace => Answer::Namespace(leases.open(&META.fingerprint())?),
+                Ask::Clock => Answer::Clock(None),
                 Ask::Survey => {
                     leases.open(&META.fingerprint())?;
                     let snapshot = leases.snapshot()?;
-                    let (doubt, clock, locals) = (None, None, BTreeMap::new());
-                    let own = Vec::new();
-                    Answer::Survey(Arc::new(Findings { doubt, clock, snapshot, locals, own }))
+                    let (doubt, locals, own) = (None, BTreeMap::new(), Vec::new());
+                    Answer::Survey(Arc::new(Findings { doubt, snapshot, locals, own }))
                 }
                 Ask::Doubt => Answer::Doubt(leases.look(at, Duration::ZERO)?),
                 Ask::Amend(facts) => {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use vesta_intf::UnixMillis;
+
 use super::{Action, Answer, Ask, DOUBT_CHECK, Event, Now, Plan, WIDE_AFTER, Write};
 use crate::lease::{Amendment, Cas, Doubt, Namespace, Record};
 
@@ -17,6 +19,11 @@ pub(in crate::lease) struct Holding {
     unwritten: Option<Amendment>,
     /// Since when the namespace shows the windows of this process, on the monotonic clock.
     announced: Option<Duration>,
+    /// The store's clock was asked for the next change; it may have none.
+    compared: bool,
+    theirs: Option<UnixMillis>,
+    /// Ticks by which this host's clock was ahead of the store's when a window was last counted.
+    ahead: u64,
     /// The store went back to an earlier state.
     went_back: bool,
     /// The record as the store acknowledged it last.
@@ -50,6 +57,9 @@ impl Holding {
             checked: now.monotonic,
             unwritten: None,
             announced: Some(now.monotonic),
+            compared: false,
+            theirs: None,
+            ahead: 0,
             went_back: false,
             record,
             pending: None,
@@ -83,7 +93,7 @@ impl Holding {
         let used_up = self.sealed_at.is_none()
             && !self.went_back
             && !self.unanswered
-            && plan.rules.position(now.tick) >= self.record.bound;
+            && plan.rules.position(now.tick.saturating_sub(self.ahead)) >= self.record.bound;
         if now.monotonic < self.due && !used_up {
             return Action::Wait(self.due);
         }
@@ -95,11 +105,15 @@ impl Holding {
         if self.pending.is_none() {
             self.made = now.monotonic;
             if self.sealed_at.is_none() {
+                let looks = now.monotonic.saturating_sub(self.checked) >= DOUBT_CHECK;
+                if !self.compared && (looks || self.doubt.is_some() || now.suspect) {
+                    return Action::Ask(Ask::Clock);
+                }
                 if let Some(facts) = &self.unwritten {
                     return Action::Ask(Ask::Amend(facts.clone()));
                 }
                 // Before a window is counted: a process that writes a doubt down knows none of this one.
-                if now.monotonic.saturating_sub(self.checked) >= DOUBT_CHECK {
+                if looks {
                     return Action::Ask(Ask::Doubt);
                 }
             }
@@ -114,17 +128,23 @@ impl Holding {
     }
 
     /// The change that is due, if there is one to make.
-    fn change(&self, plan: &Plan, now: &Now) -> Option<Record> {
+    fn change(&mut self, plan: &Plan, now: &Now) -> Option<Record> {
         let changed = Record { attempt: now.number(), info_time: now.wall, ..self.record.clone() };
         if self.sealed_at.is_some() {
             // The only lowering of a bound, to what sealing left unused.
             let bound = self.unused_from();
             return Some(Record { bound, owner: 0, released: true, ..changed });
         }
+        // Under a doubt time is the store's: what this host's clock shows beyond it buys nothing. One
+        // answer is for one window.
+        let theirs = self.theirs.take().filter(|_| self.doubt.is_some());
+        let limit = theirs.map_or(u64::MAX, |theirs| plan.meta.tick_at(theirs).unwrap_or(0));
+        self.compared = false;
+        self.ahead = now.tick.saturating_sub(limit);
         // Counted from the clock, not from the old bound: that would run away.
         let wide = self.announced.is_some_and(|since| now.monotonic >= since + WIDE_AFTER);
         let window = plan.window_ticks(self.doubt.is_some(), wide);
-        let bound = plan.rules.position(now.tick.saturating_add(window));
+        let bound = plan.rules.position(now.tick.min(limit).saturating_add(window));
         (bound > self.record.bound).then_some(Record { bound, ..changed })
     }
 
@@ -135,13 +155,20 @@ impl Holding {
             Answer::Failed(error) if error.is_replaced() => return Event::Broken(error),
             // Whatever the store refuses, safety rests on the bound: go on, and ask again.
             Answer::Failed(error) => {
+                self.compared = false;
                 self.due = now.monotonic + self.pause(plan, now) / 10;
                 return Event::Unsure(error);
+            }
+            Answer::Clock(pair) => {
+                (self.compared, self.theirs) = (true, pair.map(|pair| pair.theirs));
+                return Event::None;
             }
             Answer::Doubt(look) => {
                 self.checked = look.asked;
                 let Some(namespace) = look.namespace else { return self.go_back(None) };
-                self.unwritten = plan.missing_from(&namespace, look.seen.as_ref(), now.wall);
+                // The reach of a doubt counts from the later clock.
+                let wall = now.wall.max(self.theirs.unwrap_or_default());
+                self.unwritten = plan.missing_from(&namespace, look.seen.as_ref(), wall);
                 return self.on_namespace(namespace, now);
             }
             Answer::Namespace(namespace) => {
@@ -214,9 +241,10 @@ impl Holding {
 
 #[cfg(test)]
 mod tests {
-    use vesta_intf::UnixMillis;
+    use vesta_intf::IdMeta;
 
     use super::*;
+    use crate::clock::ClockPair;
     use crate::lease::{Look, Namespace, StoreError, Suspicion};
     use crate::sequence::Rules;
 
@@ -229,6 +257,7 @@ mod tests {
             wall: UnixMillis(0),
             wall_tick: 100 + seconds,
             tick: 100 + seconds,
+            suspect: false,
             random: number.into(),
             jitter: number,
         }
@@ -256,6 +285,19 @@ mod tests {
 
     fn looked(asked: u32, namespace: Option<Namespace>, seen: Option<Suspicion>) -> Answer {
         Answer::Doubt(Look { asked: asked * SECOND, namespace, seen })
+    }
+
+    /// The store's clock, if it has one, is asked for before anything else.
+    fn next_after_clock(lease: &mut Holding, theirs: Option<UnixMillis>, now: &Now) -> Action {
+        assert!(matches!(lease.next(&plan(), now), Action::Ask(Ask::Clock)));
+        let pair = theirs.map(|theirs| ClockPair {
+            before: now.wall,
+            theirs,
+            after: now.wall,
+            asked: now.monotonic,
+        });
+        assert!(matches!(lease.on_answer(&plan(), Answer::Clock(pair), now), Event::None));
+        lease.next(&plan(), now)
     }
 
     fn unknown() -> Answer {
@@ -312,7 +354,8 @@ mod tests {
         assert_eq!(written(lease.next(&plan(), &now(60, 10))).1, held_up, "sent again unchanged");
         assert_eq!(raised(lease.on_answer(&plan(), done(), &now(60, 10))), held_up.bound);
         assert!(held_up.bound < RULES.position(160), "its bound is past by now");
-        assert!(matches!(lease.next(&plan(), &now(60, 10)), Action::Ask(Ask::Doubt)));
+        let next = next_after_clock(&mut lease, None, &now(60, 10));
+        assert!(matches!(next, Action::Ask(Ask::Doubt)));
         lease.on_answer(&plan(), looked(60, Some(namespace(None)), None), &now(60, 10));
         let (_, next) = written(lease.next(&plan(), &now(60, 10)));
         assert_eq!(next.bound, RULES.position(163));
@@ -418,7 +461,8 @@ mod tests {
             [(None, Answer::NoNamespace), (Some(other.clone()), Answer::Namespace(other))]
         {
             let mut lease = lease();
-            assert!(matches!(lease.next(&plan(), &now(40, 10)), Action::Ask(Ask::Doubt)));
+            let next = next_after_clock(&mut lease, None, &now(40, 10));
+            assert!(matches!(next, Action::Ask(Ask::Doubt)));
             let event = lease.on_answer(&plan(), looked(40, seen, None), &now(40, 10));
             assert!(matches!(event, Event::WentBack(None)));
             assert!(matches!(lease.next(&plan(), &now(40, 10)), Action::Ask(Ask::Amend(_))));
@@ -445,10 +489,12 @@ mod tests {
     #[test]
     fn a_refused_look_at_the_namespace_ends_no_lease_and_buys_nothing() {
         let mut lease = lease();
-        assert!(matches!(lease.next(&plan(), &now(40, 10)), Action::Ask(Ask::Doubt)));
+        let next = next_after_clock(&mut lease, None, &now(40, 10));
+        assert!(matches!(next, Action::Ask(Ask::Doubt)));
         let refused = Answer::Failed(StoreError::permanent("it replicates from another server"));
         assert!(matches!(lease.on_answer(&plan(), refused, &now(40, 10)), Event::Unsure(_)));
-        assert!(matches!(lease.next(&plan(), &now(41, 10)), Action::Ask(Ask::Doubt)));
+        let next = next_after_clock(&mut lease, None, &now(41, 10));
+        assert!(matches!(next, Action::Ask(Ask::Doubt)));
     }
 
     #[test]
@@ -467,7 +513,8 @@ mod tests {
     /// The window of the next extend, in ticks, after a look at this namespace.
     fn extended(lease: &mut Holding, seconds: u64, seen: &Namespace) -> u64 {
         lease.checked = Duration::ZERO;
-        assert!(matches!(lease.next(&wide(), &now(seconds, 10)), Action::Ask(Ask::Doubt)));
+        let next = next_after_clock(lease, None, &now(seconds, 10));
+        assert!(matches!(next, Action::Ask(Ask::Doubt)));
         let asked = u32::try_from(seconds).unwrap();
         lease.on_answer(&wide(), looked(asked, Some(seen.clone()), None), &now(seconds, 10));
         if let Action::Ask(Ask::Amend(facts)) = lease.next(&wide(), &now(seconds, 10)) {
@@ -534,7 +581,8 @@ mod tests {
         waits(lease.next(&plan(), &now(0, 10)));
         written(lease.next(&plan(), &now(40, 10)));
         lease.on_answer(&plan(), done(), &now(40, 10));
-        assert!(matches!(lease.next(&plan(), &now(41, 10)), Action::Ask(Ask::Doubt)));
+        let next = next_after_clock(&mut lease, None, &now(41, 10));
+        assert!(matches!(next, Action::Ask(Ask::Doubt)));
         // Asked at 41 s, and answered late: what was read is as old as the question.
         let seen = Some(Suspicion { why: "a replica lags".into(), took_over: false });
         let event = lease.on_answer(&plan(), looked(41, Some(namespace(None)), seen), &now(50, 10));
@@ -553,7 +601,7 @@ mod tests {
         let known = Answer::Namespace(namespace(Some(doubt.clone())));
         lease.on_answer(&plan(), known, &now(60, 10));
         assert_eq!(lease.doubt, Some(doubt));
-        let (_, new) = written(lease.next(&plan(), &now(60, 10)));
+        let (_, new) = written(next_after_clock(&mut lease, None, &now(60, 10)));
         assert_eq!(new.bound, RULES.position(170), "10 s, whatever the window was");
     }
 
@@ -561,17 +609,96 @@ mod tests {
     fn a_look_at_the_store_that_is_not_answered_is_not_repeated_at_once() {
         let mut lease = lease();
         let ahead = Now { tick: 200, ..now(60, 10) };
-        assert!(matches!(lease.next(&plan(), &ahead), Action::Ask(Ask::Doubt)));
+        let next = next_after_clock(&mut lease, None, &ahead);
+        assert!(matches!(next, Action::Ask(Ask::Doubt)));
         assert!(matches!(lease.on_answer(&plan(), unknown(), &ahead), Event::Unsure(_)));
         waits(lease.next(&plan(), &ahead));
     }
 
-    #[test]
-    fn a_doubt_that_was_cleared_is_over() {
+    fn doubted() -> Holding {
         let [since, reach] = [UnixMillis(0); 2];
         let doubt = Doubt { since, reach, window: Duration::ZERO, why: String::new() };
-        let mut lease = Holding { doubt: Some(doubt), ..lease() };
-        assert!(matches!(lease.next(&plan(), &now(60, 10)), Action::Ask(Ask::Doubt)));
+        Holding { doubt: Some(doubt), ..lease() }
+    }
+
+    /// The moment at which a tick begins.
+    fn moment(tick: u64) -> Option<UnixMillis> {
+        Some(IdMeta::MAX_PEAK.moment_of(tick).unwrap())
+    }
+
+    #[test]
+    fn under_a_doubt_a_window_counts_from_the_earlier_clock() {
+        for (ours, theirs, from) in [
+            (110, None, 110),
+            (110, moment(110), 110),
+            (110, moment(111), 110),
+            (110, moment(109), 109),
+            (170, moment(110), 110),
+        ] {
+            let mut lease = doubted();
+            let now = Now { tick: ours, ..now(10, 10) };
+            let (_, new) = written(next_after_clock(&mut lease, theirs, &now));
+            assert_eq!(new.bound, RULES.position(from + 10), "{ours}, {theirs:?}");
+            assert_eq!(raised(lease.on_answer(&plan(), done(), &now)), new.bound);
+        }
+    }
+
+    #[test]
+    fn under_a_doubt_an_extend_that_was_not_answered_is_sent_again_unchanged() {
+        let mut lease = doubted();
+        let (_, first) = written(next_after_clock(&mut lease, moment(110), &now(10, 10)));
+        assert!(matches!(lease.on_answer(&plan(), unknown(), &now(10, 10)), Event::Unsure(_)));
+        let stepped = Now { tick: 500, ..now(20, 10) };
+        assert_eq!(written(lease.next(&plan(), &stepped)).1, first);
+        assert_eq!(raised(lease.on_answer(&plan(), done(), &stepped)), first.bound);
+        let (_, next) = written(next_after_clock(&mut lease, moment(120), &stepped));
+        assert_eq!(next.bound, RULES.position(130), "each window has an answer of its own");
+    }
+
+    /// Otherwise it would ask without a pause: its bound lies in the past of its own clock.
+    #[test]
+    fn a_holder_ahead_of_the_store_extends_at_its_usual_pace() {
+        let mut lease = doubted();
+        let ahead = |seconds| Now { tick: 160 + seconds, ..now(seconds, 10) };
+        for seconds in [0, 3, 6] {
+            written(next_after_clock(&mut lease, moment(100 + seconds), &ahead(seconds)));
+            lease.on_answer(&plan(), done(), &ahead(seconds));
+            let next = now(seconds + 1, 10).monotonic;
+            assert_eq!(waits(lease.next(&plan(), &ahead(seconds))), next);
+        }
+        // A further step is noticed at once.
+        let stepped = Now { tick: 300, ..ahead(6) };
+        written(next_after_clock(&mut lease, moment(107), &stepped));
+    }
+
+    #[test]
+    fn a_holder_asks_the_stores_clock_while_its_own_is_suspect() {
+        let mut lease = lease();
+        let suspect = Now { suspect: true, ..now(2, 10) };
+        let (_, new) = written(next_after_clock(&mut lease, moment(0), &suspect));
+        assert_eq!(new.bound, RULES.position(105), "without a doubt its own clock counts");
+    }
+
+    #[test]
+    fn the_reach_of_a_doubt_counts_from_the_later_clock() {
+        for (theirs, from) in [(None, 0), (Some(UnixMillis(9_000)), 9_000)] {
+            let mut lease = lease();
+            let next = next_after_clock(&mut lease, theirs, &now(41, 10));
+            assert!(matches!(next, Action::Ask(Ask::Doubt)));
+            let seen = Some(Suspicion { why: "a replica lags".into(), took_over: false });
+            lease.on_answer(&plan(), looked(41, Some(namespace(None)), seen), &now(41, 10));
+            let Action::Ask(Ask::Amend(facts)) = lease.next(&plan(), &now(41, 10)) else {
+                panic!("it is written down")
+            };
+            assert_eq!(facts.doubt.expect("it is new").reach, UnixMillis(from + 50_000));
+        }
+    }
+
+    #[test]
+    fn a_doubt_that_was_cleared_is_over() {
+        let mut lease = doubted();
+        let next = next_after_clock(&mut lease, None, &now(60, 10));
+        assert!(matches!(next, Action::Ask(Ask::Doubt)));
         lease.on_answer(&plan(), looked(60, Some(namespace(None)), None), &now(60, 10));
         assert_eq!(written(lease.next(&plan(), &now(60, 10))).1.bound, RULES.position(163));
     }

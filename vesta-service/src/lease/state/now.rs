@@ -9,13 +9,15 @@ use vesta_intf::UnixMillis;
 pub(crate) struct Now {
     /// The monotonic clock.
     pub(crate) monotonic: Duration,
-    /// The wall clock.
+    /// The wall clock; for a holder as far as it is believed.
     pub(crate) wall: UnixMillis,
     /// The tick of the wall clock; 0 before the epoch.
     pub(crate) wall_tick: u64,
     /// The tick up to which positions are bought: of the effective clock, or of the wall clock from
     /// a store that may forget.
     pub(crate) tick: u64,
+    /// Set if the wall clock jumped so far ahead that it is not believed.
+    pub(crate) suspect: bool,
     /// A fresh random number.
     pub(crate) random: u128,
     /// A random number that the machine IDs of a process share, so that their renewals fall together.

@@ -18,9 +18,14 @@ impl<D: Dialect> WorkerNodeStore for Remote<Sql<D>> {
         let values = vec![Value::Text(fitted(host)), Value::Text(pid.to_string())];
         let answer = self.run(D::STATEMENTS.insert_node, values)?;
         let made = answer.made().map_err(explain::<D>)?;
-        made.and_then(|id| id.try_into().ok()).ok_or_else(|| {
+        let id = made.ok_or_else(|| {
+            StoreError::permanent(
+                "WORKER_NODE made no ID: its sequence is behind the IDs of its rows; set it above them",
+            )
+        })?;
+        id.try_into().map_err(|_| {
             StoreError::permanent(format!(
-                "WORKER_NODE has made the ID {made:?}, which is no number"
+                "WORKER_NODE made the ID {id}, which is negative; correct it"
             ))
         })
     }
