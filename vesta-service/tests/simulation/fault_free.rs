@@ -225,9 +225,13 @@ impl World {
 impl Node {
     /// The bound that its host remembers of a machine ID that none of its processes has.
     fn remembered(&self, machine: u64) -> u64 {
-        let file = self.folder.join(format!("{}-{machine}.state", self.own_namespace()));
-        let bytes = fs::read(file).unwrap_or_default();
-        bytes.chunks(1024).filter_map(bound_of).max().unwrap_or(0)
+        let namespace = self.own_namespace();
+        let [own, pool] = [format!("{namespace}-{machine}.state"), format!("{namespace}.pool")]
+            .map(|file| fs::read(self.folder.join(file)).unwrap_or_default());
+        let subject = format!("machine ID {machine} of ");
+        let of_machine = |slot: &&[u8]| String::from_utf8_lossy(slot).contains(&subject);
+        let slots = own.chunks(1024).chain(pool.chunks(1024).filter(of_machine));
+        slots.filter_map(bound_of).max().unwrap_or(0)
     }
 
     /// The number of IDs issued in its namespace.
