@@ -68,8 +68,7 @@ fn any_history() {
         ("changes done late", seeds),
         ("stores that lost changes", seeds / 100),
         ("stores wiped", seeds / 100),
-        // Fewer than the refusals: a batch may be refused while single IDs still pass.
-        ("retry times kept", seeds / 2),
+        ("retry times kept", seeds * 2),
         ("bounds awaited", seeds / 100),
         ("calls refused: sequence used up", seeds),
         ("calls refused: awaiting the lease", seeds),

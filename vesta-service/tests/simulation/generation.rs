@@ -67,7 +67,10 @@ impl World {
                 Err(error) => Ok(Some(error)),
             }
         });
-        refused.map(drop)
+        // What it took goes back, but the line may have entered another tick for it.
+        let failed = refused?.is_some();
+        self.nodes[number].progress.lossy |= waits && failed;
+        Ok(())
     }
 
     fn runs(&mut self, number: usize) -> Result<(), Flaw> {

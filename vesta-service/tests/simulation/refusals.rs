@@ -110,14 +110,22 @@ impl World {
         reason.is_some_and(|reason| reason.starts_with("another machine ID is being claimed"))
     }
 
-    /// One ID; if there is none, comes back at the time that was named, and a millisecond earlier.
+    /// A batch or one ID; if there is none, comes back at the time that was named, and a millisecond earlier.
     pub(super) fn retry(&mut self, number: usize) -> Result<(), Flaw> {
+        // Where a batch is refused, there may be one for a single ID.
+        let mut want = u32::MAX;
+        let mut refusal = None;
         for _ in 0..self.rng.below(8) {
-            if self.try_run(number, u32::MAX)?.is_some() {
+            refusal = self.try_run(number, want)?;
+            if refusal.is_some() {
                 break;
             }
         }
-        let Some(refusal) = self.once(number)? else { return Ok(()) };
+        if refusal.is_none() {
+            want = 1;
+            refusal = self.once(number)?;
+        }
+        let Some(refusal) = refusal else { return Ok(()) };
         let node = &self.nodes[number];
         let Some(service) = &node.service else { return Ok(()) };
         let (wait, why) = (refusal.retry_after, refusal.why);
@@ -139,14 +147,14 @@ impl World {
         if never_early && left >= MILLI {
             self.time.advance(left - MILLI);
             left = MILLI;
-            match self.once(number)? {
+            match self.try_run(number, want)? {
                 Some(still) if still.why == why => {}
                 early => return wrong(&early),
             }
         }
         self.time.advance(left);
         self.counts.add("retry times kept", 1);
-        let Some(again) = self.once(number)?.filter(|again| again.why == why) else {
+        let Some(again) = self.try_run(number, want)?.filter(|again| again.why == why) else {
             return Ok(());
         };
         // The wall clock is right to the millisecond, and so is a lead told by it.
@@ -156,7 +164,7 @@ impl World {
             return wrong(&again);
         }
         self.time.advance(nanos(again.retry_after));
-        match self.once(number)? {
+        match self.try_run(number, want)? {
             Some(third) if third.why == why => wrong(&third),
             _ => Ok(()),
         }
