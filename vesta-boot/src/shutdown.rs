@@ -122,14 +122,18 @@ impl Signals {
         }
     }
 
-    /// The next signal that is not an echo of the one at `began`.
+    /// The next signal that is not an echo of the one at `began`. Echoes are logged once: a flood of
+    /// them must not fill the log, nor wait for who reads it.
     async fn another(&mut self, began: Instant) -> (&'static str, i32) {
+        let mut logged = false;
         loop {
             let signal = self.next().await;
             if began.elapsed() >= ECHO {
                 return signal;
             }
-            tracing::info!("{} within a second of the first: the stop goes on", signal.0);
+            if !std::mem::replace(&mut logged, true) {
+                tracing::info!("{} within a second of the first: the stop goes on", signal.0);
+            }
         }
     }
 }
