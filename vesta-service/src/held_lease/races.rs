@@ -12,8 +12,11 @@ use crate::id::populator::subject::IdPopulator as _;
 use crate::races::{Ends, Thread, at_once, bounded, exhaustively, unique_and_growing};
 
 const META: IdMeta = IdMeta::MIN_GRANULARITY;
+const TICK: u64 = 1_000_000;
 /// Batches have two positions left in the tick that the clock shows, beginning with this one.
-const FIRST: u64 = (1_000_000 << 10) + 958;
+const FIRST: u64 = (TICK << 10) + 958;
+/// Single calls have one position left in it, batches none.
+const LAST: u64 = (TICK << 10) + 1023;
 
 /// Milliseconds since [`FIRST`], as some thread wrote them, which another may see late.
 #[derive(Debug)]
@@ -21,7 +24,7 @@ struct Millis(AtomicU64);
 
 impl Clock for Millis {
     fn wall(&self) -> UnixMillis {
-        UnixMillis(META.spec().epoch.0 + 1_000_000 + self.0.load(Ordering::Relaxed))
+        UnixMillis(META.spec().epoch.0 + TICK + self.0.load(Ordering::Relaxed))
     }
 
     fn monotonic(&self) -> Duration {
@@ -31,7 +34,7 @@ impl Clock for Millis {
     fn park(&self, _: Duration) {}
 }
 
-/// A lease of [`FIRST`] and what follows, what its record says, and its clock.
+/// A lease of some position and what follows, what its record says, and its clock.
 struct Model {
     lease: HeldLease,
     /// The bound in the store. Relaxed, so that nothing but the lease itself makes a caller see it.
@@ -41,6 +44,10 @@ struct Model {
 
 impl Model {
     fn new(kind: PopulatorKind, limit: u64) -> Arc<Self> {
+        Self::from(kind, FIRST, limit)
+    }
+
+    fn from(kind: PopulatorKind, first: u64, limit: u64) -> Arc<Self> {
         let clock = Arc::new(Millis(AtomicU64::new(0)));
         let factory = HeldLeaseFactory {
             meta: META,
@@ -51,7 +58,7 @@ impl Model {
             clock_kind: ClockKind::Precise,
             lost: Arc::default(),
         };
-        let lease = factory.make(7, 1, FIRST, limit).expect("all fields fit");
+        let lease = factory.make(7, 1, first, limit).expect("all fields fit");
         // Makes what is made late.
         lease.limit();
         lease.populator.position();
@@ -128,23 +135,25 @@ fn the_bound_is_raised_under_two_callers() {
 /// A caller that finds the tick used up looks at the precise clock, under a lock.
 #[test]
 fn the_clock_moves_on_when_the_tick_is_used_up() {
-    const NEXT_TICK: u64 = 1_000_001 << 10;
-    for kind in PopulatorKind::ALL {
-        let ends = Ends::new();
-        let note = ends.clone();
-        bounded(kind.name(), move || {
-            let model = Model::new(kind, u64::MAX);
-            let clock = model.clock.clone();
-            let tick: Thread<_> = Box::new(move || {
-                clock.0.store(1, Ordering::Relaxed);
-                Vec::new()
+    // What two callers want: single IDs, batches, and both.
+    for (first, wanted) in [(LAST, [1, 1]), (FIRST, [2, 2]), (FIRST, [1, 2])] {
+        for kind in PopulatorKind::ALL {
+            let ends = Ends::new();
+            let note = ends.clone();
+            bounded(kind.name(), move || {
+                let model = Model::from(kind, first, u64::MAX);
+                let clock = model.clock.clone();
+                let tick: Thread<_> = Box::new(move || {
+                    clock.0.store(1, Ordering::Relaxed);
+                    Vec::new()
+                });
+                let [one, other] = wanted.map(|want| model.issue(1, want));
+                let all = unique_and_growing(&at_once(vec![one, other, tick]));
+                assert!(all.iter().all(|taken| taken.start >> 10 == (taken.end - 1) >> 10));
+                note.note(all.last().is_some_and(|last| last.start >> 10 > TICK));
             });
-            let taken = at_once(vec![model.issue(2, 1), model.issue(1, 2), tick]);
-            let all = unique_and_growing(&taken);
-            assert!(all.iter().all(|taken| taken.start >> 10 == (taken.end - 1) >> 10));
-            note.note(all.last().is_some_and(|last| last.start >= NEXT_TICK));
-        });
-        assert_eq!(ends.get().len(), 2, "some call came in the next tick, and none did");
+            assert_eq!(ends.get().len(), 2, "some call came in the next tick, and none did");
+        }
     }
 }
 

@@ -194,7 +194,7 @@ impl Word {
 }
 
 /// Populators as tests see them: the real ones, and some with planted faults.
-#[cfg(test)]
+#[cfg(all(test, not(shuttle)))]
 pub(crate) mod subject {
     use super::*;
 

@@ -14,7 +14,7 @@ use crate::clock::{AnyClock, ClockKind};
 use crate::held_lease::HeldLeaseFactory;
 use crate::lease::codec::Entry as _;
 use crate::lease::{
-    Cas, Choice, ClaimOrder, HostState, KvStore, Leases, Plan, Record, StoreError, Timing,
+    Cas, Choice, ClaimOrder, HostState, KvStore, Leases, Own, Plan, Record, StoreError, Timing,
 };
 use crate::populator::PopulatorKind;
 use crate::races::{Ends, ModelClock, NEVER, after_a_while, at_random, unique_and_growing};
@@ -148,7 +148,7 @@ impl Model {
             doubtful_window: crate::lease::USUAL_DOUBTFUL_WINDOW,
         };
         let leases = Leases::new(store.clone(), NAMESPACE);
-        let host = HostState::new(None);
+        let host = HostState::new(None, Own::default());
         let factory = HeldLeaseFactory {
             meta: META,
             rules,
