@@ -261,9 +261,10 @@ SQL
   url=postgres://vesta:$password@127.0.0.1:$port/vesta
 }
 
+# Each statement is a transaction of its own, so that what it locks out cannot come back before the next.
 ask_postgres() {
   PGPASSWORD=$password PGCONNECT_TIMEOUT=2 psql --no-psqlrc --host=127.0.0.1 --port="$1" \
-    --username="$2" --dbname=vesta --no-align --tuples-only --command="$3"
+    --username="$2" --dbname=vesta --no-align --tuples-only --set=ON_ERROR_STOP=1 <<<"$3"
 }
 
 answers_postgres() {
