@@ -3,6 +3,7 @@
 
     scripts/mutants/named.py [--here] [NAME …]      all of them, or those of these names
     scripts/mutants/named.py --list
+    scripts/mutants/named.py --check                looks only whether each still fits the code
 
 Puts one fault after another into a copy of the sources and runs the test that must fail then. Exits 1 if
 one does not, or if a fault does not fit the code any more: it stands for a promise, so it is to be planted
@@ -31,9 +32,9 @@ FAULTS = {
         f"{SERVICE} --test floors namespace_that_is_replaced",
     ),
     "later-doubt-overwrites-the-first": (
-        "vesta-service/src/lease/leases.rs",
-        "let doubt = old.doubt.as_ref().unwrap_or(doubt).clone();",
-        "let doubt = doubt.clone();",
+        "vesta-service/src/lease/record.rs",
+        "let doubt = old.doubt.as_ref().or(self.doubt.as_ref()).cloned();",
+        "let doubt = self.doubt.as_ref().or(old.doubt.as_ref()).cloned();",
         f"{SERVICE} --lib lease::leases::tests::first_doubt",
     ),
     "last-file-of-ends-counts": (
@@ -121,12 +122,14 @@ def main(arguments):
     if arguments == ["--list"]:
         print("\n".join(FAULTS))
         return 0
+    root = pathlib.Path(__file__).resolve().parents[2]
+    if arguments == ["--check"]:
+        return 0 if all([fits(root, name) for name in FAULTS]) else 1
     here = "--here" in arguments
     names = [name for name in arguments if name != "--here"] or list(FAULTS)
     if unknown := [name for name in names if name not in FAULTS]:
         print(f"unknown fault {unknown[0]}; --list shows all", file=sys.stderr)
         return 64
-    root = pathlib.Path(__file__).resolve().parents[2]
     environment = dict(os.environ, RUST_BACKTRACE="0")
     if not here:
         folder = pathlib.Path(
@@ -155,13 +158,20 @@ def copy(root, to):
     return to
 
 
+def fits(root, name):
+    file, old, _, _ = FAULTS[name]
+    count = (root / file).read_text().count(old)
+    if count != 1:
+        print(f"  {name}: {file} has the text to replace {count} times, expected once")
+    return count == 1
+
+
 def noticed(root, environment, name):
     file, old, new, command = FAULTS[name]
     path = root / file
-    text = path.read_text()
-    if text.count(old) != 1:
-        print(f"  {name}: {file} has the text to replace {text.count(old)} times, expected once")
+    if not fits(root, name):
         return False
+    text = path.read_text()
     words = command.split()
     build = words + ["--no-run"]
     # A build takes no test name.
