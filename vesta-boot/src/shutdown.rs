@@ -122,8 +122,8 @@ impl Signals {
         }
     }
 
-    /// The next signal that is not an echo of the one at `began`. Echoes are logged once: a flood of
-    /// them must not fill the log, nor wait for who reads it.
+    /// The next signal that is not an echo of the one at `began`. Only the first echo is logged: a flood
+    /// would fill the pipe of the log, and the stop would wait for its reader.
     async fn another(&mut self, began: Instant) -> (&'static str, i32) {
         let mut logged = false;
         loop {

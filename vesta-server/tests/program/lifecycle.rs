@@ -177,6 +177,8 @@ async fn a_stop_is_announced_before_it_begins_and_a_second_signal_ends_the_delay
     let (code, said) = running.wait();
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("machine ID released") && said.contains("stopped"), "{said}");
+    let echoes = said.matches("within a second of the first").count();
+    assert!((1..=2).contains(&echoes), "{echoes} lines for those of the delay and of the stop");
 }
 
 #[test]

@@ -15,7 +15,7 @@ const META: IdMeta = IdMeta::MIN_GRANULARITY;
 const TICK: u64 = 1_000_000;
 /// Batches have two positions left in the tick that the clock shows, beginning with this one.
 const FIRST: u64 = (TICK << 10) + 958;
-/// Single calls have one position left in it, batches none.
+/// Single calls have one position left in that tick, batches none.
 const LAST: u64 = (TICK << 10) + 1023;
 
 /// Milliseconds since [`FIRST`], as some thread wrote them, which another may see late.
@@ -44,10 +44,10 @@ struct Model {
 
 impl Model {
     fn new(kind: PopulatorKind, limit: u64) -> Arc<Self> {
-        Self::from(kind, FIRST, limit)
+        Self::beginning_with(FIRST, kind, limit)
     }
 
-    fn from(kind: PopulatorKind, first: u64, limit: u64) -> Arc<Self> {
+    fn beginning_with(first: u64, kind: PopulatorKind, limit: u64) -> Arc<Self> {
         let clock = Arc::new(Millis(AtomicU64::new(0)));
         let factory = HeldLeaseFactory {
             meta: META,
@@ -135,20 +135,29 @@ fn the_bound_is_raised_under_two_callers() {
 /// A caller that finds the tick used up looks at the precise clock, under a lock.
 #[test]
 fn the_clock_moves_on_when_the_tick_is_used_up() {
-    // What two callers want: single IDs, batches, and both.
-    for (first, wanted) in [(LAST, [1, 1]), (FIRST, [2, 2]), (FIRST, [1, 2])] {
+    // The calls of each caller, and how much each call wants: single IDs, batches, and both.
+    type Callers = &'static [(u32, u32)];
+    let histories: [(u64, Callers); 5] = [
+        (LAST, &[(2, 1)]),
+        (FIRST, &[(2, 2)]),
+        (FIRST, &[(1, 2), (1, 2)]),
+        (FIRST, &[(1, 1), (1, 2)]),
+        (LAST, &[(1, 1), (1, 1)]),
+    ];
+    for (first, callers) in histories {
         for kind in PopulatorKind::ALL {
             let ends = Ends::new();
             let note = ends.clone();
             bounded(kind.name(), move || {
-                let model = Model::from(kind, first, u64::MAX);
+                let model = Model::beginning_with(first, kind, u64::MAX);
                 let clock = model.clock.clone();
                 let tick: Thread<_> = Box::new(move || {
                     clock.0.store(1, Ordering::Relaxed);
                     Vec::new()
                 });
-                let [one, other] = wanted.map(|want| model.issue(1, want));
-                let all = unique_and_growing(&at_once(vec![one, other, tick]));
+                let issue = |&(calls, want)| model.issue(calls, want);
+                let threads = callers.iter().map(issue).chain([tick]).collect();
+                let all = unique_and_growing(&at_once(threads));
                 assert!(all.iter().all(|taken| taken.start >> 10 == (taken.end - 1) >> 10));
                 note.note(all.last().is_some_and(|last| last.start >> 10 > TICK));
             });
