@@ -136,10 +136,10 @@ impl Process {
         }
     }
 
-    /// True if it was sent.
+    /// True if it was sent. What was killed stays killed, also while its end is not seen yet.
     fn send(&self, signal: Unix, becomes: Option<Fate>) -> bool {
         let mut fate = self.fate.lock().expect("no panic");
-        if *fate == Fate::Gone {
+        if matches!(*fate, Fate::Killed | Fate::Gone) {
             return false;
         }
         if let Some(becomes) = becomes {

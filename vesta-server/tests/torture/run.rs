@@ -3,6 +3,7 @@
 use std::collections::hash_map::RandomState;
 use std::fs;
 use std::hash::{BuildHasher as _, Hasher as _};
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -66,6 +67,20 @@ fn two_owners_of_a_machine_id_are_found() {
         ledger.duplicates > 0 && told("DUPLICATE") && told("vesta-server") && told("vesta-rest")
     );
     assert_eq!(ledger.disorders, 0, "{:?}", ledger.findings);
+}
+
+/// Everything is killed at once, also what is about to be asked to stop.
+#[test]
+fn a_stop_after_a_kill_is_no_stop() {
+    let (folder, watch) = (folder(), Arc::new(Watch::new()));
+    let world = World::new("killed", Kind::Fixed, None, folder.path(), &mut Rng::new(1));
+    let world = Arc::new(world);
+    let mut command = Command::new("sleep");
+    let process = Process::start(command.arg("60"), "sleep", &world, &watch, Api::Rest);
+    assert!(process.kill());
+    assert!(!process.stop() && !process.kill());
+    assert!(process.join());
+    assert_eq!(world.ledger().findings, [] as [&str; 0]);
 }
 
 fn no_id_repeats_whatever_happens() {
