@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import grpc
@@ -24,6 +25,19 @@ sha256 = "{hashlib.sha256(TOKEN.encode()).hexdigest()}"
 scopes = ["read"]
 """
 SEGMENTS = ("--segment-store", "sqlite:tags.db")
+# A minute is left in its time field of 12 bits.
+LATE = f"""
+[layout.custom]
+version_bits = 1
+type_bits = 0
+gen_method_bits = 0
+time_bits = 12
+seq_bits = 50
+machine_bits = 1
+unit = "second"
+epoch = "{datetime.now(UTC) - timedelta(seconds=2**12 - 60):%Y-%m-%dT%H:%M:%SZ}"
+"""
+FIXED = ("--machine-id", "1", "--namespace")
 # js-safe makes 16,384 IDs a second.
 SERVERS = {
     "usual": (SEGMENTS, ""),
@@ -31,6 +45,9 @@ SERVERS = {
     "short": (("--layout", "js-safe", "--max-wait-ms", "600000", "--request-timeout-ms", "100"), ""),
     "away": (("--segment-store", "redis://127.0.0.1:1", "--wait-for-store"), ""),
     "tokens": ((), TOKENS),
+    "late": ((), LATE),
+    "behind": ((*FIXED, "behind", "--request-timeout-ms", "100"), ""),
+    "sealed": ((*FIXED, "sealed"), ""),
 }
 SPECIAL = {"TOO LARGE": b"\x0a\xff\xff\x03" + bytes(65_535), "TRUNCATED": b"\x09\x01"}
 
@@ -51,7 +68,7 @@ def ask(address: str, case: dict) -> None:
         make = channel.unary_stream if case.get("stream") else channel.unary_unary
         call = make(f"/{case['path']}", request_serializer=None, response_deserializer=None)
         try:
-            answer = call(message(case), timeout=10, metadata=metadata)
+            answer = call(message(case), timeout=None if case.get("patient") else 10, metadata=metadata)
             list(answer)
         except grpc.RpcError as error:
             details = dict(error.trailing_metadata()).get("grpc-status-details-bin", b"")
@@ -67,6 +84,14 @@ def main() -> None:
             name: stack.enter_context(Server(program, "gRPC", *flags, config=config))
             for name, (flags, config) in SERVERS.items()
         }
+        servers["late"].set_clock("+2m")
+        servers["behind"].set_clock("-1h")
+        servers["sealed"].replace_state_file()
+        with grpc.insecure_channel(servers["sealed"].address) as channel:
+            gen_id = channel.unary_unary("/vesta.v1.IdService/GenId")
+            with contextlib.suppress(grpc.RpcError):
+                while gen_id(b"", timeout=10):  # until it looks at its file
+                    pass
         for case in cases:
             case["address"] = servers[case.pop("server", "usual")].address
             ask(case["address"], case)

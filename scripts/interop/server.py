@@ -1,8 +1,11 @@
 """A server of Vesta's for clients in other languages."""
 
+import os
 import subprocess
 import tempfile
 from pathlib import Path
+
+FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
 
 
 class Server:
@@ -11,10 +14,19 @@ class Server:
     def __init__(self, program: Path, label: str, *more: str, config: str = "") -> None:
         self.folder = tempfile.TemporaryDirectory()
         Path(self.folder.name, "vesta.toml").write_text(config)
+        assert FAKETIME, "libfaketime: install the package `faketime`"
+        clock = {
+            "LD_PRELOAD": FAKETIME,
+            "FAKETIME_TIMESTAMP_FILE": f"{self.folder.name}/clock",
+            "FAKETIME_NO_CACHE": "1",
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        }
+        self.set_clock("+0")
         flags = "--config vesta.toml --listen 127.0.0.1:0 --admin-listen 127.0.0.1:0 --state-dir state"
         self.process = subprocess.Popen(
             [program, *flags.split(), *more],
             cwd=self.folder.name,
+            env=os.environ | clock,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
@@ -27,6 +39,19 @@ class Server:
             if words[:1] == ["try"]:
                 break
         assert self.address, f"{program} did not say where it listens"
+
+    def set_clock(self, offset: str) -> None:
+        """Sets its wall clock to so far from the right time: `-1h`, `+2m`."""
+        new = Path(self.folder.name, "new")
+        new.write_text(f"{offset}\n")
+        new.rename(Path(self.folder.name, "clock"))
+
+    def replace_state_file(self) -> None:
+        """Puts a copy in the place of the file that it holds."""
+        (held,) = Path(self.folder.name, "state").glob("*.state")
+        new = held.with_suffix(".new")
+        new.write_bytes(held.read_bytes())
+        new.rename(held)
 
     def __enter__(self) -> "Server":
         return self
