@@ -10,8 +10,8 @@ use common::setting::{Setting, position};
 use common::{START, leases};
 use parking_lot::Mutex;
 use vesta_service::{
-    BuildError, Builder, Clock as _, ErrorKind, IdMeta, IdService as _, LocalIdService,
-    MachineSource, ManualClock, MemoryStore, Record, Timing, UnixMillis,
+    BuildError, Builder, Clock as _, ErrorKind, IdMeta, IdService as _, KvStore as _,
+    LocalIdService, MachineSource, ManualClock, MemoryStore, Record, Timing, UnixMillis,
 };
 
 #[test]
@@ -29,6 +29,8 @@ fn a_store_that_forgot_what_this_host_remembers_is_refused_until_its_floor_is_ra
     assert!(refused.to_string().contains("store raise-floor"), "{refused}");
 
     let bound = position(*used_until);
+    assert_eq!(wiped.memory.list("lease/default").unwrap(), [], "what was lost may be put back");
+    leases(&wiped.memory).open(&IdMeta::MAX_PEAK.fingerprint()).unwrap();
     leases(&wiped.memory).raise_floor(bound - (1 << 20)).unwrap();
     wiped.try_start().expect_err("still below");
     leases(&wiped.memory).raise_floor(bound).unwrap();
@@ -70,6 +72,7 @@ fn a_machine_id_is_not_claimed_anew_from_a_store_that_was_wiped_while_running() 
     let because = status.all.not_ready_because.unwrap();
     assert!(because.contains("has forgotten that machine ID"), "{because}");
     let bound = position(UnixMillis(setting.clock.wall().0 + 60_000));
+    leases(&setting.memory).open(&IdMeta::MAX_PEAK.fingerprint()).unwrap();
     leases(&setting.memory).raise_floor(bound).unwrap();
     setting.clock.advance(Duration::from_secs(60));
     let id = service.gen_id().expect("the floor was raised");

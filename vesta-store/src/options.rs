@@ -110,6 +110,7 @@ impl Options {
 #[allow(dead_code, reason = "some builds have no backend")]
 pub(crate) fn not_prepared(what: &str) -> StoreError {
     StoreError::permanent(format!(
-        "{what} does not exist, and auto_init is off; have it created by `vesta-server store init`"
+        "{what} does not exist, and auto_init is off; have it created by `vesta-server store init`. If it \
+         existed before, put it back instead: an empty one can repeat IDs"
     ))
 }

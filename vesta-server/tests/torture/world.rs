@@ -73,11 +73,21 @@ impl World {
             set("--machine-range", format!("1-{}", rng.within(10..=20)));
             set("--machine-claim-order", rng.pick(&["stable", "lowest"]).to_owned());
         }
+        let is_made_once = matches!(kind, Kind::Network { can_refuse: true, .. });
+        if is_made_once {
+            // Without it a host with an empty state folder would recreate a table that is only renamed.
+            settings.push("--auto-init=false".to_owned());
+        }
         let ledger = Mutex::new(Ledger::new(meta, |finding| println!("FOUND: {finding}")));
         // A fixed machine ID, or one of a pool in a file, is one process's alone on a host.
         let namespace = format!("{}-{name}", namespace_of(folder));
         let (folder, counts) = (folder.join(name), Mutex::default());
-        Self { name, kind, url, folder, namespace, layout, settings, ledger, counts }
+        let world = Self { name, kind, url, folder, namespace, layout, settings, ledger, counts };
+        if is_made_once {
+            let leases = world.leases().expect("a store");
+            leases.open(&meta.fingerprint()).expect("it answers");
+        }
+        world
     }
 
     /// The state folder of a slot. That of a pool in a file is the pool's.

@@ -73,8 +73,8 @@ impl HostState {
         Self { folder, free: Vec::new(), kept: BTreeMap::new(), pool: None, own, is_broken: false }
     }
 
-    /// The records that this process held in the namespace of this uuid, or of an earlier one.
-    pub(crate) fn own(&mut self, uuid: u128) -> Vec<Local> {
+    /// The records that this process held in the namespace of this uuid, if it is there, or of an earlier one.
+    pub(crate) fn own(&mut self, uuid: Option<u128>) -> Vec<Local> {
         self.own.under(uuid)
     }
 

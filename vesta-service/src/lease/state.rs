@@ -230,7 +230,7 @@ pub(crate) enum Ask {
     Namespace,
     /// The store's clock, compared with this host's.
     Clock,
-    /// The whole namespace, created if it is not there; what this host remembers.
+    /// The whole namespace, created if it is not there and not remembered; what this host remembers.
     Survey,
     /// The namespace itself, and whether the store may forget: a [`Look`] no older than [`DOUBT_CHECK`].
     Doubt,
@@ -266,6 +266,8 @@ pub(crate) enum Answer {
     Clock(Option<ClockPair>),
     /// The namespace is gone, so nothing was added to it.
     NoNamespace,
+    /// The namespace is not there, but this host or process remembers this record of it.
+    Forgotten(Box<Local>),
     /// Shared by all who ask at the same time.
     Survey(Arc<Findings>),
     Doubt(Look),

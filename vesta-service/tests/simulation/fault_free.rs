@@ -33,7 +33,7 @@ impl World {
         let floor = by_clock.max(by_hosts) << seq_bits;
         self.time.note(|| format!("an operator raises the floor of {namespace} to {floor:#x}"));
         self.counts.add("floors raised", 1);
-        self.shared.raise_floor(namespace, floor);
+        self.shared.raise_floor(namespace, &layout.fingerprint(), floor);
         let lost = self.shared.lost(namespace);
         self.counts.add("records repaired", lost.len() as u64);
         self.shared.repair(namespace, &lost, floor);

@@ -301,11 +301,11 @@ impl Shared {
         true
     }
 
-    pub(crate) fn raise_floor(&self, namespace: &str, floor: u64) {
+    /// As `store raise-floor` does: a namespace that is gone is created.
+    pub(crate) fn raise_floor(&self, namespace: &str, fingerprint: &str, floor: u64) {
         self.leases(namespace, |leases| {
-            if leases.find().expect("memory").is_some() {
-                leases.raise_floor(floor).expect("memory");
-            }
+            leases.open(fingerprint).expect("memory");
+            leases.raise_floor(floor).expect("memory");
         });
     }
 }

@@ -175,8 +175,12 @@ pub(super) fn a_wiped_store_is_refused_where_a_host_remembers_until_the_floor_is
     crash(service, &connection);
 
     let world = world.wiped(backend);
-    assert_eq!(world.raw().list(NAMESPACE).unwrap(), []);
     let refused = world.pool("host", 7..=7).build().expect_err("the host remembers");
+    assert!(matches!(refused, BuildError::StoreRegressed { machine: 7, .. }), "{refused}");
+    let found = world.plain().list(&format!("lease/{NAMESPACE}")).unwrap();
+    assert_eq!(found, [], "nothing is written in place of what may be put back");
+    assert_eq!(world.raw().list(NAMESPACE).unwrap(), []);
+    let refused = world.pool("host", 7..=7).build().expect_err("another host has begun anew");
     assert!(matches!(refused, BuildError::StoreRegressed { machine: 7, .. }), "{refused}");
     assert_eq!(world.raw().list(NAMESPACE).unwrap(), [], "nothing was claimed");
 

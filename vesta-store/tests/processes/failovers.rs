@@ -9,6 +9,7 @@ use vesta_store::{Options, open_worker_nodes};
 
 use crate::checker::Checker;
 use crate::process::{Process, now};
+use crate::refusals::make_tables;
 use crate::server::Server;
 use crate::stores::Store;
 use crate::worker::{LAYOUT, Task};
@@ -60,7 +61,7 @@ fn fail_over(server: &Server, store: &Store, knows_the_namespace: bool, switch: 
     };
 
     // It has the tables, as a replica has something of its source.
-    vesta_store::open(&url).unwrap().list("lease/none").unwrap();
+    make_tables(&url);
     if knows_the_namespace {
         // And nothing of that machine ID.
         Process::start(&Task { range: Some(6..=6), ..task("other") }).until_ids();

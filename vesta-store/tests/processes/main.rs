@@ -104,6 +104,7 @@ macro_rules! on_a_database {
             refusals:
                 a_server_that_replicates_from_another_is_refused
                 a_server_that_turns_replica_is_left_until_it_is_primary_again
+                a_restart_leaves_no_empty_table_where_one_is_put_back
                 a_refusal_ends_neither_holders_nor_starters_that_wait
                 a_refusal_of_the_tags_is_waited_for_and_nothing_repeats;
         }

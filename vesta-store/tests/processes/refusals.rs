@@ -192,11 +192,16 @@ fn as_app(url: &str) -> String {
     format!("{scheme}://app:app@{place}")
 }
 
+/// The table of machine IDs is made by the first entry.
+pub(crate) fn make_tables(url: &str) {
+    assert!(vesta_store::open(url).unwrap().put_if("lease/none", "x", None, "x").unwrap());
+}
+
 /// A server with its tables, and such a user.
 fn with_app(store: &Store) -> (Server, String) {
     let server = Server::start(store);
     let url = server.url();
-    vesta_store::open(&url).unwrap().list("lease/x").unwrap();
+    make_tables(&url);
     open_segments(&url, &Options::default()).unwrap().tags().unwrap();
     if store.name == "mysql" {
         server.sql(&format!("CREATE USER app@'%' IDENTIFIED BY 'app'; {GRANT}"));
@@ -205,6 +210,28 @@ fn with_app(store: &Store) -> (Server, String) {
             .sql("CREATE ROLE app LOGIN PASSWORD 'app'; GRANT ALL ON vesta_kv, leaf_alloc TO app");
     }
     (server, as_app(&url))
+}
+
+/// A process that restarts meanwhile remembers its machine ID; its user may create tables.
+pub(crate) fn a_restart_leaves_no_empty_table_where_one_is_put_back(store: &Store) {
+    let (server, _) = with_app(store);
+    let world = World::at(store, &server.url());
+    let task = world.task(&world.namespace(), "host");
+    let [_, [_, begin, end], ..] = refusals(store);
+    let mut before = Process::start(&task);
+    before.until_ids();
+    before.kill();
+    server.sql(begin);
+    let said = Process::start(&task).until_refused();
+    assert!(said.contains("has forgotten that machine ID"), "{said}");
+    server.sql(end);
+    let mut after = Process::start(&task);
+    after.until_ids();
+    after.close();
+    assert_eq!(after.machines, before.machines);
+    let mut checker = Checker::new(LAYOUT);
+    checker.check(&before.ids).unwrap();
+    checker.check(&after.ids).unwrap();
 }
 
 /// One process whose window outlasts the refusal, one whose window does not, and one that starts meanwhile

@@ -193,9 +193,20 @@ fn survey_all(
 ) -> Result<Answer, StoreError> {
     let store = leases.store();
     let doubt = store.doubt()?;
-    let namespace = open(leases, plan, plan.first_doubt(doubt.as_ref(), wall))?;
-    let locals = host.survey().into_iter().map(|local| (local.machine, local)).collect();
-    let own = host.own(namespace.uuid);
+    let locals: BTreeMap<_, _> =
+        host.survey().into_iter().map(|local| (local.machine, local)).collect();
+    let namespace = match leases.find()? {
+        Some(namespace) => namespace,
+        None => {
+            let mut remembered = locals.values().cloned().chain(host.own(None));
+            // Nothing is written: an operator may still put the old entries back.
+            if let Some(local) = remembered.find(|local| local.record.namespace != 0) {
+                return Ok(Answer::Forgotten(Box::new(local)));
+            }
+            open(leases, plan, plan.first_doubt(doubt.as_ref(), wall))?
+        }
+    };
+    let own = host.own(Some(namespace.uuid));
     let snapshot = leases.snapshot()?;
     Ok(Answer::Survey(Arc::new(Findings { doubt, snapshot, locals, own })))
 }

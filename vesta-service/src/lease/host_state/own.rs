@@ -34,10 +34,8 @@ impl Own {
     }
 
     /// The records under this uuid of the namespace, and under those that it had before.
-    pub(super) fn under(&mut self, uuid: u128) -> Vec<Local> {
-        if !self.uuids.contains(&uuid) {
-            self.uuids.push(uuid);
-        }
+    pub(super) fn under(&mut self, uuid: Option<u128>) -> Vec<Local> {
+        self.uuids.extend(uuid.filter(|uuid| !self.uuids.contains(uuid)));
         let records = self.records.lock();
         let under = |uuid: &u128| {
             let [first, last] = [0, u64::MAX].map(|m| (self.namespace.clone(), *uuid, m));

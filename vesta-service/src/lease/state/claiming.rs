@@ -169,6 +169,7 @@ impl Claiming {
                 let namespace = findings.snapshot.namespace.clone();
                 self.survey(plan, findings, namespace, now)
             }
+            (None, Answer::Forgotten(local)) => Err(forgotten(plan, &local)),
             (None, Answer::Namespace(namespace)) => match self.unwritten.take() {
                 Some(unwritten) => self.survey(plan, unwritten.0, namespace, now),
                 None => Ok(()),
@@ -236,13 +237,8 @@ impl Claiming {
         });
         let mut remembered = locals.values().chain(own);
         let unknown = remembered.find(|local| !local.is_known_to(snapshot, allowed));
-        if let Some(Local { machine, record, .. }) = unknown {
-            return Err(BuildError::StoreRegressed {
-                store: plan.store.clone(),
-                namespace: plan.namespace.clone(),
-                machine: *machine,
-                used_until: plan.used_until(record.bound),
-            });
+        if let Some(local) = unknown {
+            return Err(forgotten(plan, local));
         }
         let tick = plan.meta.tick_at(now.wall).map_err(BuildError::Time)?;
         let survey = Survey {
@@ -403,6 +399,15 @@ impl Round {
         let ahead =
             free.chain(self.ahead).filter(|until| *until > now).min().map(|until| (until, now));
         BuildError::Exhausted { holders, range, ahead }
+    }
+}
+
+fn forgotten(plan: &Plan, local: &Local) -> BuildError {
+    BuildError::StoreRegressed {
+        store: plan.store.clone(),
+        namespace: plan.namespace.clone(),
+        machine: local.machine,
+        used_until: plan.used_until(local.record.bound),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Entries in the table `vesta_kv`.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
 
 use vesta_service::{Put, Suspicion, UnixMillis};
 
@@ -12,11 +13,22 @@ fn bytes<const N: usize>(texts: [&str; N]) -> [Value; N] {
     texts.map(|text| Value::Bytes(text.as_bytes().into()))
 }
 
+impl<D: Dialect> Sql<D> {
+    /// True if the table is not made yet.
+    async fn is_missing(&self, connection: &mut D::Connection) -> Result<bool> {
+        Ok(!self.seen.load(Ordering::Relaxed)
+            && !self.is_there(connection, &D::STATEMENTS.table).await?)
+    }
+}
+
 impl<D: Dialect> Kv for Sql<D> {
     const HAS_CLOCK: bool = true;
     const MAY_FORGET: bool = true;
 
     async fn list(&self, connection: &mut D::Connection, area: &str) -> Result<Entries> {
+        if self.is_missing(connection).await? {
+            return Ok(Entries::default());
+        }
         let found = self.run(connection, D::STATEMENTS.list, &bytes([area])).await?;
         let entries = found.rows.iter().map(|row| Ok((row.bytes(0)?, row.bytes(1)?)));
         entries.collect::<Result<_, _>>().map_err(explain::<D>)
@@ -28,6 +40,9 @@ impl<D: Dialect> Kv for Sql<D> {
         area: &str,
         key: &str,
     ) -> Result<Option<String>> {
+        if self.is_missing(connection).await? {
+            return Ok(None);
+        }
         let found = self.run(connection, D::STATEMENTS.get, &bytes([area, key])).await?;
         found.rows.first().map(|row| row.bytes(0)).transpose().map_err(explain::<D>)
     }
@@ -38,6 +53,9 @@ impl<D: Dialect> Kv for Sql<D> {
         area: &str,
         puts: &[Put],
     ) -> Result<Vec<bool>> {
+        if self.is_missing(connection).await? {
+            self.make(connection, &D::STATEMENTS.table).await?;
+        }
         if let [Put { key, old, new }] = puts {
             let done = match old {
                 None => {

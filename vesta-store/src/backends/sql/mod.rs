@@ -43,6 +43,9 @@ pub(crate) struct Sql<D> {
     /// Made if it is missing; `None` for what another system left, which is only read.
     table: Option<&'static Table>,
     auto_init: bool,
+    /// True if the first put creates the table, and connecting does not. A start that reads, finds that the
+    /// store has forgotten and gives up then leaves no empty table in the way of the old one.
+    made_by_put: bool,
     /// True once the table was seen. A table that is missing later is not created: the operator may rename
     /// it back, and an empty one in its place would repeat IDs.
     seen: AtomicBool,
@@ -68,7 +71,8 @@ impl<D: Dialect> Client for Sql<D> {
         let durable = purpose != Purpose::Leases;
         let dialect = (url, options.limit(Timing::NETWORK)).try_into()?;
         let Options { auto_init, one_writer, .. } = *options;
-        Ok(Self { dialect, table, auto_init, seen: AtomicBool::default(), durable, one_writer })
+        let (made_by_put, seen) = (purpose == Purpose::Leases, AtomicBool::default());
+        Ok(Self { dialect, table, auto_init, made_by_put, seen, durable, one_writer })
     }
 
     fn shown(&self) -> &str {
@@ -84,7 +88,9 @@ impl<D: Dialect> Client for Sql<D> {
                     "the server may lose changes, which could repeat IDs: {doubt}"
                 )));
             }
-            self.prepare(&mut connection, table).await?;
+            if !self.is_there(&mut connection, table).await? && !self.made_by_put {
+                self.make(&mut connection, table).await?;
+            }
         }
         Ok(connection)
     }
@@ -135,27 +141,35 @@ impl<D: Dialect> Sql<D> {
         }
     }
 
-    /// Makes a table that is missing, while others may be doing the same.
-    async fn prepare(
+    /// True if a table is there. One that is missing and may not be made is an error.
+    async fn is_there(
         &self,
         connection: &mut D::Connection,
         table: &Table,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
+        let name = [Value::Text(table.name.into())];
+        let found = self.run(connection, D::STATEMENTS.find, &name).await?;
+        if let Some(row) = found.rows.first() {
+            self.seen.store(true, Ordering::Relaxed); // nothing else hangs on it
+            let kind = row.text(0).map_err(explain::<D>)?;
+            let flaw = D::flaw(&kind.unwrap_or_default());
+            return flaw.map_or(Ok(true), |flaw| Err(StoreError::permanent(flaw)));
+        }
+        if !self.auto_init {
+            return Err(not_prepared(&format!("table {}", table.name)));
+        }
+        if self.seen.load(Ordering::Relaxed) {
+            let gone = io::Error::other("put it back, or restart to begin with an empty one");
+            return Err(StoreError::unavailable(format!("table {} is gone", table.name), gone));
+        }
+        Ok(false)
+    }
+
+    /// Makes a table that is missing, while others may be doing the same.
+    async fn make(&self, connection: &mut D::Connection, table: &Table) -> Result<(), StoreError> {
         for _ in 0..ROUNDS {
-            let name = [Value::Text(table.name.into())];
-            let found = self.run(connection, D::STATEMENTS.find, &name).await?;
-            if let Some(row) = found.rows.first() {
-                self.seen.store(true, Ordering::Relaxed); // nothing else hangs on it
-                let kind = row.text(0).map_err(explain::<D>)?;
-                let flaw = D::flaw(&kind.unwrap_or_default());
-                return flaw.map_or(Ok(()), |flaw| Err(StoreError::permanent(flaw)));
-            }
-            if !self.auto_init {
-                return Err(not_prepared(&format!("table {}", table.name)));
-            }
-            if self.seen.load(Ordering::Relaxed) {
-                let gone = io::Error::other("put it back, or restart to begin with an empty one");
-                return Err(StoreError::unavailable(format!("table {} is gone", table.name), gone));
+            if self.is_there(connection, table).await? {
+                return Ok(());
             }
             // Another process may have made it after this one had looked for it.
             self.run(connection, Statement::Change(table.create), &[]).await?;
