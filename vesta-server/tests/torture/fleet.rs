@@ -222,12 +222,12 @@ impl Fleet {
         count > 0
     }
 
-    /// Deletes a state folder, whoever uses it.
+    /// Deletes a state folder, in use or not.
     pub(crate) fn lose(&mut self, slot: Slot) {
         let world = self.worlds[slot.0].clone();
         assert!(matches!(world.kind, Kind::Network { .. }), "it must be kept");
         let state = self.host(slot).state.clone();
-        // Whoever uses it may put a file into it meanwhile: then part of it is lost.
+        // A process that uses it may create a file meanwhile: then only part of it is lost.
         let _ = fs::remove_dir_all(&state);
         world.count(|counts| &mut counts.folders);
     }

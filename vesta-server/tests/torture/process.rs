@@ -28,7 +28,7 @@ enum Fate {
     /// With 0, if it was ready.
     Stops,
     Killed,
-    /// Its ID belongs to nobody any more.
+    /// Its process ID is free for another process.
     Gone,
 }
 
@@ -80,7 +80,7 @@ impl Process {
         let mut callers = Vec::new();
         if is_ready {
             let number = world.ledger().join(self.name.clone());
-            // It was shown to people, who may use it; if there was one already.
+            // People see it in the output, and may use it; a slow start has none yet.
             if let Ok(first) = program.fact("first ID").parse() {
                 let by = Receiver { process: number, caller: 0, at: watch.elapsed() };
                 world.ledger().record(by, &Answer::Ids(vec![first]), &mut Marks::new());

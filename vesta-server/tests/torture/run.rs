@@ -1,4 +1,4 @@
-//! A run: the plan's faults at their times, and what came of it.
+//! A run: the plan's faults at their times, and their outcome.
 
 use std::collections::hash_map::RandomState;
 use std::fs;

@@ -65,7 +65,7 @@ impl Drivers {
                 Answer::Failed(error) if !error.is_permanent() => Some(error.clone()),
                 _ => None,
             });
-            // It is away if it answered nobody.
+            // It is away if it answered no request.
             store.away = unanswered.collect::<Option<Vec<_>>>().and_then(|mut errors| errors.pop());
             answers.extend(writers.into_iter().zip(written));
         }

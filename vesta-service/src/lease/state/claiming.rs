@@ -114,7 +114,7 @@ impl Claiming {
         }
     }
 
-    /// Nothing came of any candidate.
+    /// No candidate could be claimed.
     fn after_round(&mut self, plan: &Plan, now: &Now) -> Action {
         let Some(round) = self.round.take() else { return Action::Wait(self.wait_until) };
         let timed_out = now.monotonic >= self.deadline;
@@ -250,7 +250,7 @@ impl Claiming {
             now: plan.rules.position(tick),
             grace_ticks: match plan.choice {
                 Choice::Any(_) => plan.ticks(plan.timing.takeover_grace).max(1),
-                // Whoever names an ID wants that one: its window is grace enough.
+                // A start that names an ID wants that one: its window is grace enough.
                 Choice::Only { .. } => 0,
             },
             rules: &plan.rules,
