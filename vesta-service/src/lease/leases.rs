@@ -153,18 +153,18 @@ impl Leases {
     /// [`StoreError`] if the store does not answer, or its entry is damaged or gone while
     /// records are there.
     pub fn open(&self, fingerprint: &str) -> Result<Namespace, StoreError> {
-        self.open_amended(fingerprint, &Amendment::default())
+        match self.find()? {
+            Some(found) => Ok(found),
+            None => self.create(fingerprint, &Amendment::default()),
+        }
     }
 
-    /// [`open`](Self::open), created with these facts.
-    pub(super) fn open_amended(
+    /// Creates the namespace, which was missing, with these facts; another process may have been faster.
+    pub(super) fn create(
         &self,
         fingerprint: &str,
         facts: &Amendment,
     ) -> Result<Namespace, StoreError> {
-        if let Some(found) = self.find()? {
-            return Ok(found);
-        }
         // Records without their namespace: whoever deleted it may have deleted a floor with it.
         if let Some((key, _)) = self.area.list()?.first()
             && self.find()?.is_none()

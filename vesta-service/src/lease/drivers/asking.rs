@@ -86,7 +86,10 @@ impl Drivers {
             let plan = driver.plan();
             let answer = match ask {
                 Ask::Namespace => shared(&mut namespace, || {
-                    store.ask(|leases| Ok(Answer::Namespace(open(leases, plan, None)?)))
+                    store.ask(|leases| {
+                        let found = leases.find()?;
+                        Ok(Answer::Namespace(found.map_or_else(|| create(leases, plan, None), Ok)?))
+                    })
                 }),
                 Ask::Doubt => shared(&mut look, || {
                     store.ask(|leases| {
@@ -180,8 +183,8 @@ fn shared(known: &mut Option<Answer>, ask: impl FnOnce() -> Answer) -> Answer {
     known.get_or_insert_with(ask).clone()
 }
 
-fn open(leases: &Leases, plan: &Plan, doubt: Option<Doubt>) -> Result<Namespace, StoreError> {
-    leases.open_amended(&plan.meta.fingerprint(), &plan.facts(0, doubt))
+fn create(leases: &Leases, plan: &Plan, doubt: Option<Doubt>) -> Result<Namespace, StoreError> {
+    leases.create(&plan.meta.fingerprint(), &plan.facts(0, doubt))
 }
 
 /// All that searches begin with.
@@ -203,7 +206,7 @@ fn survey_all(
             if let Some(local) = remembered.find(|local| local.record.namespace != 0) {
                 return Ok(Answer::Forgotten(Box::new(local)));
             }
-            open(leases, plan, plan.first_doubt(doubt.as_ref(), wall))?
+            create(leases, plan, plan.first_doubt(doubt.as_ref(), wall))?
         }
     };
     let own = host.own(Some(namespace.uuid));
