@@ -49,6 +49,8 @@ SERVERS = {
     "behind": ((*FIXED, "behind", "--request-timeout-ms", "100"), ""),
     "sealed": ((*FIXED, "sealed"), ""),
 }
+# Once they have started.
+CLOCKS = {"late": "+2m", "behind": "-1h"}
 SPECIAL = {"TOO LARGE": b"\x0a\xff\xff\x03" + bytes(65_535), "TRUNCATED": b"\x09\x01"}
 
 
@@ -81,11 +83,11 @@ def main() -> None:
     cases = json.loads((HERE / "errors.json").read_text())
     with contextlib.ExitStack() as stack:
         servers = {
-            name: stack.enter_context(Server(program, "gRPC", *flags, config=config))
+            name: stack.enter_context(Server(program, "gRPC", *flags, config=config, own_clock=name in CLOCKS))
             for name, (flags, config) in SERVERS.items()
         }
-        servers["late"].set_clock("+2m")
-        servers["behind"].set_clock("-1h")
+        for name, offset in CLOCKS.items():
+            servers[name].set_clock(offset)
         servers["sealed"].replace_state_file()
         with grpc.insecure_channel(servers["sealed"].address) as channel:
             gen_id = channel.unary_unary("/vesta.v1.IdService/GenId")

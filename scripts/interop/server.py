@@ -11,17 +11,19 @@ FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
 class Server:
     """A program on free loopback ports, stopped by its own process ID."""
 
-    def __init__(self, program: Path, label: str, *more: str, config: str = "") -> None:
+    def __init__(self, program: Path, label: str, *more: str, config: str = "", own_clock: bool = False) -> None:
         self.folder = tempfile.TemporaryDirectory()
         Path(self.folder.name, "vesta.toml").write_text(config)
-        assert FAKETIME, "libfaketime: install the package `faketime`"
-        clock = {
-            "LD_PRELOAD": FAKETIME,
-            "FAKETIME_TIMESTAMP_FILE": f"{self.folder.name}/clock",
-            "FAKETIME_NO_CACHE": "1",
-            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-        }
-        self.set_clock("+0")
+        clock = {}
+        if own_clock:
+            assert FAKETIME, "libfaketime: install the package `faketime`"
+            clock = {
+                "LD_PRELOAD": FAKETIME,
+                "FAKETIME_TIMESTAMP_FILE": f"{self.folder.name}/clock",
+                "FAKETIME_NO_CACHE": "1",
+                "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+            }
+            self.set_clock("+0")
         flags = "--config vesta.toml --listen 127.0.0.1:0 --admin-listen 127.0.0.1:0 --state-dir state"
         self.process = subprocess.Popen(
             [program, *flags.split(), *more],
@@ -41,13 +43,13 @@ class Server:
         assert self.address, f"{program} did not say where it listens"
 
     def set_clock(self, offset: str) -> None:
-        """Sets its wall clock to so far from the right time: `-1h`, `+2m`."""
+        """Sets its own wall clock to this distance from the right time: `-1h`, `+2m`."""
         new = Path(self.folder.name, "new")
         new.write_text(f"{offset}\n")
         new.rename(Path(self.folder.name, "clock"))
 
     def replace_state_file(self) -> None:
-        """Puts a copy in the place of the file that it holds."""
+        """Replaces the file that it holds by a copy."""
         (held,) = Path(self.folder.name, "state").glob("*.state")
         new = held.with_suffix(".new")
         new.write_bytes(held.read_bytes())

@@ -9,7 +9,7 @@ use vesta_store::{Options, open_worker_nodes};
 
 use crate::checker::Checker;
 use crate::process::{Process, now};
-use crate::refusals::make_tables;
+use crate::refusals::make_table;
 use crate::server::Server;
 use crate::stores::Store;
 use crate::worker::{LAYOUT, Task};
@@ -61,7 +61,7 @@ fn fail_over(server: &Server, store: &Store, knows_the_namespace: bool, switch: 
     };
 
     // It has the tables, as a replica has something of its source.
-    make_tables(&url);
+    make_table(&url);
     if knows_the_namespace {
         // And nothing of that machine ID.
         Process::start(&Task { range: Some(6..=6), ..task("other") }).until_ids();

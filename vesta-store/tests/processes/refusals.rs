@@ -193,7 +193,7 @@ fn as_app(url: &str) -> String {
 }
 
 /// The table of machine IDs is made by the first entry.
-pub(crate) fn make_tables(url: &str) {
+pub(crate) fn make_table(url: &str) {
     assert!(vesta_store::open(url).unwrap().put_if("lease/none", "x", None, "x").unwrap());
 }
 
@@ -201,7 +201,7 @@ pub(crate) fn make_tables(url: &str) {
 fn with_app(store: &Store) -> (Server, String) {
     let server = Server::start(store);
     let url = server.url();
-    make_tables(&url);
+    make_table(&url);
     open_segments(&url, &Options::default()).unwrap().tags().unwrap();
     if store.name == "mysql" {
         server.sql(&format!("CREATE USER app@'%' IDENTIFIED BY 'app'; {GRANT}"));

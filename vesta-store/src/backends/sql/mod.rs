@@ -159,7 +159,7 @@ impl<D: Dialect> Sql<D> {
             return Err(not_prepared(&format!("table {}", table.name)));
         }
         if self.seen.load(Ordering::Relaxed) {
-            let gone = io::Error::other("put it back, or restart to begin with an empty one");
+            let gone = io::Error::other("put it back; a restart may create an empty one");
             return Err(StoreError::unavailable(format!("table {} is gone", table.name), gone));
         }
         Ok(false)
