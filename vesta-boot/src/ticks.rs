@@ -1,19 +1,9 @@
-//! Time: moments of text and of positions, and durations as numbers.
+//! Time: moments of positions, and durations as numbers.
 
 use std::time::Duration;
 
 use vesta_intf::{IdError, IdMeta, UnixMillis};
 use vesta_service::sequence::Rules;
-
-/// The moment that a text names as RFC 3339 does, not before 1970.
-///
-/// # Errors
-/// The text must be something else, which is named.
-pub fn moment(text: &str) -> Result<UnixMillis, &'static str> {
-    let moment = text.trim().parse::<jiff::Timestamp>().ok();
-    let millis = moment.and_then(|moment| u64::try_from(moment.as_millisecond()).ok());
-    millis.map(UnixMillis).ok_or("must be a moment such as 2026-01-31T12:00:00Z")
-}
 
 /// A duration in whole milliseconds.
 pub(crate) fn millis(duration: Duration) -> u64 {
@@ -54,14 +44,6 @@ impl TickConverter {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_is_no_moment_is_refused() {
-        assert_eq!(moment(" 1970-01-01T00:00:01Z"), Ok(UnixMillis(1000)));
-        for wrong in ["tomorrow", "2026-01-02", "1969-12-31T23:59:59Z"] {
-            assert!(moment(wrong).is_err_and(|must| must.contains("2026-01-31T")), "{wrong}");
-        }
-    }
 
     #[test]
     fn a_moment_comes_back_as_the_beginning_of_its_tick() {

@@ -178,8 +178,9 @@ pub(crate) struct ExplainArgs {
     #[arg(long, value_name = "NAME|FILE|guess", default_value = "max-peak", env = "VESTA_LAYOUT")]
     #[arg(hide_env_values = true)]
     pub(crate) layout: String,
-    /// Year, month or day in which it was made, for a guess: 2016, 2016-04, 2016-04-30
-    #[arg(long, value_name = "PERIOD", value_parser = values::period)]
+    /// Year, month or day (UTC) in which it was made, or the moment, for a guess: 2016, 2016-04,
+    /// 2016-04-30
+    #[arg(long, value_name = "PERIOD", value_parser = vesta_boot::period)]
     pub(crate) made: Option<RangeInclusive<UnixMillis>>,
     /// Time zone to show beside UTC [default: the system's], and of friendly IDs [default: UTC]
     #[arg(long, visible_alias = "tz", value_name = "ZONE")]
@@ -226,7 +227,10 @@ pub(crate) struct MakeArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct BoundArgs {
-    /// A moment or a day (UTC), or two with / between them: from the first up to, excluding, the second
+    /// A moment, a whole day, month or year (UTC), or two with / between them
+    ///
+    /// 2026-01-31T20:00:00+08:00 means the tick of that moment, 2026-01-31 the whole day, 2026-01 the month,
+    /// 2026 the year. FROM/UNTIL means from the beginning of FROM up to, excluding, the beginning of UNTIL.
     #[arg(value_name = "TIME[/TIME]")]
     pub(crate) time: String,
     /// Print a condition on this column instead
@@ -262,8 +266,9 @@ pub(crate) enum LayoutCommand {
         /// IDs a second of each machine ID
         #[arg(long, value_name = "N")]
         per_second: u64,
-        /// Moment at which its time is 0 [default: the beginning of this year]
-        #[arg(long, value_name = "TIME", value_parser = values::moment)]
+        /// Moment at which its time is 0, of a day the beginning in UTC [default: the beginning of this
+        /// year]
+        #[arg(long, value_name = "TIME", value_parser = vesta_boot::moment::moment)]
         epoch: Option<UnixMillis>,
         /// Print the table for the settings file instead
         #[arg(long)]
@@ -277,7 +282,8 @@ pub(crate) enum PlanCommand {
     ///
     /// A set is a layout with ranges of its fields, LAYOUT[,FIELD=FIRST-LAST]…, or a TOML file with the
     /// same keys. Fields: version, genMethod, seq, machine; region=2/3 fixes the upper 3 bits of the
-    /// machine to 2; from and until are moments or days. What is given twice must hold twice. Left out:
+    /// machine to 2; from and until are
+    /// moments, or days, which mean their beginning in UTC; until is excluded. What is given twice must hold twice. Left out:
     /// every value, but version 0. `counter,until=N` are the numbers 1 to N, and
     /// `counter,from=M,until=N` those from M on.
     ///

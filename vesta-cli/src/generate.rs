@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use vesta_boot::settings::Values;
-use vesta_boot::{Config, Error, assemble};
+use vesta_boot::{Config, Error, assemble, period};
 use vesta_client::Client;
 use vesta_intf::{GenMethod, Id, IdError, IdService};
 use vesta_service::LocalIdService;
@@ -10,7 +10,6 @@ use vesta_service::LocalIdService;
 use crate::cli::{Access, BoundArgs, GenArgs, MakeArgs};
 use crate::http::Http;
 use crate::output::{Output, print, record};
-use crate::values::moment;
 use crate::{Answer, Done};
 
 /// IDs that are taken at a time: as many as a server gives in one call.
@@ -102,20 +101,18 @@ pub(crate) fn make(args: &MakeArgs, output: Output) -> Done {
 pub(crate) fn bound(args: &BoundArgs, output: Output) -> Done {
     let (layout, base) = args.upper.blank();
     let at = |text: &str| {
-        moment(text).map_err(|must| Error::setting(format!("TIME {must}, but is `{text}`")))
+        period(text).map_err(|must| Error::setting(format!("TIME {must}, but is `{text}`")))
     };
-    let (from, until) = match args.time.split_once('/') {
-        Some((from, until)) => (at(from)?, Some(at(until)?)),
-        None => (at(&args.time)?, None),
-    };
-    if until.is_some_and(|until| until <= from) {
+    let (from, until) = ends(&args.time);
+    let (from, until) = (at(from)?, until.map(at).transpose()?);
+    if until.as_ref().is_some_and(|until| until.start() <= from.start()) {
         return Error::refuse("TIME must end after it begins");
     }
-    let lower = layout.lower_bound(from, &base).map_err(Error::setting)?;
-    // Of a range the end is excluded, of a single tick it is the last ID.
+    let lower = layout.lower_bound(*from.start(), &base).map_err(Error::setting)?;
+    // Of a range the end is excluded, of one period it is the last ID.
     let (upper, name, sign) = match until {
-        Some(until) => (layout.lower_bound(until, &base), "below", "<"),
-        None => (layout.upper_bound(from, &base), "upper", "<="),
+        Some(until) => (layout.lower_bound(*until.start(), &base), "below", "<"),
+        None => (layout.upper_bound(*from.end(), &base), "upper", "<="),
     };
     let upper = upper.map_err(Error::setting)?;
     if let Some(column) = &args.sql {
@@ -123,5 +120,16 @@ pub(crate) fn bound(args: &BoundArgs, output: Output) -> Done {
         print(&format!("{column} >= {lower} AND {column} {sign} {upper}\n"))
     } else {
         record(output, format!("{lower} {upper}\n"), ["lower", name], [lower, upper])
+    }
+}
+
+/// `FROM/UNTIL`, or one period; the name of a zone in brackets has a `/` of its own.
+fn ends(text: &str) -> (&str, Option<&str>) {
+    let is_between = |&(at, _): &(usize, &str)| {
+        text[..at].matches('[').count() == text[..at].matches(']').count()
+    };
+    match text.match_indices('/').find(is_between) {
+        Some((at, _)) => (&text[..at], Some(&text[at + 1..])),
+        None => (text, None),
     }
 }

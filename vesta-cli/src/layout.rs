@@ -1,12 +1,12 @@
 //! `layout`: what there is, whether it adds up, and one of one's own.
 
-use vesta_boot::Error;
 use vesta_boot::settings::{layout_table, read_layout};
+use vesta_boot::{Error, period};
 use vesta_intf::{Field, IdMeta, UnixMillis};
 
 use crate::cli::LayoutCommand;
 use crate::output::{Output, Table, grouped, print, record, say};
-use crate::values::{day, now, period, relative};
+use crate::values::{day, now, relative};
 use crate::{Answer, Done};
 
 pub(crate) fn run(command: LayoutCommand, output: Output) -> Done {

@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use vesta_boot::Error;
+use vesta_boot::settings::layout_of;
+use vesta_boot::{Error, moment};
 use vesta_intf::{Field, IdError, IdMeta, IdSet, UnixMillis, overlap};
 
 use crate::Done;
 use crate::cli::PlanCommand;
 use crate::output::{Output, csv_line};
-use crate::values::{beside, exact, layout, moment, range};
+use crate::values::{beside, exact, layout, range};
 
 /// A set of IDs, as it was described.
 struct Described {
@@ -55,9 +56,9 @@ fn describe(text: &str) -> Result<Described, Error> {
         Some(it) if it == "toml" => from_file(text),
         _ => from_words(text),
     };
-    let set = parts.and_then(|(name, pairs)| match name.as_str() {
-        "counter" => counter(&pairs),
-        name => ids(&layout(name)?, &pairs),
+    let set = parts.and_then(|(named, pairs)| match named {
+        Named::Counter => counter(&pairs),
+        Named::Layout(layout) => ids(&layout, &pairs),
     });
     set.map_err(|error| Error::setting(format!("`{text}`: {error}")))
 }
@@ -122,12 +123,24 @@ fn ids(layout: &IdMeta, pairs: &[Pair]) -> Result<Described, String> {
 
 type Pair = (String, String);
 
-/// The name of the layout, and what is said of its fields.
-type Parts = Result<(String, Vec<Pair>), String>;
+/// The layout, or the name of one, and what is said of its fields.
+type Parts = Result<(Named, Vec<Pair>), String>;
+
+enum Named {
+    Layout(IdMeta),
+    Counter,
+}
+
+fn named(name: &str) -> Result<Named, String> {
+    match name {
+        "counter" => Ok(Named::Counter),
+        name => layout(name).map(Named::Layout),
+    }
+}
 
 fn from_words(text: &str) -> Parts {
     let mut words = text.split(',');
-    let layout = words.next().unwrap_or_default().trim().to_owned();
+    let layout = named(words.next().unwrap_or_default().trim())?;
     let pair = |word: &str| {
         let pair =
             word.split_once('=').map(|(key, value)| (key.trim().into(), value.trim().into()));
@@ -136,19 +149,101 @@ fn from_words(text: &str) -> Parts {
     Ok((layout, words.map(pair).collect::<Result<_, _>>()?))
 }
 
-/// A file of `key = value` lines; with a table [layout.custom] it is itself the layout.
+/// A file of `key = value` lines, with the name of a layout or a table [layout.custom].
 fn from_file(path: &str) -> Parts {
     let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
     let mut table: toml::Table =
         text.parse().map_err(|error: toml::de::Error| error.to_string())?;
-    let layout = match table.remove("layout").ok_or("it names no layout")? {
-        toml::Value::String(name) => name,
-        _ => path.to_owned(),
+    let layout = match table.remove("layout") {
+        Some(toml::Value::String(name)) => named(&name)?,
+        Some(toml::Value::Table(table)) => Named::Layout(layout_of(table)?),
+        _ => {
+            return Err(
+                "it names no layout: layout = \"NAME\", or a table [layout.custom]".to_owned()
+            );
+        }
     };
     let pair = |(key, value): (String, toml::Value)| match value {
         toml::Value::String(text) => Ok((key, text)),
         toml::Value::Integer(number) => Ok((key, number.to_string())),
-        other => Err(format!("{key} must be text or a number, but is {other}")),
+        toml::Value::Datetime(moment) => Ok((key, moment.to_string())),
+        other => Err(format!("{key} must be text, a number or a date, but is {other}")),
     };
     Ok((layout, table.into_iter().map(pair).collect::<Result<_, _>>()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A small generator of pseudo-random numbers: the same on every run.
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, bound: u64) -> u64 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(99);
+            (self.0 >> 33) % bound
+        }
+    }
+
+    /// 20:00 in UTC, 04:00 of the next day in China.
+    const EPOCH: u64 = 1_780_257_600_000;
+
+    /// A second of the layout below, in one of the forms that people write.
+    fn written(random: &mut Random, tick: u64) -> String {
+        let hour = |zone: u64| (20 + zone) % 24;
+        match random.below(5) {
+            0 => format!("2026-05-31T{}:00:0{tick}Z", hour(0)),
+            1 => format!("2026-06-01 0{}:00:0{tick}+08:00", hour(8)),
+            2 => format!("20260601T0{}000{tick}+0800", hour(8)),
+            3 => format!("2026-06-01t0{}:00:0{tick}.000+08:00[Asia/Shanghai]", hour(8)),
+            _ => (EPOCH + tick * 1000).to_string(),
+        }
+    }
+
+    /// A set as text, and its IDs: 3 bits of time, 2 of seq, 2 of the machine.
+    fn described(random: &mut Random, folder: &Path) -> (Described, Vec<u64>) {
+        let low = random.below(8);
+        let high = low + 1 + random.below(8 - low);
+        let (first, last) = (random.below(2), 2 + random.below(2));
+        let keys = [
+            ("machine", format!("{first}-{last}")),
+            ("from", written(random, low)),
+            ("until", written(random, high)),
+        ];
+        let lines = keys.iter().map(|(key, value)| format!("{key} = \"{value}\"\n"));
+        let table = "[layout.custom]\ntime_bits = 3\nseq_bits = 2\nmachine_bits = 2\n\
+                     unit = \"second\"\nepoch = \"2026-06-01T04:00:00+08:00\"\n";
+        let file = folder.join("set.toml");
+        let text = if random.below(2) == 0 {
+            std::fs::write(&file, lines.collect::<String>() + table).expect("a file");
+            file.display().to_string()
+        } else {
+            std::fs::write(&file, table).expect("a file");
+            let pairs = keys.iter().map(|(key, value)| format!(",{key}={value}"));
+            format!("{}{}", file.display(), pairs.collect::<String>())
+        };
+        let is_in = |id: &u64| {
+            let (time, machine) = (id >> 4, id & 3);
+            (low..high).contains(&time) && (first..=last).contains(&machine)
+        };
+        (describe(&text).expect(&text), (0..128).filter(is_in).collect())
+    }
+
+    #[test]
+    fn overlap_of_sets_as_text_agrees_with_brute_force() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (mut random, mut met) = (Random(1), 0);
+        for _ in 0..2000 {
+            let (old, olds) = described(&mut random, folder.path());
+            let (new, news) = described(&mut random, folder.path());
+            let common: Vec<_> = olds.iter().filter(|id| news.contains(id)).collect();
+            match overlap(&old.set, &new.set) {
+                Some(id) => assert!(common.contains(&&id), "{olds:?} {news:?} {id}"),
+                None => assert!(common.is_empty(), "{olds:?} {news:?}"),
+            }
+            met += usize::from(!common.is_empty());
+        }
+        assert!((500..1900).contains(&met), "{met} pairs met");
+    }
 }

@@ -4,9 +4,8 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
 
-use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp, ToSpan as _};
+use jiff::{SignedDuration, Timestamp};
 use vesta_boot::Error;
 use vesta_boot::settings::read_layout;
 use vesta_intf::{Field, Id, IdMeta, UnixMillis, Written, read};
@@ -57,19 +56,6 @@ pub(crate) fn beside(layout: &IdMeta, id: &Id) -> impl Iterator<Item = (&'static
     fields.into_iter().flatten()
 }
 
-/// A moment of RFC 3339, or the beginning of a day in UTC.
-pub(crate) fn moment(text: &str) -> Result<UnixMillis, String> {
-    if let Ok(day) = text.parse::<Date>() {
-        return start_of(day).ok_or_else(|| "must not be before 1970".to_owned());
-    }
-    vesta_boot::moment(text).map_err(|must| format!("{must}, or a day such as 2026-01-31"))
-}
-
-fn start_of(day: Date) -> Option<UnixMillis> {
-    let start = day.to_zoned(TimeZone::UTC).ok()?.timestamp().as_millisecond();
-    u64::try_from(start).ok().map(UnixMillis)
-}
-
 /// A length of time: `10s`, `1m`.
 pub(crate) fn length(text: &str) -> Result<Duration, String> {
     let length = text.parse::<SignedDuration>().ok().and_then(|it| Duration::try_from(it).ok());
@@ -82,21 +68,6 @@ pub(crate) fn length(text: &str) -> Result<Duration, String> {
 pub(crate) fn minutes(text: &str) -> Result<f64, String> {
     let minutes = text.parse().ok().filter(|minutes| (0.01..=1440.0).contains(minutes));
     minutes.ok_or_else(|| "must be a number of minutes, 0.01 to 1440".to_owned())
-}
-
-/// The moments of a year, a month or a day in UTC: `2016`, `2016-04`, `2016-04-30`.
-pub(crate) fn period(text: &str) -> Result<RangeInclusive<UnixMillis>, String> {
-    let range = || {
-        let (day, length) = match text.len() {
-            4 => (format!("{text}-01-01"), 1.year()),
-            7 => (format!("{text}-01"), 1.month()),
-            _ => (text.to_owned(), 1.day()),
-        };
-        let day = day.parse::<Date>().ok()?;
-        let (from, until) = (start_of(day)?, start_of(day.checked_add(length).ok()?)?);
-        Some(from..=UnixMillis(until.0 - 1))
-    };
-    range().ok_or_else(|| "must be a year, a month or a day: 2016, 2016-04, 2016-04-30".to_owned())
 }
 
 /// RFC 3339 in UTC, as exact as the ticks of a layout are.

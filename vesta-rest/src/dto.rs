@@ -128,11 +128,11 @@ pub struct Explained {
     "moment": "2026-01-01T00:00:00.000Z", "layout": "max-peak"
 }))]
 pub struct Bounds {
-    /// The smallest ID of the moment's tick.
+    /// The smallest ID of the moment's tick, or of the day, month or year.
     pub lower: IdText,
-    /// The largest ID of the moment's tick.
+    /// The largest ID of the moment's tick, or of the day, month or year.
     pub upper: IdText,
-    /// Start of that tick, its second or millisecond, RFC 3339, UTC.
+    /// Start of the first tick, its second or millisecond, RFC 3339, UTC.
     pub moment: String,
     /// Layout of the IDs: the server's, or of Vesta's two the one of the requested type.
     pub layout: &'static str,

@@ -2,12 +2,14 @@
 //! Anything else is refused with a sentence that names the parameter and its range. On the paths of
 //! Vesta, Leaf and uid-generator unknown ones are ignored, as there.
 
+use std::ops::RangeInclusive;
+
 use actix_web::web::Query;
 use vesta_intf::{Field, Id, IdError, IdFormat, IdMeta, MakeId, UnixMillis};
 
 use crate::openapi::params::Param;
 use crate::problem::{Problem, quoted};
-use crate::values::{A_MOMENT, moment, number};
+use crate::values::{number, period};
 
 /// Maximum body size in bytes.
 pub(crate) const MAX_BODY: usize = 16 * 1024;
@@ -109,12 +111,13 @@ impl Params {
         Ok(*meta)
     }
 
-    /// The parameter `time` as a moment.
-    pub(crate) fn moment(&self) -> Result<UnixMillis, Problem> {
+    /// The parameter `time` as a moment, or a day, month or year.
+    pub(crate) fn period(&self) -> Result<RangeInclusive<UnixMillis>, Problem> {
         match self.text("time") {
-            Some(text) => moment("time", text),
+            Some(text) => period("time", text),
             None => {
-                Err(Problem::invalid("time", format!("time is missing; it must be {}", A_MOMENT)))
+                let forms = vesta_boot::moment::FORMS;
+                Err(Problem::invalid("time", format!("time is missing; it must be {forms}")))
             }
         }
     }

@@ -15,9 +15,9 @@ use vesta_service::{NewSegmentTag, StoreError};
 use vesta_store::StoreUrl;
 
 use crate::error::Error;
+use crate::moment::moment;
 use crate::net::{Scopes, checked_name};
 use crate::settings::Config;
-use crate::ticks::moment;
 use console::Console;
 pub(crate) use segment::new_tag;
 pub use store::leases;
@@ -73,7 +73,8 @@ pub enum StoreCommand {
     /// the namespace is then handed out below that moment, and programs that start wait for it. A
     /// floor is never lowered.
     RaiseFloor {
-        /// The moment, as 2026-01-31T12:00:00Z [default: now + the window + 60 s]
+        /// The moment, such as 2026-01-31T12:00:00Z; of a day the beginning in UTC [default: now + the
+        /// window + 60 s]
         #[arg(long, value_name = "TIME", value_parser = moment)]
         to: Option<UnixMillis>,
     },

@@ -14,9 +14,9 @@ use vesta_intf::{FieldOrder, IdMeta, LayoutSpec, TimeUnit, UnixMillis};
 use super::declared::toml_type;
 use super::parse::did_you_mean;
 use crate::error::Error;
+use crate::moment::moment;
 use crate::net::Token;
 use crate::role::Role;
-use crate::ticks::moment;
 
 /// The contents of a file.
 #[derive(Debug, Default)]
@@ -50,25 +50,20 @@ struct CustomLayout {
     epoch: UnixMillis,
 }
 
-/// Milliseconds since 1970, or text as in RFC 3339.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Epoch {
-    Millis(u64),
-    Text(String),
-}
-
+/// A whole number, a date of TOML, or text.
 fn epoch<'de, D: Deserializer<'de>>(deserializer: D) -> Result<UnixMillis, D::Error> {
-    let found = match Epoch::deserialize(deserializer) {
-        Ok(Epoch::Millis(millis)) => Some(UnixMillis(millis)),
-        Ok(Epoch::Text(text)) => moment(&text).ok(),
-        Err(_) => None,
+    let text = match toml::Value::deserialize(deserializer)? {
+        toml::Value::Integer(millis) => millis.to_string(),
+        toml::Value::Datetime(moment) => moment.to_string(),
+        toml::Value::String(text) => text,
+        other => {
+            return Err(D::Error::custom(format!(
+                "epoch must be text, but is {}",
+                other.type_str()
+            )));
+        }
     };
-    found.ok_or_else(|| {
-        D::Error::custom(
-            "epoch must be milliseconds since 1970 or a moment such as 2026-01-01T00:00:00Z",
-        )
-    })
+    moment(&text).map_err(|must| D::Error::custom(format!("epoch {must}")))
 }
 
 /// `[layout]`.
@@ -97,6 +92,15 @@ pub fn read_layout(path: &Path) -> Result<IdMeta, Error> {
         Error::setting(format!("{} has no table [layout.custom]", path.display()))
     })?;
     IdMeta::foreign(spec).map_err(|error| Error::setting(format!("{}: {error}", path.display())))
+}
+
+/// The layout of a table `[layout]`, which has a table `custom`.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn layout_of(table: toml::Table) -> Result<IdMeta, String> {
+    let layout = Layout::deserialize(table).map_err(|error| error.message().to_owned())?;
+    IdMeta::foreign(layout.custom).map_err(|error| error.to_string())
 }
 
 /// Reads a file.
@@ -230,7 +234,7 @@ mod tests {
             (
                 "[layout.custom]\ntime_bits = 31\nseq_bits = 22\nmachine_bits = 10\n\
                  unit = \"second\"\nepoch = \"s3cret\"\n",
-                "epoch must be milliseconds since 1970 or a moment such as 2026-01-01T00:00:00Z",
+                "epoch must be a moment such as 2026-01-31T12:00:00Z",
             ),
             ("[auth]\ntokens = \"s3cret\"\n", "line 2: invalid type: string, expected a sequence"),
             ("[[auth.tokens]]\ntoken = \"s3cret\"\n", "line 2: unknown field `token`, expected"),

@@ -30,7 +30,7 @@ use crate::net::{Address, Auth, Protocol, Security, Tls, TlsFiles, Token};
 use crate::role::Role;
 
 pub use declared::settings;
-pub use file::read_layout;
+pub use file::{layout_of, read_layout};
 pub use ids::Ids;
 pub use limits::Limits;
 pub use listeners::Compat;

@@ -62,11 +62,11 @@ pub(crate) async fn make(call: Call) -> Answer {
 
 pub(crate) async fn bound(call: Call) -> Answer {
     let service = &call.running().service;
-    let moment = call.params.moment()?;
+    let period = call.params.period()?;
     let (meta, base) = call.params.above_time(service.meta(), &own(service)?)?;
     let format = call.params.format()?;
-    let lower = meta.lower_bound(moment, &base)?;
-    let upper = meta.upper_bound(moment, &base)?;
+    let lower = meta.lower_bound(*period.start(), &base)?;
+    let upper = meta.upper_bound(*period.end(), &base)?;
     Ok(json(&Bounds {
         lower: IdText { id: lower, format },
         upper: IdText { id: upper, format },

@@ -119,9 +119,9 @@ params! {
     SNOWFLAKE_KEY = "key" true Kind::Path(ANY), "Any text" "test";
     TICKS = "time" true Kind::Bits(Field::Time), "The time field: ticks since the layout's epoch" "94990103";
     TZ = "tz" false Kind::Text("^[A-Za-z0-9+_/-]+$"), "An IANA time zone; default: UTC" "Asia/Shanghai";
-    MOMENT = "time" true Kind::Text("^([0-9]{1,20}|[0-9]{4}-.*)$"),
-        "Digits alone: milliseconds since 1970. Otherwise RFC 3339 with its offset; a `+` in it is \
-         written `%2B`" "2026-01-01T00:00:00Z";
+    MOMENT = "time" true Kind::Text("^(0|[0-9]{4}|[0-9]{12,20}|[0-9]{4}-?[0-9]{2}.*)$"),
+        "RFC 3339 with `Z` or its offset, in which `+` is written `%2B`; a whole day, month or year in \
+         UTC (2026-01-31, 2026-01, 2026); or milliseconds since 1970, of 12 digits or more" "2026-01-01T00:00:00Z";
     SEQ = "seq" true Kind::Bits(Field::Seq), "Sequence number inside the tick" "0";
     MACHINE = "machine" false Kind::Bits(Field::Machine), "The machine ID; default: the server's own" "1021";
     GEN_METHOD = "genMethod" false Kind::Bits(Field::GenMethod), "0 to 3; default: the server's own" "2";

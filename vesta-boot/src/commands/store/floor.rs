@@ -52,7 +52,7 @@ pub(super) fn run(
 mod tests {
     use super::super::testing::{NOW, World, at};
     use super::*;
-    use crate::ticks::moment;
+    use crate::moment::moment;
 
     fn raise(world: &World, to: Option<&str>, answer: Option<bool>) -> Result<String, String> {
         let opened = world.opened();
