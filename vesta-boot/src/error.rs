@@ -4,12 +4,16 @@ use std::fmt::Display;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use crate::secret;
+use vesta_intf::plain_lines;
 
-/// One sentence: the fault, and the remedy. Passwords of URLs in it are hidden.
+/// One sentence: the fault, and the remedy. It holds no password: [`StoreUrl`](vesta_store::StoreUrl) and
+/// the values of settings hide theirs when they are shown.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// The answer is no: exit code 1.
+    #[error("{0}")]
+    No(String),
     /// A command line that does not parse, explained in several lines: exit code 64.
     #[error("{0}")]
     Usage(String),
@@ -25,9 +29,9 @@ pub enum Error {
 }
 
 impl Error {
-    /// A wrong setting or argument. A password that was typed into it must not come back.
+    /// A wrong setting or argument.
     pub fn setting(sentence: impl Display) -> Self {
-        Error::Setting(secret::hide(&sentence.to_string()))
+        Error::Setting(plain_lines(&sentence.to_string()))
     }
 
     /// As [`setting`](Self::setting), as a result.
@@ -40,7 +44,7 @@ impl Error {
 
     /// A fault of the settings if it is permanent; else, trying again may help.
     pub fn lasting(is_permanent: bool, sentence: impl Display) -> Self {
-        let sentence = secret::hide(&sentence.to_string());
+        let sentence = plain_lines(&sentence.to_string());
         if is_permanent { Error::Setting(sentence) } else { Error::Unavailable(sentence) }
     }
 
@@ -60,6 +64,7 @@ impl Error {
 
     pub(crate) const fn exit_code(&self) -> u8 {
         match self {
+            Error::No(_) => 1,
             Error::Usage(_) | Error::Setting(_) => 64,
             Error::Unavailable(_) => 69,
             Error::Software(_) => 70,

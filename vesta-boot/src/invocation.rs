@@ -4,13 +4,14 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::builder::ValueParser;
+use clap::error::{ContextKind, ContextValue};
 use clap::{ArgAction, ArgMatches, Args, FromArgMatches as _, Subcommand as _};
 
 use crate::commands::{Command, TokenCommand};
 use crate::error::Error;
+use crate::output::Output;
 use crate::role::Role;
-use crate::secret;
-use crate::settings::{Values, settings};
+use crate::settings::{Values, settings, shown};
 
 /// The flags that are no settings.
 #[derive(Debug, Args)]
@@ -37,28 +38,33 @@ struct General {
     version: Option<bool>,
 }
 
-/// The command line of a program, as its help shows it: settings, and commands in the place of serving.
-/// Values stay text.
+/// The command line of a program that serves, with commands in the place of serving. Values stay text.
 pub fn command(role: Role) -> clap::Command {
     // The description of the commands would be taken for that of the program.
-    Command::augment_subcommands(serving(role)).subcommand_required(false).about(role.about())
+    Command::augment_subcommands(serving(role, role.name()))
+        .subcommand_required(false)
+        .about(role.about())
 }
 
-/// The command line of a program that only serves.
-pub fn serving(role: Role) -> clap::Command {
-    let settings = settings(role).clone().mut_args(|arg| arg.value_parser(ValueParser::string()));
-    General::augment_args(settings)
+/// The command line of serving, by a program that is called like this, which may be two words.
+pub fn serving(role: Role, called: &str) -> clap::Command {
+    General::augment_args(clap::Command::new(role.name()).args(arguments(role)))
         .version(env!("CARGO_PKG_VERSION"))
         .about(role.about())
         .after_help(
             "Each flag is also an environment variable: --max-wait-ms is VESTA_MAX_WAIT_MS.",
         )
-        .after_long_help(role.examples())
+        .after_long_help(role.examples(called))
         .max_term_width(100)
         .disable_help_flag(true)
         .disable_version_flag(true)
-        .disable_help_subcommand(true)
         .subcommand_value_name("COMMAND")
+}
+
+/// The settings of a program as arguments. Values stay text: those of a file are checked with them.
+pub fn arguments(role: Role) -> impl Iterator<Item = clap::Arg> {
+    let args = settings(role).get_arguments().cloned();
+    args.map(|arg| arg.value_parser(ValueParser::string()))
 }
 
 /// The request of a command line.
@@ -70,10 +76,10 @@ pub enum Invocation {
     PrintConfig(Values),
     /// Carry out a command with these settings and end.
     Command(Values, Command),
+    /// Make a token and end. Needs no settings.
+    Token(TokenCommand, Output),
     /// Show the help or the version and end.
     Help(clap::Error),
-    /// Make a token and end. Needs no settings.
-    Token(TokenCommand),
 }
 
 impl Invocation {
@@ -87,48 +93,91 @@ impl Invocation {
         I: IntoIterator<Item = S>,
         S: Into<OsString> + Clone,
     {
-        Self::parse(role, command(role), args)
+        let matches = match parse(command(role), args)? {
+            Parsed::Matches(matches) => matches,
+            Parsed::Help(help) => return Ok(Invocation::Help(help)),
+        };
+        let command = matches.subcommand().map(|_| Command::from_arg_matches(&matches));
+        match command.transpose().map_err(usage)? {
+            Some(command) if !matches.get_flag("print_config") => {
+                Self::command(role, command, &matches)
+            }
+            _ => Self::serving(role, &matches),
+        }
     }
 
-    /// As [`read`](Self::read), with this command line.
-    pub(crate) fn parse<I, S>(role: Role, command: clap::Command, args: I) -> Result<Self, Error>
-    where
-        I: IntoIterator<Item = S>,
-        S: Into<OsString> + Clone,
-    {
-        let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
-        let mut command = command.no_binary_name(true);
-        let matches = match command.try_get_matches_from_mut(&args) {
-            Ok(matches) => matches,
-            Err(help) if !help.use_stderr() => return Ok(Invocation::Help(help)),
-            Err(error) => return Err(usage(&error, args)),
-        };
-        let task = matches.subcommand().map(|_| Command::from_arg_matches(&matches)).transpose();
-        let task = task.map_err(|error| usage(&error.format(&mut command), args))?;
-        if let Some(Command::Token(command)) = task {
-            return Ok(Invocation::Token(command));
+    /// The request of a command, and of the command line that it came from.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] for a file that cannot be read.
+    pub fn command(role: Role, command: Command, matches: &ArgMatches) -> Result<Self, Error> {
+        match command {
+            Command::Token { command, format } => Ok(Invocation::Token(command, format.output)),
+            command => Ok(Invocation::Command(values(role, matches)?, command)),
         }
-        let values = values(role, &matches)?;
-        Ok(match task {
-            _ if matches.get_flag("print_config") => Invocation::PrintConfig(values),
-            Some(command) => Invocation::Command(values, command),
-            None => Invocation::Run(values),
+    }
+
+    /// The request of a command line of [`serving`].
+    ///
+    /// # Errors
+    /// [`Error::Setting`] for a file that cannot be read.
+    pub fn serving(role: Role, matches: &ArgMatches) -> Result<Self, Error> {
+        let values = values(role, matches)?;
+        Ok(match matches.get_flag("print_config") {
+            true => Invocation::PrintConfig(values),
+            false => Invocation::Run(values),
         })
     }
 }
 
-/// The settings that a command line of [`serving`] gave, with the environment and the file they name.
+/// A command line that was read, or what it asks to show.
+#[derive(Debug)]
+pub enum Parsed {
+    /// What was typed, and what the environment gave.
+    Matches(ArgMatches),
+    /// The help or the version.
+    Help(clap::Error),
+}
+
+/// Reads a command line, without the program's name, which the command has.
+///
+/// # Errors
+/// [`Error::Usage`] for one that clap refuses.
+pub fn parse<I, S>(command: clap::Command, args: I) -> Result<Parsed, Error>
+where
+    I: IntoIterator<Item = S>,
+    S: Into<OsString> + Clone,
+{
+    let args = args.into_iter().map(Into::into);
+    let name = OsString::from(command.get_name());
+    match command.try_get_matches_from([name].into_iter().chain(args)) {
+        Ok(matches) => Ok(Parsed::Matches(matches)),
+        Err(help) if !help.use_stderr() => Ok(Parsed::Help(help)),
+        Err(error) => Err(usage(error)),
+    }
+}
+
+/// The settings that a command line gave, with the environment and the file they name.
 ///
 /// # Errors
 /// [`Error::Setting`] for a file that cannot be read.
 pub fn values(role: Role, matches: &ArgMatches) -> Result<Values, Error> {
-    let path = matches.get_one::<PathBuf>("config").filter(|path| !path.as_os_str().is_empty());
+    let path = matches.try_get_one::<PathBuf>("config").ok().flatten();
+    let path = path.filter(|path| !path.as_os_str().is_empty());
     Values::merge(role, Some(matches), path.map(PathBuf::as_path))
 }
 
-/// The explanation of a refused command line. It quotes what was typed, or a variable holds.
-fn usage(error: &clap::Error, args: Vec<OsString>) -> Error {
-    let variable = std::env::var_os("VESTA_IMPORT_FROM");
-    let typed = args.into_iter().chain(variable).filter_map(|text| text.into_string().ok());
-    Error::Usage(secret::hide_typed(&error.render().to_string(), typed))
+/// The explanation of a refused command line. What it quotes may be a URL with a password, typed in the
+/// wrong place.
+fn usage(mut error: clap::Error) -> Error {
+    for kind in [ContextKind::InvalidValue, ContextKind::InvalidArg, ContextKind::InvalidSubcommand]
+    {
+        let Some(ContextValue::String(typed)) = error.get(kind) else { continue };
+        let shown = shown("", typed);
+        if shown != *typed {
+            error.insert(kind, ContextValue::String(shown));
+            error.remove(ContextKind::Suggested); // it quotes the same
+        }
+    }
+    Error::Usage(error.render().to_string())
 }

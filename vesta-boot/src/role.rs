@@ -51,17 +51,20 @@ impl Role {
         }
     }
 
-    pub(crate) fn examples(self) -> String {
+    /// Examples of a program that is called like this.
+    pub(crate) fn examples(self, called: &str) -> String {
         let port = match self {
             Role::Server => "50051",
             Role::Rest | Role::Vesta => "8088",
         };
+        let program = called.split(' ').next().unwrap_or(called);
         let text = include_str!("settings/examples.txt").trim_end();
-        let program = if self == Role::Vesta { "vesta serve" } else { self.name() };
-        text.replace("PROGRAM store", &format!("{} store", self.name()))
-            .replace("PROGRAM token", &format!("{} token", self.name()))
-            .replace("PROGRAM segment", &format!("{} segment", self.name()))
-            .replace("PROGRAM", program)
+        ["store", "token", "segment", "serial"]
+            .into_iter()
+            .fold(text.to_owned(), |text, command| {
+                text.replace(&format!("PROGRAM {command}"), &format!("{program} {command}"))
+            })
+            .replace("PROGRAM", called)
             .replace("PORT", port)
     }
 }

@@ -15,12 +15,12 @@ use vesta_service::{Clock, LocalIdService};
 use crate::admin::AdminState;
 use crate::assemble::{Assembled, assemble};
 use crate::error::Error;
-use crate::invocation::{Invocation, command, serving};
+use crate::invocation::Invocation;
 use crate::metrics::Metrics;
 use crate::net::{Bound, Listening};
 use crate::role::Role;
 use crate::running::Running;
-use crate::settings::{Config, Machine, unknown_variables};
+use crate::settings::{Config, Machine, Values, unknown_variables};
 use crate::summary::StartupSummary;
 use crate::traces::Traces;
 use crate::{commands, net, shutdown};
@@ -44,50 +44,49 @@ pub struct Front {
 /// The exit code is 0 after a stop that was asked for, 64 for a setting that is wrong, taken or
 /// unsafe, 69 if something needed cannot be reached, and 70 for another failure.
 pub fn main(role: Role, fronts: &[Front], args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    main_by(None, role, fronts, args)
+    let done = Invocation::read(role, args).and_then(|it| start(None, role, fronts, it));
+    done.map_or_else(|error| error.report(role.name()), |()| ExitCode::SUCCESS)
 }
 
-/// As [`main`], by a clock that may be another than the system's: to see what a wrong one does.
-pub fn main_by(
+/// Does what a command line asks for, as [`main`] does; the clock may be another than the system's, to see
+/// what a wrong one does.
+///
+/// # Errors
+/// [`Error`] with one sentence that says what to do.
+pub fn start(
     clock: Option<Arc<dyn Clock>>,
     role: Role,
     fronts: &[Front],
-    args: impl IntoIterator<Item = OsString>,
-) -> ExitCode {
-    net::install_provider();
-    match run(clock, role, fronts, args.into_iter()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => error.report(role.name()),
-    }
-}
-
-fn run(
-    clock: Option<Arc<dyn Clock>>,
-    role: Role,
-    fronts: &[Front],
-    args: impl Iterator<Item = OsString>,
+    invocation: Invocation,
 ) -> Result<(), Error> {
-    // `vesta` has its commands beside `serve`.
-    let line =
-        if role == Role::Vesta && !fronts.is_empty() { serving(role) } else { command(role) };
-    let (values, command) = match Invocation::parse(role, line, args)? {
-        Invocation::Run(values) => (values, None),
-        Invocation::Command(values, command) => (values, Some(command)),
-        Invocation::Token(command) => return commands::make_token(&command),
-        Invocation::Help(help) => {
-            let _ = help.print();
-            return Ok(());
+    net::install_provider();
+    match invocation {
+        Invocation::Run(values) => serve(clock, role, fronts, &values),
+        Invocation::Token(command, output) => commands::make_token(&command, output),
+        Invocation::Command(values, command) => {
+            let config = Config { clock, ..Config::check(&values)? };
+            config.log.start();
+            commands::run(&config, &command)
         }
         Invocation::PrintConfig(values) => {
             let _ = write!(io::stdout(), "{}", Config::check(&values)?.print(&values));
-            return Ok(());
+            Ok(())
         }
-    };
-    let config = Config { clock, ..Config::check(&values)? };
-    config.log.start();
-    if let Some(command) = command {
-        return commands::run(&config, &command);
+        Invocation::Help(help) => {
+            let _ = help.print();
+            Ok(())
+        }
     }
+}
+
+fn serve(
+    clock: Option<Arc<dyn Clock>>,
+    role: Role,
+    fronts: &[Front],
+    values: &Values,
+) -> Result<(), Error> {
+    let config = Config { clock, ..Config::check(values)? };
+    config.log.start();
     let variables = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     for name in unknown_variables(variables) {
         tracing::warn!("unknown setting {name}");

@@ -387,7 +387,7 @@ async fn each_serial_tag_is_shown_with_its_pattern_and_the_room_of_its_counter()
     let pattern = |text, reset| Pattern::new(text, reset).expect("a pattern");
     let days = pattern("{date:yyMMdd}{n:3}", Reset::Day);
     let days = NewSerialTag::new("days", days, Some("Asia/Shanghai"));
-    let coupons = NewSerialTag::new("coupons", pattern("{shuffle:8}", Reset::None), None);
+    let coupons = NewSerialTag::new("coupons", pattern("{shuffle:8}", Reset::Never), None);
     let key = ShuffleKey::new(&[7; 32]);
     let coupons = coupons.and_then(|tag| tag.shuffled_with(&key));
     for tag in [days, coupons] {

@@ -185,7 +185,9 @@ fn a_token_that_is_not_right_is_refused_and_not_repeated() {
 #[test]
 fn making_a_token_needs_no_settings() {
     let new = |args: &[&str]| match Invocation::read(Role::Server, args) {
-        Ok(Invocation::Token(TokenCommand::New { name, scopes })) => Ok((name, scopes.join(" "))),
+        Ok(Invocation::Token(TokenCommand::New { name, scopes }, _)) => {
+            Ok((name, scopes.join(" ")))
+        }
         Ok(other) => panic!("{other:?}"),
         Err(error) => Err(error.to_string()),
     };

@@ -9,7 +9,7 @@ use vesta_service::sequence::Rules;
 use vesta_service::{Origin, Record, StoreError};
 
 use crate::Done;
-use crate::output::{Output, csv_line};
+use crate::output::{Output, answer, csv_line};
 use crate::values::{exact, id_of};
 
 pub(crate) fn audit_id(text: &str, settings: &Values, output: Output) -> Done {
@@ -82,5 +82,5 @@ pub(crate) fn audit_id(text: &str, settings: &Values, output: Output) -> Done {
     let [epoch, host, pid] = claim.map(cells).unwrap_or_default();
     let csv = csv_line(&[raw.to_string(), machine.to_string(), made, epoch, host, pid, said]);
     let csv = format!("id,machine,made,epoch,host,pid,answer\n{csv}");
-    output.answer(claim.is_some(), &text, &json, &csv)
+    answer(output, claim.is_some(), &text, &json, &csv)
 }

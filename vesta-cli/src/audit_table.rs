@@ -1,8 +1,9 @@
 //! `audit table`: what is wrong with the IDs of a table.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::fs::File;
-use std::io::{self, BufRead as _, BufWriter, Read as _, Seek as _, Write as _};
+use std::io::{self, BufRead, BufReader, BufWriter, Read as _, Seek as _, Write as _};
 use std::time::Duration;
 
 use serde_json::json;
@@ -13,7 +14,8 @@ use vesta_store::{Column, read_column};
 
 use crate::Done;
 use crate::cli::TableArgs;
-use crate::output::{Output, Table, grouped, say};
+use crate::csv_column;
+use crate::output::{Output, Table, answer, grouped, say};
 use crate::values::{exact, id_of, now};
 
 /// IDs that are sorted in memory: 32 MB of them.
@@ -50,6 +52,18 @@ struct Line {
     is_back: bool,
 }
 
+/// Numbers too small to be IDs: what a table had before.
+#[derive(Debug)]
+struct Small {
+    count: u64,
+    low: u64,
+    high: u64,
+}
+
+/// An ID that says it was made this soon after the epoch is a small number, in milliseconds: no layout was
+/// in use before it was designed.
+const FIRST: u64 = 3_600_000;
+
 /// An audit under way.
 #[derive(Debug, Default)]
 struct Audit {
@@ -57,6 +71,7 @@ struct Audit {
     span: Option<(u64, u64)>,
     lines: BTreeMap<u64, Line>,
     unreadable: Finding,
+    small: Option<Small>,
     future: Finding,
     back: Finding,
     unplanned: BTreeMap<u64, (u64, u64)>,
@@ -80,6 +95,12 @@ impl Audit {
             self.unreadable.add(|| format!("row {rows}: {}", text.unwrap_or("null")));
             return Ok(());
         };
+        if made.0 < args.layout.layout.spec().epoch.0 + FIRST {
+            let small = self.small.get_or_insert(Small { count: 0, low: raw, high: raw });
+            small.count += 1;
+            (small.low, small.high) = (small.low.min(raw), small.high.max(raw));
+            return self.sorter.push(raw);
+        }
         if made.0 > now.0 + AHEAD {
             self.future.add(|| format!("{raw} ({made})"));
         } else {
@@ -173,38 +194,68 @@ pub(crate) fn run(args: &TableArgs, output: Output) -> Done {
             next += Duration::from_secs(2);
         }
     };
-    match (&args.from, &args.table, &args.column) {
-        (from, ..) if from == "-" => {
-            for (index, line) in io::stdin().lock().lines().enumerate() {
-                let line =
-                    line.map_err(|error| Error::setting(format!("line {}: {error}", index + 1)))?;
-                let cell = line.split(',').next().unwrap_or_default().trim().trim_matches('"');
-                // The first may be a line of names.
-                if index > 0 || id_of(cell).is_ok() {
-                    each(Some(cell));
-                }
-            }
-        }
-        (from, Some(table), Some(column)) => {
-            let order = args.order.clone().unwrap_or_else(|| column.clone());
-            let column = Column { table: table.clone(), column: column.clone(), order };
-            read_column(from, &column, &mut each).map_err(Error::setting)?;
-        }
-        _ => return Error::refuse("a database needs --table and --column"),
-    }
+    let looked_at = read_ids(args, &mut each)?;
     kept.map_err(no_room)?;
     let repeated = std::mem::take(&mut audit.sorter).repeated().map_err(no_room)?;
-    report(&audit, &repeated, args, output)
+    if audit.rows == 0 {
+        return Error::refuse(format!("{looked_at} has no rows: nothing was audited"));
+    }
+    report(&audit, &repeated, &looked_at, args, output)
 }
 
-fn report(audit: &Audit, repeated: &Finding, args: &TableArgs, output: Output) -> Done {
+/// Reads the IDs of a database or a CSV file, and says where they stood.
+fn read_ids(
+    args: &TableArgs,
+    each: &mut (dyn FnMut(Option<&str>) + Send),
+) -> Result<String, Error> {
+    let column = args.column.as_deref();
+    let (file, url) = match (&args.file, &args.from) {
+        (Some(file), _) => (file.as_str(), None),
+        (None, Some(from)) if from == "-" => ("-", None),
+        (None, Some(url)) => ("", Some(url)),
+        (None, None) => {
+            return Error::refuse("name a CSV file, - for standard input, or --from URL");
+        }
+    };
+    let Some(url) = url else {
+        if args.table.is_some() || args.order.is_some() {
+            return Error::refuse(
+                "--table and --order-by are for databases; leave them out for CSV",
+            );
+        }
+        let failed = |error: &dyn Display| Error::setting(format!("CSV of {file}: {error}"));
+        let input: Box<dyn BufRead> = match file {
+            "-" => Box::new(io::stdin().lock()),
+            path => Box::new(BufReader::new(File::open(path).map_err(|error| failed(&error))?)),
+        };
+        let found = csv_column::read(input, column, each).map_err(|error| failed(&error))?;
+        let name = found.name.map_or("no line of names".to_owned(), |name| format!("`{name}`"));
+        let file = if file == "-" { "standard input" } else { file };
+        return Ok(format!("column {} of {file} ({name})", found.number));
+    };
+    let (Some(table), Some(column)) = (&args.table, column) else {
+        return Error::refuse("a database needs --table and --column");
+    };
+    let order = args.order.clone().unwrap_or_else(|| column.to_owned());
+    let column = Column { table: table.clone(), column: column.to_owned(), order };
+    read_column(url, &column, each).map_err(Error::setting)?;
+    Ok(format!("column `{}` of {table}", column.column))
+}
+
+fn report(
+    audit: &Audit,
+    repeated: &Finding,
+    looked_at: &str,
+    args: &TableArgs,
+    output: Output,
+) -> Done {
     let mut unplanned = Finding::default();
     for (machine, (first, count)) in &audit.unplanned {
         unplanned.add(|| format!("machine {machine}: {count} IDs, first {first}"));
     }
     let findings = [
         ("repeated", "IDs that occur more than once", repeated),
-        ("clock back", "times that the clock of a machine went back", &audit.back),
+        ("clockBack", "times that the clock of a machine went back", &audit.back),
         ("unplanned", "machines that are not planned", &unplanned),
         ("future", "IDs from the future", &audit.future),
         ("unreadable", "rows that hold no ID of this layout", &audit.unreadable),
@@ -212,25 +263,44 @@ fn report(audit: &Audit, repeated: &Finding, args: &TableArgs, output: Output) -
     let moment = |millis: u64| exact(UnixMillis(millis), &args.layout.layout);
     let span = audit.span.map(|(first, last)| (moment(first), moment(last)));
     let machines: Vec<_> = audit.lines.keys().copied().collect();
-    let is_clean = findings.iter().all(|finding| finding.2.count == 0);
+    let (name, count) = (args.layout.layout.name(), grouped(audit.rows));
+    let is_clean = findings.iter().all(|finding| finding.2.count == 0) && !machines.is_empty();
     let (mut text, mut table) =
-        (format!("{} rows", grouped(audit.rows)), Table::new(["finding", "count", "first"]));
+        (format!("{count} rows of {looked_at}"), Table::new(["finding", "count", "first"]));
     if let (Some((first, last)), [low, .., high] | [low @ high]) = (&span, &machines[..]) {
         let count = machines.len();
-        text += &format!(", made from {first} to {last} by {count} machines, {low} to {high}");
+        let by = if count == 1 {
+            format!("machine {low}")
+        } else {
+            format!("{count} machines, {low} to {high}")
+        };
+        text += &format!(", made from {first} to {last} by {by}");
     }
     text.push('\n');
+    if let Some(Small { count, low, high }) = &audit.small {
+        let [count, low, high] = [count, low, high].map(|it| grouped(*it));
+        text += &format!("{count:>9}  rows are {low} to {high}: not IDs of the layout {name}\n");
+    }
+    if machines.is_empty() {
+        text += &format!("           no row holds an ID of the layout {name}\n");
+    }
     let mut list = json!({});
     for (name, what, finding) in findings {
         text += &format!("{:>9}  {what}\n", grouped(finding.count));
         text.extend(finding.examples.iter().map(|it| format!("           {it}\n")));
         let first = finding.examples.first().cloned().unwrap_or_default();
-        table.row([name.to_owned(), finding.count.to_string(), first]);
+        table.row([name.into(), finding.count.into(), first.into()]);
         list[name] = json!({ "count": finding.count, "examples": finding.examples });
     }
     text += &advice(audit, args, &machines);
-    let json = json!({ "rows": audit.rows, "made": span, "machines": machines, "findings": list });
-    output.answer(is_clean, &text, &json, &table.render(Output::Csv))
+    let small = audit.small.as_ref().map(|Small { count, low, high }| {
+        json!({ "count": count, "from": low.to_string(), "until": high.to_string() })
+    });
+    let json = json!({
+        "lookedAt": looked_at, "rows": audit.rows, "small": small, "made": span, "machines": machines,
+        "findings": list,
+    });
+    answer(output, is_clean, &text, &json, &table.render(Output::Csv))
 }
 
 /// Machine IDs and a floor for those who go on from here.

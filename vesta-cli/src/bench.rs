@@ -12,7 +12,7 @@ use vesta_service::{Clock as _, SystemClock};
 use crate::cli::{BenchArgs, TopArgs};
 use crate::generate::remote;
 use crate::http::Http;
-use crate::output::{Output, csv_line, grouped, print, say};
+use crate::output::{Cell, Output, Table, answer, grouped, print, say};
 use crate::{Answer, Done};
 
 pub(crate) fn bench(args: &BenchArgs, output: Output) -> Done {
@@ -70,7 +70,7 @@ pub(crate) fn bench(args: &BenchArgs, output: Output) -> Done {
     });
     let names = "requests_per_second,p50_us,p99_us,p999_us,errors";
     let csv = format!("{names}\n{rate},{p50},{p99},{p999},{errors}\n");
-    output.answer(errors == 0, &text, &json, &csv)
+    answer(output, errors == 0, &text, &json, &csv)
 }
 
 /// The counters of a server at some time.
@@ -112,66 +112,75 @@ impl Counters {
     }
 }
 
-const NAMES: &str = "server,ready,IDs/s,requests/s,p99 µs,machines,window s,lead ms,fenced";
+const NAMES: [&str; 9] = [
+    "server",
+    "ready",
+    "IDs/s",
+    "requests/s",
+    "p99 µs",
+    "machines",
+    "window ms",
+    "lead ms",
+    "fenced",
+];
 
 pub(crate) fn top(args: &TopArgs, output: Output) -> Done {
-    let servers = args.servers.iter().map(|url| Ok((url, Http::new(url, &args.access)?)));
+    let servers = args.servers.iter().map(|url| Http::new(url, &args.access));
     let servers = servers.collect::<Result<Vec<_>, Error>>()?;
     let mut before: Vec<Option<Counters>> = vec![None; servers.len()];
-    let names: Vec<_> = NAMES.split(',').collect();
-    let line = |cells: &[&str]| match output {
-        Output::Csv => csv_line(cells),
-        Output::Json => {
-            format!("{}\n", names.iter().copied().zip(cells.iter().copied()).collect::<Value>())
-        }
-        Output::Text => {
-            let cell = |(cell, name): (&&str, &&str)| {
-                format!("{cell:>width$}", width = name.chars().count().max(8))
-            };
-            cells.iter().zip(&names).map(cell).collect::<Vec<_>>().join("  ") + "\n"
-        }
-    };
-    if output != Output::Json {
-        print(&line(&names))?;
-    }
     let (clock, mut round) = (SystemClock::new(), 0u64);
+    let redraws = output == Output::Text && vesta_boot::output::is_terminal();
     while args.count.is_none_or(|count| round < count) {
         if round > 0 {
             clock.park(Duration::from_secs(1));
         }
-        round += 1;
-        for ((url, http), before) in servers.iter().zip(&mut before) {
+        let (mut table, mut silent) = (Table::new(NAMES), Vec::new());
+        for (http, before) in servers.iter().zip(&mut before) {
             match look(http) {
-                Err(error) => say(&error.to_string()),
+                Err(error) => silent.push(error),
                 Ok((status, counters)) => {
                     let last = before.replace(counters.clone()).unwrap_or_else(|| counters.clone());
-                    let row = row(url, &status, &counters, &last);
-                    print(&line(&row.each_ref().map(String::as_str)))?;
+                    table.row(row(http, &status, &counters, &last));
                 }
             }
         }
+        if round == 0 && silent.len() == servers.len() {
+            return Err(silent.swap_remove(0));
+        }
+        print(&screen(&table, output, redraws, round))?;
+        silent.iter().for_each(|error| say(&error.to_string()));
+        round += 1;
     }
     Ok(Answer::Yes)
 }
 
-fn row(url: &str, status: &Value, counters: &Counters, last: &Counters) -> [String; 9] {
+/// What a round shows: on a terminal in place of the one before, else below it, under one line of names.
+fn screen(table: &Table, output: Output, redraws: bool, round: u64) -> String {
+    let text = table.render(output);
+    match text.split_once('\n') {
+        _ if redraws => format!("\u{1b}[H\u{1b}[J{text}"),
+        Some((_, rows)) if round > 0 && output != Output::Json => rows.to_owned(),
+        _ => text,
+    }
+}
+
+fn row(http: &Http, status: &Value, counters: &Counters, last: &Counters) -> [Cell; 9] {
     let text = |pointer: &str| match status.pointer(pointer) {
-        None | Some(Value::Null) => "-".to_owned(),
-        Some(value) => value.to_string(),
+        None | Some(Value::Null) => Cell::Missing,
+        Some(value) => value.as_u64().map_or_else(|| value.to_string().into(), Cell::from),
     };
-    let window = status.pointer("/lease/windowLeftMs").and_then(Value::as_u64);
     [
-        url.split("//").last().unwrap_or(url).to_owned(),
+        http.name().into(),
         text("/ready"),
-        format!("{:.0}", counters.issued - last.issued),
-        format!("{:.0}", counters.requests - last.requests),
+        ((counters.issued - last.issued) as u64).into(),
+        ((counters.requests - last.requests) as u64).into(),
         match counters.p99_since(last) {
-            None => "-".to_owned(),
-            Some(u64::MAX) => "more".to_owned(),
-            Some(p99) => format!("<{p99}"),
+            None => Cell::Missing,
+            Some(u64::MAX) => "more".into(),
+            Some(p99) => format!("<{p99}").into(),
         },
         text("/machine/held"),
-        window.map_or("-".to_owned(), |left| (left / 1000).to_string()),
+        text("/lease/windowLeftMs"),
         text("/lease/leadMs"),
         text("/lease/fenced"),
     ]

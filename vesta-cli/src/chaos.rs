@@ -14,13 +14,13 @@ use std::thread::{scope, spawn};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use vesta_boot::{CancellationToken, Error, Role};
+use vesta_boot::{CancellationToken, Error, Invocation, Role};
 use vesta_intf::{Field, IdMeta, UnixMillis};
 use vesta_service::{Clock, SystemClock};
 
 use crate::cli::{Access, ChaosArgs};
 use crate::http::Http;
-use crate::output::{Output, grouped, record, say};
+use crate::output::{Cell, Output, grouped, record, say};
 use crate::{Answer, Done, FRONTS};
 
 /// The command of a server of these; not one for people.
@@ -69,7 +69,10 @@ pub(crate) fn member(mut args: impl Iterator<Item = OsString>) -> ExitCode {
         exit(70); // whoever started it had gone before the system knew
     });
     println!("  process     {}", id());
-    vesta_boot::main_by(Some(Arc::new(Stepped)), Role::Rest, &FRONTS[..1], args)
+    let clock: Arc<dyn Clock> = Arc::new(Stepped);
+    let done = Invocation::read(Role::Rest, args)
+        .and_then(|it| vesta_boot::start(Some(clock), Role::Rest, &FRONTS[..1], it));
+    done.map_or_else(|error| error.report("vesta"), |()| ExitCode::SUCCESS)
 }
 
 /// Ends a server with `vesta chaos`, also while it is paused.
@@ -182,8 +185,13 @@ pub(crate) fn run(args: &ChaosArgs, output: Output) -> Done {
         "{repeated} of {} repeated; {kills} kills, {pauses} pauses, {steps} clock steps\n",
         grouped(ids)
     );
-    let names = ["repeated", "ids", "kills", "pauses", "clockSteps", "failedRequests", "seed"];
-    record(output, text, names, [repeated, ids, kills, pauses, steps, failed, seed])?;
+    let names = ["repeated", "ids", "kills", "pauses", "clock steps", "failed requests", "seed"];
+    record(
+        output,
+        text,
+        names,
+        [repeated, ids, kills, pauses, steps, failed, seed].map(Cell::from),
+    )?;
     match repeated {
         0 if told.is_cancelled() => Err(Error::software("chaos", "it was told to stop")),
         0 => Ok(Answer::Yes),
@@ -295,7 +303,10 @@ impl Chaos<'_> {
         let said = std::fs::read_to_string(self.file(number, "out")).ok()?;
         let of =
             |label| said.lines().find_map(|line| line.trim().strip_prefix(label)).map(str::trim);
-        let http = Http::new(&format!("http://{}", of("HTTP")?), &Access { token: None, ca: None });
+        let http = Http::new(
+            &format!("http://{}", of("HTTP")?).parse().ok()?,
+            &Access { token: None, ca: None },
+        );
         Some((http.ok()?, of("process")?.parse().ok()?))
     }
 

@@ -7,28 +7,38 @@ use std::time::Duration;
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use vesta_boot::Role;
+use vesta_boot::commands::Format;
 use vesta_intf::{Field, Id, IdFormat, IdMeta, UnixMillis};
 
-use crate::output::Output;
+use crate::http::ServerUrl;
 use crate::values;
 
-/// 64-bit IDs that never repeat: make, explain, serve and check them
+/// 64-bit IDs that never repeat: serve, make, explain and check them
 ///
 /// Data goes to standard output, words to standard error. Exit codes: 0; 1 if the answer is no; 64 for bad
 /// input; 69 if something cannot be reached; 70 for another failure.
 #[derive(Debug, Parser)]
 #[command(name = "vesta", version, max_term_width = 100, arg_required_else_help = true)]
-#[command(disable_help_subcommand = true)]
+#[command(
+    after_help = "Examples:\n  vesta gen\n  vesta explain 1785223470585921538 --layout snowflake\n  \
+                        vesta help store free\n\n`vesta serve` starts a server: REST on port 8088, gRPC on 50051."
+)]
 pub(crate) struct Cli {
-    /// Format of the output
-    #[arg(short, long, global = true, value_enum, default_value_t, value_name = "FORMAT")]
-    pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) format: Format,
+    /// TOML file with settings, for the commands that take the settings of a server
+    ///
+    /// Flags and the environment win over it. [env: VESTA_CONFIG]
+    #[arg(long, short, value_name = "FILE", env = "VESTA_CONFIG", hide_env = true, global = true)]
+    pub(crate) config: Option<PathBuf>,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Serve IDs by REST and gRPC
+    Serve(ServeArgs),
     /// Make IDs here, or take them from a server
     ///
     /// Without a server it takes the settings of `vesta serve`, as flags, from the environment and from the
@@ -38,7 +48,7 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// Put an ID together from its fields
     Make(MakeArgs),
-    /// The smallest and the largest ID of a moment, or a condition for a range of time
+    /// The smallest and the largest ID of a moment or a day, or a condition for a range of time
     Bound(BoundArgs),
     /// Look at layouts, check and design them
     #[command(subcommand)]
@@ -46,33 +56,35 @@ pub(crate) enum Command {
     /// Prove that two sets of IDs never meet, or show where they do
     #[command(subcommand)]
     Plan(PlanCommand),
-    /// Find out who made an ID, from the history of claims in the store of machine IDs
-    ///
-    /// Takes the settings of `vesta serve`: --machine-store, --namespace, --layout … Exit code 1: nobody
-    /// of this namespace made it.
-    Audit(AuditArgs),
+    #[command(flatten)]
+    OfServers(vesta_boot::commands::Command),
     /// Check this host and these settings: each line is ok, warn or fail, with what to do
     ///
     /// Takes the settings of `vesta serve`. Exit code 1 if something fails.
     Doctor,
+    /// Show what servers are doing: a row for each, once a second
+    Top(TopArgs),
     /// Ask a server on this host whether it is ready
     ///
     /// Takes the settings of `vesta serve` and asks /readyz of their admin listener: for containers, which
     /// have no shell. Exit code 1 if it is not ready, 69 if it does not answer.
     Healthcheck,
+    /// Find out which process made an ID, from the history of claims in the store of machine IDs
+    ///
+    /// Takes the settings of `vesta serve`: --machine-store, --namespace, --layout … Exit code 1: no process
+    /// of this namespace made it.
+    Audit(AuditArgs),
+    /// SQL that takes IDs apart in a database
+    Sql(SqlArgs),
     /// Measure a server: requests a second and how long they take
     Bench(BenchArgs),
-    /// Show what servers are doing, a line a second for each
-    Top(TopArgs),
     /// Start servers, kill them, pause them and set their clocks wrong; compare every ID
     ///
     /// The servers are its own: processes of this program on loopback, in a temporary folder. The clocks are
     /// those of the servers, never this host's. Exit code 1: an ID came twice.
     Chaos(ChaosArgs),
-    /// SQL functions that take IDs apart in a database
-    Sql(SqlArgs),
     /// Print the completions of a shell
-    #[command(after_help = "Example: vesta completions bash > /etc/bash_completion.d/vesta")]
+    #[command(after_help = "Example:\n  vesta completions bash")]
     Completions {
         /// The shell
         shell: Shell,
@@ -82,6 +94,21 @@ pub(crate) enum Command {
         /// The folder
         folder: Option<PathBuf>,
     },
+}
+
+/// One of the two fronts, or nothing for both. The settings are added by [`tree`].
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    #[command(subcommand)]
+    pub(crate) front: Option<ServeCommand>,
+}
+
+#[derive(Debug, Clone, Copy, Subcommand)]
+pub(crate) enum ServeCommand {
+    /// Serve REST alone, as the program vesta-rest does
+    Rest,
+    /// Serve gRPC alone, as the program vesta-server does
+    Grpc,
 }
 
 /// A layout: a name, a file with `[layout.custom]`, or the default of a command.
@@ -105,7 +132,7 @@ pub(crate) struct GenArgs {
     pub(crate) format: IdFormat,
     /// Server to take them from, by gRPC or REST: http://host:50051, https://host:8088
     #[arg(long, value_name = "URL")]
-    pub(crate) server: Option<String>,
+    pub(crate) server: Option<ServerUrl>,
     #[command(flatten)]
     pub(crate) access: Access,
 }
@@ -125,9 +152,9 @@ pub(crate) struct Access {
 pub(crate) struct BenchArgs {
     /// The server: http://host:8088 (REST) or http://host:50051 (gRPC)
     #[arg(long, value_name = "URL")]
-    pub(crate) server: String,
+    pub(crate) server: ServerUrl,
     /// Connections, each with one request at a time
-    #[arg(short, long, value_name = "N", default_value_t = 8)]
+    #[arg(long, value_name = "N", default_value_t = 8)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) connections: u16,
     /// Duration: 10s, 1m
@@ -157,9 +184,9 @@ pub(crate) struct ChaosArgs {
 #[derive(Debug, Args)]
 pub(crate) struct TopArgs {
     /// The admin listeners: http://host:8089,http://host:50052
-    #[arg(required = true, value_delimiter = ',', value_name = "URL")]
-    pub(crate) servers: Vec<String>,
-    /// Lines for each, then end
+    #[arg(value_delimiter = ',', value_name = "URL", default_value = "http://127.0.0.1:8089")]
+    pub(crate) servers: Vec<ServerUrl>,
+    /// Rows for each, then end
     #[arg(short = 'n', long, value_name = "N")]
     pub(crate) count: Option<u64>,
     #[command(flatten)]
@@ -312,21 +339,30 @@ pub(crate) struct AuditArgs {
 pub(crate) enum AuditCommand {
     /// Look through the IDs of a table: repeated ones, clocks that went back, machines, the future
     ///
-    /// Reads one column of MySQL, PostgreSQL or SQLite, or the first of CSV on standard input. To see clocks
-    /// that went back, the rows must come in the order in which they were made: --order-by a column that
-    /// grows with each row. Exit code 1 if anything is found.
+    /// Reads one column of a CSV file (comma, semicolon or tab; with or without a line of names), or of a table
+    /// in MySQL, PostgreSQL or SQLite. To see clocks that went back, the rows must come in the order in which
+    /// they were made: --order-by a column that grows with each row. Exit code 1 if anything is found, or if
+    /// no row holds an ID of the layout.
+    #[command(
+        after_help = "Examples:\n  vesta audit table orders.csv --column id --layout snowflake\n  \
+                            vesta audit table --from sqlite:shop.db --table orders --column id"
+    )]
     Table(TableArgs),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct TableArgs {
-    /// The database: mysql://…, postgres://…, sqlite:FILE; or - for CSV on standard input
+    /// CSV file, or - for standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<String>,
+    /// Database in the place of a file: mysql://…, postgres://…, sqlite:FILE
     #[arg(long, value_name = "URL", env = "VESTA_AUDIT_FROM", hide_env_values = true)]
-    pub(crate) from: String,
+    pub(crate) from: Option<String>,
     /// The table
     #[arg(long, value_name = "NAME")]
     pub(crate) table: Option<String>,
-    /// The column with the IDs
+    /// The column with the IDs: its name, or in CSV its number, from 1 on [default in CSV: the only one, or
+    /// `id`]
     #[arg(long, value_name = "NAME")]
     pub(crate) column: Option<String>,
     /// The column that orders the rows [default: the column with the IDs]
@@ -364,16 +400,40 @@ pub(crate) struct SqlArgs {
 
 /// Commands that take the settings of a server, which their help does not repeat.
 const WITH_SETTINGS: [&str; 4] = ["gen", "audit", "doctor", "healthcheck"];
+/// Commands that take the same settings, of which their help has those that they use.
+const OF_SERVERS: [&str; 3] = ["store", "segment", "serial"];
 
-/// The command line of what the program does itself.
-pub(crate) fn own() -> clap::Command {
-    let settings = || {
-        let serving = vesta_boot::serving(Role::Vesta).disable_help_flag(true);
-        let taken = |arg: &&clap::Arg| !matches!(arg.get_id().as_str(), "help" | "print_version");
-        let args = serving.get_arguments().filter(taken).cloned();
-        args.map(|arg| arg.hide(true).global(false)).collect::<Vec<_>>()
+/// The whole command line.
+pub(crate) fn tree() -> clap::Command {
+    let front = |name: &'static str, role, called| vesta_boot::serving(role, called).name(name);
+    let serve = front("serve", Role::Vesta, "vesta serve").subcommands([
+        front("rest", Role::Rest, "vesta serve rest")
+            .about("Serve REST alone, as the program vesta-rest does"),
+        front("grpc", Role::Server, "vesta serve grpc")
+            .about("Serve gRPC alone, as the program vesta-server does"),
+    ]);
+    let hidden = || vesta_boot::arguments(Role::Vesta).map(|arg| arg.hide(true).global(false));
+    // The others come from the environment and the file all the same, and are checked.
+    let shared = || {
+        vesta_boot::arguments(Role::Vesta)
+            .map(|arg| if arg.is_global_set() { arg } else { arg.hide(true) })
     };
-    WITH_SETTINGS.into_iter().fold(Cli::command(), |command, name| {
-        command.mut_subcommand(name, |command| command.args(settings()))
-    })
+    let tree = Cli::command().mut_subcommand("serve", |_| serve.display_order(0));
+    let tree = WITH_SETTINGS
+        .into_iter()
+        .fold(tree, |tree, name| tree.mut_subcommand(name, |command| command.args(hidden())));
+    OF_SERVERS
+        .into_iter()
+        .fold(tree, |tree, name| tree.mut_subcommand(name, |command| command.args(shared())))
+}
+
+/// Commands whose output has no other form.
+const WITHOUT_FORMATS: [&str; 5] = ["serve", "healthcheck", "sql", "completions", "man"];
+
+/// True if an option that stands before or after each command has an effect on this one.
+pub(crate) fn has_effect(option: &str, name: &str) -> bool {
+    match option {
+        "config" => name == "serve" || WITH_SETTINGS.contains(&name) || OF_SERVERS.contains(&name),
+        _ => !WITHOUT_FORMATS.contains(&name),
+    }
 }

@@ -25,7 +25,7 @@ struct Report {
 impl Report {
     fn note(&mut self, mark: &str, what: &str, said: impl Display) {
         self.has_failed |= mark == "fail";
-        self.table.row([mark.to_owned(), what.to_owned(), said.to_string()]);
+        self.table.row([mark.into(), what.into(), said.to_string().into()]);
     }
 
     fn ok(&mut self, what: &str, said: impl Display) {

@@ -9,7 +9,7 @@ use vesta_boot::Error;
 use vesta_intf::{Field, GenMethod, Guess, Id, IdFormat, IdMeta, UnixMillis, guess, is_friendly};
 
 use crate::cli::ExplainArgs;
-use crate::output::{Output, csv_line, has_colour, print, say, written};
+use crate::output::{Output, answer, csv_line, has_colour, print, say, written};
 use crate::values::{beside, day, exact, id_of, in_zone, layout, moved, now, relative, zone};
 use crate::{Answer, Done};
 
@@ -58,7 +58,7 @@ pub(crate) fn explain(args: &ExplainArgs, output: Output) -> Done {
     if output == Output::Csv && layout.is_some() {
         print(CSV_HEAD)?;
     }
-    let mut answer = Answer::Yes;
+    let mut outcome = Answer::Yes;
     for text in &args.ids {
         match (text.as_str(), &layout) {
             ("-", Some(layout)) => from_stdin(layout, output, &zone)?,
@@ -75,10 +75,10 @@ pub(crate) fn explain(args: &ExplainArgs, output: Output) -> Done {
             (text, None) if is_friendly(text) => {
                 return Error::refuse(format!("{text} does not say its layout; choose one"));
             }
-            (text, None) => answer = guessing(id_of(text)?, args, output)?,
+            (text, None) => outcome = guessing(id_of(text)?, args, output)?,
         }
     }
-    Ok(answer)
+    Ok(outcome)
 }
 
 /// A line for each ID of standard input; lines that hold none are named, and the rest goes on.
@@ -88,7 +88,7 @@ fn from_stdin(layout: &IdMeta, output: Output, zone: &TimeZone) -> Result<(), Er
     for line in io::stdin().lock().lines() {
         lines += 1;
         let line = line.map_err(|error| Error::setting(format!("line {lines}: {error}")))?;
-        let text = line.trim();
+        let text = line.trim_start_matches('\u{feff}').trim();
         if text.is_empty() {
             continue;
         }
@@ -253,7 +253,7 @@ fn guessing(raw: u64, args: &ExplainArgs, output: Output) -> Done {
                 "machine": it.id.machine, "seq": it.id.seq
             });
             let csv = format!("{raw},{name},{},{made}\n", it.probability);
-            output.answer(true, "", &json, &csv)?;
+            answer(output, true, "", &json, &csv)?;
         }
     } else if percent(first) >= 100.0 {
         let mut line = format!("{} 100 %  {}", first.layout.name(), made(first));

@@ -1,14 +1,14 @@
 //! `gen`, `make` and `bound`: IDs that are new, put together, or the ends of a range.
 
 use serde_json::json;
-use vesta_boot::settings::Values;
+use vesta_boot::settings::{Values, quoted};
 use vesta_boot::{Config, Error, assemble, period};
 use vesta_client::Client;
 use vesta_intf::{GenMethod, Id, IdError, IdService};
 use vesta_service::LocalIdService;
 
 use crate::cli::{Access, BoundArgs, GenArgs, MakeArgs};
-use crate::http::Http;
+use crate::http::{Http, ServerUrl};
 use crate::output::{Output, print, record};
 use crate::{Answer, Done};
 
@@ -45,11 +45,11 @@ pub(crate) fn gen_ids(
 type Take = Box<dyn FnMut(usize) -> Result<Vec<u64>, Error>>;
 
 /// A server, by REST or by gRPC.
-pub(crate) fn remote(url: &str, access: &Access) -> Result<Take, Error> {
+pub(crate) fn remote(url: &ServerUrl, access: &Access) -> Result<Take, Error> {
     let http = Http::new(url, access)?;
     // A gRPC server does not speak HTTP/1.1, and says so by closing the connection.
     let Err(error) = http.get("/") else { return Ok(Box::new(move |count| http.ids(count))) };
-    let mut client = Client::builder().endpoint(url);
+    let mut client = Client::builder().endpoint(url.to_string());
     if let Some(token) = &access.token {
         client = client.bearer_token(token.as_str());
     }
@@ -95,13 +95,13 @@ pub(crate) fn make(args: &MakeArgs, output: Output) -> Done {
     let (layout, blank) = args.upper.blank();
     let id = layout.pack(&Id { time, seq, machine, ..blank });
     let id = id.map_err(Error::setting)?;
-    record(output, format!("{id}\n"), ["id"], [id])
+    record(output, format!("{id}\n"), ["id"], [id.to_string().into()])
 }
 
 pub(crate) fn bound(args: &BoundArgs, output: Output) -> Done {
     let (layout, base) = args.upper.blank();
     let at = |text: &str| {
-        period(text).map_err(|must| Error::setting(format!("TIME {must}, but is `{text}`")))
+        period(text).map_err(|must| Error::setting(format!("TIME {must}, but is {}", quoted(text))))
     };
     let (from, until) = ends(&args.time);
     let (from, until) = (at(from)?, until.map(at).transpose()?);
@@ -119,7 +119,12 @@ pub(crate) fn bound(args: &BoundArgs, output: Output) -> Done {
         let (lower, upper) = (lower.cast_signed(), upper.cast_signed());
         print(&format!("{column} >= {lower} AND {column} {sign} {upper}\n"))
     } else {
-        record(output, format!("{lower} {upper}\n"), ["lower", name], [lower, upper])
+        record(
+            output,
+            format!("{lower} {upper}\n"),
+            ["lower", name],
+            [lower, upper].map(|id| id.to_string().into()),
+        )
     }
 }
 

@@ -1,8 +1,9 @@
 //! Requests to `vesta-rest` and to admin listeners.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ use crate::cli::Access;
 #[derive(Debug)]
 pub(crate) struct Http {
     agent: Agent,
-    base: String,
+    base: ServerUrl,
     authorization: Option<String>,
 }
 
@@ -75,11 +76,34 @@ fn agent(tls: TlsConfig) -> Agent {
         .new_agent()
 }
 
-impl Http {
-    pub(crate) fn new(url: &str, access: &Access) -> Result<Self, Error> {
-        if !url.starts_with("http://") && !url.starts_with("https://") {
-            return Error::refuse(format!("`{url}` must begin with http:// or https://"));
+/// Address of a server. It has no place for a secret, so that it may be shown.
+#[derive(Debug, Clone)]
+pub(crate) struct ServerUrl(String);
+
+impl FromStr for ServerUrl {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let base = text.trim_end_matches('/');
+        let host = base.strip_prefix("http://").or_else(|| base.strip_prefix("https://"));
+        match host {
+            None | Some("") => Err("must begin with http:// or https://"),
+            Some(host) if host.contains(['@', '?', '#']) => {
+                Err("must have no user, password or query; give a token by --token or VESTA_TOKEN")
+            }
+            Some(_) => Ok(Self(base.to_owned())),
         }
+    }
+}
+
+impl Display for ServerUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Http {
+    pub(crate) fn new(url: &ServerUrl, access: &Access) -> Result<Self, Error> {
         let mut tls = TlsConfig::builder();
         if let Some(pem) = access.ca_pem()? {
             let roots: Vec<Certificate<'static>> = parse_pem(&pem)
@@ -92,8 +116,12 @@ impl Http {
         }
         let agent = agent(tls.build());
         let authorization = access.token.as_ref().map(|token| format!("Bearer {token}"));
-        let base = url.trim_end_matches('/').to_owned();
-        Ok(Self { agent, base, authorization })
+        Ok(Self { agent, base: url.clone(), authorization })
+    }
+
+    /// Host and port.
+    pub(crate) fn name(&self) -> &str {
+        self.base.0.split("//").last().unwrap_or(&self.base.0)
     }
 
     /// The text of a path, whatever its status is.

@@ -5,7 +5,7 @@ use vesta_boot::{Error, period};
 use vesta_intf::{Field, IdMeta, UnixMillis};
 
 use crate::cli::LayoutCommand;
-use crate::output::{Output, Table, grouped, print, record, say};
+use crate::output::{Cell, Output, Table, grouped, print, record, say};
 use crate::values::{day, now, relative};
 use crate::{Answer, Done};
 
@@ -42,7 +42,7 @@ fn list(output: Output) -> Done {
         let bits = bits.collect::<Vec<_>>().join(" + ");
         let unit = layout.spec().unit.to_string();
         let name = layout.name().to_owned();
-        table.row([name, bits, unit, day(layout.end()), layout.about().to_owned()]);
+        table.row([name, bits, unit, day(layout.end()), layout.about().to_owned()].map(Cell::from));
     }
     print(&table.render(output))
 }
@@ -54,7 +54,9 @@ fn show(layout: &IdMeta, output: Output) -> Done {
     let spec = layout.spec();
     let capacity = layout.capacity_per_second();
     let machines = layout.max(Field::Machine).saturating_add(1);
-    let (total, generates) = (layout.total_bits(), layout.check_generates());
+    let total = layout.total_bits();
+    let generates = layout.check_generates();
+    let generates = generates.map_or_else(|error| format!("no: {error}"), |()| "yes".into());
     let rows = [
         ("layout", layout.to_string()),
         ("bits", total.to_string()),
@@ -62,10 +64,25 @@ fn show(layout: &IdMeta, output: Output) -> Done {
         ("ends", format!("{} ({})", layout.end(), relative(layout.end(), now()))),
         ("machine IDs", grouped(machines)),
         ("capacity", format!("{} IDs/s of each machine ID", grouped(capacity))),
-        ("makes IDs", generates.map_or_else(|error| format!("no: {error}"), |()| "yes".into())),
+        ("makes IDs", generates.clone()),
     ];
     let text = rows.iter().map(|(name, value)| format!("{name:<11}  {value}\n")).collect();
-    record(output, text, rows.each_ref().map(|row| row.0), rows.map(|row| row.1))?;
+    let names =
+        ["layout", "bits", "begins", "ends", "machine IDs", "capacity per second", "generates"];
+    record(
+        output,
+        text,
+        names,
+        [
+            layout.name().into(),
+            u64::from(total).into(),
+            spec.epoch.to_string().into(),
+            layout.end().to_string().into(),
+            machines.into(),
+            capacity.into(),
+            generates.into(),
+        ],
+    )?;
     if total == 64 && spec.version_bits == 0 {
         say("its IDs need 64 bits: as signed numbers some of them are negative");
     } else if total > JS_BITS {

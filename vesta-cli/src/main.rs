@@ -9,6 +9,7 @@ mod audit_table;
 mod bench;
 mod chaos;
 mod cli;
+mod csv_column;
 mod doctor;
 mod explain;
 mod generate;
@@ -23,10 +24,12 @@ mod values;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::FromArgMatches as _;
-use vesta_boot::{Error, Front, Role};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, FromArgMatches as _};
+use vesta_boot::commands::Format;
+use vesta_boot::{Error, Front, Invocation, Parsed, Role};
 
-use cli::{AuditArgs, AuditCommand, Cli, Command};
+use cli::{AuditArgs, AuditCommand, Cli, Command, ServeArgs, ServeCommand};
 
 // Small requests make and drop small allocations; this allocator is made for that.
 #[global_allocator]
@@ -47,32 +50,40 @@ const FRONTS: [Front; 2] = [vesta_rest::FRONT, vesta_server::FRONT];
 
 fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
-    let words: Vec<_> = args.iter().take(2).map(|arg| arg.to_str().unwrap_or("")).collect();
-    // What the servers do, they do by their own command lines.
-    match words[..] {
-        ["serve", "rest"] => vesta_boot::main(Role::Rest, &FRONTS[..1], args.into_iter().skip(2)),
-        ["serve", "grpc"] => vesta_boot::main(Role::Server, &FRONTS[1..], args.into_iter().skip(2)),
-        ["serve", ..] => vesta_boot::main(Role::Vesta, &FRONTS, args.into_iter().skip(1)),
-        ["store" | "segment" | "serial" | "token", ..] => vesta_boot::main(Role::Vesta, &[], args),
-        [chaos::MEMBER, ..] => chaos::member(args.into_iter().skip(1)),
-        _ => match run() {
-            Ok(Answer::Yes) => ExitCode::SUCCESS,
-            Ok(Answer::No) => ExitCode::from(1),
-            Err(error) => error.report("vesta"),
-        },
+    if args.first().is_some_and(|word| word == chaos::MEMBER) {
+        return chaos::member(args.into_iter().skip(1));
+    }
+    match run(args) {
+        Ok(Answer::Yes) => ExitCode::SUCCESS,
+        Ok(Answer::No) => ExitCode::from(1),
+        Err(error) => error.report("vesta"),
     }
 }
 
-fn run() -> Done {
-    let matches = cli::own().get_matches();
-    let Cli { output, command } =
-        Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    // Read when a command asks for them.
-    let settings = || {
-        let matches = matches.subcommand().expect("clap demands one").1;
-        vesta_boot::values(Role::Vesta, matches)
+fn run(args: Vec<OsString>) -> Done {
+    let matches = match vesta_boot::parse(cli::tree(), args)? {
+        Parsed::Matches(matches) => matches,
+        Parsed::Help(help) => return output::written(help.print()).map(|()| Answer::Yes),
     };
+    let Cli { format: Format { output }, command, .. } =
+        Cli::from_arg_matches(&matches).expect("clap has checked it");
+    let (name, of_command) = matches.subcommand().expect("clap demands one");
+    for option in ["config", "output"] {
+        let is_typed = of_command.value_source(option) == Some(ValueSource::CommandLine);
+        if is_typed && !cli::has_effect(option, name) {
+            return Error::refuse(format!(
+                "--{option} has no effect on vesta {name}; leave it out"
+            ));
+        }
+    }
+    // Read when a command asks for them.
+    let settings = || vesta_boot::values(Role::Vesta, of_command);
     match command {
+        Command::Serve(ServeArgs { front }) => serve(front, of_command),
+        Command::OfServers(command) => {
+            let invocation = Invocation::command(Role::Vesta, command, of_command)?;
+            vesta_boot::start(None, Role::Vesta, &[], invocation).map(|()| Answer::Yes)
+        }
         Command::Gen(args) => generate::gen_ids(&args, settings, output),
         Command::Explain(args) => explain::explain(&args, output),
         Command::Make(args) => generate::make(&args, output),
@@ -94,4 +105,16 @@ fn run() -> Done {
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { folder } => manual::man(folder.as_deref()),
     }
+}
+
+/// Serves by both fronts, or by one.
+fn serve(front: Option<ServeCommand>, matches: &ArgMatches) -> Done {
+    let (role, fronts) = match front {
+        None => (Role::Vesta, &FRONTS[..]),
+        Some(ServeCommand::Rest) => (Role::Rest, &FRONTS[..1]),
+        Some(ServeCommand::Grpc) => (Role::Server, &FRONTS[1..]),
+    };
+    let matches = matches.subcommand().map_or(matches, |(_, of_front)| of_front);
+    let invocation = Invocation::serving(role, matches)?;
+    vesta_boot::start(None, role, fronts, invocation).map(|()| Answer::Yes)
 }

@@ -3,37 +3,26 @@
 use std::io;
 use std::path::Path;
 
-use clap::CommandFactory as _;
 use clap_complete::Shell;
 use vesta_boot::{Error, Role};
 
-use crate::cli::Cli;
+use crate::cli::tree;
 use crate::output::{print, say, written};
 use crate::{Answer, Done};
 
-/// The whole command line, with what the servers' own part of it takes.
-fn whole() -> clap::Command {
-    let front = |name: &'static str, role| vesta_boot::serving(role).name(name);
-    let serve = front("serve", Role::Vesta)
-        .subcommand(front("rest", Role::Rest))
-        .subcommand(front("grpc", Role::Server));
-    let of_servers = vesta_boot::command(Role::Vesta);
-    Cli::command().subcommand(serve).subcommands(of_servers.get_subcommands().cloned())
-}
-
 pub(crate) fn completions(shell: Shell) -> Done {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut whole(), "vesta", &mut script);
+    clap_complete::generate(shell, &mut tree(), "vesta", &mut script);
     print(&String::from_utf8_lossy(&script))
 }
 
 pub(crate) fn man(folder: Option<&Path>) -> Done {
     match folder {
-        None => written(clap_mangen::Man::new(whole()).render(&mut io::stdout()))?,
+        None => written(clap_mangen::Man::new(tree()).render(&mut io::stdout()))?,
         Some(folder) => {
             let write = || {
                 std::fs::create_dir_all(folder)?;
-                clap_mangen::generate_to(whole(), folder)?;
+                clap_mangen::generate_to(tree(), folder)?;
                 // The servers that are programs of their own.
                 [Role::Rest, Role::Server].into_iter().try_for_each(|role| {
                     let command = vesta_boot::command(role).name(role.name());

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use vesta_boot::settings::layout_of;
+use vesta_boot::settings::{layout_of, quoted};
 use vesta_boot::{Error, moment};
 use vesta_intf::{Field, IdError, IdMeta, IdSet, UnixMillis, overlap};
 
 use crate::Done;
 use crate::cli::PlanCommand;
-use crate::output::{Output, csv_line};
+use crate::output::{Output, answer, csv_line};
 use crate::values::{beside, exact, layout, range};
 
 /// A set of IDs, as it was described.
@@ -22,7 +22,7 @@ pub(crate) fn run(PlanCommand::Overlap { old, new }: &PlanCommand, output: Outpu
     let (old, new) = (describe(old)?, describe(new)?);
     let Some(id) = overlap(&old.set, &new.set) else {
         let json = json!({ "disjoint": true });
-        return output.answer(true, "disjoint\n", &json, "disjoint\ntrue\n");
+        return answer(output, true, "disjoint\n", &json, "disjoint\ntrue\n");
     };
     let (old, new) = (reading(&old, id), reading(&new, id));
     let text = |reading: &[(&str, String)]| {
@@ -36,7 +36,7 @@ pub(crate) fn run(PlanCommand::Overlap { old, new }: &PlanCommand, output: Outpu
     let csv = csv_line(&["false".to_owned(), id.to_string(), text(&old), text(&new)]);
     let [old, new] = [old, new].map(|reading| reading.into_iter().collect::<Value>());
     let json = json!({ "disjoint": false, "id": id.to_string(), "old": old, "new": new });
-    output.answer(false, &meeting, &json, &format!("disjoint,id,old,new\n{csv}"))
+    answer(output, false, &meeting, &json, &format!("disjoint,id,old,new\n{csv}"))
 }
 
 /// An ID as one of the sets has it.
@@ -60,7 +60,7 @@ fn describe(text: &str) -> Result<Described, Error> {
         Named::Counter => counter(&pairs),
         Named::Layout(layout) => ids(&layout, &pairs),
     });
-    set.map_err(|error| Error::setting(format!("`{text}`: {error}")))
+    set.map_err(|error| Error::setting(format!("{}: {error}", quoted(text))))
 }
 
 /// The numbers FIRST to LAST of `counter,from=FIRST,until=LAST`.
@@ -71,7 +71,7 @@ fn counter(pairs: &[Pair]) -> Result<Described, String> {
     let given = |key| {
         let values = pairs.iter().filter(move |pair| pair.0 == key);
         let number = |(key, value): &Pair| {
-            value.parse().map_err(|_| format!("{key} must be a number, but is `{value}`"))
+            value.parse().map_err(|_| format!("{key} must be a number, but is {}", quoted(value)))
         };
         values.map(number).collect::<Result<Vec<u64>, _>>()
     };
@@ -108,8 +108,9 @@ fn ids(layout: &IdMeta, pairs: &[Pair]) -> Result<Described, String> {
                         "`{name}` is none of version, genMethod, seq, machine, region, from, until"
                     )
                 })?;
-                let range = range(value)
-                    .ok_or_else(|| format!("{name} must be N or FIRST-LAST, but is `{value}`"))?;
+                let range = range(value).ok_or_else(|| {
+                    format!("{name} must be N or FIRST-LAST, but is {}", quoted(value))
+                })?;
                 set = set.with(field, range).map_err(refused)?;
             }
         }
@@ -144,7 +145,7 @@ fn from_words(text: &str) -> Parts {
     let pair = |word: &str| {
         let pair =
             word.split_once('=').map(|(key, value)| (key.trim().into(), value.trim().into()));
-        pair.ok_or_else(|| format!("`{word}` must be FIELD=FIRST-LAST"))
+        pair.ok_or_else(|| format!("{} must be FIELD=FIRST-LAST", quoted(word)))
     };
     Ok((layout, words.map(pair).collect::<Result<_, _>>()?))
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use vesta_boot::Error;
-use vesta_boot::settings::read_layout;
+use vesta_boot::settings::{quoted, read_layout};
 use vesta_intf::{Field, Id, IdMeta, UnixMillis, Written, read};
 use vesta_service::{Clock as _, SystemClock};
 
@@ -33,7 +33,11 @@ pub(crate) fn layout(text: &str) -> Result<IdMeta, String> {
     if Path::new(text).extension().is_some_and(|it| it == "toml") {
         return read_layout(Path::new(text)).map_err(|error| error.to_string());
     }
-    IdMeta::known(text).map_err(|error| format!("{error}, or a file that ends in .toml"))
+    IdMeta::known(text).map_err(|_| {
+        let names: Vec<_> = IdMeta::all_known().map(|layout| layout.name()).collect();
+        let typed = quoted(text);
+        format!("{typed} is not one of {}, nor a file that ends in .toml", names.join(", "))
+    })
 }
 
 /// `0-923`.
@@ -81,7 +85,7 @@ pub(crate) fn exact(moment: UnixMillis, layout: &IdMeta) -> String {
 
 /// The day in UTC: `2016-04-30`.
 pub(crate) fn day(moment: UnixMillis) -> String {
-    moment.to_string().chars().take(10).collect()
+    moment.to_string().split('T').take(1).collect()
 }
 
 /// `8 years ago`, `in 3 days`.

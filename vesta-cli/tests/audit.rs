@@ -61,7 +61,7 @@ fn finds_all(found: &Value) {
     assert_eq!(count("future"), Some(0));
     assert_eq!(count("unreadable"), Some(0));
     // Three, and that of each machine at the copies in the end.
-    assert_eq!(count("clock back"), Some(3 + 3), "{found}");
+    assert_eq!(count("clockBack"), Some(3 + 3), "{found}");
     let first = found["findings"]["unplanned"]["examples"][0].as_str();
     assert!(first.is_some_and(|text| text.starts_with("machine 999: 1 IDs")), "{found}");
 }

@@ -152,7 +152,7 @@ const KNOWN: [(&str, u64, f64, &str); 19] = [
     ("mastodon", 2016, 2.0, "Mastodon: seq is the 16 bits of hashed sequence data; explains only"),
     ("sonyflake", 2014, 1.0, "Sonyflake with its default start time, in steps of 10 ms"),
     ("sonyflake-2", 2025, 1.0, "Sonyflake 2 with its default start time, in steps of 10 ms"),
-    ("uid-boot", 2019, 0.5, "the defaults of uid-generator-spring-boot-starter"),
+    ("uid-boot", 2019, 0.5, "the defaults of uid-generator's Spring Boot starter"),
     ("cosid", 2019, 1.0, "CosId in milliseconds"),
     ("cosid-second", 2019, 0.5, "CosId in seconds"),
     ("cosid-js", 2019, 0.5, "CosId in 53 bits, exact as a JavaScript number"),

@@ -18,20 +18,20 @@ fn known_serials() {
     for (text, reset, counter, expected) in [
         ("INV-{date:yyMMdd}-{n:6}{check:damm}", Reset::Day, 42, "INV-261122-0000427"),
         ("{date:yyMMdd}-BIZ{n:6}", Reset::Day, 1, "261122-BIZ000001"), // CosId's date and prefix
-        ("{n:13:base36}", Reset::None, 352_546_905, "00000005TWAXL"),  // CosId's radix 36
-        ("{n:11:base62}", Reset::None, 438_338_964_253_212_672, "0WNb1HFWYC0"), // and 62
+        ("{n:13:base36}", Reset::Never, 352_546_905, "00000005TWAXL"), // CosId's radix 36
+        ("{n:11:base62}", Reset::Never, 438_338_964_253_212_672, "0WNb1HFWYC0"), // and 62
         (
             "{n:13:crockford}{check:crockford}",
-            Reset::None,
+            Reset::Never,
             175_928_847_299_117_063,
             "04W86BB0G4007R",
         ),
-        ("{n:1+}{check:luhn}", Reset::None, 175_928_847_299_117_063, "1759288472991170634"),
-        ("{n:1+}{check:mod97}", Reset::None, 175_928_847_299_117_063, "17592884729911706354"),
+        ("{n:1+}{check:luhn}", Reset::Never, 175_928_847_299_117_063, "1759288472991170634"),
+        ("{n:1+}{check:mod97}", Reset::Never, 175_928_847_299_117_063, "17592884729911706354"),
         ("{date:yyyy.MM.dd/HH}_{n:3}", Reset::Month, 7, "2026.11.22/12_007"),
         ("{date:yyyyDDD}{n:3+}", Reset::Month, 1234, "20263261234"),
-        ("订单{{{n:2}}}", Reset::None, 7, "订单{07}"),
-        ("{shuffle:8}", Reset::None, 48_066_486, "48066486"),
+        ("订单{{{n:2}}}", Reset::Never, 7, "订单{07}"),
+        ("{shuffle:8}", Reset::Never, 48_066_486, "48066486"),
     ] {
         assert_eq!(serial(text, reset, counter), expected, "{text}");
         let parsed = pattern(text, reset).parse(expected).expect(expected);
@@ -48,9 +48,9 @@ fn a_check_symbol_covers_the_counter_or_all() {
     let number = vesta_intf::IdFormat::DecimalDamm.encode(261_122_000_042);
     assert_eq!(damm, number);
     // GB82 WEST 1234 5698 7654 32 as its standard has it: bank and account first, then GB and the check.
-    let iban = pattern("WEST{n:14}GB{check:mod97:all}", Reset::None);
+    let iban = pattern("WEST{n:14}GB{check:mod97:all}", Reset::Never);
     assert_eq!(iban.format(&NOON, 12_345_698_765_432).unwrap(), "WEST12345698765432GB82");
-    let both = pattern("K7{n:3:crockford}{check:crockford:all}", Reset::None);
+    let both = pattern("K7{n:3:crockford}{check:crockford:all}", Reset::Never);
     let value = (19 * 32 + 7) * 32_768 + 5;
     let expected = vesta_intf::IdFormat::CrockfordCheck.encode(value);
     assert_eq!(both.format(&NOON, 5).unwrap(), expected[8..]);
@@ -72,17 +72,17 @@ fn what_a_serial_says() {
         ("{date:yyyyMM}-{n:1}", Reset::Year, "202611-1", Some("2026-11")),
         ("{date:yyDDD}-{n:1}", Reset::Day, "24366-1", Some("2024-12-31")),
         ("{date:yyMMddHH}-{n:1}", Reset::Day, "24022923-1", Some("2024-02-29T23")),
-        ("{n:1}", Reset::None, "1", None),
+        ("{n:1}", Reset::Never, "1", None),
     ] {
         let parsed = pattern(text, reset).parse(serial).expect(serial);
         assert_eq!((parsed.date.as_deref(), parsed.check), (date, None), "{text}");
     }
     // Forgiving where the digits are.
-    let coupon = pattern("{n:4:crockford}{check:crockford}", Reset::None);
+    let coupon = pattern("{n:4:crockford}{check:crockford}", Reset::Never);
     let written = coupon.format(&NOON, (32 + 1) * 32).unwrap();
     assert_eq!(written, "0110M");
     assert_eq!(coupon.parse("oIl0m").unwrap().counter, 33 * 32);
-    let lower = pattern("{n:3:base36}", Reset::None).parse("0ab").unwrap();
+    let lower = pattern("{n:3:base36}", Reset::Never).parse("0ab").unwrap();
     assert_eq!(lower.counter, 371);
 }
 
@@ -130,17 +130,17 @@ fn a_serial_that_does_not_fit_is_refused_with_the_position() {
             "202612/3261",
             "at character 8: there is no day 326",
         ),
-        ("{n:2+}", Reset::None, "007", "its counter has zeros in front"),
-        ("{n:2+}", Reset::None, "7", "has 2 or more characters, such as 01, but not 1"),
-        ("{n:18+}", Reset::None, "99999999999999999999", "its counter has more than 64 bits"),
-        ("{n:1+}", Reset::None, "9223372036854775807", "counter must be 0 to 9223372036854775806"),
+        ("{n:2+}", Reset::Never, "007", "its counter has zeros in front"),
+        ("{n:2+}", Reset::Never, "7", "has 2 or more characters, such as 01, but not 1"),
+        ("{n:18+}", Reset::Never, "99999999999999999999", "its counter has more than 64 bits"),
+        ("{n:1+}", Reset::Never, "9223372036854775807", "counter must be 0 to 9223372036854775806"),
         (
             "{date:yyMMdd}{n:13}",
             Reset::Day,
             "2611221099511627776",
             "counter must be 0 to 1099511627774",
         ),
-        ("{n:5}{check:mod97}", Reset::None, "0000196", "its check symbols are wrong (mod97)"),
+        ("{n:5}{check:mod97}", Reset::Never, "0000196", "its check symbols are wrong (mod97)"),
     ] {
         let said = refusal(pattern(text, reset).parse(serial).expect_err(serial), "serial");
         assert!(said.contains(expected), "{serial}: {said}");
@@ -267,7 +267,7 @@ fn a_counter_that_has_outgrown_its_digits_is_an_error_or_grows() {
         ((1 << 40) - 1, "261122100")
     );
     assert!(grows.format(&NOON, (1 << 40) - 1).is_err());
-    let wide = pattern("{n:18:base62}", Reset::None);
+    let wide = pattern("{n:18:base62}", Reset::Never);
     assert_eq!(wide.end_of_counters(), i64::MAX.unsigned_abs());
     // Two digits of a year are those of one century.
     let next = CivilHour { year: 2100, month: 1, day: 1, hour: 0 };

@@ -63,7 +63,7 @@ impl Server {
         segments.refresh().expect("memory answers");
         let serials = SerialService::builder(Arc::new(MemoryStore::new())).build();
         let serials = serials.expect("serials");
-        let pattern = Pattern::new("{n:9}{check:damm}", Reset::None).expect("it is right");
+        let pattern = Pattern::new("{n:9}{check:damm}", Reset::Never).expect("it is right");
         let tag = NewSerialTag::new("orders", pattern, None).expect("it is right");
         assert!(serials.create(&tag).expect("memory answers"));
         let mut config = Config::defaults(Role::Server);

@@ -65,7 +65,7 @@ fn a_counter_starts_anew_each_day_each_month_each_year_or_never() {
         ("days", "{date:yyMMdd}-{n:4}", Reset::Day),
         ("months", "{date:yyMM}-{n:4}", Reset::Month),
         ("years", "{date:yy}-{n:4}", Reset::Year),
-        ("all", "{date:yyMMdd}-{n:4}", Reset::None),
+        ("all", "{date:yyMMdd}-{n:4}", Reset::Never),
     ] {
         assert!(world.create(tag, pattern, reset));
     }
@@ -139,7 +139,7 @@ fn a_counter_that_has_outgrown_its_digits_says_until_when() {
 #[test]
 fn coupons_need_their_key() {
     let store = store();
-    let pattern = Pattern::new("C{shuffle:8}", Reset::None).expect("a pattern");
+    let pattern = Pattern::new("C{shuffle:8}", Reset::Never).expect("a pattern");
     let tag = NewSerialTag::new("coupons", pattern, None).expect("a tag");
     let mut key = [0; 32];
     key.iter_mut().zip(0..).for_each(|(byte, value)| *byte = value);
@@ -157,7 +157,7 @@ fn coupons_need_their_key() {
     assert_eq!(coupons.parse("C29330371").expect("a coupon").counter, 3);
 
     // NIST's is another order of the same numbers.
-    let pattern = Pattern::new("C{ff1:8}", Reset::None).expect("a pattern");
+    let pattern = Pattern::new("C{ff1:8}", Reset::Never).expect("a pattern");
     let tag = NewSerialTag::new("coupons", pattern, None).expect("a tag");
     let tag = tag.shuffled_with(&ShuffleKey::new(&key)).expect("it shuffles");
     let other = with_key(self::store(), Some(key));
@@ -202,7 +202,7 @@ fn a_tag_is_created_once_and_stays_as_it_is() {
 
 #[test]
 fn what_makes_no_sense_is_refused_before_anything_is_stored() {
-    let pattern = |text| Pattern::new(text, Reset::None).expect("a pattern");
+    let pattern = |text| Pattern::new(text, Reset::Never).expect("a pattern");
     for (tag, text, zone, said) in [
         ("", "{n:6}", None, "key"),
         (

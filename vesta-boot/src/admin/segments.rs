@@ -16,7 +16,6 @@ use super::tags::{Whole, joined, length, lines, supply, whole};
 use super::{Refusal, off, respond};
 use crate::commands::new_tag;
 use crate::running::SEGMENTS_OFF;
-use crate::secret;
 
 /// Status of segment mode, behind `GET /segments`, the page and `/metrics`.
 pub(super) fn status(segments: &SegmentService) -> Value {
@@ -57,7 +56,7 @@ fn tag_status(tag: &SegmentStatus) -> Value {
         "position": tag.position.to_string(),
         "usedPercent": used_percent(tag),
         "next": tag.next.iter().map(range).collect::<Vec<_>>(),
-        "notReadyBecause": tag.not_ready_because.as_deref().map(secret::hide),
+        "notReadyBecause": tag.not_ready_because.as_deref(),
     });
     joined(own, supply(tag))
 }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use vesta_service::SegmentStatus;
 
-use crate::secret;
 use crate::ticks::millis;
 
 /// Segment mode or serials as a whole.
@@ -24,9 +23,9 @@ pub(super) fn whole(it: &Whole) -> Value {
     json!({
         "store": it.store,
         "ready": it.not_ready_because.is_none(),
-        "notReadyBecause": it.not_ready_because.as_deref().map(secret::hide),
+        "notReadyBecause": it.not_ready_because.as_deref(),
         "mayForget": it.doubt.is_some(),
-        "mayForgetBecause": it.doubt.as_deref().map(secret::hide),
+        "mayForgetBecause": it.doubt.as_deref(),
         "lastRefreshAgeMs": it.last_refresh_age.map(millis),
         "tags": it.tags,
         "notReady": it.not_ready,
@@ -36,7 +35,7 @@ pub(super) fn whole(it: &Whole) -> Value {
 /// A line for all, and for some of the tags.
 pub(super) fn lines(what: &str, all: Option<String>, tags: impl Iterator<Item = String>) -> String {
     let troubles = all.into_iter().chain(tags.take(MOST_TROUBLES));
-    troubles.map(|why| secret::hide(&format!("{what}: {why}\n")).to_string()).collect()
+    troubles.map(|why| format!("{what}: {why}\n")).collect()
 }
 
 /// The most tags that `GET /readyz` tells of.
@@ -55,7 +54,7 @@ pub(super) fn supply(tag: &SegmentStatus) -> Value {
         "lastFetchAgeMs": tag.last_fetch_age.map(millis),
         "lastFetchTookMs": tag.last_fetch_took.map(millis),
         "fetches": { "ok": tag.fetches_ok, "failed": tag.fetches_failed },
-        "lastError": tag.last_error.as_deref().map(secret::hide),
+        "lastError": tag.last_error.as_deref(),
     })
 }
 

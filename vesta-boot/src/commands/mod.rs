@@ -17,6 +17,7 @@ use vesta_store::StoreUrl;
 use crate::error::Error;
 use crate::moment::moment;
 use crate::net::{Scopes, checked_name};
+use crate::output::{Output, Table};
 use crate::settings::Config;
 use console::Console;
 pub(crate) use segment::new_tag;
@@ -35,21 +36,52 @@ pub enum Command {
         /// Skip the confirmation prompt
         #[arg(long, global = true)]
         yes: bool,
+        /// How it reports
+        #[command(flatten)]
+        format: Format,
     },
     /// List the tags of segment mode, and add some
-    #[command(subcommand)]
-    Segment(SegmentCommand),
+    Segment {
+        /// The command
+        #[command(subcommand)]
+        command: SegmentCommand,
+        /// How it reports
+        #[command(flatten)]
+        format: Format,
+    },
     /// Numbers for people: list the tags of serials, add some, make serials and read them
-    #[command(subcommand)]
-    Serial(SerialCommand),
+    Serial {
+        /// The command
+        #[command(subcommand)]
+        command: SerialCommand,
+        /// How it reports
+        #[command(flatten)]
+        format: Format,
+    },
     /// Make tokens for callers
-    #[command(subcommand)]
-    Token(TokenCommand),
+    Token {
+        /// The command
+        #[command(subcommand)]
+        command: TokenCommand,
+        /// How it reports
+        #[command(flatten)]
+        format: Format,
+    },
+}
+
+/// How a command reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Args)]
+pub struct Format {
+    /// Format of the output: text, json or csv
+    ///
+    /// In JSON, IDs and other numbers that may exceed 2^53 are strings.
+    #[arg(short, long, global = true, value_enum, default_value_t, value_name = "FORMAT")]
+    #[arg(hide_possible_values = true)]
+    pub output: Output,
 }
 
 /// Commands on the store of machine IDs.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
-#[command(disable_help_subcommand = true)]
 pub enum StoreCommand {
     /// Create tables, keys and the namespace, and the segment tags' table; report what was created
     ///
@@ -61,11 +93,7 @@ pub enum StoreCommand {
     /// States: held (its window is open), expired (its owner let the window pass), released
     /// (given back), foreign (a process of another system has it), lost (somebody deleted or replaced
     /// its record).
-    Show {
-        /// Print one JSON object. Positions and other large numbers are strings
-        #[arg(long)]
-        json: bool,
-    },
+    Show,
     /// Keep every later claim above a moment, after a store has forgotten something
     ///
     /// When a store was wiped, restored from a backup, or lost changes in a fail-over, it may know
@@ -141,14 +169,9 @@ pub enum LegacySystem {
 
 /// Commands on the segment tags in the database of `segment.store`.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
-#[command(disable_help_subcommand = true)]
 pub enum SegmentCommand {
     /// Show every tag and its next number; changes nothing
-    List {
-        /// Print one JSON object. Numbers of tags are strings
-        #[arg(long)]
-        json: bool,
-    },
+    List,
     /// Add a tag; refused if there is one of this name
     ///
     /// Running servers see it within a minute. With auto_init, a missing table is created.
@@ -201,14 +224,9 @@ pub enum LegacySegments {
 
 /// Commands on serials, in the store of `serial.store`.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
-#[command(disable_help_subcommand = true)]
 pub enum SerialCommand {
     /// Show every tag with its pattern and its next counter; changes nothing
-    List {
-        /// Print one JSON object. Counters are strings
-        #[arg(long)]
-        json: bool,
-    },
+    List,
     /// Add a tag; refused if there is one of this name
     ///
     /// The pattern of a tag never changes. Running servers see a new tag within a minute.
@@ -217,7 +235,7 @@ pub enum SerialCommand {
     /// {n:WIDTH:base36|base62|crockford}, {shuffle:WIDTH} or {ff1:WIDTH};
     /// {check:damm|mod97|crockford|luhn}; and other text.
     ///
-    /// vesta serial create invoices 'INV-{date:yyMMdd}-{n:6}{check:damm}' --reset day --zone Asia/Shanghai
+    /// Example: serial create invoices 'INV-{date:yyMMdd}-{n:6}{check:damm}' --reset day --zone Asia/Shanghai
     #[command(verbatim_doc_comment)]
     Create(NewSerial),
     /// Make serials, one a line
@@ -249,8 +267,8 @@ pub struct NewSerial {
     /// The look of its serials
     #[arg(value_name = "PATTERN")]
     pub pattern: String,
-    /// When its counter starts anew: none, day, month or year
-    #[arg(long, value_name = "PERIOD", default_value = "none")]
+    /// When its counter starts anew: never, each day, month or year
+    #[arg(long, value_name = "never|day|month|year", default_value = "never")]
     pub reset: Reset,
     /// Time zone of its dates, such as Asia/Shanghai
     #[arg(long, value_name = "NAME")]
@@ -270,7 +288,6 @@ pub struct NewSerial {
 
 /// Commands on tokens.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
-#[command(disable_help_subcommand = true)]
 pub enum TokenCommand {
     /// Make a token of 256 random bits; print it once, with the table for the settings file
     ///
@@ -293,12 +310,13 @@ pub enum TokenCommand {
 /// [`Error`] with one sentence that says what to do.
 pub(crate) fn run(config: &Config, command: &Command) -> Result<(), Error> {
     let done = match command {
-        Command::Store { command, yes } => {
-            store::run(config, command, &mut Console::terminal(*yes))
+        Command::Store { command, yes, format } => {
+            let console = &mut Console::terminal(*yes, format.output);
+            store::run(config, command, format.output, console)
         }
-        Command::Segment(command) => segment::run(config, command),
-        Command::Serial(command) => serial::run(config, command),
-        Command::Token(command) => return make_token(command),
+        Command::Segment { command, format } => segment::run(config, command, format.output),
+        Command::Serial { command, format } => serial::run(config, command, format.output),
+        Command::Token { command, format } => return make_token(command, format.output),
     };
     let outcome = done.map_err(|error| match error {
         // Not a setting anybody chose: commands that only look create nothing.
@@ -309,6 +327,16 @@ pub(crate) fn run(config: &Config, command: &Command) -> Result<(), Error> {
     })?;
     console::print(&outcome);
     Ok(())
+}
+
+/// The report of a command that changed something.
+fn report(output: Output, said: String) -> String {
+    let mut table = Table::new(["report"]);
+    table.row([said.trim_end().into()]);
+    match output {
+        Output::Text => said,
+        output => table.render(output),
+    }
 }
 
 fn failed(store: &str, error: &StoreError) -> Error {

@@ -6,15 +6,19 @@ use serde_json::json;
 use vesta_intf::IdError;
 use vesta_service::{NewSegmentTag, SegmentStore, SegmentTag};
 
-use super::console::{columns, print};
-use super::{SegmentCommand, counted, failed, plain};
+use super::{Console, SegmentCommand, counted, failed, report};
 use crate::assemble::open_segments;
 use crate::error::Error;
+use crate::output::{Cell, Output, Table};
 use crate::settings::Config;
 
-pub(super) fn run(config: &Config, command: &SegmentCommand) -> Result<String, Error> {
-    match command {
-        SegmentCommand::List { json } => list(&*open_segments(config, false)?, *json),
+pub(super) fn run(
+    config: &Config,
+    command: &SegmentCommand,
+    output: Output,
+) -> Result<String, Error> {
+    let said = match command {
+        SegmentCommand::List => return list(&*open_segments(config, false)?, output),
         SegmentCommand::Create { key, step, first, description } => {
             let tag = new_tag(key, *step, *first, description.as_deref());
             let tag = tag.map_err(Error::setting)?;
@@ -22,9 +26,11 @@ pub(super) fn run(config: &Config, command: &SegmentCommand) -> Result<String, E
         }
         SegmentCommand::Import(asked) => {
             let tags = import::tags(asked)?;
-            import::run(&*open_segments(config, config.store.auto_init)?, &tags, print)
+            let mut console = Console::terminal(true, output);
+            import::run(&*open_segments(config, config.store.auto_init)?, &tags, &mut console.say)
         }
-    }
+    };
+    said.map(|said| report(output, said))
 }
 
 /// Checks the description of a tag.
@@ -66,34 +72,25 @@ fn tags(store: &dyn SegmentStore) -> Result<Vec<SegmentTag>, Error> {
     Ok(tags)
 }
 
-fn list(store: &dyn SegmentStore, json: bool) -> Result<String, Error> {
+fn list(store: &dyn SegmentStore, output: Output) -> Result<String, Error> {
     let (store, tags) = (store.describe(), tags(store)?);
-    if json {
-        // The next number is text: it may have more bits than a number in JSON.
-        let row = |tag: &SegmentTag| {
-            json!({
-                "key": tag.key,
-                "next": tag.max_id.to_string(),
-                "step": tag.step,
-                "description": tag.description,
-                "updateTime": tag.update_time.map(|time| time.to_string()),
-            })
-        };
-        let segments: Vec<_> = tags.iter().map(row).collect();
-        return Ok(format!("{:#}\n", json!({ "store": store, "segments": segments })));
+    let mut table = Table::new(["key", "next", "step", "update time", "description"]);
+    for tag in &tags {
+        let (next, step) = (tag.max_id.to_string(), tag.step);
+        let step = u64::try_from(step).map_or_else(|_| step.to_string().into(), Cell::from);
+        let time = tag.update_time.map(|time| time.to_string());
+        let description = tag.description.as_deref();
+        table.row([(&*tag.key).into(), next.into(), step, time.into(), description.into()]);
     }
-    let title = format!("{store}: {}\n", counted(tags.len(), "tag"));
-    if tags.is_empty() {
-        return Ok(title);
-    }
-    let head = ["key", "next number", "step", "last change", "description"].map(str::to_owned);
-    let rows = tags.iter().map(|tag| {
-        let time = tag.update_time.map_or("-".to_owned(), |time| time.to_string());
-        let description = tag.description.as_deref().map_or("-".to_owned(), plain);
-        [plain(&tag.key), tag.max_id.to_string(), tag.step.to_string(), time, description]
-    });
-    let rows: Vec<_> = [head].into_iter().chain(rows).collect();
-    Ok(format!("{title}\n{}", columns(&rows, &[1, 2])))
+    let segments: Vec<_> = table.objects().collect();
+    let json = json!({ "store": store, "segments": segments });
+    Ok(output.pick(titled(&store, &table, tags.len()), &json, &table))
+}
+
+/// A table of tags under the name of their store.
+pub(super) fn titled(store: &str, table: &Table, tags: usize) -> String {
+    let rows = if tags == 0 { String::new() } else { format!("\n{}", table.render(Output::Text)) };
+    format!("{store}: {}\n{rows}", counted(tags, "tag"))
 }
 
 #[cfg(test)]
@@ -115,12 +112,12 @@ mod tests {
         let said = created(&store, "orders").expect_err("it is there");
         assert_eq!(said, "tag `orders` already exists in memory; nothing was changed");
 
-        let said = list(&store, false).expect("a list");
+        let said = list(&store, Output::Text).expect("a list");
         let expected = "memory: 1 tag\n\n\
-            key     next number  step  last change  description\n\
-            orders            7  1000  -            the orders\n";
+            key     next  step  update time  description\n\
+            orders  7     1000            -  the orders\n";
         assert_eq!(said, expected);
-        let said = list(&store, true).expect("a list");
+        let said = list(&store, Output::Json).expect("a list");
         let said: serde_json::Value = serde_json::from_str(&said).expect("JSON");
         assert_eq!(said["segments"][0]["key"], "orders");
         assert_eq!(said["segments"][0]["next"], "7");
@@ -135,7 +132,7 @@ mod tests {
             ..SegmentTag::new(key, -5, 0)
         };
         store.put(tag("a\nb\u{202e}"));
-        let said = list(&store, false).expect("a list");
+        let said = list(&store, Output::Text).expect("a list");
         let row = said.lines().last().map(|row| row.split_whitespace().collect::<Vec<_>>());
         let expected = [r"a\u000ab\u202e", "-5", "0", "-", r"\u001b[2J"];
         assert_eq!(row.as_deref(), Some(&expected[..]), "{said}");

@@ -2,34 +2,42 @@
 
 use serde_json::json;
 use vesta_intf::{IdError, Pattern, Reset};
-use vesta_service::{BuildError, NewSerialTag, SerialService, SerialStatus};
+use vesta_service::{BuildError, NewSerialTag, SerialService};
 use vesta_store::StoreUrl;
 
-use super::console::columns;
-use super::{NewSerial, SerialCommand, counted, failed, plain};
+use super::segment::titled;
+use super::{NewSerial, SerialCommand, counted, failed, report};
 use crate::assemble::serials;
 use crate::error::Error;
 use crate::keys;
+use crate::output::{Output, Table};
 use crate::running::SERIALS_OFF;
 use crate::settings::Config;
 
-pub(super) fn run(config: &Config, command: &SerialCommand) -> Result<String, Error> {
+pub(super) fn run(
+    config: &Config,
+    command: &SerialCommand,
+    output: Output,
+) -> Result<String, Error> {
     let Some(store) = &config.serials.store else {
         return Error::refuse(SERIALS_OFF);
     };
     let open = |auto_init| serials(config, store, auto_init);
     match command {
-        SerialCommand::List { json } => list(&open(false)?, *json),
-        SerialCommand::Create(new) => create(config, new, || open(config.store.auto_init)),
+        SerialCommand::List => list(&open(false)?, output),
+        SerialCommand::Create(new) => {
+            let said = create(config, new, || open(config.store.auto_init));
+            said.map(|said| report(output, said))
+        }
         SerialCommand::Next { tag, count } => {
             let service = open(false)?;
             let made = service.tag(tag).and_then(|tag| tag.next_many(*count));
             service.close();
-            made.map(lines).map_err(refused)
+            made.map(|made| lines(made, output)).map_err(refused)
         }
         SerialCommand::Parse { tag, serial } => {
             let service = open(false)?;
-            service.tag(tag).and_then(|tag| parse(&tag, serial)).map_err(refused)
+            service.tag(tag).and_then(|tag| parse(&tag, serial, output)).map_err(refused)
         }
     }
 }
@@ -43,8 +51,13 @@ pub(super) fn init(config: &Config, store: &StoreUrl) -> Result<String, Error> {
     Ok(format!("the serial tags exist in {store}: {}\n", counted(tags, "tag")))
 }
 
-fn lines(serials: Vec<vesta_service::Serial>) -> String {
-    serials.into_iter().map(|serial| serial.text + "\n").collect()
+fn lines(serials: Vec<vesta_service::Serial>, output: Output) -> String {
+    if output == Output::Text {
+        return serials.into_iter().map(|serial| serial.text + "\n").collect();
+    }
+    let mut table = Table::new(["serial"]);
+    serials.into_iter().for_each(|serial| table.row([serial.text.into()]));
+    table.render(output)
 }
 
 fn refused(error: IdError) -> Error {
@@ -53,18 +66,28 @@ fn refused(error: IdError) -> Error {
     Error::lasting(!passes, format!("{error}{}", source.unwrap_or_default()))
 }
 
-fn parse(tag: &vesta_service::SerialTag, serial: &str) -> Result<String, IdError> {
+fn parse(tag: &vesta_service::SerialTag, serial: &str, output: Output) -> Result<String, IdError> {
     let parsed = tag.parse(serial)?;
+    let (counter, check) = (parsed.counter.to_string(), parsed.check.map(|it| it.to_string()));
+    let right = check.as_ref().map(|method| format!("right ({method})"));
     let mut text = format!("tag    {}\n", tag.name());
     for (name, value) in [
-        ("period", parsed.period),
-        ("date", parsed.date),
-        ("n", Some(parsed.counter.to_string())),
-        ("check", parsed.check.map(|method| format!("right ({method})"))),
+        ("period", parsed.period.as_deref()),
+        ("date", parsed.date.as_deref()),
+        ("n", Some(&*counter)),
+        ("check", right.as_deref()),
     ] {
         text += &value.map(|value| format!("{name:<6} {value}\n")).unwrap_or_default();
     }
-    Ok(text)
+    let mut table = Table::new(["tag", "period", "date", "counter", "check"]);
+    table.row([
+        tag.name().into(),
+        parsed.period.into(),
+        parsed.date.into(),
+        counter.into(),
+        check.into(),
+    ]);
+    Ok(if output == Output::Text { text } else { table.render(output) })
 }
 
 fn create(
@@ -113,58 +136,45 @@ fn create(
         ));
     }
     let anew = match (reset, zone) {
-        (Reset::None, _) => "its counter never starts anew".to_owned(),
+        (Reset::Never, _) => "its counter never starts anew".to_owned(),
         (reset, Some(zone)) => format!("its counter starts anew each {reset} in {zone}"),
         (reset, None) => format!("its counter starts anew each {reset}"),
     };
     Ok(format!("{made}created tag {tag} in {store}: {pattern}, {anew}\n"))
 }
 
-fn list(service: &SerialService, json: bool) -> Result<String, Error> {
+fn list(service: &SerialService, output: Output) -> Result<String, Error> {
     let store = service.describe();
     // Waits for what was begun when the service was built, and reads what there is now.
     service.refresh().map_err(|error| failed(&store, &error))?;
     let tags = service.status();
-    if json {
-        let serials: Vec<_> = tags.iter().map(in_json).collect();
-        return Ok(format!("{:#}\n", json!({ "store": store, "serials": serials })));
+    let mut table = Table::new([
+        "tag",
+        "pattern",
+        "reset",
+        "zone",
+        "period",
+        "next",
+        "last",
+        "step",
+        "key",
+        "description",
+    ]);
+    for tag in &tags {
+        table.row([
+            (&*tag.segment.key).into(),
+            (&*tag.pattern).into(),
+            tag.reset.into(),
+            tag.zone.as_deref().into(),
+            tag.period.as_deref().into(),
+            tag.next.to_string().into(),
+            tag.last.to_string().into(),
+            tag.segment.table_step.to_string().into(),
+            tag.key.as_deref().into(),
+            tag.segment.description.as_deref().into(),
+        ]);
     }
-    let title = format!("{store}: {}\n", counted(tags.len(), "tag"));
-    if tags.is_empty() {
-        return Ok(title);
-    }
-    let head = ["tag", "pattern", "reset", "zone", "period", "next", "step", "key", "description"];
-    let dash = |text: Option<&str>| text.map_or("-".to_owned(), plain);
-    let rows = tags.iter().map(|tag| {
-        let SerialStatus { pattern, reset, zone, key, period, next, segment, .. } = tag;
-        [
-            plain(&segment.key),
-            pattern.clone(),
-            (*reset).to_owned(),
-            dash(zone.as_deref()),
-            dash(period.as_deref()),
-            next.to_string(),
-            segment.table_step.to_string(),
-            dash(key.as_deref()),
-            dash(segment.description.as_deref()),
-        ]
-    });
-    let rows: Vec<_> = [head.map(str::to_owned)].into_iter().chain(rows).collect();
-    Ok(format!("{title}\n{}", columns(&rows, &[5, 6])))
-}
-
-/// Counters are text: they may have more bits than a number in JSON.
-fn in_json(tag: &SerialStatus) -> serde_json::Value {
-    json!({
-        "tag": tag.segment.key,
-        "pattern": tag.pattern,
-        "reset": tag.reset,
-        "zone": tag.zone,
-        "key": tag.key,
-        "period": tag.period,
-        "next": tag.next.to_string(),
-        "last": tag.last.to_string(),
-        "step": tag.segment.table_step,
-        "description": tag.segment.description,
-    })
+    let serials: Vec<_> = table.objects().collect();
+    let json = json!({ "store": store, "serials": serials });
+    Ok(output.pick(titled(&store, &table, tags.len()), &json, &table))
 }

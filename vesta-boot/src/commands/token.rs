@@ -2,23 +2,35 @@
 
 use std::io::{self, Write};
 
+use serde_json::json;
+
 use super::TokenCommand;
 use crate::error::Error;
 use crate::net::sha256;
+use crate::output::{Output, Table};
 
 /// Prints a new token, and the table that lets it in. It is stored nowhere, and needs no settings.
 ///
 /// # Errors
 /// [`Error`] with one sentence that says what to do.
-pub(crate) fn make_token(TokenCommand::New { name, scopes }: &TokenCommand) -> Result<(), Error> {
+pub(crate) fn make_token(command: &TokenCommand, output: Output) -> Result<(), Error> {
+    let TokenCommand::New { name, scopes } = command;
     let mut random = [0; 32];
     getrandom::fill(&mut random).map_err(|error| {
         Error::lasting(false, format!("the system gives no random numbers: {error}"))
     })?;
     let token = format!("vesta_{}", hex::encode(random));
-    let text = format!("{token}\n\n{}", table(name, &token, scopes));
+    let sha256 = hex::encode(sha256(token.as_bytes()));
+    let text = format!("{token}\n\n{}", toml(name, &sha256, scopes));
+    let json = json!({ "name": name, "token": token, "sha256": sha256, "scopes": scopes });
+    let mut table = Table::new(["name", "token", "sha256", "scopes"]);
+    table.row([(&**name).into(), token.into(), sha256.into(), scopes.join(" ").into()]);
+    let text = output.pick(text, &json, &table);
     let printed = io::stdout().lock().write_all(text.as_bytes());
     printed.map_err(|error| Error::lasting(false, format!("cannot print the token: {error}")))?;
+    if output != Output::Text {
+        return Ok(());
+    }
     // Not among what is meant for files and pipes.
     let _ = writeln!(
         io::stderr(),
@@ -28,11 +40,10 @@ pub(crate) fn make_token(TokenCommand::New { name, scopes }: &TokenCommand) -> R
     Ok(())
 }
 
-fn table(name: &str, token: &str, scopes: &[String]) -> String {
+fn toml(name: &str, sha256: &str, scopes: &[String]) -> String {
     let scopes: Vec<_> = scopes.iter().map(|scope| format!("\"{scope}\"")).collect();
     format!(
-        "[[auth.tokens]]\nname = \"{name}\"\nsha256 = \"{}\"\nscopes = [{}]\n",
-        hex::encode(sha256(token.as_bytes())),
+        "[[auth.tokens]]\nname = \"{name}\"\nsha256 = \"{sha256}\"\nscopes = [{}]\n",
         scopes.join(", ")
     )
 }

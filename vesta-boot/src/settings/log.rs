@@ -9,7 +9,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Layer as _, fmt, registry};
 
 use super::parse::{Parsed, choice, either};
-use crate::secret;
+use super::values::may_be_url;
 
 /// Log lines: form and level.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
@@ -72,7 +72,7 @@ fn level(text: &str) -> Parsed<String> {
     // A filter takes any word for a module's name; a bare word is meant as a level.
     let levels = ["error", "warn", "info", "debug", "trace", "off"];
     let is_level = |part: &str| part.contains('=') || levels.contains(&part);
-    let wrong = !text.split(',').all(is_level) || secret::may_be_url(text);
+    let wrong = !text.split(',').all(is_level) || may_be_url(text);
     if wrong || text.parse::<Targets>().is_err() {
         return Err(format!("must be {}, also by module as in info,h2=debug", either(levels)));
     }

@@ -9,10 +9,9 @@ use vesta_intf::{Field, IdMeta};
 use vesta_service::{ClaimOrder, IpMap, default_state_dir};
 
 use super::parse::{Parsed, choice, number, store_url, truth, whole};
-use super::values::Values;
+use super::values::{Values, may_be_url};
 use crate::error::Error;
 use crate::net::checked_name;
-use crate::secret;
 use vesta_store::{Kind, OpenError, StoreUrl};
 
 /// The most machine IDs of one process.
@@ -382,7 +381,7 @@ fn range(first: u64, last: u64) -> ValueParser {
 fn ip_map(first: u64, last: u64) -> ValueParser {
     ValueParser::new(move |text: &str| {
         let must = "must be a list such as 10.0.0.1=1,10.0.0.2=2";
-        let map = IpMap::parse(text).map_err(|error| match secret::may_be_url(text) {
+        let map = IpMap::parse(text).map_err(|error| match may_be_url(text) {
             true => must.to_owned(), // the error quotes the text
             false => format!("{must} ({error})"),
         })?;

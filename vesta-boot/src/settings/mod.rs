@@ -42,7 +42,8 @@ pub(crate) use read::unknown_variables;
 pub use segments::Segments;
 pub use serials::Serials;
 pub use store::Store;
-pub use values::{Value, Values};
+pub(crate) use values::shown;
+pub use values::{Value, Values, quoted};
 
 use declared::Sections;
 

@@ -8,7 +8,6 @@ use vesta_intf::LayoutSpec;
 use crate::error::Error;
 use crate::net::Token;
 use crate::role::Role;
-use crate::secret;
 
 /// The origin of a value that no one set.
 pub(super) const DEFAULT: &str = "default";
@@ -28,15 +27,25 @@ impl fmt::Debug for Value {
     }
 }
 
+/// A text that was typed, in quotes for an error: of a URL without its password.
+pub fn quoted(typed: &str) -> String {
+    format!("`{}`", shown("", typed))
+}
+
 /// The text of a setting without passwords.
-pub(super) fn shown(name: &str, text: &str) -> String {
+pub(crate) fn shown(name: &str, text: &str) -> String {
     match name {
         "segment.stores" => {
             vesta_store::several(text).map(vesta_store::redact).collect::<Vec<_>>().join(",")
         }
-        name if name.ends_with(".store") || secret::may_be_url(text) => vesta_store::redact(text),
+        name if name.ends_with(".store") || may_be_url(text) => vesta_store::redact(text),
         _ => text.to_owned(),
     }
+}
+
+/// True if a text may be the URL of a store, wherever it was typed. One without `//` is one, too.
+pub(super) fn may_be_url(text: &str) -> bool {
+    text.contains("://") || text.contains('@')
 }
 
 /// The settings of a program as given: flags before environment before file before defaults.

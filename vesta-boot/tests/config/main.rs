@@ -18,7 +18,7 @@ fn raw(role: Role, args: &[&str]) -> Result<Values, Error> {
         Invocation::Run(raw) | Invocation::PrintConfig(raw) | Invocation::Command(raw, _) => {
             Ok(raw)
         }
-        Invocation::Token(_) | Invocation::Help(_) => unreachable!("they have no settings"),
+        Invocation::Token(..) | Invocation::Help(_) => unreachable!("they have no settings"),
     }
 }
 
@@ -221,7 +221,7 @@ fn a_command_for_the_store_takes_the_settings_on_either_side() {
         other => panic!("{args:?}: {other:?}"),
     };
     assert_eq!(command(&["store", "init"]), StoreCommand::Init);
-    assert_eq!(command(&["store", "show", "--json"]), StoreCommand::Show { json: true });
+    assert_eq!(command(&["store", "show", "-o", "json"]), StoreCommand::Show);
     assert_eq!(
         command(&["store", "raise-floor", "--to", "2026-01-01T00:00:00Z", "--yes"]),
         StoreCommand::RaiseFloor { to: Some(UnixMillis(1_767_225_600_000)) }
@@ -257,9 +257,10 @@ fn an_import_from_cosid_names_its_namespace() {
     let steps = [None, Some("7")].map(|step| {
         let more = step.map_or(vec![], |step| vec!["--step", step]);
         match read(&[&words[..], &more].concat()) {
-            Ok(Invocation::Command(_, Command::Segment(SegmentCommand::Import(import)))) => {
-                import.step
-            }
+            Ok(Invocation::Command(
+                _,
+                Command::Segment { command: SegmentCommand::Import(import), .. },
+            )) => import.step,
             other => panic!("{other:?}"),
         }
     });
@@ -346,7 +347,7 @@ fn segment_mode_is_off_unless_its_store_is_named() {
 #[test]
 fn a_command_for_segments_takes_its_store_on_either_side() {
     let command = |args: &[&str]| match Invocation::read(Role::Server, args) {
-        Ok(Invocation::Command(raw, Command::Segment(command))) => {
+        Ok(Invocation::Command(raw, Command::Segment { command, .. })) => {
             let config = Config::check(&raw).expect("right settings");
             let store = config.segments.store.expect("it is on");
             assert_eq!(store.expose(), "sqlite:a.db");
@@ -355,8 +356,8 @@ fn a_command_for_segments_takes_its_store_on_either_side() {
         other => panic!("{args:?}: {other:?}"),
     };
     assert_eq!(
-        command(&["--segment-store", "sqlite:a.db", "segment", "list", "--json"]),
-        SegmentCommand::List { json: true }
+        command(&["--segment-store", "sqlite:a.db", "segment", "list"]),
+        SegmentCommand::List
     );
     let create = ["segment", "create", "orders", "--step", "1000", "--segment-store=sqlite:a.db"];
     assert_eq!(

@@ -63,7 +63,7 @@ impl IdMeta {
     pub const SONYFLAKE_2: IdMeta =
         foreign("sonyflake-2", TimeSeqMachine, [0, 39, 16, 8], TenMillis, 1_735_689_600_000);
 
-    /// `uid-boot`: the defaults of uid-generator-spring-boot-starter, delta seconds 30, worker 16,
+    /// `uid-boot`: the defaults of uid-generator's Spring Boot starter, delta seconds 30, worker 16,
     /// sequence 7, since 2019-02-20T00:00:00+08:00.
     pub const UID_BOOT: IdMeta =
         foreign("uid-boot", TimeMachineSeq, [1, 30, 16, 7], Second, 1_550_592_000_000);

@@ -49,7 +49,7 @@ impl CivilHour {
 pub enum Reset {
     /// Never.
     #[default]
-    None,
+    Never,
     /// At the beginning of each day.
     Day,
     /// At the beginning of each month.
@@ -70,12 +70,12 @@ pub struct Period(u64);
 
 impl Reset {
     /// All of them.
-    pub const ALL: [Reset; 4] = [Self::None, Self::Day, Self::Month, Self::Year];
+    pub const ALL: [Reset; 4] = [Self::Never, Self::Day, Self::Month, Self::Year];
 
     /// The name in configurations and requests.
     pub const fn name(self) -> &'static str {
         match self {
-            Reset::None => "none",
+            Reset::Never => "never",
             Reset::Day => "day",
             Reset::Month => "month",
             Reset::Year => "year",
@@ -86,7 +86,7 @@ impl Reset {
     pub fn period(self, date: &CivilHour) -> Period {
         let years = date.year.saturating_sub(1970);
         Period(match self {
-            Reset::None => 0,
+            Reset::Never => 0,
             Reset::Day => date.days().min(MAX_PERIOD),
             Reset::Month => years * 12 + date.month - 1,
             Reset::Year => years,
@@ -97,7 +97,7 @@ impl Reset {
     pub fn first_hour(self, Period(period): Period) -> CivilHour {
         let january = |year| CivilHour { year, month: 1, day: 1, hour: 0 };
         match self {
-            Reset::None => january(1970),
+            Reset::Never => january(1970),
             Reset::Day => CivilHour::on_day(period),
             Reset::Month => CivilHour { month: period % 12 + 1, ..january(1970 + period / 12) },
             Reset::Year => january(1970 + period),
@@ -108,7 +108,7 @@ impl Reset {
     pub fn show(self, period: Period) -> String {
         let CivilHour { year, month, day, .. } = self.first_hour(period);
         match self {
-            Reset::None => String::new(),
+            Reset::Never => String::new(),
             Reset::Day => format!("{year:04}-{month:02}-{day:02}"),
             Reset::Month => format!("{year:04}-{month:02}"),
             Reset::Year => format!("{year:04}"),
@@ -118,7 +118,7 @@ impl Reset {
     /// The end of the counters that a position has room for: it is a position of the same period.
     pub const fn end_of_counters(self) -> u64 {
         match self {
-            Reset::None => i64::MAX.unsigned_abs(),
+            Reset::Never => i64::MAX.unsigned_abs(),
             _ => (1 << COUNTER_BITS) - 1,
         }
     }
@@ -126,7 +126,7 @@ impl Reset {
     /// The position of a counter, which is below [`end_of_counters`](Self::end_of_counters).
     pub const fn position(self, Period(period): Period, n: u64) -> u64 {
         match self {
-            Reset::None => n,
+            Reset::Never => n,
             _ => period << COUNTER_BITS | n,
         }
     }
@@ -134,7 +134,7 @@ impl Reset {
     /// The period and the counter of a position.
     pub const fn split(self, position: u64) -> (Period, u64) {
         match self {
-            Reset::None => (Period(0), position),
+            Reset::Never => (Period(0), position),
             _ => (Period(position >> COUNTER_BITS), position & ((1 << COUNTER_BITS) - 1)),
         }
     }

@@ -224,7 +224,7 @@ impl Read {
             }
         }
         let needed = match reset {
-            Reset::None => None,
+            Reset::Never => None,
             Reset::Day => Some(Fineness::Day),
             Reset::Month => Some(Fineness::Month),
             Reset::Year => Some(Fineness::Year),
@@ -236,7 +236,7 @@ impl Read {
             );
             return refuse(at, why);
         }
-        if counter.shuffled.is_some() && reset != Reset::None {
+        if counter.shuffled.is_some() && reset != Reset::Never {
             let why = format!(
                 "the order would be the same each {reset}, which tells how many there were; let a \
                  counter that is shuffled never start anew"

@@ -30,9 +30,9 @@ pub(crate) fn serials() -> Arc<SerialService> {
     let pattern = |text, reset| Pattern::new(text, reset).expect("a pattern");
     let invoices = pattern("INV-{date:yyMMdd}-{n:6+}{check:damm}", Reset::Day);
     let invoices = NewSerialTag::new("invoices", invoices, Some("Asia/Shanghai"));
-    let numbers = |name| NewSerialTag::new(name, pattern("{n:1}", Reset::None), None);
+    let numbers = |name| NewSerialTag::new(name, pattern("{n:1}", Reset::Never), None);
     let shuffled = |name| {
-        let tag = NewSerialTag::new(name, pattern("C{shuffle:8}", Reset::None), None);
+        let tag = NewSerialTag::new(name, pattern("C{shuffle:8}", Reset::Never), None);
         tag.and_then(|tag| tag.shuffled_with(&key))
     };
     for tag in [

@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     // A tag that is there already stays as it is.
     let pattern = Pattern::new("INV-{date:yyMMdd}-{n:6}{check:damm}", Reset::Day)?;
     serials.create(&NewSerialTag::new("invoices", pattern, Some("Asia/Shanghai"))?)?;
-    let pattern = Pattern::new("{shuffle:8}{check:damm}", Reset::None)?;
+    let pattern = Pattern::new("{shuffle:8}{check:damm}", Reset::Never)?;
     serials.create(&NewSerialTag::new("coupons", pattern, None)?.shuffled_with(&key)?)?;
 
     let (invoices, coupons) = (serials.tag("invoices")?, serials.tag("coupons")?); // keep them

@@ -22,7 +22,7 @@ fn server() -> Server {
     let pattern = |text, reset| Pattern::new(text, reset).expect("a pattern");
     let invoices = pattern("INV-{date:yyMMdd}-{n:6}{check:damm}", Reset::Day);
     let invoices = NewSerialTag::new("invoices", invoices, Some("Asia/Shanghai"));
-    let coupons = NewSerialTag::new("coupons", pattern("{shuffle:8}", Reset::None), None);
+    let coupons = NewSerialTag::new("coupons", pattern("{shuffle:8}", Reset::Never), None);
     let coupons = coupons.and_then(|tag| tag.shuffled_with(&ShuffleKey::new(&[7; 32])));
     for tag in [invoices, coupons] {
         assert!(service.create(&tag.expect("a tag")).expect("memory answers"));

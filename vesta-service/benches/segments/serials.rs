@@ -27,8 +27,8 @@ fn serials(c: &mut Criterion) {
         assert!(service.create(&tag.expect("a tag")).expect("created"));
     };
     create("invoices", "INV-{date:yyMMdd}-{n:9}{check:damm}", Reset::Day);
-    create("orders", "{n:12}", Reset::None);
-    create("coupons", "{shuffle:10:crockford}{check:crockford}", Reset::None);
+    create("orders", "{n:12}", Reset::Never);
+    create("coupons", "{shuffle:10:crockford}{check:crockford}", Reset::Never);
 
     let mut group = c.benchmark_group("serials from memory: one caller");
     group.throughput(Throughput::Elements(1));

@@ -92,7 +92,7 @@ impl Definition {
     #[inline]
     pub(super) fn floor(&self, hour: &CivilHour) -> u64 {
         match self.reset() {
-            Reset::None => 0,
+            Reset::Never => 0,
             reset => reset.position(reset.period(hour), 1),
         }
     }
@@ -103,7 +103,7 @@ impl Definition {
     pub(super) fn split(&self, position: u64, hour: &CivilHour) -> (Period, u64, CivilHour) {
         let reset = self.reset();
         let (period, n) = reset.split(position);
-        let date = if reset.period(hour) == period || reset == Reset::None {
+        let date = if reset.period(hour) == period || reset == Reset::Never {
             *hour
         } else {
             reset.first_hour(period)

@@ -113,7 +113,7 @@ impl SerialTag {
         let Definition { tag, pattern, .. } = &*self.definition;
         let last = pattern.end_of_counters() - 1;
         let until = match self.definition.reset() {
-            vesta_intf::Reset::None => String::new(),
+            vesta_intf::Reset::Never => String::new(),
             reset => format!(" until the next {reset}"),
         };
         let reason = format!(

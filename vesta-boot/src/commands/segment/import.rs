@@ -3,7 +3,9 @@
 use vesta_service::{NewSegmentTag, SegmentStore};
 use vesta_store::import::{ForeignSegment, cosid_segments};
 
-use super::{counted, failed, plain};
+use vesta_intf::plain;
+
+use super::{counted, failed};
 use crate::assemble::not_opened;
 use crate::commands::{LegacySegments, SegmentImport};
 use crate::error::Error;

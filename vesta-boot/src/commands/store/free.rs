@@ -17,10 +17,10 @@ pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Resul
     let host = plain(&record.host);
     let who = match State::all(&snapshot, now).get(&machine) {
         None => {
-            return Ok(format!(
-                "Machine ID {machine} has no record in namespace {name}: nobody ever had it. \
-                 {UNCHANGED}"
-            ));
+            return Err(Error::No(format!(
+                "machine ID {machine} has no record in namespace {name}: no process ever had it; nothing \
+                 changed"
+            )));
         }
         Some(State::Lost) => {
             return Error::refuse(format!(
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn what_is_free_stays_as_it_is() {
         let world = World::new();
-        assert!(free(&world, 7, None).expect("nothing to do").contains("has no record"));
+        assert!(free(&world, 7, None).expect_err("no process had it").contains("has no record"));
         let released = Record { owner: 0, released: true, ..held(at(-1)) };
         world.put(7, &released);
         assert!(free(&world, 7, None).expect("nothing to do").contains("is free already"));

@@ -17,11 +17,11 @@ use vesta_service::{Clock, KvStore, Leases, Namespace, Snapshot, StoreError, Sys
 use vesta_store::Options;
 
 use super::console::UNCHANGED;
-use super::{Console, StoreCommand, counted, plain, segment, serial};
+use super::{Console, StoreCommand, counted, plain, report, segment, serial};
 use crate::assemble::{open, options};
 use crate::error::Error;
-use crate::settings::Config;
-use crate::settings::Machine;
+use crate::output::Output;
+use crate::settings::{Config, Machine};
 use crate::ticks::{TickConverter, millis};
 
 /// Carries out a command.
@@ -31,29 +31,33 @@ use crate::ticks::{TickConverter, millis};
 pub(super) fn run(
     config: &Config,
     command: &StoreCommand,
+    output: Output,
     console: &mut Console,
 ) -> Result<String, Error> {
     let open = || Opened::open(config, &Options { auto_init: false, ..options(config) });
-    match command {
-        StoreCommand::Init => {
-            let (segments, serials) = (config.segments.urls(), &config.serials.store);
-            // Tags can be all there is to prepare.
-            let tags = !segments.is_empty() || serials.is_some();
-            if !tags || config.machine.store().is_some() {
-                (console.say)(&init::run(config)?);
-            }
-            if !segments.is_empty() {
-                (console.say)(&segment::init(config)?);
-            }
-            serials.as_ref().map_or(Ok(String::new()), |store| serial::init(config, store))
-        }
-        StoreCommand::Show { json } => show::run(&open()?, *json),
+    let said = match command {
+        StoreCommand::Init => init(config, console),
+        StoreCommand::Show => return show::run(&open()?, output),
         StoreCommand::RaiseFloor { to } => floor::run(&open()?, *to, console),
         StoreCommand::Free { machine } => free::run(&open()?, *machine, console),
         StoreCommand::Repair { machine } => repair::run(&open()?, *machine, console),
         StoreCommand::Trust => trust::run(&open()?, console),
         StoreCommand::Import(import) => import::run(config, import, console),
+    };
+    said.map(|said| report(output, said))
+}
+
+fn init(config: &Config, console: &mut Console) -> Result<String, Error> {
+    let (segments, serials) = (config.segments.urls(), &config.serials.store);
+    // Tags can be all there is to prepare.
+    let tags = !segments.is_empty() || serials.is_some();
+    if !tags || config.machine.store().is_some() {
+        (console.say)(&init::run(config)?);
     }
+    if !segments.is_empty() {
+        (console.say)(&segment::init(config)?);
+    }
+    serials.as_ref().map_or(Ok(String::new()), |store| serial::init(config, store))
 }
 
 /// The machine IDs that these settings lease, in their store.

@@ -1,0 +1,325 @@
+//! Output of commands: text for people, JSON and CSV for programs.
+
+use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
+
+use clap::ValueEnum;
+use clap::builder::PossibleValue;
+use serde_json::Value;
+use vesta_intf::plain;
+
+use crate::error::Error;
+
+/// Format of the output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Output {
+    /// For people.
+    #[default]
+    Text,
+    /// A JSON value on each line.
+    Json,
+    /// Comma-separated, with a line of names.
+    Csv,
+}
+
+impl ValueEnum for Output {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[Self::Text, Self::Json, Self::Csv]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let name = match self {
+            Self::Text => "text",
+            Self::Json => "json",
+            Self::Csv => "csv",
+        };
+        Some(PossibleValue::new(name))
+    }
+}
+
+impl Output {
+    /// Picks the report for this format.
+    pub fn pick(self, text: String, json: &Value, table: &Table) -> String {
+        match self {
+            Output::Text => text,
+            Output::Json => format!("{}\n", plain(&json.to_string())),
+            Output::Csv => table.render(self),
+        }
+    }
+}
+
+/// A cell of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cell {
+    /// Words, or a number that JSON must not round.
+    Text(String),
+    /// A number, at most 2^53.
+    Number(u64),
+    /// Nothing: `-`, or `null`.
+    Missing,
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Cell::Text(text)
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        Cell::Text(text.to_owned())
+    }
+}
+
+impl From<u64> for Cell {
+    fn from(number: u64) -> Self {
+        Cell::Number(number)
+    }
+}
+
+impl<T: Into<Cell>> From<Option<T>> for Cell {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Cell::Missing, Into::into)
+    }
+}
+
+impl Cell {
+    fn text(&self, missing: &str) -> String {
+        match self {
+            Cell::Text(text) => plain(text),
+            Cell::Number(number) => number.to_string(),
+            Cell::Missing => missing.to_owned(),
+        }
+    }
+
+    fn json(&self) -> Value {
+        match self {
+            Cell::Text(text) => text.as_str().into(),
+            Cell::Number(number) => (*number).into(),
+            Cell::Missing => Value::Null,
+        }
+    }
+}
+
+/// Rows with named columns.
+#[derive(Debug)]
+pub struct Table {
+    names: Vec<&'static str>,
+    rows: Vec<Vec<Cell>>,
+}
+
+/// Width of the output where neither a terminal nor COLUMNS tells one, in characters.
+const WIDTH: usize = 80;
+/// Least width that a table is folded to.
+const NARROW: usize = 40;
+/// Width below which no column is folded.
+const NARROWEST: usize = 12;
+const GAP: &str = "  ";
+
+impl Table {
+    /// An empty table. `last change` is the key `lastChange` in JSON.
+    pub fn new<const N: usize>(names: [&'static str; N]) -> Self {
+        Self { names: names.into(), rows: Vec::new() }
+    }
+
+    /// Adds a row.
+    pub fn row<const N: usize>(&mut self, cells: [Cell; N]) {
+        debug_assert_eq!(N, self.names.len());
+        self.rows.push(cells.into());
+    }
+
+    /// The table in a format: as text in columns, with long cells folded to the width of the terminal.
+    pub fn render(&self, output: Output) -> String {
+        match output {
+            Output::Text => self.text(terminal_width()),
+            Output::Json => self.objects().map(|object| format!("{object}\n")).collect(),
+            Output::Csv => {
+                let rows =
+                    self.rows.iter().map(|row| row.iter().map(|cell| cell.text("")).collect());
+                [self.keys()].into_iter().chain(rows).map(|row| csv_line(&row)).collect()
+            }
+        }
+    }
+
+    /// The rows in JSON.
+    pub fn objects(&self) -> impl Iterator<Item = Value> {
+        let keys = self.keys();
+        self.rows
+            .iter()
+            .map(move |row| keys.iter().cloned().zip(row.iter().map(Cell::json)).collect())
+    }
+
+    fn keys(&self) -> Vec<String> {
+        self.names.iter().map(|name| camel_case(name)).collect()
+    }
+
+    fn text(&self, width: usize) -> String {
+        let is_number =
+            |column: usize| self.rows.iter().all(|row| !matches!(row[column], Cell::Text(_)));
+        let numbers: Vec<_> = (0..self.names.len()).map(is_number).collect();
+        let names = self.names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let rows = self.rows.iter().map(|row| row.iter().map(|cell| cell.text("-")).collect());
+        let rows: Vec<Vec<String>> = [names].into_iter().chain(rows).collect();
+        let widths = widths(&rows, width);
+        rows.iter().map(|row| lines(row, &widths, &numbers)).collect()
+    }
+}
+
+/// Widths of the columns; the widest are narrowed until the table fits.
+fn widths(rows: &[Vec<String>], width: usize) -> Vec<usize> {
+    let columns = rows.first().map_or(0, Vec::len);
+    let of = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let mut widths: Vec<usize> = (0..columns).map(of).collect();
+    // A cell folds between words alone.
+    let narrowest = |column: usize| {
+        let words = rows.iter().flat_map(|row| row[column].split(' '));
+        words.map(|word| word.chars().count()).max().unwrap_or(0).max(NARROWEST)
+    };
+    let narrowest: Vec<usize> = (0..columns).map(narrowest).collect();
+    let room = width.saturating_sub(GAP.len() * columns.saturating_sub(1));
+    while widths.iter().sum::<usize>() > room {
+        let foldable = (0..columns).filter(|column| widths[*column] > narrowest[*column]);
+        let Some(widest) = foldable.max_by_key(|column| widths[*column]) else { break };
+        widths[widest] -= 1;
+    }
+    widths
+}
+
+/// The lines of a row.
+fn lines(row: &[String], widths: &[usize], numbers: &[bool]) -> String {
+    let cells: Vec<_> = row.iter().zip(widths).map(|(cell, width)| folded(cell, *width)).collect();
+    let height = cells.iter().map(Vec::len).max().unwrap_or(0);
+    let line = |index: usize| {
+        let parts = cells.iter().zip(widths).zip(numbers).map(|((cell, &width), is_number)| {
+            let part = cell.get(index).map_or("", String::as_str);
+            if *is_number { format!("{part:>width$}") } else { format!("{part:<width$}") }
+        });
+        parts.collect::<Vec<_>>().join(GAP).trim_end().to_owned() + "\n"
+    };
+    (0..height).map(line).collect()
+}
+
+/// A text on lines of at most this width, broken between words.
+fn folded(text: &str, width: usize) -> Vec<String> {
+    if text.chars().count() <= width {
+        return vec![text.to_owned()];
+    }
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().expect("there is one");
+        let length = line.chars().count();
+        if length > 0 && length + 1 + word.chars().count() > width {
+            lines.push(word.to_owned());
+        } else {
+            let blank = if length > 0 { " " } else { "" };
+            *line += &format!("{blank}{word}");
+        }
+    }
+    lines
+}
+
+/// `last change` as `lastChange`.
+fn camel_case(name: &str) -> String {
+    let words = name.replace("/s", " per second").replace('µ', "micro").to_lowercase();
+    let word = |(index, word): (usize, &str)| match word.split_at_checked(1) {
+        Some((first, rest)) if index > 0 => first.to_uppercase() + rest,
+        _ => word.to_owned(),
+    };
+    words.split(' ').enumerate().map(word).collect()
+}
+
+fn terminal_width() -> usize {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
+    let told = || std::env::var("COLUMNS").ok()?.parse().ok();
+    size.map(|size| usize::from(size.ws_col)).or_else(told).unwrap_or(WIDTH).max(NARROW)
+}
+
+/// A line of CSV (RFC 4180).
+pub fn csv_line<S: AsRef<str>>(cells: &[S]) -> String {
+    let cell = |cell: &S| match cell.as_ref() {
+        plain if !plain.contains([',', '"', '\n', '\r']) => plain.to_owned(),
+        other => format!("\"{}\"", other.replace('"', "\"\"")),
+    };
+    cells.iter().map(cell).collect::<Vec<_>>().join(",") + "\n"
+}
+
+/// Prints data. A reader that has gone, as `head` does, is no failure.
+///
+/// # Errors
+/// [`Error::Software`] if standard output cannot be written.
+pub fn print(text: &str) -> Result<(), Error> {
+    let mut out = io::stdout().lock();
+    written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+}
+
+/// The outcome of writing to standard output.
+///
+/// # Errors
+/// [`Error::Software`], unless the reader has gone.
+pub fn written(result: io::Result<()>) -> Result<(), Error> {
+    match result {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Error::software("cannot write the output", error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Says something beside the data.
+pub fn say(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
+/// True if standard output is a terminal.
+pub fn is_terminal() -> bool {
+    io::stdout().is_terminal()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let mut table = Table::new(["machine ID", "last change", "said"]);
+        table.row([7u64.into(), Cell::Missing, "a few words".into()]);
+        table.row([
+            1021u64.into(),
+            "today".into(),
+            "many words that are too long for a line".into(),
+        ]);
+        table
+    }
+
+    #[test]
+    fn text_fits_its_width_and_numbers_stand_to_the_right() {
+        assert_eq!(
+            table().text(80),
+            "machine ID  last change  said\n         \
+             7  -            a few words\n      \
+             1021  today        many words that are too long for a line\n"
+        );
+        assert_eq!(
+            table().text(45),
+            "machine ID  last change  said\n         \
+             7  -            a few words\n      \
+             1021  today        many words that are\n                         \
+             too long for a line\n"
+        );
+        let long = "x".repeat(50);
+        let mut wide = Table::new(["a", "b"]);
+        wide.row([long.as_str().into(), "1 2".into()]);
+        assert!(wide.text(40).contains(&long), "no word is broken");
+    }
+
+    #[test]
+    fn json_has_camel_case_keys_and_numbers() {
+        let first = table().objects().next().expect("a row").to_string();
+        assert_eq!(first, r#"{"machineId":7,"lastChange":null,"said":"a few words"}"#);
+    }
+
+    #[test]
+    fn csv_quotes_what_it_must() {
+        assert_eq!(camel_case("IDs/s"), "idsPerSecond");
+        assert_eq!(csv_line(&["a", "b,c", "d\"e"]), "a,\"b,c\",\"d\"\"e\"\n");
+        assert_eq!(table().render(Output::Csv).lines().nth(1), Some("7,,a few words"));
+    }
+}
