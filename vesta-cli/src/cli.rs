@@ -8,7 +8,7 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use vesta_boot::Role;
 use vesta_boot::commands::Format;
-use vesta_intf::{Field, Id, IdFormat, IdMeta, UnixMillis};
+use vesta_intf::{Field, GenMethod, Id, IdFormat, IdMeta, UnixMillis};
 
 use crate::http::ServerUrl;
 use crate::values;
@@ -74,7 +74,10 @@ pub(crate) enum Command {
     /// Takes the settings of `vesta serve`: --machine-store, --namespace, --layout … Exit code 1: no process
     /// of this namespace made it.
     Audit(AuditArgs),
-    /// SQL that takes IDs apart in a database
+    /// SQL that takes IDs apart in a database, and gives the bounds of a time
+    ///
+    /// PostgreSQL gets functions that have the layout in their names, the others statements. genMethod stands
+    /// above the time, so the bounds take it as an argument.
     Sql(SqlArgs),
     /// Measure a server: requests a second and how long they take
     Bench(BenchArgs),
@@ -235,6 +238,14 @@ impl Upper {
         let gen_method = self.gen_method.unwrap_or(own);
         (layout, Id { gen_method, version: self.id_version, ..layout.blank() })
     }
+
+    /// The same ID with each genMethod that IDs can have, or with the one that is given.
+    pub(crate) fn blanks(&self) -> Vec<Id> {
+        let (layout, blank) = self.blank();
+        let last = layout.max(Field::GenMethod).min(GenMethod::Reserved.value());
+        let all = self.gen_method.map_or(0..=last, |only| only..=only);
+        all.map(|gen_method| Id { gen_method, ..blank }).collect()
+    }
 }
 
 #[derive(Debug, Args)]
@@ -260,8 +271,8 @@ pub(crate) struct BoundArgs {
     /// 2026 the year. FROM/UNTIL means from the beginning of FROM up to, excluding, the beginning of UNTIL.
     #[arg(value_name = "TIME[/TIME]")]
     pub(crate) time: String,
-    /// Print a condition on this column instead
-    #[arg(long, value_name = "COLUMN")]
+    /// Print a condition on this column instead, over every genMethod unless --gen-method names one
+    #[arg(long, value_name = "COLUMN", value_parser = crate::sql::column)]
     pub(crate) sql: Option<String>,
     #[command(flatten)]
     pub(crate) upper: Upper,
@@ -385,7 +396,7 @@ pub(crate) enum Dialect {
     Postgres,
     /// MySQL and MariaDB
     Mysql,
-    /// SQLite: expressions, as it has no functions of its own
+    /// SQLite
     Sqlite,
 }
 
@@ -394,8 +405,11 @@ pub(crate) struct SqlArgs {
     /// The database
     #[arg(long, value_enum)]
     pub(crate) dialect: Dialect,
+    /// Version bit of the bounds
+    #[arg(long, value_name = "0|1", default_value_t = 0)]
+    pub(crate) id_version: u64,
     #[command(flatten)]
-    pub(crate) upper: Upper,
+    pub(crate) layout: Layout,
 }
 
 /// Commands that take the settings of a server, which their help does not repeat.

@@ -1,15 +1,18 @@
 //! `gen`, `make` and `bound`: IDs that are new, put together, or the ends of a range.
 
+use std::ops::RangeInclusive;
+
 use serde_json::json;
 use vesta_boot::settings::{Values, quoted};
 use vesta_boot::{Config, Error, assemble, period};
 use vesta_client::Client;
-use vesta_intf::{GenMethod, Id, IdError, IdService};
+use vesta_intf::{GenMethod, Id, IdError, IdService, UnixMillis};
 use vesta_service::LocalIdService;
 
 use crate::cli::{Access, BoundArgs, GenArgs, MakeArgs};
 use crate::http::{Http, ServerUrl};
-use crate::output::{Output, print, record};
+use crate::output::{Output, print, record, say};
+use crate::sql::condition;
 use crate::{Answer, Done};
 
 /// IDs that are taken at a time: as many as a server gives in one call.
@@ -105,27 +108,33 @@ pub(crate) fn bound(args: &BoundArgs, output: Output) -> Done {
     };
     let (from, until) = ends(&args.time);
     let (from, until) = (at(from)?, until.map(at).transpose()?);
-    if until.as_ref().is_some_and(|until| until.start() <= from.start()) {
-        return Error::refuse("TIME must end after it begins");
-    }
-    let lower = layout.lower_bound(*from.start(), &base).map_err(Error::setting)?;
-    // Of a range the end is excluded, of one period it is the last ID.
-    let (upper, name, sign) = match until {
-        Some(until) => (layout.lower_bound(*until.start(), &base), "below", "<"),
-        None => (layout.upper_bound(*from.end(), &base), "upper", "<="),
+    let lower = |at: &RangeInclusive<UnixMillis>, base: &Id| {
+        layout.lower_bound(*at.start(), base).map_err(Error::setting)
     };
-    let upper = upper.map_err(Error::setting)?;
-    if let Some(column) = &args.sql {
-        let (lower, upper) = (lower.cast_signed(), upper.cast_signed());
-        print(&format!("{column} >= {lower} AND {column} {sign} {upper}\n"))
-    } else {
-        record(
-            output,
-            format!("{lower} {upper}\n"),
-            ["lower", name],
-            [lower, upper].map(|id| id.to_string().into()),
-        )
+    if let Some(until) = &until
+        && lower(until, &base)? <= lower(&from, &base)?
+    {
+        return Error::refuse("TIME must end in a later tick of the layout than it begins");
     }
+    let range = |base: &Id| {
+        let upper = match &until {
+            Some(until) => lower(until, base)? - 1,
+            None => layout.upper_bound(*from.end(), base).map_err(Error::setting)?,
+        };
+        Ok(lower(&from, base)?..=upper)
+    };
+    if let Some(column) = &args.sql {
+        let ranges: Result<Vec<_>, _> = args.upper.blanks().iter().map(range).collect();
+        return print(&condition(column, &ranges?));
+    }
+    let (lower, upper) = range(&base)?.into_inner();
+    let cells = [lower.to_string().into(), upper.to_string().into(), base.gen_method.into()];
+    record(output, format!("{lower} {upper}\n"), ["lower", "upper", "gen method"], cells)?;
+    if args.upper.blanks().len() > 1 {
+        let own = base.gen_method;
+        say(&format!("of genMethod {own} alone: --gen-method for another, --sql COLUMN for all"));
+    }
+    Ok(Answer::Yes)
 }
 
 /// `FROM/UNTIL`, or one period; the name of a zone in brackets has a `/` of its own.

@@ -1,46 +1,107 @@
-//! `sql`: functions that take IDs apart in a database, and bounds for its indexes.
+//! `sql`: functions or statements that take IDs apart in a database, and conditions for its indexes.
+
+use std::ops::RangeInclusive;
 
 use vesta_boot::Error;
-use vesta_intf::{Field, IdMeta, TimeUnit};
+use vesta_intf::{Field, Id, IdMeta, TimeUnit};
 
 use crate::Done;
 use crate::cli::{Dialect, SqlArgs};
 use crate::output::print;
 
 pub(crate) fn run(args: &SqlArgs) -> Done {
-    let (layout, blank) = args.upper.blank();
-    let name = layout.name();
-    if !layout.spec().order.sorts_by_time() {
-        return Error::refuse(format!(
-            "{name} sorts by machine before time: its IDs have no bounds"
-        ));
-    }
+    let layout = args.layout.layout;
     if layout.spec().unit == TimeUnit::TenMicros {
+        let name = layout.name();
         return Error::refuse(format!("{name} has ticks that are shorter than a millisecond"));
     }
-    let base = layout.pack(&blank).map_err(Error::setting)?;
+    let base = Id { version: args.id_version, ..layout.blank() };
+    let base = layout.lower_bound(layout.spec().epoch, &base).map_err(Error::setting)?;
     let functions = functions(&layout, base, args.dialect);
     print(&format!("-- {layout}, since {}\n{functions}", layout.spec().epoch))
 }
 
-/// The functions of a layout; `base` is the ID of the fields above the time.
+/// The functions of a layout, or statements where an ordinary user can create no functions; `base` is the ID
+/// of version and type alone.
 fn functions(layout: &IdMeta, base: u64, dialect: Dialect) -> String {
     let (unit, epoch) = (layout.spec().unit.millis(), layout.spec().epoch.0);
     let field = |field| format!("(id >> {} & {})", layout.shift(field), layout.max(field));
     let made = format!("({} * {unit} + {epoch})", field(Field::Time));
-    // The type of a moment, the one at which an ID was made, and the milliseconds of another.
-    let (moment, made, millis) = match dialect {
+    let (notes, time, made, millis) = time_terms(dialect, &made);
+    let is_own = match (layout.is_vesta(), layout.total_bits()) {
+        (true, _) => format!("{} = {}", field(Field::Type), layout.id_type()),
+        (false, 64) => "1 = 1".to_owned(),
+        (false, bits) => format!("id >> {bits} = 0"),
+    };
+    let of_own = |value: String| format!("CASE WHEN {is_own} THEN {value} END");
+    let parameter = |name, of| match dialect {
+        Dialect::Postgres => format!("{name} {of}"),
+        Dialect::Mysql => format!("@{name} AS {name}"),
+        Dialect::Sqlite => format!(":{name} AS {name}"),
+    };
+    let (of_id, mut of_time) = (parameter("id", "bigint"), parameter("at", time));
+    let (mut within, mut above, mut whose) = (String::new(), String::new(), "");
+    if layout.bits(Field::GenMethod) > 0 {
+        let (shift, max) = (layout.shift(Field::GenMethod), layout.max(Field::GenMethod));
+        of_time += &format!(", {}", parameter("gen_method", "bigint"));
+        within = format!(" AND gen_method BETWEEN 0 AND {max}");
+        above = format!(" | (gen_method << {shift})");
+        whose = " among the IDs of one genMethod: 0 embedded, 1 gRPC, 2 REST";
+    }
+    // A bound of the tick of a time; NULL outside the layout's time.
+    let shift = layout.shift(Field::Time);
+    let end = layout.max(Field::Time).saturating_add(1).saturating_mul(unit);
+    let div = if dialect == Dialect::Mysql { "DIV" } else { "/" };
+    let since = format!("({millis} - {epoch})");
+    let bound = |low: u64| {
+        let ticks = format!("{since} {div} {unit} << {shift} | {}", (base | low).cast_signed());
+        format!("CASE WHEN {since} >= 0 AND {since} < {end}{within} THEN ({ticks}{above}) END")
+    };
+    let (machine, seq) = (of_own(field(Field::Machine)), of_own(field(Field::Seq)));
+    let (lower, upper) = (bound(0), bound((1 << shift) - 1));
+    let statements = [
+        ("time", &of_id, time, of_own(made), "the time at which an ID was made", ""),
+        ("machine", &of_id, "bigint", machine, "the machine ID that made an ID", ""),
+        ("seq", &of_id, "bigint", seq, "the number of an ID inside its tick", ""),
+        ("lower", &of_time, "bigint", lower, "the smallest ID of the tick of a time", whose),
+        ("upper", &of_time, "bigint", upper, "the largest ID of the tick of a time", whose),
+    ]
+    .map(|(name, takes, returns, body, about, whose)| {
+        let name = format!("vesta_{}_{name}", layout.name().replace('-', "_"));
+        let statement = match dialect {
+            Dialect::Postgres => format!(
+                "CREATE FUNCTION {name}({takes}) RETURNS {returns}\n\
+                 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$ SELECT {body} $$"
+            ),
+            _ => format!("SELECT {body} AS {name} FROM (SELECT {takes}) AS given"),
+        };
+        format!("\n-- {name}: {about}{whose}\n{statement};\n")
+    });
+    notes.to_owned() + &statements.concat()
+}
+
+/// What to know of times and IDs, the type of a time, `made` as such, and the milliseconds of the time `at`.
+fn time_terms(dialect: Dialect, made: &str) -> (&str, &str, String, &str) {
+    match dialect {
         Dialect::Postgres => (
+            "-- Times are timestamptz; one without an offset is read in the session's TimeZone.\n\
+             -- IDs are bigint: an ID from 2^63 on is stored as itself minus 2^64. From a numeric column take\n\
+             -- (CASE WHEN id < 9223372036854775808 THEN id ELSE id - 18446744073709551616 END)::bigint\n",
             "timestamptz",
             format!("timestamptz '1970-01-01 00:00:00+00' + {made} * interval '1 millisecond'"),
             "floor(extract(epoch FROM at) * 1000)::bigint",
         ),
         Dialect::Mysql => (
+            "-- Times are DATETIME in UTC, whatever the session's time_zone: UTC_TIMESTAMP(3), not NOW(), and no\n\
+             -- offset in a text. Bounds are BIGINT UNSIGNED; in a signed column an ID from 2^63 on is negative:\n\
+             -- CAST(… AS SIGNED).\n",
             "DATETIME(3)",
             format!("TIMESTAMPADD(MICROSECOND, {made} * 1000, '1970-01-01')"),
             "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', at) DIV 1000)",
         ),
         Dialect::Sqlite => (
+            "-- Times are text; one without an offset is read in UTC. An ID from 2^63 on is stored as itself minus\n\
+             -- 2^64.\n",
             "text",
             format!(
                 "strftime('%Y-%m-%dT%H:%M:%S', {made} / 1000, 'unixepoch') || \
@@ -48,53 +109,28 @@ fn functions(layout: &IdMeta, base: u64, dialect: Dialect) -> String {
             ),
             "CAST(round((julianday(at) - 2440587.5) * 86400000) AS integer)",
         ),
-    };
-    // A value for IDs of this layout, NULL for others.
-    let of_own = |value: String| match (layout.is_vesta(), layout.total_bits()) {
-        (true, _) => {
-            let (id_type, own) = (field(Field::Type), layout.id_type());
-            format!("CASE WHEN {id_type} = {own} THEN {value} END")
-        }
-        (false, 64) => value,
-        (false, bits) => format!("CASE WHEN id >> {bits} = 0 THEN {value} END"),
-    };
-    // A bound of the tick of a moment; NULL outside the layout's time.
-    let shift = layout.shift(Field::Time);
-    let end = layout.max(Field::Time).saturating_add(1).saturating_mul(unit);
-    let bound = |low: u64| {
-        let (since, rest) = (format!("({millis} - {epoch})"), (base | low).cast_signed());
-        let id = match dialect {
-            // Its bits are unsigned.
-            Dialect::Mysql => format!("CAST(({since} DIV {unit} << {shift} | {rest}) AS SIGNED)"),
-            _ => format!("({since} / {unit} << {shift} | {rest})"),
-        };
-        format!("CASE WHEN {since} >= 0 AND {since} < {end} THEN {id} END")
-    };
-    let (machine, seq) = (of_own(field(Field::Machine)), of_own(field(Field::Seq)));
-    let (lower, upper) = (bound(0), bound((1 << shift) - 1));
-    let (id, at) = (("id", "bigint"), ("at", moment));
-    [
-        ("time", id, moment, of_own(made), "the moment at which an ID was made, in UTC"),
-        ("machine", id, "bigint", machine, "the machine ID that made it"),
-        ("seq", id, "bigint", seq, "its number inside the tick"),
-        ("lower", at, "bigint", lower, "the smallest ID of the tick of a moment"),
-        ("upper", at, "bigint", upper, "the largest ID of the tick of a moment"),
-    ]
-    .map(|(name, (given, takes), returns, body, about)| match dialect {
-        Dialect::Postgres => format!(
-            "\n-- {about}\nCREATE OR REPLACE FUNCTION vesta_{name}({given} {takes}) RETURNS {returns}\n\
-             LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$ SELECT {body} $$;\n"
-        ),
-        Dialect::Mysql => format!(
-            "\n-- {about}\nDROP FUNCTION IF EXISTS vesta_{name};\n\
-             CREATE FUNCTION vesta_{name}({given} {takes}) RETURNS {returns} DETERMINISTIC NO SQL\n\
-             RETURN {body};\n"
-        ),
-        // It has no functions of its own: a statement with the parameter instead.
-        Dialect::Sqlite => format!(
-            "\n-- vesta_{name}: {about}\n\
-             WITH given({given}) AS (SELECT :{given}) SELECT {body} FROM given;\n"
-        ),
+    }
+}
+
+/// The name of a column, as every database reads it without quotes.
+pub(crate) fn column(text: &str) -> Result<String, String> {
+    let is_inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '.');
+    let is_name = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    (is_name && text.chars().all(is_inner)).then(|| text.to_owned()).ok_or_else(|| {
+        "must be letters, digits, _, $ and dots, such as orders.id; take id, and replace it in the output".into()
     })
-    .concat()
+}
+
+/// A condition that is true of the IDs in these ranges, in a column of signed or of unsigned numbers: an ID
+/// from 2^63 on is negative in a signed column.
+pub(crate) fn condition(column: &str, ranges: &[RangeInclusive<u64>]) -> String {
+    const SIGN: u64 = 1 << 63;
+    let both = |range: &RangeInclusive<u64>| {
+        let (lower, upper) = (*range.start(), *range.end());
+        let signed = (lower.max(SIGN).cast_signed().into(), upper.cast_signed().into());
+        [Some((lower.into(), upper.into())), (upper >= SIGN).then_some(signed)]
+    };
+    let between = |(lower, upper): (i128, i128)| format!("{column} BETWEEN {lower} AND {upper}");
+    let all: Vec<_> = ranges.iter().flat_map(both).flatten().map(between).collect();
+    format!("({})\n", all.join("\n  OR "))
 }
