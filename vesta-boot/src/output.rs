@@ -227,6 +227,17 @@ fn camel_case(name: &str) -> String {
     words.split(' ').enumerate().map(word).collect()
 }
 
+/// Lines of labels and texts; a long text goes on below its beginning.
+pub fn facts(facts: &[(&str, String)]) -> String {
+    let label = facts.iter().map(|(label, _)| label.chars().count()).max().unwrap_or(0);
+    let width = terminal_width().saturating_sub(label + GAP.len());
+    let lines = facts.iter().flat_map(|(name, text)| {
+        let names = std::iter::once(*name).chain(std::iter::repeat(""));
+        names.zip(folded(&plain(text), width))
+    });
+    lines.map(|(name, text)| format!("{name:<label$}{GAP}{text}\n")).collect()
+}
+
 fn terminal_width() -> usize {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
     let told = || std::env::var("COLUMNS").ok()?.parse().ok();

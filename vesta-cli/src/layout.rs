@@ -5,7 +5,7 @@ use vesta_boot::{Error, period};
 use vesta_intf::{Field, IdMeta, UnixMillis};
 
 use crate::cli::LayoutCommand;
-use crate::output::{Cell, Output, Table, grouped, print, record, say};
+use crate::output::{Cell, Output, Table, facts, grouped, print, record, say};
 use crate::values::{day, now, relative};
 use crate::{Answer, Done};
 
@@ -22,9 +22,10 @@ pub(crate) fn run(command: LayoutCommand, output: Output) -> Done {
             let epoch = epoch.unwrap_or_else(this_year);
             let spec =
                 IdMeta::design(years, machines, per_second, epoch).map_err(Error::setting)?;
+            let layout = IdMeta::new(spec).map_err(Error::setting)?;
             match toml {
-                true => print(&layout_table(spec)),
-                false => show(&IdMeta::new(spec).map_err(Error::setting)?, output),
+                true => print(&format!("{}# {}\n", layout_table(spec), sharding(&layout))),
+                false => show(&layout, output),
             }
         }
     }
@@ -47,6 +48,18 @@ fn list(output: Output) -> Done {
     print(&table.render(output))
 }
 
+/// Where `id % n` sends the IDs of one machine ID.
+fn sharding(layout: &IdMeta) -> String {
+    match layout.same_low_bits() {
+        0 => {
+            "id % n spreads the IDs of a machine ID as far as their sequence numbers do".to_owned()
+        }
+        bits => format!(
+            "id % 2^k is the same for all IDs of a machine ID up to k = {bits}: use a hash or an odd n"
+        ),
+    }
+}
+
 /// The width of numbers that JavaScript holds exactly.
 const JS_BITS: u8 = 53;
 
@@ -64,11 +77,20 @@ fn show(layout: &IdMeta, output: Output) -> Done {
         ("ends", format!("{} ({})", layout.end(), relative(layout.end(), now()))),
         ("machine IDs", grouped(machines)),
         ("capacity", format!("{} IDs/s of each machine ID", grouped(capacity))),
+        ("sharding", sharding(layout)),
         ("makes IDs", generates.clone()),
     ];
-    let text = rows.iter().map(|(name, value)| format!("{name:<11}  {value}\n")).collect();
-    let names =
-        ["layout", "bits", "begins", "ends", "machine IDs", "capacity per second", "generates"];
+    let text = facts(&rows);
+    let names = [
+        "layout",
+        "bits",
+        "begins",
+        "ends",
+        "machine IDs",
+        "capacity per second",
+        "same low bits",
+        "generates",
+    ];
     record(
         output,
         text,
@@ -80,6 +102,7 @@ fn show(layout: &IdMeta, output: Output) -> Done {
             layout.end().to_string().into(),
             machines.into(),
             capacity.into(),
+            u64::from(layout.same_low_bits()).into(),
             generates.into(),
         ],
     )?;

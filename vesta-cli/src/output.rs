@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use vesta_boot::output;
-pub(crate) use vesta_boot::output::{Cell, Output, Table, csv_line, say, written};
+pub(crate) use vesta_boot::output::{Cell, Output, Table, csv_line, facts, say, written};
 use vesta_intf::plain;
 
 use crate::{Answer, Done};

@@ -343,6 +343,12 @@ impl IdMeta {
         }
     }
 
+    /// Lowest bits that are the same in all IDs of one machine ID. `id % 2^k` sends them to one shard as long as
+    /// `k` is at most that; a hash or an odd modulus does not. 0 if the sequence number lies lowest.
+    pub const fn same_low_bits(&self) -> u8 {
+        if self.shift(Field::Machine) == 0 { self.bits(Field::Machine) } else { 0 }
+    }
+
     /// Maximum number of IDs per second and machine ID.
     pub const fn capacity_per_second(&self) -> u64 {
         (1u64 << self.spec.seq_bits).saturating_mul(1_000_000 / self.spec.unit.micros())

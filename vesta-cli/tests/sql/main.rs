@@ -3,6 +3,7 @@
 mod conditions;
 mod databases;
 mod functions;
+mod sharding;
 
 /// What the program prints.
 fn vesta(args: &[&str]) -> String {

@@ -7,7 +7,7 @@ use vesta_service::{Doubt, Namespace, Snapshot};
 
 use super::Opened;
 use crate::error::Error;
-use crate::output::{Cell, Output, Table};
+use crate::output::{Cell, Output, Table, facts};
 use crate::pool::State;
 use crate::ticks::millis;
 
@@ -58,8 +58,9 @@ pub(super) fn run(opened: &Opened, output: Output) -> Result<String, Error> {
         ("floor", Some(floor)),
         ("machine IDs", Some(summary(&rows))),
     ];
-    let lines = lines.into_iter().filter_map(|(label, text)| Some((label, text?)));
-    let mut out: String = lines.map(|(label, text)| format!("{label:<11} {text}\n")).collect();
+    let lines: Vec<_> =
+        lines.into_iter().filter_map(|(label, text)| Some((label, text?))).collect();
+    let mut out = facts(&lines);
     let mut table =
         Table::new(["machine", "state", "host", "pid", "epoch", "bound", "last change"]);
     rows.iter().for_each(|row| table.row(row.cells(output)));
@@ -223,7 +224,7 @@ machine  state                                  host        pid  epoch  bound   
         world.leases().change(12, None, &other).expect("memory");
         let opened = world.opened();
         let shown = run(&opened, Output::Text).expect("memory");
-        assert!(shown.contains("machine IDs 1 held, 1 released, 2 lost\n"), "{shown}");
+        assert!(shown.contains("machine IDs  1 held, 1 released, 2 lost\n"), "{shown}");
         let row = |machine: &str| {
             let mut lines = shown.lines().skip(7);
             lines.find(|line| line.trim_start().starts_with(machine)).expect(machine)
