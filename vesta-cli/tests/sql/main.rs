@@ -2,7 +2,9 @@
 
 mod conditions;
 mod databases;
+mod documents;
 mod functions;
+mod guides;
 mod sharding;
 
 /// What the program prints.
