@@ -57,7 +57,7 @@ fn presets_with_the_machine_lowest_fill_one_shard_of_sixteen() {
     }
 }
 
-/// Where Leaf's ticks begin, and those of `random:100` and `random:128`: in one number of so many.
+/// A quiet generator gives each number below N equally often: 100 in Leaf, N of `random:N` here.
 #[test]
 fn random_starts_fill_the_shards_of_a_quiet_generator() {
     let spread = |starts: u64, n| {

@@ -17,8 +17,8 @@ const LAYOUTS: [&str; 9] = [
     "yitter",
 ];
 
-/// IDs at the ends of every field, and one of another layout, each with its time, machine and sequence number;
-/// `None` if it is no ID of the layout.
+/// IDs at the ends of every field, each with its time, machine and sequence number, and one of another layout
+/// with `None`.
 fn ids(layout: &IdMeta) -> Vec<(u64, Option<[String; 3]>)> {
     let max = |field| layout.max(field);
     let last = max(Field::Time);
