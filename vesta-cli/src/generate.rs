@@ -111,17 +111,14 @@ pub(crate) fn bound(args: &BoundArgs, output: Output) -> Done {
     let lower = |at: &RangeInclusive<UnixMillis>, base: &Id| {
         layout.lower_bound(*at.start(), base).map_err(Error::setting)
     };
-    if let Some(until) = &until
-        && lower(until, &base)? <= lower(&from, &base)?
-    {
-        return Error::refuse("TIME must end in a later tick of the layout than it begins");
-    }
     let range = |base: &Id| {
-        let upper = match &until {
-            Some(until) => lower(until, base)? - 1,
-            None => layout.upper_bound(*from.end(), base).map_err(Error::setting)?,
+        let first = lower(&from, base)?;
+        let last = match &until {
+            Some(until) => lower(until, base)?.checked_sub(1).filter(|last| *last >= first),
+            None => Some(layout.upper_bound(*from.end(), base).map_err(Error::setting)?),
         };
-        Ok(lower(&from, base)?..=upper)
+        let must = "TIME must end in a later tick of the layout than it begins";
+        last.map(|last| first..=last).ok_or_else(|| Error::setting(must))
     };
     if let Some(column) = &args.sql {
         let ranges: Result<Vec<_>, _> = args.upper.blanks().iter().map(range).collect();
