@@ -107,10 +107,10 @@ function showId() {
     $("id-error").textContent = it.error;
     return;
   }
-  if (it.other) {
+  if (it.kind) {
     const version = it.version ? ` ${t("version")} ${it.version}` : "";
     const moment = it.moment === null ? "" : ` ${t("madeAt")} ${utc(it.moment)}`;
-    $("other").textContent = `${it.other}${version}: ${t("has128")}${moment}`;
+    $("other").textContent = `${it.kind}${version}: ${t("has128")}${moment}`;
     return;
   }
   $("explained").hidden = false;

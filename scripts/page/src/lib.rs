@@ -41,15 +41,15 @@ fn explain(
     from: &str,
     until: &str,
 ) -> Result<String, IdError> {
-    let other = |kind: &str, version: u8, moment: Option<UnixMillis>| {
+    let named = |kind: &str, version: u8, moment: Option<UnixMillis>| {
         let moment = moment.map_or("null".to_owned(), |moment| moment.0.to_string());
         let version = version.to_string();
-        Ok(object([("other", text(kind)), ("version", version), ("moment", moment)]))
+        Ok(object([("kind", text(kind)), ("version", version), ("moment", moment)]))
     };
     let (raw, form) = match read(written)? {
         Written::Id { id, form } => (id, form),
-        Written::Uuid { version, moment } => return other("UUID", version, moment),
-        Written::Ulid { moment } => return other("ULID", 0, Some(moment)),
+        Written::Uuid { version, moment } => return named("UUID", version, moment),
+        Written::Ulid { moment } => return named("ULID", 0, Some(moment)),
     };
     let now = UnixMillis(number("now", now)?);
     let made = match (from, until) {
