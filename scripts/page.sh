@@ -32,7 +32,7 @@ rule = base64.b64encode(gzip.compress(pathlib.Path(sys.argv[1]).read_bytes(), 9,
 page = read("index.html")
 for mark, text in {
     "/* style.css */": read("style.css"),
-    "/* words.js */\n/* page.js */": read("words.js") + read("page.js"),
+    "/* scripts */": "".join(read(f"{name}.js") for name in "words sentences base id layout console page".split()),
     "/* rule */": rule,
 }.items():
     assert page.count(mark) == 1, mark
@@ -47,6 +47,7 @@ policy = (
 out.mkdir(exist_ok=True)
 (out / "index.html").write_text(page)
 (out / "policy.txt").write_text(policy)
+(out / "table.html").write_text(read("table.html").replace("/* style.css */", style))
 PYTHON
 digest >vesta-boot/page/sources.sha256
 echo "vesta-boot/page: $(($(wc -c <vesta-boot/page/index.html) / 1024)) kB"

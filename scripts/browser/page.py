@@ -8,6 +8,7 @@ import importlib.util
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -99,7 +100,7 @@ class Page:
         self.driver = webdriver.Chrome(options=options, service=service)
         self.shots, self.url, self.offences = shots, url, []
         command = self.driver.execute_cdp_cmd
-        command("Emulation.setDeviceMetricsOverride", {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500})
+        self.width(width)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         command("Emulation.setEmulatedMedia", {"features": [scheme]})
         command("Page.addScriptToEvaluateOnNewDocument", {"source": """
@@ -110,6 +111,10 @@ class Page:
         self.driver.get(url)
         self.until(lambda: self.driver.execute_script("return typeof rule === 'object'"))
         self.choose("language", language)
+
+    def width(self, width: int) -> None:
+        metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
 
     def until(self, what, seconds: float = 20):
         return WebDriverWait(self.driver, seconds, 0.05).until(lambda _: what())
@@ -140,13 +145,19 @@ class Page:
         (self.shots / f"{name}.png").write_bytes(base64.b64decode(shown["data"]))
 
     def accessible(self, name: str) -> None:
-        """No violation that the checker knows, and nothing wider than the window."""
+        """No violation that the checker knows, nothing wider than the window, nothing cut without a hint."""
         self.driver.execute_script(AXE)
         found = self.driver.execute_async_script("axe.run().then(arguments[0])")
         found = [(it["id"], [node["html"][:120] for node in it["nodes"]]) for it in found["violations"]]
         assert not found, f"{name}: {found}"
         wider = self.driver.execute_script("return document.documentElement.scrollWidth - innerWidth")
         assert wider <= 0, f"{name}: {wider} pixels wider than the window"
+        cut = self.driver.execute_script("""
+            const hints = (it) => getComputedStyle(it).backgroundImage.includes("gradient");
+            return [...document.body.querySelectorAll("*:not(.unseen, select, option, input)")].filter((it) => it.checkVisibility()
+              && it.scrollWidth > it.clientWidth + 1 && getComputedStyle(it).overflowX !== "visible" && !hints(it))
+              .map((it) => it.outerHTML.slice(0, 120));""")
+        assert not cut, f"{name}: cut without a hint: {cut}"
 
     def close(self, allowed: str | None = None) -> None:
         """Nothing was complained about, and no other host was asked."""
@@ -181,7 +192,7 @@ def an_id_is_explained(context) -> None:
         labels = [it.text for it in page.driver.find_elements(By.CSS_SELECTOR, "#bits b")]
         assert labels == ["version 1", "type 1", "genMethod 2", "time 30", "seq 20", "machine 10"], labels
         facts = page.text("made-at")
-        assert ("10:08:23" in facts) and ("2049-01-09" in facts) and ("2407837855670862848" in facts), facts
+        assert ("10:08:23" in facts) and ("2049-01-09" in facts) and ("2407837855670863000" in facts), facts
         forms = page.text("forms")
         for form in ["216a5bc5c00003fd", "2rrvDihMXHR", "22TJVRQ0000ZX", "BETWEEN 2407837855670861824 AND 2407837856744603647"]:
             assert form in forms, forms
@@ -200,9 +211,9 @@ def what_is_no_id_is_said(context) -> None:
     page.type("text", "hello")
     assert "base62" in page.text("id-error") and not page.at("explained").is_displayed()
     page.type("text", "017F22E2-79B0-7CC3-98C4-DC0C0C07398F")
-    assert "UUID version 7" in page.text("other") and "2022-02-22" in page.text("other")
+    assert "UUID version 7" in page.text("kind") and "2022-02-22" in page.text("kind")
     page.type("text", "01ARYZ6S41TSV4RRFFQ69G5FAV")
-    assert "ULID" in page.text("other") and "2016-07-30" in page.text("other")
+    assert "ULID" in page.text("kind") and "2016-07-30" in page.text("kind")
     page.type("text", "-1")
     assert "18446744073709551615" in page.text("forms")
     page.type("text", '"><img src=x onerror=alert(1)>')
@@ -215,7 +226,7 @@ def a_guess_does_not_claim_and_the_month_decides(context) -> None:
         page = context.page(context.server.rest, language)
         page.type("text", DISCORD)
         assert unsure in page.text("verdict"), page.text("verdict")
-        names = [it.text for it in page.driver.find_elements(By.CSS_SELECTOR, "#guesses th")]
+        names = [it.text for it in page.driver.find_elements(By.CSS_SELECTOR, "#guesses b")]
         assert names[0] == "sonyflake" and "discord" in names, names
         page.type("made", "2016-04")
         assert unsure not in page.text("verdict") and "discord" in page.text("verdict")
@@ -225,10 +236,151 @@ def a_guess_does_not_claim_and_the_month_decides(context) -> None:
         page.type("made", "")
         page.at("made").send_keys(Keys.DELETE)
         page.choose("chosen", "instagram")
+        page.driver.find_element(By.XPATH, "//*[@id='guesses']/button[b='cosid']").click()
+        assert "cosid" in page.text("verdict") and unsure not in page.text("verdict"), "a chip chooses its layout"
+        page.driver.switch_to.active_element.send_keys(Keys.ENTER)
+        assert unsure in page.text("verdict"), "a second time leaves it to the guess"
+        page.choose("chosen", "instagram")
         assert "instagram" in page.text("verdict") and unsure not in page.text("verdict")
         page.shot(f"guess-{language}")
         page.accessible(f"guess {language}")
         page.close()
+
+
+def doubts_are_shown(context) -> None:
+    """A share for systems that no layout describes, and a number that JavaScript may have rounded."""
+    for language, other, rounded in [("en", "another system 31 %", "May be rounded by JavaScript"), ("zh", "其他系统 31 %", "可能被 JavaScript 舍入过")]:
+        page = context.page(context.server.rest, language)
+        page.type("text", DISCORD)
+        assert page.at("made").get_attribute("class") == "wanted" and "2026-04" in page.text("verdict"), "the month is asked for"
+        page.driver.execute_script("""
+            const answer = ask("explain", arguments[0], "", Date.now(), "", "");
+            const rounded = { by: "JavaScript", from: "175928847299117056", until: "175928847299117072" };
+            window.ask = () => ({ ...answer, other: 0.312, rounded });
+            showId();""", DISCORD)
+        assert page.text("guesses").endswith(other), page.text("guesses")
+        for part in [rounded, "175928847299117056", "175928847299117072"]:
+            assert part in page.text("rounded"), page.text("rounded")
+        page.accessible(f"doubts {language}")
+        page.shot(f"doubts-{language}")
+        page.driver.execute_script("const it = ask(); it.other = 0; it.rounded = null; window.ask = () => it; showId();")
+        assert other not in page.text("guesses") and not page.at("rounded").is_displayed()
+        page.close()
+
+
+def the_bits_fit_one_row_at_1280_pixels(context) -> None:
+    page = context.page(context.server.rest, width=1280)
+    page.type("text", ID)
+    names = page.driver.execute_script("return [...document.querySelectorAll('#chosen option')].map((it) => it.value)")
+    assert len(names) > 10, names
+    for name in names:
+        page.choose("chosen", name)
+        page.choose("text", ID)
+        if page.text("id-error"):  # above the largest ID of this layout
+            page.choose("text", "4503599627370495")
+        tops, cells = page.driver.execute_script("""
+            const tops = (of) => [...document.querySelectorAll(of)].map((it) => it.getBoundingClientRect().top);
+            return [new Set(tops("#bits > span")).size + new Set(tops("#bits i")).size, tops("#bits i").length];""")
+        assert page.at("bits").is_displayed() and (tops, cells) == (2, 64), f"{name}: {page.text('bits')}"
+    page.close()
+
+
+def a_browser_is_shown_around(context) -> None:
+    server = Server(context.program, "--segment-store", "sqlite:segments.db", "--serial-store", "sqlite:serials.db")
+    for url, wanted in [
+        (server.rest, ["genid", "v1/ids?count=10", "v1/layout", "cache", "db", "docs/", "openapi.json"]),
+        (server.admin, ["status", "pool", "events", "segments", "serials", "metrics", "readyz", "healthz"]),
+    ]:
+        for language, sentence in [("en", "64-bit IDs that never repeat"), ("zh", "64 位 ID")]:
+            page = context.page(url, language)
+            assert sentence in page.driver.find_element(By.CSS_SELECTOR, "#page-id p").text
+            links = [it.get_attribute("href") for it in page.driver.find_elements(By.CSS_SELECTOR, "#start a") if it.is_displayed()]
+            assert [it.removeprefix(url) for it in links if "#" not in it] == wanted, links
+            for link in links:
+                read(link)
+            page.accessible(f"start {url}")
+            page.shot(f"start-{'rest' if url == server.rest else 'admin'}-{language}")
+            page.type("text", ID)
+            assert not page.at("start").is_displayed(), "an ID takes its place"
+            page.driver.find_element(By.CSS_SELECTOR, "h1 a").click()
+            page.until(lambda: page.at("start").is_displayed())
+            page.close()
+    server.stop()
+
+
+def numbers_stand_right_under_their_headings(context) -> None:
+    page = context.page(context.server.admin, width=1280)
+    page.type("text", ID)
+    numbers = "return [...document.querySelectorAll(arguments[0])].map((it) => [getComputedStyle(it).textAlign, it.textContent])"
+    fields = page.driver.execute_script(numbers, "#page-id thead .n, #fields .n")
+    page.go("console")
+    page.until(lambda: page.text("requests"))
+    console = page.driver.execute_script(numbers, "#page-console thead .n, #page-console tbody .n")
+    assert len(fields) == 3 + 18 and len(console) > 20, (fields, console)
+    for align, text in fields + console:
+        assert align == "right", text
+    left = page.driver.execute_script("""
+        const isNumber = (it) => /^[\\d,.]+$/.test(it.textContent) && it.cellIndex > 0;
+        return [...document.querySelectorAll("#page-console tbody td")].filter(isNumber)
+          .filter((it) => getComputedStyle(it).textAlign !== "right").map((it) => it.outerHTML);""")
+    assert not left, left
+    page.close()
+
+
+def segment_pages_have_the_style_of_the_page(context) -> None:
+    server = Server(context.program, "--segment-store", "sqlite:segments.db")
+    request = urllib.request.Request(server.admin + "segments", json.dumps({"key": "<b>orders", "step": 1000}).encode())
+    request.add_header("content-type", "application/json")
+    urllib.request.urlopen(request, timeout=10).close()
+    page = context.page(server.rest, dark=True)
+    for name in ["cache", "db"]:
+        for width in [1280, 360]:
+            page.width(width)
+            page.driver.get(server.rest + name)
+            assert page.driver.execute_script("return getComputedStyle(document.body).backgroundColor") == "rgb(18, 22, 27)"
+            align = "return getComputedStyle([...document.querySelectorAll('td')].find((it) => it.textContent === '1000')).textAlign"
+            assert page.driver.execute_script(align) == ("right" if width == 1280 else "left")
+            assert "<b>orders" in page.driver.find_element(By.TAG_NAME, "table").text
+            page.accessible(f"{name} {width}")
+            page.shot(f"{name}-{width}")
+    page.close()
+    server.stop()
+
+
+def errors_are_chinese_in_chinese(context) -> None:
+    page = context.page(context.server.rest, "zh")
+    for text in ["hello", "-9223372036854775809", "18446744073709551616", "0xg", "22TJVRQ0000ZX2", "2rrvDihMX R", "z" * 26]:
+        page.type("text", text)
+        assert re.search("[\u4e00-\u9fff]", page.text("id-error")), (text, page.text("id-error"))
+        assert not re.search(r"[a-z]{3,} [a-z]{3,} [a-z]{3,}", page.text("id-error")), page.text("id-error")
+        colour = page.driver.execute_script("return getComputedStyle(document.getElementById('id-error')).color")
+        assert colour == "rgb(179, 38, 30)", colour
+    page.go("layout")
+    page.choose("b-machine", "22")
+    assert "64 位" in page.text("layout-error"), page.text("layout-error")
+    page.choose("n-years", "0")
+    page.driver.find_element(By.CSS_SELECTOR, "#needs button").click()
+    assert page.driver.execute_script("return said('years must be 1 to 9, but is 0')") == "years 必须在 1 到 9 之间，实际为 0"
+    # Inside another sentence, and unknown ones as they are.
+    nested = page.driver.execute_script("return said('the generator has stopped: it was shut down')")
+    assert nested == "生成器已停止：已被关闭", nested
+    assert page.driver.execute_script("return said('no such sentence')") == "no such sentence"
+    page.close()
+
+
+def translated_sentences_are_those_of_the_sources(context) -> None:
+    """The longest piece of each sentence between its values stands in a source file."""
+    root = Path(__file__).parents[2]
+    files = [it for crate in ["intf", "service", "boot"] for it in (root / f"vesta-{crate}/src").rglob("*.rs")]
+    source = "\n".join(it.read_text() for it in [*files, root / "scripts/page/src/lib.rs"])
+    source = re.sub(r"\\\n\s*", "", source)
+    page = context.page(context.server.rest)
+    sentences = page.driver.execute_script("return Object.keys(SENTENCES)")
+    assert len(sentences) > 40, sentences
+    for sentence in sentences:
+        piece = max(sentence.split("{}"), key=len).strip(" :;,()")
+        assert piece in source, f"no source says {piece!r}: correct scripts/page/sentences.js"
+    page.close()
 
 
 def forms_are_copied(context) -> None:
@@ -423,6 +575,31 @@ def the_console_survives_its_process(context) -> None:
     server.stop()
 
 
+def a_hung_server_greys_the_console(context) -> None:
+    server = Server(context.program)
+    for language, since in [("en", "No answer since "), ("zh", "起没有应答")]:
+        page = context.page(server.admin, language)
+        page.go("console")
+        page.until(lambda: page.at("live").is_displayed())
+        colour = "return getComputedStyle(document.querySelector('#tile-ready dd')).color"
+        green = page.driver.execute_script(colour)
+        os.kill(server.process.pid, signal.SIGSTOP)
+        try:
+            page.until(lambda: since in page.text("console-error"), seconds=8)
+            assert re.search(r"\d\d:\d\d:\d\d", page.text("console-error")), page.text("console-error")
+            assert page.driver.execute_script(colour) != green, "still green"
+            assert page.text("tile-ready").splitlines()[-1] in ["unknown", "未知"], page.text("tile-ready")
+            assert "grayscale" in page.driver.execute_script("return getComputedStyle(document.getElementById('live')).filter")
+            page.accessible(f"hung {language}")
+            page.shot(f"hung-{language}")
+        finally:
+            os.kill(server.process.pid, signal.SIGCONT)
+        page.until(lambda: not page.text("console-error"))
+        page.until(lambda: page.driver.execute_script(colour) == green)
+        page.close()
+    server.stop()
+
+
 def a_token_is_asked_for_and_not_kept(context) -> None:
     folder = Path(context.folder)
     flags = "token new --name watcher --scopes metrics".split()
@@ -507,6 +684,15 @@ def the_checks_find_what_is_planted(context) -> None:
     except AssertionError:
         found = True
     assert found, "an input without a label"
+    page.driver.execute_script("""
+        document.querySelectorAll("body > input, body > p:not(.unseen)").forEach((it) => it.remove());
+        document.getElementById("h-id").style.cssText = "width: 3rem; overflow: hidden; white-space: nowrap";""")
+    try:
+        page.accessible("planted")
+        found = False
+    except AssertionError as error:
+        found = "cut without a hint" in str(error)
+    assert found, "a heading that is cut"
     page.driver.execute_script("fetch('http://127.0.0.1:1/').catch(() => {})")
     page.driver.execute_script("document.body.insertAdjacentHTML('beforeend', '<p onclick=\"x()\" style=\"color:red\">x</p>')")
     try:
@@ -522,6 +708,13 @@ TESTS = [
     an_id_is_explained,
     what_is_no_id_is_said,
     a_guess_does_not_claim_and_the_month_decides,
+    doubts_are_shown,
+    the_bits_fit_one_row_at_1280_pixels,
+    a_browser_is_shown_around,
+    numbers_stand_right_under_their_headings,
+    segment_pages_have_the_style_of_the_page,
+    errors_are_chinese_in_chinese,
+    translated_sentences_are_those_of_the_sources,
     forms_are_copied,
     a_new_id_is_made,
     an_address_leads_to_an_id,
@@ -531,6 +724,7 @@ TESTS = [
     the_console_is_live_and_right,
     a_hidden_console_asks_nothing,
     the_console_survives_its_process,
+    a_hung_server_greys_the_console,
     a_token_is_asked_for_and_not_kept,
     segments_have_bars,
     serials_have_rows,

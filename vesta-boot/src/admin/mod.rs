@@ -29,7 +29,7 @@ use vesta_intf::{IdError, plain_lines};
 use crate::net::{Acceptor, Hosts, Limiter, Limits, Listener, Listening, Scopes};
 use crate::running::SERIALS_OFF;
 use gauges::Scrape;
-pub use page::{PAGE, PAGE_POLICY};
+pub use page::{PAGE, PAGE_POLICY, TABLE};
 pub use state::AdminState;
 
 /// The routes of the admin listener. If callers need tokens, all but `/healthz`, `/readyz` and the page

@@ -4,7 +4,10 @@
 /// The page as HTML, as a public listener serves it: without the console, which is on the admin listener.
 pub const PAGE: &str = include_str!("../../page/index.html");
 
-/// Its Content-Security-Policy: nothing but its own script and style, requests to its own origin only.
+/// A page with one table, in the style of the page: `{title}` and `{rows}` stand for what it shows.
+pub const TABLE: &str = include_str!("../../page/table.html");
+
+/// Content-Security-Policy of both: only their own script and style, requests only to their own origin.
 pub const PAGE_POLICY: &str = include_str!("../../page/policy.txt");
 
 /// The page with the console.

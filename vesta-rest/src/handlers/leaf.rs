@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use actix_web::http::header::{self, Accept, Header as _, HeaderValue};
-use actix_web::web::Bytes;
 use actix_web::{HttpRequest, HttpResponse};
 use serde::Serialize;
+use vesta_boot::admin::TABLE;
 use vesta_intf::{IdError, IdService};
 
+use super::pages::styled;
 use super::segments::next_number;
 use super::vesta::in_system_zone;
-use super::{Answer, JSON, characters, decimal, json, new_id, no_store, ok, text};
+use super::{Answer, JSON, characters, decimal, json, new_id, no_store, text};
 use crate::dto::{LeafDecoded, SegmentCache, SegmentRow};
 use crate::state::Call;
 
@@ -41,8 +42,9 @@ pub(crate) async fn cache(call: Call) -> Answer {
     let rows: Vec<_> =
         call.running().segments()?.status().into_iter().map(SegmentCache::from).collect();
     let head =
-        ["tag", "position", "current range", "next ranges", "step", "a second", "last error"];
-    Ok(table(&call, "Ranges in memory", head, rows, |row| {
+        ["tag", "position", "current range", "next ranges", "step", "per second", "last error"];
+    let classes = ["", "n", "n", "n", "n", "n", "bad"];
+    Ok(table(&call, "Ranges in memory", head, classes, rows, |row| {
         let range = |[from, to]: [String; 2]| format!("{from} – {to}");
         [
             row.key,
@@ -70,7 +72,8 @@ pub(crate) async fn db(call: Call) -> Answer {
     };
     let rows: Vec<_> = tags.into_iter().map(SegmentRow::from).collect();
     let head = ["biz_tag", "max_id", "step", "description", "update_time"];
-    Ok(table(&call, "Rows of the segment table", head, rows, |row| {
+    let classes = ["", "n", "n", "", ""];
+    Ok(table(&call, "Rows of the segment table", head, classes, rows, |row| {
         let optional = Option::unwrap_or_default;
         let step = row.step.to_string();
         [row.biz_tag, row.max_id, step, optional(row.description), optional(row.update_time)]
@@ -95,11 +98,12 @@ fn prefers_json(req: &HttpRequest) -> bool {
     offered.find(|media| *media == JSON || text.contains(media)) == Some(JSON)
 }
 
-/// Rows as JSON, or as an HTML table without external resources.
+/// Rows as JSON, or as a page with a table. Each column has a name and a class of the page's style.
 fn table<T: Serialize, const N: usize>(
     call: &Call,
     title: &str,
     head: [&str; N],
+    classes: [&str; N],
     rows: Vec<T>,
     cells: impl Fn(T) -> [String; N],
 ) -> HttpResponse {
@@ -107,19 +111,17 @@ fn table<T: Serialize, const N: usize>(
         return no_store(json(&rows));
     }
     let line = |tag: &str, cells: [String; N]| {
-        let cells = cells.map(|text| format!("<{tag}>{}</{tag}>", escaped(&text)));
-        format!("<tr>{}</tr>", cells.concat())
+        let columns = head.iter().zip(classes).zip(cells);
+        let cells = columns.map(|((name, class), text)| {
+            let text = escaped(&text);
+            format!("<{tag} class=\"{class}\" data-name=\"{name}\">{text}</{tag}>")
+        });
+        format!("<tr>{}</tr>", cells.collect::<String>())
     };
-    let rows: String = rows.into_iter().map(|row| line("td", cells(row))).collect();
-    let html = format!(
-        "<!doctype html><meta charset=\"utf-8\"><title>Vesta: {title}</title>\
-         <style>body{{font:15px system-ui;margin:2em}}td,th{{padding:.3em .8em;text-align:left;\
-         border-bottom:1px solid #ccc}}td{{font-variant-numeric:tabular-nums}}</style>\
-         <h1>{title}</h1><table>{}{rows}</table>\
-         <p><a href=\"cache\">/cache</a> <a href=\"db\">/db</a></p>",
-        line("th", head.map(str::to_owned))
-    );
-    no_store(ok("text/html; charset=utf-8", Bytes::from(html)))
+    let body: String = rows.into_iter().map(|row| line("td", cells(row))).collect();
+    let names = line("th", head.map(str::to_owned));
+    let rows = format!("<thead>{names}</thead><tbody>{body}</tbody>");
+    no_store(styled(TABLE.replace("{title}", title).replace("{rows}", &rows)))
 }
 
 fn escaped(text: &str) -> String {

@@ -30,10 +30,15 @@ fn page(content_type: &'static str, body: impl Into<actix_web::web::Bytes>) -> H
 
 /// `GET /`
 pub(crate) async fn index(_: Call) -> Answer {
-    let mut response = page("text/html; charset=utf-8", PAGE);
+    Ok(styled(PAGE))
+}
+
+/// HTML in the style of the page, under its policy.
+pub(super) fn styled(html: impl Into<actix_web::web::Bytes>) -> HttpResponse {
+    let mut response = page("text/html; charset=utf-8", html);
     let policy = header::HeaderValue::from_static(PAGE_POLICY);
     response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
-    Ok(response)
+    response
 }
 
 pub(crate) async fn openapi(call: Call) -> Answer {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use actix_web::test::TestRequest;
 use actix_web::web;
 use vesta_boot::Running;
+use vesta_boot::admin::PAGE_POLICY;
 use vesta_service::{MemorySegmentStore, NewSegmentTag, SegmentService, SegmentStore};
 
 use crate::support::{Answer, ask_with, get, service, state_with};
@@ -97,7 +98,8 @@ async fn the_pages_show_each_tag_and_escape_what_it_is_called() {
     for uri in ["/cache", "/db"] {
         let page = segments.accepting(uri, "text/html,*/*;q=0.8").await;
         assert_eq!((page.status, page.header("content-type")), (200, "text/html; charset=utf-8"));
-        assert!(page.body.contains("<td>leaf-segment-test</td>"), "{}", page.body);
+        assert!(page.body.contains(">leaf-segment-test</td>"), "{}", page.body);
+        assert_eq!(page.header("content-security-policy"), PAGE_POLICY);
         assert!(page.body.contains("a/b &lt;i&gt;") && !page.body.contains("<i>"), "{}", page.body);
     }
     let cache = segments.accepting("/cache", "application/json").await.json();

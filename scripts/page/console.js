@@ -1,0 +1,173 @@
+// ---- the console ----
+
+const PAUSE = 2000;
+const MOST_CELLS = 4096;
+let started = "", before = null, rates = [], events = [], lastEvent = 0, polling = 0;
+let answered = null; // when the server last answered
+
+// Lines `name{label="value"} number`.
+function samples(text) {
+  const found = [];
+  for (const line of text.split("\n")) {
+    const parts = /^(\w+)(?:\{(.*)\})? (\S+)$/.exec(line);
+    if (!parts) continue;
+    const labels = {};
+    for (const [, name, value] of (parts[2] ?? "").matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)) labels[name] = value;
+    found.push({ name: parts[1], labels, value: Number(parts[3]) });
+  }
+  return found;
+}
+// The counters that the console shows, by what they count.
+function counters(text) {
+  const now = { at: performance.now(), issued: 0, requests: new Map(), buckets: new Map() };
+  for (const { name, labels, value } of samples(text)) {
+    if (name === "vesta_ids_issued_total") now.issued += value;
+    if (name === "vesta_requests_total" && value) now.requests.set(`${labels.method} ${labels.outcome}`, value);
+    if (name === "vesta_request_duration_seconds_bucket") now.buckets.set(labels.le, (now.buckets.get(labels.le) ?? 0) + value);
+  }
+  return now;
+}
+// The upper limit of the bucket with the 99th of 100 requests since the last look.
+function p99(now, then) {
+  const buckets = [...now.buckets].map(([le, count]) => [le === "+Inf" ? Infinity : Number(le), count - (then?.buckets.get(le) ?? 0)]);
+  buckets.sort((a, b) => a[0] - b[0]);
+  const all = buckets.at(-1)?.[1] ?? 0;
+  if (!all) return "–";
+  const limit = buckets.find(([, count]) => count >= all * 0.99)[0];
+  return limit === Infinity ? "> 2.5 s" : `≤ ${few(limit * 1000)} ms`;
+}
+
+const isLive = () => !$("page-console").hidden && !document.hidden && document.documentElement.dataset.at === "admin";
+async function poll() {
+  const turn = ++polling;
+  if (!isLive()) return;
+  try {
+    const status = await json("status");
+    if (turn !== polling) return;
+    // Another process, whose counters and events begin anew.
+    if (status.started !== started) [started, before, events, lastEvent] = [status.started, null, [], 0];
+    const [metrics, news] = await Promise.all([get("metrics").then((it) => it.text()), json(`events?since=${lastEvent}`)]);
+    const pool = status.pool ? await json("pool").catch(() => null) : null;
+    const tags = status.segments ? (await json("segments")).segments : null;
+    const serials = status.serials ? (await json("serials")).serials : null;
+    if (turn !== polling) return;
+    [events, lastEvent] = [[...news.events.reverse(), ...events].slice(0, 200), news.last];
+    answered = new Date();
+    $("console-error").textContent = "";
+    $("access").hidden = true;
+    $("live").hidden = false;
+    $("live").classList.remove("stale");
+    showConsole(status, counters(metrics), pool, tags, serials);
+  } catch (error) {
+    if (turn !== polling) return;
+    const needsToken = error.message === "needsToken";
+    const since = answered?.toLocaleTimeString(locale());
+    $("console-error").textContent = t(needsToken ? "needsToken" : since ? "noAnswerSince" : "noAnswer", { since });
+    $("access").hidden = !needsToken;
+    showStale();
+    if (needsToken) return; // until there is one
+  }
+  setTimeout(() => { if (turn === polling) poll(); }, PAUSE);
+}
+// What was read last stays, in grey; whether the server is ready is not known any more.
+function showStale() {
+  $("live").classList.add("stale");
+  const ready = document.querySelector("#tile-ready dd");
+  if (ready) ready.textContent = t("unknown");
+}
+
+function showConsole(status, now, pool, tags, serials) {
+  const then = before;
+  before = now;
+  const seconds = then ? (now.at - then.at) / 1000 : 0;
+  const rate = then && (now.issued - then.issued) / seconds; // unknown before the second look
+  const source = said(status.machine?.source ?? "");
+  $("what").textContent = [`${status.program} ${status.version}`, status.namespace, status.layout?.name, source].filter(Boolean).join(" · ");
+  const used = then && status.layout ? `${few(rate / status.layout.idsPerSecond * 100)} %` : "–";
+  const ready = status.ready ? t("yes") : `${t("no")}: ${said(status.notReadyBecause)}`;
+  const tiles = [["ready", ready, status.ready ? "good" : "bad"], ["rate", then ? few(rate) : "–"], ["p99", p99(now, then)], ["capacity", used], ["issued", now.issued.toLocaleString(language)]];
+  $("tiles").replaceChildren(...tiles.map(([key, text, mood = ""]) => el("div", { id: `tile-${key}` }, el("dt", { text: t(key) }), el("dd", { text, class: mood }))));
+  showRates(rate);
+  showMachines(status.machines ?? []);
+  $("pool").hidden = !pool;
+  if (pool) showPool(pool, status.pool);
+  $("segments").hidden = !tags;
+  fill("tags", (tags ?? []).map((tag) => [tag.key, bar(tag.usedPercent ?? 0, 100, `${few(tag.usedPercent ?? 0)} %`),
+    grouped(tag.position), grouped(tag.left), grouped(tag.step), few(tag.perSecond ?? 0)]));
+  $("serials").hidden = !serials;
+  showSerials(serials ?? []);
+  const requests = [...now.requests].sort((a, b) => b[1] - a[1]);
+  fill("requests", requests.map(([key, count]) => {
+    const [method, outcome] = key.split(/ (?=\S+$)/);
+    const more = then ? (count - (then.requests.get(key) ?? 0)) / seconds : 0;
+    return [method, marked(outcome !== "OK", outcome), count.toLocaleString(language), few(more)];
+  }));
+  fill("events", events.map((it) => [it.time, it.machine, marked(TROUBLES.has(it.kind), said(it.kind)), said(it.text)]));
+}
+const TROUBLES = new Set(["not-claimed", "not-renewed", "fenced", "went-back", "sealed", "clock", "doubt"]);
+
+const LOOKS = 60; // that the chart shows: two minutes
+function showRates(rate) {
+  if (rate !== null) rates = [...rates, rate].slice(-LOOKS);
+  const highest = Math.max(...rates, 1);
+  const power = 10 ** Math.floor(Math.log10(highest));
+  const top = [1, 2, 5, 10].find((it) => it * power >= highest) * power; // a round number
+  $("scale").replaceChildren(`${t("rates")}: `, el("b", { text: rate === null ? "–" : few(rate) }), t("atMost", { n: few(Math.max(...rates, 0)) }));
+  $("axis").replaceChildren(...[top, top / 2, 0].map((it) => el("span", { text: few(it) })));
+  const points = rates.map((it, at) => `${(LOOKS - rates.length + at) * 120 / (LOOKS - 1)},${40 - it / top * 40}`);
+  $("rates").querySelector("polyline").setAttribute("points", points.join(" "));
+  $("rates").setAttribute("aria-label", $("scale").textContent);
+}
+function bar(value, most, text) {
+  return el("span", {}, el("progress", { value, max: most, "aria-label": text }), ` ${text}`);
+}
+const GROWS = 2 ** 40 - 1; // the last counter of a pattern without an end
+function digitsUsed(tag) {
+  const last = Number(tag.last);
+  if (last >= GROWS) return "–";
+  const used = Math.max(Number(tag.next) - 1, 0) / last * 100;
+  return bar(used, 100, `${few(used)} %`);
+}
+function showSerials(serials) {
+  fill("serial-tags", serials.map((tag) => [tag.key, tag.pattern, tag.period, grouped(tag.next), digitsUsed(tag), grouped(tag.left), few(tag.perSecond ?? 0), tag.fingerprint]));
+  [...$("serial-tags").rows].forEach((line, at) => {
+    const { ready, notReadyBecause } = serials[at];
+    if (!ready) line.after(el("tr", {}, el("td", { class: "bad", colspan: line.cells.length, text: said(notReadyBecause) })));
+  });
+}
+let longest = 1;
+function showMachines(machines) {
+  longest = Math.max(longest, ...machines.map((it) => it.windowLeftMs ?? 0));
+  fill("machines", machines.map((it) => {
+    const state = el("span", { class: it.ready ? "good" : "bad", text: it.ready ? t("ready") : said(it.notReadyBecause) });
+    const ahead = it.windowLeftMs === null ? null : bar(it.windowLeftMs, longest, `${few(it.windowLeftMs / 1000)} s`);
+    const { ok, failed } = it.renewals;
+    return [it.machine, state, ahead, `${few(it.leadMs)} ms`, t("ago", { s: few(it.lastRenewalAgeMs / 1000) }),
+      grouped(ok), marked(failed, grouped(failed)), it.epoch];
+  }));
+}
+
+const LETTERS = { held: "H", expired: "E", released: "R", foreign: "F", lost: "L", free: "·" };
+function showPool(pool, usage) {
+  const known = Object.keys(LETTERS).filter((state) => usage[state] || state === "held" || state === "free");
+  const counts = known.map((state) => [state, `${t(state)} ${grouped(usage[state] ?? 0)}`]);
+  const legend = counts.map(([state, text]) => el("span", {}, el("i", { class: state, text: LETTERS[state] }), text));
+  $("pool-is").replaceChildren(`${pool.store}, ${pool.range.first}–${pool.range.last}`, ...legend);
+  const records = new Map(pool.records.map((record) => [record.machine, record]));
+  const { first, last } = pool.range;
+  const cells = last - first < MOST_CELLS ? Array.from({ length: last - first + 1 }, (_, at) => first + at) : [];
+  $("grid").setAttribute("aria-label", counts.map(([, text]) => text).join(", "));
+  $("grid").replaceChildren(...columns(cells.length), ...cells.flatMap((machine, at) => {
+    const record = records.get(machine);
+    const state = record?.state ?? "free";
+    const who = record?.host ? `, ${record.host}, PID ${record.pid}, ${t("bound")} ${record.boundTime}` : "";
+    const cell = el("i", { class: state, text: LETTERS[state] ?? "?", title: `${machine}: ${t(state)}${who}` });
+    return at % 32 ? [cell] : [el("b", { class: at % 64 ? "narrow" : "", text: machine }), cell];
+  }));
+  fill("records", pool.records.slice(0, 200).map((it) => [it.machine, t(it.state), it.host, it.pid, it.boundTime]));
+}
+// Over each eighth column, how far it is from the number before the row. A narrow window has 32 columns, not 64.
+function columns(cells) {
+  const every = [0, 8, 16, 24, 32, 40, 48, 56];
+  return cells ? [el("b"), ...every.map((at) => el("u", { class: at < 32 ? "" : "wider", text: `+${at}` }))] : [];
+}
