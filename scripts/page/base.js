@@ -74,8 +74,15 @@ async function get(path) {
   const headers = token ? { authorization: `Bearer ${token}` } : {};
   const response = await fetch(path, { headers, cache: "no-store", signal: AbortSignal.timeout(LIMIT) });
   if (response.status === 401 || response.status === 403) throw new Error("needsToken");
-  if (!response.ok) throw new Error("noAnswer");
+  if (!response.ok) {
+    const problem = await response.json().catch(() => null);
+    throw Object.assign(new Error("refused"), { detail: problem?.detail ?? `HTTP ${response.status}` });
+  }
   return response;
+}
+// Why a request failed: the server's words if it answered, else `silence`.
+function reason(error, silence) {
+  return error.message === "needsToken" ? t("needsToken") : error.detail ? said(error.detail) : silence;
 }
 const json = async (path) => (await get(path)).json();
 

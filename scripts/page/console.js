@@ -62,18 +62,17 @@ async function poll() {
     if (turn !== polling) return;
     const needsToken = error.message === "needsToken";
     const since = answered?.toLocaleTimeString(locale());
-    $("console-error").textContent = t(needsToken ? "needsToken" : since ? "noAnswerSince" : "noAnswer", { since });
+    $("console-error").textContent = reason(error, t(since ? "noAnswerSince" : "noAnswer", { since }));
     $("access").hidden = !needsToken;
     showStale();
     if (needsToken) return; // until there is one
   }
   setTimeout(() => { if (turn === polling) poll(); }, PAUSE);
 }
-// What was read last stays, in grey; whether the server is ready is not known any more.
+// What was read last stays, in grey; whether anything is still well is unknown.
 function showStale() {
   $("live").classList.add("stale");
-  const ready = document.querySelector("#tile-ready dd");
-  if (ready) ready.textContent = t("unknown");
+  for (const it of $("live").querySelectorAll(".good")) it.textContent = t("unknown");
 }
 
 function showConsole(status, now, pool, tags, serials) {
@@ -92,8 +91,7 @@ function showConsole(status, now, pool, tags, serials) {
   $("pool").hidden = !pool;
   if (pool) showPool(pool, status.pool);
   $("segments").hidden = !tags;
-  fill("tags", (tags ?? []).map((tag) => [tag.key, bar(tag.usedPercent ?? 0, 100, `${few(tag.usedPercent ?? 0)} %`),
-    grouped(tag.position), grouped(tag.left), grouped(tag.step), few(tag.perSecond ?? 0)]));
+  showTags(tags ?? []);
   $("serials").hidden = !serials;
   showSerials(serials ?? []);
   const requests = [...now.requests].sort((a, b) => b[1] - a[1]);
@@ -109,7 +107,7 @@ const TROUBLES = new Set(["not-claimed", "not-renewed", "fenced", "went-back", "
 const LOOKS = 60; // that the chart shows: two minutes
 function showRates(rate) {
   if (rate !== null) rates = [...rates, rate].slice(-LOOKS);
-  const highest = Math.max(...rates, 1);
+  const highest = Math.max(...rates, 10);
   const power = 10 ** Math.floor(Math.log10(highest));
   const top = [1, 2, 5, 10].find((it) => it * power >= highest) * power; // a round number
   $("scale").replaceChildren(`${t("rates")}: `, el("b", { text: rate === null ? "–" : few(rate) }), t("atMost", { n: few(Math.max(...rates, 0)) }));
@@ -128,10 +126,19 @@ function digitsUsed(tag) {
   const used = Math.max(Number(tag.next) - 1, 0) / last * 100;
   return bar(used, 100, `${few(used)} %`);
 }
+function showTags(tags) {
+  fill("tags", tags.map((tag) => [tag.key, bar(tag.usedPercent ?? 0, 100, `${few(tag.usedPercent ?? 0)} %`),
+    grouped(tag.position), grouped(tag.left), grouped(tag.step), few(tag.perSecond ?? 0)]));
+  showTroubles("tags", tags);
+}
 function showSerials(serials) {
   fill("serial-tags", serials.map((tag) => [tag.key, tag.pattern, tag.period, grouped(tag.next), digitsUsed(tag), grouped(tag.left), few(tag.perSecond ?? 0), tag.fingerprint]));
-  [...$("serial-tags").rows].forEach((line, at) => {
-    const { ready, notReadyBecause } = serials[at];
+  showTroubles("serial-tags", serials);
+}
+// Below the row of each tag that gives out no numbers, why.
+function showTroubles(id, tags) {
+  [...$(id).rows].forEach((line, at) => {
+    const { ready, notReadyBecause } = tags[at];
     if (!ready) line.after(el("tr", {}, el("td", { class: "bad", colspan: line.cells.length, text: said(notReadyBecause) })));
   });
 }

@@ -126,6 +126,6 @@ async function newId() {
     $("text").value = await (await get("genid")).text();
     showId();
   } catch (error) {
-    $("id-error").textContent = t(error.message === "needsToken" ? "needsToken" : "noAnswer");
+    $("id-error").textContent = reason(error, t("noAnswerNow"));
   }
 }

@@ -28,6 +28,15 @@ const SENTENCES = {
   "it was shut down": "已被关闭",
   "the clock is far behind what it issued": "时钟远远落后于它已发出的 ID",
   "pool {} to {} of {}": "{2} 中的机器 ID 池 {0} 至 {1}",
+  "serial tag `{}` needs the key with fingerprint {}, but {}": "业务单号标签 {0} 需要指纹为 {1} 的密钥，{2}",
+  "no key was given": "但没有提供密钥", "was given {}": "提供的却是 {0}",
+  "tag `{}` is not in the table": "标签 {0} 不在数据表中",
+  "the row of tag `{}` needs whole numbers: a step above 0, a max_id not below": "标签 {0} 的行需要整数：step 大于 0，max_id 不小于 0",
+  "the row of tag `{}` needs a delta above 0, and a remainder below that": "标签 {0} 的行需要大于 0 的 delta，以及小于它的 remainder",
+  "tag `{}` has another delta in the table than the {} it began with; restart this server": "数据表中标签 {0} 的 delta 已不是启动时的 {1}；请重启此服务器",
+  "tag `{}` has no more numbers of 63 bits": "标签 {0} 的 63 位号码已用尽",
+  "the store went back: set max_id of tag `{}` above {}, and above everything that any server gave out":
+    "存储退回到较早的状态：请把标签 {0} 的 max_id 设为大于 {1}，并大于任何服务器已发出的号码",
   // Errors of the page's own questions.
   "{} must be {} to {}, but is {}": "{0} 必须在 {1} 到 {2} 之间，实际为 {3}",
   "id: {}": "ID：{0}",
