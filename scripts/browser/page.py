@@ -15,6 +15,7 @@ import tempfile
 import threading
 import time
 import traceback
+import urllib.error
 import urllib.request
 from contextlib import contextmanager
 from pathlib import Path
@@ -558,6 +559,33 @@ def the_console_is_live_and_right(context) -> None:
     page.close()
 
 
+def troubles_are_red_and_in_the_language(context) -> None:
+    try:
+        read(context.server.rest + "v1/ids?count=0")
+    except urllib.error.HTTPError as error:
+        assert error.code == 400, error
+    for language, fenced, renewed in [
+        ("en", "another process took its machine ID over: db-1 (pid 7)", "the store answers again, after 3 s"),
+        ("zh", "另一个进程接管了它的机器 ID：db-1 (pid 7)", "存储在 3 秒后恢复应答"),
+    ]:
+        page = context.page(context.server.admin, language)
+        page.driver.execute_script("""
+            const real = fetch;
+            const event = { time: "2026-11-26T12:00:00.000Z", machine: 870 };
+            const texts = { fenced: "another process took its machine ID over: db-1 (pid 7)", "renewed-late": "the store answers again, after 3 s" };
+            const events = Object.entries(texts).map(([kind, text]) => ({ ...event, kind, text }));
+            window.fetch = async (path, how) => path.startsWith("events") ? Response.json({ events, last: 2 }) : real(path, how);""")
+        page.go("console")
+        page.until(lambda: fenced in page.text("events") and renewed in page.text("events"))
+        red = page.driver.execute_script("""
+            const colour = (it) => getComputedStyle(it).color;
+            return [...document.querySelectorAll("#events span, #requests span")].filter((it) => colour(it) === "rgb(179, 38, 30)").map((it) => it.textContent);""")
+        kinds = ("fenced", "renewed-late") if language == "en" else ("被接管", "续约延迟")
+        assert {"OUT_OF_RANGE", kinds[0]} <= set(red) and not {"OK", kinds[1]} & set(red), red
+        page.shot(f"troubles-{language}")
+        page.close()
+
+
 def a_hidden_console_asks_nothing(context) -> None:
     page = context.page(context.server.admin)
     page.go("console")
@@ -738,6 +766,7 @@ TESTS = [
     the_keyboard_is_enough,
     light_and_dark_from_360_pixels_on,
     the_console_is_live_and_right,
+    troubles_are_red_and_in_the_language,
     a_hidden_console_asks_nothing,
     the_console_survives_its_process,
     a_hung_server_greys_the_console,
