@@ -44,6 +44,8 @@ function fill(id, rows) {
     return cell;
   }))));
 }
+// The parts of a text whose moments are not broken across lines.
+const unbroken = (text) => text.split(/(\d{4}-\d\d-\d\dT\S+Z)/).map((it, at) => at % 2 ? el("span", { class: "whole", text: it }) : it);
 const marked = (isBad, text) => el("span", { class: isBad ? "bad" : "", text });
 const grouped = (number) => number == null ? null : BigInt(number).toLocaleString(language);
 const few = (number) => number.toLocaleString(language, { maximumFractionDigits: number < 10 ? 2 : 0 });

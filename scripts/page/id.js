@@ -64,7 +64,7 @@ function showId() {
     [t("ends"), day(it.ends)],
     ["JavaScript", t(exact ? "jsExact" : "jsRounds", { js })],
   ];
-  $("made-at").replaceChildren(...facts.flatMap(([name, text]) => [el("dt", { text: name }), el("dd", { text })]));
+  $("made-at").replaceChildren(...facts.flatMap(([name, text]) => [el("dt", { text: name }), el("dd", {}, ...unbroken(text))]));
   fill("fields", it.fields.map((field) => {
     const head = el("span", {}, el("span", { class: `swatch ${field.name}` }), field.name);
     const places = field.bits > 1 ? `${field.at + field.bits - 1}–${field.at}` : `${field.at}`;
@@ -87,7 +87,7 @@ function verdict(it) {
   const parts = [known || first ? t(known ? "isA" : sure ? "isLikely" : "mayBe", read) : t("fitsNone")];
   if (first && !sure) parts.push(t("notCertain"));
   if (first && wanted) parts.push(t("monthDecides"));
-  $("verdict").textContent = parts.join(" ");
+  $("verdict").replaceChildren(...unbroken(parts.join(language === "zh" ? "" : " ")));
   $("made").classList.toggle("wanted", wanted);
   $("rounded").textContent = it.rounded ? t("roundedBy", it.rounded) : "";
 }
