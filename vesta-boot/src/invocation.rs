@@ -38,7 +38,7 @@ struct General {
     version: Option<bool>,
 }
 
-/// The command line of a program that serves, with commands in the place of serving. Values stay text.
+/// The command line of a server program: it serves unless a command is given. Values stay text.
 pub fn command(role: Role) -> clap::Command {
     // The description of the commands would be taken for that of the program.
     Command::augment_subcommands(serving(role, role.name()))

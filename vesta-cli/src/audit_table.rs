@@ -278,8 +278,9 @@ fn report(
     }
     text.push('\n');
     if let Some(Small { count, low, high }) = &audit.small {
-        let [count, low, high] = [count, low, high].map(|it| grouped(*it));
-        text += &format!("{count:>9}  rows are {low} to {high}: not IDs of the layout {name}\n");
+        let [rows, from, until] = [count, low, high].map(|it| grouped(*it));
+        let until = if low == high { String::new() } else { format!(" to {until}") };
+        text += &format!("{rows:>9}  rows are {from}{until}: not IDs of the layout {name}\n");
     }
     if machines.is_empty() {
         text += &format!("           no row holds an ID of the layout {name}\n");

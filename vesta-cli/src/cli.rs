@@ -366,7 +366,7 @@ pub(crate) struct TableArgs {
     /// CSV file, or - for standard input
     #[arg(value_name = "FILE")]
     pub(crate) file: Option<String>,
-    /// Database in the place of a file: mysql://…, postgres://…, sqlite:FILE
+    /// Database instead of a file: mysql://…, postgres://…, sqlite:FILE
     #[arg(long, value_name = "URL", env = "VESTA_AUDIT_FROM", hide_env_values = true)]
     pub(crate) from: Option<String>,
     /// The table

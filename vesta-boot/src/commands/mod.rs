@@ -267,7 +267,7 @@ pub struct NewSerial {
     /// The look of its serials
     #[arg(value_name = "PATTERN")]
     pub pattern: String,
-    /// When its counter starts anew: never, each day, month or year
+    /// Period after which its counter restarts at 1
     #[arg(long, value_name = "never|day|month|year", default_value = "never")]
     pub reset: Reset,
     /// Time zone of its dates, such as Asia/Shanghai

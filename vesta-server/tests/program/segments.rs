@@ -56,7 +56,7 @@ async fn tags_are_created_by_command_and_their_numbers_never_repeat_over_a_resta
         let (code, said) = running.stop();
         assert_eq!(code, Some(0), "{said}");
     }
-    let (code, said) = segment(&["list", "--json"]);
+    let (code, said) = segment(&["list", "-o", "json"]);
     assert_eq!(code, Some(0), "{said}");
     let listed: Value = serde_json::from_str(&said).expect("JSON");
     let next: u64 = listed["segments"][0]["next"].as_str().expect("text").parse().expect("digits");

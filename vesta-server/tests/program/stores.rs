@@ -16,7 +16,7 @@ fn store(folder: &Path, args: &[&str]) -> (Option<i32>, String) {
 
 /// The rows of `store show`.
 fn records(folder: &Path, args: &[&str]) -> Vec<Value> {
-    let (code, said) = store(folder, &[&["show", "--json"], args].concat());
+    let (code, said) = store(folder, &[&["show", "-o", "json"], args].concat());
     assert_eq!(code, Some(0), "{said}");
     let shown: Value = serde_json::from_str(&said).expect("JSON");
     shown["records"].as_array().expect("rows").clone()
