@@ -149,34 +149,34 @@ fn a_serial_that_does_not_fit_is_refused_with_the_position() {
 
 #[test]
 fn a_pattern_that_would_not_do_is_refused_with_the_position() {
-    use Reset::{Day, Month, None, Year};
+    use Reset::{Day, Month, Never, Year};
     for (text, reset, expected) in [
-        ("", None, "it must have 1 to 128 characters"),
-        ("INV", None, "at character 4: a counter is missing, such as {n:6}"),
-        ("A{n:6", None, "at character 2: this brace is not closed"),
-        ("A{", None, "at character 2: this brace is not closed"),
-        ("A{n{n:6}", None, "at character 2: this brace is not closed"),
-        ("A}{n:6}", None, "at character 2: this brace closes nothing"),
-        ("A {n:6}", None, "at character 2: white space"),
-        ("{n:6}\n", None, "at character 6: white space"),
-        ("{date:yyyy MM}{n:6}", None, "at character 11: white space"),
-        ("{seq:6}", None, "at character 2: `seq` is not one of date, n, shuffle, ff1, check"),
-        ("{}", None, "at character 2: `` is not one of"),
-        ("{n}", None, "at character 4: the width must be 1 to 18 digits"),
-        ("{n:0}", None, "at character 4: the width"),
-        ("{n:19}", None, "at character 4: the width"),
-        ("{n:+6}", None, "at character 4: the width"),
-        ("{n:６}", None, "at character 4: the width"),
+        ("", Never, "it must have 1 to 128 characters"),
+        ("INV", Never, "at character 4: a counter is missing, such as {n:6}"),
+        ("A{n:6", Never, "at character 2: this brace is not closed"),
+        ("A{", Never, "at character 2: this brace is not closed"),
+        ("A{n{n:6}", Never, "at character 2: this brace is not closed"),
+        ("A}{n:6}", Never, "at character 2: this brace closes nothing"),
+        ("A {n:6}", Never, "at character 2: white space"),
+        ("{n:6}\n", Never, "at character 6: white space"),
+        ("{date:yyyy MM}{n:6}", Never, "at character 11: white space"),
+        ("{seq:6}", Never, "at character 2: `seq` is not one of date, n, shuffle, ff1, check"),
+        ("{}", Never, "at character 2: `` is not one of"),
+        ("{n}", Never, "at character 4: the width must be 1 to 18 digits"),
+        ("{n:0}", Never, "at character 4: the width"),
+        ("{n:19}", Never, "at character 4: the width"),
+        ("{n:+6}", Never, "at character 4: the width"),
+        ("{n:６}", Never, "at character 4: the width"),
         (
             "{n:6:hex}",
-            None,
+            Never,
             "at character 6: `hex` is not one of decimal, base36, base62, crockford",
         ),
-        ("{n:6}-{n:6}", None, "at character 8: the counter overlaps the one at character 2"),
-        ("{n:6}{shuffle:6}", None, "at character 7: the counter overlaps the one at character 2"),
-        ("{shuffle:6+}", None, "at character 10: what is shuffled cannot grow"),
-        ("{ff1:5}", None, "at character 6: FF1 needs digits for a million numbers at least"),
-        ("{ff1:3:base62}", None, "at character 6: FF1 needs"),
+        ("{n:6}-{n:6}", Never, "at character 8: the counter overlaps the one at character 2"),
+        ("{n:6}{shuffle:6}", Never, "at character 7: the counter overlaps the one at character 2"),
+        ("{shuffle:6+}", Never, "at character 10: what is shuffled cannot grow"),
+        ("{ff1:5}", Never, "at character 6: FF1 needs digits for a million numbers at least"),
+        ("{ff1:3:base62}", Never, "at character 6: FF1 needs"),
         (
             "{date:yyMMdd}{shuffle:9}",
             Day,
@@ -184,39 +184,39 @@ fn a_pattern_that_would_not_do_is_refused_with_the_position() {
         ),
         (
             "{shuffle:18:base36}",
-            None,
+            Never,
             "at character 2: so many digits outgrow the counter's 63 bits",
         ),
-        ("{date:}{n:6}", None, "at character 7: a format is missing"),
+        ("{date:}{n:6}", Never, "at character 7: a format is missing"),
         (
             "{date:yyMMDD}{n:6}",
-            None,
+            Never,
             "at character 11: `DD` is not one of yy, yyyy, MM, dd, DDD, HH",
         ),
-        ("{date:yy-mm}{n:6}", None, "at character 10: `mm` is not one of"),
+        ("{date:yy-mm}{n:6}", Never, "at character 10: `mm` is not one of"),
         (
             "{date:yyyy}{date:yy}{n:6}",
-            None,
+            Never,
             "at character 18: the year (yy or yyyy) overlaps the one at character 7",
         ),
         (
             "{date:yyDDDdd}{n:6}",
-            None,
+            Never,
             "at character 12: the day (dd or DDD) overlaps the one at character 9",
         ),
         (
             "{date:MM}{n:6}",
-            None,
+            Never,
             "at character 7: this part of the date makes no sense without the year",
         ),
         (
             "{date:yyyydd}{n:6}",
-            None,
+            Never,
             "at character 11: this part of the date makes no sense without the month",
         ),
         (
             "{date:yyyyMMHH}{n:6}",
-            None,
+            Never,
             "at character 13: this part of the date makes no sense without the day",
         ),
         (
@@ -227,26 +227,30 @@ fn a_pattern_that_would_not_do_is_refused_with_the_position() {
         ("{date:yyMM}-{n:6}", Day, "at character 14: the counter starts anew each day"),
         ("{date:yy}-{n:6}", Month, "without the month (MM)"),
         ("{n:6}", Year, "without the year (yy or yyyy)"),
-        ("{check:damm}{n:6}", None, "at character 2: a check symbol has to come after the counter"),
-        ("{n:6}{check}", None, "at character 13: `` is not one of damm, mod97, crockford, luhn"),
-        ("{n:6}{check:verhoeff}", None, "at character 13: `verhoeff` is not one of"),
-        ("{n:6}{check:damm:date}", None, "at character 18: `date` is not `all`"),
-        ("{n:6}{check:damm:}", None, "at character 18: `` is not `all`"),
+        (
+            "{check:damm}{n:6}",
+            Never,
+            "at character 2: a check symbol has to come after the counter",
+        ),
+        ("{n:6}{check}", Never, "at character 13: `` is not one of damm, mod97, crockford, luhn"),
+        ("{n:6}{check:verhoeff}", Never, "at character 13: `verhoeff` is not one of"),
+        ("{n:6}{check:damm:date}", Never, "at character 18: `date` is not `all`"),
+        ("{n:6}{check:damm:}", Never, "at character 18: `` is not `all`"),
         (
             "{n:6}{check:damm}{check:luhn}",
-            None,
+            Never,
             "at character 19: the check symbol overlaps the one at character 7",
         ),
-        ("{n:6:base36}{check:damm}", None, "at character 14: damm does not cover these digits"),
-        ("{n:6:base36}{check:crockford}", None, "at character 14: crockford does not cover"),
-        ("{n:6:base62}{check:mod97}", None, "at character 14: mod97 does not cover"),
-        ("订单{x}", None, "at character 4: `x` is not one of"),
+        ("{n:6:base36}{check:damm}", Never, "at character 14: damm does not cover these digits"),
+        ("{n:6:base36}{check:crockford}", Never, "at character 14: crockford does not cover"),
+        ("{n:6:base62}{check:mod97}", Never, "at character 14: mod97 does not cover"),
+        ("订单{x}", Never, "at character 4: `x` is not one of"),
     ] {
         let said = refusal(Pattern::new(text, reset).expect_err(text), "pattern");
         assert!(said.contains(expected), "{text}: {said}");
     }
-    assert!(Pattern::new(&"x".repeat(129), None).is_err());
-    assert!(Pattern::new(&format!("{}{{n:6}}", "x".repeat(123)), None).is_ok());
+    assert!(Pattern::new(&"x".repeat(129), Never).is_err());
+    assert!(Pattern::new(&format!("{}{{n:6}}", "x".repeat(123)), Never).is_ok());
 }
 
 #[test]

@@ -218,6 +218,6 @@ mod tests {
             assert_eq!(reset.to_string().parse::<Reset>().ok(), Some(reset));
         }
         let error = "daily".parse::<Reset>().expect_err("unknown").to_string();
-        assert!(error.contains("`daily` is not one of none, day, month, year"), "{error}");
+        assert!(error.contains("`daily` is not one of never, day, month, year"), "{error}");
     }
 }

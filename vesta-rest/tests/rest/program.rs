@@ -185,7 +185,7 @@ fn it_has_the_commands_for_the_store_too() {
     assert!(said.starts_with("created namespace default in SQLite vesta-data/vesta.db"), "{said}");
     let (code, said) = store(&["show"]);
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.ends_with("machine IDs none was ever claimed\n"), "{said}");
+    assert!(said.ends_with("machine IDs  none was ever claimed\n"), "{said}");
 }
 
 #[test]

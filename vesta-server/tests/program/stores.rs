@@ -131,7 +131,7 @@ fn a_floor_is_raised_and_shown() {
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("is now 2020-01-01T00:00:00.000Z.\n"), "{said}");
     let (_, shown) = store(folder.path(), &["show"]);
-    assert!(shown.contains("floor       2020-01-01T00:00:00.000Z\n"), "{shown}");
+    assert!(shown.contains("floor        2020-01-01T00:00:00.000Z\n"), "{shown}");
 }
 
 #[test]
