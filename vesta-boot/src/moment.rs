@@ -33,7 +33,7 @@ pub fn period(text: &str) -> Result<RangeInclusive<UnixMillis>, String> {
         "0000-00" => dates(&format!("{text}-01"), 1.month())?,
         "0000-00-00" => dates(text, 1.day())?,
         _ => {
-            let moment = if form.bytes().all(|byte| byte == b'0') {
+            let moment = if !form.is_empty() && form.bytes().all(|byte| byte == b'0') {
                 milliseconds(text)?
             } else {
                 since_1970(timestamp(text)?)?

@@ -38,6 +38,12 @@ async fn golden_bounds() {
         }
     }
 
+    // A day is whole: 86,400 ticks.
+    let answer = get(&vesta, "/v1/ids:bound?time=2026-01-01").await;
+    let (lower, upper) = ((2 << 60) + second, (2 << 60) + second + (86_400 << 30) - 1);
+    assert_eq!(answer.json()["lower"], lower.to_string());
+    assert_eq!(answer.json()["upper"], upper.to_string());
+
     // 2022-06-28T16:07:40.105Z is 367,597,485,448 ms after Twitter's epoch.
     let answer = get(&service_of(IdMeta::SNOWFLAKE), "/v1/ids:bound?time=1656432460105").await;
     let lower: u64 = 367_597_485_448 << 22;
@@ -112,7 +118,7 @@ async fn what_is_no_moment_of_the_layout_is_refused() {
         ("time=", "INVALID", "time", format!("{a_moment}, but is empty")),
         ("time=-1", "INVALID", "time", format!("{a_moment}, but is `-1`")),
         ("time=now", "INVALID", "time", format!("{a_moment}, but is `now`")),
-        ("time=2026-01-01", "INVALID", "time", format!("{a_moment}, but is `2026-01-01`")),
+        ("time=2026-01-32", "INVALID", "time", format!("{a_moment}, but is `2026-01-32`")),
         (
             "time=2026-01-01T00:00:00",
             "INVALID",
