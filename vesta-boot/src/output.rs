@@ -83,6 +83,14 @@ impl<T: Into<Cell>> From<Option<T>> for Cell {
 }
 
 impl Cell {
+    /// True for what stands to the right.
+    fn is_number(&self) -> bool {
+        match self {
+            Cell::Text(text) => text.parse::<i128>().is_ok(),
+            Cell::Number(_) | Cell::Missing => true,
+        }
+    }
+
     fn text(&self, missing: &str) -> String {
         match self {
             Cell::Text(text) => plain(text),
@@ -153,8 +161,7 @@ impl Table {
     }
 
     fn text(&self, width: usize) -> String {
-        let is_number =
-            |column: usize| self.rows.iter().all(|row| !matches!(row[column], Cell::Text(_)));
+        let is_number = |column: usize| self.rows.iter().all(|row| row[column].is_number());
         let numbers: Vec<_> = (0..self.names.len()).map(is_number).collect();
         let names = self.names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         let rows = self.rows.iter().map(|row| row.iter().map(|cell| cell.text("-")).collect());

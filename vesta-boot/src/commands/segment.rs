@@ -115,7 +115,7 @@ mod tests {
         let said = list(&store, Output::Text).expect("a list");
         let expected = "memory: 1 tag\n\n\
             key     next  step  update time  description\n\
-            orders  7     1000            -  the orders\n";
+            orders     7  1000            -  the orders\n";
         assert_eq!(said, expected);
         let said = list(&store, Output::Json).expect("a list");
         let said: serde_json::Value = serde_json::from_str(&said).expect("JSON");
