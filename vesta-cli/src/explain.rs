@@ -6,11 +6,16 @@ use std::io::{self, BufRead as _, Write as _};
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 use vesta_boot::Error;
-use vesta_intf::{Field, GenMethod, Guess, Id, IdFormat, IdMeta, UnixMillis, guess, is_friendly};
+use vesta_intf::{
+    Field, Form, GenMethod, Guess, Id, IdFormat, IdMeta, Rounded, UnixMillis, guess, in_javascript,
+    is_friendly, rounded,
+};
 
 use crate::cli::ExplainArgs;
-use crate::output::{Output, answer, csv_line, has_colour, print, say, written};
-use crate::values::{beside, day, exact, id_of, in_zone, layout, moved, now, relative, zone};
+use crate::output::{Output, csv_line, has_colour, print, say, written};
+use crate::values::{
+    beside, day, exact, id_and_form, id_of, in_zone, layout, moved, now, relative, zone,
+};
 use crate::{Answer, Done};
 
 /// An ID with its layout.
@@ -60,23 +65,31 @@ pub(crate) fn explain(args: &ExplainArgs, output: Output) -> Done {
     }
     let mut outcome = Answer::Yes;
     for text in &args.ids {
-        match (text.as_str(), &layout) {
-            ("-", Some(layout)) => from_stdin(layout, output, &zone)?,
+        let (raw, layout) = match (text.as_str(), &layout) {
+            ("-", Some(layout)) => {
+                from_stdin(layout, output, &zone)?;
+                continue;
+            }
             ("-", None) => {
                 return Error::refuse("a guess takes one ID; choose a layout for a list");
             }
-            (text, Some(layout)) => {
-                let explained = Explained::new(raw_of(text, layout, &zone)?, layout)?;
-                print(&match output {
-                    Output::Text => in_full(&explained, args.zone.as_deref(), &zone)?,
-                    _ => in_short(&explained, output, &zone),
-                })?;
-            }
+            (text, Some(layout)) => (raw_of(text, layout, &zone)?, *layout),
             (text, None) if is_friendly(text) => {
                 return Error::refuse(format!("{text} does not say its layout; choose one"));
             }
-            (text, None) => outcome = guessing(id_of(text)?, args, output)?,
-        }
+            (text, None) => match id_and_form(text)? {
+                (raw, Form::Tid) => (raw, IdMeta::BLUESKY),
+                (raw, _) => {
+                    outcome = guessing(raw, args, output)?;
+                    continue;
+                }
+            },
+        };
+        let explained = Explained::new(raw, &layout)?;
+        print(&match output {
+            Output::Text => in_full(&explained, args.zone.as_deref(), &zone)?,
+            _ => in_short(&explained, output, &zone),
+        })?;
     }
     Ok(outcome)
 }
@@ -151,6 +164,19 @@ fn as_json(it: &Explained, zone: &TimeZone) -> Value {
     if let Some((lower, upper)) = tick(it) {
         json["tick"] = json!([lower.to_string(), upper.to_string()]);
     }
+    with_rounded(json, *raw)
+}
+
+fn may_be(it: &Rounded) -> String {
+    let Rounded { by, from, until } = it;
+    format!("may be rounded by {by}: the ID lies between {from} and {until}")
+}
+
+/// Adds to an object what a rounded ID may have been.
+fn with_rounded(mut json: Value, raw: u64) -> Value {
+    if let Some(Rounded { by, from, until }) = rounded(raw) {
+        json["rounded"] = json!({ "by": by, "from": from.to_string(), "until": until.to_string() });
+    }
     json
 }
 
@@ -172,14 +198,17 @@ fn in_full(it: &Explained, beside: Option<&str>, zone: &TimeZone) -> Result<Stri
     let _ = writeln!(text, "  made     {at}   {age}{local}");
     let [hex, base62, crockford] = [IdFormat::Hex, IdFormat::Base62, IdFormat::Crockford]
         .map(|form| format!("{} {}", form.name(), form.format(*raw)));
-    let js = *raw as f64 as u128; // the number that JavaScript makes of it; 2^64 too
-    let note = if js == u128::from(*raw) { "" } else { " (not exact)" };
+    let js = in_javascript(*raw);
+    let note = if js == raw.to_string() { "" } else { " (not exact)" };
     let _ = writeln!(text, "  forms    {hex}  {base62}  {crockford}  js {js}{note}");
     if let Some(friendly) = it.friendly(zone) {
         let _ = writeln!(text, "  friendly {friendly}   ({})", zone.iana_name().unwrap_or("UTC"));
     }
     if let Some((lower, upper)) = tick(it) {
         let _ = writeln!(text, "  tick     {lower} .. {upper}");
+    }
+    if let Some(rounded) = rounded(*raw) {
+        let _ = writeln!(text, "  rounded  {}", may_be(&rounded));
     }
     Ok(text)
 }
@@ -233,43 +262,75 @@ fn drawing(id: &Id, layout: &IdMeta) -> String {
 /// Candidates that are shown.
 const MOST: usize = 5;
 
+/// What the share of systems without a layout here is called.
+const OTHER: &str = "another system";
+
 fn guessing(raw: u64, args: &ExplainArgs, output: Output) -> Done {
-    let found = guess(raw, now(), args.made.clone());
-    let percent = |it: &Guess| (it.probability * 100.0).round();
-    let shown: Vec<_> = found.iter().take(MOST).filter(|it| percent(it) >= 2.0).collect();
-    let [first, ..] = shown[..] else {
-        say("no layout that is known fits these bits");
+    let mut found = guess(raw, now(), args.made.clone());
+    found.candidates.truncate(MOST);
+    found.candidates.retain(|it| percent(it.probability) >= 1.0);
+    let Some(first) = found.candidates.first() else {
+        say("no known layout is likely to have made this ID");
         return Ok(Answer::No);
     };
     let made = |it: &Guess| exact(it.moment, &it.layout);
-    if output == Output::Csv {
-        print("id,layout,probability,made\n")?;
+    let is_certain = percent(first.probability) >= 100.0;
+    print(&match output {
+        Output::Json => {
+            let one = |it: &Guess| {
+                let (made, share) = (made(it), share(it.probability));
+                json!({
+                    "layout": it.layout.name(), "made": made, "probability": share,
+                    "machine": it.id.machine, "seq": it.id.seq
+                })
+            };
+            let guesses: Vec<_> = found.candidates.iter().map(one).collect();
+            let json =
+                json!({ "id": raw.to_string(), "guesses": guesses, "other": share(found.other) });
+            format!("{}\n", with_rounded(json, raw))
+        }
+        Output::Csv => {
+            let mut csv = String::from("id,layout,probability,made\n");
+            for it in &found.candidates {
+                csv +=
+                    &format!("{raw},{},{},{}\n", it.layout.name(), share(it.probability), made(it));
+            }
+            csv + &format!("{raw},{OTHER},{},\n", share(found.other))
+        }
+        Output::Text if is_certain => {
+            let mut line = format!("{} 100 %  {}", first.layout.name(), made(first));
+            let is_above = |(name, _): &(&str, u64)| *name == Field::GenMethod.name();
+            for (name, value) in beside(&first.layout, &first.id).skip_while(is_above) {
+                line += &format!("  {name} {value}");
+            }
+            line + "\n"
+        }
+        Output::Text => {
+            let one = |it: &Guess| {
+                let (name, day) = (it.layout.name(), day(it.moment));
+                format!("{name} {} % {day}", percent(it.probability))
+            };
+            let last = format!("{OTHER} {} %\n", percent(found.other));
+            found.candidates.iter().map(one).chain([last]).collect::<Vec<_>>().join(" · ")
+        }
+    })?;
+    if let Some(rounded) = rounded(raw).filter(|_| output == Output::Text) {
+        say(&may_be(&rounded));
     }
-    if output != Output::Text {
-        for it in &shown {
-            let (name, made) = (it.layout.name(), made(it));
-            let json = json!({
-                "id": raw.to_string(), "layout": name, "made": made, "probability": it.probability,
-                "machine": it.id.machine, "seq": it.id.seq
-            });
-            let csv = format!("{raw},{name},{},{made}\n", it.probability);
-            answer(output, true, "", &json, &csv)?;
-        }
-    } else if percent(first) >= 100.0 {
-        let mut line = format!("{} 100 %  {}", first.layout.name(), made(first));
-        let is_above = |(name, _): &(&str, u64)| *name == Field::GenMethod.name();
-        for (name, value) in beside(&first.layout, &first.id).skip_while(is_above) {
-            line += &format!("  {name} {value}");
-        }
-        print(&(line + "\n"))?;
-    } else {
-        let one =
-            |it: &&Guess| format!("{} {} % {}", it.layout.name(), percent(it), day(it.moment));
-        print(&(shown.iter().map(one).collect::<Vec<_>>().join(" · ") + "\n"))?;
-        let example = shown.last().map_or(String::new(), |it| day(it.moment));
+    if args.made.is_none() && output == Output::Text {
+        let example = day(first.moment);
         say(&format!(
             "not certain: the bits fit several layouts. About when was it made? --made {example:.7}"
         ));
     }
     Ok(Answer::Yes)
+}
+
+fn percent(probability: f64) -> f64 {
+    (probability * 100.0).round()
+}
+
+/// Four digits: no guess is more exact.
+fn share(probability: f64) -> f64 {
+    (probability * 10_000.0).round() / 10_000.0
 }

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use vesta_boot::Error;
-use vesta_intf::{Field, Id, IdMeta, TimeUnit};
+use vesta_intf::{Field, Id, IdMeta};
 
 use crate::Done;
 use crate::cli::{Dialect, SqlArgs};
@@ -11,7 +11,7 @@ use crate::output::print;
 
 pub(crate) fn run(args: &SqlArgs) -> Done {
     let layout = args.layout.layout;
-    if layout.spec().unit == TimeUnit::TenMicros {
+    if layout.spec().unit.micros() < 1000 {
         let name = layout.name();
         return Error::refuse(format!("{name} has ticks that are shorter than a millisecond"));
     }

@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use vesta_boot::Error;
 use vesta_boot::settings::{quoted, read_layout};
-use vesta_intf::{Field, Id, IdMeta, UnixMillis, Written, read};
+use vesta_intf::{Field, Form, Id, IdMeta, UnixMillis, Written, read};
 use vesta_service::{Clock as _, SystemClock};
 
 /// The zone in which Vesta's layouts begin at midnight; shown where the system's own zone is UTC.
@@ -19,13 +19,18 @@ const UTC: [&str; 7] = ["UTC", "Etc/UTC", "Etc/Unknown", "Etc/UCT", "Zulu", "Uni
 
 /// An ID in any of its forms.
 pub(crate) fn id_of(text: &str) -> Result<u64, Error> {
-    let (what, moment) = match read(text).map_err(Error::setting)? {
-        Written::Id { id, .. } => return Ok(id),
-        Written::Uuid { version, moment } => (format!("UUID of version {version}"), moment),
-        Written::Ulid { moment } => ("ULID".to_owned(), Some(moment)),
-    };
-    let made = moment.map_or(String::new(), |moment| format!("; it was made {moment}"));
-    Error::refuse(format!("{text} is a {what}, which has 128 bits{made}"))
+    id_and_form(text).map(|(id, _)| id)
+}
+
+/// An ID and the form that it has.
+pub(crate) fn id_and_form(text: &str) -> Result<(u64, Form), Error> {
+    match read(text).map_err(Error::setting)? {
+        Written::Id { id, form } => Ok((id, form)),
+        Written::Long { kind, bits, moment } => {
+            let made = moment.map_or(String::new(), |moment| format!(", made {moment}"));
+            Error::refuse(format!("{text} has {bits} bits, not 64: {kind}{made}"))
+        }
+    }
 }
 
 /// A layout by its name, or from a file.

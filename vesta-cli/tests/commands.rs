@@ -60,6 +60,24 @@ fn friendly_ids_are_read_and_shown_in_a_zone() {
 }
 
 #[test]
+fn ids_are_read_as_languages_and_other_systems_write_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let explain = |words: &[&str]| vesta(folder.path(), &[&["explain"], words].concat());
+    for text in ["2407837855670862845n", "2407837855670862845L"] {
+        let (said, code) = explain(&[text, "-o", "json"]);
+        assert!(code == 0 && said.starts_with("{\"id\":\"2407837855670862845\""), "{said}");
+    }
+    let (said, code) = explain(&["7e39c56700c0001", "--layout", "cockroach", "-o", "json"]);
+    assert!(code == 0 && said.contains("\"made\":\"2020-06-30T21:47:17.622Z\""), "{said}");
+    // A TID says its system.
+    let (said, code) = explain(&["3k4duaz5vfs2b", "--layout", "guess", "-o", "json"]);
+    assert!(code == 0 && said.contains("\"layout\":\"bluesky\""), "{said}");
+    for long in ["0ujtsYcgvSTl8PAuAdqWYSMnLOv", "9m4e2mr0ui3e8a215n4g"] {
+        assert_eq!(explain(&[long]), (String::new(), 64), "{long}");
+    }
+}
+
+#[test]
 fn ids_that_were_made_here_are_explained_and_attributed() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();

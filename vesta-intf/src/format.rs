@@ -50,6 +50,8 @@ pub(crate) struct Digits {
 
 const NONE: u8 = u8::MAX;
 pub(crate) static DECIMAL: Digits = Digits::new(b"0123456789");
+/// Digits of a TID.
+pub(crate) static TID: Digits = Digits::new(b"234567abcdefghijklmnopqrstuvwxyz");
 static HEX: Digits = Digits::new(b"0123456789abcdef").same(b"ABCDEF", b"abcdef");
 pub(crate) static BASE36: Digits = Digits::new(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ")
     .same(b"abcdefghijklmnopqrstuvwxyz", b"ABCDEFGHIJKLMNOPQRSTUVWXYZ");

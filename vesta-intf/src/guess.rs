@@ -2,14 +2,25 @@
 
 use std::ops::RangeInclusive;
 
+use crate::preset::{Known, Spread, known};
+use crate::time::civil_from_days;
 use crate::{Field, Id, IdMeta, UnixMillis};
+
+/// What an ID may be.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Guesses {
+    /// The layouts that fit, the likeliest first.
+    pub candidates: Vec<Guess>,
+    /// The probability that another system made it. With those of the candidates it adds up to 1.
+    pub other: f64,
+}
 
 /// A layout that an ID may have.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Guess {
     /// The layout.
     pub layout: IdMeta,
-    /// The probability among all layouts that have a name, 0 to 1.
+    /// The probability, 0 to 1.
     pub probability: f64,
     /// The fields of the ID in it.
     pub id: Id,
@@ -17,82 +28,111 @@ pub struct Guess {
     pub moment: UnixMillis,
 }
 
+/// Milliseconds of a day.
+const DAY: u64 = 86_400_000;
+
 /// Milliseconds of a year.
 const YEAR: f64 = 31_557_600_000.0;
 
-/// Mean age of an ID that somebody asks about, in years.
-const AGE: f64 = 4.0;
+/// Mean age of an ID that is asked about, in milliseconds.
+const AGE: f64 = 6.0 * YEAR;
 
 /// Clocks of those who made an ID may be this far ahead, in milliseconds.
-const AHEAD: u64 = 86_400_000;
+const AHEAD: u64 = DAY;
 
-/// The layouts that an ID may have, the likeliest first; none if nothing fits. Probabilities add up to 1.
+/// Weight of another system with the bits of a layout, beside that of the layout itself for an ID of now. Such a
+/// system has another epoch, so its weight is the same for every time. Hence by the bits alone no layout gets
+/// more than `1 / (1 + TWIN)`, 60 %.
+const TWIN: f64 = 2.0 / 3.0;
+
+/// Numbers of any kind, beside the priors of the layouts.
+const ANY_NUMBER: f64 = 20.0;
+
+/// The layouts that an ID may have, and how likely it is none of them.
 ///
-/// A guess is no proof: from the bits alone the right layout comes first in about seven of ten cases. With
-/// `made`, the month in which it was made, it nearly always does; layouts that say another time are then
-/// left out.
+/// A guess is no proof: by the bits alone no layout gets more than 60 %. `made`, the day or the month in which
+/// it was made, leaves out layouts that say another time, and makes it unlikely that a layout says this one by
+/// chance.
 ///
-/// The score of a layout is its prior, times the probability of this time (IDs that somebody asks about are
-/// rather young than old), of this machine and this sequence number (small ones are common).
+/// The score of a layout is its prior, times the probability of this time (younger IDs are
+/// likelier), of this machine and this sequence number. Other systems get the score of the layout that
+/// fits best whatever the time, and a share for numbers of any size.
 ///
 /// ```
 /// use vesta_intf::{UnixMillis, guess};
 ///
 /// let now = UnixMillis(1_795_305_600_000); // 2026-11-22
 /// let found = guess(2_407_837_855_670_862_845, now, None);
-/// assert_eq!(found[0].layout.name(), "max-peak");
+/// assert_eq!(found.candidates[0].layout.name(), "max-peak");
+/// assert!(found.other > 0.4);
 /// ```
-pub fn guess(raw: u64, now: UnixMillis, made: Option<RangeInclusive<UnixMillis>>) -> Vec<Guess> {
-    let candidates = IdMeta::all_known().filter_map(|layout| {
-        let id = layout.unpack(raw).ok()?;
-        let moment = layout.moment_of(id.time).ok()?;
-        let (first_year, prior) = layout.prior()?;
-        let other_type = layout.bits(Field::Type) > 0 && id.id_type != layout.id_type();
-        // A version bit is in use by Vesta alone.
-        let negative = id.version > 0 && layout.bits(Field::Type) == 0;
-        let in_time = year(moment) >= first_year && moment.0 <= now.0.saturating_add(AHEAD);
-        let in_time = in_time && made.as_ref().is_none_or(|made| made.contains(&moment));
-        (!other_type && !negative && in_time).then(|| {
-            let score = score(&layout, &id, now.0.saturating_sub(moment.0)) + prior.ln();
-            Guess { layout, probability: score, id, moment }
-        })
-    });
-    let mut found: Vec<_> = candidates.collect();
-    found.sort_by(|a, b| b.probability.total_cmp(&a.probability));
-    let best = found.first().map_or(0.0, |first| first.probability);
-    for guess in &mut found {
-        guess.probability = (guess.probability - best).exp();
+pub fn guess(raw: u64, now: UnixMillis, made: Option<RangeInclusive<UnixMillis>>) -> Guesses {
+    let latest = now.0.saturating_add(AHEAD);
+    let mut twin = 0f64;
+    let mut candidates = Vec::new();
+    for (layout, known) in IdMeta::all_known().filter_map(|it| known(&it).map(|of| (it, of))) {
+        let Some(id) = layout.unpack(raw).ok().filter(|id| is_usual(&layout, id)) else { continue };
+        let score = score(&layout, known, &id);
+        let Ok(moment) = layout.moment_of(id.time) else { continue };
+        // A system that begins in 1970 or later may have made it.
+        if moment.0 - layout.spec().epoch.0 <= latest {
+            twin = twin.max(TWIN * score);
+        }
+        let in_time = civil_from_days(moment.0 / DAY).0 >= known.1 && moment.0 <= latest;
+        if in_time && made.as_ref().is_none_or(|made| made.contains(&moment)) {
+            let probability = score * youth(moment, now);
+            candidates.push(Guess { layout, probability, id, moment });
+        }
     }
-    let sum: f64 = found.iter().map(|guess| guess.probability).sum();
-    for guess in &mut found {
-        guess.probability /= sum;
+    let mut other = twin + ANY_NUMBER / (float(raw) + 1.0) / 2f64.powi(64).ln();
+    if let Some(made) = made {
+        // That an ID of any system is from this time.
+        let length = made.end().0.saturating_sub(made.start().0).saturating_add(1);
+        other *= (float(length) / AGE * youth(*made.end(), now)).min(1.0);
     }
-    found
+    let sum = other + candidates.iter().map(|it| it.probability).sum::<f64>();
+    candidates.iter_mut().for_each(|it| it.probability /= sum);
+    candidates.sort_by(|a, b| b.probability.total_cmp(&a.probability));
+    Guesses { candidates, other: other / sum }
 }
 
-fn year(moment: UnixMillis) -> u64 {
-    moment.to_string().split('-').next().and_then(|year| year.parse().ok()).unwrap_or(0)
-}
-
-/// The logarithm of the probability that an ID of a layout has these fields.
 #[allow(clippy::cast_precision_loss, reason = "probabilities need few digits")]
-fn score(layout: &IdMeta, id: &Id, age: u64) -> f64 {
-    let tick = layout.spec().unit.micros() as f64 / 1000.0 / YEAR / AGE;
-    let mut score = tick.ln() - age as f64 / YEAR / AGE;
-    // Log-uniform to this part, else uniform.
-    let mass = |value: u64, field: Field, log: f64| {
-        let values = f64::from(layout.bits(field)).exp2();
-        (log / ((value as f64 + 1.0) * (values + 1.0).ln()) + (1.0 - log) / values).ln()
+const fn float(number: u64) -> f64 {
+    number as f64
+}
+
+/// Whether the fields that hardly vary have their usual values: the type is that of the layout, and the
+/// version bit is in use by Vesta alone.
+fn is_usual(layout: &IdMeta, id: &Id) -> bool {
+    match layout.bits(Field::Type) {
+        0 => id.version == 0,
+        _ => id.id_type == layout.id_type(),
+    }
+}
+
+/// How likely IDs of this age are, beside those of now.
+fn youth(moment: UnixMillis, now: UnixMillis) -> f64 {
+    (-float(now.0.saturating_sub(moment.0)) / AGE).exp()
+}
+
+/// The probability that an ID is of a layout and has these fields, if it is from now.
+fn score(layout: &IdMeta, known: &Known, id: &Id) -> f64 {
+    let tick = float(layout.spec().unit.micros()) / 1000.0 / AGE;
+    let mass = |field, spread| mass(id.get(field), layout.bits(field), spread);
+    let upper = mass(Field::GenMethod, Spread::Any);
+    let &(_, _, prior, [machine, seq], _) = known;
+    prior * tick * upper * mass(Field::Machine, machine) * mass(Field::Seq, seq)
+}
+
+/// The probability of a value of a field. Whatever the spread, one value in five is any of them.
+fn mass(value: u64, bits: u8, spread: Spread) -> f64 {
+    let values = f64::from(bits).exp2();
+    let place = float(value) + 1.0;
+    let usual = match spread {
+        _ if bits == 0 => 1.0,
+        Spread::Few => 6.0 / (std::f64::consts::PI * place).powi(2),
+        Spread::Log => 1.0 / (place * (values + 1.0).ln()),
+        Spread::Any => 1.0 / values,
     };
-    if layout.bits(Field::Machine) > 0 {
-        score += mass(id.machine, Field::Machine, 0.5);
-    }
-    if layout.bits(Field::Seq) > 0 {
-        let hashed = layout.name() == "mastodon";
-        score += mass(id.seq, Field::Seq, if hashed { 0.0 } else { 0.8 });
-    }
-    if layout.bits(Field::GenMethod) > 0 {
-        score -= 4f64.ln();
-    }
-    score
+    0.8 * usual + 0.2 / values
 }

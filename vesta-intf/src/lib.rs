@@ -37,6 +37,7 @@ mod meta;
 mod overlap;
 mod plain;
 mod preset;
+mod rounded;
 mod serial;
 mod service;
 #[cfg(feature = "shuffle")]
@@ -51,12 +52,13 @@ pub use check::CheckSymbol;
 pub use error::{ErrorKind, IdError, NotReady, NotReadyReason};
 pub use format::{IdFormat, IdText};
 pub use friendly::is_friendly;
-pub use guess::{Guess, guess};
+pub use guess::{Guess, Guesses, guess};
 pub use id::{GenMethod, Id, IdRun, IdType};
 pub use make::MakeId;
 pub use meta::{Field, FieldOrder, IdMeta, LayoutSpec, SequenceStart};
 pub use overlap::{IdSet, overlap};
 pub use plain::{is_control, plain, plain_lines};
+pub use rounded::{Rounded, in_javascript, rounded};
 pub use serial::{CivilHour, ParsedSerial, Pattern, Period, Reset};
 pub use service::{AsyncIdService, IdService};
 #[cfg(feature = "shuffle")]

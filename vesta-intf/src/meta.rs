@@ -142,7 +142,7 @@ impl IdMeta {
                 "only explains IDs: to make them, time and sequence together have at most 62 bits",
             );
         }
-        if matches!(s.unit, TimeUnit::TenMicros) {
+        if s.unit.micros() < 1000 {
             return Some("only explains IDs: its ticks are shorter than a millisecond");
         }
         None

@@ -1,6 +1,9 @@
 //! Named layouts.
 
 mod foreign;
+mod known;
+
+pub(crate) use known::{Known, Spread, known};
 
 use crate::{FieldOrder, IdError, IdMeta, LayoutSpec, TimeUnit, UnixMillis};
 
@@ -125,40 +128,6 @@ impl IdMeta {
 
     /// One-line description of the layout.
     pub fn about(&self) -> &'static str {
-        KNOWN.iter().find(|known| known.0 == self.name()).map_or("a layout of one's own", |it| it.3)
-    }
-
-    /// The first year in which a system made such IDs, and how common they are beside others: the prior
-    /// of a guess. `None` for a custom layout.
-    pub(crate) fn prior(&self) -> Option<(u64, f64)> {
-        KNOWN.iter().find(|known| known.0 == self.name()).map(|it| (it.1, it.2))
+        known(self).map_or("a layout of one's own", |it| it.4)
     }
 }
-
-/// Each layout that has a name: first year, prior of a guess, one-line description.
-const KNOWN: [(&str, u64, f64, &str); 19] = [
-    ("max-peak", 2015, 6.0, "Vesta's type 0: seconds, for the highest peaks"),
-    ("min-granularity", 2015, 6.0, "Vesta's type 1: milliseconds, for the finest order"),
-    ("snowflake", 2010, 3.0, "Twitter's snowflake and Leaf"),
-    ("uid", 2016, 1.0, "the default of Baidu's uid-generator; its time ended in 2024"),
-    ("js-safe", 2026, 1.0, "53 bits, exact as a JavaScript number"),
-    ("discord", 2015, 3.0, "Discord: machine is worker * 32 + process, seq the increment"),
-    (
-        "instagram",
-        2011,
-        1.0,
-        "Instagram: machine is the logical shard, seq its counter modulo 1024",
-    ),
-    ("mastodon", 2016, 2.0, "Mastodon: seq is the 16 bits of hashed sequence data; explains only"),
-    ("sonyflake", 2014, 1.0, "Sonyflake with its default start time, in steps of 10 ms"),
-    ("sonyflake-2", 2025, 1.0, "Sonyflake 2 with its default start time, in steps of 10 ms"),
-    ("uid-boot", 2019, 0.5, "the defaults of uid-generator's Spring Boot starter"),
-    ("cosid", 2019, 1.0, "CosId in milliseconds"),
-    ("cosid-second", 2019, 0.5, "CosId in seconds"),
-    ("cosid-js", 2019, 0.5, "CosId in 53 bits, exact as a JavaScript number"),
-    ("yitter", 2020, 1.0, "Yitter IdGenerator with 6 bits of workers and 6 of sequence"),
-    ("seata", 2020, 0.3, "Seata, the worker above the time; explains only"),
-    ("cockroach", 2015, 0.5, "CockroachDB's unique_rowid(): machine is the node; explains only"),
-    ("tso", 2016, 0.3, "a timestamp of TiDB: seq is its logical part; explains only"),
-    ("vesta-old", 2014, 0.5, "Vesta's older documented layout, machine above time; explains only"),
-];

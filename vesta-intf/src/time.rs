@@ -72,6 +72,8 @@ pub enum TimeUnit {
     Millisecond,
     /// Ten microseconds. Moments have milliseconds, so that no generator goes by it.
     TenMicros,
+    /// One microsecond, likewise.
+    Microsecond,
 }
 
 impl TimeUnit {
@@ -82,6 +84,7 @@ impl TimeUnit {
             TimeUnit::TenMillis => 10_000,
             TimeUnit::Millisecond => 1000,
             TimeUnit::TenMicros => 10,
+            TimeUnit::Microsecond => 1,
         }
     }
 
@@ -119,6 +122,7 @@ impl fmt::Display for TimeUnit {
             TimeUnit::TenMillis => "10 ms",
             TimeUnit::Millisecond => "millisecond",
             TimeUnit::TenMicros => "10 µs",
+            TimeUnit::Microsecond => "microsecond",
         })
     }
 }

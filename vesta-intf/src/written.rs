@@ -1,9 +1,12 @@
 //! IDs in whatever form a person pastes them.
 
+mod long;
+
+use crate::format::TID;
 use crate::{IdError, IdFormat, UnixMillis};
 
 /// A text that was recognised.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Written {
     /// An ID of 64 bits.
     Id {
@@ -12,17 +15,14 @@ pub enum Written {
         /// The form that it was written in.
         form: Form,
     },
-    /// A UUID, which has 128 bits.
-    Uuid {
-        /// Its version, 0 to 15.
-        version: u8,
-        /// The moment at which it was made, if its version says so: 1, 6 and 7.
+    /// An ID of more than 64 bits.
+    Long {
+        /// Its kind: `UUID of version 4`, `ULID`, `KSUID`, `XID` or `ObjectId`.
+        kind: String,
+        /// Its width.
+        bits: u32,
+        /// The moment at which it was made, if it holds one.
         moment: Option<UnixMillis>,
-    },
-    /// A ULID, which has 128 bits.
-    Ulid {
-        /// The moment at which it was made.
-        moment: UnixMillis,
     },
 }
 
@@ -33,15 +33,34 @@ pub enum Form {
     Format(IdFormat),
     /// A negative number: the same bits as a signed number.
     Signed,
+    /// A literal of JavaScript's `BigInt`: `1n`.
+    BigInt,
+    /// A literal of Java's `long`: `1L`.
+    JavaLong,
+    /// A TID of the AT Protocol, as Bluesky has them.
+    Tid,
 }
 
-/// Milliseconds between 1582-10-15, where the time of UUIDs of version 1 begins, and 1970.
-const GREGORIAN: u64 = 12_219_292_800_000;
+impl Form {
+    /// The name: that of the format, or `signed`, `bigint`, `long`, `tid`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Form::Format(format) => format.name(),
+            Form::Signed => "signed",
+            Form::BigInt => "bigint",
+            Form::JavaLong => "long",
+            Form::Tid => "tid",
+        }
+    }
+}
 
-/// Reads an ID in any form: decimal, signed decimal, hexadecimal (`0x` and up to 16 digits, or all 16),
-/// base62 (11 characters), Crockford's base32 (13 characters, 14 with its check symbol); and recognises UUIDs
-/// and ULIDs. Blanks and quotes around it do not matter. Digits alone are decimal, without a check digit. What begins with `0x` may also be base62 or
-/// Crockford's base32; if it is a number both ways, it is refused.
+/// Reads an ID in any form: decimal, signed decimal, a literal of JavaScript (`1n`) or Java (`1L`), hexadecimal
+/// (`0x` and up to 16 digits; 16 alone, or 9, 10, 12 or 15 where no other form has that length), base62 (11 characters), Crockford's base32 (13 characters, 14 with
+/// its check symbol), a TID; and recognises longer IDs: UUID, ULID, KSUID, XID and MongoDB's `ObjectId`. Blanks and quotes around it do not
+/// matter.
+///
+/// Digits alone are decimal, without a check digit. What begins with `0x` may also be base62 or Crockford's base32; if
+/// it is a number both ways, it is refused. 13 characters of a TID that begin with `3`, as those of 2005 to 2041 do, are one.
 ///
 /// ```
 /// use vesta_intf::{Form, IdFormat, Written, read};
@@ -55,34 +74,33 @@ const GREGORIAN: u64 = 12_219_292_800_000;
 /// [`IdError::Invalid`] for `id`, with the forms there are, or what is wrong with the one it seems to be.
 pub fn read(text: &str) -> Result<Written, IdError> {
     let text = text.trim().trim_matches(['"', '\'', '`']).trim();
-    let id = |format: IdFormat, text: &str| {
-        Ok(Written::Id { id: format.parse(text)?, form: Form::Format(format) })
-    };
-    if let Some(digits) = text.strip_prefix('-') {
-        let id = text.parse::<i64>().map(i64::cast_unsigned);
-        let id = id.ok().filter(|_| digits.bytes().all(|digit| digit.is_ascii_digit()));
-        let reason = "a negative one must be -9223372036854775808 or above";
-        let id = id.ok_or_else(|| IdError::invalid("id", reason))?;
-        return Ok(Written::Id { id, form: Form::Signed });
+    for (suffix, form) in [("n", Form::BigInt), ("L", Form::JavaLong)] {
+        let number = text.strip_suffix(suffix);
+        let is_number = |text: &&str| is_decimal(text.strip_prefix('-').unwrap_or(text));
+        if let Some(number) = number.filter(is_number) {
+            return signed(number, form);
+        }
     }
-    // No decimal ID is as long as a ULID or a UUID.
-    let is_short = !matches!(text.len(), 0 | 26 | 32);
-    if is_short && text.bytes().all(|digit| digit.is_ascii_digit()) {
+    if text.starts_with('-') {
+        return signed(text, Form::Signed);
+    }
+    if is_decimal(text) && !long::has_length(text.len()) {
         return id(IdFormat::Decimal, text);
     }
     let plain = match text.len() {
         11 => id(IdFormat::Base62, text),
-        13 => id(IdFormat::Crockford, text),
+        13 => tid(text).map_or_else(|| id(IdFormat::Crockford, text), Ok),
         14 => id(IdFormat::CrockfordCheck, text),
         16 => id(IdFormat::Hex, text),
-        26 => ulid(text),
-        _ => uuid(text),
+        9 | 10 | 12 | 15 => hex(text).map_err(|_| unknown()),
+        _ => long::read(text),
     };
     let digits = text.strip_prefix("0x").or(text.strip_prefix("0X"));
     let Some(digits) = digits.filter(|digits| !digits.is_empty()) else { return plain };
-    match (id(IdFormat::Hex, &format!("{digits:0>16}")), plain) {
-        (Ok(Written::Id { id: hex, .. }), Ok(Written::Id { id, form: Form::Format(form) })) => {
-            let reason = format!("it may be hexadecimal, {hex}, or {form}, {id}: give that number");
+    match (hex(digits), plain) {
+        (Ok(Written::Id { id: hex, .. }), Ok(Written::Id { id, form })) => {
+            let (form, name) = (form.name(), "hexadecimal");
+            let reason = format!("it may be {name}, {hex}, or {form}, {id}: give that number");
             Err(IdError::invalid("id", reason))
         }
         (Err(_), Ok(plain)) => Ok(plain),
@@ -90,48 +108,41 @@ pub fn read(text: &str) -> Result<Written, IdError> {
     }
 }
 
-fn unknown() -> IdError {
-    let reason = "it must be decimal, hexadecimal (0x… or 16 digits), base62 (11 characters) or \
-                  Crockford's base32 (13; 14 with its check symbol)";
-    IdError::invalid("id", reason)
+fn id(format: IdFormat, text: &str) -> Result<Written, IdError> {
+    Ok(Written::Id { id: format.parse(text)?, form: Form::Format(format) })
 }
 
-/// Ten characters of milliseconds, sixteen at random.
-fn ulid(text: &str) -> Result<Written, IdError> {
-    let whole = |part: &str| IdFormat::Crockford.parse(&format!("{part:0>13}"));
-    let parts = (text.get(..10), text.get(10..18), text.get(18..));
-    let (Some(time), Some(one), Some(other)) = parts else { return Err(unknown()) };
-    let (moment, _, _) = (whole(time)?, whole(one)?, whole(other)?);
-    // The first digit has three bits only.
-    if moment >> 48 != 0 {
-        return Err(IdError::invalid("id", "as a ULID it is above 128 bits"));
-    }
-    Ok(Written::Ulid { moment: UnixMillis(moment) })
+/// Hexadecimal digits, 1 to 16 of them.
+fn hex(digits: &str) -> Result<Written, IdError> {
+    id(IdFormat::Hex, &format!("{digits:0>16}"))
 }
 
-/// 32 digits, bare or in the five groups; around those braces, or `urn:uuid:` before them.
-fn uuid(text: &str) -> Result<Written, IdError> {
-    let urn = text.split_at_checked(9).filter(|it| it.0.eq_ignore_ascii_case("urn:uuid:"));
-    let braced = text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
-    let text = urn.map(|it| it.1).or(braced).unwrap_or(text);
-    let groups: Vec<_> = text.split('-').map(str::len).collect();
-    let digits = text.replace('-', "");
-    let halves = digits.split_at_checked(16);
-    let halves = halves.filter(|_| matches!(groups[..], [32] | [8, 4, 4, 4, 12]));
-    let (high, low) = halves.ok_or_else(unknown)?;
-    let (high, _) = (IdFormat::Hex.parse(high)?, IdFormat::Hex.parse(low)?);
-    let version = high >> 12 & 0xf;
-    // In steps of 100 ns, in three pieces whose order the version decides.
-    let (first, middle, last) = (high >> 32, high >> 16 & 0xffff, high & 0xfff);
-    let gregorian = |steps: u64| (steps / 10_000).checked_sub(GREGORIAN);
-    let millis = match version {
-        1 => gregorian(last << 48 | middle << 32 | first),
-        6 => gregorian(high >> 16 << 12 | last),
-        7 => Some(high >> 16),
-        _ => None,
+fn is_decimal(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit())
+}
+
+/// A decimal number that may be negative.
+fn signed(text: &str, form: Form) -> Result<Written, IdError> {
+    let Some(digits) = text.strip_prefix('-') else {
+        return Ok(Written::Id { id: IdFormat::Decimal.parse(text)?, form });
     };
-    let version = u8::try_from(version).unwrap_or_default(); // four bits
-    Ok(Written::Uuid { version, moment: millis.map(UnixMillis) })
+    let id = text.parse::<i64>().ok().filter(|_| is_decimal(digits));
+    let reason = "a negative one must be -9223372036854775808 or above";
+    let id = id.ok_or_else(|| IdError::invalid("id", reason))?.cast_unsigned();
+    Ok(Written::Id { id, form })
+}
+
+/// Its highest bit is 0, and so are those above the 53 of the time from 2005 to 2041.
+fn tid(text: &str) -> Option<Written> {
+    let mut values = text.chars().map(|digit| TID.value(digit));
+    let id = values.try_fold(0, |id, value| Some(id << 5 | u64::from(value?)))?;
+    text.starts_with('3').then_some(Written::Id { id, form: Form::Tid })
+}
+
+fn unknown() -> IdError {
+    let reason = "it must be decimal, hexadecimal (up to 16 digits), base62 (11 characters), Crockford's \
+                  base32 (13; 14 with its check symbol) or a TID (13)";
+    IdError::invalid("id", reason)
 }
 
 #[cfg(test)]
@@ -209,14 +220,91 @@ mod tests {
             ("urn:uuid:017f22e2-79b0-7cc3-98c4-dc0c0c07398f", 7),
             ("URN:UUID:017F22E2-79B0-7CC3-98C4-DC0C0C07398F", 7),
         ] {
-            assert_eq!(read(text).ok(), Some(Written::Uuid { version, moment }), "{text}");
+            assert_eq!(
+                read(text).ok(),
+                Some(Written::Long {
+                    kind: format!("UUID of version {version}"),
+                    bits: 128,
+                    moment
+                }),
+                "{text}"
+            );
         }
+        let unversioned =
+            Some(Written::Long { kind: "UUID of version 4".to_owned(), bits: 128, moment: None });
         let random = read("919108f7-52d1-4320-9bac-f847db4148a8");
-        assert_eq!(random.ok(), Some(Written::Uuid { version: 4, moment: None }));
+        assert_eq!(random.ok(), unversioned);
         let digits = read("12345678901242348901234567890123"); // all decimal, but too many
-        assert_eq!(digits.ok(), Some(Written::Uuid { version: 4, moment: None }));
-        let moment = UnixMillis(1_469_918_176_385);
-        assert_eq!(read("01ARYZ6S41TSV4RRFFQ69G5FAV").ok(), Some(Written::Ulid { moment }));
+        assert_eq!(digits.ok(), unversioned);
+    }
+
+    /// The examples of their specifications and READMEs: ULID, MongoDB's `getTimestamp`, segmentio/ksuid,
+    /// svix-ksuid, ksuid-cli, rs/xid, epyxid.
+    #[test]
+    fn longer_ids_are_named_with_their_time() {
+        for (text, kind, bits, time) in [
+            ("01ARYZ6S41TSV4RRFFQ69G5FAV", "ULID", 128, "2016-07-30T22:36:16.385Z"),
+            ("507c7f79bcf86cd7994f6c0e", "ObjectId", 96, "2012-10-15T21:26:17.000Z"),
+            ("\"507C7F79BCF86CD7994F6C0E\"", "ObjectId", 96, "2012-10-15T21:26:17.000Z"),
+            ("507079790286077994160120", "ObjectId", 96, "2012-10-06T18:33:29.000Z"), // digits alone
+            ("0ujtsYcgvSTl8PAuAdqWYSMnLOv", "KSUID", 160, "2017-10-10T04:00:47.000Z"),
+            ("1srOrx2ZWZBpBUvZwXKQmoEYga2", "KSUID", 160, "2021-05-21T20:04:03.000Z"),
+            ("151zOCJ2I9szGtX4VwDJjnmvrpZ", "KSUID", 160, "2018-05-24T01:46:00.000Z"),
+            ("aWgEPTl1tmebfsQzFP4bxwgy80V", "KSUID", 160, "2150-06-19T23:21:35.000Z"), // the largest
+            ("9m4e2mr0ui3e8a215n4g", "XID", 96, "2011-03-22T17:50:19.000Z"),
+            ("cnisffq7qo0qnbtbu5gg", "XID", 96, "2024-03-04T13:08:15.000Z"),
+        ] {
+            let Ok(Written::Long { kind: found, bits: width, moment }) = read(text) else {
+                panic!("{text}")
+            };
+            let moment = moment.expect(text).to_string();
+            assert_eq!((found.as_str(), width, moment.as_str()), (kind, bits, time), "{text}");
+        }
+    }
+
+    #[test]
+    fn literals_of_languages_and_bare_hexadecimal_digits_are_numbers() {
+        let format = Form::Format(IdFormat::Hex);
+        for (text, id, form) in [
+            ("2407837855670862845n", ID, Form::BigInt),
+            ("2407837855670862845L", ID, Form::JavaLong),
+            ("2407837855L", 2_407_837_855, Form::JavaLong), // eleven characters, but not base62
+            ("-1L", u64::MAX, Form::JavaLong),
+            ("7e39c56700c0001", 568_469_873_039_769_601, format),
+            ("7E39C56700", 542_135_117_568, format),
+            ("3k4duaz5vfs2b", 1_731_979_542_948_864_007, Form::Tid),
+        ] {
+            assert_eq!(read(text).ok(), Some(Written::Id { id, form }), "{text}");
+        }
+        for text in ["1e5", "1e18", "n", "L", "1.5n", "7e39c56700g0001", "18446744073709551616n"] {
+            assert!(read(text).is_err(), "{text}");
+        }
+        // Where another form has the length, that form it is.
+        assert!(matches!(
+            read("7E39C56700C00"),
+            Ok(Written::Id { form: Form::Format(IdFormat::Crockford), .. })
+        ));
+    }
+
+    /// The specification: each of these has the highest bit, or a character that is none of a TID.
+    #[test]
+    fn other_texts_of_13_characters_are_not_tids() {
+        for text in ["3jzfcijpj2z21", "3JZFCIJPJ2Z2A", "22tjvrqoooozx"] {
+            assert!(!matches!(read(text), Ok(Written::Id { form: Form::Tid, .. })), "{text}");
+        }
+    }
+
+    /// Characters of more than one byte, at every length and place.
+    #[test]
+    fn no_text_makes_the_reader_panic() {
+        for length in 0..48 {
+            for at in 0..length {
+                for filler in ["a", "0", "F", "z"] {
+                    let text = [&filler.repeat(at), "九", &filler.repeat(length - at)].concat();
+                    assert!(read(&text).is_err(), "{text}");
+                }
+            }
+        }
     }
 
     #[test]

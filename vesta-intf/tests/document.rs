@@ -54,6 +54,7 @@ fn picture(meta: &IdMeta) -> String {
             (Field::Time, TimeUnit::Second) => "time (seconds)",
             (Field::Time, TimeUnit::TenMillis) => "time (10 ms)",
             (Field::Time, TimeUnit::Millisecond) => "time (milliseconds)",
+            (Field::Time, TimeUnit::Microsecond) => "time (microseconds)",
             _ => field.name(),
         };
         boxes.push((title.to_owned(), bits));

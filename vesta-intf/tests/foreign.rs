@@ -238,6 +238,62 @@ fn tso() {
     explains(IdMeta::TSO, 395_181_938_313_123_110, "2017-10-08T21:50:59.507Z", 0, 120_102);
 }
 
+/// The README of TSID Creator and its ports: 38352658567418867 is 01226N0640J7K, of 2020-04-15.
+#[test]
+fn tsid() {
+    explains(IdMeta::TSID, 38_352_658_567_418_867, "2020-04-15T19:59:46.360Z", 421, 1011);
+}
+
+/// The example of obsidianforensics/unfurl, 2020-07-06 18:59:31.226; a post of which schema.org metadata says
+/// 2023-06-15T09:35:34.752Z.
+#[test]
+fn linkedin() {
+    let meta = IdMeta::LINKEDIN;
+    explains(meta, 6_685_980_502_161_199_104, "2020-07-06T18:59:31.226Z", 25, 0);
+    explains(meta, 7_075_043_149_462_556_672, "2023-06-15T09:35:34.777Z", 109, 0);
+}
+
+/// ClickHouse's documentation of `snowflakeIDToDateTime64`: 2024-05-22.
+#[test]
+fn clickhouse() {
+    let raw = 7_199_081_390_080_409_600;
+    explains(IdMeta::CLICKHOUSE, raw, "2024-05-22T16:19:15.859Z", 484, 0);
+}
+
+/// The example of obsidianforensics/unfurl: 2020-07-29 02:06:13. Its upper ten bits below are 872 ms.
+#[test]
+fn tiktok() {
+    let raw = 6_854_717_870_488_702_213;
+    let id = explains(IdMeta::TIKTOK, raw, "2020-07-29T02:06:13.000Z", 0, 3_657_452_805);
+    assert_eq!(id.seq >> 22, 872);
+}
+
+/// Posts with their `created_at`: Fri Mar 31 23:47:24 +0800 2017, Thu Nov 13 21:18:29 +0800 2025.
+#[test]
+fn weibo() {
+    let meta = IdMeta::WEIBO;
+    explains(meta, 4_091_509_081_366_576, "2017-03-31T15:47:24.000Z", 0, 2_351_152);
+    explains(meta, 5_232_630_992_732_508, "2025-11-13T13:18:29.000Z", 0, 1_048_924);
+}
+
+/// The README of @atcute/tid: 3l25zusnsfctk is 1724171495793000 µs, clock 816. Its time is finer than a moment.
+#[test]
+fn bluesky() {
+    let meta = IdMeta::BLUESKY;
+    let raw = 1_724_171_495_793_000 << 10 | 816;
+    explains(meta, raw, "2024-08-20T16:31:35.793Z", 816, 0);
+    let upper = meta.upper_bound(UnixMillis(1_724_171_495_793), &meta.blank()).unwrap();
+    assert_eq!(upper, 1_724_171_495_793_999 << 10 | 1023);
+    assert!(meta.check_generates().unwrap_err().to_string().contains("shorter than a millisecond"));
+}
+
+/// Apache ShardingSphere's `SnowflakeKeyGenerateAlgorithmTest` makes 12582913 three milliseconds after its epoch,
+/// midnight of 2016-11-01 in the zone of the process.
+#[test]
+fn shardingsphere() {
+    explains(IdMeta::SHARDINGSPHERE, 12_582_913, "2016-10-31T16:00:00.003Z", 0, 1);
+}
+
 /// The widths of the older documents, by arithmetic: 1420041600 + 94990103 is 1515031703.
 #[test]
 fn vesta_old() {
@@ -260,9 +316,9 @@ fn every_known_layout_is_found_by_its_name_and_says_what_it_is() {
         assert!(!meta.about().contains('\n') && meta.about().len() < 80);
         names.push(meta.name());
     }
-    assert_eq!(names.len(), 19);
+    assert_eq!(names.len(), 26);
     names.dedup();
-    assert_eq!(names.len(), 19);
+    assert_eq!(names.len(), 26);
     let error = IdMeta::known("Discord").unwrap_err().to_string();
     assert!(error.contains("max-peak") && error.contains("sonyflake"), "{error}");
     let custom = IdMeta::new(*IdMeta::SNOWFLAKE.spec()).unwrap();
@@ -281,7 +337,8 @@ fn which_layouts_can_make_ids() {
         .map(|meta| meta.name())
         .collect();
     let names = ["discord", "instagram", "sonyflake", "sonyflake-2", "uid-boot", "cosid"];
-    assert_eq!(able, [&names[..], &["cosid-second", "cosid-js", "yitter"]].concat());
+    let more = ["cosid-second", "cosid-js", "yitter", "tsid", "linkedin", "clickhouse"];
+    assert_eq!(able, [&names[..], &more, &["shardingsphere"]].concat());
     assert_eq!(IdMeta::preset("discord"), None, "not one of Vesta's own");
 }
 

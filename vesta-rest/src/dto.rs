@@ -119,6 +119,21 @@ pub struct Explained {
     /// Its fields; one that the layout does not have is 0.
     #[serde(flatten)]
     pub fields: Fields,
+    /// Present if the ID has the shape of one that a program rounded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub rounded: Option<Rounding>,
+}
+
+/// What an ID may have been before it was rounded.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct Rounding {
+    /// `JavaScript` or `Excel`.
+    pub by: &'static str,
+    /// The smallest ID that becomes this one.
+    pub from: IdText,
+    /// The largest ID that becomes this one.
+    pub until: IdText,
 }
 
 /// The IDs of a moment, for comparisons.

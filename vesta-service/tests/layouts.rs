@@ -52,7 +52,7 @@ fn every_layout_that_may_generate_does_and_explains_what_it_made() {
             clock.advance(Duration::from_millis(7));
         }
     }
-    assert_eq!(made, 14);
+    assert_eq!(made, 18);
 }
 
 fn clock_of(clock: &ManualClock) -> UnixMillis {

@@ -4,8 +4,8 @@
 //! since JavaScript would round them. What is wrong with a question is in the field `error`.
 
 use vesta_intf::{
-    Field, FieldOrder, Form, Guess, Id, IdError, IdFormat, IdMeta, LayoutSpec, TimeUnit,
-    UnixMillis, Written, guess, read,
+    Field, FieldOrder, Form, Guess, Id, IdError, IdFormat, IdMeta, LayoutSpec, Rounded, TimeUnit,
+    UnixMillis, Written, guess, read, rounded,
 };
 
 #[cfg(target_arch = "wasm32")]
@@ -41,23 +41,22 @@ fn explain(
     from: &str,
     until: &str,
 ) -> Result<String, IdError> {
-    let named = |kind: &str, version: u8, moment: Option<UnixMillis>| {
-        let moment = moment.map_or("null".to_owned(), |moment| moment.0.to_string());
-        let version = version.to_string();
-        Ok(object([("kind", text(kind)), ("version", version), ("moment", moment)]))
-    };
     let (raw, form) = match read(written)? {
         Written::Id { id, form } => (id, form),
-        Written::Uuid { version, moment } => return named("UUID", version, moment),
-        Written::Ulid { moment } => return named("ULID", 0, Some(moment)),
+        Written::Long { kind, bits, moment } => {
+            let moment = moment.map_or("null".to_owned(), |moment| moment.0.to_string());
+            let (kind, bits) = (text(&kind), bits.to_string());
+            return Ok(object([("kind", kind), ("bits", bits), ("moment", moment)]));
+        }
     };
     let now = UnixMillis(number("now", now)?);
     let made = match (from, until) {
         ("", _) | (_, "") => None,
         _ => Some(UnixMillis(number("made", from)?)..=UnixMillis(number("made", until)?)),
     };
-    let guesses = guess(raw, now, made);
-    let layout = match (layout, guesses.first()) {
+    let found = guess(raw, now, made);
+    let layout = match (layout, found.candidates.first()) {
+        ("", _) if form == Form::Tid => IdMeta::BLUESKY,
         ("", Some(first)) => first.layout,
         ("", None) => IdMeta::MAX_PEAK,
         (name, _) => IdMeta::known(name)?,
@@ -84,14 +83,10 @@ fn explain(
         ])
     });
     let forms = IdFormat::ALL.map(|form| list([text(form.name()), text(&form.encode(raw))]));
-    let form = match form {
-        Form::Format(format) => format.name(),
-        Form::Signed => "signed",
-    };
     Ok(object([
         ("id", text(&raw.to_string())),
         ("signed", text(&raw.cast_signed().to_string())),
-        ("form", text(form)),
+        ("form", text(form.name())),
         ("layout", text(layout.name())),
         ("moment", layout.moment_of(id.time)?.0.to_string()),
         ("ends", layout.end().0.to_string()),
@@ -99,8 +94,15 @@ fn explain(
         ("tick", tick),
         ("fields", list(fields)),
         ("forms", list(forms)),
-        ("guesses", list(guesses.iter().map(candidate))),
+        ("rounded", rounded(raw).map_or("null".to_owned(), |it| bounds(&it))),
+        ("guesses", list(found.candidates.iter().map(candidate))),
+        ("other", format!("{:.4}", found.other)),
     ]))
+}
+
+fn bounds(it: &Rounded) -> String {
+    let [from, until] = [it.from, it.until].map(|id| text(&id.to_string()));
+    object([("by", text(it.by)), ("from", from), ("until", until)])
 }
 
 fn candidate(it: &Guess) -> String {
@@ -216,11 +218,38 @@ mod tests {
     }
 
     #[test]
+    fn a_rounded_id_comes_with_its_bounds() {
+        let said = answer("explain\n1785223470585921500\n\n1795305600000\n\n");
+        let bounds = r#""from":"1785223470585921408","until":"1785223470585921664""#;
+        assert!(said.contains(&format!(r#""rounded":{{"by":"JavaScript",{bounds}}}"#)), "{said}");
+        let said = answer("explain\n1785223470585921538\n\n1795305600000\n\n");
+        assert!(said.contains(r#""rounded":null"#), "{said}");
+    }
+
+    #[test]
     fn the_month_decides() {
         let month = "1459468800000\n1462060799999";
         let said = answer(&format!("explain\n175928847299117063\n\n1795305600000\n{month}"));
         assert!(said.contains(r#""layout":"discord","about"#), "{said}");
-        assert!(said.contains(r#""probability":1.0000,"moment":1462015105796"#), "{said}");
+        assert!(said.contains(r#""probability":0.9"#), "{said}");
+        assert!(said.contains(r#","moment":1462015105796"#) && said.contains(r#""other":0.0"#));
+    }
+
+    #[test]
+    fn longer_ids_are_named_with_their_width_and_time() {
+        let said = answer("explain\n507c7f79bcf86cd7994f6c0e\n\n0\n\n");
+        assert_eq!(said, r#"{"kind":"ObjectId","bits":96,"moment":1350336377000}"#);
+        let said = answer("explain\n919108f7-52d1-4320-9bac-f847db4148a8\n\n0\n\n");
+        assert_eq!(said, r#"{"kind":"UUID of version 4","bits":128,"moment":null}"#);
+    }
+
+    #[test]
+    fn a_tid_is_explained_as_blueskys() {
+        let said = answer("explain\n3k4duaz5vfs2b\n\n1795305600000\n\n");
+        assert!(
+            said.contains(r#""form":"tid","layout":"bluesky","moment":1691386272411"#),
+            "{said}"
+        );
     }
 
     #[test]

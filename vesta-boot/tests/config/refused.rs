@@ -16,8 +16,8 @@ fn what_is_wrong_is_refused_with_one_sentence_that_says_what_to_do() {
         (
             &["--layout", "twitter"],
             "layout must be max-peak, min-granularity, snowflake, uid, js-safe, discord, instagram, \
-             sonyflake, sonyflake-2, uid-boot, cosid, cosid-second, cosid-js, yitter or custom, but is \
-             `twitter`",
+             sonyflake, sonyflake-2, uid-boot, cosid, cosid-second, cosid-js, yitter, tsid, linkedin, \
+             clickhouse, shardingsphere or custom, but is `twitter`",
         ),
         (
             &["--layout", "mastodon"],

@@ -1,6 +1,6 @@
 //! Layouts of others, to explain the IDs that they made.
 
-use crate::TimeUnit::{Millisecond, Second, TenMicros, TenMillis};
+use crate::TimeUnit::{Microsecond, Millisecond, Second, TenMicros, TenMillis};
 use crate::{FieldOrder, IdMeta, LayoutSpec, TimeUnit, UnixMillis};
 use FieldOrder::{MachineTimeSeq, TimeMachineSeq, TimeSeqMachine};
 
@@ -99,6 +99,38 @@ impl IdMeta {
     /// `tso`: a timestamp of TiDB, 46 bits of milliseconds since 1970, logical counter 18.
     pub const TSO: IdMeta = foreign("tso", TimeMachineSeq, [0, 46, 0, 18], Millisecond, 0);
 
+    /// `tsid`: TSID Creator's and Hypersistence TSID's 42 bits of milliseconds since
+    /// 2020-01-01T00:00:00Z, node 10 and counter 12, both of which begin at random.
+    pub const TSID: IdMeta =
+        foreign("tsid", TimeMachineSeq, [0, 42, 10, 12], Millisecond, 1_577_836_800_000);
+
+    /// `linkedin`: LinkedIn's activities and shares, milliseconds since 1970 above 22 bits that are not
+    /// documented: the upper ten are small, the lower twelve nearly always 0.
+    pub const LINKEDIN: IdMeta =
+        foreign("linkedin", TimeMachineSeq, [1, 41, 10, 12], Millisecond, 0);
+
+    /// `clickhouse`: `generateSnowflakeID()` of ClickHouse, milliseconds since 1970, machine 10,
+    /// counter 12.
+    pub const CLICKHOUSE: IdMeta =
+        foreign("clickhouse", TimeMachineSeq, [1, 41, 10, 12], Millisecond, 0);
+
+    /// `tiktok`: TikTok and Douyin, 32 bits of seconds since 1970. Of the lower 32 bits the upper ten are
+    /// milliseconds. Explains only.
+    pub const TIKTOK: IdMeta = foreign("tiktok", TimeMachineSeq, [0, 32, 0, 32], Second, 0);
+
+    /// `weibo`: posts of Weibo, seconds since 1986-05-03T05:51:03Z above 22 bits. Explains only.
+    pub const WEIBO: IdMeta =
+        foreign("weibo", TimeMachineSeq, [1, 41, 0, 22], Second, 515_483_463_000);
+
+    /// `bluesky`: the TID of the AT Protocol, 53 bits of microseconds since 1970, clock 10. Explains
+    /// only.
+    pub const BLUESKY: IdMeta = foreign("bluesky", TimeMachineSeq, [1, 53, 10, 0], Microsecond, 0);
+
+    /// `shardingsphere`: Apache ShardingSphere's `SNOWFLAKE`, worker 10, sequence 12, since midnight of
+    /// 2016-11-01 in the zone of its process: here in China, 2016-10-31T16:00:00Z.
+    pub const SHARDINGSPHERE: IdMeta =
+        foreign("shardingsphere", TimeMachineSeq, [1, 41, 10, 12], Millisecond, 1_477_929_600_000);
+
     /// `vesta-old`: the layout of Vesta's older documents, version 1, type 1, genMethod 2,
     /// machine 10, seconds 30, sequence 20. It sorts by machine before time; explains only.
     pub const VESTA_OLD: IdMeta =
@@ -108,7 +140,7 @@ impl IdMeta {
     pub const COSID_LAYOUTS: [IdMeta; 3] = [Self::COSID, Self::COSID_SECOND, Self::COSID_JS];
 
     /// The layouts of others, for explaining their IDs.
-    pub const FOREIGN: [IdMeta; 14] = [
+    pub const FOREIGN: [IdMeta; 21] = [
         Self::DISCORD,
         Self::INSTAGRAM,
         Self::MASTODON,
@@ -122,6 +154,13 @@ impl IdMeta {
         Self::SEATA,
         Self::COCKROACH,
         Self::TSO,
+        Self::TSID,
+        Self::LINKEDIN,
+        Self::CLICKHOUSE,
+        Self::TIKTOK,
+        Self::WEIBO,
+        Self::BLUESKY,
+        Self::SHARDINGSPHERE,
         Self::VESTA_OLD,
     ];
 }

@@ -95,7 +95,7 @@ impl Layout {
     "order": ["time", "seq", "machine"], "totalBits": 63, "unit": "10 ms", "unitMicros": 10000,
     "epoch": "2014-09-01T00:00:00.000Z", "epochMillis": 1409529600000u64,
     "ends": "2188-11-16T03:28:58.880Z", "capacityPerSecond": 25600,
-    "about": "Sonyflake with its default start time, in steps of 10 ms",
+    "about": "Sonyflake 1 with its default start time",
     "makesIds": true, "own": false
 }))]
 pub struct KnownLayout {

@@ -1,12 +1,12 @@
 //! The JSON API. IDs are strings in it.
 
 use actix_web::HttpResponse;
-use vesta_intf::{Id, IdError, IdService, MakeId};
+use vesta_intf::{Id, IdError, IdFormat, IdService, MakeId, rounded};
 use vesta_service::LocalIdService;
 
 use super::{Answer, JSON, json, new_id, new_ids, no_store, ok};
 use crate::dto::{
-    Bounds, Explained, IdText, KnownLayout, KnownLayouts, Layout, ManyIds, OneId, Parts,
+    Bounds, Explained, IdText, KnownLayout, KnownLayouts, Layout, ManyIds, OneId, Parts, Rounding,
 };
 use crate::params::{self, parts};
 use crate::problem::Problem;
@@ -43,6 +43,11 @@ pub(crate) async fn explain(call: Call) -> Answer {
         layout: meta.name(),
         moment: meta.moment_of(id.time)?.to_string(),
         fields: id.into(),
+        // Programs that round take no other format for a number.
+        rounded: rounded(raw).filter(|_| format == IdFormat::Decimal).map(|it| {
+            let [from, until] = [it.from, it.until].map(|id| IdText { id, format });
+            Rounding { by: it.by, from, until }
+        }),
     }))
 }
 

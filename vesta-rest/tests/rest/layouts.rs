@@ -5,7 +5,7 @@ use vesta_intf::{IdMeta, LayoutSpec, UnixMillis};
 
 use crate::support::{get, service, service_of};
 
-const NAMES: [&str; 19] = [
+const NAMES: [&str; 26] = [
     "max-peak",
     "min-granularity",
     "snowflake",
@@ -24,6 +24,13 @@ const NAMES: [&str; 19] = [
     "seata",
     "cockroach",
     "tso",
+    "tsid",
+    "linkedin",
+    "clickhouse",
+    "tiktok",
+    "weibo",
+    "bluesky",
+    "shardingsphere",
     "vesta-old",
 ];
 
@@ -140,7 +147,8 @@ async fn the_known_layouts_are_listed_and_each_can_be_asked_for() {
         assert_eq!(layout["own"], name == "max-peak", "{name}");
         assert_eq!(
             layout["makesIds"],
-            !["mastodon", "seata", "cockroach", "tso", "vesta-old"].contains(&name),
+            !["mastodon", "seata", "cockroach", "tso", "tiktok", "weibo", "bluesky", "vesta-old"]
+                .contains(&name),
             "{name}"
         );
         assert!(layout["about"].as_str().is_some_and(|about| about.len() > 10), "{name}");
@@ -166,7 +174,7 @@ async fn the_known_layouts_are_listed_and_each_can_be_asked_for() {
             "unit": "millisecond", "unitMicros": 1000,
             "epoch": "2015-01-01T00:00:00.000Z", "epochMillis": 1_420_070_400_000_u64,
             "ends": "2154-05-15T07:35:11.104Z", "capacityPerSecond": 4_096_000,
-            "about": "Discord: machine is worker * 32 + process, seq the increment",
+            "about": "Discord: machine is worker * 32 + process",
             "makesIds": true, "own": false,
         })
     );
@@ -180,7 +188,7 @@ async fn a_layout_of_ones_own_is_listed_and_explains_too() {
     let service = service_of(IdMeta::new(spec).unwrap());
     let layouts = get(&service, "/v1/layouts").await.json()["layouts"].as_array().unwrap().clone();
     let own: Vec<&Value> = layouts.iter().filter(|layout| layout["own"] == true).collect();
-    assert_eq!((layouts.len(), own.len()), (20, 1));
+    assert_eq!((layouts.len(), own.len()), (27, 1));
     assert_eq!(
         (&own[0]["name"], &own[0]["epoch"]),
         (&"custom".into(), &"2024-01-01T00:00:00.000Z".into())
@@ -204,4 +212,32 @@ async fn a_layout_of_ones_own_is_listed_and_explains_too() {
         .filter(|layout| layout["own"] == true)
         .collect();
     assert_eq!((own.len(), &own[0]["name"]), (1, &"snowflake".into()));
+}
+
+#[actix_web::test]
+async fn an_id_in_the_shape_of_a_rounded_one_comes_with_those_that_become_it() {
+    let service = service();
+    for (id, rounded) in [
+        (
+            "2407837855670863000",
+            json!({"by": "JavaScript", "from": "2407837855670862592", "until": "2407837855670863104"}),
+        ),
+        (
+            "2407837855670860000",
+            json!({"by": "Excel", "from": "2407837855670859520", "until": "2407837855670869999"}),
+        ),
+        ("2407837855670862845", Value::Null),
+    ] {
+        let explained = get(&service, &format!("/v1/ids/{id}")).await.json();
+        assert_eq!(explained["rounded"], rounded, "{id}");
+        assert_eq!(
+            explained.get("rounded").is_some(),
+            rounded.is_object(),
+            "{id}: absent, not null"
+        );
+    }
+    // What is no decimal number is not rounded.
+    let text = vesta_intf::IdFormat::Base62.encode(2_407_837_855_670_863_000);
+    let explained = get(&service, &format!("/v1/ids/{text}?format=base62")).await.json();
+    assert_eq!((explained["id"].as_str(), explained.get("rounded")), (Some(text.as_str()), None));
 }

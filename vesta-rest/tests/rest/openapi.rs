@@ -170,7 +170,7 @@ async fn it_names_every_format_and_every_layout() {
             takes.entry(format!("{method} {path}")).or_insert_with(Vec::new).push(names.len());
         }
     }
-    let both = ["get /expid", "post /expid", "get /v1/ids/{id}"].map(|it| (it, vec![10, 19]));
+    let both = ["get /expid", "post /expid", "get /v1/ids/{id}"].map(|it| (it, vec![10, 26]));
     let format = [
         "get /genid",
         "post /genid",

@@ -1,0 +1,59 @@
+//! IDs that were rounded: by programs that keep numbers as doubles, or 15 digits of them.
+
+/// A number that may be what is left of an ID.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rounded {
+    /// `JavaScript` or `Excel`.
+    pub by: &'static str,
+    /// The smallest number that becomes this one.
+    pub from: u64,
+    /// The largest number that becomes this one.
+    pub until: u64,
+}
+
+/// What JavaScript prints for an ID: of the decimal numbers that are nearest to the same double, the one with the
+/// fewest digits.
+///
+/// ```
+/// assert_eq!(vesta_intf::in_javascript(1_785_223_470_585_921_538), "1785223470585921500");
+/// ```
+pub fn in_javascript(id: u64) -> String {
+    double(id).to_string()
+}
+
+#[allow(clippy::cast_precision_loss, reason = "rounds as JavaScript does")]
+const fn double(id: u64) -> f64 {
+    id as f64
+}
+
+/// The whole number that is halfway between a double, given by its bits, and the next one.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is below 2^65")]
+const fn halfway(bits: u64) -> u128 {
+    (f64::from_bits(bits) as u128 + f64::from_bits(bits + 1) as u128) / 2
+}
+
+/// Whether an ID has the shape of a rounded one, and the IDs that become it.
+///
+/// JavaScript: a number from 2^56 on that it prints as it stands. Of the numbers there one in 16 is such a number, of
+/// those from 2^60 on one in 256; every rounded one is. Below 2^56 it would be one in ten, so nothing is said.
+///
+/// Excel: 15 digits and at least two zeros, one number in a hundred or fewer. The digits after the fifteenth become
+/// zeros; since JavaScript prints some numbers so too, those that it rounds to this one are within the bounds.
+pub fn rounded(id: u64) -> Option<Rounded> {
+    let zeros = id.checked_ilog10()?.saturating_sub(14);
+    let step = 10u64.pow(zeros);
+    let is_excels = zeros >= 2 && id.is_multiple_of(step);
+    if !is_excels && (id < 1 << 56 || in_javascript(id) != id.to_string()) {
+        return None;
+    }
+    // What is halfway goes to the double whose lowest bit is 0.
+    let bits = double(id).to_bits();
+    let odd = u128::from(bits & 1);
+    let (from, mut until) = (halfway(bits - 1) + odd, halfway(bits) - odd);
+    if is_excels {
+        until = until.max(u128::from(id) + u128::from(step) - 1);
+    }
+    let by = if is_excels { "Excel" } else { "JavaScript" };
+    // Above u64::MAX there are no IDs.
+    Some(Rounded { by, from: from.try_into().ok()?, until: until.try_into().unwrap_or(u64::MAX) })
+}

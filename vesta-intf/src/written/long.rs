@@ -1,0 +1,91 @@
+//! IDs of more than 64 bits.
+
+use super::{Written, unknown};
+use crate::format::BASE62;
+use crate::{IdError, IdFormat, UnixMillis};
+
+/// Milliseconds between 1582-10-15, where the time of UUIDs of version 1 begins, and 1970.
+const GREGORIAN: u64 = 12_219_292_800_000;
+
+/// Seconds between 1970 and 2014-05-13, where the time of KSUIDs begins.
+const KSUID_EPOCH: u64 = 1_400_000_000;
+
+/// Whether so many digits are one of these rather than a decimal number.
+pub(super) const fn has_length(length: usize) -> bool {
+    matches!(length, 24 | 26 | 27 | 32)
+}
+
+/// A long ID and the moment that it holds.
+pub(super) fn read(text: &str) -> Result<Written, IdError> {
+    let leading = |digits, radix| {
+        let digits = text.get(..digits).ok_or_else(unknown)?;
+        u64::from_str_radix(digits, radix).map_err(|_| unknown())
+    };
+    let (kind, bits, seconds) = match text.len() {
+        20 if is_xid(text) => ("XID", 96, leading(7, 32)? >> 3),
+        24 if text.bytes().all(|it| it.is_ascii_hexdigit()) => ("ObjectId", 96, leading(8, 16)?),
+        27 => ("KSUID", 160, ksuid_seconds(text).ok_or_else(unknown)? + KSUID_EPOCH),
+        26 => return ulid(text),
+        _ => return uuid(text),
+    };
+    Ok(Written::Long { kind: kind.to_owned(), bits, moment: Some(UnixMillis(seconds * 1000)) })
+}
+
+/// 96 bits in 20 characters of 5: the last has one bit, its highest.
+fn is_xid(text: &str) -> bool {
+    text.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'v')) && text.ends_with(['0', 'g'])
+}
+
+/// The upper 32 of the 160 bits; `None` if it has other characters, or is above 160 bits.
+fn ksuid_seconds(text: &str) -> Option<u64> {
+    let mut words = [0u64; 5]; // of 32 bits, the highest first
+    for digit in text.chars() {
+        let mut carry = u64::from(BASE62.value(digit)?);
+        for word in words.iter_mut().rev() {
+            let sum = *word * 62 + carry;
+            (*word, carry) = (sum & 0xffff_ffff, sum >> 32);
+        }
+        if carry > 0 {
+            return None;
+        }
+    }
+    Some(words[0])
+}
+
+/// Ten characters of milliseconds, sixteen at random.
+fn ulid(text: &str) -> Result<Written, IdError> {
+    let whole = |part: &str| IdFormat::Crockford.parse(&format!("{part:0>13}"));
+    let parts = (text.get(..10), text.get(10..18), text.get(18..));
+    let (Some(time), Some(one), Some(other)) = parts else { return Err(unknown()) };
+    let (moment, _, _) = (whole(time)?, whole(one)?, whole(other)?);
+    // The first digit has three bits only.
+    if moment >> 48 != 0 {
+        return Err(IdError::invalid("id", "as a ULID it is above 128 bits"));
+    }
+    Ok(Written::Long { kind: "ULID".to_owned(), bits: 128, moment: Some(UnixMillis(moment)) })
+}
+
+/// 32 digits, bare or in the five groups; around those braces, or `urn:uuid:` before them.
+fn uuid(text: &str) -> Result<Written, IdError> {
+    let urn = text.split_at_checked(9).filter(|it| it.0.eq_ignore_ascii_case("urn:uuid:"));
+    let braced = text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
+    let text = urn.map(|it| it.1).or(braced).unwrap_or(text);
+    let groups: Vec<_> = text.split('-').map(str::len).collect();
+    let digits = text.replace('-', "");
+    let halves = digits.split_at_checked(16);
+    let halves = halves.filter(|_| matches!(groups[..], [32] | [8, 4, 4, 4, 12]));
+    let (high, low) = halves.ok_or_else(unknown)?;
+    let (high, _) = (IdFormat::Hex.parse(high)?, IdFormat::Hex.parse(low)?);
+    let version = high >> 12 & 0xf;
+    // In steps of 100 ns, in three pieces whose order the version decides.
+    let (first, middle, last) = (high >> 32, high >> 16 & 0xffff, high & 0xfff);
+    let gregorian = |steps: u64| (steps / 10_000).checked_sub(GREGORIAN);
+    let millis = match version {
+        1 => gregorian(last << 48 | middle << 32 | first),
+        6 => gregorian(high >> 16 << 12 | last),
+        7 => Some(high >> 16),
+        _ => None,
+    };
+    let kind = format!("UUID of version {version}");
+    Ok(Written::Long { kind, bits: 128, moment: millis.map(UnixMillis) })
+}
