@@ -212,7 +212,7 @@ def what_is_no_id_is_said(context) -> None:
     page.type("text", "hello")
     assert "base62" in page.text("id-error") and not page.at("explained").is_displayed()
     page.type("text", "017F22E2-79B0-7CC3-98C4-DC0C0C07398F")
-    assert "UUID version 7" in page.text("kind") and "2022-02-22" in page.text("kind")
+    assert "UUID of version 7" in page.text("kind") and "2022-02-22" in page.text("kind")
     page.type("text", "01ARYZ6S41TSV4RRFFQ69G5FAV")
     assert "ULID" in page.text("kind") and "2016-07-30" in page.text("kind")
     page.type("text", "-1")
@@ -222,14 +222,14 @@ def what_is_no_id_is_said(context) -> None:
     page.close()
 
 
-def a_guess_does_not_claim_and_the_month_decides(context) -> None:
+def a_guess_does_not_claim_and_the_day_decides(context) -> None:
     for language, unsure in [("en", "Not certain"), ("zh", "不能确定")]:
         page = context.page(context.server.rest, language)
         page.type("text", DISCORD)
         assert unsure in page.text("verdict"), page.text("verdict")
         names = [it.text for it in page.driver.find_elements(By.CSS_SELECTOR, "#guesses b")]
-        assert names[0] == "sonyflake" and "discord" in names, names
-        page.type("made", "2016-04")
+        assert names[0] == "discord" and "max-peak" in names, names
+        page.type("made", "2016-04-30")
         assert unsure not in page.text("verdict") and "discord" in page.text("verdict")
         assert "2016-04-30T11:18:25.796Z" in page.text("verdict")
         page.type("made", "2016-13")
@@ -750,7 +750,7 @@ TESTS = [
     same_keys_in_both_languages,
     an_id_is_explained,
     what_is_no_id_is_said,
-    a_guess_does_not_claim_and_the_month_decides,
+    a_guess_does_not_claim_and_the_day_decides,
     doubts_are_shown,
     the_bits_fit_one_row_at_1280_pixels,
     a_browser_is_shown_around,

@@ -48,21 +48,19 @@ function showId() {
     return;
   }
   if (it.kind) {
-    const version = it.version ? ` ${t("version")} ${it.version}` : "";
     const moment = it.moment === null ? "" : ` ${t("madeAt")} ${utc(it.moment)}`;
-    $("kind").textContent = `${it.kind}${version}: ${t("notVesta")}${moment}`;
+    $("kind").textContent = `${it.kind}: ${t("notVesta")}${moment}`;
     return;
   }
   $("explained").hidden = false;
   verdict(it);
   chips(it);
   bits(it);
-  const js = Number(it.id);
-  const exact = BigInt(js) === BigInt(it.id);
+  const js = String(Number(it.id));
   const facts = [
     [t("made"), `${utc(it.moment)} · ${local(it.moment)} · ${relative(it.moment)}`],
     [t("ends"), day(it.ends)],
-    ["JavaScript", t(exact ? "jsExact" : "jsRounds", { js })],
+    ["JavaScript", t(js === it.id ? "jsExact" : "jsRounds", { js })],
   ];
   $("made-at").replaceChildren(...facts.flatMap(([name, text]) => [el("dt", { text: name }), el("dd", {}, ...unbroken(text))]));
   fill("fields", it.fields.map((field) => {
