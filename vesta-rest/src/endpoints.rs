@@ -180,11 +180,12 @@ endpoints! {
          1970 and, in brackets, readable in the server's time zone.";
     Any "/uid/get" GENERATE uid::get [] -> [text("3516414031872")] or [CANNOT_MAKE, NOT_OFFERED]
         "A new UID in decimal digits"
-        "Only from a server with the widths of uid-generator: 28 bits of seconds, 22 of workers, 13 of \
-         sequence.";
-    Any "/uid/parse" READ uid::parse [UID] -> [json::<UidParsed>()]
+        "Only from a server whose layout has uid-generator's shape: time-machine-seq in seconds, without type and \
+         genMethod, in any widths.";
+    Any "/uid/parse" READ uid::parse [UID] -> [json::<UidParsed>()] or [NOT_OFFERED]
         "The fields of a UID, as uid-generator's `parseUID` returns them"
-        "Every member is a string. The moment is in the server's time zone.";
+        "By this server's own layout, as `/uid/get`. Every member is a string. The moment is in the server's \
+         time zone.";
     Every "/tinyid/id/nextId" NONE tinyid::next_id [BIZ_TYPE, TOKEN, BATCH_SIZE]
         -> [json::<TinyidNumbers>()] or [BAD_BATCH, NOT_COMPAT]
         "The next numbers of a tag, as from Tinyid"

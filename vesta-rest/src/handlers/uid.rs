@@ -1,30 +1,21 @@
-//! uid-generator-compatible endpoints, for a server with its layout.
+//! uid-generator-compatible endpoints, for a server with a layout of its shape.
 
-use vesta_intf::{IdError, IdMeta, LayoutSpec};
+use vesta_intf::{FieldOrder, IdError, IdMeta, TimeUnit};
 
 use super::vesta::in_system_zone;
 use super::{Answer, characters, decimal, json, new_id, no_store, text};
 use crate::dto::UidParsed;
+use crate::problem::Problem;
 use crate::state::Call;
 
 pub(crate) async fn get(call: Call) -> Answer {
-    let meta = call.running().service.meta();
-    if !is_uid(meta) {
-        let what = format!(
-            "a UID: this server makes IDs of layout {}; start one with the widths of uid-generator \
-             (docs/FROM-UID-GENERATOR.md), or use /genid",
-            meta.name()
-        );
-        return Err(IdError::Unsupported { what: what.into() }.into());
-    }
+    layout(&call)?;
     let id = new_id(&call).await?;
     Ok(no_store(text(characters(decimal(id)))))
 }
 
 pub(crate) async fn parse(call: Call) -> Answer {
-    // The server's layout if it is uid-generator's, else uid-generator's default.
-    let own = call.running().service.meta();
-    let meta = if is_uid(own) { own } else { &IdMeta::UID };
+    let meta = layout(&call)?;
     let raw = call.params.number("uid", 0, u64::MAX)?;
     let id = meta.unpack(raw)?;
     Ok(json(&UidParsed {
@@ -35,7 +26,25 @@ pub(crate) async fn parse(call: Call) -> Answer {
     }))
 }
 
-/// Compares all but the epoch: the default's time field ran out in 2024.
+/// The server's layout, if it is one of uid-generator. There is no fallback: by another layout, the
+/// fields of an ID that this server made would be wrong.
+fn layout(call: &Call) -> Result<&IdMeta, Problem> {
+    let meta = call.running().service.meta();
+    if is_uid(meta) {
+        return Ok(meta);
+    }
+    let what = format!(
+        "a UID: this server makes IDs of layout {}, and uid-generator's are time-machine-seq in seconds, \
+         without type and genMethod (docs/FROM-UID-GENERATOR.md); use /genid, and \
+         /expid?layout=uid&id= for the UIDs of another server",
+        meta.name()
+    );
+    Err(IdError::Unsupported { what: what.into() }.into())
+}
+
+/// Any of the widths that uid-generator's `timeBits`, `workerBits` and `seqBits` choose, from any epoch.
 fn is_uid(meta: &IdMeta) -> bool {
-    LayoutSpec { epoch: IdMeta::UID.spec().epoch, ..*meta.spec() } == *IdMeta::UID.spec()
+    let spec = meta.spec();
+    (spec.type_bits, spec.gen_method_bits) == (0, 0)
+        && (spec.order, spec.unit) == (FieldOrder::TimeMachineSeq, TimeUnit::Second)
 }

@@ -1,8 +1,9 @@
 //! Requests of Leaf and uid-generator clients, and their responses.
 
-use vesta_intf::{IdMeta, LayoutSpec, UnixMillis};
+use serde_json::Value;
+use vesta_intf::{FieldOrder, IdMeta, LayoutSpec, TimeUnit, UnixMillis};
 
-use crate::support::{get, get_with, service, service_of};
+use crate::support::{NOW, get, get_with, service_of};
 
 /// The request of an HTTP client with no wishes, of a browser, of Spring's RestTemplate for a number.
 const ACCEPTS: [(&str, &str); 6] = [
@@ -53,36 +54,69 @@ async fn an_id_is_decoded_to_leafs_json() {
     }
 }
 
-#[actix_web::test]
-async fn a_uid_is_made_and_parsed_as_uid_generator_does() {
-    // The default's epoch ran out in 2024.
-    let spec = LayoutSpec { epoch: UnixMillis(1_704_038_400_000), ..*IdMeta::UID.spec() };
-    let service = service_of(IdMeta::new(spec).expect("it adds up"));
-    let uid = get(&service, "/uid/get").await;
-    assert_eq!((uid.status, uid.header("cache-control")), (200, "no-store"));
-    let answer = get(&service, &format!("/uid/parse?uid={}", uid.body)).await;
-    let body = answer.json();
-    assert_eq!(body["UID"], uid.body.as_str());
-    assert_eq!((&body["workerId"], &body["sequence"]), (&"1021".into(), &"0".into()));
-    let moment = body["timestamp"].as_str().expect("a string");
-    assert_eq!(moment.len(), "2026-01-01 00:00:00".len());
+/// Default of uid-generator, default of its Spring Boot port, and two others, as (timeBits, workerBits, seqBits).
+const WIDTHS: [(u8, u8, u8); 4] = [(28, 22, 13), (31, 20, 12), (30, 18, 15), (33, 10, 20)];
 
-    // 102 s after the epoch, worker 19, the third of its second.
-    let id = 102_u64 << 35 | 19 << 13 | 2;
-    let body = get(&service, &format!("/uid/parse?uid={id}")).await.json();
-    assert_eq!((&body["workerId"], &body["sequence"]), (&"19".into(), &"2".into()));
-    assert!(body["timestamp"].as_str().is_some_and(|text| text.ends_with(":01:42")), "{body}");
+fn uid_layout((time_bits, machine_bits, seq_bits): (u8, u8, u8)) -> IdMeta {
+    // The default's epoch ran out in 2024.
+    let epoch = UnixMillis(1_704_038_400_000);
+    let spec = LayoutSpec { time_bits, machine_bits, seq_bits, epoch, ..*IdMeta::UID.spec() };
+    IdMeta::new(spec).expect("it adds up")
+}
+
+/// The moment that uid-generator's JSON shows in the time zone of the host.
+fn shown(timestamp: &Value) -> i64 {
+    let shown = jiff::civil::DateTime::strptime("%Y-%m-%d %H:%M:%S", timestamp.as_str().unwrap());
+    let zoned = shown.unwrap().to_zoned(jiff::tz::TimeZone::system());
+    zoned.unwrap().timestamp().as_millisecond()
 }
 
 #[actix_web::test]
-async fn a_server_of_another_layout_parses_uids_but_says_that_it_makes_none() {
-    let service = service();
-    let detail = get(&service, "/uid/get").await.problem(501, "UNSUPPORTED");
-    assert!(
-        detail.contains("layout max-peak") && detail.contains("FROM-UID-GENERATOR"),
-        "{detail}"
-    );
-    let body = get(&service, &format!("/uid/parse?uid={}", 102_u64 << 35)).await.json();
-    assert_eq!(body["workerId"], "0");
-    get(&service, "/uid/parse?uid=-1").await.problem(400, "INVALID");
+async fn a_uid_of_any_widths_is_made_parsed_and_explained_alike() {
+    for widths in WIDTHS {
+        let layout = uid_layout(widths);
+        let service = service_of(layout);
+        for seq in 0..3_u64 {
+            let uid = get(&service, "/uid/get").await;
+            assert_eq!((uid.status, uid.header("cache-control")), (200, "no-store"));
+            let parsed = get(&service, &format!("/uid/parse?uid={}", uid.body)).await.json();
+            let explained = get(&service, &format!("/v1/ids/{}", uid.body)).await.json();
+            assert_eq!(parsed["UID"], uid.body.as_str());
+            assert_eq!([&parsed["workerId"], &parsed["sequence"]], ["1021", &seq.to_string()]);
+            assert_eq!([&explained["machine"], &explained["seq"]], [1021, seq], "{widths:?}");
+            assert_eq!(explained["moment"], "2026-01-01T00:00:00.000Z");
+            assert_eq!(shown(&parsed["timestamp"]), NOW.0.cast_signed(), "{widths:?}");
+            let id: u64 = uid.body.parse().expect("decimal digits");
+            let time = (NOW.0 - layout.spec().epoch.0) / 1000;
+            let (_, worker_bits, seq_bits) = widths;
+            assert_eq!(id, time << (worker_bits + seq_bits) | 1021 << seq_bits | seq);
+        }
+        get(&service, "/uid/parse?uid=-1").await.problem(400, "INVALID");
+    }
+}
+
+#[actix_web::test]
+async fn a_server_of_another_layout_refuses_uids_and_never_explains_its_own_id_as_one() {
+    let in_millis = LayoutSpec {
+        unit: TimeUnit::Millisecond,
+        time_bits: 41,
+        machine_bits: 9,
+        ..*IdMeta::UID.spec()
+    };
+    let seq_above =
+        LayoutSpec { order: FieldOrder::TimeSeqMachine, ..*uid_layout(WIDTHS[1]).spec() };
+    let others = [in_millis, seq_above].map(|spec| IdMeta::new(spec).expect("it adds up"));
+    let vestas = [IdMeta::MAX_PEAK, IdMeta::MIN_GRANULARITY, IdMeta::SNOWFLAKE, IdMeta::JS_SAFE];
+    for layout in vestas.into_iter().chain(others) {
+        let service = service_of(layout);
+        let own = get(&service, "/genid").await.body;
+        for uri in ["/uid/get", &format!("/uid/parse?uid={own}"), "/uid/parse?uid=3504693469186"] {
+            let detail = get(&service, uri).await.problem(501, "UNSUPPORTED");
+            let named = format!("layout {}", layout.name());
+            assert!(detail.contains(&named) && detail.contains("FROM-UID-GENERATOR"), "{detail}");
+            assert!(detail.contains("/expid?layout=uid"), "{detail}");
+        }
+        let old = get(&service, "/expid?layout=uid&id=3504693469186").await.json();
+        assert_eq!([&old["machine"], &old["seq"], &old["time"]], [19, 2, 102]);
+    }
 }
