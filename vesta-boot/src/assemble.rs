@@ -44,7 +44,7 @@ pub(crate) struct Origin {
     pub(crate) machine_source: &'static str,
     /// The kind of the store of machine IDs.
     pub(crate) store: &'static str,
-    /// Of each front.
+    /// Of the fronts, without repetitions.
     pub(crate) gen_methods: Vec<u64>,
 }
 

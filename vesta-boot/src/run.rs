@@ -39,7 +39,7 @@ pub struct Front {
 
 /// Runs a program: reads its settings from `args`, without the program's name, starts the service and the
 /// admin listener, says so, serves the fronts, and closes the service when they have ended. All fronts
-/// share one service; the genMethod of an ID says by which of them it was made.
+/// share one service and, unless `grpc.gen_method` is set, one genMethod.
 ///
 /// The exit code is 0 after a stop that was asked for, 64 for a setting that is wrong, taken or
 /// unsafe, 69 if something needed cannot be reached, and 70 for another failure.
@@ -143,6 +143,7 @@ fn serve(
     let public = public.into_iter().map(Bound::listen).collect::<Result<Vec<_>, _>>()?;
     assembled.origin.gen_methods =
         configs.iter().map(|config| config.ids.gen_method.value()).collect();
+    assembled.origin.gen_methods.dedup();
     state.started(&assembled);
     let listen =
         fronts.iter().zip(&public).map(|(front, it)| (front.role, it.address().clone())).collect();

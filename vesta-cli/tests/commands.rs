@@ -1,5 +1,7 @@
 //! The commands, as docs/CLI.md shows them.
 
+use vesta_intf::IdMeta;
+
 #[test]
 fn every_example_of_the_guide_works() {
     // Where the system's zone is UTC, the second zone that is shown is the same everywhere.
@@ -103,10 +105,7 @@ fn ids_that_were_made_here_say_that_no_server_made_them() {
     let gen_method = |args: &[&str]| {
         let (id, code) = vesta(folder.path(), &[&["gen"], args].concat());
         assert_eq!(code, 0);
-        vesta_intf::IdMeta::MAX_PEAK
-            .unpack(id.trim().parse().expect("an ID"))
-            .expect("parts")
-            .gen_method
+        IdMeta::MAX_PEAK.unpack(id.trim().parse().expect("an ID")).expect("parts").gen_method
     };
     assert_eq!(gen_method(&[]), 0);
     assert_eq!(gen_method(&["--gen-method", "2"]), 2);
@@ -125,7 +124,7 @@ fn ids_that_are_made_here_have_another_machine_id_than_a_server_of_another_user(
     let running = vesta_testkit::programs::Program::serve(&mut serve).expect("it starts");
     let (ids, code) = vesta(other.path(), &[&["gen", "-n", "2000"][..], &range].concat());
     assert_eq!(code, 0);
-    let machine = |id: u64| vesta_intf::IdMeta::MAX_PEAK.unpack(id).expect("parts").machine;
+    let machine = |id: u64| IdMeta::MAX_PEAK.unpack(id).expect("parts").machine;
     let made: std::collections::BTreeSet<_> =
         ids.lines().map(|id| machine(id.parse().expect("an ID"))).collect();
     assert_eq!(made, [11 - running.machine()].into());
@@ -208,11 +207,12 @@ struct Served {
 }
 
 impl Served {
-    fn start(folder: &std::path::Path) -> Self {
+    fn start(folder: &std::path::Path, settings: &[&str]) -> Self {
         use std::io::BufRead as _;
         let free = "127.0.0.1:0";
         let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_vesta"))
             .args(["serve", "--listen", free, "--grpc-listen", free, "--admin-listen", free])
+            .args(settings)
             .env("VESTA_STATE_DIR", folder)
             .stdout(std::process::Stdio::piped())
             .stderr(std::process::Stdio::null())
@@ -243,21 +243,34 @@ impl Drop for Served {
     }
 }
 
+/// A new ID of a server.
+fn made_by(folder: &std::path::Path, server: &str) -> u64 {
+    let (id, code) = vesta(folder, &["gen", "--server", server]);
+    assert_eq!(code, 0, "{server}");
+    id.trim().parse().expect("decimal digits")
+}
+
+#[test]
+fn each_front_has_a_gen_method_of_its_own_if_it_is_set() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let served = Served::start(folder.path(), &["--grpc-gen-method", "1"]);
+    let of = |front| made_by(folder.path(), &served.url(front));
+    let parts = ["HTTP", "gRPC"].map(|front| IdMeta::MAX_PEAK.unpack(of(front)).expect("an ID"));
+    assert_eq!(parts.map(|id| id.gen_method), [2, 1]);
+    assert_eq!(parts[0].machine, parts[1].machine);
+}
+
 #[test]
 fn one_process_serves_both_with_one_machine_id() {
     let folder = tempfile::tempdir().expect("a folder");
-    let served = Served::start(folder.path());
+    let served = Served::start(folder.path(), &[]);
     let (rest, grpc, admin) = (served.url("HTTP"), served.url("gRPC"), served.url("admin"));
-    let parts = |server: &str| {
-        let (id, code) = vesta(folder.path(), &["gen", "--server", server]);
-        assert_eq!(code, 0, "{server}");
-        let (json, _) = vesta(folder.path(), &["explain", id.trim(), "-o", "json"]);
-        let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
-        (json["genMethod"].as_u64(), json["machine"].as_u64())
-    };
     let machine = served.said["machine ID"].split(' ').next().and_then(|id| id.parse().ok());
-    assert_eq!(parts(&rest), (Some(2), machine));
-    assert_eq!(parts(&grpc), (Some(1), machine));
+    let machine: u64 = machine.expect("a number");
+    let ids = [&rest, &grpc, &grpc, &rest].map(|server| made_by(folder.path(), server));
+    assert!(ids.is_sorted_by(|a, b| a < b), "ordered by time across both fronts: {ids:?}");
+    let parts = ids.map(|id| IdMeta::MAX_PEAK.unpack(id).expect("an ID"));
+    assert_eq!(parts.map(|id| (id.gen_method, id.machine)), [(2, machine); 4]);
 
     for server in [&rest, &grpc] {
         let (said, code) =

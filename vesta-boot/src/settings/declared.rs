@@ -88,7 +88,7 @@ fn complete(arg: Arg, role: Role) -> Arg {
     let flag = arg.get_long().map_or_else(|| name.replace(['.', '_'], "-"), str::to_owned);
     let env = format!("VESTA_{}", flag.replace('-', "_").to_uppercase());
     let of_another = match name {
-        "grpc.listen" => role != Role::Vesta,
+        "grpc.listen" | "grpc.gen_method" => role != Role::Vesta,
         "compat" => role == Role::Server,
         _ => false,
     };

@@ -61,10 +61,20 @@ pub struct Ids {
 
     /// genMethod bits
     ///
-    /// 0 embedded, 1 central server, 2 REST, 3 reserved; 0 in layouts without them.
+    /// 0 embedded, 1 gRPC server alone, 2 REST server and `vesta serve`, 3 reserved; 0 in layouts without them. They
+    /// stand above the time: only IDs that agree in them are ordered by time.
     #[arg(id = "gen_method", value_name = "0-3", default_value = "1")]
     #[arg(value_parser = gen_method(u64::MAX))]
     pub gen_method: GenMethod,
+
+    /// genMethod bits of the gRPC listener beside the public one
+    ///
+    /// Of `vesta serve`, whose listeners share `gen_method` by default, so that all its IDs are ordered by time.
+    /// With 1, the IDs of gRPC sort below those of HTTP. Other programs do not use it.
+    ///
+    /// Example: 1
+    #[arg(id = "grpc.gen_method", value_name = "0-3", value_parser = gen_method(u64::MAX))]
+    pub grpc_gen_method: Option<GenMethod>,
 
     /// Version bit
     ///
@@ -97,7 +107,7 @@ pub(super) fn bounded(arg: Arg, layout: IdMeta, values: &Values) -> Arg {
         "gen_method" if layout.max(Field::GenMethod) == 0 && !values.is_explicit("gen_method") => {
             ValueParser::new(|_: &str| Parsed::Ok(GenMethod::Embed))
         }
-        "gen_method" => gen_method(layout.max(Field::GenMethod)),
+        "gen_method" | "grpc.gen_method" => gen_method(layout.max(Field::GenMethod)),
         "version" => number(0, layout.max(Field::Version)),
         "sequence_start" => sequence_start(layout),
         _ => return arg,

@@ -31,6 +31,8 @@ fn what_is_wrong_is_refused_with_one_sentence_that_says_what_to_do() {
         (&["--populator", "spin"], "populator must be lock, sync, atomic or local, but is `spin`"),
         (&["--gen-method", "4"], "gen_method must be 0 to 3, but is `4` (flag --gen-method)"),
         (&["--gen-method", "1", "--layout", "snowflake"], "gen_method must be 0, but is `1`"),
+        (&["--grpc-gen-method", "4"], "grpc.gen_method must be 0 to 3, but is `4`"),
+        (&["--grpc-gen-method", "1", "--layout", "uid-boot"], "grpc.gen_method must be 0"),
         (&["--id-version", "2"], "version must be 0 to 1, but is `2` (flag --id-version)"),
         (&["--id-version", "1", "--layout", "js-safe"], "version must be 0, but is `1`"),
         (
