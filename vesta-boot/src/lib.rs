@@ -51,7 +51,7 @@ pub use net::{Auth, Caller, Denied, Protocol, Scopes, Security, Tls, TlsFiles, T
 pub use pool::Pool;
 pub use role::Role;
 pub use run::{Front, main, start};
-pub use running::{Running, SEGMENTS_OFF, SERIALS_OFF, TINYID_OFF, not_ready_because};
+pub use running::{Running, SEGMENTS_OFF, SERIALS_OFF, not_ready_because};
 pub use settings::Config;
 pub use shutdown::on_signal;
 pub use tinyid::TinyidTokens;

@@ -20,7 +20,7 @@ pub const SEGMENTS_OFF: &str = "segment mode is off; set segment.store (--segmen
 pub const SERIALS_OFF: &str = "serials are off; set serial.store (--serial-store)";
 
 /// The refusal where Tinyid's clients are not served.
-pub const TINYID_OFF: &str =
+const TINYID_OFF: &str =
     "Tinyid's clients are not served here; start with compat = tinyid (--compat tinyid)";
 
 /// Longest time for which a refusal is held back.

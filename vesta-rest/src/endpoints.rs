@@ -15,7 +15,7 @@ use crate::dto::{
 use crate::handlers::{leaf, pages, segments, serials, tinyid, uid, v1, vesta};
 use crate::openapi::content::{Content, html, json, list, number, object, one_id, text};
 use crate::openapi::failures::{
-    BAD_BATCH, CANNOT_MAKE, Failures, NO_SERIALS, NO_SUCH_TAG, NOT_COMPAT, NOT_OFFERED,
+    BAD_BATCH, CANNOT_MAKE, Failures, NO_SERIALS, NO_SUCH_TAG, NOT_OFFERED,
 };
 use crate::openapi::params::*;
 use crate::problem::Problem;
@@ -29,7 +29,7 @@ pub enum Verb {
     /// POST.
     Post,
     /// GET, HEAD and POST. Of the paths of Vesta, Leaf and uid-generator, whose servers take any method,
-    /// a form as well as a query, and parameters that they do not know.
+    /// a form as well as a query, parameters that they do not know, and superfluous slashes.
     Any,
     /// The same with every other method too, as in Tinyid.
     Every,
@@ -61,6 +61,23 @@ impl Verb {
             Verb::Every => "GET, HEAD, POST, PUT, PATCH, DELETE",
         }
     }
+}
+
+/// The path as it is routed, if that differs: in the place of another system's server, slashes that repeat
+/// or trail count as one or none, as in Spring MVC 5. Everywhere else a path is taken as it is.
+pub(crate) fn as_routed(path: &str) -> Option<String> {
+    if !path.contains("//") && !path.ends_with('/') {
+        return None;
+    }
+    let parts = path.split('/').filter(|part| !part.is_empty());
+    let plain: String = parts.flat_map(|part| ["/", part]).collect();
+    let is_it = |endpoint: &Endpoint| {
+        let fixed = endpoint.path.split('{').next().unwrap_or_default();
+        let rest = plain.strip_prefix(fixed);
+        matches!(endpoint.verb, Verb::Any | Verb::Every)
+            && rest.is_some_and(|rest| rest.is_empty() == (fixed == endpoint.path))
+    };
+    ENDPOINTS.iter().any(is_it).then_some(plain)
 }
 
 type Answer = Pin<Box<dyn Future<Output = Result<HttpResponse, Problem>>>>;
@@ -187,20 +204,20 @@ endpoints! {
         "By this server's own layout, as `/uid/get`. Every member is a string. The moment is in the server's \
          time zone.";
     Every "/tinyid/id/nextId" NONE tinyid::next_id [BIZ_TYPE, TOKEN, BATCH_SIZE]
-        -> [json::<TinyidNumbers>()] or [BAD_BATCH, NOT_COMPAT]
+        -> [json::<TinyidNumbers>()] or [BAD_BATCH]
         "The next numbers of a tag, as from Tinyid"
-        "With `compat = tinyid`. Always status 200: `code` 5 is a wrong token, 6 any other error. More than \
+        "Always status 200: `code` 5 is a wrong token, 6 any other error. More than \
          100,000 at a time are as if 100,000 were asked for, as in Tinyid.";
     Every "/tinyid/id/nextIdSimple" NONE tinyid::next_id_simple [BIZ_TYPE, TOKEN, BATCH_SIZE]
-        -> [text("4,5,6")] or [BAD_BATCH, NOT_COMPAT]
+        -> [text("4,5,6")] or [BAD_BATCH]
         "The next numbers of a tag, with commas between them" "As `nextId`; an error is an empty body.";
     Every "/tinyid/id/nextSegmentId" NONE tinyid::next_segment_id [BIZ_TYPE, TOKEN]
-        -> [json::<TinyidSegment>()] or [NOT_COMPAT]
+        -> [json::<TinyidSegment>()]
         "A range of a tag for a client that gives out its numbers itself"
         "Those above `currentId`, up to and with `maxId`, whose remainder by `delta` is `remainder`. Always one \
          step of the table.";
     Every "/tinyid/id/nextSegmentIdSimple" NONE tinyid::next_segment_id_simple [BIZ_TYPE, TOKEN]
-        -> [text("1,20001,100001,1,0")] or [NOT_COMPAT]
+        -> [text("1,20001,100001,1,0")]
         "The same as currentId,loadingId,maxId,delta,remainder" "An error is an empty body.";
     Get "/openapi.json" NONE pages::openapi [] -> [object()] "This document" "OpenAPI 3.";
     Get "/" NONE pages::index [] -> [] "" "";
@@ -231,6 +248,28 @@ pub const METHODS: &[&str] = &{
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn superfluous_slashes_are_dropped_on_the_paths_of_other_systems_only() {
+        for (path, plain) in [
+            ("/api/segment/get/order/", "/api/segment/get/order"),
+            ("//api//segment/get///order//", "/api/segment/get/order"),
+            ("/api/snowflake/get/a%2F%2Fb/", "/api/snowflake/get/a%2F%2Fb"),
+            ("/uid/get/", "/uid/get"),
+            ("/uid//parse", "/uid/parse"),
+            ("/tinyid/id/nextId/", "/tinyid/id/nextId"),
+            ("//genid", "/genid"),
+            ("/cache/", "/cache"),
+        ] {
+            assert_eq!(as_routed(path).as_deref(), Some(plain));
+            assert_eq!(as_routed(plain), None, "{plain}");
+        }
+        for path in ["/", "//", "/v1/id/", "//v1/ids/1", "/docs/", "/docs//index.html", "/genidx/"]
+        {
+            assert_eq!(as_routed(path), None);
+        }
+        assert_eq!(as_routed("/api/segment/get/"), None, "there is no key");
+    }
 
     #[test]
     fn the_fast_path_serves_single_ids() {

@@ -12,6 +12,7 @@ use utoipa::openapi::path::{Operation, OperationBuilder, PathItem};
 use utoipa::openapi::request_body::RequestBodyBuilder;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{Components, Required, ResponseBuilder};
+use vesta_boot::settings::Compat;
 use vesta_boot::{Running, Scopes};
 use vesta_intf::IdMeta;
 
@@ -50,16 +51,25 @@ struct Api;
 /// Name of the security scheme.
 const TOKEN: &str = "token";
 
+/// Section of the endpoints that are there only with `compat = tinyid`.
+const TINYID: &str = "tinyid";
+
 /// Name of the operation that explains an ID.
 const EXPLAIN: &str = "v1_explain";
 
-/// The document of a server as JSON: with the bounds of its layout, and with tokens if it has any.
+/// The document of a server as JSON: with the bounds of its layout, with tokens if it has any, and with
+/// Tinyid's endpoints if it serves Tinyid's clients.
 pub(crate) fn document(running: &Running) -> Bytes {
     let (layout, tokens) = (running.service.meta(), running.security.auth.is_some());
     let mut document = Api::openapi();
     let mut schemas = Schemas::new();
     named::<ProblemBody>(&mut schemas);
-    for endpoint in ENDPOINTS.iter().filter(|endpoint| !endpoint.summary.is_empty()) {
+    let offered = |tag: &str| tag != TINYID || running.config.compat == Compat::Tinyid;
+    if let Some(tags) = &mut document.tags {
+        tags.retain(|tag| offered(&tag.name));
+    }
+    let documented = |endpoint: &&Endpoint| !endpoint.summary.is_empty() && offered(endpoint.tag);
+    for endpoint in ENDPOINTS.iter().filter(documented) {
         let mut item = PathItem::default();
         // HEAD goes without saying where GET is.
         let methods = endpoint.verb.methods().iter().filter(|method| **method != Method::HEAD);

@@ -9,6 +9,7 @@ use actix_http::{HttpService, KeepAlive, Request, Response};
 use actix_service::{IntoServiceFactory, Service, ServiceFactory, apply_fn_factory, map_config};
 use actix_web::dev::AppConfig;
 use actix_web::http::header;
+use actix_web::http::uri::{PathAndQuery, Uri};
 use actix_web::middleware::Condition;
 use actix_web::{App, web};
 use futures_util::future::{Either, ready};
@@ -18,6 +19,7 @@ use vesta_boot::Running;
 use vesta_boot::net::{self, Accepted, Connection, Hosts, Incoming, Limiter, Listening};
 
 use crate::app::configure;
+use crate::endpoints::as_routed;
 use crate::handlers::{foreign_host, id_now};
 
 /// For the peer of a connection that is being closed to read the last answer.
@@ -99,13 +101,15 @@ async fn work(
     // Each worker has a token of its own: all its connections ask it with every request.
     let shutdown = running.shutdown.child_token();
     let stopped = shutdown.clone();
-    let service = apply_fn_factory(app, move |req: Request, app: &_| {
+    let service = apply_fn_factory(app, move |mut req: Request, app: &_| {
         let named = req.head().headers.get_all(header::HOST).map(header::HeaderValue::as_bytes);
         let now =
             if hosts.allow(named) { id_now(&running, &req) } else { Some(foreign_host(&running)) };
         match now {
             Some(response) => Either::Left(ready(Ok(response))),
             None => {
+                // Before the router, so that authorization and metrics see the same path as it.
+                drop_slashes(&mut req);
                 Either::Right(app.call(req).map_ok(|it| Response::from(it.map_into_boxed_body())))
             }
         }
@@ -131,6 +135,17 @@ async fn work(
     }
     open.close();
     open.wait().await;
+}
+
+/// Gives a request the path as it is routed.
+fn drop_slashes(req: &mut Request) {
+    let uri = req.uri();
+    let Some(path) = as_routed(uri.path()) else { return };
+    let query = uri.query().map_or(String::new(), |query| format!("?{query}"));
+    let plain = PathAndQuery::try_from(path + &query).map(Uri::from);
+    if let Ok(plain) = plain {
+        req.head_mut().uri = plain;
+    }
 }
 
 /// The origins whose pages may read the answers, as browsers are told.

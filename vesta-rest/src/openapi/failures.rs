@@ -8,7 +8,7 @@ use utoipa::openapi::example::ExampleBuilder;
 use utoipa::openapi::{
     ContentBuilder, HeaderBuilder, ObjectBuilder, Ref, Response, ResponseBuilder, Type,
 };
-use vesta_boot::{Denied, SEGMENTS_OFF, SERIALS_OFF, Scopes, TINYID_OFF};
+use vesta_boot::{Denied, SEGMENTS_OFF, SERIALS_OFF, Scopes};
 use vesta_intf::{IdError, NotReady, NotReadyReason};
 
 use crate::endpoints::Endpoint;
@@ -41,10 +41,6 @@ pub(crate) const NO_SUCH_TAG: Failures =
 /// The server does not offer this: it has another layout, or segment mode is off.
 pub(crate) const NOT_OFFERED: Failures =
     || vec![IdError::Unsupported { what: SEGMENTS_OFF.into() }.into()];
-
-/// The server does not stand in Tinyid's place.
-pub(crate) const NOT_COMPAT: Failures =
-    || vec![IdError::Unsupported { what: TINYID_OFF.into() }.into()];
 
 /// A number of numbers that is none.
 pub(crate) const BAD_BATCH: Failures =

@@ -1,9 +1,16 @@
 //! Requests of Leaf and uid-generator clients, and their responses.
 
-use serde_json::Value;
-use vesta_intf::{FieldOrder, IdMeta, LayoutSpec, TimeUnit, UnixMillis};
+use std::collections::BTreeMap;
 
-use crate::support::{NOW, get, get_with, service_of};
+use serde_json::Value;
+use vesta_boot::Outcome;
+use vesta_intf::{ErrorKind, FieldOrder, IdMeta, LayoutSpec, TimeUnit, UnixMillis};
+
+use vesta_rest::METHODS;
+
+use crate::limits::Server;
+use crate::segments::leafs;
+use crate::support::{NOW, Raw, get, get_with, service_of};
 
 /// The request of an HTTP client with no wishes, of a browser, of Spring's RestTemplate for a number.
 const ACCEPTS: [(&str, &str); 6] = [
@@ -29,6 +36,36 @@ async fn a_snowflake_id_is_the_same_digits_under_the_type_that_is_preferred() {
     }
     let answer = get(&service, "/api/snowflake/get/any%20text").await;
     assert_eq!((answer.status, answer.header("content-type")), (200, ACCEPTS[0].1));
+}
+
+#[test]
+fn superfluous_slashes_are_dropped_as_by_spring_mvc_5_and_counted_under_the_path() {
+    let server = Server::usual(service_of(uid_layout(WIDTHS[1])), Some(leafs()));
+    let mut client = Raw::connect(server.address);
+    let mut counted = BTreeMap::new();
+    for (uri, path, status) in [
+        ("/api/segment/get/leaf-segment-test/", "/api/segment/get/{key}", 200),
+        ("//api//segment/get//leaf-segment-test", "/api/segment/get/{key}", 200),
+        ("/api/segment/get/a%2Fb%20%3Ci%3E/", "/api/segment/get/{key}", 200),
+        ("/api/segment/get/none/?x=1", "/api/segment/get/{key}", 404),
+        ("/api/snowflake/get/order/", "/api/snowflake/get/{key}", 200),
+        ("/uid/get/", "/uid/get", 200),
+        ("//uid/parse/?uid=1", "/uid/parse", 200),
+        ("/tinyid/id/nextId/?bizType=a&token=b", "/tinyid/id/nextId", 501),
+        ("/genid/", "/genid", 200),
+        ("/cache/", "/cache", 200),
+        ("/v1/id/", "other", 404),
+        ("/api/segment/get/", "other", 404),
+    ] {
+        assert_eq!(client.get(uri).status, status, "{uri}");
+        *counted.entry(path).or_insert(0) += 1;
+    }
+    for (path, expected) in counted {
+        let method = METHODS.iter().position(|method| *method == path).unwrap();
+        let kinds = ErrorKind::all().map(Outcome::Error).chain([Outcome::Ok]);
+        let found: u64 = kinds.map(|it| server.metrics.requests(method, it)).sum();
+        assert_eq!(found, expected, "{path}");
+    }
 }
 
 #[actix_web::test]

@@ -16,6 +16,7 @@ use crate::vesta::tiny;
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) security: Security,
+    pub(crate) metrics: Arc<Metrics>,
     shutdown: CancellationToken,
     thread: Option<JoinHandle<std::io::Result<()>>>,
 }
@@ -57,6 +58,7 @@ impl Server {
         let shutdown = CancellationToken::new();
         let security = config.security().unwrap();
         let tokens = security.auth.as_ref().map_or(0, |auth| auth.tokens().len());
+        let metrics = Arc::new(Metrics::new(METHODS).of_tokens(tokens));
         let running = Running {
             config,
             service,
@@ -64,13 +66,13 @@ impl Server {
             tinyid: None,
             serials: None,
             security: security.clone(),
-            metrics: Arc::new(Metrics::new(METHODS).of_tokens(tokens)),
+            metrics: Arc::clone(&metrics),
             leaving: shutdown.child_token(),
             shutdown: shutdown.clone(),
         };
         let listener = listener.try_into().unwrap();
         let thread = std::thread::spawn(move || serve_with(listener, Arc::new(running), limits));
-        Self { address, security, shutdown, thread: Some(thread) }
+        Self { address, security, metrics, shutdown, thread: Some(thread) }
     }
 
     fn stop(&mut self) -> std::io::Result<()> {
