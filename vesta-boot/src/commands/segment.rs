@@ -73,18 +73,21 @@ fn tags(store: &dyn SegmentStore) -> Result<Vec<SegmentTag>, Error> {
 }
 
 fn list(store: &dyn SegmentStore, output: Output) -> Result<String, Error> {
-    let (store, tags) = (store.describe(), tags(store)?);
+    Ok(listed(&store.describe(), &tags(store)?, output))
+}
+
+fn listed(store: &str, tags: &[SegmentTag], output: Output) -> String {
     let mut table = Table::new(["key", "next", "step", "update time", "description"]);
-    for tag in &tags {
-        let (next, step) = (tag.max_id.to_string(), tag.step);
-        let step = u64::try_from(step).map_or_else(|_| step.to_string().into(), Cell::from);
+    for tag in tags {
+        let [next, step] = tag.shown();
+        let step = step.parse::<u64>().map_or_else(|_| step.into(), Cell::from);
         let time = tag.update_time.map(|time| time.to_string());
         let description = tag.description.as_deref();
         table.row([(&*tag.key).into(), next.into(), step, time.into(), description.into()]);
     }
     let segments: Vec<_> = table.objects().collect();
     let json = json!({ "store": store, "segments": segments });
-    Ok(output.pick(titled(&store, &table, tags.len()), &json, &table))
+    output.pick(titled(store, &table, tags.len()), &json, &table)
 }
 
 /// A table of tags under the name of their store.
@@ -136,6 +139,23 @@ mod tests {
         let row = said.lines().last().map(|row| row.split_whitespace().collect::<Vec<_>>());
         let expected = [r"a\u000ab\u202e", "-5", "0", "-", r"\u001b[2J"];
         assert_eq!(row.as_deref(), Some(&expected[..]), "{said}");
+    }
+
+    #[test]
+    fn a_row_without_a_usable_number_is_listed_as_the_table_has_it() {
+        let tags = [("a", ["NULL", "10"]), ("b", ["-5", "1.5"])].map(|(key, cells)| {
+            let unusable = Some(cells.map(str::to_owned));
+            SegmentTag { unusable, ..SegmentTag::new(key, -1, -1) }
+        });
+        let said = listed("memory", &tags, Output::Text);
+        let rows: Vec<_> = said.lines().skip(3).map(|row| row.split_whitespace()).collect();
+        let rows: Vec<_> = rows.into_iter().map(|row| row.take(3).collect::<Vec<_>>()).collect();
+        assert_eq!(rows, [["a", "NULL", "10"], ["b", "-5", "1.5"]]);
+        let said = listed("memory", &tags, Output::Json);
+        let said: serde_json::Value = serde_json::from_str(&said).expect("JSON");
+        let of = |row: usize| (&said["segments"][row]["next"], &said["segments"][row]["step"]);
+        assert_eq!(of(0), (&json!("NULL"), &json!(10)));
+        assert_eq!(of(1), (&json!("-5"), &json!("1.5")));
     }
 
     #[test]

@@ -98,8 +98,8 @@ pub struct SegmentRow {
 impl From<SegmentTag> for SegmentRow {
     fn from(tag: SegmentTag) -> Self {
         Self {
+            max_id: tag.shown()[0].clone(),
             biz_tag: tag.key,
-            max_id: tag.max_id.to_string(),
             step: tag.step,
             description: tag.description,
             update_time: tag.update_time.map(|moment| moment.to_string()),

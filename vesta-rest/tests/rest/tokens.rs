@@ -162,7 +162,9 @@ fn no_spelling_of_a_path_leads_around_its_scope() {
         get(uri, "t-unknown").problem(401, "UNAUTHENTICATED");
         assert!([200, 501].contains(&get(uri, "t-generate").status), "{uri}");
     }
-    for uri in ["//v1/id", "/v1/id/", "//gen%69d/", "/./genid", "/docs/../genid", "/genid;x", "/genid%00"] {
+    for uri in
+        ["//v1/id", "/v1/id/", "//gen%69d/", "/./genid", "/docs/../genid", "/genid;x", "/genid%00"]
+    {
         let answer = get(uri, "t-unknown");
         assert_ne!(answer.status, 200, "{uri}: {answer:?}");
     }

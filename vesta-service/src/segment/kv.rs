@@ -157,13 +157,11 @@ impl Entry for Written {
     }
 
     fn read(fields: &Fields<'_>) -> Result<Self, String> {
+        let [max_id, step] = [fields.number("max_id")?, fields.number("step")?];
         let tag = SegmentTag {
-            key: fields.text("key")?.to_owned(),
-            max_id: fields.number("max_id")?,
-            step: fields.number("step")?,
-            stride: Stride::ONE,
             description: fields.optional("description", |it| Some(it.as_str()?.to_owned()))?,
             update_time: fields.optional("time", |it| it.as_str()?.parse().ok().map(UnixMillis))?,
+            ..SegmentTag::new(fields.text("key")?, max_id, step)
         };
         Ok(Self { tag, attempt: fields.hex_64("attempt")? })
     }
@@ -180,12 +178,9 @@ mod tests {
 
     fn orders() -> SegmentTag {
         SegmentTag {
-            key: "orders".into(),
-            max_id: 11,
-            step: 1000,
-            stride: Stride::ONE,
             description: Some("the \"orders\"".into()),
             update_time: Some(UnixMillis(1_700_000_000_000)),
+            ..SegmentTag::new("orders", 11, 1000)
         }
     }
 
@@ -223,7 +218,7 @@ mod tests {
             (description, time) in any::<(Option<String>, Option<u64>)>(),
         ) {
             let update_time = time.map(UnixMillis);
-            let tag = SegmentTag { key, max_id, step, stride: Stride::ONE, description, update_time };
+            let tag = SegmentTag { description, update_time, ..SegmentTag::new(key, max_id, step) };
             let written = Written { tag, attempt };
             prop_assert_eq!(Written::decode(&written.encode()), Ok(written));
         }

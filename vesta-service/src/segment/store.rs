@@ -123,8 +123,7 @@ pub struct LentRange {
 pub struct SegmentTag {
     /// The tag's name: `biz_tag`.
     pub key: String,
-    /// The first number that was never handed out. Negative numbers are a mistake of who wrote them;
-    /// -1 stands for what is no whole number of 63 bits.
+    /// The first number that was never handed out; negative if the row has no such number.
     pub max_id: i64,
     /// The least numbers to fetch at a time. It should be positive; -1 stands for what is no number.
     pub step: i64,
@@ -134,13 +133,22 @@ pub struct SegmentTag {
     pub description: Option<String>,
     /// When the row was last changed, where the store knows.
     pub update_time: Option<UnixMillis>,
+    /// Number and step as texts of the table, if one of them is no number of a tag: negative, `NULL`, or of
+    /// another type.
+    pub unusable: Option<[String; 2]>,
 }
 
 impl SegmentTag {
     /// A tag of every number, with nothing more to be said of it.
     pub fn new(key: impl Into<String>, max_id: i64, step: i64) -> Self {
-        let (stride, description, update_time) = (Stride::ONE, None, None);
-        Self { key: key.into(), max_id, step, stride, description, update_time }
+        let (stride, description, update_time, unusable) = (Stride::ONE, None, None, None);
+        Self { key: key.into(), max_id, step, stride, description, update_time, unusable }
+    }
+
+    /// Number and step, or the texts that the table has in their place.
+    pub fn shown(&self) -> [String; 2] {
+        let numbers = || [self.max_id, self.step].map(|number| number.to_string());
+        self.unusable.clone().unwrap_or_else(numbers)
     }
 }
 

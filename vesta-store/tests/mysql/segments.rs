@@ -107,13 +107,14 @@ fn a_row_of_tinyid_has_the_numbers_of_its_stride() {
 #[test]
 fn rows_of_others_that_make_no_sense_give_no_numbers() {
     for (change, expected) in [
-        ("UPDATE tiny_id_info SET max_id = -5", (-1, 1000)),
-        ("UPDATE tiny_id_info SET step = NULL", (1001, -1)),
-        ("UPDATE tiny_id_info SET step = 0", (1001, 0)),
+        ("UPDATE tiny_id_info SET max_id = -5", ((-1, 1000), ["-5", "1000"])),
+        ("UPDATE tiny_id_info SET step = NULL", ((1001, -1), ["1001", "NULL"])),
+        ("UPDATE tiny_id_info SET step = 0", ((1001, 0), ["1001", "0"])),
     ] {
         let (_database, store) = tinyid(change);
         let tags = store.tags().expect("it answers");
-        assert_eq!((tags[0].max_id, tags[0].step), expected, "{change}");
+        assert_eq!((tags[0].max_id, tags[0].step), expected.0, "{change}");
+        assert_eq!(tags[0].shown(), expected.1, "{change}");
     }
     for change in ["delta = 0", "delta = -2", "remainder = 1", "remainder = -1"] {
         let (_database, store) = tinyid(&format!("UPDATE tiny_id_info SET {change}"));

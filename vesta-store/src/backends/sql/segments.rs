@@ -40,10 +40,17 @@ impl<D: Dialect> Segments<D> {
             |column| Ok::<_, sqlx::Error>(row.number(column)?.unwrap_or(-1).try_into().ok());
         let stride = stride(7)?.zip(stride(8)?);
         let nonsense = Stride { delta: 0, remainder: 0 };
+        let step = row.whole(2, 6)?;
+        let shown = |number: Option<i64>, column| match number {
+            Some(number) => Ok::<_, sqlx::Error>(number.to_string()),
+            None => Ok(row.text(column)?.unwrap_or_else(|| "NULL".to_owned())),
+        };
+        let unusable = max_id.is_none() || step.is_none();
         Ok(SegmentTag {
             key: row.text(0)?.unwrap_or_default(),
             max_id: max_id.unwrap_or(-1),
-            step: row.whole(2, 6)?.unwrap_or(-1),
+            step: step.unwrap_or(-1),
+            unusable: if unusable { Some([shown(max_id, 1)?, shown(step, 2)?]) } else { None },
             stride: stride.map_or(nonsense, |(delta, remainder)| Stride { delta, remainder }),
             description: row.text(3)?,
             update_time: row.number(4)?.and_then(|it| it.try_into().ok()).map(UnixMillis),
