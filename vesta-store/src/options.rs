@@ -1,5 +1,6 @@
 //! The options that a store is opened with.
 
+use std::str::FromStr;
 use std::time::Duration;
 
 use vesta_service::{StoreError, Timing};
@@ -28,6 +29,8 @@ pub struct Options {
 pub enum SegmentTable {
     /// Leaf's table `leaf_alloc`, in MySQL, MariaDB and PostgreSQL.
     Leaf,
+    /// Another table of that shape, in the same databases.
+    LeafLike(LeafLike),
     /// Tinyid's table `tiny_id_info`, in MySQL and MariaDB.
     Tinyid,
     /// CosId's table `cosid`, in MySQL and MariaDB.
@@ -36,18 +39,45 @@ pub enum SegmentTable {
     Kv,
 }
 
-impl SegmentTable {
-    /// Every place.
-    pub const ALL: [Self; 4] = [Self::Leaf, Self::Tinyid, Self::Cosid, Self::Kv];
+/// A table of Leaf's shape. Its names live as long as the process, as texts of statements do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeafLike {
+    pub(crate) table: &'static str,
+    /// The column with the time of the last change.
+    pub(crate) changed: &'static str,
+}
 
-    /// The name in settings.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Leaf => "leaf",
-            Self::Tinyid => "tinyid",
-            Self::Cosid => "cosid",
-            Self::Kv => "kv",
-        }
+impl FromStr for SegmentTable {
+    type Err = String;
+
+    /// `leaf`, `leaf:TABLE` (with the column `update_time`), `leaf:TABLE:COLUMN`, `tinyid`, `cosid` or `kv`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let is_start = |c: char| c.is_ascii_alphabetic() || c == '_';
+        let is_name = |name: &str| {
+            name.starts_with(is_start) && name.chars().all(|c| is_start(c) || c.is_ascii_digit())
+        };
+        Ok(match text.split(':').collect::<Vec<_>>()[..] {
+            ["leaf"] => Self::Leaf,
+            ["leaf", table, ref changed @ ..] if changed.len() < 2 => {
+                let changed = changed.first().copied().unwrap_or("update_time");
+                if !is_name(table) || !is_name(changed) {
+                    return Err(
+                        "must have a table and a column of ASCII letters, digits and _ after leaf:"
+                            .into(),
+                    );
+                }
+                let [table, changed] = [table, changed].map(|name| &*name.to_owned().leak());
+                Self::LeafLike(LeafLike { table, changed })
+            }
+            ["tinyid"] => Self::Tinyid,
+            ["cosid"] => Self::Cosid,
+            ["kv"] => Self::Kv,
+            _ => {
+                return Err(
+                    "must be leaf, leaf:TABLE, leaf:TABLE:COLUMN, tinyid, cosid or kv".into()
+                );
+            }
+        })
     }
 }
 
@@ -113,4 +143,27 @@ pub(crate) fn not_prepared(what: &str) -> StoreError {
         "{what} does not exist, and auto_init is off; have it created by `vesta-server store init`. If it \
          existed before, put it back instead: an empty one can repeat IDs"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_of_leafs_shape_is_named_with_its_column_of_time() {
+        let like = |table, changed| Ok(SegmentTable::LeafLike(LeafLike { table, changed }));
+        assert_eq!("leaf".parse(), Ok(SegmentTable::Leaf));
+        assert_eq!("leaf:t_leaf_alloc".parse(), like("t_leaf_alloc", "update_time"));
+        assert_eq!("leaf:t_leaf_alloc:updated_at".parse(), like("t_leaf_alloc", "updated_at"));
+        for text in
+            ["leaf:", "leaf:a b", "leaf:a;--", "leaf:1a", "leaf:a:", "leaf:a:b'", "leaf:db.t"]
+        {
+            let said = text.parse::<SegmentTable>().expect_err(text);
+            assert!(said.contains("ASCII letters, digits and _"), "{text}: {said}");
+        }
+        for text in ["", "Leaf", "leaf:a:b:c", "kv:a", "leaf_alloc"] {
+            let said = text.parse::<SegmentTable>().expect_err(text);
+            assert_eq!(said, "must be leaf, leaf:TABLE, leaf:TABLE:COLUMN, tinyid, cosid or kv");
+        }
+    }
 }

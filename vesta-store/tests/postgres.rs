@@ -386,6 +386,12 @@ mod segments {
         vesta_store::segment_conformance!(super::Segments(super::SegmentTable::Leaf));
     }
 
+    mod leaf_like {
+        vesta_store::segment_conformance!(super::Segments(
+            "leaf:t_leaf_alloc:updated_at".parse().unwrap()
+        ));
+    }
+
     mod kv {
         vesta_store::segment_conformance!(super::Segments(super::SegmentTable::Kv));
     }

@@ -47,13 +47,14 @@ pub struct Segments {
 
     /// Table of segment tags: leaf, tinyid, cosid or kv
     ///
-    /// `leaf`: Leaf's own `leaf_alloc`, in MySQL, MariaDB and PostgreSQL, where it is the default. `tinyid`,
+    /// `leaf`: Leaf's own `leaf_alloc`, in MySQL, MariaDB and PostgreSQL, where it is the default; `leaf:TABLE` is
+    /// another table with its columns, `leaf:TABLE:COLUMN` one with another name for `update_time`. `tinyid`,
     /// `cosid`: `tiny_id_info` of Tinyid and `cosid` of CosId, in MySQL and MariaDB. `kv`: entries of Vesta's
     /// own, in any store; the default in the others.
     ///
     /// Example: kv
     #[arg(id = "segment.table", value_name = "NAME", global = true)]
-    #[arg(value_parser = choice(SegmentTable::ALL.map(|table| (table.name(), table))))]
+    #[arg(value_parser = str::parse::<SegmentTable>)]
     pub table: Option<SegmentTable>,
 
     /// Order of segment numbers: strict or relaxed

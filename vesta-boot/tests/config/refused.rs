@@ -238,6 +238,10 @@ fn what_is_wrong_is_refused_with_one_sentence_that_says_what_to_do() {
             "segment.stores needs a table with strides; set segment.table = tinyid too",
         ),
         (
+            &["--segment-table=leaf:a b", "--segment-store", "mysql://u:s3cret@a/d"],
+            "segment.table must have a table and a column of ASCII letters, digits and _ after leaf:, but",
+        ),
+        (
             &["--segment-table=tinyid", "--segment-stores", "mysql://u:s3cret@a/d"],
             "segment.stores must be two URLs or more, separated by commas, but is \
              `mysql://u:***@a/d`",

@@ -34,12 +34,12 @@ impl segment_conformance::Database for One {
                 key.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_.~".contains(&it))
             }
             SegmentTable::Cosid => key.chars().count() <= 100,
-            SegmentTable::Leaf | SegmentTable::Kv => true,
+            SegmentTable::Leaf | SegmentTable::LeafLike(_) | SegmentTable::Kv => true,
         }
     }
 
     fn describes(&self) -> bool {
-        matches!(self.1, SegmentTable::Leaf | SegmentTable::Kv)
+        !matches!(self.1, SegmentTable::Tinyid | SegmentTable::Cosid)
     }
 }
 
@@ -80,6 +80,28 @@ fn tinyid(change: &str) -> (Database, Arc<dyn SegmentStore>) {
     assert!(store.create(&tag.expect("a right tag")).expect("it answers"));
     database.ask(change);
     (database, store)
+}
+
+#[test]
+fn another_table_of_leafs_shape_is_used_as_it_is() {
+    let database = Database::fresh();
+    database.ask(
+        "CREATE TABLE t_leaf_alloc (biz_tag VARCHAR(128) PRIMARY KEY, max_id BIGINT NOT NULL, \
+         step INT NOT NULL, description VARCHAR(256), updated_at TIMESTAMP NOT NULL DEFAULT '2026-01-01')",
+    );
+    database.ask("INSERT INTO t_leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 2001, 1000)");
+    let store = opened(&database, "leaf:t_leaf_alloc:updated_at".parse().expect("a table"));
+    assert!(store.describe().ends_with(" (t_leaf_alloc)"), "{}", store.describe());
+    let range = store.next_range("orders", 1000).expect("it answers");
+    assert_eq!(range, NextRange::Numbers(2001..3001));
+    let row = database.ask(
+        "SELECT max_id, CAST(updated_at > '2026-01-01' AS SIGNED) FROM t_leaf_alloc \
+         WHERE biz_tag = 'orders'",
+    );
+    assert_eq!([row[0].get::<i64, _>(0), row[0].get::<i64, _>(1)], [3001, 1]);
+    let other = opened(&database, "leaf:t_leaf_alloc".parse().expect("a table"));
+    let said = other.tags().expect_err("it has no such column").to_string();
+    assert!(said.contains("update_time"), "{said}");
 }
 
 #[test]
@@ -166,6 +188,12 @@ fn the_tokens_of_tinyid_are_read_without_blanks_around_them() {
 
 mod leaf {
     vesta_store::segment_conformance!(super::Segments(super::SegmentTable::Leaf));
+}
+
+mod leaf_like {
+    vesta_store::segment_conformance!(super::Segments(
+        "leaf:t_leaf_alloc:updated_at".parse().unwrap()
+    ));
 }
 
 mod tinyid {

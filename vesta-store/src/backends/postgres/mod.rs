@@ -39,7 +39,11 @@ impl Dialect for Config {
     const STATEMENTS: Statements = kv::STATEMENTS;
 
     fn segments(table: SegmentTable) -> Option<&'static SegmentStatements> {
-        (table == SegmentTable::Leaf).then_some(&kv::LEAF)
+        match table {
+            SegmentTable::Leaf => Some(&kv::LEAF),
+            SegmentTable::LeafLike(table) => Some(kv::LEAF.of(table)),
+            SegmentTable::Tinyid | SegmentTable::Cosid | SegmentTable::Kv => None,
+        }
     }
 
     type Connection = PgConnection;

@@ -8,7 +8,7 @@ use sqlx::{Column as _, ColumnIndex, Connection, Decode, Row, Type, TypeInfo as 
 use vesta_service::{Put, StoreError};
 
 use super::errors::Class;
-use crate::{OpenError, SegmentTable, StoreUrl};
+use crate::{LeafLike, OpenError, SegmentTable, StoreUrl};
 
 /// A kind of database, and how to reach one: its URL, and the limit of lock waits.
 pub(crate) trait Dialect:
@@ -154,6 +154,30 @@ pub(crate) struct SegmentStatements {
     pub(crate) tokens: Option<Statement>,
     /// name, number, and what there is of step, description (which may be empty), delta, remainder
     pub(crate) create_tag: Statement,
+}
+
+impl SegmentStatements {
+    /// The statements of Leaf's table for another one of its shape. They live as long as the process: a
+    /// store is opened once.
+    pub(crate) fn of(&self, table: LeafLike) -> &'static Self {
+        let text = |text: &str| -> &'static str {
+            let text = text.replace("update_time", table.changed);
+            text.replace(self.table.name, table.table).leak()
+        };
+        let of = |statement| match statement {
+            Statement::Rows(it) => Statement::Rows(text(it)),
+            Statement::Change(it) => Statement::Change(text(it)),
+        };
+        Box::leak(Box::new(Self {
+            table: Table { name: table.table, create: text(self.table.create) },
+            tags: of(self.tags),
+            take: of(self.take),
+            give_back: of(self.give_back),
+            max_id: of(self.max_id),
+            create_tag: of(self.create_tag),
+            ..*self
+        }))
+    }
 }
 
 /// The columns of a table of segment tags, besides name and number.
