@@ -12,7 +12,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use vesta_intf::UnixMillis;
 
-use super::{NewSegmentTag, NextRange, SegmentStore, SegmentTag, Stride};
+use super::{NewSegmentTag, NextRange, SegmentStore, SegmentTag};
 use crate::lease::{Area, Entry, Fields, SCHEMA};
 use crate::{Cas, Clock as _, KvStore, StoreError, SystemClock, random};
 
