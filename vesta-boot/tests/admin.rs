@@ -462,7 +462,7 @@ async fn a_tag_is_added_once_and_gives_numbers_at_once() {
 
     let (status, said) = admin.post("application/json", body).await;
     assert_eq!(status, StatusCode::CONFLICT);
-    assert_eq!(said["error"], "there is a tag `orders` already");
+    assert_eq!(said["detail"], "there is a tag `orders` already");
     for (kind, body, expected, about) in [
         ("text/plain", body, StatusCode::UNSUPPORTED_MEDIA_TYPE, "application/json"),
         ("application/json", "{", StatusCode::BAD_REQUEST, "the body must be like"),
@@ -473,10 +473,38 @@ async fn a_tag_is_added_once_and_gives_numbers_at_once() {
     ] {
         let (status, said) = admin.post(kind, body).await;
         assert_eq!(status, expected, "{body}: {said}");
-        assert!(said["error"].as_str().is_some_and(|said| said.contains(about)), "{said}");
+        assert!(said["detail"].as_str().is_some_and(|said| said.contains(about)), "{said}");
     }
-    let (status, _) = admin.post("application/json", &" ".repeat(20_000)).await;
+    let (status, said) = admin.post("application/json", &" ".repeat(20_000)).await;
     assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE);
+    assert_eq!(said["kind"], "PAYLOAD_TOO_LARGE");
+}
+
+#[tokio::test]
+async fn errors_are_problems_like_those_of_rest() {
+    let admin = admin();
+    for (method, path, status, kind) in [
+        ("GET", "/pool", 404, "NOT_FOUND"),
+        ("GET", "/nothing", 404, "NOT_FOUND"),
+        ("GET", "/events?since=x", 400, "INVALID"),
+        ("DELETE", "/metrics", 405, "METHOD_NOT_ALLOWED"),
+        ("GET", "/segments", 404, "NOT_FOUND"),
+    ] {
+        let request = Request::builder().method(method).uri(path).header("host", "localhost");
+        let request = request.header("origin", "http://localhost").body(Body::empty());
+        let answer = admin.router.clone().oneshot(request.expect("a request")).await;
+        let answer = answer.expect("an answer");
+        assert_eq!(answer.status().as_u16(), status, "{path}");
+        assert_eq!(answer.headers()["content-type"], "application/problem+json", "{path}");
+        let allowed = answer.headers().get("allow").map(|it| it.to_str().expect("text"));
+        assert_eq!(allowed, (status == 405).then_some("GET,HEAD"));
+        let body = to_bytes(answer.into_body(), 9_999).await.expect("a body");
+        let body: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
+        assert_eq!((&body["status"], &body["kind"]), (&status.into(), &kind.into()));
+        let urn = format!("urn:vesta:problem:{}", kind.to_ascii_lowercase().replace('_', "-"));
+        assert_eq!(body["type"], urn);
+        assert!(["title", "detail"].iter().all(|name| body[name].is_string()), "{body}");
+    }
 }
 
 #[tokio::test]

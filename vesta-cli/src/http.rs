@@ -145,7 +145,7 @@ impl Http {
         if status.is_success() && !json.is_null() {
             return Ok(json);
         }
-        let said = json.get("detail").or(json.get("error")).and_then(Value::as_str);
+        let said = json.get("detail").and_then(Value::as_str);
         let said = said.map_or(status.to_string(), str::to_owned);
         Err(Error::lasting(status.is_client_error(), format!("{}{path}: {said}", self.base)))
     }

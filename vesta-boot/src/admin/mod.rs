@@ -15,8 +15,9 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
 use axum::extract::{DefaultBodyLimit, RawQuery, Request, State};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -24,7 +25,7 @@ use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
 
-use vesta_intf::{IdError, plain_lines};
+use vesta_intf::{ErrorKind, IdError, plain_lines};
 
 use crate::net::{Acceptor, Hosts, Limiter, Limits, Listener, Listening, Scopes};
 use crate::running::SERIALS_OFF;
@@ -45,6 +46,13 @@ pub fn router(state: AdminState) -> Router {
         .route("/events", get(events))
         .route("/segments", get(segments_now).post(new_segment))
         .route("/serials", get(serials_now))
+        .method_not_allowed_fallback(|| async {
+            refused((StatusCode::METHOD_NOT_ALLOWED, "this path has no such method".to_owned()))
+        })
+        .fallback(|uri: Uri| async move {
+            let why = format!("nothing is at {}; GET / is the page", uri.path());
+            refused((StatusCode::NOT_FOUND, why))
+        })
         .layer(DefaultBodyLimit::max(segments::MOST_BYTES))
         .layer(middleware::from_fn_with_state(state.clone(), check_access))
         .with_state(state)
@@ -159,7 +167,7 @@ async fn metrics(State(state): State<AdminState>) -> Response {
             let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
             ([(header::CONTENT_TYPE, kind)], body).into_response()
         }
-        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),
+        Err(error) => refused((StatusCode::INTERNAL_SERVER_ERROR, error.to_string())),
     }
 }
 
@@ -223,8 +231,16 @@ fn off(state: &AdminState, why: &str) -> Refusal {
     }
 }
 
-async fn new_segment(State(state): State<AdminState>, headers: HeaderMap, body: Bytes) -> Response {
-    segments::create(&state, &headers, &body).await.unwrap_or_else(refused)
+async fn new_segment(
+    State(state): State<AdminState>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Response {
+    let created = match body {
+        Ok(body) => segments::create(&state, &headers, &body).await,
+        Err(rejection) => Err((rejection.status(), rejection.body_text())),
+    };
+    created.unwrap_or_else(refused)
 }
 
 fn respond(status: StatusCode, body: &Value) -> Response {
@@ -235,7 +251,33 @@ fn respond(status: StatusCode, body: &Value) -> Response {
 /// Status and reason of a request that is refused.
 type Refusal = (StatusCode, String);
 
-/// A refusal as JSON.
+/// A refusal as `application/problem+json` (RFC 9457), as those of REST.
 fn refused((status, reason): Refusal) -> Response {
-    respond(status, &json!({ "error": reason }))
+    let title = status.canonical_reason().unwrap_or_default();
+    let known = KINDS.iter().find(|kind| kind.http_status() == status.as_u16());
+    let of_http = || title.to_ascii_uppercase().replace(' ', "_");
+    let kind = known.map_or_else(of_http, |kind| kind.name().to_owned());
+    let urn = kind.to_ascii_lowercase().replace('_', "-");
+    let problem = json!({
+        "type": format!("urn:vesta:problem:{urn}"),
+        "title": title,
+        "status": status.as_u16(),
+        "detail": reason,
+        "kind": kind,
+    });
+    let mut response = respond(status, &problem);
+    let media = HeaderValue::from_static("application/problem+json");
+    response.headers_mut().insert(header::CONTENT_TYPE, media);
+    response
 }
+
+/// Kinds of error that a status stands for here; the others are named after the status.
+const KINDS: [ErrorKind; 7] = [
+    ErrorKind::Invalid,
+    ErrorKind::Unauthenticated,
+    ErrorKind::PermissionDenied,
+    ErrorKind::NotFound,
+    ErrorKind::Unavailable,
+    ErrorKind::DeadlineExceeded,
+    ErrorKind::Internal,
+];
