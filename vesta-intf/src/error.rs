@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Error of making, explaining or assembling an ID.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub enum IdError {
     /// Not now; says when another attempt makes sense.
@@ -233,6 +233,13 @@ impl fmt::Display for NotReadyReason {
     }
 }
 
+/// Kind and sentence in one line, as `unwrap` shows them; an underlying error is at [`Error::source`].
+impl fmt::Debug for IdError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "IdError({}: {self})", self.kind().name())
+    }
+}
+
 impl fmt::Display for IdError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -283,6 +290,14 @@ mod tests {
             assert!(seen.insert(kind.name()));
         }
         assert_eq!(ErrorKind::from_name("NO_SUCH_KIND"), None);
+    }
+
+    #[test]
+    fn debug_is_one_short_line_without_the_underlying_error() {
+        let source = Some(Arc::new(std::io::Error::other("a\nb")) as _);
+        let error = IdError::Internal { reason: "no".into(), source };
+        let expected = "IdError(INTERNAL: no)";
+        assert_eq!([format!("{error:?}"), format!("{error:#?}")], [expected; 2]);
     }
 
     #[test]

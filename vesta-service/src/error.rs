@@ -282,20 +282,20 @@ impl fmt::Display for BuildError {
             ),
             Self::Exhausted { holders, range, ahead } => {
                 let (first, last, held) = (range.start(), range.end(), list(holders));
+                let (every, which, way_out) = if first == last {
+                    (format!("machine ID {first}"), "that process", "use another machine ID")
+                } else {
+                    (format!("every machine ID of {first} to {last}"), "one", "widen machine.range")
+                };
                 let Some((used_until, now)) = ahead else {
-                    return write!(
-                        f,
-                        "every machine ID of {first} to {last} is in use:{held} stop one, or widen \
-                         machine.range"
-                    );
+                    return write!(f, "{every} is in use:{held} stop {which}, or {way_out}");
                 };
                 let [are, others] =
                     if held.is_empty() { ["", ""] } else { [" in use are", " and of the others"] };
                 write!(
                     f,
                     "no machine ID of {first} to {last} can be had:{are}{held}{others} the first was \
-                     used up to {used_until}, but the clock shows {now}; set the clock, or widen \
-                     machine.range"
+                     used up to {used_until}, but the clock shows {now}; set the clock, or {way_out}"
                 )
             }
             Self::ClockBehind { machine, used_until, now } => write!(
@@ -361,5 +361,26 @@ impl Error for BuildError {
             Self::Store { source, .. } => Some(source),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_about_machine_ids_in_use_fits_one_that_is_fixed() {
+        let said = |range| {
+            let holders = vec![(7, "a".to_owned(), 42)];
+            BuildError::Exhausted { holders, range, ahead: None }.to_string()
+        };
+        assert_eq!(
+            said(7..=7),
+            "machine ID 7 is in use: 7 by a (pid 42), stop that process, or use another machine ID"
+        );
+        assert_eq!(
+            said(7..=8),
+            "every machine ID of 7 to 8 is in use: 7 by a (pid 42), stop one, or widen machine.range"
+        );
     }
 }

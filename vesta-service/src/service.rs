@@ -1,5 +1,6 @@
 //! The embedded service: from a call to an ID in a straight line.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
@@ -22,7 +23,6 @@ use crate::wait::Wait;
 /// issue from the same positions. In the child a service that was built before makes no ID
 /// ([`IdError::Sealed`]), and touches neither the store nor its files. (A child of a raw `clone`, past the C
 /// library, makes none from the first new tick on.)
-#[derive(Debug)]
 pub struct LocalIdService {
     pub(crate) settings: Builder,
     pub(crate) rules: Rules,
@@ -35,6 +35,15 @@ pub struct LocalIdService {
     pub(crate) backlog: Backlog,
     /// Positions that were taken and are never issued.
     pub(crate) positions_lost: Arc<AtomicU64>,
+}
+
+/// One line, whatever the flags of the format.
+impl fmt::Debug for LocalIdService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Builder { layout, namespace, .. } = &self.settings;
+        let source = &self.machine_source;
+        write!(f, "LocalIdService({}, namespace {namespace}, {source})", layout.name())
+    }
 }
 
 impl LocalIdService {

@@ -52,3 +52,11 @@ fn a_layout_without_the_field_has_one_kind_of_ids() {
     let (first, second) = (one.gen_id().expect("an ID"), other.gen_id().expect("an ID"));
     assert_eq!(second, first + 1);
 }
+
+#[test]
+fn debug_is_one_line() {
+    let service = LocalIdService::builder().machine(MachineSource::Stateless(7)).build();
+    let service = service.expect("nothing to write");
+    let expected = "LocalIdService(max-peak, namespace default, fixed 7, stateless: IDs can repeat after a restart)";
+    assert_eq!(format!("{service:#?}"), expected);
+}
