@@ -13,6 +13,7 @@ use ureq::http::StatusCode;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use vesta_boot::Error;
 use vesta_boot::net::Address;
+use vesta_client::scheme_hint;
 
 use crate::cli::Access;
 
@@ -131,7 +132,8 @@ impl Http {
             request = request.header("authorization", authorization);
         }
         let failed = |error: ureq::Error| {
-            Error::lasting(false, format!("{} does not answer ({error})", self.base))
+            let hint = scheme_hint(&self.base.0, &error.to_string());
+            Error::lasting(false, format!("{} does not answer ({error}){hint}", self.base))
         };
         let mut response = request.call().map_err(failed)?;
         let text = response.body_mut().read_to_string().map_err(failed)?;

@@ -69,6 +69,15 @@ fn a_health_check_needs_no_authority_and_says_why_a_server_is_not_ready() {
     let asked = [&["--admin-listen", &admin][..], &tls].concat();
     assert_eq!(healthcheck(folder, &asked), (Some(0), "ready\n".to_owned()));
 
+    for (url, hint) in [
+        (format!("http://{admin}"), "is it https, or gRPC?"),
+        (format!("https://{}", running.address()), "is it http?"),
+    ] {
+        let asked = vesta(folder).args(["gen", "--server", &url]).output().expect("it runs");
+        let said = String::from_utf8_lossy(&asked.stderr);
+        assert!(asked.status.code() == Some(69) && said.contains(hint), "{said}");
+    }
+
     let (code, said) = healthcheck(folder, &["--admin-listen", "off"]);
     assert!(code == Some(64) && said.contains("admin.listen is off"), "{said}");
     drop(running);

@@ -52,6 +52,7 @@ mod tls;
 pub use builder::Builder;
 pub use client::{Client, IdStream, Segment, Serial, SerialTag, Stats};
 pub use prefetch::{Prefetch, SegmentStats};
+pub use remote::scheme_hint;
 pub use retry::Retry;
 
 // So that a program needs only this crate to use the client.

@@ -156,7 +156,9 @@ impl Remote {
             return self.no_response(endpoint, limit, left);
         }
         if status.source().is_some() || status.code() == Code::Unknown {
-            let reason = format!("no response from {}: {}", endpoint.name, root_cause(&status));
+            let cause = root_cause(&status);
+            let hint = scheme_hint(&endpoint.name, &cause);
+            let reason = format!("no response from {}: {cause}{hint}", endpoint.name);
             let reason = self.redact(&reason).into();
             let source = Some(Arc::new(status) as _);
             let error = IdError::Unavailable { reason, retry_after: None, source };
@@ -224,6 +226,16 @@ impl Remote {
             Some(token) => text.replace(&*token.text.0, "[redacted]"),
             None => text.to_owned(),
         }
+    }
+}
+
+/// Question after an error of h2, httparse or rustls that a listener of another protocol causes.
+pub fn scheme_hint(url: &str, error: &str) -> &'static str {
+    match url.split_once("://") {
+        Some(("https", _)) if error.contains("InvalidContentType") => "; is it http?",
+        Some(("http", _)) if error.contains("frame with invalid size") => "; is it https?",
+        Some(("http", _)) if error.contains("invalid HTTP version") => "; is it https, or gRPC?",
+        _ => "",
     }
 }
 

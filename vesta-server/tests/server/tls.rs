@@ -301,3 +301,19 @@ async fn other_languages_way_of_health_works_over_tls() {
     let mut ids = v1::id_service_client::IdServiceClient::new(channel);
     ids.gen_id(v1::GenIdRequest {}).await.expect("an ID");
 }
+
+#[tokio::test]
+async fn a_client_with_the_wrong_scheme_is_asked_whether_it_is_the_other() {
+    let authority = Authority::new("one");
+    let (encrypted, _folder) = serving(&authority.server(), None);
+    let plain = Server::start(IdMeta::MAX_PEAK);
+    let to = |url: String| {
+        let builder = Client::builder().endpoint(url).deadline(Duration::from_secs(60));
+        builder.retry(Retry { max_attempts: 1, ..Retry::default() })
+    };
+    let said = refused(to(format!("http://{}", encrypted.address))).await;
+    assert!(said.ends_with("; is it https?"), "{said}");
+    let https = to(format!("https://{}", plain.address)).ca_certificate(authority.pem());
+    let said = refused(https).await;
+    assert!(said.ends_with("; is it http?"), "{said}");
+}
