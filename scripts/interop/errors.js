@@ -18,6 +18,8 @@ function ask(it) {
         assert(error.details.includes(it.says), `${it.path}: ${error.details}`);
         const details = error.metadata.get("grpc-status-details-bin")[0] ?? Buffer.alloc(0);
         assert(details.includes(it.kind ?? ""), `${it.path}: ${details}`);
+        const bad = ["INVALID", "OUT_OF_RANGE"].includes(it.kind);
+        assert.strictEqual(details.includes("google.rpc.BadRequest"), bad, `${it.path}: ${details}`);
         resolve();
       } catch (wrong) {
         reject(wrong);

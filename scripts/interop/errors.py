@@ -61,7 +61,9 @@ def message(case: dict) -> bytes:
 def check(case: dict, code: int, said: str, details: bytes) -> None:
     assert code == case["code"], f"{case}: code {code}: {said}"
     assert case["says"] in said, f"{case}: {said}"
-    assert case.get("kind", "").encode() in details, f"{case}: {details}"
+    kind = case.get("kind", "")
+    assert kind.encode() in details, f"{case}: {details}"
+    assert (b"google.rpc.BadRequest" in details) == (kind in ("INVALID", "OUT_OF_RANGE")), f"{case}: {details}"
 
 
 def ask(address: str, case: dict) -> None:

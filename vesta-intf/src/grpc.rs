@@ -1,8 +1,9 @@
 //! The protocol of `vesta-server`: messages, client and server stubs, and the encoding of [`IdError`].
 //!
 //! An error is a `tonic::Status` with the code of the one table in this crate, a sentence for
-//! humans, `google.rpc.ErrorInfo` (domain `vesta`, reason = the name of the kind) and, where another
-//! attempt can succeed, `google.rpc.RetryInfo`. Programs never need to parse the sentence.
+//! humans, `google.rpc.ErrorInfo` (domain `vesta`, reason = the name of the kind), `google.rpc.BadRequest`
+//! with the field of a bad request and, where another attempt can succeed, `google.rpc.RetryInfo`. Programs
+//! never need to parse the sentence.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -41,6 +42,9 @@ impl From<IdError> for Status {
         let mut details = ErrorDetails::with_error_info(kind.name(), ERROR_DOMAIN, HashMap::new());
         if let Some(after) = error.retry_after() {
             details.set_retry_info(Some(after));
+        }
+        if let IdError::OutOfRange { field, .. } | IdError::Invalid { field, .. } = &error {
+            details.add_bad_request_violation(*field, error.to_string());
         }
         Status::with_error_details(Code::from(kind.grpc_code()), error.to_string(), details)
     }
@@ -163,8 +167,18 @@ mod tests {
         let sent = IdError::OutOfRange { field: "count", value: 0, min: 1, max: 10_000 };
         let status = Status::from(sent);
         assert_eq!(status.code(), Code::InvalidArgument);
+        let violations = status.get_details_bad_request().expect("the field").field_violations;
+        assert_eq!((violations.len(), &*violations[0].field), (1, "count"));
+        assert_eq!(violations[0].description, status.message());
         let back = IdError::from(status);
         assert!(back.to_string().contains("count must be 1 to 10000, but is 0"), "{back}");
+    }
+
+    #[test]
+    fn only_a_bad_request_names_a_field() {
+        let named = |error: IdError| Status::from(error).get_details_bad_request().is_some();
+        assert!(named(IdError::invalid("tag", "it must not be empty")));
+        assert!(!named(IdError::TimeExhausted));
     }
 
     #[test]

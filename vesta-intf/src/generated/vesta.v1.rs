@@ -201,8 +201,9 @@ pub mod id_service_client {
     use tonic::codegen::http::Uri;
     /// Makes IDs, and says what is inside one.
     ///
-    /// Errors carry google.rpc.ErrorInfo (domain "vesta", reason = the kind of error) and, where a later
-    /// attempt can succeed, google.rpc.RetryInfo with the earliest moment that makes sense.
+    /// Errors carry google.rpc.ErrorInfo (domain "vesta", reason = the kind of error), google.rpc.BadRequest
+    /// with the field of a bad request and, where a later attempt can succeed, google.rpc.RetryInfo with the
+    /// earliest moment that makes sense.
     #[derive(Debug, Clone)]
     pub struct IdServiceClient<T> {
         inner: tonic::client::Grpc<T>,
@@ -527,8 +528,9 @@ pub mod id_service_server {
     }
     /// Makes IDs, and says what is inside one.
     ///
-    /// Errors carry google.rpc.ErrorInfo (domain "vesta", reason = the kind of error) and, where a later
-    /// attempt can succeed, google.rpc.RetryInfo with the earliest moment that makes sense.
+    /// Errors carry google.rpc.ErrorInfo (domain "vesta", reason = the kind of error), google.rpc.BadRequest
+    /// with the field of a bad request and, where a later attempt can succeed, google.rpc.RetryInfo with the
+    /// earliest moment that makes sense.
     #[derive(Debug)]
     pub struct IdServiceServer<T> {
         inner: Arc<T>,
