@@ -254,6 +254,31 @@ async fn a_draining_program_is_not_ready_although_its_service_is() {
 }
 
 #[tokio::test]
+async fn before_the_first_request_there_are_only_series_that_alerts_need_from_zero_on() {
+    let (_, text) = admin().get("/metrics").await;
+    assert!(!text.contains("vesta_requests_total{"), "{text}");
+    assert!(!text.contains("_bucket{"), "{text}");
+    for kind in ErrorKind::all() {
+        let line = format!("vesta_errors_total{{kind=\"{}\"}} 0", kind.name());
+        assert!(text.lines().any(|it| it == line), "{line} in\n{text}");
+    }
+    let series = text.lines().filter(|line| !line.starts_with('#')).count();
+    assert!(series < 60, "{series} series in\n{text}");
+}
+
+#[tokio::test]
+async fn errors_of_all_methods_are_added_up_by_kind() {
+    let admin = admin();
+    for method in [0, 1, 1] {
+        admin.metrics.observe(method, Outcome::Error(ErrorKind::Internal), Duration::ZERO);
+    }
+    admin.metrics.observe(0, Outcome::Cancelled, Duration::ZERO);
+    let (_, text) = admin.get("/metrics").await;
+    assert!(text.contains("vesta_errors_total{kind=\"INTERNAL\"} 3\n"), "{text}");
+    assert!(!text.contains("vesta_errors_total{kind=\"CANCELLED\"}"), "{text}");
+}
+
+#[tokio::test]
 async fn requests_are_counted_by_method_and_outcome() {
     let admin = admin();
     admin.metrics.observe(0, Outcome::Ok, Duration::from_micros(10));
@@ -291,7 +316,9 @@ async fn requests_are_counted_by_method_and_outcome() {
     }
     // Nobody asked for the others, and without a lease there is no window.
     assert!(!text.contains("vesta_window_left_seconds"), "{text}");
-    assert!(!text.contains("AWAITING_LEASE"), "{text}");
+    let of_requests = |line: &&str| line.starts_with("vesta_request");
+    let pairs = |line: &str| line.contains("AWAITING_LEASE");
+    assert!(!text.lines().filter(of_requests).any(pairs), "{text}");
 }
 
 /// Segment mode over a store in memory, whose tags were read.

@@ -43,5 +43,5 @@ pub use error::OpenError;
 pub use kind::Kind;
 pub use lines::{SegmentLines, Spread};
 pub use open::{open, open_segment_lines, open_segments, open_with, open_worker_nodes};
-pub use options::{LeafLike, Options, SegmentTable};
+pub use options::{Options, SegmentTable};
 pub use url::{StoreUrl, redact, several};

@@ -142,7 +142,7 @@ fn line(
         url.kind().has_no(match table {
             SegmentTable::Tinyid => "table tiny_id_info; segment.table = tinyid needs mysql",
             SegmentTable::Cosid => "table cosid; segment.table = cosid needs mysql",
-            SegmentTable::Leaf | SegmentTable::LeafLike(_) | SegmentTable::Kv => {
+            SegmentTable::Leaf | SegmentTable::LeafLike { .. } | SegmentTable::Kv => {
                 "table leaf_alloc; segment.table = leaf needs mysql or postgres, segment.table = kv \
                  any store"
             }

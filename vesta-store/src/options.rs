@@ -30,7 +30,12 @@ pub enum SegmentTable {
     /// Leaf's table `leaf_alloc`, in MySQL, MariaDB and PostgreSQL.
     Leaf,
     /// Another table of that shape, in the same databases.
-    LeafLike(LeafLike),
+    LeafLike {
+        /// Its name.
+        table: &'static str,
+        /// The column with the time of the last change.
+        changed: &'static str,
+    },
     /// Tinyid's table `tiny_id_info`, in MySQL and MariaDB.
     Tinyid,
     /// CosId's table `cosid`, in MySQL and MariaDB.
@@ -39,47 +44,37 @@ pub enum SegmentTable {
     Kv,
 }
 
-/// A table of Leaf's shape. Its names live as long as the process, as texts of statements do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LeafLike {
-    pub(crate) table: &'static str,
-    /// The column with the time of the last change.
-    pub(crate) changed: &'static str,
+impl SegmentTable {
+    /// The names live as long as the process, as texts of statements do.
+    fn leaf_like(table: &str, changed: &str) -> Self {
+        let [table, changed] = [table, changed].map(|name| &*name.to_owned().leak());
+        Self::LeafLike { table, changed }
+    }
 }
 
 impl FromStr for SegmentTable {
-    type Err = String;
+    type Err = &'static str;
 
     /// `leaf`, `leaf:TABLE` (with the column `update_time`), `leaf:TABLE:COLUMN`, `tinyid`, `cosid` or `kv`.
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, &'static str> {
         let is_start = |c: char| c.is_ascii_alphabetic() || c == '_';
-        let is_name = |name: &str| {
+        let is_name = |name: &&str| {
             name.starts_with(is_start) && name.chars().all(|c| is_start(c) || c.is_ascii_digit())
         };
         Ok(match text.split(':').collect::<Vec<_>>()[..] {
             ["leaf"] => Self::Leaf,
-            ["leaf", table, ref changed @ ..] if changed.len() < 2 => {
-                let changed = changed.first().copied().unwrap_or("update_time");
-                if !is_name(table) || !is_name(changed) {
-                    return Err(
-                        "must have a table and a column of ASCII letters, digits and _ after leaf:"
-                            .into(),
-                    );
-                }
-                let [table, changed] = [table, changed].map(|name| &*name.to_owned().leak());
-                Self::LeafLike(LeafLike { table, changed })
-            }
+            ["leaf", ref names @ ..] if !names.iter().all(is_name) => return Err(NAMES),
+            ["leaf", table] => Self::leaf_like(table, "update_time"),
+            ["leaf", table, changed] => Self::leaf_like(table, changed),
             ["tinyid"] => Self::Tinyid,
             ["cosid"] => Self::Cosid,
             ["kv"] => Self::Kv,
-            _ => {
-                return Err(
-                    "must be leaf, leaf:TABLE, leaf:TABLE:COLUMN, tinyid, cosid or kv".into()
-                );
-            }
+            _ => return Err("must be leaf, leaf:TABLE, leaf:TABLE:COLUMN, tinyid, cosid or kv"),
         })
     }
 }
+
+const NAMES: &str = "must have a table and a column of ASCII letters, digits and _ after leaf:";
 
 /// The data that a store is opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -151,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_table_of_leafs_shape_is_named_with_its_column_of_time() {
-        let like = |table, changed| Ok(SegmentTable::LeafLike(LeafLike { table, changed }));
+        let like = |table, changed| Ok(SegmentTable::LeafLike { table, changed });
         assert_eq!("leaf".parse(), Ok(SegmentTable::Leaf));
         assert_eq!("leaf:t_leaf_alloc".parse(), like("t_leaf_alloc", "update_time"));
         assert_eq!("leaf:t_leaf_alloc:updated_at".parse(), like("t_leaf_alloc", "updated_at"));

@@ -123,12 +123,14 @@ impl Collector for Scrape {
 
 fn requests(encoder: &mut Encoder<'_>, state: &AdminState) -> fmt::Result {
     let all = &state.metrics;
-    // Every series with something in it, and the good outcome of every method, so that rates are
-    // known from the start.
-    let latencies: Vec<_> = all
-        .iter()
-        .flat_map(|metrics| metrics.latencies())
-        .filter(|(_, outcome, latency)| *outcome == "OK" || latency.count() > 0)
+    let latencies = || all.iter().flat_map(|metrics| metrics.latencies());
+    // From zero on, for alerts: a rate misses the first event of a series that begins with it.
+    let errors = latencies().filter(|(_, outcome, _)| !matches!(*outcome, "OK" | "CANCELLED"));
+    let errors = errors.map(|(_, kind, latency)| (labels([("kind", kind)]), latency.count()));
+    encoder.family(Counter, "errors", "Errors of all methods by kind", errors)?;
+
+    let latencies: Vec<_> = latencies()
+        .filter(|(_, _, latency)| latency.count() > 0)
         .map(|(method, outcome, latency)| {
             (labels([("method", method), ("outcome", outcome)]), latency)
         })
@@ -174,7 +176,8 @@ fn origin(encoder: &mut Encoder<'_>, state: &AdminState) -> fmt::Result {
     ]);
     encoder.family(Gauge, "info", "What the IDs are made of", [(info, 1)])?;
     let Some(store) = store else { return Ok(()) };
-    let requests = store.requests().map(|(op, latency)| (labels([("op", op)]), latency));
+    let requests = store.requests().filter(|(_, latency)| latency.count() > 0);
+    let requests = requests.map(|(op, latency)| (labels([("op", op)]), latency));
     let help = "Time of one request to the store of machine IDs";
     encoder.durations("store_request_duration", help, &requests.collect::<Vec<_>>())?;
     let Some(offset) = store.offset() else { return Ok(()) };

@@ -1,5 +1,6 @@
 //! Admin listener: metrics for Prometheus, health for orchestrators, status for people.
 
+mod format;
 mod gauges;
 mod origin;
 mod page;
@@ -157,15 +158,15 @@ async fn index() -> Response {
     (headers, page::of_admin()).into_response()
 }
 
-async fn metrics(State(state): State<AdminState>) -> Response {
+async fn metrics(State(state): State<AdminState>, headers: HeaderMap) -> Response {
     state.read_pool().await;
     let mut registry = Registry::with_prefix("vesta");
     registry.register_collector(Box::new(Scrape(state)));
     let mut body = String::with_capacity(16 * 1024);
     match text::encode(&mut body, &registry) {
         Ok(()) => {
-            let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-            ([(header::CONTENT_TYPE, kind)], body).into_response()
+            let (media, body) = format::negotiated(&headers, body);
+            ([(header::CONTENT_TYPE, media)], body).into_response()
         }
         Err(error) => refused((StatusCode::INTERNAL_SERVER_ERROR, error.to_string())),
     }
@@ -254,7 +255,8 @@ type Refusal = (StatusCode, String);
 /// A refusal as `application/problem+json` (RFC 9457), as those of REST.
 fn refused((status, reason): Refusal) -> Response {
     let title = status.canonical_reason().unwrap_or_default();
-    let known = KINDS.iter().find(|kind| kind.http_status() == status.as_u16());
+    // The last of a status is the general one.
+    let known = ErrorKind::all().filter(|kind| kind.http_status() == status.as_u16()).last();
     let of_http = || title.to_ascii_uppercase().replace(' ', "_");
     let kind = known.map_or_else(of_http, |kind| kind.name().to_owned());
     let urn = kind.to_ascii_lowercase().replace('_', "-");
@@ -270,14 +272,3 @@ fn refused((status, reason): Refusal) -> Response {
     response.headers_mut().insert(header::CONTENT_TYPE, media);
     response
 }
-
-/// Kinds of error that a status stands for here; the others are named after the status.
-const KINDS: [ErrorKind; 7] = [
-    ErrorKind::Invalid,
-    ErrorKind::Unauthenticated,
-    ErrorKind::PermissionDenied,
-    ErrorKind::NotFound,
-    ErrorKind::Unavailable,
-    ErrorKind::DeadlineExceeded,
-    ErrorKind::Internal,
-];

@@ -34,7 +34,7 @@ impl segment_conformance::Database for One {
                 key.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_.~".contains(&it))
             }
             SegmentTable::Cosid => key.chars().count() <= 100,
-            SegmentTable::Leaf | SegmentTable::LeafLike(_) | SegmentTable::Kv => true,
+            SegmentTable::Leaf | SegmentTable::LeafLike { .. } | SegmentTable::Kv => true,
         }
     }
 

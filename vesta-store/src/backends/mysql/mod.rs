@@ -77,7 +77,7 @@ impl Dialect for Config {
     fn segments(table: SegmentTable) -> Option<&'static SegmentStatements> {
         match table {
             SegmentTable::Leaf => Some(&segments::LEAF),
-            SegmentTable::LeafLike(table) => Some(segments::LEAF.of(table)),
+            SegmentTable::LeafLike { table, changed } => Some(segments::LEAF.of(table, changed)),
             SegmentTable::Tinyid => Some(&segments::TINYID),
             SegmentTable::Cosid => Some(&segments::COSID),
             SegmentTable::Kv => None,

@@ -41,8 +41,8 @@ impl Dialect for Config {
     fn segments(table: SegmentTable) -> Option<&'static SegmentStatements> {
         match table {
             SegmentTable::Leaf => Some(&kv::LEAF),
-            SegmentTable::LeafLike(table) => Some(kv::LEAF.of(table)),
-            SegmentTable::Tinyid | SegmentTable::Cosid | SegmentTable::Kv => None,
+            SegmentTable::LeafLike { table, changed } => Some(kv::LEAF.of(table, changed)),
+            _ => None,
         }
     }
 

@@ -8,7 +8,7 @@ use sqlx::{Column as _, ColumnIndex, Connection, Decode, Row, Type, TypeInfo as 
 use vesta_service::{Put, StoreError};
 
 use super::errors::Class;
-use crate::{LeafLike, OpenError, SegmentTable, StoreUrl};
+use crate::{OpenError, SegmentTable, StoreUrl};
 
 /// A kind of database, and how to reach one: its URL, and the limit of lock waits.
 pub(crate) trait Dialect:
@@ -159,24 +159,19 @@ pub(crate) struct SegmentStatements {
 impl SegmentStatements {
     /// The statements of Leaf's table for another one of its shape. They live as long as the process: a
     /// store is opened once.
-    pub(crate) fn of(&self, table: LeafLike) -> &'static Self {
+    pub(crate) fn of(&self, table: &'static str, changed: &str) -> &'static Self {
         let text = |text: &str| -> &'static str {
-            let text = text.replace("update_time", table.changed);
-            text.replace(self.table.name, table.table).leak()
+            text.replace("update_time", changed).replace(self.table.name, table).leak()
         };
         let of = |statement| match statement {
             Statement::Rows(it) => Statement::Rows(text(it)),
             Statement::Change(it) => Statement::Change(text(it)),
         };
-        Box::leak(Box::new(Self {
-            table: Table { name: table.table, create: text(self.table.create) },
-            tags: of(self.tags),
-            take: of(self.take),
-            give_back: of(self.give_back),
-            max_id: of(self.max_id),
-            create_tag: of(self.create_tag),
-            ..*self
-        }))
+        let create = text(self.table.create);
+        let [tags, take, give_back] = [self.tags, self.take, self.give_back].map(of);
+        let [max_id, create_tag] = [self.max_id, self.create_tag].map(of);
+        let table = Table { name: table, create };
+        Box::leak(Box::new(Self { table, tags, take, give_back, max_id, create_tag, ..*self }))
     }
 }
 
