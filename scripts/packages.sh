@@ -46,6 +46,10 @@ for tarball in "$packages"/vesta-*-linux.tar.gz; do
     [ "$size" -le 25000000 ] || failed "$program has $size bytes"
     said "$(basename "$folder") $(basename "$program")" "$size bytes"
   done
+  for file in vesta-intf/proto/vesta/v1/vesta.proto deploy/compose/.env.example deploy/systemd/vesta.service \
+    deploy/k8s/base/kustomization.yaml; do
+    cmp "$file" "$folder/$file" || failed "$file in $(basename "$tarball")"
+  done
 done
 mkdir -p "$work/empty/state"
 cp "$work/vesta-$version-$machine-linux/bin/vesta" "$work/empty/"
@@ -79,9 +83,10 @@ debootstrap --variant=minbase --include=systemd "$(. /etc/os-release && echo "$V
   { tail -3 "$work/debootstrap.log" >&2; failed "a clean Debian"; }
 cp "$packages"/*_"$debian".deb "$root/root/"
 chroot "$root" sh -c 'dpkg --install /root/*.deb' >"$work/dpkg.log" 2>&1 || { cat "$work/dpkg.log" >&2; failed "dpkg"; }
-for role in rest server; do
-  systemd-analyze verify --man=no --root "$root" "vesta-$role.service" || failed "the unit of vesta-$role"
-  said "vesta-$role.service" "$(systemd-analyze security --offline=true --no-pager --root "$root" "vesta-$role.service" |
+[ ! -e "$root/etc/systemd/system/multi-user.target.wants/vesta.service" ] || failed "the tool starts a server"
+for program in vesta vesta-rest vesta-server; do
+  systemd-analyze verify --man=no --root "$root" "$program.service" || failed "the unit of $program"
+  said "$program.service" "$(systemd-analyze security --offline=true --no-pager --root "$root" "$program.service" |
     sed -n 's/.*Overall exposure level.*: *//p')"
 done
 : >"$work/said"

@@ -113,17 +113,19 @@ printf 'vesta (%s-1) unstable; urgency=medium\n\n  * See CHANGELOG.md.\n\n -- %s
 for architecture in "${architectures[@]}"; do
   triple=$architecture-unknown-linux-musl
   name=vesta-$version-$architecture-linux
-  mkdir -p "$stage/$name"/{bin,etc,systemd,doc,proto,man,completions,ops,deploy}
+  # The documents name files by their paths in the repository.
+  proto=vesta-intf/proto/vesta/v1
+  mkdir -p "$stage/$name"/{bin,etc,doc,"$proto",man,completions,ops,deploy}
   for program in "${programs[@]}"; do
     install -m 755 "$(built "$architecture")/$program" "$stage/$name/bin/"
   done
-  for role in server rest; do
-    install -m 600 docs/vesta.example.toml "$stage/$name/etc/vesta-$role.toml"
+  for program in "${programs[@]}"; do
+    install -m 600 docs/vesta.example.toml "$stage/$name/etc/$program.toml"
   done
-  install -m 644 deploy/systemd/*.service "$stage/$name/systemd/"
+  cp -r deploy/{README.md,compose,image,k8s,systemd} "$stage/$name/deploy/"
   install -m 644 docs/*.md "$stage/$name/doc/"
   install -m 644 ./*.md LICENSE "$stage/$name/"
-  install -m 644 vesta-intf/proto/vesta/v1/vesta.proto "$stage/$name/proto/"
+  install -m 644 "$proto/vesta.proto" "$stage/$name/$proto/"
   cp "$stage"/man/*.gz "$stage"/man/servers/* "$stage/$name/man/"
   cp -r "$stage"/completions/* "$stage/$name/completions/"
   cp -r ops/* "$stage/$name/ops/" 2>/dev/null || true

@@ -66,6 +66,9 @@ pub use shuffle::{Shuffle, ShuffleKey};
 pub use time::{TimeUnit, UnixMillis};
 pub use written::{Form, Written, read};
 
+/// The protocol of gRPC, as Protocol Buffers write it: `vesta/v1/vesta.proto`.
+pub const PROTO: &str = include_str!("../proto/vesta/v1/vesta.proto");
+
 /// Maximum number of IDs per batch call (`gen_ids` over gRPC; `GET /v1/ids` has a lower one).
 pub const MAX_IDS_PER_CALL: u32 = 10_000;
 

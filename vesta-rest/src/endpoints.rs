@@ -218,6 +218,8 @@ endpoints! {
         -> [text("1,20001,100001,1,0")]
         "The same as currentId,loadingId,maxId,delta,remainder" "An error is an empty body.";
     Get "/openapi.json" NONE pages::openapi [] -> [object()] "This document" "OpenAPI 3.";
+    Get "/vesta.proto" NONE pages::proto [] -> [text("syntax = \"proto3\";")]
+        "The protocol of gRPC" "Protocol Buffers, package `vesta.v1`. It is the same in every server of this version.";
     Get "/" NONE pages::index [] -> [] "" "";
     Get "/docs" NONE pages::docs_moved [] -> [] "" "";
     Get "/docs/{file:.*}" NONE pages::docs [] -> [] "" "";

@@ -43,7 +43,7 @@ use content::{Schemas, named};
             and unknown parameters are ignored"),
         (name = "tinyid", description = "The endpoints of Tinyid, for its clients. Any method does the same, and \
             unknown parameters are ignored"),
-        (name = "pages", description = "This document"),
+        (name = "pages", description = "This document, and the protocol of gRPC"),
     ),
 )]
 struct Api;

@@ -8,7 +8,7 @@ use actix_web::http::header;
 use utoipa_swagger_ui::Config;
 use vesta_boot::admin::{PAGE, PAGE_POLICY};
 
-use super::{Answer, ok};
+use super::{Answer, TEXT, ok};
 use crate::problem::Problem;
 use crate::state::{Call, Document};
 
@@ -44,6 +44,11 @@ pub(super) fn styled(html: impl Into<actix_web::web::Bytes>) -> HttpResponse {
 pub(crate) async fn openapi(call: Call) -> Answer {
     let document = call.req.app_data::<Document>().expect("configure() adds it");
     Ok(page("application/json", document.get(call.running())))
+}
+
+/// `GET /vesta.proto`
+pub(crate) async fn proto(_: Call) -> Answer {
+    Ok(page(TEXT, vesta_intf::PROTO))
 }
 
 /// `GET /docs`: the page's own links are relative to `/docs/`.

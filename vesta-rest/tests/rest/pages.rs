@@ -35,6 +35,15 @@ async fn the_page_is_one_file_and_its_links_lead_somewhere() {
 }
 
 #[actix_web::test]
+async fn the_protocol_of_grpc_is_served_as_it_is_in_the_sources() {
+    let answer = get(&service(), "/vesta.proto").await;
+    assert_eq!((answer.status, answer.header("content-type")), (200, "text/plain; charset=utf-8"));
+    assert_eq!(answer.body, include_str!("../../../vesta-intf/proto/vesta/v1/vesta.proto"));
+    let document = get(&service(), "/openapi.json").await.json();
+    assert!(document["paths"]["/vesta.proto"]["get"].is_object());
+}
+
+#[actix_web::test]
 async fn documents_are_compressed_for_who_can_read_that() {
     for (uri, packed) in [("/openapi.json", "gzip"), ("/", "gzip"), ("/v1/layout", "")] {
         let request = TestRequest::get().uri(uri).insert_header(("accept-encoding", "gzip"));
