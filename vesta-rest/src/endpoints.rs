@@ -63,8 +63,8 @@ impl Verb {
     }
 }
 
-/// The path as it is routed, if that differs: in the place of another system's server, slashes that repeat
-/// or trail count as one or none, as in Spring MVC 5. Everywhere else a path is taken as it is.
+/// The path as it is routed, if that differs: on the paths of other systems, slashes that repeat or trail
+/// count as one or none, as in Spring MVC 5. Everywhere else a path is taken as it is.
 pub(crate) fn as_routed(path: &str) -> Option<String> {
     if !path.contains("//") && !path.ends_with('/') {
         return None;

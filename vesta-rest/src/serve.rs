@@ -9,7 +9,6 @@ use actix_http::{HttpService, KeepAlive, Request, Response};
 use actix_service::{IntoServiceFactory, Service, ServiceFactory, apply_fn_factory, map_config};
 use actix_web::dev::AppConfig;
 use actix_web::http::header;
-use actix_web::http::uri::{PathAndQuery, Uri};
 use actix_web::middleware::Condition;
 use actix_web::{App, web};
 use futures_util::future::{Either, ready};
@@ -139,11 +138,9 @@ async fn work(
 
 /// Gives a request the path as it is routed.
 fn drop_slashes(req: &mut Request) {
-    let uri = req.uri();
-    let Some(path) = as_routed(uri.path()) else { return };
-    let query = uri.query().map_or(String::new(), |query| format!("?{query}"));
-    let plain = PathAndQuery::try_from(path + &query).map(Uri::from);
-    if let Ok(plain) = plain {
+    let Some(path) = as_routed(req.uri().path()) else { return };
+    let query = req.uri().query().map_or(String::new(), |query| format!("?{query}"));
+    if let Ok(plain) = (path + &query).parse() {
         req.head_mut().uri = plain;
     }
 }

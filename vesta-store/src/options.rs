@@ -44,18 +44,11 @@ pub enum SegmentTable {
     Kv,
 }
 
-impl SegmentTable {
-    /// The names live as long as the process, as texts of statements do.
-    fn leaf_like(table: &str, changed: &str) -> Self {
-        let [table, changed] = [table, changed].map(|name| &*name.to_owned().leak());
-        Self::LeafLike { table, changed }
-    }
-}
-
 impl FromStr for SegmentTable {
     type Err = &'static str;
 
     /// `leaf`, `leaf:TABLE` (with the column `update_time`), `leaf:TABLE:COLUMN`, `tinyid`, `cosid` or `kv`.
+    /// Names live as long as the process, as texts of statements do.
     fn from_str(text: &str) -> Result<Self, &'static str> {
         let is_start = |c: char| c.is_ascii_alphabetic() || c == '_';
         let is_name = |name: &&str| {
@@ -63,18 +56,21 @@ impl FromStr for SegmentTable {
         };
         Ok(match text.split(':').collect::<Vec<_>>()[..] {
             ["leaf"] => Self::Leaf,
-            ["leaf", ref names @ ..] if !names.iter().all(is_name) => return Err(NAMES),
-            ["leaf", table] => Self::leaf_like(table, "update_time"),
-            ["leaf", table, changed] => Self::leaf_like(table, changed),
+            ["leaf", ref names @ ..] if names.len() < 3 && names.iter().all(is_name) => {
+                let changed = *names.get(1).unwrap_or(&"update_time");
+                let [table, changed] = [names[0], changed].map(|name| &*name.to_owned().leak());
+                Self::LeafLike { table, changed }
+            }
             ["tinyid"] => Self::Tinyid,
             ["cosid"] => Self::Cosid,
             ["kv"] => Self::Kv,
-            _ => return Err("must be leaf, leaf:TABLE, leaf:TABLE:COLUMN, tinyid, cosid or kv"),
+            _ => return Err(TABLES),
         })
     }
 }
 
-const NAMES: &str = "must have a table and a column of ASCII letters, digits and _ after leaf:";
+const TABLES: &str = "must be leaf, leaf:TABLE, leaf:TABLE:COLUMN (names of ASCII letters, digits and _), \
+    tinyid, cosid or kv";
 
 /// The data that a store is opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -150,15 +146,11 @@ mod tests {
         assert_eq!("leaf".parse(), Ok(SegmentTable::Leaf));
         assert_eq!("leaf:t_leaf_alloc".parse(), like("t_leaf_alloc", "update_time"));
         assert_eq!("leaf:t_leaf_alloc:updated_at".parse(), like("t_leaf_alloc", "updated_at"));
-        for text in
-            ["leaf:", "leaf:a b", "leaf:a;--", "leaf:1a", "leaf:a:", "leaf:a:b'", "leaf:db.t"]
-        {
-            let said = text.parse::<SegmentTable>().expect_err(text);
-            assert!(said.contains("ASCII letters, digits and _"), "{text}: {said}");
-        }
-        for text in ["", "Leaf", "leaf:a:b:c", "kv:a", "leaf_alloc"] {
-            let said = text.parse::<SegmentTable>().expect_err(text);
-            assert_eq!(said, "must be leaf, leaf:TABLE, leaf:TABLE:COLUMN, tinyid, cosid or kv");
+        let others = ["", "Leaf", "leaf:a:b:c", "kv:a", "leaf_alloc"];
+        let names =
+            ["leaf:", "leaf:a b", "leaf:a;--", "leaf:1a", "leaf:a:", "leaf:a:b'", "leaf:d.t"];
+        for text in others.into_iter().chain(names) {
+            assert_eq!(text.parse::<SegmentTable>(), Err(TABLES), "{text}");
         }
     }
 }

@@ -244,31 +244,25 @@ async fn new_segment(
     created.unwrap_or_else(refused)
 }
 
+/// JSON; of an error, a problem.
 fn respond(status: StatusCode, body: &Value) -> Response {
-    (status, [(header::CONTENT_TYPE, "application/json")], plain_lines(&format!("{body:#}\n")))
-        .into_response()
+    let kind = if status.is_success() { "application/json" } else { "application/problem+json" };
+    (status, [(header::CONTENT_TYPE, kind)], plain_lines(&format!("{body:#}\n"))).into_response()
 }
 
 /// Status and reason of a request that is refused.
 type Refusal = (StatusCode, String);
 
-/// A refusal as `application/problem+json` (RFC 9457), as those of REST.
+/// A refusal as a problem (RFC 9457), as those of REST.
 fn refused((status, reason): Refusal) -> Response {
     let title = status.canonical_reason().unwrap_or_default();
     // The last of a status is the general one.
     let known = ErrorKind::all().filter(|kind| kind.http_status() == status.as_u16()).last();
     let of_http = || title.to_ascii_uppercase().replace(' ', "_");
     let kind = known.map_or_else(of_http, |kind| kind.name().to_owned());
-    let urn = kind.to_ascii_lowercase().replace('_', "-");
+    let urn = format!("urn:vesta:problem:{}", kind.to_ascii_lowercase().replace('_', "-"));
     let problem = json!({
-        "type": format!("urn:vesta:problem:{urn}"),
-        "title": title,
-        "status": status.as_u16(),
-        "detail": reason,
-        "kind": kind,
+        "type": urn, "title": title, "status": status.as_u16(), "detail": reason, "kind": kind,
     });
-    let mut response = respond(status, &problem);
-    let media = HeaderValue::from_static("application/problem+json");
-    response.headers_mut().insert(header::CONTENT_TYPE, media);
-    response
+    respond(status, &problem)
 }

@@ -239,7 +239,7 @@ fn what_is_wrong_is_refused_with_one_sentence_that_says_what_to_do() {
         ),
         (
             &["--segment-table=leaf:a b", "--segment-store", "mysql://u:s3cret@a/d"],
-            "segment.table must have a table and a column of ASCII letters, digits and _ after leaf:, but",
+            "segment.table must be leaf, leaf:TABLE, leaf:TABLE:COLUMN (names of ASCII letters, digits and _), ",
         ),
         (
             &["--segment-table=tinyid", "--segment-stores", "mysql://u:s3cret@a/d"],

@@ -133,8 +133,7 @@ pub struct SegmentTag {
     pub description: Option<String>,
     /// When the row was last changed, where the store knows.
     pub update_time: Option<UnixMillis>,
-    /// Number and step as texts of the table, if one of them is no number of a tag: negative, `NULL`, or of
-    /// another type.
+    /// Number and step as the table shows them, if one is unusable: negative, `NULL` or of another type.
     pub unusable: Option<[String; 2]>,
 }
 

@@ -32,7 +32,11 @@ impl Original {
     }
 
     const fn name(self) -> &'static str {
-        self.table().name()
+        match self {
+            Self::Leaf => "leaf",
+            Self::Tinyid => "tinyid",
+            Self::Cosid => "cosid",
+        }
     }
 
     fn named(name: &str) -> Self {
