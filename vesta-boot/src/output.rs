@@ -3,14 +3,14 @@
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
 
 use clap::ValueEnum;
-use clap::builder::PossibleValue;
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, TableStyle, Width};
 use serde_json::Value;
 use vesta_intf::plain;
 
 use crate::error::Error;
 
 /// Format of the output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Output {
     /// For people.
     #[default]
@@ -19,21 +19,6 @@ pub enum Output {
     Json,
     /// Comma-separated, with a line of names.
     Csv,
-}
-
-impl ValueEnum for Output {
-    fn value_variants<'a>() -> &'a [Self] {
-        &[Self::Text, Self::Json, Self::Csv]
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        let name = match self {
-            Self::Text => "text",
-            Self::Json => "json",
-            Self::Csv => "csv",
-        };
-        Some(PossibleValue::new(name))
-    }
 }
 
 impl Output {
@@ -116,12 +101,11 @@ pub struct Table {
 }
 
 /// Width of the output where neither a terminal nor COLUMNS tells one, in characters.
-const WIDTH: usize = 80;
+const WIDTH: u16 = 80;
 /// Least width that a table is folded to.
-const NARROW: usize = 40;
-/// Width below which no column is folded.
-const NARROWEST: usize = 12;
-const GAP: &str = "  ";
+const NARROW: u16 = 40;
+/// Blanks between two columns.
+const GAP: u16 = 2;
 
 impl Table {
     /// An empty table. `last change` is the key `lastChange` in JSON.
@@ -160,68 +144,33 @@ impl Table {
         self.names.iter().map(|name| camel_case(name)).collect()
     }
 
-    fn text(&self, width: usize) -> String {
-        let is_number = |column: usize| self.rows.iter().all(|row| row[column].is_number());
-        let numbers: Vec<_> = (0..self.names.len()).map(is_number).collect();
-        let names = self.names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    fn text(&self, width: u16) -> String {
+        let names = self.names.iter().map(|name| (*name).to_owned()).collect();
         let rows = self.rows.iter().map(|row| row.iter().map(|cell| cell.text("-")).collect());
-        let rows: Vec<Vec<String>> = [names].into_iter().chain(rows).collect();
-        let widths = widths(&rows, width);
-        rows.iter().map(|row| lines(row, &widths, &numbers)).collect()
+        let is_number = |column: usize| self.rows.iter().all(|row| row[column].is_number());
+        let numbers: Vec<_> = (0..self.names.len()).filter(|column| is_number(*column)).collect();
+        grid(&[names].into_iter().chain(rows).collect::<Vec<_>>(), &numbers, width)
     }
 }
 
-/// Widths of the columns; the widest are narrowed until the table fits.
-fn widths(rows: &[Vec<String>], width: usize) -> Vec<usize> {
-    let columns = rows.first().map_or(0, Vec::len);
-    let of = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let mut widths: Vec<usize> = (0..columns).map(of).collect();
-    // A cell folds between words alone.
-    let narrowest = |column: usize| {
-        let words = rows.iter().flat_map(|row| row[column].split(' '));
-        words.map(|word| word.chars().count()).max().unwrap_or(0).max(NARROWEST)
-    };
-    let narrowest: Vec<usize> = (0..columns).map(narrowest).collect();
-    let room = width.saturating_sub(GAP.len() * columns.saturating_sub(1));
-    while widths.iter().sum::<usize>() > room {
-        let foldable = (0..columns).filter(|column| widths[*column] > narrowest[*column]);
-        let Some(widest) = foldable.max_by_key(|column| widths[*column]) else { break };
-        widths[widest] -= 1;
-    }
-    widths
-}
-
-/// The lines of a row.
-fn lines(row: &[String], widths: &[usize], numbers: &[bool]) -> String {
-    let cells: Vec<_> = row.iter().zip(widths).map(|(cell, width)| folded(cell, *width)).collect();
-    let height = cells.iter().map(Vec::len).max().unwrap_or(0);
-    let line = |index: usize| {
-        let parts = cells.iter().zip(widths).zip(numbers).map(|((cell, &width), is_number)| {
-            let part = cell.get(index).map_or("", String::as_str);
-            if *is_number { format!("{part:>width$}") } else { format!("{part:<width$}") }
-        });
-        parts.collect::<Vec<_>>().join(GAP).trim_end().to_owned() + "\n"
-    };
-    (0..height).map(line).collect()
-}
-
-/// A text on lines of at most this width, broken between words.
-fn folded(text: &str, width: usize) -> Vec<String> {
-    if text.chars().count() <= width {
-        return vec![text.to_owned()];
-    }
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let line = lines.last_mut().expect("there is one");
-        let length = line.chars().count();
-        if length > 0 && length + 1 + word.chars().count() > width {
-            lines.push(word.to_owned());
-        } else {
-            let blank = if length > 0 { " " } else { "" };
-            *line += &format!("{blank}{word}");
+/// Rows in columns of this width in all, folded between words; numbers stand to the right.
+fn grid(rows: &[Vec<String>], numbers: &[usize], width: u16) -> String {
+    let mut grid = comfy_table::Table::new();
+    grid.load_style(TableStyle::new())
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(width)
+        .add_rows(rows);
+    for (index, column) in grid.column_iter_mut().enumerate() {
+        let words = rows.iter().flat_map(|row| row[index].split(' '));
+        let longest = words.map(|word| word.chars().count()).max().unwrap_or(0);
+        let gap = if index == 0 { 0 } else { GAP };
+        let lower = Width::Fixed(u16::try_from(longest).unwrap_or(width).saturating_add(gap));
+        column.set_padding((gap, 0)).set_constraint(ColumnConstraint::LowerBoundary(lower));
+        if numbers.contains(&index) {
+            column.set_cell_alignment(CellAlignment::Right);
         }
     }
-    lines
+    grid.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
 }
 
 /// `last change` as `lastChange`.
@@ -236,19 +185,14 @@ fn camel_case(name: &str) -> String {
 
 /// Lines of labels and texts; a long text goes on below its beginning.
 pub fn facts(facts: &[(&str, String)]) -> String {
-    let label = facts.iter().map(|(label, _)| label.chars().count()).max().unwrap_or(0);
-    let width = terminal_width().saturating_sub(label + GAP.len());
-    let lines = facts.iter().flat_map(|(name, text)| {
-        let names = std::iter::once(*name).chain(std::iter::repeat(""));
-        names.zip(folded(&plain(text), width))
-    });
-    lines.map(|(name, text)| format!("{name:<label$}{GAP}{text}\n")).collect()
+    let rows = facts.iter().map(|(label, text)| vec![(*label).to_owned(), plain(text)]);
+    grid(&rows.collect::<Vec<_>>(), &[], terminal_width())
 }
 
-fn terminal_width() -> usize {
+fn terminal_width() -> u16 {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
     let told = || std::env::var("COLUMNS").ok()?.parse().ok();
-    size.map(|size| usize::from(size.ws_col)).or_else(told).unwrap_or(WIDTH).max(NARROW)
+    size.map(|size| size.ws_col).or_else(told).unwrap_or(WIDTH).max(NARROW)
 }
 
 /// A line of CSV (RFC 4180).

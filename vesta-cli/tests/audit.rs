@@ -75,7 +75,7 @@ fn standard_input() {
     assert_eq!(code, 1);
     // Without the faults there is nothing to find.
     let clean: Vec<_> = ids[..9_000].to_vec();
-    let (found, code) = audit(&["--from", "-"], Some(text(&clean)));
+    let (found, code) = audit(&["-", "--column", "1"], Some(text(&clean)));
     assert_eq!((code, &found["rows"]), (0, &json!(9000)), "{found}");
     let (found, code) = audit(&["--from", "-"], Some("1\nnonsense\n".into()));
     assert_eq!((code, &found["findings"]["unreadable"]["count"]), (1, &json!(1)));
@@ -115,6 +115,87 @@ fn the_table_of_sqlite() {
         .expect("it starts");
     assert_eq!(missing.status.code(), Some(64));
     assert!(String::from_utf8_lossy(&missing.stderr).contains("no such table: nothing"));
+    let said = refusal(&["--from", &url, "--table", "audited", "--column", "nothing"], "");
+    assert!(said.contains("no such column"), "{said}");
+    connection.execute_batch("DELETE FROM audited").expect("no rows");
+    let said = refusal(&["--from", &url, "--table", "audited", "--column", "id"], "");
+    assert!(said.contains("column `id` of audited has no rows"), "{said}");
+}
+
+/// The words of an audit that is refused, and prints nothing.
+fn refusal(args: &[&str], input: &str) -> String {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_vesta"))
+        .args(["audit", "table", "-o", "json"])
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let _ = child.stdin.take().expect("a pipe").write_all(input.as_bytes()); // it may have ended
+    let done = child.wait_with_output().expect("it ends");
+    assert_eq!((done.stdout.len(), done.status.code()), (0, Some(64)), "{args:?}");
+    String::from_utf8(done.stderr).expect("text")
+}
+
+#[test]
+fn an_audit_says_which_column_it_read_or_asks_for_one() {
+    let input = "user_id,id\n1,1785223470585921538\n2,1785223470585921538\n";
+    let snowflake = ["--layout", "snowflake"];
+    let (found, code) =
+        audit(&[&["--from", "-", "--column", "id"], &snowflake[..]].concat(), Some(input.into()));
+    assert_eq!((code, &found["findings"]["repeated"]["count"]), (1, &json!(1)), "{found}");
+    assert_eq!(found["lookedAt"], "column 2 of standard input (`id`)");
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("orders.csv");
+    let excel =
+        "\u{feff}\"user;id\";id\r\n\"a\nb\";1785223470585921538\r\nc;1785223470585921539\r\n";
+    std::fs::write(&path, excel).expect("a file");
+    let (found, code) = audit(&[&[path.to_str().expect("text")], &snowflake[..]].concat(), None);
+    assert_eq!(
+        (code, &found["rows"], &found["machines"]),
+        (1, &json!(2), &json!([876])),
+        "{found}"
+    );
+    assert_eq!(found["findings"]["repeated"]["count"], 0, "{found}");
+
+    for (args, input, why) in [
+        (&["-"][..], "a,b\n1,2\n", "several columns (a, b); choose by --column"),
+        (&["-", "--column", "id"], "a,b\n1,2\n", "no column `id`: a, b"),
+        (&["-"], "", "it has no line"),
+        (&["-"], "id\n", "has no rows: nothing was audited"),
+        (&["/nonexistent/x.csv"], "", "/nonexistent/x.csv"),
+        (&[], "", "name a CSV file, - for standard input, or --from URL"),
+        (&["--from", "sqlite:x.db", "--table", "orders"], "", "needs --table and --column"),
+    ] {
+        let said = refusal(args, input);
+        assert!(said.contains(why), "{args:?}: {said}");
+    }
+}
+
+#[test]
+fn small_numbers_of_a_migrated_table_are_named_and_left_out_of_the_advice() {
+    let numbers = (1..=5000).map(|number| format!("{number}\n")).collect::<String>();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_vesta"))
+        .args(["audit", "table", "-", "--layout", "snowflake"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let input = format!("{numbers}1785223470585921538\n");
+    child.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("it reads");
+    let done = child.wait_with_output().expect("it ends");
+    let said = String::from_utf8(done.stdout).expect("text");
+    assert_eq!(done.status.code(), Some(0), "{said}");
+    assert!(said.contains("5,000  rows are 1 to 5,000: not IDs of the layout snowflake"), "{said}");
+    assert!(said.contains("machine.range = \"877-1023\""), "{said}");
+    assert!(said.contains("raise-floor --to 2024-04-30T08:23:37.893Z"), "{said}");
+
+    let (found, code) = audit(&["-", "--layout", "snowflake"], Some(numbers.clone()));
+    assert_eq!(code, 1, "no row holds an ID: {found}");
+    assert_eq!(found["small"], json!({ "count": 5000, "from": "1", "until": "5000" }));
+    let (found, code) = audit(&["-", "--layout", "snowflake"], Some(format!("{numbers}7\n")));
+    assert_eq!((code, &found["findings"]["repeated"]["count"]), (1, &json!(1)), "{found}");
 }
 
 fn url(name: &str) -> String {
@@ -180,7 +261,7 @@ fn the_table_of_postgres() {
 fn the_first_row_may_be_names_or_an_id_in_any_form() {
     for (input, rows, repeated) in [
         ("2rrvDihMXHR\n2407837855670862845\n", 2, 1),
-        ("orderNumber,total\n2407837855670862845,7\n", 1, 0),
+        ("total,ID\n7,2407837855670862845\n", 1, 0),
         ("\"id\"\n\"2407837855670862845\"\nnone\n", 2, 0),
     ] {
         let (found, _) = audit(&["--from", "-"], Some(input.to_owned()));

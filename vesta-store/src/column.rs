@@ -27,9 +27,11 @@ impl Column {
             let name = name.replace(quote, &format!("{quote}{quote}"));
             format!("{quote}{name}{quote}")
         };
-        let table: Vec<_> = self.table.split('.').map(quoted).collect();
-        let column = as_text.replace("COLUMN", &quoted(&self.column));
-        format!("SELECT {column} FROM {} ORDER BY {}", table.join("."), quoted(&self.order))
+        let table = self.table.split('.').map(quoted).collect::<Vec<_>>().join(".");
+        // By the table's name: SQLite takes a name of no column that stands alone for text.
+        let column = |name: &str| format!("{table}.{}", quoted(name));
+        let (ids, order) = (as_text.replace("COLUMN", &column(&self.column)), column(&self.order));
+        format!("SELECT {ids} FROM {table} ORDER BY {order}")
     }
 }
 
