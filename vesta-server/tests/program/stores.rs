@@ -113,7 +113,7 @@ fn a_machine_id_is_freed_only_once_its_owner_has_expired() {
     while records(folder.path(), &layout)[0]["state"] != "expired" {}
     let (code, said) = store(folder.path(), &["free", &machine, "--layout", "min-granularity"]);
     assert_eq!(code, Some(64), "{said}");
-    assert!(said.ends_with("there is no terminal to ask on; add --yes to do it\n"), "{said}");
+    assert!(said.ends_with("nothing changed: no terminal to confirm on; pass --yes\n"), "{said}");
     let (code, said) = store(folder.path(), &free);
     assert_eq!(code, Some(0), "{said}");
     assert!(said.ends_with(&format!("Machine ID {machine} is free.\n")), "{said}");
