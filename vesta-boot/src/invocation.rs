@@ -5,9 +5,10 @@ use std::path::PathBuf;
 
 use clap::builder::ValueParser;
 use clap::error::{ContextKind, ContextValue};
+use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, Args, FromArgMatches as _, Subcommand as _};
 
-use crate::commands::{Command, TokenCommand};
+use crate::commands::{Command, Format, TokenCommand};
 use crate::error::Error;
 use crate::output::Output;
 use crate::role::Role;
@@ -41,7 +42,7 @@ struct General {
 /// The command line of a server program: it serves unless a command is given. Values stay text.
 pub fn command(role: Role) -> clap::Command {
     // The description of the commands would be taken for that of the program.
-    Command::augment_subcommands(serving(role, role.name()))
+    Command::augment_subcommands(Format::augment_args(serving(role, role.name())))
         .subcommand_required(false)
         .about(role.about())
 }
@@ -101,6 +102,9 @@ impl Invocation {
         match command.transpose().map_err(usage)? {
             Some(command) if !matches.get_flag("print_config") => {
                 Self::command(role, command, &matches)
+            }
+            None if matches.value_source("output") == Some(ValueSource::CommandLine) => {
+                Error::refuse("--output is for commands; leave it out to serve")
             }
             _ => Self::serving(role, &matches),
         }

@@ -56,9 +56,9 @@ fn describe(text: &str) -> Result<Described, Error> {
         Some(it) if it == "toml" => from_file(text),
         _ => from_words(text),
     };
-    let set = parts.and_then(|(named, pairs)| match named {
-        Named::Counter => counter(&pairs),
-        Named::Layout(layout) => ids(&layout, &pairs),
+    let set = parts.and_then(|(layout, pairs)| match layout {
+        None => counter(&pairs),
+        Some(layout) => ids(&layout, &pairs),
     });
     set.map_err(|error| Error::setting(format!("{}: {error}", quoted(text))))
 }
@@ -124,19 +124,12 @@ fn ids(layout: &IdMeta, pairs: &[Pair]) -> Result<Described, String> {
 
 type Pair = (String, String);
 
-/// The layout, or the name of one, and what is said of its fields.
-type Parts = Result<(Named, Vec<Pair>), String>;
+/// The layout, and what is said of its fields.
+type Parts = Result<(Option<IdMeta>, Vec<Pair>), String>;
 
-enum Named {
-    Layout(IdMeta),
-    Counter,
-}
-
-fn named(name: &str) -> Result<Named, String> {
-    match name {
-        "counter" => Ok(Named::Counter),
-        name => layout(name).map(Named::Layout),
-    }
+/// The layout of this name; none for a counter.
+fn named(name: &str) -> Result<Option<IdMeta>, String> {
+    (name != "counter").then(|| layout(name)).transpose()
 }
 
 fn from_words(text: &str) -> Parts {
@@ -157,7 +150,7 @@ fn from_file(path: &str) -> Parts {
         text.parse().map_err(|error: toml::de::Error| error.to_string())?;
     let layout = match table.remove("layout") {
         Some(toml::Value::String(name)) => named(&name)?,
-        Some(toml::Value::Table(table)) => Named::Layout(layout_of(table)?),
+        Some(toml::Value::Table(table)) => Some(layout_of(table)?),
         _ => {
             return Err(
                 "it names no layout: layout = \"NAME\", or a table [layout.custom]".to_owned()

@@ -377,3 +377,45 @@ fn a_command_for_segments_takes_its_store_on_either_side() {
         assert!(matches!(raw(Role::Rest, args), Err(Error::Usage(_))), "{args:?}");
     }
 }
+
+#[test]
+fn examples_of_the_help_are_read_by_the_program_that_shows_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("vesta.toml");
+    fs::write(&file, "layout = \"js-safe\"\n").expect("a file");
+    for role in [Role::Rest, Role::Server] {
+        let help = vesta_boot::command(role).render_long_help().to_string();
+        let program = format!("  {}", role.name());
+        let examples: Vec<_> =
+            help.lines().filter_map(|line| line.strip_prefix(&program)).collect();
+        assert!(examples.len() >= 8, "{examples:?}");
+        for example in examples {
+            let words = example.split_whitespace().map(|word| match word {
+                "/etc/vesta.toml" => file.to_str().expect("a plain path"),
+                word => word,
+            });
+            let read = Invocation::read(role, words.collect::<Vec<_>>());
+            let checked = read.and_then(|it| match it {
+                Invocation::Run(raw) | Invocation::PrintConfig(raw) => {
+                    Config::check(&raw).map(drop)
+                }
+                _ => Ok(()),
+            });
+            assert!(checked.is_ok(), "{}{example}: {checked:?}", role.name());
+        }
+    }
+}
+
+#[test]
+fn the_output_format_stands_before_or_after_a_command_and_nowhere_else() {
+    for args in [["-o", "json", "store", "show"], ["store", "-o", "json", "show"]] {
+        match Invocation::read(Role::Rest, args) {
+            Ok(Invocation::Command(_, Command::Store { format, .. })) => {
+                assert_eq!(format.output, vesta_boot::output::Output::Json);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    let refused = Invocation::read(Role::Rest, ["-o", "json"]).expect_err("it serves");
+    assert_eq!(refused.to_string(), "--output is for commands; leave it out to serve");
+}
