@@ -86,7 +86,7 @@ fn timestamp(text: &str) -> Result<Timestamp, String> {
     }
 }
 
-/// True for a date and a time that are complete but for the offset.
+/// True for a date and a time that lack only the offset.
 fn is_local(text: &str) -> bool {
     format!("{text}Z").parse::<Timestamp>().is_ok()
 }

@@ -134,7 +134,7 @@ pub(crate) fn bound(args: &BoundArgs, output: Output) -> Done {
     Ok(Answer::Yes)
 }
 
-/// `FROM/UNTIL`, or one period; the name of a zone in brackets has a `/` of its own.
+/// `FROM/UNTIL`, or one period; a `/` inside brackets belongs to the name of a zone.
 fn ends(text: &str) -> (&str, Option<&str>) {
     let is_between = |&(at, _): &(usize, &str)| {
         text[..at].matches('[').count() == text[..at].matches(']').count()

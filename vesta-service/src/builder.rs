@@ -159,9 +159,9 @@ impl Builder {
         Self { claim_order, ..self }
     }
 
-    /// Where the sequence of a new tick begins. With low traffic and `Zero`, which is the default,
-    /// nearly every ID ends in the same digits, and all of them go to one shard; `Random(100)` spreads
-    /// them, as Leaf does, for up to a hundred IDs of each tick's capacity.
+    /// Where the sequence of a new tick begins. In a layout with the sequence lowest, with low traffic and
+    /// `Zero`, which is the default, nearly every ID ends in the same digits, and `id % n` sends them to one
+    /// shard; `Random(100)` spreads them, as Leaf does, for up to a hundred IDs of each tick's capacity.
     pub fn sequence_start(self, sequence_start: SequenceStart) -> Self {
         Self { sequence_start, ..self }
     }

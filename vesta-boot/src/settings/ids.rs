@@ -85,8 +85,9 @@ pub struct Ids {
 
     /// Sequence number at which a tick begins
     ///
-    /// `zero`, or `random:N` for a random one below N, which spreads rare IDs over shards; N is 1 to what
-    /// the layout's sequence holds. Leaf has `random:100`.
+    /// `zero`, or `random:N` for a random one below N; N is 1 to what the layout's sequence holds. In a layout
+    /// with the sequence lowest, such as `snowflake`, it spreads rare IDs over the shards of `id % n`. Leaf has
+    /// `random:100`.
     #[arg(id = "sequence_start", value_name = "START", default_value = "zero")]
     #[arg(value_parser = sequence_start(IdMeta::MAX_PEAK))]
     pub sequence_start: SequenceStart,
