@@ -114,7 +114,7 @@ const TAIL: &str = r#"
 #order = "time-machine-seq"
 # Unit of the time field: second, ten-millis or millisecond.
 #unit = "millisecond"
-# Moment at which the time field is 0: RFC 3339, or milliseconds since 1970.
+# Moment at which the time field is 0: RFC 3339, a day (its beginning in UTC), or milliseconds since 1970.
 #epoch = "2026-01-01T00:00:00Z"
 "#;
 
@@ -202,7 +202,7 @@ fn short_help_has_a_line_for_each_flag_and_long_help_has_examples() {
         let mut command = command(role).term_width(100);
         let short = command.render_help().to_string();
         let shown = |arg: &&Arg| !arg.is_hide_set();
-        let flags = settings(role).get_arguments().filter(shown).count() + 4; // config, print-config, help, version
+        let flags = settings(role).get_arguments().filter(shown).count() + 5; // config, print-config, output, help, version
         let is_described = |line: &&str| {
             let parts = line.split("  ").filter(|part| !part.is_empty()).count();
             line.trim_start().starts_with('-') && parts == 2
