@@ -10,8 +10,7 @@ use vesta_boot::Role;
 use vesta_boot::commands::Format;
 use vesta_intf::{Field, GenMethod, Id, IdFormat, IdMeta, UnixMillis};
 
-use crate::http::ServerUrl;
-use crate::values;
+use crate::values::{self, ServerUrl};
 
 /// 64-bit IDs that never repeat: serve, make, explain and check them
 ///
@@ -272,7 +271,7 @@ pub(crate) struct BoundArgs {
     #[arg(value_name = "TIME[/TIME]")]
     pub(crate) time: String,
     /// Print a condition on this column instead, over every genMethod unless --gen-method names one
-    #[arg(long, value_name = "COLUMN", value_parser = crate::sql::column)]
+    #[arg(long, value_name = "COLUMN", value_parser = values::column)]
     pub(crate) sql: Option<String>,
     #[command(flatten)]
     pub(crate) upper: Upper,

@@ -10,9 +10,10 @@ use vesta_intf::{GenMethod, Id, IdError, IdService, UnixMillis};
 use vesta_service::LocalIdService;
 
 use crate::cli::{Access, BoundArgs, GenArgs, MakeArgs};
-use crate::http::{Http, ServerUrl};
+use crate::http::Http;
 use crate::output::{Output, print, record, say};
 use crate::sql::condition;
+use crate::values::ServerUrl;
 use crate::{Answer, Done};
 
 /// IDs that are taken at a time: as many as a server gives in one call.

@@ -1,9 +1,8 @@
 //! Requests to `vesta-rest` and to admin listeners.
 
-use std::fmt::{self, Display};
+use std::fmt::Display;
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +15,7 @@ use vesta_boot::net::Address;
 use vesta_client::scheme_hint;
 
 use crate::cli::Access;
+use crate::values::ServerUrl;
 
 /// A server, over connections that stay open.
 #[derive(Debug)]
@@ -77,32 +77,6 @@ fn agent(tls: TlsConfig) -> Agent {
         .new_agent()
 }
 
-/// Address of a server. It has no place for a secret, so that it may be shown.
-#[derive(Debug, Clone)]
-pub(crate) struct ServerUrl(String);
-
-impl FromStr for ServerUrl {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let base = text.trim_end_matches('/');
-        let host = base.strip_prefix("http://").or_else(|| base.strip_prefix("https://"));
-        match host {
-            None | Some("") => Err("must begin with http:// or https://"),
-            Some(host) if host.contains(['@', '?', '#']) => {
-                Err("must have no user, password or query; give a token by --token or VESTA_TOKEN")
-            }
-            Some(_) => Ok(Self(base.to_owned())),
-        }
-    }
-}
-
-impl Display for ServerUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
 impl Http {
     pub(crate) fn new(url: &ServerUrl, access: &Access) -> Result<Self, Error> {
         let mut tls = TlsConfig::builder();
@@ -122,7 +96,7 @@ impl Http {
 
     /// Host and port.
     pub(crate) fn name(&self) -> &str {
-        self.base.0.split("//").last().unwrap_or(&self.base.0)
+        self.base.host()
     }
 
     /// The text of a path, whatever its status is.
@@ -132,7 +106,7 @@ impl Http {
             request = request.header("authorization", authorization);
         }
         let failed = |error: ureq::Error| {
-            let hint = scheme_hint(&self.base.0, &error.to_string());
+            let hint = scheme_hint(&self.base.to_string(), &error.to_string());
             Error::lasting(false, format!("{} does not answer ({error}){hint}", self.base))
         };
         let mut response = request.call().map_err(failed)?;

@@ -112,15 +112,6 @@ fn time_terms(dialect: Dialect, made: &str) -> (&str, &str, String, &str) {
     }
 }
 
-/// The name of a column, as every database reads it without quotes.
-pub(crate) fn column(text: &str) -> Result<String, String> {
-    let is_inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '.');
-    let is_name = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-    (is_name && text.chars().all(is_inner)).then(|| text.to_owned()).ok_or_else(|| {
-        "must be letters, digits, _, $ and dots, such as orders.id; take id, and replace it in the output".into()
-    })
-}
-
 /// A condition that is true of the IDs in these ranges, in a column of signed or of unsigned numbers: an ID
 /// from 2^63 on is negative in a signed column.
 pub(crate) fn condition(column: &str, ranges: &[RangeInclusive<u64>]) -> String {

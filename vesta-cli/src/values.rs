@@ -1,7 +1,9 @@
 //! Values as people write and read them: IDs, layouts, ranges, moments.
 
+use std::fmt::{self, Display};
 use std::ops::RangeInclusive;
 use std::path::Path;
+use std::str::FromStr;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
@@ -31,6 +33,48 @@ pub(crate) fn id_and_form(text: &str) -> Result<(u64, Form), Error> {
             Error::refuse(format!("{text} has {bits} bits, not 64: {kind}{made}"))
         }
     }
+}
+
+/// Address of a server. It has no place for a secret, so that it may be shown.
+#[derive(Debug, Clone)]
+pub(crate) struct ServerUrl(String);
+
+impl FromStr for ServerUrl {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let base = text.trim_end_matches('/');
+        let host = base.strip_prefix("http://").or_else(|| base.strip_prefix("https://"));
+        match host {
+            None | Some("") => Err("must begin with http:// or https://"),
+            Some(host) if host.contains(['@', '?', '#']) => {
+                Err("must have no user, password or query; give a token by --token or VESTA_TOKEN")
+            }
+            Some(_) => Ok(Self(base.to_owned())),
+        }
+    }
+}
+
+impl Display for ServerUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl ServerUrl {
+    /// Host and port.
+    pub(crate) fn host(&self) -> &str {
+        self.0.split("//").last().unwrap_or(&self.0)
+    }
+}
+
+/// The name of a column, as every database reads it without quotes.
+pub(crate) fn column(text: &str) -> Result<String, String> {
+    let is_inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '.');
+    let is_name = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    (is_name && text.chars().all(is_inner)).then(|| text.to_owned()).ok_or_else(|| {
+        "must be letters, digits, _, $ and dots, such as orders.id; take id, and replace it in the output".into()
+    })
 }
 
 /// A layout by its name, or from a file.
