@@ -71,41 +71,21 @@ fn show(layout: &IdMeta, output: Output) -> Done {
     let generates = layout.check_generates();
     let generates = generates.map_or_else(|error| format!("no: {error}"), |()| "yes".into());
     let rows = [
-        ("layout", layout.to_string()),
-        ("bits", total.to_string()),
-        ("begins", spec.epoch.to_string()),
-        ("ends", format!("{} ({})", layout.end(), relative(layout.end(), now()))),
-        ("machine IDs", grouped(machines)),
-        ("capacity", format!("{} IDs/s of each machine ID", grouped(capacity))),
-        ("sharding", sharding(layout)),
-        ("makes IDs", generates.clone()),
-    ];
-    let text = facts(&rows);
-    let names = [
-        "layout",
-        "bits",
-        "begins",
-        "ends",
-        "machine IDs",
-        "capacity per second",
-        "same low bits",
-        "generates",
-    ];
-    record(
-        output,
-        text,
-        names,
-        [
-            layout.name().into(),
-            u64::from(total).into(),
-            spec.epoch.to_string().into(),
+        ("layout", layout.to_string(), layout.name().into()),
+        ("bits", total.to_string(), u64::from(total).into()),
+        ("begins", spec.epoch.to_string(), spec.epoch.to_string().into()),
+        (
+            "ends",
+            format!("{} ({})", layout.end(), relative(layout.end(), now())),
             layout.end().to_string().into(),
-            machines.into(),
-            capacity.into(),
-            u64::from(layout.same_low_bits()).into(),
-            generates.into(),
-        ],
-    )?;
+        ),
+        ("machine IDs", grouped(machines), machines.into()),
+        ("capacity/s", format!("{} IDs of each machine ID", grouped(capacity)), capacity.into()),
+        ("same low bits", sharding(layout), u64::from(layout.same_low_bits()).into()),
+        ("makes IDs", generates.clone(), generates.into()),
+    ];
+    let text = facts(&rows.each_ref().map(|(name, text, _)| (*name, text.clone())));
+    record(output, text, rows.each_ref().map(|row| row.0), rows.map(|row| row.2))?;
     if total == 64 && spec.version_bits == 0 {
         say("its IDs need 64 bits: as signed numbers some of them are negative");
     } else if total > JS_BITS {
