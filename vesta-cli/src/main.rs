@@ -68,6 +68,7 @@ fn run(args: Vec<OsString>) -> Done {
     let Cli { format: Format { output }, command, .. } =
         Cli::from_arg_matches(&matches).expect("clap has checked it");
     let (name, of_command) = matches.subcommand().expect("clap demands one");
+    let name = if of_command.subcommand_name() == Some("table") { "audit table" } else { name };
     for option in ["config", "output"] {
         let is_typed = of_command.value_source(option) == Some(ValueSource::CommandLine);
         if is_typed && !cli::has_effect(option, name) {

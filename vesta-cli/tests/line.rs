@@ -191,6 +191,7 @@ fn an_option_without_effect_is_refused() {
         &["-o", "csv", "completions", "bash"],
         &["audit", "table", "x.csv", "--order-by", "id"],
         &["audit", "table", "-", "--table", "orders"],
+        &["audit", "table", "-", "--config", "x.toml"],
         &["explain", "5", "--made", "2024"],
     ] {
         let (said, error, code) = vesta(folder.path(), args);
