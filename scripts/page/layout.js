@@ -18,11 +18,14 @@ function showLayout(asked) {
   $("designed-is").textContent = t("result", {
     bits: it.total, years, end: day(it.ends), machines: grouped(it.machines), rate: grouped(it.perSecond),
   });
-  const warnings = [[it.total > 63, "over63"], [it.total > 53, "over53"], [it.ends < Date.now(), "ended"]];
-  $("warnings").replaceChildren(...warnings.filter(([is]) => is).map(([, key]) => el("li", { text: t(key) })));
+  const warnings = [[it.total > 63, "over63"], [it.total > 53, "over53"], [it.machine > 0, "shards"], [it.ends < Date.now(), "ended"]];
+  $("warnings").replaceChildren(...warnings.filter(([is]) => is).map(([, key]) => el("li", { text: t(key, { k: it.machine }) })));
   const numbers = { version_bits: 0, type_bits: 0, gen_method_bits: 0, time_bits: it.time, seq_bits: it.seq, machine_bits: it.machine };
   const lines = Object.entries(numbers).map(([name, value]) => `${name} = ${value}`);
-  $("toml").textContent = ["[layout.custom]", ...lines, `order = "time-seq-machine"`, `unit = "${UNITS[it.micros]}"`, `epoch = ${epoch}`].join("\n") + "\n";
+  const shards = it.machine > 0
+    ? `id % 2^k is the same for all IDs of a machine ID up to k = ${it.machine}: use a hash or an odd n`
+    : "id % n spreads the IDs of a machine ID as far as their sequence numbers do";
+  $("toml").textContent = ["[layout.custom]", ...lines, `order = "time-seq-machine"`, `unit = "${UNITS[it.micros]}"`, `epoch = ${epoch}`, `# ${shards}`].join("\n") + "\n";
 }
 function showDesign() {
   const needs = ["n-years", "n-machines", "n-rate"].map((id) => $(id).value);

@@ -41,10 +41,10 @@ const SENTENCES = {
   "{} must be {} to {}, but is {}": "{0} 必须在 {1} 到 {2} 之间，实际为 {3}",
   "id: {}": "ID：{0}",
   "layout: {}": "布局：{0}",
-  "it must be decimal, hexadecimal (0x… or 16 digits), base62 (11 characters) or Crockford's base32 (13; 14 with its check symbol)":
-    "必须是十进制、十六进制（0x… 或 16 位）、base62（11 个字符）或 Crockford base32（13 个字符；带校验符 14 个）",
+  "it must be decimal, hexadecimal (up to 16 digits), base62 (11 characters), Crockford's base32 (13; 14 with its check symbol) or a TID (13)":
+    "必须是十进制、十六进制（至多 16 位）、base62（11 个字符）、Crockford base32（13 个字符；带校验符 14 个）或 TID（13 个字符）",
   "a negative one must be -9223372036854775808 or above": "负数不得小于 -9223372036854775808",
-  "it may be hexadecimal, {}, or {}, {}: give that number": "既可能是十六进制的 {0}，也可能是 {1} 的 {2}：请直接给出该数字",
+  "it may be {}, {}, or {}, {}: give that number": "既可能是 {0} 的 {1}，也可能是 {2} 的 {3}：请直接给出该数字",
   "as a ULID it is above 128 bits": "作为 ULID 它超过 128 位",
   "{} takes exactly {} characters, not {}": "{0} 需要恰好 {1} 个字符，而不是 {2} 个",
   "{} takes {} to {} characters, not {}": "{0} 需要 {1} 到 {2} 个字符，而不是 {3} 个",
