@@ -39,6 +39,8 @@ pub enum Cell {
     Text(String),
     /// A number, at most 2^53.
     Number(u64),
+    /// Yes or no.
+    Truth(bool),
     /// Nothing: `-`, or `null`.
     Missing,
 }
@@ -72,6 +74,7 @@ impl Cell {
     fn is_number(&self) -> bool {
         match self {
             Cell::Text(text) => text.parse::<i128>().is_ok(),
+            Cell::Truth(_) => false,
             Cell::Number(_) | Cell::Missing => true,
         }
     }
@@ -80,6 +83,7 @@ impl Cell {
         match self {
             Cell::Text(text) => plain(text),
             Cell::Number(number) => number.to_string(),
+            Cell::Truth(truth) => truth.to_string(),
             Cell::Missing => missing.to_owned(),
         }
     }
@@ -88,6 +92,7 @@ impl Cell {
         match self {
             Cell::Text(text) => text.as_str().into(),
             Cell::Number(number) => (*number).into(),
+            Cell::Truth(truth) => (*truth).into(),
             Cell::Missing => Value::Null,
         }
     }

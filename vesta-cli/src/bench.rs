@@ -166,8 +166,9 @@ fn screen(table: &Table, output: Output, redraws: bool, round: u64) -> String {
 
 fn row(http: &Http, status: &Value, counters: &Counters, last: &Counters) -> [Cell; 9] {
     let text = |pointer: &str| match status.pointer(pointer) {
-        None | Some(Value::Null) => Cell::Missing,
-        Some(value) => value.as_u64().map_or_else(|| value.to_string().into(), Cell::from),
+        Some(Value::Bool(truth)) => Cell::Truth(*truth),
+        Some(Value::Number(number)) => number.as_u64().into(),
+        _ => Cell::Missing,
     };
     [
         http.name().into(),
@@ -193,6 +194,19 @@ fn look(http: &Http) -> Result<(Value, Counters), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_terminal_is_drawn_anew_and_a_pipe_goes_on_below() {
+        let mut table = Table::new(["server", "IDs/s"]);
+        table.row(["a".into(), 7u64.into()]);
+        let text = table.render(Output::Text);
+        assert_eq!(screen(&table, Output::Text, true, 3), format!("\u{1b}[H\u{1b}[J{text}"));
+        assert_eq!(screen(&table, Output::Text, false, 0), text);
+        assert_eq!(screen(&table, Output::Csv, false, 1), "a,7\n");
+        assert!(!screen(&table, Output::Text, false, 1).contains("server"));
+        let json = "{\"server\":\"a\",\"idsPerSecond\":7}\n";
+        assert_eq!(screen(&table, Output::Json, false, 1), json);
+    }
 
     #[test]
     fn the_slowest_hundredth_is_that_of_the_last_second() {

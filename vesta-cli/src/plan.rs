@@ -25,10 +25,11 @@ pub(crate) fn run(PlanCommand::Overlap { old, new }: &PlanCommand, output: Outpu
         return answer(output, true, "disjoint\n", &json, "disjoint\ntrue\n");
     };
     let (old, new) = (reading(&old, id), reading(&new, id));
-    let text = |reading: &[(&str, String)]| {
-        let words = reading.iter().map(|(name, value)| match *name {
-            "layout" | "made" => value.clone(),
-            name => format!("{name} {value}"),
+    let text = |reading: &[(&str, Value)]| {
+        let words = reading.iter().map(|(name, value)| match (*name, value) {
+            ("layout" | "made", Value::String(text)) => text.clone(),
+            (name, Value::String(text)) => format!("{name} {text}"),
+            (name, value) => format!("{name} {value}"),
         });
         words.collect::<Vec<_>>().join(" ")
     };
@@ -40,13 +41,13 @@ pub(crate) fn run(PlanCommand::Overlap { old, new }: &PlanCommand, output: Outpu
 }
 
 /// An ID as one of the sets has it.
-fn reading(described: &Described, id: u64) -> Vec<(&'static str, String)> {
+fn reading(described: &Described, id: u64) -> Vec<(&'static str, Value)> {
     let Some((layout, fields)) = described.layout.zip(described.set.reading(id)) else {
-        return vec![("layout", "counter".to_owned()), ("number", id.to_string())];
+        return vec![("layout", "counter".into()), ("number", id.to_string().into())];
     };
     let made = layout.moment_of(fields.time).map_or(String::new(), |at| exact(at, &layout));
-    let mut reading = vec![("layout", layout.name().to_owned()), ("made", made)];
-    reading.extend(beside(&layout, &fields).map(|(name, value)| (name, value.to_string())));
+    let mut reading = vec![("layout", layout.name().into()), ("made", made.into())];
+    reading.extend(beside(&layout, &fields).map(|(name, value)| (name, value.into())));
     reading
 }
 

@@ -281,6 +281,16 @@ fn json_has_numbers_and_camel_case_keys_in_the_commands_of_servers() {
 }
 
 #[test]
+fn json_has_numbers_in_the_answer_of_a_plan() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (said, _, code) =
+        vesta(folder.path(), &["plan", "overlap", "snowflake", "cosid", "-o", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&said).expect("JSON");
+    assert_eq!(code, Some(1), "{said}");
+    assert!(json["old"]["machine"].is_u64() && json["id"].is_string(), "{said}");
+}
+
+#[test]
 fn a_machine_id_without_a_record_is_no() {
     let folder = tempfile::tempdir().expect("a folder");
     let at = folder.path();
