@@ -63,9 +63,7 @@ pub(crate) fn remote(url: &ServerUrl, access: &Access) -> Result<Take, Error> {
     let mut take = take_from(client.build_blocking().map_err(Error::setting)?);
     Ok(Box::new(move |count| {
         take(count).map_err(|by_grpc| match by_grpc {
-            Error::Unavailable(_) => {
-                Error::Unavailable(format!("{error}, neither by REST nor by gRPC"))
-            }
+            Error::Unavailable(_) => Error::Unavailable(format!("neither REST nor gRPC: {error}")),
             other => other,
         })
     }))
