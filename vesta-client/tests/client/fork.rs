@@ -44,7 +44,7 @@ fn child_hands_out_no_prefetched_id_and_its_parent_goes_on() {
     let client = builder.build_blocking().unwrap();
     let orders = client.segment_with("orders", prefetch()).unwrap();
     let first = client.gen_id().unwrap();
-    orders.next_id().unwrap();
+    let number = orders.next_id().unwrap();
     let mut owned = Some((client, orders));
     let in_child = forked(|| {
         let (client, orders) = owned.take().unwrap();
@@ -61,7 +61,8 @@ fn child_hands_out_no_prefetched_id_and_its_parent_goes_on() {
     assert!(in_child, "see what the child said");
     let (client, orders) = owned.expect("the child had a copy");
     assert!(client.gen_id().expect("the parent goes on") > first);
-    assert_eq!(orders.next_id().expect("the parent goes on"), 2);
+    // Not the next one where a call and a refill passed each other before the fork.
+    assert!(orders.next_id().expect("the parent goes on") > number);
 }
 
 #[test]
