@@ -553,6 +553,18 @@ def the_console_is_live_and_right(context) -> None:
     assert len(cells) == 1024 and len(held) == 1, held
     held = held[0]
     assert held.startswith(f"{machine}: held, ") and f"PID {pool['records'][0]['pid']}" in held, held
+    rows, labels, axis, heights = page.driver.execute_script("""
+        const rows = new Map();
+        for (const it of document.querySelectorAll('#grid i')) rows.set(it.offsetTop, (rows.get(it.offsetTop) ?? 0) + 1);
+        const labels = [...document.querySelectorAll('#grid b')].filter((it) => it.textContent && it.offsetWidth);
+        const points = document.querySelector('#rates polyline').getAttribute('points').split(' ');
+        return [[...rows.values()], labels.map((it) => [it.textContent, rows.has(it.offsetTop)]),
+          [...document.querySelectorAll('#axis span')].map((it) => it.textContent), points.map((it) => Number(it.split(',')[1]))]""")
+    assert rows == [64] * 16, rows
+    assert labels == [[str(at), True] for at in range(0, 1024, 64)], labels
+    top, half, zero = (float(number.replace(",", "")) for number in axis)
+    assert top == 2 * half and zero == 0 and top >= float(rate.replace(",", "")), (axis, rate)
+    assert min(heights) < 40 and all(0 <= height <= 40 for height in heights), heights
     assert "claimed" in page.text("events"), page.text("events")
     page.shot("console")
     page.accessible("console")

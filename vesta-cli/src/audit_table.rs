@@ -223,15 +223,15 @@ fn read_ids(
                 "--table and --order-by are for databases; leave them out for CSV",
             );
         }
-        let failed = |error: &dyn Display| Error::setting(format!("CSV of {file}: {error}"));
+        let source = if file == "-" { "standard input" } else { file };
+        let failed = |error: &dyn Display| Error::setting(format!("CSV of {source}: {error}"));
         let input: Box<dyn BufRead> = match file {
             "-" => Box::new(io::stdin().lock()),
             path => Box::new(BufReader::new(File::open(path).map_err(|error| failed(&error))?)),
         };
         let found = csv_column::read(input, column, each).map_err(|error| failed(&error))?;
         let name = found.name.map_or("no line of names".to_owned(), |name| format!("`{name}`"));
-        let file = if file == "-" { "standard input" } else { file };
-        return Ok(format!("column {} of {file} ({name})", found.number));
+        return Ok(format!("column {} of {source} ({name})", found.number));
     };
     let (Some(table), Some(column)) = (&args.table, column) else {
         return Error::refuse("a database needs --table and --column");

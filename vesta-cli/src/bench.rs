@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_terminal_is_drawn_anew_and_a_pipe_goes_on_below() {
+    fn a_terminal_is_redrawn_and_other_output_grows() {
         let mut table = Table::new(["server", "IDs/s"]);
         table.row(["a".into(), 7u64.into()]);
         let text = table.render(Output::Text);

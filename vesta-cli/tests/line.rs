@@ -128,12 +128,17 @@ fn each_example_of_the_help_runs() {
     shop.execute_batch(sql).expect("a table");
     let mut examples = Vec::new();
     for help in tree(at).into_values() {
-        let lines = help.lines().filter_map(|line| line.strip_prefix("  vesta "));
-        examples.extend(lines.map(|rest| format!("vesta {rest}")));
+        // Help that other programs share leaves out the name of the program.
+        let is_example = |line: &'_ str| {
+            let shared = line.strip_prefix("Example: ");
+            line.strip_prefix("  vesta ").or(shared).map(|rest| format!("vesta {rest}"))
+        };
+        examples.extend(help.lines().filter_map(is_example));
     }
     examples.sort();
     examples.dedup();
     assert!(examples.len() > 12, "{examples:?}");
+    assert!(examples.iter().any(|it| it.starts_with("vesta serial create")), "{examples:?}");
     let program = Path::new(env!("CARGO_BIN_EXE_vesta")).parent().expect("a folder");
     let path = format!("{}:/usr/bin:/bin", program.display());
     for example in examples {
@@ -148,6 +153,7 @@ fn each_example_of_the_help_runs() {
             .env_clear()
             .envs([("PATH", path.as_str()), ("HOME", "/nonexistent")])
             .env("VESTA_STATE_DIR", at.join("state"))
+            .env("VESTA_SERIAL_STORE", "sqlite:serials.db")
             .output()
             .expect("a shell");
         let error = String::from_utf8_lossy(&done.stderr);

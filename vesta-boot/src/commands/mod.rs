@@ -235,7 +235,7 @@ pub enum SerialCommand {
     /// {n:WIDTH:base36|base62|crockford}, {shuffle:WIDTH} or {ff1:WIDTH};
     /// {check:damm|mod97|crockford|luhn}; and other text.
     ///
-    /// Example: serial create invoices 'INV-{date:yyMMdd}-{n:6}{check:damm}' --reset day --zone Asia/Shanghai
+    /// Example: serial create bills 'B{date:yy}-{n:6}' --reset year --zone UTC
     #[command(verbatim_doc_comment)]
     Create(NewSerial),
     /// Make serials, one a line
