@@ -51,8 +51,8 @@ client() {
 }
 
 e2e() {
-  cargo build --profile dist -p vesta-server -p vesta-rest -p vesta-load --features vesta-rest/otel,vesta-server/otel
-  "$target/dist/vesta-load" run --json "$results/e2e.json" "$@" | tee "$results/e2e.md"
+  cargo build --release -p vesta-server -p vesta-rest -p vesta-load --features vesta-rest/otel,vesta-server/otel
+  "$target/release/vesta-load" run --json "$results/e2e.json" "$@" | tee "$results/e2e.md"
   echo "results: $results/e2e.md, every round: $results/e2e.json"
 }
 
@@ -61,7 +61,7 @@ static() {
   triple=$(uname -m)-unknown-linux-musl
   zig=$(scripts/venv.sh zig)
   rustup target list --installed | grep -qx "$triple" || rustup --quiet target add "$triple"
-  programs=(--profile dist -p vesta-server -p vesta-rest --features vesta-rest/otel,vesta-server/otel)
+  programs=(--release -p vesta-server -p vesta-rest --features vesta-rest/otel,vesta-server/otel)
   cargo build "${programs[@]}" -p vesta-load
   PATH=$zig/bin:$PATH cargo zigbuild "${programs[@]}" --target "$triple"
   for libc in glibc musl glibc musl glibc musl; do
@@ -73,10 +73,10 @@ static() {
     esac
   done | tee "$results/static.md"
   for libc in glibc musl; do
-    folder=$target/dist
-    [ $libc = glibc ] || folder=$target/$triple/dist
+    folder=$target/release
+    [ $libc = glibc ] || folder=$target/$triple/release
     printf '\n## %s\n\n' "$libc"
-    "$target/dist/vesta-load" run --only grpc,rest --levels 8,64 \
+    "$target/release/vesta-load" run --only grpc,rest --levels 8,64 \
       --server "$folder/vesta-server" --rest "$folder/vesta-rest" "$@"
   done | tee -a "$results/static.md"
   echo "results: $results/static.md"

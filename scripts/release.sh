@@ -83,13 +83,13 @@ case " ${architectures[*]} " in
     ;;
 esac
 
-built() { echo "$target/$1-unknown-linux-musl/dist"; }
+built() { echo "$target/$1-unknown-linux-musl/release"; }
 
 for architecture in "${architectures[@]}"; do
   triple=$architecture-unknown-linux-musl
   rustup target list --installed | grep -qx "$triple" || rustup --quiet target add "$triple"
   echo "building for $triple"
-  cargo zigbuild --quiet --profile dist --locked --target "$triple" --features "$features" \
+  cargo zigbuild --quiet --release --locked --target "$triple" --features "$features" \
     -p vesta-cli -p vesta-rest -p vesta-server
   for program in "${programs[@]}"; do
     if grep -qaF -e "$PWD/" -e "$cargo_home/" "$(built "$architecture")/$program"; then
@@ -134,7 +134,7 @@ for architecture in "${architectures[@]}"; do
     --mtime="@$moment" "$name" | gzip -9n >"$out/$name.tar.gz"
 
   for crate in vesta-cli vesta-rest vesta-server; do
-    cargo deb --quiet --no-build --no-strip --profile dist --target "$triple" -p "$crate" --output "$out/"
+    cargo deb --quiet --no-build --no-strip --profile release --target "$triple" -p "$crate" --output "$out/"
   done
 done
 

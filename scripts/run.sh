@@ -6,12 +6,12 @@ cd "$(dirname "$0")/.."
 
 case "${1:-}" in
   "" | -*)
-    exec cargo run --release --quiet -- serve "$@"
+    exec cargo run --quiet -- serve "$@"
     ;;
   server | rest)
     role=$1
     shift
-    exec cargo run --release --quiet -p "vesta-$role" -- "$@"
+    exec cargo run --quiet -p "vesta-$role" -- "$@"
     ;;
   *)
     echo "usage: scripts/run.sh [server|rest] [flags…]; flags: scripts/run.sh server --help" >&2
