@@ -92,9 +92,9 @@ FAULTS = {
         f"{SERVICE} --test fork child_issues_no_id",
     ),
     "segment-numbers-at-hand-in-a-child": (
-        "vesta-service/src/segment/allocator.rs",
-        "        self.shared.close_in_child();\n        self.stripes",
-        "        self.stripes",
+        "vesta-service/src/segment/cursor.rs",
+        "        self.end.store(0, Ordering::Relaxed);\n",
+        "",
         f"{SERVICE} --test fork child_gives_out_no_segment",
     ),
     "prefetched-ids-in-a-child": (

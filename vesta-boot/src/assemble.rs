@@ -274,7 +274,6 @@ fn segments_over(config: &Config, store: Arc<dyn SegmentStore>) -> Result<Segmen
     SegmentService::builder(store)
         .state_dir(&config.state_dir)
         .require_durable(config.segments.require_durable)
-        .mode(config.segments.mode)
         .step_cap(config.segments.max_step)
         .max_wait(config.limits.max_wait)
         .build()

@@ -80,8 +80,8 @@ pub use lease::{
 pub use machine::{IpMap, MachineSource, WorkerNodeStore, host_ordinal};
 pub use populator::PopulatorKind;
 pub use segment::{
-    KvSegments, LentRange, NewSegmentTag, NextRange, Segment, SegmentBuilder, SegmentMode,
-    SegmentService, SegmentStatus, SegmentStore, SegmentTag, Stride,
+    KvSegments, LentRange, NewSegmentTag, NextRange, Segment, SegmentBuilder, SegmentService,
+    SegmentStatus, SegmentStore, SegmentTag, Stride,
 };
 #[cfg(all(feature = "serial", not(any(loom, shuttle))))]
 pub use serial::{NewSerialTag, Serial, SerialBuilder, SerialService, SerialStatus, SerialTag};

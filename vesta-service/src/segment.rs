@@ -9,7 +9,7 @@
 //!  buffer/plan.rs  how much to fetch, and how early                            pure
 //!  buffer/report.rs  why a tag has no numbers, and its status                  pure
 //!  buffer/lent.rs  ranges that others give out                                 pure
-//!  allocator.rs    what every call touches
+//!  cursor.rs       what every call touches
 //!  key.rs          one tag: its numbers, its state, those who wait
 //!  ends.rs         what this host was given, over restarts
 //!  floor.rs        numbers that are over, for serials
@@ -40,12 +40,12 @@
 //!
 //! A service that is closed gives back what nobody got, if no other process took a range since. What
 //! a process has when it is killed is lost: at most twice what was used in the 10 s before it was
-//! fetched, and two steps; in relaxed mode also the runs that threads hold.
+//! fetched, and two steps.
 
-mod allocator;
 mod buffer;
 mod builder;
 mod core;
+mod cursor;
 mod ends;
 #[cfg(feature = "serial")]
 mod floor;
@@ -71,15 +71,3 @@ pub use service::SegmentService;
 pub use status::SegmentStatus;
 pub use store::{LentRange, NewSegmentTag, NextRange, SegmentStore, SegmentTag};
 pub use stride::Stride;
-
-/// In which order the threads of a process get the numbers of a tag.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum SegmentMode {
-    /// Numbers increase over all threads: a call that begins after another has returned gets a
-    /// higher number.
-    #[default]
-    Strict,
-    /// Numbers increase within each thread, and are unique over all. Threads take short runs for
-    /// themselves, so that they do not wait for each other.
-    Relaxed,
-}

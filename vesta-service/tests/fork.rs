@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use vesta_service::{
     Drive, ErrorKind, IdError, IdService as _, LocalIdService, MachineSource, ManualClock,
-    MemorySegmentStore, NewSegmentTag, PopulatorKind, SegmentMode, SegmentService, UnixMillis,
+    MemorySegmentStore, NewSegmentTag, PopulatorKind, SegmentService, UnixMillis,
 };
 use vesta_testkit::namespace_of;
 
@@ -139,30 +139,27 @@ fn child_leaves_store_and_files_alone() {
     service.gen_id().expect("the parent goes on");
 }
 
-/// The shared line and this thread's stripe both hold numbers.
 #[test]
 fn child_gives_out_no_segment_number_and_gives_none_back() {
-    for mode in [SegmentMode::Strict, SegmentMode::Relaxed] {
-        let store = Arc::new(MemorySegmentStore::new());
-        let service = SegmentService::builder(store.clone()).mode(mode).build().unwrap();
-        service.create(&NewSegmentTag::new("orders", 1000).unwrap()).unwrap();
-        let orders = service.segment("orders").unwrap();
-        let before = orders.next().unwrap();
-        let rows = service.tags().unwrap();
-        let mut owned = Some(service);
-        let in_child = forked(|| {
-            is_told(orders.try_next());
-            is_told(orders.next());
-            is_told(orders.next_runs(5000));
-            is_told(orders.lend());
-            let service = owned.take().unwrap();
-            is_told(service.segment("orders"));
-            assert_eq!(service.maintain(), None);
-            drop(service);
-        });
-        assert!(in_child, "{mode:?}: see what the child said");
-        let service = owned.expect("the child had a copy");
-        assert_eq!(service.tags().unwrap(), rows, "nothing went back");
-        assert_eq!(orders.next().expect("the parent goes on"), before + 1);
-    }
+    let store = Arc::new(MemorySegmentStore::new());
+    let service = SegmentService::builder(store.clone()).build().unwrap();
+    service.create(&NewSegmentTag::new("orders", 1000).unwrap()).unwrap();
+    let orders = service.segment("orders").unwrap();
+    let before = orders.next().unwrap();
+    let rows = service.tags().unwrap();
+    let mut owned = Some(service);
+    let in_child = forked(|| {
+        is_told(orders.try_next());
+        is_told(orders.next());
+        is_told(orders.next_runs(5000));
+        is_told(orders.lend());
+        let service = owned.take().unwrap();
+        is_told(service.segment("orders"));
+        assert_eq!(service.maintain(), None);
+        drop(service);
+    });
+    assert!(in_child, "see what the child said");
+    let service = owned.expect("the child had a copy");
+    assert_eq!(service.tags().unwrap(), rows, "nothing went back");
+    assert_eq!(orders.next().expect("the parent goes on"), before + 1);
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use clap::Args;
-use vesta_service::SegmentMode;
 
 use super::Serials;
 use super::parse::{Parsed, choice, number, store_url, truth};
@@ -13,7 +12,7 @@ use vesta_store::{SegmentTable, Spread, StoreUrl};
 /// The most numbers that may be fetched at a time.
 const LARGEST_STEP: u64 = 1_000_000;
 
-/// Segment mode: the database of tags, and the order and growth of their numbers.
+/// Segment mode: the database of tags, and how many numbers are fetched.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Segments")]
 #[group(skip)]
@@ -56,14 +55,6 @@ pub struct Segments {
     #[arg(id = "segment.table", value_name = "NAME", global = true)]
     #[arg(value_parser = str::parse::<SegmentTable>)]
     pub table: Option<SegmentTable>,
-
-    /// Order of segment numbers: strict or relaxed
-    ///
-    /// `strict`: the numbers of a tag increase over all calls. `relaxed`: only within each thread of the
-    /// program, which is faster under contention.
-    #[arg(id = "segment.mode", value_name = "NAME", default_value = "strict")]
-    #[arg(value_parser = choice([("strict", SegmentMode::Strict), ("relaxed", SegmentMode::Relaxed)]))]
-    pub mode: SegmentMode,
 
     /// Most numbers of a tag that are fetched at a time
     ///
@@ -122,7 +113,6 @@ impl Segments {
         }
         let idle = [
             ("segment.table", self.table.is_some()),
-            ("segment.mode", self.mode != SegmentMode::default()),
             ("segment.require_durable", self.require_durable && alone),
             ("segment.max_step", self.max_step != LARGEST_STEP && alone),
         ];

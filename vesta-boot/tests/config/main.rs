@@ -10,7 +10,7 @@ use vesta_boot::commands::{Command, LegacySystem, SegmentCommand, StoreCommand, 
 use vesta_boot::settings::{LogFormat, Machine, Number, Values, settings};
 use vesta_boot::{Config, Error, Invocation, Role};
 use vesta_intf::{GenMethod, IdMeta, SequenceStart, UnixMillis};
-use vesta_service::{ClaimOrder, SegmentMode, Timing};
+use vesta_service::{ClaimOrder, Timing};
 use vesta_store::{SegmentTable, Spread};
 
 fn raw(role: Role, args: &[&str]) -> Result<Values, Error> {
@@ -332,10 +332,10 @@ fn segment_mode_is_off_unless_its_store_is_named() {
     let file = "[segment]\nstore = \"mysql://u:s3cret@h/d\"\n";
     let segments = with_file(file, &[]).expect("right settings").segments;
     assert_eq!(segments.store.as_ref().expect("it is on").expose(), "mysql://u:s3cret@h/d");
-    assert_eq!((segments.mode, segments.max_step), (SegmentMode::Strict, 1_000_000));
-    let flags = ["--segment-mode", "relaxed", "--segment-max-step", "5000"];
+    assert_eq!(segments.max_step, 1_000_000);
+    let flags = ["--segment-max-step", "5000"];
     let segments = with_file(file, &flags).expect("right settings").segments;
-    assert_eq!((segments.mode, segments.max_step), (SegmentMode::Relaxed, 5000));
+    assert_eq!(segments.max_step, 5000);
     assert!(!format!("{segments:?}").contains("s3cret"));
 
     let raw = raw(Role::Rest, &["--segment-store", "redis://:s3cret@h"]).expect("right settings");

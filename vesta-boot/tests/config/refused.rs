@@ -223,14 +223,13 @@ fn what_is_wrong_is_refused_with_one_sentence_that_says_what_to_do() {
             "segment.store must be a URL such as sqlite:vesta-data/vesta.db, but is `leaf` (flag \
              --segment-store)",
         ),
-        (&["--segment-store", "sqlite:a", "--segment-mode", "loose"], "must be strict or relaxed"),
         (
             &["--segment-store", "sqlite:a", "--segment-max-step", "1000001"],
             "segment.max_step must be 1 to 1000000, but is `1000001`",
         ),
         (
-            &["--segment-mode", "relaxed"],
-            "segment.mode is for segment mode, which is off; set segment.store too",
+            &["--segment-table", "leaf"],
+            "segment.table is for segment mode, which is off; set segment.store too",
         ),
         (&["--segment-max-step", "9"], "segment.max_step is for segment mode, which is off"),
         (

@@ -16,25 +16,22 @@ use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
 use every_second::EverySecond;
 use vesta_service::{
-    MemorySegmentStore, NewSegmentTag, Segment, SegmentMode, SegmentService, SegmentStore as _,
+    MemorySegmentStore, NewSegmentTag, Segment, SegmentService, SegmentStore as _,
 };
 
-const MODES: [(&str, SegmentMode); 2] =
-    [("strict", SegmentMode::Strict), ("relaxed", SegmentMode::Relaxed)];
-
-fn service(mode: SegmentMode) -> SegmentService {
+fn service() -> SegmentService {
     let store = MemorySegmentStore::new();
     for key in ["orders", "users"] {
         store.create(&NewSegmentTag::new(key, 1_000_000).expect("valid")).expect("a new tag");
     }
-    SegmentService::builder(Arc::new(store)).mode(mode).build().expect("a service")
+    SegmentService::builder(Arc::new(store)).build().expect("a service")
 }
 
 /// A service over one of two databases that share their tags.
-fn every_second(mode: SegmentMode) -> SegmentService {
+fn every_second() -> SegmentService {
     let store = Arc::new(EverySecond(MemorySegmentStore::new()));
     store.create(&NewSegmentTag::new("orders", 1_000_000).expect("valid")).expect("a new tag");
-    SegmentService::builder(store).mode(mode).build().expect("a service")
+    SegmentService::builder(store).build().expect("a service")
 }
 
 /// Takes so many numbers that the ranges have their full size.
@@ -59,27 +56,25 @@ fn tuned<'a>(c: &'a mut Criterion, question: &str) -> BenchmarkGroup<'a, WallTim
 
 fn alone(c: &mut Criterion) {
     let mut group = tuned(c, "segments alone: one caller");
-    for (name, mode) in MODES {
-        let service = service(mode);
-        let orders = service.segment("orders").expect("a tag");
-        warm(&orders);
-        group.bench_function(format!("vesta {name}, tag in hand"), |b| {
-            b.iter(|| orders.next().expect("a number"));
-        });
-        let every_second = every_second(mode);
-        let halves = every_second.segment("orders").expect("a tag");
-        warm(&halves);
-        group.bench_function(format!("vesta {name}, every second number"), |b| {
-            b.iter(|| halves.next().expect("a number"));
-        });
-        group.bench_function(format!("vesta {name}, tag by name"), |b| {
-            b.iter(|| by_name(&service, black_box("orders")));
-        });
-        group.bench_function(format!("vesta {name}, two tags by name in turn"), |b| {
-            let mut keys = ["orders", "users"].into_iter().cycle();
-            b.iter(|| by_name(&service, keys.next().unwrap_or_default()));
-        });
-    }
+    let service = service();
+    let orders = service.segment("orders").expect("a tag");
+    warm(&orders);
+    group.bench_function("vesta, tag in hand", |b| {
+        b.iter(|| orders.next().expect("a number"));
+    });
+    let every_second = every_second();
+    let halves = every_second.segment("orders").expect("a tag");
+    warm(&halves);
+    group.bench_function("vesta, every second number", |b| {
+        b.iter(|| halves.next().expect("a number"));
+    });
+    group.bench_function("vesta, tag by name", |b| {
+        b.iter(|| by_name(&service, black_box("orders")));
+    });
+    group.bench_function("vesta, two tags by name in turn", |b| {
+        let mut keys = ["orders", "users"].into_iter().cycle();
+        b.iter(|| by_name(&service, keys.next().unwrap_or_default()));
+    });
     let counter = AtomicU64::new(0);
     group.bench_function("a bare fetch-add", |b| {
         b.iter(|| counter.fetch_add(1, Ordering::Relaxed));
@@ -90,17 +85,15 @@ fn alone(c: &mut Criterion) {
 fn contended(c: &mut Criterion) {
     for threads in [2, 8] {
         let mut group = tuned(c, &format!("segments contended: {threads} callers, one tag"));
-        for (name, mode) in MODES {
-            let service = service(mode);
-            let orders = service.segment("orders").expect("a tag");
-            warm(&orders);
-            group.bench_function(format!("vesta {name}, tag in hand"), |b| {
-                b.iter_custom(|n| share(threads, n, || orders.next().expect("a number")));
-            });
-            group.bench_function(format!("vesta {name}, tag by name"), |b| {
-                b.iter_custom(|n| share(threads, n, || by_name(&service, black_box("orders"))));
-            });
-        }
+        let service = service();
+        let orders = service.segment("orders").expect("a tag");
+        warm(&orders);
+        group.bench_function("vesta, tag in hand", |b| {
+            b.iter_custom(|n| share(threads, n, || orders.next().expect("a number")));
+        });
+        group.bench_function("vesta, tag by name", |b| {
+            b.iter_custom(|n| share(threads, n, || by_name(&service, black_box("orders"))));
+        });
         let counter = AtomicU64::new(0);
         group.bench_function("a bare fetch-add", |b| {
             b.iter_custom(|n| share(threads, n, || counter.fetch_add(1, Ordering::Relaxed)));
@@ -137,16 +130,14 @@ fn now() -> Instant {
 
 fn batch(c: &mut Criterion) {
     let mut group = tuned(c, "segments batch: cost of a call, divide by its numbers");
-    for (name, mode) in MODES {
-        let service = service(mode);
-        let orders = service.segment("orders").expect("a tag");
-        warm(&orders);
-        for size in [100, 1_000, 10_000] {
-            group.throughput(Throughput::Elements(size.into()));
-            group.bench_function(format!("vesta {name}, {size} numbers"), |b| {
-                b.iter(|| orders.next_runs(black_box(size)).expect("numbers"));
-            });
-        }
+    let service = service();
+    let orders = service.segment("orders").expect("a tag");
+    warm(&orders);
+    for size in [100, 1_000, 10_000] {
+        group.throughput(Throughput::Elements(size.into()));
+        group.bench_function(format!("vesta, {size} numbers"), |b| {
+            b.iter(|| orders.next_runs(black_box(size)).expect("numbers"));
+        });
     }
     group.finish();
 }

@@ -12,8 +12,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use vesta_service::{
-    MemorySegmentStore, NewSegmentTag, NextRange, SegmentMode, SegmentService, SegmentStore,
-    SegmentTag, StoreError,
+    MemorySegmentStore, NewSegmentTag, NextRange, SegmentService, SegmentStore, SegmentTag,
+    StoreError,
 };
 
 const CALLERS: u32 = 8;
@@ -131,18 +131,12 @@ fn main() {
     let counter = AtomicU64::new(1);
     let count = || || Some(counter.fetch_add(1, Ordering::Relaxed));
     load("no store: a bare fetch-add", 100_000, period, count, || 0);
-    for (mode, rate, takes) in [
-        (SegmentMode::Strict, 100_000, 50),
-        (SegmentMode::Relaxed, 100_000, 50),
-        (SegmentMode::Strict, 10_000, 50),
-        (SegmentMode::Strict, 100_000, 500),
-    ] {
+    for (rate, takes) in [(100_000, 50), (10_000, 50), (100_000, 500)] {
         let store = Slow { rows: MemorySegmentStore::new(), takes: Duration::from_millis(takes) };
         store.create(&NewSegmentTag::new("orders", 1000).expect("valid")).expect("a new tag");
-        let service =
-            SegmentService::builder(Arc::new(store)).mode(mode).build().expect("a service");
+        let service = SegmentService::builder(Arc::new(store)).build().expect("a service");
         let orders = service.segment("orders").expect("a tag");
-        let name = format!("{mode:?}, {takes} ms a fetch");
+        let name = format!("{takes} ms a fetch");
         let next = || || orders.next().ok();
         load(&name, rate, period, next, || orders.status().fetches_ok);
     }

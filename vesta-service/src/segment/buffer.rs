@@ -60,7 +60,7 @@ pub(crate) struct Buffer {
     /// The end of what processes of this host were given that are gone. A store below it has forgotten
     /// something.
     before: u64,
-    /// The numbers that are left at the end, to be given back: `None` if nothing may.
+    /// The numbers that are left at the end, ascending, to be given back: `None` if nothing may.
     unused: Option<Vec<Range<u64>>>,
     /// Fetches that failed one after another, and the last error there was.
     failures: u32,
@@ -356,23 +356,21 @@ impl Buffer {
         self.wanted = false;
     }
 
-    /// Numbers that were taken away from the callers before anybody got them.
-    pub(crate) fn keep_unused(&mut self, numbers: impl IntoIterator<Item = Range<u64>>) {
-        if let Some(unused) = &mut self.unused {
-            unused.extend(numbers);
+    /// Keeps the rest of the open chunk, taken away before any caller got it.
+    pub(crate) fn keep_unused(&mut self, rest: Option<Range<u64>>) {
+        if let (Some(unused), Some(rest)) = (&mut self.unused, rest) {
+            unused.insert(0, rest);
         }
     }
 
     /// The end of what callers may have been given: above it everything is unused.
     pub(crate) fn given_out(&self) -> u64 {
-        let mut unused: Vec<_> = self.unused.iter().flatten().collect();
-        unused.sort_unstable_by_key(|numbers| std::cmp::Reverse(numbers.start));
         // A gap that is smaller than the stride has none of its numbers.
         let lower = |end: u64, numbers: &Range<u64>| {
             let follows = end.checked_sub(numbers.end).is_some_and(|gap| gap < self.delta);
             if follows { numbers.start } else { end }
         };
-        unused.into_iter().fold(self.highest, lower)
+        self.unused.iter().flatten().rev().fold(self.highest, lower)
     }
 
     /// Nothing goes back.

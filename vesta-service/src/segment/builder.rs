@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use vesta_intf::IdError;
 
-use super::SegmentMode;
 use super::core::Core;
 use super::service::SegmentService;
 use super::store::SegmentStore;
@@ -18,7 +17,6 @@ use crate::wait::Drive;
 #[derive(Debug, Clone)]
 pub struct SegmentBuilder {
     pub(crate) store: Arc<dyn SegmentStore>,
-    pub(super) mode: SegmentMode,
     pub(super) max_wait: Duration,
     pub(super) step_cap: u64,
     pub(super) refresh_every: Duration,
@@ -32,7 +30,6 @@ impl SegmentBuilder {
     pub(super) fn new(store: Arc<dyn SegmentStore>) -> Self {
         Self {
             store,
-            mode: SegmentMode::default(),
             max_wait: Duration::from_secs(2),
             step_cap: 1_000_000,
             refresh_every: Duration::from_secs(60),
@@ -41,11 +38,6 @@ impl SegmentBuilder {
             clock: AnyClock::default(),
             drive: Drive::default(),
         }
-    }
-
-    /// In which order threads get their numbers. Default: [`SegmentMode::Strict`].
-    pub fn mode(self, mode: SegmentMode) -> Self {
-        Self { mode, ..self }
     }
 
     /// The longest wait of one call. Default: 2 s.

@@ -75,7 +75,7 @@ impl Core {
         let threads = if settings.drive == Drive::Thread { THREADS } else { 0 };
         let in_child = Arc::<boxcar::Vec<Arc<Key>>>::default();
         let closed = Arc::clone(&in_child);
-        let close = move || closed.iter().for_each(|(_, key)| key.numbers.close_in_child());
+        let close = move || closed.iter().for_each(|(_, key)| key.cursor.close_in_child());
         let core = Arc::new(Self {
             settings,
             known: Mutex::default(),
@@ -351,7 +351,7 @@ impl Core {
     /// Reads which tags there are, and acts upon it.
     pub(super) fn read_tags(&self) -> Result<(), StoreError> {
         let _reading = self.reading.lock();
-        let SegmentBuilder { store, mode, step_cap, .. } = &self.settings;
+        let SegmentBuilder { store, step_cap, .. } = &self.settings;
         let began = self.now();
         let tags = ask_store(|| store.tags()).and_then(|tags| {
             self.note_doubt(ask_store(|| store.doubt()))?;
@@ -368,7 +368,7 @@ impl Core {
                 let closed = known.closed;
                 let key = known.keys.entry(tag.key.clone());
                 let new = || {
-                    let key = Key::new(tag, *mode, *step_cap);
+                    let key = Key::new(tag, *step_cap);
                     let before = self.ends.as_ref().map_or(0, |it| it.before(&key.name));
                     key.state.lock().remember(before, store.has_several_lines());
                     let key = Arc::new(key);

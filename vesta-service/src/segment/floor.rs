@@ -12,8 +12,7 @@ use super::key::Key;
 use crate::sync::Ordering;
 
 impl Segment {
-    /// Gives up all numbers below `floor`, for all callers; the tag is in strict mode. `false` if there
-    /// were none.
+    /// Gives up all numbers below `floor`, for all callers. `false` if there were none.
     pub(crate) fn skip_below(&self, floor: u64) -> bool {
         let (skipped, due) = self.key.skip_below(floor, self.core.now());
         if due {
@@ -34,13 +33,12 @@ impl Segment {
 }
 
 impl Key {
-    /// Gives up all numbers below `floor`, in strict mode. The second value says whether a fetch became
-    /// due, the first whether anything changed.
+    /// Gives up all numbers below `floor`. The first value says whether anything changed, the second
+    /// whether a fetch became due.
     fn skip_below(&self, floor: u64, now: Duration) -> (bool, bool) {
         let mut state = self.state.lock();
-        let cursor = self.numbers.shared();
         // Under the lock nobody brings others: what is left from here on is of the chunk below.
-        let stopped = cursor.position() < floor && cursor.stop().is_some();
+        let stopped = self.cursor.position() < floor && self.cursor.stop().is_some();
         let skipped = state.skip_below(floor) || stopped;
         (skipped, state.ask(now))
     }

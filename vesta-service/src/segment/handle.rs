@@ -142,10 +142,7 @@ impl<'a> Batch<'a> {
     }
 
     pub(super) fn finish(mut self) -> Vec<IdRun> {
-        let mut runs = std::mem::take(&mut self.runs);
-        // A task that went on in another thread has runs of several stripes in relaxed mode.
-        runs.sort_unstable_by_key(|run| run.first);
-        runs
+        std::mem::take(&mut self.runs)
     }
 }
 

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use vesta_intf::IdError;
 
-use super::SegmentMode;
-use super::allocator::Allocator;
 use super::buffer::{Buffer, Health};
+use super::cursor::RangeCursor;
 use super::status::SegmentStatus;
 use super::store::SegmentTag;
 use crate::sync::{AtomicU64, Mutex, Ordering};
@@ -17,8 +16,11 @@ use crate::wait::Notify;
 #[derive(Debug)]
 pub(crate) struct Key {
     pub(crate) name: String,
-    pub(super) numbers: Allocator,
-    /// Also the lock of the shared line.
+    pub(super) cursor: RangeCursor,
+    /// From one number of the tag to the next. As long as the key exists, for a caller may have read it long
+    /// ago.
+    stride: u64,
+    /// Also the lock under which the cursor goes over to another chunk.
     pub(super) state: Mutex<Buffer>,
     /// Rung when numbers came, and when it is known that none will.
     pub(crate) notify: Notify,
@@ -27,15 +29,11 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    pub(crate) fn new(tag: &SegmentTag, mode: SegmentMode, cap: u64) -> Self {
-        let stride = tag.stride.delta.max(1);
-        let numbers = match mode {
-            SegmentMode::Strict => Allocator::strict(stride),
-            SegmentMode::Relaxed => Allocator::relaxed(stride),
-        };
+    pub(crate) fn new(tag: &SegmentTag, cap: u64) -> Self {
         Self {
             name: tag.key.clone(),
-            numbers,
+            cursor: RangeCursor::new(),
+            stride: tag.stride.delta.max(1),
             state: Mutex::new(Buffer::new(tag, cap)),
             notify: Notify::default(),
             lost: AtomicU64::new(0),
@@ -44,13 +42,18 @@ impl Key {
 
     /// From one number of the tag to the next.
     pub(crate) const fn stride(&self) -> u64 {
-        self.numbers.stride()
+        self.stride
     }
 
-    /// The next 1 to `want` numbers, if some are at hand.
+    /// The next 1 to `want` numbers, if some are at hand: from the start of what is returned on, a stride
+    /// apart.
     #[inline]
     pub(crate) fn take(&self, want: u64) -> Option<Range<u64>> {
-        self.numbers.take(want)
+        // In a branch of its own the usual stride costs nothing.
+        match self.stride {
+            1 => self.cursor.take(want),
+            stride => self.cursor.take(want * stride),
+        }
     }
 
     /// As [`take`](Self::take), when that found nothing. The second value says whether a fetch became
@@ -62,19 +65,14 @@ impl Key {
         want: u64,
         now: Duration,
     ) -> (Result<Range<u64>, IdError>, bool) {
-        let mut due = false;
-        let taken = self.numbers.take_from(want, |cursor, want| {
-            let mut state = self.state.lock();
-            if let Some(taken) = cursor.take(want) {
-                return Ok(taken); // somebody else was quicker
-            }
-            let chunk = state.next_chunk(now);
-            due = state.ask(now);
-            let chunk = chunk?;
-            self.numbers.set_chunk_size(chunk.end - chunk.start);
-            Ok(cursor.refill(chunk, want))
-        });
-        (taken, due)
+        let want = want * self.stride;
+        let mut state = self.state.lock();
+        if let Some(taken) = self.cursor.take(want) {
+            return (Ok(taken), false); // another thread brought a chunk meanwhile
+        }
+        let chunk = state.next_chunk(now);
+        let due = state.ask(now);
+        (chunk.map(|chunk| self.cursor.refill(chunk, want)), due)
     }
 
     /// A thread turns to the fetch that is queued, or due: how many numbers to ask for.
@@ -103,10 +101,8 @@ impl Key {
         let before = state.health;
         let pause = by(&mut state);
         let health = state.health;
-        // Also if it had ended before: whoever ended it may not have come to the stripes yet.
-        let stops = matches!(health, Health::NoTag | Health::Closed);
-        if stops {
-            state.keep_unused(self.numbers.shared().stop());
+        if matches!(health, Health::NoTag | Health::Closed) {
+            state.keep_unused(self.cursor.stop());
         }
         let pause = pause.or_else(|| state.ask(now).then_some(Duration::ZERO));
         if ![before, Health::Closed].contains(&health)
@@ -115,16 +111,12 @@ impl Key {
             tracing::warn!(tag = self.name, "{trouble}");
         }
         drop(state);
-        if stops {
-            let unused = self.numbers.stop_stripes();
-            self.state.lock().keep_unused(unused);
-        }
         self.notify.notify();
         pause
     }
 
     pub(crate) fn status(&self, now: Duration) -> SegmentStatus {
         let lost = self.lost.load(Ordering::Relaxed);
-        self.state.lock().status(now, self.numbers.shared().position(), lost)
+        self.state.lock().status(now, self.cursor.position(), lost)
     }
 }

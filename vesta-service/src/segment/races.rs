@@ -6,12 +6,11 @@ use std::time::Duration;
 
 use super::buffer::Health;
 use super::key::Key;
-use super::{NextRange, SegmentMode, SegmentTag};
+use super::{NextRange, SegmentTag};
 use crate::races::{Ends, Thread, at_once, bounded, exhaustively, unique_and_growing};
 use crate::sync::{AtomicU64, Ordering};
 
 const NOW: Duration = Duration::from_secs(1);
-const MODES: [SegmentMode; 2] = [SegmentMode::Strict, SegmentMode::Relaxed];
 
 type Taken = Vec<Range<u64>>;
 
@@ -22,9 +21,9 @@ struct Model {
 
 impl Model {
     /// A tag whose first number was taken, and whose first fetch is under way.
-    fn new(mode: SegmentMode) -> Arc<Self> {
+    fn new() -> Arc<Self> {
         let tag = SegmentTag::new("orders", 1, 4);
-        let key = Key::new(&tag, mode, 1_000);
+        let key = Key::new(&tag, 1_000);
         assert_eq!(key.take(1), None);
         assert!(matches!(key.take_slowly(1, NOW), (Err(_), true)));
         assert_eq!(key.begin(NOW), Some(4));
@@ -33,8 +32,8 @@ impl Model {
         Arc::new(Self { key, closed })
     }
 
-    fn with_numbers(mode: SegmentMode) -> Arc<Self> {
-        let model = Self::new(mode);
+    fn with_numbers() -> Arc<Self> {
+        let model = Self::new();
         model.reply();
         model
     }
@@ -92,73 +91,62 @@ impl Model {
 
 #[test]
 fn two_callers_use_up_what_there_is() {
-    for mode in MODES {
-        exhaustively(&format!("{mode:?}"), move || {
-            let model = Model::with_numbers(mode);
-            let taken = at_once(vec![model.caller(&[1, 2]), model.caller(&[1, 1])]);
-            let all = unique_and_growing(&taken);
-            assert_eq!(all.last().map(|last| last.end), Some(5), "nothing is left: {all:?}");
-        });
-    }
+    exhaustively("two callers", move || {
+        let model = Model::with_numbers();
+        let taken = at_once(vec![model.caller(&[1, 2]), model.caller(&[1, 1])]);
+        let all = unique_and_growing(&taken);
+        assert_eq!(all.last().map(|last| last.end), Some(5), "nothing is left: {all:?}");
+    });
 }
 
-/// In relaxed mode the threads of a model share a stripe.
 #[test]
 fn a_caller_and_the_end() {
-    for mode in MODES {
-        let ends = Ends::new();
-        let note = ends.clone();
-        exhaustively(&format!("{mode:?}"), move || {
-            let model = Model::with_numbers(mode);
-            let taken = at_once(vec![model.caller(&[1, 1, 1]), model.close()]);
-            unique_and_growing(&taken);
-            note.note(taken[0].len());
-            assert_eq!(model.take(1), None);
-            let all: u64 = taken.iter().flatten().map(|taken| taken.end - taken.start).sum();
-            assert_eq!(all, 4, "alone, a caller leaves no gap");
-        });
-        assert_eq!(ends.get().len(), 4, "it ended at every moment");
-    }
+    let ends = Ends::new();
+    let note = ends.clone();
+    exhaustively("a caller and the end", move || {
+        let model = Model::with_numbers();
+        let taken = at_once(vec![model.caller(&[1, 1, 1]), model.close()]);
+        unique_and_growing(&taken);
+        note.note(taken[0].len());
+        assert_eq!(model.take(1), None);
+        let all: u64 = taken.iter().flatten().map(|taken| taken.end - taken.start).sum();
+        assert_eq!(all, 4, "alone, a caller leaves no gap");
+    });
+    assert_eq!(ends.get().len(), 4, "it ended at every moment");
 }
 
 #[test]
 fn two_callers_and_the_end() {
-    for mode in MODES {
-        bounded(&format!("{mode:?}"), move || {
-            let model = Model::with_numbers(mode);
-            let threads = vec![model.caller(&[1]), model.caller(&[2]), model.close()];
-            unique_and_growing(&at_once(threads));
-        });
-    }
+    bounded("two callers and the end", move || {
+        let model = Model::with_numbers();
+        let threads = vec![model.caller(&[1]), model.caller(&[2]), model.close()];
+        unique_and_growing(&at_once(threads));
+    });
 }
 
 #[test]
 fn the_end_and_a_range_that_comes_late() {
-    for mode in MODES {
-        bounded(&format!("{mode:?}"), move || {
-            let model = Model::new(mode);
-            let taken = at_once(vec![model.caller(&[1]), model.jobs(), model.close()]);
-            let late = model.key.state.lock().give_back();
-            unique_and_growing(&[taken, vec![late.into_iter().collect()]].concat());
-        });
-    }
+    bounded("a range that comes late", move || {
+        let model = Model::new();
+        let taken = at_once(vec![model.caller(&[1]), model.jobs(), model.close()]);
+        let late = model.key.state.lock().give_back();
+        unique_and_growing(&[taken, vec![late.into_iter().collect()]].concat());
+    });
 }
 
 /// If a ring could be missed, the model would be deadlocked.
 #[test]
 fn whoever_waits_is_woken() {
-    exhaustively("Strict", || {
-        let model = Model::new(SegmentMode::Strict);
+    exhaustively("one that waits", || {
+        let model = Model::new();
         let taken = at_once(vec![model.patient(), model.jobs()]);
         assert_eq!(unique_and_growing(&taken).len(), 1);
     });
-    for mode in MODES {
-        bounded(&format!("{mode:?}"), move || {
-            let model = Model::new(mode);
-            let taken = at_once(vec![model.patient(), model.patient(), model.jobs()]);
-            assert_eq!(unique_and_growing(&taken).len(), 2);
-        });
-    }
+    bounded("two that wait", move || {
+        let model = Model::new();
+        let taken = at_once(vec![model.patient(), model.patient(), model.jobs()]);
+        assert_eq!(unique_and_growing(&taken).len(), 2);
+    });
 }
 
 /// The count is read too late: between the look and the wait the numbers come.
@@ -166,7 +154,7 @@ fn whoever_waits_is_woken() {
 #[should_panic(expected = "deadlock")]
 fn planted_count_read_after_the_look() {
     exhaustively("planted fault", || {
-        let model = Model::new(SegmentMode::Strict);
+        let model = Model::new();
         let this = model.clone();
         let careless: Thread<_> = Box::new(move || {
             while this.take(1).is_none() {

@@ -10,12 +10,11 @@ use shuttle::rand::{Rng as _, thread_rng};
 use shuttle::thread::{JoinHandle, spawn, yield_now};
 use vesta_intf::{IdError, UnixMillis};
 
-use super::{NewSegmentTag, NextRange, SegmentMode, SegmentService, SegmentStore, SegmentTag};
+use super::{NewSegmentTag, NextRange, SegmentService, SegmentStore, SegmentTag};
 use crate::races::{Ends, ModelClock, NEVER, after_a_while, at_random, unique_and_growing};
 use crate::{Drive, MemorySegmentStore, StoreError};
 
 const TAG: &str = "orders";
-const MODES: [SegmentMode; 2] = [SegmentMode::Strict, SegmentMode::Relaxed];
 
 type Taken = Vec<Range<u64>>;
 
@@ -80,16 +79,13 @@ struct Model {
 impl Model {
     /// With threads of the service's own nobody moves the clock: nothing may fail, and no wait ends by
     /// itself.
-    fn new(mode: SegmentMode, threads: bool, forgetful: bool) -> Self {
+    fn new(threads: bool, forgetful: bool) -> Self {
         let lossy = !threads;
         let store = Arc::new(Store { tags: MemorySegmentStore::new(), lossy, forgetful });
         let tag = NewSegmentTag::new(TAG, 3).expect("a step of 3");
         store.create(&tag).expect("it is new");
-        let service = SegmentService::builder(store.clone())
-            .mode(mode)
-            .step_cap(6)
-            .max_wait(NEVER)
-            .refresh_every(NEVER);
+        let service =
+            SegmentService::builder(store.clone()).step_cap(6).max_wait(NEVER).refresh_every(NEVER);
         let service = if threads {
             service
         } else {
@@ -144,75 +140,67 @@ const WANTS: &[u32] = &[1, 2, 1];
 
 #[test]
 fn callers_the_threads_of_the_service_and_the_end() {
-    for mode in MODES {
-        let ends = Ends::new();
-        let note = ends.clone();
-        at_random(&format!("{mode:?}"), 12_500, move || {
-            let model = Model::new(mode, true, false);
-            let mut threads: Vec<_> = (0..3).map(|_| model.caller(WANTS)).collect();
-            threads.push(model.other());
-            after_a_while(150);
-            model.service.close();
-            model.over();
-            threads.extend([model.other(), model.other()]); // they get what came back
-            note.note(joined(threads).len());
-        });
-        assert!(ends.get().len() > 3, "it ended at different moments: {:?}", ends.get());
-    }
+    let ends = Ends::new();
+    let note = ends.clone();
+    at_random("the end", 12_500, move || {
+        let model = Model::new(true, false);
+        let mut threads: Vec<_> = (0..3).map(|_| model.caller(WANTS)).collect();
+        threads.push(model.other());
+        after_a_while(150);
+        model.service.close();
+        model.over();
+        threads.extend([model.other(), model.other()]); // they get what came back
+        note.note(joined(threads).len());
+    });
+    assert!(ends.get().len() > 3, "it ended at different moments: {:?}", ends.get());
 }
 
 #[test]
 fn nobody_waits_for_ever() {
-    for mode in MODES {
-        at_random(&format!("{mode:?}"), 12_500, move || {
-            let model = Model::new(mode, true, false);
-            let threads: Vec<_> = (0..3).map(|_| model.caller(WANTS)).collect();
-            assert_eq!(joined(threads).len(), 9, "every call was answered");
-            model.service.close();
-        });
-    }
+    at_random("no end", 12_500, move || {
+        let model = Model::new(true, false);
+        let threads: Vec<_> = (0..3).map(|_| model.caller(WANTS)).collect();
+        assert_eq!(joined(threads).len(), 9, "every call was answered");
+        model.service.close();
+    });
 }
 
 #[test]
 fn a_database_that_loses_requests_and_replies() {
-    for mode in MODES {
-        at_random(&format!("{mode:?}"), 12_500, move || {
-            let model = Model::new(mode, false, false);
-            let mut threads: Vec<_> = (0..3).map(|_| model.caller(WANTS)).collect();
-            threads.push(model.other());
-            let mut taken = joined(threads);
-            assert!(taken.len() >= 9, "every call was answered");
-            model.service.close();
-            taken.extend(model.other().join().expect("no panic"));
-            unique_and_growing(&taken.into_iter().map(|one| vec![one]).collect::<Vec<_>>());
-        });
-    }
+    at_random("a lossy database", 12_500, move || {
+        let model = Model::new(false, false);
+        let mut threads: Vec<_> = (0..3).map(|_| model.caller(WANTS)).collect();
+        threads.push(model.other());
+        let mut taken = joined(threads);
+        assert!(taken.len() >= 9, "every call was answered");
+        model.service.close();
+        taken.extend(model.other().join().expect("no panic"));
+        unique_and_growing(&taken.into_iter().map(|one| vec![one]).collect::<Vec<_>>());
+    });
 }
 
 #[test]
 fn a_tag_that_is_removed() {
-    for mode in MODES {
-        let ends = Ends::new();
-        let note = ends.clone();
-        at_random(&format!("{mode:?}"), 12_500, move || {
-            let model = Model::new(mode, true, false);
-            let threads: Vec<_> = (0..2).map(|_| model.caller(WANTS)).collect();
-            after_a_while(150);
-            model.store.tags.remove(TAG);
-            model.service.refresh().expect("the store answers");
-            model.over();
-            note.note(joined(threads).len());
-            model.service.close();
-        });
-        assert!(ends.get().len() > 3, "it was removed at different moments: {:?}", ends.get());
-    }
+    let ends = Ends::new();
+    let note = ends.clone();
+    at_random("a tag that is removed", 12_500, move || {
+        let model = Model::new(true, false);
+        let threads: Vec<_> = (0..2).map(|_| model.caller(WANTS)).collect();
+        after_a_while(150);
+        model.store.tags.remove(TAG);
+        model.service.refresh().expect("the store answers");
+        model.over();
+        note.note(joined(threads).len());
+        model.service.close();
+    });
+    assert!(ends.get().len() > 3, "it was removed at different moments: {:?}", ends.get());
 }
 
 #[test]
 #[should_panic(expected = "given twice")]
 fn planted_store_that_counts_nothing_away() {
     at_random("planted fault", 10_000, || {
-        let model = Model::new(SegmentMode::Strict, false, true);
+        let model = Model::new(false, true);
         let threads = vec![model.caller(&[2]), model.other()];
         joined(threads);
     });

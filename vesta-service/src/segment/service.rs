@@ -35,8 +35,8 @@ use crate::error::{StoreError, ask_store};
 /// # The promise
 /// No number of a tag is given out twice, by this process or by any other over the same table: only
 /// what the database has counted away is given out, and nothing below what this process had before.
-/// Within a process the numbers of a tag increase (see [`SegmentMode`](crate::SegmentMode)); several
-/// processes have ranges of their own. What was fetched and not given out goes back to the
+/// Within a process the numbers of a tag increase: a call that starts after another has returned gets a
+/// larger number. Several processes have ranges of their own. What was fetched and not given out goes back to the
 /// database when the service is [closed](Self::close), unless another process took a range since. What
 /// a process has that is killed is a gap: at most twice what was used in the 10 s before it was
 /// fetched, and two steps of the table.

@@ -13,12 +13,12 @@ pub struct SegmentStatus {
     pub description: Option<String>,
     /// The range whose numbers are given out now.
     pub current: Option<Range<u64>>,
-    /// The first number that was not given out. In relaxed mode not given to a thread.
+    /// The first number that was not given out.
     pub position: u64,
     /// The ranges that were fetched ahead.
     pub next: Vec<Range<u64>>,
-    /// Numbers given out since the service was built. In relaxed mode those that threads hold count
-    /// too, and so do those that were given up because the tag was removed.
+    /// Numbers given out since the service was built, with those that were given up because the tag was
+    /// removed.
     pub taken_total: u64,
     /// Numbers that were taken for batches which then failed. They are never given out.
     pub lost_total: u64,

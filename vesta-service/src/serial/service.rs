@@ -12,7 +12,7 @@ use super::tag::SerialTag;
 use crate::clock::AnyClock;
 use crate::error::{BuildError, StoreError, ask_store};
 use crate::segment::Segment;
-use crate::{KvStore, SegmentBuilder, SegmentMode, SegmentService, SegmentStatus};
+use crate::{KvStore, SegmentBuilder, SegmentService, SegmentStatus};
 
 /// Gives out serials: numbers of a tag as its pattern writes them, whose counter starts anew each day,
 /// month or year. One per process is enough; share it behind an [`Arc`].
@@ -112,7 +112,7 @@ impl SerialBuilder {
         let clock = segments.clock.clone();
         let store = Arc::new(SerialStore::new(store, clock.clone()));
         segments.store = store.clone();
-        let segments = segments.mode(SegmentMode::Strict).build()?;
+        let segments = segments.build()?;
         Ok(SerialService { segments, store, keys, clock })
     }
 }

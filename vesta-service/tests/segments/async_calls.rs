@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-use vesta_service::{ErrorKind, IdError, IdRun, SegmentMode, SegmentService};
+use vesta_service::{ErrorKind, IdError, IdRun, SegmentService};
 
 use crate::stores::{Mood, TestStore, by_hand, ids, next, patient};
 
@@ -53,24 +53,22 @@ async fn ids_async(service: &SegmentService, key: &str, count: u32) -> Result<Ve
 
 #[test]
 fn batches_and_runs_need_no_runtime() {
-    for mode in [SegmentMode::Strict, SegmentMode::Relaxed] {
-        let store = TestStore::with(&[("orders", 10)]);
-        let service = patient(&store).mode(mode).build().unwrap();
-        let first = block_on(next_async(&service, "orders")).0.unwrap();
-        let batch = block_on(ids_async(&service, "orders", 100_000)).0.unwrap();
-        assert_eq!(batch.len(), 100_000);
-        assert!(batch.is_sorted_by(|a, b| a < b) && batch[0] > first);
-        let runs = block_on(runs_async(&service, "orders", 100_000)).0.unwrap();
-        assert_eq!(runs.iter().map(|run| u64::from(run.count)).sum::<u64>(), 100_000);
-        assert!(runs[0].first > batch[99_999] && runs.len() < 100, "{} runs", runs.len());
-        let orders = block_on(service.segment_async("orders")).0.unwrap();
-        assert!(block_on(orders.next_async()).0.is_ok());
-        assert_eq!(block_on(orders.next_runs_async(5)).0.unwrap()[0].count, 5);
-        let error = block_on(next_async(&service, "users")).0.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::NotFound);
-        assert!(block_on(orders.next_run_async(0)).0.is_err());
-        assert!(block_on(runs_async(&service, "orders", 0)).0.unwrap().is_empty());
-    }
+    let store = TestStore::with(&[("orders", 10)]);
+    let service = patient(&store).build().unwrap();
+    let first = block_on(next_async(&service, "orders")).0.unwrap();
+    let batch = block_on(ids_async(&service, "orders", 100_000)).0.unwrap();
+    assert_eq!(batch.len(), 100_000);
+    assert!(batch.is_sorted_by(|a, b| a < b) && batch[0] > first);
+    let runs = block_on(runs_async(&service, "orders", 100_000)).0.unwrap();
+    assert_eq!(runs.iter().map(|run| u64::from(run.count)).sum::<u64>(), 100_000);
+    assert!(runs[0].first > batch[99_999] && runs.len() < 100, "{} runs", runs.len());
+    let orders = block_on(service.segment_async("orders")).0.unwrap();
+    assert!(block_on(orders.next_async()).0.is_ok());
+    assert_eq!(block_on(orders.next_runs_async(5)).0.unwrap()[0].count, 5);
+    let error = block_on(next_async(&service, "users")).0.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert!(block_on(orders.next_run_async(0)).0.is_err());
+    assert!(block_on(runs_async(&service, "orders", 0)).0.unwrap().is_empty());
 }
 
 #[test]

@@ -3,11 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use vesta_service::{ErrorKind, NextRange, SegmentMode, SegmentStore as _};
+use vesta_service::{ErrorKind, NextRange, SegmentStore as _};
 
 use crate::stores::{Mood, Seen, TestStore, by_hand, next, patient};
-
-const MODES: [SegmentMode; 2] = [SegmentMode::Strict, SegmentMode::Relaxed];
 
 fn max_id(store: &TestStore) -> i64 {
     store.rows.tags().unwrap()[0].max_id
@@ -15,19 +13,17 @@ fn max_id(store: &TestStore) -> i64 {
 
 #[test]
 fn a_clean_stop_loses_nothing_where_nobody_took_a_range_since() {
-    for mode in MODES {
-        let store = TestStore::with(&[("orders", 1000)]);
-        let mut expected = 1;
-        for count in [1, 250, 1000, 1, 3000] {
-            let service = patient(&store).mode(mode).build().unwrap();
-            for _ in 0..count {
-                assert_eq!(next(&service, "orders").unwrap(), expected, "no gap");
-                expected += 1;
-            }
-            service.close();
-            assert_eq!(max_id(&store).unsigned_abs(), expected);
-            assert_eq!(next(&service, "orders").unwrap_err().kind(), ErrorKind::Sealed);
+    let store = TestStore::with(&[("orders", 1000)]);
+    let mut expected = 1;
+    for count in [1, 250, 1000, 1, 3000] {
+        let service = patient(&store).build().unwrap();
+        for _ in 0..count {
+            assert_eq!(next(&service, "orders").unwrap(), expected, "no gap");
+            expected += 1;
         }
+        service.close();
+        assert_eq!(max_id(&store).unsigned_abs(), expected);
+        assert_eq!(next(&service, "orders").unwrap_err().kind(), ErrorKind::Sealed);
     }
 }
 
@@ -86,34 +82,32 @@ fn a_store_that_is_away_at_the_end_is_asked_once_and_the_numbers_are_lost() {
 /// Numbers that callers got up to the end, and those of whoever comes next, never overlap.
 #[test]
 fn closing_under_load_repeats_nothing() {
-    for mode in MODES {
-        let store = TestStore::with(&[("orders", 10)]);
-        let seen = Seen::below(1 << 24);
-        for _ in 0..100 {
-            let service = Arc::new(patient(&store).mode(mode).build().unwrap());
-            let orders = service.segment("orders").unwrap();
-            let enough = seen.count() + 256;
-            std::thread::scope(|scope| {
-                for _ in 0..4 {
-                    scope.spawn(|| {
-                        // Bounded, for the thread that closes may be kept waiting for its turn.
-                        let runs = std::iter::repeat_with(|| orders.next_run(3)).take(8192);
-                        for run in runs.map_while(Result::ok) {
-                            run.iter().for_each(|id| assert!(seen.is_new(id), "duplicate: {id}"));
-                        }
-                    });
-                }
-                while seen.count() < enough {
-                    std::thread::yield_now();
-                }
-                service.close();
-            });
-            assert!(seen.is_new(match store.rows.next_range("orders", 1).unwrap() {
-                NextRange::Numbers(range) => range.start,
-                other => panic!("{other:?}"),
-            }));
-        }
-        let lost = max_id(&store).unsigned_abs() - 1 - seen.count();
-        println!("{mode:?}: 100 clean stops under load lost {lost} numbers");
+    let store = TestStore::with(&[("orders", 10)]);
+    let seen = Seen::below(1 << 24);
+    for _ in 0..100 {
+        let service = Arc::new(patient(&store).build().unwrap());
+        let orders = service.segment("orders").unwrap();
+        let enough = seen.count() + 256;
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    // Bounded, for the thread that closes may be kept waiting for its turn.
+                    let runs = std::iter::repeat_with(|| orders.next_run(3)).take(8192);
+                    for run in runs.map_while(Result::ok) {
+                        run.iter().for_each(|id| assert!(seen.is_new(id), "duplicate: {id}"));
+                    }
+                });
+            }
+            while seen.count() < enough {
+                std::thread::yield_now();
+            }
+            service.close();
+        });
+        assert!(seen.is_new(match store.rows.next_range("orders", 1).unwrap() {
+            NextRange::Numbers(range) => range.start,
+            other => panic!("{other:?}"),
+        }));
     }
+    let lost = max_id(&store).unsigned_abs() - 1 - seen.count();
+    println!("100 clean stops under load lost {lost} numbers");
 }

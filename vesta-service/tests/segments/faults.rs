@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use vesta_service::{Clock as _, ErrorKind, IdError, SegmentMode, SegmentStore as _};
+use vesta_service::{Clock as _, ErrorKind, IdError, SegmentStore as _};
 
 use crate::stores::{Mood, Seen, TestStore, by_hand, next, patient, row, try_next};
 
@@ -229,28 +229,25 @@ fn a_late_answer_is_as_good_as_any() {
 
 #[test]
 fn closing_ends_those_who_wait_and_does_not_wait_for_the_store() {
-    for mode in [SegmentMode::Strict, SegmentMode::Relaxed] {
-        let store = TestStore::with(&[("orders", 10), ("users", 1000)]);
-        store.close_gate("orders");
-        let service = Arc::new(patient(&store).mode(mode).build().unwrap());
-        let users = service.segment("users").unwrap();
-        users.next().unwrap();
-        std::thread::scope(|scope| {
-            let waiters: Vec<_> =
-                (0..4).map(|_| scope.spawn(|| next(&service, "orders"))).collect();
-            store.wait_for_waiting(1);
-            service.close();
-            for waiter in waiters {
-                assert_eq!(waiter.join().unwrap().unwrap_err().kind(), ErrorKind::Sealed);
-            }
-        });
-        assert_eq!(users.next().unwrap_err().kind(), ErrorKind::Sealed, "nothing at hand counts");
-        assert_eq!(users.next_runs(3).unwrap_err().kind(), ErrorKind::Sealed);
-        assert_eq!(next(&service, "other").unwrap_err().kind(), ErrorKind::Sealed);
-        assert!(service.not_ready_because().is_some());
-        store.open_gate("orders");
+    let store = TestStore::with(&[("orders", 10), ("users", 1000)]);
+    store.close_gate("orders");
+    let service = Arc::new(patient(&store).build().unwrap());
+    let users = service.segment("users").unwrap();
+    users.next().unwrap();
+    std::thread::scope(|scope| {
+        let waiters: Vec<_> = (0..4).map(|_| scope.spawn(|| next(&service, "orders"))).collect();
+        store.wait_for_waiting(1);
         service.close();
-    }
+        for waiter in waiters {
+            assert_eq!(waiter.join().unwrap().unwrap_err().kind(), ErrorKind::Sealed);
+        }
+    });
+    assert_eq!(users.next().unwrap_err().kind(), ErrorKind::Sealed, "nothing at hand counts");
+    assert_eq!(users.next_runs(3).unwrap_err().kind(), ErrorKind::Sealed);
+    assert_eq!(next(&service, "other").unwrap_err().kind(), ErrorKind::Sealed);
+    assert!(service.not_ready_because().is_some());
+    store.open_gate("orders");
+    service.close();
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use vesta_service::{SegmentMode, SegmentService};
+use vesta_service::SegmentService;
 use vesta_testkit::Rng;
 
 use crate::stores::{Seen, TestStore, batch, ids, next, patient, run};
@@ -28,7 +28,7 @@ impl Watch {
 }
 
 /// Takes single numbers, runs and batches of all keys in turn.
-fn take(service: &SegmentService, watches: &[Watch], thread: u64, strict: bool) {
+fn take(service: &SegmentService, watches: &[Watch], thread: u64) {
     let mut last = vec![0; watches.len()];
     let mut taken = vec![0_u64; watches.len()];
     let mut rng = Rng::new(thread);
@@ -42,9 +42,7 @@ fn take(service: &SegmentService, watches: &[Watch], thread: u64, strict: bool) 
             1 => ids(&[run(service, key, 100).unwrap()]),
             _ => vec![next(service, key).unwrap()],
         };
-        if strict {
-            assert!(numbers[0] > before, "{} although {before} had been returned", numbers[0]);
-        }
+        assert!(numbers[0] > before, "{} although {before} had been returned", numbers[0]);
         for &number in &numbers {
             assert!(number > last[index], "{number} after {}: not increasing", last[index]);
             last[index] = number;
@@ -55,16 +53,17 @@ fn take(service: &SegmentService, watches: &[Watch], thread: u64, strict: bool) 
     }
 }
 
-fn with_all_threads(mode: SegmentMode) {
+#[test]
+fn numbers_increase_over_all_threads() {
     // Ranges of a few numbers make every other call go over to another one.
     let tags = [("tiny", 1), ("small", 7), ("usual", 1000)];
     let store = TestStore::with(&tags);
-    let service = patient(&store).mode(mode).step_cap(2000).build().unwrap();
+    let service = patient(&store).step_cap(2000).build().unwrap();
     let watches = tags.map(|(key, _)| Watch::new(key));
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
             let (service, watches) = (&service, &watches);
-            scope.spawn(move || take(service, watches, thread, mode == SegmentMode::Strict));
+            scope.spawn(move || take(service, watches, thread));
         }
     });
     for watch in &watches {
@@ -76,16 +75,6 @@ fn with_all_threads(mode: SegmentMode) {
 }
 
 #[test]
-fn strict_numbers_increase_over_all_threads() {
-    with_all_threads(SegmentMode::Strict);
-}
-
-#[test]
-fn relaxed_numbers_are_unique_and_increase_within_each_thread() {
-    with_all_threads(SegmentMode::Relaxed);
-}
-
-#[test]
 fn the_checker_finds_a_planted_duplicate() {
     let seen = Seen::below(1000);
     assert!(seen.is_new(63) && seen.is_new(64) && !seen.is_new(63));
@@ -94,19 +83,17 @@ fn the_checker_finds_a_planted_duplicate() {
 
 #[test]
 fn alone_it_leaves_no_gap() {
-    for mode in [SegmentMode::Strict, SegmentMode::Relaxed] {
-        let store = TestStore::with(&[("orders", 10)]);
-        let service = patient(&store).mode(mode).build().unwrap();
-        let orders = service.segment("orders").unwrap();
-        let mut expected = 1;
-        for round in 0..500 {
-            for number in ids(&orders.next_runs(round % 777 + 1).unwrap()) {
-                assert_eq!(number, expected);
-                expected += 1;
-            }
-            assert_eq!(next(&service, "orders").unwrap(), expected);
+    let store = TestStore::with(&[("orders", 10)]);
+    let service = patient(&store).build().unwrap();
+    let orders = service.segment("orders").unwrap();
+    let mut expected = 1;
+    for round in 0..500 {
+        for number in ids(&orders.next_runs(round % 777 + 1).unwrap()) {
+            assert_eq!(number, expected);
             expected += 1;
         }
+        assert_eq!(next(&service, "orders").unwrap(), expected);
+        expected += 1;
     }
 }
 
@@ -115,11 +102,10 @@ fn many_services_over_one_store_never_overlap() {
     let store = TestStore::with(&[("orders", 3)]);
     let seen = Seen::below(ROOM);
     std::thread::scope(|scope| {
-        for server in 0..32 {
+        for _ in 0..32 {
             let (store, seen) = (&store, &seen);
             scope.spawn(move || {
-                let mode = [SegmentMode::Strict, SegmentMode::Relaxed][server % 2];
-                let service = patient(store).mode(mode).step_cap(50).build().unwrap();
+                let service = patient(store).step_cap(50).build().unwrap();
                 let mut last = 0;
                 for _ in 0..20_000 {
                     let number = next(&service, "orders").unwrap();

@@ -3,9 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use vesta_service::{
-    Clock as _, ErrorKind, IdError, NewSegmentTag, SegmentMode, SegmentStore as _,
-};
+use vesta_service::{Clock as _, ErrorKind, IdError, NewSegmentTag, SegmentStore as _};
 
 use crate::stores::{Seen, TestStore, batch, by_hand, next, patient, row, run, try_next};
 
@@ -241,44 +239,42 @@ fn the_status_says_what_is_at_hand_and_how_fast_it_goes() {
 
 #[test]
 fn coming_and_going_under_load_repeats_nothing() {
-    for mode in [SegmentMode::Strict, SegmentMode::Relaxed] {
-        let store = TestStore::with(&[("orders", 10)]);
-        let service = patient(&store).mode(mode).step_cap(1).build().unwrap();
-        let seen = Seen::below(1 << 28);
-        let over = AtomicBool::new(false);
-        // Known before it goes for the first time.
-        let orders = service.segment("orders").unwrap();
-        std::thread::scope(|scope| {
-            let _end = AtTheEnd(&over); // also of a failure, which the threads would hide for ever
-            for _ in 0..4 {
-                scope.spawn(|| {
-                    let mut last = 0;
-                    while !over.load(Ordering::Relaxed) {
-                        match orders.next() {
-                            Ok(number) => {
-                                assert!(number > last, "{number} after {last}");
-                                assert!(seen.is_new(number), "duplicate: {number}");
-                                last = number;
-                            }
-                            Err(error) => assert_eq!(error.kind(), ErrorKind::NotFound),
+    let store = TestStore::with(&[("orders", 10)]);
+    let service = patient(&store).step_cap(1).build().unwrap();
+    let seen = Seen::below(1 << 28);
+    let over = AtomicBool::new(false);
+    // Known before it goes for the first time.
+    let orders = service.segment("orders").unwrap();
+    std::thread::scope(|scope| {
+        let _end = AtTheEnd(&over); // also of a failure, which the threads would hide for ever
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let mut last = 0;
+                while !over.load(Ordering::Relaxed) {
+                    match orders.next() {
+                        Ok(number) => {
+                            assert!(number > last, "{number} after {last}");
+                            assert!(seen.is_new(number), "duplicate: {number}");
+                            last = number;
                         }
+                        Err(error) => assert_eq!(error.kind(), ErrorKind::NotFound),
                     }
-                });
-            }
-            for _ in 0..300 {
-                let mut row = store.rows.tags().unwrap().pop().unwrap();
-                store.rows.remove("orders");
-                service.refresh().unwrap();
-                assert!(service.status().is_empty());
-                assert_eq!(kind(next(&service, "orders")), ErrorKind::NotFound);
-                row.max_id += 50_000; // above what is under way
-                store.rows.put(row);
-                service.refresh().unwrap();
-                assert!(seen.is_new(next(&service, "orders").unwrap()));
-            }
-        });
-        assert!(seen.count() >= 300);
-    }
+                }
+            });
+        }
+        for _ in 0..300 {
+            let mut row = store.rows.tags().unwrap().pop().unwrap();
+            store.rows.remove("orders");
+            service.refresh().unwrap();
+            assert!(service.status().is_empty());
+            assert_eq!(kind(next(&service, "orders")), ErrorKind::NotFound);
+            row.max_id += 50_000; // above what is under way
+            store.rows.put(row);
+            service.refresh().unwrap();
+            assert!(seen.is_new(next(&service, "orders").unwrap()));
+        }
+    });
+    assert!(seen.count() >= 300);
 }
 
 struct AtTheEnd<'a>(&'a AtomicBool);

@@ -4,32 +4,30 @@ use std::sync::Barrier;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use vesta_service::{Clock as _, ErrorKind, IdError, SegmentMode};
+use vesta_service::{Clock as _, ErrorKind, IdError};
 
 use crate::stores::{Mood, Seen, TestStore, batch, by_hand, ids, next, patient};
 
 #[test]
 fn a_burst_waits_for_the_database_and_nobody_fails() {
-    for mode in [SegmentMode::Strict, SegmentMode::Relaxed] {
-        let store = TestStore::with(&[("orders", 2)]);
-        store.close_gate("orders");
-        let service = patient(&store).mode(mode).build().unwrap();
-        let seen = Seen::below(1 << 24);
-        std::thread::scope(|scope| {
-            for _ in 0..64 {
-                scope.spawn(|| {
-                    for _ in 0..50 {
-                        let number = next(&service, "orders").unwrap();
-                        assert!(seen.is_new(number), "duplicate: {number}");
-                    }
-                });
-            }
-            store.wait_for_waiting(1);
-            assert_eq!(store.fetches.load(Ordering::Relaxed), 1, "64 callers are one request");
-            store.open_gate("orders");
-        });
-        assert_eq!(seen.count(), 64 * 50);
-    }
+    let store = TestStore::with(&[("orders", 2)]);
+    store.close_gate("orders");
+    let service = patient(&store).build().unwrap();
+    let seen = Seen::below(1 << 24);
+    std::thread::scope(|scope| {
+        for _ in 0..64 {
+            scope.spawn(|| {
+                for _ in 0..50 {
+                    let number = next(&service, "orders").unwrap();
+                    assert!(seen.is_new(number), "duplicate: {number}");
+                }
+            });
+        }
+        store.wait_for_waiting(1);
+        assert_eq!(store.fetches.load(Ordering::Relaxed), 1, "64 callers are one request");
+        store.open_gate("orders");
+    });
+    assert_eq!(seen.count(), 64 * 50);
 }
 
 #[test]
@@ -57,13 +55,11 @@ fn numbers_at_hand_are_given_out_while_the_next_ones_are_fetched() {
 #[test]
 fn a_batch_larger_than_everything_at_hand_is_filled() {
     let store = TestStore::with(&[("orders", 10)]);
-    for mode in [SegmentMode::Strict, SegmentMode::Relaxed] {
-        let service = patient(&store).mode(mode).build().unwrap();
-        let filled = batch(&service, "orders", 1_000_000).unwrap();
-        assert_eq!(filled.len(), 1_000_000);
-        assert!(filled.is_sorted_by(|a, b| a < b));
-        assert!(batch(&service, "orders", 0).unwrap().is_empty());
-    }
+    let service = patient(&store).build().unwrap();
+    let filled = batch(&service, "orders", 1_000_000).unwrap();
+    assert_eq!(filled.len(), 1_000_000);
+    assert!(filled.is_sorted_by(|a, b| a < b));
+    assert!(batch(&service, "orders", 0).unwrap().is_empty());
 }
 
 #[test]

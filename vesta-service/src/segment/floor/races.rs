@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::races::{Ends, Thread, at_once, bounded, exhaustively, unique_and_growing};
 use crate::segment::key::Key;
-use crate::{NextRange, SegmentMode, SegmentTag};
+use crate::{NextRange, SegmentTag};
 
 const NOW: Duration = Duration::from_secs(1);
 const FLOOR: u64 = 100;
@@ -16,7 +16,7 @@ type Taken = Vec<Range<u64>>;
 /// A tag with the numbers 1 to 4, whose store goes on at the floor.
 fn tag() -> Arc<Key> {
     let tag = SegmentTag::new("orders", 1, 4);
-    let key = Key::new(&tag, SegmentMode::Strict, 4);
+    let key = Key::new(&tag, 4);
     assert!(matches!(key.take_slowly(1, NOW), (Err(_), true)));
     assert_eq!(key.begin(NOW), Some(4));
     reply(&key, 1..5);

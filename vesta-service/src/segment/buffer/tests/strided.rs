@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::super::super::SegmentMode;
 use super::super::super::key::Key;
 use super::super::super::store::{LentRange, NextRange, SegmentTag};
 use super::super::super::stride::Stride;
@@ -10,7 +9,6 @@ use super::*;
 use crate::StoreError;
 
 const NOW: Duration = Duration::ZERO;
-const MODES: [SegmentMode; 2] = [SegmentMode::Strict, SegmentMode::Relaxed];
 
 fn strided(step: i64, stride: Stride) -> SegmentTag {
     SegmentTag { stride, ..row(step, 1) }
@@ -35,22 +33,20 @@ fn drain(key: &Key, want: u64, delta: u64) -> Vec<u64> {
 
 #[test]
 fn callers_get_the_numbers_of_the_stride_and_no_others() {
-    for mode in MODES {
-        for delta in 1..=7 {
-            for remainder in 0..delta {
-                let stride = Stride { delta, remainder };
-                for (start, size, want) in
-                    [(1, 1, 1), (1, 30, 1), (14, 97, 3), (1000, 1000, 1), (5, 64, 1000)]
-                {
-                    let key = Key::new(&strided(10, stride), mode, 1_000_000);
-                    let _ = key.take_slowly(1, NOW);
-                    fetch(&key, NextRange::Strided(start..start + size, stride));
-                    let expected: Vec<_> =
-                        (start..start + size).filter(|it| it % delta == remainder).collect();
-                    assert_eq!(drain(&key, want, delta), expected, "{stride:?} {start} {size}");
-                    let counted = key.status(NOW).taken_total;
-                    assert_eq!(counted, expected.len() as u64, "{stride:?} {start} {size}");
-                }
+    for delta in 1..=7 {
+        for remainder in 0..delta {
+            let stride = Stride { delta, remainder };
+            for (start, size, want) in
+                [(1, 1, 1), (1, 30, 1), (14, 97, 3), (1000, 1000, 1), (5, 64, 1000)]
+            {
+                let key = Key::new(&strided(10, stride), 1_000_000);
+                let _ = key.take_slowly(1, NOW);
+                fetch(&key, NextRange::Strided(start..start + size, stride));
+                let expected: Vec<_> =
+                    (start..start + size).filter(|it| it % delta == remainder).collect();
+                assert_eq!(drain(&key, want, delta), expected, "{stride:?} {start} {size}");
+                let counted = key.status(NOW).taken_total;
+                assert_eq!(counted, expected.len() as u64, "{stride:?} {start} {size}");
             }
         }
     }
@@ -58,7 +54,7 @@ fn callers_get_the_numbers_of_the_stride_and_no_others() {
 
 #[test]
 fn several_databases_of_one_tag_may_take_turns() {
-    let key = Key::new(&strided(10, Stride { delta: 2, remainder: 0 }), SegmentMode::Strict, 10);
+    let key = Key::new(&strided(10, Stride { delta: 2, remainder: 0 }), 10);
     let _ = key.take_slowly(1, NOW);
     fetch(&key, NextRange::Strided(1..11, Stride { delta: 2, remainder: 0 }));
     assert_eq!(drain(&key, 1, 2), [2, 4, 6, 8, 10]);

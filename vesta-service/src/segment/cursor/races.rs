@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::races::{Ends, Thread, at_once, bounded, exhaustively, unique_and_growing};
+use crate::sync::Mutex;
 
 /// The chunk used up first, and the next one. Numbers between them are nobody's.
 const CHUNKS: [Range<u64>; 2] = [10..12, 20..22];

@@ -1,0 +1,146 @@
+//! Next number and end of the chunk in use: what every call for numbers of a tag touches.
+//!
+//! As the numbers of a tag only ever grow, one compare-and-swap of the next number is enough; the end need
+//! not change in the same step. What is used up is replaced under the tag's lock, outside.
+
+#[cfg(all(test, loom))]
+mod races;
+
+use std::ops::Range;
+
+use crate::sync::{AtomicU64, Ordering};
+use crate::wait::BackOff;
+
+/// Numbers from `next` on below `end`; none if `next` has come to `end` or beyond.
+///
+/// Why no number is taken twice: `next` changes by compare-and-swap from below an `end` and, when it
+/// has reached it, by [`refill`](Self::refill) to a chunk that lies above; so its value only grows, and
+/// a change from an old value fails. A caller that sees a new `end` also sees the `next` that was
+/// written before it, and so cannot take a number between two chunks.
+#[derive(Debug)]
+#[repr(align(128))] // a cache line (pair) of its own: both words are written when a chunk is used up
+pub(crate) struct RangeCursor {
+    next: AtomicU64,
+    end: AtomicU64,
+}
+
+impl RangeCursor {
+    pub(crate) const fn new() -> Self {
+        Self { next: AtomicU64::new(0), end: AtomicU64::new(0) }
+    }
+
+    /// The next 1 to `want` numbers, if there are any.
+    #[inline]
+    pub(crate) fn take(&self, want: u64) -> Option<Range<u64>> {
+        // Relaxed: the order of all changes of this one word is what uniqueness needs.
+        let mut start = self.next.load(Ordering::Relaxed);
+        let mut back_off = BackOff::new();
+        loop {
+            // Acquire, with the release in `refill`: see above.
+            let left = self.end.load(Ordering::Acquire).checked_sub(start)?;
+            if left == 0 {
+                return None;
+            }
+            let end = start + want.min(left);
+            match self.next.compare_exchange(start, end, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return Some(start..end),
+                Err(_) => {
+                    back_off.spin();
+                    start = self.next.load(Ordering::Relaxed);
+                }
+            }
+        }
+    }
+
+    /// Goes over to another chunk and takes the first 1 to `want` numbers of it. The caller holds the
+    /// tag's lock and has seen, under it, that nothing is left. `chunk` is not empty and lies above
+    /// everything there was.
+    pub(crate) fn refill(&self, chunk: Range<u64>, want: u64) -> Range<u64> {
+        debug_assert!(chunk.start >= self.next.load(Ordering::Relaxed) && !chunk.is_empty());
+        let end = chunk.start + want.min(chunk.end - chunk.start);
+        self.next.store(end, Ordering::Relaxed);
+        // Release: `next` is seen before.
+        self.end.store(chunk.end, Ordering::Release);
+        chunk.start..end
+    }
+
+    /// Takes away what is left. As that is taken like any number, no caller gets any of it. The caller
+    /// holds the tag's lock.
+    pub(crate) fn stop(&self) -> Option<Range<u64>> {
+        self.take(u64::MAX)
+    }
+
+    /// Leaves nothing, in the child of a fork: no lock, and no other thread.
+    pub(crate) fn close_in_child(&self) {
+        self.end.store(0, Ordering::Relaxed);
+    }
+
+    /// The first number that was not taken from here.
+    pub(crate) fn position(&self) -> u64 {
+        self.next.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A caller that sees a new end and an old next number would take from the gap between two chunks.
+    #[test]
+    fn going_over_to_another_lot_gives_out_nothing_between_the_lots() {
+        const CHUNKS: u64 = 3_000_000;
+        let cursor = RangeCursor::new();
+        let count = |numbers: Range<u64>| {
+            assert!(numbers.start % 10 < 2 && numbers.end - numbers.start == 1, "{numbers:?}");
+            numbers.start
+        };
+        let sums = std::thread::scope(|scope| {
+            let callers = [(); 2].map(|()| {
+                scope.spawn(|| {
+                    let (mut sum, mut last) = (0, 0);
+                    while last < CHUNKS * 10 - 10 {
+                        match cursor.take(1).map(count) {
+                            Some(number) => {
+                                assert!(number > last, "{number} after {last}");
+                                last = number;
+                                sum += number;
+                            }
+                            None => {
+                                let position = cursor.position(); // once: it moves
+                                last = last.max(position - position % 10);
+                            }
+                        }
+                    }
+                    sum
+                })
+            });
+            let mut sum = 0;
+            // Lots of two numbers: 10 and 11, 20 and 21, ...
+            for chunk in 1..=CHUNKS {
+                while let Some(number) = cursor.take(1).map(count) {
+                    sum += number;
+                }
+                sum += count(cursor.refill(chunk * 10..chunk * 10 + 2, 1));
+            }
+            while let Some(number) = cursor.take(1).map(count) {
+                sum += number;
+            }
+            callers.map(|caller| caller.join().expect("no panic")).iter().sum::<u64>() + sum
+        });
+        let every_number_once = (1..=CHUNKS).map(|chunk| chunk * 20 + 1).sum::<u64>();
+        assert_eq!(sums, every_number_once);
+    }
+
+    #[test]
+    fn a_run_ends_with_its_lot_and_nothing_comes_after_a_stop() {
+        let cursor = RangeCursor::new();
+        assert_eq!(cursor.take(5), None);
+        assert_eq!(cursor.refill(10..20, 4), 10..14);
+        assert_eq!(cursor.take(100), Some(14..20));
+        assert_eq!(cursor.take(1), None);
+        assert_eq!(cursor.refill(30..40, 1), 30..31);
+        assert_eq!(cursor.stop(), Some(31..40));
+        assert_eq!((cursor.take(1), cursor.stop()), (None, None));
+        assert_eq!(cursor.refill(40..41, 9), 40..41);
+    }
+}
