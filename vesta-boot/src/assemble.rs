@@ -8,14 +8,14 @@ use vesta_service::{
     BuildError, Clock as _, KvStore, LocalIdService, MachineSource, SegmentService, SegmentStore,
     SerialService, StoreError, SystemClock, WorkerNodeStore, host_ordinal,
 };
-use vesta_store::{OpenError, Options, SegmentLines, SegmentTable, StoreUrl};
+use vesta_store::{OpenError, Options, StoreUrl};
 
 use crate::error::Error;
 use crate::keys;
 use crate::metered::Metered;
 use crate::pool::Pool;
 use crate::running::SEGMENTS_OFF;
-use crate::settings::{Compat, Config, Machine, Number, Segments};
+use crate::settings::{Compat, Config, Machine, Number};
 use crate::ticks::TickConverter;
 use crate::tinyid::TinyidTokens;
 
@@ -237,10 +237,9 @@ pub fn ask_stores(config: &Config) -> Vec<(&'static str, Result<Option<String>, 
             highest => fit(store, highest.and_then(|_| nodes.doubt())),
         }
     });
-    let segments = (!config.segments.urls().is_empty()).then(|| {
-        let (store, lines) = open_tags(config, false)?;
-        let checked = lines.map_or(Ok(()), |lines| lines.check());
-        fit(store.describe(), checked.and_then(|()| store.tags()).and_then(|_| store.doubt()))
+    let segments = config.segments.store.as_ref().map(|_| {
+        let store = open_segments(config, false)?;
+        fit(store.describe(), store.tags().and_then(|_| store.doubt()))
     });
     let serials = config.serials.store.as_ref().map(|store| {
         let service = serials(config, store, false)?;
@@ -252,21 +251,16 @@ pub fn ask_stores(config: &Config) -> Vec<(&'static str, Result<Option<String>, 
 
 /// Segment mode, if it is on, and the tokens of Tinyid's clients, if they are to be served.
 fn segments(config: &Config) -> Result<(Option<SegmentService>, Option<TinyidTokens>), Error> {
-    if config.segments.urls().is_empty() {
-        return Ok((None, None));
+    let Some(url) = &config.segments.store else { return Ok((None, None)) };
+    let auto_init = config.store.auto_init;
+    if config.compat != Compat::Tinyid {
+        return Ok((Some(segments_over(config, open_segments(config, auto_init)?)?), None));
     }
-    let (store, lines) = open_tags(config, config.store.auto_init)?;
-    let refused = |error: StoreError| Error::lasting(error.is_permanent(), error);
-    let mut tokens = None;
-    if let Some(lines) = lines {
-        if lines.has_several_lines() {
-            lines.check().map_err(refused)?;
-        }
-        if config.compat == Compat::Tinyid {
-            tokens = Some(TinyidTokens::start(lines).map_err(refused)?);
-        }
-    }
-    Ok((Some(segments_over(config, store)?), tokens))
+    let store = vesta_store::open_tinyid(url, &options_of_tags(config, auto_init));
+    let store = store.map_err(|error| not_opened("segment.store", error))?;
+    let tokens = TinyidTokens::start(Arc::clone(&store))
+        .map_err(|error| Error::lasting(error.is_permanent(), error))?;
+    Ok((Some(segments_over(config, store)?), Some(tokens)))
 }
 
 fn segments_over(config: &Config, store: Arc<dyn SegmentStore>) -> Result<SegmentService, Error> {
@@ -342,25 +336,14 @@ pub(crate) fn open_segments(
     config: &Config,
     auto_init: bool,
 ) -> Result<Arc<dyn SegmentStore>, Error> {
-    Ok(open_tags(config, auto_init)?.0)
+    let url = config.segments.store.as_ref().ok_or_else(|| Error::setting(SEGMENTS_OFF))?;
+    vesta_store::open_segments(url.expose(), &options_of_tags(config, auto_init))
+        .map_err(|error| not_opened("segment.store", error))
 }
 
-/// A store of segment tags, also as Tinyid's tables if it is those.
-type Tags = (Arc<dyn SegmentStore>, Option<Arc<SegmentLines>>);
-
-fn open_tags(config: &Config, auto_init: bool) -> Result<Tags, Error> {
-    let Segments { table: segment_table, spread, .. } = config.segments;
-    let options = Options { auto_init, request_timeout: None, segment_table, ..options(config) };
-    let urls = config.segments.urls();
-    let (&first, several) = urls.split_first().ok_or_else(|| Error::setting(SEGMENTS_OFF))?;
-    let name = if several.is_empty() { "segment.store" } else { "segment.stores" };
-    let refused = |error| not_opened(name, error);
-    if segment_table == Some(SegmentTable::Tinyid) {
-        let lines = vesta_store::open_segment_lines(&urls, &options, spread).map_err(refused)?;
-        let lines = Arc::new(lines);
-        return Ok((Arc::clone(&lines) as _, Some(lines)));
-    }
-    Ok((vesta_store::open_segments(first.expose(), &options).map_err(refused)?, None))
+fn options_of_tags(config: &Config, auto_init: bool) -> Options {
+    let segment_table = config.segments.table;
+    Options { auto_init, request_timeout: None, segment_table, ..options(config) }
 }
 
 pub(crate) fn cannot_open(error: OpenError) -> Error {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use parking_lot::RwLock;
 use vesta_service::StoreError;
-use vesta_store::SegmentLines;
+use vesta_store::TinyidStore;
 
 use crate::net::sha256;
 
@@ -26,7 +26,7 @@ pub struct TinyidTokens {
 }
 
 struct Table {
-    lines: Arc<SegmentLines>,
+    store: Arc<dyn TinyidStore>,
     /// The tags by the digest of the token; `None` before the table was read.
     known: RwLock<Option<Known>>,
 }
@@ -39,8 +39,8 @@ impl TinyidTokens {
     ///
     /// # Errors
     /// [`StoreError`], permanent, if it has no such table, or does not let it be read.
-    pub(crate) fn start(lines: Arc<SegmentLines>) -> Result<Self, StoreError> {
-        let table = Arc::new(Table { lines, known: RwLock::default() });
+    pub(crate) fn start(store: Arc<dyn TinyidStore>) -> Result<Self, StoreError> {
+        let table = Arc::new(Table { store, known: RwLock::default() });
         match table.read() {
             Err(error) if error.is_permanent() => {
                 let missing = format!("the tokens of Tinyid's clients (tiny_id_token): {error}");
@@ -89,7 +89,7 @@ fn read_again(
 impl Table {
     fn read(&self) -> Result<(), StoreError> {
         let mut known = Known::new();
-        for (token, tag) in self.lines.tokens()? {
+        for (token, tag) in self.store.tokens()? {
             known.entry(sha256(token.as_bytes())).or_default().insert(tag);
         }
         *self.known.write() = Some(known);

@@ -109,7 +109,7 @@ const ROOM: u64 = 100 << 20;
 fn folder(config: &Config, report: &mut Report) {
     let (folder, what) = (&config.state_dir, "state");
     let shown = folder.display();
-    let urls = config.segments.urls().into_iter().chain(&config.serials.store);
+    let urls = config.segments.store.iter().chain(&config.serials.store);
     let files = urls.chain(config.machine.store()).filter_map(StoreUrl::file);
     for said in files.chain([&**folder]).filter_map(|path| check_local(path, false).err()) {
         report.note(if config.allow_network_fs { "warn" } else { "fail" }, what, said);

@@ -29,7 +29,6 @@ mod error;
 mod fuzz;
 pub mod import;
 mod kind;
-mod lines;
 mod open;
 mod options;
 #[cfg(feature = "remote")]
@@ -41,7 +40,6 @@ mod url;
 pub use column::{Column, read_column};
 pub use error::OpenError;
 pub use kind::Kind;
-pub use lines::{SegmentLines, Spread};
-pub use open::{open, open_segment_lines, open_segments, open_with, open_worker_nodes};
+pub use open::{TinyidStore, open, open_segments, open_tinyid, open_with, open_worker_nodes};
 pub use options::{Options, SegmentTable};
-pub use url::{StoreUrl, redact, several};
+pub use url::{StoreUrl, redact};

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use vesta_service::{KvSegments, KvStore, SegmentStore, WorkerNodeStore};
+use vesta_service::{KvSegments, KvStore, SegmentStore, StoreError, WorkerNodeStore};
 
 #[cfg(any(feature = "remote", feature = "sqlite"))]
 use crate::backends;
 use crate::error::OpenError;
-use crate::lines::{Line, SegmentLines, Spread};
 use crate::options::Purpose;
 use crate::{Kind, Options, SegmentTable, StoreUrl};
 
@@ -98,47 +97,46 @@ pub fn open_segments(url: &str, options: &Options) -> Result<Arc<dyn SegmentStor
     let usual = if kind.is_sql() { SegmentTable::Leaf } else { SegmentTable::Kv };
     Ok(match options.segment_table.unwrap_or(usual) {
         SegmentTable::Kv => Arc::new(KvSegments::new(open_kv(url, options, Purpose::Segments)?)),
-        SegmentTable::Tinyid => Arc::new(open_segment_lines(&[url], options, Spread::default())?),
-        table => Arc::<dyn Line>::from(line(url, options, table)?),
+        table => segment_table(url, options, table)?,
     })
 }
 
-/// Opens Tinyid's tables of segment tags in several databases, or in one.
+/// Tinyid's tables: segment tags, and the tokens of its clients.
+pub trait TinyidStore: SegmentStore {
+    /// The tokens of callers, each with a tag that it is good for.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer, or has no such table.
+    fn tokens(&self) -> Result<Vec<(String, String)>, StoreError>;
+}
+
+/// Opens Tinyid's tables in the database that a URL names.
 ///
 /// # Errors
 /// As [`open`], and [`OpenError::Unsupported`].
-///
-/// # Panics
-/// If there is no URL.
-pub fn open_segment_lines(
-    urls: &[&StoreUrl],
-    options: &Options,
-    spread: Spread,
-) -> Result<SegmentLines, OpenError> {
-    assert!(!urls.is_empty(), "a URL");
-    let lines = urls.iter().map(|url| line(url, options, SegmentTable::Tinyid));
-    Ok(SegmentLines::new(lines.collect::<Result<_, _>>()?, spread))
+pub fn open_tinyid(url: &StoreUrl, options: &Options) -> Result<Arc<dyn TinyidStore>, OpenError> {
+    segment_table(url, options, SegmentTable::Tinyid)
 }
 
 /// A table of segment tags in an SQL database.
-fn line(
+fn segment_table(
     url: &StoreUrl,
     options: &Options,
     table: SegmentTable,
-) -> Result<Box<dyn Line>, OpenError> {
+) -> Result<Arc<dyn TinyidStore>, OpenError> {
     let _ = options; // in a build without such a backend
-    let line: Option<Box<dyn Line>> = match url.kind() {
+    let opened: Option<Arc<dyn TinyidStore>> = match url.kind() {
         #[cfg(feature = "mysql")]
         Kind::Mysql => {
-            backends::mysql::Segments::open(url, options, table)?.map(|it| Box::new(it) as _)
+            backends::mysql::Segments::open(url, options, table)?.map(|it| Arc::new(it) as _)
         }
         #[cfg(feature = "postgres")]
         Kind::Postgres => {
-            backends::postgres::Segments::open(url, options, table)?.map(|it| Box::new(it) as _)
+            backends::postgres::Segments::open(url, options, table)?.map(|it| Arc::new(it) as _)
         }
         _ => None,
     };
-    line.ok_or_else(|| {
+    opened.ok_or_else(|| {
         url.kind().has_no(match table {
             SegmentTable::Tinyid => "table tiny_id_info; segment.table = tinyid needs mysql",
             SegmentTable::Cosid => "table cosid; segment.table = cosid needs mysql",

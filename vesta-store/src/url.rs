@@ -289,26 +289,6 @@ pub fn redact(text: &str) -> String {
     }
 }
 
-/// The URLs of a list: a comma parts two where the scheme of a store follows it.
-///
-/// ```
-/// let list: Vec<_> = vesta_store::several("mysql://a,b@h/d, mysql://h2/d").collect();
-/// assert_eq!(list, ["mysql://a,b@h/d", "mysql://h2/d"]);
-/// ```
-pub fn several(text: &str) -> impl Iterator<Item = &str> {
-    let mut rest = Some(text);
-    std::iter::from_fn(move || {
-        let text = rest?;
-        let begins = |at: &usize| {
-            let next = text[at + 1..].trim_start().split_once("://");
-            next.is_some_and(|(scheme, _)| Kind::of_scheme(scheme).is_some())
-        };
-        let cut = text.match_indices(',').map(|(at, _)| at).find(begins);
-        rest = cut.map(|at| &text[at + 1..]);
-        Some(text[..cut.unwrap_or(text.len())].trim())
-    })
-}
-
 fn hide_all(text: &str) -> String {
     let (scheme, _) = scheme_of(text).unwrap_or_default();
     format!("{scheme}:{HIDDEN}")

@@ -28,7 +28,7 @@ pub(super) struct File {
 }
 
 /// The settings that are lists: with commas, or as an array.
-const LISTS: [&str; 4] = ["hosts", "admin.hosts", "cors.origins", "segment.stores"];
+const LISTS: [&str; 3] = ["hosts", "admin.hosts", "cors.origins"];
 
 /// `[layout.custom]`: the fields of [`LayoutSpec`], and their defaults.
 #[derive(Serialize, Deserialize)]

@@ -166,9 +166,9 @@ impl Config {
             Compat::Tinyid if self.segments.table != Some(SegmentTable::Tinyid) => Error::refuse(
                 "compat = tinyid takes numbers from Tinyid's table; leave segment.table out",
             ),
-            Compat::Tinyid if self.segments.urls().is_empty() => Error::refuse(
-                "compat = tinyid needs Tinyid's database; set segment.store, or segment.stores for several",
-            ),
+            Compat::Tinyid if self.segments.store.is_none() => {
+                Error::refuse("compat = tinyid needs Tinyid's database; set segment.store")
+            }
             Compat::Tinyid => Ok(()),
         }
     }

@@ -1,13 +1,11 @@
 //! Segment mode: off, or a database with tags.
 
-use std::sync::Arc;
-
 use clap::Args;
 
 use super::Serials;
-use super::parse::{Parsed, choice, number, store_url, truth};
+use super::parse::{number, store_url, truth};
 use crate::error::Error;
-use vesta_store::{SegmentTable, Spread, StoreUrl};
+use vesta_store::{SegmentTable, StoreUrl};
 
 /// The most numbers that may be fetched at a time.
 const LARGEST_STEP: u64 = 1_000_000;
@@ -25,24 +23,6 @@ pub struct Segments {
     /// Example: mysql://user:password@host:3306/database
     #[arg(id = "segment.store", value_name = "URL", value_parser = store_url, global = true)]
     pub store: Option<StoreUrl>,
-
-    /// Databases that share segment tags
-    ///
-    /// In the place of segment.store, with Tinyid's table; separated by commas. Each has a row of the tag with
-    /// the same `delta`, which is at least the number of databases, and a `remainder` of its own; the start
-    /// compares them.
-    ///
-    /// Example: mysql://user:password@host1:3306/tinyid,mysql://user:password@host2:3306/tinyid
-    #[arg(id = "segment.stores", value_name = "URLS", value_parser = store_urls, global = true)]
-    pub stores: Option<StoreUrls>,
-
-    /// Database of several that numbers come from: kept or random
-    ///
-    /// `kept`: the one that gave the last numbers of the tag; the next one if it fails. `random`: any, as in
-    /// Tinyid. Numbers of one server increase either way: a database that lags behind skips some.
-    #[arg(id = "segment.spread", value_name = "NAME", default_value = "kept")]
-    #[arg(value_parser = choice([("kept", Spread::Kept), ("random", Spread::Random)]))]
-    pub spread: Spread,
 
     /// Table of segment tags: leaf, tinyid, cosid or kv
     ///
@@ -72,51 +52,16 @@ pub struct Segments {
     pub require_durable: bool,
 }
 
-/// The URLs of databases that share tags: two or more.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoreUrls(Arc<[StoreUrl]>);
-
-fn store_urls(text: &str) -> Parsed<StoreUrls> {
-    let urls: Arc<[StoreUrl]> = vesta_store::several(text).map(store_url).collect::<Parsed<_>>()?;
-    match urls.len() {
-        0 | 1 => Err("must be two URLs or more, separated by commas".to_owned()),
-        _ => Ok(StoreUrls(urls)),
-    }
-}
-
 impl Segments {
-    /// The databases of tags; none if segment mode is off.
-    pub fn urls(&self) -> Vec<&StoreUrl> {
-        match &self.stores {
-            Some(stores) => stores.0.iter().collect(),
-            None => self.store.iter().collect(),
-        }
-    }
-
-    /// Refuses settings of segment mode while it is off, of which two are for serials too, and those that do
-    /// not go together.
+    /// Refuses settings of segment mode while it is off, of which two are for serials too.
     pub(super) fn check(&self, serials: &Serials) -> Result<(), Error> {
         let alone = serials.store.is_none();
-        let tinyid = self.table == Some(SegmentTable::Tinyid);
-        if self.stores.is_some() && self.store.is_some() {
-            return Error::refuse("segment.store and segment.stores exclude each other; set one");
-        }
-        if self.stores.is_some() && !tinyid {
-            return Error::refuse(
-                "segment.stores needs a table with strides; set segment.table = tinyid too",
-            );
-        }
-        if self.spread != Spread::default() && self.stores.is_none() {
-            return Error::refuse(
-                "segment.spread is for several databases; set segment.stores too",
-            );
-        }
         let idle = [
             ("segment.table", self.table.is_some()),
             ("segment.require_durable", self.require_durable && alone),
             ("segment.max_step", self.max_step != LARGEST_STEP && alone),
         ];
-        match idle.into_iter().find(|(_, set)| *set && self.urls().is_empty()) {
+        match idle.into_iter().find(|(_, set)| *set && self.store.is_none()) {
             Some((name, _)) => Error::refuse(format!(
                 "{name} is for segment mode, which is off; set segment.store too"
             )),

@@ -35,9 +35,6 @@ pub fn quoted(typed: &str) -> String {
 /// The text of a setting without passwords.
 pub(crate) fn shown(name: &str, text: &str) -> String {
     match name {
-        "segment.stores" => {
-            vesta_store::several(text).map(vesta_store::redact).collect::<Vec<_>>().join(",")
-        }
         name if name.ends_with(".store") || may_be_url(text) => vesta_store::redact(text),
         _ => text.to_owned(),
     }

@@ -11,7 +11,7 @@ use vesta_boot::settings::{LogFormat, Machine, Number, Values, settings};
 use vesta_boot::{Config, Error, Invocation, Role};
 use vesta_intf::{GenMethod, IdMeta, SequenceStart, UnixMillis};
 use vesta_service::{ClaimOrder, Timing};
-use vesta_store::{SegmentTable, Spread};
+use vesta_store::SegmentTable;
 
 fn raw(role: Role, args: &[&str]) -> Result<Values, Error> {
     match Invocation::read(role, args)? {
@@ -290,28 +290,6 @@ fn a_layout_of_ones_own_is_described_in_the_file() {
     assert_eq!(config.ids.layout, IdMeta::JS_SAFE);
     let config = with_file(table, &["--layout", "custom"]).expect("the same as the file");
     assert_eq!(config.ids.layout.name(), "custom");
-}
-
-#[test]
-fn several_databases_of_segments_are_a_list_in_the_file_and_commas_on_the_command_line() {
-    let shown = "mysql://u:***@a/d,mysql://u:***@b/d";
-    let urls = ["mysql://u:s3cret@a/d", "mysql://u:s,3cret@b/d"];
-    let list =
-        format!("[segment]\ntable = \"tinyid\"\nstores = [\"{}\", \"{}\"]\n", urls[0], urls[1]);
-    let in_file = with_file(&list, &[]).expect("right settings");
-    let commas = format!("--segment-stores={}, {}", urls[0], urls[1]);
-    let flags = ["--segment-table=tinyid", &commas, "--segment-spread=random"];
-    let typed = config(&flags).expect("right settings");
-    for config in [&in_file, &typed] {
-        let found: Vec<_> = config.segments.urls().iter().map(|url| url.expose()).collect();
-        assert_eq!(found, urls);
-        assert!(!format!("{config:?}").contains("3cret"));
-    }
-    assert_eq!([in_file.segments.spread, typed.segments.spread], [Spread::Kept, Spread::Random]);
-    let raw = raw(Role::Rest, &flags).expect("right settings");
-    let printed = Config::check(&raw).expect("right settings").print(&raw);
-    assert!(printed.contains(&format!("stores = \"{shown}\"")), "{printed}");
-    assert!(!format!("{raw:?}{printed}").contains("3cret"));
 }
 
 #[test]

@@ -233,37 +233,8 @@ fn what_is_wrong_is_refused_with_one_sentence_that_says_what_to_do() {
         ),
         (&["--segment-max-step", "9"], "segment.max_step is for segment mode, which is off"),
         (
-            &["--segment-stores", "mysql://u:s3cret@a/d,mysql://b/d"],
-            "segment.stores needs a table with strides; set segment.table = tinyid too",
-        ),
-        (
             &["--segment-table=leaf:a b", "--segment-store", "mysql://u:s3cret@a/d"],
             "segment.table must be leaf, leaf:TABLE, leaf:TABLE:COLUMN (names of ASCII letters, digits and _), ",
-        ),
-        (
-            &["--segment-table=tinyid", "--segment-stores", "mysql://u:s3cret@a/d"],
-            "segment.stores must be two URLs or more, separated by commas, but is \
-             `mysql://u:***@a/d`",
-        ),
-        (
-            &[
-                "--segment-table=tinyid",
-                "--segment-stores",
-                "mysql://u:s3cret@a/d, mysql://u:s3cret",
-            ],
-            "segment.stores must be the URL of a store: ",
-        ),
-        (
-            &[
-                "--segment-table=tinyid",
-                "--segment-store=mysql://a/d",
-                "--segment-stores=mysql://a/d,mysql://b/d",
-            ],
-            "segment.store and segment.stores exclude each other",
-        ),
-        (
-            &["--segment-store=mysql://a/d", "--segment-spread=random"],
-            "segment.spread is for several databases",
         ),
         (&["--compat", "leaf"], "compat must be none or tinyid, but is `leaf`"),
         (

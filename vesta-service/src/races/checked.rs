@@ -14,7 +14,7 @@ use std::time::Duration;
 pub(crate) use std::sync::atomic::Ordering;
 
 use checker::sync;
-pub(crate) use checker::{per_thread, thread, thread_local};
+pub(crate) use checker::{per_thread, thread};
 
 /// Made on first use: constructors here are `const`, those of a checker are not. In a model, what is
 /// made like this must be touched before it is shared, as if the constructor had made it; loom panics

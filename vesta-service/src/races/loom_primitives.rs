@@ -5,8 +5,6 @@ use std::time::Duration;
 /// One for each thread of a model.
 pub(crate) use ::loom::thread_local as per_thread;
 pub(crate) use ::loom::{sync, thread};
-/// One for all threads of a model, and the same in each execution.
-pub(crate) use std::thread_local;
 
 /// Loom knows no time: whoever waits is woken, or the model is deadlocked.
 pub(super) fn ends_by_itself(_limit: Duration) -> bool {

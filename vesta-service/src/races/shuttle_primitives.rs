@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-pub(crate) use ::shuttle::{sync, thread, thread_local, thread_local as per_thread};
+pub(crate) use ::shuttle::{sync, thread, thread_local as per_thread};
 
 /// A test that wants to see who is never woken makes its waits this long.
 const FOR_EVER: Duration = Duration::from_secs(3600);

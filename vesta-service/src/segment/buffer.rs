@@ -147,9 +147,9 @@ impl Buffer {
         buffer
     }
 
-    /// Nothing below this end is taken, and no store of one line is trusted that stands there.
-    pub(super) fn remember(&mut self, before: u64, several_lines: bool) {
-        self.before = if several_lines { 0 } else { before };
+    /// Nothing below this end is taken, and no store is trusted that stands there.
+    pub(super) fn remember(&mut self, before: u64) {
+        self.before = before;
         self.highest = self.highest.max(before);
     }
 

@@ -241,8 +241,7 @@ impl Core {
 
     fn fetch(&self, key: &Arc<Key>) {
         let Some(size) = key.begin(self.now()) else { return };
-        let above = key.state.lock().highest();
-        let reply = self.ask(key, size, above);
+        let reply = self.ask(key, size);
         let failed_before = key.state.lock().failing_because().is_some();
         self.log(failed_before, &reply, Some(&key.name));
         let now = self.now();
@@ -253,11 +252,11 @@ impl Core {
         self.give_back(key); // if the end came meanwhile
     }
 
-    /// Takes a range from the store, for a process that has had numbers below `above`.
-    pub(super) fn ask(&self, key: &Key, step: u64, above: u64) -> Result<NextRange, StoreError> {
+    /// Takes a range from the store.
+    pub(super) fn ask(&self, key: &Key, step: u64) -> Result<NextRange, StoreError> {
         match self.refused() {
             Some(refused) => Err(refused),
-            None => ask_store(|| self.settings.store.next_range_above(&key.name, step, above)),
+            None => ask_store(|| self.settings.store.next_range(&key.name, step)),
         }
     }
 
@@ -370,7 +369,7 @@ impl Core {
                 let new = || {
                     let key = Key::new(tag, *step_cap);
                     let before = self.ends.as_ref().map_or(0, |it| it.before(&key.name));
-                    key.state.lock().remember(before, store.has_several_lines());
+                    key.state.lock().remember(before);
                     let key = Arc::new(key);
                     self.in_child.push(key.clone());
                     key

@@ -92,7 +92,7 @@ impl Segment {
     pub fn lend(&self) -> Result<LentRange, IdError> {
         self.core.check_process()?;
         let (step, above) = self.key.state.lock().before_lending()?;
-        let reply = self.core.ask(&self.key, step, above);
+        let reply = self.core.ask(&self.key, step);
         let lent = self.key.state.lock().on_lent(above, reply);
         self.core.remember_soon();
         lent

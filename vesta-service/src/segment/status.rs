@@ -25,7 +25,8 @@ pub struct SegmentStatus {
     /// Numbers given out a second: the pace of the last part of a range, or of the present one if
     /// that lasts for more than a second.
     pub rate: u64,
-    /// From one number of the tag to the next: 1 unless several databases share it.
+    /// From one number of the tag to the next: more than 1 if the database has only some of its
+    /// numbers.
     pub delta: u64,
     /// The step in the table.
     pub table_step: u64,

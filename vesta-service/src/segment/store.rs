@@ -40,23 +40,6 @@ pub trait SegmentStore: Send + Sync + fmt::Debug {
     /// the caller asks for others. Permanent, with nothing changed, if the tag's `max_id` is negative.
     fn next_range(&self, key: &str, step: u64) -> Result<NextRange, StoreError>;
 
-    /// As [`next_range`](Self::next_range), for a caller who has had numbers below `above`. Where the
-    /// numbers of a tag come from [several lines](Self::has_several_lines), one that lags behind skips what
-    /// lies below, so that the caller's numbers go on increasing.
-    ///
-    /// # Errors
-    /// The same.
-    fn next_range_above(&self, key: &str, step: u64, above: u64) -> Result<NextRange, StoreError> {
-        let _ = above; // one line that stands lower has forgotten something, which nobody must hide
-        self.next_range(key, step)
-    }
-
-    /// True if the numbers of a tag are counted in several places, each with every so many-th of them. One
-    /// may then stand below what another handed out.
-    fn has_several_lines(&self) -> bool {
-        false
-    }
-
     /// Gives numbers back that nobody was given, in one atomic step: `max_id` becomes their start if
     /// it still is their end, and `true` is returned; otherwise nothing changes. Whoever then asks gets
     /// them. Asked at most once for the same numbers, and it must act at most once: a repetition could

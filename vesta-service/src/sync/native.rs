@@ -1,7 +1,7 @@
 //! The primitives as they are.
 
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-pub(crate) use std::{thread, thread_local};
+pub(crate) use std::thread;
 
 pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard};
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sqlx::Row as _;
 use vesta_service::{NewSegmentTag, NextRange, SegmentStore, Stride};
 use vesta_store::segment_conformance::{self, Databases};
-use vesta_store::{Options, SegmentTable, Spread, StoreUrl, open_segment_lines, open_segments};
+use vesta_store::{Options, SegmentTable, StoreUrl, open_segments, open_tinyid};
 
 use super::Database;
 use super::shared::{self, ColumnTypes};
@@ -120,8 +120,6 @@ fn a_row_of_tinyid_has_the_numbers_of_its_stride() {
     let row = database.ask("SELECT version FROM tiny_id_info WHERE begin_id = 1000");
     assert_eq!(row[0].get::<i64, _>(0), 3, "its own servers see that it changed");
     database.ask("UPDATE tiny_id_info SET delta = 2");
-    assert!(!next().expect_err("until it is read again").is_permanent());
-    store.tags().expect("it answers");
     let stride = Stride { delta: 2, remainder: 1 };
     assert_eq!(next().expect("it answers"), NextRange::Strided(2004..3004, stride));
 }
@@ -141,6 +139,8 @@ fn rows_of_others_that_make_no_sense_give_no_numbers() {
     for change in ["delta = 0", "delta = -2", "remainder = 1", "remainder = -1"] {
         let (_database, store) = tinyid(&format!("UPDATE tiny_id_info SET {change}"));
         assert!(!store.tags().expect("it answers")[0].stride.is_valid(), "{change}");
+        let said = store.next_range("orders", 10).expect_err("refused").to_string();
+        assert!(said.contains("the row of tag `orders` needs a delta above 0"), "{said}");
     }
     let (_database, store) = tinyid("UPDATE tiny_id_info SET max_id = -5");
     let said = store.next_range("orders", 10).expect_err("refused").to_string();
@@ -176,14 +176,13 @@ fn the_tokens_of_tinyid_are_read_without_blanks_around_them() {
     database
         .ask("INSERT INTO tiny_id_token VALUES (' t1 ', 'orders '), ('t1', 'users'), (NULL, NULL)");
     let url: StoreUrl = database.url().parse().expect("a URL");
-    let options = Options { segment_table: Some(SegmentTable::Tinyid), ..Options::default() };
-    let lines = open_segment_lines(&[&url], &options, Spread::Kept).expect("it opens");
+    let store = open_tinyid(&url, &Options::default()).expect("it opens");
     let text = |(token, tag): &(&str, &str)| ((*token).to_owned(), (*tag).to_owned());
     let expected: Vec<_> = [("t1", "orders"), ("t1", "users"), ("", "")].iter().map(text).collect();
-    assert_eq!(lines.tokens().expect("it answers"), expected);
-    assert!(lines.describe().ends_with(" (tiny_id_info)"), "{}", lines.describe());
+    assert_eq!(store.tokens().expect("it answers"), expected);
+    assert!(store.describe().ends_with(" (tiny_id_info)"), "{}", store.describe());
     database.ask("DROP TABLE tiny_id_token");
-    assert!(lines.tokens().expect_err("there are none").is_permanent());
+    assert!(store.tokens().expect_err("there are none").is_permanent());
 }
 
 mod leaf {

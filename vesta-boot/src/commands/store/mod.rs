@@ -48,13 +48,13 @@ pub(super) fn run(
 }
 
 fn init(config: &Config, console: &mut Console) -> Result<String, Error> {
-    let (segments, serials) = (config.segments.urls(), &config.serials.store);
+    let (segments, serials) = (&config.segments.store, &config.serials.store);
     // Tags can be all there is to prepare.
-    let tags = !segments.is_empty() || serials.is_some();
+    let tags = segments.is_some() || serials.is_some();
     if !tags || config.machine.store().is_some() {
         (console.say)(&init::run(config)?);
     }
-    if !segments.is_empty() {
+    if segments.is_some() {
         (console.say)(&segment::init(config)?);
     }
     serials.as_ref().map_or(Ok(String::new()), |store| serial::init(config, store))

@@ -42,11 +42,6 @@ impl Buffer {
         }
     }
 
-    /// The end of the ranges that this process was given.
-    pub(crate) const fn highest(&self) -> u64 {
-        self.highest
-    }
-
     /// The end of what this host is to remember: above it the store may stand, below it never.
     pub(crate) fn remembered(&self) -> u64 {
         self.given_out().max(self.lent)

@@ -59,7 +59,10 @@ pub(super) const TINYID: SegmentStatements = SegmentStatements {
         "UPDATE tiny_id_info SET max_id = ?, update_time = CURRENT_TIMESTAMP, version = version + 1 \
            WHERE biz_type = ? AND max_id = ?",
     ),
-    max_id: Rows("SELECT CAST(max_id AS SIGNED) FROM tiny_id_info WHERE biz_type = ?"),
+    max_id: Rows(
+        "SELECT CAST(max_id AS SIGNED), CAST(delta AS SIGNED), CAST(remainder AS SIGNED) \
+           FROM tiny_id_info WHERE biz_type = ?",
+    ),
     tokens: Some(Rows("SELECT CAST(token AS CHAR), CAST(biz_type AS CHAR) FROM tiny_id_token")),
     create_tag: Change(
         "INSERT INTO tiny_id_info (biz_type, max_id, begin_id, step, delta, remainder, \

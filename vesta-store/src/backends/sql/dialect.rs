@@ -148,7 +148,7 @@ pub(crate) struct SegmentStatements {
     pub(crate) take: Statement,
     /// number, name, old number
     pub(crate) give_back: Statement,
-    /// name → number
+    /// name → number, and with a stride delta, remainder
     pub(crate) max_id: Statement,
     /// → token, and a name that it is good for
     pub(crate) tokens: Option<Statement>,

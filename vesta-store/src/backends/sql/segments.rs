@@ -9,10 +9,9 @@ use vesta_service::{
 
 use super::dialect::{Cells, Dialect, SegmentStatements, Value};
 use super::{Sql, explain};
-use crate::lines::Line;
 use crate::options::Purpose;
 use crate::remote::Remote;
-use crate::{OpenError, Options, SegmentTable, StoreUrl};
+use crate::{OpenError, Options, SegmentTable, StoreUrl, TinyidStore};
 
 /// A table of segment tags in a database.
 pub(crate) struct Segments<D: Dialect> {
@@ -36,10 +35,6 @@ impl<D: Dialect> Segments<D> {
         let offset = self.texts.offset;
         // A row whose numbers are none must not hide the others: what is negative is refused later.
         let max_id = row.whole(1, 5)?.filter(|it| *it >= 0).and_then(|it| it.checked_add(offset));
-        let stride =
-            |column| Ok::<_, sqlx::Error>(row.number(column)?.unwrap_or(-1).try_into().ok());
-        let stride = stride(7)?.zip(stride(8)?);
-        let nonsense = Stride { delta: 0, remainder: 0 };
         let step = row.whole(2, 6)?;
         let shown = |number: Option<i64>, column| match number {
             Some(number) => Ok::<_, sqlx::Error>(number.to_string()),
@@ -51,10 +46,33 @@ impl<D: Dialect> Segments<D> {
             max_id: max_id.unwrap_or(-1),
             step: step.unwrap_or(-1),
             unusable: if unusable { Some([shown(max_id, 1)?, shown(step, 2)?]) } else { None },
-            stride: stride.map_or(nonsense, |(delta, remainder)| Stride { delta, remainder }),
+            stride: Self::stride(row, 7)?,
             description: row.text(3)?,
             update_time: row.number(4)?.and_then(|it| it.try_into().ok()).map(UnixMillis),
         })
+    }
+
+    /// Delta and remainder, in this column and the next. What is no number makes an invalid stride.
+    fn stride(row: &D::Row, column: usize) -> Result<Stride, sqlx::Error> {
+        let number =
+            |column| Ok::<_, sqlx::Error>(row.number(column)?.and_then(|it| it.try_into().ok()));
+        let (delta, remainder) = number(column)?.zip(number(column + 1)?).unwrap_or_default();
+        Ok(Stride { delta, remainder })
+    }
+
+    /// The stride of a tag; `None` if there is no such tag.
+    fn stride_of(&self, key: &str) -> Result<Option<Stride>, StoreError> {
+        if !self.texts.columns.stride {
+            return Ok(Some(Stride::ONE));
+        }
+        let found = self.database.run(self.texts.max_id, vec![Value::Text(key.into())])?;
+        let stride = found.rows.first().map(|row| Self::stride(row, 1)).transpose();
+        match stride.map_err(explain::<D>)? {
+            Some(stride) if !stride.is_valid() => Err(StoreError::permanent(format!(
+                "the row of tag `{key}` needs a delta above 0, and a remainder below that"
+            ))),
+            stride => Ok(stride),
+        }
     }
 
     /// A number as the table has it.
@@ -103,54 +121,7 @@ impl<D: Dialect> fmt::Debug for Segments<D> {
     }
 }
 
-impl<D: Dialect> Line for Segments<D> {
-    fn take(&self, key: &str, step: u64, stride: Stride) -> Result<NextRange, StoreError> {
-        let (name, number) = (Value::Text(key.into()), Value::Number(signed(step)?));
-        let mut values = vec![number.clone(), name.clone(), number];
-        values.extend(self.columns_of(stride)?);
-        let taken = self.database.run(self.texts.take, values)?;
-        if let Some(end) = taken.made().map_err(explain::<D>)? {
-            // Only a trigger or another statement than ours could make it less.
-            let end = end.checked_add(self.texts.offset).and_then(|end| u64::try_from(end).ok());
-            let range = end.and_then(|end| Some(end.checked_sub(step)?..end)).ok_or_else(|| {
-                StoreError::permanent(format!("max_id of tag `{key}` did not grow by {step}"))
-            })?;
-            return Ok(NextRange::of(range, stride));
-        }
-        let found = self.database.run(self.texts.max_id, vec![name])?;
-        let max_id = found.rows.first().map_or(Ok(None), |row| row.number(0));
-        match max_id.map_err(explain::<D>)? {
-            None => Ok(NextRange::NoTag),
-            Some(..0) => Err(StoreError::permanent(format!(
-                "max_id of tag `{key}` is negative; correct the row"
-            ))),
-            Some(max_id) if signed(step)? > i64::MAX - self.texts.offset - max_id => {
-                Ok(NextRange::UsedUp)
-            }
-            Some(_) => Err(StoreError::unavailable(
-                format!("delta and remainder of tag `{key}` have just been changed"),
-                std::io::Error::other("the table is read again within a minute"),
-            )),
-        }
-    }
-
-    fn add(&self, tag: &NewSegmentTag, stride: Stride) -> Result<bool, StoreError> {
-        if let Some(flaw) = self.flaw(tag) {
-            return Err(StoreError::permanent(flaw));
-        }
-        let columns = self.texts.columns;
-        let mut values =
-            vec![Value::Text(tag.key.clone()), Value::Number(tag.max_id - self.texts.offset)];
-        if columns.fixed_step.is_none() {
-            values.push(Value::Number(tag.step));
-        }
-        if columns.description {
-            values.push(Value::Text(tag.description.clone().unwrap_or_default()));
-        }
-        values.extend(self.columns_of(stride)?);
-        Ok(self.database.run(self.texts.create_tag, values)?.changed > 0)
-    }
-
+impl<D: Dialect> TinyidStore for Segments<D> {
     fn tokens(&self) -> Result<Vec<(String, String)>, StoreError> {
         let Some(tokens) = self.texts.tokens else { return Ok(Vec::new()) };
         let table = vec![Value::Text("tiny_id_token".into())];
@@ -180,7 +151,36 @@ impl<D: Dialect> SegmentStore for Segments<D> {
     }
 
     fn next_range(&self, key: &str, step: u64) -> Result<NextRange, StoreError> {
-        self.take(key, step, Stride::ONE)
+        let Some(stride) = self.stride_of(key)? else { return Ok(NextRange::NoTag) };
+        // A range that is smaller than the stride could have none of its numbers.
+        let step = step.max(stride.delta);
+        let (name, number) = (Value::Text(key.into()), Value::Number(signed(step)?));
+        let mut values = vec![number.clone(), name.clone(), number];
+        values.extend(self.columns_of(stride)?);
+        let taken = self.database.run(self.texts.take, values)?;
+        if let Some(end) = taken.made().map_err(explain::<D>)? {
+            // Only a trigger or another statement than ours could make it less.
+            let end = end.checked_add(self.texts.offset).and_then(|end| u64::try_from(end).ok());
+            let range = end.and_then(|end| Some(end.checked_sub(step)?..end)).ok_or_else(|| {
+                StoreError::permanent(format!("max_id of tag `{key}` did not grow by {step}"))
+            })?;
+            return Ok(NextRange::of(range, stride));
+        }
+        let found = self.database.run(self.texts.max_id, vec![name])?;
+        let max_id = found.rows.first().map_or(Ok(None), |row| row.number(0));
+        match max_id.map_err(explain::<D>)? {
+            None => Ok(NextRange::NoTag),
+            Some(..0) => Err(StoreError::permanent(format!(
+                "max_id of tag `{key}` is negative; correct the row"
+            ))),
+            Some(max_id) if signed(step)? > i64::MAX - self.texts.offset - max_id => {
+                Ok(NextRange::UsedUp)
+            }
+            Some(_) => Err(StoreError::unavailable(
+                format!("delta and remainder of tag `{key}` have just been changed"),
+                std::io::Error::other("the row is read again"),
+            )),
+        }
     }
 
     fn give_back(&self, key: &str, numbers: Range<u64>) -> Result<bool, StoreError> {
@@ -194,7 +194,20 @@ impl<D: Dialect> SegmentStore for Segments<D> {
     }
 
     fn create(&self, tag: &NewSegmentTag) -> Result<bool, StoreError> {
-        self.add(tag, Stride::ONE)
+        if let Some(flaw) = self.flaw(tag) {
+            return Err(StoreError::permanent(flaw));
+        }
+        let columns = self.texts.columns;
+        let mut values =
+            vec![Value::Text(tag.key.clone()), Value::Number(tag.max_id - self.texts.offset)];
+        if columns.fixed_step.is_none() {
+            values.push(Value::Number(tag.step));
+        }
+        if columns.description {
+            values.push(Value::Text(tag.description.clone().unwrap_or_default()));
+        }
+        values.extend(self.columns_of(Stride::ONE)?);
+        Ok(self.database.run(self.texts.create_tag, values)?.changed > 0)
     }
 }
 

@@ -53,7 +53,7 @@ fn callers_get_the_numbers_of_the_stride_and_no_others() {
 }
 
 #[test]
-fn several_databases_of_one_tag_may_take_turns() {
+fn the_remainder_of_a_row_may_change() {
     let key = Key::new(&strided(10, Stride { delta: 2, remainder: 0 }), 10);
     let _ = key.take_slowly(1, NOW);
     fetch(&key, NextRange::Strided(1..11, Stride { delta: 2, remainder: 0 }));
