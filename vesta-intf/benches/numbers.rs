@@ -38,19 +38,6 @@ fn shuffled(c: &mut Criterion) {
         });
     }
     group.finish();
-    let mut group = c.benchmark_group("a number shuffled by FF1");
-    group.throughput(Throughput::Elements(1));
-    for digits in [8, 12] {
-        let ff1 = Shuffle::ff1(ShuffleKey::new(&[7; 32]), 10, digits).expect("a size in range");
-        let mut number = 0;
-        group.bench_function(format!("10^{digits}"), |b| {
-            b.iter(|| {
-                number = (number + 1) % 100_000_000;
-                ff1.shuffle(black_box(number))
-            });
-        });
-    }
-    group.finish();
     c.bench_function("a table of shuffled numbers, 10^8", |b| {
         b.iter(|| Shuffle::new(ShuffleKey::new(&[7; 32]), 100_000_000));
     });

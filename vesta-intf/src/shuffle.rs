@@ -4,11 +4,10 @@
 //! A Feistel network of ten rounds with HMAC-SHA256 as its round function permutes the numbers of 2b bits,
 //! b the least with 2^2b ≥ N; a result that is N or more is permuted again (cycle walking, J. Black and
 //! P. Rogaway 2002), four times at most on average. Without the key nobody can tell the permutation from
-//! one drawn at random, given that HMAC-SHA256 is a pseudorandom function; ten rounds are those of NIST's
-//! FF1 (SP 800-38G), which is offered too.
+//! one drawn at random, given that HMAC-SHA256 is a pseudorandom function; ten rounds are as many as NIST's
+//! FF1 has (SP 800-38G).
 
 mod feistel;
-mod ff1;
 
 use std::fmt;
 
@@ -16,12 +15,10 @@ use sha2::block_api::compress256;
 
 use crate::IdError;
 use feistel::Feistel;
-use ff1::Ff1;
 
 /// A secret key of 256 bits. It is shown nowhere; [`fingerprint`](Self::fingerprint) tells it from others.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ShuffleKey {
-    key: [u8; 32],
     /// States of HMAC-SHA256 after the block of the key.
     inner: [u32; 8],
     outer: [u32; 8],
@@ -41,13 +38,7 @@ pub struct ShuffleKey {
 #[derive(Clone)]
 pub struct Shuffle {
     size: u64,
-    network: Network,
-}
-
-#[derive(Clone)]
-enum Network {
-    Hmac(Feistel),
-    Ff1(Ff1),
+    network: Feistel,
 }
 
 impl ShuffleKey {
@@ -58,7 +49,7 @@ impl ShuffleKey {
             block.iter_mut().zip(key).for_each(|(byte, key)| *byte ^= key);
             hash(&INITIAL, &block)
         };
-        Self { key: *key, inner: padded(0x36), outer: padded(0x5c) }
+        Self { inner: padded(0x36), outer: padded(0x5c) }
     }
 
     /// A key of 64 hexadecimal digits, as in a key file; white space around them does not matter.
@@ -111,22 +102,7 @@ impl Shuffle {
     /// [`IdError::OutOfRange`] for `size` if it is not 1 to 2^63.
     pub fn new(key: ShuffleKey, size: u64) -> Result<Self, IdError> {
         IdError::check("size", size, 1, 1 << 63)?;
-        Ok(Self { size, network: Network::Hmac(Feistel::new(key, size)) })
-    }
-
-    /// The permutation by NIST's FF1 (SP 800-38G) with AES-256 and no tweak, of the numbers with so many
-    /// digits of a radix. For systems that insist on it: it is slower.
-    ///
-    /// # Errors
-    /// [`IdError::OutOfRange`] for `radix` if it is not 2 to 62; for `size` if the numbers are fewer than a
-    /// million, as Rev. 1 requires, or more than 2^63.
-    pub fn ff1(key: ShuffleKey, radix: usize, digits: usize) -> Result<Self, IdError> {
-        let radix = radix as u64;
-        IdError::check("radix", radix, 2, 62)?;
-        let size = u32::try_from(digits).ok().and_then(|digits| radix.checked_pow(digits));
-        let size = size.unwrap_or(u64::MAX);
-        IdError::check("size", size, 1_000_000, 1 << 63)?;
-        Ok(Self { size, network: Network::Ff1(Ff1::new(&key.key, radix, digits)) })
+        Ok(Self { size, network: Feistel::new(key, size) })
     }
 
     /// The shuffled number of `number`.
@@ -135,10 +111,7 @@ impl Shuffle {
     /// If the number is not below the size.
     pub fn shuffle(&self, number: u64) -> u64 {
         assert!(number < self.size, "{number} is not below {}", self.size);
-        match &self.network {
-            Network::Hmac(feistel) => feistel.shuffle(number),
-            Network::Ff1(ff1) => ff1.shuffle(number),
-        }
+        self.network.shuffle(number)
     }
 
     /// The number whose shuffled number this is.
@@ -147,10 +120,7 @@ impl Shuffle {
     /// If the shuffled number is not below the size.
     pub fn restore(&self, shuffled: u64) -> u64 {
         assert!(shuffled < self.size, "{shuffled} is not below {}", self.size);
-        match &self.network {
-            Network::Hmac(feistel) => feistel.restore(shuffled),
-            Network::Ff1(ff1) => ff1.restore(shuffled),
-        }
+        self.network.restore(shuffled)
     }
 }
 

@@ -160,7 +160,7 @@ fn a_pattern_that_would_not_do_is_refused_with_the_position() {
         ("A {n:6}", Never, "at character 2: white space"),
         ("{n:6}\n", Never, "at character 6: white space"),
         ("{date:yyyy MM}{n:6}", Never, "at character 11: white space"),
-        ("{seq:6}", Never, "at character 2: `seq` is not one of date, n, shuffle, ff1, check"),
+        ("{seq:6}", Never, "at character 2: `seq` is not one of date, n, shuffle, check"),
         ("{}", Never, "at character 2: `` is not one of"),
         ("{n}", Never, "at character 4: the width must be 1 to 18 digits"),
         ("{n:0}", Never, "at character 4: the width"),
@@ -175,8 +175,6 @@ fn a_pattern_that_would_not_do_is_refused_with_the_position() {
         ("{n:6}-{n:6}", Never, "at character 8: the counter overlaps the one at character 2"),
         ("{n:6}{shuffle:6}", Never, "at character 7: the counter overlaps the one at character 2"),
         ("{shuffle:6+}", Never, "at character 10: what is shuffled cannot grow"),
-        ("{ff1:5}", Never, "at character 6: FF1 needs digits for a million numbers at least"),
-        ("{ff1:3:base62}", Never, "at character 6: FF1 needs"),
         (
             "{date:yyMMdd}{shuffle:9}",
             Day,

@@ -232,7 +232,7 @@ pub enum SerialCommand {
     /// The pattern of a tag never changes. Running servers see a new tag within a minute.
     ///
     /// A pattern has {date:FORMAT} with yy, yyyy, MM, dd, DDD, HH; {n:WIDTH}, {n:WIDTH+} if it may grow,
-    /// {n:WIDTH:base36|base62|crockford}, {shuffle:WIDTH} or {ff1:WIDTH};
+    /// {n:WIDTH:base36|base62|crockford} or {shuffle:WIDTH};
     /// {check:damm|mod97|crockford|luhn}; and other text.
     ///
     /// Example: serial create bills 'B{date:yy}-{n:6}' --reset year --zone UTC

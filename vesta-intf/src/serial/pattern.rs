@@ -15,7 +15,6 @@ use crate::format::{BASE36, BASE62, CROCKFORD, DECIMAL, Digits};
 /// | `{n:W+}` | the same, but it grows |
 /// | `{n:W:DIGITS}` | the same in `decimal`, `base36`, `base62` or `crockford` digits |
 /// | `{shuffle:W}` | a number of `W` digits that tells nobody the counter; needs a key, and no reset |
-/// | `{ff1:W}` | the same by NIST's FF1, for systems that insist |
 /// | `{check:METHOD}` | check symbol of the counter as it is written: [`damm`, `mod97`, `crockford`, `luhn`](CheckSymbol) |
 /// | `{check:METHOD:all}` | check symbol of everything before it |
 /// | `{{`, `}}` | braces |
@@ -124,20 +123,8 @@ pub(super) struct Counter {
     pub(super) width: usize,
     pub(super) grows: bool,
     pub(super) radix: Radix,
-    pub(super) shuffled: Option<Network>,
+    pub(super) shuffled: bool,
 }
-
-/// A permutation of counters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Network {
-    /// Vesta's own, of any size.
-    Hmac,
-    /// NIST's, of at least [`LEAST_FF1`] numbers.
-    Ff1,
-}
-
-/// The least numbers that SP 800-38G Rev. 1 allows.
-pub(super) const LEAST_FF1: u64 = 1_000_000;
 
 /// Digits of a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -182,7 +169,7 @@ impl Pattern {
 
     /// True if the counter is written as another number, which a key decides.
     pub const fn is_shuffled(&self) -> bool {
-        self.counter.shuffled.is_some()
+        self.counter.shuffled
     }
 
     /// True if serials tell a date.

@@ -6,9 +6,7 @@ use std::iter::Peekable;
 use std::str::CharIndices;
 
 use super::Reset;
-use super::pattern::{
-    Counter, DateField, Fineness, LEAST_FF1, MOST_DIGITS, Network, Part, Pattern, Radix,
-};
+use super::pattern::{Counter, DateField, Fineness, MOST_DIGITS, Part, Pattern, Radix};
 use crate::IdError;
 use crate::check::CheckSymbol;
 
@@ -87,11 +85,10 @@ impl Read {
         let after = at + name.chars().count() + 1;
         match name {
             "date" => self.date(after, rest),
-            "n" => self.counter(at, after, rest, None),
-            "shuffle" => self.counter(at, after, rest, Some(Network::Hmac)),
-            "ff1" => self.counter(at, after, rest, Some(Network::Ff1)),
+            "n" => self.counter(at, after, rest, false),
+            "shuffle" => self.counter(at, after, rest, true),
             "check" => self.check(at, after, rest),
-            _ => refuse(at, format!("`{name}` is not one of date, n, shuffle, ff1, check")),
+            _ => refuse(at, format!("`{name}` is not one of date, n, shuffle, check")),
         }
     }
 
@@ -135,7 +132,7 @@ impl Read {
         at: usize,
         after: usize,
         rest: &str,
-        shuffled: Option<Network>,
+        shuffled: bool,
     ) -> Result<(), IdError> {
         if let Some((other, _)) = self.counter {
             let why = format!("the counter overlaps the one at character {}", other + 1);
@@ -149,7 +146,7 @@ impl Read {
         let Some(number) = number.filter(|_| plain) else {
             return refuse(after, format!("the width must be 1 to {MOST_DIGITS} digits"));
         };
-        if grows && shuffled.is_some() {
+        if grows && shuffled {
             return refuse(after, "what is shuffled cannot grow; give it the width of the largest");
         }
         let Some((_, radix)) = Radix::ALL.into_iter().find(|(name, _)| *name == radix) else {
@@ -159,9 +156,6 @@ impl Read {
         };
         let width = usize::try_from(number).unwrap_or(usize::MAX);
         let counter = Counter { width, grows, radix, shuffled };
-        if shuffled == Some(Network::Ff1) && counter.size().is_some_and(|size| size < LEAST_FF1) {
-            return refuse(after, "FF1 needs digits for a million numbers at least");
-        }
         self.counter = Some((at, counter));
         self.parts.push(Part::Counter);
         Ok(())
@@ -236,7 +230,7 @@ impl Read {
             );
             return refuse(at, why);
         }
-        if counter.shuffled.is_some() && reset != Reset::Never {
+        if counter.shuffled && reset != Reset::Never {
             let why = format!(
                 "the order would be the same each {reset}, which tells how many there were; let a \
                  counter that is shuffled never start anew"
@@ -244,7 +238,7 @@ impl Read {
             return refuse(at, why);
         }
         let most = reset.end_of_counters();
-        if counter.shuffled.is_some() && counter.size().is_none_or(|size| size > most) {
+        if counter.shuffled && counter.size().is_none_or(|size| size > most) {
             return refuse(at, "so many digits outgrow the counter's 63 bits");
         }
         Ok(Pattern { text: text.into(), parts: self.parts, counter, reset })

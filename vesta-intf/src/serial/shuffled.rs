@@ -1,6 +1,6 @@
 //! The permutation of a pattern's counters.
 
-use super::pattern::{Counter, Network, Pattern};
+use super::pattern::Pattern;
 use crate::{IdError, Shuffle, ShuffleKey};
 
 impl Pattern {
@@ -10,11 +10,7 @@ impl Pattern {
     /// # Errors
     /// As [`Shuffle::new`].
     pub fn shuffle(&self, key: ShuffleKey) -> Result<Option<Shuffle>, IdError> {
-        let Counter { width, radix, shuffled, .. } = self.counter;
-        let shuffle = shuffled.map(|network| match network {
-            Network::Hmac => Shuffle::new(key, self.end_of_counters()),
-            Network::Ff1 => Shuffle::ff1(key, radix.digits().symbols.len(), width),
-        });
-        shuffle.transpose()
+        let shuffle = || Shuffle::new(key, self.end_of_counters());
+        self.is_shuffled().then(shuffle).transpose()
     }
 }

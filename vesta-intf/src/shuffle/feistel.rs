@@ -1,4 +1,4 @@
-//! Vesta's own permutation: a Feistel network over HMAC-SHA256.
+//! Feistel network over HMAC-SHA256.
 
 use std::sync::Arc;
 
