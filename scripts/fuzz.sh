@@ -14,11 +14,11 @@ cd "$(dirname "$0")/.."
 # Package, how cargo selects the test program, target, folder of kept inputs below the package's fuzz/.
 targets() {
   cat <<'END'
-vesta-intf     --test=fuzz           ids::ids_from_any_text                    ids
-vesta-intf     --test=fuzz           ids::ids_from_damaged_text
-vesta-intf     --test=fuzz           layouts::layouts_of_any_numbers
-vesta-service  --test=fuzz           services_of_any_layout
-vesta-service  --test=fuzz           tags_of_any_rows
+vesta-intf     --test=contract       fuzz::ids::ids_from_any_text              ids
+vesta-intf     --test=contract       fuzz::ids::ids_from_damaged_text
+vesta-intf     --test=contract       fuzz::layouts::layouts_of_any_numbers
+vesta-service  --test=service        fuzz::services_of_any_layout
+vesta-service  --test=service        fuzz::tags_of_any_rows
 vesta-service  --lib                 lease::fuzz::slots_of_any_bytes
 vesta-service  --lib                 lease::fuzz::state_files_that_are_damaged
 vesta-service  --lib                 lease::fuzz::state_files_with_foreign_contents

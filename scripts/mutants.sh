@@ -61,7 +61,7 @@ done
 # what is not, at greater length.
 skipped=()
 for test in every_sequence_lock every_sequence_sync every_sequence_atomic every_sequence_from \
-  lease::model:: fuzz:: segment:: every_planted; do
+  lease::model:: fuzz:: segment:: every_planted uniqueness:: layouts:: many_machine_ids:: regions::; do
   skipped+=(--skip "$test")
 done
 
@@ -72,16 +72,15 @@ mutate() {
     sequence) files=(id/sequence.rs) ;;
     populator)
       files=(id/populator.rs wait/back_off.rs)
-      tests+=(--test=clock_faults)
+      tests+=(--test=service)
       ;;
     lease)
       files=(lease.rs 'lease/**/*.rs')
-      tests+=(--test=claims --test=clock_faults --test=disposable_machine_ids --test=entries --test=floors --test=keeper_thread
-        --test=forgetful_stores --test=leases --test=machine_count --test=state_file)
+      tests+=(--test=service)
       ;;
     state-file)
       files=(lease/host_state.rs 'lease/host_state/*.rs')
-      tests+=(--test=claims --test=forgetful_stores --test=leases --test=machine_count --test=state_file)
+      tests+=(--test=service)
       ;;
   esac
   local build=("${tests[@]}" --config=profile.dev.package.vesta-service.opt-level=1)

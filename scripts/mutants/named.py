@@ -29,7 +29,7 @@ FAULTS = {
         "vesta-service/src/lease/state/attempt.rs",
         "if namespace.uuid != self.ground.namespace {",
         "if namespace.uuid != self.ground.namespace && self.mine.is_none() {",
-        f"{SERVICE} --test floors namespace_that_is_replaced",
+        f"{SERVICE} --test service floors::namespace_that_is_replaced",
     ),
     "later-doubt-overwrites-the-first": (
         "vesta-service/src/lease/record.rs",
@@ -65,19 +65,19 @@ FAULTS = {
         "vesta-service/src/held_lease.rs",
         "self.populator.claim(now, 1, &rules, self.limit())",
         "self.populator.claim(now, 1, &rules, u64::MAX)",
-        f"{SERVICE} --test leases waiting_caller",
+        f"{SERVICE} --test service leases::waiting_caller",
     ),
     "bound-raised-by-twice-what-was-acknowledged": (
         "vesta-service/src/lease/driver.rs",
         "held.raise(record.bound);",
         "held.raise(record.bound + (record.bound - held.limit()));",
-        f"{SERVICE} --test leases renewal_raises",
+        f"{SERVICE} --test service leases::renewal_raises",
     ),
     "thread-runs-go-on-after-sealing": (
         "vesta-service/src/held_lease.rs",
         "Some(runs) if !self.is_sealed() => runs.next(shown, want),",
         "Some(runs) => runs.next(shown, want),",
-        f"{SERVICE} --test capacity thread_run_ends",
+        f"{SERVICE} --test service capacity::thread_run_ends",
     ),
     "fast-path-open-in-a-child": (
         "vesta-service/src/held_lease.rs",
@@ -107,7 +107,7 @@ FAULTS = {
         "vesta-service/src/id/sequence.rs",
         "if want == 1 { 0 } else { (1 <<",
         "if want > 0 { 0 } else { (1 <<",
-        f"{SERVICE} --test capacity single_calls_are_served",
+        f"{SERVICE} --test service capacity::single_calls_are_served",
     ),
     "claim-given-back-under-another": (
         "vesta-service/src/id/populator.rs",

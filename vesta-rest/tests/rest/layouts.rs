@@ -35,7 +35,7 @@ const NAMES: [&str; 26] = [
 ];
 
 /// IDs that were published, and what is known of them; the sources are those of
-/// vesta-intf/tests/foreign.rs: Discord's API reference, Wikipedia ("Snowflake ID"), "Sharding & IDs at
+/// vesta-intf/tests/contract/foreign.rs: Discord's API reference, Wikipedia ("Snowflake ID"), "Sharding & IDs at
 /// Instagram" (put together as there: 1,387,263,000 ms, shard 1341, counter 5001 modulo 1024), Mastodon's
 /// documentation of "Status", sony/sonyflake's `Decompose`. The last two by arithmetic on the bits.
 const PUBLISHED: [(&str, u64, &str, u64, u64); 7] = [

@@ -1,0 +1,20 @@
+//! Layouts, texts of IDs and serials against the documents, the originals, and every boundary.
+
+mod any;
+mod bounds;
+mod design;
+mod detection;
+mod document;
+mod exhaustive;
+mod foreign;
+mod formats;
+mod friendly;
+mod fuzz;
+mod guesses;
+mod layouts;
+mod overlap;
+mod rounded;
+mod serials;
+mod sharding;
+#[cfg(feature = "shuffle")]
+mod shuffle;

@@ -1,9 +1,0 @@
-//! Whatever comes in: texts that should be IDs, and numbers that should be a layout.
-
-#[path = "../../scripts/fuzz/texts.rs"]
-mod texts;
-
-#[path = "fuzz/ids.rs"]
-mod ids;
-#[path = "fuzz/layouts.rs"]
-mod layouts;

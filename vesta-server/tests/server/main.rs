@@ -1,0 +1,12 @@
+//! A real server inside the test: its methods, health, limits, TLS and tokens.
+
+mod bounds;
+mod connections;
+mod health_and_limits;
+mod methods;
+mod segments;
+mod serials;
+mod support;
+mod tls;
+mod tokens;
+mod trailers_only;

@@ -1,0 +1,21 @@
+//! The shipped programs on every kind of store at once, while everything that can go wrong does so at
+//! random: crashes, pauses, wrong clocks, lost and copied state folders, other users of a host, stores that
+//! stop, die, refuse, fail over and go back. Everything that any caller received is compared as (machine,
+//! position).
+//!
+//! A seed decides the faults: `VESTA_TEST_SEED=7`. `VESTA_TEST_SECONDS=60` sets the length. Stores on the
+//! network take part if their VESTA_TEST_… variable is set; the torture starts servers of its own, since
+//! it kills them.
+
+mod callers;
+mod fleet;
+mod front;
+mod ledger;
+mod ledger_tests;
+mod plan;
+mod process;
+mod rest;
+mod run;
+mod servers;
+mod watch;
+mod world;

@@ -1,0 +1,164 @@
+//! A process that forks after it built the service.
+#![cfg(unix)]
+
+#[cfg(feature = "serial")]
+mod serials;
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use vesta_service::{
+    Drive, ErrorKind, IdError, IdService as _, LocalIdService, MachineSource, ManualClock,
+    MemorySegmentStore, NewSegmentTag, PopulatorKind, SegmentService, UnixMillis,
+};
+use vesta_testkit::namespace_of;
+
+const START: UnixMillis = UnixMillis(1_700_000_000_000);
+const SECOND: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// Runs `child` in the child of a fork and returns whether it came to its end.
+#[allow(unsafe_code)]
+fn forked(child: impl FnOnce()) -> bool {
+    // SAFETY: the child is a copy of this thread alone. It takes no lock that another thread of this test
+    // may hold: glibc keeps the allocator usable after a fork, the service under test promises the same,
+    // and the child leaves by `_exit`, which runs nothing of the parent's.
+    let pid = unsafe { libc::fork() };
+    assert!(pid >= 0, "it cannot fork");
+    if pid == 0 {
+        let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child)).is_ok();
+        // SAFETY: ends the process; no argument but a number.
+        unsafe { libc::_exit(i32::from(!done)) }
+    }
+    let mut status = -1;
+    // SAFETY: `status` is a valid place for one integer, and only this call awaits the child `pid`.
+    let waited = unsafe { libc::waitpid(pid, &raw mut status, 0) };
+    assert_eq!(waited, pid);
+    status == 0
+}
+
+fn is_told<T: std::fmt::Debug>(refused: Result<T, IdError>) {
+    let error = refused.expect_err("nothing is issued in the child");
+    assert_eq!(error.kind(), ErrorKind::Sealed);
+    assert!(error.to_string().contains("forked"), "{error}");
+}
+
+/// Each way to ask for an ID, the first call included.
+fn issues_nothing(service: &LocalIdService) {
+    is_told(service.try_gen_id());
+    is_told(service.gen_id());
+    is_told(service.try_gen_run(1000));
+    is_told(service.gen_ids(&mut [0; 100]));
+}
+
+fn fixed(machine: u64, folder: &Path) -> vesta_service::Builder {
+    let builder = LocalIdService::builder().namespace(namespace_of(folder));
+    builder.machine(MachineSource::Fixed(machine)).state_dir(folder)
+}
+
+/// By the real clock, in the default layout: parent and child would share the rest of a second.
+#[test]
+fn child_issues_no_id_from_its_first_call_on_and_its_parent_goes_on() {
+    for populator in PopulatorKind::ALL {
+        let folder = tempfile::tempdir().unwrap();
+        let service = fixed(1, folder.path()).populator(populator).build().unwrap();
+        let mut issued: HashSet<u64> = (0..10).map(|_| service.gen_id().unwrap()).collect();
+        let in_child = forked(|| {
+            issues_nothing(&service);
+            // A thread has no positions of its own yet.
+            std::thread::scope(|scope| {
+                scope.spawn(|| issues_nothing(&service)).join().expect("the same");
+            });
+            service.close();
+        });
+        assert!(in_child, "{}: see what the child said", populator.name());
+        for _ in 0..100_000 {
+            assert!(issued.insert(service.gen_id().expect("the parent goes on")));
+        }
+    }
+}
+
+#[test]
+fn child_of_a_fork_right_after_the_start_issues_no_id() {
+    let folder = tempfile::tempdir().unwrap();
+    let service = fixed(1, folder.path()).build().unwrap();
+    assert!(forked(|| issues_nothing(&service)), "see what the child said");
+    service.gen_id().expect("the parent goes on");
+}
+
+#[test]
+fn service_that_is_built_in_the_child_issues_ids_there_and_not_in_a_child_of_that() {
+    let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    // The place of one that was dropped is used again.
+    drop(fixed(3, folder.path()).build().unwrap());
+    let services = [1, 2].map(|machine| fixed(machine, folder.path()).build().unwrap());
+    services.iter().for_each(|service| _ = service.gen_id().unwrap());
+    let in_child = forked(|| {
+        services.iter().for_each(issues_nothing);
+        let own = fixed(1, other.path()).populator(PopulatorKind::Local).build().unwrap();
+        own.gen_id().expect("it was built here");
+        assert!(forked(|| issues_nothing(&own)), "see what the grandchild said");
+        own.gen_id().expect("it goes on");
+    });
+    assert!(in_child, "see what the child said");
+}
+
+#[test]
+fn child_leaves_store_and_files_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::at(START);
+    let builder = || fixed(1, folder.path()).clock(Arc::new(clock.clone())).drive(Drive::ByHand);
+    let files = || {
+        let files = std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().path());
+        let mut files: Vec<_> = files.map(|path| (std::fs::read(&path).unwrap(), path)).collect();
+        files.sort();
+        files
+    };
+    let service = builder().build().unwrap();
+    service.gen_id().unwrap();
+    let before = files();
+    let mut service = Some(service);
+    let in_child = forked(|| {
+        let service = service.take().unwrap();
+        issues_nothing(&service);
+        clock.advance(2 * SECOND);
+        issues_nothing(&service);
+        assert_eq!(service.maintain(), None);
+        issues_nothing(&service);
+        service.close();
+        drop(service);
+    });
+    assert!(in_child, "see what the child said");
+    assert_eq!(files(), before, "nothing was written");
+    let service = service.expect("the child had a copy");
+    let refused = builder().build().expect_err("the parent still holds its machine ID");
+    assert!(refused.is_configuration() || refused.to_string().contains("in use"), "{refused}");
+    clock.advance(SECOND);
+    service.maintain();
+    service.gen_id().expect("the parent goes on");
+}
+
+#[test]
+fn child_gives_out_no_segment_number_and_gives_none_back() {
+    let store = Arc::new(MemorySegmentStore::new());
+    let service = SegmentService::builder(store.clone()).build().unwrap();
+    service.create(&NewSegmentTag::new("orders", 1000).unwrap()).unwrap();
+    let orders = service.segment("orders").unwrap();
+    let before = orders.next().unwrap();
+    let rows = service.tags().unwrap();
+    let mut owned = Some(service);
+    let in_child = forked(|| {
+        is_told(orders.try_next());
+        is_told(orders.next());
+        is_told(orders.next_runs(5000));
+        is_told(orders.lend());
+        let service = owned.take().unwrap();
+        is_told(service.segment("orders"));
+        assert_eq!(service.maintain(), None);
+        drop(service);
+    });
+    assert!(in_child, "see what the child said");
+    let service = owned.expect("the child had a copy");
+    assert_eq!(service.tags().unwrap(), rows, "nothing went back");
+    assert_eq!(orders.next().expect("the parent goes on"), before + 1);
+}

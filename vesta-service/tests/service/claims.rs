@@ -1,0 +1,484 @@
+//! Claims that meet others: what they wait for, how often they look again, and how much they buy.
+
+use std::error::Error as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::common::{START, leases, put};
+use parking_lot::Mutex;
+use vesta_intf::Field;
+use vesta_service::{
+    BuildError, Clock, Drive, IdError, IdMeta, IdService as _, KvStore, LocalIdService,
+    MachineSource, ManualClock, MemoryStore, Record, StoreError, Suspicion, Timing, UnixMillis,
+};
+
+/// A store in which somebody else is faster a few times.
+#[derive(Debug)]
+struct Busy {
+    store: Arc<MemoryStore>,
+    timing: Timing,
+    /// The number of next claims that somebody else precedes, and gives back again at once.
+    others: AtomicU64,
+    /// Its clock's time, if it has one.
+    now: Option<UnixMillis>,
+    may_forget: bool,
+}
+
+impl Busy {
+    fn new(timing: Timing, others: u64) -> Arc<Self> {
+        Arc::new(Self::quiet(timing).precede(others))
+    }
+
+    fn quiet(timing: Timing) -> Self {
+        let store = Arc::new(MemoryStore::new());
+        Self { store, timing, others: AtomicU64::new(0), now: None, may_forget: false }
+    }
+
+    fn precede(self, others: u64) -> Self {
+        Self { others: others.into(), ..self }
+    }
+
+    /// In which machine ID 3 has a record.
+    fn with(record: Record) -> Arc<Self> {
+        let this = Self::new(Timing::ONE_HOST, 0);
+        let namespace = leases(&this.store).open(&IdMeta::MAX_PEAK.fingerprint()).unwrap().uuid;
+        put(&leases(&this.store), 3, &Record { namespace, ..record });
+        this
+    }
+
+    fn record(&self, machine: u64) -> Record {
+        leases(&self.store).record(machine).unwrap().unwrap()
+    }
+}
+
+impl KvStore for Busy {
+    fn describe(&self) -> String {
+        "busy".into()
+    }
+    fn timing(&self) -> Timing {
+        self.timing
+    }
+    fn now(&self) -> Result<Option<UnixMillis>, StoreError> {
+        Ok(self.now)
+    }
+    fn doubt(&self) -> Result<Option<Suspicion>, StoreError> {
+        Ok(self.may_forget.then(|| Suspicion { why: "it said so".into(), took_over: false }))
+    }
+    fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
+        self.store.list(area)
+    }
+    fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError> {
+        self.store.get(area, key)
+    }
+    fn put_if(
+        &self,
+        area: &str,
+        key: &str,
+        old: Option<&str>,
+        new: &str,
+    ) -> Result<bool, StoreError> {
+        let fewer = |left: u64| left.checked_sub(1);
+        let claims = old.is_some() && new.contains(r#""released":false"#);
+        if claims && self.others.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer).is_ok() {
+            let machine = key.parse().expect("a machine ID");
+            let current = self.record(machine);
+            // They issued nothing.
+            let (epoch, attempt) = (current.epoch + 1, 1);
+            let theirs = Record { epoch, attempt, owner: 0, released: true, ..current.clone() };
+            leases(&self.store).change(machine, Some(&current), &theirs)?;
+        }
+        self.store.put_if(area, key, old, new)
+    }
+}
+
+/// A clock that counts how often somebody waits, and does something with one of the waits.
+struct Waits {
+    clock: ManualClock,
+    count: AtomicU64,
+    at: u64,
+    then: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl std::fmt::Debug for Waits {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Waits")
+    }
+}
+
+impl Waits {
+    fn new(at: u64, then: impl FnOnce() + Send + 'static) -> Arc<Self> {
+        let then: Box<dyn FnOnce() + Send> = Box::new(then);
+        Arc::new(Self {
+            clock: ManualClock::at(START),
+            count: AtomicU64::new(0),
+            at,
+            then: Mutex::new(Some(then)),
+        })
+    }
+
+    fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+}
+
+impl Clock for Waits {
+    fn wall(&self) -> UnixMillis {
+        self.clock.wall()
+    }
+    fn monotonic(&self) -> Duration {
+        self.clock.monotonic()
+    }
+    fn park(&self, duration: Duration) {
+        self.clock.park(duration);
+        if self.count.fetch_add(1, Ordering::Relaxed) + 1 == self.at {
+            let then = self.then.lock().take();
+            then.expect("this wait comes once")();
+        }
+    }
+}
+
+fn start(
+    machine: MachineSource,
+    folder: &std::path::Path,
+    clock: Arc<dyn Clock>,
+) -> Result<LocalIdService, BuildError> {
+    LocalIdService::builder()
+        .machine(machine)
+        .state_dir(folder)
+        .clock(clock)
+        .drive(Drive::ByHand)
+        .build()
+}
+
+fn only_3(store: Arc<dyn KvStore>) -> MachineSource {
+    MachineSource::Pool { store, range: Some(3..=3) }
+}
+
+#[test]
+fn who_was_beaten_to_a_record_looks_again_without_waiting() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Busy::new(Timing::ONE_HOST, 4);
+    let clock = Waits::new(u64::MAX, || ());
+    let service = start(only_3(store.clone()), folder.path(), clock.clone()).unwrap();
+    assert_eq!(store.record(3).epoch, 5, "four others were faster");
+    assert_eq!(clock.count(), 0);
+    drop(service);
+}
+
+#[test]
+fn a_claim_says_whose_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Busy::new(Timing::ONE_HOST, 0);
+    let clock = Arc::new(ManualClock::at(START));
+    let service = start(only_3(store.clone()), folder.path(), clock).unwrap();
+    let record = store.record(3);
+    assert!(!record.host.is_empty() && record.owner != 0 && record.attempt != 0, "{record:?}");
+    assert_eq!((record.pid, record.info_time), (std::process::id(), START));
+    drop(service);
+}
+
+#[test]
+fn an_expired_owner_is_watched_for_one_and_a_half_renewals() {
+    let folder = tempfile::tempdir().unwrap();
+    let bound = IdMeta::MAX_PEAK.tick_at(UnixMillis(START.0 - 61_000)).unwrap() << 20;
+    let store = Busy::with(Record { epoch: 1, owner: 7, bound, ..Record::default() });
+    let clock = Waits::new(u64::MAX, || ());
+    let service = start(only_3(store.clone()), folder.path(), clock.clone()).unwrap();
+    assert_eq!(store.record(3).epoch, 2);
+    assert_eq!(clock.wall().since(START), Some(2250), "milliseconds, at a renewal every 1.5 s");
+    drop(service);
+}
+
+#[test]
+fn a_named_record_up_to_five_seconds_ahead_of_the_clock_is_taken_at_once() {
+    for (ahead, waits) in [(4_000, 0), (5_000, 0), (6_000, 1)] {
+        let folder = tempfile::tempdir().unwrap();
+        let bound = IdMeta::MAX_PEAK.tick_at(UnixMillis(START.0 + ahead)).unwrap() << 20;
+        let store = Busy::with(Record { epoch: 1, bound, released: true, ..Record::default() });
+        let clock = Waits::new(u64::MAX, || ());
+        let named = MachineSource::Reserved { store, id: 3 };
+        let service = start(named, folder.path(), clock.clone()).unwrap();
+        assert_eq!(clock.count(), waits, "{ahead} ms ahead");
+        drop(service);
+    }
+}
+
+#[test]
+fn a_bound_is_told_as_the_moment_before_which_all_of_it_lies() {
+    for (above, seconds) in [(0, 100), (1, 101)] {
+        let folder = tempfile::tempdir().unwrap();
+        let tick = IdMeta::MAX_PEAK.tick_at(UnixMillis(START.0 + 100_000)).unwrap();
+        let bound = (tick << 20) + above;
+        let store = Busy::with(Record { epoch: 1, bound, released: true, ..Record::default() });
+        let clock = Arc::new(ManualClock::at(START));
+        let error = start(only_3(store), folder.path(), clock).unwrap_err();
+        let BuildError::Exhausted { ahead: Some((until, now)), .. } = error else {
+            panic!("{error}");
+        };
+        assert_eq!((until, now), (UnixMillis(START.0 + seconds * 1000), START));
+    }
+}
+
+#[test]
+fn an_unused_machine_id_begins_at_the_floor_of_its_namespace() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(MemoryStore::new());
+    leases(&store).open(&IdMeta::MAX_PEAK.fingerprint()).unwrap();
+    let floor = (IdMeta::MAX_PEAK.tick_at(START).unwrap() << 20) + 1000;
+    leases(&store).raise_floor(floor).unwrap();
+    let clock = Arc::new(ManualClock::at(START));
+    let service = start(only_3(store), folder.path(), clock).unwrap();
+    let id = service.exp_id(service.gen_id().unwrap()).unwrap();
+    assert_eq!(id.time << 20 | id.seq, floor);
+}
+
+#[test]
+fn a_namespace_that_was_not_opened_has_no_floor_and_an_error_names_its_cause() {
+    let store = Arc::new(MemoryStore::new());
+    assert!(leases(&store).raise_floor(1).unwrap_err().is_permanent());
+    let refused = StoreError::unavailable("cannot reach it", std::io::Error::other("refused"));
+    assert_eq!(refused.source().unwrap().to_string(), "refused");
+    assert_eq!(refused.to_string(), "cannot reach it: refused");
+}
+
+/// A store without a clock is believed.
+#[test]
+fn a_clock_that_differs_from_the_stores_is_refused() {
+    for (may_forget, limit) in [(false, 60_000), (true, 1_000)] {
+        for (apart, fits) in
+            [(None, true), (Some(0), true), (Some(limit), true), (Some(limit + 1), false)]
+        {
+            for behind in [false, true] {
+                let folder = tempfile::tempdir().unwrap();
+                let now = apart.map(|apart| match behind {
+                    true => UnixMillis(START.0 - apart),
+                    false => UnixMillis(START.0 + apart),
+                });
+                let store = Arc::new(Busy { now, may_forget, ..Busy::quiet(Timing::IN_MEMORY) });
+                let clock = Arc::new(ManualClock::at(START));
+                match start(only_3(store), folder.path(), clock) {
+                    Ok(_) => assert!(fits, "{apart:?} ms apart, may forget: {may_forget}"),
+                    Err(BuildError::ClocksDiffer { ours, theirs }) => {
+                        assert_eq!((ours, Some(theirs)), (START, now));
+                        assert!(!fits, "{apart:?} ms apart, may forget: {may_forget}");
+                    }
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        }
+    }
+}
+
+/// A store whose answers take long, with this host's clock.
+#[derive(Debug)]
+struct Slow {
+    store: Busy,
+    clock: ManualClock,
+}
+
+impl KvStore for Slow {
+    fn describe(&self) -> String {
+        "slow".into()
+    }
+    fn timing(&self) -> Timing {
+        self.store.timing()
+    }
+    fn now(&self) -> Result<Option<UnixMillis>, StoreError> {
+        self.clock.advance(Duration::from_millis(1_200));
+        let now = self.clock.wall().0.wrapping_add_signed(OFFSET.load(Ordering::Relaxed));
+        self.clock.advance(Duration::from_millis(1_200));
+        Ok(Some(UnixMillis(now)))
+    }
+    fn doubt(&self) -> Result<Option<Suspicion>, StoreError> {
+        self.store.doubt()
+    }
+    fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
+        self.clock.advance(Duration::from_secs(2));
+        self.store.list(area)
+    }
+    fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError> {
+        self.store.get(area, key)
+    }
+    fn put_if(
+        &self,
+        area: &str,
+        key: &str,
+        old: Option<&str>,
+        new: &str,
+    ) -> Result<bool, StoreError> {
+        self.store.put_if(area, key, old, new)
+    }
+}
+
+/// How far the slow store's clock is ahead, in milliseconds.
+static OFFSET: AtomicI64 = AtomicI64::new(0);
+
+/// The warnings of one thread. It is the subscriber of them all: a callsite that another test reached
+/// first would stay silent for one that comes later.
+struct Warnings(Mutex<Vec<String>>, std::thread::ThreadId);
+
+impl tracing::Subscriber for Warnings {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        *metadata.level() <= tracing::Level::INFO
+    }
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    fn event(&self, event: &tracing::Event<'_>) {
+        let mut said = String::new();
+        event.record(&mut |field: &tracing::field::Field, value: &dyn std::fmt::Debug| {
+            said += &format!("{field}={value:?} ");
+        });
+        let ours = std::thread::current().id() == self.1 && said.contains("and the store's");
+        self.0.lock().extend(ours.then_some(said));
+    }
+    fn enter(&self, _: &tracing::span::Id) {}
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[test]
+fn a_slow_answer_is_no_difference_of_clocks_and_a_difference_is_told_once() {
+    let warnings = Arc::new(Warnings(Mutex::default(), std::thread::current().id()));
+    tracing::subscriber::set_global_default(warnings.clone()).expect("there is no other");
+    for may_forget in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = ManualClock::at(START);
+        let store = Busy { may_forget, ..Busy::quiet(Timing::IN_MEMORY) };
+        let store = Arc::new(Slow { store, clock: clock.clone() });
+        OFFSET.store(0, Ordering::Relaxed);
+        let pool = MachineSource::Pool { store, range: Some(0..=63) };
+        let service = LocalIdService::builder()
+            .machine(pool)
+            .machine_count(64)
+            .state_dir(folder.path())
+            .clock(Arc::new(clock.clone()))
+            .drive(Drive::ByHand)
+            .build()
+            .expect("its clock is the store's");
+        let pass = |offset| {
+            OFFSET.store(offset, Ordering::Relaxed);
+            for _ in 0..100 {
+                clock.advance(Duration::from_secs(1));
+                service.maintain();
+            }
+            std::mem::take(&mut *warnings.0.lock())
+        };
+        assert_eq!(pass(0), Vec::<String>::new(), "may forget: {may_forget}");
+        let told = pass(2_500);
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].contains("differ"), "{told:?}");
+        let told = pass(0);
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].contains("agree again") && told[0].contains("times="), "{told:?}");
+    }
+}
+
+/// The newest of what a state file remembers may be what is damaged.
+#[test]
+fn beside_a_damaged_state_file_a_claim_keeps_the_distance_of_a_window() {
+    for damaged in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Busy::new(Timing::ONE_HOST, 0);
+        let clock = Arc::new(ManualClock::at(START));
+        drop(start(only_3(store.clone()), folder.path(), clock.clone()).unwrap());
+        let bound = store.record(3).bound;
+        if damaged {
+            let path = folder.path().join("default-3.state");
+            let mut bytes = std::fs::read(&path).unwrap();
+            bytes[100] ^= 1; // in the first of two halves
+            std::fs::write(path, bytes).unwrap();
+        }
+        clock.advance(Duration::from_secs(1));
+        let service = start(only_3(store.clone()), folder.path(), clock.clone()).unwrap();
+        let id = service.exp_id(service.gen_id().unwrap()).unwrap();
+        assert!((id.time << 20 | id.seq) >= bound);
+        // It was given back at once, so the bound is of the first tick.
+        let first = IdMeta::MAX_PEAK.tick_at(START).unwrap();
+        assert_eq!(id.time - first, if damaged { 1 + 5 } else { 1 });
+    }
+}
+
+/// Another starter of this host has the state files for a moment.
+#[test]
+fn a_state_file_that_is_locked_for_a_moment_is_waited_for() {
+    for (freed_at, expected) in [(1, Ok(())), (5, Ok(())), (6, Err(5))] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().to_owned();
+        let theirs = Waits::new(u64::MAX, || ());
+        let other = start(only_3(Arc::new(MemoryStore::new())), &path, theirs).unwrap();
+        let clock = Waits::new(freed_at, move || {
+            drop(other);
+            for file in std::fs::read_dir(path).unwrap() {
+                std::fs::remove_file(file.unwrap().path()).unwrap();
+            }
+        });
+        let store = Arc::new(MemoryStore::new());
+        match (start(only_3(store), folder.path(), clock.clone()), expected) {
+            (Ok(service), Ok(())) => {
+                assert_eq!((service.machine(), clock.count()), (3, freed_at));
+                let waited = clock.wall().since(START).unwrap();
+                assert_eq!(waited, freed_at * 100, "milliseconds");
+            }
+            (Err(BuildError::Exhausted { .. }), Err(waits)) => {
+                assert_eq!(clock.count(), waits);
+            }
+            (result, _) => panic!("freed at {freed_at}: {result:?}"),
+        }
+    }
+}
+
+#[test]
+fn who_waits_in_vain_for_a_state_file_is_not_sent_to_the_clock() {
+    let folder = tempfile::tempdir().unwrap();
+    let theirs = Arc::new(ManualClock::at(START));
+    let _other = start(only_3(Arc::new(MemoryStore::new())), folder.path(), theirs).unwrap();
+    let bound = IdMeta::MAX_PEAK.tick_at(UnixMillis(START.0 - 100_000)).unwrap() << 20;
+    let store = Busy::with(Record { epoch: 1, bound, released: true, ..Record::default() });
+    let clock = Arc::new(ManualClock::at(START));
+    let error = start(only_3(store), folder.path(), clock).unwrap_err();
+    let exhausted = matches!(error, BuildError::Exhausted { ahead: None, .. });
+    assert!(exhausted, "{error}");
+}
+
+#[test]
+fn a_named_machine_id_in_a_store_buys_no_more_than_it_is_quickly_had_again() {
+    let short = Timing {
+        window: Duration::from_secs(4),
+        takeover_grace: Duration::from_secs(12),
+        ..Timing::FILE
+    };
+    for (timing, named, seconds) in [
+        (Timing::NETWORK, true, 5),
+        (Timing::NETWORK, false, 60),
+        (Timing::IN_MEMORY, true, 5),
+        (short, true, 4),
+        (short, false, 4),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Busy::new(timing, 0);
+        let source = match named {
+            true => MachineSource::Reserved { store: store.clone(), id: 3 },
+            false => only_3(store.clone()),
+        };
+        let service = start(source, folder.path(), Arc::new(ManualClock::at(START))).unwrap();
+        let now = IdMeta::MAX_PEAK.tick_at(START).unwrap();
+        assert_eq!(store.record(3).bound >> 20, now + seconds, "{timing:?}, named: {named}");
+        service.gen_id().unwrap();
+    }
+}
+
+#[test]
+fn a_machine_id_that_is_spent_for_good_is_left_for_another() {
+    let end = (IdMeta::MAX_PEAK.max(Field::Time) + 1) << 20;
+    let spent = || Busy::with(Record { epoch: 1, bound: end, released: true, ..Record::default() });
+    let folder = tempfile::tempdir().unwrap();
+    let clock = Arc::new(ManualClock::at(START));
+    let named = MachineSource::Reserved { store: spent(), id: 3 };
+    let error = start(named, folder.path(), clock.clone()).unwrap_err();
+    assert!(matches!(error, BuildError::Time(IdError::TimeExhausted)), "{error}");
+    let pool = MachineSource::Pool { store: spent(), range: Some(3..=4) };
+    assert_eq!(start(pool, folder.path(), clock).unwrap().machine(), 4);
+}

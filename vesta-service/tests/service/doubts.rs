@@ -1,0 +1,224 @@
+//! Stores that may forget, as one process sees and another does not: what is written down about them.
+
+use std::time::Duration;
+
+use crate::common::setting::{Setting, position};
+use crate::common::{START, leases};
+use vesta_service::{
+    Clock as _, Doubt, ErrorKind, FlakyStore, IdService as _, LocalIdService, MachineSource,
+    Timing, UnixMillis,
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Another host, to whom the store gives no reason to doubt it: after a fail-over, say.
+fn unsuspecting(setting: &Setting) -> Setting {
+    Setting { store: FlakyStore::new(setting.memory.clone()), ..setting.elsewhere() }
+}
+
+fn doubt(setting: &Setting) -> Option<Doubt> {
+    leases(&setting.memory).find().expect("memory").expect("it was opened").doubt
+}
+
+/// So many seconds pass, and everybody does what is due.
+fn pass(setting: &Setting, seconds: u32, services: &[&LocalIdService]) {
+    for _ in 0..seconds {
+        setting.clock.advance(SECOND);
+        for service in services {
+            service.maintain();
+        }
+    }
+}
+
+/// The distance of a service's first ID from now.
+fn begins_in(setting: &Setting, service: &LocalIdService) -> Duration {
+    let bound = setting.record(service.machine()).bound;
+    let now = position(setting.clock.wall());
+    SECOND * u32::try_from((bound.saturating_sub(now)) >> 20).expect("minutes")
+}
+
+#[test]
+fn a_doubt_that_one_has_seen_counts_for_all_until_somebody_clears_it() {
+    let first = Setting::new();
+    first.store.set_may_forget();
+    let _owner = first.start_from_memory();
+    let written = doubt(&first).expect("it is written down");
+    assert_eq!((written.since, written.why.as_str()), (START, "it said so"));
+    assert_eq!(written.reach, START, "nobody had reserved anything before");
+
+    let other = unsuspecting(&first);
+    let heedful = other.builder().timing(Timing::NETWORK).build().unwrap();
+    assert_eq!(heedful.try_gen_id().unwrap_err().kind(), ErrorKind::ClockBehind);
+    // A window of 10 s whatever the store's is, and the 2 s by which clocks may differ.
+    assert_eq!(begins_in(&other, &heedful), 12 * SECOND);
+    assert_eq!(heedful.status().doubt, Some(written.clone()));
+    pass(&other, 7, &[&heedful]);
+    heedful.gen_id().expect("its IDs have begun");
+    drop(heedful);
+
+    assert_eq!(leases(&first.memory).trust().unwrap(), Some(written));
+    assert_eq!(leases(&first.memory).trust().unwrap(), None);
+    first.clock.advance(20 * SECOND);
+    unsuspecting(&first).start().try_gen_id().expect("at once");
+}
+
+/// The process that was there before has long windows, and does not know of the doubt for a while.
+#[test]
+fn what_was_reserved_before_the_doubt_is_kept_clear_of() {
+    let early = Setting::new();
+    let owner = early.builder().timing(Timing::NETWORK).build().unwrap();
+    owner.gen_id().unwrap();
+    pass(&early, 20, &[&owner]);
+
+    let late = early.elsewhere();
+    late.store.set_may_forget();
+    let newcomer = late.builder().timing(Timing::NETWORK).build().unwrap();
+    let reach = doubt(&late).expect("written down").reach;
+    // 40 s until the owner looks again, a window of 60 s, 5 s of lead, and 2 s between clocks.
+    assert_eq!(reach.since(late.clock.wall()), Some(107_000));
+    assert_eq!(begins_in(&late, &newcomer), 107 * SECOND);
+    let owners = early.record(owner.machine());
+    for _ in 0..40 {
+        pass(&early, 1, &[&owner, &newcomer]);
+        owner.gen_id().expect("it goes on");
+        assert!(early.record(owner.machine()).bound < position(reach));
+    }
+    assert!(owners.bound < early.record(owner.machine()).bound);
+    assert!(owner.status().doubt.is_some(), "noticed within a minute");
+    for _ in 0..70 {
+        pass(&early, 1, &[&owner, &newcomer]);
+        owner.gen_id().expect("it goes on");
+    }
+    let furthest = position(UnixMillis(early.clock.wall().0 + 10_000));
+    assert!(early.record(owner.machine()).bound <= furthest, "its windows are short now");
+    newcomer.gen_id().expect("its IDs have begun");
+    assert_eq!(newcomer.status().rehomed_total, 0);
+}
+
+#[test]
+fn a_store_that_becomes_doubtful_is_noticed_by_who_holds_a_machine_id_of_it() {
+    let setting = Setting::new();
+    let service = setting.builder().timing(Timing::NETWORK).build().unwrap();
+    pass(&setting, 30, &[&service]);
+    setting.store.set_may_forget();
+    let noticed = (1..=60).find(|_| {
+        pass(&setting, 1, &[&service]);
+        doubt(&setting).is_some()
+    });
+    assert!(noticed.is_some_and(|seconds| seconds < 60), "{noticed:?}");
+    service.gen_id().expect("it goes on");
+}
+
+#[test]
+fn one_look_at_the_store_serves_all_machine_ids_of_a_process() {
+    let setting = Setting::new();
+    let pool = MachineSource::Pool { store: setting.store.clone(), range: Some(0..=31) };
+    let many = setting.builder().machine(pool).machine_count(32).timing(Timing::NETWORK);
+    let service = many.build().unwrap();
+    let (asked, changes) = (setting.store.asked(), setting.store.changes());
+    pass(&setting, 400, &[&service]);
+    let renewals = setting.store.changes() - changes;
+    assert!(renewals >= 32 * 18 && renewals.is_multiple_of(32), "{renewals}, always all together");
+    let looks = setting.store.asked() - asked - renewals / 32;
+    assert!((8..=10).contains(&looks), "one each third round: {looks}");
+    setting.store.set_may_forget();
+    pass(&setting, 60, &[&service]);
+    assert!(service.machines().iter().all(|one| one.doubt.is_some()));
+}
+
+/// The doubt is written at any moment of a claim: either the claim keeps its distance, or its owner
+/// learns of it before it reserves beyond what is kept clear of.
+#[test]
+fn a_doubt_that_is_written_between_any_two_steps_of_a_claim_counts() {
+    let mut distant = 0;
+    for after in 1..12 {
+        let setting = Setting::new();
+        let other = unsuspecting(&setting);
+        other.store.set_may_forget();
+        let (memory, clock) = (setting.memory.clone(), setting.clock.clone());
+        setting.store.after(after, move || {
+            // A stop of any length before.
+            clock.advance(25 * SECOND);
+            let machine = MachineSource::Reserved { store: other.store.clone(), id: 9 };
+            drop(other.builder().machine(machine).build().expect("it is free"));
+            assert!(leases(&memory).find().unwrap().unwrap().doubt.is_some());
+        });
+        // That may be longer than it looks for a machine ID.
+        let Ok(service) = setting.builder().timing(Timing::NETWORK).build() else { continue };
+        let Some(Doubt { reach, .. }) = doubt(&setting) else { continue };
+        if service.status().doubt.is_none() {
+            let bound = setting.record(service.machine()).bound;
+            assert!(bound <= position(reach), "after {after} requests");
+        } else {
+            distant += 1;
+            assert!(service.try_gen_id().is_err(), "after {after} requests");
+        }
+    }
+    assert!(distant > 5, "{distant}");
+}
+
+/// The store is slow, or a reply is lost and asked for again: what others buy meanwhile may be forgotten.
+#[test]
+fn a_claim_that_took_long_keeps_its_distance_from_its_end() {
+    let requests = {
+        let setting = Setting::new();
+        setting.store.set_may_forget();
+        let _service = setting.start_from_memory();
+        setting.store.asked()
+    };
+    for after in 1..requests {
+        let setting = Setting::new();
+        setting.store.set_may_forget();
+        let clock = setting.clock.clone();
+        setting.store.after(after, move || clock.advance(20 * SECOND));
+        let service = setting.start_from_memory();
+        for _ in 0..6 {
+            assert!(service.try_gen_id().is_err(), "after {after} of {requests} requests");
+            pass(&setting, 1, &[&service]);
+        }
+        pass(&setting, 2, &[&service]);
+        service.try_gen_id().expect("its IDs have begun");
+    }
+}
+
+#[test]
+fn an_operator_may_know_better_than_the_store() {
+    let trusted = Setting::new();
+    trusted.store.set_may_forget();
+    let service = trusted.builder().store_may_forget(false).build().unwrap();
+    service.try_gen_id().expect("at once");
+    assert_eq!(doubt(&trusted), None);
+
+    let doubted = Setting::new();
+    let service = doubted.builder().store_may_forget(true).build().unwrap();
+    assert_eq!(service.try_gen_id().unwrap_err().kind(), ErrorKind::ClockBehind);
+    assert_eq!(doubt(&doubted).expect("written down").why, "the settings say so");
+    // What is written down counts, also for who would trust the store.
+    let late = doubted.elsewhere();
+    let trusting = late.builder().store_may_forget(false).build().unwrap();
+    assert!(trusting.try_gen_id().is_err());
+}
+
+/// The loss lies within the distance that claims keep: no need to refuse for ever.
+#[test]
+fn a_host_that_remembers_a_little_more_than_a_doubtful_store_goes_on_above_that() {
+    let setting = Setting::new();
+    setting.store.set_may_forget();
+    let service = setting.start_from_memory();
+    pass(&setting, 8, &[&service]);
+    let before = service.gen_id().unwrap();
+    let machine = service.machine();
+    let forgotten = setting.record(machine);
+    pass(&setting, 5, &[&service]);
+    let last = service.gen_id().unwrap();
+    assert!(last > before);
+    let remembered = setting.record(machine);
+    drop(service);
+    // The copy that took over has an older state, of when the owner was alive.
+    let now = setting.record(machine);
+    leases(&setting.memory).change(machine, Some(&now), &forgotten).unwrap();
+    assert!(forgotten.bound < remembered.bound);
+    let again = setting.start_from_memory();
+    pass(&setting, 8, &[&again]);
+    assert!(again.gen_id().unwrap() > last);
+}

@@ -1,0 +1,27 @@
+//! Services and their machine IDs: unique in every layout and under every fault of clocks, stores and hosts.
+
+mod common;
+
+#[cfg(feature = "async")]
+mod async_calls;
+mod capacity;
+mod claims;
+mod clock_faults;
+mod disposable_machine_ids;
+mod doubts;
+mod earlier_states;
+mod entries;
+mod floors;
+mod forgetful_stores;
+mod fronts;
+mod fuzz;
+mod history;
+mod keeper_thread;
+mod layouts;
+mod leases;
+mod machine_count;
+mod many_machine_ids;
+mod regions;
+mod retry_times;
+mod state_file;
+mod uniqueness;

@@ -1,0 +1,235 @@
+//! 0 duplicates where the original repeats: across sequence overflows, with many threads.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::common::{START, START_OF_2023, Seen, generating_layouts};
+use vesta_intf::{Field, LayoutSpec};
+use vesta_service::{
+    Builder, Clock as _, ClockKind, Drive, IdMeta, IdService as _, LocalIdService, MachineSource,
+    ManualClock, MemoryStore, PopulatorKind, SequenceStart, SystemClock,
+};
+use vesta_testkit::{Rng, namespace_of};
+
+const THREADS: u64 = 8;
+const SCRIPTED: u64 = 50_000_000;
+const REAL: u64 = 5_000_000;
+/// A part of both is enough where the settings differ and the populator does not.
+const PART: u64 = 5;
+
+/// Every thread takes single IDs and batches of many sizes, and watches that its own increase.
+fn take(service: &LocalIdService, seen: &Seen, thread: u64, wanted: u64) {
+    let meta = service.meta();
+    let mut batch = vec![0; 3000];
+    let (mut taken, mut last, mut rng) = (0, 0, Rng::new(thread));
+    while taken < wanted {
+        let size = if rng.percent(50) { 1 } else { rng.within(1..=3000) };
+        let out = &mut batch[..usize::try_from(size).expect("small")];
+        if size == 1 {
+            out[0] = service.gen_id().expect("an ID");
+        } else {
+            service.gen_ids(out).expect("IDs");
+        }
+        for &id in &*out {
+            assert!(id > last, "{id} after {last}: not increasing");
+            last = id;
+            let parts = meta.unpack(id).expect("of this layout");
+            assert!(seen.is_new(&parts), "duplicate: {parts:?}");
+        }
+        taken += size;
+    }
+}
+
+fn take_with_all_threads(service: &LocalIdService, seen: &Seen, total: u64) {
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            scope.spawn(move || take(service, seen, thread, total.div_ceil(THREADS)));
+        }
+    });
+    assert!(seen.count() >= total);
+}
+
+/// The settings of generation.
+type Tune = fn(Builder) -> Builder;
+
+/// Those that change what a call may take, and when.
+const TUNES: [Tune; 4] = [
+    |builder| builder,
+    |builder| builder.pacing(true),
+    |builder| builder.clock_kind(ClockKind::Coarse),
+    |builder| builder.pacing(true).clock_kind(ClockKind::Coarse),
+];
+
+fn scripted(populator: PopulatorKind, layout: IdMeta, tune: Tune, part: u64) {
+    let total = SCRIPTED / part;
+    let clock = ManualClock::at(START);
+    let service = tune(LocalIdService::builder())
+        .layout(layout)
+        .populator(populator)
+        .clock(Arc::new(clock.clone()))
+        .drive(Drive::ByHand)
+        // A thread that is not scheduled for a while sees much scripted time pass.
+        .max_wait(Duration::from_secs(1_000_000))
+        .machine(MachineSource::Pool { store: Arc::new(MemoryStore::new()), range: None })
+        .state_dir(tempfile::tempdir().unwrap().path())
+        .build()
+        .unwrap();
+    // Each of the threads that wait at an overflow moves the clock on by what it waits for.
+    // What it has for itself then is never issued.
+    let unused = if populator == PopulatorKind::Local { 4 } else { 1 };
+    let ticks = total / (1 << layout.spec().seq_bits) * (THREADS + 2) * unused;
+    take_with_all_threads(&service, &Seen::new(&layout, START, ticks), total);
+    let passed = clock.wall().since(START).unwrap() / layout.spec().unit.millis();
+    assert!(passed > total / (1 << layout.spec().seq_bits) / 2, "only {passed} overflows");
+}
+
+fn real(populator: PopulatorKind, layout: IdMeta, tune: Tune, part: u64) {
+    let folder = tempfile::tempdir().unwrap();
+    let service = tune(LocalIdService::builder())
+        .layout(layout)
+        .populator(populator)
+        .namespace(namespace_of(folder.path()))
+        .machine(MachineSource::Fixed(1023))
+        .state_dir(folder.path())
+        .max_wait(Duration::from_secs(60))
+        .build()
+        .unwrap();
+    let seconds = 600; // far longer than it takes
+    let ticks = seconds * 1000 / layout.spec().unit.millis();
+    let seen = Seen::new(&layout, SystemClock::new().wall(), ticks);
+    take_with_all_threads(&service, &seen, REAL / part);
+}
+
+/// IDs of each layout; a short sequence is used up thousands of times by them.
+const EACH: u64 = 300_000;
+
+fn every_layout_scripted(populator: PopulatorKind) {
+    for layout in generating_layouts() {
+        let numbers = layout.max(Field::Seq) + 1;
+        let half = u32::try_from(numbers / 2).expect("few bits");
+        let starts = TUNES.map(|tune| (tune, SequenceStart::Zero));
+        let random: (Tune, _) = (TUNES[0], SequenceStart::Random(half));
+        for (tune, start) in starts.into_iter().chain([random]) {
+            let service = tune(LocalIdService::builder())
+                .layout(layout)
+                .populator(populator)
+                .sequence_start(start)
+                .clock(Arc::new(ManualClock::at(START)))
+                .drive(Drive::ByHand)
+                .max_wait(Duration::from_secs(1_000_000))
+                .machine(MachineSource::Stateless(layout.max(Field::Machine)))
+                .build()
+                .unwrap();
+            // As above; with a random start a tick has half of its numbers at least.
+            let unused = if populator == PopulatorKind::Local { 4 } else { 1 };
+            let ticks = (EACH.div_ceil(numbers) + 1) * 2 * (THREADS + 2) * unused;
+            take_with_all_threads(&service, &Seen::new(&layout, START, ticks), EACH);
+        }
+    }
+}
+
+fn every_layout_real(populator: PopulatorKind) {
+    let now = SystemClock::new().wall();
+    for mut layout in generating_layouts() {
+        if layout.end() <= now {
+            let spec = LayoutSpec { epoch: START_OF_2023, ..*layout.spec() };
+            layout = IdMeta::new(spec).unwrap();
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let service = LocalIdService::builder()
+            .layout(layout)
+            .populator(populator)
+            .namespace(namespace_of(folder.path()))
+            .machine(MachineSource::Fixed(layout.max(Field::Machine)))
+            .state_dir(folder.path())
+            .max_wait(Duration::from_secs(600))
+            .build()
+            .unwrap();
+        let ticks = 600 * 1000 / layout.spec().unit.millis();
+        let seen = Seen::new(&layout, SystemClock::new().wall(), ticks);
+        // What the slowest of them makes in a second or two.
+        take_with_all_threads(&service, &seen, 8192);
+    }
+}
+
+macro_rules! for_each {
+    ($($name:ident: $populator:ident, $layout:ident, $tune:expr, $part:expr;)*) => {
+        mod on_a_scripted_clock {
+            $(#[test]
+            fn $name() {
+                use super::*;
+                scripted(PopulatorKind::$populator, IdMeta::$layout, $tune, $part);
+            })*
+        }
+        mod on_the_real_clock {
+            $(#[test]
+            fn $name() {
+                use super::*;
+                real(PopulatorKind::$populator, IdMeta::$layout, $tune, $part);
+            })*
+        }
+    };
+}
+
+for_each! {
+    lock_max_peak: Lock, MAX_PEAK, TUNES[0], 1;
+    lock_min_granularity: Lock, MIN_GRANULARITY, TUNES[0], 1;
+    sync_max_peak: Sync, MAX_PEAK, TUNES[0], 1;
+    sync_min_granularity: Sync, MIN_GRANULARITY, TUNES[0], 1;
+    atomic_max_peak: Atomic, MAX_PEAK, TUNES[0], 1;
+    atomic_min_granularity: Atomic, MIN_GRANULARITY, TUNES[0], 1;
+    local_max_peak: Local, MAX_PEAK, TUNES[0], 1;
+    local_min_granularity: Local, MIN_GRANULARITY, TUNES[0], 1;
+    paced_max_peak: Atomic, MAX_PEAK, TUNES[1], PART;
+    paced_min_granularity: Atomic, MIN_GRANULARITY, TUNES[1], PART;
+    paced_local_coarse_min_granularity: Local, MIN_GRANULARITY, TUNES[3], PART;
+    coarse_min_granularity: Atomic, MIN_GRANULARITY, TUNES[2], PART;
+    borrowing_paced_max_peak: Atomic, MAX_PEAK,
+        |builder| builder.borrow_ahead(Duration::from_secs(2)).pacing(true), PART;
+    borrowing_local_min_granularity: Local, MIN_GRANULARITY,
+        |builder| builder.borrow_ahead(Duration::from_millis(20)), PART;
+}
+
+macro_rules! every_layout {
+    ($($name:ident: $populator:ident;)*) => {
+        mod every_layout_that_makes_ids {
+            $(mod $name {
+                #[test]
+                fn on_a_scripted_clock() {
+                    super::super::every_layout_scripted(super::super::PopulatorKind::$populator);
+                }
+
+                #[test]
+                fn on_the_real_clock() {
+                    super::super::every_layout_real(super::super::PopulatorKind::$populator);
+                }
+            })*
+        }
+    };
+}
+
+every_layout! {
+    lock: Lock;
+    sync: Sync;
+    atomic: Atomic;
+    local: Local;
+}
+
+/// Its 28 bits of seconds have run out on the real clock.
+#[test]
+fn borrowing_uid_on_a_scripted_clock() {
+    let tune: Tune = |builder| builder.borrow_ahead(Duration::from_secs(5));
+    scripted(PopulatorKind::Atomic, IdMeta::UID, tune, PART);
+}
+
+#[test]
+fn the_checker_notices_a_duplicate() {
+    let meta = IdMeta::MAX_PEAK;
+    let seen = Seen::new(&meta, START, 2);
+    let first = meta.tick_at(START).unwrap();
+    let id = vesta_service::Id { time: first + 1, seq: 1_048_575, ..Default::default() };
+    assert!(seen.is_new(&id));
+    assert!(seen.is_new(&vesta_service::Id { seq: 1_048_574, ..id }));
+    assert!(!seen.is_new(&id), "a planted duplicate must be found");
+    assert_eq!(seen.count(), 2);
+}

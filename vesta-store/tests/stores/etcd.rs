@@ -1,0 +1,126 @@
+//! etcd keeps the promises of every store, and the keys are what the documentation says.
+//!
+//! The suite runs on the server that `VESTA_TEST_ETCD` names. Tests that need a server of their own
+//! (with users, with TLS, to kill it) start the program `etcd`.
+
+mod keys;
+mod login;
+mod members;
+mod raw;
+mod server;
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher as _, Hasher as _};
+use std::sync::Arc;
+
+use vesta_service::{KvStore, SegmentStore, StoreError};
+use vesta_store::conformance::{Backend, Fixture};
+use vesta_store::segment_conformance::{Database, Databases};
+use vesta_store::{Options, open_segments};
+
+struct Etcd;
+
+/// A prefix that nobody else uses.
+struct Area {
+    members: String,
+    prefix: String,
+}
+
+impl Area {
+    fn new() -> Self {
+        let url = std::env::var("VESTA_TEST_ETCD").unwrap_or_else(|_| {
+            panic!("set VESTA_TEST_ETCD to the URL of a throw-away server, or run scripts/test.sh")
+        });
+        let place = url.strip_prefix("etcd://").expect("etcd://host:port");
+        let (members, path) = place.split_once('/').unwrap_or((place, "vesta"));
+        let random = RandomState::new().build_hasher().finish();
+        Self { members: members.into(), prefix: format!("{path}/test-{random:016x}") }
+    }
+
+    /// Over these members instead.
+    fn url_over(&self, members: &str) -> String {
+        format!("etcd://{members}/{}", self.prefix)
+    }
+
+    fn url(&self) -> String {
+        self.url_over(&self.members)
+    }
+
+    fn store(&self) -> Arc<dyn KvStore> {
+        opened(&self.url())
+    }
+
+    /// The address of its first member.
+    fn address(&self) -> &str {
+        self.members.split(',').next().expect("a member")
+    }
+
+    fn raw(&self) -> raw::Etcd {
+        raw::Etcd::connect(self.address())
+    }
+}
+
+impl Backend for Etcd {
+    fn fresh(&self) -> Box<dyn Fixture> {
+        Box::new(Area::new())
+    }
+}
+
+impl Fixture for Area {
+    fn connect(&self) -> Arc<dyn KvStore> {
+        vesta_store::open(&self.url()).expect("it opens")
+    }
+
+    fn delete(&self, area: &str, key: &str) -> bool {
+        self.raw().delete(&format!("{}/{area}/{key}", self.prefix)) == 1
+    }
+}
+
+vesta_store::conformance!(Etcd);
+vesta_store::segment_conformance!(Etcd);
+
+impl Databases for Etcd {
+    fn fresh(&self) -> Box<dyn Database> {
+        Box::new(Area::new())
+    }
+}
+
+impl Database for Area {
+    fn connect(&self) -> Arc<dyn SegmentStore> {
+        open_segments(&self.url(), &Options::default()).expect("it opens")
+    }
+}
+
+const AREA: &str = "lease/ids";
+
+fn open(url: &str, options: &Options) -> Arc<dyn KvStore> {
+    vesta_store::open_with(url, options).expect("it opens")
+}
+
+fn opened(url: &str) -> Arc<dyn KvStore> {
+    open(url, &Options::default())
+}
+
+/// Makes the change of this number.
+fn put(store: &Arc<dyn KvStore>, number: u32) -> Result<bool, StoreError> {
+    let old = (number > 1).then(|| (number - 1).to_string());
+    store.put_if(AREA, "7", old.as_deref(), &number.to_string())
+}
+
+fn get(store: &Arc<dyn KvStore>) -> Result<Option<String>, StoreError> {
+    store.get(AREA, "7")
+}
+
+/// The words of an error that does not pass.
+fn refused<T: std::fmt::Debug>(answer: Result<T, StoreError>) -> String {
+    let error = answer.expect_err("it is refused");
+    assert!(error.is_permanent(), "{error}");
+    error.to_string()
+}
+
+/// The words of an error that may pass.
+fn unavailable<T: std::fmt::Debug>(answer: Result<T, StoreError>) -> String {
+    let error = answer.expect_err("it cannot be answered");
+    assert!(!error.is_permanent(), "{error}");
+    error.to_string()
+}

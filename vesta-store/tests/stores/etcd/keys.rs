@@ -1,0 +1,131 @@
+//! The keys and their values, looked at without the store.
+
+use std::sync::Barrier;
+
+use vesta_store::{OpenError, Options};
+
+use super::{AREA, Area, get, open, opened, put, refused};
+
+/// Nothing that could vanish comes up, and nothing else.
+#[test]
+fn there_is_one_key_an_entry_and_none_has_a_lease() {
+    let documented = include_str!("../../../src/backends/etcd/mod.rs");
+    assert!(documented.contains("/// vesta/lease/orders/17\n"));
+    let area = Area::new();
+    let (store, raw) = (area.store(), area.raw());
+    for number in 1..=3 {
+        assert!(put(&store, number).unwrap());
+        let [entry] = &raw.below(&area.prefix)[..] else { panic!("one key") };
+        assert_eq!((entry.key(), entry.lease), (&*format!("{}/{AREA}/7", area.prefix), 0));
+        assert_eq!(entry.value(), number.to_string());
+    }
+}
+
+/// A change that was overtaken between its reading and its transaction is refused.
+#[test]
+fn of_many_changes_at_once_none_is_lost() {
+    let area = Area::new();
+    let store = area.store();
+    assert!(store.put_if(AREA, "7", None, "0").unwrap());
+    let start = Barrier::new(4);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            let (store, start) = (area.store(), &start);
+            scope.spawn(move || {
+                start.wait();
+                for _ in 0..20 {
+                    while {
+                        let old = get(&store).unwrap().expect("an entry");
+                        let next = old.parse::<u32>().expect("a number") + 1;
+                        !store.put_if(AREA, "7", Some(&old), &next.to_string()).unwrap()
+                    } {}
+                }
+            });
+        }
+    });
+    assert_eq!(get(&store).unwrap().as_deref(), Some("80"));
+}
+
+/// More entries than fit into one answer of etcd's.
+#[test]
+fn a_long_list_is_read_in_pages() {
+    let area = Area::new();
+    let (store, raw) = (area.store(), area.raw());
+    // Beside those of other areas.
+    for other in ["lease/id", "lease/ids2", "lease/ids-2", "lease/ids/2", "segment/ids"] {
+        assert!(store.put_if(other, "0", None, "x").unwrap());
+    }
+    let mut entries: Vec<_> = (0..2000).map(|key| (format!("{key:04}"), "v".to_owned())).collect();
+    for some in entries.chunks(100) {
+        let put = |(key, value): &(String, String)| {
+            (format!("{}/{AREA}/{key}", area.prefix), value.clone())
+        };
+        raw.put_all(some.iter().map(put));
+    }
+    assert_eq!(store.list(AREA).unwrap(), entries);
+    assert!(store.put_if(AREA, "2000", None, "v").unwrap());
+    entries.push(("2000".into(), "v".into()));
+    assert_eq!(store.list(AREA).unwrap(), entries);
+}
+
+/// By name, and whatever is asked for.
+#[test]
+fn a_key_with_a_lease_is_refused() {
+    let area = Area::new();
+    let (store, raw) = (area.store(), area.raw());
+    assert!(put(&store, 1).unwrap());
+    let key = format!("{}/{AREA}/7", area.prefix);
+    raw.put(&key, "1", raw.lease());
+    for said in [refused(get(&store)), refused(store.list(AREA)), refused(put(&store, 2))] {
+        assert!(said.contains(&format!("the key {key} has a lease")), "{said}");
+    }
+    raw.put(&key, "1", 0);
+    assert!(put(&store, 2).unwrap(), "mended");
+}
+
+#[test]
+fn without_auto_init_nothing_is_created() {
+    let area = Area::new();
+    let careful = open(&area.url(), &Options { auto_init: false, ..Options::default() });
+    let said = refused(careful.put_if(AREA, "namespace", None, "n"));
+    assert!(said.contains("auto_init is off; have it created by `vesta-server store init`"));
+    assert_eq!(area.raw().below(&area.prefix), []);
+
+    assert!(area.store().put_if(AREA, "namespace", None, "n").unwrap());
+    assert!(put(&careful, 1).unwrap());
+}
+
+#[test]
+fn it_says_what_it_is_and_keeps_its_password() {
+    let url = "etcd://ann:hunter2@a,b:1/ids";
+    let store = opened(url);
+    assert_eq!(store.describe(), "etcd ann@a:2379,b:1/ids");
+    assert!(!format!("{store:?}").contains("hunter2"), "{store:?}");
+    assert_eq!(store.now().unwrap(), None);
+    assert_eq!(store.doubt().unwrap(), None);
+
+    let request_timeout = Some(std::time::Duration::from_millis(700));
+    let options = Options { request_timeout, ..Options::default() };
+    let store = open(url, &options);
+    assert_eq!(Some(store.timing().request_timeout), request_timeout);
+    assert!(!format!("{store:?} {store:#?}").contains("hunter2"), "{store:?}");
+
+    for url in ["etcd://ann:hunter2", "etcd://ann:hunter2@a?secret=hunter2"] {
+        let error = vesta_store::open(url).expect_err(url);
+        assert!(matches!(error, OpenError::Malformed { .. }), "{error:?}");
+        assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
+    }
+}
+
+/// As long as it has one thread alone, too.
+#[test]
+fn it_may_be_called_from_inside_a_runtime() {
+    let area = Area::new();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let store = area.store();
+        assert!(put(&store, 1).unwrap());
+        assert_eq!(store.list(AREA).unwrap(), [("7".into(), "1".into())]);
+        drop(store);
+    });
+}

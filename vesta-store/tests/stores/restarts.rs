@@ -1,0 +1,421 @@
+//! Processes that are killed and started again, and processes that run side by side: this test
+//! program starts itself, in a folder of its own.
+
+use std::collections::HashSet;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::ops::RangeInclusive;
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
+use vesta_testkit::namespace_of;
+
+use tempfile::TempDir;
+use vesta_service::{
+    BuildError, Cas, ClaimOrder, Clock as _, ClockKind, Drive, IdMeta, IdService as _, Leases,
+    LocalIdService, MachineSource, PopulatorKind, Record, SystemClock, Timing,
+};
+use vesta_store::Options;
+
+use crate::checker::Checker;
+
+const KIND: &str = "VESTA_TEST_KIND";
+const LAYOUT: &str = "VESTA_TEST_LAYOUT";
+const TUNED: &str = "VESTA_TEST_TUNED";
+const RESTARTS: usize = 10;
+const IDS_PER_START: usize = 20_000;
+
+// ---- the child ----
+
+fn build(kind: &str, layout: &str) -> Result<LocalIdService, BuildError> {
+    let millis = Duration::from_millis;
+    let folder = std::env::current_dir().expect("the test's");
+    let mut builder = LocalIdService::builder().namespace(namespace_of(&folder));
+    if std::env::var_os(TUNED).is_some() {
+        builder = builder
+            .populator(PopulatorKind::Local)
+            .clock_kind(ClockKind::Coarse)
+            .pacing(true)
+            .borrow_ahead(millis(1000));
+    }
+    let (builder, timing) = match layout {
+        "" => (builder, None),
+        "max-peak" => {
+            let timing = Timing {
+                window: millis(2000),
+                renew_every: millis(600),
+                request_timeout: millis(500),
+                takeover_grace: millis(6000),
+            };
+            (builder.layout(IdMeta::MAX_PEAK), Some(timing))
+        }
+        "min-granularity" => {
+            let timing = Timing {
+                window: millis(300),
+                renew_every: millis(100),
+                request_timeout: millis(100),
+                takeover_grace: millis(900),
+            };
+            (builder.layout(IdMeta::MIN_GRANULARITY), Some(timing))
+        }
+        other => panic!("no layout {other}"),
+    };
+    match kind {
+        "pool" => {
+            let store = vesta_store::open("sqlite:vesta-data/vesta.db").expect("a store");
+            builder.machine(MachineSource::Pool { store, range: None }).build()
+        }
+        // A shorter window: a fixed ID has to wait when its bound is too far ahead of the clock.
+        "fixed" => match timing {
+            Some(timing) => builder.timing(timing).machine(MachineSource::Fixed(7)).build(),
+            None => builder.machine(MachineSource::Fixed(7)).build(),
+        },
+        "stateless" => builder.machine(MachineSource::Stateless(7)).build(),
+        other => panic!("no kind {other}"),
+    }
+}
+
+/// Prints IDs until nobody reads them any more.
+#[test]
+#[ignore = "the child process of the other tests"]
+fn child() {
+    let Ok(kind) = std::env::var(KIND) else { return }; // not started by one of them
+    let mut out = std::io::stdout().lock();
+    let ids = match build(&kind, &std::env::var(LAYOUT).unwrap_or_default()) {
+        Ok(ids) => ids,
+        Err(error) => {
+            writeln!(out, "\nrefused {error}").unwrap();
+            return;
+        }
+    };
+    let _ = writeln!(out, "\nmachine {}\nid {}", ids.machine(), ids.gen_id().unwrap());
+    let _ = out.flush();
+    let mut batch = [0; 100];
+    loop {
+        ids.gen_ids(&mut batch[..99]).unwrap();
+        batch[99] = ids.gen_id().unwrap();
+        let lines: String = batch.iter().map(|id| format!("id {id}\n")).collect();
+        if out.write_all(lines.as_bytes()).and_then(|()| out.flush()).is_err() {
+            return;
+        }
+    }
+}
+
+// ---- the parent ----
+
+struct Running {
+    child: Child,
+    lines: BufReader<ChildStdout>,
+    machine: u64,
+    ids: Vec<u64>,
+    until_first_id: Duration,
+}
+
+fn spawn(folder: &Path, kind: &str, layout: &str) -> Child {
+    spawn_with(folder, kind, layout, &[])
+}
+
+fn spawn_with(folder: &Path, kind: &str, layout: &str, variables: &[(&str, &str)]) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "restarts::child", "--ignored", "--nocapture"])
+        .current_dir(folder)
+        .env(KIND, kind)
+        .env(LAYOUT, layout)
+        .envs(variables.iter().copied())
+        .env("STATE_DIRECTORY", folder.join("vesta-data"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+impl Running {
+    fn start(folder: &Path, kind: &str, layout: &str) -> Self {
+        Self::start_with(folder, kind, layout, &[])
+    }
+
+    fn start_with(folder: &Path, kind: &str, layout: &str, variables: &[(&str, &str)]) -> Self {
+        let clock = SystemClock::new();
+        let before = clock.monotonic();
+        let mut child = spawn_with(folder, kind, layout, variables);
+        let mut lines = BufReader::new(child.stdout.take().unwrap());
+        let machine = word_after(&mut lines, "machine ").unwrap().parse().unwrap();
+        let first = word_after(&mut lines, "id ").unwrap().parse().unwrap();
+        let until_first_id = clock.monotonic() - before;
+        Self { child, lines, machine, ids: vec![first], until_first_id }
+    }
+
+    fn read(&mut self, count: usize) {
+        while self.ids.len() < count {
+            let id = word_after(&mut self.lines, "id ").expect("it goes on");
+            self.ids.push(id.parse().unwrap());
+        }
+    }
+
+    /// SIGKILL. What was printed before counts; half a line does not.
+    fn kill(mut self) -> Vec<u64> {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        while let Some(id) = word_after(&mut self.lines, "id ") {
+            self.ids.push(id.parse().unwrap());
+        }
+        self.ids
+    }
+}
+
+/// The rest of the next line that begins so.
+fn word_after(lines: &mut BufReader<ChildStdout>, start: &str) -> Option<String> {
+    loop {
+        let mut line = String::new();
+        lines.read_line(&mut line).unwrap();
+        let line = line.strip_suffix('\n')?;
+        if let Some(word) = line.strip_prefix(start) {
+            return Some(word.to_owned());
+        }
+    }
+}
+
+fn layout(name: &str) -> IdMeta {
+    if name == "max-peak" { IdMeta::MAX_PEAK } else { IdMeta::MIN_GRANULARITY }
+}
+
+/// Returns the time from each start to the first ID.
+fn kill_and_start_again(kind: &str, layout_name: &str) -> Vec<Duration> {
+    kill_again_and_again(kind, layout_name, false)
+}
+
+fn kill_again_and_again(kind: &str, layout_name: &str, tuned: bool) -> Vec<Duration> {
+    let folder = tempfile::tempdir().unwrap();
+    let mut checker = Checker::new(layout(layout_name));
+    let mut times = Vec::new();
+    let mut machines = HashSet::new();
+    for start in 0..=RESTARTS {
+        let mut running = match tuned {
+            true => Running::start_with(folder.path(), kind, layout_name, &[(TUNED, "")]),
+            false => Running::start(folder.path(), kind, layout_name),
+        };
+        times.push(running.until_first_id);
+        machines.insert(running.machine);
+        running.read(IDS_PER_START);
+        let ids = running.kill();
+        checker.check(&ids).unwrap_or_else(|duplicate| panic!("start {start}: {duplicate}"));
+    }
+    assert!(checker.count() > RESTARTS * IDS_PER_START);
+    println!(
+        "{kind}, {layout_name}: {} IDs of {machines:?}, first ID after {times:.0?}",
+        checker.count()
+    );
+    times
+}
+
+#[test]
+fn no_id_repeats_when_a_pool_of_the_seconds_layout_is_killed_ten_times() {
+    let times = kill_and_start_again("pool", "max-peak");
+    assert!(times.iter().all(|time| *time <= Duration::from_secs(1)), "{times:.0?}");
+}
+
+#[test]
+fn no_id_repeats_when_a_pool_of_the_milliseconds_layout_is_killed_ten_times() {
+    let times = kill_and_start_again("pool", "min-granularity");
+    assert!(times.iter().all(|time| *time <= Duration::from_secs(1)), "{times:.0?}");
+}
+
+/// Each restart moves on by a window of 2 s; what is more than 5 s ahead has to be waited for.
+#[test]
+fn no_id_repeats_when_a_fixed_id_of_the_seconds_layout_is_killed_ten_times() {
+    let times = kill_and_start_again("fixed", "max-peak");
+    assert!(times.iter().all(|time| *time <= Duration::from_secs(4)), "{times:.0?}");
+}
+
+#[test]
+fn no_id_repeats_when_a_fixed_id_of_the_milliseconds_layout_is_killed_ten_times() {
+    let times = kill_and_start_again("fixed", "min-granularity");
+    assert!(times.iter().all(|time| *time <= Duration::from_secs(1)), "{times:.0?}");
+}
+
+/// Runs of threads, the coarse clock, reserved positions and borrowed ticks: all of them are ahead of
+/// what was issued when the process is killed.
+#[test]
+fn no_id_repeats_when_what_is_ahead_of_the_clock_is_killed_ten_times() {
+    for (kind, layout) in [("pool", "min-granularity"), ("fixed", "max-peak")] {
+        let times = kill_again_and_again(kind, layout, true);
+        assert!(times.iter().all(|time| *time <= Duration::from_secs(5)), "{times:.0?}");
+    }
+}
+
+/// The use of the state; and that these tests would notice.
+#[test]
+fn without_state_ids_do_repeat() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut checker = Checker::new(IdMeta::MAX_PEAK);
+    let found = (0..=RESTARTS).any(|_| {
+        let mut running = Running::start(folder.path(), "stateless", "max-peak");
+        running.read(IDS_PER_START);
+        checker.check(&running.kill()).is_err()
+    });
+    assert!(found);
+}
+
+#[test]
+fn two_processes_in_one_folder_get_different_machine_ids_without_any_configuration() {
+    let folder = tempfile::tempdir().unwrap();
+    // Both on their way before either is waited for.
+    let starters = [(); 2].map(|()| spawn(folder.path(), "pool", ""));
+    let mut running = starters.map(|mut child| {
+        let mut lines = BufReader::new(child.stdout.take().unwrap());
+        let machine = word_after(&mut lines, "machine ").unwrap().parse().unwrap();
+        Running { child, lines, machine, ids: Vec::new(), until_first_id: Duration::ZERO }
+    });
+    running.iter_mut().for_each(|running| running.read(IDS_PER_START));
+    assert_ne!(running[0].machine, running[1].machine);
+    let mut checker = Checker::new(IdMeta::MAX_PEAK);
+    for running in running {
+        checker.check(&running.kill()).unwrap();
+    }
+    assert!(folder.path().join("vesta-data/vesta.db").exists());
+}
+
+fn refusal(folder: &TempDir) -> String {
+    let mut second = spawn(folder.path(), "fixed", "");
+    let mut lines = BufReader::new(second.stdout.take().unwrap());
+    let reason = word_after(&mut lines, "refused ").expect("the second is refused");
+    second.wait().unwrap();
+    reason
+}
+
+#[test]
+fn the_same_fixed_id_twice_on_one_host_is_refused_until_the_first_is_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut first = Running::start(folder.path(), "fixed", "");
+    let reason = refusal(&folder);
+    assert!(
+        reason.contains("in use by another process; give this one another machine ID"),
+        "{reason}"
+    );
+    first.read(1000);
+    let mut checker = Checker::new(IdMeta::MAX_PEAK);
+    checker.check(&first.kill()).unwrap();
+    let mut successor = Running::start(folder.path(), "fixed", "");
+    successor.read(1000);
+    checker.check(&successor.kill()).unwrap();
+}
+
+#[test]
+fn the_same_fixed_id_twice_in_one_process_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let service = || {
+        LocalIdService::builder()
+            .namespace(namespace_of(folder.path()))
+            .machine(MachineSource::Fixed(7))
+            .state_dir(folder.path())
+            .build()
+    };
+    let first = service().unwrap();
+    let second = service();
+    assert!(matches!(second, Err(BuildError::InUse(_))), "{second:?}");
+    first.gen_id().unwrap();
+    drop(first);
+    service().unwrap().gen_id().unwrap();
+}
+
+/// A service with a pool in the database of this folder.
+fn pool(
+    folder: &Path,
+    namespace: &str,
+    range: RangeInclusive<u64>,
+) -> Result<LocalIdService, BuildError> {
+    let store =
+        vesta_store::open(&format!("sqlite:{}/vesta.db", folder.display())).expect("a store");
+    LocalIdService::builder()
+        .namespace(namespace)
+        .machine(MachineSource::Pool { store, range: Some(range) })
+        .claim_order(ClaimOrder::Lowest)
+        .state_dir(folder)
+        .drive(Drive::ByHand)
+        .build()
+}
+
+#[test]
+fn two_pools_of_one_host_never_hand_out_the_same_machine_id() {
+    let folders = [(); 3].map(|()| tempfile::tempdir().unwrap());
+    let namespace = namespace_of(folders[0].path());
+    let [one, two, three] = [0, 1, 2].map(|number| folders[number].path());
+    let first = pool(one, &namespace, 5..=6).unwrap();
+    let second = pool(two, &namespace, 5..=6).unwrap();
+    assert_eq!([first.machine(), second.machine()], [5, 6]);
+    let error = pool(three, &namespace, 5..=6).unwrap_err();
+    assert!(matches!(error, BuildError::Exhausted { .. }), "{error}");
+    assert_eq!(pool(three, &namespace_of(three), 5..=6).unwrap().machine(), 5);
+    drop(first);
+    assert_eq!(pool(three, &namespace, 5..=6).unwrap().machine(), 5);
+    assert_eq!(pool(one, &namespace, 5..=6).unwrap().machine(), 5, "its own last one");
+}
+
+/// Its process goes on with another one.
+#[test]
+fn a_machine_id_that_was_lost_is_free_for_another_pool_of_the_host() {
+    let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let namespace = namespace_of(folders[0].path());
+    let [one, two] = [0, 1].map(|number| folders[number].path());
+    let first = pool(one, &namespace, 5..=6).unwrap();
+    assert!(pool(two, &namespace, 5..=5).is_err());
+    let store = vesta_store::open(&format!("sqlite:{}/vesta.db", one.display())).expect("a store");
+    let leases = Leases::new(store, &namespace);
+    let record = leases.record(5).unwrap().expect("it is held");
+    let thief = Record { epoch: record.epoch + 1, owner: 99, attempt: 1, ..record.clone() };
+    assert_eq!(leases.change(5, Some(&record), &thief).unwrap(), Cas::Done);
+    let clock = SystemClock::new();
+    while first.machine() == 5 {
+        let pause = first.maintain().expect("it goes on");
+        clock.park(pause.min(Duration::from_millis(100)));
+    }
+    assert_eq!(first.machine(), 6);
+    assert_eq!(pool(two, &namespace, 5..=5).unwrap().machine(), 5);
+}
+
+#[test]
+fn a_fixed_id_that_two_databases_of_one_host_reserve_is_refused_to_the_second() {
+    let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let namespace = namespace_of(folders[0].path());
+    let reserved = |folder: &Path| {
+        let store =
+            vesta_store::open(&format!("sqlite:{}/vesta.db", folder.display())).expect("a store");
+        LocalIdService::builder()
+            .namespace(&namespace)
+            .machine(MachineSource::Reserved { store, id: 7 })
+            .state_dir(folder)
+            .build()
+    };
+    let [one, two] = [0, 1].map(|number| folders[number].path());
+    let first = reserved(one).unwrap();
+    let error = reserved(two).unwrap_err();
+    assert!(matches!(error, BuildError::InUseHere { machine: 7, .. }), "{error}");
+    drop(first);
+    reserved(two).unwrap().gen_id().unwrap();
+}
+
+#[test]
+fn numbers_that_are_used_once_differ_between_two_tables_of_one_host() {
+    let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let start = |folder: &TempDir| {
+        let url = format!("sqlite:{}/vesta.db", folder.path().display());
+        let nodes = vesta_store::open_worker_nodes(&url, &Options::default()).expect("a table");
+        let builder = LocalIdService::builder();
+        builder.machine(MachineSource::Disposable { nodes }).build().unwrap().machine()
+    };
+    assert_ne!(start(&folders[0]), start(&folders[1]));
+}
+
+#[test]
+fn the_checker_finds_a_planted_duplicate_and_a_step_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut running = Running::start(folder.path(), "pool", "");
+    running.read(1000);
+    let mut ids = running.kill();
+    let fresh = || Checker::new(IdMeta::MAX_PEAK);
+    assert_eq!(fresh().check(&ids), Ok(()));
+    ids.push(ids[500]);
+    assert_eq!(fresh().check(&ids), Err(format!("{} twice", ids[500])));
+    ids.pop();
+    ids.swap(3, 4);
+    assert!(fresh().check(&ids).unwrap_err().contains("after"));
+}
