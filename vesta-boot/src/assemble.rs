@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use vesta_intf::{IdError, IdMeta};
-use vesta_service::{
-    BuildError, Clock as _, KvStore, LocalIdService, MachineSource, SegmentService, SegmentStore,
-    SerialService, StoreError, SystemClock, WorkerNodeStore, host_ordinal,
-};
+use vesta_service::clock::{Clock as _, SystemClock};
+use vesta_service::lease::{KvStore, StoreError};
+use vesta_service::options::{WorkerNodeStore, host_ordinal};
+use vesta_service::segment::{SegmentService, SegmentStore};
+use vesta_service::serial::SerialService;
+use vesta_service::{BuildError, LocalIdService, MachineSource};
 use vesta_store::{OpenError, Options, StoreUrl};
 
 use crate::error::Error;

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 use vesta_intf::UnixMillis;
-use vesta_service::{Clock, ClockPair, KvStore, Put, StoreError, Suspicion, SystemClock, Timing};
+use vesta_service::clock::{Clock, ClockPair, SystemClock};
+use vesta_service::lease::{KvStore, Put, StoreError, Suspicion, Timing};
 
 use crate::metrics::{Latency, Series};
 
@@ -118,7 +119,7 @@ impl KvStore for Metered {
 
 #[cfg(test)]
 mod tests {
-    use vesta_service::{ManualClock, MemoryStore};
+    use vesta_service::testing::{ManualClock, MemoryStore};
 
     use crate::commands::store::testing::World;
 

@@ -8,7 +8,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
-use vesta_service::{Clock, KvStore as _, Leases, Record, Snapshot, SystemClock};
+use vesta_service::clock::{Clock, SystemClock};
+use vesta_service::lease::{KvStore as _, Leases, Record, Snapshot};
 
 use crate::commands;
 use crate::metered::Metered;
@@ -178,7 +179,7 @@ impl Pool {
 #[cfg(test)]
 mod tests {
     use vesta_intf::{IdMeta, UnixMillis};
-    use vesta_service::{ManualClock, MemoryStore};
+    use vesta_service::testing::{ManualClock, MemoryStore};
 
     use super::*;
 

@@ -10,7 +10,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sd_notify::NotifyState;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use vesta_service::{Clock, LocalIdService};
+use vesta_service::LocalIdService;
+use vesta_service::clock::Clock;
 
 use crate::admin::AdminState;
 use crate::assemble::{Assembled, assemble};

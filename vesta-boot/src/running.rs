@@ -6,7 +6,9 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use vesta_intf::{IdError, NotReady};
-use vesta_service::{LocalIdService, SegmentService, SerialService};
+use vesta_service::LocalIdService;
+use vesta_service::segment::SegmentService;
+use vesta_service::serial::SerialService;
 
 use crate::metrics::Metrics;
 use crate::net::Security;

@@ -5,7 +5,8 @@ use std::io::{self, Write as _};
 use std::time::Duration;
 
 use vesta_intf::{IdMeta, IdService as _, SequenceStart, UnixMillis};
-use vesta_service::{Doubt, Status};
+use vesta_service::lease::Doubt;
+use vesta_service::options::Status;
 
 use crate::assemble::Assembled;
 use crate::net::{Address, Security, Tls};
@@ -266,7 +267,8 @@ impl Display for StartupSummary<'_> {
 
 #[cfg(test)]
 mod tests {
-    use vesta_service::{Drive, LocalIdService, MachineSource};
+    use vesta_service::options::Drive;
+    use vesta_service::{LocalIdService, MachineSource};
 
     use super::*;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use vesta_intf::{IdError, IdMeta, UnixMillis};
-use vesta_service::sequence::Rules;
+use vesta_service::lease::sequence::Rules;
 
 /// A duration in whole milliseconds.
 pub(crate) fn millis(duration: Duration) -> u64 {

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use parking_lot::RwLock;
-use vesta_service::StoreError;
+use vesta_service::lease::StoreError;
 use vesta_store::TinyidStore;
 
 use crate::net::sha256;

@@ -5,8 +5,8 @@ use vesta_boot::commands::leases;
 use vesta_boot::settings::Values;
 use vesta_boot::{Config, Error};
 use vesta_intf::{Field, plain};
-use vesta_service::sequence::Rules;
-use vesta_service::{Origin, Record, StoreError};
+use vesta_service::lease::sequence::Rules;
+use vesta_service::lease::{Origin, Record, StoreError};
 
 use crate::Done;
 use crate::output::{Output, answer, csv_line};

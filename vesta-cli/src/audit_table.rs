@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::json;
 use vesta_boot::Error;
 use vesta_intf::{Field, UnixMillis};
-use vesta_service::{Clock as _, SystemClock};
+use vesta_service::clock::{Clock as _, SystemClock};
 use vesta_store::{Column, read_column};
 
 use crate::Done;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use vesta_boot::Error;
-use vesta_service::{Clock as _, SystemClock};
+use vesta_service::clock::{Clock as _, SystemClock};
 
 use crate::cli::{BenchArgs, TopArgs};
 use crate::generate::remote;

@@ -16,7 +16,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use vesta_boot::{CancellationToken, Error, Invocation, Role};
 use vesta_intf::{Field, IdMeta, UnixMillis};
-use vesta_service::{Clock, SystemClock};
+use vesta_service::clock::{Clock, SystemClock};
 
 use crate::cli::{Access, ChaosArgs};
 use crate::http::Http;

@@ -8,7 +8,8 @@ use rustix::process::{Resource, getrlimit};
 use vesta_boot::commands::leases;
 use vesta_boot::settings::{Machine, Number, Values};
 use vesta_boot::{Config, Error};
-use vesta_service::{ClockPair, Leases, SystemClock, check_local};
+use vesta_service::clock::{ClockPair, SystemClock};
+use vesta_service::lease::{Leases, check_local};
 use vesta_store::StoreUrl;
 
 use crate::http;

@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use vesta_boot::Error;
 use vesta_boot::settings::{quoted, read_layout};
 use vesta_intf::{Field, Form, Id, IdMeta, UnixMillis, Written, read};
-use vesta_service::{Clock as _, SystemClock};
+use vesta_service::clock::{Clock as _, SystemClock};
 
 /// The zone in which Vesta's layouts begin at midnight; shown where the system's own zone is UTC.
 const EPOCHS_ZONE: &str = "Asia/Shanghai";

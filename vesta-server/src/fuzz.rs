@@ -11,10 +11,11 @@ use tonic::codegen::http::{HeaderMap, Request, Response};
 use tonic::codegen::{Bytes, Service};
 use vesta_boot::{CancellationToken, Config, Metrics, Role, Running, Security};
 use vesta_intf::{GenMethod, Pattern, Reset, UnixMillis};
-use vesta_service::{
-    Drive, LocalIdService, MachineSource, ManualClock, MemorySegmentStore, MemoryStore,
-    NewSegmentTag, NewSerialTag, SegmentService, SegmentStore as _, SerialService,
-};
+use vesta_service::options::Drive;
+use vesta_service::segment::{NewSegmentTag, SegmentService, SegmentStore as _};
+use vesta_service::serial::{NewSerialTag, SerialService};
+use vesta_service::testing::{ManualClock, MemorySegmentStore, MemoryStore};
+use vesta_service::{LocalIdService, MachineSource};
 
 use crate::routes::Services;
 

@@ -7,7 +7,7 @@ use vesta_boot::{Outcome, Running};
 use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::serial_service_server::SerialService as Protocol;
 use vesta_intf::{IdError, MAX_IDS_PER_CALL};
-use vesta_service::SerialTag;
+use vesta_service::serial::SerialTag;
 
 use crate::deadline;
 use crate::grpc::batch;

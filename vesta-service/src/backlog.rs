@@ -127,7 +127,9 @@ mod tests {
     use vesta_intf::UnixMillis;
 
     use super::*;
-    use crate::{Drive, MachineSource, ManualClock};
+    use crate::MachineSource;
+    use crate::testing::ManualClock;
+    use crate::wait::Drive;
 
     const PER_SECOND: u64 = 1000;
     const TIMEOUT: Duration = Duration::from_secs(2);

@@ -131,7 +131,7 @@ impl Builder {
     }
 
     /// The folder of the state files; created if it does not exist. Default:
-    /// [`default_state_dir`](crate::default_state_dir).
+    /// [`default_state_dir`](crate::options::default_state_dir).
     pub fn state_dir(self, state_dir: impl Into<PathBuf>) -> Self {
         Self { state_dir: state_dir.into(), ..self }
     }
@@ -198,7 +198,7 @@ impl Builder {
     /// managed database with a copy that lags and may take over (`true`), or one whose fail-over loses
     /// nothing (`false`). Default: as far as the store can tell. With a store that may forget, the
     /// first ID after a claim comes about 7 s later. Once that is written down in the namespace, only
-    /// [`Leases::trust`](crate::Leases::trust) ends it.
+    /// [`Leases::trust`](crate::lease::Leases::trust) ends it.
     pub fn store_may_forget(self, may_forget: bool) -> Self {
         Self { store_may_forget: Some(may_forget), ..self }
     }

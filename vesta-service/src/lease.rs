@@ -34,7 +34,11 @@ mod record;
 mod state;
 mod timing;
 
-use crate::error::{BuildError, StoreError};
+use crate::error::BuildError;
+pub use crate::error::StoreError;
+pub use crate::file_system::check_local;
+pub use crate::host_guard::HostGuard;
+pub use crate::id::sequence;
 pub(crate) use area::Area;
 pub(crate) use choice::Choice;
 pub use choice::ClaimOrder;

@@ -26,7 +26,7 @@
 //!
 //! No async runtime, no network and no database is needed. A pool of machine IDs comes from
 //! `vesta-store`. Features: `async` implements `AsyncIdService` (without a runtime), `serial` adds
-//! [`SerialService`].
+//! [`SerialService`](serial::SerialService).
 #![deny(unsafe_code)] // clock.rs allows two lines and fork.rs one, each with its argument
 #![deny(
     clippy::cast_possible_truncation,
@@ -38,7 +38,7 @@
 
 mod backlog;
 mod builder;
-mod clock;
+pub mod clock;
 mod error;
 mod file_system;
 mod fork;
@@ -48,49 +48,30 @@ pub mod global;
 mod held_lease;
 mod host_guard;
 mod id;
-mod lease;
+pub mod lease;
 mod machine;
+pub mod options;
 mod os;
 #[cfg(all(test, any(loom, shuttle)))]
 mod races;
 mod random;
-mod segment;
+pub mod segment;
 #[cfg(all(feature = "serial", not(any(loom, shuttle))))]
-mod serial;
+pub mod serial;
 mod service;
 mod slots;
 mod state_dir;
 mod status;
 mod sync;
-mod testing;
+pub mod testing;
 mod wait;
 
-use id::{populator, ticks};
+use id::{populator, sequence, ticks};
 
-pub use builder::{Builder, MAX_BORROW_MILLIS};
-pub use clock::{Clock, ClockKind, ClockPair, SystemClock};
-pub use error::{BuildError, StoreError};
-pub use file_system::check_local;
-pub use host_guard::HostGuard;
-pub use id::sequence;
-pub use lease::{
-    Cas, ClaimOrder, Doubt, Event, EventKind, KvStore, Leases, Namespace, Origin, Put, Record,
-    Snapshot, Suspicion, Timing,
-};
-pub use machine::{IpMap, MachineSource, WorkerNodeStore, host_ordinal};
-pub use populator::PopulatorKind;
-pub use segment::{
-    KvSegments, LentRange, NewSegmentTag, NextRange, Segment, SegmentBuilder, SegmentService,
-    SegmentStatus, SegmentStore, SegmentTag, Stride,
-};
-#[cfg(all(feature = "serial", not(any(loom, shuttle))))]
-pub use serial::{NewSerialTag, Serial, SerialBuilder, SerialService, SerialStatus, SerialTag};
+pub use builder::Builder;
+pub use error::BuildError;
+pub use machine::MachineSource;
 pub use service::LocalIdService;
-pub use state_dir::default_state_dir;
-pub use status::{MachineStatus, Status};
-pub use testing::{FlakyStore, ManualClock, MemorySegmentStore, MemoryStore};
-pub use vesta_intf::{
-    AsyncIdService, ErrorKind, GenMethod, Id, IdError, IdMeta, IdRun, IdService, IdType, MakeId,
-    NotReady, NotReadyReason, SequenceStart, UnixMillis,
-};
-pub use wait::Drive;
+#[doc(inline)]
+pub use vesta_intf as contract;
+pub use vesta_intf::{ErrorKind, IdError, IdFormat, IdMeta, IdService, LayoutSpec};

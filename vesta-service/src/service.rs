@@ -147,7 +147,7 @@ impl LocalIdService {
     }
 
     /// Renews the lease if that is due and no thread does it, which is so with
-    /// [`Drive::ByHand`](crate::Drive::ByHand). Returns how long there is nothing more to do.
+    /// [`Drive::ByHand`](crate::options::Drive::ByHand). Returns how long there is nothing more to do.
     pub fn maintain(&self) -> Option<Duration> {
         self.slots.maintain()
     }

@@ -22,7 +22,7 @@ pub enum Drive {
     #[default]
     Thread,
     /// Calls that wait, and `maintain`. No thread is started, so that with a
-    /// [`ManualClock`](crate::ManualClock) every run is the same.
+    /// [`ManualClock`](crate::testing::ManualClock) every run is the same.
     ByHand,
 }
 

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use vesta_service::{Clock as _, IdService as _, LocalIdService, MachineSource, SystemClock};
+use vesta_service::clock::{Clock as _, SystemClock};
+use vesta_service::{IdService as _, LocalIdService, MachineSource};
 use vesta_store::{Kind, StoreUrl};
 
 const DELAY: Duration = Duration::from_millis(5);

@@ -24,8 +24,8 @@ struct ServerMessage(String);
 
 /// The text in the bytes of an entry.
 #[cfg(any(feature = "redis", feature = "etcd"))]
-fn text(entry: &str, bytes: Vec<u8>) -> Result<String, vesta_service::StoreError> {
+fn text(entry: &str, bytes: Vec<u8>) -> Result<String, vesta_service::lease::StoreError> {
     String::from_utf8(bytes).map_err(|_| {
-        vesta_service::StoreError::permanent(format!("{entry} is damaged: it is not UTF-8"))
+        vesta_service::lease::StoreError::permanent(format!("{entry} is damaged: it is not UTF-8"))
     })
 }

@@ -1,6 +1,6 @@
 //! A column of somebody else's table, read row by row: for audits.
 
-use vesta_service::StoreError;
+use vesta_service::lease::StoreError;
 
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod remote;

@@ -3,7 +3,8 @@
 //! A backend's own test file says how a fresh store is made, and no more:
 //! ```no_run
 //! use std::sync::Arc;
-//! use vesta_service::{KvStore, MemoryStore};
+//! use vesta_service::lease::KvStore;
+//! use vesta_service::testing::MemoryStore;
 //! use vesta_store::conformance::{Backend, Fixture};
 //!
 //! struct Memory;
@@ -25,7 +26,7 @@
 //! # fn main() {}
 //! ```
 //! The macro makes a test of each promise. Where it can, the suite goes through
-//! [`LocalIdService`](vesta_service::LocalIdService), on a [`ManualClock`](vesta_service::ManualClock):
+//! [`LocalIdService`](vesta_service::LocalIdService), on a [`ManualClock`](vesta_service::testing::ManualClock):
 //! nothing waits. The rules below that are checked on the store itself.
 
 mod claims;
@@ -44,7 +45,7 @@ mod world;
 
 use std::sync::Arc;
 
-use vesta_service::KvStore;
+use vesta_service::lease::KvStore;
 
 pub use proxy::Proxy;
 pub use records::{Cas, Expect, RecordExt, Records};

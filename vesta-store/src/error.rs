@@ -1,6 +1,6 @@
 //! Reasons for which a URL opens no store.
 
-use vesta_service::StoreError;
+use vesta_service::lease::StoreError;
 
 use crate::Kind;
 

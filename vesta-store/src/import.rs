@@ -4,7 +4,10 @@
 //! ```
 //! use std::sync::Arc;
 //!
-//! use vesta_service::{IdMeta, Leases, MemoryStore, Record, UnixMillis};
+//! use vesta_service::IdMeta;
+//! use vesta_service::contract::UnixMillis;
+//! use vesta_service::lease::{Leases, Record};
+//! use vesta_service::testing::MemoryStore;
 //! use vesta_store::import::{self, ForeignOwner, Target};
 //!
 //! let store = Arc::new(MemoryStore::new()); // or what `vesta_store::open` gives
@@ -33,8 +36,10 @@ pub(crate) mod owner;
 
 use std::collections::BTreeMap;
 
-use vesta_service::sequence::Rules;
-use vesta_service::{Cas, IdMeta, Leases, Record, Snapshot, StoreError, UnixMillis};
+use vesta_service::IdMeta;
+use vesta_service::contract::UnixMillis;
+use vesta_service::lease::sequence::Rules;
+use vesta_service::lease::{Cas, Leases, Record, Snapshot, StoreError};
 
 pub use cosid::{ForeignSegment, cosid_segments};
 pub use legacy::{Legacy, machine_ids};

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use vesta_service::{KvSegments, KvStore, SegmentStore, StoreError, WorkerNodeStore};
+use vesta_service::lease::{KvStore, StoreError};
+use vesta_service::options::WorkerNodeStore;
+use vesta_service::segment::{KvSegments, SegmentStore};
 
 #[cfg(any(feature = "remote", feature = "sqlite"))]
 use crate::backends;

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use vesta_service::{StoreError, Timing};
+use vesta_service::lease::{StoreError, Timing};
 
 /// The options that a store is opened with, beside those of its URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub struct Options {
     /// error that says how to create it.
     pub auto_init: bool,
     /// The time that one request may take; `None` for the store's own default, which is
-    /// [`KvStore::timing`](vesta_service::KvStore::timing)'s.
+    /// [`KvStore::timing`](vesta_service::lease::KvStore::timing)'s.
     pub request_timeout: Option<Duration>,
     /// The place of segment tags; `None` for the store's own default: Leaf's table where the store can
     /// have it.

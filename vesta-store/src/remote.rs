@@ -13,7 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::timeout;
-use vesta_service::{KvStore, Put, StoreError, Suspicion, Timing, UnixMillis};
+use vesta_service::contract::UnixMillis;
+use vesta_service::lease::{KvStore, Put, StoreError, Suspicion, Timing};
 
 use crate::options::Purpose;
 use crate::{OpenError, Options, StoreUrl};

@@ -9,7 +9,7 @@ use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
-use vesta_service::{NewSegmentTag, SegmentService, SegmentStatus};
+use vesta_service::segment::{NewSegmentTag, SegmentService, SegmentStatus};
 
 use super::state::AdminState;
 use super::tags::{Whole, joined, length, lines, supply, whole};

@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use vesta_service::{LocalIdService, MachineStatus};
+use vesta_service::LocalIdService;
+use vesta_service::options::MachineStatus;
 
 use super::state::AdminState;
 use super::tags::joined;

@@ -11,7 +11,8 @@ mod token;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum, value_parser};
 use vesta_intf::{Reset, UnixMillis, plain};
-use vesta_service::{NewSegmentTag, StoreError};
+use vesta_service::lease::StoreError;
+use vesta_service::segment::NewSegmentTag;
 use vesta_store::StoreUrl;
 
 use crate::error::Error;

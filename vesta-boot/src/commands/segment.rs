@@ -4,7 +4,7 @@ mod import;
 
 use serde_json::json;
 use vesta_intf::IdError;
-use vesta_service::{NewSegmentTag, SegmentStore, SegmentTag};
+use vesta_service::segment::{NewSegmentTag, SegmentStore, SegmentTag};
 
 use super::{Console, SegmentCommand, counted, failed, report};
 use crate::assemble::open_segments;
@@ -98,7 +98,7 @@ pub(super) fn titled(store: &str, table: &Table, tags: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use vesta_service::MemorySegmentStore;
+    use vesta_service::testing::MemorySegmentStore;
 
     use super::*;
 

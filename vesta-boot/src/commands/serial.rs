@@ -2,7 +2,8 @@
 
 use serde_json::json;
 use vesta_intf::{IdError, Pattern, Reset};
-use vesta_service::{BuildError, NewSerialTag, SerialService};
+use vesta_service::BuildError;
+use vesta_service::serial::{NewSerialTag, SerialService};
 use vesta_store::StoreUrl;
 
 use super::segment::titled;
@@ -51,7 +52,7 @@ pub(super) fn init(config: &Config, store: &StoreUrl) -> Result<String, Error> {
     Ok(format!("the serial tags exist in {store}: {}\n", counted(tags, "tag")))
 }
 
-fn lines(serials: Vec<vesta_service::Serial>, output: Output) -> String {
+fn lines(serials: Vec<vesta_service::serial::Serial>, output: Output) -> String {
     if output == Output::Text {
         return serials.into_iter().map(|serial| serial.text + "\n").collect();
     }
@@ -66,7 +67,11 @@ fn refused(error: IdError) -> Error {
     Error::lasting(!passes, format!("{error}{}", source.unwrap_or_default()))
 }
 
-fn parse(tag: &vesta_service::SerialTag, serial: &str, output: Output) -> Result<String, IdError> {
+fn parse(
+    tag: &vesta_service::serial::SerialTag,
+    serial: &str,
+    output: Output,
+) -> Result<String, IdError> {
     let parsed = tag.parse(serial)?;
     let (counter, check) = (parsed.counter.to_string(), parsed.check.map(|it| it.to_string()));
     let right = check.as_ref().map(|method| format!("right ({method})"));

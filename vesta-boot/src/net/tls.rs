@@ -13,7 +13,7 @@ use tokio::time::{MissedTickBehavior, interval_at};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::FallibleAccept;
 use vesta_intf::UnixMillis;
-use vesta_service::{Clock as _, SystemClock};
+use vesta_service::clock::{Clock as _, SystemClock};
 
 use super::Security;
 use super::address::Accepted;

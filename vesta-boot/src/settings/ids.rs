@@ -5,7 +5,8 @@ use std::time::Duration;
 use clap::builder::ValueParser;
 use clap::{Arg, Args};
 use vesta_intf::{Field, GenMethod, IdMeta, SequenceStart};
-use vesta_service::{ClockKind, MAX_BORROW_MILLIS, PopulatorKind};
+use vesta_service::clock::ClockKind;
+use vesta_service::options::{MAX_BORROW_MILLIS, PopulatorKind};
 
 use super::parse::{Parsed, choice, either, millis, number, truth, whole};
 use super::values::Values;

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use clap::builder::ValueParser;
 use clap::{Arg, Args};
 use vesta_intf::{Field, IdMeta};
-use vesta_service::{ClaimOrder, IpMap, default_state_dir};
+use vesta_service::lease::ClaimOrder;
+use vesta_service::options::{IpMap, default_state_dir};
 
 use super::parse::{Parsed, choice, number, store_url, truth, whole};
 use super::values::{Values, may_be_url};

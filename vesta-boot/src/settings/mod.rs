@@ -22,7 +22,8 @@ mod values;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use vesta_service::{Clock, Timing};
+use vesta_service::clock::Clock;
+use vesta_service::lease::Timing;
 use vesta_store::SegmentTable;
 
 use crate::error::Error;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use vesta_intf::IdError;
-use vesta_service::Timing;
+use vesta_service::lease::Timing;
 
 use super::machine::Machine;
 use super::parse::{LONGEST_WAIT, millis, truth};
@@ -164,7 +164,7 @@ impl Store {
 }
 #[cfg(test)]
 mod tests {
-    use vesta_service::ClaimOrder;
+    use vesta_service::lease::ClaimOrder;
 
     use super::*;
 

@@ -13,11 +13,12 @@ use vesta_boot::{
     assemble,
 };
 use vesta_intf::{ErrorKind, IdService as _, Pattern, Reset, ShuffleKey, UnixMillis};
-use vesta_service::{
-    Drive, Leases, LocalIdService, MachineSource, ManualClock, MemorySegmentStore, MemoryStore,
-    NewSegmentTag, NewSerialTag, Record, SegmentService, SegmentStore as _, SegmentTag,
-    SerialService,
-};
+use vesta_service::lease::{Leases, Record};
+use vesta_service::options::Drive;
+use vesta_service::segment::{NewSegmentTag, SegmentService, SegmentStore as _, SegmentTag};
+use vesta_service::serial::{NewSerialTag, SerialService};
+use vesta_service::testing::{ManualClock, MemorySegmentStore, MemoryStore};
+use vesta_service::{LocalIdService, MachineSource};
 
 struct Admin {
     service: Arc<LocalIdService>,

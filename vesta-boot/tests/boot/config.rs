@@ -10,7 +10,7 @@ use vesta_boot::commands::{Command, LegacySystem, SegmentCommand, StoreCommand, 
 use vesta_boot::settings::{LogFormat, Machine, Number, Values, settings};
 use vesta_boot::{Config, Error, Invocation, Role};
 use vesta_intf::{GenMethod, IdMeta, SequenceStart, UnixMillis};
-use vesta_service::{ClaimOrder, Timing};
+use vesta_service::lease::{ClaimOrder, Timing};
 use vesta_store::SegmentTable;
 
 fn raw(role: Role, args: &[&str]) -> Result<Values, Error> {
@@ -50,7 +50,7 @@ fn the_defaults_are_those_of_the_contract() {
         assert_eq!(config.ids.populator.name(), "atomic");
         assert_eq!((config.ids.version, config.ids.namespace.as_str()), (0, "default"));
         assert_eq!(config.ids.sequence_start, SequenceStart::Zero);
-        assert_eq!(config.state_dir, vesta_service::default_state_dir());
+        assert_eq!(config.state_dir, vesta_service::options::default_state_dir());
         assert_eq!(config.limits.max_wait, Duration::from_secs(2));
         assert_eq!(config.limits.request_timeout, Duration::from_secs(2));
         assert_eq!(config.limits.drain_limit, Duration::from_secs(10));
@@ -62,7 +62,7 @@ fn the_defaults_are_those_of_the_contract() {
         assert_eq!(config.lease, Some(Timing::ONE_HOST));
         match config.machine {
             Machine::Pool { store, range: None, count: 1, order: ClaimOrder::Stable } => {
-                let folder = vesta_service::default_state_dir();
+                let folder = vesta_service::options::default_state_dir();
                 assert_eq!(store.expose(), format!("sqlite:{}/vesta.db", folder.display()));
             }
             other => panic!("{other:?}"),

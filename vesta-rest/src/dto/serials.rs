@@ -14,8 +14,8 @@ pub struct Serial {
     pub n: String,
 }
 
-impl From<vesta_service::Serial> for Serial {
-    fn from(serial: vesta_service::Serial) -> Self {
+impl From<vesta_service::serial::Serial> for Serial {
+    fn from(serial: vesta_service::serial::Serial) -> Self {
         Self { serial: serial.text, n: serial.n.to_string() }
     }
 }

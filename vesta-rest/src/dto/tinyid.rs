@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use utoipa::ToSchema;
-use vesta_service::LentRange;
+use vesta_service::segment::LentRange;
 
 /// Code of an answer that is no error.
 pub(crate) const OK: u16 = 200;

@@ -1,7 +1,7 @@
 //! Serials: numbers for people, by tag.
 
 use vesta_intf::{IdError, MAX_IDS_PER_CALL};
-use vesta_service::SerialTag;
+use vesta_service::serial::SerialTag;
 
 use super::{Answer, in_path, json, no_store};
 use crate::dto::{ManySerials, Serial, SerialParsed};

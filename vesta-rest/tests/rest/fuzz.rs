@@ -16,10 +16,10 @@ use serde_json::Value;
 use vesta_boot::Running;
 use vesta_intf::{FieldOrder, GenMethod, IdMeta, LayoutSpec, TimeUnit, UnixMillis};
 use vesta_rest::app::configure;
-use vesta_service::{
-    Drive, LocalIdService, MachineSource, ManualClock, MemorySegmentStore, NewSegmentTag,
-    SegmentService, SegmentStore as _,
-};
+use vesta_service::options::Drive;
+use vesta_service::segment::{NewSegmentTag, SegmentService, SegmentStore as _};
+use vesta_service::testing::{ManualClock, MemorySegmentStore};
+use vesta_service::{LocalIdService, MachineSource};
 
 use crate::serials::serials;
 use crate::support::{NOW, running};

@@ -6,7 +6,8 @@ use actix_web::test::TestRequest;
 use actix_web::web;
 use vesta_boot::Running;
 use vesta_intf::{Pattern, Reset, ShuffleKey, UnixMillis};
-use vesta_service::{ManualClock, MemoryStore, NewSerialTag, SerialService};
+use vesta_service::serial::{NewSerialTag, SerialService};
+use vesta_service::testing::{ManualClock, MemoryStore};
 
 use crate::support::{Answer, ask_with, get, running, service};
 

@@ -14,7 +14,10 @@ use serde_json::Value;
 use vesta_boot::{CancellationToken, Config, Metrics, Role, Running, Security};
 use vesta_intf::{GenMethod, IdMeta, UnixMillis};
 use vesta_rest::app::configure;
-use vesta_service::{Builder, Drive, LocalIdService, MachineSource, ManualClock, SegmentService};
+use vesta_service::options::Drive;
+use vesta_service::segment::SegmentService;
+use vesta_service::testing::ManualClock;
+use vesta_service::{Builder, LocalIdService, MachineSource};
 
 /// 2026-01-01T00:00:00Z.
 pub(crate) const NOW: UnixMillis = UnixMillis(1_767_225_600_000);

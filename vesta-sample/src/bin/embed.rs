@@ -5,7 +5,8 @@
 
 use std::error::Error;
 
-use vesta_service::{IdService, LocalIdService, MachineSource, default_state_dir};
+use vesta_service::options::default_state_dir;
+use vesta_service::{IdService, LocalIdService, MachineSource};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::args().nth(1).map_or_else(default_state_dir, Into::into);

@@ -10,7 +10,8 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use vesta_intf::{Pattern, Reset, ShuffleKey};
-use vesta_service::{NewSerialTag, SerialService, default_state_dir};
+use vesta_service::options::default_state_dir;
+use vesta_service::serial::{NewSerialTag, SerialService};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::args().nth(1).map_or_else(default_state_dir, PathBuf::from);

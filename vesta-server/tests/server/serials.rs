@@ -9,7 +9,8 @@ use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::serial_service_client::SerialServiceClient;
 use vesta_intf::{ErrorKind, IdMeta, Pattern, Reset, ShuffleKey};
 use vesta_server::{METHODS, Timeouts};
-use vesta_service::{ManualClock, MemoryStore, NewSerialTag, SerialService};
+use vesta_service::serial::{NewSerialTag, SerialService};
+use vesta_service::testing::{ManualClock, MemoryStore};
 
 use crate::support::{NOW, Server};
 

@@ -10,9 +10,11 @@ use vesta_boot::{CancellationToken, Config, Metrics, Role, Running, Security};
 use vesta_intf::grpc::v1::id_service_client::IdServiceClient;
 use vesta_intf::{Field, GenMethod, IdMeta, UnixMillis};
 use vesta_server::Timeouts;
-use vesta_service::{
-    Drive, LocalIdService, MachineSource, ManualClock, SegmentService, SerialService,
-};
+use vesta_service::options::Drive;
+use vesta_service::segment::SegmentService;
+use vesta_service::serial::SerialService;
+use vesta_service::testing::ManualClock;
+use vesta_service::{LocalIdService, MachineSource};
 
 /// 2018-01-04T10:21:43Z: 94,990,103 s after the epoch.
 pub(crate) const NOW: UnixMillis = UnixMillis(1_420_041_600_000 + 94_990_103_000);

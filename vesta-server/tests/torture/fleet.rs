@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use vesta_service::{Cas, Record};
+use vesta_service::lease::{Cas, Record};
 use vesta_testkit::{Rng, WallClock};
 
 use crate::callers::Api;

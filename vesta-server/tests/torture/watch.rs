@@ -3,7 +3,7 @@
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
-use vesta_service::{Clock as _, SystemClock};
+use vesta_service::clock::{Clock as _, SystemClock};
 
 /// Time since the start of a run.
 pub(crate) struct Watch {

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard};
 
 use vesta_intf::IdMeta;
-use vesta_service::Leases;
+use vesta_service::lease::Leases;
 use vesta_testkit::programs::FREE_PORTS;
 use vesta_testkit::{Rng, namespace_of};
 

@@ -17,9 +17,10 @@ use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 use vesta_intf::{FieldOrder, LayoutSpec, TimeUnit};
-use vesta_service::{
-    ClockKind, IdMeta, IdService, LocalIdService, MachineSource, MemoryStore, PopulatorKind,
-};
+use vesta_service::clock::ClockKind;
+use vesta_service::options::PopulatorKind;
+use vesta_service::testing::MemoryStore;
+use vesta_service::{IdMeta, IdService, LocalIdService, MachineSource};
 
 /// 2^28 IDs in a second.
 fn roomy_seconds() -> IdMeta {

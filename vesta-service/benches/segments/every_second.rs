@@ -1,8 +1,8 @@
 //! A store that has every second number of its tags, as one of two databases that share them.
 
-use vesta_service::{
-    MemorySegmentStore, NewSegmentTag, NextRange, SegmentStore, SegmentTag, StoreError, Stride,
-};
+use vesta_service::lease::StoreError;
+use vesta_service::segment::{NewSegmentTag, NextRange, SegmentStore, SegmentTag, Stride};
+use vesta_service::testing::MemorySegmentStore;
 
 const EVEN: Stride = Stride { delta: 2, remainder: 0 };
 

@@ -15,9 +15,8 @@ use std::time::{Duration, Instant};
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
 use every_second::EverySecond;
-use vesta_service::{
-    MemorySegmentStore, NewSegmentTag, Segment, SegmentService, SegmentStore as _,
-};
+use vesta_service::segment::{NewSegmentTag, Segment, SegmentService, SegmentStore as _};
+use vesta_service::testing::MemorySegmentStore;
 
 fn service() -> SegmentService {
     let store = MemorySegmentStore::new();

@@ -7,10 +7,9 @@ use std::sync::Arc;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use vesta_intf::{Pattern, Reset, ShuffleKey};
-use vesta_service::{
-    MemorySegmentStore, MemoryStore, NewSegmentTag, NewSerialTag, SegmentService,
-    SegmentStore as _, SerialService,
-};
+use vesta_service::segment::{NewSegmentTag, SegmentService, SegmentStore as _};
+use vesta_service::serial::{NewSerialTag, SerialService};
+use vesta_service::testing::{MemorySegmentStore, MemoryStore};
 
 const STEP: u64 = 1_000_000;
 

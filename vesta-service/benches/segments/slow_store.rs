@@ -11,10 +11,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use vesta_service::{
-    MemorySegmentStore, NewSegmentTag, NextRange, SegmentService, SegmentStore, SegmentTag,
-    StoreError,
-};
+use vesta_service::lease::StoreError;
+use vesta_service::segment::{NewSegmentTag, NextRange, SegmentService, SegmentStore, SegmentTag};
+use vesta_service::testing::MemorySegmentStore;
 
 const CALLERS: u32 = 8;
 

@@ -66,7 +66,7 @@ impl ClockPair {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ManualClock;
+    use crate::testing::ManualClock;
 
     fn pair(before: u64, theirs: u64, after: u64) -> ClockPair {
         let [before, theirs, after] = [before, theirs, after].map(UnixMillis);

@@ -1,5 +1,5 @@
 //! The position on the line, stored and guarded. What may be taken is decided by
-//! [`sequence::advance`](crate::sequence::advance) alone; a populator only makes it atomic.
+//! [`sequence::advance`](crate::lease::sequence::advance) alone; a populator only makes it atomic.
 
 #[cfg(all(test, loom))]
 mod races;
@@ -26,7 +26,7 @@ pub enum PopulatorKind {
     /// As `Atomic`, but each thread takes up to 64 positions at once and gives them out by itself. The
     /// fastest with many threads. IDs ascend in each thread, not across the threads within a tick, and
     /// what a thread has left when the time goes on is never issued; that is
-    /// [counted](crate::Status::positions_lost_total) when the thread asks again.
+    /// [counted](crate::options::Status::positions_lost_total) when the thread asks again.
     Local,
 }
 

@@ -143,7 +143,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::MemoryStore;
+    use crate::testing::MemoryStore;
 
     fn claim(epoch: u64, from: u64, bound: u64) -> Record {
         Record { epoch, from, bound, owner: epoch.into(), ..Record::default() }

@@ -16,7 +16,8 @@ use std::fs;
 use std::path::Path;
 
 use super::{Record, Snapshot};
-use crate::{BuildError, Clock};
+use crate::BuildError;
+use crate::clock::Clock;
 pub(crate) use file::{FileStore, StateFolder};
 pub(crate) use own::Own;
 use pool::PoolFile;
@@ -188,7 +189,8 @@ fn machines_in(folder: &Path, namespace: &str) -> Vec<u64> {
 mod tests {
     use super::*;
     use crate::lease::Namespace;
-    use crate::{ManualClock, UnixMillis};
+    use crate::testing::ManualClock;
+    use vesta_intf::UnixMillis;
 
     #[test]
     fn only_files_named_for_the_namespace_are_looked_into() {

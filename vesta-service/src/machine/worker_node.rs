@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use vesta_intf::IdMeta;
 
-use crate::Doubt;
 use crate::clock::Clock;
 use crate::error::{BuildError, StoreError, ask_store};
+use crate::lease::Doubt;
 use crate::wait::retry_pause;
 
 /// A table with a row for each start of a process, whose number becomes the machine ID: the way of
@@ -36,7 +36,7 @@ pub trait WorkerNodeStore: Send + Sync + fmt::Debug {
 
     /// Why the store, as it is set up now, may lose a row that it acknowledged: its number would then
     /// be handed out again, and IDs repeat as long as both owners run. As
-    /// [`KvStore::doubt`](crate::KvStore::doubt).
+    /// [`KvStore::doubt`](crate::lease::KvStore::doubt).
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer.

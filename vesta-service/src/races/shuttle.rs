@@ -11,8 +11,8 @@ use shuttle::{Config, Runner};
 use vesta_intf::UnixMillis;
 
 use super::Executions;
-use crate::ManualClock;
 use crate::clock::Clock;
+use crate::testing::ManualClock;
 
 /// Longer than any wait that can time out.
 pub(crate) const NEVER: Duration = Duration::from_secs(36_000);

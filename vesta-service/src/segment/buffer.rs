@@ -21,7 +21,7 @@ use vesta_intf::IdError;
 
 use super::store::{MAX, NextRange, SegmentTag};
 use super::stride::Stride;
-use crate::StoreError;
+use crate::error::StoreError;
 use crate::wait::retry_pause;
 use plan::Plan;
 pub(super) use report::{SHUT_DOWN, not_found};

@@ -13,8 +13,11 @@ use serde_json::Value;
 use vesta_intf::UnixMillis;
 
 use super::{NewSegmentTag, NextRange, SegmentStore, SegmentTag};
+use crate::clock::{Clock as _, SystemClock};
+use crate::error::StoreError;
 use crate::lease::{Area, Entry, Fields, SCHEMA};
-use crate::{Cas, Clock as _, KvStore, StoreError, SystemClock, random};
+use crate::lease::{Cas, KvStore};
+use crate::random;
 
 pub(crate) const AREA: &str = "segment/tags";
 
@@ -174,7 +177,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{MemoryStore, Timing};
+    use crate::lease::Timing;
+    use crate::testing::MemoryStore;
 
     fn orders() -> SegmentTag {
         SegmentTag {

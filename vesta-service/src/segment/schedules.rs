@@ -11,8 +11,10 @@ use shuttle::thread::{JoinHandle, spawn, yield_now};
 use vesta_intf::{IdError, UnixMillis};
 
 use super::{NewSegmentTag, NextRange, SegmentService, SegmentStore, SegmentTag};
+use crate::error::StoreError;
 use crate::races::{Ends, ModelClock, NEVER, after_a_while, at_random, unique_and_growing};
-use crate::{Drive, MemorySegmentStore, StoreError};
+use crate::testing::MemorySegmentStore;
+use crate::wait::Drive;
 
 const TAG: &str = "orders";
 

@@ -18,7 +18,9 @@ use crate::error::{StoreError, ask_store};
 ///
 /// ```
 /// use std::sync::Arc;
-/// use vesta_service::{ErrorKind, MemorySegmentStore, NewSegmentTag, SegmentService};
+/// use vesta_service::ErrorKind;
+/// use vesta_service::segment::{NewSegmentTag, SegmentService};
+/// use vesta_service::testing::MemorySegmentStore;
 ///
 /// let store = Arc::new(MemorySegmentStore::new()); // or a database of vesta-store
 /// let ids = SegmentService::builder(store).build()?;
@@ -159,7 +161,7 @@ impl SegmentService {
     }
 
     /// Fetches what is due, if no thread does it, which is so with
-    /// [`Drive::ByHand`](crate::Drive::ByHand). Returns how
+    /// [`Drive::ByHand`](crate::options::Drive::ByHand). Returns how
     /// long there is nothing more to do.
     pub fn maintain(&self) -> Option<Duration> {
         self.core.maintain()

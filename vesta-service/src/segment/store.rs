@@ -6,7 +6,7 @@ use std::ops::{Deref, Range};
 use vesta_intf::{IdError, UnixMillis, is_control};
 
 use super::stride::Stride;
-use crate::StoreError;
+use crate::error::StoreError;
 
 /// The largest number a database can keep: its columns are signed, with 64 bits.
 pub(crate) const MAX: u64 = i64::MAX.unsigned_abs();

@@ -24,7 +24,7 @@ impl Stride {
     /// The first of them that is not below `from`, which has at most 63 bits.
     ///
     /// ```
-    /// use vesta_service::Stride;
+    /// use vesta_service::segment::Stride;
     ///
     /// let stride = Stride { delta: 3, remainder: 1 };
     /// assert_eq!([0, 1, 2, 4, 5].map(|from| stride.align(from)), [1, 1, 4, 4, 7]);

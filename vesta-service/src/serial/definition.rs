@@ -9,8 +9,8 @@ use vesta_intf::{
 };
 
 use super::zone::Zone;
-use crate::NewSegmentTag;
 use crate::lease::{Entry, Fields, SCHEMA};
+use crate::segment::NewSegmentTag;
 
 /// A serial tag as it was created.
 #[derive(Debug)]

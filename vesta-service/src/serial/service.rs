@@ -11,8 +11,9 @@ use super::store::{Known, SerialStore};
 use super::tag::SerialTag;
 use crate::clock::AnyClock;
 use crate::error::{BuildError, StoreError, ask_store};
+use crate::lease::KvStore;
 use crate::segment::Segment;
-use crate::{KvStore, SegmentBuilder, SegmentService, SegmentStatus};
+use crate::segment::{SegmentBuilder, SegmentService, SegmentStatus};
 
 /// Gives out serials: numbers of a tag as its pattern writes them, whose counter starts anew each day,
 /// month or year. One per process is enough; share it behind an [`Arc`].
@@ -20,7 +21,8 @@ use crate::{KvStore, SegmentBuilder, SegmentService, SegmentStatus};
 /// ```
 /// use std::sync::Arc;
 /// use vesta_intf::{Pattern, Reset};
-/// use vesta_service::{MemoryStore, NewSerialTag, SerialService};
+/// use vesta_service::serial::{NewSerialTag, SerialService};
+/// use vesta_service::testing::MemoryStore;
 ///
 /// let store = Arc::new(MemoryStore::new()); // or a database of vesta-store
 /// let serials = SerialService::builder(store).build()?;

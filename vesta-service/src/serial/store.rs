@@ -15,12 +15,12 @@ use vesta_intf::UnixMillis;
 
 use super::definition::{Definition, NewSerialTag};
 use crate::clock::AnyClock;
+use crate::error::StoreError;
 use crate::lease::Area;
+use crate::lease::{Cas, KvStore};
 use crate::segment::kv::entry_key;
+use crate::segment::{KvSegments, NewSegmentTag, NextRange, SegmentStore, SegmentTag};
 use crate::sync::Mutex;
-use crate::{
-    Cas, KvSegments, KvStore, NewSegmentTag, NextRange, SegmentStore, SegmentTag, StoreError,
-};
 
 const TAGS: &str = "serial/tags";
 const COUNTERS: &str = "serial/counters";

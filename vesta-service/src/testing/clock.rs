@@ -12,7 +12,9 @@ use crate::clock::Clock;
 ///
 /// ```
 /// use std::time::Duration;
-/// use vesta_service::{Clock, ManualClock, UnixMillis};
+/// use vesta_service::clock::Clock;
+/// use vesta_service::contract::UnixMillis;
+/// use vesta_service::testing::ManualClock;
 ///
 /// let clock = ManualClock::at(UnixMillis(1_700_000_000_000));
 /// clock.advance(Duration::from_millis(5));

@@ -18,13 +18,14 @@ use crate::lease::{KvStore, Put, Suspicion, Timing};
 ///
 /// ```
 /// use std::sync::Arc;
-/// use vesta_service::{FlakyStore, KvStore as _, MemoryStore};
+/// use vesta_service::lease::KvStore as _;
+/// use vesta_service::testing::{FlakyStore, MemoryStore};
 ///
 /// let store = FlakyStore::new(Arc::new(MemoryStore::new()));
 /// store.lose_replies(1);
 /// assert!(store.put_if("area", "key", None, "value").is_err());
 /// assert_eq!(store.get("area", "key")?.as_deref(), Some("value"));
-/// # Ok::<(), vesta_service::StoreError>(())
+/// # Ok::<(), vesta_service::lease::StoreError>(())
 /// ```
 #[derive(Debug)]
 pub struct FlakyStore {

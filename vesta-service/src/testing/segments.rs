@@ -3,8 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::error::StoreError;
 use crate::segment::kv::{AREA, KvSegments, entry_key};
-use crate::{MemoryStore, NewSegmentTag, NextRange, SegmentStore, SegmentTag, StoreError};
+use crate::segment::{NewSegmentTag, NextRange, SegmentStore, SegmentTag};
+use crate::testing::MemoryStore;
 
 /// Tags in this process's memory. For tests and simulations: it forgets everything at exit.
 #[derive(Debug)]

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
 
-use crate::{KvStore, StoreError, Timing};
+use crate::error::StoreError;
+use crate::lease::{KvStore, Timing};
 
 type Entries = BTreeMap<(String, String), String>;
 

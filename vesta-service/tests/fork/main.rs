@@ -8,10 +8,11 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use vesta_service::{
-    Drive, ErrorKind, IdError, IdService as _, LocalIdService, MachineSource, ManualClock,
-    MemorySegmentStore, NewSegmentTag, PopulatorKind, SegmentService, UnixMillis,
-};
+use vesta_service::contract::UnixMillis;
+use vesta_service::options::{Drive, PopulatorKind};
+use vesta_service::segment::{NewSegmentTag, SegmentService};
+use vesta_service::testing::{ManualClock, MemorySegmentStore};
+use vesta_service::{ErrorKind, IdError, IdService as _, LocalIdService, MachineSource};
 use vesta_testkit::namespace_of;
 
 const START: UnixMillis = UnixMillis(1_700_000_000_000);

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use vesta_service::{MemoryStore, NewSerialTag, SerialService};
+use vesta_service::serial::{NewSerialTag, SerialService};
+use vesta_service::testing::MemoryStore;
 
 use super::{forked, is_told};
 

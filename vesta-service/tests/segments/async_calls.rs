@@ -7,7 +7,9 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-use vesta_service::{ErrorKind, IdError, IdRun, SegmentService};
+use vesta_service::contract::IdRun;
+use vesta_service::segment::SegmentService;
+use vesta_service::{ErrorKind, IdError};
 
 use crate::stores::{Mood, TestStore, by_hand, ids, next, patient};
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use vesta_service::{ErrorKind, NextRange, SegmentStore as _};
+use vesta_service::ErrorKind;
+use vesta_service::segment::{NextRange, SegmentStore as _};
 
 use crate::stores::{Mood, Seen, TestStore, by_hand, next, patient};
 

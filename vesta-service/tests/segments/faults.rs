@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use vesta_service::{Clock as _, ErrorKind, IdError, SegmentStore as _};
+use vesta_service::clock::Clock as _;
+use vesta_service::segment::SegmentStore as _;
+use vesta_service::{ErrorKind, IdError};
 
 use crate::stores::{Mood, Seen, TestStore, by_hand, next, patient, row, try_next};
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use vesta_service::SegmentService;
+use vesta_service::segment::SegmentService;
 use vesta_testkit::Rng;
 
 use crate::stores::{Seen, TestStore, batch, ids, next, patient, run};

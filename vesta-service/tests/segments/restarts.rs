@@ -5,9 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use vesta_service::{
-    Clock as _, Drive, ErrorKind, ManualClock, SegmentBuilder, SegmentService, UnixMillis,
-};
+use vesta_service::ErrorKind;
+use vesta_service::clock::Clock as _;
+use vesta_service::contract::UnixMillis;
+use vesta_service::options::Drive;
+use vesta_service::segment::{SegmentBuilder, SegmentService};
+use vesta_service::testing::ManualClock;
 
 use crate::stores::{TestStore, next, row};
 

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use vesta_intf::{ErrorKind, IdError, Pattern, Reset, ShuffleKey, UnixMillis};
-use vesta_service::{
-    BuildError, Drive, KvStore, ManualClock, MemoryStore, NewSerialTag, SerialService, StoreError,
-    Timing,
-};
+use vesta_service::BuildError;
+use vesta_service::lease::{KvStore, StoreError, Timing};
+use vesta_service::options::Drive;
+use vesta_service::serial::{NewSerialTag, SerialService};
+use vesta_service::testing::{ManualClock, MemoryStore};
 
 /// 2026-11-22T12:00 in Shanghai.
 const NOON: UnixMillis = UnixMillis(1_795_320_000_000);

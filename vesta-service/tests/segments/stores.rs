@@ -8,10 +8,14 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
-use vesta_service::{
-    Drive, IdError, IdRun, ManualClock, MemorySegmentStore, NewSegmentTag, NextRange,
-    SegmentBuilder, SegmentService, SegmentStore, SegmentTag, StoreError, UnixMillis,
+use vesta_service::IdError;
+use vesta_service::contract::{IdRun, UnixMillis};
+use vesta_service::lease::StoreError;
+use vesta_service::options::Drive;
+use vesta_service::segment::{
+    NewSegmentTag, NextRange, SegmentBuilder, SegmentService, SegmentStore, SegmentTag,
 };
+use vesta_service::testing::{ManualClock, MemorySegmentStore};
 
 /// Fate of a request at the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

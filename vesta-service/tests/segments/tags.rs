@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use vesta_service::{Clock as _, ErrorKind, IdError, NewSegmentTag, SegmentStore as _};
+use vesta_service::clock::Clock as _;
+use vesta_service::segment::{NewSegmentTag, SegmentStore as _};
+use vesta_service::{ErrorKind, IdError};
 
 use crate::stores::{Seen, TestStore, batch, by_hand, next, patient, row, run, try_next};
 

@@ -4,7 +4,8 @@ use std::sync::Barrier;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use vesta_service::{Clock as _, ErrorKind, IdError};
+use vesta_service::clock::Clock as _;
+use vesta_service::{ErrorKind, IdError};
 
 use crate::stores::{Mood, Seen, TestStore, batch, by_hand, ids, next, patient};
 
@@ -113,7 +114,7 @@ fn many_threads_see_a_new_tag_as_soon_as_it_is_created() {
             });
         }
         barrier.wait();
-        service.create(&vesta_service::NewSegmentTag::new("orders", 10).unwrap()).unwrap();
+        service.create(&vesta_service::segment::NewSegmentTag::new("orders", 10).unwrap()).unwrap();
         barrier.wait();
     });
 }

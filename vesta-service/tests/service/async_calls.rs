@@ -9,10 +9,10 @@ use std::time::Duration;
 use vesta_testkit::namespace_of;
 
 use crate::common::START;
-use vesta_service::{
-    AsyncIdService, Drive, ErrorKind, IdMeta, IdService, LocalIdService, MachineSource,
-    ManualClock, PopulatorKind,
-};
+use vesta_service::contract::AsyncIdService;
+use vesta_service::options::{Drive, PopulatorKind};
+use vesta_service::testing::ManualClock;
+use vesta_service::{ErrorKind, IdMeta, IdService, LocalIdService, MachineSource};
 
 struct Unpark(Thread);
 

@@ -4,9 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use vesta_service::clock::{Clock, ClockKind};
+use vesta_service::contract::{SequenceStart, UnixMillis};
+use vesta_service::options::{Drive, PopulatorKind};
+use vesta_service::testing::ManualClock;
 use vesta_service::{
-    Builder, Clock, ClockKind, Drive, ErrorKind, IdError, IdMeta, IdService as _, LocalIdService,
-    MachineSource, ManualClock, PopulatorKind, SequenceStart, UnixMillis,
+    Builder, ErrorKind, IdError, IdMeta, IdService as _, LocalIdService, MachineSource,
 };
 use vesta_testkit::namespace_of;
 

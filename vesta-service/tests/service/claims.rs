@@ -8,10 +8,12 @@ use std::time::Duration;
 use crate::common::{START, leases, put};
 use parking_lot::Mutex;
 use vesta_intf::Field;
-use vesta_service::{
-    BuildError, Clock, Drive, IdError, IdMeta, IdService as _, KvStore, LocalIdService,
-    MachineSource, ManualClock, MemoryStore, Record, StoreError, Suspicion, Timing, UnixMillis,
-};
+use vesta_service::clock::Clock;
+use vesta_service::contract::UnixMillis;
+use vesta_service::lease::{KvStore, Record, StoreError, Suspicion, Timing};
+use vesta_service::options::Drive;
+use vesta_service::testing::{ManualClock, MemoryStore};
+use vesta_service::{BuildError, IdError, IdMeta, IdService as _, LocalIdService, MachineSource};
 
 /// A store in which somebody else is faster a few times.
 #[derive(Debug)]

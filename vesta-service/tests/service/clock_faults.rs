@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::common::START;
-use vesta_service::{
-    Clock as _, Drive, ErrorKind, FlakyStore, IdMeta, IdService as _, LocalIdService,
-    MachineSource, ManualClock, MemoryStore, PopulatorKind, Timing, UnixMillis,
-};
+use vesta_service::clock::Clock as _;
+use vesta_service::contract::UnixMillis;
+use vesta_service::lease::Timing;
+use vesta_service::options::{Drive, PopulatorKind};
+use vesta_service::testing::{FlakyStore, ManualClock, MemoryStore};
+use vesta_service::{ErrorKind, IdMeta, IdService as _, LocalIdService, MachineSource};
 use vesta_testkit::{Rng, namespace_of};
 
 fn fixed(clock: &ManualClock, layout: IdMeta, folder: &tempfile::TempDir) -> LocalIdService {

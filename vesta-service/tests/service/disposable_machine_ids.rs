@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::common::START;
-use vesta_service::{
-    BuildError, Drive, IdMeta, IdService as _, LocalIdService, MachineSource, ManualClock,
-    StoreError, WorkerNodeStore,
-};
+use vesta_service::lease::StoreError;
+use vesta_service::options::{Drive, WorkerNodeStore};
+use vesta_service::testing::ManualClock;
+use vesta_service::{BuildError, IdMeta, IdService as _, LocalIdService, MachineSource};
 
 /// A table in memory, as a database has it.
 #[derive(Debug, Default)]

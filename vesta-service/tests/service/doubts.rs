@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use crate::common::setting::{Setting, position};
 use crate::common::{START, leases};
-use vesta_service::{
-    Clock as _, Doubt, ErrorKind, FlakyStore, IdService as _, LocalIdService, MachineSource,
-    Timing, UnixMillis,
-};
+use vesta_service::clock::Clock as _;
+use vesta_service::contract::UnixMillis;
+use vesta_service::lease::{Doubt, Timing};
+use vesta_service::testing::FlakyStore;
+use vesta_service::{ErrorKind, IdService as _, LocalIdService, MachineSource};
 
 const SECOND: Duration = Duration::from_secs(1);
 

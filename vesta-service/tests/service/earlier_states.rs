@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use crate::common::leases;
 use crate::common::setting::Setting;
-use vesta_service::{
-    BuildError, Clock as _, Drive, ErrorKind, FlakyStore, IdMeta, IdService as _, KvStore as _,
-    LocalIdService, MachineSource, MemoryStore, Timing,
-};
+use vesta_service::clock::Clock as _;
+use vesta_service::lease::{KvStore as _, Timing};
+use vesta_service::options::Drive;
+use vesta_service::testing::{FlakyStore, MemoryStore};
+use vesta_service::{BuildError, ErrorKind, IdMeta, IdService as _, LocalIdService, MachineSource};
 
 const SECOND: Duration = Duration::from_secs(1);
 const AREA: &str = "lease/default";
@@ -132,7 +133,7 @@ fn the_first_holder_that_sees_it_leaves_a_floor_above_what_it_issued() {
     // A clock that is behind: only the floor keeps the positions apart.
     let starter = elsewhere(&setting);
     let now = setting.clock.wall();
-    starter.clock.set_wall(vesta_service::UnixMillis(now.0 - 4_000));
+    starter.clock.set_wall(vesta_service::contract::UnixMillis(now.0 - 4_000));
     let successor = starter.start();
     for _ in 0..100 {
         assert!(known.insert(successor.gen_id().expect("an ID")), "an ID came twice");

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use crate::common::{START, leases};
-use vesta_service::{
-    Cas, FlakyStore, KvSegments, KvStore as _, Leases, MemoryStore, NewSegmentTag, Record,
-    SegmentStore as _, Snapshot,
-};
+use vesta_service::lease::{Cas, KvStore as _, Leases, Record, Snapshot};
+use vesta_service::segment::{KvSegments, NewSegmentTag, SegmentStore as _};
+use vesta_service::testing::{FlakyStore, MemoryStore};
 
 /// An open namespace, in memory.
 struct Opened {

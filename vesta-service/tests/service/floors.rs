@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::common::{START, leases, put};
-use vesta_service::{
-    BuildError, Builder, Drive, FlakyStore, IdMeta, IdService as _, KvStore as _, LocalIdService,
-    MachineSource, ManualClock, MemoryStore, Record, UnixMillis,
-};
+use vesta_service::contract::UnixMillis;
+use vesta_service::lease::{KvStore as _, Record};
+use vesta_service::options::Drive;
+use vesta_service::testing::{FlakyStore, ManualClock, MemoryStore};
+use vesta_service::{BuildError, Builder, IdMeta, IdService as _, LocalIdService, MachineSource};
 
 const LAYOUT: IdMeta = IdMeta::MAX_PEAK;
 const SECOND: u64 = 1000;

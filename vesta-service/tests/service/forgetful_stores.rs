@@ -7,9 +7,12 @@ use std::time::Duration;
 use crate::common::setting::{Setting, position};
 use crate::common::{START, leases};
 use parking_lot::Mutex;
+use vesta_service::clock::Clock as _;
+use vesta_service::contract::UnixMillis;
+use vesta_service::lease::{KvStore as _, Record, Timing};
+use vesta_service::testing::{ManualClock, MemoryStore};
 use vesta_service::{
-    BuildError, Builder, Clock as _, ErrorKind, IdMeta, IdService as _, KvStore as _,
-    LocalIdService, MachineSource, ManualClock, MemoryStore, Record, Timing, UnixMillis,
+    BuildError, Builder, ErrorKind, IdMeta, IdService as _, LocalIdService, MachineSource,
 };
 
 #[test]

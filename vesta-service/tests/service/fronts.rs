@@ -1,7 +1,9 @@
 //! Two front doors of one service: the same machine ID, another genMethod.
 
 use vesta_intf::{GenMethod, IdMeta, IdService as _, UnixMillis};
-use vesta_service::{Drive, LocalIdService, MachineSource, ManualClock};
+use vesta_service::options::Drive;
+use vesta_service::testing::ManualClock;
+use vesta_service::{LocalIdService, MachineSource};
 
 fn service(clock: &ManualClock, layout: IdMeta) -> LocalIdService {
     let service = LocalIdService::builder()

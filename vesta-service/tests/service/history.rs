@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use vesta_intf::Field;
-use vesta_service::sequence::Rules;
-use vesta_service::{
-    Drive, IdMeta, IdService as _, KvStore, Leases, LocalIdService, MachineSource, ManualClock,
-    MemoryStore, Origin, Put, StoreError, Timing, UnixMillis,
-};
+use vesta_service::contract::UnixMillis;
+use vesta_service::lease::sequence::Rules;
+use vesta_service::lease::{KvStore, Leases, Origin, Put, StoreError, Timing};
+use vesta_service::options::Drive;
+use vesta_service::testing::{ManualClock, MemoryStore};
+use vesta_service::{IdMeta, IdService as _, LocalIdService, MachineSource};
 
 const LAYOUT: IdMeta = IdMeta::MAX_PEAK;
 const KILLS: usize = 1000;

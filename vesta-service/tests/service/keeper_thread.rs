@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use vesta_service::{
-    Builder, Clock, ErrorKind, IdMeta, IdService as _, KvStore, Leases, LocalIdService,
-    MachineSource, MemoryStore, StoreError, SystemClock, Timing, UnixMillis,
-};
+use vesta_service::clock::{Clock, SystemClock};
+use vesta_service::contract::UnixMillis;
+use vesta_service::lease::{KvStore, Leases, StoreError, Timing};
+use vesta_service::testing::MemoryStore;
+use vesta_service::{Builder, ErrorKind, IdMeta, IdService as _, LocalIdService, MachineSource};
 
 /// A store that takes its time for each change.
 #[derive(Debug, Default)]

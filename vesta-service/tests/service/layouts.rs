@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::common::START;
-use vesta_service::{
-    Drive, IdMeta, IdService as _, LocalIdService, MachineSource, ManualClock, PopulatorKind,
-    SequenceStart, UnixMillis,
-};
+use vesta_service::contract::{SequenceStart, UnixMillis};
+use vesta_service::options::{Drive, PopulatorKind};
+use vesta_service::testing::ManualClock;
+use vesta_service::{IdMeta, IdService as _, LocalIdService, MachineSource};
 
 fn service(layout: IdMeta, start: SequenceStart, clock: &ManualClock) -> LocalIdService {
     LocalIdService::builder()
@@ -54,7 +54,7 @@ fn every_layout_that_may_generate_does_and_explains_what_it_made() {
 }
 
 fn clock_of(clock: &ManualClock) -> UnixMillis {
-    use vesta_service::Clock as _;
+    use vesta_service::clock::Clock as _;
     clock.wall()
 }
 

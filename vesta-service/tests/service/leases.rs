@@ -6,10 +6,11 @@ use std::time::Duration;
 use crate::common::setting::{Setting, position};
 use crate::common::{START, leases};
 use parking_lot::Mutex;
-use vesta_service::{
-    BuildError, ClaimOrder, Clock as _, Drive, ErrorKind, IdMeta, IdService as _, Leases,
-    LocalIdService, MachineSource, UnixMillis,
-};
+use vesta_service::clock::Clock as _;
+use vesta_service::contract::UnixMillis;
+use vesta_service::lease::{ClaimOrder, Leases};
+use vesta_service::options::Drive;
+use vesta_service::{BuildError, ErrorKind, IdMeta, IdService as _, LocalIdService, MachineSource};
 use vesta_testkit::namespace_of;
 
 #[test]

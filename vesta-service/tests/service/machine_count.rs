@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::common::{START, leases};
-use vesta_service::{
-    BuildError, Drive, ErrorKind, IdMeta, IdService as _, LocalIdService, MachineSource,
-    ManualClock, MemoryStore, PopulatorKind, Record,
-};
+use vesta_service::lease::Record;
+use vesta_service::options::{Drive, PopulatorKind};
+use vesta_service::testing::{ManualClock, MemoryStore};
+use vesta_service::{BuildError, ErrorKind, IdMeta, IdService as _, LocalIdService, MachineSource};
 
 struct Setting {
     store: Arc<MemoryStore>,

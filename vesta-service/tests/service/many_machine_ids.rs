@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::common::START;
-use vesta_service::{
-    Builder, Drive, FlakyStore, IdMeta, IdService as _, KvStore, Leases, LocalIdService,
-    MachineSource, ManualClock, MemoryStore, Put, Record, StoreError, Timing,
-};
+use vesta_service::lease::{KvStore, Leases, Put, Record, StoreError, Timing};
+use vesta_service::options::Drive;
+use vesta_service::testing::{FlakyStore, ManualClock, MemoryStore};
+use vesta_service::{Builder, IdMeta, IdService as _, LocalIdService, MachineSource};
 
 const LAYOUT: IdMeta = IdMeta::MAX_PEAK;
 const SECOND: Duration = Duration::from_secs(1);

@@ -6,10 +6,9 @@ use std::sync::Arc;
 
 use crate::common::START;
 use vesta_intf::{IdSet, overlap};
-use vesta_service::{
-    BuildError, Drive, IdError, IdMeta, IdService as _, LocalIdService, MachineSource, ManualClock,
-    MemoryStore,
-};
+use vesta_service::options::Drive;
+use vesta_service::testing::{ManualClock, MemoryStore};
+use vesta_service::{BuildError, IdError, IdMeta, IdService as _, LocalIdService, MachineSource};
 use vesta_testkit::namespace_of;
 
 fn start(

@@ -7,10 +7,12 @@ use std::time::Duration;
 use crate::common::START;
 use crate::common::setting::Setting;
 use vesta_intf::{FieldOrder, LayoutSpec, TimeUnit};
-use vesta_service::{
-    Clock as _, Drive, ErrorKind, IdError, IdMeta, IdService as _, LocalIdService, MachineSource,
-    ManualClock, MemoryStore, NotReady, NotReadyReason, Timing, UnixMillis,
-};
+use vesta_service::clock::Clock as _;
+use vesta_service::contract::{NotReady, NotReadyReason, UnixMillis};
+use vesta_service::lease::Timing;
+use vesta_service::options::Drive;
+use vesta_service::testing::{ManualClock, MemoryStore};
+use vesta_service::{ErrorKind, IdError, IdMeta, IdService as _, LocalIdService, MachineSource};
 
 const MAX_WAIT: Duration = Duration::from_secs(2);
 

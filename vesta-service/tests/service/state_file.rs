@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use crate::common::{START, generating_layouts};
 use vesta_intf::Field;
-use vesta_service::{
-    BuildError, Clock as _, ClockKind, Drive, IdMeta, IdService as _, LocalIdService,
-    MachineSource, ManualClock, PopulatorKind, UnixMillis,
-};
+use vesta_service::clock::{Clock as _, ClockKind};
+use vesta_service::contract::UnixMillis;
+use vesta_service::options::{Drive, PopulatorKind};
+use vesta_service::testing::ManualClock;
+use vesta_service::{BuildError, IdMeta, IdService as _, LocalIdService, MachineSource};
 use vesta_testkit::namespace_of;
 
 fn file(folder: &Path) -> PathBuf {

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use crate::common::{START, START_OF_2023, Seen, generating_layouts};
 use vesta_intf::{Field, LayoutSpec};
-use vesta_service::{
-    Builder, Clock as _, ClockKind, Drive, IdMeta, IdService as _, LocalIdService, MachineSource,
-    ManualClock, MemoryStore, PopulatorKind, SequenceStart, SystemClock,
-};
+use vesta_service::clock::{Clock as _, ClockKind, SystemClock};
+use vesta_service::contract::SequenceStart;
+use vesta_service::options::{Drive, PopulatorKind};
+use vesta_service::testing::{ManualClock, MemoryStore};
+use vesta_service::{Builder, IdMeta, IdService as _, LocalIdService, MachineSource};
 use vesta_testkit::{Rng, namespace_of};
 
 const THREADS: u64 = 8;
@@ -227,9 +228,9 @@ fn the_checker_notices_a_duplicate() {
     let meta = IdMeta::MAX_PEAK;
     let seen = Seen::new(&meta, START, 2);
     let first = meta.tick_at(START).unwrap();
-    let id = vesta_service::Id { time: first + 1, seq: 1_048_575, ..Default::default() };
+    let id = vesta_service::contract::Id { time: first + 1, seq: 1_048_575, ..Default::default() };
     assert!(seen.is_new(&id));
-    assert!(seen.is_new(&vesta_service::Id { seq: 1_048_574, ..id }));
+    assert!(seen.is_new(&vesta_service::contract::Id { seq: 1_048_574, ..id }));
     assert!(!seen.is_new(&id), "a planted duplicate must be found");
     assert_eq!(seen.count(), 2);
 }

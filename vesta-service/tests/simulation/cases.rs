@@ -1,6 +1,7 @@
 //! Faults by number: each of these happened to somebody, many times over here.
 
-use vesta_service::{BuildError, Drive, ErrorKind, IdError, IdMeta, IdService as _, MachineSource};
+use vesta_service::options::Drive;
+use vesta_service::{BuildError, ErrorKind, IdError, IdMeta, IdService as _, MachineSource};
 use vesta_testkit::{Rng, fast_folder, namespace_of};
 
 use super::ledger::{Ledger, Progress, Stretch};
@@ -223,7 +224,7 @@ fn a_clock_that_jumps_far_ahead_leaves_nothing_behind() {
                 world.make(number).unwrap_or_else(|error| panic!("jump {jump}: {error}"));
             }
             let millis = (world.time.now() + world.plan.window() + 6 * SECOND) / MILLI;
-            let latest = world.plan.layout.tick_at(vesta_service::UnixMillis(millis));
+            let latest = world.plan.layout.tick_at(vesta_service::contract::UnixMillis(millis));
             let latest = latest.expect("2023") << world.plan.layout.spec().seq_bits;
             for machine in 0..=7 {
                 assert!(world.bound(machine) <= latest, "a record lies far ahead of real time");

@@ -1,9 +1,9 @@
 //! Generation: every way to ask for IDs, and the errors it may end with.
 
-use vesta_service::{
-    Clock as _, ClockKind, ErrorKind, IdError, IdRun, IdService as _, LocalIdService,
-    MachineStatus, UnixMillis,
-};
+use vesta_service::clock::{Clock as _, ClockKind};
+use vesta_service::contract::{IdRun, UnixMillis};
+use vesta_service::options::MachineStatus;
+use vesta_service::{ErrorKind, IdError, IdService as _, LocalIdService};
 
 use super::ledger::{Fault, Flaw, Ledger, Progress, Stretch};
 use super::plan::{NAMESPACES, Plan};

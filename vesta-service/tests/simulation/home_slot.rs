@@ -5,9 +5,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use vesta_service::{
-    Drive, IdMeta, LocalIdService, MachineSource, StoreError, UnixMillis, WorkerNodeStore,
-};
+use vesta_service::contract::UnixMillis;
+use vesta_service::lease::StoreError;
+use vesta_service::options::{Drive, WorkerNodeStore};
+use vesta_service::{IdMeta, LocalIdService, MachineSource};
 
 use super::time::{HostClock, SECOND, Time};
 

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use vesta_intf::FieldOrder::{MachineTimeSeq, TimeMachineSeq, TimeSeqMachine};
-use vesta_service::{Id, IdMeta, IdRun};
+use vesta_service::IdMeta;
+use vesta_service::contract::{Id, IdRun};
 
 /// The rule that an ID breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use vesta_service::{
-    BuildError, Drive, LocalIdService, MachineSource, PopulatorKind, SequenceStart,
-};
+use vesta_service::contract::SequenceStart;
+use vesta_service::options::{Drive, PopulatorKind};
+use vesta_service::{BuildError, LocalIdService, MachineSource};
 use vesta_testkit::Rng;
 
 use super::ledger::Progress;

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use vesta_intf::{Field, FieldOrder, LayoutSpec, TimeUnit};
-use vesta_service::{
-    ClaimOrder, ClockKind, IdMeta, MAX_BORROW_MILLIS, PopulatorKind, SequenceStart, Timing,
-    UnixMillis,
-};
+use vesta_service::IdMeta;
+use vesta_service::clock::ClockKind;
+use vesta_service::contract::{SequenceStart, UnixMillis};
+use vesta_service::lease::{ClaimOrder, Timing};
+use vesta_service::options::{MAX_BORROW_MILLIS, PopulatorKind};
 use vesta_testkit::Rng;
 
 use super::planted::Planted;

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use vesta_service::{
-    IdError, IdRun, IdService as _, LocalIdService, NotReady, NotReadyReason, Record,
-};
+use vesta_service::contract::{IdRun, NotReady, NotReadyReason};
+use vesta_service::lease::Record;
+use vesta_service::{IdError, IdService as _, LocalIdService};
 use vesta_testkit::Rng;
 
 use super::ledger::Fault;

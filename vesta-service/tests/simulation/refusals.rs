@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use vesta_service::{Clock as _, ErrorKind, IdError, NotReady, NotReadyReason, UnixMillis};
+use vesta_service::clock::Clock as _;
+use vesta_service::contract::{NotReady, NotReadyReason, UnixMillis};
+use vesta_service::{ErrorKind, IdError};
 
 use super::generation::LEAD_MILLIS;
 use super::ledger::{Fault, Flaw};

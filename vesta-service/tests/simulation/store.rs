@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use parking_lot::Mutex;
-use vesta_service::{KvStore as _, Leases, MemoryStore, Namespace, Record};
+use vesta_service::lease::{KvStore as _, Leases, Namespace, Record};
+use vesta_service::testing::MemoryStore;
 use vesta_testkit::Rng;
 
 use super::counts::Counts;

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use vesta_service::{Clock, UnixMillis};
+use vesta_service::clock::Clock;
+use vesta_service::contract::UnixMillis;
 use vesta_testkit::Rng;
 
 pub(crate) const MILLI: u64 = 1_000_000;

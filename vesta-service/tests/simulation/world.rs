@@ -7,7 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use vesta_service::{BuildError, Clock as _, IdError, LocalIdService, SequenceStart};
+use vesta_service::clock::Clock as _;
+use vesta_service::contract::SequenceStart;
+use vesta_service::{BuildError, IdError, LocalIdService};
 use vesta_testkit::Rng;
 
 use super::counts::Counts;
@@ -336,7 +338,7 @@ impl Drop for World {
 
 /// True if the service says that its store has forgotten something.
 pub(crate) fn sees_that_it_forgot(service: &LocalIdService) -> bool {
-    let says = |line: &vesta_service::MachineStatus| {
+    let says = |line: &vesta_service::options::MachineStatus| {
         line.not_ready_because.as_ref().is_some_and(|why| why.contains("has forgotten"))
     };
     service.machines().iter().any(says)

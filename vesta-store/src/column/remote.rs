@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::TryStreamExt as _;
 use sqlx::{AssertSqlSafe, Connection as _, Row as _};
-use vesta_service::StoreError;
+use vesta_service::lease::StoreError;
 
 use super::Column;
 use crate::backends::sql::{Dialect, explain};

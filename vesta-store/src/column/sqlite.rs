@@ -1,7 +1,7 @@
 //! A column of an SQLite file.
 
 use rusqlite::{Connection, OpenFlags};
-use vesta_service::StoreError;
+use vesta_service::lease::StoreError;
 
 use super::Column;
 use crate::StoreUrl;

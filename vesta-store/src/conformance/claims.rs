@@ -4,10 +4,8 @@ use std::collections::HashSet;
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
-use vesta_service::{
-    BuildError, ClaimOrder, IdMeta, IdService as _, KvStore as _, LocalIdService, MachineSource,
-    Record, Timing,
-};
+use vesta_service::lease::{ClaimOrder, KvStore as _, Record, Timing};
+use vesta_service::{BuildError, IdMeta, IdService as _, LocalIdService, MachineSource};
 
 use super::world::{LAYOUT, NAMESPACE, SECOND, World, crash, next_position, position_of};
 use super::{Backend, Cas, RecordExt as _};

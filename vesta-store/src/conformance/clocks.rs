@@ -3,7 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use vesta_service::{Clock, ManualClock, UnixMillis};
+use vesta_service::clock::Clock;
+use vesta_service::contract::UnixMillis;
+use vesta_service::testing::ManualClock;
 
 /// A scripted clock; whenever a thread would sleep, this is done as well.
 pub(super) struct BusyClock<F> {

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use vesta_service::{KvStore, Put, StoreError, Suspicion, Timing, UnixMillis};
+use vesta_service::contract::UnixMillis;
+use vesta_service::lease::{KvStore, Put, StoreError, Suspicion, Timing};
 
 type Entries = BTreeMap<(String, String), String>;
 

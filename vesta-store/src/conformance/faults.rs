@@ -1,8 +1,8 @@
 //! Requests and replies that get lost, and a store that forgets.
 
-use vesta_service::{
-    BuildError, Clock as _, IdError, IdService as _, LocalIdService, NotReadyReason,
-};
+use vesta_service::clock::Clock as _;
+use vesta_service::contract::NotReadyReason;
+use vesta_service::{BuildError, IdError, IdService as _, LocalIdService};
 
 use super::Backend;
 use super::world::{NAMESPACE, SECOND, World, crash, next_position, position_of};

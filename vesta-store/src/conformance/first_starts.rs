@@ -4,10 +4,11 @@ use std::collections::HashSet;
 use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::thread;
 
-use vesta_service::{
-    Clock as _, Drive, KvStore, LocalIdService, MachineSource, StoreError, Suspicion, SystemClock,
-    Timing, UnixMillis,
-};
+use vesta_service::clock::{Clock as _, SystemClock};
+use vesta_service::contract::UnixMillis;
+use vesta_service::lease::{KvStore, StoreError, Suspicion, Timing};
+use vesta_service::options::Drive;
+use vesta_service::{LocalIdService, MachineSource};
 
 use super::Backend;
 use super::world::{LAYOUT, NAMESPACE, SECOND, World};

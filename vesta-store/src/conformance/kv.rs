@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Barrier};
 
-use vesta_service::{KvStore, Put};
+use vesta_service::lease::{KvStore, Put};
 
 use super::{Backend, Fixture};
 

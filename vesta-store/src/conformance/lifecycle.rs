@@ -4,7 +4,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use vesta_service::{BuildError, Clock as _, Drive, IdError, IdService as _, Record};
+use vesta_service::clock::Clock as _;
+use vesta_service::lease::Record;
+use vesta_service::options::Drive;
+use vesta_service::{BuildError, IdError, IdService as _};
 
 use super::claims::outlasting;
 use super::clocks::BusyClock;

@@ -1,7 +1,8 @@
 //! Creators that die, records that are gone, floors that rise: nobody takes a machine ID that was
 //! used for one that nobody had.
 
-use vesta_service::{BuildError, Cas, IdService as _, LocalIdService, Record};
+use vesta_service::lease::{Cas, Record};
+use vesta_service::{BuildError, IdService as _, LocalIdService};
 
 use super::Backend;
 use super::claims::{built, refused};

@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use vesta_service::{KvStore, Leases, Namespace, Record, StoreError};
+use vesta_service::lease::{KvStore, Leases, Namespace, Record, StoreError};
 
 use crate::import;
 
@@ -108,7 +108,7 @@ impl Records {
         let birth = current.map_or(1, |record| record.birth);
         let new = Record { namespace: uuid, birth, ..new.clone() };
         if current.cloned().unwrap_or_default().expect() == *expect
-            && import::put(&leases, &seen, machine, &new)? == vesta_service::Cas::Done
+            && import::put(&leases, &seen, machine, &new)? == vesta_service::lease::Cas::Done
         {
             return Ok(Cas::Done);
         }

@@ -2,7 +2,10 @@
 
 use std::sync::Barrier;
 
-use vesta_service::{Clock as _, IdMeta, Record, SystemClock, UnixMillis};
+use vesta_service::IdMeta;
+use vesta_service::clock::{Clock as _, SystemClock};
+use vesta_service::contract::UnixMillis;
+use vesta_service::lease::Record;
 
 use super::world::{NAMESPACE, World, next_position, position_at};
 use super::{Backend, Cas, RecordExt as _, Records};

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tempfile::TempDir;
-use vesta_service::{
-    Builder, Clock as _, Drive, FlakyStore, IdMeta, IdService as _, KvStore, Leases,
-    LocalIdService, MachineSource, ManualClock, Record, Timing, UnixMillis,
-};
+use vesta_service::clock::Clock as _;
+use vesta_service::contract::UnixMillis;
+use vesta_service::lease::{KvStore, Leases, Record, Timing};
+use vesta_service::options::Drive;
+use vesta_service::testing::{FlakyStore, ManualClock};
+use vesta_service::{Builder, IdMeta, IdService as _, LocalIdService, MachineSource};
 
 use super::deleted::{Deleted, WithoutDeleted};
 use super::{Backend, Fixture, Records};

@@ -17,7 +17,10 @@ mod zookeeper;
 
 use std::collections::BTreeSet;
 
-use vesta_service::{IdError, NewSegmentTag, StoreError, UnixMillis};
+use vesta_service::IdError;
+use vesta_service::contract::UnixMillis;
+use vesta_service::lease::StoreError;
+use vesta_service::segment::NewSegmentTag;
 
 use super::legacy::Legacy;
 use super::{ForeignOwner, merged};

@@ -1,7 +1,8 @@
 //! Machine IDs that Leaf has handed out.
 
 use serde::Deserialize;
-use vesta_service::{StoreError, UnixMillis};
+use vesta_service::contract::UnixMillis;
+use vesta_service::lease::StoreError;
 
 use super::legacy::ask;
 use super::owner::ForeignOwner;

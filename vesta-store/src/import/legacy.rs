@@ -2,7 +2,7 @@
 
 use vesta_service::IdMeta;
 #[cfg(feature = "remote")]
-use vesta_service::StoreError;
+use vesta_service::lease::StoreError;
 
 use super::cosid;
 #[cfg(feature = "zookeeper")]

@@ -1,6 +1,6 @@
 //! A machine ID in use by another system.
 
-use vesta_service::UnixMillis;
+use vesta_service::contract::UnixMillis;
 
 /// A machine ID that a predecessor of Vesta uses.
 #[derive(Debug, Clone, PartialEq, Eq)]

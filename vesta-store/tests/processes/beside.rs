@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use vesta_service::{NewSegmentTag, SegmentService, SegmentStore};
+use vesta_service::segment::{NewSegmentTag, SegmentService, SegmentStore};
 use vesta_store::{Options, SegmentTable, open_segments};
 
 use crate::originals::{Original, Server};

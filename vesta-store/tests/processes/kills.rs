@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use vesta_service::Timing;
+use vesta_service::lease::Timing;
 
 use crate::checker::Checker;
 use crate::process::{Process, full, random};

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use vesta_service::{Clock as _, SystemClock};
+use vesta_service::clock::{Clock as _, SystemClock};
 
 use crate::worker::Task;
 

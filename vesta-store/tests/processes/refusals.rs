@@ -1,7 +1,7 @@
 //! Databases that refuse for a while (a privilege is taken away, a table renamed, an account locked, a password
 //! changed), and databases that take over the changes of another one.
 
-use vesta_service::StoreError;
+use vesta_service::lease::StoreError;
 use vesta_store::{Options, open_segments, open_worker_nodes};
 
 use crate::checker::Checker;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tempfile::TempDir;
-use vesta_service::Timing;
+use vesta_service::lease::Timing;
 
 use crate::process::random;
 use crate::stores::Store;

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use vesta_service::{
-    Cas, Drive, FlakyStore, IdMeta, IdService as _, KvStore, Leases, LocalIdService, MachineSource,
-    ManualClock, MemoryStore, Record, Snapshot, StoreError, UnixMillis,
-};
+use vesta_service::contract::UnixMillis;
+use vesta_service::lease::{Cas, KvStore, Leases, Record, Snapshot, StoreError};
+use vesta_service::options::Drive;
+use vesta_service::testing::{FlakyStore, ManualClock, MemoryStore};
+use vesta_service::{IdMeta, IdService as _, LocalIdService, MachineSource};
 use vesta_store::import::{ForeignOwner, Outcome, Outcomes, Target, plan, put, write};
 
 const NOW: UnixMillis = UnixMillis(1_767_225_600_000);

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::serials;
-use vesta_service::{KvStore, MemoryStore};
+use vesta_service::lease::KvStore;
+use vesta_service::testing::MemoryStore;
 use vesta_store::conformance::{Backend, Fixture};
 
 struct Memory;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, Once};
 
 use sqlx::mysql::{MySqlConnectOptions, MySqlRow};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Row as _};
-use vesta_service::{KvStore, StoreError};
+use vesta_service::lease::{KvStore, StoreError};
 use vesta_store::SegmentTable::{self, Kv, Leaf};
 use vesta_store::conformance::{Backend, Fixture};
 use vesta_store::import::{ForeignOwner, Legacy, machine_ids};

@@ -6,7 +6,7 @@ use std::hash::{BuildHasher as _, Hasher as _};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-use vesta_service::{Record, StoreError};
+use vesta_service::lease::{Record, StoreError};
 use vesta_store::Options;
 use vesta_store::conformance::{Cas, Proxy, RecordExt as _, Records};
 

@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
-use vesta_service::{KvStore, MemoryStore, StoreError, Timing, UnixMillis};
+use vesta_service::contract::UnixMillis;
+use vesta_service::lease::{KvStore, StoreError, Timing};
+use vesta_service::testing::MemoryStore;
 use vesta_store::conformance::{Backend, Fixture, PROMISES, check};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use sqlx::postgres::{PgConnectOptions, PgRow};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Row as _};
-use vesta_service::KvStore;
+use vesta_service::lease::KvStore;
 use vesta_store::conformance::{Backend, Fixture};
 use vesta_store::{Options, SegmentTable, open_segments, open_worker_nodes};
 
@@ -334,7 +334,7 @@ fn the_table_of_uid_generator_is_used_unchanged() {
 mod segments {
     use std::sync::Arc;
 
-    use vesta_service::SegmentStore;
+    use vesta_service::segment::SegmentStore;
     use vesta_store::segment_conformance::{self, Databases};
     use vesta_store::{Options, SegmentTable, open_segments};
 

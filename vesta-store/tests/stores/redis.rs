@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use server::{DURABLE, Server, command, hasty, opened};
-use vesta_service::{Clock as _, KvStore, StoreError, SystemClock};
+use vesta_service::clock::{Clock as _, SystemClock};
+use vesta_service::lease::{KvStore, StoreError};
 use vesta_store::conformance::{Backend, Fixture};
 use vesta_store::{OpenError, Options};
 

@@ -10,10 +10,10 @@ use std::time::Duration;
 use vesta_testkit::namespace_of;
 
 use tempfile::TempDir;
-use vesta_service::{
-    BuildError, Cas, ClaimOrder, Clock as _, ClockKind, Drive, IdMeta, IdService as _, Leases,
-    LocalIdService, MachineSource, PopulatorKind, Record, SystemClock, Timing,
-};
+use vesta_service::clock::{Clock as _, ClockKind, SystemClock};
+use vesta_service::lease::{Cas, ClaimOrder, Leases, Record, Timing};
+use vesta_service::options::{Drive, PopulatorKind};
+use vesta_service::{BuildError, IdMeta, IdService as _, LocalIdService, MachineSource};
 use vesta_store::Options;
 
 use crate::checker::Checker;

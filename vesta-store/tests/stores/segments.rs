@@ -3,7 +3,8 @@
 mod memory {
     use std::sync::Arc;
 
-    use vesta_service::{MemorySegmentStore, SegmentStore};
+    use vesta_service::segment::SegmentStore;
+    use vesta_service::testing::MemorySegmentStore;
     use vesta_store::segment_conformance::{Database, Databases};
 
     struct Memory;
@@ -29,7 +30,7 @@ mod sqlite {
     use std::sync::Arc;
 
     use tempfile::TempDir;
-    use vesta_service::SegmentStore;
+    use vesta_service::segment::SegmentStore;
     use vesta_store::segment_conformance::{Database, Databases};
     use vesta_store::{Options, open_segments};
 

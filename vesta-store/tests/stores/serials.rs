@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use vesta_intf::{Pattern, Reset, UnixMillis};
-use vesta_service::{Clock, KvStore, NewSerialTag, Serial, SerialService, SystemClock};
+use vesta_service::clock::{Clock, SystemClock};
+use vesta_service::lease::KvStore;
+use vesta_service::serial::{NewSerialTag, Serial, SerialService};
 use vesta_store::conformance::{Backend, Fixture};
 
 const SERVERS: usize = 3;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::serials;
 use rusqlite::Connection;
 use tempfile::TempDir;
-use vesta_service::KvStore;
+use vesta_service::lease::KvStore;
 use vesta_store::conformance::{Backend, Fixture};
 
 struct Sqlite;

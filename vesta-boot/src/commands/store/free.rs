@@ -1,6 +1,6 @@
 //! `store free`: gives a machine ID back to the pool when its owner is gone for good.
 
-use vesta_service::{Cas, Record};
+use vesta_service::lease::{Cas, Record};
 use vesta_store::import::change;
 
 use super::{Console, Opened, UNCHANGED, attempt, plain};

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use vesta_intf::{Field, IdMeta};
-use vesta_service::{Clock as _, Record, SystemClock};
+use vesta_service::clock::{Clock as _, SystemClock};
+use vesta_service::lease::Record;
 use vesta_store::StoreUrl;
 use vesta_store::import::{
     ForeignOwner, Legacy, Outcome, Outcomes, Target, machine_ids, plan, write,

@@ -13,7 +13,8 @@ mod trust;
 use std::sync::Arc;
 
 use vesta_intf::UnixMillis;
-use vesta_service::{Clock, KvStore, Leases, Namespace, Snapshot, StoreError, SystemClock};
+use vesta_service::clock::{Clock, SystemClock};
+use vesta_service::lease::{KvStore, Leases, Namespace, Snapshot, StoreError};
 use vesta_store::Options;
 
 use super::console::UNCHANGED;

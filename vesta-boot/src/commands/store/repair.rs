@@ -1,7 +1,7 @@
 //! `store repair`: creates the record of a machine ID anew, after somebody deleted or replaced it.
 
 use vesta_intf::UnixMillis;
-use vesta_service::{Cas, Record};
+use vesta_service::lease::{Cas, Record};
 use vesta_store::import::put;
 
 use super::{Console, MARGIN_MS, Opened, UNCHANGED, attempt};

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 use vesta_intf::UnixMillis;
-use vesta_service::{Doubt, Namespace, Snapshot};
+use vesta_service::lease::{Doubt, Namespace, Snapshot};
 
 use super::Opened;
 use crate::error::Error;
@@ -150,7 +150,7 @@ impl Row {
 mod tests {
     use serde_json::{Value, json};
     use vesta_intf::IdMeta;
-    use vesta_service::Record;
+    use vesta_service::lease::Record;
 
     use super::super::testing::{NOW, World, at, held};
     use super::*;

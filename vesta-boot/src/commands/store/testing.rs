@@ -5,7 +5,8 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
 use vesta_intf::{IdMeta, UnixMillis};
-use vesta_service::{Cas, KvStore, Leases, ManualClock, MemoryStore, Record, StoreError, Timing};
+use vesta_service::lease::{Cas, KvStore, Leases, Record, StoreError, Timing};
+use vesta_service::testing::{ManualClock, MemoryStore};
 use vesta_store::import::put;
 
 use super::{Console, Opened};

@@ -32,7 +32,9 @@ pub(super) fn run(opened: &Opened, console: &mut Console) -> Result<String, Erro
 mod tests {
     use std::sync::Arc;
 
-    use vesta_service::{Drive, LocalIdService, MachineSource, ManualClock};
+    use vesta_service::options::Drive;
+    use vesta_service::testing::ManualClock;
+    use vesta_service::{LocalIdService, MachineSource};
 
     use super::super::testing::{NOW, World};
     use super::*;

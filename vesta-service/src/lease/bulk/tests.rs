@@ -5,8 +5,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::*;
-use crate::MemoryStore;
 use crate::lease::{KvStore, Record, Timing};
+use crate::testing::MemoryStore;
 
 /// A store that answers no request for several changes, and takes note of the keys.
 #[derive(Debug, Default)]

@@ -15,9 +15,12 @@ use parking_lot::Mutex;
 
 use super::pool;
 use super::slot::{SLOT, Slot};
+use crate::clock::Clock;
+use crate::error::StoreError;
+use crate::host_guard::HostGuard;
 use crate::lease::leases::entries;
 use crate::lease::{Entry as _, KvStore, Local, Namespace, Record, Timing};
-use crate::{BuildError, Clock, HostGuard, StoreError, os};
+use crate::{BuildError, os};
 
 /// The number of files that are created together, and open at once.
 const OPEN_AT_ONCE: usize = 64;
@@ -278,7 +281,8 @@ mod tests {
 
     use super::*;
     use crate::lease::{Cas, Leases};
-    use crate::{ManualClock, UnixMillis};
+    use crate::testing::ManualClock;
+    use vesta_intf::UnixMillis;
 
     fn open(path: &Path) -> FileStore {
         let folder = StateFolder {

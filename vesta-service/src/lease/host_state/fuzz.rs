@@ -9,7 +9,7 @@ use vesta_intf::UnixMillis;
 
 use super::slot::{CHECKSUM, SLOT, Slot, checksum};
 use super::{BuildError, HostState, Own, Record, StateFolder};
-use crate::ManualClock;
+use crate::testing::ManualClock;
 use texts::{Changes, damaged};
 
 #[path = "../../../../scripts/fuzz/texts.rs"]

@@ -9,7 +9,6 @@ use shuttle::thread::{JoinHandle, spawn, yield_now};
 use vesta_intf::{IdError, IdMeta, UnixMillis};
 
 use super::*;
-use crate::MemoryStore;
 use crate::clock::{AnyClock, ClockKind};
 use crate::held_lease::HeldLeaseFactory;
 use crate::lease::codec::Entry as _;
@@ -20,6 +19,7 @@ use crate::populator::PopulatorKind;
 use crate::races::{Ends, ModelClock, NEVER, after_a_while, at_random, unique_and_growing};
 use crate::sequence::{Claim, Rules};
 use crate::slots::Slots;
+use crate::testing::MemoryStore;
 
 const META: IdMeta = IdMeta::MIN_GRANULARITY;
 const NAMESPACE: &str = "default";

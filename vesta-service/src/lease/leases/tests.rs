@@ -3,7 +3,7 @@
 use vesta_intf::UnixMillis;
 
 use super::*;
-use crate::MemoryStore;
+use crate::testing::MemoryStore;
 
 fn opened() -> (Arc<MemoryStore>, Leases) {
     let store = Arc::new(MemoryStore::new());

@@ -7,12 +7,12 @@ use std::sync::atomic::AtomicBool;
 use vesta_intf::{IdError, IdMeta, UnixMillis};
 
 use super::*;
-use crate::ManualClock;
 use crate::clock::{AnyClock, ClockKind};
 use crate::held_lease::HeldLeaseFactory;
 use crate::populator::PopulatorKind;
 use crate::races::{Ends, Thread, at_once, bounded, exhaustively};
 use crate::sequence::Rules;
+use crate::testing::ManualClock;
 
 const META: IdMeta = IdMeta::MIN_GRANULARITY;
 const FIRST: u64 = 1_000_000 << 10;

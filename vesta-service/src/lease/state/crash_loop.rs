@@ -9,9 +9,9 @@ use std::time::Duration;
 use vesta_intf::{Field, IdMeta, UnixMillis};
 
 use super::{Action, Answer, Ask, Event, Findings, Machine, Now, Plan};
-use crate::MemoryStore;
 use crate::lease::{ClaimOrder, Leases, Timing};
 use crate::sequence::Rules;
+use crate::testing::MemoryStore;
 
 const META: IdMeta = IdMeta::MAX_PEAK;
 const BEGIN: UnixMillis = UnixMillis(1_800_000_000_000);

@@ -31,7 +31,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::{NextRange, SegmentTag};
+    use crate::segment::{NextRange, SegmentTag};
 
     const NOW: Duration = Duration::ZERO;
 

@@ -5,7 +5,7 @@ use vesta_intf::IdError;
 use super::super::store::{LentRange, NextRange};
 use super::super::stride::Stride;
 use super::{Buffer, Health, not_found};
-use crate::StoreError;
+use crate::error::StoreError;
 
 impl Buffer {
     /// The step to ask for, and the end of what this process has had so far.

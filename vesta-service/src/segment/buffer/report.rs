@@ -10,7 +10,7 @@ use super::super::status::SegmentStatus;
 use super::super::store::NewSegmentTag;
 use super::plan::per_second;
 use super::{Buffer, Health, Phase};
-use crate::StoreError;
+use crate::error::StoreError;
 use crate::wait::LONGEST_PAUSE;
 
 /// Assumed duration of a fetch before one was seen.

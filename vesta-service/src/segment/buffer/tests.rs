@@ -95,7 +95,7 @@ fn what_a_store_must_not_offer_is_refused_and_asked_for_again() {
         let mut buffer = Buffer::new(&row(10, 1), 100);
         let refused = answered(&mut buffer, NextRange::Numbers(nonsense));
         assert!(refused == Err(Health::Good), "{refused:?}");
-        assert!(buffer.failing_because().is_some_and(crate::StoreError::is_permanent));
+        assert!(buffer.failing_because().is_some_and(crate::error::StoreError::is_permanent));
         assert!(buffer.ask(Duration::from_secs(2)));
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::races::{Ends, Thread, at_once, bounded, exhaustively, unique_and_growing};
 use crate::segment::key::Key;
-use crate::{NextRange, SegmentTag};
+use crate::segment::{NextRange, SegmentTag};
 
 const NOW: Duration = Duration::from_secs(1);
 const FLOOR: u64 = 100;

@@ -7,7 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use vesta_intf::{FieldOrder, LayoutSpec, TimeUnit};
-use vesta_service::{Cas, Id, IdMeta, Leases, MemoryStore, Record, UnixMillis};
+use vesta_service::IdMeta;
+use vesta_service::contract::{Id, UnixMillis};
+use vesta_service::lease::{Cas, Leases, Record};
+use vesta_service::testing::MemoryStore;
 
 /// Some moment in 2023, inside every layout that is tested.
 pub const START: UnixMillis = UnixMillis(1_700_000_000_000);

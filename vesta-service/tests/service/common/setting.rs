@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use tempfile::TempDir;
-use vesta_service::{
-    BuildError, Builder, Cas, Drive, FlakyStore, IdMeta, LocalIdService, MachineSource,
-    ManualClock, MemoryStore, Record, Timing, UnixMillis,
-};
+use vesta_service::contract::UnixMillis;
+use vesta_service::lease::{Cas, Record, Timing};
+use vesta_service::options::Drive;
+use vesta_service::testing::{FlakyStore, ManualClock, MemoryStore};
+use vesta_service::{BuildError, Builder, IdMeta, LocalIdService, MachineSource};
 
 use super::{START, leases};
 

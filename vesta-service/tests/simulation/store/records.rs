@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use vesta_service::{KvStore as _, Leases, MemoryStore, Record};
+use vesta_service::lease::{KvStore as _, Leases, Record};
+use vesta_service::testing::MemoryStore;
 
 /// Records as the product reads them, each text once.
 #[derive(Debug)]

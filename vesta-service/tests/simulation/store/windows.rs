@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use vesta_service::Record;
+use vesta_service::lease::Record;
 
 use super::Sender;
 

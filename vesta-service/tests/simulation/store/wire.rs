@@ -4,7 +4,8 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use vesta_service::{KvStore, StoreError, Suspicion, Timing, UnixMillis};
+use vesta_service::contract::UnixMillis;
+use vesta_service::lease::{KvStore, StoreError, Suspicion, Timing};
 
 use super::{Late, Shared, Weather};
 use crate::planted::Planted;

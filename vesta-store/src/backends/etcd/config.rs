@@ -3,7 +3,7 @@
 use std::fs;
 
 use tonic::transport::{Certificate, ClientTlsConfig};
-use vesta_service::StoreError;
+use vesta_service::lease::StoreError;
 
 use super::pb::AuthenticateRequest;
 use crate::{OpenError, StoreUrl};

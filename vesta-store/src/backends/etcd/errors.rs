@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use tonic::{Code, Status};
-use vesta_service::StoreError;
+use vesta_service::lease::StoreError;
 
 use crate::backends::ServerMessage;
 

@@ -1,7 +1,7 @@
 //! Entries as keys.
 
 use futures_util::future::try_join_all;
-use vesta_service::{Put, StoreError};
+use vesta_service::lease::{Put, StoreError};
 
 use super::pb::compare::{CompareTarget, TargetUnion};
 use super::pb::request_op::Request as Op;

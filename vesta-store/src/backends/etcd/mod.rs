@@ -18,7 +18,7 @@ use std::time::Duration;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Status};
-use vesta_service::StoreError;
+use vesta_service::lease::StoreError;
 
 use crate::options::Purpose;
 use crate::remote::{Client, Remote};

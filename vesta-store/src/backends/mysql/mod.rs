@@ -3,7 +3,7 @@
 //! Every change is one statement that commits by itself. A server that does not sync each commit to
 //! its disk (`innodb_flush_log_at_trx_commit` other than 1), whose binary log is not synced, or that
 //! has, is or was an asynchronous replica may forget changes:
-//! [`doubt`](vesta_service::KvStore::doubt) says so. Tables that no claim keeps a distance from are
+//! [`doubt`](vesta_service::lease::KvStore::doubt) says so. Tables that no claim keeps a distance from are
 //! refused where commits are not synced. A server that is read-only is waited for.
 //!
 //! The tables (`*.sql` beside this file) are made on first use. The user needs `SELECT`, `INSERT` and
@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use sqlx::error::DatabaseError;
 use sqlx::mysql::{MySql as Driver, MySqlConnection, MySqlDatabaseError, MySqlRow};
 use sqlx::{AssertSqlSafe, ConnectOptions as _};
-use vesta_service::{Put, StoreError};
+use vesta_service::lease::{Put, StoreError};
 
 use super::sql::Statement::{Change, Rows};
 use super::sql::{

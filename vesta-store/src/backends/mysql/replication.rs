@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use sqlx::Row as _;
 use sqlx::mysql::{MySqlConnection, MySqlRow};
-use vesta_service::{Clock as _, StoreError, SystemClock};
+use vesta_service::clock::{Clock as _, SystemClock};
+use vesta_service::lease::StoreError;
 
 use super::Config;
 use super::kv::{REPLICAS, REPLICATION, SOURCES};

@@ -4,7 +4,7 @@
 //! that it relies on, above all `synchronous_commit = on` (or `remote_apply` where that is set). Nothing is
 //! prepared and nothing kept in a session, so a pooler in between may share sessions by transaction. A server with `fsync = off`, with replicas and no
 //! `synchronous_standby_names`, or that was once promoted may forget changes:
-//! [`doubt`](vesta_service::KvStore::doubt) says so. Tables that no claim keeps a distance from are
+//! [`doubt`](vesta_service::lease::KvStore::doubt) says so. Tables that no claim keeps a distance from are
 //! refused where commits are not synced. A server in recovery is waited for.
 //!
 //! The tables (`*.sql` beside this file) are made on first use, in the first schema of the
@@ -19,7 +19,7 @@ use futures_util::TryStreamExt as _;
 use sqlx::error::DatabaseError;
 use sqlx::postgres::{PgConnection, PgDatabaseError, PgRow};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Either};
-use vesta_service::{Put, StoreError};
+use vesta_service::lease::{Put, StoreError};
 
 use super::sql::Statement::{Change, Rows};
 use super::sql::{

@@ -28,7 +28,7 @@ fn it_says_what_it_is_and_never_the_password() {
         assert_eq!(store.describe(), shown);
         let debug = format!("{store:?}");
         assert!(debug.contains(shown) && !debug.contains("hunter2"), "{debug}");
-        assert_eq!(store.timing(), vesta_service::Timing::NETWORK);
+        assert_eq!(store.timing(), vesta_service::lease::Timing::NETWORK);
     }
 }
 

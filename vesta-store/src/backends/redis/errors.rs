@@ -1,7 +1,7 @@
 //! Errors of Redis by what the caller can do.
 
 use redis::RedisError;
-use vesta_service::StoreError;
+use vesta_service::lease::StoreError;
 
 use crate::backends::ServerMessage;
 

@@ -1,7 +1,8 @@
 //! Entries as the fields of hashes.
 
 use redis::{Cmd, FromRedisValue, RedisResult};
-use vesta_service::{Put, Suspicion, UnixMillis};
+use vesta_service::contract::UnixMillis;
+use vesta_service::lease::{Put, Suspicion};
 
 use super::{Connection, Redis, errors};
 use crate::backends::text;

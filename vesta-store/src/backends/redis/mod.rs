@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use redis::aio::MultiplexedConnection as Connection;
 use redis::{AsyncConnectionConfig, Cmd, FromRedisValue};
-use vesta_service::{StoreError, Timing};
+use vesta_service::lease::{StoreError, Timing};
 
 use crate::backends::ServerMessage;
 use crate::options::Purpose;

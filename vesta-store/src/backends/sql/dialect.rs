@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sqlx::error::DatabaseError;
 use sqlx::{Column as _, ColumnIndex, Connection, Decode, Row, Type, TypeInfo as _};
-use vesta_service::{Put, StoreError};
+use vesta_service::lease::{Put, StoreError};
 
 use super::errors::Class;
 use crate::{OpenError, SegmentTable, StoreUrl};

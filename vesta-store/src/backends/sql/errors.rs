@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 
 use sqlx::Error;
-use vesta_service::StoreError;
+use vesta_service::lease::StoreError;
 
 use super::dialect::Dialect;
 use crate::backends::ServerMessage;

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
-use vesta_service::{Put, Suspicion, UnixMillis};
+use vesta_service::contract::UnixMillis;
+use vesta_service::lease::{Put, Suspicion};
 
 use super::dialect::{Cells as _, Dialect, Look, Value};
 use super::{Sql, errors, explain, pause_before};

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use sqlx::Connection as _;
-use vesta_service::{StoreError, Timing};
+use vesta_service::lease::{StoreError, Timing};
 
 use crate::options::{Purpose, not_prepared};
 use crate::remote::{Client, Remote};

@@ -1,6 +1,7 @@
 //! The table of processes whose machine ID is used once: uid-generator's `WORKER_NODE`.
 
-use vesta_service::{KvStore, StoreError, WorkerNodeStore};
+use vesta_service::lease::{KvStore, StoreError};
+use vesta_service::options::WorkerNodeStore;
 
 use super::dialect::{Cells as _, Dialect, Value};
 use super::{Sql, explain};

@@ -1,7 +1,7 @@
 //! Errors of SQLite, told apart by what the caller can do.
 
 use rusqlite::{Error, ErrorCode, ffi};
-use vesta_service::StoreError;
+use vesta_service::lease::StoreError;
 
 /// The cause of a failed request.
 #[derive(Debug)]

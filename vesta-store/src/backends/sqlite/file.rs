@@ -9,7 +9,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use tempfile::{NamedTempFile, TempPath};
-use vesta_service::StoreError;
+use vesta_service::lease::StoreError;
 
 use super::errors::Failure;
 use super::fill;

@@ -3,7 +3,7 @@
 use std::any::Any;
 
 use rusqlite::{OptionalExtension as _, TransactionBehavior, params};
-use vesta_service::{KvStore, Put, StoreError, Timing};
+use vesta_service::lease::{KvStore, Put, StoreError, Timing};
 
 use super::Database;
 

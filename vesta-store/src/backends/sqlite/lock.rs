@@ -13,7 +13,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use vesta_service::{Clock as _, HostGuard, StoreError, SystemClock};
+use vesta_service::clock::{Clock as _, SystemClock};
+use vesta_service::lease::{HostGuard, StoreError};
 
 /// The databases that this process has open, by device and inode. Each is opened once for its locks:
 /// closing any descriptor of a file drops those that SQLite holds on it in this process.

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use rusqlite::{Connection, MAIN_DB, OpenFlags};
-use vesta_service::{StoreError, Timing, check_local};
+use vesta_service::lease::{StoreError, Timing, check_local};
 
 use crate::options::not_prepared;
 use crate::{OpenError, Options, StoreUrl};

@@ -3,7 +3,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tempfile::TempDir;
-use vesta_service::{KvStore as _, WorkerNodeStore as _};
+use vesta_service::lease::KvStore as _;
+use vesta_service::options::WorkerNodeStore as _;
 
 use super::*;
 

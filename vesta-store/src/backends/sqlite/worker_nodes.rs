@@ -1,7 +1,8 @@
 //! The table of processes whose machine ID is used once.
 
 use rusqlite::{Connection, params};
-use vesta_service::{HostGuard, StoreError, WorkerNodeStore};
+use vesta_service::lease::{HostGuard, StoreError};
+use vesta_service::options::WorkerNodeStore;
 
 use super::errors::Failure;
 use super::{Database, not_prepared};

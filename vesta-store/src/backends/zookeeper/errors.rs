@@ -1,6 +1,6 @@
 //! Errors of ZooKeeper by what the caller can do.
 
-use vesta_service::StoreError;
+use vesta_service::lease::StoreError;
 use zookeeper_client::Error;
 
 use super::Zookeeper;

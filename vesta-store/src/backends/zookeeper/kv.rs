@@ -1,7 +1,7 @@
 //! Entries as znodes.
 
 use futures_util::future::try_join_all;
-use vesta_service::Put;
+use vesta_service::lease::Put;
 use zookeeper_client::{Acls, CreateMode, Error, Stat};
 
 use super::errors::foreign;

@@ -6,7 +6,7 @@ mod kv;
 
 use std::time::Duration;
 
-use vesta_service::StoreError;
+use vesta_service::lease::StoreError;
 use zookeeper_client::{Client as Session, SessionState, Stat};
 
 use crate::options::Purpose;

@@ -1,7 +1,7 @@
 //! CosId in MySQL: the tables `cosid_machine` and `cosid`.
 
 use sqlx::mysql::MySqlRow;
-use vesta_service::StoreError;
+use vesta_service::lease::StoreError;
 
 use super::{Entry, Machines, Source, is_within};
 use crate::backends::mysql::Config;

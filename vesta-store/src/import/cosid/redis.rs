@@ -10,7 +10,7 @@
 use std::collections::BTreeSet;
 
 use redis::Cmd;
-use vesta_service::StoreError;
+use vesta_service::lease::StoreError;
 
 use super::{Entry, Machines, Source, is_within};
 pub(super) use crate::backends::redis::Store;

@@ -7,7 +7,7 @@
 //! /cosid/NAMESPACE.NAME           8 bytes: a segment
 //! ```
 
-use vesta_service::StoreError;
+use vesta_service::lease::StoreError;
 use zookeeper_client::Stat;
 
 use super::{Entry, Machines, Source, is_within};

@@ -8,10 +8,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Barrier, OnceLock};
 use std::time::Duration;
 
-use vesta_service::{
-    Clock as _, ErrorKind, IdError, NewSegmentTag, NextRange, Segment, SegmentService,
-    SegmentStore, SegmentTag, StoreError, SystemClock,
+use vesta_service::clock::{Clock as _, SystemClock};
+use vesta_service::lease::StoreError;
+use vesta_service::segment::{
+    NewSegmentTag, NextRange, Segment, SegmentService, SegmentStore, SegmentTag,
 };
+use vesta_service::{ErrorKind, IdError};
 use vesta_store::{Options, open_segments};
 
 use super::numbers::{Order, disjoint};

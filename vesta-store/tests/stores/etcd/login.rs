@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use vesta_service::KvStore;
+use vesta_service::lease::KvStore;
 
 use super::server::Server;
 use super::{AREA, get, opened, put, refused, unavailable};

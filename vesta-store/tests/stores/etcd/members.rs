@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use vesta_service::{Clock as _, KvStore, SystemClock};
+use vesta_service::clock::{Clock as _, SystemClock};
+use vesta_service::lease::KvStore;
 use vesta_store::conformance::Proxy;
 use vesta_store::{OpenError, Options};
 

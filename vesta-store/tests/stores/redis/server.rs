@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use redis::{FromRedisValue, ToRedisArgs};
 use tempfile::TempDir;
-use vesta_service::KvStore;
+use vesta_service::lease::KvStore;
 use vesta_store::Options;
 
 /// The settings with which every acknowledged change is kept.

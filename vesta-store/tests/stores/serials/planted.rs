@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use vesta_intf::{CivilHour, Pattern, UnixMillis};
-use vesta_service::Serial;
+use vesta_service::serial::Serial;
 
 use crate::serials::{CASES, Case, Got, TOTAL, check};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
-use vesta_service::KvStore;
+use vesta_service::lease::KvStore;
 use vesta_store::Options;
 use vesta_store::conformance::{Backend, Fixture};
 use zookeeper_client::{Acls, Client, CreateMode, Error, Stat};

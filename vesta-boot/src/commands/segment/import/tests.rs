@@ -1,6 +1,7 @@
 //! Imports of segments, from the segments read to the tags and the report.
 
-use vesta_service::{MemorySegmentStore, NextRange};
+use vesta_service::segment::NextRange;
+use vesta_service::testing::MemorySegmentStore;
 
 use super::*;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::super::super::store::{NextRange, SegmentTag};
 use super::super::{Buffer, Health};
-use crate::StoreError;
+use crate::error::StoreError;
 
 /// Events of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

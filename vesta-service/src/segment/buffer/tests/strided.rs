@@ -6,7 +6,7 @@ use super::super::super::key::Key;
 use super::super::super::store::{LentRange, NextRange, SegmentTag};
 use super::super::super::stride::Stride;
 use super::*;
-use crate::StoreError;
+use crate::error::StoreError;
 
 const NOW: Duration = Duration::ZERO;
 
