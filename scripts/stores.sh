@@ -16,6 +16,8 @@
 #   scripts/stores.sh lag DIR STORE         once the replica has everything, cuts it off from its source
 #   scripts/stores.sh promote DIR STORE     makes the replica a server of its own, with what it has
 #   scripts/stores.sh subscriber DIR postgres    a replica that can be written, by logical replication
+#   scripts/stores.sh lacks STORE           why it cannot be started here; nothing if it can
+#   scripts/stores.sh install               what is missing of all of them
 #   scripts/stores.sh sql DIR STORE TEXT    has the administrator of mysql or postgres carry out a text
 #
 # `pgbouncer`, to be named, is a pooler before the postgres of DIR: database vesta in transaction mode, with
@@ -30,7 +32,7 @@ POOLERS=(pgbouncer)
 PATIENCE=60
 
 usage() {
-  sed -n '2,24s/^# \{0,1\}//p' "$0"
+  sed -n '2,26s/^# \{0,1\}//p' "$0"
 }
 
 fail() {
@@ -40,17 +42,34 @@ fail() {
 
 # ---- installing ----
 
-# The Debian package of a store, if the store is not there.
-missing() {
+# The programs of a store, and the one that is not there.
+lacks() {
   case $1 in
-    mysql) command -v mariadbd >/dev/null && command -v mariadb >/dev/null || echo mariadb-server ;;
-    postgres) [ -n "$(postgres_folder)" ] && command -v psql >/dev/null || echo postgresql ;;
-    redis) command -v redis-server >/dev/null && command -v redis-cli >/dev/null || echo redis-server ;;
-    zookeeper)
-      [ -e "$ZOOKEEPER_JAR" ] && command -v java >/dev/null || echo libzookeeper-java default-jre-headless
-      ;;
-    etcd) command -v etcd >/dev/null || echo etcd-server ;;
-    pgbouncer) command -v pgbouncer >/dev/null || echo pgbouncer ;;
+    mysql) first_missing mariadbd mariadb mariadb-install-db ;;
+    postgres) if [ -z "$(postgres_folder)" ]; then echo "no initdb"; else first_missing psql; fi ;;
+    redis) first_missing redis-server redis-cli ;;
+    zookeeper) if [ ! -e "$ZOOKEEPER_JAR" ]; then echo "no $ZOOKEEPER_JAR"; else first_missing java; fi ;;
+    etcd) first_missing etcd ;;
+    pgbouncer) first_missing pgbouncer ;;
+  esac
+}
+first_missing() {
+  local program
+  for program in "$@"; do
+    command -v "$program" >/dev/null || { echo "no $program" && return; }
+  done
+}
+
+# The Debian packages of a store that is not there.
+missing() {
+  [ -n "$(lacks "$1")" ] || return 0
+  case $1 in
+    mysql) echo mariadb-server ;;
+    postgres) echo postgresql ;;
+    redis) echo redis-server ;;
+    zookeeper) echo libzookeeper-java default-jre-headless ;;
+    etcd) echo etcd-server ;;
+    pgbouncer) echo pgbouncer ;;
   esac
 }
 
@@ -442,15 +461,20 @@ start_store() {
   echo "$port $second_port" >"$home/ready"
 }
 
-start() {
-  local packages=() failed=() store package
-  local -A starting=()
+install() {
+  local packages=() store package
   for store in "$@"; do
     for package in $(missing "${store%-replica}"); do
       packages+=("$package")
     done
   done
   [ ${#packages[@]} = 0 ] || "$(dirname "$0")/install.sh" "${packages[@]}"
+}
+
+start() {
+  local failed=() store
+  local -A starting=()
+  install "$@"
   for store in "$@"; do
     local first second
     free_port && first=$PORT
@@ -571,6 +595,14 @@ print_env() {
 case "${1:-}" in
   -h | --help)
     usage
+    exit 0
+    ;;
+  install)
+    install "${ALL[@]}" "${POOLERS[@]}"
+    exit 0
+    ;;
+  lacks)
+    lacks "${2:-}"
     exit 0
     ;;
 esac

@@ -1,177 +1,243 @@
 #!/usr/bin/env bash
-# All tests: unit, property and process tests of every crate, the stores' on real servers, then clients
-# in other languages against the real programs. Everything listens on loopback, on free ports, and works
-# in temporary folders. What is missing for that is installed where apt-get can do it.
+# The tests. Without arguments: what any machine can run in ten minutes. It installs nothing, needs no root and no
+# network but for crates, and writes only to target/ and a temporary folder. What this machine lacks is named at
+# the end. Servers listen on loopback, on free ports.
 #
-#   scripts/test.sh                       everything
-#   scripts/test.sh --full                with more rounds, longer outages, larger models, five minutes of
-#                                         torture instead of 20 s, a planted fault that chaos must find,
-#                                         fuzzing led by coverage, requests made from the OpenAPI
-#                                         document, each package built and tried out, and mutation testing: two hours
-#   scripts/test.sh --without NAME        but for a store (mysql, postgres, redis, zookeeper, etcd), for
-#                                         the clients in other languages (interop) or for the page in
-#                                         Chromium (browser); can be repeated
-#   scripts/test.sh -p vesta-store …      one crate, or whatever else `cargo test` takes
+#   scripts/test.sh                  every unit and property test; the conformance suite on memory, SQLite and each
+#                                    store whose server is installed; real programs killed and restarted; ten
+#                                    seconds of torture; the commands of the documents that need no server
+#   scripts/test.sh --all            what every change must pass: installs what is missing (Debian), and adds processes
+#                                    and torture on every store, races, the page in Chromium, clients in other
+#                                    languages, alerts, deployments, all commands of the documents
+#   scripts/test.sh --full           --all with more rounds, longer outages and larger models, five minutes of torture,
+#                                    fuzzing led by coverage, each package built and tried out, mutation testing:
+#                                    two hours
+#   scripts/test.sh -p CRATE …       one crate, or whatever else `cargo test` takes
 #
-# A store whose VESTA_TEST_MYSQL, VESTA_TEST_POSTGRES, VESTA_TEST_REDIS, VESTA_TEST_ZOOKEEPER or
-# VESTA_TEST_ETCD is set is tested there; it must be a throw-away server. The others are started, and
-# stopped at the end.
+# A test that needs a store's server has it in its path: of_mysql, mysql::. A store whose VESTA_TEST_MYSQL (POSTGRES,
+# REDIS, ZOOKEEPER, ETCD) is set is tested there; it must be a throw-away server.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-stores=(mysql postgres redis zookeeper etcd)
-left_out=()
-interop=true
-browser=true
-while :; do
-  case "${1:-}" in
-    -h | --help)
-      sed -n '2,20s/^# \{0,1\}//p' "$0"
-      exit 0
-      ;;
-    --full)
-      export VESTA_TEST_FULL=1
-      shift
-      ;;
-    --without)
-      case " ${stores[*]} " in
-        *" ${2:-} "*)
-          left=()
-          for store in "${stores[@]}"; do
-            [ "$store" = "$2" ] || left+=("$store")
-          done
-          stores=("${left[@]}")
-          left_out+=("$2")
-          ;;
-        *)
-          case "${2:-}" in
-            interop) interop=false ;;
-            browser) browser=false ;;
-            *)
-              echo "--without takes mysql, postgres, redis, zookeeper, etcd, interop or browser, each once" >&2
-              exit 64
-              ;;
-          esac
-          ;;
-      esac
-      shift 2
-      ;;
-    *) break ;;
-  esac
-done
-
-command -v cargo >/dev/null || {
-  echo "cargo is missing: install Rust, https://rustup.rs" >&2
-  exit 1
-}
-missing=()
-command -v cc >/dev/null || missing+=(gcc libc6-dev)
-command -v curl >/dev/null || missing+=(curl ca-certificates)
-# For wrong clocks and full disks under the real programs.
-ls /usr/lib/*/faketime/libfaketimeMT.so.1 >/dev/null 2>&1 || missing+=(faketime)
-command -v unshare >/dev/null || missing+=(util-linux)
-command -v ip >/dev/null || missing+=(iproute2)
-command -v openssl >/dev/null || missing+=(openssl)
-PATH=$PATH:/usr/sbin command -v nginx >/dev/null || missing+=(nginx-light)
-# A network file system, as far as a program can tell.
-command -v bindfs >/dev/null || missing+=(bindfs)
-# A pooler before PostgreSQL.
-command -v pgbouncer >/dev/null || missing+=(pgbouncer)
-[ ${#missing[@]} = 0 ] || scripts/install.sh "${missing[@]}"
+stores="mysql postgres redis zookeeper etcd"
+tier=here
+case "${1:-}" in
+  -h | --help)
+    sed -n '2,19s/^# \{0,1\}//p' "$0"
+    exit 0
+    ;;
+  --all) tier=all && shift ;;
+  --full) tier=full && export VESTA_TEST_FULL=1 && shift ;;
+esac
+if [ $tier != here ] && [ $# -gt 0 ]; then
+  echo "--$tier takes no arguments; scripts/test.sh --help" >&2
+  exit 64
+fi
 
 failed() {
   echo "FAILED: $1" >&2
   exit 1
 }
+have() {
+  PATH=$PATH:/usr/sbin:/sbin command -v "$1" >/dev/null
+}
 
-folder=
+# ---- what there is, before anything is built ----
+
+have cargo || failed "cargo is missing: install Rust, https://rustup.rs"
+if [ $tier = here ]; then
+  have cc || failed "there is no C compiler, which SQLite and TLS are built with: install gcc or clang"
+  have curl || failed "there is no curl, which asks the servers: install curl"
+fi
+
+# Prints why a tool or a store's server cannot be used here; nothing if it can.
+lack() {
+  case $1 in
+    # Linux only: they read /proc, or are started by a script that does.
+    mysql | postgres | redis | zookeeper | etcd | pgbouncer)
+      if [ "$(uname)" != Linux ]; then echo "Linux only"; else scripts/stores.sh lacks "$1"; fi
+      ;;
+    faketime) ls /usr/lib/*/faketime/libfaketimeMT.so.1 >/dev/null 2>&1 || echo "no libfaketime" ;;
+    bindfs) if ! have bindfs; then echo "no bindfs"; elif [ ! -w /dev/fuse ]; then echo "/dev/fuse is closed"; fi ;;
+    namespaces) unshare --user --map-root-user --mount --uts true 2>/dev/null || echo "unshare makes no user namespace" ;;
+    root) [ "$(id -u)" = 0 ] || echo "only root can start as two users" ;;
+    *) have "$1" || echo "no $1" ;;
+  esac
+}
+# The Debian package that brings a tool.
+package_of() {
+  case $1 in
+    cc) echo gcc libc6-dev ;;
+    curl) echo curl ca-certificates ;;
+    nginx) echo nginx-light ;;
+    javac) echo default-jdk-headless ;;
+    namespaces) echo util-linux ;;
+    ip) echo iproute2 ;;
+    *) echo "$1" ;;
+  esac
+}
+
+tools="faketime bindfs namespaces nginx javac root"
+# What a crate's tests use beyond cargo and curl.
+used_by() {
+  case $1 in
+    vesta-store) echo "$stores pgbouncer" ;;
+    vesta-cli) echo "mysql postgres zookeeper bindfs" ;;
+    vesta-server) echo "faketime bindfs namespaces root" ;;
+    vesta-rest) echo "nginx javac" ;;
+  esac
+}
+
+wanted="$stores pgbouncer $tools"
+if [ $# -gt 0 ]; then
+  previous='' wanted=''
+  for argument in "$@"; do
+    case $previous in -p | --package) wanted="$wanted $(used_by "$argument")" ;; esac
+    previous=$argument
+  done
+fi
+if [ $tier != here ]; then
+  missing=''
+  for tool in cc curl ip ${tools%root}; do
+    [ -z "$(lack "$tool")" ] || missing="$missing $(package_of "$tool")"
+  done
+  # shellcheck disable=SC2086 # names of packages
+  [ -z "$missing" ] || scripts/install.sh $missing
+  scripts/stores.sh install
+fi
+left_out='' VESTA_TEST_LACKS=''
+skipped=()
+for name in $wanted; do
+  reason=$(lack "$name")
+  [ -n "$reason" ] || continue
+  case $tier,$name in
+    here,root | all,root | full,root) left_out="$left_out$name ($reason)
+" ;;
+    here,*) left_out="$left_out$name ($reason; scripts/test.sh --all installs it)
+" ;;
+    *) failed "$name: $reason" ;;
+  esac
+  VESTA_TEST_LACKS="$VESTA_TEST_LACKS $name"
+  case " $stores " in *" $name "*) skipped+=(--skip "of_$name" --skip "$name::") ;; esac
+done
+export VESTA_TEST_LACKS
+
+# ---- what is started, and ended in any case ----
+
+folder=$(mktemp -d)
 beside=
 clean_up() {
   [ -z "$beside" ] || kill -- "-$beside" 2>/dev/null || true
-  [ -n "$folder" ] || return 0
   # What a test started for itself and was not there to stop lies below.
   for servers in "$folder" "$folder"/own.*; do
-    [ ! -d "$servers" ] || scripts/stores.sh stop "$servers" || true
+    [ ! -d "$servers/.." ] || [ "$(uname)" != Linux ] || scripts/stores.sh stop "$servers" 2>/dev/null || true
   done
   rm -rf "$folder"
 }
 trap clean_up EXIT
 trap 'exit 130' INT TERM
 
-# Starts the stores that nobody has given.
 start_stores() {
-  local store variable wanted=()
-  for store in "${stores[@]}"; do
-    variable=VESTA_TEST_${store^^}
-    [ -n "${!variable:-}" ] || wanted+=("$store")
+  local wanted='' store variable
+  for store in $stores; do
+    variable=VESTA_TEST_$(echo "$store" | tr '[:lower:]' '[:upper:]')
+    case " $1 " in *" $store "*) ;; *) continue ;; esac
+    [ -n "${!variable:-}" ] || [ -n "$(lack "$store")" ] || wanted="$wanted $store"
   done
-  folder=$(mktemp -d)
-  if [ ${#wanted[@]} -gt 0 ]; then
-    echo "starting: ${wanted[*]}"
-    scripts/stores.sh start "$folder" "${wanted[@]}" ||
-      failed "starting the stores; --without STORE leaves the tests of one out"
-  fi
+  [ -n "$wanted" ] || return 0
+  echo "starting:$wanted"
+  # shellcheck disable=SC2086 # names
+  scripts/stores.sh start "$folder" $wanted || failed "starting the stores"
   eval "$(scripts/stores.sh env "$folder")"
+}
+say_what_was_left_out() {
+  [ -z "$left_out" ] || printf '%s' "$left_out" | sed 's/^/not tested here: /'
 }
 
 if [ $# -gt 0 ]; then
-  # The tests start real programs, some of another crate; those of all crates together are built with them.
-  cargo build --quiet -p vesta-server -p vesta-rest -p vesta-cli || failed "building the programs"
+  start_stores "$wanted"
+  # They start programs of other crates, as all crates together build them.
   case " $* " in
-    *vesta-store* | *vesta-cli*) start_stores ;;
-    *" -p "* | *" --package"*) ;; # no other crate needs one
-    *) start_stores ;;
+    *vesta-server* | *vesta-rest* | *vesta-cli* | *vesta-sample* | *vesta-load*)
+      cargo build --quiet -p vesta-server -p vesta-rest -p vesta-cli --all-features || failed "building the programs"
+      ;;
   esac
-  cargo test "$@" || failed "cargo test $*"
+  case " $* " in *" -- "*) ;; *) set -- "$@" -- ;; esac
+  cargo test "$@" ${skipped[@]+"${skipped[@]}"} || failed "cargo test $*"
+  say_what_was_left_out
   exit 0
 fi
 
-start_stores
-# The processes are tests that mostly wait: several at once, and beside them only what has what they
-# leave of the processors: the races, or in a full run mutation testing.
-run() {
-  local what=$1
-  shift
-  cargo test "$@" -- --skip processes:: --skip torture:: "${left_out[@]/#/--skip=of_}" ||
-    failed "the tests of $what"
-}
-# Alone: it takes what it gets of the processors.
-run_torture() {
-  cargo test "$@" --test torture -- --nocapture torture:: || failed "the torture"
-}
-run_processes() {
-  local script=races
-  [ -z "${VESTA_TEST_FULL:-}" ] || script=mutants
-  setsid nice -n 15 "scripts/$script.sh" >"$folder/beside.log" 2>&1 &
-  beside=$!
-  cargo test "$@" --test processes -- --nocapture --test-threads=4 || failed "the tests with processes"
-}
-# The end of what runs beside the processes.
-finish() {
-  local status=0
-  wait "$beside" || status=$?
-  beside=
-  cat "$folder/beside.log"
-  [ "$status" = 0 ] || failed "$1"
-}
-if [ ${#left_out[@]} = 0 ]; then
-  run "the crates" --workspace --all-features
-  run_torture --workspace --all-features
-  run_processes --workspace --all-features
-  scripts/ops.sh || failed "the alerts and the dashboard"
-  scripts/deploy.sh || failed "the files of deploy/"
-  scripts/docs.sh || failed "the commands of the documents"
+# ---- one build, then every test binary, two at a time ----
+
+echo "building"
+cargo test --workspace --all-features --no-run --message-format=json-render-diagnostics >"$folder/built" ||
+  failed "building the tests"
+# Package folder and program of each, one a line.
+sed -n 's/.*"manifest_path":"\([^"]*\)\/Cargo.toml".*"test":true}.*"executable":"\([^"]*\)".*/"\1" "\2"/p' "$folder/built" >"$folder/tests"
+start_stores "$stores"
+
+cat >"$folder/one" <<'RUN'
+# FOLDER PROGRAM ARGUMENT…: runs one test binary; says how it went, and all of its output if it failed.
+cd "$1" && program=$2 && shift 2
+name=$(basename "$PWD")/$(basename "$program" | sed 's/-[0-9a-f]*$//')
+log=$(mktemp)
+start=$SECONDS
+status=0
+"$program" "$@" >"$log" 2>&1 || status=$?
+if [ $status = 0 ]; then
+  sed -n 's/^test result: ok. \([0-9]*\) passed.*/\1/p' "$log" |
+    awk -v name="$name" -v seconds=$((SECONDS - start)) '{ n += $1 } END { printf "ok %5d tests %4d s  %s\n", n, seconds, name }'
 else
-  echo "left out as asked: the tests on ${left_out[*]}"
-  features=$(IFS=, && echo "${stores[*]}")
-  run "the crates" --workspace --exclude vesta-store --all-features
-  run_torture --workspace --exclude vesta-store --all-features
-  run "the stores" -p vesta-store --features "$features"
-  run_processes -p vesta-store --features "$features"
+  cat "$log"
+  echo "FAILED: $name"
 fi
-if [ -z "${VESTA_TEST_FULL:-}" ]; then
-  finish "the races"
-else
+rm "$log"
+exit $status
+RUN
+start=$SECONDS
+sed "s|\$| --skip processes:: --skip torture:: ${skipped[*]+${skipped[*]}}|" "$folder/tests" |
+  xargs -P 2 -L 1 bash "$folder/one" || failed "tests, above"
+echo "running: $((SECONDS - start)) s"
+cargo test --quiet --workspace --all-features --doc >"$folder/doc" 2>&1 || {
+  cat "$folder/doc"
+  failed "the examples in the code"
+}
+
+# One test binary, with what it prints.
+watch() {
+  local of binary=$1
+  shift
+  of=$(sed -n "s/^\"\(.*\)\" \"\(.*\/$binary-[0-9a-f]*\)\"\$/\1\n\2/p" "$folder/tests")
+  (cd "${of%
+*}" && exec "${of#*
+}" --nocapture "$@")
+}
+
+if [ $tier = here ]; then
+  # On SQLite and with fixed machine IDs.
+  for store in $stores; do unset "VESTA_TEST_$(echo "$store" | tr '[:lower:]' '[:upper:]')"; done
+  VESTA_TEST_SECONDS=10 watch torture torture:: || failed "the torture"
+  say_what_was_left_out
+  echo "all tests passed that can run here"
+  exit 0
+fi
+
+# ---- what every change must pass, and what takes hours ----
+
+watch torture torture:: || failed "the torture"
+# Processes mostly wait: beside them runs what has what they leave of the processors.
+with_processes=races
+[ $tier = all ] || with_processes=mutants
+setsid nice -n 15 "scripts/$with_processes.sh" >"$folder/beside.log" 2>&1 &
+beside=$!
+watch processes --test-threads=4 || failed "the tests with processes"
+scripts/ops.sh || failed "the alerts and the dashboard"
+scripts/deploy.sh || failed "the files of deploy/"
+scripts/docs.sh || failed "the commands of the documents"
+scripts/interop.sh || failed "clients in other languages"
+scripts/browser.sh || failed "the page in a browser"
+if [ $tier = full ]; then
   scripts/races.sh --full || failed "the races"
   scripts/platforms.sh --link || failed "the programs for macOS"
   cargo package --quiet --workspace --exclude vesta-sample --exclude vesta-codegen --exclude vesta-load \
@@ -182,15 +248,9 @@ else
   scripts/fuzz.sh 10 || failed "fuzzing"
   scripts/schemathesis.sh || failed "the REST server against its OpenAPI document"
 fi
-if $interop; then
-  scripts/interop.sh || failed "clients in other languages"
-else
-  echo "left out as asked: clients in other languages"
-fi
-if $browser; then
-  scripts/browser.sh || failed "the page in a browser; --without browser leaves it out"
-else
-  echo "left out as asked: the page in a browser"
-fi
-[ -z "$beside" ] || finish "mutation testing"
+status=0
+wait "$beside" || status=$?
+beside=
+cat "$folder/beside.log"
+[ $status = 0 ] || failed "$with_processes"
 echo "all tests passed"

@@ -8,17 +8,17 @@ use std::process::Command;
 pub struct FuseMount(PathBuf);
 
 impl FuseMount {
-    /// Shows the folder `of` at `at`, which is made, with these options of FUSE. `None`, and a word of it, where
-    /// that cannot be done.
+    /// Shows the folder `of` at `at`, which is made, with these options of FUSE.
+    ///
+    /// # Panics
+    /// Without bindfs and `/dev/fuse`.
     #[must_use]
-    pub fn new(of: &Path, at: &Path, options: &str) -> Option<Self> {
-        std::fs::create_dir_all(at).ok()?;
+    pub fn new(of: &Path, at: &Path, options: &str) -> Self {
+        std::fs::create_dir_all(at).expect("a folder");
         let mounted = Command::new("bindfs").args(["-o", options]).args([of, at]).output();
-        if mounted.as_ref().is_ok_and(|mounted| mounted.status.success()) {
-            return Some(Self(at.into()));
-        }
-        println!("SKIPPED: there is no bindfs, or no /dev/fuse: {mounted:?}");
-        None
+        let mounted = mounted.expect("bindfs: install the package `bindfs`");
+        assert!(mounted.status.success(), "bindfs: {mounted:?}");
+        Self(at.into())
     }
 }
 

@@ -19,6 +19,13 @@ pub use rng::Rng;
 pub use secrets::shape_in;
 pub use wall_clock::WallClock;
 
+/// True if this machine lacks a tool, as `scripts/test.sh` found and says at its end: `VESTA_TEST_LACKS` names it. A
+/// test that needs it then has nothing to do; without that word it fails.
+#[must_use]
+pub fn lacks(tool: &str) -> bool {
+    std::env::var("VESTA_TEST_LACKS").is_ok_and(|lacking| lacking.split(' ').any(|one| one == tool))
+}
+
 /// True in a full run, with more rounds: `VESTA_TEST_FULL` is set.
 #[must_use]
 pub fn is_full_run() -> bool {

@@ -141,12 +141,13 @@ fn ids_that_are_made_here_have_another_machine_id_than_a_server_of_another_user(
 #[cfg(target_os = "linux")]
 #[test]
 fn the_doctor_sees_state_on_a_network_file_system() {
+    if vesta_testkit::lacks("bindfs") {
+        return;
+    }
     let folder = tempfile::tempdir().expect("a folder");
     let (shared, seen) = (folder.path().join("shared"), folder.path().join("seen"));
     std::fs::create_dir(&shared).expect("a folder");
-    let Some(_mount) = vesta_testkit::FuseMount::new(&shared, &seen, "attr_timeout=1") else {
-        return;
-    };
+    let _mount = vesta_testkit::FuseMount::new(&shared, &seen, "attr_timeout=1");
     let (said, code) = vesta(&seen, &["doctor"]);
     assert!(code == 1 && unfolded(&said).contains("is on a network file system (FUSE)"), "{said}");
     let (said, code) = vesta(&seen, &["doctor", "--state-allow-network-fs"]);

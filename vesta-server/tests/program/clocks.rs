@@ -18,6 +18,9 @@ fn start(clock: &WallClock, folder: &Path, args: &[&str]) -> Program {
 
 #[tokio::test]
 async fn a_member_of_a_pool_lives_through_every_step() {
+    if vesta_testkit::lacks("faketime") {
+        return;
+    }
     let folder = folder();
     let clock = WallClock::new(folder.path());
     let running = start(&clock, folder.path(), &[]);
@@ -45,6 +48,9 @@ async fn a_member_of_a_pool_lives_through_every_step() {
 
 #[tokio::test]
 async fn a_fixed_machine_id_waits_until_the_clock_is_right_again() {
+    if vesta_testkit::lacks("faketime") {
+        return;
+    }
     let folder = folder();
     let clock = WallClock::new(folder.path());
     let running = start(&clock, folder.path(), &["--machine-id", "7"]);
@@ -65,6 +71,9 @@ async fn a_fixed_machine_id_waits_until_the_clock_is_right_again() {
 
 #[tokio::test]
 async fn the_bound_decides_when_the_clock_was_set_back_across_a_restart() {
+    if vesta_testkit::lacks("faketime") {
+        return;
+    }
     for args in [&["--machine-id", "7"][..], &["--machine-range", "5-5"]] {
         let folder = folder();
         let clock = WallClock::new(folder.path());

@@ -46,6 +46,9 @@ fn fill(running: &Program, folder: &Path) -> PathBuf {
 /// SQLite may still find room in what it has; if it does not, IDs end with the window.
 #[tokio::test]
 async fn a_full_disk_under_a_pool_repeats_nothing_and_is_over_when_there_is_room() {
+    if vesta_testkit::lacks("namespaces") {
+        return;
+    }
     let folder = folder();
     let mut command = on_a_small_disk(folder.path(), "");
     command.args(SHORT).args(["--machine-takeover-grace-ms", "6000"]);
@@ -72,6 +75,9 @@ async fn a_full_disk_under_a_pool_repeats_nothing_and_is_over_when_there_is_room
 
 #[tokio::test]
 async fn a_state_file_needs_no_room_once_it_is_there() {
+    if vesta_testkit::lacks("namespaces") {
+        return;
+    }
     let folder = folder();
     let mut command = on_a_small_disk(folder.path(), "");
     let running = serve(command.args(SHORT).args(["--machine-id", "7"]));
@@ -85,6 +91,9 @@ async fn a_state_file_needs_no_room_once_it_is_there() {
 
 #[test]
 fn nothing_starts_on_a_full_disk() {
+    if vesta_testkit::lacks("namespaces") {
+        return;
+    }
     for args in [&["--machine-id", "7"][..], &[]] {
         let folder = folder();
         let before = "! head -c 1048576 /dev/zero 2>/dev/null >vesta-data/filler;";

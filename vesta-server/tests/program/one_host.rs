@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use vesta_testkit::FuseMount;
+use vesta_testkit::{FuseMount, lacks};
 
 use crate::support::{FREE_PORTS, Program, folder, program, run, serve, start, text};
 
@@ -16,12 +16,15 @@ const ON_FUSE: &str = "is on a network file system (FUSE), whose locks may not k
 /// Two mounts of one folder stand for two hosts that reach it.
 #[test]
 fn state_on_a_network_file_system_is_refused_unless_it_is_insisted_on() {
+    if lacks("bindfs") {
+        return;
+    }
     let folder = folder();
     let mount = |name: &str| {
         FuseMount::new(&folder.path().join("shared"), &folder.path().join(name), "attr_timeout=1")
     };
     fs::create_dir(folder.path().join("shared")).expect("a folder");
-    let (Some(_one), Some(_two)) = (mount("one"), mount("two")) else { return };
+    let _mounts = ["one", "two"].map(mount);
     let refused = |args: &[&str]| {
         let output = run(folder.path(), &[&FREE_PORTS[..], args].concat(), &[]);
         let said = text(&output.stderr);
@@ -49,23 +52,19 @@ fn state_on_a_network_file_system_is_refused_unless_it_is_insisted_on() {
 /// It shows two links of the new database for a minute after one of them is gone.
 #[test]
 fn a_first_start_is_not_misled_by_a_file_system_that_shows_old_attributes() {
+    if lacks("bindfs") {
+        return;
+    }
     let folder = folder();
     let (shared, seen) = (folder.path().join("shared"), folder.path().join("seen"));
     fs::create_dir(&shared).expect("a folder");
-    let Some(_mount) = FuseMount::new(&shared, &seen, "attr_timeout=60,entry_timeout=60") else {
-        return;
-    };
+    let _mount = FuseMount::new(&shared, &seen, "attr_timeout=60,entry_timeout=60");
     let running = start(folder.path(), &["--state-dir", "seen", "--state-allow-network-fs"]);
     assert_eq!(running.stop().0, Some(0));
 }
 
-/// The program, as a user of this host starts it who has set nothing; `None`, and a word of it, unless this
-/// test may change its user.
-fn as_user(folder: &Path, user: u32) -> Option<Command> {
-    if !rustix::process::geteuid().is_root() {
-        println!("SKIPPED: only root can be two users");
-        return None;
-    }
+/// The program, as a user of this host starts it who has set nothing.
+fn as_user(folder: &Path, user: u32) -> Command {
     // The folder of the build may be closed to other users.
     let (copy, home) = (folder.join("vesta-server"), folder.join(user.to_string()));
     if !copy.exists() {
@@ -78,18 +77,16 @@ fn as_user(folder: &Path, user: u32) -> Option<Command> {
     }
     let mut command = Command::new(copy);
     command.env_clear().env("HOME", &home).current_dir(&home).uid(user).gid(user).args(FREE_PORTS);
-    Some(command)
+    command
 }
 
 #[test]
 fn two_users_of_a_host_get_different_machine_ids_without_any_setting() {
-    let folder = folder();
-    let (Some(mut one), Some(mut two)) =
-        (as_user(folder.path(), 65533), as_user(folder.path(), 65534))
-    else {
+    if lacks("root") {
         return;
-    };
-    let running = [serve(&mut one), serve(&mut two)];
+    }
+    let folder = folder();
+    let running = [65533, 65534].map(|user| serve(&mut as_user(folder.path(), user)));
     let [one, two] = running.each_ref().map(|program| program.fact("state").to_owned());
     assert!(one.ends_with("65533/.local/state/vesta") && two.ends_with("65534/.local/state/vesta"));
     assert_ne!(running[0].machine(), running[1].machine());
@@ -98,22 +95,24 @@ fn two_users_of_a_host_get_different_machine_ids_without_any_setting() {
 /// Where they would like the same one.
 #[test]
 fn two_users_of_a_host_share_the_machine_ids_of_a_small_range() {
+    if lacks("root") {
+        return;
+    }
     let folder = folder();
     let start = |user| {
-        let mut command = as_user(folder.path(), user)?;
+        let mut command = as_user(folder.path(), user);
         command.args(["--namespace", &crate::support::namespace_of(folder.path())]);
-        Some(Program::serve(command.args(["--machine-range", "5-6"])))
+        Program::serve(command.args(["--machine-range", "5-6"]))
     };
-    let (Some(one), Some(two)) = (start(65533), start(65534)) else { return };
-    let (one, two) = (one.expect("it starts"), two.expect("it starts"));
+    let [one, two] = [65533, 65534].map(|user| start(user).expect("it starts"));
     assert_eq!(one.machine() + two.machine(), 5 + 6);
-    let third = start(65532).expect("as before").expect_err("all are taken");
+    let third = start(65532).expect_err("all are taken");
     let said = text(&third.stderr);
     assert_eq!(third.status.code(), Some(69), "{said}");
     assert!(said.contains("another process of this host holds this machine ID"), "{said}");
     let (code, log) = one.stop();
     assert_eq!(code, Some(0), "{log}");
-    start(65532).expect("as before").expect("one is free again");
+    start(65532).expect("one is free again");
 }
 
 #[test]
@@ -143,6 +142,9 @@ fn a_fixed_machine_id_is_refused_to_another_state_folder_of_the_host() {
 /// Two hosts whose names are addresses: both end in 17.
 #[test]
 fn an_ordinal_is_taken_from_a_name_with_one_number_alone() {
+    if lacks("namespaces") {
+        return;
+    }
     const NAMED: &str = "hostname \"$1\" && shift && exec \"$@\"";
     let folder = folder();
     let namespace = crate::support::namespace_of(folder.path());
