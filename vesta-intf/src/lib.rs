@@ -26,13 +26,14 @@
     clippy::cast_precision_loss
 )]
 
+mod any_form;
 mod check;
+mod cosid;
 mod error;
 mod format;
-mod friendly;
 mod guess;
 mod id;
-mod make;
+mod make_id;
 mod meta;
 mod overlap;
 mod plain;
@@ -43,18 +44,18 @@ mod service;
 #[cfg(feature = "shuffle")]
 mod shuffle;
 mod time;
-mod written;
 
 #[cfg(feature = "grpc")]
 pub mod grpc;
 
+pub use any_form::{Form, Written, read};
 pub use check::CheckSymbol;
+pub use cosid::is_friendly;
 pub use error::{ErrorKind, IdError, NotReady, NotReadyReason};
 pub use format::{IdFormat, IdText};
-pub use friendly::is_friendly;
 pub use guess::{Guess, Guesses, guess};
 pub use id::{GenMethod, Id, IdRun, IdType};
-pub use make::MakeId;
+pub use make_id::MakeId;
 pub use meta::{Field, FieldOrder, IdMeta, LayoutSpec, SequenceStart};
 pub use overlap::{IdSet, overlap};
 pub use plain::{is_control, plain, plain_lines};
@@ -64,7 +65,6 @@ pub use service::{AsyncIdService, IdService};
 #[cfg(feature = "shuffle")]
 pub use shuffle::{Shuffle, ShuffleKey};
 pub use time::{TimeUnit, UnixMillis};
-pub use written::{Form, Written, read};
 
 /// The protocol of gRPC, as Protocol Buffers write it: `vesta/v1/vesta.proto`.
 pub const PROTO: &str = include_str!("../proto/vesta/v1/vesta.proto");
