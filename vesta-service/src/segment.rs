@@ -12,7 +12,7 @@
 //!  cursor.rs       what every call touches
 //!  key.rs          one tag: its numbers, its state, those who wait
 //!  ends.rs         what this host was given, over restarts
-//!  floor.rs        numbers that are over, for serials
+//!  cutoff.rs       numbers that are over, for serials
 //!  jobs.rs         the jobs of the threads that talk to the store
 //!  core.rs         the tags, and the work that is done for them
 //!  service.rs, handle.rs, future.rs   its faces
@@ -46,9 +46,9 @@ mod buffer;
 mod builder;
 mod core;
 mod cursor;
-mod ends;
 #[cfg(feature = "serial")]
-mod floor;
+mod cutoff;
+mod ends;
 #[cfg(feature = "async")]
 mod future;
 mod handle;

@@ -8,7 +8,7 @@
 //! side by side would bring, one brings in its size instead (see [`Plan`]).
 
 #[cfg(feature = "serial")]
-mod floor;
+mod cutoff;
 mod lent;
 mod plan;
 mod report;
@@ -43,8 +43,8 @@ pub(crate) struct Buffer {
     /// The tag was in the table after the fetch under way had begun.
     listed_since: bool,
     /// Numbers below are over, as the last caller has it who looked: a clock that is set right lowers it.
-    floor: u64,
-    /// The floor when the fetch under way began.
+    cutoff: u64,
+    /// The cutoff when the fetch under way began.
     asked_from: u64,
     /// The chunk that callers use up now.
     open: Option<Chunk>,
@@ -129,7 +129,7 @@ impl Buffer {
             wanted: false,
             starved: false,
             listed_since: false,
-            floor: 0,
+            cutoff: 0,
             asked_from: 0,
             open: None,
             opened_at: Duration::ZERO,
@@ -220,7 +220,7 @@ impl Buffer {
         }
         let size = self.size(now);
         self.phase = Phase::Fetching(since, size);
-        (self.listed_since, self.asked_from) = (false, self.floor);
+        (self.listed_since, self.asked_from) = (false, self.cutoff);
         Some(size)
     }
 
@@ -262,8 +262,8 @@ impl Buffer {
             // It may have been put back meanwhile: the next fetch tells.
             NextRange::NoTag if self.listed_since => {}
             NextRange::NoTag => self.drop_all(Health::NoTag),
-            // Those above another floor may have been used up, and not those above this one.
-            NextRange::UsedUp if self.asked_from != self.floor => {}
+            // Those above another cutoff may have been used up, and not those above this one.
+            NextRange::UsedUp if self.asked_from != self.cutoff => {}
             // What is left may still do for the table's own step.
             NextRange::UsedUp if self.plan.spare() && size > self.plan.table_step => {}
             NextRange::UsedUp => self.settle(Health::UsedUp),

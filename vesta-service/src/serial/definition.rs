@@ -90,7 +90,7 @@ impl Definition {
 
     /// The first position of the period of an hour.
     #[inline]
-    pub(super) fn floor(&self, hour: &CivilHour) -> u64 {
+    pub(super) fn period_start(&self, hour: &CivilHour) -> u64 {
         match self.reset() {
             Reset::Never => 0,
             reset => reset.position(reset.period(hour), 1),
@@ -112,9 +112,9 @@ impl Definition {
     }
 
     /// The next `step` positions, or as many as the period has left, where `next` is the first that was
-    /// never handed out and `floor` the first of the present period; `None` if it has none left.
-    pub(super) fn range(&self, next: u64, floor: u64, step: u64) -> Option<Range<u64>> {
-        let start = next.max(floor);
+    /// never handed out and `start` the first of the present period; `None` if it has none left.
+    pub(super) fn range(&self, next: u64, start: u64, step: u64) -> Option<Range<u64>> {
+        let start = next.max(start);
         let (_, n) = self.reset().split(start);
         let left = self.pattern.end_of_counters().checked_sub(n).filter(|left| *left > 0)?;
         Some(start..start + step.min(left))
@@ -267,24 +267,24 @@ mod tests {
     fn a_range_never_leaves_its_period_and_every_counter_comes() {
         for pattern in ["{date:yyMMdd}{n:1}", "{date:yyMMdd}{n:1+}", "{date:yyMMdd}{n:18}"] {
             let days = days(pattern);
-            let (floor, end) = (days.floor(&NOON), days.pattern.end_of_counters());
+            let (start, end) = (days.period_start(&NOON), days.pattern.end_of_counters());
             let period = Reset::Day.period(&NOON);
             let last = Reset::Day.position(period, end);
             for (next, step) in
-                [(0, 1), (0, u64::MAX), (floor + 3, 4), (last - 5, 5), (last - 5, 100)]
+                [(0, 1), (0, u64::MAX), (start + 3, 4), (last - 5, 5), (last - 5, 100)]
             {
-                let range = days.range(next, floor, step).expect("some are left");
-                assert_eq!(range.start, next.max(floor));
+                let range = days.range(next, start, step).expect("some are left");
+                assert_eq!(range.start, next.max(start));
                 assert_eq!(range.end, range.start.saturating_add(step).min(last), "{pattern}");
                 for position in [range.start, range.end - 1, range.end] {
                     assert_eq!(Reset::Day.split(position).0, period, "{pattern}");
                 }
             }
-            assert_eq!(days.range(last, floor, 1), None, "{pattern}: used up");
+            assert_eq!(days.range(last, start, 1), None, "{pattern}: used up");
             // Somebody has begun the next day.
             let tomorrow = CivilHour { day: 23, ..NOON };
-            let next = days.floor(&tomorrow);
-            assert_eq!(days.range(next, floor, 2), Some(next..next + 2));
+            let next = days.period_start(&tomorrow);
+            assert_eq!(days.range(next, start, 2), Some(next..next + 2));
             assert_eq!(days.split(next, &NOON).2, CivilHour { hour: 0, ..tomorrow });
         }
     }

@@ -63,7 +63,7 @@ impl SerialStore {
         let (now, definition) = (self.clock.wall(), &new.definition);
         let counter = new.counter(now);
         let counter = counter.map_err(|error| StoreError::permanent(error.to_string()))?;
-        self.check_lead(definition, definition.floor(&definition.hour(now)), now)?;
+        self.check_lead(definition, definition.period_start(&definition.hour(now)), now)?;
         let place = entry_key(&new.definition.tag);
         match self.tags.put(&place, None, &new.definition)? {
             // One that was not finished, if it is the same.
@@ -76,13 +76,13 @@ impl SerialStore {
     fn check_lead(
         &self,
         definition: &Definition,
-        floor: u64,
+        start: u64,
         now: UnixMillis,
     ) -> Result<(), StoreError> {
         let Some(theirs) = self.tags.store.now()? else { return Ok(()) };
         let lead = u64::try_from(MAX_LEAD.as_millis()).unwrap_or(u64::MAX);
         let latest = UnixMillis(theirs.0.saturating_add(lead));
-        if definition.floor(&definition.hour(latest)) >= floor {
+        if definition.period_start(&definition.hour(latest)) >= start {
             return Ok(());
         }
         let why = format!("this host's clock shows {now}, but that of the store {theirs}");
@@ -129,12 +129,12 @@ impl SegmentStore for SerialStore {
     fn next_range(&self, key: &str, step: u64) -> Result<NextRange, StoreError> {
         let Some(Known { definition, .. }) = self.known(key) else { return Ok(NextRange::NoTag) };
         let now = self.clock.wall();
-        let floor = definition.floor(&definition.hour(now));
+        let start = definition.period_start(&definition.hour(now));
         self.counters.take(key, |next| {
-            if next < floor {
-                self.check_lead(&definition, floor, now)?;
+            if next < start {
+                self.check_lead(&definition, start, now)?;
             }
-            Ok(definition.range(next, floor, step))
+            Ok(definition.range(next, start, step))
         })
     }
 

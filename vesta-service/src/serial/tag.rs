@@ -83,15 +83,15 @@ impl SerialTag {
     #[inline]
     fn take(&self, want: u32) -> Result<(CivilHour, IdRun), IdError> {
         let hour = self.definition.hour(self.clock.wall());
-        let floor = self.definition.floor(&hour);
+        let start = self.definition.period_start(&hour);
         loop {
             match self.segment.try_next_run(want) {
-                Ok(run) if run.first >= floor => return Ok((hour, run)),
+                Ok(run) if run.first >= start => return Ok((hour, run)),
                 // Of a period that is over: with it goes everything else that is left of that one.
                 Ok(_) => {
-                    self.segment.skip_below(floor);
+                    self.segment.skip_below(start);
                 }
-                Err(_) if self.segment.is_used_up() && self.segment.skip_below(floor) => {}
+                Err(_) if self.segment.is_used_up() && self.segment.skip_below(start) => {}
                 Err(error) => return Err(self.explain(error)),
             }
         }

@@ -1,21 +1,21 @@
-//! Numbers that are over: those below a floor, which rises.
+//! Numbers that are over: those below a cutoff, which rises.
 
 use super::{Buffer, Chunk, Health};
 
 impl Buffer {
-    /// Gives up all numbers below `floor`, which no caller may have any more; above it there may be some
+    /// Gives up all numbers below `cutoff`, which no caller may have any more; above it there may be some
     /// again. `true` if that changes anything. The caller takes the open chunk away from its users.
-    pub(crate) fn skip_below(&mut self, floor: u64) -> bool {
-        let below = |chunk: &Chunk| chunk.numbers.start < floor;
+    pub(crate) fn skip_below(&mut self, cutoff: u64) -> bool {
+        let below = |chunk: &Chunk| chunk.numbers.start < cutoff;
         let open = self.open.as_ref().is_some_and(below);
         if open {
             self.close_chunk();
         }
         let before = self.chunks.len();
         self.chunks.retain(|chunk| !below(chunk));
-        let moves = floor != self.floor;
+        let moves = cutoff != self.cutoff;
         if moves {
-            self.floor = floor;
+            self.cutoff = cutoff;
             self.plan.sparing = false;
         }
         let again = moves && self.health == Health::UsedUp;
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn where_numbers_are_used_up_another_floor_asks_again_and_once_only() {
+    fn where_numbers_are_used_up_another_cutoff_asks_again_and_once_only() {
         let mut buffer = buffer();
         fetch(&mut buffer, NextRange::UsedUp);
         assert_eq!(buffer.health, Health::UsedUp);

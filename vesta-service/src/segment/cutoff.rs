@@ -12,9 +12,9 @@ use super::key::Key;
 use crate::sync::Ordering;
 
 impl Segment {
-    /// Gives up all numbers below `floor`, for all callers. `false` if there were none.
-    pub(crate) fn skip_below(&self, floor: u64) -> bool {
-        let (skipped, due) = self.key.skip_below(floor, self.core.now());
+    /// Gives up all numbers below `cutoff`, for all callers. `false` if there were none.
+    pub(crate) fn skip_below(&self, cutoff: u64) -> bool {
+        let (skipped, due) = self.key.skip_below(cutoff, self.core.now());
         if due {
             self.core.fetch_soon(&self.key);
         }
@@ -33,13 +33,13 @@ impl Segment {
 }
 
 impl Key {
-    /// Gives up all numbers below `floor`. The first value says whether anything changed, the second
+    /// Gives up all numbers below `cutoff`. The first value says whether anything changed, the second
     /// whether a fetch became due.
-    fn skip_below(&self, floor: u64, now: Duration) -> (bool, bool) {
+    fn skip_below(&self, cutoff: u64, now: Duration) -> (bool, bool) {
         let mut state = self.state.lock();
         // Under the lock nobody brings others: what is left from here on is of the chunk below.
-        let stopped = self.cursor.position() < floor && self.cursor.stop().is_some();
-        let skipped = state.skip_below(floor) || stopped;
+        let stopped = self.cursor.position() < cutoff && self.cursor.stop().is_some();
+        let skipped = state.skip_below(cutoff) || stopped;
         (skipped, state.ask(now))
     }
 }

@@ -1,4 +1,4 @@
-//! A floor that rises, in every interleaving of those who saw it rise and those who did not.
+//! A cutoff that rises, in every interleaving of those who saw it rise and those who did not.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use crate::segment::key::Key;
 use crate::segment::{NextRange, SegmentTag};
 
 const NOW: Duration = Duration::from_secs(1);
-const FLOOR: u64 = 100;
+const CUTOFF: u64 = 100;
 
 type Taken = Vec<Range<u64>>;
 
-/// A tag with the numbers 1 to 4, whose store goes on at the floor.
+/// A tag with the numbers 1 to 4, whose store goes on at the cutoff.
 fn tag() -> Arc<Key> {
     let tag = SegmentTag::new("orders", 1, 4);
     let key = Key::new(&tag, 4);
@@ -27,21 +27,21 @@ fn reply(key: &Key, numbers: Range<u64>) {
     key.change(NOW, |buffer| buffer.on_reply(NOW, Ok(NextRange::Numbers(numbers))));
 }
 
-/// Takes a number from the floor on, if there is one; what lies below is given up.
-fn take(key: &Key, floor: u64) -> Option<Range<u64>> {
+/// Takes a number from the cutoff on, if there is one; what lies below is given up.
+fn take(key: &Key, cutoff: u64) -> Option<Range<u64>> {
     loop {
         let taken = key.take(1).or_else(|| key.take_slowly(1, NOW).0.ok())?;
-        if taken.start >= floor {
+        if taken.start >= cutoff {
             return Some(taken);
         }
-        key.skip_below(floor, NOW);
+        key.skip_below(cutoff, NOW);
     }
 }
 
-/// A caller, before or after the floor has risen for it.
-fn caller(key: &Arc<Key>, floor: u64, calls: usize) -> Thread<Taken> {
+/// A caller, before or after the cutoff has risen for it.
+fn caller(key: &Arc<Key>, cutoff: u64, calls: usize) -> Thread<Taken> {
     let key = key.clone();
-    Box::new(move || (0..calls).filter_map(|_| take(&key, floor)).collect())
+    Box::new(move || (0..calls).filter_map(|_| take(&key, cutoff)).collect())
 }
 
 /// The thread of the service: brings the next range, if it was asked for.
@@ -56,41 +56,44 @@ fn jobs(key: &Arc<Key>, numbers: Range<u64>) -> Thread<Taken> {
 }
 
 #[test]
-fn who_saw_the_floor_rise_never_gets_what_lies_below() {
+fn who_saw_the_cutoff_rise_never_gets_what_lies_below() {
     let ends = Ends::new();
     let note = ends.clone();
     exhaustively("two callers", move || {
         let key = tag();
-        let taken = at_once(vec![caller(&key, 0, 2), caller(&key, FLOOR, 1)]);
+        let taken = at_once(vec![caller(&key, 0, 2), caller(&key, CUTOFF, 1)]);
         unique_and_growing(&taken);
         note.note(taken[0].len());
-        assert!(taken[1].is_empty(), "there is nothing above the floor yet: {taken:?}");
+        assert!(taken[1].is_empty(), "there is nothing above the cutoff yet: {taken:?}");
         assert_eq!(take(&key, 0), None, "what was below is gone");
     });
-    assert_eq!(ends.get().len(), 3, "the floor rose at every moment");
+    assert_eq!(ends.get().len(), 3, "the cutoff rose at every moment");
     bounded("a range that is over meanwhile", || {
         let key = tag();
-        let taken = at_once(vec![caller(&key, FLOOR, 2), jobs(&key, 5..9)]);
+        let taken = at_once(vec![caller(&key, CUTOFF, 2), jobs(&key, 5..9)]);
         assert!(taken[0].is_empty(), "{taken:?}");
-        assert_eq!(take(&key, FLOOR), None);
+        assert_eq!(take(&key, CUTOFF), None);
     });
     bounded("with the next range", || {
         let key = tag();
-        let taken =
-            at_once(vec![caller(&key, 0, 1), caller(&key, FLOOR, 2), jobs(&key, FLOOR..FLOOR + 4)]);
+        let taken = at_once(vec![
+            caller(&key, 0, 1),
+            caller(&key, CUTOFF, 2),
+            jobs(&key, CUTOFF..CUTOFF + 4),
+        ]);
         unique_and_growing(&taken);
-        assert!(taken[1].iter().all(|taken| taken.start >= FLOOR), "{taken:?}");
+        assert!(taken[1].iter().all(|taken| taken.start >= CUTOFF), "{taken:?}");
         // Nothing of the next range is lost on the way.
         let mut all: Taken = taken.into_iter().flatten().collect();
-        all.extend(std::iter::from_fn(|| take(&key, FLOOR)));
-        let above = all.iter().filter(|taken| taken.start >= FLOOR).count();
+        all.extend(std::iter::from_fn(|| take(&key, CUTOFF)));
+        let above = all.iter().filter(|taken| taken.start >= CUTOFF).count();
         assert!(above == 0 || above == 4, "{all:?}");
     });
 }
 
 /// The planted fault: who does not look whether what it takes is over.
 #[test]
-#[should_panic(expected = "below the floor")]
+#[should_panic(expected = "below the cutoff")]
 fn planted_take_without_a_look() {
     exhaustively("planted fault", || {
         let key = tag();
@@ -99,7 +102,7 @@ fn planted_take_without_a_look() {
             let taken = this.take(1).or_else(|| this.take_slowly(1, NOW).0.ok());
             taken.into_iter().collect()
         });
-        let taken = at_once(vec![careless, caller(&key, FLOOR, 1)]);
-        assert!(taken[0].iter().all(|taken| taken.start >= FLOOR), "below the floor: {taken:?}");
+        let taken = at_once(vec![careless, caller(&key, CUTOFF, 1)]);
+        assert!(taken[0].iter().all(|taken| taken.start >= CUTOFF), "below the cutoff: {taken:?}");
     });
 }
