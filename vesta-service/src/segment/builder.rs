@@ -4,16 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use vesta_intf::IdError;
-
-use super::core::Core;
-use super::service::SegmentService;
 use super::store::SegmentStore;
-use crate::BuildError;
 use crate::clock::{AnyClock, Clock};
 use crate::wait::Drive;
 
-/// Builds a [`SegmentService`]. Everything has a default but the store.
+/// Builds a [`SegmentService`](crate::SegmentService). Everything has a default but the store.
 #[derive(Debug, Clone)]
 pub struct SegmentBuilder {
     pub(crate) store: Arc<dyn SegmentStore>,
@@ -79,19 +74,5 @@ impl SegmentBuilder {
     /// The driver of fetches. Default: [`Drive::Thread`].
     pub fn drive(self, drive: Drive) -> Self {
         Self { drive, ..self }
-    }
-
-    /// Builds the service. The store is not waited for: calls wait until it has answered, and fail if
-    /// it does not. [`SegmentService::refresh`] tells whether it does.
-    ///
-    /// # Errors
-    /// [`BuildError`] if a setting is out of its range, no thread can be started, or what this host
-    /// remembers is damaged.
-    pub fn build(self) -> Result<SegmentService, BuildError> {
-        IdError::check("step_cap", self.step_cap, 1, u64::MAX)?;
-        if self.refresh_every < Duration::from_millis(1) {
-            return Err(IdError::invalid("refresh_every", "it must be 1 ms or more").into());
-        }
-        Ok(SegmentService { core: Core::start(self)? })
     }
 }

@@ -11,7 +11,7 @@ use super::core::{Core, READ_AGAIN};
 use super::handle::Segment;
 use super::status::SegmentStatus;
 use super::store::{NewSegmentTag, SegmentStore, SegmentTag};
-use crate::error::{StoreError, ask_store};
+use crate::error::{BuildError, StoreError, ask_store};
 
 /// Gives out the numbers of segment tags: growing, with few gaps, fetched from a database ahead of
 /// need. One per process is enough; share it behind an [`Arc`].
@@ -173,6 +173,22 @@ impl SegmentService {
     /// 2 s. Calling it again does nothing.
     pub fn close(&self) {
         self.core.close();
+    }
+}
+
+impl SegmentBuilder {
+    /// Builds the service. The store is not waited for: calls wait until it has answered, and fail if
+    /// it does not. [`SegmentService::refresh`] tells whether it does.
+    ///
+    /// # Errors
+    /// [`BuildError`] if a setting is out of its range, no thread can be started, or what this host
+    /// remembers is damaged.
+    pub fn build(self) -> Result<SegmentService, BuildError> {
+        IdError::check("step_cap", self.step_cap, 1, u64::MAX)?;
+        if self.refresh_every < Duration::from_millis(1) {
+            return Err(IdError::invalid("refresh_every", "it must be 1 ms or more").into());
+        }
+        Ok(SegmentService { core: Core::start(self)? })
     }
 }
 
