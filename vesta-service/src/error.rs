@@ -280,24 +280,7 @@ impl fmt::Display for BuildError {
                 "namespace `{namespace}` is for layout {theirs}, but {ours} is configured; use \
                  another namespace for another layout, and another store for another region"
             ),
-            Self::Exhausted { holders, range, ahead } => {
-                let (first, last, held) = (range.start(), range.end(), list(holders));
-                let (every, which, way_out) = if first == last {
-                    (format!("machine ID {first}"), "that process", "use another machine ID")
-                } else {
-                    (format!("every machine ID of {first} to {last}"), "one", "widen machine.range")
-                };
-                let Some((used_until, now)) = ahead else {
-                    return write!(f, "{every} is in use:{held} stop {which}, or {way_out}");
-                };
-                let [are, others] =
-                    if held.is_empty() { ["", ""] } else { [" in use are", " and of the others"] };
-                write!(
-                    f,
-                    "no machine ID of {first} to {last} can be had:{are}{held}{others} the first was \
-                     used up to {used_until}, but the clock shows {now}; set the clock, or {way_out}"
-                )
-            }
+            Self::Exhausted { holders, range, ahead } => exhausted(f, holders, range, ahead.as_ref()),
             Self::ClockBehind { machine, used_until, now } => write!(
                 f,
                 "machine ID {machine} was used up to {used_until}, but the clock shows {now}; set \
@@ -312,21 +295,7 @@ impl fmt::Display for BuildError {
                  to accept it, or wait 10 minutes",
             ),
             Self::WorkerNodeOutside { store, number, machines } => {
-                let (first, last) = (machines.start(), machines.end());
-                write!(f, "{store}: the next worker node has number {number}, but ")?;
-                if number < first {
-                    write!(
-                        f,
-                        "this region's machine IDs begin with {first}; let the numbers of the table \
-                         begin there, or use the region's own"
-                    )
-                } else {
-                    write!(
-                        f,
-                        "the machine IDs end at {last} and each is used once; use a layout with more \
-                         machine bits, or the strategy `lease`, which uses numbers again"
-                    )
-                }
+                worker_node_outside(f, store, *number, machines)
             }
             Self::StoreRegressed { store, namespace, machine, used_until } => write!(
                 f,
@@ -342,6 +311,55 @@ impl fmt::Display for BuildError {
                  uses it, then create it anew (`vesta-server store repair {machine}`)"
             ),
         }
+    }
+}
+
+/// In use, or ahead of the clock; one machine ID, or several.
+fn exhausted(
+    f: &mut fmt::Formatter<'_>,
+    holders: &[(u64, String, u32)],
+    range: &RangeInclusive<u64>,
+    ahead: Option<&(UnixMillis, UnixMillis)>,
+) -> fmt::Result {
+    let (first, last, held) = (range.start(), range.end(), list(holders));
+    let (every, which, way_out) = if first == last {
+        (format!("machine ID {first}"), "that process", "use another machine ID")
+    } else {
+        (format!("every machine ID of {first} to {last}"), "one", "widen machine.range")
+    };
+    let Some((used_until, now)) = ahead else {
+        return write!(f, "{every} is in use:{held} stop {which}, or {way_out}");
+    };
+    let [are, others] =
+        if held.is_empty() { ["", ""] } else { [" in use are", " and of the others"] };
+    write!(
+        f,
+        "no machine ID of {first} to {last} can be had:{are}{held}{others} the first was used up to \
+         {used_until}, but the clock shows {now}; set the clock, or {way_out}"
+    )
+}
+
+/// Below the machine IDs of the region, or beyond their end.
+fn worker_node_outside(
+    f: &mut fmt::Formatter<'_>,
+    store: &str,
+    number: u64,
+    machines: &RangeInclusive<u64>,
+) -> fmt::Result {
+    let (first, last) = (machines.start(), machines.end());
+    write!(f, "{store}: the next worker node has number {number}, but ")?;
+    if number < *first {
+        write!(
+            f,
+            "this region's machine IDs begin with {first}; let the numbers of the table begin there, or \
+             use the region's own"
+        )
+    } else {
+        write!(
+            f,
+            "the machine IDs end at {last} and each is used once; use a layout with more machine bits, or \
+             the strategy `lease`, which uses numbers again"
+        )
     }
 }
 
