@@ -11,7 +11,7 @@ use std::time::Duration;
 use vesta_intf::{IdError, IdRun, NotReady};
 
 use crate::LocalIdService;
-use crate::held_lease::HeldLease;
+use crate::lease::HeldLease;
 use crate::sequence::Claim;
 
 /// IDs that all waiting batches together still need.

@@ -11,17 +11,15 @@ use crate::backlog::Backlog;
 use crate::clock::{AnyClock, Clock, ClockKind, SystemClock};
 use crate::error::ask_store;
 use crate::file_system::check_local;
-use crate::held_lease::HeldLeaseFactory;
 use crate::lease::{
-    CLAIM_TIMEOUT, Choice, ClaimOrder, Drivers, HostState, Keeper, Leases, MachineSlot, Own, Plan,
-    Signals, StateFolder, Timing, USUAL_DOUBTFUL_WINDOW,
+    CLAIM_TIMEOUT, Choice, ClaimOrder, HeldLeaseFactory, HostState, Keeper, Leases, MachineSlot,
+    Own, Plan, Rounds, Signals, Slots, StateFolder, Timing, USUAL_DOUBTFUL_WINDOW,
 };
 use crate::machine::{self, MachineSource, Resolved};
 use crate::populator::PopulatorKind;
 use crate::random;
 use crate::sequence::Rules;
 use crate::service::{LocalIdService, in_place, millis, number};
-use crate::slots::Slots;
 use crate::state_dir::default_state_dir;
 use crate::wait::Drive;
 
@@ -327,8 +325,8 @@ impl Builder {
                     AnyClock::Other(_) => Own::default(),
                 };
                 let host = HostState::new(remembers.then(|| folder.clone()), own);
-                let drivers = Drivers::start(plan, leases, host, factory.clone())?;
-                let keeper = Keeper::start(drivers, self.drive)
+                let rounds = Rounds::start(plan, leases, host, factory.clone())?;
+                let keeper = Keeper::start(rounds, self.drive)
                     .map_err(|e| BuildError::io("start the keeper's thread", e))?;
                 (Slots::kept(keeper), Some(timing.window))
             }

@@ -6,11 +6,10 @@
 //!
 //! ```text
 //!  state.rs        survey, claim, hold, extend, release, lost        pure
-//!  driver.rs       one machine slot: finds what is due, and does what state.rs says
-//!  drivers.rs      all slots of a service: asks for them together; bulk.rs: many changes at once
-//!  keeper.rs       the thread of the drivers, or the caller of `maintain`
+//!  slot.rs         one machine ID at a time, from claim to seal: does what state.rs says
 //!  kv.rs           the port: what a store has to offer
-//!  leases.rs       a namespace in such a store; area.rs: its entries, codec.rs: their texts
+//!  leases.rs       a namespace in such a store; bulk.rs: many changes at once, area.rs: its entries,
+//!                  codec.rs: their texts
 //!  events.rs       what happened, for people; history.rs: the claims that there were
 //!  host_state.rs   what this host remembers; state files of fixed machine IDs
 //! ```
@@ -19,18 +18,15 @@ mod area;
 mod bulk;
 mod choice;
 mod codec;
-mod driver;
-mod drivers;
 mod events;
 mod history;
 mod host_state;
-mod keeper;
 mod kv;
 mod leases;
-mod machine_slot;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod model;
 mod record;
+mod slot;
 mod state;
 mod timing;
 
@@ -44,18 +40,18 @@ pub(crate) use choice::Choice;
 pub use choice::ClaimOrder;
 pub(crate) use codec::{Entry, Fields, SCHEMA};
 use codec::{Marks, Standing};
-pub(crate) use drivers::Drivers;
 pub(crate) use events::Journal;
 pub use events::{Event, EventKind};
 pub use history::Origin;
 pub(crate) use host_state::{HostState, Local, Own, StateFolder};
-pub(crate) use keeper::Keeper;
 pub use kv::{KvStore, Put, Suspicion};
 use leases::Look;
 pub use leases::{Leases, Snapshot};
-pub(crate) use machine_slot::{MachineSlot, Signals};
 pub(crate) use record::Amendment;
 pub use record::{Cas, Doubt, Namespace, Record};
+pub(crate) use slot::{
+    HeldLease, HeldLeaseFactory, Keeper, MachineSlot, Reserved, Rounds, Signals, Slots,
+};
 pub(crate) use state::{CLAIM_TIMEOUT, Plan, USUAL_DOUBTFUL_WINDOW};
 pub use timing::Timing;
 pub(crate) use timing::{LONGEST_RETRY_AFTER, RETRY_AFTER};

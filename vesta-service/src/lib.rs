@@ -45,7 +45,6 @@ mod fork;
 #[cfg(feature = "async")]
 mod future;
 pub mod global;
-mod held_lease;
 mod host_guard;
 mod id;
 pub mod lease;
@@ -59,7 +58,6 @@ pub mod segment;
 #[cfg(all(feature = "serial", not(any(loom, shuttle))))]
 pub mod serial;
 mod service;
-mod slots;
 mod state_dir;
 mod status;
 mod sync;

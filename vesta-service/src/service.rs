@@ -9,9 +9,8 @@ use vesta_intf::{ErrorKind, Field, GenMethod, Id, IdError, IdMeta, IdRun, IdServ
 
 use crate::backlog::{Backlog, Batch};
 use crate::builder::Builder;
-use crate::held_lease::{HeldLease, Reserved};
+use crate::lease::{HeldLease, Reserved, Slots};
 use crate::sequence::{Claim, Rules};
-use crate::slots::Slots;
 use crate::wait::Wait;
 
 /// Makes IDs inside this process. Share it behind an [`Arc`](std::sync::Arc) or the

@@ -1,7 +1,7 @@
 //! A model of the reservation protocol, explored state by state.
 //!
 //! Explores the product's own state machine: the candidates (`state::candidates`), the
-//! attempt on one of them (`state::attempt`), the lease after it (`state::holding`), the meaning of a
+//! attempt on one of them (`state::attempt`), the lease after it (`state::extending`), the meaning of a
 //! reply (`area::outcome`), and the positions that are issued (`sequence::advance`). The model is
 //! the world around them, as hostile as docs/SAFETY.md allows:
 //!
@@ -19,7 +19,7 @@
 //!  model.rs            what is explored, and what must hold
 //!  model/state.rs      one state, small: a search holds millions
 //!  model/world.rs      the store and the network
-//!  model/process.rs    a process, driven as driver.rs drives it
+//!  model/process.rs    a process, driven as slot/driver.rs drives it
 //!  model/fault.rs      one rule broken at a time, to see that the model would notice
 //!  model/symmetry.rs   states that are the same but for numbering
 //!  model/tests.rs      the searches

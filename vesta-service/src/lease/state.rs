@@ -6,7 +6,7 @@
 //!  claiming.rs    the search: surveys, candidates, waits
 //!  candidates.rs  machine IDs to try, in order
 //!  attempt.rs     one of them: create, mark, claim, look at the floor again
-//!  holding.rs     the lease after its claim: extend, release, fenced
+//!  extending.rs   the lease after its claim: extend, release, fenced
 //! ```
 
 mod attempt;
@@ -14,7 +14,7 @@ mod candidates;
 mod claiming;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod crash_loop;
-mod holding;
+mod extending;
 mod now;
 
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ pub(in crate::lease) use attempt::{Attempt, Ground, Step, Verdict};
 pub(in crate::lease) use candidates::Survey;
 pub(crate) use claiming::CLAIM_TIMEOUT;
 use claiming::Claiming;
-pub(in crate::lease) use holding::Holding;
+pub(in crate::lease) use extending::Holding;
 pub(crate) use now::Now;
 
 /// The window from a store that may forget, unless a process announces a longer one.

@@ -1,4 +1,4 @@
-//! A process, driven as driver.rs drives it. What it decides is decided by the product.
+//! A process, driven as slot/driver.rs drives it. What it decides is decided by the product.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -8,7 +8,7 @@ use vesta_intf::{IdError, IdMeta, UnixMillis};
 
 use super::*;
 use crate::clock::{AnyClock, ClockKind};
-use crate::held_lease::HeldLeaseFactory;
+use crate::lease::HeldLeaseFactory;
 use crate::populator::PopulatorKind;
 use crate::races::{Ends, Thread, at_once, bounded, exhaustively};
 use crate::sequence::Rules;

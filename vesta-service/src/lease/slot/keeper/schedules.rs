@@ -10,15 +10,14 @@ use vesta_intf::{IdError, IdMeta, UnixMillis};
 
 use super::*;
 use crate::clock::{AnyClock, ClockKind};
-use crate::held_lease::HeldLeaseFactory;
 use crate::lease::codec::Entry as _;
 use crate::lease::{
-    Cas, Choice, ClaimOrder, HostState, KvStore, Leases, Own, Plan, Record, StoreError, Timing,
+    Cas, Choice, ClaimOrder, HeldLeaseFactory, HostState, KvStore, Leases, Own, Plan, Record,
+    Slots, StoreError, Timing,
 };
 use crate::populator::PopulatorKind;
 use crate::races::{Ends, ModelClock, NEVER, after_a_while, at_random, unique_and_growing};
 use crate::sequence::{Claim, Rules};
-use crate::slots::Slots;
 use crate::testing::MemoryStore;
 
 const META: IdMeta = IdMeta::MIN_GRANULARITY;
@@ -158,7 +157,7 @@ impl Model {
             clock_kind: ClockKind::Precise,
             lost: Arc::default(),
         };
-        let drivers = Drivers::start(plan, leases, host, factory).expect("there are enough");
+        let drivers = Rounds::start(plan, leases, host, factory).expect("there are enough");
         let keeper = Keeper::start(drivers, Drive::Thread).expect("threads of a model start");
         let (slots, closed) = (Arc::new(Slots::kept(keeper)), Arc::default());
         Self { store, clock, slots, closed, unit }

@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use vesta_intf::UnixMillis;
 
-use super::super::state::{Answer, Ask, DOUBT_CHECK, Findings, Write};
-use super::super::{Amendment, Doubt, HostState, Leases, Namespace, Plan};
-use super::{Drivers, Said};
+use super::{Rounds, Said};
 use crate::clock::ClockPair;
 use crate::error::{StoreError, ask_store};
+use crate::lease::state::{Answer, Ask, DOUBT_CHECK, Findings, Write};
+use crate::lease::{Amendment, Doubt, HostState, Leases, Namespace, Plan};
 
 /// Clocks that are further apart are worth a word.
 const WORTH_A_WORD: Duration = Duration::from_millis(500);
 
-impl Drivers {
+impl Rounds {
     /// Takes in a comparison of clocks. A difference is logged once, and at its end the number of times it was seen.
     fn compare(&mut self, pair: ClockPair) {
         for slot in self.slots() {

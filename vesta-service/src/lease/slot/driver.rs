@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use vesta_intf::plain;
 
-use super::state::{Action, Answer, Ask, Event, Machine, Now};
-use super::{Choice, EventKind, MachineSlot, Plan};
+use super::held::HeldLease;
+use super::machine::MachineSlot;
 use crate::BuildError;
 use crate::clock::{AnyClock, MAX_LEAD};
-use crate::held_lease::HeldLease;
+use crate::lease::state::{Action, Answer, Ask, Event, Machine, Now};
+use crate::lease::{Choice, EventKind, Plan};
 
 /// One state machine with its slot.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! The keeper: runs the drivers of a service, in one thread or by hand.
+//! The keeper: does the rounds of a service, in one thread or by hand.
 
 #[cfg(all(test, shuttle))]
 mod schedules;
@@ -7,11 +7,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Drivers, MachineSlot, RETRY_AFTER, Signals};
+use super::machine::MachineSlot;
+use super::rounds::Rounds;
+use super::signals::Signals;
+use crate::lease::RETRY_AFTER;
 use crate::sync::{Mutex, thread};
 use crate::wait::Drive;
 
-/// Does work of the drivers. After a panic nobody knows what state they are in: all leases in force are
+/// Does a round. After a panic nobody knows what state the drivers are in: all leases in force are
 /// sealed, so that the health of the service says so and only a restart goes on.
 fn sealing_on_panic<T>(slots: &[Arc<MachineSlot>], work: impl FnOnce() -> T) -> Option<T> {
     let done = catch_unwind(AssertUnwindSafe(work));
@@ -25,12 +28,12 @@ fn sealing_on_panic<T>(slots: &[Arc<MachineSlot>], work: impl FnOnce() -> T) -> 
     done.ok()
 }
 
-/// The drivers of all slots, run by one thread or by the callers of [`maintain`](Self::maintain).
+/// The rounds of all slots, done by one thread or by the callers of [`maintain`](Self::maintain).
 #[derive(Debug)]
 pub(crate) struct Keeper {
-    /// The drivers, unless a thread has them. Empty once they are over: what they have locked is free
+    /// The rounds, unless a thread does them. Empty once they are over: what they have locked is free
     /// then.
-    by_hand: Mutex<Option<Box<Drivers>>>,
+    by_hand: Mutex<Option<Box<Rounds>>>,
     slots: Vec<Arc<MachineSlot>>,
     signals: Arc<Signals>,
     /// The longest that a release may take: one request and its repetition.
@@ -38,32 +41,32 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
-    /// Runs the drivers in a thread that ends when their slots are stopped, or leaves them to
+    /// Does the rounds in a thread that ends when the slots are stopped, or leaves them to
     /// [`maintain`](Self::maintain).
-    pub(crate) fn start(mut drivers: Drivers, drive: Drive) -> std::io::Result<Self> {
-        let request_timeout = drivers.plan().timing.request_timeout;
+    pub(crate) fn start(mut rounds: Rounds, drive: Drive) -> std::io::Result<Self> {
+        let request_timeout = rounds.plan().timing.request_timeout;
         let timeout = request_timeout * 2 + Duration::from_millis(500);
-        let (slots, signals) = (drivers.slots(), drivers.signals().clone());
+        let (slots, signals) = (rounds.slots(), rounds.signals().clone());
         if drive == Drive::ByHand {
-            let by_hand = Mutex::new(Some(Box::new(drivers)));
+            let by_hand = Mutex::new(Some(Box::new(rounds)));
             return Ok(Self { by_hand, slots, signals, timeout });
         }
         let this = Self { by_hand: Mutex::default(), slots, signals, timeout };
         let (slots, signals) = (this.slots.clone(), this.signals.clone());
         thread::Builder::new().name("vesta-keeper".into()).spawn(move || {
             sealing_on_panic(&slots, || {
-                while let Some(pause) = drivers.round() {
+                while let Some(pause) = rounds.round() {
                     if pause.is_zero() {
                         continue;
                     }
                     signals.sleep(pause);
                     if slots[0].stopping() {
                         // An unanswered release is tried again soon, but never in a tight loop.
-                        drivers.clock().park(RETRY_AFTER.min(pause));
+                        rounds.clock().park(RETRY_AFTER.min(pause));
                     }
                 }
             });
-            drop(drivers); // unlocks their files before anybody hears of the end
+            drop(rounds); // unlocks their files before anybody hears of the end
             end(&slots, &signals);
         })?;
         Ok(this)
@@ -77,11 +80,11 @@ impl Keeper {
     /// Does what is due, if no thread does it. Returns how long there is nothing more to do.
     pub(crate) fn maintain(&self) -> Option<Duration> {
         let mut running = self.by_hand.lock();
-        while let Some(drivers) = running.as_mut() {
-            match sealing_on_panic(&self.slots, || drivers.round()).flatten() {
+        while let Some(rounds) = running.as_mut() {
+            match sealing_on_panic(&self.slots, || rounds.round()).flatten() {
                 Some(Duration::ZERO) => {}
                 // A search ends within this call.
-                Some(pause) if drivers.are_searching() => drivers.clock().park(pause),
+                Some(pause) if rounds.are_searching() => rounds.clock().park(pause),
                 Some(pause) => return Some(pause),
                 None => {
                     *running = None;
@@ -92,7 +95,7 @@ impl Keeper {
         None
     }
 
-    /// Leaves the drivers as they are, files and connections too: in the child of a fork they are shared
+    /// Leaves the rounds as they are, files and connections too: in the child of a fork they are shared
     /// with the parent, and closing them could be heard there.
     pub(crate) fn forget(&self) {
         std::mem::forget(self.by_hand.lock().take());

@@ -1,5 +1,5 @@
-//! The drivers of all slots of a service, over one store and one folder. Each round asks for all that
-//! is due together: what is the same for all is asked once, and changes go side by side.
+//! Rounds of all slots of a service, over one store and one folder. Each asks for all that is due together:
+//! what is the same for all is asked once, and changes go side by side.
 
 mod asking;
 
@@ -8,15 +8,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::driver::{Driver, Due};
-use super::state::{Answer, Claimed, Event};
-use super::{CLAIM_TIMEOUT, Doubt, EventKind, HostState, Leases, MachineSlot, Plan, Signals};
+use super::held::HeldLeaseFactory;
+use super::machine::MachineSlot;
+use super::signals::Signals;
 use crate::clock::{AnyClock, ClockPair};
 use crate::error::{BuildError, StoreError, ask_store};
-use crate::held_lease::HeldLeaseFactory;
+use crate::lease::state::{Answer, Claimed, Event};
+use crate::lease::{CLAIM_TIMEOUT, Doubt, EventKind, HostState, Leases, Plan};
 
-/// The drivers of a service.
+/// All slots of a service, each with its driver.
 #[derive(Debug)]
-pub(crate) struct Drivers {
+pub(crate) struct Rounds {
     drivers: Vec<Driver>,
     leases: Leases,
     host: HostState,
@@ -42,7 +44,7 @@ struct Said {
     differed: u64,
 }
 
-impl Drivers {
+impl Rounds {
     /// Claims as many machine IDs as the plan says, or fails once a claim times out.
     pub(crate) fn start(
         plan: Plan,

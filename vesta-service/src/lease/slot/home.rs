@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use vesta_intf::{ErrorKind, IdError, NotReady, NotReadyReason};
 
+use super::held::{HeldLease, Reserved};
+use super::keeper::Keeper;
+use super::machine::MachineSlot;
 use crate::BuildError;
 use crate::fork::AtFork;
-use crate::held_lease::{HeldLease, Reserved};
-use crate::lease::{Keeper, MachineSlot};
 use crate::sequence::Claim;
 
 /// At least one machine slot. Callers are spread over them: each thread keeps to its home slot, and

@@ -1,4 +1,4 @@
-//! The machine IDs that a slot holds one after another, and the signals around its keeper.
+//! One slot: a place for one machine ID at a time, and what its callers and its keeper tell each other.
 
 #[cfg(all(test, loom))]
 mod races;
@@ -6,9 +6,10 @@ mod races;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Doubt, Journal, LONGEST_RETRY_AFTER, RETRY_AFTER};
-use crate::held_lease::{HeldLease, HeldLeases};
-use crate::sync::{Condvar, Mutex};
+use super::held::{HeldLease, HeldLeases};
+use super::signals::Signals;
+use crate::lease::{Doubt, LONGEST_RETRY_AFTER, RETRY_AFTER};
+use crate::sync::Mutex;
 
 /// A place for one machine ID at a time, and what its keeper is told.
 #[derive(Debug)]
@@ -16,57 +17,6 @@ pub(crate) struct MachineSlot {
     pub(crate) leases: HeldLeases,
     pub(crate) state: Mutex<SlotState>,
     pub(crate) keeper: Arc<Signals>,
-}
-
-/// The signals between all slots of a service and their keeper.
-#[derive(Debug, Default)]
-pub(crate) struct Signals {
-    state: Mutex<SignalState>,
-    /// Wakes the keeper, and announces the end.
-    changed: Condvar,
-    /// The events so far.
-    pub(crate) journal: Journal,
-}
-
-#[derive(Debug, Default)]
-struct SignalState {
-    /// There may be something to do.
-    woken: bool,
-    /// The keeper has ended.
-    over: bool,
-}
-
-impl Signals {
-    /// Has the keeper look at once whether there is something to do.
-    pub(super) fn wake(&self) {
-        let mut state = self.state.lock();
-        // Once is enough: a thousand slots of one caller may ask for it.
-        if !state.woken {
-            state.woken = true;
-            self.changed.notify_all();
-        }
-    }
-
-    /// Sleeps for `duration`, or until somebody wakes the keeper; at once if that happened already.
-    pub(super) fn sleep(&self, duration: Duration) {
-        let mut state = self.state.lock();
-        if !state.woken {
-            self.changed.wait_for(&mut state, duration);
-        }
-        state.woken = false;
-    }
-
-    pub(super) fn end(&self) {
-        self.state.lock().over = true;
-        self.changed.notify_all();
-    }
-
-    /// Waits until the keeper has ended; `false` if it takes longer than `limit`.
-    pub(crate) fn wait_until_over(&self, limit: Duration) -> bool {
-        let mut state = self.state.lock();
-        self.changed.wait_while_for(&mut state, |state| !state.over, limit);
-        state.over
-    }
 }
 
 /// The state of a slot, as its keeper is told and says, and counts of events so far.
