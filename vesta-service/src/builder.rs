@@ -1,57 +1,44 @@
-//! Builder of the embedded service. Nothing half-built ever exists.
+//! Settings of an embedded service.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use vesta_intf::{Field, GenMethod, IdError, IdMeta, SequenceStart};
+use vesta_intf::{GenMethod, IdMeta, SequenceStart};
 
-use crate::BuildError;
-use crate::backlog::Backlog;
 use crate::clock::{AnyClock, Clock, ClockKind, SystemClock};
-use crate::error::ask_store;
-use crate::file_system::check_local;
-use crate::lease::{
-    CLAIM_TIMEOUT, Choice, ClaimOrder, HeldLeaseFactory, HostState, Keeper, Leases, MachineSlot,
-    Own, Plan, Rounds, Signals, Slots, StateFolder, Timing, USUAL_DOUBTFUL_WINDOW,
-};
-use crate::machine::{self, MachineSource, Resolved};
+use crate::lease::{ClaimOrder, Timing, USUAL_DOUBTFUL_WINDOW};
+use crate::machine::MachineSource;
 use crate::populator::PopulatorKind;
-use crate::random;
-use crate::sequence::Rules;
-use crate::service::{LocalIdService, in_place, millis, number};
 use crate::state_dir::default_state_dir;
 use crate::wait::Drive;
 
-/// More machine IDs in one process would only be a mistake.
-const MAX_MACHINES: u64 = 1024;
 /// The furthest that IDs may be made ahead of the clock, in milliseconds.
 pub const MAX_BORROW_MILLIS: u64 = 10_000;
-const MAX_NAMESPACE: usize = 64;
 
-/// Builds a [`LocalIdService`]. Only [`machine`](Self::machine) has no default.
+/// Builds a [`LocalIdService`](crate::LocalIdService). Only [`machine`](Self::machine) has no default.
 #[derive(Debug, Clone)]
 pub struct Builder {
     pub(crate) layout: IdMeta,
     pub(crate) populator: PopulatorKind,
-    gen_method: GenMethod,
-    version: u64,
+    pub(crate) gen_method: GenMethod,
+    pub(crate) version: u64,
     pub(crate) max_wait: Duration,
     pub(crate) clock: AnyClock,
     pub(crate) drive: Drive,
     pub(crate) namespace: String,
-    state_dir: PathBuf,
-    allow_network_fs: bool,
-    machine: Option<MachineSource>,
-    machine_count: usize,
-    claim_order: ClaimOrder,
-    sequence_start: SequenceStart,
-    clock_kind: ClockKind,
+    pub(crate) state_dir: PathBuf,
+    pub(crate) allow_network_fs: bool,
+    pub(crate) machine: Option<MachineSource>,
+    pub(crate) machine_count: usize,
+    pub(crate) claim_order: ClaimOrder,
+    pub(crate) sequence_start: SequenceStart,
+    pub(crate) clock_kind: ClockKind,
     pub(crate) pacing: bool,
-    borrow_ahead: Duration,
-    timing: Option<Timing>,
-    wait_for_store: bool,
-    store_may_forget: Option<bool>,
+    pub(crate) borrow_ahead: Duration,
+    pub(crate) timing: Option<Timing>,
+    pub(crate) wait_for_store: bool,
+    pub(crate) store_may_forget: Option<bool>,
     pub(crate) doubtful_window: Duration,
 }
 
@@ -212,184 +199,4 @@ impl Builder {
     pub fn timing(self, timing: Timing) -> Self {
         Self { timing: Some(timing), ..self }
     }
-
-    /// Builds the service: claims its machine ID, and may wait for a store while doing so.
-    ///
-    /// # Errors
-    /// [`BuildError`]; every case says what to do.
-    pub fn build(mut self) -> Result<LocalIdService, BuildError> {
-        let meta = self.layout;
-        let source = self.machine.take().ok_or_else(|| {
-            IdError::invalid(
-                "machine",
-                "no machine ID is configured; choose a fixed one, an IP map, the host ordinal or a \
-                 pool (two services with the same one would repeat each other's IDs)",
-            )
-        })?;
-        check_namespace(&self.namespace)?;
-        IdError::check("version", self.version, 0, meta.max(Field::Version))?;
-        meta.check_generates()?;
-        let gen_method = in_place(&meta, self.gen_method)?;
-        self.sequence_start.check(&meta)?;
-        let rules = self.rules(&source)?;
-        let machines = number(self.machine_count);
-        IdError::check("machine count", machines, 1, MAX_MACHINES)?;
-        if machines > 1 && !source.hands_out() {
-            let reason = "only a pool hands out several machine IDs";
-            return Err(IdError::invalid("machine count", reason).into());
-        }
-        // At least twice the greatest lead: a shorter one would end before it begins.
-        IdError::check("doubtful_window_ms", millis(self.doubtful_window), 10_000, 60_000)?;
-        let factory = HeldLeaseFactory {
-            meta,
-            rules,
-            clock: self.clock.clone(),
-            clock_kind: self.clock_kind,
-            populator: self.populator,
-            version: self.version,
-            lost: Arc::default(),
-        };
-        let claim_timeout = if self.wait_for_store { Duration::MAX } else { CLAIM_TIMEOUT };
-        let folder = StateFolder {
-            path: self.state_dir.clone(),
-            namespace: self.namespace.clone(),
-            fingerprint: meta.fingerprint(),
-        };
-        if !matches!(source, MachineSource::Disposable { .. } | MachineSource::Stateless(_)) {
-            let checked = check_local(&folder.path, self.allow_network_fs);
-            checked.map_err(|refused| IdError::invalid("state_dir", refused))?;
-        }
-        let (resolved, machine_source) = source.resolve(&meta, &folder, &self.clock)?;
-        let (slots, window) = match resolved {
-            Resolved::Unbounded(machine) => (Slots::unkept([unbounded(&factory, machine)])?, None),
-            Resolved::UsedUp(nodes) => {
-                let member = |_| {
-                    let machine =
-                        machine::use_up_number(&*nodes, &meta, &*self.clock, claim_timeout)?;
-                    unbounded(&factory, machine)
-                };
-                let slots = Slots::unkept((0..self.machine_count).map(member))?;
-                let doubt = machine::doubt(&*nodes, self.store_may_forget, &*self.clock);
-                for slot in slots.iter() {
-                    slot.state.lock().doubt.clone_from(&doubt);
-                }
-                (slots, None)
-            }
-            Resolved::Leased { store, choice, guard } => {
-                let mut timing = self.timing.unwrap_or_else(|| choice.timing(store.timing()));
-                timing.check()?;
-                timing.window += self.borrow_ahead;
-                timing.takeover_grace = timing.takeover_grace.max(timing.window * 3);
-                // A state file remembers by itself, and forgets nothing.
-                let remembers = !matches!(choice, Choice::Only { alone: true, .. });
-                let may_forget = if remembers { self.store_may_forget } else { Some(false) };
-                let host = crate::os::host_name();
-                // Pools in files that do not see each other rarely begin with the same machine ID.
-                let start_at =
-                    crc32fast::hash((host.clone() + &store.describe()).as_bytes()).into();
-                let plan = Plan {
-                    start_at,
-                    store: store.describe(),
-                    namespace: self.namespace.clone(),
-                    meta,
-                    rules,
-                    timing,
-                    choice,
-                    order: self.claim_order,
-                    count: self.machine_count,
-                    claim_timeout,
-                    host,
-                    pid: std::process::id(),
-                    guard,
-                    may_forget,
-                    // Others may borrow. A state file has no other process to tell.
-                    usual_window: match remembers {
-                        true => store.timing().window + Duration::from_millis(MAX_BORROW_MILLIS),
-                        false => timing.window,
-                    },
-                    doubtful_window: self.doubtful_window,
-                };
-                if plan.window_ticks(false, false) < 2 {
-                    let reason = "window must be at least two ticks of the layout";
-                    return Err(IdError::invalid("timing", reason).into());
-                }
-                let leases = Leases::new(store, &self.namespace);
-                if let Choice::Only { machine, .. } = plan.choice
-                    && let Ok(None) = ask_store(|| leases.lock(machine))
-                {
-                    return Err(BuildError::InUseHere { namespace: self.namespace, machine });
-                }
-                // A service with another clock is a simulated process, with its own memory.
-                let own = match &self.clock {
-                    AnyClock::System(_) => Own::of_process(&self.namespace, &meta),
-                    AnyClock::Other(_) => Own::default(),
-                };
-                let host = HostState::new(remembers.then(|| folder.clone()), own);
-                let rounds = Rounds::start(plan, leases, host, factory.clone())?;
-                let keeper = Keeper::start(rounds, self.drive)
-                    .map_err(|e| BuildError::io("start the keeper's thread", e))?;
-                (Slots::kept(keeper), Some(timing.window))
-            }
-        };
-        Ok(LocalIdService {
-            gen_method,
-            settings: self,
-            rules,
-            machine_source,
-            window,
-            slots,
-            backlog: Backlog::default(),
-            positions_lost: factory.lost,
-        })
-    }
-
-    /// The rule of generation by these settings.
-    fn rules(&self, source: &MachineSource) -> Result<Rules, BuildError> {
-        let (meta, below) = (&self.layout, self.sequence_start.below());
-        let tick = meta.spec().unit.millis();
-        let ahead = u64::try_from(self.borrow_ahead.as_millis()).unwrap_or(u64::MAX);
-        IdError::check("borrow_ahead_ms", ahead, 0, MAX_BORROW_MILLIS)?;
-        if ahead > 0 && ahead < tick {
-            let reason = format!("must be 0, or at least one tick of the layout, which is {tick}");
-            return Err(IdError::invalid("borrow_ahead_ms", reason).into());
-        }
-        if ahead > 0 && matches!(source, MachineSource::Stateless(_)) {
-            let reason =
-                "a stateless machine ID cannot borrow: a restart would repeat what was borrowed";
-            return Err(IdError::invalid("borrow_ahead_ms", reason).into());
-        }
-        let rules = Rules::new(meta.bits(Field::Time), meta.bits(Field::Seq), ahead / tick);
-        let rules = rules.starting_below(below, random::u63());
-        if !self.pacing {
-            return Ok(rules);
-        }
-        let rules = rules.paced(tick);
-        let slice = (meta.max(Field::Seq) + 1) >> rules.slice_bits();
-        if below > slice {
-            let reason =
-                format!("with pacing at most random:{slice}, which a slice of a tick holds");
-            return Err(IdError::invalid("sequence_start", reason).into());
-        }
-        Ok(rules)
-    }
-}
-
-/// Checks a name that becomes part of file names.
-fn check_namespace(name: &str) -> Result<(), IdError> {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    if (1..=MAX_NAMESPACE).contains(&name.len())
-        && name.chars().all(allowed)
-        && !name.starts_with('.')
-    {
-        return Ok(());
-    }
-    let must = format!("must be 1 to {MAX_NAMESPACE} letters, digits, `.`, `_` or `-`");
-    Err(IdError::invalid("namespace", format!("`{name}` {must}")))
-}
-
-/// A machine slot without a lease, from now on.
-fn unbounded(factory: &HeldLeaseFactory, machine: u64) -> Result<MachineSlot, BuildError> {
-    let now = factory.meta.tick_at(factory.clock.wall())?;
-    let lease = factory.make(machine, 0, factory.rules.position(now), u64::MAX)?;
-    Ok(MachineSlot::new(lease, factory.clock.monotonic(), Arc::<Signals>::default()))
 }

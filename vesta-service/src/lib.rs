@@ -37,6 +37,7 @@
 )]
 
 mod backlog;
+mod build;
 mod builder;
 pub mod clock;
 mod error;

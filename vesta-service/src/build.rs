@@ -1,0 +1,254 @@
+//! From settings to a running service: checks them, and claims its machine ID.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use vesta_intf::{Field, IdError};
+
+use crate::backlog::Backlog;
+use crate::builder::{Builder, MAX_BORROW_MILLIS};
+use crate::clock::AnyClock;
+use crate::error::{BuildError, ask_store};
+use crate::file_system::check_local;
+use crate::lease::{
+    CLAIM_TIMEOUT, Choice, HeldLeaseFactory, HostState, Keeper, KvStore, Leases, MachineSlot, Own,
+    Plan, Rounds, Signals, Slots, StateFolder,
+};
+use crate::machine::{self, MachineSource, Resolved, WorkerNodeStore};
+use crate::random;
+use crate::sequence::Rules;
+use crate::service::{LocalIdService, in_place, millis, number};
+
+/// More machine IDs in one process would only be a mistake.
+const MAX_MACHINES: u64 = 1024;
+const MAX_NAMESPACE: usize = 64;
+
+impl Builder {
+    /// Builds the service: claims its machine ID, and may wait for a store while doing so.
+    ///
+    /// # Errors
+    /// [`BuildError`]; every case says what to do.
+    pub fn build(mut self) -> Result<LocalIdService, BuildError> {
+        let source = self.machine.take().ok_or_else(|| {
+            IdError::invalid(
+                "machine",
+                "no machine ID is configured; choose a fixed one, an IP map, the host ordinal or a \
+                 pool (two services with the same one would repeat each other's IDs)",
+            )
+        })?;
+        self.check(&source)?;
+        let (meta, clock) = (self.layout, self.clock.clone());
+        let gen_method = in_place(&meta, self.gen_method)?;
+        let rules = self.rules(&source)?;
+        let factory = HeldLeaseFactory {
+            meta,
+            rules,
+            clock: clock.clone(),
+            clock_kind: self.clock_kind,
+            populator: self.populator,
+            version: self.version,
+            lost: Arc::default(),
+        };
+        let folder = self.folder(&source)?;
+        let (resolved, machine_source) = source.resolve(&meta, &folder, &clock)?;
+        let (slots, window) = match resolved {
+            Resolved::Unbounded(machine) => (Slots::unkept([unbounded(&factory, machine)])?, None),
+            Resolved::UsedUp(nodes) => (self.use_up(&*nodes, &factory)?, None),
+            Resolved::Leased { store, choice, guard } => {
+                let plan = self.plan(&*store, choice, guard, rules)?;
+                let window = plan.timing.window;
+                (self.claim(plan, store, folder, &factory)?, Some(window))
+            }
+        };
+        Ok(LocalIdService {
+            gen_method,
+            settings: self,
+            rules,
+            machine_source,
+            window,
+            slots,
+            backlog: Backlog::default(),
+            positions_lost: factory.lost,
+        })
+    }
+
+    /// Refuses settings that are out of range, or do not go together.
+    fn check(&self, source: &MachineSource) -> Result<(), BuildError> {
+        let meta = &self.layout;
+        check_namespace(&self.namespace)?;
+        IdError::check("version", self.version, 0, meta.max(Field::Version))?;
+        meta.check_generates()?;
+        self.sequence_start.check(meta)?;
+        let machines = number(self.machine_count);
+        IdError::check("machine count", machines, 1, MAX_MACHINES)?;
+        if machines > 1 && !source.hands_out() {
+            let reason = "only a pool hands out several machine IDs";
+            return Err(IdError::invalid("machine count", reason).into());
+        }
+        // At least twice the greatest lead: a shorter one would end before it begins.
+        let window = millis(self.doubtful_window);
+        Ok(IdError::check("doubtful_window_ms", window, 10_000, 60_000)?)
+    }
+
+    /// The state folder, where the source may use it.
+    fn folder(&self, source: &MachineSource) -> Result<StateFolder, BuildError> {
+        let path = self.state_dir.clone();
+        if !matches!(source, MachineSource::Disposable { .. } | MachineSource::Stateless(_)) {
+            let checked = check_local(&path, self.allow_network_fs);
+            checked.map_err(|refused| IdError::invalid("state_dir", refused))?;
+        }
+        let namespace = self.namespace.clone();
+        Ok(StateFolder { path, namespace, fingerprint: self.layout.fingerprint() })
+    }
+
+    const fn claim_timeout(&self) -> Duration {
+        if self.wait_for_store { Duration::MAX } else { CLAIM_TIMEOUT }
+    }
+
+    /// Slots of machine IDs that are used once.
+    fn use_up(
+        &self,
+        nodes: &dyn WorkerNodeStore,
+        factory: &HeldLeaseFactory,
+    ) -> Result<Slots, BuildError> {
+        let clock = &*factory.clock;
+        let member = |_| {
+            let timeout = self.claim_timeout();
+            unbounded(factory, machine::use_up_number(nodes, &factory.meta, clock, timeout)?)
+        };
+        let slots = Slots::unkept((0..self.machine_count).map(member))?;
+        let doubt = machine::doubt(nodes, self.store_may_forget, clock);
+        for slot in slots.iter() {
+            slot.state.lock().doubt.clone_from(&doubt);
+        }
+        Ok(slots)
+    }
+
+    /// What a claim in this store goes by.
+    fn plan(
+        &self,
+        store: &dyn KvStore,
+        choice: Choice,
+        guard: bool,
+        rules: Rules,
+    ) -> Result<Plan, BuildError> {
+        let mut timing = self.timing.unwrap_or_else(|| choice.timing(store.timing()));
+        timing.check()?;
+        timing.window += self.borrow_ahead;
+        timing.takeover_grace = timing.takeover_grace.max(timing.window * 3);
+        // A state file remembers by itself, and forgets nothing.
+        let remembers = !is_state_file(&choice);
+        let host = crate::os::host_name();
+        let plan = Plan {
+            // Pools in files that do not see each other rarely begin with the same machine ID.
+            start_at: crc32fast::hash((host.clone() + &store.describe()).as_bytes()).into(),
+            store: store.describe(),
+            namespace: self.namespace.clone(),
+            meta: self.layout,
+            rules,
+            timing,
+            choice,
+            order: self.claim_order,
+            count: self.machine_count,
+            claim_timeout: self.claim_timeout(),
+            host,
+            pid: std::process::id(),
+            guard,
+            may_forget: if remembers { self.store_may_forget } else { Some(false) },
+            // Others may borrow. A state file has no other process to tell.
+            usual_window: match remembers {
+                true => store.timing().window + Duration::from_millis(MAX_BORROW_MILLIS),
+                false => timing.window,
+            },
+            doubtful_window: self.doubtful_window,
+        };
+        if plan.window_ticks(false, false) < 2 {
+            let reason = "window must be at least two ticks of the layout";
+            return Err(IdError::invalid("timing", reason).into());
+        }
+        Ok(plan)
+    }
+
+    /// Claims machine IDs by a plan, and has a keeper hold them.
+    fn claim(
+        &self,
+        plan: Plan,
+        store: Arc<dyn KvStore>,
+        folder: StateFolder,
+        factory: &HeldLeaseFactory,
+    ) -> Result<Slots, BuildError> {
+        let Self { namespace, clock, drive, .. } = self;
+        let leases = Leases::new(store, namespace);
+        if let Choice::Only { machine, .. } = plan.choice
+            && let Ok(None) = ask_store(|| leases.lock(machine))
+        {
+            return Err(BuildError::InUseHere { namespace: namespace.clone(), machine });
+        }
+        // A service with another clock is a simulated process, with its own memory.
+        let own = match clock {
+            AnyClock::System(_) => Own::of_process(namespace, &plan.meta),
+            AnyClock::Other(_) => Own::default(),
+        };
+        let remembers = !is_state_file(&plan.choice);
+        let host = HostState::new(remembers.then_some(folder), own);
+        let rounds = Rounds::start(plan, leases, host, factory.clone())?;
+        let keeper = Keeper::start(rounds, *drive)
+            .map_err(|e| BuildError::io("start the keeper's thread", e))?;
+        Ok(Slots::kept(keeper))
+    }
+
+    /// The rule of generation by these settings.
+    fn rules(&self, source: &MachineSource) -> Result<Rules, BuildError> {
+        let (meta, below) = (&self.layout, self.sequence_start.below());
+        let tick = meta.spec().unit.millis();
+        let ahead = u64::try_from(self.borrow_ahead.as_millis()).unwrap_or(u64::MAX);
+        IdError::check("borrow_ahead_ms", ahead, 0, MAX_BORROW_MILLIS)?;
+        if ahead > 0 && ahead < tick {
+            let reason = format!("must be 0, or at least one tick of the layout, which is {tick}");
+            return Err(IdError::invalid("borrow_ahead_ms", reason).into());
+        }
+        if ahead > 0 && matches!(source, MachineSource::Stateless(_)) {
+            let reason =
+                "a stateless machine ID cannot borrow: a restart would repeat what was borrowed";
+            return Err(IdError::invalid("borrow_ahead_ms", reason).into());
+        }
+        let rules = Rules::new(meta.bits(Field::Time), meta.bits(Field::Seq), ahead / tick);
+        let rules = rules.starting_below(below, random::u63());
+        if !self.pacing {
+            return Ok(rules);
+        }
+        let rules = rules.paced(tick);
+        let slice = (meta.max(Field::Seq) + 1) >> rules.slice_bits();
+        if below > slice {
+            let reason =
+                format!("with pacing at most random:{slice}, which a slice of a tick holds");
+            return Err(IdError::invalid("sequence_start", reason).into());
+        }
+        Ok(rules)
+    }
+}
+
+/// True if the store is a state file, which one machine ID has to itself.
+const fn is_state_file(choice: &Choice) -> bool {
+    matches!(choice, Choice::Only { alone: true, .. })
+}
+
+/// Checks a name that becomes part of file names.
+fn check_namespace(name: &str) -> Result<(), IdError> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    if (1..=MAX_NAMESPACE).contains(&name.len())
+        && name.chars().all(allowed)
+        && !name.starts_with('.')
+    {
+        return Ok(());
+    }
+    let must = format!("must be 1 to {MAX_NAMESPACE} letters, digits, `.`, `_` or `-`");
+    Err(IdError::invalid("namespace", format!("`{name}` {must}")))
+}
+
+/// A machine slot without a lease, from now on.
+fn unbounded(factory: &HeldLeaseFactory, machine: u64) -> Result<MachineSlot, BuildError> {
+    let now = factory.meta.tick_at(factory.clock.wall())?;
+    let lease = factory.make(machine, 0, factory.rules.position(now), u64::MAX)?;
+    Ok(MachineSlot::new(lease, factory.clock.monotonic(), Arc::<Signals>::default()))
+}
