@@ -1,7 +1,9 @@
 //! Documents made from the settings: the table in docs/CONFIG.md and docs/vesta.example.toml. With
 //! `UPDATE_DOCS=1` the tests write them.
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 
 use clap::Arg;
 use vesta_boot::settings::settings;
@@ -223,4 +225,38 @@ fn short_help_has_a_line_for_each_flag_and_long_help_has_examples() {
             assert!(long.contains(part), "{part} in {long}");
         }
     }
+}
+
+/// The numbers that follow each of these words.
+fn numbers_after(word: &str, text: &str) -> BTreeSet<u32> {
+    let number = |rest: &str| {
+        let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        rest[..end].parse().expect("a number")
+    };
+    text.split(word).skip(1).map(number).collect()
+}
+
+#[test]
+fn each_rule_of_safety_is_cited_in_the_code_that_keeps_it() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let safety = fs::read_to_string(root.join("docs/SAFETY.md")).expect("a document");
+    let (_, rules) = safety.split_once("**Ten rules.**").expect("the rules");
+    let (rules, _) = rules.split_once("**What then always holds.**").expect("their end");
+    let number = |line: &str| line.split_once(". ")?.0.parse().ok();
+    let rules: BTreeSet<u32> = rules.lines().filter_map(number).collect();
+    assert_eq!(rules, (1..=10).collect());
+
+    let (mut folders, mut cited) = (vec![root.join("vesta-service/src")], BTreeSet::new());
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let text = fs::read_to_string(path).expect("a source");
+                cited.extend(numbers_after("SAFETY.md, rule ", &text));
+            }
+        }
+    }
+    assert_eq!(cited, rules);
 }

@@ -120,8 +120,8 @@ impl Populator {
         }
     }
 
-    /// Ends the line for good and returns the first position that was never issued. From then on
-    /// every claim is refused. Sealing again returns the same position.
+    /// Ends the line for good (SAFETY.md, rule 2) and returns the first position that was never issued. From
+    /// then on every claim is refused. Sealing again returns the same position.
     pub(crate) fn seal(&self) -> u64 {
         let seal = |word: &mut u64| std::mem::replace(word, *word | SEALED);
         let before = match self {

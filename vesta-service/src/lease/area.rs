@@ -12,7 +12,7 @@ pub(crate) struct Area {
 }
 
 /// The outcome of a compare-and-set. An earlier copy of the very same request may have been the one
-/// that took effect: no two requests put the same value.
+/// that took effect: no two requests put the same value (SAFETY.md, rule 1).
 pub(super) fn outcome<T: PartialEq>(
     put: bool,
     new: &T,

@@ -72,8 +72,8 @@ impl Leases {
             Ok(done) => return done.into_iter().map(Ok).collect(),
             Err(error) => error,
         };
-        // A creation is never sent twice: the first one, arriving late, could bring back a record that
-        // was deleted in between.
+        // SAFETY.md, rule 3. A creation is never sent twice: the first one, arriving late, could bring back a
+        // record that was deleted in between.
         let once = chunk.iter().any(|change| change.put.old.is_none());
         while chunk.len() > 1 && !failed.is_permanent() && !once {
             let (one, other) = chunk.split_at(chunk.len() / 2);

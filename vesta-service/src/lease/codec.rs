@@ -58,7 +58,7 @@ pub(super) enum Standing<'a> {
     Unmarked(&'a Record),
     /// It is the one that was marked.
     Marked(&'a Record),
-    /// It was deleted, or put in place of the one that was marked.
+    /// It was deleted, or put in place of the one that was marked (SAFETY.md, rule 5).
     Lost,
 }
 

@@ -33,7 +33,8 @@ impl Own {
         self.records.lock().insert(key, record.clone());
     }
 
-    /// The records under this uuid of the namespace, and under those that it had before.
+    /// The records under this uuid of the namespace, and under those that it had before: no line starts below
+    /// them (SAFETY.md, rule 8).
     pub(super) fn under(&mut self, uuid: Option<u128>) -> Vec<Local> {
         self.uuids.extend(uuid.filter(|uuid| !self.uuids.contains(uuid)));
         let records = self.records.lock();

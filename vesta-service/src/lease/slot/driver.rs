@@ -139,6 +139,7 @@ impl Driver {
                 }
             }
             Event::Raised(record) => {
+                // SAFETY.md, rule 1: the record was acknowledged.
                 held.raise(record.bound);
                 let mut state = slot.state.lock();
                 (state.renewals_ok, state.failure) = (state.renewals_ok + 1, None);

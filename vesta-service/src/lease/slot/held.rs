@@ -52,7 +52,8 @@ impl HeldLeases {
         &self.others[number - 1]
     }
 
-    /// Puts a new lease in force. One caller at a time; the lease before must be sealed.
+    /// Puts a new lease in force. One caller at a time; the lease before must be sealed, and stays so
+    /// (SAFETY.md, rule 2).
     pub(crate) fn follow(&self, next: HeldLease) {
         let index = self.others.push(next);
         self.current.store(index + 1, Ordering::Release);

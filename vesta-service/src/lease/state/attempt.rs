@@ -80,7 +80,7 @@ impl Attempt {
     /// The next thing to do.
     pub(in crate::lease) fn next(&mut self, plan: &Plan, now: &Now) -> Step {
         if let Some(write) = &self.sent {
-            return Step::Send(write.clone());
+            return Step::Send(write.clone()); // SAFETY.md, rule 3
         }
         if let Some(verdict) = self.ends.take() {
             return Step::Over(verdict);
@@ -90,7 +90,7 @@ impl Attempt {
         }
         let (record, marks) = (self.record.as_ref(), self.marks.as_ref());
         let write = match Standing::of(self.ground.namespace, self.machine, record, marks) {
-            Standing::Lost => return Step::Look,
+            Standing::Lost => return Step::Look, // SAFETY.md, rule 5: never claimed
             Standing::Absent => self.creation(plan, now),
             Standing::Unmarked(record) => self.marking(record.birth),
             Standing::Marked(record) => match self.claim(record, plan, now) {
@@ -193,7 +193,8 @@ impl Attempt {
         self.end(Verdict::Taken, now);
     }
 
-    /// True if the attempt is over because its request was not answered. A creation is never sent again:
+    /// True if the attempt is over because its request was not answered. A creation is never sent again
+    /// (SAFETY.md, rule 3):
     /// the first one, arriving late, would bring back a record that was deleted in between, with its
     /// birth. Another survey shows its outcome.
     pub(in crate::lease) fn ends_unanswered(&self) -> bool {
@@ -209,6 +210,7 @@ impl Attempt {
         if let Cas::Conflict(_) = answer {
             return Some(Verdict::Taken);
         }
+        // SAFETY.md, rule 1: from here on its window may be used.
         self.mine = self.from.take();
         self.record = Some(new);
         None
@@ -252,7 +254,7 @@ impl Attempt {
             Some(_) => next.max(self.start(&record, plan, now)),
             None => next,
         };
-        // Nothing was issued yet: below a floor, the claim is made anew above it.
+        // SAFETY.md, rule 6. Nothing was issued yet: below a floor, the claim is made anew above it.
         (self.floor <= next).then_some(Verdict::Claimed { record, next })
     }
 }

@@ -98,7 +98,7 @@ impl Holding {
             return Action::Wait(self.due);
         }
         if self.went_back {
-            // A claim from then on begins above all that was issued here.
+            // SAFETY.md, rule 9: a claim from then on begins above all that was issued here.
             let (namespace, floor) = (self.record.namespace, self.unused_from());
             return Action::Ask(Ask::Amend(Amendment { namespace, floor, ..Amendment::default() }));
         }
@@ -119,6 +119,7 @@ impl Holding {
             }
             self.pending = self.change(plan, now);
         }
+        // SAFETY.md, rule 3: unchanged, until its outcome is known.
         let Some(new) = self.pending.clone() else {
             self.due = now.monotonic + self.pause(plan, now);
             return Action::Wait(self.due);
@@ -131,7 +132,7 @@ impl Holding {
     fn change(&mut self, plan: &Plan, now: &Now) -> Option<Record> {
         let changed = Record { attempt: now.number(), info_time: now.wall, ..self.record.clone() };
         if self.sealed_at.is_some() {
-            // The only lowering of a bound, to what sealing left unused.
+            // SAFETY.md, rule 4: the only lowering of a bound, to what sealing left unused.
             let bound = self.unused_from();
             return Some(Record { bound, owner: 0, released: true, ..changed });
         }
@@ -142,6 +143,7 @@ impl Holding {
         self.compared = false;
         self.ahead = now.tick.saturating_sub(limit);
         // Counted from the clock, not from the old bound: that would run away.
+        // SAFETY.md, rule 10: a longer window waits until the namespace has shown it for ten minutes.
         let wide = self.announced.is_some_and(|since| now.monotonic >= since + WIDE_AFTER);
         let window = plan.window_ticks(self.doubt.is_some(), wide);
         let bound = plan.rules.position(now.tick.min(limit).saturating_add(window));
@@ -153,7 +155,7 @@ impl Holding {
         self.unanswered = matches!(answer, Answer::Failed(_));
         let answer = match answer {
             Answer::Failed(error) if error.is_replaced() => return Event::Broken(error),
-            // Whatever the store refuses, safety rests on the bound: go on, and ask again.
+            // SAFETY.md, rule 7. Whatever the store refuses, safety rests on the bound: go on, and ask again.
             Answer::Failed(error) => {
                 self.compared = false;
                 self.due = now.monotonic + self.pause(plan, now) / 10;
