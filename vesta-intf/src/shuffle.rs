@@ -7,14 +7,18 @@
 //! one drawn at random, given that HMAC-SHA256 is a pseudorandom function; ten rounds are as many as NIST's
 //! FF1 has (SP 800-38G).
 
-mod feistel;
-
 use std::fmt;
+use std::sync::Arc;
 
 use sha2::block_api::compress256;
 
 use crate::IdError;
-use feistel::Feistel;
+
+const ROUNDS: u8 = 10;
+
+/// Halves of up to so many bits have a table of all values of the round function, at most 1.3 MB: a number
+/// then costs a twentieth.
+const TABLE_BITS: u32 = 16;
 
 /// A secret key of 256 bits. It is shown nowhere; [`fingerprint`](Self::fingerprint) tells it from others.
 #[derive(Clone, PartialEq, Eq)]
@@ -37,8 +41,12 @@ pub struct ShuffleKey {
 /// ```
 #[derive(Clone)]
 pub struct Shuffle {
+    key: ShuffleKey,
     size: u64,
-    network: Feistel,
+    /// Bits of a half.
+    bits: u32,
+    /// The round function of each round and half; empty if they are too many.
+    table: Arc<[u16]>,
 }
 
 impl ShuffleKey {
@@ -102,7 +110,15 @@ impl Shuffle {
     /// [`IdError::OutOfRange`] for `size` if it is not 1 to 2^63.
     pub fn new(key: ShuffleKey, size: u64) -> Result<Self, IdError> {
         IdError::check("size", size, 1, 1 << 63)?;
-        Ok(Self { size, network: Feistel::new(key, size) })
+        let bits = (64 - (size - 1).leading_zeros()).div_ceil(2);
+        let mut shuffle = Self { key, size, bits, table: Arc::default() };
+        if bits <= TABLE_BITS {
+            let halves = |round| (0..1u64 << bits).map(move |half| (round, half));
+            let value = |(round, half)| u16::try_from(shuffle.compute(round, half)).ok();
+            // A value has as many bits as a half: none is left out.
+            shuffle.table = (0..ROUNDS).flat_map(halves).filter_map(value).collect();
+        }
+        Ok(shuffle)
     }
 
     /// The shuffled number of `number`.
@@ -111,7 +127,13 @@ impl Shuffle {
     /// If the number is not below the size.
     pub fn shuffle(&self, number: u64) -> u64 {
         assert!(number < self.size, "{number} is not below {}", self.size);
-        self.network.shuffle(number)
+        self.walk(number, |this, number| {
+            let (mut left, mut right) = this.halves(number);
+            for round in 0..ROUNDS {
+                (left, right) = (right, left ^ this.round(round, right));
+            }
+            left << this.bits | right
+        })
     }
 
     /// The number whose shuffled number this is.
@@ -120,7 +142,47 @@ impl Shuffle {
     /// If the shuffled number is not below the size.
     pub fn restore(&self, shuffled: u64) -> u64 {
         assert!(shuffled < self.size, "{shuffled} is not below {}", self.size);
-        self.network.restore(shuffled)
+        self.walk(shuffled, |this, number| {
+            let (mut left, mut right) = this.halves(number);
+            for round in (0..ROUNDS).rev() {
+                (left, right) = (right ^ this.round(round, left), left);
+            }
+            left << this.bits | right
+        })
+    }
+
+    /// Permutes until the number is one of ours again: its cycle leads back to it at the latest.
+    fn walk(&self, mut number: u64, permute: impl Fn(&Self, u64) -> u64) -> u64 {
+        loop {
+            number = permute(self, number);
+            if number < self.size {
+                return number;
+            }
+        }
+    }
+
+    const fn halves(&self, number: u64) -> (u64, u64) {
+        (number >> self.bits, number & self.mask())
+    }
+
+    const fn mask(&self) -> u64 {
+        (1 << self.bits) - 1
+    }
+
+    #[inline]
+    fn round(&self, round: u8, half: u64) -> u64 {
+        let place = usize::try_from(u64::from(round) << self.bits | half);
+        match place.ok().and_then(|place| self.table.get(place)) {
+            Some(value) => (*value).into(),
+            None => self.compute(round, half),
+        }
+    }
+
+    fn compute(&self, round: u8, half: u64) -> u64 {
+        let mut message = [0; 10];
+        (message[0], message[1]) = (round, self.bits.to_le_bytes()[0]);
+        message[2..].copy_from_slice(&half.to_be_bytes());
+        self.key.hmac(&message) & self.mask()
     }
 }
 
