@@ -32,6 +32,7 @@ mod cosid;
 #[cfg(feature = "zookeeper")]
 mod leaf;
 mod legacy;
+mod machine_ids;
 pub(crate) mod owner;
 
 use std::collections::BTreeMap;
@@ -42,7 +43,8 @@ use vesta_service::lease::sequence::Rules;
 use vesta_service::lease::{Cas, Leases, Record, Snapshot, StoreError};
 
 pub use cosid::{ForeignSegment, cosid_segments};
-pub use legacy::{Legacy, machine_ids};
+pub use legacy::Legacy;
+pub use machine_ids::machine_ids;
 pub use owner::ForeignOwner;
 
 /// The namespace that machine IDs are taken over into, and the time.

@@ -1,15 +1,9 @@
-//! The systems whose machine IDs can be taken over, and where each keeps them.
+//! The systems whose machine IDs can be taken over, and the stores of each.
 
 use vesta_service::IdMeta;
 #[cfg(feature = "remote")]
 use vesta_service::lease::StoreError;
 
-use super::cosid;
-#[cfg(feature = "zookeeper")]
-use super::leaf;
-use super::owner::ForeignOwner;
-#[cfg(feature = "mysql")]
-use crate::backends::mysql;
 #[cfg(feature = "remote")]
 use crate::remote::{Client, Remote};
 use crate::{Kind, OpenError, StoreUrl};
@@ -88,24 +82,6 @@ impl Legacy<'_> {
     }
 }
 
-/// Reads the machine IDs that a legacy system has handed out. Changes nothing.
-///
-/// # Errors
-/// As [`open`](crate::open); if there are no such machine IDs, or the system does not use such a
-/// store; and for entries that are not the system's, which are named.
-pub fn machine_ids(url: &StoreUrl, legacy: Legacy<'_>) -> Result<Vec<ForeignOwner>, OpenError> {
-    match (legacy, url.kind()) {
-        #[cfg(feature = "mysql")]
-        (Legacy::VestaDb, Kind::Mysql) => mysql::vesta_machine_ids(url),
-        #[cfg(feature = "zookeeper")]
-        (Legacy::Leaf, Kind::Zookeeper) => leaf::leaf_machine_ids(url),
-        (Legacy::CosId { namespace, max_machine }, _) => {
-            cosid::machine_ids(url, namespace, max_machine)
-        }
-        _ => Err(legacy.not_in(url)),
-    }
-}
-
 /// Asks the store of a legacy system.
 #[cfg(feature = "remote")]
 #[allow(dead_code, reason = "of some stores none has such data")]
@@ -115,37 +91,4 @@ pub(super) fn ask<C: Client, T>(
 ) -> Result<T, OpenError> {
     let store = Remote::open(url, &crate::Options::default(), crate::options::Purpose::Import)?;
     question(&store).map_err(|source| OpenError::Store { store: store.shown().into(), source })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_store_that_a_system_does_not_use_is_refused() {
-        let cosid = Legacy::CosId { namespace: "shop", max_machine: 1023 };
-        for (legacy, url, said) in [
-            (
-                Legacy::VestaDb,
-                "redis://:hunter2@h",
-                "The Java Vesta keeps its data in mysql, not in redis; write mysql://",
-            ),
-            (
-                Legacy::Leaf,
-                "mysql://u:hunter2@h/d",
-                "Leaf keeps its data in zookeeper, not in mysql; write zookeeper://",
-            ),
-            (
-                cosid,
-                "etcd://u:hunter2@h",
-                "CosId keeps its data in redis or mysql or zookeeper, not in etcd; write redis://",
-            ),
-            (cosid, "sqlite:x.db", "not in sqlite; write"),
-        ] {
-            let error = machine_ids(&url.parse().unwrap(), legacy).unwrap_err().to_string();
-            assert!(error.contains(said) && !error.contains("hunter2"), "{error}");
-        }
-        let error = cosid::cosid_segments(&"sqlite:x.db".parse().unwrap(), "shop").unwrap_err();
-        assert!(error.to_string().contains("not in sqlite"), "{error}");
-    }
 }

@@ -7,8 +7,27 @@ use sqlx::error::DatabaseError;
 use sqlx::{Column as _, ColumnIndex, Connection, Decode, Row, Type, TypeInfo as _};
 use vesta_service::lease::{Put, StoreError};
 
-use super::errors::Class;
 use crate::{OpenError, SegmentTable, StoreUrl};
+
+/// The meaning of an error of the server's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// Nothing happened, because of what others did at the same time: the same statement may go
+    /// through now.
+    Contended,
+    /// It is there already.
+    Exists,
+    /// It passes by itself, or an operator sees to it: also whatever is not known.
+    Unavailable,
+    /// The server takes no changes at the moment.
+    ReadOnly,
+    /// The password, or the database of the URL: wrong settings.
+    Denied,
+    /// A privilege or a table is missing; an operator can grant or restore it.
+    Refused,
+    /// Data are damaged, or the server does not know such statements.
+    Unfit,
+}
 
 /// A kind of database, and how to reach one: its URL, and the limit of lock waits.
 pub(crate) trait Dialect:

@@ -5,32 +5,12 @@ use std::io::ErrorKind;
 use sqlx::Error;
 use vesta_service::lease::StoreError;
 
-use super::dialect::Dialect;
+use super::dialect::{Class, Dialect};
 use crate::backends::ServerMessage;
 
 /// A certificate may still be renewed.
 const NOT_SAFE: &str = "no safe connection could be made; check the server's certificate and the options of the URL that \
      begin with ssl";
-
-/// The meaning of an error of the server's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Class {
-    /// Nothing happened, because of what others did at the same time: the same statement may go
-    /// through now.
-    Contended,
-    /// It is there already.
-    Exists,
-    /// It passes by itself, or an operator sees to it: also whatever is not known.
-    Unavailable,
-    /// The server takes no changes at the moment.
-    ReadOnly,
-    /// The password, or the database of the URL: wrong settings.
-    Denied,
-    /// A privilege or a table is missing; an operator can grant or restore it.
-    Refused,
-    /// Data are damaged, or the server does not know such statements.
-    Unfit,
-}
 
 const READ_ONLY: &str =
     "the server takes no changes, it is read-only: a replica, or a fail-over is in progress";

@@ -25,10 +25,10 @@ use errors::class;
 
 pub(crate) use config::{described, options_of};
 pub(crate) use dialect::{
-    Answer, Cells, Dialect, Look, SegmentColumns, SegmentStatements, Statement, Statements, Table,
-    Value,
+    Answer, Cells, Class, Dialect, Look, SegmentColumns, SegmentStatements, Statement, Statements,
+    Table, Value,
 };
-pub(crate) use errors::{Class, explain, read_only, unsaid};
+pub(crate) use errors::{explain, read_only, unsaid};
 pub(crate) use segments::Segments;
 
 /// The number of times that a statement is sent if others get in its way.

@@ -1,0 +1,61 @@
+//! The machine IDs of a legacy system, whichever it is.
+
+use super::cosid;
+#[cfg(feature = "zookeeper")]
+use super::leaf;
+use super::legacy::Legacy;
+use super::owner::ForeignOwner;
+#[cfg(feature = "mysql")]
+use crate::backends::mysql;
+use crate::{Kind, OpenError, StoreUrl};
+
+/// Reads the machine IDs that a legacy system has handed out. Changes nothing.
+///
+/// # Errors
+/// As [`open`](crate::open); if there are no such machine IDs, or the system does not use such a
+/// store; and for entries that are not the system's, which are named.
+pub fn machine_ids(url: &StoreUrl, legacy: Legacy<'_>) -> Result<Vec<ForeignOwner>, OpenError> {
+    match (legacy, url.kind()) {
+        #[cfg(feature = "mysql")]
+        (Legacy::VestaDb, Kind::Mysql) => mysql::vesta_machine_ids(url),
+        #[cfg(feature = "zookeeper")]
+        (Legacy::Leaf, Kind::Zookeeper) => leaf::leaf_machine_ids(url),
+        (Legacy::CosId { namespace, max_machine }, _) => {
+            cosid::machine_ids(url, namespace, max_machine)
+        }
+        _ => Err(legacy.not_in(url)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_that_a_system_does_not_use_is_refused() {
+        let cosid = Legacy::CosId { namespace: "shop", max_machine: 1023 };
+        for (legacy, url, said) in [
+            (
+                Legacy::VestaDb,
+                "redis://:hunter2@h",
+                "The Java Vesta keeps its data in mysql, not in redis; write mysql://",
+            ),
+            (
+                Legacy::Leaf,
+                "mysql://u:hunter2@h/d",
+                "Leaf keeps its data in zookeeper, not in mysql; write zookeeper://",
+            ),
+            (
+                cosid,
+                "etcd://u:hunter2@h",
+                "CosId keeps its data in redis or mysql or zookeeper, not in etcd; write redis://",
+            ),
+            (cosid, "sqlite:x.db", "not in sqlite; write"),
+        ] {
+            let error = machine_ids(&url.parse().unwrap(), legacy).unwrap_err().to_string();
+            assert!(error.contains(said) && !error.contains("hunter2"), "{error}");
+        }
+        let error = cosid::cosid_segments(&"sqlite:x.db".parse().unwrap(), "shop").unwrap_err();
+        assert!(error.to_string().contains("not in sqlite"), "{error}");
+    }
+}
