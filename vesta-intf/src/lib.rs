@@ -16,7 +16,8 @@
 //! (`vesta-client`) unchanged.
 //!
 //! Features: `grpc` adds the protocol of `vesta-server` (`grpc` module), `serde` adds
-//! serialisation of [`Id`] and [`MakeId`], `shuffle` adds shuffled numbers.
+//! serialisation of [`Id`], [`MakeId`] and [`VestaId`], `shuffle` adds shuffled numbers. `sqlx` and
+//! `diesel` put a [`VestaId`] in a `BIGINT` column, `utoipa` describes it in an OpenAPI document.
 #![forbid(unsafe_code)]
 #![deny(
     clippy::cast_possible_truncation,
@@ -44,6 +45,7 @@ mod service;
 #[cfg(feature = "shuffle")]
 mod shuffle;
 mod time;
+mod vesta_id;
 
 #[cfg(feature = "grpc")]
 pub mod grpc;
@@ -65,6 +67,9 @@ pub use service::{AsyncIdService, IdService};
 #[cfg(feature = "shuffle")]
 pub use shuffle::{Shuffle, ShuffleKey};
 pub use time::{TimeUnit, UnixMillis};
+pub use vesta_id::VestaId;
+#[cfg(feature = "serde")]
+pub use vesta_id::serialized::number as id_as_number;
 
 /// The protocol of gRPC, as Protocol Buffers write it: `vesta/v1/vesta.proto`.
 pub const PROTO: &str = include_str!("../proto/vesta/v1/vesta.proto");
