@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 use std::io::{self, Write as _};
 use std::time::Duration;
 
-use vesta_intf::{IdMeta, IdService as _, SequenceStart, UnixMillis};
+use vesta_intf::{IdMeta, SequenceStart, UnixMillis};
 use vesta_service::lease::Doubt;
 use vesta_service::options::Status;
 

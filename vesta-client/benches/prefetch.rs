@@ -15,7 +15,7 @@ use criterion::{
 };
 use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status};
-use vesta_client::{AsyncIdService, Client, IdService, Prefetch, blocking};
+use vesta_client::{Client, Prefetch, blocking};
 use vesta_intf::grpc::v1::id_service_server::{self, IdServiceServer};
 use vesta_intf::grpc::v1::{self, GenRunsRequest, GenRunsResponse};
 

@@ -10,7 +10,7 @@ use std::time::SystemTime;
 
 use tokio::runtime::{Builder as Runtime, Handle};
 use tokio::sync::oneshot;
-use vesta_intf::{AsyncIdService, Id, IdError, IdService, MAX_IDS_PER_CALL, MakeId};
+use vesta_intf::{Id, IdError, IdService, MAX_IDS_PER_CALL, MakeId};
 
 use crate::client::{Client as AsyncClient, Stats};
 use crate::fork;
@@ -128,6 +128,8 @@ impl Client {
         self.0.inner.stats()
     }
 }
+
+vesta_intf::inherent_calls!(Client);
 
 impl IdService for Client {
     /// Waits for the client's deadline at most.

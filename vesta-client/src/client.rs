@@ -12,6 +12,7 @@ use tokio::runtime::Handle;
 use tokio::time::Instant;
 use vesta_intf::{
     AsyncIdService, Id, IdError, IdRun, IdService, MAX_IDS_PER_CALL, MAX_RUN_IDS_PER_CALL, MakeId,
+    VestaId,
 };
 
 use crate::fallback::{Fallback, GRACE};
@@ -262,13 +263,21 @@ fn fill(count: u32) -> impl FnMut(&dyn IdService) -> Result<Vec<u64>, IdError> +
     }
 }
 
-impl AsyncIdService for Client {
-    /// From the prefetch buffer if it is not empty, and then ready at once.
+impl Client {
+    /// A new ID, as whatever the program keeps it in: [`VestaId`], `u64`, or a type of its own.
+    ///
+    /// # Errors
+    /// As for [`gen_id`](Self::gen_id).
+    pub async fn next<T: From<VestaId>>(&self) -> Result<T, IdError> {
+        self.gen_id().await.map(|id| VestaId::from(id).into())
+    }
+
+    /// A new ID: from the prefetch buffer if it is not empty, and then ready at once.
     ///
     /// # Errors
     /// [`IdError::DeadlineExceeded`] and the error of the last attempt.
     #[inline]
-    async fn gen_id(&self) -> Result<u64, IdError> {
+    pub async fn gen_id(&self) -> Result<u64, IdError> {
         if let Some(id) = self.take_one() {
             return Ok(id);
         }
@@ -276,20 +285,20 @@ impl AsyncIdService for Client {
         Box::pin(self.gen_id_slow()).await
     }
 
-    /// From the prefetch buffer if it has as many, otherwise in one call.
+    /// `count` new IDs, ascending: from the prefetch buffer if it has as many, otherwise in one call.
     ///
     /// # Errors
     /// [`IdError::OutOfRange`] unless `count` is 1 to 10,000; otherwise as for `gen_id`.
-    async fn gen_ids(&self, count: u32) -> Result<Vec<u64>, IdError> {
+    pub async fn gen_ids(&self, count: u32) -> Result<Vec<u64>, IdError> {
         check_count(count, MAX_IDS_PER_CALL)?;
         self.complete(self.take_batch(count), count).await
     }
 
-    /// Always calls the servers: callers that take runs do their own prefetching.
+    /// `count` new IDs as runs. Always calls the servers: callers that take runs do their own prefetching.
     ///
     /// # Errors
     /// [`IdError::OutOfRange`] unless `count` is 1 to 1,048,576; otherwise as for `gen_id`.
-    async fn gen_runs(&self, count: u32) -> Result<Vec<IdRun>, IdError> {
+    pub async fn gen_runs(&self, count: u32) -> Result<Vec<IdRun>, IdError> {
         check_count(count, MAX_RUN_IDS_PER_CALL)?;
         let mut fill = fill(count);
         self.or_locally(count, self.shared.remote.gen_runs(count), |local| {
@@ -298,18 +307,58 @@ impl AsyncIdService for Client {
         .await
     }
 
-    async fn exp_id(&self, raw: u64) -> Result<Id, IdError> {
+    /// Takes an ID apart: see [`IdService::exp_id`].
+    ///
+    /// # Errors
+    /// As for [`IdService::exp_id`], and those of the call.
+    pub async fn exp_id(&self, raw: impl Into<u64>) -> Result<Id, IdError> {
+        let raw = raw.into();
         self.or_locally(0, self.shared.remote.exp_id(raw), |local| local.exp_id(raw)).await
     }
 
-    /// Never served by the local service, which would fill in its own machine ID.
-    async fn make_id(&self, parts: &MakeId) -> Result<u64, IdError> {
+    /// Assembles an ID from its parts: see [`IdService::make_id`]. Never served by the local service, which
+    /// would fill in its own machine ID.
+    ///
+    /// # Errors
+    /// As for [`IdService::make_id`], and those of the call.
+    pub async fn make_id(&self, parts: &MakeId) -> Result<u64, IdError> {
         self.shared.remote.make_id(*parts).await
     }
 
-    async fn trans_time(&self, time: u64) -> Result<SystemTime, IdError> {
+    /// The moment at which a tick begins: see [`IdService::trans_time`].
+    ///
+    /// # Errors
+    /// As for [`IdService::trans_time`], and those of the call.
+    pub async fn trans_time(&self, time: u64) -> Result<SystemTime, IdError> {
         self.or_locally(0, self.shared.remote.trans_time(time), |local| local.trans_time(time))
             .await
+    }
+}
+
+impl AsyncIdService for Client {
+    #[inline]
+    async fn gen_id(&self) -> Result<u64, IdError> {
+        self.gen_id().await
+    }
+
+    async fn gen_ids(&self, count: u32) -> Result<Vec<u64>, IdError> {
+        self.gen_ids(count).await
+    }
+
+    async fn gen_runs(&self, count: u32) -> Result<Vec<IdRun>, IdError> {
+        self.gen_runs(count).await
+    }
+
+    async fn exp_id(&self, raw: u64) -> Result<Id, IdError> {
+        self.exp_id(raw).await
+    }
+
+    async fn make_id(&self, parts: &MakeId) -> Result<u64, IdError> {
+        self.make_id(parts).await
+    }
+
+    async fn trans_time(&self, time: u64) -> Result<SystemTime, IdError> {
+        self.trans_time(time).await
     }
 }
 

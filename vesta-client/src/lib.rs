@@ -1,7 +1,7 @@
 //! The client of `vesta-server`: IDs over gRPC, asynchronous or blocking.
 //!
 //! ```no_run
-//! use vesta_client::{AsyncIdService, Client, Prefetch};
+//! use vesta_client::{Client, Prefetch, VestaId};
 //!
 //! # async fn example() -> Result<(), vesta_client::IdError> {
 //! let client = Client::builder()
@@ -9,7 +9,7 @@
 //!     .endpoint("http://10.0.0.2:50051")
 //!     .prefetch(Prefetch::default())
 //!     .build()?;
-//! let id = client.gen_id().await?; // from the prefetch buffer: a few nanoseconds
+//! let id: VestaId = client.next().await?; // from the prefetch buffer: a few nanoseconds
 //! println!("{id} contains {:?}", client.exp_id(id).await?);
 //! # Ok(())
 //! # }
@@ -58,6 +58,7 @@ pub use retry::Retry;
 // So that a program needs only this crate to use the client.
 pub use vesta_intf::{
     AsyncIdService, CheckSymbol, ErrorKind, Id, IdError, IdRun, IdService, MakeId, ParsedSerial,
+    VestaId,
 };
 
 // The examples of the guide compile.

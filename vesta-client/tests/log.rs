@@ -8,7 +8,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Metadata, Subscriber, span};
-use vesta_client::{AsyncIdService, Client};
+use vesta_client::Client;
 
 #[allow(dead_code, reason = "other tests use the rest")]
 #[path = "client/fake.rs"]

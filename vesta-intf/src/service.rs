@@ -81,3 +81,61 @@ pub trait AsyncIdService: Send + Sync {
     /// See [`IdService::trans_time`].
     fn trans_time(&self, time: u64) -> impl Future<Output = Result<SystemTime, IdError>> + Send;
 }
+
+/// The calls of [`IdService`] as methods of a type, so that programs import no trait for them.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! inherent_calls {
+    ($service:ty) => {
+        impl $service {
+            /// A new ID, as whatever the program keeps it in: [`VestaId`]($crate::VestaId), `u64`, or a
+            /// type of its own. May wait, as [`gen_id`](Self::gen_id).
+            ///
+            /// # Errors
+            /// As for [`gen_id`](Self::gen_id).
+            #[inline]
+            pub fn next<T: From<$crate::VestaId>>(&self) -> Result<T, $crate::IdError> {
+                self.gen_id().map(|id| $crate::VestaId::from(id).into())
+            }
+
+            /// A new ID. May wait: see [`IdService::gen_id`]($crate::IdService::gen_id).
+            #[inline]
+            pub fn gen_id(&self) -> Result<u64, $crate::IdError> {
+                $crate::IdService::gen_id(self)
+            }
+
+            /// A new ID without waiting: see [`IdService::try_gen_id`]($crate::IdService::try_gen_id).
+            #[inline]
+            pub fn try_gen_id(&self) -> Result<u64, $crate::IdError> {
+                $crate::IdService::try_gen_id(self)
+            }
+
+            /// Fills `out` with new IDs. May wait: see [`IdService::gen_ids`]($crate::IdService::gen_ids).
+            pub fn gen_ids(&self, out: &mut [u64]) -> Result<(), $crate::IdError> {
+                $crate::IdService::gen_ids(self, out)
+            }
+
+            /// Fills the beginning of `out` without waiting: see
+            /// [`IdService::try_gen_ids`]($crate::IdService::try_gen_ids).
+            pub fn try_gen_ids(&self, out: &mut [u64]) -> Result<usize, $crate::IdError> {
+                $crate::IdService::try_gen_ids(self, out)
+            }
+
+            /// Takes an ID apart: see [`IdService::exp_id`]($crate::IdService::exp_id).
+            pub fn exp_id(&self, raw: impl Into<u64>) -> Result<$crate::Id, $crate::IdError> {
+                $crate::IdService::exp_id(self, raw.into())
+            }
+
+            /// Assembles an ID from its parts: see [`IdService::make_id`]($crate::IdService::make_id).
+            pub fn make_id(&self, parts: &$crate::MakeId) -> Result<u64, $crate::IdError> {
+                $crate::IdService::make_id(self, parts)
+            }
+
+            /// The moment at which a tick begins: see
+            /// [`IdService::trans_time`]($crate::IdService::trans_time).
+            pub fn trans_time(&self, time: u64) -> Result<std::time::SystemTime, $crate::IdError> {
+                $crate::IdService::trans_time(self, time)
+            }
+        }
+    };
+}

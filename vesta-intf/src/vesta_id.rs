@@ -25,7 +25,7 @@ use crate::{IdError, IdFormat, IdMeta, UnixMillis};
 /// A 64-bit ID. It prints and parses as decimal digits, and orders as an unsigned number.
 ///
 /// JSON has it as a string, because JavaScript rounds larger numbers than 2^53; a field with
-/// `#[serde(with = "vesta_intf::id_as_number")]` has it as a number. Databases have it as `BIGINT`
+/// `#[serde(with = "vesta_intf::id_as_number")]` (`vesta_service::contract::id_as_number`) has it as a number. Databases have it as `BIGINT`
 /// (features `sqlx`, `diesel`).
 ///
 /// ```

@@ -20,7 +20,7 @@ use actix_web::http::{Method, StatusCode};
 use actix_web::web::Bytes;
 use serde::Serialize;
 use vesta_boot::{Outcome, Running, Scopes, may_be_traced};
-use vesta_intf::{AsyncIdService, IdFormat, IdService};
+use vesta_intf::{AsyncIdService, IdFormat};
 
 use crate::dto::IdText;
 use crate::endpoints::{METHODS, ONE_ID, OTHER};

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use vesta_service::clock::ClockKind;
 use vesta_service::options::PopulatorKind;
 use vesta_service::testing::MemoryStore;
-use vesta_service::{IdMeta, IdService, LocalIdService, MachineSource};
+use vesta_service::{IdMeta, LocalIdService, MachineSource};
 
 /// The processor time of this process so far, of all its threads. A unit of /proc is 10 ms.
 fn cpu() -> Duration {

@@ -1,7 +1,7 @@
 //! One service for the whole process, for programs that do not want to pass one around.
 //!
 //! ```
-//! use vesta_service::{IdService, LocalIdService, MachineSource, global};
+//! use vesta_service::{LocalIdService, MachineSource, global};
 //! # let folder = std::env::temp_dir().join(format!("vesta-doc-global-{}", std::process::id()));
 //!
 //! let ids = global::get_or_try_init(|| {

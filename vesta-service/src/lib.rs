@@ -1,7 +1,7 @@
 //! Vesta embedded: 64-bit IDs that never repeat, from inside your own process.
 //!
 //! ```
-//! use vesta_service::{IdService, LocalIdService, MachineSource};
+//! use vesta_service::{LocalIdService, MachineSource, VestaId};
 //! # let folder = std::env::temp_dir().join(format!("vesta-doc-{}", std::process::id()));
 //!
 //! let ids = LocalIdService::builder()
@@ -9,12 +9,9 @@
 //!     .state_dir(&folder) // where it remembers how far it came
 //!     .build()?;
 //!
-//! let id = ids.gen_id()?;
+//! let id: VestaId = ids.next()?;
+//! println!("{id}, created {}", id.created_at(ids.meta())?);
 //! assert_eq!(ids.exp_id(id)?.machine, 7);
-//!
-//! let mut batch = [0; 1000];
-//! ids.gen_ids(&mut batch)?;
-//! assert!(batch.is_sorted() && batch[0] > id);
 //! # drop(ids); std::fs::remove_dir_all(&folder)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -25,8 +22,12 @@
 //! process gets the machine ID. The argument is in docs/SAFETY.md.
 //!
 //! No async runtime, no network and no database is needed. A pool of machine IDs comes from
-//! `vesta-store`. Features: `async` implements `AsyncIdService` (without a runtime), `serial` adds
-//! [`SerialService`](serial::SerialService).
+//! `vesta-store`. The [`guide`] has an example for each question; everything of `vesta-intf` is here as
+//! [`contract`].
+//!
+//! Features: `async` adds asynchronous calls (without a runtime), `serial` adds
+//! [`SerialService`](serial::SerialService). `serde`, `sqlx`, `diesel` and `utoipa` take a [`VestaId`] to JSON,
+//! to tables and to OpenAPI documents.
 #![deny(unsafe_code)] // clock.rs allows two lines and fork.rs one, each with its argument
 #![deny(
     clippy::cast_possible_truncation,
@@ -46,6 +47,7 @@ mod fork;
 #[cfg(feature = "async")]
 mod future;
 pub mod global;
+pub mod guide;
 mod host_guard;
 mod id;
 pub mod lease;
@@ -73,4 +75,4 @@ pub use machine::MachineSource;
 pub use service::LocalIdService;
 #[doc(inline)]
 pub use vesta_intf as contract;
-pub use vesta_intf::{ErrorKind, IdError, IdFormat, IdMeta, IdService, LayoutSpec};
+pub use vesta_intf::{ErrorKind, IdError, IdFormat, IdMeta, IdService, LayoutSpec, VestaId};

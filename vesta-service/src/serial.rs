@@ -28,3 +28,6 @@ mod zone;
 pub use definition::NewSerialTag;
 pub use service::{SerialBuilder, SerialService, SerialStatus};
 pub use tag::{Serial, SerialTag};
+pub use vesta_intf::{
+    CheckSymbol, CivilHour, ParsedSerial, Pattern, Period, Reset, Shuffle, ShuffleKey,
+};

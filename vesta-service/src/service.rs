@@ -206,6 +206,8 @@ pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
+vesta_intf::inherent_calls!(LocalIdService);
+
 impl IdService for LocalIdService {
     #[inline]
     fn gen_id(&self) -> Result<u64, IdError> {

@@ -11,7 +11,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use vesta_service::clock::{Clock as _, SystemClock};
-use vesta_service::{IdService as _, LocalIdService, MachineSource};
+use vesta_service::{LocalIdService, MachineSource};
 use vesta_store::{Kind, StoreUrl};
 
 const DELAY: Duration = Duration::from_millis(5);

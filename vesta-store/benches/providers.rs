@@ -9,7 +9,7 @@ use std::time::Duration;
 use criterion::{Criterion, criterion_group, criterion_main};
 use vesta_intf::{FieldOrder, LayoutSpec, TimeUnit};
 use vesta_service::options::PopulatorKind;
-use vesta_service::{IdMeta, IdService, LocalIdService, MachineSource};
+use vesta_service::{IdMeta, LocalIdService, MachineSource};
 use vesta_store::{Options, open, open_worker_nodes};
 
 /// 2^28 IDs in a second.

@@ -12,7 +12,7 @@ use vesta_boot::{
     Assembled, Caller, CancellationToken, Config, Invocation, Metrics, Outcome, Role, Security,
     assemble,
 };
-use vesta_intf::{ErrorKind, IdService as _, Pattern, Reset, ShuffleKey, UnixMillis};
+use vesta_intf::{ErrorKind, Pattern, Reset, ShuffleKey, UnixMillis};
 use vesta_service::lease::{Leases, Record};
 use vesta_service::options::Drive;
 use vesta_service::segment::{NewSegmentTag, SegmentService, SegmentStore as _, SegmentTag};

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use tonic::transport::Endpoint;
-use vesta_client::{AsyncIdService as _, Client};
+use vesta_client::Client;
 use vesta_testkit::certificates::Authority;
 use vesta_testkit::programs::{FREE_PORTS, Program};
 

@@ -130,7 +130,7 @@ pub(crate) fn invalid_response(what: &str) -> IdError {
 
 fn checked(runs: Vec<v1::IdRun>, count: u32) -> Result<Vec<IdRun>, IdError> {
     match sound(runs)? {
-        (runs, sum) if sum == count.into() => Ok(runs),
+        (runs, sum) if sum == u64::from(count) => Ok(runs),
         _ => Err(invalid_response("not the requested number of ids")),
     }
 }

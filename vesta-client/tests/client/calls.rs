@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
-use vesta_client::{AsyncIdService, Builder, Client, ErrorKind, Id, IdError, IdRun, MakeId, Retry};
+use vesta_client::{Builder, Client, ErrorKind, Id, IdError, IdRun, MakeId, Retry};
 use vesta_intf::{NotReady, NotReadyReason};
 
 use crate::fake::{Fake, Loopback, MACHINES, Pipe, Reply, ms, unavailable};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tokio::time::{Instant, sleep};
-use vesta_client::{AsyncIdService, Builder, Client, ErrorKind};
+use vesta_client::{Builder, Client, ErrorKind};
 
 use crate::fake::{Fake, Loopback, MACHINES, Pipe, Reply, ms, unavailable};
 

@@ -5,9 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
 use tokio::time::{Instant, sleep};
-use vesta_client::{
-    AsyncIdService, Client, ErrorKind, Id, IdError, IdService, MakeId, Prefetch, Retry,
-};
+use vesta_client::{Client, ErrorKind, Id, IdError, IdService, MakeId, Prefetch, Retry};
 
 use crate::fake::{Fake, Local, MACHINES, Pipe, Reply, ms};
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use vesta_client::{AsyncIdService as _, Client, ErrorKind, IdError, IdService as _, Prefetch};
+use vesta_client::{Client, ErrorKind, IdError, Prefetch};
 
 use crate::fake::{Fake, Loopback};
 

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
-use vesta_client::{AsyncIdService, Client, ErrorKind, IdError, Prefetch};
+use vesta_client::{Client, ErrorKind, IdError, Prefetch};
 
 use crate::fake::{Fake, Loopback, MACHINES, Pipe, Reply, ms, unavailable};
 
@@ -22,7 +22,7 @@ async fn filled(prefetch: Prefetch) -> (Arc<Fake>, Pipe, Client) {
     let builder = Client::builder().channel("pipe", pipe.channel()).prefetch(prefetch);
     let client = builder.build().unwrap();
     sleep(ms(1)).await;
-    assert_eq!(client.stats().prefetched_left, prefetch.capacity.into());
+    assert_eq!(client.stats().prefetched_left, u64::from(prefetch.capacity));
     assert_eq!(fake.seen.lock()[0].call, "GenRuns");
     (fake, pipe, client)
 }

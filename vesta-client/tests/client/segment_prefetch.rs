@@ -24,7 +24,7 @@ async fn filled(prefetch: Prefetch) -> (Arc<Fake>, Pipe, Segment) {
     let pipe = Pipe::to(&fake);
     let orders = client(&pipe).segment_with("orders", prefetch).unwrap();
     sleep(ms(1)).await;
-    assert_eq!(orders.stats().left, prefetch.capacity.into());
+    assert_eq!(orders.stats().left, u64::from(prefetch.capacity));
     assert_eq!(fake.seen.lock()[0].call, "NextIds");
     (fake, pipe, orders)
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use vesta_client::{AsyncIdService, Builder, Client, ErrorKind, IdError, Prefetch, Retry};
+use vesta_client::{Builder, Client, ErrorKind, IdError, Prefetch, Retry};
 
 use crate::fake::{Fake, Pipe, Reply};
 

@@ -6,7 +6,7 @@ use actix_web::http::header::{self, Accept, Header as _, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse};
 use serde::Serialize;
 use vesta_boot::admin::TABLE;
-use vesta_intf::{IdError, IdService};
+use vesta_intf::IdError;
 
 use super::pages::styled;
 use super::segments::next_number;

@@ -1,7 +1,7 @@
 //! The JSON API. IDs are strings in it.
 
 use actix_web::HttpResponse;
-use vesta_intf::{Id, IdError, IdFormat, IdService, MakeId, rounded};
+use vesta_intf::{Id, IdError, IdFormat, MakeId, rounded};
 use vesta_service::LocalIdService;
 
 use super::{Answer, JSON, json, new_id, new_ids, no_store, ok};

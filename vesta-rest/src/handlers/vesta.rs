@@ -3,7 +3,7 @@
 use actix_web::HttpResponse;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use vesta_intf::{Field, IdService, UnixMillis};
+use vesta_intf::{Field, UnixMillis};
 
 use super::{Answer, characters, json, new_id, no_store, text};
 use crate::dto::{Fields, IdText};

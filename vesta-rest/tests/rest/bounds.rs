@@ -1,7 +1,7 @@
 //! The bounds of a moment, for comparisons in a database.
 
 use serde_json::{Value, json};
-use vesta_intf::{IdMeta, IdService, LayoutSpec, UnixMillis};
+use vesta_intf::{IdMeta, LayoutSpec, UnixMillis};
 
 use crate::support::{NOW, get, service, service_of};
 

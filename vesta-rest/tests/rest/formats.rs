@@ -1,7 +1,7 @@
 //! IDs as text in any format: given, read, and refused where they are malformed.
 
 use serde_json::{Value, json};
-use vesta_intf::{IdFormat, IdService};
+use vesta_intf::IdFormat;
 
 use crate::support::{MACHINE, get, post, service};
 use crate::vesta::GOLDEN;

@@ -1,7 +1,7 @@
 //! The JSON API.
 
 use serde_json::{Value, json};
-use vesta_intf::{IdMeta, IdService};
+use vesta_intf::IdMeta;
 
 use crate::support::{MACHINE, ask, get, post, service, service_of};
 use crate::vesta::GOLDEN;

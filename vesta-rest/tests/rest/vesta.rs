@@ -1,6 +1,6 @@
 //! Vesta's own four endpoints: golden values, and every input that must be refused.
 
-use vesta_intf::{FieldOrder, IdMeta, IdService, LayoutSpec, TimeUnit};
+use vesta_intf::{FieldOrder, IdMeta, LayoutSpec, TimeUnit};
 
 use crate::support::{MACHINE, builder, get, service, service_of};
 

@@ -5,14 +5,14 @@
 
 use std::error::Error;
 
-use vesta_client::{AsyncIdService, Client, MakeId};
+use vesta_client::{Client, MakeId, VestaId};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let endpoint = std::env::args().nth(1).unwrap_or_else(|| "http://127.0.0.1:50051".into());
     let client = Client::builder().endpoint(endpoint).build()?;
 
-    let id = client.gen_id().await?;
+    let id: VestaId = client.next().await?;
     println!("{id}  {:?}", client.exp_id(id).await?);
 
     let ids = client.gen_ids(3).await?;

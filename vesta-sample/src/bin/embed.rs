@@ -6,7 +6,7 @@
 use std::error::Error;
 
 use vesta_service::options::default_state_dir;
-use vesta_service::{IdService, LocalIdService, MachineSource};
+use vesta_service::{LocalIdService, MachineSource, VestaId};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::args().nth(1).map_or_else(default_state_dir, Into::into);
@@ -16,9 +16,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         LocalIdService::builder().machine(MachineSource::Fixed(7)).state_dir(folder).build()?;
 
     for _ in 0..3 {
-        let id = ids.gen_id()?;
+        let id: VestaId = ids.next()?;
         let parts = ids.exp_id(id)?;
-        let moment = ids.meta().moment_of(parts.time)?;
+        let moment = id.created_at(ids.meta())?;
         println!("{id}  machine {} seq {} made {moment}", parts.machine, parts.seq);
     }
 

@@ -9,9 +9,8 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use vesta_intf::{Pattern, Reset, ShuffleKey};
 use vesta_service::options::default_state_dir;
-use vesta_service::serial::{NewSerialTag, SerialService};
+use vesta_service::serial::{NewSerialTag, Pattern, Reset, SerialService, ShuffleKey};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::args().nth(1).map_or_else(default_state_dir, PathBuf::from);

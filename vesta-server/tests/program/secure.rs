@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use vesta_boot::TlsFiles;
-use vesta_client::{AsyncIdService, Client, ErrorKind};
+use vesta_client::{Client, ErrorKind};
 use vesta_intf::grpc::v1::GenIdRequest;
 use vesta_intf::grpc::v1::id_service_client::IdServiceClient;
 use vesta_testkit::certificates::{Authority, Issued};
@@ -164,7 +164,7 @@ async fn with_everything_on_it_serves_and_its_most_talkative_log_has_no_secret()
     };
     let good = calling(&client, &maker);
     good.gen_id().await.expect("an ID");
-    let denied = good.exp_id(1).await.expect_err("another scope");
+    let denied = good.exp_id(1_u64).await.expect_err("another scope");
     assert_eq!(denied.kind(), ErrorKind::PermissionDenied);
     let unknown = "unknown-s3cret-token";
     let denied = calling(&client, unknown).gen_id().await.expect_err("an unknown token");

@@ -6,7 +6,7 @@ use crate::support::{NOW, Server};
 use tonic::{Code, Request};
 use vesta_boot::Outcome;
 use vesta_intf::grpc::v1;
-use vesta_intf::{ErrorKind, Id, IdError, IdMeta, IdService as _};
+use vesta_intf::{ErrorKind, Id, IdError, IdMeta};
 use vesta_server::{METHODS, Timeouts};
 
 fn method(name: &str) -> usize {

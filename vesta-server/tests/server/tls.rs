@@ -10,7 +10,7 @@ use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject as _};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use tempfile::TempDir;
 use vesta_boot::TlsFiles;
-use vesta_client::{AsyncIdService, Builder, Client, ErrorKind, Retry};
+use vesta_client::{Builder, Client, ErrorKind, Retry};
 use vesta_intf::IdMeta;
 use vesta_intf::grpc::v1;
 use vesta_server::Timeouts;

@@ -9,7 +9,7 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
 use tonic_reflection::pb::v1 as reflection;
 use vesta_boot::{Auth, Outcome, Scopes, Token};
-use vesta_client::{AsyncIdService, Client, ErrorKind};
+use vesta_client::{Client, ErrorKind};
 use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::id_service_client::IdServiceClient;
 use vesta_intf::grpc::v1::segment_service_client::SegmentServiceClient;
@@ -158,7 +158,7 @@ async fn the_client_shows_its_token_and_hears_what_is_wrong_with_it() {
     };
     let good = client(Some("t-generate"));
     good.gen_id().await.expect("an ID");
-    let error = good.exp_id(1).await.expect_err("another scope");
+    let error = good.exp_id(1_u64).await.expect_err("another scope");
     assert!(matches!(error, IdError::PermissionDenied { .. }), "{error:?}");
     let said = error.to_string();
     assert!(

@@ -20,7 +20,7 @@ use vesta_intf::{FieldOrder, LayoutSpec, TimeUnit};
 use vesta_service::clock::ClockKind;
 use vesta_service::options::PopulatorKind;
 use vesta_service::testing::MemoryStore;
-use vesta_service::{IdMeta, IdService, LocalIdService, MachineSource};
+use vesta_service::{IdMeta, LocalIdService, MachineSource};
 
 /// 2^28 IDs in a second.
 fn roomy_seconds() -> IdMeta {

@@ -20,8 +20,7 @@ use crate::segment::{SegmentBuilder, SegmentService, SegmentStatus};
 ///
 /// ```
 /// use std::sync::Arc;
-/// use vesta_intf::{Pattern, Reset};
-/// use vesta_service::serial::{NewSerialTag, SerialService};
+/// use vesta_service::serial::{NewSerialTag, Pattern, Reset, SerialService};
 /// use vesta_service::testing::MemoryStore;
 ///
 /// let store = Arc::new(MemoryStore::new()); // or a database of vesta-store

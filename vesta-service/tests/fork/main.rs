@@ -12,7 +12,7 @@ use vesta_service::contract::UnixMillis;
 use vesta_service::options::{Drive, PopulatorKind};
 use vesta_service::segment::{NewSegmentTag, SegmentService};
 use vesta_service::testing::{ManualClock, MemorySegmentStore};
-use vesta_service::{ErrorKind, IdError, IdService as _, LocalIdService, MachineSource};
+use vesta_service::{ErrorKind, IdError, LocalIdService, MachineSource};
 use vesta_testkit::namespace_of;
 
 const START: UnixMillis = UnixMillis(1_700_000_000_000);

@@ -12,7 +12,7 @@ use crate::common::START;
 use vesta_service::contract::AsyncIdService;
 use vesta_service::options::{Drive, PopulatorKind};
 use vesta_service::testing::ManualClock;
-use vesta_service::{ErrorKind, IdMeta, IdService, LocalIdService, MachineSource};
+use vesta_service::{ErrorKind, IdMeta, LocalIdService, MachineSource};
 
 struct Unpark(Thread);
 

@@ -8,9 +8,7 @@ use vesta_service::clock::{Clock, ClockKind};
 use vesta_service::contract::{SequenceStart, UnixMillis};
 use vesta_service::options::{Drive, PopulatorKind};
 use vesta_service::testing::ManualClock;
-use vesta_service::{
-    Builder, ErrorKind, IdError, IdMeta, IdService as _, LocalIdService, MachineSource,
-};
+use vesta_service::{Builder, ErrorKind, IdError, IdMeta, LocalIdService, MachineSource};
 use vesta_testkit::namespace_of;
 
 use crate::common::START;

@@ -9,7 +9,7 @@ use vesta_service::contract::UnixMillis;
 use vesta_service::lease::Timing;
 use vesta_service::options::{Drive, PopulatorKind};
 use vesta_service::testing::{FlakyStore, ManualClock, MemoryStore};
-use vesta_service::{ErrorKind, IdMeta, IdService as _, LocalIdService, MachineSource};
+use vesta_service::{ErrorKind, IdMeta, LocalIdService, MachineSource};
 use vesta_testkit::{Rng, namespace_of};
 
 fn fixed(clock: &ManualClock, layout: IdMeta, folder: &tempfile::TempDir) -> LocalIdService {

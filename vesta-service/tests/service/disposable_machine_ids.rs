@@ -9,7 +9,7 @@ use crate::common::START;
 use vesta_service::lease::StoreError;
 use vesta_service::options::{Drive, WorkerNodeStore};
 use vesta_service::testing::ManualClock;
-use vesta_service::{BuildError, IdMeta, IdService as _, LocalIdService, MachineSource};
+use vesta_service::{BuildError, IdMeta, LocalIdService, MachineSource};
 
 /// A table in memory, as a database has it.
 #[derive(Debug, Default)]

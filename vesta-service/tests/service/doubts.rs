@@ -8,7 +8,7 @@ use vesta_service::clock::Clock as _;
 use vesta_service::contract::UnixMillis;
 use vesta_service::lease::{Doubt, Timing};
 use vesta_service::testing::FlakyStore;
-use vesta_service::{ErrorKind, IdService as _, LocalIdService, MachineSource};
+use vesta_service::{ErrorKind, LocalIdService, MachineSource};
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -10,7 +10,7 @@ use vesta_service::clock::Clock as _;
 use vesta_service::lease::{KvStore as _, Timing};
 use vesta_service::options::Drive;
 use vesta_service::testing::{FlakyStore, MemoryStore};
-use vesta_service::{BuildError, ErrorKind, IdMeta, IdService as _, LocalIdService, MachineSource};
+use vesta_service::{BuildError, ErrorKind, IdMeta, LocalIdService, MachineSource};
 
 const SECOND: Duration = Duration::from_secs(1);
 const AREA: &str = "lease/default";

@@ -8,7 +8,7 @@ use vesta_service::contract::UnixMillis;
 use vesta_service::lease::{KvStore as _, Record};
 use vesta_service::options::Drive;
 use vesta_service::testing::{FlakyStore, ManualClock, MemoryStore};
-use vesta_service::{BuildError, Builder, IdMeta, IdService as _, LocalIdService, MachineSource};
+use vesta_service::{BuildError, Builder, IdMeta, LocalIdService, MachineSource};
 
 const LAYOUT: IdMeta = IdMeta::MAX_PEAK;
 const SECOND: u64 = 1000;

@@ -11,9 +11,7 @@ use vesta_service::clock::Clock as _;
 use vesta_service::contract::UnixMillis;
 use vesta_service::lease::{KvStore as _, Record, Timing};
 use vesta_service::testing::{ManualClock, MemoryStore};
-use vesta_service::{
-    BuildError, Builder, ErrorKind, IdMeta, IdService as _, LocalIdService, MachineSource,
-};
+use vesta_service::{BuildError, Builder, ErrorKind, IdMeta, LocalIdService, MachineSource};
 
 #[test]
 fn a_store_that_forgot_what_this_host_remembers_is_refused_until_its_floor_is_raised() {

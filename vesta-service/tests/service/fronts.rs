@@ -1,6 +1,6 @@
 //! Two front doors of one service: the same machine ID, another genMethod.
 
-use vesta_intf::{GenMethod, IdMeta, IdService as _, UnixMillis};
+use vesta_intf::{GenMethod, IdMeta, UnixMillis};
 use vesta_service::options::Drive;
 use vesta_service::testing::ManualClock;
 use vesta_service::{LocalIdService, MachineSource};

@@ -10,7 +10,7 @@ use vesta_service::contract::{MakeId, UnixMillis};
 use vesta_service::options::Drive;
 use vesta_service::segment::{SegmentService, SegmentTag};
 use vesta_service::testing::{ManualClock, MemorySegmentStore};
-use vesta_service::{IdError, IdMeta, IdService as _, LocalIdService, MachineSource};
+use vesta_service::{IdError, IdMeta, LocalIdService, MachineSource};
 
 type Numbers = ([u8; 6], u8, u8, u64, u64, [u64; 6], u8);
 

@@ -8,7 +8,7 @@ use vesta_service::clock::{Clock, SystemClock};
 use vesta_service::contract::UnixMillis;
 use vesta_service::lease::{KvStore, Leases, StoreError, Timing};
 use vesta_service::testing::MemoryStore;
-use vesta_service::{Builder, ErrorKind, IdMeta, IdService as _, LocalIdService, MachineSource};
+use vesta_service::{Builder, ErrorKind, IdMeta, LocalIdService, MachineSource};
 
 /// A store that takes its time for each change.
 #[derive(Debug, Default)]

@@ -8,7 +8,7 @@ use crate::common::START;
 use vesta_service::contract::{SequenceStart, UnixMillis};
 use vesta_service::options::{Drive, PopulatorKind};
 use vesta_service::testing::ManualClock;
-use vesta_service::{IdMeta, IdService as _, LocalIdService, MachineSource};
+use vesta_service::{IdMeta, LocalIdService, MachineSource};
 
 fn service(layout: IdMeta, start: SequenceStart, clock: &ManualClock) -> LocalIdService {
     LocalIdService::builder()

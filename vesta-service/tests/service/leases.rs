@@ -10,7 +10,7 @@ use vesta_service::clock::Clock as _;
 use vesta_service::contract::UnixMillis;
 use vesta_service::lease::{ClaimOrder, Leases};
 use vesta_service::options::Drive;
-use vesta_service::{BuildError, ErrorKind, IdMeta, IdService as _, LocalIdService, MachineSource};
+use vesta_service::{BuildError, ErrorKind, IdMeta, LocalIdService, MachineSource};
 use vesta_testkit::namespace_of;
 
 #[test]

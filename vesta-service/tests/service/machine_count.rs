@@ -8,7 +8,7 @@ use crate::common::{START, leases};
 use vesta_service::lease::Record;
 use vesta_service::options::{Drive, PopulatorKind};
 use vesta_service::testing::{ManualClock, MemoryStore};
-use vesta_service::{BuildError, ErrorKind, IdMeta, IdService as _, LocalIdService, MachineSource};
+use vesta_service::{BuildError, ErrorKind, IdMeta, LocalIdService, MachineSource};
 
 struct Setting {
     store: Arc<MemoryStore>,

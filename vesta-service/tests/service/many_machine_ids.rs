@@ -10,7 +10,7 @@ use crate::common::START;
 use vesta_service::lease::{KvStore, Leases, Put, Record, StoreError, Timing};
 use vesta_service::options::Drive;
 use vesta_service::testing::{FlakyStore, ManualClock, MemoryStore};
-use vesta_service::{Builder, IdMeta, IdService as _, LocalIdService, MachineSource};
+use vesta_service::{Builder, IdMeta, LocalIdService, MachineSource};
 
 const LAYOUT: IdMeta = IdMeta::MAX_PEAK;
 const SECOND: Duration = Duration::from_secs(1);

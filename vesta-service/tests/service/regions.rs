@@ -8,7 +8,7 @@ use crate::common::START;
 use vesta_intf::{IdSet, overlap};
 use vesta_service::options::Drive;
 use vesta_service::testing::{ManualClock, MemoryStore};
-use vesta_service::{BuildError, IdError, IdMeta, IdService as _, LocalIdService, MachineSource};
+use vesta_service::{BuildError, IdError, IdMeta, LocalIdService, MachineSource};
 use vesta_testkit::namespace_of;
 
 fn start(

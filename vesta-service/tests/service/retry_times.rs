@@ -12,7 +12,7 @@ use vesta_service::contract::{NotReady, NotReadyReason, UnixMillis};
 use vesta_service::lease::Timing;
 use vesta_service::options::Drive;
 use vesta_service::testing::{ManualClock, MemoryStore};
-use vesta_service::{ErrorKind, IdError, IdMeta, IdService as _, LocalIdService, MachineSource};
+use vesta_service::{ErrorKind, IdError, IdMeta, LocalIdService, MachineSource};
 
 const MAX_WAIT: Duration = Duration::from_secs(2);
 

@@ -11,7 +11,7 @@ use vesta_service::clock::{Clock as _, ClockKind};
 use vesta_service::contract::UnixMillis;
 use vesta_service::options::{Drive, PopulatorKind};
 use vesta_service::testing::ManualClock;
-use vesta_service::{BuildError, IdMeta, IdService as _, LocalIdService, MachineSource};
+use vesta_service::{BuildError, IdMeta, LocalIdService, MachineSource};
 use vesta_testkit::namespace_of;
 
 fn file(folder: &Path) -> PathBuf {

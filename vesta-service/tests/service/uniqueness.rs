@@ -9,7 +9,7 @@ use vesta_service::clock::{Clock as _, ClockKind, SystemClock};
 use vesta_service::contract::SequenceStart;
 use vesta_service::options::{Drive, PopulatorKind};
 use vesta_service::testing::{ManualClock, MemoryStore};
-use vesta_service::{Builder, IdMeta, IdService as _, LocalIdService, MachineSource};
+use vesta_service::{Builder, IdMeta, LocalIdService, MachineSource};
 use vesta_testkit::{Rng, namespace_of};
 
 const THREADS: u64 = 8;

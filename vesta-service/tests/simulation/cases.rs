@@ -1,7 +1,7 @@
 //! Faults by number: each of these happened to somebody, many times over here.
 
 use vesta_service::options::Drive;
-use vesta_service::{BuildError, ErrorKind, IdError, IdMeta, IdService as _, MachineSource};
+use vesta_service::{BuildError, ErrorKind, IdError, IdMeta, MachineSource};
 use vesta_testkit::{Rng, fast_folder, namespace_of};
 
 use super::ledger::{Ledger, Progress, Stretch};

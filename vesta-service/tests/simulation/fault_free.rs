@@ -3,8 +3,8 @@
 
 use std::fs;
 
+use vesta_service::ErrorKind;
 use vesta_service::contract::UnixMillis;
-use vesta_service::{ErrorKind, IdService as _};
 
 use super::ledger::Flaw;
 use super::node::Node;

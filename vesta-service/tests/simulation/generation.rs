@@ -3,7 +3,7 @@
 use vesta_service::clock::{Clock as _, ClockKind};
 use vesta_service::contract::{IdRun, UnixMillis};
 use vesta_service::options::MachineStatus;
-use vesta_service::{ErrorKind, IdError, IdService as _, LocalIdService};
+use vesta_service::{ErrorKind, IdError, LocalIdService};
 
 use super::ledger::{Fault, Flaw, Ledger, Progress, Stretch};
 use super::plan::{NAMESPACES, Plan};

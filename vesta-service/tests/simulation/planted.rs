@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use vesta_service::contract::{IdRun, NotReady, NotReadyReason};
 use vesta_service::lease::Record;
-use vesta_service::{IdError, IdService as _, LocalIdService};
+use vesta_service::{IdError, LocalIdService};
 use vesta_testkit::Rng;
 
 use super::ledger::Fault;

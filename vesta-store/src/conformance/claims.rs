@@ -5,7 +5,7 @@ use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use vesta_service::lease::{ClaimOrder, KvStore as _, Record, Timing};
-use vesta_service::{BuildError, IdMeta, IdService as _, LocalIdService, MachineSource};
+use vesta_service::{BuildError, IdMeta, LocalIdService, MachineSource};
 
 use super::world::{LAYOUT, NAMESPACE, SECOND, World, crash, next_position, position_of};
 use super::{Backend, Cas, RecordExt as _};

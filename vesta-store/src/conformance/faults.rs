@@ -2,7 +2,7 @@
 
 use vesta_service::clock::Clock as _;
 use vesta_service::contract::NotReadyReason;
-use vesta_service::{BuildError, IdError, IdService as _, LocalIdService};
+use vesta_service::{BuildError, IdError, LocalIdService};
 
 use super::Backend;
 use super::world::{NAMESPACE, SECOND, World, crash, next_position, position_of};

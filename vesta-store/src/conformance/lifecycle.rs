@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use vesta_service::clock::Clock as _;
 use vesta_service::lease::Record;
 use vesta_service::options::Drive;
-use vesta_service::{BuildError, IdError, IdService as _};
+use vesta_service::{BuildError, IdError};
 
 use super::claims::outlasting;
 use super::clocks::BusyClock;

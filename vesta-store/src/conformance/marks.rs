@@ -2,7 +2,7 @@
 //! used for one that nobody had.
 
 use vesta_service::lease::{Cas, Record};
-use vesta_service::{BuildError, IdService as _, LocalIdService};
+use vesta_service::{BuildError, LocalIdService};
 
 use super::Backend;
 use super::claims::{built, refused};

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use vesta_service::LocalIdService;
 use vesta_service::clock::Clock as _;
 use vesta_service::contract::UnixMillis;
 use vesta_service::lease::Record;
 use vesta_service::testing::FlakyStore;
-use vesta_service::{IdService as _, LocalIdService};
 
 use super::Backend;
 use super::world::{NAMESPACE, World, crash};

@@ -11,7 +11,7 @@ use vesta_service::contract::UnixMillis;
 use vesta_service::lease::{KvStore, Leases, Record, Timing};
 use vesta_service::options::Drive;
 use vesta_service::testing::{FlakyStore, ManualClock};
-use vesta_service::{Builder, IdMeta, IdService as _, LocalIdService, MachineSource};
+use vesta_service::{Builder, IdMeta, LocalIdService, MachineSource};
 
 use super::deleted::{Deleted, WithoutDeleted};
 use super::{Backend, Fixture, Records};

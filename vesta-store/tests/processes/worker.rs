@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use vesta_service::lease::Timing;
-use vesta_service::{ErrorKind, IdError, IdMeta, IdService as _, LocalIdService, MachineSource};
+use vesta_service::{ErrorKind, IdError, IdMeta, LocalIdService, MachineSource};
 use vesta_store::Options;
 
 pub(crate) const LAYOUT: IdMeta = IdMeta::MIN_GRANULARITY;

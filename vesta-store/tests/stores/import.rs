@@ -8,7 +8,7 @@ use vesta_service::contract::UnixMillis;
 use vesta_service::lease::{Cas, KvStore, Leases, Record, Snapshot, StoreError};
 use vesta_service::options::Drive;
 use vesta_service::testing::{FlakyStore, ManualClock, MemoryStore};
-use vesta_service::{IdMeta, IdService as _, LocalIdService, MachineSource};
+use vesta_service::{IdMeta, LocalIdService, MachineSource};
 use vesta_store::import::{ForeignOwner, Outcome, Outcomes, Target, plan, put, write};
 
 const NOW: UnixMillis = UnixMillis(1_767_225_600_000);

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use vesta_service::clock::{Clock as _, ClockKind, SystemClock};
 use vesta_service::lease::{Cas, ClaimOrder, Leases, Record, Timing};
 use vesta_service::options::{Drive, PopulatorKind};
-use vesta_service::{BuildError, IdMeta, IdService as _, LocalIdService, MachineSource};
+use vesta_service::{BuildError, IdMeta, LocalIdService, MachineSource};
 use vesta_store::Options;
 
 use crate::checker::Checker;
