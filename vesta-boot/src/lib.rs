@@ -63,9 +63,5 @@ pub use traces::{Span, may_be_traced};
 struct Readme;
 
 #[cfg(doctest)]
-#[doc = include_str!("../../docs/EMBED.md")]
-struct Embedding;
-
-#[cfg(doctest)]
 #[doc = include_str!("../../docs/LAYOUT.md")]
 struct Layouts;

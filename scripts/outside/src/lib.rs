@@ -1,0 +1,5 @@
+//! What docs/EMBED.md shows compiles outside of Vesta's workspace.
+
+#[cfg(all(doctest, feature = "store"))]
+#[doc = include_str!("../../../docs/EMBED.md")]
+struct Embedding;
