@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
-use vesta_client::{Client, ErrorKind, Id, IdError, IdService, MakeId, Prefetch, Retry, blocking};
+use vesta_client::{
+    Client, ErrorKind, Id, IdError, IdService, MakeId, Prefetch, Retry, VestaId, blocking,
+};
 
 use crate::fake::{Fake, Local, Loopback, MACHINES, Reply, ms};
 
@@ -76,7 +78,7 @@ fn batches_and_try_calls_come_from_memory() {
     let prefetch = Prefetch { capacity: 1000, low_water: 0, ..Prefetch::default() };
     let client =
         Client::builder().endpoint(server.url()).prefetch(prefetch).build_blocking().unwrap();
-    client.gen_id().unwrap();
+    client.next::<VestaId>().unwrap();
     let mut out = [0; 500];
     client.gen_ids(&mut out).unwrap();
     assert!(client.try_gen_id().unwrap() > out[499]);

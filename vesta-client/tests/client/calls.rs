@@ -25,7 +25,7 @@ async fn each_call_brings_its_answer_over_tcp() {
     let fake = Fake::new(7);
     let server = Loopback::start(&fake);
     let client = Client::builder().endpoint(server.url()).channels_per_endpoint(2).build().unwrap();
-    assert_eq!(client.gen_id().await.unwrap(), MACHINES + 7);
+    assert_eq!(client.next::<u64>().await.unwrap(), MACHINES + 7);
     assert_eq!(client.gen_ids(2).await.unwrap(), [2 * MACHINES + 7, 3 * MACHINES + 7]);
     let runs = client.gen_runs(3).await.unwrap();
     let run = |position, count| IdRun { first: position * MACHINES + 7, step: MACHINES, count };

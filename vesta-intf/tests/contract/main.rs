@@ -18,3 +18,4 @@ mod serials;
 mod sharding;
 #[cfg(feature = "shuffle")]
 mod shuffle;
+mod vesta_id;

@@ -23,5 +23,6 @@ mod machine_count;
 mod many_machine_ids;
 mod regions;
 mod retry_times;
+mod root;
 mod state_file;
 mod uniqueness;
