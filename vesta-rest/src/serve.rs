@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_cors::Cors;
-use actix_http::{HttpService, KeepAlive, Request, Response};
+use actix_http::{ConnectionType, HttpService, KeepAlive, Request, Response};
 use actix_service::{IntoServiceFactory, Service, ServiceFactory, apply_fn_factory, map_config};
 use actix_web::dev::AppConfig;
 use actix_web::http::header;
@@ -73,7 +73,6 @@ fn limiter(running: &Running, limits: Limits) -> Arc<Limiter> {
         // A request that waits for an ID as long as it may has not stalled.
         stall: limits.head.max(allowed.request_timeout + LINGER),
         idle: Duration::MAX, // left to actix-http, which closes it properly
-        is_http1: true,
         unused: Duration::MAX,
     };
     Limiter::new(
@@ -101,17 +100,25 @@ async fn work(
     let shutdown = running.shutdown.child_token();
     let stopped = shutdown.clone();
     let service = apply_fn_factory(app, move |mut req: Request, app: &_| {
+        // actix-http closes the connection after the answer, and would not say so.
+        let closes = req.head().connection_type() == ConnectionType::Upgrade;
         let named = req.head().headers.get_all(header::HOST).map(header::HeaderValue::as_bytes);
         let now =
             if hosts.allow(named) { id_now(&running, &req) } else { Some(foreign_host(&running)) };
-        match now {
+        let answered = match now {
             Some(response) => Either::Left(ready(Ok(response))),
             None => {
                 // Before the router, so that authorization and metrics see the same path as it.
                 drop_slashes(&mut req);
                 Either::Right(app.call(req).map_ok(|it| Response::from(it.map_into_boxed_body())))
             }
-        }
+        };
+        answered.map_ok(move |mut response: Response<_>| {
+            if closes {
+                response.head_mut().set_connection_type(ConnectionType::Close);
+            }
+            response
+        })
     });
     let http = HttpService::build()
         .keep_alive(match limits.keep_alive {

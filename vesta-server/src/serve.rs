@@ -75,7 +75,6 @@ pub fn serve_with(
         // Pings find out later stalls.
         stall: Duration::MAX,
         idle: Duration::MAX,
-        is_http1: false,
         unused: config.limits.idle_timeout,
     };
     let limiter = Limiter::new(

@@ -17,7 +17,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
-use axum::extract::{DefaultBodyLimit, RawQuery, Request, State};
+use axum::extract::{ConnectInfo, DefaultBodyLimit, Extension, RawQuery, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 
 use vesta_intf::{ErrorKind, IdError, plain_lines};
 
-use crate::net::{Acceptor, Hosts, Limiter, Limits, Listener, Listening, Scopes};
+use crate::net::{Acceptor, Hosts, Limiter, Limits, Listener, Listening, Requests, Scopes};
 use crate::running::SERIALS_OFF;
 use gauges::Scrape;
 pub use page::{PAGE, PAGE_POLICY, TABLE};
@@ -68,7 +68,6 @@ const LIMITS: Limits = Limits {
     opening_bytes: 1,
     stall: segments::TIMEOUT.saturating_add(Duration::from_secs(1)),
     idle: Duration::from_secs(5),
-    is_http1: true,
     unused: Duration::MAX,
 };
 
@@ -83,7 +82,7 @@ pub(crate) async fn serve(listener: Listening, state: AdminState) -> io::Result<
     );
     let hosts = listener.hosts(&state.security.admin_hosts);
     let router = router(state).layer(middleware::from_fn_with_state(hosts, check_host));
-    axum::serve(Listener::new(Acceptor::try_from(listener)?, limiter), router).await
+    Listener::new(Acceptor::try_from(listener)?, limiter).serve(router).await
 }
 
 /// Refuses a request that calls this listener by a name of another site.
@@ -234,9 +233,11 @@ fn off(state: &AdminState, why: &str) -> Refusal {
 
 async fn new_segment(
     State(state): State<AdminState>,
+    connection: Option<Extension<ConnectInfo<Requests>>>,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Response {
+    let _in_flight = connection.map(|it| it.0.0.begin()); // now that its body has come
     let created = match body {
         Ok(body) => segments::create(&state, &headers, &body).await,
         Err(rejection) => Err((rejection.status(), rejection.body_text())),

@@ -12,7 +12,6 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_util::either::Either;
 
 use super::address::Accepted;
-use super::head::HeadGuard;
 use super::permit::{Permit, Seat};
 use super::requests::{IdleWatch, Requests};
 use super::stream::{Bytes, Stream};
@@ -30,8 +29,6 @@ pub struct Limits {
     pub stall: Duration,
     /// Between an answer and the next bytes.
     pub idle: Duration,
-    /// Set for HTTP/1, whose heads are guarded.
-    pub is_http1: bool,
     /// Without a request among [`Requests`], whatever bytes come.
     pub unused: Duration,
 }
@@ -43,7 +40,6 @@ pub struct Connection {
     place: Place,
     stream: Stream,
     watch: Watch,
-    heads: Option<HeadGuard>,
     unused: IdleWatch,
 }
 
@@ -58,12 +54,15 @@ impl Connection {
         if let Either::Left(stream) = &stream {
             let _ = stream.set_nodelay(true);
         }
+        let requests = match &place {
+            Either::Left(_) => Requests::default(),
+            Either::Right(seat) => seat.requests().clone(),
+        };
         Self {
             place,
             stream: Stream::new(stream, tls),
             watch: Watch::new(limits),
-            heads: limits.is_http1.then(HeadGuard::default),
-            unused: IdleWatch::new(limits.unused),
+            unused: IdleWatch::new(limits.unused, requests),
         }
     }
 
@@ -74,9 +73,10 @@ impl Connection {
 
     /// Ready once another connection has the place of this one.
     fn poll_given_way(&self, cx: &Context<'_>) -> Poll<()> {
-        let Either::Right(seat) = &self.place else { return Poll::Pending };
-        let has_request = self.heads.as_ref().is_none_or(HeadGuard::is_between_requests);
-        seat.poll(self.watch.phase == Phase::Owing && has_request, cx)
+        match &self.place {
+            Either::Left(_) => Poll::Pending,
+            Either::Right(seat) => seat.poll(cx),
+        }
     }
 
     /// Ready with an error once the peer has stalled, has used the connection for nothing, or another
@@ -123,10 +123,6 @@ impl AsyncRead for Connection {
             && let Poll::Ready(result) = stream.poll_read(cx, buf)
         {
             this.watch.read(buf.filled().len() - before);
-            if let Some(heads) = &mut this.heads {
-                heads.pass(&mut buf.filled_mut()[before..]);
-            }
-            // A whole request, now that it is here, keeps the place.
             return match this.poll_given_way(cx) {
                 Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into())),
                 Poll::Pending => Poll::Ready(result),
@@ -291,7 +287,6 @@ mod tests {
         opening_bytes: 1,
         stall: LIMIT,
         idle: LIMIT,
-        is_http1: false,
         unused: Duration::MAX,
     };
 

@@ -5,6 +5,13 @@ use std::net::IpAddr;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use axum::Router;
+use axum::body::HttpBody as _;
+use axum::extract::Request;
+use axum::extract::connect_info::{ConnectInfo, Connected};
+use axum::middleware::{Next, from_fn};
+use axum::response::Response;
+use axum::serve::IncomingStream;
 use tokio::sync::Semaphore;
 use tokio::time::sleep;
 
@@ -12,6 +19,7 @@ use super::Tls;
 use super::address::{Accepted, Acceptor};
 use super::connection::{Connection, Limits, Place};
 use super::permit::{Addresses, Permit, Seat};
+use super::requests::Requests;
 use crate::metrics::Metrics;
 
 /// Pause after an error of accept, such as no free file descriptor.
@@ -85,7 +93,8 @@ pub(super) async fn accept(listener: &Acceptor) -> (Accepted, Option<IpAddr>) {
     }
 }
 
-/// Listener whose oldest connections without a whole request give way to new ones.
+/// Listener whose oldest connections without a request in flight give way to new ones. A request counts once
+/// it is whole: one with a body is counted by its handler.
 pub(crate) struct Listener {
     listener: Acceptor,
     limiter: Arc<Limiter>,
@@ -96,6 +105,24 @@ pub(crate) struct Listener {
 impl Listener {
     pub(crate) fn new(listener: Acceptor, limiter: Arc<Limiter>) -> Self {
         Self { listener, limiter, seats: Vec::new() }
+    }
+
+    /// Serves these routes for as long as the process lives.
+    pub(crate) async fn serve(self, router: Router) -> io::Result<()> {
+        let router = router.layer(from_fn(count));
+        axum::serve(self, router.into_make_service_with_connect_info::<Requests>()).await
+    }
+}
+
+/// Counts a request that has no body.
+async fn count(info: ConnectInfo<Requests>, request: Request, next: Next) -> Response {
+    let _in_flight = request.body().is_end_stream().then(|| info.0.begin());
+    next.run(request).await
+}
+
+impl Connected<IncomingStream<'_, Listener>> for Requests {
+    fn connect_info(stream: IncomingStream<'_, Listener>) -> Self {
+        stream.io().requests().clone()
     }
 }
 
@@ -135,7 +162,6 @@ mod tests {
     use std::net::SocketAddr;
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-    use axum::Router;
     use axum::routing::get;
     use rcgen::{CertificateParams, KeyPair};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -153,7 +179,6 @@ mod tests {
         opening_bytes: 1,
         stall: LIMIT,
         idle: LIMIT,
-        is_http1: true,
         unused: Duration::MAX,
     };
 
@@ -171,7 +196,7 @@ mod tests {
             pending::<&str>().await
         };
         let router = Router::new().route("/", get(async || "hello")).route("/begins", get(begins));
-        tokio::spawn(async { axum::serve(Listener::new(listener, limiter), router).await });
+        tokio::spawn(Listener::new(listener, limiter).serve(router));
         address
     }
 

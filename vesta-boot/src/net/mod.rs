@@ -5,7 +5,6 @@ mod auth;
 mod connection;
 #[cfg(feature = "grpc")]
 mod grpc;
-mod head;
 mod hosts;
 mod listener;
 mod pem;

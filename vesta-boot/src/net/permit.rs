@@ -8,6 +8,8 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::requests::Requests;
+
 /// The right to one open connection, given back on drop.
 #[derive(Debug)]
 pub struct Permit {
@@ -34,29 +36,36 @@ impl Permit {
     }
 }
 
-/// The place of a connection that gives way to another one while it has no whole request.
+/// The place of a connection that gives way to another one while it has no request in flight.
 #[derive(Debug)]
-pub(super) struct Seat(Mutex<Taken>);
+pub(super) struct Seat {
+    requests: Requests,
+    taken: Mutex<Taken>,
+}
 
 #[derive(Debug)]
 struct Taken {
     /// `None` once another connection has the place.
     permit: Option<Permit>,
-    /// A whole request is being answered.
-    busy: bool,
     waker: Option<Waker>,
 }
 
 impl Seat {
     pub(super) fn new(permit: Permit) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Taken { permit: Some(permit), busy: false, waker: None })))
+        let taken = Mutex::new(Taken { permit: Some(permit), waker: None });
+        Arc::new(Self { requests: Requests::default(), taken })
     }
 
-    /// Gives the permit back, if the connection is not busy, and is of this address if there is one.
+    /// The requests of the connection.
+    pub(super) const fn requests(&self) -> &Requests {
+        &self.requests
+    }
+
+    /// Gives the permit back, if no request is in flight, and the connection is of this address if there is one.
     pub(super) fn give_way(&self, peer: Option<IpAddr>) -> bool {
-        let mut it = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut it = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let owner_of = |permit: &mut Permit| permit.share.as_ref().map(|share| share.owner);
-        let busy = it.busy;
+        let busy = self.requests.quiet_since().is_none();
         let ended =
             it.permit.take_if(|it| !busy && (peer.is_none() || owner_of(it) == peer.map(owner)));
         if let (Some(_), Some(waker)) = (&ended, &it.waker) {
@@ -66,9 +75,9 @@ impl Seat {
     }
 
     /// Ready once the connection has given way.
-    pub(super) fn poll(&self, busy: bool, cx: &Context<'_>) -> Poll<()> {
-        let mut it = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        (it.busy, it.waker) = (busy, Some(cx.waker().clone()));
+    pub(super) fn poll(&self, cx: &Context<'_>) -> Poll<()> {
+        let mut it = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        it.waker = Some(cx.waker().clone());
         if it.permit.is_some() { Poll::Pending } else { Poll::Ready(()) }
     }
 }
@@ -151,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seat_gives_way_once_unless_it_is_busy_or_of_another_address() {
+    fn a_seat_gives_way_once_unless_it_has_a_request_or_is_of_another_address() {
         let (addresses, places) = (Addresses::default(), Arc::new(tokio::sync::Semaphore::new(1)));
         let [one, other] = [1, 2].map(|last| Some(IpAddr::from([192, 0, 2, last])));
         let permit = Permit::new(Arc::clone(&places).try_acquire_owned().expect("a place"));
@@ -159,12 +168,13 @@ mod tests {
         let woken = Arc::new(Woken::default());
         let waker = Waker::from(Arc::clone(&woken));
         let cx = Context::from_waker(&waker);
-        assert!(seat.poll(true, &cx).is_pending());
+        assert!(seat.poll(&cx).is_pending());
+        let request = seat.requests().begin();
         assert!(!seat.give_way(None) && !seat.give_way(one), "at work");
-        assert!(seat.poll(false, &cx).is_pending());
+        drop(request);
         assert!(!seat.give_way(other) && places.available_permits() == 0);
         assert!(!woken.0.load(Relaxed));
         assert!(seat.give_way(one) && woken.0.load(Relaxed) && !seat.give_way(None), "once");
-        assert!(seat.poll(true, &cx).is_ready() && places.available_permits() == 1);
+        assert!(seat.poll(&cx).is_ready() && places.available_permits() == 1);
     }
 }

@@ -1,5 +1,5 @@
-//! Requests of a connection, for protocols whose silence is filled with pings: the end of connections
-//! that carry none.
+//! Requests of a connection: those in flight keep its place, and the end of connections that carry none, for
+//! protocols whose silence is filled with pings.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ impl Requests {
     }
 
     /// The number of requests so far, if none is in flight.
-    fn quiet_since(&self) -> Option<u64> {
+    pub(super) fn quiet_since(&self) -> Option<u64> {
         let (ended, begun) = (self.0.ended.load(Relaxed), self.0.begun.load(Relaxed));
         (ended == begun).then_some(begun)
     }
@@ -56,8 +56,8 @@ pub(super) struct IdleWatch {
 
 impl IdleWatch {
     /// `Duration::MAX` is no limit.
-    pub(super) fn new(limit: Duration) -> Self {
-        Self { requests: Requests::default(), limit, timer: None, seen: None }
+    pub(super) fn new(limit: Duration, requests: Requests) -> Self {
+        Self { requests, limit, timer: None, seen: None }
     }
 
     pub(super) const fn requests(&self) -> &Requests {
@@ -96,7 +96,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_connection_without_requests_ends_after_one_to_two_limits() {
-        let mut watch = IdleWatch::new(LIMIT);
+        let mut watch = IdleWatch::new(LIMIT, Requests::default());
         assert!(!is_over_after(&mut watch, Duration::ZERO).await);
         assert!(!is_over_after(&mut watch, LIMIT / 2).await);
         drop(watch.requests().begin());
@@ -107,7 +107,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_request_in_flight_keeps_it_open_however_long_it_lasts() {
-        let mut watch = IdleWatch::new(LIMIT);
+        let mut watch = IdleWatch::new(LIMIT, Requests::default());
         let stream = watch.requests().begin();
         for _ in 0..9 {
             assert!(!is_over_after(&mut watch, LIMIT).await);
@@ -119,7 +119,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn without_a_limit_it_never_ends() {
-        let mut watch = IdleWatch::new(Duration::MAX);
+        let mut watch = IdleWatch::new(Duration::MAX, Requests::default());
         assert!(!is_over_after(&mut watch, LIMIT * 1_000_000).await);
     }
 }

@@ -61,14 +61,7 @@ fn a_worker_that_panicked_gets_no_connection_and_without_any_the_program_ends() 
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("its address");
     let hour = Duration::from_secs(3600);
-    let limits = Limits {
-        opening: hour,
-        opening_bytes: 1,
-        stall: hour,
-        idle: hour,
-        is_http1: false,
-        unused: hour,
-    };
+    let limits = Limits { opening: hour, opening_bytes: 1, stall: hour, idle: hour, unused: hour };
     let limiter = Limiter::new(99, 99, limits, None, Arc::clone(&running.metrics));
     let listener = listener.try_into().expect("a listener");
     let server = std::thread::spawn(move || net::serve(listener, &running, &limiter, drop, answer));
