@@ -1,20 +1,23 @@
 //! The application built from the endpoint table: a route for each path, a 405 for its other methods,
 //! a 404 for everything else.
 
+use actix_web::http::header;
 use actix_web::middleware::{Compress, Condition};
-use actix_web::web::{self, ServiceConfig};
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::web::{self, Bytes, Payload, ServiceConfig};
+use actix_web::{HttpMessage as _, HttpRequest, HttpResponse};
 use vesta_boot::{Caller, Outcome, Running, Scopes, Span};
 
+pub use crate::endpoint::{Endpoint, Verb};
 use crate::endpoints::OTHER;
-pub use crate::endpoints::{ENDPOINTS, Endpoint, METHODS, Verb};
-use crate::params::Params;
+pub use crate::endpoints::{ENDPOINTS, METHODS};
+use crate::openapi;
+use crate::params::{MAX_BODY, Params};
 use crate::problem::Problem;
-use crate::state::{self, Call, Document, authorize, body};
+use crate::state::{self, Call, Document, authorize};
 
 /// Adds every endpoint and the shared state to an application.
 pub fn configure(app: &mut ServiceConfig, running: web::Data<Running>) {
-    app.app_data(running).app_data(Document::default());
+    app.app_data(running).app_data(Document::new(openapi::document));
     for (method, endpoint) in ENDPOINTS.iter().enumerate() {
         let Endpoint { needs, handler, verb, .. } = *endpoint;
         // Documents are long; an ID is shorter than what would say that it is compressed.
@@ -82,5 +85,29 @@ async fn answer<F: Future<Output = Result<HttpResponse, Problem>>>(
             span.fails(problem.kind().name());
             problem.response()
         }
+    }
+}
+
+/// Reads the body that an endpoint takes, JSON or a form, within the limits of size and time. Any other
+/// is left unread.
+async fn body(verb: Verb, req: &HttpRequest, payload: Payload) -> Result<Bytes, Problem> {
+    let is = |content_type| req.content_type().eq_ignore_ascii_case(content_type);
+    match verb {
+        // A client that sends no type at all, like a hand-written one, is accepted.
+        Verb::Post
+            if req.headers().contains_key(header::CONTENT_TYPE) && !is("application/json") =>
+        {
+            return Err(Problem::not_json());
+        }
+        Verb::Post => {}
+        Verb::Any | Verb::Every if is("application/x-www-form-urlencoded") => {}
+        Verb::Any | Verb::Every | Verb::Get => return Ok(Bytes::new()),
+    }
+    let limit = state::running(req).config.limits.request_timeout;
+    match tokio::time::timeout(limit, payload.to_bytes_limited(MAX_BODY)).await {
+        Err(_) => Err(Problem::body_too_slow(limit)),
+        Ok(Err(_)) => Err(Problem::body_too_large(MAX_BODY)),
+        Ok(Ok(Err(error))) => Err(Problem::bad_body(format!("the body cannot be read: {error}"))),
+        Ok(Ok(Ok(body))) => Ok(body),
     }
 }

@@ -14,11 +14,14 @@ use vesta_boot::{Front, Role};
 
 pub mod app;
 pub mod dto;
+mod endpoint;
 mod endpoints;
+mod fast_path;
 mod handlers;
 mod openapi;
 mod params;
 pub mod problem;
+mod responses;
 mod serve;
 mod state;
 mod values;

@@ -17,7 +17,8 @@ use vesta_boot::{Running, Scopes};
 use vesta_intf::IdMeta;
 
 use crate::dto::ProblemBody;
-use crate::endpoints::{ENDPOINTS, Endpoint};
+use crate::endpoint::Endpoint;
+use crate::endpoints::ENDPOINTS;
 use content::{Schemas, named};
 
 #[derive(OpenApi)]
@@ -142,7 +143,13 @@ fn operation(
     if needs != Scopes::NONE {
         operation = operation.security(SecurityRequirement::new(TOKEN, [] as [&str; 0]));
     }
-    for (status, response) in failures::responses(endpoint, needs) {
+    let problems = failures::problems(
+        endpoint.failures,
+        !endpoint.body.is_empty(),
+        endpoint.needs != Scopes::NONE,
+        needs,
+    );
+    for (status, response) in failures::responses(problems) {
         operation = operation.response(status, response);
     }
     operation.build()

@@ -11,7 +11,7 @@ use vesta_boot::Denied;
 use vesta_intf::{ErrorKind, IdError, is_control};
 
 use crate::dto::ProblemBody;
-use crate::handlers::{no_store, ok};
+use crate::responses::{no_store, ok};
 
 /// The media type of RFC 9457.
 pub const PROBLEM_JSON: &str = "application/problem+json";

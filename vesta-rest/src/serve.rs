@@ -19,7 +19,7 @@ use vesta_boot::net::{self, Accepted, Connection, Hosts, Incoming, Limiter, List
 
 use crate::app::configure;
 use crate::endpoints::as_routed;
-use crate::handlers::{foreign_host, id_now};
+use crate::fast_path::{foreign_host, id_now};
 
 /// For the peer of a connection that is being closed to read the last answer.
 const LINGER: Duration = Duration::from_secs(1);

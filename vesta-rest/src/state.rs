@@ -2,15 +2,12 @@
 
 use std::cell::OnceCell;
 
+use actix_web::HttpRequest;
 use actix_web::http::header::{self, HeaderMap, HeaderValue};
-use actix_web::web::{self, Bytes, Payload};
-use actix_web::{HttpMessage as _, HttpRequest};
+use actix_web::web::{self, Bytes};
 use vesta_boot::{Caller, Denied, Running, Scopes};
 
-use crate::endpoints::Verb;
-use crate::openapi;
-use crate::params::{MAX_BODY, Params};
-use crate::problem::Problem;
+use crate::params::Params;
 
 /// The program that `app::configure` added to the application.
 pub(crate) fn running(req: &HttpRequest) -> &Running {
@@ -47,40 +44,18 @@ impl Call {
     }
 }
 
-/// Reads the body that an endpoint takes, JSON or a form, within the limits of size and time. Any other
-/// is left unread.
-pub(crate) async fn body(
-    verb: Verb,
-    req: &HttpRequest,
-    payload: Payload,
-) -> Result<Bytes, Problem> {
-    let is = |content_type| req.content_type().eq_ignore_ascii_case(content_type);
-    match verb {
-        // A client that sends no type at all, like a hand-written one, is accepted.
-        Verb::Post
-            if req.headers().contains_key(header::CONTENT_TYPE) && !is("application/json") =>
-        {
-            return Err(Problem::not_json());
-        }
-        Verb::Post => {}
-        Verb::Any | Verb::Every if is("application/x-www-form-urlencoded") => {}
-        Verb::Any | Verb::Every | Verb::Get => return Ok(Bytes::new()),
-    }
-    let limit = running(req).config.limits.request_timeout;
-    match tokio::time::timeout(limit, payload.to_bytes_limited(MAX_BODY)).await {
-        Err(_) => Err(Problem::body_too_slow(limit)),
-        Ok(Err(_)) => Err(Problem::body_too_large(MAX_BODY)),
-        Ok(Ok(Err(error))) => Err(Problem::bad_body(format!("the body cannot be read: {error}"))),
-        Ok(Ok(Ok(body))) => Ok(body),
-    }
+/// The OpenAPI document of the application, made when it is first asked for: a start is faster.
+pub(crate) struct Document {
+    made: OnceCell<Bytes>,
+    make: fn(&Running) -> Bytes,
 }
 
-/// The OpenAPI document of the application, made when it is first asked for: a start is faster.
-#[derive(Default)]
-pub(crate) struct Document(OnceCell<Bytes>);
-
 impl Document {
+    pub(crate) const fn new(make: fn(&Running) -> Bytes) -> Self {
+        Self { made: OnceCell::new(), make }
+    }
+
     pub(crate) fn get(&self, running: &Running) -> Bytes {
-        self.0.get_or_init(|| openapi::document(running)).clone()
+        self.made.get_or_init(|| (self.make)(running)).clone()
     }
 }

@@ -11,8 +11,9 @@ use vesta_intf::IdError;
 use super::pages::styled;
 use super::segments::next_number;
 use super::vesta::in_system_zone;
-use super::{Answer, JSON, characters, decimal, json, new_id, no_store, text};
+use super::{Answer, characters, decimal, new_id};
 use crate::dto::{LeafDecoded, SegmentCache, SegmentRow};
+use crate::responses::{JSON, json, no_store, text};
 use crate::state::Call;
 
 pub(crate) async fn snowflake(call: Call) -> Answer {

@@ -8,8 +8,9 @@ use actix_web::http::header;
 use utoipa_swagger_ui::Config;
 use vesta_boot::admin::{PAGE, PAGE_POLICY};
 
-use super::{Answer, TEXT, ok};
+use super::Answer;
 use crate::problem::Problem;
+use crate::responses::{TEXT, ok};
 use crate::state::{Call, Document};
 
 /// The documentation loads from this server only. The Swagger UI styles itself with inline styles and data images.

@@ -3,9 +3,10 @@
 use vesta_intf::IdRun;
 
 use super::v1::MAX_COUNT;
-use super::{Answer, decimal, in_path, json, no_store};
+use super::{Answer, decimal, in_path};
 use crate::dto::{ManyIds, OneId};
 use crate::problem::Problem;
+use crate::responses::{json, no_store};
 use crate::state::Call;
 
 /// The next number of the tag in the path.

@@ -3,9 +3,10 @@
 use vesta_intf::{IdError, MAX_IDS_PER_CALL};
 use vesta_service::serial::SerialTag;
 
-use super::{Answer, in_path, json, no_store};
+use super::{Answer, in_path};
 use crate::dto::{ManySerials, Serial, SerialParsed};
 use crate::problem::Problem;
+use crate::responses::{json, no_store};
 use crate::state::Call;
 
 /// Maximum length of a tag in bytes.

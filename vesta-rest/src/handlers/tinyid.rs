@@ -3,10 +3,11 @@
 use tokio::sync::Semaphore;
 use vesta_intf::{IdError, IdRun};
 
-use super::{Answer, JSON, TEXT, json, no_store, text};
+use super::Answer;
 use crate::dto::tinyid::OK;
 use crate::dto::{TinyidNumbers, TinyidRange, TinyidSegment};
 use crate::problem::{Problem, quoted};
+use crate::responses::{JSON, TEXT, json, no_store, text};
 use crate::state::Call;
 
 /// The most numbers of one call.

@@ -3,9 +3,10 @@
 use vesta_intf::{FieldOrder, IdError, IdMeta, TimeUnit};
 
 use super::vesta::in_system_zone;
-use super::{Answer, characters, decimal, json, new_id, no_store, text};
+use super::{Answer, characters, decimal, new_id};
 use crate::dto::UidParsed;
 use crate::problem::Problem;
+use crate::responses::{json, no_store, text};
 use crate::state::Call;
 
 pub(crate) async fn get(call: Call) -> Answer {

@@ -4,12 +4,13 @@ use actix_web::HttpResponse;
 use vesta_intf::{Id, IdError, IdFormat, MakeId, rounded};
 use vesta_service::LocalIdService;
 
-use super::{Answer, JSON, json, new_id, new_ids, no_store, ok};
+use super::{Answer, new_id, new_ids};
 use crate::dto::{
     Bounds, Explained, IdText, KnownLayout, KnownLayouts, Layout, ManyIds, OneId, Parts, Rounding,
 };
 use crate::params::{self, parts};
 use crate::problem::Problem;
+use crate::responses::{JSON, json, no_store, ok};
 use crate::state::Call;
 use crate::values::number;
 

@@ -5,10 +5,11 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use vesta_intf::{Field, UnixMillis};
 
-use super::{Answer, characters, json, new_id, no_store, text};
+use super::{Answer, characters, new_id};
 use crate::dto::{Fields, IdText};
 use crate::params::parts;
 use crate::problem::{Problem, quoted};
+use crate::responses::{json, no_store, text};
 use crate::state::Call;
 
 pub(crate) async fn genid(call: Call) -> Answer {

@@ -11,7 +11,6 @@ use utoipa::openapi::{
 use vesta_boot::{Denied, SEGMENTS_OFF, SERIALS_OFF, Scopes};
 use vesta_intf::{IdError, NotReady, NotReadyReason};
 
-use crate::endpoints::Endpoint;
 use crate::params::MAX_BODY;
 use crate::problem::{PROBLEM_JSON, Problem};
 
@@ -86,22 +85,30 @@ const BAD_JSON: Failures = || {
     ]
 };
 
-/// One response for each status of an endpoint's problems. `needs` is what its callers' tokens need.
-pub(super) fn responses(
-    endpoint: &Endpoint,
+/// All problems of an endpoint: its own, those of a JSON body, those of parameters, and those of a token
+/// that lacks what callers need.
+pub(super) fn problems(
+    own: &[Failures],
+    takes_json: bool,
+    takes_params: bool,
     needs: Scopes,
-) -> impl Iterator<Item = (String, Response)> {
-    let mut problems: Vec<_> = endpoint.failures.iter().flat_map(|failures| failures()).collect();
-    if !endpoint.body.is_empty() {
+) -> Vec<Problem> {
+    let mut problems: Vec<_> = own.iter().flat_map(|failures| failures()).collect();
+    if takes_json {
         problems.extend(BAD_JSON());
     }
-    if endpoint.needs != Scopes::NONE {
+    if takes_params {
         problems.extend(BAD_INPUT());
     }
     if needs != Scopes::NONE {
         let lacks = Denied::Lacks { token: "ci".into(), needs };
         problems.extend([Denied::NoToken, lacks].map(Problem::from));
     }
+    problems
+}
+
+/// One response for each status of these problems.
+pub(super) fn responses(problems: Vec<Problem>) -> impl Iterator<Item = (String, Response)> {
     let mut by_status: BTreeMap<u16, Vec<Problem>> = BTreeMap::new();
     for problem in problems {
         by_status.entry(problem.body().status).or_default().push(problem);
