@@ -211,11 +211,11 @@ pub(crate) fn options(config: &Config) -> Options {
 }
 
 pub(crate) fn open(store: &StoreUrl, options: &Options) -> Result<Arc<dyn KvStore>, Error> {
-    vesta_store::open_with(store.expose(), options).map_err(cannot_open)
+    vesta_store::open_with(store, options).map_err(cannot_open)
 }
 
 fn worker_nodes(store: &StoreUrl, options: &Options) -> Result<Arc<dyn WorkerNodeStore>, Error> {
-    vesta_store::open_worker_nodes(store.expose(), options).map_err(cannot_open)
+    vesta_store::open_worker_nodes(store, options).map_err(cannot_open)
 }
 
 /// Asks the stores beside those of leases what a start asks them: why each may forget. Nothing is created.
@@ -291,7 +291,7 @@ pub(crate) fn serials(
     auto_init: bool,
 ) -> Result<SerialService, Error> {
     let options = Options { auto_init, request_timeout: None, ..options(config) };
-    let store = vesta_store::open_with(store.expose(), &options);
+    let store = vesta_store::open_with(store, &options);
     let store = store.map_err(|error| not_opened("serial.store", error))?;
     let mut builder = SerialService::builder(store);
     for (tag, key) in
@@ -339,7 +339,7 @@ pub(crate) fn open_segments(
     auto_init: bool,
 ) -> Result<Arc<dyn SegmentStore>, Error> {
     let url = config.segments.store.as_ref().ok_or_else(|| Error::setting(SEGMENTS_OFF))?;
-    vesta_store::open_segments(url.expose(), &options_of_tags(config, auto_init))
+    vesta_store::open_segments(url, &options_of_tags(config, auto_init))
         .map_err(|error| not_opened("segment.store", error))
 }
 

@@ -238,7 +238,8 @@ fn read_ids(
     };
     let order = args.order.clone().unwrap_or_else(|| column.to_owned());
     let column = Column { table: table.clone(), column: column.to_owned(), order };
-    read_column(url, &column, each).map_err(Error::setting)?;
+    let read = url.parse().and_then(|url| read_column(&url, &column, each));
+    read.map_err(Error::setting)?;
     Ok(format!("column `{}` of {table}", column.column))
 }
 

@@ -43,7 +43,7 @@ fn measure(url: &str, number: usize) {
     let kind: Kind = url.parse::<StoreUrl>().expect("a URL").kind();
     let start = |namespace: &str, folder: &std::path::Path| {
         let begun = clock.monotonic();
-        let store = vesta_store::open(url).expect("a store");
+        let store = vesta_store::open(&url.parse().unwrap()).expect("a store");
         let service = LocalIdService::builder()
             .namespace(namespace)
             .machine(MachineSource::Pool { store, range: None })

@@ -31,7 +31,8 @@ fn roomy() -> IdMeta {
 fn providers(c: &mut Criterion) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let sqlite = format!("sqlite:{}/vesta.db", folder.path().display());
-    let pool = |url: &str| MachineSource::Pool { store: open(url).expect("a store"), range: None };
+    let open = |url: &str| open(&url.parse().unwrap()).expect("a store");
+    let pool = |url: &str| MachineSource::Pool { store: open(url), range: None };
     let mut sources = vec![
         ("stateless".to_owned(), MachineSource::Stateless(1)),
         ("fixed, state file".to_owned(), MachineSource::Fixed(2)),
@@ -39,7 +40,8 @@ fn providers(c: &mut Criterion) {
         (
             "used once, sqlite".to_owned(),
             MachineSource::Disposable {
-                nodes: open_worker_nodes(&sqlite, &Options::default()).expect("a store"),
+                nodes: open_worker_nodes(&sqlite.parse().unwrap(), &Options::default())
+                    .expect("a store"),
             },
         ),
     ];

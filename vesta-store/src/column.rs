@@ -42,11 +42,10 @@ impl Column {
 /// As [`open`](crate::open), and [`OpenError::Store`] if the database does not answer, or has no such
 /// column.
 pub fn read_column(
-    url: &str,
+    url: &StoreUrl,
     column: &Column,
     each: &mut (dyn FnMut(Option<&str>) + Send),
 ) -> Result<(), OpenError> {
-    let url: &StoreUrl = &url.parse()?;
     let _ = (column, &each); // in a build without any backend
     let read: Result<(), StoreError> = match url.kind() {
         #[cfg(feature = "sqlite")]

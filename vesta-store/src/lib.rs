@@ -7,7 +7,7 @@
 //! // let url = "sqlite:vesta-data/vesta.db";
 //!
 //! let ids = LocalIdService::builder()
-//!     .machine(MachineSource::Pool { store: vesta_store::open(&url)?, range: None })
+//!     .machine(MachineSource::Pool { store: vesta_store::open(&url.parse()?)?, range: None })
 //!     .state_dir(&folder)
 //!     .build()?;
 //! println!("machine {} made {}", ids.machine(), ids.gen_id()?);

@@ -14,6 +14,11 @@ use crate::{Kind, Options, SegmentTable, StoreUrl};
 
 /// Opens the store that a URL names, with the default [`Options`].
 ///
+/// ```no_run
+/// let store = vesta_store::open(&"sqlite:vesta-data/vesta.db".parse()?)?;
+/// # Ok::<(), vesta_store::OpenError>(())
+/// ```
+///
 /// | store | URL |
 /// |---|---|
 /// | SQLite | `sqlite:PATH`, relative or absolute (`sqlite:///PATH` is absolute) |
@@ -26,7 +31,7 @@ use crate::{Kind, Options, SegmentTable, StoreUrl};
 /// # Errors
 /// [`OpenError`]; every case says what to do. A store that only does not answer at the moment is no
 /// error here: the claim of a machine ID asks it again.
-pub fn open(url: &str) -> Result<Arc<dyn KvStore>, OpenError> {
+pub fn open(url: &StoreUrl) -> Result<Arc<dyn KvStore>, OpenError> {
     open_with(url, &Options::default())
 }
 
@@ -34,8 +39,8 @@ pub fn open(url: &str) -> Result<Arc<dyn KvStore>, OpenError> {
 ///
 /// # Errors
 /// As [`open`].
-pub fn open_with(url: &str, options: &Options) -> Result<Arc<dyn KvStore>, OpenError> {
-    open_kv(&url.parse()?, options, Purpose::Leases)
+pub fn open_with(url: &StoreUrl, options: &Options) -> Result<Arc<dyn KvStore>, OpenError> {
+    open_kv(url, options, Purpose::Leases)
 }
 
 #[allow(unreachable_code, unreachable_patterns, reason = "no or every backend may be built in")]
@@ -69,10 +74,10 @@ fn open_kv(
 /// As [`open`], and [`OpenError::Unsupported`].
 #[allow(unreachable_code, reason = "no backend may be built in")]
 pub fn open_worker_nodes(
-    url: &str,
+    url: &StoreUrl,
     options: &Options,
 ) -> Result<Arc<dyn WorkerNodeStore>, OpenError> {
-    let (url, purpose): (&StoreUrl, _) = (&url.parse()?, Purpose::WorkerNodes);
+    let purpose = Purpose::WorkerNodes;
     let _ = (options, purpose); // in a build without any backend
     Ok(match url.kind() {
         #[cfg(feature = "sqlite")]
@@ -93,10 +98,11 @@ pub fn open_worker_nodes(
 ///
 /// # Errors
 /// As [`open`], and [`OpenError::Unsupported`].
-pub fn open_segments(url: &str, options: &Options) -> Result<Arc<dyn SegmentStore>, OpenError> {
-    let url: &StoreUrl = &url.parse()?;
-    let kind: Kind = url.kind();
-    let usual = if kind.is_sql() { SegmentTable::Leaf } else { SegmentTable::Kv };
+pub fn open_segments(
+    url: &StoreUrl,
+    options: &Options,
+) -> Result<Arc<dyn SegmentStore>, OpenError> {
+    let usual = if url.kind().is_sql() { SegmentTable::Leaf } else { SegmentTable::Kv };
     Ok(match options.segment_table.unwrap_or(usual) {
         SegmentTable::Kv => Arc::new(KvSegments::new(open_kv(url, options, Purpose::Segments)?)),
         table => segment_table(url, options, table)?,
@@ -155,7 +161,7 @@ mod tests {
     use super::*;
 
     fn refusal(url: &str) -> String {
-        open(url).expect_err(url).to_string()
+        url.parse().and_then(|url| open(&url)).expect_err(url).to_string()
     }
 
     #[test]
@@ -179,7 +185,8 @@ mod tests {
 
     #[test]
     fn what_is_no_sql_database_has_no_worker_nodes() {
-        let error = open_worker_nodes("redis://h", &Options::default()).expect_err("refused");
+        let error = open_worker_nodes(&"redis://h".parse().unwrap(), &Options::default())
+            .expect_err("refused");
         assert!(matches!(error, OpenError::Unsupported { .. } | OpenError::FeatureOff { .. }));
     }
 
@@ -187,7 +194,7 @@ mod tests {
     fn what_leaf_does_not_know_has_no_table_of_leafs() {
         let options = Options { segment_table: Some(SegmentTable::Leaf), ..Options::default() };
         for url in ["sqlite:x.db", "redis://h", "zookeeper://h", "etcd://h"] {
-            let error = open_segments(url, &options).expect_err("refused");
+            let error = open_segments(&url.parse().unwrap(), &options).expect_err("refused");
             match error {
                 OpenError::FeatureOff { .. } => {}
                 error => assert!(error.to_string().contains("segment.table = kv"), "{error}"),

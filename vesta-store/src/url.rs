@@ -71,7 +71,7 @@ impl StoreUrl {
         (self.kind == Kind::Sqlite).then(|| Path::new(&self.path))
     }
 
-    /// The text as it was typed, secrets and all, for a driver that parses it again.
+    /// The text as it was typed, secrets and all, for a driver that reads it itself.
     pub fn expose(&self) -> &str {
         &self.text
     }

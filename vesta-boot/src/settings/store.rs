@@ -166,6 +166,8 @@ impl Store {
 mod tests {
     use vesta_service::lease::ClaimOrder;
 
+    use vesta_store::StoreUrl;
+
     use super::*;
 
     #[test]
@@ -184,9 +186,10 @@ mod tests {
             "etcd://127.0.0.1:1",
             "etcds://127.0.0.1:1",
         ] {
-            let store = url.parse().expect("a right URL");
+            let store: StoreUrl = url.parse().expect("a right URL");
+            let opened = vesta_store::open(&store);
             let pool = Machine::Pool { store, range: None, count: 1, order: ClaimOrder::Stable };
-            match vesta_store::open(url) {
+            match opened {
                 Ok(store) => assert_eq!(Some(store.timing()), own(&pool), "{url}"),
                 Err(vesta_store::OpenError::FeatureOff { .. }) => {}
                 Err(error) => panic!("{url}: {error}"),

@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     fs::create_dir_all(&folder)?;
 
     // All processes over the same store share the tags: on several hosts it is a database server.
-    let store = vesta_store::open(&format!("sqlite:{}/serials.db", folder.display()))?;
+    let store = vesta_store::open(&format!("sqlite:{}/serials.db", folder.display()).parse()?)?;
     let key = key(&folder.join("coupons.key"))?;
     let serials = SerialService::builder(store).key("coupons", key.clone()).build()?;
 

@@ -152,7 +152,7 @@ impl World {
 
     /// The namespace in its store.
     pub(crate) fn leases(&self) -> Option<Leases> {
-        let store = vesta_store::open(self.url.as_ref()?).ok()?;
+        let store = vesta_store::open(&self.url.as_ref()?.parse().unwrap()).ok()?;
         Some(Leases::new(store, &self.namespace))
     }
 

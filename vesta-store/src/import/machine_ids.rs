@@ -1,4 +1,4 @@
-//! The machine IDs of a legacy system, whichever it is.
+//! The machine IDs of a legacy system.
 
 use super::cosid;
 #[cfg(feature = "zookeeper")]

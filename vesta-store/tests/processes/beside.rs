@@ -80,7 +80,7 @@ impl Task {
 
 fn opened(original: Original, url: &str) -> Arc<dyn SegmentStore> {
     let options = Options { segment_table: Some(original.table()), ..Options::default() };
-    open_segments(url, &options).expect("it opens")
+    open_segments(&url.parse().unwrap(), &options).expect("it opens")
 }
 
 pub(crate) fn servers_of_tinyid_and_vesta_share_a_row_while_each_is_killed(store: &Store) {

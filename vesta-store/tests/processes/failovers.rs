@@ -22,7 +22,9 @@ const KNOWS_THE_NAMESPACE: bool = true;
 /// One process starts just before, and goes on; one just after, and wants the same machine ID.
 pub(crate) fn nothing_repeats_when_a_replica_that_lags_takes_over(store: &Store) {
     let server = Server::with_replica(store);
-    let doubt = |url: &str| vesta_store::open(url).unwrap().doubt().unwrap().expect("a doubt");
+    let doubt = |url: &str| {
+        vesta_store::open(&url.parse().unwrap()).unwrap().doubt().unwrap().expect("a doubt")
+    };
     assert!(doubt(&server.url()).why.contains("replicas"));
     fail_over(&server, store, KNOWS_THE_NAMESPACE, Server::fail_over);
     assert!(doubt(&server.replica_url()).took_over);
@@ -35,7 +37,10 @@ pub(crate) fn nothing_repeats_when_that_replica_was_restarted_and_shows_nothing(
         server.fail_over();
         server.restart_replica();
     });
-    assert_eq!(vesta_store::open(&server.replica_url()).unwrap().doubt().unwrap(), None);
+    assert_eq!(
+        vesta_store::open(&server.replica_url().parse().unwrap()).unwrap().doubt().unwrap(),
+        None
+    );
 }
 
 /// As if it had been cut off for long.
@@ -109,7 +114,7 @@ fn address(url: &str) -> SocketAddr {
 pub(crate) fn a_number_that_is_used_once_comes_again_from_a_replica_that_lags(store: &Store) {
     let server = Server::with_replica(store);
     let insert = |url: &str| {
-        let nodes = open_worker_nodes(url, &Options::default()).unwrap();
+        let nodes = open_worker_nodes(&url.parse().unwrap(), &Options::default()).unwrap();
         let number = nodes.insert("host", 1).unwrap();
         (number, nodes.doubt().unwrap())
     };

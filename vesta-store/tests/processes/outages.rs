@@ -69,7 +69,7 @@ pub(crate) fn long_outages_with_the_durations_of_the_store(store: &Store) {
     let world = World::at(store, &server.url());
     let namespace = world.namespace();
     let mut process = Process::start(&Task { timing: None, ..world.task(&namespace, "host") });
-    let window = vesta_store::open(&server.url()).unwrap().timing().window;
+    let window = vesta_store::open(&server.url().parse().unwrap()).unwrap().timing().window;
     process.until_ids();
     let ways: [(u64, Switch, Switch); 2] =
         [(30, Server::pause, Server::resume), (120, Server::kill, Server::start_again)];

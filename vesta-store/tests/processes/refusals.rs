@@ -32,12 +32,12 @@ fn replication(store: &Store) -> [&'static str; 2] {
 /// Everything that gives out IDs or numbers from this database.
 fn uses(url: &str) -> [Result<(), StoreError>; 4] {
     let options = Options { auto_init: false, ..Options::default() };
-    let store = vesta_store::open_with(url, &options).unwrap();
+    let store = vesta_store::open_with(&url.parse().unwrap(), &options).unwrap();
     [
         store.doubt().map(drop),
         store.put_if("lease/x", "1", None, "x").map(drop),
-        open_segments(url, &options).unwrap().next_range("orders", 1).map(drop),
-        open_worker_nodes(url, &options).unwrap().insert("host", 1).map(drop),
+        open_segments(&url.parse().unwrap(), &options).unwrap().next_range("orders", 1).map(drop),
+        open_worker_nodes(&url.parse().unwrap(), &options).unwrap().insert("host", 1).map(drop),
     ]
 }
 
@@ -48,8 +48,11 @@ pub(crate) fn a_server_that_replicates_from_another_is_refused(store: &Store) {
     let namespace = world.namespace();
     let mut first = Process::start(&world.task(&namespace, "first"));
     first.until_ids();
-    open_segments(&server.url(), &Options::default()).unwrap().tags().unwrap();
-    open_worker_nodes(&server.url(), &Options::default()).unwrap().insert("host", 1).unwrap();
+    open_segments(&server.url().parse().unwrap(), &Options::default()).unwrap().tags().unwrap();
+    open_worker_nodes(&server.url().parse().unwrap(), &Options::default())
+        .unwrap()
+        .insert("host", 1)
+        .unwrap();
     server.replicate_writable();
 
     let replica = server.replica_url();
@@ -70,11 +73,14 @@ pub(crate) fn a_server_that_replicates_from_another_is_refused(store: &Store) {
             "SET sql_log_bin = 0; CREATE USER app@'%' IDENTIFIED BY 'app';
              GRANT SELECT, INSERT, UPDATE ON vesta.* TO app@'%'",
         );
-        let said = vesta_store::open(&as_app(&replica)).unwrap().list("lease/x").unwrap_err();
+        let said = vesta_store::open(&as_app(&replica).parse().unwrap())
+            .unwrap()
+            .list("lease/x")
+            .unwrap_err();
         assert!(said.to_string().contains("which this user may not see"), "{said}");
     }
     let word = Options { one_writer: true, ..Options::default() };
-    let doubt = vesta_store::open_with(&replica, &word).unwrap().doubt().unwrap();
+    let doubt = vesta_store::open_with(&replica.parse().unwrap(), &word).unwrap().doubt().unwrap();
     let why = doubt.expect("a doubt").why;
     assert!(why.contains("replicates from"), "{why}");
     first.kill();
@@ -90,7 +96,7 @@ pub(crate) fn a_server_that_replicates_from_another_is_refused(store: &Store) {
     }
     if store.name == "mysql" {
         // Without the privilege two looks show that it no longer follows; only a claim waits for the second.
-        let app = vesta_store::open(&as_app(&replica)).unwrap();
+        let app = vesta_store::open(&as_app(&replica).parse().unwrap()).unwrap();
         app.list("lease/x").unwrap();
         let said = app.doubt().unwrap_err();
         assert!(!said.is_permanent() && said.to_string().contains("within a second"), "{said}");
@@ -105,7 +111,7 @@ pub(crate) fn a_server_that_turns_replica_is_left_until_it_is_primary_again(stor
     let namespace = world.namespace();
     let mut holder = Process::start(&world.task(&namespace, "holder"));
     holder.until_ids();
-    let looked_at = vesta_store::open(world.url()).unwrap();
+    let looked_at = vesta_store::open(&world.url().parse().unwrap()).unwrap();
     looked_at.doubt().unwrap();
     let [follow, lead] = replication(store);
     server.sql(follow);
@@ -194,7 +200,12 @@ fn as_app(url: &str) -> String {
 
 /// The table of machine IDs is made by the first entry.
 pub(crate) fn make_table(url: &str) {
-    assert!(vesta_store::open(url).unwrap().put_if("lease/none", "x", None, "x").unwrap());
+    assert!(
+        vesta_store::open(&url.parse().unwrap())
+            .unwrap()
+            .put_if("lease/none", "x", None, "x")
+            .unwrap()
+    );
 }
 
 /// A server with its tables, and such a user.
@@ -202,7 +213,7 @@ fn with_app(store: &Store) -> (Server, String) {
     let server = Server::start(store);
     let url = server.url();
     make_table(&url);
-    open_segments(&url, &Options::default()).unwrap().tags().unwrap();
+    open_segments(&url.parse().unwrap(), &Options::default()).unwrap().tags().unwrap();
     if store.name == "mysql" {
         server.sql(&format!("CREATE USER app@'%' IDENTIFIED BY 'app'; {GRANT}"));
     } else {

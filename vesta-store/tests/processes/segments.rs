@@ -28,7 +28,8 @@ impl World {
     /// Work on a new tag that nobody else has.
     pub(crate) fn taker(&self) -> Task {
         let tag = format!("processes-{:x}", random(u64::MAX));
-        let store = open_segments(self.url(), &Options::default()).expect("it opens");
+        let store =
+            open_segments(&self.url().parse().unwrap(), &Options::default()).expect("it opens");
         let new = NewSegmentTag::new(&tag, STEP).expect("a right tag");
         assert!(store.create(&new).expect("the database answers"));
         Task { url: self.url().into(), tag, count: None, repeats: false }

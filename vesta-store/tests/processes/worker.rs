@@ -100,7 +100,11 @@ impl Task {
     fn build(&self) -> Result<LocalIdService, String> {
         let request_timeout = self.timing.map(|timing| timing.request_timeout);
         let options = Options { request_timeout, ..Options::default() };
-        let store = vesta_store::open_with(&self.url, &options).map_err(in_full)?;
+        let store = self
+            .url
+            .parse()
+            .and_then(|url| vesta_store::open_with(&url, &options))
+            .map_err(in_full)?;
         if self.traces {
             eprintln!("{} {store:?} {store:#?}", store.describe());
         }

@@ -69,7 +69,7 @@ impl Backend for Etcd {
 
 impl Fixture for Area {
     fn connect(&self) -> Arc<dyn KvStore> {
-        vesta_store::open(&self.url()).expect("it opens")
+        vesta_store::open(&self.url().parse().unwrap()).expect("it opens")
     }
 
     fn delete(&self, area: &str, key: &str) -> bool {
@@ -88,14 +88,14 @@ impl Databases for Etcd {
 
 impl Database for Area {
     fn connect(&self) -> Arc<dyn SegmentStore> {
-        open_segments(&self.url(), &Options::default()).expect("it opens")
+        open_segments(&self.url().parse().unwrap(), &Options::default()).expect("it opens")
     }
 }
 
 const AREA: &str = "lease/ids";
 
 fn open(url: &str, options: &Options) -> Arc<dyn KvStore> {
-    vesta_store::open_with(url, options).expect("it opens")
+    vesta_store::open_with(&url.parse().unwrap(), options).expect("it opens")
 }
 
 fn opened(url: &str) -> Arc<dyn KvStore> {

@@ -81,7 +81,7 @@ impl Backend for Mysql {
 
 impl Fixture for Database {
     fn connect(&self) -> Arc<dyn KvStore> {
-        let store = vesta_store::open(&self.url()).expect("it opens");
+        let store = vesta_store::open(&self.url().parse().unwrap()).expect("it opens");
         // Now: the suite asks for the time when the database may be gone already.
         store.now().expect("the test server answers");
         store
@@ -172,7 +172,8 @@ fn a_server_that_may_lose_changes_is_doubted_or_refused() {
         ask(&server(), &format!("SET GLOBAL innodb_flush_log_at_trx_commit = {unsafe_value}"));
         // Over the connection that was there before, and over a new one.
         let doubts = [store.doubt(), open(&database.url()).doubt()];
-        let nodes = open_worker_nodes(&database.url(), &Options::default()).unwrap();
+        let nodes =
+            open_worker_nodes(&database.url().parse().unwrap(), &Options::default()).unwrap();
         let nodes = nodes.insert("h", 1).map(drop);
         let answers = [nodes, tags(&database, Leaf), tags(&database, Kv)];
         ask(&server(), "SET GLOBAL innodb_flush_log_at_trx_commit = 1");
@@ -186,7 +187,7 @@ fn a_server_that_may_lose_changes_is_doubted_or_refused() {
 
 fn tags(database: &Database, table: SegmentTable) -> Result<(), StoreError> {
     let options = Options { segment_table: Some(table), ..Options::default() };
-    open_segments(&database.url(), &options).unwrap().tags().map(drop)
+    open_segments(&database.url().parse().unwrap(), &options).unwrap().tags().map(drop)
 }
 
 /// Its binary log decides in a crash which commits are kept.
@@ -296,7 +297,7 @@ fn the_table_of_uid_generator_is_used_unchanged() {
     );
     let before = database.ask("SHOW CREATE TABLE WORKER_NODE")[0].get::<String, _>(1);
     let options = Options { auto_init: false, ..Options::default() };
-    let nodes = open_worker_nodes(&database.url(), &options).unwrap();
+    let nodes = open_worker_nodes(&database.url().parse().unwrap(), &options).unwrap();
     assert_eq!(nodes.insert("host", 4711).unwrap(), 42);
     assert_eq!(nodes.insert("host", 4711).unwrap(), 43);
     let row = &database.ask(

@@ -34,8 +34,11 @@ impl World {
         let proxy = Proxy::start(host).expect("a free port");
         let open = |url: &str| {
             let request_timeout = Some(REQUEST_TIMEOUT);
-            vesta_store::open_with(url, &Options { request_timeout, ..Options::default() })
-                .unwrap_or_else(|error| panic!("{error}"))
+            vesta_store::open_with(
+                &url.parse().unwrap(),
+                &Options { request_timeout, ..Options::default() },
+            )
+            .unwrap_or_else(|error| panic!("{error}"))
         };
         Self {
             namespace: format!("network-{:x}", RandomState::new().build_hasher().finish()),

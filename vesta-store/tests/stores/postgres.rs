@@ -88,7 +88,7 @@ impl Backend for Postgres {
 
 impl Fixture for Schema {
     fn connect(&self) -> Arc<dyn KvStore> {
-        vesta_store::open(&self.url()).expect("it opens")
+        vesta_store::open(&self.url().parse().unwrap()).expect("it opens")
     }
 
     fn delete(&self, area: &str, key: &str) -> bool {
@@ -175,9 +175,9 @@ fn a_server_that_may_lose_changes_is_doubted_or_refused() {
         let url = schema.with_setting(setting, value);
         let tags = |table| {
             let options = Options { segment_table: Some(table), ..Options::default() };
-            open_segments(&url, &options).unwrap().tags()
+            open_segments(&url.parse().unwrap(), &options).unwrap().tags()
         };
-        let nodes = open_worker_nodes(&url, &Options::default()).unwrap();
+        let nodes = open_worker_nodes(&url.parse().unwrap(), &Options::default()).unwrap();
         for said in [
             opened(&url).doubt().unwrap().expect("a doubt").why,
             refused(nodes.insert("h", 1)),
@@ -320,7 +320,7 @@ fn the_table_of_uid_generator_is_used_unchanged() {
          MODIFIED TIMESTAMP NOT NULL, CREATED TIMESTAMP NOT NULL)",
     );
     let options = Options { auto_init: false, ..Options::default() };
-    let nodes = open_worker_nodes(&schema.url(), &options).unwrap();
+    let nodes = open_worker_nodes(&schema.url().parse().unwrap(), &options).unwrap();
     assert_eq!(nodes.insert("host", 4711).unwrap(), 1);
     assert_eq!(nodes.insert("host", 4711).unwrap(), 2);
     let row = &schema.ask(
@@ -353,7 +353,7 @@ mod segments {
     impl segment_conformance::Database for One {
         fn connect(&self) -> Arc<dyn SegmentStore> {
             let options = Options { segment_table: Some(self.1), ..Options::default() };
-            open_segments(&self.0.url(), &options).expect("it opens")
+            open_segments(&self.0.url().parse().unwrap(), &options).expect("it opens")
         }
     }
 

@@ -61,7 +61,8 @@ fn build(kind: &str, layout: &str) -> Result<LocalIdService, BuildError> {
     };
     match kind {
         "pool" => {
-            let store = vesta_store::open("sqlite:vesta-data/vesta.db").expect("a store");
+            let store =
+                vesta_store::open(&"sqlite:vesta-data/vesta.db".parse().unwrap()).expect("a store");
             builder.machine(MachineSource::Pool { store, range: None }).build()
         }
         // A shorter window: a fixed ID has to wait when its bound is too far ahead of the clock.
@@ -324,7 +325,8 @@ fn pool(
     range: RangeInclusive<u64>,
 ) -> Result<LocalIdService, BuildError> {
     let store =
-        vesta_store::open(&format!("sqlite:{}/vesta.db", folder.display())).expect("a store");
+        vesta_store::open(&format!("sqlite:{}/vesta.db", folder.display()).parse().unwrap())
+            .expect("a store");
     LocalIdService::builder()
         .namespace(namespace)
         .machine(MachineSource::Pool { store, range: Some(range) })
@@ -358,7 +360,8 @@ fn a_machine_id_that_was_lost_is_free_for_another_pool_of_the_host() {
     let [one, two] = [0, 1].map(|number| folders[number].path());
     let first = pool(one, &namespace, 5..=6).unwrap();
     assert!(pool(two, &namespace, 5..=5).is_err());
-    let store = vesta_store::open(&format!("sqlite:{}/vesta.db", one.display())).expect("a store");
+    let store = vesta_store::open(&format!("sqlite:{}/vesta.db", one.display()).parse().unwrap())
+        .expect("a store");
     let leases = Leases::new(store, &namespace);
     let record = leases.record(5).unwrap().expect("it is held");
     let thief = Record { epoch: record.epoch + 1, owner: 99, attempt: 1, ..record.clone() };
@@ -378,7 +381,8 @@ fn a_fixed_id_that_two_databases_of_one_host_reserve_is_refused_to_the_second() 
     let namespace = namespace_of(folders[0].path());
     let reserved = |folder: &Path| {
         let store =
-            vesta_store::open(&format!("sqlite:{}/vesta.db", folder.display())).expect("a store");
+            vesta_store::open(&format!("sqlite:{}/vesta.db", folder.display()).parse().unwrap())
+                .expect("a store");
         LocalIdService::builder()
             .namespace(&namespace)
             .machine(MachineSource::Reserved { store, id: 7 })
@@ -398,7 +402,8 @@ fn numbers_that_are_used_once_differ_between_two_tables_of_one_host() {
     let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());
     let start = |folder: &TempDir| {
         let url = format!("sqlite:{}/vesta.db", folder.path().display());
-        let nodes = vesta_store::open_worker_nodes(&url, &Options::default()).expect("a table");
+        let nodes = vesta_store::open_worker_nodes(&url.parse().unwrap(), &Options::default())
+            .expect("a table");
         let builder = LocalIdService::builder();
         builder.machine(MachineSource::Disposable { nodes }).build().unwrap().machine()
     };

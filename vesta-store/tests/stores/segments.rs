@@ -46,7 +46,7 @@ mod sqlite {
     impl Database for Folder {
         fn connect(&self) -> Arc<dyn SegmentStore> {
             let url = format!("sqlite:{}/vesta.db", self.0.path().display());
-            open_segments(&url, &Options::default()).expect("it opens")
+            open_segments(&url.parse().unwrap(), &Options::default()).expect("it opens")
         }
     }
 

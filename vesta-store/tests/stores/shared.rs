@@ -37,7 +37,7 @@ pub(crate) const AREA: &str = "lease/ids";
 
 /// A connection of its own, not made yet.
 pub(crate) fn open(url: &str) -> Arc<dyn KvStore> {
-    open_with(url, &Options::default()).unwrap()
+    open_with(&url.parse().unwrap(), &Options::default()).unwrap()
 }
 
 /// A store whose table is there.
@@ -117,7 +117,7 @@ pub(crate) fn ranges_of_many_claims_follow_one_another(url: &str) -> usize {
     const CLAIMERS: u64 = 32;
     const ROUNDS: u64 = 8;
     let start = Barrier::new(CLAIMERS.try_into().unwrap());
-    let opened = || open_segments(url, &Options::default()).unwrap();
+    let opened = || open_segments(&url.parse().unwrap(), &Options::default()).unwrap();
     assert!(opened().create(&NewSegmentTag::new("orders", 10).unwrap()).unwrap());
     let answers: Vec<_> = std::thread::scope(|scope| {
         let claimers: Vec<_> = (1..=CLAIMERS)
@@ -166,7 +166,7 @@ pub(crate) fn a_wrong_password_is_permanent_and_not_shown(url: &str) {
     let error = store.get(AREA, "1").unwrap_err();
     assert!(error.is_permanent());
     assert!(error.to_string().contains("check the user, the password"), "{error}");
-    let nodes = open_worker_nodes(&url, &Options::default()).unwrap();
+    let nodes = open_worker_nodes(&url.parse().unwrap(), &Options::default()).unwrap();
     let again = nodes.insert("h", 1).unwrap_err();
     let shown = format!("{error} {error:?} {again} {again:?} {store:?} {nodes:?}");
     assert!(!shown.contains("hunter2"), "{shown}");
@@ -178,7 +178,7 @@ pub(crate) fn a_server_that_does_not_answer_is_given_up_in_time(scheme: &str) {
     let clock = SystemClock::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("{scheme}://u:p@{}/d", listener.local_addr().unwrap());
-    let store = open_with(&url, &quickly(200)).unwrap();
+    let store = open_with(&url.parse().unwrap(), &quickly(200)).unwrap();
     let limit = Duration::from_millis(200);
     assert_eq!(store.timing(), Timing { request_timeout: limit, ..Timing::NETWORK });
     let begin = clock.monotonic();
@@ -214,13 +214,13 @@ pub(crate) fn a_connection_that_was_ended_is_made_anew(url: &str, end: impl Fn()
 
 pub(crate) fn without_auto_init_nothing_is_created(url: &str) {
     let options = Options { auto_init: false, ..Options::default() };
-    let store = open_with(url, &options).unwrap();
-    let nodes = open_worker_nodes(url, &options).unwrap();
+    let store = open_with(&url.parse().unwrap(), &options).unwrap();
+    let nodes = open_worker_nodes(&url.parse().unwrap(), &options).unwrap();
     for said in [refused(store.get(AREA, "namespace")), refused(nodes.insert("h", 1))] {
         assert!(said.contains("does not exist, and auto_init is off; have it created"), "{said}");
     }
     opened(url);
-    open_worker_nodes(url, &Options::default()).unwrap().insert("h", 1).unwrap();
+    open_worker_nodes(&url.parse().unwrap(), &Options::default()).unwrap().insert("h", 1).unwrap();
     let said = refused(store.put_if("lease/unknown", "namespace", None, "x"));
     assert!(said.contains("namespace `unknown` does not exist, and auto_init"), "{said}");
     assert_eq!(store.get("lease/unknown", "namespace").unwrap(), None);
@@ -239,7 +239,8 @@ pub(crate) fn many_may_create_the_tables_at_once(url: impl Fn() -> String) {
                     let (url, start) = (&url, &start);
                     scope.spawn(move || {
                         let store = open(url);
-                        let nodes = open_worker_nodes(url, &Options::default()).unwrap();
+                        let nodes =
+                            open_worker_nodes(&url.parse().unwrap(), &Options::default()).unwrap();
                         start.wait();
                         let first = store.put_if(AREA, "namespace", None, "x").unwrap();
                         (first, nodes.insert("h", 1).unwrap())
@@ -259,7 +260,8 @@ pub(crate) fn a_thousand_racing_nodes_get_different_numbers(url: &str) -> HashSe
         let starters: Vec<_> = (0..20)
             .map(|pid| {
                 scope.spawn(move || {
-                    let nodes = open_worker_nodes(url, &Options::default()).unwrap();
+                    let nodes =
+                        open_worker_nodes(&url.parse().unwrap(), &Options::default()).unwrap();
                     (0..50).map(|_| nodes.insert("häst", pid).unwrap()).collect::<Vec<_>>()
                 })
             })
@@ -275,12 +277,15 @@ pub(crate) fn a_thousand_racing_nodes_get_different_numbers(url: &str) -> HashSe
 
 /// As a region's first machine ID is set.
 pub(crate) fn the_next_number_is(number: u64, url: &str) {
-    let nodes = open_worker_nodes(url, &Options::default()).unwrap();
+    let nodes = open_worker_nodes(&url.parse().unwrap(), &Options::default()).unwrap();
     assert_eq!(nodes.insert("host", 1).unwrap(), number);
 }
 
 pub(crate) fn a_long_host_name_is_cut(url: &str) {
-    open_worker_nodes(url, &Options::default()).unwrap().insert(&"é".repeat(300), 1).unwrap();
+    open_worker_nodes(&url.parse().unwrap(), &Options::default())
+        .unwrap()
+        .insert(&"é".repeat(300), 1)
+        .unwrap();
 }
 
 /// No statement, no value, no password: at no level. The log is that of the whole process: a
@@ -365,7 +370,7 @@ pub(crate) fn whole_numbers_of_any_width_are_read(
     ask: impl Fn(&str),
     types: &ColumnTypes<'_>,
 ) {
-    let store = open_segments(url, &Options::default()).expect("it opens");
+    let store = open_segments(&url.parse().unwrap(), &Options::default()).expect("it opens");
     for key in ["orders", "users"] {
         let tag = NewSegmentTag::new(key, 10).expect("a right tag");
         assert!(store.create(&tag).expect("it answers"));

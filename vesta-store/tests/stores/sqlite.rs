@@ -20,7 +20,7 @@ impl Backend for Sqlite {
 impl Fixture for Folder {
     fn connect(&self) -> Arc<dyn KvStore> {
         let url = format!("sqlite:{}/vesta.db", self.0.path().display());
-        vesta_store::open(&url).expect("it opens")
+        vesta_store::open(&url.parse().unwrap()).expect("it opens")
     }
 
     fn delete(&self, area: &str, key: &str) -> bool {

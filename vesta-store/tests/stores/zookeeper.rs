@@ -27,7 +27,7 @@ impl Databases for Zookeeper {
 
 impl Database for Tree {
     fn connect(&self) -> Arc<dyn SegmentStore> {
-        open_segments(&self.url(), &patient()).expect("a good URL")
+        open_segments(&self.url().parse().unwrap(), &patient()).expect("a good URL")
     }
 }
 
@@ -36,7 +36,7 @@ const AREA: &str = "lease/ids";
 const ENTRY: &str = "lease:ids/7";
 
 fn open(url: &str, options: &Options) -> Arc<dyn KvStore> {
-    vesta_store::open_with(url, options).expect("a good URL")
+    vesta_store::open_with(&url.parse().unwrap(), options).expect("a good URL")
 }
 
 fn put(store: &Arc<dyn KvStore>, old: Option<&str>, new: &str) -> Result<bool, StoreError> {

@@ -1,6 +1,6 @@
 //! `store init`: creates what the servers themselves may not create.
 
-use vesta_store::Options;
+use vesta_store::{Options, StoreUrl};
 
 use super::super::failed;
 use super::Opened;
@@ -12,7 +12,7 @@ use crate::settings::Machine;
 pub(super) fn run(config: &Config) -> Result<String, Error> {
     let creating = Options { auto_init: true, ..options(config) };
     if let Machine::Disposable { store } = &config.machine {
-        return worker_nodes(store.expose(), &creating);
+        return worker_nodes(store, &creating);
     }
     let existing = Options { auto_init: false, ..creating.clone() };
     let (opened, made) = match Opened::open(config, &existing) {
@@ -39,8 +39,8 @@ fn said(opened: &Opened, made: bool) -> String {
 }
 
 /// The table of worker nodes is made with its first row.
-fn worker_nodes(url: &str, creating: &Options) -> Result<String, Error> {
-    let nodes = vesta_store::open_worker_nodes(url, creating).map_err(cannot_open)?;
+fn worker_nodes(store: &StoreUrl, creating: &Options) -> Result<String, Error> {
+    let nodes = vesta_store::open_worker_nodes(store, creating).map_err(cannot_open)?;
     let number = nodes.insert(&host_name(), std::process::id());
     let number = number.map_err(|error| failed(&nodes.describe(), &error))?;
     Ok(format!(

@@ -24,7 +24,7 @@ fn it_says_what_it_is_and_never_the_password() {
         ("postgres://v:hunter2@h:1/ids?options[search_path]=x", "PostgreSQL v@h:1/ids"),
         ("postgres://v:hunter2@%2Frun%2Fpg/ids", "PostgreSQL v@/run/pg/ids"),
     ] {
-        let store = crate::open(url).unwrap();
+        let store = crate::open(&url.parse().unwrap()).unwrap();
         assert_eq!(store.describe(), shown);
         let debug = format!("{store:?}");
         assert!(debug.contains(shown) && !debug.contains("hunter2"), "{debug}");
@@ -40,7 +40,8 @@ fn a_url_that_makes_no_sense_is_refused() {
         "postgres://vesta:hunter2@db/ids?sslmode=perhaps",
         "postgres://vesta@db/ids?passwd=hunter2",
     ] {
-        let Err(error @ OpenError::Malformed { .. }) = crate::open(url) else { panic!("{url}") };
+        let opened = url.parse().and_then(|url| crate::open(&url));
+        let Err(error @ OpenError::Malformed { .. }) = opened else { panic!("{url}") };
         let said = error.to_string();
         assert!(said.contains("; write postgres://user:password@host:5432/database"), "{said}");
         assert!(!said.contains("hunter2"), "{said}");

@@ -191,7 +191,7 @@ fn a_table_of_another_shape_is_told_of() {
 fn it_says_what_it_is() {
     let folder = folder();
     let path = folder.path().join("v.db");
-    let store = crate::open(&format!("sqlite:{}", path.display())).unwrap();
+    let store = crate::open(&format!("sqlite:{}", path.display()).parse().unwrap()).unwrap();
     assert_eq!(store.describe(), format!("SQLite {}", path.display()));
     assert_eq!(store.timing(), Timing::ONE_HOST);
     assert_eq!(store.now().unwrap(), None);
@@ -200,7 +200,7 @@ fn it_says_what_it_is() {
 #[test]
 fn a_path_that_makes_no_sense_is_refused() {
     for url in ["sqlite:", "sqlite://", "sqlite::memory:", "sqlite:a.db?mode=ro", "sqlite:a\0b"] {
-        assert!(matches!(crate::open(url), Err(OpenError::Malformed { .. })), "{url:?}");
+        assert!(matches!(url.parse::<StoreUrl>(), Err(OpenError::Malformed { .. })), "{url:?}");
     }
 }
 

@@ -74,7 +74,7 @@ impl Task {
             None => (MAX_WAIT, Some(REQUEST_TIMEOUT)),
         };
         let options = Options { request_timeout: limit, ..Options::default() };
-        let store = open_segments(&self.url, &options).expect("it opens");
+        let store = open_segments(&self.url.parse().unwrap(), &options).expect("it opens");
         let store = if self.repeats { Arc::new(Repeating::of(store)) } else { store };
         SegmentService::builder(store)
             .max_wait(wait)

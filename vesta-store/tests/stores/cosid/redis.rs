@@ -139,5 +139,10 @@ fn a_redis_that_may_evict_keys_can_be_read() {
     let legacy = Legacy::CosId { namespace: "shop", max_machine: 7 };
     let found = machine_ids(&url, legacy).expect("it can be read");
     assert_eq!(found, [super::owner(0, "10.0.0.5:8080", Some(7))]);
-    assert!(vesta_store::open(&server.url()).expect("a URL").list("lease/ids").is_err());
+    assert!(
+        vesta_store::open(&server.url().parse().unwrap())
+            .expect("a URL")
+            .list("lease/ids")
+            .is_err()
+    );
 }

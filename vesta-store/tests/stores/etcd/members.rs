@@ -140,7 +140,8 @@ fn tls_is_checked_against_the_authority_of_the_file() {
     }
 
     for file in [tls!("server.key"), tls!("missing.pem")] {
-        let error = vesta_store::open(&format!("etcds://{address}?ca={file}")).expect_err(file);
+        let url = format!("etcds://{address}?ca={file}").parse().unwrap();
+        let error = vesta_store::open(&url).expect_err(file);
         assert!(matches!(error, OpenError::Store { .. }), "{error:?}");
         assert!(error.to_string().contains(&format!("the certificates in {file}")), "{error}");
     }

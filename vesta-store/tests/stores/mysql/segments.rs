@@ -69,7 +69,7 @@ fn whole_numbers_of_any_width_are_read_and_a_bad_row_hurts_itself_alone() {
 
 fn opened(database: &Database, table: SegmentTable) -> Arc<dyn SegmentStore> {
     let options = Options { segment_table: Some(table), ..Options::default() };
-    open_segments(&database.url(), &options).expect("it opens")
+    open_segments(&database.url().parse().unwrap(), &options).expect("it opens")
 }
 
 /// A database with a tag of Tinyid's, whose row is then changed like this.

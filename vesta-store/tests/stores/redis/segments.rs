@@ -20,7 +20,7 @@ impl Databases for Redis {
 impl Prefix {
     fn segments(&self, options: &Options) -> Arc<dyn SegmentStore> {
         let url = format!("{}?prefix={}", self.server, self.prefix);
-        open_segments(&url, options).expect("it opens")
+        open_segments(&url.parse().unwrap(), options).expect("it opens")
     }
 }
 
@@ -33,7 +33,7 @@ impl segment_conformance::Database for Prefix {
 vesta_store::segment_conformance!(Redis);
 
 fn opened(server: &Server) -> Arc<dyn SegmentStore> {
-    open_segments(&server.url(), &Options::default()).unwrap()
+    open_segments(&server.url().parse().unwrap(), &Options::default()).unwrap()
 }
 
 fn orders() -> NewSegmentTag {
@@ -147,7 +147,7 @@ fn the_documented_rights_suffice_and_one_that_may_not_be_asked_is_refused() {
     let user = [&["ACL", "SETUSER", "ids", "on", ">secret", "~vesta:*"], &rights[..]].concat();
     let () = server.command(&user);
     let url = server.url().replace("//", "//ids:secret@");
-    let store = open_segments(&url, &Options::default()).unwrap();
+    let store = open_segments(&url.parse().unwrap(), &Options::default()).unwrap();
     assert!(store.create(&orders()).unwrap());
     assert_eq!(take(&*store, 10), 1..11);
     assert_eq!(store.tags().unwrap().len(), 1);
@@ -179,7 +179,7 @@ fn a_server_that_was_killed_or_forgot_the_scripts_is_used_again() {
 fn a_range_whose_answer_did_not_come_is_never_handed_out_again() {
     let server = Server::start(DURABLE);
     let before = take(&*begun(&server), 10);
-    let store = open_segments(&server.url(), &hasty()).unwrap();
+    let store = open_segments(&server.url().parse().unwrap(), &hasty()).unwrap();
     server.signal("STOP");
     let error = store.next_range("orders", 10).unwrap_err();
     assert!(!error.is_permanent(), "{error}");

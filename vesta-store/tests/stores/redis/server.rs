@@ -80,7 +80,7 @@ impl Server {
 }
 
 pub(crate) fn opened(url: &str, options: &Options) -> Arc<dyn KvStore> {
-    vesta_store::open_with(url, options).expect("a URL")
+    vesta_store::open_with(&url.parse().unwrap(), options).expect("a URL")
 }
 
 pub(crate) fn hasty() -> Options {

@@ -33,7 +33,7 @@ impl Backend for Zookeeper {
 
 impl Fixture for Tree {
     fn connect(&self) -> Arc<dyn KvStore> {
-        vesta_store::open(&self.url()).expect("a good URL")
+        vesta_store::open(&self.url().parse().unwrap()).expect("a good URL")
     }
 
     fn delete(&self, area: &str, key: &str) -> bool {
