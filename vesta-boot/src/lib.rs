@@ -13,49 +13,29 @@
 #![forbid(unsafe_code)]
 
 pub mod admin;
-mod assemble;
 pub mod commands;
-mod error;
-#[cfg(test)]
-mod fuzz;
-mod invocation;
-mod keys;
-mod metered;
-mod metrics;
-pub mod moment;
 pub mod net;
-pub mod output;
-mod pool;
-mod role;
-mod run;
-mod running;
 pub mod settings;
-mod shutdown;
-mod summary;
-mod ticks;
-mod tinyid;
-#[cfg(not(feature = "otel"))]
-#[path = "no_traces.rs"]
-mod traces;
-#[cfg(feature = "otel")]
-mod traces;
+mod start;
 
 pub use tokio_util::sync::CancellationToken;
 
-pub use assemble::{Assembled, ask_stores, assemble};
-pub use error::Error;
-pub use invocation::{Invocation, Parsed, arguments, command, parse, serving, values};
-pub use metrics::{Call, Metrics, Outcome};
-pub use moment::{moment, period};
-pub use net::{Auth, Caller, Denied, Protocol, Scopes, Security, Tls, TlsFiles, Token};
-pub use pool::Pool;
-pub use role::Role;
-pub use run::{Front, main, start};
-pub use running::{Running, SEGMENTS_OFF, SERIALS_OFF, not_ready_because};
-pub use settings::Config;
-pub use shutdown::on_signal;
-pub use tinyid::TinyidTokens;
-pub use traces::{Span, may_be_traced};
+pub use admin::metrics::{Call, Metrics, Outcome};
+pub use admin::pool::Pool;
+pub use commands::output;
+pub use net::{
+    Auth, Caller, Denied, Protocol, Scopes, Security, TinyidTokens, Tls, TlsFiles, Token,
+};
+pub use settings::moment::{self, moment, period};
+pub use settings::{Config, Role};
+pub use start::assemble::{Assembled, assemble};
+pub use start::error::Error;
+pub use start::invocation::{Invocation, Parsed, arguments, command, parse, serving, values};
+pub use start::program::{Front, main, start};
+pub use start::running::{Running, SEGMENTS_OFF, SERIALS_OFF, not_ready_because};
+pub use start::shutdown::on_signal;
+pub use start::stores::ask_stores;
+pub use start::traces::{Span, may_be_traced};
 
 // The examples of the documents compile. They stand here because this crate knows every other one.
 #[cfg(doctest)]

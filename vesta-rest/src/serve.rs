@@ -58,7 +58,7 @@ pub fn serve_with(listener: Listening, running: Arc<Running>, limits: Limits) ->
     let limiter = limiter(&running, limits);
     let has_tls = limiter.has_tls();
     let serving = Arc::clone(&running);
-    let hosts = listener.hosts(&running.config.hosts);
+    let hosts = Hosts::of(&listener, &running.config.hosts);
     let work =
         move |incoming: Incoming| work(incoming, Arc::clone(&serving), limits, hosts.clone());
     net::serve(listener, &running, &limiter, |stream| refuse(stream, has_tls), work)

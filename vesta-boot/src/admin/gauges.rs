@@ -1,4 +1,4 @@
-//! Collector of all metrics, read at a scrape: the figures of the statuses, by their fields.
+//! Collector of all metrics, read at a scrape from the statuses.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,13 +9,17 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
-use serde_json::{Value, json};
+use vesta_service::options::{MachineStatus, Status};
+use vesta_service::segment::SegmentStatus;
 
 use super::state::AdminState;
-use super::{segments, serials, status};
-use crate::assemble::Assembled;
-use crate::metrics::{BOUNDS, Latency};
+use super::status::window_left;
+use super::tags::{Whole, left};
+use super::{segments, serials};
+use crate::admin::metrics::{BOUNDS, Latency, Metrics};
+use crate::commands::ticks::millis;
 use crate::net::Security;
+use crate::start::assemble::Assembled;
 use Kind::{Counter, Gauge, Seconds};
 
 /// Type of a metric.
@@ -27,75 +31,113 @@ enum Kind {
     Seconds,
 }
 
-/// Kind, name and help of a metric, and its field in a status, as a JSON pointer. If that holds an
-/// object, each member is an outcome.
-type Figure = (Kind, &'static str, &'static str, &'static str);
+/// Kind, name and help of a metric, and its value in a status that has one.
+type Figure<T> = (Kind, &'static str, &'static str, fn(&T) -> Option<u64>);
 
-const CONNECTIONS: [Figure; 3] = [
-    (Counter, "connections", "Connections accepted", "/opened"),
-    (Counter, "connections_refused", "Connections turned away at the limit", "/refused"),
-    (Gauge, "open_connections", "Connections open now", "/open"),
+const CONNECTIONS: [Figure<Metrics>; 3] = [
+    (Counter, "connections", "Connections accepted", |it| Some(it.opened.get())),
+    (Counter, "connections_refused", "Connections turned away at the limit", |it| {
+        Some(it.refused.get())
+    }),
+    (Gauge, "open_connections", "Connections open now", |it| {
+        Some(Arc::strong_count(&it.open) as u64 - 1)
+    }),
 ];
 
-const PROGRAM: [Figure; 9] = [
-    (Gauge, "ready", "1 if calls for IDs are expected to succeed", "/ready"),
-    (Gauge, "machine_id", "The machine ID now held, or the first of them", "/machine/id"),
-    (Gauge, "machine_ids", "Machine IDs now held", "/machine/held"),
-    (Gauge, "machine_ids_ready", "Those of them that are expected to make IDs", "/machine/ready"),
-    (Gauge, "lease_epoch", "The epoch of the lease of that machine ID", "/lease/epoch"),
+/// A service, once there is one.
+struct Service {
+    status: Status,
+    machines: Vec<MachineStatus>,
+    ids_per_second: u64,
+}
+
+const SERVICE: [Figure<Service>; 8] = [
+    (Gauge, "machine_id", "The machine ID now held, or the first of them", |it| {
+        Some(it.status.machine)
+    }),
+    (Gauge, "machine_ids", "Machine IDs now held", |it| Some(it.machines.len() as u64)),
+    (Gauge, "machine_ids_ready", "Those of them that are expected to make IDs", |it| {
+        Some(it.machines.iter().filter(|machine| machine.ready).count() as u64)
+    }),
+    (Gauge, "lease_epoch", "The epoch of the lease of that machine ID", |it| Some(it.status.epoch)),
     (
         Gauge,
         "capacity_ids_per_second",
         "IDs that the machine IDs now held can make a second",
-        "/layout/idsPerSecond",
+        |it| Some(it.ids_per_second),
     ),
-    (Seconds, "layout_left", "Time until the layout has no more IDs", "/layout/leftMs"),
-    (Gauge, "clock_suspect", "1 if the wall clock is not trusted", "/lease/clockSuspect"),
-    (Counter, "positions_lost", "Positions taken for batches that failed", "/lease/positionsLost"),
+    (Seconds, "layout_left", "Time until the layout has no more IDs", |it| {
+        Some(millis(it.status.layout_left))
+    }),
+    (Gauge, "clock_suspect", "1 if the wall clock is not trusted", |it| {
+        Some(it.status.clock_suspect.into())
+    }),
+    (Counter, "positions_lost", "Positions taken for batches that failed", |it| {
+        Some(it.status.positions_lost_total)
+    }),
 ];
 
-const MACHINE: [Figure; 2] = [
-    (Gauge, "ready", "1 if it is expected to make IDs", "/ready"),
-    (Gauge, "epoch", "The epoch of its lease", "/epoch"),
+const MACHINE: [Figure<MachineStatus>; 2] = [
+    (Gauge, "ready", "1 if it is expected to make IDs", |it| Some(it.ready.into())),
+    (Gauge, "epoch", "The epoch of its lease", |it| Some(it.epoch)),
 ];
 
-const LEASE: [Figure; 8] = [
-    (Seconds, "window_left", "Time until the durable bound is reached", "/windowLeftMs"),
-    (Seconds, "lead", "Time by which issued time is ahead of the wall clock", "/leadMs"),
-    (Seconds, "last_renewal_age", "Time since the last acknowledged renewal", "/lastRenewalAgeMs"),
-    (Counter, "fenced", "Leases lost to another owner", "/fenced"),
-    (Counter, "store_went_back", "Times the store showed an earlier state", "/storeWentBack"),
-    (Counter, "rehomed", "Machine IDs claimed anew while running", "/rehomed"),
-    (Counter, "renewals", "Renewals of leases by outcome", "/renewals"),
-    (
-        Gauge,
-        "store_may_forget",
-        "1 if the store may forget what it acknowledged",
-        "/storeMayForget",
-    ),
+const LEASE: [Figure<MachineStatus>; 7] = [
+    (Seconds, "window_left", "Time until the durable bound is reached", |it| {
+        window_left(it.window_left)
+    }),
+    (Seconds, "lead", "Time by which issued time is ahead of the wall clock", |it| {
+        Some(millis(it.lead))
+    }),
+    (Seconds, "last_renewal_age", "Time since the last acknowledged renewal", |it| {
+        Some(millis(it.last_renewal_age))
+    }),
+    (Counter, "fenced", "Leases lost to another owner", |it| Some(it.fenced_total)),
+    (Counter, "store_went_back", "Times the store showed an earlier state", |it| {
+        Some(it.went_back_total)
+    }),
+    (Counter, "rehomed", "Machine IDs claimed anew while running", |it| Some(it.rehomed_total)),
+    (Gauge, "store_may_forget", "1 if the store may forget what it acknowledged", |it| {
+        Some(it.doubt.is_some().into())
+    }),
 ];
 
 /// Of segments and of serials, after `segment` and `serial`.
-const TAGS: [Figure; 4] = [
-    (Gauge, "_tags", "Tags in the store", "/tags"),
-    (Gauge, "s_ready", "1 if the tags were read and are served", "/ready"),
-    (Gauge, "s_may_forget", "1 if the store may hand out numbers again", "/mayForget"),
-    (Seconds, "s_refresh_age", "Time since the tags were read", "/lastRefreshAgeMs"),
+const TAGS: [Figure<Whole>; 4] = [
+    (Gauge, "_tags", "Tags in the store", |it| Some(it.tags as u64)),
+    (Gauge, "s_ready", "1 if the tags were read and are served", |it| {
+        Some(it.not_ready_because.is_none().into())
+    }),
+    (Gauge, "s_may_forget", "1 if the store may hand out numbers again", |it| {
+        Some(it.doubt.is_some().into())
+    }),
+    (Seconds, "s_refresh_age", "Time since the tags were read", |it| {
+        it.last_refresh_age.map(millis)
+    }),
 ];
 
-const TAG: [Figure; 6] = [
-    (Counter, "_taken", "Numbers of the tag that were given out", "/taken"),
-    (Counter, "_lost", "Numbers taken for batches that failed", "/lost"),
-    (Gauge, "_ready", "1 if numbers of the tag are expected", "/ready"),
-    (Gauge, "_left", "Numbers of the tag at hand", "/left"),
-    (Gauge, "_rate", "Numbers of the tag given out a second", "/perSecond"),
-    (Counter, "_fetches", "Requests for ranges by outcome", "/fetches"),
+/// A tag of segments or of serials.
+struct Tag {
+    segment: SegmentStatus,
+    ready: bool,
+    /// Of serials.
+    room: Option<u64>,
+}
+
+const TAG: [Figure<Tag>; 5] = [
+    (Counter, "_taken", "Numbers of the tag that were given out", |it| {
+        Some(it.segment.taken_total)
+    }),
+    (Counter, "_lost", "Numbers taken for batches that failed", |it| Some(it.segment.lost_total)),
+    (Gauge, "_ready", "1 if numbers of the tag are expected", |it| Some(it.ready.into())),
+    (Gauge, "_left", "Numbers of the tag at hand", |it| Some(left(&it.segment))),
+    (Gauge, "_rate", "Numbers of the tag given out a second", |it| Some(it.segment.rate)),
 ];
 
 /// Not of tags that are added up: a sum of steps means nothing.
-const STEP: [Figure; 2] = [
-    (Gauge, "_step", "Numbers that the next fetch would bring", "/step"),
-    (Gauge, "_room", "Numbers until the counter has outgrown its digits", "/room"),
+const STEP: [Figure<Tag>; 2] = [
+    (Gauge, "_step", "Numbers that the next fetch would bring", |it| Some(it.segment.step)),
+    (Gauge, "_room", "Numbers until the counter has outgrown its digits", |it| it.room),
 ];
 
 /// Tags with series of their own. Those that come after them by name are added up under an empty
@@ -110,12 +152,23 @@ impl Collector for Scrape {
         let (state, mut encoder) = (&self.0, Encoder(encoder));
         requests(&mut encoder, state)?;
         origin(&mut encoder, state)?;
-        program(&mut encoder, &status::status(state))?;
+        program(&mut encoder, state)?;
         if let Some(service) = state.segments() {
-            tags(&mut encoder, "segment", &segments::status(service))?;
+            let all = service.status();
+            let all = all.into_iter().map(|segment| {
+                let ready = segment.not_ready_because.is_none();
+                Tag { segment, ready, room: None }
+            });
+            tags(&mut encoder, "segment", &segments::whole(service), &all.collect::<Vec<_>>())?;
         }
         if let Some(service) = state.serials() {
-            tags(&mut encoder, "serial", &serials::status(service))?;
+            let all = service.status();
+            let all = all.into_iter().map(|serial| {
+                let (ready, room) =
+                    (serials::trouble(&serial).is_none(), Some(serials::room(&serial)));
+                Tag { segment: serial.segment, ready, room }
+            });
+            tags(&mut encoder, "serial", &serials::whole(service), &all.collect::<Vec<_>>())?;
         }
         tls(&mut encoder, &state.security)
     }
@@ -141,16 +194,8 @@ fn requests(encoder: &mut Encoder<'_>, state: &AdminState) -> fmt::Result {
     let help = "Time from the decoded request to its answer";
     encoder.durations("request_duration", help, &latencies)?;
 
-    let counters = all.iter().map(|metrics| {
-        json!({
-            "opened": metrics.opened.get(),
-            "refused": metrics.refused.get(),
-            "open": Arc::strong_count(&metrics.open) - 1,
-        })
-    });
-    let counters: Vec<_> = counters.collect();
-    let added_up: Vec<_> = counters.iter().map(|counters| (vec![], counters)).collect();
-    encoder.figures("", &CONNECTIONS, &added_up)?;
+    let connections: Vec<_> = all.iter().map(|metrics| (vec![], &**metrics)).collect();
+    encoder.figures("", &CONNECTIONS, &connections)?;
     let issued = all
         .iter()
         .flat_map(|metrics| metrics.issued())
@@ -186,44 +231,60 @@ fn origin(encoder: &mut Encoder<'_>, state: &AdminState) -> fmt::Result {
     gauge.encode_gauge(&(offset as f64 / 1000.0))
 }
 
-fn program(encoder: &mut Encoder<'_>, status: &Value) -> fmt::Result {
-    encoder.figures("", &PROGRAM, &[(vec![], status)])?;
-    leases(encoder, "", status.get("lease").map(|lease| (vec![], lease)).as_slice())?;
+fn program(encoder: &mut Encoder<'_>, state: &AdminState) -> fmt::Result {
+    let ready = u64::from(state.not_ready_because().is_none());
+    let help = "1 if calls for IDs are expected to succeed";
+    encoder.family(Gauge, "ready", help, [(vec![], ready)])?;
+    let Some(service) = state.service() else { return Ok(()) };
+    let (status, machines) = (service.status(), service.machines());
+    let ids_per_second = service.meta().capacity_per_second().saturating_mul(machines.len() as u64);
+    let service = Service { status, machines, ids_per_second };
+    encoder.figures("", &SERVICE, &[(vec![], &service)])?;
+    leases(encoder, "", &[(vec![], &service.status.all)])?;
     // A machine ID that is lost and one that was just claimed may be the same, so the slot has a
     // number of its own.
-    let machines = status["machines"].as_array().into_iter().flatten().enumerate().take(MOST);
-    let machines = machines.map(|(slot, status)| {
-        (vec![("slot", slot.to_string()), ("machine", status["machine"].to_string())], status)
+    let machines = service.machines.iter().enumerate().take(MOST).map(|(slot, status)| {
+        (vec![("slot", slot.to_string()), ("machine", status.machine.to_string())], status)
     });
     let machines: Vec<_> = machines.collect();
     encoder.figures("machine_", &MACHINE, &machines)?;
     leases(encoder, "machine_", &machines)?;
-    let usage = status["pool"].as_object().into_iter().flatten();
-    let usage = usage.map(|(state, count)| (labels([("state", state)]), number(count)));
+    let usage = state.pool().into_iter().flatten();
+    let usage = usage.map(|(state, count)| (labels([("state", state)]), count));
     encoder.family(Gauge, "pool_machine_ids", "Machine IDs of the pool by state", usage)
 }
 
 /// Figures of leases: of the service as a whole, or of each machine ID.
-fn leases(encoder: &mut Encoder<'_>, prefix: &str, leases: &[(Labels, &Value)]) -> fmt::Result {
+fn leases(
+    encoder: &mut Encoder<'_>,
+    prefix: &str,
+    leases: &[(Labels, &MachineStatus)],
+) -> fmt::Result {
     encoder.figures(prefix, &LEASE, leases)?;
+    let help = "Renewals of leases by outcome";
+    encoder.outcomes(&format!("{prefix}renewals"), help, leases, |lease| {
+        (lease.renewals_ok, lease.renewals_failed)
+    })?;
     let sealed = leases.iter().map(|(labels, lease)| {
-        let reason = lease["sealed"].as_str();
+        let reason = lease.sealed.as_deref();
         (with(labels, "reason", reason.unwrap_or_default()), u64::from(reason.is_some()))
     });
     encoder.family(Gauge, &format!("{prefix}sealed"), "1 if it stopped for good, and why", sealed)
 }
 
 /// Tags of a kind: `segment` or `serial`.
-fn tags(encoder: &mut Encoder<'_>, kind: &str, status: &Value) -> fmt::Result {
-    encoder.figures(kind, &TAGS, &[(vec![], status)])?;
-    let tags = status[format!("{kind}s")].as_array().into_iter().flatten().enumerate();
-    let tags: Vec<_> = tags
-        .map(|(i, tag)| match tag["key"].as_str() {
-            Some(key) if i < MOST => (labels([("key", key)]), tag),
-            _ => (labels([("key", "")]), tag),
-        })
-        .collect();
+fn tags(encoder: &mut Encoder<'_>, kind: &str, whole: &Whole, all: &[Tag]) -> fmt::Result {
+    encoder.figures(kind, &TAGS, &[(vec![], whole)])?;
+    let tags = all.iter().enumerate().map(|(i, tag)| {
+        let key = if i < MOST { &*tag.segment.key } else { "" };
+        (labels([("key", key)]), tag)
+    });
+    let tags: Vec<_> = tags.collect();
     encoder.figures(kind, &TAG, &tags)?;
+    let help = "Requests for ranges by outcome";
+    encoder.outcomes(&format!("{kind}_fetches"), help, &tags, |tag| {
+        (tag.segment.fetches_ok, tag.segment.fetches_failed)
+    })?;
     encoder.figures(kind, &STEP, &tags[..tags.len().min(MOST)])
 }
 
@@ -251,32 +312,36 @@ fn with(labels: &Labels, name: &'static str, value: &str) -> Labels {
     [&labels[..], &[(name, value.to_owned())]].concat()
 }
 
-/// A field as a number: 1 is true.
-fn number(field: &Value) -> Option<u64> {
-    field.as_u64().or(field.as_bool().map(u64::from))
-}
-
 struct Encoder<'a>(DescriptorEncoder<'a>);
 
 impl Encoder<'_> {
     /// Figures of statuses, where they have them.
-    fn figures(
+    fn figures<T>(
         &mut self,
         prefix: &str,
-        figures: &[Figure],
-        statuses: &[(Labels, &Value)],
+        figures: &[Figure<T>],
+        statuses: &[(Labels, &T)],
     ) -> fmt::Result {
-        figures.iter().try_for_each(|(kind, name, help, field)| {
-            let samples =
-                statuses.iter().flat_map(|(labels, status)| match status.pointer(field) {
-                    Some(Value::Object(outcomes)) => outcomes
-                        .iter()
-                        .map(|(outcome, value)| (with(labels, "outcome", outcome), number(value)))
-                        .collect(),
-                    value => vec![(labels.clone(), value.and_then(number))],
-                });
+        figures.iter().try_for_each(|(kind, name, help, value)| {
+            let samples = statuses.iter().map(|(labels, status)| (labels.clone(), value(status)));
             self.family(*kind, &format!("{prefix}{name}"), help, samples)
         })
+    }
+
+    /// A counter of what went well and one of what failed.
+    fn outcomes<T>(
+        &mut self,
+        name: &str,
+        help: &str,
+        statuses: &[(Labels, &T)],
+        of: fn(&T) -> (u64, u64),
+    ) -> fmt::Result {
+        let samples = statuses.iter().flat_map(|(labels, status)| {
+            let (ok, failed) = of(status);
+            [("ok", ok), ("failed", failed)]
+                .map(|(outcome, count)| (with(labels, "outcome", outcome), count))
+        });
+        self.family(Counter, name, help, samples)
     }
 
     /// A histogram of durations.

@@ -2,8 +2,12 @@
 
 mod format;
 mod gauges;
+pub(crate) mod metered;
+pub(crate) mod metrics;
 mod origin;
 mod page;
+pub(crate) mod pool;
+mod responses;
 mod segments;
 mod serials;
 mod state;
@@ -24,14 +28,15 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use vesta_intf::{ErrorKind, IdError, plain_lines};
+use vesta_intf::IdError;
 
 use crate::net::{Acceptor, Hosts, Limiter, Limits, Listener, Listening, Requests, Scopes};
-use crate::running::SERIALS_OFF;
+use crate::start::running::SERIALS_OFF;
 use gauges::Scrape;
 pub use page::{PAGE, PAGE_POLICY, TABLE};
+use responses::{off, refused, respond};
 pub use state::AdminState;
 
 /// The routes of the admin listener. If callers need tokens, all but `/healthz`, `/readyz` and the page
@@ -80,7 +85,7 @@ pub(crate) async fn serve(listener: Listening, state: AdminState) -> io::Result<
         state.security.admin_tls.clone(),
         Arc::default(),
     );
-    let hosts = listener.hosts(&state.security.admin_hosts);
+    let hosts = Hosts::of(&listener, &state.security.admin_hosts);
     let router = router(state).layer(middleware::from_fn_with_state(hosts, check_host));
     Listener::new(Acceptor::try_from(listener)?, limiter).serve(router).await
 }
@@ -223,14 +228,6 @@ async fn serials_now(State(state): State<AdminState>) -> Response {
     )
 }
 
-/// The refusal of what is off, or not there yet.
-fn off(state: &AdminState, why: &str) -> Refusal {
-    match state.service() {
-        Some(_) => (StatusCode::NOT_FOUND, why.to_owned()),
-        None => (StatusCode::SERVICE_UNAVAILABLE, "the program has not started yet".to_owned()),
-    }
-}
-
 async fn new_segment(
     State(state): State<AdminState>,
     connection: Option<Extension<ConnectInfo<Requests>>>,
@@ -243,27 +240,4 @@ async fn new_segment(
         Err(rejection) => Err((rejection.status(), rejection.body_text())),
     };
     created.unwrap_or_else(refused)
-}
-
-/// JSON; of an error, a problem.
-fn respond(status: StatusCode, body: &Value) -> Response {
-    let kind = if status.is_success() { "application/json" } else { "application/problem+json" };
-    (status, [(header::CONTENT_TYPE, kind)], plain_lines(&format!("{body:#}\n"))).into_response()
-}
-
-/// Status and reason of a request that is refused.
-type Refusal = (StatusCode, String);
-
-/// A refusal as a problem (RFC 9457), as those of REST.
-fn refused((status, reason): Refusal) -> Response {
-    let title = status.canonical_reason().unwrap_or_default();
-    // The last of a status is the general one.
-    let known = ErrorKind::all().filter(|kind| kind.http_status() == status.as_u16()).last();
-    let of_http = || title.to_ascii_uppercase().replace(' ', "_");
-    let kind = known.map_or_else(of_http, |kind| kind.name().to_owned());
-    let urn = format!("urn:vesta:problem:{}", kind.to_ascii_lowercase().replace('_', "-"));
-    let problem = json!({
-        "type": urn, "title": title, "status": status.as_u16(), "detail": reason, "kind": kind,
-    });
-    respond(status, &problem)
 }

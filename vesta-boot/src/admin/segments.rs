@@ -11,32 +11,32 @@ use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 use vesta_service::segment::{NewSegmentTag, SegmentService, SegmentStatus};
 
+use super::responses::{Refusal, off, respond};
 use super::state::AdminState;
-use super::tags::{Whole, joined, length, lines, supply, whole};
-use super::{Refusal, off, respond};
-use crate::commands::new_tag;
-use crate::running::SEGMENTS_OFF;
+use super::tags::{Whole, joined, length, lines, supply};
+use crate::commands::segment::new_tag;
+use crate::start::running::SEGMENTS_OFF;
 
-/// Status of segment mode, behind `GET /segments`, the page and `/metrics`.
+/// Status of segment mode, behind `GET /segments` and the page.
 pub(super) fn status(segments: &SegmentService) -> Value {
-    let mut status = summary(segments);
+    let mut status = whole(segments).summary();
     status["segments"] = segments.status().iter().map(tag_status).collect();
     status
 }
 
 /// The same without the tags, in `GET /status`.
-pub(super) fn summary(segments: &SegmentService) -> Value {
+pub(super) fn whole(segments: &SegmentService) -> Whole {
     let tags = segments.status();
     let not_ready = tags.iter().filter(|tag| tag.not_ready_because.is_some());
     let not_ready = not_ready.map(|tag| tag.key.clone());
-    whole(&Whole {
+    Whole {
         store: segments.describe(),
         not_ready_because: segments.not_ready_because(),
         doubt: segments.doubt(),
         last_refresh_age: segments.last_refresh_age(),
         tags: tags.len(),
         not_ready: not_ready.collect(),
-    })
+    }
 }
 
 /// Lines about what is not in order, for `GET /readyz`, whose answer is that of the IDs.

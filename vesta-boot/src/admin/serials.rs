@@ -3,28 +3,28 @@
 use serde_json::{Value, json};
 use vesta_service::serial::{SerialService, SerialStatus};
 
-use super::tags::{Whole, joined, lines, supply, whole};
+use super::tags::{Whole, joined, lines, supply};
 
-/// Status of serials, behind `GET /serials`, the page and `/metrics`.
+/// Status of serials, behind `GET /serials` and the page.
 pub(super) fn status(serials: &SerialService) -> Value {
-    let mut status = summary(serials);
+    let mut status = whole(serials).summary();
     status["serials"] = serials.status().iter().map(tag_status).collect();
     status
 }
 
 /// The same without the tags, in `GET /status`.
-pub(super) fn summary(serials: &SerialService) -> Value {
+pub(super) fn whole(serials: &SerialService) -> Whole {
     let tags = serials.status();
     let not_ready = tags.iter().filter(|tag| trouble(tag).is_some());
     let not_ready = not_ready.map(|tag| tag.segment.key.clone());
-    whole(&Whole {
+    Whole {
         store: serials.describe(),
         not_ready_because: serials.not_ready_because(),
         doubt: serials.doubt(),
         last_refresh_age: serials.last_refresh_age(),
         tags: tags.len(),
         not_ready: not_ready.collect(),
-    })
+    }
 }
 
 /// Lines about what is not in order, for `GET /readyz`.
@@ -33,8 +33,13 @@ pub(super) fn troubles(serials: &SerialService) -> String {
     lines("serials", serials.not_ready_because(), tags.iter().filter_map(trouble))
 }
 
-fn trouble(tag: &SerialStatus) -> Option<String> {
+pub(super) fn trouble(tag: &SerialStatus) -> Option<String> {
     tag.key_trouble.clone().or_else(|| tag.segment.not_ready_because.clone())
+}
+
+/// Counters until the tag has outgrown its digits.
+pub(super) fn room(tag: &SerialStatus) -> u64 {
+    (tag.last + 1).saturating_sub(tag.next)
 }
 
 /// Counters are text: they may have more bits than a number in JSON.
@@ -50,7 +55,7 @@ fn tag_status(tag: &SerialStatus) -> Value {
         "period": tag.period,
         "next": tag.next.to_string(),
         "last": tag.last.to_string(),
-        "room": (tag.last + 1).saturating_sub(tag.next),
+        "room": room(tag),
         "ready": trouble.is_none(),
         "notReadyBecause": trouble.as_deref(),
     });

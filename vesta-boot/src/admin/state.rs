@@ -9,12 +9,12 @@ use vesta_service::clock::{Clock as _, SystemClock};
 use vesta_service::segment::SegmentService;
 use vesta_service::serial::SerialService;
 
-use crate::assemble::Assembled;
-use crate::metrics::Metrics;
+use crate::admin::metrics::Metrics;
+use crate::admin::pool::{Pool, Usage};
 use crate::net::Security;
-use crate::pool::{Pool, Usage};
-use crate::role::Role;
-use crate::running::not_ready_because;
+use crate::settings::role::Role;
+use crate::start::assemble::Assembled;
+use crate::start::running::not_ready_because;
 
 /// A program from its start to its end, as the admin listener shows it. A clone shares everything.
 #[derive(Clone, Debug)]

@@ -1,4 +1,4 @@
-//! Status of the program and its machine IDs: one JSON value behind `/status` and `/metrics`, in the
+//! Status of the program and its machine IDs: one JSON value behind `/status`, in the
 //! order in which a person wants to read it.
 
 use std::time::Duration;
@@ -10,7 +10,7 @@ use vesta_service::options::MachineStatus;
 use super::state::AdminState;
 use super::tags::joined;
 use super::{segments, serials};
-use crate::ticks::millis;
+use crate::commands::ticks::millis;
 
 /// The lease of one machine ID, or of all together.
 fn lease(status: &MachineStatus) -> Value {
@@ -86,12 +86,12 @@ fn service_status(service: &LocalIdService, state: &AdminState) -> Value {
         ),
         "machines": machines.collect::<Vec<_>>(),
         "pool": state.pool(),
-        "segments": state.segments().map(|segments| segments::summary(segments)),
-        "serials": state.serials().map(|serials| serials::summary(serials)),
+        "segments": state.segments().map(|segments| segments::whole(segments).summary()),
+        "serials": state.serials().map(|serials| serials::whole(serials).summary()),
     })
 }
 
 /// `None` without a lease: there is no bound to reach.
-fn window_left(left: Duration) -> Option<u64> {
+pub(super) fn window_left(left: Duration) -> Option<u64> {
     (left != Duration::MAX).then(|| millis(left))
 }

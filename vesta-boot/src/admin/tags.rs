@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use vesta_service::segment::SegmentStatus;
 
-use crate::ticks::millis;
+use crate::commands::ticks::millis;
 
 /// Segment mode or serials as a whole.
 pub(super) struct Whole {
@@ -18,18 +18,20 @@ pub(super) struct Whole {
     pub(super) not_ready: Vec<String>,
 }
 
-/// The status of the whole. Errors of stores are shown to any caller.
-pub(super) fn whole(it: &Whole) -> Value {
-    json!({
-        "store": it.store,
-        "ready": it.not_ready_because.is_none(),
-        "notReadyBecause": it.not_ready_because.as_deref(),
-        "mayForget": it.doubt.is_some(),
-        "mayForgetBecause": it.doubt.as_deref(),
-        "lastRefreshAgeMs": it.last_refresh_age.map(millis),
-        "tags": it.tags,
-        "notReady": it.not_ready,
-    })
+impl Whole {
+    /// Errors of stores are shown to any caller.
+    pub(super) fn summary(&self) -> Value {
+        json!({
+            "store": self.store,
+            "ready": self.not_ready_because.is_none(),
+            "notReadyBecause": self.not_ready_because.as_deref(),
+            "mayForget": self.doubt.is_some(),
+            "mayForgetBecause": self.doubt.as_deref(),
+            "lastRefreshAgeMs": self.last_refresh_age.map(millis),
+            "tags": self.tags,
+            "notReady": self.not_ready,
+        })
+    }
 }
 
 /// A line for all, and for some of the tags.
@@ -59,7 +61,7 @@ pub(super) fn supply(tag: &SegmentStatus) -> Value {
 }
 
 /// Numbers at hand: the rest of the current range, and all of the next ones.
-fn left(tag: &SegmentStatus) -> u64 {
+pub(super) fn left(tag: &SegmentStatus) -> u64 {
     let rest = tag.current.as_ref().map_or(0, |range| range.end.saturating_sub(tag.position));
     tag.next.iter().map(length).fold(rest, u64::saturating_add) / tag.delta
 }

@@ -4,8 +4,8 @@ use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
 use vesta_intf::plain_lines;
 
-use crate::error::Error;
-use crate::output::Output;
+use crate::commands::output::Output;
+use crate::start::error::Error;
 
 /// The outcome of a command that was declined.
 pub(super) const UNCHANGED: &str = "Nothing was changed.\n";

@@ -1,16 +1,20 @@
 //! `segment …`: the tags in the database of segment mode.
 
 mod import;
+mod tags;
 
 use serde_json::json;
-use vesta_intf::IdError;
 use vesta_service::segment::{NewSegmentTag, SegmentStore, SegmentTag};
 
-use super::{Console, SegmentCommand, counted, failed, report};
-use crate::assemble::open_segments;
-use crate::error::Error;
-use crate::output::{Cell, Output, Table};
+use super::console::Console;
+use super::declared::SegmentCommand;
+use super::output::{Cell, Output, Table};
+use super::report::{counted, failed, report};
 use crate::settings::Config;
+use crate::start::error::Error;
+use crate::start::stores::open_segments;
+use tags::tags;
+pub(crate) use tags::{new_tag, titled};
 
 pub(super) fn run(
     config: &Config,
@@ -33,20 +37,6 @@ pub(super) fn run(
     said.map(|said| report(output, said))
 }
 
-/// Checks the description of a tag.
-pub(crate) fn new_tag(
-    key: &str,
-    step: u64,
-    first: u64,
-    description: Option<&str>,
-) -> Result<NewSegmentTag, IdError> {
-    let tag = NewSegmentTag::new(key, step)?.starting_at(first)?;
-    match description {
-        Some(text) => tag.described_as(text),
-        None => Ok(tag),
-    }
-}
-
 /// Creates the table of tags, if it is missing.
 pub(super) fn init(config: &Config) -> Result<String, Error> {
     let store = open_segments(config, true)?;
@@ -65,13 +55,6 @@ fn create(store: &dyn SegmentStore, tag: &NewSegmentTag) -> Result<String, Error
     Ok(format!("created tag {key} in {store_name}: numbers from {first} on, {step} at a time\n"))
 }
 
-/// All tags of a store, by name.
-fn tags(store: &dyn SegmentStore) -> Result<Vec<SegmentTag>, Error> {
-    let mut tags = store.tags().map_err(|error| failed(&store.describe(), &error))?;
-    tags.sort_by(|a, b| a.key.cmp(&b.key));
-    Ok(tags)
-}
-
 fn list(store: &dyn SegmentStore, output: Output) -> Result<String, Error> {
     Ok(listed(&store.describe(), &tags(store)?, output))
 }
@@ -88,12 +71,6 @@ fn listed(store: &str, tags: &[SegmentTag], output: Output) -> String {
     let segments: Vec<_> = table.objects().collect();
     let json = json!({ "store": store, "segments": segments });
     output.pick(titled(store, &table, tags.len()), &json, &table)
-}
-
-/// A table of tags under the name of their store.
-pub(super) fn titled(store: &str, table: &Table, tags: usize) -> String {
-    let rows = if tags == 0 { String::new() } else { format!("\n{}", table.render(Output::Text)) };
-    format!("{store}: {}\n{rows}", counted(tags, "tag"))
 }
 
 #[cfg(test)]

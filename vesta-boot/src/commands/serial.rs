@@ -6,14 +6,15 @@ use vesta_service::BuildError;
 use vesta_service::serial::{NewSerialTag, SerialService};
 use vesta_store::StoreUrl;
 
+use super::declared::{NewSerial, SerialCommand};
+use super::report::{counted, failed, report};
 use super::segment::titled;
-use super::{NewSerial, SerialCommand, counted, failed, report};
-use crate::assemble::serials;
-use crate::error::Error;
-use crate::keys;
-use crate::output::{Output, Table};
-use crate::running::SERIALS_OFF;
+use crate::commands::output::{Output, Table};
 use crate::settings::Config;
+use crate::settings::serial_keys;
+use crate::start::error::Error;
+use crate::start::running::SERIALS_OFF;
+use crate::start::stores::serials;
 
 pub(super) fn run(
     config: &Config,
@@ -119,7 +120,7 @@ fn create(
                  (--serial-keys) to the folder of keys; a key that is missing is made there"
             ));
         };
-        let (key, path) = keys::find_or_make(folder, tag)?;
+        let (key, path) = serial_keys::find_or_make(folder, tag)?;
         if let Some(path) = path {
             made = format!(
                 "made the key {}, fingerprint {}: copy it to every server and to a safe place\n",

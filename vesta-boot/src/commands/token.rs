@@ -4,10 +4,10 @@ use std::io::{self, Write};
 
 use serde_json::json;
 
-use super::TokenCommand;
-use crate::error::Error;
+use super::declared::TokenCommand;
+use crate::commands::output::{Output, Table};
 use crate::net::sha256;
-use crate::output::{Output, Table};
+use crate::start::error::Error;
 
 /// Prints a new token, and the table that lets it in. It is stored nowhere, and needs no settings.
 ///

@@ -6,14 +6,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::net::{UnixListener as StdUnixListener, UnixStream as StdUnixStream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::Arc;
 
 use socket2::{Domain, SockAddr, Socket, Type};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio_util::either::Either;
 
-use super::hosts::Hosts;
-use crate::error::Error;
+use crate::start::error::Error;
 
 /// The address of a listener.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -220,11 +218,6 @@ impl Listening {
     /// The address, with the port that was taken.
     pub(crate) fn address(&self) -> &Address {
         &self.address
-    }
-
-    /// The names by which requests may call it, beside its own these.
-    pub fn hosts(&self, names: &Arc<[String]>) -> Hosts {
-        Hosts::new(&self.address, names)
     }
 }
 

@@ -4,16 +4,21 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-use super::address::Address;
+use super::address::{Address, Listening};
 
 /// The names by which requests may call a listener; by default any.
 #[derive(Debug, Clone, Default)]
 pub struct Hosts(Option<Arc<[String]>>);
 
 impl Hosts {
+    /// The names by which requests may call a listener, beside its own these.
+    pub fn of(listener: &Listening, names: &Arc<[String]>) -> Self {
+        Self::new(listener.address(), names)
+    }
+
     /// Of a listener on loopback: its address, `localhost` and these names; `*` is any. Other listeners may
     /// be called by any name: no browser is needed to reach them.
-    pub(super) fn new(listener: &Address, names: &Arc<[String]>) -> Self {
+    fn new(listener: &Address, names: &Arc<[String]>) -> Self {
         let on_loopback = matches!(listener, Address::Tcp(_)) && !listener.beyond_loopback();
         let any = names.iter().any(|name| name == "*");
         Self((on_loopback && !any).then(|| Arc::clone(names)))

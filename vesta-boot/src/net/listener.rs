@@ -20,7 +20,7 @@ use super::address::{Accepted, Acceptor};
 use super::connection::{Connection, Limits, Place};
 use super::permit::{Addresses, Permit, Seat};
 use super::requests::Requests;
-use crate::metrics::Metrics;
+use crate::admin::metrics::Metrics;
 
 /// Pause after an error of accept, such as no free file descriptor.
 const BACK_OFF: Duration = Duration::from_millis(50);

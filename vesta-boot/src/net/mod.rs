@@ -11,12 +11,13 @@ mod pem;
 mod permit;
 mod requests;
 mod stream;
+mod tinyid_tokens;
 mod tls;
 mod workers;
 
 use std::sync::Arc;
 
-use crate::role::Role;
+use crate::settings::role::Role;
 
 pub use address::{Accepted, Address, Listening};
 pub use auth::{Auth, Caller, Denied, Scopes, Token};
@@ -26,6 +27,7 @@ pub use listener::Limiter;
 pub use pem::TlsFiles;
 pub use permit::Permit;
 pub use requests::{InFlight, Requests};
+pub use tinyid_tokens::TinyidTokens;
 pub use tls::{Protocol, Tls};
 pub use workers::{Incoming, serve};
 

@@ -18,8 +18,8 @@ use vesta_service::clock::{Clock as _, SystemClock};
 use super::Security;
 use super::address::Accepted;
 use super::pem::{Pems, TlsFiles};
-use crate::error::Error;
-use crate::ticks::millis;
+use crate::commands::ticks::millis;
+use crate::start::error::Error;
 
 /// Period at which the files are read.
 const RELOAD_EVERY: Duration = Duration::from_secs(10);

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use super::address::{Accepted, Acceptor, Handed, Listening};
 use super::listener::accept;
 use super::{Connection, Limiter, Permit};
-use crate::running::Running;
+use crate::start::running::Running;
 
 /// Connections of one worker, as they come.
 #[derive(Debug)]

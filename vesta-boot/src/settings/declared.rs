@@ -5,15 +5,15 @@ use std::error::Error as _;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use clap::builder::Resettable;
+use clap::builder::{OsStr, Resettable};
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgAction, Args, FromArgMatches as _};
 use vesta_intf::GenMethod;
 
 use super::values::Values;
 use super::{ids, limits, listeners, log, machine, segments, serials, store};
-use crate::error::Error;
-use crate::role::Role;
+use crate::settings::role::Role;
+use crate::start::error::Error;
 
 /// All settings. Each field of a section declares one: its name, type, default, help and check.
 #[derive(Debug, Args)]
@@ -56,17 +56,14 @@ fn declare(role: Role) -> clap::Command {
 /// Checks each setting by its own parser.
 pub(super) fn check(values: &Values) -> Result<Sections, Error> {
     let layout = machine::in_region(values, ids::layout(values)?)?;
+    // The values are the defaults of a command line that names none.
     let mut settings = settings(values.role).clone().no_binary_name(true).mut_args(|arg| {
+        let text = values.get(arg.get_id().as_str()).map(|value| OsStr::from(value.text.clone()));
         let arg = ids::bounded(machine::bounded(arg, layout), layout, values);
-        arg.env(Resettable::Reset).default_value(Resettable::Reset)
+        arg.env(Resettable::Reset).default_value(Resettable::from(text))
     });
-    let flags = settings.get_arguments().filter_map(|arg| {
-        let text = values.values.get(arg.get_id().as_str())?.text.as_str();
-        Some(format!("--{}={text}", arg.get_long()?))
-    });
-    let flags: Vec<_> = flags.collect();
     let sections = settings
-        .try_get_matches_from_mut(flags)
+        .try_get_matches_from_mut([] as [&str; 0])
         .and_then(|matches| Sections::from_arg_matches(&matches));
     sections.map_err(|error| {
         let flag = match error.get(ContextKind::InvalidArg) {

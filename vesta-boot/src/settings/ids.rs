@@ -10,8 +10,8 @@ use vesta_service::options::{MAX_BORROW_MILLIS, PopulatorKind};
 
 use super::parse::{Parsed, choice, either, millis, number, truth, whole};
 use super::values::Values;
-use crate::error::Error;
 use crate::net::checked_name;
+use crate::start::error::Error;
 
 /// IDs: layout, populator, and the fields that are the same in all of them.
 #[derive(Debug, Clone, Args)]

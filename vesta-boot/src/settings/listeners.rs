@@ -8,8 +8,8 @@ use clap::Args;
 use super::Config;
 use super::parse::{Parsed, choice, path, truth};
 use super::values::Values;
-use crate::error::Error;
 use crate::net::{Address, TlsFiles};
+use crate::start::error::Error;
 
 /// Listeners: `listen`, `[admin]` and `[tls]`.
 #[derive(Debug, Clone, Args)]

@@ -6,29 +6,34 @@
 
 mod declared;
 mod file;
+#[cfg(test)]
+mod fuzz;
 mod ids;
 mod limits;
 mod listeners;
 mod log;
 mod machine;
+pub mod moment;
 mod parse;
 mod print;
 mod read;
+pub(crate) mod role;
 mod segments;
+pub(crate) mod serial_keys;
 mod serials;
 mod store;
 mod values;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use vesta_service::clock::Clock;
 use vesta_service::lease::Timing;
 use vesta_store::SegmentTable;
 
-use crate::error::Error;
 use crate::net::{Address, Auth, Protocol, Security, Tls, TlsFiles, Token};
-use crate::role::Role;
+use crate::start::error::Error;
 
 pub use declared::settings;
 pub use file::{layout_of, read_layout};
@@ -40,6 +45,7 @@ use machine::Writers;
 pub use machine::{Machine, Number};
 pub use print::layout_table;
 pub(crate) use read::unknown_variables;
+pub use role::Role;
 pub use segments::Segments;
 pub use serials::Serials;
 pub use store::Store;
@@ -157,6 +163,21 @@ impl Config {
         Ok(config)
     }
 
+    /// These settings for one of the listeners of a program that has several: with its own address, its own
+    /// genMethod if that is set, and the defaults of its role.
+    pub(crate) fn of_front(&self, role: Role, values: &Values) -> Self {
+        let mut front = Self { role, ..self.clone() };
+        if let (Role::Server, Some(grpc)) = (role, self.grpc_listen.clone()) {
+            front.listen = grpc;
+            front.ids.gen_method = self.ids.grpc_gen_method.unwrap_or(self.ids.gen_method);
+        }
+        let idle = role.default("idle_timeout_ms").and_then(|ms| ms.parse().ok());
+        if let (Some(idle), false) = (idle, values.is_explicit("idle_timeout_ms")) {
+            front.limits.idle_timeout = Duration::from_millis(idle);
+        }
+        front
+    }
+
     /// Refuses a system to stand in for without what it needs.
     fn check_compat(&self) -> Result<(), Error> {
         match self.compat {
@@ -230,4 +251,38 @@ fn auth(tokens: &[Token]) -> Result<Option<Auth>, Error> {
         }
     }
     Ok((!tokens.is_empty()).then(|| Auth::new(tokens.to_vec())))
+}
+
+#[cfg(test)]
+mod tests {
+    use vesta_intf::GenMethod::{self, Central, Embed, Rest};
+
+    use super::values::Value;
+    use super::*;
+
+    /// The genMethods of the HTTP and the gRPC front of a program with these settings.
+    fn of_fronts(role: Role, given: &[(&str, &str)]) -> [GenMethod; 2] {
+        let mut values = Values::defaults(role);
+        for (name, text) in given {
+            let value = Value { text: (*text).to_owned(), origin: "flag".to_owned() };
+            values.values.insert((*name).to_owned(), value);
+        }
+        let config = Config::check(&values).unwrap();
+        [Role::Rest, Role::Server].map(|front| config.of_front(front, &values).ids.gen_method)
+    }
+
+    #[test]
+    fn the_fronts_of_one_program_share_a_gen_method_unless_grpc_has_its_own() {
+        for (given, expected) in [
+            (&[][..], [Rest, Rest]),
+            (&[("gen_method", "1")], [Central, Central]),
+            (&[("grpc.gen_method", "1")], [Rest, Central]),
+            (&[("gen_method", "0"), ("grpc.gen_method", "1")], [Embed, Central]),
+            (&[("layout", "snowflake")], [Embed, Embed]),
+        ] {
+            assert_eq!(of_fronts(Role::Vesta, given), expected, "{given:?}");
+        }
+        assert_eq!(of_fronts(Role::Rest, &[])[0], Rest);
+        assert_eq!(of_fronts(Role::Server, &[])[1], Central);
+    }
 }

@@ -11,36 +11,13 @@ use super::file;
 use super::listeners::Compat;
 use super::parse::did_you_mean;
 use super::values::{DEFAULT, Value, Values};
-use crate::error::Error;
-use crate::role::Role;
+use crate::settings::role::Role;
+use crate::start::error::Error;
 
 impl Values {
     /// The defaults of a program.
     pub fn defaults(role: Role) -> Self {
         Self::merge(role, None, None).expect("there is no file")
-    }
-
-    /// These settings for one of the listeners of a program that has several: with the defaults of its
-    /// role, its own address, and its own genMethod if that is set.
-    pub(crate) fn of_front(&self, role: Role) -> Self {
-        if self.role == role {
-            return self.clone();
-        }
-        let mut values = self.values.clone();
-        for name in ["listen", "gen_method"] {
-            let grpc = values.remove(&format!("grpc.{name}")).filter(|_| role == Role::Server);
-            values.extend(grpc.map(|grpc| (name.to_owned(), grpc)));
-        }
-        for arg in settings(role).get_arguments() {
-            let name = arg.get_id().as_str();
-            // One genMethod, which stands above the time: IDs of all listeners are ordered by time.
-            let shared = matches!(name, "listen" | "admin.listen" | "gen_method");
-            let shared = shared || self.is_explicit(name);
-            if let (false, Some(text)) = (shared, default_of(arg)) {
-                values.insert(name.to_owned(), Value { text, origin: DEFAULT.to_owned() });
-            }
-        }
-        Self { role, values, custom: self.custom, tokens: self.tokens.clone() }
     }
 
     /// Merges what a command line and the environment gave with the file at a path.
@@ -109,38 +86,4 @@ pub(crate) fn unknown_variables(names: impl Iterator<Item = String>) -> Vec<Stri
         *name += &did_you_mean(name, known.iter().map(String::as_str));
     }
     unknown
-}
-
-#[cfg(test)]
-mod tests {
-    use vesta_intf::GenMethod::{self, Central, Embed, Rest};
-
-    use super::*;
-    use crate::settings::Config;
-
-    /// The genMethods of the HTTP and the gRPC front of a program with these settings.
-    fn of_fronts(role: Role, given: &[(&str, &str)]) -> [GenMethod; 2] {
-        let mut values = Values::defaults(role);
-        for (name, text) in given {
-            let value = Value { text: (*text).to_owned(), origin: "flag".to_owned() };
-            values.values.insert((*name).to_owned(), value);
-        }
-        [Role::Rest, Role::Server]
-            .map(|front| Config::check(&values.of_front(front)).unwrap().ids.gen_method)
-    }
-
-    #[test]
-    fn the_fronts_of_one_program_share_a_gen_method_unless_grpc_has_its_own() {
-        for (given, expected) in [
-            (&[][..], [Rest, Rest]),
-            (&[("gen_method", "1")], [Central, Central]),
-            (&[("grpc.gen_method", "1")], [Rest, Central]),
-            (&[("gen_method", "0"), ("grpc.gen_method", "1")], [Embed, Central]),
-            (&[("layout", "snowflake")], [Embed, Embed]),
-        ] {
-            assert_eq!(of_fronts(Role::Vesta, given), expected, "{given:?}");
-        }
-        assert_eq!(of_fronts(Role::Rest, &[])[0], Rest);
-        assert_eq!(of_fronts(Role::Server, &[])[1], Central);
-    }
 }

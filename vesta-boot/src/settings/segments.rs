@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::Serials;
 use super::parse::{number, store_url, truth};
-use crate::error::Error;
+use crate::start::error::Error;
 use vesta_store::{SegmentTable, StoreUrl};
 
 /// The most numbers that may be fetched at a time.

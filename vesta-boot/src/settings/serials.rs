@@ -6,7 +6,7 @@ use clap::Args;
 use vesta_store::StoreUrl;
 
 use super::parse::{folder, store_url};
-use crate::error::Error;
+use crate::start::error::Error;
 
 /// Serials: the store of their tags, and the keys.
 #[derive(Debug, Clone, Args)]

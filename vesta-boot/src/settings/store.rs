@@ -9,7 +9,7 @@ use vesta_service::lease::Timing;
 use super::machine::Machine;
 use super::parse::{LONGEST_WAIT, millis, truth};
 use super::values::Values;
-use crate::error::Error;
+use crate::start::error::Error;
 use vesta_store::Kind;
 
 /// Longest grace, in milliseconds: a day.

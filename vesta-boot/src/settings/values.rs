@@ -5,9 +5,9 @@ use std::fmt;
 
 use vesta_intf::LayoutSpec;
 
-use crate::error::Error;
 use crate::net::Token;
-use crate::role::Role;
+use crate::settings::role::Role;
+use crate::start::error::Error;
 
 /// The origin of a value that no one set.
 pub(super) const DEFAULT: &str = "default";

@@ -5,10 +5,11 @@ use vesta_store::import::{ForeignSegment, cosid_segments};
 
 use vesta_intf::plain;
 
-use super::{counted, failed};
-use crate::assemble::not_opened;
-use crate::commands::{LegacySegments, SegmentImport};
-use crate::error::Error;
+use super::tags::tags as standing_tags;
+use crate::commands::declared::{LegacySegments, SegmentImport};
+use crate::commands::report::{counted, failed};
+use crate::start::error::Error;
+use crate::start::stores::not_opened;
 
 /// The tags that go on with the segments of a legacy system.
 pub(super) fn tags(asked: &SegmentImport) -> Result<Vec<NewSegmentTag>, Error> {
@@ -54,7 +55,7 @@ pub(super) fn run(
         }
     }
     let (created, mut behind) = (tags.len() - existing.len(), Vec::new());
-    let standing = if existing.is_empty() { Vec::new() } else { super::tags(store)? };
+    let standing = if existing.is_empty() { Vec::new() } else { standing_tags(store)? };
     for tag in &existing {
         let first = tag.max_id;
         let next = match standing.iter().find(|it| it.key == tag.key).map(|it| it.max_id) {

@@ -2,8 +2,9 @@
 
 use vesta_intf::UnixMillis;
 
-use super::{Console, MARGIN_MS, Opened, UNCHANGED};
-use crate::error::Error;
+use super::opened::{MARGIN_MS, Opened};
+use crate::commands::console::{Console, UNCHANGED};
+use crate::start::error::Error;
 
 /// Longest distance of a floor: it delays every claim until its moment, and is never lowered.
 const FURTHEST_MS: u64 = 86_400_000;
@@ -52,7 +53,7 @@ pub(super) fn run(
 mod tests {
     use super::super::testing::{NOW, World, at};
     use super::*;
-    use crate::moment::moment;
+    use crate::settings::moment::moment;
 
     fn raise(world: &World, to: Option<&str>, answer: Option<bool>) -> Result<String, String> {
         let opened = world.opened();

@@ -1,11 +1,13 @@
 //! `store free`: gives a machine ID back to the pool when its owner is gone for good.
 
+use vesta_intf::plain;
 use vesta_service::lease::{Cas, Record};
 use vesta_store::import::change;
 
-use super::{Console, Opened, UNCHANGED, attempt, plain};
-use crate::error::Error;
-use crate::pool::State;
+use super::opened::{Opened, attempt};
+use super::state::State;
+use crate::commands::console::{Console, UNCHANGED};
+use crate::start::error::Error;
 
 pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Result<String, Error> {
     opened.insist_on_layout()?;

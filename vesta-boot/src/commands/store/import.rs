@@ -1,6 +1,7 @@
 //! `store import`: takes over machine IDs that a legacy system has handed out.
 
 use std::collections::BTreeMap;
+use vesta_intf::plain;
 
 use vesta_intf::{Field, IdMeta};
 use vesta_service::clock::{Clock as _, SystemClock};
@@ -10,11 +11,13 @@ use vesta_store::import::{
     ForeignOwner, Legacy, Outcome, Outcomes, Target, machine_ids, plan, write,
 };
 
-use super::{Console, Opened, attempt, counted, plain};
-use crate::assemble::{not_opened, options};
-use crate::commands::{LegacySystem, StoreImport};
-use crate::error::Error;
+use super::opened::{Opened, attempt};
+use crate::commands::console::Console;
+use crate::commands::declared::{LegacySystem, StoreImport};
+use crate::commands::report::counted;
 use crate::settings::Config;
+use crate::start::error::Error;
+use crate::start::stores::{not_opened, options};
 
 pub(super) fn run(
     config: &Config,

@@ -2,12 +2,12 @@
 
 use vesta_store::{Options, StoreUrl};
 
-use super::super::failed;
-use super::Opened;
-use crate::assemble::{cannot_open, host_name, options};
-use crate::error::Error;
+use super::opened::Opened;
+use crate::commands::report::failed;
 use crate::settings::Config;
 use crate::settings::Machine;
+use crate::start::error::Error;
+use crate::start::stores::{self, host_name, options};
 
 pub(super) fn run(config: &Config) -> Result<String, Error> {
     let creating = Options { auto_init: true, ..options(config) };
@@ -40,7 +40,7 @@ fn said(opened: &Opened, made: bool) -> String {
 
 /// The table of worker nodes is made with its first row.
 fn worker_nodes(store: &StoreUrl, creating: &Options) -> Result<String, Error> {
-    let nodes = vesta_store::open_worker_nodes(store, creating).map_err(cannot_open)?;
+    let nodes = stores::worker_nodes(store, creating)?;
     let number = nodes.insert(&host_name(), std::process::id());
     let number = number.map_err(|error| failed(&nodes.describe(), &error))?;
     Ok(format!(

@@ -6,24 +6,29 @@ mod floor;
 mod free;
 mod import;
 mod init;
+mod opened;
 mod repair;
 mod show;
+mod state;
 mod trust;
 
 use std::sync::Arc;
 
-use vesta_intf::UnixMillis;
-use vesta_service::clock::{Clock, SystemClock};
-use vesta_service::lease::{KvStore, Leases, Namespace, Snapshot, StoreError};
+use vesta_service::clock::Clock;
+use vesta_service::lease::Leases;
 use vesta_store::Options;
 
-use super::console::UNCHANGED;
-use super::{Console, StoreCommand, counted, plain, report, segment, serial};
-use crate::assemble::{open, options};
-use crate::error::Error;
-use crate::output::Output;
-use crate::settings::{Config, Machine};
-use crate::ticks::{TickConverter, millis};
+use super::console::Console;
+use super::declared::StoreCommand;
+use super::output::Output;
+use super::report::report;
+use super::ticks::TickConverter;
+use super::{segment, serial};
+use crate::settings::Config;
+use crate::start::error::Error;
+use crate::start::stores::options;
+use opened::Opened;
+pub(crate) use state::State;
 
 /// Carries out a command.
 ///
@@ -78,120 +83,6 @@ pub(crate) fn shown(
     clock: Arc<dyn Clock>,
 ) -> Result<serde_json::Value, Error> {
     show::as_json(&Opened::new(leases, ticks, 0, clock)?)
-}
-
-/// A namespace that is open.
-#[derive(Debug)]
-struct Opened {
-    leases: Leases,
-    namespace: Namespace,
-    ticks: TickConverter,
-    /// Reservation ahead of now of processes with these settings.
-    window_ms: u64,
-    clock: Arc<dyn Clock>,
-}
-
-impl Opened {
-    fn open(config: &Config, options: &Options) -> Result<Self, Error> {
-        let url = match &config.machine {
-            Machine::Disposable { .. } => {
-                return Error::refuse(
-                    "machine.strategy = \"disposable\" has no leases for this command: its machine IDs \
-                     are the rows of the table WORKER_NODE",
-                );
-            }
-            machine => machine.store().ok_or_else(|| {
-                Error::setting(
-                    "these settings keep the machine ID in a state file, not in a store; set \
-                     machine.store",
-                )
-            })?,
-        };
-        let window = config.lease.map(|timing| timing.window).unwrap_or_default();
-        let clock = Arc::new(SystemClock::new());
-        let ticks = TickConverter::new(config.ids.layout);
-        let leases = Leases::new(open(url, options)?, &config.ids.namespace);
-        Self::new(leases, ticks, millis(window), clock)
-    }
-
-    fn new(
-        leases: Leases,
-        ticks: TickConverter,
-        window_ms: u64,
-        clock: Arc<dyn Clock>,
-    ) -> Result<Self, Error> {
-        let fingerprint = ticks.layout().fingerprint();
-        let namespace = leases
-            .open(&fingerprint)
-            .map_err(|error| super::failed(&leases.store().describe(), &error))?;
-        Ok(Self { leases, namespace, ticks, window_ms, clock })
-    }
-
-    fn store(&self) -> &dyn KvStore {
-        &**self.leases.store()
-    }
-
-    fn name(&self) -> &str {
-        self.leases.name()
-    }
-
-    fn snapshot(&self) -> Result<Snapshot, Error> {
-        self.leases.snapshot().map_err(|error| self.failed(&error))
-    }
-
-    /// True if the configured layout is the namespace's, so that positions are moments.
-    fn is_of_our_layout(&self) -> bool {
-        self.namespace.fingerprint == self.ticks.layout().fingerprint()
-    }
-
-    /// Changing something takes the right layout.
-    fn insist_on_layout(&self) -> Result<(), Error> {
-        if self.is_of_our_layout() {
-            return Ok(());
-        }
-        Error::refuse(format!(
-            "namespace `{}` is for layout {}, but {} ({}) is configured; set the layout it is for, or \
-             another namespace",
-            self.name(),
-            self.namespace.fingerprint,
-            self.ticks.layout().fingerprint(),
-            self.ticks.layout().name(),
-        ))
-    }
-
-    /// The moment to judge windows by: the earlier one, if our clock and the store's differ.
-    fn now(&self) -> Result<UnixMillis, Error> {
-        let (ours, theirs) = self.clocks()?;
-        Ok(ours.min(theirs))
-    }
-
-    /// Our clock and the store's; twice ours if it has none.
-    fn clocks(&self) -> Result<(UnixMillis, UnixMillis), Error> {
-        let ours = self.clock.wall();
-        let theirs = self.store().now().map_err(|error| self.failed(&error))?;
-        Ok((ours, theirs.unwrap_or(ours)))
-    }
-
-    fn position_at(&self, moment: UnixMillis) -> Result<u64, Error> {
-        self.ticks.position_at(moment).map_err(|error| {
-            let layout = self.ticks.layout().name();
-            Error::setting(format!("layout {layout} has no {moment}: {error}"))
-        })
-    }
-
-    fn failed(&self, error: &StoreError) -> Error {
-        super::failed(&self.store().describe(), error)
-    }
-}
-
-/// Margin of bounds and floors beyond the windows, for clocks that differ.
-const MARGIN_MS: u64 = 60_000;
-
-/// A random number that names a request, or a record that is created. At most 63 bits, which every
-/// store can keep.
-fn attempt() -> u64 {
-    let number = getrandom::u64().expect("the operating system's random generator works");
-    number >> 1
 }
 
 #[cfg(test)]

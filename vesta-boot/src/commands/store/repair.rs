@@ -4,8 +4,9 @@ use vesta_intf::UnixMillis;
 use vesta_service::lease::{Cas, Record};
 use vesta_store::import::put;
 
-use super::{Console, MARGIN_MS, Opened, UNCHANGED, attempt};
-use crate::error::Error;
+use super::opened::{MARGIN_MS, Opened, attempt};
+use crate::commands::console::{Console, UNCHANGED};
+use crate::start::error::Error;
 
 pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Result<String, Error> {
     opened.insist_on_layout()?;

@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 use vesta_intf::UnixMillis;
 use vesta_service::lease::{Doubt, Namespace, Snapshot};
 
-use super::Opened;
-use crate::error::Error;
-use crate::output::{Cell, Output, Table, facts};
-use crate::pool::State;
-use crate::ticks::millis;
+use super::opened::Opened;
+use super::state::State;
+use crate::commands::output::{Cell, Output, Table, facts};
+use crate::commands::ticks::millis;
+use crate::start::error::Error;
 
 /// The namespace for programs. A position is text: it has more bits than a number in JSON.
 pub(super) fn as_json(opened: &Opened) -> Result<Value, Error> {

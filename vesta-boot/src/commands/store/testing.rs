@@ -9,9 +9,10 @@ use vesta_service::lease::{Cas, KvStore, Leases, Record, StoreError, Timing};
 use vesta_service::testing::{ManualClock, MemoryStore};
 use vesta_store::import::put;
 
-use super::{Console, Opened};
-use crate::error::Error;
-use crate::ticks::TickConverter;
+use super::opened::Opened;
+use crate::commands::console::Console;
+use crate::commands::ticks::TickConverter;
+use crate::start::error::Error;
 
 /// 2026-01-01T00:00:00Z.
 pub(crate) const NOW: UnixMillis = UnixMillis(1_767_225_600_000);

@@ -1,7 +1,8 @@
 //! `store trust`: for a store that was doubted, and keeps what it acknowledges from now on.
 
-use super::{Console, Opened, UNCHANGED};
-use crate::error::Error;
+use super::opened::Opened;
+use crate::commands::console::{Console, UNCHANGED};
+use crate::start::error::Error;
 
 pub(super) fn run(opened: &Opened, console: &mut Console) -> Result<String, Error> {
     let (name, store) = (opened.name(), opened.store().describe());

@@ -8,13 +8,13 @@ use std::path::Path;
 use texts::{Changes, damaged, kept};
 use urls::{Around, SECRET, with_secret};
 
-use crate::invocation::{Invocation, command};
-use crate::role::Role;
+use crate::settings::role::Role;
 use crate::settings::{Config, settings};
+use crate::start::invocation::{Invocation, command};
 
-#[path = "../../scripts/fuzz/texts.rs"]
+#[path = "../../../scripts/fuzz/texts.rs"]
 mod texts;
-#[path = "../../scripts/fuzz/urls.rs"]
+#[path = "../../../scripts/fuzz/urls.rs"]
 mod urls;
 
 const SCHEMES: [&str; 8] =

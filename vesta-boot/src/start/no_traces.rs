@@ -1,8 +1,8 @@
 //! In the place of `traces` in a program without the feature `otel`: nothing is traced.
 
-use crate::error::Error;
-use crate::role::Role;
 use crate::settings::Config;
+use crate::settings::role::Role;
+use crate::start::error::Error;
 
 pub(crate) struct Traces;
 

@@ -8,10 +8,10 @@ use vesta_intf::{IdMeta, SequenceStart, UnixMillis};
 use vesta_service::lease::Doubt;
 use vesta_service::options::Status;
 
-use crate::assemble::Assembled;
 use crate::net::{Address, Security, Tls};
-use crate::role::Role;
+use crate::settings::role::Role;
 use crate::settings::{Config, LogFormat};
+use crate::start::assemble::Assembled;
 
 /// The start-up summary.
 #[derive(Debug, Clone)]

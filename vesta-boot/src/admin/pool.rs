@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use vesta_service::clock::{Clock, SystemClock};
-use vesta_service::lease::{KvStore as _, Leases, Record, Snapshot};
+use vesta_service::lease::{KvStore as _, Leases};
 
-use crate::commands;
-use crate::metered::Metered;
-use crate::ticks::TickConverter;
+use crate::admin::metered::Metered;
+use crate::commands::store::{State, shown};
+use crate::commands::ticks::TickConverter;
 
 /// The pool is read at most this often.
 const PAUSE: Duration = Duration::from_secs(30);
@@ -27,42 +27,6 @@ const FRESH: Duration = Duration::from_secs(2);
 
 /// A scrape waits this long for the store; the read then goes on without it, for the next one.
 const TIMEOUT: Duration = Duration::from_secs(1);
-
-/// State of a machine ID that was ever claimed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum State {
-    /// It has an owner, and the bound lies ahead.
-    Held,
-    /// Its owner let the bound pass; it may be taken over after the grace.
-    Expired,
-    /// It was given back.
-    Released,
-    /// A process of another system has it.
-    Foreign,
-    /// Its record was deleted or replaced.
-    Lost,
-}
-
-impl State {
-    /// The names of all states, in output and metrics.
-    pub(crate) const NAMES: [&str; 5] = ["held", "expired", "released", "foreign", "lost"];
-
-    pub(crate) const fn name(self) -> &'static str {
-        Self::NAMES[self as usize]
-    }
-
-    /// The state of each machine ID when the clock stands at a position.
-    pub(crate) fn all(found: &Snapshot, now: u64) -> BTreeMap<u64, Self> {
-        let state = |record: &Record| match record.owner {
-            0 => State::Released,
-            Record::FOREIGN => State::Foreign,
-            _ if record.bound > now => State::Held,
-            _ => State::Expired,
-        };
-        let known = found.records.iter().map(|(machine, record)| (*machine, state(record)));
-        known.chain(found.lost().into_iter().map(|machine| (machine, State::Lost))).collect()
-    }
-}
 
 /// Pool usage: the number of machine IDs in each [`State`], and of those that were never claimed.
 pub(crate) type Usage = BTreeMap<&'static str, u64>;
@@ -128,7 +92,7 @@ impl Pool {
             return Ok(shown.clone());
         }
         let this = Arc::clone(&self);
-        let read = move || commands::shown(this.leases.clone(), this.ticks, this.clock.clone());
+        let read = move || shown(this.leases.clone(), this.ticks, this.clock.clone());
         let read = timeout(FRESH, spawn_blocking(read)).await;
         let read = read.map_err(|_| "the store does not answer".to_owned())?;
         let mut shown =
@@ -179,6 +143,7 @@ impl Pool {
 #[cfg(test)]
 mod tests {
     use vesta_intf::{IdMeta, UnixMillis};
+    use vesta_service::lease::Record;
     use vesta_service::testing::{ManualClock, MemoryStore};
 
     use super::*;

@@ -8,11 +8,11 @@ use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, Args, FromArgMatches as _, Subcommand as _};
 
+use crate::commands::output::Output;
 use crate::commands::{Command, Format, TokenCommand};
-use crate::error::Error;
-use crate::output::Output;
-use crate::role::Role;
+use crate::settings::role::Role;
 use crate::settings::{Values, settings, shown};
+use crate::start::error::Error;
 
 /// The flags that are no settings.
 #[derive(Debug, Args)]

@@ -8,7 +8,7 @@ use vesta_intf::UnixMillis;
 use vesta_service::clock::{Clock, ClockPair, SystemClock};
 use vesta_service::lease::{KvStore, Put, StoreError, Suspicion, Timing};
 
-use crate::metrics::{Latency, Series};
+use crate::admin::metrics::{Latency, Series};
 
 /// Kinds of requests to a store.
 #[derive(Debug, Clone, Copy)]

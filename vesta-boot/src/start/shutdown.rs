@@ -10,8 +10,8 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::admin::{self, AdminState};
-use crate::error::Error;
 use crate::net::{self, Listening};
+use crate::start::error::Error;
 
 /// Starts the control thread, which waits for signals, serves the admin listener and reloads
 /// certificates, whatever the request path is doing. On return its signal handlers are installed.

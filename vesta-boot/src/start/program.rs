@@ -10,21 +10,21 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sd_notify::NotifyState;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use vesta_service::LocalIdService;
 use vesta_service::clock::Clock;
 
+use super::shutdown;
 use crate::admin::AdminState;
-use crate::assemble::{Assembled, assemble};
-use crate::error::Error;
-use crate::invocation::Invocation;
-use crate::metrics::Metrics;
-use crate::net::{Bound, Listening};
-use crate::role::Role;
-use crate::running::Running;
+use crate::admin::metrics::Metrics;
+use crate::net::{Address, Bound, Listening, Security};
+use crate::settings::role::Role;
 use crate::settings::{Config, Machine, Values, unknown_variables};
-use crate::summary::StartupSummary;
-use crate::traces::Traces;
-use crate::{commands, net, shutdown};
+use crate::start::assemble::{Assembled, assemble};
+use crate::start::error::Error;
+use crate::start::invocation::Invocation;
+use crate::start::running::Running;
+use crate::start::summary::StartupSummary;
+use crate::start::traces::Traces;
+use crate::{commands, net};
 
 /// A public listener of a program, and the server behind it.
 #[derive(Debug, Clone, Copy)]
@@ -92,115 +92,105 @@ fn serve(
     for name in unknown_variables(variables) {
         tracing::warn!("unknown setting {name}");
     }
-
     let security = config.security()?;
     let traces = Traces::start(role, &config)?;
-    let machine_ids = match &config.machine {
-        Machine::Pool { count, .. } => *count,
-        _ => 1,
-    };
-    let configs = fronts.iter().map(|front| Config::check(&values.of_front(front.role)));
-    let configs = configs.collect::<Result<Vec<_>, _>>()?;
-    ask_for_descriptors(config.limits.max_connections * fronts.len(), machine_ids);
+    let configs: Vec<_> = fronts.iter().map(|front| config.of_front(front.role, values)).collect();
+    ask_for_descriptors(config.limits.max_connections * fronts.len(), &config.machine);
 
     let addresses: Vec<_> = configs.iter().map(|config| config.listen.clone()).collect();
-    let public = addresses.iter().enumerate().map(|(index, address)| {
-        Bound::new(if index == 0 { "listen" } else { "grpc.listen" }, address)
-    });
-    let public = public.collect::<Result<Vec<_>, _>>()?;
+    let public = bind(&addresses)?;
     let admin = config.admin_listen.as_ref();
     let admin = admin.map(|at| Bound::new("admin.listen", at)?.listen()).transpose()?;
     let admin_address = admin.as_ref().map(|admin| admin.address().clone());
 
-    let tokens = security.auth.as_ref().map_or(0, |auth| auth.tokens().len());
-    let metrics: Arc<[_]> = fronts
-        .iter()
-        .map(|front| Arc::new(Metrics::new(front.methods).of_tokens(tokens)))
-        .collect();
     let stop = CancellationToken::new();
-    let waiting_for = match config.machine.store() {
-        Some(store) => store.to_string(),
-        None => "its state file".to_owned(),
-    };
-    let leaving = stop.child_token();
+    let (leaving, metrics) = (stop.child_token(), counters(fronts, &security));
+    let waiting_for =
+        config.machine.store().map_or("its state file".to_owned(), |store| store.to_string());
     let state =
         AdminState::new(role, &waiting_for, Arc::clone(&metrics), leaving.clone(), &security);
     let delay = config.limits.shutdown_delay;
     let stop_began = shutdown::start(admin, state.clone(), stop.clone(), delay)
         .map_err(|error| Error::software("cannot listen to signals", error))?;
-
     if config.store.wait_for_store {
-        let admin = admin_address.as_ref().map(tracing::field::display);
-        tracing::info!(
-            admin_listen = admin,
-            "starting; /readyz reports when {waiting_for} has answered"
-        );
+        let admin_listen = admin_address.as_ref().map(tracing::field::display);
+        tracing::info!(admin_listen, "starting; /readyz reports when {waiting_for} has answered");
         notify(&[NotifyState::Ready]); // it is up, and promises no more
     }
     let Some(mut assembled) = assemble_unless_stopped(&config, &stop)? else {
         tracing::info!("stopped before a machine ID was claimed");
         return Ok(());
     };
-    let public = public.into_iter().map(Bound::listen).collect::<Result<Vec<_>, _>>()?;
     assembled.origin.gen_methods =
         configs.iter().map(|config| config.ids.gen_method.value()).collect();
     assembled.origin.gen_methods.dedup();
+
+    let public = public.into_iter().map(Bound::listen).collect::<Result<Vec<_>, _>>()?;
     state.started(&assembled);
     let listen =
         fronts.iter().zip(&public).map(|(front, it)| (front.role, it.address().clone())).collect();
-    let summary = StartupSummary::gather(&config, &assembled, &security, listen, admin_address);
-    summary.announce();
+    StartupSummary::gather(&config, &assembled, &security, listen, admin_address).announce();
     config.warn();
     security.listeners().for_each(|(_, tls)| tls.warn());
     notify(&[NotifyState::Ready]);
-    let drain_limit = config.limits.drain_limit;
-    let Assembled { service, segments, tinyid, serials, .. } = assembled;
-    let served = std::thread::scope(|scope| {
-        let mut serving = Vec::new();
-        for (((front, config), listener), metrics) in
-            fronts.iter().zip(configs).zip(public).zip(&*metrics)
-        {
-            let service = service.with_gen_method(config.ids.gen_method).map_err(Error::setting)?;
-            let security = security.of_front(front.role, role);
+
+    let each = fronts.iter().zip(configs).zip(public).zip(&*metrics);
+    let served = each
+        .map(|(((front, config), listener), metrics)| {
+            let service = assembled.service.with_gen_method(config.ids.gen_method);
             let running = Running {
                 config,
-                service: Arc::new(service),
-                segments: segments.clone(),
-                tinyid: tinyid.clone(),
-                serials: serials.clone(),
-                security,
+                service: Arc::new(service.map_err(Error::setting)?),
+                segments: assembled.segments.clone(),
+                tinyid: assembled.tinyid.clone(),
+                serials: assembled.serials.clone(),
+                security: security.of_front(front.role, role),
                 metrics: Arc::clone(metrics),
                 leaving: leaving.clone(),
                 shutdown: stop.clone(),
             };
-            let (serve, stop) = (front.serve, stop.clone().drop_guard());
-            serving.push(move || {
-                let _ends_the_others = stop;
-                serve(listener, Arc::new(running))
-            });
-        }
-        let here = serving.pop();
-        let others: Vec<_> = serving.into_iter().map(|serve| scope.spawn(serve)).collect();
-        let mut served = here.map_or(Ok(()), |serve| serve());
-        for other in others {
-            let ended =
-                other.join().unwrap_or_else(|_| Err(io::Error::other("a listener panicked")));
-            served = served.and(ended);
-        }
-        served.map_err(|error| Error::software("cannot serve", error))
-    });
+            Ok((front.serve, listener, running))
+        })
+        .collect::<Result<Vec<_>, _>>()
+        .and_then(serve_all);
     stop.cancel();
     notify(&[NotifyState::Stopping]);
-    if let Some(segments) = &segments {
-        segments.close(); // does not wait
-    }
-    if let Some(serials) = &serials {
-        serials.close();
-    }
     let draining = stop_began.get().map_or(Duration::ZERO, Instant::elapsed);
-    close(service, drain_limit.saturating_sub(draining));
+    close(assembled, config.limits.drain_limit.saturating_sub(draining));
     traces.stop();
     served
+}
+
+/// Takes the public addresses.
+fn bind(addresses: &[Address]) -> Result<Vec<Bound<'_>>, Error> {
+    let names = ["listen"].into_iter().chain(std::iter::repeat("grpc.listen"));
+    names.zip(addresses).map(|(name, address)| Bound::new(name, address)).collect()
+}
+
+fn counters(fronts: &[Front], security: &Security) -> Arc<[Arc<Metrics>]> {
+    let tokens = security.auth.as_ref().map_or(0, |auth| auth.tokens().len());
+    fronts.iter().map(|front| Arc::new(Metrics::new(front.methods).of_tokens(tokens))).collect()
+}
+
+type Serve = fn(Listening, Arc<Running>) -> io::Result<()>;
+
+/// Serves on all listeners, one of them on this thread. When one ends, so do the others.
+fn serve_all(mut fronts: Vec<(Serve, Listening, Running)>) -> Result<(), Error> {
+    let serve = |(serve, listener, running): (Serve, Listening, Running)| {
+        let _ends_the_others = running.shutdown.clone().drop_guard();
+        serve(listener, Arc::new(running))
+    };
+    let served = std::thread::scope(|scope| {
+        let here = fronts.pop();
+        let others: Vec<_> =
+            fronts.into_iter().map(|front| scope.spawn(move || serve(front))).collect();
+        let here = here.map_or(Ok(()), serve);
+        others.into_iter().fold(here, |served, other| {
+            let panicked = |_| Err(io::Error::other("a listener panicked"));
+            served.and(other.join().unwrap_or_else(panicked))
+        })
+    });
+    served.map_err(|error| Error::software("cannot serve", error))
 }
 
 /// Claims machine IDs, which may take as long as a store does not answer; `None` if the program was
@@ -236,7 +226,11 @@ fn notify(state: &[NotifyState<'_>]) {
 const OTHER_DESCRIPTORS: usize = 64;
 
 /// Raises the limit of file descriptors, which many systems set to 1,024 and let a process raise.
-fn ask_for_descriptors(connections: usize, machine_ids: usize) {
+fn ask_for_descriptors(connections: usize, machine: &Machine) {
+    let machine_ids = match machine {
+        Machine::Pool { count, .. } => *count,
+        _ => 1,
+    };
     let wanted = connections.saturating_add(machine_ids).saturating_add(OTHER_DESCRIPTORS);
     let wanted = u64::try_from(wanted).unwrap_or(u64::MAX);
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
@@ -257,7 +251,13 @@ fn ask_for_descriptors(connections: usize, machine_ids: usize) {
 
 /// Closes the service: saves the bound and releases the machine ID. A store that does not answer
 /// must not delay the end of the process; the bound then stays where it is.
-fn close(service: Arc<LocalIdService>, limit: Duration) {
+fn close(Assembled { service, segments, serials, .. }: Assembled, limit: Duration) {
+    if let Some(segments) = &segments {
+        segments.close(); // does not wait
+    }
+    if let Some(serials) = &serials {
+        serials.close();
+    }
     let (done, wait) = mpsc::channel();
     let closing = std::thread::Builder::new().name("vesta-close".to_owned()).spawn(move || {
         service.close();

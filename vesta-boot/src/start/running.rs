@@ -10,10 +10,10 @@ use vesta_service::LocalIdService;
 use vesta_service::segment::SegmentService;
 use vesta_service::serial::SerialService;
 
-use crate::metrics::Metrics;
+use crate::admin::metrics::Metrics;
 use crate::net::Security;
+use crate::net::TinyidTokens;
 use crate::settings::Config;
-use crate::tinyid::TinyidTokens;
 
 /// The refusal while segment mode is off.
 pub const SEGMENTS_OFF: &str = "segment mode is off; set segment.store (--segment-store)";
@@ -113,7 +113,7 @@ mod tests {
     use vesta_service::MachineSource;
 
     use super::*;
-    use crate::role::Role;
+    use crate::settings::role::Role;
 
     const SECOND: Duration = Duration::from_secs(1);
 

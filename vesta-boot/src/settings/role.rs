@@ -58,7 +58,7 @@ impl Role {
             Role::Rest | Role::Vesta => "8088",
         };
         let program = called.split(' ').next().unwrap_or(called);
-        let text = include_str!("settings/examples.txt").trim_end();
+        let text = include_str!("examples.txt").trim_end();
         ["store", "token", "segment", "serial"]
             .into_iter()
             .fold(text.to_owned(), |text, command| {

@@ -1,0 +1,290 @@
+//! Command lines of the commands.
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Subcommand, ValueEnum, value_parser};
+use vesta_intf::{Reset, UnixMillis};
+use vesta_service::segment::NewSegmentTag;
+use vesta_store::StoreUrl;
+
+use super::output::Output;
+use crate::net::{Scopes, checked_name};
+use crate::settings::moment::moment;
+
+/// A command, in the place of serving.
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+pub enum Command {
+    /// Look at the store of machine IDs, prepare it, repair it, move to it
+    Store {
+        /// The command
+        #[command(subcommand)]
+        command: StoreCommand,
+        /// Skip the confirmation prompt
+        #[arg(long, global = true)]
+        yes: bool,
+        /// How it reports
+        #[command(flatten)]
+        format: Format,
+    },
+    /// List the tags of segment mode, and add some
+    Segment {
+        /// The command
+        #[command(subcommand)]
+        command: SegmentCommand,
+        /// How it reports
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Numbers for people: list the tags of serials, add some, make serials and read them
+    Serial {
+        /// The command
+        #[command(subcommand)]
+        command: SerialCommand,
+        /// How it reports
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Make tokens for callers
+    Token {
+        /// The command
+        #[command(subcommand)]
+        command: TokenCommand,
+        /// How it reports
+        #[command(flatten)]
+        format: Format,
+    },
+}
+
+/// How a command reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Args)]
+pub struct Format {
+    /// Format of the output: text, json or csv
+    ///
+    /// In JSON, IDs and other numbers that may exceed 2^53 are strings.
+    #[arg(short, long, global = true, value_enum, default_value_t, value_name = "FORMAT")]
+    #[arg(hide_possible_values = true)]
+    pub output: Output,
+}
+
+/// Commands on the store of machine IDs.
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+pub enum StoreCommand {
+    /// Create tables, keys and the namespace, and the segment tags' table; report what was created
+    ///
+    /// For stores in which the servers themselves may create nothing (auto_init = false). Does
+    /// nothing if the namespace exists.
+    Init,
+    /// Show the namespace and the owner of each machine ID; changes nothing
+    ///
+    /// States: held (its window is open), expired (its owner let the window pass), released
+    /// (given back), foreign (a process of another system has it), lost (somebody deleted or replaced
+    /// its record).
+    Show,
+    /// Keep every later claim above a moment, after a store has forgotten something
+    ///
+    /// When a store was wiped, restored from a backup, or lost changes in a fail-over, it may know
+    /// less than what was issued. Stop what still uses it, then raise the floor: no machine ID of
+    /// the namespace is then handed out below that moment, and programs that start wait for it. A
+    /// floor is never lowered.
+    RaiseFloor {
+        /// The moment, such as 2026-01-31T12:00:00Z; of a day the beginning in UTC [default: now + the
+        /// window + 60 s]
+        #[arg(long, value_name = "TIME", value_parser = moment)]
+        to: Option<UnixMillis>,
+    },
+    /// Trust a store again that was seen to forget what it acknowledged
+    ///
+    /// Whoever sees that a store may lose changes, in a crash or when a replica takes over, writes that
+    /// down in the namespace, and claims keep a distance from then on. Only this command ends that: once
+    /// replication or settings have been changed so that nothing acknowledged is lost.
+    Trust,
+    /// Declare the owner of a machine ID gone for good, so that the pool may hand it out
+    ///
+    /// For an expired owner that is not worth waiting for, and for the foreign owners that `store import`
+    /// has written. What the owner had reserved stays reserved. Should it still run, it loses the
+    /// machine ID at its next renewal; one of another system does not notice, so stop it first.
+    Free {
+        /// The machine ID
+        #[arg(value_name = "ID")]
+        machine: u64,
+    },
+    /// Create the record of a machine ID anew, after somebody deleted or replaced it
+    ///
+    /// Nobody knows up to where such a machine ID was used, so no pool hands it out. Stop the process
+    /// that had it; should it still run, it loses the machine ID at its next renewal. The new record
+    /// is free, from beyond every window on.
+    Repair {
+        /// The machine ID
+        #[arg(value_name = "ID")]
+        machine: u64,
+    },
+    /// Take over the machine IDs of another system, so that no pool hands them out
+    ///
+    /// Writes a record for each machine ID that the other system has handed out. One that has a
+    /// record already is left alone, so that doing it again changes nothing. When the process of
+    /// the other system is stopped for good, `store free ID` gives its machine ID to the pool.
+    Import(Box<StoreImport>),
+}
+
+/// Machine IDs to be taken over.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct StoreImport {
+    /// The legacy system
+    pub system: LegacySystem,
+    /// URL of its store: mysql://user:password@host:3306/database,
+    /// zookeeper://host:2181/snowflake/NAME/forever, or for CosId what it uses: redis://, mysql:// or
+    /// zookeeper://host:2181
+    #[arg(long, value_name = "URL", env = "VESTA_IMPORT_FROM", hide_env_values = true)]
+    pub from: StoreUrl,
+    /// Namespace of CosId, `cosid.namespace` of its applications
+    #[arg(long, value_name = "NAME", required_if_eq("system", "cosid"))]
+    pub cosid_namespace: Option<String>,
+}
+
+/// A legacy system whose machine IDs can be taken over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LegacySystem {
+    /// The Java Vesta ID Generator, in MySQL
+    VestaDb,
+    /// Leaf's snowflake mode, in ZooKeeper
+    Leaf,
+    /// CosId, in Redis, MySQL or ZooKeeper
+    #[value(name = "cosid")]
+    CosId,
+}
+
+/// Commands on the segment tags in the database of `segment.store`.
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+pub enum SegmentCommand {
+    /// Show every tag and its next number; changes nothing
+    List,
+    /// Add a tag; refused if there is one of this name
+    ///
+    /// Running servers see it within a minute. With auto_init, a missing table is created.
+    Create {
+        /// The tag's name, 1 to 128 characters
+        #[arg(value_name = "KEY")]
+        key: String,
+        /// Least numbers to fetch at a time: about as many as one server needs in 15 minutes
+        #[arg(long, value_name = "N")]
+        step: u64,
+        /// The first number
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        first: u64,
+        /// Purpose of the tag, at most 256 characters
+        #[arg(long, value_name = "TEXT")]
+        description: Option<String>,
+    },
+    /// Go on with the segments of another system: a tag of the same name for each, behind its last number
+    ///
+    /// A tag that exists and is as far already is left alone, so that doing it again changes nothing. Stop
+    /// the other system for these segments first.
+    Import(Box<SegmentImport>),
+}
+
+/// Segments to go on with.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct SegmentImport {
+    /// The legacy system
+    pub system: LegacySegments,
+    /// URL of its store: redis://:password@host:6379/0, mysql://user:password@host:3306/database or
+    /// zookeeper://host:2181
+    #[arg(long, value_name = "URL", env = "VESTA_IMPORT_FROM", hide_env_values = true)]
+    pub from: StoreUrl,
+    /// Namespace of CosId, `cosid.namespace` of its applications
+    #[arg(long, value_name = "NAME")]
+    pub cosid_namespace: String,
+    /// Least numbers to fetch at a time, for each tag
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    #[arg(value_parser = value_parser!(u64).range(1..=NewSegmentTag::MAX_STEP))]
+    pub step: u64,
+}
+
+/// A legacy system whose segments can be taken over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LegacySegments {
+    /// CosId, in Redis, MySQL or ZooKeeper
+    #[value(name = "cosid")]
+    CosId,
+}
+
+/// Commands on serials, in the store of `serial.store`.
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+pub enum SerialCommand {
+    /// Show every tag with its pattern and its next counter; changes nothing
+    List,
+    /// Add a tag; refused if there is one of this name
+    ///
+    /// The pattern of a tag never changes. Running servers see a new tag within a minute.
+    ///
+    /// A pattern has {date:FORMAT} with yy, yyyy, MM, dd, DDD, HH; {n:WIDTH}, {n:WIDTH+} if it may grow,
+    /// {n:WIDTH:base36|base62|crockford} or {shuffle:WIDTH};
+    /// {check:damm|mod97|crockford|luhn}; and other text.
+    ///
+    /// Example: serial create bills 'B{date:yy}-{n:6}' --reset year --zone UTC
+    #[command(verbatim_doc_comment)]
+    Create(NewSerial),
+    /// Make serials, one a line
+    Next {
+        /// The tag
+        #[arg(value_name = "TAG")]
+        tag: String,
+        /// Number of serials, 1 to 10000
+        #[arg(long, short = 'n', value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..=10_000))]
+        count: u32,
+    },
+    /// Say what a serial means: its date and counter, and whether its check symbol is right
+    Parse {
+        /// The tag
+        #[arg(value_name = "TAG")]
+        tag: String,
+        /// The serial
+        #[arg(value_name = "SERIAL")]
+        serial: String,
+    },
+}
+
+/// A serial tag to be added.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct NewSerial {
+    /// The tag's name, 1 to 128 characters
+    #[arg(value_name = "TAG")]
+    pub tag: String,
+    /// The look of its serials
+    #[arg(value_name = "PATTERN")]
+    pub pattern: String,
+    /// Period after which its counter restarts at 1
+    #[arg(long, value_name = "never|day|month|year", default_value = "never")]
+    pub reset: Reset,
+    /// Time zone of its dates, such as Asia/Shanghai
+    #[arg(long, value_name = "NAME")]
+    pub zone: Option<String>,
+    /// Least counters to fetch at a time [default: 100, or a hundredth of what there is room for]
+    ///
+    /// Those that a server has when it is killed, or when a period ends, are a gap. 1 asks the store each time.
+    #[arg(long, value_name = "N")]
+    pub step: Option<u64>,
+    /// The first counter of the present period: for serials that another system began
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub first: u64,
+    /// Purpose of the tag, at most 256 characters
+    #[arg(long, value_name = "TEXT")]
+    pub description: Option<String>,
+}
+
+/// Commands on tokens.
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+pub enum TokenCommand {
+    /// Make a token of 256 random bits; print it once, with the table for the settings file
+    ///
+    /// Works anywhere; reads no settings and changes nothing. The first line is the token, for the
+    /// caller; the rest is a table [[auth.tokens]] with its digest, for the servers.
+    New {
+        /// Its name in logs and errors: 1 to 64 letters, digits, `.`, `_` or `-`
+        #[arg(long, value_name = "NAME", value_parser = checked_name)]
+        name: String,
+        /// Scopes it opens
+        #[arg(long, value_name = "SCOPE,..", value_delimiter = ',', value_parser = PossibleValuesParser::new(Scopes::ANY.names()))]
+        #[arg(default_value = "generate,read,segments,serials")]
+        scopes: Vec<String>,
+    },
+}

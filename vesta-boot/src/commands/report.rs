@@ -1,0 +1,25 @@
+//! Reports of commands.
+
+use vesta_service::lease::StoreError;
+
+use super::output::{Output, Table};
+use crate::start::error::Error;
+
+/// The report of a command that changed something.
+pub(super) fn report(output: Output, said: String) -> String {
+    let mut table = Table::new(["report"]);
+    table.row([said.trim_end().into()]);
+    match output {
+        Output::Text => said,
+        output => table.render(output),
+    }
+}
+
+pub(super) fn failed(store: &str, error: &StoreError) -> Error {
+    Error::lasting(error.is_permanent(), format!("{store}: {error}"))
+}
+
+/// `1 tag`, `2 tags`.
+pub(super) fn counted(number: usize, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+}

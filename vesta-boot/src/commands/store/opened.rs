@@ -1,0 +1,128 @@
+//! An open namespace, which the commands work on.
+
+use std::sync::Arc;
+
+use vesta_intf::UnixMillis;
+use vesta_service::clock::{Clock, SystemClock};
+use vesta_service::lease::{KvStore, Leases, Namespace, Snapshot, StoreError};
+use vesta_store::Options;
+
+use crate::commands::report::failed;
+use crate::commands::ticks::{TickConverter, millis};
+use crate::settings::{Config, Machine};
+use crate::start::error::Error;
+use crate::start::stores::open;
+
+/// A namespace that is open.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) leases: Leases,
+    pub(super) namespace: Namespace,
+    pub(super) ticks: TickConverter,
+    /// Reservation ahead of now of processes with these settings.
+    pub(super) window_ms: u64,
+    pub(super) clock: Arc<dyn Clock>,
+}
+
+impl Opened {
+    pub(super) fn open(config: &Config, options: &Options) -> Result<Self, Error> {
+        let url = match &config.machine {
+            Machine::Disposable { .. } => {
+                return Error::refuse(
+                    "machine.strategy = \"disposable\" has no leases for this command: its machine IDs \
+                     are the rows of the table WORKER_NODE",
+                );
+            }
+            machine => machine.store().ok_or_else(|| {
+                Error::setting(
+                    "these settings keep the machine ID in a state file, not in a store; set \
+                     machine.store",
+                )
+            })?,
+        };
+        let window = config.lease.map(|timing| timing.window).unwrap_or_default();
+        let clock = Arc::new(SystemClock::new());
+        let ticks = TickConverter::new(config.ids.layout);
+        let leases = Leases::new(open(url, options)?, &config.ids.namespace);
+        Self::new(leases, ticks, millis(window), clock)
+    }
+
+    pub(super) fn new(
+        leases: Leases,
+        ticks: TickConverter,
+        window_ms: u64,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, Error> {
+        let fingerprint = ticks.layout().fingerprint();
+        let namespace = leases
+            .open(&fingerprint)
+            .map_err(|error| failed(&leases.store().describe(), &error))?;
+        Ok(Self { leases, namespace, ticks, window_ms, clock })
+    }
+
+    pub(super) fn store(&self) -> &dyn KvStore {
+        &**self.leases.store()
+    }
+
+    pub(super) fn name(&self) -> &str {
+        self.leases.name()
+    }
+
+    pub(super) fn snapshot(&self) -> Result<Snapshot, Error> {
+        self.leases.snapshot().map_err(|error| self.failed(&error))
+    }
+
+    /// True if the configured layout is the namespace's, so that positions are moments.
+    pub(super) fn is_of_our_layout(&self) -> bool {
+        self.namespace.fingerprint == self.ticks.layout().fingerprint()
+    }
+
+    /// Changing something takes the right layout.
+    pub(super) fn insist_on_layout(&self) -> Result<(), Error> {
+        if self.is_of_our_layout() {
+            return Ok(());
+        }
+        Error::refuse(format!(
+            "namespace `{}` is for layout {}, but {} ({}) is configured; set the layout it is for, or \
+             another namespace",
+            self.name(),
+            self.namespace.fingerprint,
+            self.ticks.layout().fingerprint(),
+            self.ticks.layout().name(),
+        ))
+    }
+
+    /// The moment to judge windows by: the earlier one, if our clock and the store's differ.
+    pub(super) fn now(&self) -> Result<UnixMillis, Error> {
+        let (ours, theirs) = self.clocks()?;
+        Ok(ours.min(theirs))
+    }
+
+    /// Our clock and the store's; twice ours if it has none.
+    pub(super) fn clocks(&self) -> Result<(UnixMillis, UnixMillis), Error> {
+        let ours = self.clock.wall();
+        let theirs = self.store().now().map_err(|error| self.failed(&error))?;
+        Ok((ours, theirs.unwrap_or(ours)))
+    }
+
+    pub(super) fn position_at(&self, moment: UnixMillis) -> Result<u64, Error> {
+        self.ticks.position_at(moment).map_err(|error| {
+            let layout = self.ticks.layout().name();
+            Error::setting(format!("layout {layout} has no {moment}: {error}"))
+        })
+    }
+
+    pub(super) fn failed(&self, error: &StoreError) -> Error {
+        failed(&self.store().describe(), error)
+    }
+}
+
+/// Margin of bounds and floors beyond the windows, for clocks that differ.
+pub(super) const MARGIN_MS: u64 = 60_000;
+
+/// A random number that names a request, or a record that is created. At most 63 bits, which every
+/// store can keep.
+pub(super) fn attempt() -> u64 {
+    let number = getrandom::u64().expect("the operating system's random generator works");
+    number >> 1
+}
