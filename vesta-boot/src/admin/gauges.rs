@@ -31,18 +31,8 @@ enum Kind {
     Seconds,
 }
 
-/// Kind, name and help of a metric, and its value in a status that has one.
+/// Kind, name and help of a metric, and its value in a status; `known` is before a value that may be missing.
 type Figure<T> = (Kind, &'static str, &'static str, fn(&T) -> Option<u64>);
-
-const CONNECTIONS: [Figure<Metrics>; 3] = [
-    (Counter, "connections", "Connections accepted", |it| Some(it.opened.get())),
-    (Counter, "connections_refused", "Connections turned away at the limit", |it| {
-        Some(it.refused.get())
-    }),
-    (Gauge, "open_connections", "Connections open now", |it| {
-        Some(Arc::strong_count(&it.open) as u64 - 1)
-    }),
-];
 
 /// A service, once there is one.
 struct Service {
@@ -50,71 +40,6 @@ struct Service {
     machines: Vec<MachineStatus>,
     ids_per_second: u64,
 }
-
-const SERVICE: [Figure<Service>; 8] = [
-    (Gauge, "machine_id", "The machine ID now held, or the first of them", |it| {
-        Some(it.status.machine)
-    }),
-    (Gauge, "machine_ids", "Machine IDs now held", |it| Some(it.machines.len() as u64)),
-    (Gauge, "machine_ids_ready", "Those of them that are expected to make IDs", |it| {
-        Some(it.machines.iter().filter(|machine| machine.ready).count() as u64)
-    }),
-    (Gauge, "lease_epoch", "The epoch of the lease of that machine ID", |it| Some(it.status.epoch)),
-    (
-        Gauge,
-        "capacity_ids_per_second",
-        "IDs that the machine IDs now held can make a second",
-        |it| Some(it.ids_per_second),
-    ),
-    (Seconds, "layout_left", "Time until the layout has no more IDs", |it| {
-        Some(millis(it.status.layout_left))
-    }),
-    (Gauge, "clock_suspect", "1 if the wall clock is not trusted", |it| {
-        Some(it.status.clock_suspect.into())
-    }),
-    (Counter, "positions_lost", "Positions taken for batches that failed", |it| {
-        Some(it.status.positions_lost_total)
-    }),
-];
-
-const MACHINE: [Figure<MachineStatus>; 2] = [
-    (Gauge, "ready", "1 if it is expected to make IDs", |it| Some(it.ready.into())),
-    (Gauge, "epoch", "The epoch of its lease", |it| Some(it.epoch)),
-];
-
-const LEASE: [Figure<MachineStatus>; 7] = [
-    (Seconds, "window_left", "Time until the durable bound is reached", |it| {
-        window_left(it.window_left)
-    }),
-    (Seconds, "lead", "Time by which issued time is ahead of the wall clock", |it| {
-        Some(millis(it.lead))
-    }),
-    (Seconds, "last_renewal_age", "Time since the last acknowledged renewal", |it| {
-        Some(millis(it.last_renewal_age))
-    }),
-    (Counter, "fenced", "Leases lost to another owner", |it| Some(it.fenced_total)),
-    (Counter, "store_went_back", "Times the store showed an earlier state", |it| {
-        Some(it.went_back_total)
-    }),
-    (Counter, "rehomed", "Machine IDs claimed anew while running", |it| Some(it.rehomed_total)),
-    (Gauge, "store_may_forget", "1 if the store may forget what it acknowledged", |it| {
-        Some(it.doubt.is_some().into())
-    }),
-];
-
-/// Of segments and of serials, after `segment` and `serial`.
-const TAGS: [Figure<Whole>; 4] = [
-    (Gauge, "_tags", "Tags in the store", |it| Some(it.tags as u64)),
-    (Gauge, "s_ready", "1 if the tags were read and are served", |it| {
-        Some(it.not_ready_because.is_none().into())
-    }),
-    (Gauge, "s_may_forget", "1 if the store may hand out numbers again", |it| {
-        Some(it.doubt.is_some().into())
-    }),
-    (Seconds, "s_refresh_age", "Time since the tags were read", |it| {
-        it.last_refresh_age.map(millis)
-    }),
-];
 
 /// A tag of segments or of serials.
 struct Tag {
@@ -124,21 +49,65 @@ struct Tag {
     room: Option<u64>,
 }
 
-const TAG: [Figure<Tag>; 5] = [
-    (Counter, "_taken", "Numbers of the tag that were given out", |it| {
-        Some(it.segment.taken_total)
-    }),
-    (Counter, "_lost", "Numbers taken for batches that failed", |it| Some(it.segment.lost_total)),
-    (Gauge, "_ready", "1 if numbers of the tag are expected", |it| Some(it.ready.into())),
-    (Gauge, "_left", "Numbers of the tag at hand", |it| Some(left(&it.segment))),
-    (Gauge, "_rate", "Numbers of the tag given out a second", |it| Some(it.segment.rate)),
-];
+macro_rules! figures {
+    (@ known $value:expr) => { $value };
+    (@ $value:expr) => { Some($value as u64) };
+    ($($(#[$doc:meta])* $constant:ident of $status:ty { $($kind:ident $name:literal $help:literal, $($known:ident)? |$it:ident| $value:expr;)* })*) => {
+        $($(#[$doc])* const $constant: &[Figure<$status>] =
+            &[$(($kind, $name, $help, |$it: &$status| figures!(@ $($known)? $value))),*];)*
+    };
+}
 
-/// Not of tags that are added up: a sum of steps means nothing.
-const STEP: [Figure<Tag>; 2] = [
-    (Gauge, "_step", "Numbers that the next fetch would bring", |it| Some(it.segment.step)),
-    (Gauge, "_room", "Numbers until the counter has outgrown its digits", |it| it.room),
-];
+figures! {
+    CONNECTIONS of Metrics {
+        Counter "connections" "Connections accepted", |it| it.opened.get();
+        Counter "connections_refused" "Connections turned away at the limit", |it| it.refused.get();
+        Gauge "open_connections" "Connections open now", |it| Arc::strong_count(&it.open) - 1;
+    }
+    SERVICE of Service {
+        Gauge "machine_id" "The machine ID now held, or the first of them", |it| it.status.machine;
+        Gauge "machine_ids" "Machine IDs now held", |it| it.machines.len();
+        Gauge "machine_ids_ready" "Those of them that are expected to make IDs",
+            |it| it.machines.iter().filter(|machine| machine.ready).count();
+        Gauge "lease_epoch" "The epoch of the lease of that machine ID", |it| it.status.epoch;
+        Gauge "capacity_ids_per_second" "IDs that the machine IDs now held can make a second", |it| it.ids_per_second;
+        Seconds "layout_left" "Time until the layout has no more IDs", |it| millis(it.status.layout_left);
+        Gauge "clock_suspect" "1 if the wall clock is not trusted", |it| it.status.clock_suspect;
+        Counter "positions_lost" "Positions taken for batches that failed", |it| it.status.positions_lost_total;
+    }
+    MACHINE of MachineStatus {
+        Gauge "ready" "1 if it is expected to make IDs", |it| it.ready;
+        Gauge "epoch" "The epoch of its lease", |it| it.epoch;
+    }
+    LEASE of MachineStatus {
+        Seconds "window_left" "Time until the durable bound is reached", known |it| window_left(it.window_left);
+        Seconds "lead" "Time by which issued time is ahead of the wall clock", |it| millis(it.lead);
+        Seconds "last_renewal_age" "Time since the last acknowledged renewal", |it| millis(it.last_renewal_age);
+        Counter "fenced" "Leases lost to another owner", |it| it.fenced_total;
+        Counter "store_went_back" "Times the store showed an earlier state", |it| it.went_back_total;
+        Counter "rehomed" "Machine IDs claimed anew while running", |it| it.rehomed_total;
+        Gauge "store_may_forget" "1 if the store may forget what it acknowledged", |it| it.doubt.is_some();
+    }
+    /// Of segments and of serials, after `segment` and `serial`.
+    TAGS of Whole {
+        Gauge "_tags" "Tags in the store", |it| it.tags;
+        Gauge "s_ready" "1 if the tags were read and are served", |it| it.not_ready_because.is_none();
+        Gauge "s_may_forget" "1 if the store may hand out numbers again", |it| it.doubt.is_some();
+        Seconds "s_refresh_age" "Time since the tags were read", known |it| it.last_refresh_age.map(millis);
+    }
+    TAG of Tag {
+        Counter "_taken" "Numbers of the tag that were given out", |it| it.segment.taken_total;
+        Counter "_lost" "Numbers taken for batches that failed", |it| it.segment.lost_total;
+        Gauge "_ready" "1 if numbers of the tag are expected", |it| it.ready;
+        Gauge "_left" "Numbers of the tag at hand", |it| left(&it.segment);
+        Gauge "_rate" "Numbers of the tag given out a second", |it| it.segment.rate;
+    }
+    /// Not of tags that are added up: a sum of steps means nothing.
+    STEP of Tag {
+        Gauge "_step" "Numbers that the next fetch would bring", |it| it.segment.step;
+        Gauge "_room" "Numbers until the counter has outgrown its digits", known |it| it.room;
+    }
+}
 
 /// Tags with series of their own. Those that come after them by name are added up under an empty
 /// key, which no tag has.
@@ -195,7 +164,7 @@ fn requests(encoder: &mut Encoder<'_>, state: &AdminState) -> fmt::Result {
     encoder.durations("request_duration", help, &latencies)?;
 
     let connections: Vec<_> = all.iter().map(|metrics| (vec![], &**metrics)).collect();
-    encoder.figures("", &CONNECTIONS, &connections)?;
+    encoder.figures("", CONNECTIONS, &connections)?;
     let issued = all
         .iter()
         .flat_map(|metrics| metrics.issued())
@@ -239,7 +208,7 @@ fn program(encoder: &mut Encoder<'_>, state: &AdminState) -> fmt::Result {
     let (status, machines) = (service.status(), service.machines());
     let ids_per_second = service.meta().capacity_per_second().saturating_mul(machines.len() as u64);
     let service = Service { status, machines, ids_per_second };
-    encoder.figures("", &SERVICE, &[(vec![], &service)])?;
+    encoder.figures("", SERVICE, &[(vec![], &service)])?;
     leases(encoder, "", &[(vec![], &service.status.all)])?;
     // A machine ID that is lost and one that was just claimed may be the same, so the slot has a
     // number of its own.
@@ -247,7 +216,7 @@ fn program(encoder: &mut Encoder<'_>, state: &AdminState) -> fmt::Result {
         (vec![("slot", slot.to_string()), ("machine", status.machine.to_string())], status)
     });
     let machines: Vec<_> = machines.collect();
-    encoder.figures("machine_", &MACHINE, &machines)?;
+    encoder.figures("machine_", MACHINE, &machines)?;
     leases(encoder, "machine_", &machines)?;
     let usage = state.pool().into_iter().flatten();
     let usage = usage.map(|(state, count)| (labels([("state", state)]), count));
@@ -260,7 +229,7 @@ fn leases(
     prefix: &str,
     leases: &[(Labels, &MachineStatus)],
 ) -> fmt::Result {
-    encoder.figures(prefix, &LEASE, leases)?;
+    encoder.figures(prefix, LEASE, leases)?;
     let help = "Renewals of leases by outcome";
     encoder.outcomes(&format!("{prefix}renewals"), help, leases, |lease| {
         (lease.renewals_ok, lease.renewals_failed)
@@ -274,18 +243,18 @@ fn leases(
 
 /// Tags of a kind: `segment` or `serial`.
 fn tags(encoder: &mut Encoder<'_>, kind: &str, whole: &Whole, all: &[Tag]) -> fmt::Result {
-    encoder.figures(kind, &TAGS, &[(vec![], whole)])?;
+    encoder.figures(kind, TAGS, &[(vec![], whole)])?;
     let tags = all.iter().enumerate().map(|(i, tag)| {
         let key = if i < MOST { &*tag.segment.key } else { "" };
         (labels([("key", key)]), tag)
     });
     let tags: Vec<_> = tags.collect();
-    encoder.figures(kind, &TAG, &tags)?;
+    encoder.figures(kind, TAG, &tags)?;
     let help = "Requests for ranges by outcome";
     encoder.outcomes(&format!("{kind}_fetches"), help, &tags, |tag| {
         (tag.segment.fetches_ok, tag.segment.fetches_failed)
     })?;
-    encoder.figures(kind, &STEP, &tags[..tags.len().min(MOST)])
+    encoder.figures(kind, STEP, &tags[..tags.len().min(MOST)])
 }
 
 /// Certificates and handshakes.
