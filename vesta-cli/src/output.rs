@@ -3,18 +3,13 @@
 use serde_json::Value;
 use vesta_boot::output;
 pub(crate) use vesta_boot::output::{Cell, Output, Table, csv_line, facts, say, written};
-use vesta_intf::plain;
 
 use crate::{Answer, Done};
 
 /// Prints what is for this format, and answers.
 pub(crate) fn answer(output: Output, is_yes: bool, text: &str, json: &Value, csv: &str) -> Done {
-    match output {
-        Output::Text => print(text)?,
-        Output::Json => print(&format!("{}\n", plain(&json.to_string())))?,
-        Output::Csv => print(csv)?,
-    };
-    Ok(if is_yes { Answer::Yes } else { Answer::No })
+    let printed = print(&output.pick(text, json, csv))?;
+    Ok(if is_yes { printed } else { Answer::No })
 }
 
 /// Prints a record with names: a JSON object, two lines of CSV, or as text what it is given for that.

@@ -23,11 +23,11 @@ pub enum Output {
 
 impl Output {
     /// Picks the report for this format.
-    pub fn pick(self, text: String, json: &Value, table: &Table) -> String {
+    pub fn pick(self, text: &str, json: &Value, csv: &str) -> String {
         match self {
-            Output::Text => text,
+            Output::Text => text.to_owned(),
             Output::Json => format!("{}\n", plain(&json.to_string())),
-            Output::Csv => table.render(self),
+            Output::Csv => csv.to_owned(),
         }
     }
 }

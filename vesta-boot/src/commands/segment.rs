@@ -70,7 +70,7 @@ fn listed(store: &str, tags: &[SegmentTag], output: Output) -> String {
     }
     let segments: Vec<_> = table.objects().collect();
     let json = json!({ "store": store, "segments": segments });
-    output.pick(titled(store, &table, tags.len()), &json, &table)
+    output.pick(&titled(store, &table, tags.len()), &json, &table.render(Output::Csv))
 }
 
 #[cfg(test)]

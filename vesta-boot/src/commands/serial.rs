@@ -182,5 +182,5 @@ fn list(service: &SerialService, output: Output) -> Result<String, Error> {
     }
     let serials: Vec<_> = table.objects().collect();
     let json = json!({ "store": store, "serials": serials });
-    Ok(output.pick(titled(&store, &table, tags.len()), &json, &table))
+    Ok(output.pick(&titled(&store, &table, tags.len()), &json, &table.render(Output::Csv)))
 }

@@ -25,7 +25,7 @@ pub(crate) fn make_token(command: &TokenCommand, output: Output) -> Result<(), E
     let json = json!({ "name": name, "token": token, "sha256": sha256, "scopes": scopes });
     let mut table = Table::new(["name", "token", "sha256", "scopes"]);
     table.row([(&**name).into(), token.into(), sha256.into(), scopes.join(" ").into()]);
-    let text = output.pick(text, &json, &table);
+    let text = output.pick(&text, &json, &table.render(Output::Csv));
     let printed = io::stdout().lock().write_all(text.as_bytes());
     printed.map_err(|error| Error::lasting(false, format!("cannot print the token: {error}")))?;
     if output != Output::Text {

@@ -1,39 +1,57 @@
 //! Declaration of the settings as clap arguments.
 
-use std::any::TypeId;
-use std::error::Error as _;
 use std::sync::LazyLock;
-use std::time::Duration;
 
-use clap::builder::{OsStr, Resettable};
-use clap::error::{ContextKind, ContextValue};
-use clap::{Arg, ArgAction, Args, FromArgMatches as _};
-use vesta_intf::GenMethod;
+use clap::{Arg, ArgAction};
 
 use super::values::Values;
-use super::{ids, limits, listeners, log, machine, segments, serials, store};
+use super::{Ids, Limits, Log, Segments, Serials, Store, ids, listeners, machine};
 use crate::settings::role::Role;
 use crate::start::error::Error;
 
-/// All settings. Each field of a section declares one: its name, type, default, help and check.
-#[derive(Debug, Args)]
+/// All settings, parsed one by one.
+#[derive(Debug)]
 pub(super) struct Sections {
-    #[command(flatten)]
     pub(super) listeners: listeners::Section,
-    #[command(flatten)]
-    pub(super) ids: ids::Ids,
-    #[command(flatten)]
+    pub(super) ids: Ids,
     pub(super) machine: machine::Section,
-    #[command(flatten)]
-    pub(super) store: store::Store,
-    #[command(flatten)]
-    pub(super) segments: segments::Segments,
-    #[command(flatten)]
-    pub(super) serials: serials::Serials,
-    #[command(flatten)]
-    pub(super) limits: limits::Limits,
-    #[command(flatten)]
-    pub(super) log: log::Log,
+    pub(super) store: Store,
+    pub(super) segments: Segments,
+    pub(super) serials: Serials,
+    pub(super) limits: Limits,
+    pub(super) log: Log,
+}
+
+impl Sections {
+    fn args() -> impl Iterator<Item = Arg> {
+        [
+            listeners::Section::args(),
+            Ids::args(),
+            machine::Section::args(),
+            Store::args(),
+            Segments::args(),
+            Serials::args(),
+            Limits::args(),
+            Log::args(),
+        ]
+        .into_iter()
+        .flatten()
+    }
+
+    /// Parses each setting by its own parser, which may depend on the layout.
+    pub(super) fn read(values: &Values) -> Result<Self, Error> {
+        let layout = &machine::in_region(values, ids::layout(values)?)?;
+        Ok(Self {
+            listeners: listeners::Section::read(values, layout)?,
+            ids: Ids::read(values, layout)?,
+            machine: machine::Section::read(values, layout)?,
+            store: Store::read(values, layout)?,
+            segments: Segments::read(values, layout)?,
+            serials: Serials::read(values, layout)?,
+            limits: Limits::read(values, layout)?,
+            log: Log::read(values, layout)?,
+        })
+    }
 }
 
 /// The settings of a program as arguments with flag, environment variable, default, help and check.
@@ -50,32 +68,7 @@ pub fn settings(role: Role) -> &'static clap::Command {
 }
 
 fn declare(role: Role) -> clap::Command {
-    Sections::augment_args(clap::Command::new(role.name())).mut_args(|arg| complete(arg, role))
-}
-
-/// Checks each setting by its own parser.
-pub(super) fn check(values: &Values) -> Result<Sections, Error> {
-    let layout = machine::in_region(values, ids::layout(values)?)?;
-    // The values are the defaults of a command line that names none.
-    let mut settings = settings(values.role).clone().no_binary_name(true).mut_args(|arg| {
-        let text = values.get(arg.get_id().as_str()).map(|value| OsStr::from(value.text.clone()));
-        let arg = ids::bounded(machine::bounded(arg, layout), layout, values);
-        arg.env(Resettable::Reset).default_value(Resettable::from(text))
-    });
-    let sections = settings
-        .try_get_matches_from_mut([] as [&str; 0])
-        .and_then(|matches| Sections::from_arg_matches(&matches));
-    sections.map_err(|error| {
-        let flag = match error.get(ContextKind::InvalidArg) {
-            Some(ContextValue::String(flag)) => flag.as_str(),
-            _ => "",
-        };
-        let arg = settings.get_arguments().find(|arg| arg.to_string() == flag);
-        match (arg, error.source()) {
-            (Some(arg), Some(must)) => values.refuse(arg.get_id().as_str(), must),
-            _ => Error::setting(error.to_string()),
-        }
-    })
+    clap::Command::new(role.name()).args(Sections::args().map(|arg| complete(arg, role)))
 }
 
 /// Adds what follows from the name, the type and the role.
@@ -125,18 +118,11 @@ pub(super) fn default_of(arg: &Arg) -> Option<String> {
     arg.get_default_values().first()?.to_str().map(str::to_owned)
 }
 
-/// The type of a setting in TOML.
+/// The type of a setting in TOML, by the name of its value.
 pub(super) fn toml_type(arg: &Arg) -> &'static str {
-    let parsed = arg.get_value_parser().type_id();
-    let integers = [
-        TypeId::of::<u64>(),
-        TypeId::of::<usize>(),
-        TypeId::of::<Duration>(),
-        TypeId::of::<GenMethod>(),
-    ];
-    match parsed {
-        boolean if boolean == TypeId::of::<bool>() => "boolean",
-        integer if integers.iter().any(|id| integer == *id) => "integer",
+    match arg.get_value_names().and_then(<[_]>::first).map(|name| name.as_str()) {
+        Some("BOOL") => "boolean",
+        Some("MS" | "N" | "BITS" | "0-3" | "0|1") => "integer",
         _ => "string",
     }
 }

@@ -3,138 +3,118 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use clap::Args;
-
 use super::Config;
 use super::parse::{Parsed, choice, path, truth};
 use super::values::Values;
 use crate::net::{Address, TlsFiles};
 use crate::start::error::Error;
 
-/// Listeners: `listen`, `[admin]` and `[tls]`.
-#[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Listeners")]
-#[group(skip)]
-pub(super) struct Section {
-    /// Public listener
-    ///
-    /// IP address and port; port 0 takes a free one, which the start-up summary shows. Beyond loopback
-    /// it needs a `machine.*` setting, and TLS or `allow_plaintext = true`. `unix:/PATH` is a Unix
-    /// socket: who may use it, the permissions of its folder say.
-    #[arg(id = "listen", value_name = "ADDRESS", default_value = "127.0.0.1:50051")]
-    #[arg(value_parser = str::parse::<Address>)]
-    pub(super) listen: Address,
+section! {
+    /// Listeners: `listen`, `[admin]` and `[tls]`.
+    "Listeners" pub(super) struct Section |values, _layout| {
+        /// Public listener
+        ///
+        /// IP address and port; port 0 takes a free one, which the start-up summary shows. Beyond loopback
+        /// it needs a `machine.*` setting, and TLS or `allow_plaintext = true`. `unix:/PATH` is a Unix
+        /// socket: who may use it, the permissions of its folder say.
+        pub(super) listen: Address = "listen" "ADDRESS" or "127.0.0.1:50051", str::parse::<Address>;
 
-    /// gRPC listener, beside the public one
-    ///
-    /// Of `vesta serve`, whose public listener serves HTTP: 127.0.0.1:50051 by default. The same rules hold
-    /// for it. Other programs do not use it.
-    ///
-    /// Example: 127.0.0.1:50051
-    #[arg(id = "grpc.listen", value_name = "ADDRESS", value_parser = str::parse::<Address>)]
-    pub(super) grpc: Option<Address>,
+        /// gRPC listener, beside the public one
+        ///
+        /// Of `vesta serve`, whose public listener serves HTTP: 127.0.0.1:50051 by default. The same rules hold
+        /// for it. Other programs do not use it.
+        ///
+        /// Example: 127.0.0.1:50051
+        pub(super) grpc: Option<Address> = "grpc.listen" "ADDRESS", str::parse::<Address>;
 
-    /// Admin listener, or off
-    ///
-    /// Serves the page with the console, `/metrics`, `/healthz`, `/readyz`, `/status`, `/pool`, `/events`
-    /// and `/segments`; `off` disables it. Beyond loopback it needs TLS or `allow_plaintext = true`.
-    #[arg(id = "admin.listen", value_name = "ADDRESS", default_value = "127.0.0.1:50052")]
-    #[arg(value_parser = address_or_off)]
-    pub(super) admin: std::option::Option<Address>,
+        /// Admin listener, or off
+        ///
+        /// Serves the page with the console, `/metrics`, `/healthz`, `/readyz`, `/status`, `/pool`, `/events`
+        /// and `/segments`; `off` disables it. Beyond loopback it needs TLS or `allow_plaintext = true`.
+        pub(super) admin: Option<Address> = "admin.listen" "ADDRESS" or "127.0.0.1:50052", address_or_off;
 
-    /// Further host names of the public listener
-    ///
-    /// Comma-separated, without ports, or * for any. On loopback, an HTTP request must name the listener by
-    /// an address, by `localhost` or by one of these, else it gets 403: so no web site can send it through a
-    /// browser of this host (DNS rebinding). Needed behind a proxy on the same host that passes on the name
-    /// its clients use. gRPC does not use it.
-    ///
-    /// Example: ids.example.com
-    #[arg(id = "hosts", value_name = "NAMES", default_value = "", value_parser = hosts_or_any)]
-    pub(super) hosts: Arc<[String]>,
+        /// Further host names of the public listener
+        ///
+        /// Comma-separated, without ports, or * for any. On loopback, an HTTP request must name the listener by
+        /// an address, by `localhost` or by one of these, else it gets 403: so no web site can send it through a
+        /// browser of this host (DNS rebinding). Needed behind a proxy on the same host that passes on the name
+        /// its clients use. gRPC does not use it.
+        ///
+        /// Example: ids.example.com
+        pub(super) hosts: Arc<[String]> = "hosts" "NAMES" or "", hosts_or_any;
 
-    /// Further host names of the admin listener
-    ///
-    /// Comma-separated, without ports. On loopback, a request must name the listener by an address, by
-    /// `localhost` or by one of these. On every address, so must one that changes something (a new tag), and
-    /// it must come from no other page: so no web site can send it through a browser.
-    ///
-    /// Example: vesta.example.com
-    #[arg(id = "admin.hosts", value_name = "NAMES", default_value = "", value_parser = hosts)]
-    pub(super) admin_hosts: Arc<[String]>,
+        /// Further host names of the admin listener
+        ///
+        /// Comma-separated, without ports. On loopback, a request must name the listener by an address, by
+        /// `localhost` or by one of these. On every address, so must one that changes something (a new tag), and
+        /// it must come from no other page: so no web site can send it through a browser.
+        ///
+        /// Example: vesta.example.com
+        pub(super) admin_hosts: Arc<[String]> = "admin.hosts" "NAMES" or "", hosts;
 
-    /// System to stand in for: none or tinyid
-    ///
-    /// `tinyid`: answers Tinyid's clients under /tinyid, with its tokens (`tiny_id_token`) and its errors. The
-    /// listener is 127.0.0.1:9999 and the segment table Tinyid's, unless they are set.
-    ///
-    /// Example: tinyid
-    #[arg(id = "compat", value_name = "NAME", default_value = "none")]
-    #[arg(value_parser = choice(Compat::ALL.map(|compat| (compat.name(), compat))))]
-    pub(super) compat: Compat,
+        /// System to stand in for: none or tinyid
+        ///
+        /// `tinyid`: answers Tinyid's clients under /tinyid, with its tokens (`tiny_id_token`) and its errors. The
+        /// listener is 127.0.0.1:9999 and the segment table Tinyid's, unless they are set.
+        ///
+        /// Example: tinyid
+        pub(super) compat: Compat = "compat" "NAME" or "none",
+            choice(Compat::ALL.map(|compat| (compat.name(), compat)));
 
-    /// Origins of web pages that may call the REST endpoints
-    ///
-    /// Comma-separated, or * for all: browsers then let their scripts read the answers (CORS). A page needs
-    /// a token as any caller does.
-    ///
-    /// Example: https://shop.example.com
-    #[arg(id = "cors.origins", value_name = "ORIGINS", default_value = "", value_parser = origins)]
-    pub(super) cors_origins: Arc<[String]>,
+        /// Origins of web pages that may call the REST endpoints
+        ///
+        /// Comma-separated, or * for all: browsers then let their scripts read the answers (CORS). A page needs
+        /// a token as any caller does.
+        ///
+        /// Example: https://shop.example.com
+        pub(super) cors_origins: Arc<[String]> = "cors.origins" "ORIGINS" or "", origins;
 
-    /// Certificate chain (PEM); turns TLS on
-    ///
-    /// The server's certificate and its chain, for the public listener. Replaced files are read again
-    /// while the program runs.
-    ///
-    /// Example: /etc/vesta/cert.pem
-    #[arg(id = "tls.cert", value_name = "FILE", value_parser = path)]
-    cert: Option<PathBuf>,
+        /// Certificate chain (PEM); turns TLS on
+        ///
+        /// The server's certificate and its chain, for the public listener. Replaced files are read again
+        /// while the program runs.
+        ///
+        /// Example: /etc/vesta/cert.pem
+        cert: Option<PathBuf> = "tls.cert" "FILE", path;
 
-    /// Private key of the certificate (PEM)
-    ///
-    /// Not encrypted. Only this program should be able to read it.
-    ///
-    /// Example: /etc/vesta/key.pem
-    #[arg(id = "tls.key", value_name = "FILE", value_parser = path)]
-    key: Option<PathBuf>,
+        /// Private key of the certificate (PEM)
+        ///
+        /// Not encrypted. Only this program should be able to read it.
+        ///
+        /// Example: /etc/vesta/key.pem
+        key: Option<PathBuf> = "tls.key" "FILE", path;
 
-    /// Authorities of client certificates (PEM)
-    ///
-    /// Clients then need a certificate from one of them (mTLS).
-    ///
-    /// Example: /etc/vesta/clients.pem
-    #[arg(id = "tls.client_ca", value_name = "FILE", value_parser = path)]
-    client_ca: Option<PathBuf>,
+        /// Authorities of client certificates (PEM)
+        ///
+        /// Clients then need a certificate from one of them (mTLS).
+        ///
+        /// Example: /etc/vesta/clients.pem
+        client_ca: Option<PathBuf> = "tls.client_ca" "FILE", path;
 
-    /// As tls.cert, for the admin listener
-    ///
-    /// The files may be the same.
-    ///
-    /// Example: /etc/vesta/cert.pem
-    #[arg(id = "admin.tls.cert", value_name = "FILE", value_parser = path)]
-    admin_cert: Option<PathBuf>,
+        /// As tls.cert, for the admin listener
+        ///
+        /// The files may be the same.
+        ///
+        /// Example: /etc/vesta/cert.pem
+        admin_cert: Option<PathBuf> = "admin.tls.cert" "FILE", path;
 
-    /// As tls.key, for the admin listener
-    ///
-    /// Example: /etc/vesta/key.pem
-    #[arg(id = "admin.tls.key", value_name = "FILE", value_parser = path)]
-    admin_key: Option<PathBuf>,
+        /// As tls.key, for the admin listener
+        ///
+        /// Example: /etc/vesta/key.pem
+        admin_key: Option<PathBuf> = "admin.tls.key" "FILE", path;
 
-    /// As tls.client_ca, for the admin listener
-    ///
-    /// Health probes then need a certificate too.
-    ///
-    /// Example: /etc/vesta/clients.pem
-    #[arg(id = "admin.tls.client_ca", value_name = "FILE", value_parser = path)]
-    admin_client_ca: Option<PathBuf>,
+        /// As tls.client_ca, for the admin listener
+        ///
+        /// Health probes then need a certificate too.
+        ///
+        /// Example: /etc/vesta/clients.pem
+        admin_client_ca: Option<PathBuf> = "admin.tls.client_ca" "FILE", path;
 
-    /// Allow plaintext beyond loopback
-    ///
-    /// For networks that are trusted.
-    #[arg(id = "allow_plaintext", value_name = "BOOL", default_value = "false")]
-    #[arg(value_parser = truth())]
-    pub(super) allow_plaintext: bool,
+        /// Allow plaintext beyond loopback
+        ///
+        /// For networks that are trusted.
+        pub(super) allow_plaintext: bool = "allow_plaintext" "BOOL" or "false", truth();
+    }
 }
 
 fn address_or_off(text: &str) -> Parsed<Option<Address>> {

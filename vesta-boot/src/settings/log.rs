@@ -2,7 +2,6 @@
 
 use std::io::{self, IsTerminal as _};
 
-use clap::Args;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -11,23 +10,21 @@ use tracing_subscriber::{Layer as _, fmt, registry};
 use super::parse::{Parsed, choice, either};
 use super::values::may_be_url;
 
-/// Log lines: form and level.
-#[derive(Debug, Clone, PartialEq, Eq, Args)]
-#[command(next_help_heading = "Log")]
-pub struct Log {
-    /// Form of log lines: human or json
-    ///
-    /// `json` writes one object in each line. Both go to stderr.
-    #[arg(id = "log.format", value_name = "FORMAT", default_value = "human", global = true)]
-    #[arg(value_parser = choice([("human", LogFormat::Human), ("json", LogFormat::Json)]))]
-    pub format: LogFormat,
+section! {
+    /// Log lines: form and level.
+    #[derive(PartialEq, Eq)]
+    "Log" pub struct Log |values, _layout| {
+        /// Form of log lines: human or json
+        ///
+        /// `json` writes one object in each line. Both go to stderr.
+        pub format: LogFormat = "log.format" "FORMAT" or "human" for commands,
+            choice([("human", LogFormat::Human), ("json", LogFormat::Json)]);
 
-    /// Least severe level that is logged
-    ///
-    /// `error`, `warn`, `info`, `debug`, `trace` or `off`; also by module: `info,vesta_service=debug`.
-    #[arg(id = "log.level", value_name = "LEVEL", default_value = "info", global = true)]
-    #[arg(value_parser = level)]
-    pub level: String,
+        /// Least severe level that is logged
+        ///
+        /// `error`, `warn`, `info`, `debug`, `trace` or `off`; also by module: `info,vesta_service=debug`.
+        pub level: String = "log.level" "LEVEL" or "info" for commands, level;
+    }
 }
 
 impl Log {

@@ -3,13 +3,11 @@
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use clap::builder::ValueParser;
-use clap::{Arg, Args};
 use vesta_intf::{Field, IdMeta};
 use vesta_service::lease::ClaimOrder;
 use vesta_service::options::{IpMap, default_state_dir};
 
-use super::parse::{Parsed, choice, number, store_url, truth, whole};
+use super::parse::{Parsed, choice, number, store_url, truth};
 use super::values::{Values, may_be_url};
 use crate::net::checked_name;
 use crate::start::error::Error;
@@ -18,157 +16,128 @@ use vesta_store::{Kind, OpenError, StoreUrl};
 /// The most machine IDs of one process.
 const MOST: u64 = 1024;
 
-/// Machine ID: `[machine]`, `state_dir` and `stateless`.
-#[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Machine ID (choose one of id, ips, ordinal and store)")]
-#[group(skip)]
-pub(super) struct Section {
-    /// A fixed machine ID
-    ///
-    /// Made restart-safe by a file in the state folder; together with `machine.store` it is reserved in
-    /// the store instead. Choose one of `machine.id`, `machine.ips`, `machine.ordinal` and a pool.
-    ///
-    /// Example: 7
-    #[arg(id = "machine.id", value_name = "N", value_parser = number(0, u64::MAX))]
-    id: Option<u64>,
+section! {
+    /// Machine ID: `[machine]`, `state_dir` and `stateless`.
+    "Machine ID (choose one of id, ips, ordinal and store)" pub(super) struct Section |values, layout| {
+        /// A fixed machine ID
+        ///
+        /// Made restart-safe by a file in the state folder; together with `machine.store` it is reserved in
+        /// the store instead. Choose one of `machine.id`, `machine.ips`, `machine.ordinal` and a pool.
+        ///
+        /// Example: 7
+        id: Option<u64> = "machine.id" "N", number(layout.machines());
 
-    /// Fixed machine IDs by address of the host
-    ///
-    /// An explicit map, whose order means nothing; then as `machine.id`.
-    ///
-    /// Example: 10.0.0.1=1,10.0.0.2=2
-    #[arg(id = "machine.ips", value_name = "IP=N,..", value_parser = ip_map(0, u64::MAX))]
-    ips: Option<IpMap>,
+        /// Fixed machine IDs by address of the host
+        ///
+        /// An explicit map, whose order means nothing; then as `machine.id`.
+        ///
+        /// Example: 10.0.0.1=1,10.0.0.2=2
+        ips: Option<IpMap> = "machine.ips" "IP=N,..", ip_map(layout.machines());
 
-    /// Fixed machine ID from the host name
-    ///
-    /// Kubernetes StatefulSet: the number at the end of the host name; then as `machine.id`. A host name with
-    /// several numbers, as an address has, is refused. Without `machine.store` one StatefulSet for each
-    /// namespace: two both have an ordinal 0.
-    #[arg(id = "machine.ordinal", value_name = "BOOL", default_value = "false")]
-    #[arg(value_parser = truth())]
-    ordinal: bool,
+        /// Fixed machine ID from the host name
+        ///
+        /// Kubernetes StatefulSet: the number at the end of the host name; then as `machine.id`. A host name with
+        /// several numbers, as an address has, is refused. Without `machine.store` one StatefulSet for each
+        /// namespace: two both have an ordinal 0.
+        ordinal: bool = "machine.ordinal" "BOOL" or "false", truth();
 
-    /// Name before the number of machine.ordinal
-    ///
-    /// The name of the StatefulSet. A host with another one is refused, and this one may contain numbers.
-    ///
-    /// Example: vesta
-    #[arg(id = "machine.ordinal_of", value_name = "NAME", value_parser = checked_name)]
-    ordinal_of: Option<String>,
+        /// Name before the number of machine.ordinal
+        ///
+        /// The name of the StatefulSet. A host with another one is refused, and this one may contain numbers.
+        ///
+        /// Example: vesta
+        ordinal_of: Option<String> = "machine.ordinal_of" "NAME", checked_name;
 
-    /// Region: the part of the machine IDs that is used here
-    ///
-    /// The upper `machine.region_bits` of the machine field are this number. Regions with stores of their
-    /// own then never make the same ID. Every machine ID lies within the region; ordinals count from its
-    /// first one on.
-    ///
-    /// Example: 2
-    #[arg(id = "machine.region", value_name = "N", value_parser = number(0, u64::MAX), global = true)]
-    _region: Option<u64>, // part of the layout
+        /// Region: the part of the machine IDs that is used here
+        ///
+        /// The upper `machine.region_bits` of the machine field are this number. Regions with stores of their
+        /// own then never make the same ID. Every machine ID lies within the region; ordinals count from its
+        /// first one on.
+        ///
+        /// Example: 2
+        // Parsed before the others, as a part of the layout.
+        _region: Option<()> = "machine.region" "N" for commands, |_| Parsed::Ok(());
 
-    /// Width of the region in bits
-    ///
-    /// 1 to 32, and at most the layout's machine bits: 3 bits are 8 regions, 0 to 7. The same in all of them.
-    ///
-    /// Example: 3
-    #[arg(id = "machine.region_bits", value_name = "BITS", value_parser = number(1, 32), global = true)]
-    _region_bits: Option<u64>,
+        /// Width of the region in bits
+        ///
+        /// 1 to 32, and at most the layout's machine bits: 3 bits are 8 regions, 0 to 7. The same in all of them.
+        ///
+        /// Example: 3
+        _region_bits: Option<()> = "machine.region_bits" "BITS" for commands, |_| Parsed::Ok(());
 
-    /// Store whose pool hands out machine IDs
-    ///
-    /// `sqlite:PATH` for the processes of one host; `mysql://user:password@host:3306/database`, also for
-    /// MariaDB; `postgres://user:password@host:5432/database`; `redis://:password@host:6379/0`, with TLS
-    /// `rediss://`; `zookeeper://host:2181,host:2181/path`; `etcd://host:2379,host:2379`, with TLS
-    /// `etcds://`. Default: `vesta.db` in the state folder. Others can see the command line, so a
-    /// password belongs in the environment or the file.
-    ///
-    /// Example: sqlite:vesta-data/vesta.db
-    #[arg(id = "machine.store", value_name = "URL", value_parser = store_url, global = true)]
-    store: Option<StoreUrl>,
+        /// Store whose pool hands out machine IDs
+        ///
+        /// `sqlite:PATH` for the processes of one host; `mysql://user:password@host:3306/database`, also for
+        /// MariaDB; `postgres://user:password@host:5432/database`; `redis://:password@host:6379/0`, with TLS
+        /// `rediss://`; `zookeeper://host:2181,host:2181/path`; `etcd://host:2379,host:2379`, with TLS
+        /// `etcds://`. Default: `vesta.db` in the state folder. Others can see the command line, so a
+        /// password belongs in the environment or the file.
+        ///
+        /// Example: sqlite:vesta-data/vesta.db
+        store: Option<StoreUrl> = "machine.store" "URL" for commands, store_url;
 
-    /// Folder of the state files and the default pool
-    ///
-    /// It must survive restarts. Default: `$STATE_DIRECTORY`, which systemd sets; else
-    /// `$XDG_STATE_HOME/vesta`; else `~/.local/state/vesta`; else `/var/lib/vesta`.
-    ///
-    /// Example: /var/lib/vesta
-    #[arg(id = "state_dir", value_name = "FOLDER", global = true, value_parser = folder)]
-    state_dir: Option<PathBuf>,
+        /// Folder of the state files and the default pool
+        ///
+        /// It must survive restarts. Default: `$STATE_DIRECTORY`, which systemd sets; else
+        /// `$XDG_STATE_HOME/vesta`; else `~/.local/state/vesta`; else `/var/lib/vesta`.
+        ///
+        /// Example: /var/lib/vesta
+        state_dir: Option<PathBuf> = "state_dir" "FOLDER" for commands, folder;
 
-    /// Keep state on a network file system
-    ///
-    /// The locks of NFS, SMB, FUSE and their like may not keep two hosts apart: with the same folder these may
-    /// issue the same IDs. A start there is refused; with `true` it is only warned about.
-    #[arg(id = "state.allow_network_fs", value_name = "BOOL", default_value = "false")]
-    #[arg(global = true, value_parser = truth())]
-    pub(super) allow_network_fs: bool,
+        /// Keep state on a network file system
+        ///
+        /// The locks of NFS, SMB, FUSE and their like may not keep two hosts apart: with the same folder these may
+        /// issue the same IDs. A start there is refused; with `true` it is only warned about.
+        pub(super) allow_network_fs: bool = "state.allow_network_fs" "BOOL" or "false" for commands, truth();
 
-    /// The store may forget what it acknowledged
-    ///
-    /// A copy that lags may take over from it (`true`), or a fail-over loses nothing (`false`), although
-    /// it cannot be seen: behind a proxy, or in a managed database. Default: as far as the store can
-    /// tell. With `true` the first ID comes about 7 s after a start; `store trust` ends what is written
-    /// down.
-    ///
-    /// Example: true
-    #[arg(id = "machine.store_may_forget", value_name = "BOOL", value_parser = truth())]
-    pub(super) may_forget: Option<bool>,
+        /// The store may forget what it acknowledged
+        ///
+        /// A copy that lags may take over from it (`true`), or a fail-over loses nothing (`false`), although
+        /// it cannot be seen: behind a proxy, or in a managed database. Default: as far as the store can
+        /// tell. With `true` the first ID comes about 7 s after a start; `store trust` ends what is written
+        /// down.
+        ///
+        /// Example: true
+        pub(super) may_forget: Option<bool> = "machine.store_may_forget" "BOOL", truth();
 
-    /// Writers of a pair of databases: unknown or one
-    ///
-    /// A database that replicates from another one is refused (`unknown`): processes at both would make the
-    /// same IDs. `one` is your word that only one of both is ever written at a time, as behind a virtual
-    /// address; it is then taken for one that may forget. Also for `segment.store` and `serial.store`.
-    #[arg(
-        id = "machine.store_writers",
-        value_name = "NAME",
-        default_value = "unknown",
-        global = true
-    )]
-    #[arg(value_parser = choice([("unknown", Writers::Unknown), ("one", Writers::One)]))]
-    pub(super) writers: Writers,
+        /// Writers of a pair of databases: unknown or one
+        ///
+        /// A database that replicates from another one is refused (`unknown`): processes at both would make the
+        /// same IDs. `one` is your word that only one of both is ever written at a time, as behind a virtual
+        /// address; it is then taken for one that may forget. Also for `segment.store` and `serial.store`.
+        pub(super) writers: Writers = "machine.store_writers" "NAME" or "unknown" for commands,
+            choice([("unknown", Writers::Unknown), ("one", Writers::One)]);
 
-    /// Keep no state for machine.id
-    ///
-    /// IDs may then repeat after a restart; for tests only.
-    #[arg(id = "stateless", value_name = "BOOL", default_value = "false", value_parser = truth())]
-    stateless: bool,
+        /// Keep no state for machine.id
+        ///
+        /// IDs may then repeat after a restart; for tests only.
+        stateless: bool = "stateless" "BOOL" or "false", truth();
 
-    /// Machine IDs that the pool may hand out
-    ///
-    /// Both ends included. Default: all of the layout's, or of its region's.
-    ///
-    /// Example: 0-1023
-    #[arg(id = "machine.range", value_name = "FROM-TO", help_heading = "Pool")]
-    #[arg(value_parser = range(0, u64::MAX))]
-    range: Option<RangeInclusive<u64>>,
+        /// Machine IDs that the pool may hand out
+        ///
+        /// Both ends included. Default: all of the layout's, or of its region's.
+        ///
+        /// Example: 0-1023
+        range: Option<RangeInclusive<u64>> = "machine.range" "FROM-TO" under "Pool", range(layout.machines());
 
-    /// Machine IDs that this process takes
-    ///
-    /// 1 to 1024, from the pool. Its capacity grows with them; one thread and one transaction renew all.
-    #[arg(id = "machine.count", value_name = "N", default_value = "1", help_heading = "Pool")]
-    #[arg(value_parser = number(1, MOST))]
-    count: u64,
+        /// Machine IDs that this process takes
+        ///
+        /// 1 to 1024, from the pool. Its capacity grows with them; one thread and one transaction renew all.
+        count: u64 = "machine.count" "N" or "1" under "Pool", number(1..=MOST);
 
-    /// Use of machine IDs: lease or disposable
-    ///
-    /// `lease`: they are claimed, kept and given back. `disposable`: each start uses up a new one, which
-    /// needs an SQL store and a layout with many machine bits.
-    #[arg(id = "machine.strategy", value_name = "NAME", default_value = "lease")]
-    #[arg(help_heading = "Pool", value_parser = choice([
-        ("lease", Strategy::Lease),
-        ("disposable", Strategy::Disposable),
-    ]))]
-    strategy: Strategy,
+        /// Use of machine IDs: lease or disposable
+        ///
+        /// `lease`: they are claimed, kept and given back. `disposable`: each start uses up a new one, which
+        /// needs an SQL store and a layout with many machine bits.
+        strategy: Strategy = "machine.strategy" "NAME" or "lease" under "Pool",
+            choice([("lease", Strategy::Lease), ("disposable", Strategy::Disposable)]);
 
-    /// Preferred free machine ID: stable or lowest
-    ///
-    /// `stable`: a host keeps its machine ID over restarts. `lowest`: the lowest free one.
-    #[arg(id = "machine.claim_order", value_name = "NAME", default_value = "stable")]
-    #[arg(help_heading = "Pool")]
-    #[arg(value_parser = choice([("stable", ClaimOrder::Stable), ("lowest", ClaimOrder::Lowest)]))]
-    order: ClaimOrder,
+        /// Preferred free machine ID: stable or lowest
+        ///
+        /// `stable`: a host keeps its machine ID over restarts. `lowest`: the lowest free one.
+        order: ClaimOrder = "machine.claim_order" "NAME" or "stable" under "Pool",
+            choice([("stable", ClaimOrder::Stable), ("lowest", ClaimOrder::Lowest)]);
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -244,13 +213,11 @@ impl Machine {
 
 /// A layout in the region that the settings name.
 pub(super) fn in_region(values: &Values, layout: IdMeta) -> Result<IdMeta, Error> {
-    let number = |name, first, last| {
-        let text = values.get(name).map(|value| value.text.as_str());
-        let number = text.map(|text| whole(text, first, last)).transpose();
-        number.map_err(|must| values.refuse(name, must))
-    };
     let widest = layout.bits(Field::Machine).into();
-    match (number("machine.region", 0, u64::MAX)?, number("machine.region_bits", 1, widest)?) {
+    match (
+        values.read("machine.region", number(0..=u64::MAX))?,
+        values.read("machine.region_bits", number(1..=widest))?,
+    ) {
         (None, None) => Ok(layout),
         (Some(region), Some(bits)) => {
             let bits = u8::try_from(bits).expect("at most 64");
@@ -261,18 +228,6 @@ pub(super) fn in_region(values: &Values, layout: IdMeta) -> Result<IdMeta, Error
             "machine.region and machine.region_bits need each other; set both or none",
         ),
     }
-}
-
-/// Narrows the parser of a setting to the machine IDs of the layout.
-pub(super) fn bounded(arg: Arg, layout: IdMeta) -> Arg {
-    let (first, last) = layout.machines().into_inner();
-    let parser = match arg.get_id().as_str() {
-        "machine.id" => number(first, last),
-        "machine.ips" => ip_map(first, last),
-        "machine.range" => range(first, last),
-        _ => return arg,
-    };
-    arg.value_parser(parser)
 }
 
 impl Section {
@@ -367,26 +322,29 @@ fn folder(text: &str) -> Parsed<PathBuf> {
     }
 }
 
-fn range(first: u64, last: u64) -> ValueParser {
-    ValueParser::new(move |text: &str| {
+fn range(within: RangeInclusive<u64>) -> impl Fn(&str) -> Parsed<RangeInclusive<u64>> {
+    move |text| {
         let ends = text.split_once('-').and_then(|(from, to)| {
             Some((from.trim().parse::<u64>().ok()?, to.trim().parse::<u64>().ok()?))
         });
         match ends {
-            Some((from, to)) if first <= from && from <= to && to <= last => Ok(from..=to),
-            _ => Err(format!("must be FROM-TO within {first}-{last}")),
+            Some((from, to)) if from <= to && within.contains(&from) && within.contains(&to) => {
+                Ok(from..=to)
+            }
+            _ => Err(format!("must be FROM-TO within {}-{}", within.start(), within.end())),
         }
-    })
+    }
 }
 
-fn ip_map(first: u64, last: u64) -> ValueParser {
-    ValueParser::new(move |text: &str| {
+fn ip_map(within: RangeInclusive<u64>) -> impl Fn(&str) -> Parsed<IpMap> {
+    move |text| {
         let must = "must be a list such as 10.0.0.1=1,10.0.0.2=2";
         let map = IpMap::parse(text).map_err(|error| match may_be_url(text) {
             true => must.to_owned(), // the error quotes the text
             false => format!("{must} ({error})"),
         })?;
-        let inside = map.entries().all(|entry| (first..=last).contains(&entry.1));
-        if inside { Ok(map) } else { Err(format!("must hold machine IDs of {first} to {last}")) }
-    })
+        let inside = map.entries().all(|entry| within.contains(&entry.1));
+        let must = || format!("must hold machine IDs of {} to {}", within.start(), within.end());
+        if inside { Ok(map) } else { Err(must()) }
+    }
 }

@@ -4,6 +4,9 @@
 //! of one setting. Flag and environment variable follow from the name, and `--help`, `--print-config`,
 //! the table in docs/CONFIG.md and docs/vesta.example.toml from the declaration.
 
+#[macro_use]
+mod section;
+
 mod declared;
 mod file;
 #[cfg(test)]
@@ -123,7 +126,7 @@ impl Config {
     /// [`Error::Setting`] with one sentence that says what to do.
     pub fn check(values: &Values) -> Result<Self, Error> {
         let Sections { listeners, ids, machine, store, segments, serials, limits, log } =
-            declared::check(values)?;
+            Sections::read(values)?;
         let (state_dir, store_may_forget) = (machine.state_dir(), machine.may_forget);
         let allow_network_fs = machine.allow_network_fs;
         let one_writer = machine.writers == Writers::One;

@@ -1,10 +1,9 @@
 //! Value parsers of single settings. An error says what the value must be.
 
 use std::fmt::Display;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
-
-use clap::builder::ValueParser;
 
 use vesta_store::{OpenError, StoreUrl};
 
@@ -21,34 +20,31 @@ pub(super) fn whole(text: &str, min: u64, max: u64) -> Parsed<u64> {
     })
 }
 
-pub(super) fn number(min: u64, max: u64) -> ValueParser {
-    ValueParser::new(move |text: &str| whole(text, min, max))
+pub(super) fn number(within: RangeInclusive<u64>) -> impl Fn(&str) -> Parsed<u64> {
+    move |text| whole(text, *within.start(), *within.end())
 }
 
 /// A duration in milliseconds.
-pub(super) fn millis(min: u64, max: u64) -> ValueParser {
-    ValueParser::new(move |text: &str| whole(text, min, max).map(Duration::from_millis))
+pub(super) fn millis(within: RangeInclusive<u64>) -> impl Fn(&str) -> Parsed<Duration> {
+    move |text| number(within.clone())(text).map(Duration::from_millis)
 }
 
 /// A count from 1 to this.
-pub(super) fn count(max: u64) -> ValueParser {
-    ValueParser::new(move |text: &str| {
-        whole(text, 1, max).map(|count| usize::try_from(count).unwrap_or(usize::MAX))
-    })
+pub(super) fn count(max: u64) -> impl Fn(&str) -> Parsed<usize> {
+    move |text| whole(text, 1, max).map(|count| usize::try_from(count).unwrap_or(usize::MAX))
 }
 
 /// One of several names.
-pub(super) fn choice<T, const N: usize>(choices: [(&'static str, T); N]) -> ValueParser
-where
-    T: Copy + Send + Sync + 'static,
-{
-    ValueParser::new(move |text: &str| {
+pub(super) fn choice<T: Copy, const N: usize>(
+    choices: [(&'static str, T); N],
+) -> impl Fn(&str) -> Parsed<T> {
+    move |text| {
         let found = choices.iter().find(|choice| choice.0 == text).map(|choice| choice.1);
         found.ok_or_else(|| format!("must be {}", either(choices.map(|choice| choice.0))))
-    })
+    }
 }
 
-pub(super) fn truth() -> ValueParser {
+pub(super) fn truth() -> impl Fn(&str) -> Parsed<bool> {
     choice([("true", true), ("false", false)])
 }
 

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use clap::Args;
 use vesta_intf::IdError;
 use vesta_service::lease::Timing;
 
@@ -15,70 +14,58 @@ use vesta_store::Kind;
 /// Longest grace, in milliseconds: a day.
 const LONGEST_GRACE: u64 = 86_400_000;
 
-/// Store: `auto_init`, `wait_for_store`, and the durations of `[machine]`.
-#[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Store")]
-#[group(skip)]
-#[non_exhaustive]
-pub struct Store {
-    /// Create what is missing in the store
-    ///
-    /// Tables, keys and the namespace. If `false`, `store init` creates them.
-    #[arg(id = "auto_init", value_name = "BOOL", default_value = "true", global = true)]
-    #[arg(value_parser = truth())]
-    pub auto_init: bool,
+section! {
+    /// Store: `auto_init`, `wait_for_store`, and the durations of `[machine]`.
+    #[non_exhaustive]
+    "Store" pub struct Store |values, _layout| {
+        /// Create what is missing in the store
+        ///
+        /// Tables, keys and the namespace. If `false`, `store init` creates them.
+        pub auto_init: bool = "auto_init" "BOOL" or "true" for commands, truth();
 
-    /// Stay up while the store is unreachable at start
-    ///
-    /// The program is then not ready. If `false`, it ends after 30 s.
-    #[arg(id = "wait_for_store", value_name = "BOOL", default_value = "false")]
-    #[arg(value_parser = truth())]
-    pub wait_for_store: bool,
+        /// Stay up while the store is unreachable at start
+        ///
+        /// The program is then not ready. If `false`, it ends after 30 s.
+        pub wait_for_store: bool = "wait_for_store" "BOOL" or "false", truth();
 
-    /// Reservation: longest time without the store
-    ///
-    /// In milliseconds, 1 to 600000. IDs flow for that long while the store is unreachable; what is left of it
-    /// is skipped after a crash. One that exceeds the store's own by more than 10 s is announced in the
-    /// namespace, and used ten minutes later. Default of this and the next three: the store's own.
-    ///
-    /// Example: 5000
-    #[arg(id = WINDOW, value_name = "MS", global = true, value_parser = millis(1, LONGEST_WAIT))]
-    window: Option<Duration>,
+        /// Reservation: longest time without the store
+        ///
+        /// In milliseconds, 1 to 600000. IDs flow for that long while the store is unreachable; what is left of it
+        /// is skipped after a crash. One that exceeds the store's own by more than 10 s is announced in the
+        /// namespace, and used ten minutes later. Default of this and the next three: the store's own.
+        ///
+        /// Example: 5000
+        window: Option<Duration> = WINDOW "MS" for commands, millis(1..=LONGEST_WAIT);
 
-    /// Interval of renewals
-    ///
-    /// In milliseconds (± 10 %); at most a third of the window.
-    ///
-    /// Example: 1500
-    #[arg(id = RENEW_EVERY, value_name = "MS", value_parser = millis(1, LONGEST_WAIT))]
-    renew_every: Option<Duration>,
+        /// Interval of renewals
+        ///
+        /// In milliseconds (± 10 %); at most a third of the window.
+        ///
+        /// Example: 1500
+        renew_every: Option<Duration> = RENEW_EVERY "MS", millis(1..=LONGEST_WAIT);
 
-    /// Longest time for one request to the store
-    ///
-    /// In milliseconds; at most `machine.renew_every_ms`.
-    ///
-    /// Example: 1000
-    #[arg(id = REQUEST_TIMEOUT, value_name = "MS", global = true)]
-    #[arg(value_parser = millis(1, LONGEST_WAIT))]
-    pub request_timeout: Option<Duration>,
+        /// Longest time for one request to the store
+        ///
+        /// In milliseconds; at most `machine.renew_every_ms`.
+        ///
+        /// Example: 1000
+        pub request_timeout: Option<Duration> = REQUEST_TIMEOUT "MS" for commands, millis(1..=LONGEST_WAIT);
 
-    /// Delay of a takeover after the window
-    ///
-    /// In milliseconds; three windows to a day. The machine ID of an expired owner may then be taken
-    /// over.
-    ///
-    /// Example: 60000
-    #[arg(id = TAKEOVER_GRACE, value_name = "MS", value_parser = millis(1, LONGEST_GRACE))]
-    takeover_grace: Option<Duration>,
+        /// Delay of a takeover after the window
+        ///
+        /// In milliseconds; three windows to a day. The machine ID of an expired owner may then be taken
+        /// over.
+        ///
+        /// Example: 60000
+        takeover_grace: Option<Duration> = TAKEOVER_GRACE "MS", millis(1..=LONGEST_GRACE);
 
-    /// Window while the store may forget
-    ///
-    /// In milliseconds, 10000 to 60000. For so long, less the time since the last renewal, IDs are made
-    /// while such a store is away. The price: the first ID after a start comes so much later, less 3 s.
-    /// More than 10000 is used from ten minutes after the namespace shows it.
-    #[arg(id = "machine.doubtful_window_ms", value_name = "MS", default_value = "10000")]
-    #[arg(value_parser = millis(10_000, 60_000))]
-    pub doubtful_window: Duration,
+        /// Window while the store may forget
+        ///
+        /// In milliseconds, 10000 to 60000. For so long, less the time since the last renewal, IDs are made
+        /// while such a store is away. The price: the first ID after a start comes so much later, less 3 s.
+        /// More than 10000 is used from ten minutes after the namespace shows it.
+        pub doubtful_window: Duration = "machine.doubtful_window_ms" "MS" or "10000", millis(10_000..=60_000);
+    }
 }
 
 /// The default durations, as the stores have them themselves; `None` without a lease.

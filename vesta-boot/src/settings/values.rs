@@ -70,6 +70,16 @@ impl Values {
         self.get(name).is_some_and(|value| value.origin != DEFAULT)
     }
 
+    /// The value of a setting, parsed.
+    pub(super) fn read<T, E: fmt::Display>(
+        &self,
+        name: &str,
+        parse: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Result<Option<T>, Error> {
+        let parsed = self.get(name).map(|value| parse(&value.text)).transpose();
+        parsed.map_err(|must| self.refuse(name, must))
+    }
+
     /// A refusal that names the setting, what it must be, its value, and its origin.
     pub(super) fn refuse(&self, name: &str, must: impl fmt::Display) -> Error {
         let origin = self.get(name).map_or(DEFAULT, |value| &value.origin);

@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::builder::ValueParser;
 use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, Args, FromArgMatches as _, Subcommand as _};
@@ -64,8 +63,7 @@ pub fn serving(role: Role, called: &str) -> clap::Command {
 
 /// The settings of a program as arguments. Values stay text: those of a file are checked with them.
 pub fn arguments(role: Role) -> impl Iterator<Item = clap::Arg> {
-    let args = settings(role).get_arguments().cloned();
-    args.map(|arg| arg.value_parser(ValueParser::string()))
+    settings(role).get_arguments().cloned()
 }
 
 /// The request of a command line.

@@ -1,0 +1,56 @@
+//! Sections: structs whose fields declare one setting each.
+
+use clap::Arg;
+
+/// A struct of settings. A field has a name, the name of its value, a default if there is one (or `given`, if a
+/// value is always there), another flag (`as`), another heading (`under`), whether commands take it too, and
+/// the parser of its text. Help and example are its documentation.
+macro_rules! section {
+    ($(#[$attr:meta])* $heading:literal $vis:vis struct $Section:ident |$values:ident, $layout:ident| {
+        $(
+            $(#[doc = $doc:literal])*
+            $of:vis $field:ident: $Type:ty = $name:tt $value:literal $(or $default:literal)? $(given $why:literal)?
+                $(as $flag:literal)? $(under $under:literal)? $(for $users:ident)?,
+                $parse:expr;
+        )*
+    }) => {
+        $(#[$attr])*
+        #[derive(Debug, Clone)]
+        $vis struct $Section {
+            $($(#[doc = $doc])* $of $field: $Type,)*
+        }
+
+        impl $Section {
+            /// Its settings as arguments.
+            pub(super) fn args() -> Vec<clap::Arg> {
+                vec![$(
+                    $crate::settings::section::argument($name, $value, &[$($doc),*])
+                        .help_heading($heading)
+                        $(.default_value($default))?
+                        $(.long($flag))?
+                        $(.help_heading($under))?
+                        $(.global(stringify!($users) == "commands"))?
+                ),*]
+            }
+
+            /// Parses each of its settings, by this layout.
+            pub(super) fn read(
+                $values: &$crate::settings::Values,
+                $layout: &vesta_intf::IdMeta,
+            ) -> Result<Self, $crate::start::error::Error> {
+                Ok(Self {
+                    $($field: $values.read($name, $parse)?$(.expect($default))?$(.expect($why))?,)*
+                })
+            }
+        }
+    };
+}
+
+/// An argument with the help that its documentation is: paragraphs, of which the first is the short help.
+pub(super) fn argument(name: &'static str, value: &'static str, doc: &[&str]) -> Arg {
+    let joined =
+        |lines: &[&str]| lines.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ");
+    let paragraphs: Vec<_> = doc.split(|line| line.trim().is_empty()).map(joined).collect();
+    let long = paragraphs.join("\n\n");
+    Arg::new(name).value_name(value).help(paragraphs[0].clone()).long_help(long)
+}
