@@ -21,11 +21,8 @@ mod start;
 pub use tokio_util::sync::CancellationToken;
 
 pub use admin::metrics::{Call, Metrics, Outcome};
-pub use admin::pool::Pool;
 pub use commands::output;
-pub use net::{
-    Auth, Caller, Denied, Protocol, Scopes, Security, TinyidTokens, Tls, TlsFiles, Token,
-};
+pub use net::{Auth, Caller, Denied, Protocol, Scopes, Security, Tls, TlsFiles, Token};
 pub use settings::moment::{self, moment, period};
 pub use settings::{Config, Role};
 pub use start::assemble::{Assembled, assemble};

@@ -13,6 +13,8 @@ mod serials;
 mod state;
 mod status;
 mod tags;
+#[cfg(test)]
+mod tests;
 
 use std::io;
 use std::sync::Arc;
@@ -37,11 +39,11 @@ use crate::start::running::SERIALS_OFF;
 use gauges::Scrape;
 pub use page::{PAGE, PAGE_POLICY, TABLE};
 use responses::{off, refused, respond};
-pub use state::AdminState;
+pub(crate) use state::AdminState;
 
 /// The routes of the admin listener. If callers need tokens, all but `/healthz`, `/readyz` and the page
 /// itself ask for one.
-pub fn router(state: AdminState) -> Router {
+fn router(state: AdminState) -> Router {
     Router::new()
         .route("/", get(index))
         .route("/metrics", get(metrics))

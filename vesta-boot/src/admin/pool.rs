@@ -43,7 +43,7 @@ fn usage(states: &BTreeMap<u64, State>, range: &RangeInclusive<u64>) -> Usage {
 
 /// Observer of a pool of machine IDs.
 #[derive(Debug)]
-pub struct Pool {
+pub(crate) struct Pool {
     store: Arc<Metered>,
     leases: Leases,
     range: RangeInclusive<u64>,

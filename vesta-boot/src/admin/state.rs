@@ -18,7 +18,7 @@ use crate::start::running::not_ready_because;
 
 /// A program from its start to its end, as the admin listener shows it. A clone shares everything.
 #[derive(Clone, Debug)]
-pub struct AdminState {
+pub(crate) struct AdminState {
     pub(super) role: Role,
     /// The start of the program.
     pub(super) began: UnixMillis,
@@ -36,7 +36,7 @@ pub struct AdminState {
 impl AdminState {
     /// State of a program that has no machine ID yet: what it waits for, its counters, the token that
     /// says that it leaves, and the protection of its listeners.
-    pub fn new(
+    pub(crate) fn new(
         role: Role,
         waiting_for: &str,
         metrics: impl Into<Arc<[Arc<Metrics>]>>,
@@ -49,7 +49,7 @@ impl AdminState {
     }
 
     /// Adds the service, once there is one.
-    pub fn started(&self, assembled: &Assembled) {
+    pub(crate) fn started(&self, assembled: &Assembled) {
         let _ = self.started.set(assembled.clone()); // a program starts once
     }
 

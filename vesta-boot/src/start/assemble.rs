@@ -27,13 +27,13 @@ pub struct Assembled {
     /// The service.
     pub service: Arc<LocalIdService>,
     /// The pool of its machine IDs, for occasional observation.
-    pub pool: Option<Arc<Pool>>,
+    pub(crate) pool: Option<Arc<Pool>>,
     /// Segment mode, if it is on.
-    pub segments: Option<Arc<SegmentService>>,
+    pub(crate) segments: Option<Arc<SegmentService>>,
     /// The tokens of Tinyid's clients, if they are served.
-    pub tinyid: Option<Arc<TinyidTokens>>,
+    pub(crate) tinyid: Option<Arc<TinyidTokens>>,
     /// Serials, if they are on.
-    pub serials: Option<Arc<SerialService>>,
+    pub(crate) serials: Option<Arc<SerialService>>,
     /// The store of machine IDs, if one on its own keeps them.
     pub(crate) store: Option<Arc<Metered>>,
     /// As metrics name them.
@@ -70,6 +70,7 @@ impl Origin {
     }
 }
 
+#[cfg(test)]
 impl From<LocalIdService> for Assembled {
     fn from(service: LocalIdService) -> Self {
         Self {

@@ -1,6 +1,5 @@
-//! What both servers share: settings, the admin listener, TLS, tokens, workers.
+//! What both servers share: settings, TLS, tokens, workers.
 
-mod admin;
 mod config;
 mod security;
 mod tls;

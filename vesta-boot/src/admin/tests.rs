@@ -7,18 +7,21 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};
 use tower::ServiceExt as _;
-use vesta_boot::admin::{AdminState, router};
-use vesta_boot::{
-    Assembled, Caller, CancellationToken, Config, Invocation, Metrics, Outcome, Role, Security,
-    assemble,
-};
-use vesta_intf::{ErrorKind, Pattern, Reset, ShuffleKey, UnixMillis};
+use vesta_intf::{ErrorKind, IdService as _, Pattern, Reset, ShuffleKey, UnixMillis};
 use vesta_service::lease::{Leases, Record};
 use vesta_service::options::Drive;
 use vesta_service::segment::{NewSegmentTag, SegmentService, SegmentStore as _, SegmentTag};
 use vesta_service::serial::{NewSerialTag, SerialService};
 use vesta_service::testing::{ManualClock, MemorySegmentStore, MemoryStore};
 use vesta_service::{LocalIdService, MachineSource};
+
+use super::{AdminState, router};
+use crate::{
+    Assembled, Caller, CancellationToken, Config, Invocation, Metrics, Outcome, Role, Security,
+    assemble,
+};
+
+mod access;
 
 struct Admin {
     service: Arc<LocalIdService>,
@@ -87,7 +90,7 @@ async fn before_there_is_a_machine_id_it_is_alive_and_not_ready() {
     let again: serde_json::Value =
         serde_json::from_str(&get(&router, "/status").await.1).expect("JSON");
     let started = state["started"].as_str().expect("text");
-    assert!(vesta_boot::moment(started).is_ok() && again["started"] == started, "{again}");
+    assert!(crate::moment(started).is_ok() && again["started"] == started, "{again}");
     let (_, metrics) = get(&router, "/metrics").await;
     assert!(metrics.contains("\nvesta_ready 0\n"), "{metrics}");
     assert!(!metrics.contains("vesta_machine_id"), "{metrics}");
