@@ -7,7 +7,7 @@ use actix_web::body::BoxBody;
 use actix_web::http::Method;
 use actix_web::http::header;
 use vesta_boot::{Outcome, Running, Scopes, may_be_traced};
-use vesta_intf::{IdFormat, IdService};
+use vesta_intf::IdFormat;
 
 use crate::dto::IdText;
 use crate::endpoints::{METHODS, ONE_ID, OTHER};

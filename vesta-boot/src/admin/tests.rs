@@ -7,7 +7,7 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};
 use tower::ServiceExt as _;
-use vesta_intf::{ErrorKind, IdService as _, Pattern, Reset, ShuffleKey, UnixMillis};
+use vesta_intf::{ErrorKind, Pattern, Reset, ShuffleKey, UnixMillis};
 use vesta_service::lease::{Leases, Record};
 use vesta_service::options::Drive;
 use vesta_service::segment::{NewSegmentTag, SegmentService, SegmentStore as _, SegmentTag};
