@@ -178,7 +178,7 @@ mod tests {
 
     use super::*;
     use crate::lease::Timing;
-    use crate::testing::MemoryStore;
+    use crate::testing::{Answer, Intercept, MemoryStore, Request};
 
     fn orders() -> SegmentTag {
         SegmentTag {
@@ -249,13 +249,6 @@ mod tests {
         }
     }
 
-    /// A store that answers changes in a way of its own.
-    #[derive(Debug, Default)]
-    struct Odd {
-        entries: MemoryStore,
-        way: AtomicU8,
-    }
-
     const GOOD: u8 = 0;
     /// It changes the entry and says that it did not, as a client does that repeats a request.
     const REPEATS: u8 = 1;
@@ -264,48 +257,30 @@ mod tests {
     /// Somebody else was always faster.
     const CONTENDED: u8 = 3;
 
-    impl KvStore for Odd {
-        fn describe(&self) -> String {
-            "odd".into()
-        }
-
-        fn timing(&self) -> Timing {
-            Timing { request_timeout: std::time::Duration::ZERO, ..Timing::ONE_HOST }
-        }
-
-        fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
-            self.entries.list(area)
-        }
-
-        fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError> {
-            self.entries.get(area, key)
-        }
-
-        fn put_if(
-            &self,
-            area: &str,
-            key: &str,
-            old: Option<&str>,
-            new: &str,
-        ) -> Result<bool, StoreError> {
-            let way = self.way.load(Ordering::Relaxed);
-            let done = way != CONTENDED && self.entries.put_if(area, key, old, new)?;
-            match way {
-                GOOD => Ok(done),
-                LOSES_REPLIES => {
+    /// A store that answers changes in the way of the test.
+    fn odd(way: Arc<AtomicU8>) -> Intercept {
+        let timing = Timing { request_timeout: std::time::Duration::ZERO, ..Timing::ONE_HOST };
+        let store = Arc::new(MemoryStore::new());
+        let odd = Intercept::new(store, move |request, store| match request {
+            Request::Put { .. } => match way.load(Ordering::Relaxed) {
+                CONTENDED => Ok(Answer::Done(vec![false])),
+                REPEATS => request.send(store).map(|_| Answer::Done(vec![false])),
+                LOSES_REPLIES => request.send(store).and_then(|_| {
                     let cause = io::Error::from(io::ErrorKind::TimedOut);
                     Err(StoreError::unavailable("it did not answer", cause))
-                }
-                _ => Ok(false),
-            }
-        }
+                }),
+                _ => request.send(store),
+            },
+            _ => request.send(store),
+        });
+        odd.timing(timing)
     }
 
     #[test]
     fn a_change_that_took_effect_is_known_by_its_text_and_one_without_an_answer_is_lost() {
-        let store = Arc::new(Odd::default());
-        let tags = KvSegments::new(store.clone());
-        let goes = |way| store.way.store(way, Ordering::Relaxed);
+        let way = Arc::new(AtomicU8::new(GOOD));
+        let tags = KvSegments::new(Arc::new(odd(way.clone())));
+        let goes = |as_told| way.store(as_told, Ordering::Relaxed);
         let orders = NewSegmentTag::new("orders", 10).unwrap();
         goes(REPEATS);
         assert!(tags.create(&orders).unwrap());

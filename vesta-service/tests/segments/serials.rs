@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use vesta_intf::{ErrorKind, IdError, Pattern, Reset, ShuffleKey, UnixMillis};
 use vesta_service::BuildError;
-use vesta_service::lease::{KvStore, StoreError, Timing};
+use vesta_service::lease::KvStore;
 use vesta_service::options::Drive;
 use vesta_service::serial::{NewSerialTag, SerialService};
-use vesta_service::testing::{ManualClock, MemoryStore};
+use vesta_service::testing::{Answer, Intercept, ManualClock, MemoryStore, Request};
 
 /// 2026-11-22T12:00 in Shanghai.
 const NOON: UnixMillis = UnixMillis(1_795_320_000_000);
@@ -245,45 +245,13 @@ fn a_tag_goes_on_where_another_system_stopped() {
     assert_eq!(world.next("days"), "261123-0001");
 }
 
-/// A store whose clock shows noon.
-#[derive(Debug, Default)]
-struct Noon(MemoryStore);
-
-impl KvStore for Noon {
-    fn describe(&self) -> String {
-        self.0.describe()
-    }
-
-    fn timing(&self) -> Timing {
-        self.0.timing()
-    }
-
-    fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
-        self.0.list(area)
-    }
-
-    fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError> {
-        self.0.get(area, key)
-    }
-
-    fn put_if(
-        &self,
-        area: &str,
-        key: &str,
-        old: Option<&str>,
-        new: &str,
-    ) -> Result<bool, StoreError> {
-        self.0.put_if(area, key, old, new)
-    }
-
-    fn now(&self) -> Result<Option<UnixMillis>, StoreError> {
-        Ok(Some(NOON))
-    }
-}
-
 #[test]
 fn no_period_begins_on_a_clock_that_is_far_ahead_of_the_stores() {
-    let world = at_noon(Arc::new(Noon::default()));
+    let store = Intercept::new(store(), |request, store| match request {
+        Request::Now => Ok(Answer::Now(Some(NOON))),
+        _ => request.send(store),
+    });
+    let world = at_noon(Arc::new(store));
     world.create("hours", "{date:yyMMddHH}-{n:4}", Reset::Day);
     assert_eq!(world.next("hours"), "26112212-0001");
     world.clock.set_wall(UnixMillis(NOON.0 + 365 * 86_400_000));

@@ -12,85 +12,65 @@ use vesta_service::clock::Clock;
 use vesta_service::contract::UnixMillis;
 use vesta_service::lease::{KvStore, Record, StoreError, Suspicion, Timing};
 use vesta_service::options::Drive;
-use vesta_service::testing::{ManualClock, MemoryStore};
-use vesta_service::{BuildError, IdError, IdMeta, LocalIdService, MachineSource};
+use vesta_service::testing::{Answer, Intercept, ManualClock, MemoryStore, Request};
+use vesta_service::{BuildError, IdError, IdMeta, IdService as _, LocalIdService, MachineSource};
 
 /// A store in which somebody else is faster a few times.
-#[derive(Debug)]
 struct Busy {
-    store: Arc<MemoryStore>,
+    records: Arc<MemoryStore>,
+    store: Arc<dyn KvStore>,
+}
+
+/// The clock of a store, if it has one, and whether it may forget.
+fn with_clock(
     timing: Timing,
-    /// The number of next claims that somebody else precedes, and gives back again at once.
-    others: AtomicU64,
-    /// Its clock's time, if it has one.
-    now: Option<UnixMillis>,
     may_forget: bool,
+    now: impl Fn() -> Option<UnixMillis> + Send + Sync + 'static,
+) -> Intercept {
+    let doubt = may_forget.then(|| Suspicion { why: "it said so".into(), took_over: false });
+    let store = Intercept::new(Arc::new(MemoryStore::new()), move |request, store| match request {
+        Request::Now => Ok(Answer::Now(now())),
+        Request::Doubt => Ok(Answer::Doubt(doubt.clone())),
+        _ => request.send(store),
+    });
+    store.timing(timing)
 }
 
 impl Busy {
-    fn new(timing: Timing, others: u64) -> Arc<Self> {
-        Arc::new(Self::quiet(timing).precede(others))
-    }
-
-    fn quiet(timing: Timing) -> Self {
-        let store = Arc::new(MemoryStore::new());
-        Self { store, timing, others: AtomicU64::new(0), now: None, may_forget: false }
-    }
-
-    fn precede(self, others: u64) -> Self {
-        Self { others: others.into(), ..self }
+    /// The next `others` claims are preceded by somebody else, who gives back again at once.
+    fn new(others: u64) -> Self {
+        let records = Arc::new(MemoryStore::new());
+        let (behind, others) = (records.clone(), AtomicU64::new(others));
+        let store = Intercept::new(records.clone(), move |request, store| {
+            if let Request::Put { puts: [put], .. } = request
+                && put.old.is_some()
+                && put.new.contains(r#""released":false"#)
+                && others
+                    .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1))
+                    .is_ok()
+            {
+                let machine = put.key.parse().expect("a machine ID");
+                let current = leases(&behind).record(machine)?.expect("a record");
+                // They issued nothing.
+                let (epoch, attempt) = (current.epoch + 1, 1);
+                let theirs = Record { epoch, attempt, owner: 0, released: true, ..current.clone() };
+                leases(&behind).change(machine, Some(&current), &theirs)?;
+            }
+            request.send(store)
+        });
+        Self { records, store: Arc::new(store.timing(Timing::ONE_HOST)) }
     }
 
     /// In which machine ID 3 has a record.
-    fn with(record: Record) -> Arc<Self> {
-        let this = Self::new(Timing::ONE_HOST, 0);
-        let namespace = leases(&this.store).open(&IdMeta::MAX_PEAK.fingerprint()).unwrap().uuid;
-        put(&leases(&this.store), 3, &Record { namespace, ..record });
+    fn with(record: Record) -> Self {
+        let this = Self::new(0);
+        let namespace = leases(&this.records).open(&IdMeta::MAX_PEAK.fingerprint()).unwrap().uuid;
+        put(&leases(&this.records), 3, &Record { namespace, ..record });
         this
     }
 
     fn record(&self, machine: u64) -> Record {
-        leases(&self.store).record(machine).unwrap().unwrap()
-    }
-}
-
-impl KvStore for Busy {
-    fn describe(&self) -> String {
-        "busy".into()
-    }
-    fn timing(&self) -> Timing {
-        self.timing
-    }
-    fn now(&self) -> Result<Option<UnixMillis>, StoreError> {
-        Ok(self.now)
-    }
-    fn doubt(&self) -> Result<Option<Suspicion>, StoreError> {
-        Ok(self.may_forget.then(|| Suspicion { why: "it said so".into(), took_over: false }))
-    }
-    fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
-        self.store.list(area)
-    }
-    fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError> {
-        self.store.get(area, key)
-    }
-    fn put_if(
-        &self,
-        area: &str,
-        key: &str,
-        old: Option<&str>,
-        new: &str,
-    ) -> Result<bool, StoreError> {
-        let fewer = |left: u64| left.checked_sub(1);
-        let claims = old.is_some() && new.contains(r#""released":false"#);
-        if claims && self.others.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer).is_ok() {
-            let machine = key.parse().expect("a machine ID");
-            let current = self.record(machine);
-            // They issued nothing.
-            let (epoch, attempt) = (current.epoch + 1, 1);
-            let theirs = Record { epoch, attempt, owner: 0, released: true, ..current.clone() };
-            leases(&self.store).change(machine, Some(&current), &theirs)?;
-        }
-        self.store.put_if(area, key, old, new)
+        leases(&self.records).record(machine).unwrap().unwrap()
     }
 }
 
@@ -160,9 +140,9 @@ fn only_3(store: Arc<dyn KvStore>) -> MachineSource {
 #[test]
 fn who_was_beaten_to_a_record_looks_again_without_waiting() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Busy::new(Timing::ONE_HOST, 4);
+    let store = Busy::new(4);
     let clock = Waits::new(u64::MAX, || ());
-    let service = start(only_3(store.clone()), folder.path(), clock.clone()).unwrap();
+    let service = start(only_3(store.store.clone()), folder.path(), clock.clone()).unwrap();
     assert_eq!(store.record(3).epoch, 5, "four others were faster");
     assert_eq!(clock.count(), 0);
     drop(service);
@@ -171,9 +151,9 @@ fn who_was_beaten_to_a_record_looks_again_without_waiting() {
 #[test]
 fn a_claim_says_whose_it_is() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Busy::new(Timing::ONE_HOST, 0);
+    let store = Busy::new(0);
     let clock = Arc::new(ManualClock::at(START));
-    let service = start(only_3(store.clone()), folder.path(), clock).unwrap();
+    let service = start(only_3(store.store.clone()), folder.path(), clock).unwrap();
     let record = store.record(3);
     assert!(!record.host.is_empty() && record.owner != 0 && record.attempt != 0, "{record:?}");
     assert_eq!((record.pid, record.info_time), (std::process::id(), START));
@@ -186,7 +166,7 @@ fn an_expired_owner_is_watched_for_one_and_a_half_renewals() {
     let bound = IdMeta::MAX_PEAK.tick_at(UnixMillis(START.0 - 61_000)).unwrap() << 20;
     let store = Busy::with(Record { epoch: 1, owner: 7, bound, ..Record::default() });
     let clock = Waits::new(u64::MAX, || ());
-    let service = start(only_3(store.clone()), folder.path(), clock.clone()).unwrap();
+    let service = start(only_3(store.store.clone()), folder.path(), clock.clone()).unwrap();
     assert_eq!(store.record(3).epoch, 2);
     assert_eq!(clock.wall().since(START), Some(2250), "milliseconds, at a renewal every 1.5 s");
     drop(service);
@@ -199,7 +179,7 @@ fn a_named_record_up_to_five_seconds_ahead_of_the_clock_is_taken_at_once() {
         let bound = IdMeta::MAX_PEAK.tick_at(UnixMillis(START.0 + ahead)).unwrap() << 20;
         let store = Busy::with(Record { epoch: 1, bound, released: true, ..Record::default() });
         let clock = Waits::new(u64::MAX, || ());
-        let named = MachineSource::Reserved { store, id: 3 };
+        let named = MachineSource::Reserved { store: store.store, id: 3 };
         let service = start(named, folder.path(), clock.clone()).unwrap();
         assert_eq!(clock.count(), waits, "{ahead} ms ahead");
         drop(service);
@@ -214,7 +194,7 @@ fn a_bound_is_told_as_the_moment_before_which_all_of_it_lies() {
         let bound = (tick << 20) + above;
         let store = Busy::with(Record { epoch: 1, bound, released: true, ..Record::default() });
         let clock = Arc::new(ManualClock::at(START));
-        let error = start(only_3(store), folder.path(), clock).unwrap_err();
+        let error = start(only_3(store.store), folder.path(), clock).unwrap_err();
         let BuildError::Exhausted { ahead: Some((until, now)), .. } = error else {
             panic!("{error}");
         };
@@ -257,7 +237,7 @@ fn a_clock_that_differs_from_the_stores_is_refused() {
                     true => UnixMillis(START.0 - apart),
                     false => UnixMillis(START.0 + apart),
                 });
-                let store = Arc::new(Busy { now, may_forget, ..Busy::quiet(Timing::IN_MEMORY) });
+                let store = Arc::new(with_clock(Timing::IN_MEMORY, may_forget, move || now));
                 let clock = Arc::new(ManualClock::at(START));
                 match start(only_3(store), folder.path(), clock) {
                     Ok(_) => assert!(fits, "{apart:?} ms apart, may forget: {may_forget}"),
@@ -269,47 +249,6 @@ fn a_clock_that_differs_from_the_stores_is_refused() {
                 }
             }
         }
-    }
-}
-
-/// A store whose answers take long, with this host's clock.
-#[derive(Debug)]
-struct Slow {
-    store: Busy,
-    clock: ManualClock,
-}
-
-impl KvStore for Slow {
-    fn describe(&self) -> String {
-        "slow".into()
-    }
-    fn timing(&self) -> Timing {
-        self.store.timing()
-    }
-    fn now(&self) -> Result<Option<UnixMillis>, StoreError> {
-        self.clock.advance(Duration::from_millis(1_200));
-        let now = self.clock.wall().0.wrapping_add_signed(OFFSET.load(Ordering::Relaxed));
-        self.clock.advance(Duration::from_millis(1_200));
-        Ok(Some(UnixMillis(now)))
-    }
-    fn doubt(&self) -> Result<Option<Suspicion>, StoreError> {
-        self.store.doubt()
-    }
-    fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
-        self.clock.advance(Duration::from_secs(2));
-        self.store.list(area)
-    }
-    fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError> {
-        self.store.get(area, key)
-    }
-    fn put_if(
-        &self,
-        area: &str,
-        key: &str,
-        old: Option<&str>,
-        new: &str,
-    ) -> Result<bool, StoreError> {
-        self.store.put_if(area, key, old, new)
     }
 }
 
@@ -348,8 +287,24 @@ fn a_slow_answer_is_no_difference_of_clocks_and_a_difference_is_told_once() {
     for may_forget in [false, true] {
         let folder = tempfile::tempdir().unwrap();
         let clock = ManualClock::at(START);
-        let store = Busy { may_forget, ..Busy::quiet(Timing::IN_MEMORY) };
-        let store = Arc::new(Slow { store, clock: clock.clone() });
+        // Its answers take long, and its clock is this host's or not quite.
+        let slow = clock.clone();
+        let store = with_clock(Timing::IN_MEMORY, may_forget, {
+            let slow = clock.clone();
+            move || {
+                slow.advance(Duration::from_millis(1_200));
+                let now = slow.wall().0.wrapping_add_signed(OFFSET.load(Ordering::Relaxed));
+                slow.advance(Duration::from_millis(1_200));
+                Some(UnixMillis(now))
+            }
+        });
+        let store = Intercept::new(Arc::new(store), move |request, store| {
+            if let Request::List { .. } = request {
+                slow.advance(Duration::from_secs(2));
+            }
+            request.send(store)
+        });
+        let store = Arc::new(store);
         OFFSET.store(0, Ordering::Relaxed);
         let pool = MachineSource::Pool { store, range: Some(0..=63) };
         let service = LocalIdService::builder()
@@ -383,9 +338,9 @@ fn a_slow_answer_is_no_difference_of_clocks_and_a_difference_is_told_once() {
 fn beside_a_damaged_state_file_a_claim_keeps_the_distance_of_a_window() {
     for damaged in [false, true] {
         let folder = tempfile::tempdir().unwrap();
-        let store = Busy::new(Timing::ONE_HOST, 0);
+        let store = Busy::new(0);
         let clock = Arc::new(ManualClock::at(START));
-        drop(start(only_3(store.clone()), folder.path(), clock.clone()).unwrap());
+        drop(start(only_3(store.store.clone()), folder.path(), clock.clone()).unwrap());
         let bound = store.record(3).bound;
         if damaged {
             let path = folder.path().join("default-3.state");
@@ -394,7 +349,7 @@ fn beside_a_damaged_state_file_a_claim_keeps_the_distance_of_a_window() {
             std::fs::write(path, bytes).unwrap();
         }
         clock.advance(Duration::from_secs(1));
-        let service = start(only_3(store.clone()), folder.path(), clock.clone()).unwrap();
+        let service = start(only_3(store.store.clone()), folder.path(), clock.clone()).unwrap();
         let id = service.exp_id(service.gen_id().unwrap()).unwrap();
         assert!((id.time << 20 | id.seq) >= bound);
         // It was given back at once, so the bound is of the first tick.
@@ -440,7 +395,7 @@ fn who_waits_in_vain_for_a_state_file_is_not_sent_to_the_clock() {
     let bound = IdMeta::MAX_PEAK.tick_at(UnixMillis(START.0 - 100_000)).unwrap() << 20;
     let store = Busy::with(Record { epoch: 1, bound, released: true, ..Record::default() });
     let clock = Arc::new(ManualClock::at(START));
-    let error = start(only_3(store), folder.path(), clock).unwrap_err();
+    let error = start(only_3(store.store), folder.path(), clock).unwrap_err();
     let exhausted = matches!(error, BuildError::Exhausted { ahead: None, .. });
     assert!(exhausted, "{error}");
 }
@@ -460,14 +415,17 @@ fn a_named_machine_id_in_a_store_buys_no_more_than_it_is_quickly_had_again() {
         (short, false, 4),
     ] {
         let folder = tempfile::tempdir().unwrap();
-        let store = Busy::new(timing, 0);
+        let records = Arc::new(MemoryStore::new());
+        let store = Intercept::new(records.clone(), |request, store| request.send(store));
+        let store = Arc::new(store.timing(timing));
         let source = match named {
-            true => MachineSource::Reserved { store: store.clone(), id: 3 },
-            false => only_3(store.clone()),
+            true => MachineSource::Reserved { store, id: 3 },
+            false => only_3(store),
         };
         let service = start(source, folder.path(), Arc::new(ManualClock::at(START))).unwrap();
         let now = IdMeta::MAX_PEAK.tick_at(START).unwrap();
-        assert_eq!(store.record(3).bound >> 20, now + seconds, "{timing:?}, named: {named}");
+        let record = leases(&records).record(3).unwrap().unwrap();
+        assert_eq!(record.bound >> 20, now + seconds, "{timing:?}, named: {named}");
         service.gen_id().unwrap();
     }
 }
@@ -475,7 +433,8 @@ fn a_named_machine_id_in_a_store_buys_no_more_than_it_is_quickly_had_again() {
 #[test]
 fn a_machine_id_that_is_spent_for_good_is_left_for_another() {
     let end = (IdMeta::MAX_PEAK.max(Field::Time) + 1) << 20;
-    let spent = || Busy::with(Record { epoch: 1, bound: end, released: true, ..Record::default() });
+    let record = Record { epoch: 1, bound: end, released: true, ..Record::default() };
+    let spent = || Busy::with(record.clone()).store;
     let folder = tempfile::tempdir().unwrap();
     let clock = Arc::new(ManualClock::at(START));
     let named = MachineSource::Reserved { store: spent(), id: 3 };

@@ -6,46 +6,30 @@ use std::time::Duration;
 
 use vesta_service::clock::{Clock, SystemClock};
 use vesta_service::contract::UnixMillis;
-use vesta_service::lease::{KvStore, Leases, StoreError, Timing};
-use vesta_service::testing::MemoryStore;
-use vesta_service::{Builder, ErrorKind, IdMeta, LocalIdService, MachineSource};
+use vesta_service::lease::{KvStore, Leases, Timing};
+use vesta_service::testing::{Intercept, MemoryStore, Request};
+use vesta_service::{Builder, ErrorKind, IdMeta, IdService as _, LocalIdService, MachineSource};
 
-/// A store that takes its time for each change.
-#[derive(Debug, Default)]
-struct Busy {
-    store: MemoryStore,
-    changes: AtomicU64,
-}
-
-impl KvStore for Busy {
-    fn describe(&self) -> String {
-        "busy".into()
-    }
-    fn timing(&self) -> Timing {
-        let [window, renew_every] = [600, 100].map(Duration::from_millis);
-        let takeover_grace = Duration::from_secs(60);
-        Timing { window, renew_every, request_timeout: renew_every, takeover_grace }
-    }
-    fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
-        self.store.list(area)
-    }
-    fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError> {
-        self.store.get(area, key)
-    }
-    fn put_if(
-        &self,
-        area: &str,
-        key: &str,
-        old: Option<&str>,
-        new: &str,
-    ) -> Result<bool, StoreError> {
-        for _ in 0..10 {
-            std::thread::yield_now();
+/// A store that takes its time for each change, and counts them.
+fn busy(changes: &Arc<AtomicU64>) -> Arc<dyn KvStore> {
+    let [window, renew_every] = [600, 100].map(Duration::from_millis);
+    let takeover_grace = Duration::from_secs(60);
+    let changes = changes.clone();
+    let store = Intercept::new(Arc::new(MemoryStore::new()), move |request, store| {
+        if !matches!(request, Request::Put { .. }) {
+            return request.send(store);
         }
-        let done = self.store.put_if(area, key, old, new)?;
-        self.changes.fetch_add(1, Ordering::SeqCst);
+        (0..10).for_each(|_| std::thread::yield_now());
+        let done = request.send(store)?;
+        changes.fetch_add(1, Ordering::SeqCst);
         Ok(done)
-    }
+    });
+    Arc::new(store.timing(Timing {
+        window,
+        renew_every,
+        request_timeout: renew_every,
+        takeover_grace,
+    }))
 }
 
 /// The real clock, as a clock of one's own.
@@ -76,7 +60,8 @@ fn it_does_so_by_a_custom_clock() {
 
 fn renews(builder: Builder) {
     let folder = tempfile::tempdir().unwrap();
-    let store = Arc::new(Busy::default());
+    let changes = Arc::default();
+    let store = busy(&changes);
     let leases = Leases::new(store.clone(), "default");
     let service = builder
         .layout(IdMeta::MIN_GRANULARITY)
@@ -86,7 +71,7 @@ fn renews(builder: Builder) {
         .unwrap();
     let first = leases.record(3).unwrap().unwrap();
     let mut last = 0;
-    while store.changes.load(Ordering::SeqCst) < 10 {
+    while changes.load(Ordering::SeqCst) < 10 {
         if let Ok(id) = service.gen_id() {
             last = id; // a busy machine may renew too late for once
         }
@@ -126,7 +111,7 @@ fn a_panic_of_the_keeper_seals_all_machine_ids_and_health_says_so() {
     let clock = SystemClock::new();
     let service = LocalIdService::builder()
         .layout(IdMeta::MIN_GRANULARITY)
-        .machine(MachineSource::Pool { store: Arc::new(Busy::default()), range: Some(3..=7) })
+        .machine(MachineSource::Pool { store: busy(&Arc::default()), range: Some(3..=7) })
         .machine_count(5)
         .state_dir(folder.path())
         .clock(Arc::new(Failing(SystemClock::new(), fails.clone())))

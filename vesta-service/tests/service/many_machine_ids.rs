@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::common::START;
-use vesta_service::lease::{KvStore, Leases, Put, Record, StoreError, Timing};
+use vesta_service::lease::{KvStore, Leases, Record, StoreError};
 use vesta_service::options::Drive;
-use vesta_service::testing::{FlakyStore, ManualClock, MemoryStore};
-use vesta_service::{Builder, IdMeta, LocalIdService, MachineSource};
+use vesta_service::testing::{FlakyStore, Intercept, ManualClock, MemoryStore, Request};
+use vesta_service::{Builder, IdMeta, IdService as _, LocalIdService, MachineSource};
 
 const LAYOUT: IdMeta = IdMeta::MAX_PEAK;
 const SECOND: Duration = Duration::from_secs(1);
@@ -18,7 +18,6 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Counts requests, and cannot change one entry, as if somebody had locked its row.
 #[derive(Debug, Default)]
 struct Counting {
-    store: MemoryStore,
     requests: AtomicU64,
     /// The machine ID whose record is locked; 0 is none.
     locked: AtomicU64,
@@ -29,62 +28,37 @@ impl Counting {
     fn requests(&self) -> u64 {
         self.requests.swap(0, Ordering::SeqCst)
     }
-}
 
-impl KvStore for Counting {
-    fn describe(&self) -> String {
-        "counting".into()
-    }
-
-    fn timing(&self) -> Timing {
-        self.store.timing()
-    }
-
-    fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
-        self.requests.fetch_add(1, Ordering::SeqCst);
-        self.store.list(area)
-    }
-
-    fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError> {
-        self.requests.fetch_add(1, Ordering::SeqCst);
-        self.store.get(area, key)
-    }
-
-    fn put_if(
-        &self,
-        area: &str,
-        key: &str,
-        old: Option<&str>,
-        new: &str,
-    ) -> Result<bool, StoreError> {
-        let put = Put { key: key.into(), old: old.map(str::to_owned), new: new.into() };
-        self.put_all(area, &[put]).map(|done| done[0])
-    }
-
-    fn put_all(&self, area: &str, puts: &[Put]) -> Result<Vec<bool>, StoreError> {
-        self.requests.fetch_add(1, Ordering::SeqCst);
-        assert!(puts.len() <= 128 && puts.is_sorted_by(|one, next| one.key < next.key));
-        let locked = self.locked.load(Ordering::SeqCst);
-        if locked > 0 && puts.iter().any(|put| put.key == locked.to_string()) {
-            return Err(StoreError::unavailable(
-                "a row is locked",
-                std::io::Error::other("by hand"),
-            ));
-        }
-        self.store.put_all(area, puts)
+    fn store() -> (Arc<Self>, Arc<dyn KvStore>) {
+        let counting = Arc::new(Self::default());
+        let seen = counting.clone();
+        let store = Intercept::new(Arc::new(MemoryStore::new()), move |request, store| {
+            seen.requests.fetch_add(1, Ordering::SeqCst);
+            if let Request::Put { puts, .. } = request {
+                assert!(puts.len() <= 128 && puts.is_sorted_by(|one, next| one.key < next.key));
+                let locked = seen.locked.load(Ordering::SeqCst);
+                if locked > 0 && puts.iter().any(|put| put.key == locked.to_string()) {
+                    let cause = std::io::Error::other("by hand");
+                    return Err(StoreError::unavailable("a row is locked", cause));
+                }
+            }
+            request.send(store)
+        });
+        (counting, Arc::new(store))
     }
 }
 
 struct Setting {
-    store: Arc<Counting>,
+    counting: Arc<Counting>,
+    store: Arc<dyn KvStore>,
     clock: ManualClock,
     folder: tempfile::TempDir,
 }
 
 impl Setting {
     fn new() -> Self {
-        let (store, clock) = (Arc::default(), ManualClock::at(START));
-        Self { store, clock, folder: tempfile::tempdir().unwrap() }
+        let ((counting, store), clock) = (Counting::store(), ManualClock::at(START));
+        Self { counting, store, clock, folder: tempfile::tempdir().unwrap() }
     }
 
     fn start(&self, count: usize) -> LocalIdService {
@@ -119,7 +93,7 @@ fn machines(service: &LocalIdService) -> BTreeSet<u64> {
     service.status().machines.into_iter().collect()
 }
 
-fn store_leases(store: &Arc<Counting>) -> Leases {
+fn store_leases(store: &Arc<dyn KvStore>) -> Leases {
     Leases::new(store.clone(), "default")
 }
 
@@ -136,13 +110,13 @@ fn claims_go_side_by_side() {
         let setting = Setting::new();
         let service = setting.start(count);
         assert_eq!(machines(&service).len(), count, "each another one");
-        let requests = setting.store.requests();
+        let requests = setting.counting.requests();
         assert!(requests <= at_first, "{requests} requests for {count} on an empty pool");
         let had = machines(&service);
         drop(service);
-        setting.store.requests();
+        setting.counting.requests();
         let service = setting.start(count);
-        let requests = setting.store.requests();
+        let requests = setting.counting.requests();
         assert!(requests <= again, "{requests} requests for {count} after a restart");
         assert_eq!(machines(&service), had);
     }
@@ -152,12 +126,12 @@ fn claims_go_side_by_side() {
 fn renewals_fall_together() {
     let setting = Setting::new();
     let service = setting.start(256);
-    setting.store.requests();
+    setting.counting.requests();
     let (mut rounds, mut renewals) = (0, 0);
     for _ in 0..150 {
         setting.clock.advance(SECOND / 10);
         service.maintain();
-        let requests = setting.store.requests();
+        let requests = setting.counting.requests();
         rounds += u64::from(requests > 0);
         renewals += requests;
         assert!(service.machines().iter().all(|machine| machine.ready));
@@ -198,7 +172,7 @@ fn a_row_that_is_locked_holds_up_nobody_else() {
     let setting = Setting::new();
     let service = setting.start(256);
     let locked = machines(&service).into_iter().find(|machine| *machine > 0).unwrap();
-    setting.store.locked.store(locked, Ordering::SeqCst);
+    setting.counting.locked.store(locked, Ordering::SeqCst);
     for _ in 0..8 {
         setting.clock.advance(SECOND);
         service.maintain();
@@ -207,7 +181,7 @@ fn a_row_that_is_locked_holds_up_nobody_else() {
         assert_eq!(machine.ready, machine.machine != locked, "{machine:?}");
         assert_eq!(machine.renewals_failed > 0, machine.machine == locked);
     }
-    setting.store.locked.store(0, Ordering::SeqCst);
+    setting.counting.locked.store(0, Ordering::SeqCst);
     setting.clock.advance(SECOND);
     service.maintain();
     assert!(service.machines().iter().all(|machine| machine.ready && machine.fenced_total == 0));
@@ -228,9 +202,9 @@ fn an_outage_ends_at_the_bounds_and_all_come_back_together() {
     assert!(service.try_gen_id().is_err(), "beyond every bound");
     flaky.come_back();
     setting.clock.advance(SECOND);
-    setting.store.requests();
+    setting.counting.requests();
     service.maintain();
-    assert!(setting.store.requests() <= 8, "the held-up renewals, a look, and the next ones");
+    assert!(setting.counting.requests() <= 8, "the held-up renewals, a look, and the next ones");
     assert!(service.machines().iter().all(|machine| machine.ready && machine.fenced_total == 0));
     take(&service, &mut known);
 }
@@ -289,9 +263,9 @@ fn a_stop_gives_all_back_with_few_requests() {
     let setting = Setting::new();
     let service = setting.start(1024);
     let last: Vec<u64> = (0..100).map(|_| service.gen_id().unwrap()).collect();
-    setting.store.requests();
+    setting.counting.requests();
     service.close();
-    assert!(setting.store.requests() <= 8);
+    assert!(setting.counting.requests() <= 8);
     assert!(setting.records().values().all(|record| record.released && record.owner == 0));
     let next = setting.start(1024);
     assert!((0..100).all(|_| !last.contains(&next.gen_id().unwrap())));

@@ -5,9 +5,9 @@ use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::thread;
 
 use vesta_service::clock::{Clock as _, SystemClock};
-use vesta_service::contract::UnixMillis;
-use vesta_service::lease::{KvStore, StoreError, Suspicion, Timing};
+use vesta_service::lease::KvStore;
 use vesta_service::options::Drive;
+use vesta_service::testing::Intercept;
 use vesta_service::{LocalIdService, MachineSource};
 
 use super::Backend;
@@ -22,7 +22,7 @@ pub(super) fn a_thousand_first_starters_at_once_get_a_thousand_machine_ids_withi
     backend: &dyn Backend,
 ) {
     let world = World::new(backend);
-    let connections: Vec<_> = (0..CONNECTIONS).map(|_| OneByOne::over(world.plain())).collect();
+    let connections: Vec<_> = (0..CONNECTIONS).map(|_| one_by_one(world.plain())).collect();
     let clock = SystemClock::new();
     let (start, all_started) = (Barrier::new(STARTERS + 1), Barrier::new(STARTERS + 1));
     let (took, machines) = thread::scope(|scope| {
@@ -63,52 +63,10 @@ pub(super) fn a_thousand_first_starters_at_once_get_a_thousand_machine_ids_withi
 }
 
 /// One connection, for one request at a time: some stores would open another one.
-#[derive(Debug)]
-struct OneByOne(Mutex<()>, Arc<dyn KvStore>);
-
-impl OneByOne {
-    fn over(store: Arc<dyn KvStore>) -> Arc<dyn KvStore> {
-        Arc::new(Self(Mutex::default(), store))
-    }
-
-    fn with<T>(&self, ask: impl FnOnce(&dyn KvStore) -> T) -> T {
-        let _turn = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        ask(&*self.1)
-    }
-}
-
-impl KvStore for OneByOne {
-    fn describe(&self) -> String {
-        self.1.describe()
-    }
-
-    fn timing(&self) -> Timing {
-        self.1.timing()
-    }
-
-    fn doubt(&self) -> Result<Option<Suspicion>, StoreError> {
-        self.with(|store| store.doubt())
-    }
-
-    fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
-        self.with(|store| store.list(area))
-    }
-
-    fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError> {
-        self.with(|store| store.get(area, key))
-    }
-
-    fn put_if(
-        &self,
-        area: &str,
-        key: &str,
-        old: Option<&str>,
-        new: &str,
-    ) -> Result<bool, StoreError> {
-        self.with(|store| store.put_if(area, key, old, new))
-    }
-
-    fn now(&self) -> Result<Option<UnixMillis>, StoreError> {
-        self.with(|store| store.now())
-    }
+fn one_by_one(store: Arc<dyn KvStore>) -> Arc<dyn KvStore> {
+    let turn = Mutex::new(());
+    Arc::new(Intercept::new(store, move |request, store| {
+        let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
+        request.send(store)
+    }))
 }

@@ -13,7 +13,7 @@ use vesta_service::options::Drive;
 use vesta_service::testing::{FlakyStore, ManualClock};
 use vesta_service::{Builder, IdMeta, LocalIdService, MachineSource};
 
-use super::deleted::{Deleted, WithoutDeleted};
+use super::deleted::Deleted;
 use super::{Backend, Fixture, Records};
 
 pub(super) const NAMESPACE: &str = "suite";
@@ -51,18 +51,14 @@ impl World {
 
     /// A connection that is always good.
     pub(super) fn plain(&self) -> Arc<dyn KvStore> {
-        Arc::new(self.without_deleted())
-    }
-
-    fn without_deleted(&self) -> WithoutDeleted {
-        WithoutDeleted { inner: self.fixture.connect(), deleted: self.deleted.clone() }
+        Arc::new(self.deleted.without(self.fixture.connect()))
     }
 
     /// Deletes a record, as somebody does who deletes a row.
     pub(super) fn delete(&self, machine: u64) {
         let (area, key) = (format!("lease/{NAMESPACE}"), machine.to_string());
         if !self.fixture.delete(&area, &key) {
-            self.without_deleted().delete(&area, &key);
+            self.deleted.delete(&*self.fixture.connect(), &area, &key);
         }
     }
 

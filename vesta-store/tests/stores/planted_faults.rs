@@ -6,8 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
 use vesta_service::contract::UnixMillis;
-use vesta_service::lease::{KvStore, StoreError, Timing};
-use vesta_service::testing::MemoryStore;
+use vesta_service::lease::{KvStore, Put, StoreError, Timing};
+use vesta_service::testing::{Answer, Intercept, MemoryStore, Request};
 use vesta_store::conformance::{Backend, Fixture, PROMISES, check};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,102 +30,85 @@ enum Fault {
     ClockOff,
 }
 
+type Cache = HashMap<(String, String), Option<String>>;
+
 /// A store in memory with one fault.
-#[derive(Debug)]
-struct Broken {
-    fault: Option<Fault>,
-    store: Arc<MemoryStore>,
-    cache: Mutex<HashMap<(String, String), Option<String>>>,
+fn broken(fault: Option<Fault>, store: Arc<MemoryStore>) -> Intercept {
+    let has = move |one| fault == Some(one);
+    let cache = Mutex::new(Cache::new());
+    let broken = Intercept::new(store, move |request, store| {
+        let within = |area| if has(Fault::OneArea) { "one" } else { area };
+        match request {
+            Request::List { area } => {
+                let mut entries = store.list(within(area))?;
+                if has(Fault::ListsWhatBeginsSo) {
+                    entries.extend(store.list(&format!("{area}/b"))?);
+                }
+                entries.retain(|_| !has(Fault::ListsNothing));
+                Ok(Answer::Entries(entries))
+            }
+            Request::Get { area, key } => {
+                let fresh = || store.get(within(area), key);
+                let caches_floor = has(Fault::CachesFloors) && key == "namespace";
+                if !has(Fault::CachesReads) && !caches_floor {
+                    return fresh().map(Answer::Value);
+                }
+                let place = (area.to_owned(), key.to_owned());
+                if let Some(known) = cache.lock().unwrap().get(&place) {
+                    return Ok(Answer::Value(known.clone()));
+                }
+                let value = fresh()?;
+                if value.is_some() || !caches_floor {
+                    cache.lock().unwrap().insert(place, value.clone());
+                }
+                Ok(Answer::Value(value))
+            }
+            Request::Put { area, puts } => {
+                let done = puts.iter().map(|put| broken_put(has, store, within(area), put));
+                Ok(Answer::Done(done.collect::<Result<_, _>>()?))
+            }
+            Request::Now => {
+                let off = UnixMillis(1_000_000_000_000);
+                Ok(Answer::Now(has(Fault::ClockOff).then_some(off)))
+            }
+            Request::Doubt => request.send(store),
+        }
+    });
+    broken.timing(Timing::ONE_HOST)
 }
 
-impl Broken {
-    fn has(&self, fault: Fault) -> bool {
-        self.fault == Some(fault)
-    }
-
-    fn area<'a>(&self, area: &'a str) -> &'a str {
-        if self.has(Fault::OneArea) { "one" } else { area }
-    }
-}
-
-impl KvStore for Broken {
-    fn describe(&self) -> String {
-        format!("{:?}", self.fault)
-    }
-
-    fn timing(&self) -> Timing {
-        Timing::ONE_HOST
-    }
-
-    fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
-        let mut entries = self.store.list(self.area(area))?;
-        if self.has(Fault::ListsWhatBeginsSo) {
-            entries.extend(self.store.list(&format!("{area}/b"))?);
+fn broken_put(
+    has: impl Fn(Fault) -> bool,
+    store: &dyn KvStore,
+    area: &str,
+    Put { key, old, new }: &Put,
+) -> Result<bool, StoreError> {
+    let old = old.as_deref();
+    let current = store.get(area, key)?;
+    let alike = match (&current, old) {
+        (Some(current), Some(old)) if has(Fault::IgnoresCase) => current.eq_ignore_ascii_case(old),
+        (Some(current), Some(old)) if has(Fault::TrimsBlanks) => {
+            current.trim_end() == old.trim_end()
         }
-        entries.retain(|_| !self.has(Fault::ListsNothing));
-        Ok(entries)
+        (Some(_), Some(_)) => has(Fault::PutsOverAnother),
+        (Some(_), None) => has(Fault::CreatesTwice),
+        _ => false,
+    };
+    let fits = current.as_deref() == old;
+    if has(Fault::ReadsThenWrites) && fits {
+        (0..100).for_each(|_| std::thread::yield_now());
+        while !store.put_if(area, key, store.get(area, key)?.as_deref(), new)? {}
+        return Ok(true);
     }
-
-    fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError> {
-        let fresh = || self.store.get(self.area(area), key);
-        let caches_floor = self.has(Fault::CachesFloors) && key == "namespace";
-        if !self.has(Fault::CachesReads) && !caches_floor {
-            return fresh();
-        }
-        let place = (area.to_owned(), key.to_owned());
-        if let Some(known) = self.cache.lock().unwrap().get(&place) {
-            return Ok(known.clone());
-        }
-        let value = fresh()?;
-        if value.is_some() || !caches_floor {
-            self.cache.lock().unwrap().insert(place, value.clone());
-        }
-        Ok(value)
+    let forgets = has(Fault::AcknowledgesOnly) || has(Fault::ForgetsFloors) && key == "namespace";
+    let forgets_mark = has(Fault::ForgetsMarks) && key.starts_with("births-");
+    if (forgets && old.is_some() || forgets_mark) && fits {
+        return Ok(true);
     }
-
-    fn put_if(
-        &self,
-        area: &str,
-        key: &str,
-        old: Option<&str>,
-        new: &str,
-    ) -> Result<bool, StoreError> {
-        let area = self.area(area);
-        let current = self.store.get(area, key)?;
-        let alike = match (&current, old) {
-            (Some(current), Some(old)) if self.has(Fault::IgnoresCase) => {
-                current.eq_ignore_ascii_case(old)
-            }
-            (Some(current), Some(old)) if self.has(Fault::TrimsBlanks) => {
-                current.trim_end() == old.trim_end()
-            }
-            (Some(_), Some(_)) => self.has(Fault::PutsOverAnother),
-            (Some(_), None) => self.has(Fault::CreatesTwice),
-            _ => false,
-        };
-        let fits = current.as_deref() == old;
-        if self.has(Fault::ReadsThenWrites) && fits {
-            for _ in 0..100 {
-                std::thread::yield_now();
-            }
-            while !self.store.put_if(area, key, self.store.get(area, key)?.as_deref(), new)? {}
-            return Ok(true);
-        }
-        let forgets = self.has(Fault::AcknowledgesOnly)
-            || self.has(Fault::ForgetsFloors) && key == "namespace";
-        let forgets_mark = self.has(Fault::ForgetsMarks) && key.starts_with("births-");
-        if (forgets && old.is_some() || forgets_mark) && fits {
-            return Ok(true);
-        }
-        let old = if alike { current.as_deref() } else { old };
-        let cut = new.chars().take(8000).collect::<String>();
-        let new = if self.has(Fault::CutsValues) { &cut } else { new };
-        Ok(self.store.put_if(area, key, old, new)? || self.has(Fault::HidesConflicts))
-    }
-
-    fn now(&self) -> Result<Option<UnixMillis>, StoreError> {
-        Ok(self.has(Fault::ClockOff).then_some(UnixMillis(1_000_000_000_000)))
-    }
+    let old = if alike { current.as_deref() } else { old };
+    let cut = new.chars().take(8000).collect::<String>();
+    let new = if has(Fault::CutsValues) { &cut } else { new };
+    Ok(store.put_if(area, key, old, new)? || has(Fault::HidesConflicts))
 }
 
 struct Planted(Option<Fault>);
@@ -139,7 +122,7 @@ impl Backend for Planted {
 
 impl Fixture for One {
     fn connect(&self) -> Arc<dyn KvStore> {
-        Arc::new(Broken { fault: self.0, store: self.1.clone(), cache: Mutex::default() })
+        Arc::new(broken(self.0, self.1.clone()))
     }
 }
 

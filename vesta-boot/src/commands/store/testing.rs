@@ -2,11 +2,11 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use vesta_intf::{IdMeta, UnixMillis};
-use vesta_service::lease::{Cas, KvStore, Leases, Record, StoreError, Timing};
-use vesta_service::testing::{ManualClock, MemoryStore};
+use vesta_service::lease::{Cas, KvStore, Leases, Record};
+use vesta_service::testing::{Answer, Intercept, ManualClock, MemoryStore, Request};
 use vesta_store::import::put;
 
 use super::opened::Opened;
@@ -38,57 +38,26 @@ pub(crate) fn held(bound: u64) -> Record {
     }
 }
 
-/// A store in memory that may have a clock.
-#[derive(Debug, Default)]
-pub(crate) struct Store(pub(super) MemoryStore, Mutex<Option<UnixMillis>>);
-
-impl KvStore for Store {
-    fn describe(&self) -> String {
-        self.0.describe()
-    }
-
-    fn timing(&self) -> Timing {
-        self.0.timing()
-    }
-
-    fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
-        self.0.list(area)
-    }
-
-    fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError> {
-        self.0.get(area, key)
-    }
-
-    fn put_if(
-        &self,
-        area: &str,
-        key: &str,
-        old: Option<&str>,
-        new: &str,
-    ) -> Result<bool, StoreError> {
-        self.0.put_if(area, key, old, new)
-    }
-
-    fn now(&self) -> Result<Option<UnixMillis>, StoreError> {
-        Ok(*self.1.lock().expect("nobody panics"))
-    }
-}
-
 pub(crate) struct World {
-    pub(crate) store: Arc<Store>,
+    records: Arc<MemoryStore>,
+    pub(crate) store: Arc<dyn KvStore>,
 }
 
 impl World {
     /// A namespace for max-peak.
     pub(crate) fn new() -> Self {
-        let world = Self { store: Arc::default() };
+        let records = Arc::new(MemoryStore::new());
+        let world = Self { store: records.clone(), records };
         world.leases().open(&IdMeta::MAX_PEAK.fingerprint()).expect("memory");
         world
     }
 
     pub(crate) fn with_store_clock(self, now: UnixMillis) -> Self {
-        *self.store.1.lock().expect("nobody panics") = Some(now);
-        self
+        let store = Intercept::new(self.records.clone(), move |request, store| match request {
+            Request::Now => Ok(Answer::Now(Some(now))),
+            _ => request.send(store),
+        });
+        Self { store: Arc::new(store), ..self }
     }
 
     pub(super) fn opened(&self) -> Opened {
@@ -119,7 +88,7 @@ impl World {
 
     /// Deletes a record behind everybody's back.
     pub(crate) fn delete(&self, machine: u64) {
-        self.store.0.delete("lease/default", &machine.to_string());
+        self.records.delete("lease/default", &machine.to_string());
     }
 
     /// A record as it stands, without the uuid of the namespace, which it must have.

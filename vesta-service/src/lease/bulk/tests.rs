@@ -5,56 +5,26 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::*;
-use crate::lease::{KvStore, Record, Timing};
-use crate::testing::MemoryStore;
+use crate::lease::Record;
+use crate::testing::{Intercept, MemoryStore, Request};
 
-/// A store that answers no request for several changes, and takes note of the keys.
-#[derive(Debug, Default)]
-struct Silent {
-    memory: MemoryStore,
-    asked: Mutex<Vec<Vec<String>>>,
-}
-
-impl KvStore for Silent {
-    fn describe(&self) -> String {
-        "silent".into()
-    }
-    fn timing(&self) -> Timing {
-        Timing::ONE_HOST
-    }
-    fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
-        self.memory.list(area)
-    }
-    fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError> {
-        self.memory.get(area, key)
-    }
-    fn put_if(
-        &self,
-        area: &str,
-        key: &str,
-        old: Option<&str>,
-        new: &str,
-    ) -> Result<bool, StoreError> {
-        self.memory.put_if(area, key, old, new)
-    }
-    fn put_all(&self, area: &str, puts: &[Put]) -> Result<Vec<bool>, StoreError> {
-        self.asked.lock().push(puts.iter().map(|put| put.key.clone()).collect());
-        match puts {
-            [_] => self.memory.put_all(area, puts),
-            _ => Err(StoreError::unavailable(
-                "no answer",
-                std::io::Error::from(std::io::ErrorKind::TimedOut),
-            )),
-        }
-    }
-}
-
-/// The requests for these changes, by their keys.
+/// The requests for these changes, by their keys, to a store that answers none for several changes.
 fn requests(writes: &[(u64, Write)]) -> Vec<Vec<String>> {
-    let store = Arc::new(Silent::default());
-    let answers = Leases::new(store.clone(), "orders").write_all(writes);
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let seen = asked.clone();
+    let store = Intercept::new(Arc::new(MemoryStore::new()), move |request, store| {
+        if let Request::Put { puts, .. } = request {
+            seen.lock().push(puts.iter().map(|put| put.key.clone()).collect());
+            if puts.len() > 1 {
+                let cause = std::io::Error::from(std::io::ErrorKind::TimedOut);
+                return Err(StoreError::unavailable("no answer", cause));
+            }
+        }
+        request.send(store)
+    });
+    let answers = Leases::new(Arc::new(store), "orders").write_all(writes);
     assert_eq!(answers.len(), writes.len());
-    std::mem::take(&mut *store.asked.lock())
+    std::mem::take(&mut *asked.lock())
 }
 
 #[test]

@@ -1,0 +1,170 @@
+//! A store whose requests pass through a function of the test.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use vesta_intf::UnixMillis;
+
+use crate::error::StoreError;
+use crate::lease::{KvStore, Put, Suspicion, Timing};
+
+/// A request to a store; single changes are those of one entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the parameters of the methods of KvStore")]
+pub enum Request<'a> {
+    /// [`KvStore::list`]
+    List { area: &'a str },
+    /// [`KvStore::get`]
+    Get { area: &'a str, key: &'a str },
+    /// [`KvStore::put_if`] and [`KvStore::put_all`]
+    Put { area: &'a str, puts: &'a [Put] },
+    /// [`KvStore::doubt`]
+    Doubt,
+    /// [`KvStore::now`]
+    Now,
+}
+
+/// The answer to a [`Request`], in the same order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs, reason = "what the methods of KvStore return")]
+pub enum Answer {
+    Entries(Vec<(String, String)>),
+    Value(Option<String>),
+    Done(Vec<bool>),
+    Doubt(Option<Suspicion>),
+    Now(Option<UnixMillis>),
+}
+
+impl Request<'_> {
+    /// Sends the request to a store.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn send(self, store: &dyn KvStore) -> Result<Answer, StoreError> {
+        Ok(match self {
+            Self::List { area } => Answer::Entries(store.list(area)?),
+            Self::Get { area, key } => Answer::Value(store.get(area, key)?),
+            Self::Put { area, puts: [Put { key, old, new }] } => {
+                Answer::Done(vec![store.put_if(area, key, old.as_deref(), new)?])
+            }
+            Self::Put { area, puts } => Answer::Done(store.put_all(area, puts)?),
+            Self::Doubt => Answer::Doubt(store.doubt()?),
+            Self::Now => Answer::Now(store.now()?),
+        })
+    }
+}
+
+type Around = dyn Fn(Request<'_>, &dyn KvStore) -> Result<Answer, StoreError> + Send + Sync;
+
+/// A store behind a function that sees every request before the store and every answer after it, and may
+/// change, delay, refuse or answer it. For tests of one's own faults; [`FlakyStore`](super::FlakyStore) has
+/// the usual ones.
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicU64, Ordering};
+/// use vesta_service::lease::KvStore as _;
+/// use vesta_service::testing::{Intercept, MemoryStore};
+///
+/// let asked = Arc::new(AtomicU64::new(0));
+/// let count = asked.clone();
+/// let store = Intercept::new(Arc::new(MemoryStore::new()), move |request, store| {
+///     count.fetch_add(1, Ordering::Relaxed);
+///     request.send(store)
+/// });
+/// assert_eq!(store.get("area", "key")?, None);
+/// assert_eq!(asked.load(Ordering::Relaxed), 1);
+/// # Ok::<(), vesta_service::lease::StoreError>(())
+/// ```
+pub struct Intercept {
+    store: Arc<dyn KvStore>,
+    timing: Timing,
+    around: Box<Around>,
+}
+
+impl Intercept {
+    /// A store whose requests pass through `around`.
+    pub fn new(
+        store: Arc<dyn KvStore>,
+        around: impl Fn(Request<'_>, &dyn KvStore) -> Result<Answer, StoreError> + Send + Sync + 'static,
+    ) -> Self {
+        Self { timing: store.timing(), store, around: Box::new(around) }
+    }
+
+    /// With other durations than the store's.
+    #[must_use]
+    pub fn timing(self, timing: Timing) -> Self {
+        Self { timing, ..self }
+    }
+
+    fn ask<T>(
+        &self,
+        request: Request<'_>,
+        expected: impl FnOnce(Answer) -> Option<T>,
+    ) -> Result<T, StoreError> {
+        let answer = (self.around)(request, &*self.store)?;
+        Ok(expected(answer).expect("an answer to the request"))
+    }
+}
+
+impl fmt::Debug for Intercept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Intercept").field(&self.store).finish()
+    }
+}
+
+macro_rules! only {
+    ($kind:ident) => {
+        |answer| if let Answer::$kind(it) = answer { Some(it) } else { None }
+    };
+}
+
+impl KvStore for Intercept {
+    fn describe(&self) -> String {
+        self.store.describe()
+    }
+
+    fn timing(&self) -> Timing {
+        self.timing
+    }
+
+    fn keeps_history(&self) -> bool {
+        self.store.keeps_history()
+    }
+
+    fn lock(&self, area: &str, key: &str) -> Result<Option<Box<dyn Any + Send>>, StoreError> {
+        self.store.lock(area, key)
+    }
+
+    fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
+        self.ask(Request::List { area }, only!(Entries))
+    }
+
+    fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError> {
+        self.ask(Request::Get { area, key }, only!(Value))
+    }
+
+    fn put_if(
+        &self,
+        area: &str,
+        key: &str,
+        old: Option<&str>,
+        new: &str,
+    ) -> Result<bool, StoreError> {
+        let put = Put { key: key.into(), old: old.map(str::to_owned), new: new.into() };
+        self.put_all(area, &[put]).map(|done| done[0])
+    }
+
+    fn put_all(&self, area: &str, puts: &[Put]) -> Result<Vec<bool>, StoreError> {
+        self.ask(Request::Put { area, puts }, only!(Done))
+    }
+
+    fn doubt(&self) -> Result<Option<Suspicion>, StoreError> {
+        self.ask(Request::Doubt, only!(Doubt))
+    }
+
+    fn now(&self) -> Result<Option<UnixMillis>, StoreError> {
+        self.ask(Request::Now, only!(Now))
+    }
+}
