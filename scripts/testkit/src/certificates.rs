@@ -1,12 +1,21 @@
 //! Certificates that are made for one test.
 
 use std::fs;
+use std::io::{ErrorKind, Read, Result};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 pub use rcgen::ExtendedKeyUsagePurpose as Usage;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
 };
+use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject as _};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+/// A connection with TLS.
+pub type TlsStream = StreamOwned<ClientConnection, TcpStream>;
 
 /// A certificate authority.
 #[derive(Debug)]
@@ -42,6 +51,32 @@ impl Authority {
     pub fn write(&self, path: PathBuf) -> PathBuf {
         fs::write(&path, self.pem()).expect("a file");
         path
+    }
+
+    /// TLS by hand with the server of this address, without a word of HTTP.
+    ///
+    /// # Errors
+    /// The server closed it within the handshake.
+    ///
+    /// # Panics
+    /// If there is no server.
+    pub fn connect(&self, address: SocketAddr) -> Result<TlsStream> {
+        let mut roots = RootCertStore::empty();
+        let own = CertificateDer::from_pem_slice(self.pem().as_bytes()).expect("PEM");
+        roots.add(own).expect("an authority");
+        let ring = Arc::new(rustls::crypto::ring::default_provider());
+        let config =
+            ClientConfig::builder_with_provider(ring).with_safe_default_protocol_versions();
+        let config = config.expect("versions").with_root_certificates(roots);
+        let mut config = config.with_no_client_auth();
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let name = ServerName::try_from("localhost").expect("a name");
+        let session = ClientConnection::new(Arc::new(config), name).expect("a session");
+        let mut stream = StreamOwned::new(session, socket(address));
+        while stream.conn.is_handshaking() {
+            stream.conn.complete_io(&mut stream.sock)?;
+        }
+        Ok(stream)
     }
 
     /// For a server on this host.
@@ -90,4 +125,31 @@ impl Issued {
         fs::write(&key, &self.key).expect("a file");
         files(cert, key)
     }
+}
+
+/// A connection that fails a test instead of hanging.
+///
+/// # Panics
+/// If there is no server.
+#[must_use]
+pub fn socket(address: SocketAddr) -> TcpStream {
+    let socket = TcpStream::connect(address).expect("a connection");
+    socket.set_read_timeout(Some(Duration::from_secs(60))).expect("a time-out");
+    socket.set_write_timeout(Some(Duration::from_secs(60))).expect("a time-out");
+    socket
+}
+
+/// Waits for the end of a connection; what was said before.
+///
+/// # Panics
+/// If it stays open.
+pub fn until_closed(mut stream: impl Read) -> String {
+    let mut said = Vec::new();
+    match stream.read_to_end(&mut said) {
+        Ok(_) => {}
+        Err(error)
+            if matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof) => {}
+        Err(error) => panic!("still open: {error}"),
+    }
+    String::from_utf8_lossy(&said).into_owned()
 }

@@ -1,11 +1,13 @@
-//! Test support shared by the crates of Vesta: random numbers, folders, programs, wrong wall clocks
-//! under them, the search for secrets in what they said and, by feature, certificates. Stores that
+//! Test support shared by the crates of Vesta: random numbers, folders, programs, fleets of
+//! processes, wrong wall clocks under them, the search for secrets in what they said and, by feature, certificates. Stores that
 //! fail and clocks are vesta-service's own fakes: `FlakyStore`, `MemoryStore`, `ManualClock`.
 //! Only tests depend on it.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "certificates")]
 pub mod certificates;
+#[cfg(unix)]
+pub mod fleet;
 mod folder;
 mod fuse;
 pub mod programs;
@@ -24,6 +26,12 @@ pub use wall_clock::WallClock;
 #[must_use]
 pub fn lacks(tool: &str) -> bool {
     std::env::var("VESTA_TEST_LACKS").is_ok_and(|lacking| lacking.split(' ').any(|one| one == tool))
+}
+
+/// The first in a full run, the other otherwise: numbers of rounds.
+#[must_use]
+pub fn full_or<T>(full: T, otherwise: T) -> T {
+    if is_full_run() { full } else { otherwise }
 }
 
 /// True in a full run, with more rounds: `VESTA_TEST_FULL` is set.

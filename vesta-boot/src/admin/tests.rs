@@ -56,6 +56,18 @@ fn admin_of(assembled: Assembled) -> Admin {
     Admin { service: assembled.service, metrics, shutdown, router: router(state) }
 }
 
+/// A service with so many machine IDs of five.
+fn admin_of_pool(count: &str) -> (Admin, tempfile::TempDir) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let state_dir = folder.path().to_str().expect("a plain path");
+    let args = ["--machine-count", count, "--machine-range", "5-9", "--state-dir", state_dir];
+    let Ok(Invocation::Run(raw)) = Invocation::read(Role::Rest, args) else {
+        panic!("right settings")
+    };
+    let config = Config::check(&raw).expect("right settings");
+    (admin_of(assemble(&config).expect("a service")), folder)
+}
+
 impl Admin {
     async fn get(&self, path: &str) -> (StatusCode, String) {
         get(&self.router, path).await
@@ -99,14 +111,7 @@ async fn before_there_is_a_machine_id_it_is_alive_and_not_ready() {
 
 #[tokio::test]
 async fn every_line_and_the_pool_are_shown() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let state_dir = folder.path().to_str().expect("a plain path");
-    let args = ["--machine-count", "3", "--machine-range", "5-9", "--state-dir", state_dir];
-    let Ok(Invocation::Run(raw)) = Invocation::read(Role::Rest, args) else {
-        panic!("right settings")
-    };
-    let config = Config::check(&raw).expect("right settings");
-    let admin = admin_of(assemble(&config).expect("a service"));
+    let (admin, _folder) = admin_of_pool("3");
 
     let (_, text) = admin.get("/metrics").await;
     let machines = admin.service.status().machines;
@@ -153,14 +158,7 @@ async fn every_line_and_the_pool_are_shown() {
 
 #[tokio::test]
 async fn the_pool_and_the_events_of_the_keeper_are_shown() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let state_dir = folder.path().to_str().expect("a plain path");
-    let args = ["--machine-count", "2", "--machine-range", "5-9", "--state-dir", state_dir];
-    let Ok(Invocation::Run(raw)) = Invocation::read(Role::Rest, args) else {
-        panic!("right settings")
-    };
-    let config = Config::check(&raw).expect("right settings");
-    let admin = admin_of(assemble(&config).expect("a service"));
+    let (admin, _folder) = admin_of_pool("2");
     let json = |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("JSON");
 
     let (status, pool) = admin.get("/pool").await;

@@ -15,7 +15,7 @@ fn run(folder: &Path, command: &mut Command) -> (String, String, Option<i32>) {
     (text(done.stdout), text(done.stderr), done.status.code())
 }
 
-fn vesta(folder: &Path, args: &[&str]) -> (String, String, Option<i32>) {
+pub(crate) fn vesta(folder: &Path, args: &[&str]) -> (String, String, Option<i32>) {
     run(folder, Command::new(env!("CARGO_BIN_EXE_vesta")).args(args))
 }
 

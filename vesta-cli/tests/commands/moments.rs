@@ -5,6 +5,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
 
+use crate::line::vesta;
 use vesta_testkit::programs::{FREE_PORTS, Program};
 
 /// Noon in UTC, the beginning of the day, of the month.
@@ -35,18 +36,6 @@ const FORMS: [(&str, Option<u64>); 17] = [
     ("2026-01-31 12:00", None),
     ("1769860800", None),
 ];
-
-fn vesta(folder: &Path, args: &[&str]) -> (String, String, Option<i32>) {
-    let done = Command::new(env!("CARGO_BIN_EXE_vesta"))
-        .args(args)
-        .current_dir(folder)
-        .env_clear()
-        .env("VESTA_STATE_DIR", folder.join("state"))
-        .output()
-        .expect("the program starts");
-    let text = |bytes| String::from_utf8(bytes).expect("text");
-    (text(done.stdout), text(done.stderr), done.status.code())
-}
 
 /// Output of a command that must accept the text; `None` of one that must refuse it, and does.
 fn read(folder: &Path, args: &[&str], is_read: bool) -> Option<String> {

@@ -5,10 +5,10 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
-use sqlx::mysql::MySqlConnectOptions;
-use sqlx::postgres::PgConnectOptions;
-use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
 use vesta_intf::{Id, IdMeta};
+use vesta_testkit::fleet::store_url;
+
+use crate::sql::databases::Database;
 
 const ROWS: u64 = 60_000;
 
@@ -198,63 +198,23 @@ fn small_numbers_of_a_migrated_table_are_named_and_left_out_of_the_advice() {
     assert_eq!((code, &found["findings"]["repeated"]["count"]), (1, &json!(1)), "{found}");
 }
 
-fn url(name: &str) -> String {
-    std::env::var(name).unwrap_or_else(|_| {
-        panic!("{name} must name a throw-away server; scripts/test.sh starts one")
-    })
-}
-
-fn block_on<T>(work: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.expect("a runtime").block_on(work)
+fn finds_all_in(mut database: Database, server: &str, types: [&str; 2]) {
+    let [whole, long] = types;
+    database.rows(&format!("CREATE TABLE audited (pk {whole} PRIMARY KEY, id {long})"));
+    inserts(&planted()).iter().for_each(|sql| _ = database.rows(sql));
+    let table = format!("{}.audited", database.name());
+    let table = ["--from", server, "--table", &table, "--column", "id", "--order-by", "pk"];
+    finds_all(&audit(&table, None).0);
 }
 
 #[test]
 fn the_table_of_mysql() {
-    let (server, own) = (url("VESTA_TEST_MYSQL"), format!("vesta_audit_{}", std::process::id()));
-    block_on(async {
-        let options: MySqlConnectOptions = server.parse().expect("a URL");
-        let mut connection = options.connect().await.expect("the test server answers");
-        let prepare = format!(
-            "CREATE DATABASE {own}; USE {own}; CREATE TABLE audited (pk INT PRIMARY KEY, id BIGINT UNSIGNED)"
-        );
-        sqlx::raw_sql(AssertSqlSafe(prepare)).execute(&mut connection).await.expect("a table");
-        for sql in inserts(&planted()) {
-            sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await.expect("rows");
-        }
-        let table = format!("{own}.audited");
-        let table = ["--from", &server, "--table", &table, "--column", "id", "--order-by", "pk"];
-        finds_all(&audit(&table, None).0);
-        sqlx::raw_sql(AssertSqlSafe(format!("DROP DATABASE {own}")))
-            .execute(&mut connection)
-            .await
-            .expect("gone");
-        connection.close().await.expect("the end");
-    });
+    finds_all_in(Database::of_mysql(), &store_url("mysql"), ["INT", "BIGINT UNSIGNED"]);
 }
 
 #[test]
 fn the_table_of_postgres() {
-    let (server, own) = (url("VESTA_TEST_POSTGRES"), format!("vesta_audit_{}", std::process::id()));
-    block_on(async {
-        let options: PgConnectOptions = server.parse().expect("a URL");
-        let mut connection = options.connect().await.expect("the test server answers");
-        let prepare = format!(
-            "CREATE SCHEMA {own}; SET search_path TO {own}; CREATE TABLE audited (pk int PRIMARY KEY, id bigint)"
-        );
-        sqlx::raw_sql(AssertSqlSafe(prepare)).execute(&mut connection).await.expect("a table");
-        for sql in inserts(&planted()) {
-            sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await.expect("rows");
-        }
-        let table = format!("{own}.audited");
-        let table = ["--from", &server, "--table", &table, "--column", "id", "--order-by", "pk"];
-        finds_all(&audit(&table, None).0);
-        sqlx::raw_sql(AssertSqlSafe(format!("DROP SCHEMA {own} CASCADE")))
-            .execute(&mut connection)
-            .await
-            .expect("gone");
-        connection.close().await.expect("the end");
-    });
+    finds_all_in(Database::of_postgres(), &store_url("postgres"), ["int", "bigint"]);
 }
 
 #[test]

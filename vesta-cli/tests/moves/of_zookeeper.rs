@@ -3,15 +3,14 @@
 use std::hash::{BuildHasher as _, RandomState};
 
 use vesta_intf::IdMeta;
+use vesta_testkit::fleet::store_url;
 use zookeeper_client::{Acls, Client, CreateMode};
 
 use crate::machines::Fleet;
 
 #[test]
 fn from_leafs_worker_ids_and_back() {
-    let url = std::env::var("VESTA_TEST_ZOOKEEPER").unwrap_or_else(|_| {
-        panic!("set VESTA_TEST_ZOOKEEPER to the URL of a throw-away server, or run scripts/test.sh")
-    });
+    let url = store_url("zookeeper");
     let servers = url.strip_prefix("zookeeper://").expect("a URL of ZooKeeper");
     let (servers, _) = servers.split_once('/').unwrap_or((servers, ""));
     let own = format!("moves-{:x}", RandomState::new().hash_one("a path of one's own"));

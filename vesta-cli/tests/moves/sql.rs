@@ -1,7 +1,7 @@
 //! SQL that the program prints and the documents show, on real databases with their default settings.
 
 mod conditions;
-mod databases;
+pub(crate) mod databases;
 mod documents;
 mod functions;
 mod guides;

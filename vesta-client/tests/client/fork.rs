@@ -1,36 +1,14 @@
 //! A process that forks after it built a client.
 
+#[path = "../../../vesta-service/tests/fork/forked.rs"]
+mod forked;
+
 use std::time::Duration;
 
-use vesta_client::{Client, ErrorKind, IdError, Prefetch};
+use vesta_client::{Client, IdError, Prefetch};
 
 use crate::fake::{Fake, Loopback};
-
-/// Runs `child` in the child of a fork and returns whether it came to its end.
-#[allow(unsafe_code)]
-fn forked(child: impl FnOnce()) -> bool {
-    // SAFETY: the child is a copy of this thread alone. It takes no lock that another thread of this test
-    // may hold: glibc keeps the allocator usable after a fork, the client under test promises the same,
-    // and the child leaves by `_exit`, which runs nothing of the parent's.
-    let pid = unsafe { libc::fork() };
-    assert!(pid >= 0, "it cannot fork");
-    if pid == 0 {
-        let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child)).is_ok();
-        // SAFETY: ends the process; no argument but a number.
-        unsafe { libc::_exit(i32::from(!done)) }
-    }
-    let mut status = -1;
-    // SAFETY: `status` is a valid place for one integer, and only this call awaits the child `pid`.
-    let waited = unsafe { libc::waitpid(pid, &raw mut status, 0) };
-    assert_eq!(waited, pid);
-    status == 0
-}
-
-fn is_told<T: std::fmt::Debug>(refused: Result<T, IdError>) {
-    let error = refused.expect_err("nothing is handed out in the child");
-    assert_eq!(error.kind(), ErrorKind::Sealed);
-    assert!(error.to_string().contains("forked"), "{error}");
-}
+use forked::{forked, is_told};
 
 fn prefetch() -> Prefetch {
     Prefetch { capacity: 1000, low_water: 500, max_age: Duration::MAX }

@@ -111,7 +111,10 @@ async fn neither_prefetched_ids_nor_the_local_service_stand_in() {
         .build()
         .unwrap();
     pipe.cut();
-    let error = client.next_id("orders").await.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::DeadlineExceeded));
+    let number = client.next_id("orders").await.unwrap_err();
+    let serial = client.serial("orders").unwrap().next().await.unwrap_err();
+    for error in [number, serial] {
+        assert!(matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::DeadlineExceeded));
+    }
     assert_eq!(client.stats().fallback_ids, 0);
 }

@@ -1,11 +1,9 @@
 //! Serials of tags.
 
-use std::sync::Arc;
-
 use tokio::time::Instant;
-use vesta_client::{CheckSymbol, Client, ErrorKind, IdError, ParsedSerial, Prefetch, Serial};
+use vesta_client::{CheckSymbol, Client, ErrorKind, IdError, ParsedSerial, Serial};
 
-use crate::fake::{Fake, Local, Loopback, Pipe, Reply, ms, unavailable};
+use crate::fake::{Fake, Loopback, Pipe, Reply, ms, unavailable};
 
 fn serial(text: &str, n: u64) -> Serial {
     Serial { text: text.to_owned(), n }
@@ -169,21 +167,4 @@ async fn an_attempt_without_an_answer_is_made_again() {
     fake.next([Reply::Silence]);
     assert_eq!(client.serial("orders").unwrap().next().await.unwrap().n, 1);
     assert_eq!((fake.calls(), client.stats().calls, client.stats().retries), (2, 1, 1));
-}
-
-#[tokio::test(start_paused = true)]
-async fn neither_prefetched_ids_nor_the_local_service_stand_in() {
-    let fake = Fake::new(1);
-    let pipe = Pipe::to(&fake);
-    let client = Client::builder()
-        .channel("pipe", pipe.channel())
-        .prefetch(Prefetch::default())
-        .fallback(Arc::new(Local::default()))
-        .deadline(ms(200))
-        .build()
-        .unwrap();
-    pipe.cut();
-    let error = client.serial("orders").unwrap().next().await.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::DeadlineExceeded));
-    assert_eq!(client.stats().fallback_ids, 0);
 }

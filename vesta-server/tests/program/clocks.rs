@@ -6,7 +6,9 @@ use tonic::Code;
 use vesta_intf::IdMeta;
 use vesta_testkit::WallClock;
 
-use crate::ledger::{Caller, Ledger};
+use vesta_testkit::fleet::Ledger;
+
+use crate::ledger::Caller;
 use crate::support::{FREE_PORTS, Program, folder, program, serve};
 
 const HOUR: u64 = 3600;
@@ -25,7 +27,7 @@ async fn a_member_of_a_pool_lives_through_every_step() {
     let clock = WallClock::new(folder.path());
     let running = start(&clock, folder.path(), &[]);
     let start = IdMeta::MAX_PEAK.unpack(running.first_id()).expect("its parts").time;
-    let mut caller = Caller::new(Ledger::default(), &running);
+    let mut caller = Caller::new(Ledger::new(IdMeta::MAX_PEAK), &running);
     caller.undisturbed("none").await;
     for step in ["-1s", "+0", "-3s", "-5s", "-4s", "-1s", "+0", "+2s", "-2s", "+0"] {
         clock.step(step);
@@ -40,10 +42,10 @@ async fn a_member_of_a_pool_lives_through_every_step() {
         clock.step(step);
         caller.in_the_end(step).await;
     }
-    let ahead = caller.ledger.latest - start;
+    let ahead = caller.ledger.latest() - start;
     assert!(ahead < 2 * HOUR, "{ahead} s ahead of the start");
-    assert!(caller.ledger.last.len() > 2, "it changed its machine ID");
-    println!("{} IDs of {} machine IDs", caller.ledger.all.len(), caller.ledger.last.len());
+    assert!(caller.ledger.machines() > 2, "it changed its machine ID");
+    println!("{} IDs of {} machine IDs", caller.ledger.count(), caller.ledger.machines());
 }
 
 #[tokio::test]
@@ -54,7 +56,7 @@ async fn a_fixed_machine_id_waits_until_the_clock_is_right_again() {
     let folder = folder();
     let clock = WallClock::new(folder.path());
     let running = start(&clock, folder.path(), &["--machine-id", "7"]);
-    let mut caller = Caller::new(Ledger::default(), &running);
+    let mut caller = Caller::new(Ledger::new(IdMeta::MAX_PEAK), &running);
     caller.undisturbed("none").await;
     clock.step("-4s");
     caller.undisturbed("-4s").await;
@@ -66,7 +68,7 @@ async fn a_fixed_machine_id_waits_until_the_clock_is_right_again() {
         clock.step("+0");
         caller.in_the_end("+0").await;
     }
-    assert_eq!(caller.ledger.last.len(), 1);
+    assert_eq!(caller.ledger.machines(), 1);
 }
 
 #[tokio::test]
@@ -77,15 +79,15 @@ async fn the_bound_decides_when_the_clock_was_set_back_across_a_restart() {
     for args in [&["--machine-id", "7"][..], &["--machine-range", "5-5"]] {
         let folder = folder();
         let clock = WallClock::new(folder.path());
-        let mut ledger = Ledger::default();
+        let mut ledger = Ledger::new(IdMeta::MAX_PEAK);
         for step in ["+0", "-1s", "-3s", "-2s"] {
             clock.step(step);
             let running = start(&clock, folder.path(), args);
-            let mut caller = Caller::new(std::mem::take(&mut ledger), &running);
+            let mut caller = Caller::new(ledger, &running);
             caller.in_the_end(step).await;
             ledger = caller.ledger;
             running.kill();
         }
-        println!("{} IDs", ledger.all.len());
+        println!("{} IDs", ledger.count());
     }
 }

@@ -6,7 +6,10 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::ledger::{Caller, Ledger};
+use vesta_intf::IdMeta;
+use vesta_testkit::fleet::Ledger;
+
+use crate::ledger::Caller;
 use crate::support::{FREE_PORTS, Program, folder, serve, text};
 
 const SMALL: &str = "mount -t tmpfs -o size=512k tmpfs vesta-data && $before exec \"$0\" \"$@\"";
@@ -53,7 +56,7 @@ async fn a_full_disk_under_a_pool_repeats_nothing_and_is_over_when_there_is_room
     let mut command = on_a_small_disk(folder.path(), "");
     command.args(SHORT).args(["--machine-takeover-grace-ms", "6000"]);
     let mut running = serve(&mut command);
-    let mut caller = Caller::new(Ledger::default(), &running);
+    let mut caller = Caller::new(Ledger::new(IdMeta::MAX_PEAK), &running);
     caller.undisturbed("room").await;
     let filler = fill(&running, folder.path());
     // Beside the connection, which has to answer the server's pings meanwhile.
@@ -63,13 +66,13 @@ async fn a_full_disk_under_a_pool_repeats_nothing_and_is_over_when_there_is_room
         running
     });
     let running = reading.await.expect("it reads");
-    let start = caller.ledger.latest;
-    while caller.ledger.latest < start + 5 {
+    let start = caller.ledger.latest();
+    while caller.ledger.latest() < start + 5 {
         caller.in_the_end("a full disk").await;
     }
     fs::remove_file(filler).expect("it is there");
     caller.in_the_end("room again").await;
-    assert_eq!(caller.ledger.last.len(), 1, "it kept its machine ID");
+    assert_eq!(caller.ledger.machines(), 1, "it kept its machine ID");
     assert_eq!(running.stop().0, Some(0));
 }
 
@@ -81,10 +84,10 @@ async fn a_state_file_needs_no_room_once_it_is_there() {
     let folder = folder();
     let mut command = on_a_small_disk(folder.path(), "");
     let running = serve(command.args(SHORT).args(["--machine-id", "7"]));
-    let mut caller = Caller::new(Ledger::default(), &running);
+    let mut caller = Caller::new(Ledger::new(IdMeta::MAX_PEAK), &running);
     fill(&running, folder.path());
-    let start = caller.ledger.latest;
-    while caller.ledger.latest < start + 3 {
+    let start = caller.ledger.latest();
+    while caller.ledger.latest() < start + 3 {
         caller.undisturbed("a full disk").await;
     }
 }

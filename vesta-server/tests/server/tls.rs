@@ -1,20 +1,16 @@
 //! TLS from the outside: who gets in, who does not and learns why, and what a stalled client costs.
 
 use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
-use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject as _};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use tempfile::TempDir;
 use vesta_boot::TlsFiles;
 use vesta_client::{Builder, Client, ErrorKind, Retry};
 use vesta_intf::IdMeta;
 use vesta_intf::grpc::v1;
 use vesta_server::Timeouts;
-use vesta_testkit::certificates::{Authority, Issued, Usage};
+use vesta_testkit::certificates::{Authority, Issued, Usage, socket, until_closed};
 
 use crate::support::Server;
 
@@ -183,43 +179,6 @@ async fn a_new_certificate_holds_for_new_connections_and_a_bad_one_never() {
     kept.gen_id().await.expect("its connection goes on");
 }
 
-/// TLS by hand, without a word of HTTP; an error where the server has closed it within the handshake.
-fn silent(
-    server: &Server,
-    authority: &Authority,
-) -> std::io::Result<StreamOwned<ClientConnection, TcpStream>> {
-    let mut roots = RootCertStore::empty();
-    let pem = authority.pem();
-    roots.add(CertificateDer::from_pem_slice(pem.as_bytes()).expect("PEM")).expect("an authority");
-    let ring = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = ClientConfig::builder_with_provider(ring)
-        .with_safe_default_protocol_versions()
-        .expect("versions")
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    config.alpn_protocols = vec![b"http/1.1".to_vec(), b"h2".to_vec()];
-    let name = ServerName::try_from("localhost").expect("a name");
-    let session = ClientConnection::new(Arc::new(config), name).expect("a session");
-    let socket = TcpStream::connect(server.address).expect("a connection");
-    socket.set_read_timeout(Some(Duration::from_secs(60))).expect("a time-out");
-    let mut stream = StreamOwned::new(session, socket);
-    while stream.conn.is_handshaking() {
-        stream.conn.complete_io(&mut stream.sock)?;
-    }
-    Ok(stream)
-}
-
-/// Waits for the server to close the connection.
-fn is_closed(mut stream: impl std::io::Read) -> bool {
-    match stream.read_to_end(&mut Vec::new()) {
-        Ok(_) => true,
-        Err(error) => matches!(
-            error.kind(),
-            std::io::ErrorKind::ConnectionReset | std::io::ErrorKind::UnexpectedEof
-        ),
-    }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_client_that_stalls_before_or_after_the_handshake_is_closed() {
     let short = Duration::from_millis(300);
@@ -227,20 +186,19 @@ async fn a_client_that_stalls_before_or_after_the_handshake_is_closed() {
     let authority = Authority::new("one");
     let (server, _folder) = serving_with(&authority.server(), None, timeouts, 2);
     let connect = |bytes: &[u8]| {
-        let mut socket = TcpStream::connect(server.address).expect("a connection");
-        socket.set_read_timeout(Some(Duration::from_secs(60))).expect("a time-out");
+        let mut socket = socket(server.address);
         socket.write_all(bytes).expect("some bytes");
         socket
     };
-    assert!(is_closed(connect(b"")), "silent");
+    until_closed(connect(b""));
     // The head of a record with a ClientHello of 512 bytes, and three of them.
-    assert!(is_closed(connect(&[22, 3, 1, 2, 0, 1, 0, 1])), "half a hello");
+    until_closed(connect(&[22, 3, 1, 2, 0, 1, 0, 1]));
     assert_eq!(failures(&server), 2);
     // A busy machine may need more than `short` for a handshake.
-    let stream = std::iter::repeat_with(|| silent(&server, &authority)).find_map(Result::ok);
+    let stream = std::iter::repeat_with(|| authority.connect(server.address)).find_map(Result::ok);
     let stream = stream.expect("they never end");
     assert_eq!(stream.conn.alpn_protocol(), Some(&b"h2"[..]));
-    assert!(is_closed(stream), "silent after the handshake");
+    until_closed(stream); // silent after the handshake
     // One address has one place of two: it was free whenever the client saw the end.
     assert_eq!(server.metrics.refused.get(), 0);
 
@@ -267,7 +225,7 @@ async fn a_client_that_stalls_before_or_after_the_handshake_is_closed() {
 async fn a_handshake_holds_a_place_among_the_connections() {
     let authority = Authority::new("one");
     let (server, _folder) = serving_with(&authority.server(), None, Timeouts::default(), 1);
-    let waiting = TcpStream::connect(server.address).expect("a connection");
+    let waiting = socket(server.address);
     refused(client(&server, &authority)).await;
     drop(waiting);
     while client(&server, &authority).build().expect("right options").gen_id().await.is_err() {}
@@ -278,12 +236,12 @@ async fn a_stop_waits_for_a_handshake_no_longer_than_its_time_out() {
     let authority = Authority::new("one");
     let timeouts = Timeouts { opening: Duration::from_millis(300), ..Timeouts::default() };
     let (mut server, _folder) = serving_with(&authority.server(), None, timeouts, 9);
-    let waiting = TcpStream::connect(server.address).expect("a connection");
+    let waiting = socket(server.address);
     // Their handshakes may time out too, on a busy machine.
     while client(&server, &authority).build().expect("right options").gen_id().await.is_err() {}
     let server = tokio::task::spawn_blocking(move || server.stop());
     server.await.expect("it has stopped");
-    assert!(is_closed(waiting));
+    until_closed(waiting);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

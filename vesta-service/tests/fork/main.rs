@@ -1,6 +1,7 @@
 //! A process that forks after it built the service.
 #![cfg(unix)]
 
+mod forked;
 #[cfg(feature = "serial")]
 mod serials;
 
@@ -12,37 +13,13 @@ use vesta_service::contract::UnixMillis;
 use vesta_service::options::{Drive, PopulatorKind};
 use vesta_service::segment::{NewSegmentTag, SegmentService};
 use vesta_service::testing::{ManualClock, MemorySegmentStore};
-use vesta_service::{ErrorKind, IdError, LocalIdService, MachineSource};
+use vesta_service::{LocalIdService, MachineSource};
 use vesta_testkit::namespace_of;
+
+use forked::{forked, is_told};
 
 const START: UnixMillis = UnixMillis(1_700_000_000_000);
 const SECOND: std::time::Duration = std::time::Duration::from_secs(1);
-
-/// Runs `child` in the child of a fork and returns whether it came to its end.
-#[allow(unsafe_code)]
-fn forked(child: impl FnOnce()) -> bool {
-    // SAFETY: the child is a copy of this thread alone. It takes no lock that another thread of this test
-    // may hold: glibc keeps the allocator usable after a fork, the service under test promises the same,
-    // and the child leaves by `_exit`, which runs nothing of the parent's.
-    let pid = unsafe { libc::fork() };
-    assert!(pid >= 0, "it cannot fork");
-    if pid == 0 {
-        let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child)).is_ok();
-        // SAFETY: ends the process; no argument but a number.
-        unsafe { libc::_exit(i32::from(!done)) }
-    }
-    let mut status = -1;
-    // SAFETY: `status` is a valid place for one integer, and only this call awaits the child `pid`.
-    let waited = unsafe { libc::waitpid(pid, &raw mut status, 0) };
-    assert_eq!(waited, pid);
-    status == 0
-}
-
-fn is_told<T: std::fmt::Debug>(refused: Result<T, IdError>) {
-    let error = refused.expect_err("nothing is issued in the child");
-    assert_eq!(error.kind(), ErrorKind::Sealed);
-    assert!(error.to_string().contains("forked"), "{error}");
-}
 
 /// Each way to ask for an ID, the first call included.
 fn issues_nothing(service: &LocalIdService) {

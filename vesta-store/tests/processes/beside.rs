@@ -8,8 +8,9 @@ use std::time::Duration;
 use vesta_service::segment::{NewSegmentTag, SegmentService, SegmentStore};
 use vesta_store::{Options, SegmentTable, open_segments};
 
+use vesta_testkit::fleet::{Event, Process, now, random};
+
 use crate::originals::{Original, Server};
-use crate::process::{Event, Process, now, random};
 use crate::segments::{count, disjoint};
 use crate::stores::Store;
 use crate::world::World;
@@ -74,7 +75,7 @@ impl Task {
             ("STANDS_IN", self.stands_in.to_string()),
         ];
         let variables = variables.map(|(name, value)| (format!("{PREFIX}{name}"), value));
-        Process::launch("beside::server", variables.into(), false)
+        Process::start(&mut Process::command("beside::server", variables))
     }
 }
 

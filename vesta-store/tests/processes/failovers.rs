@@ -7,12 +7,12 @@ use std::time::Duration;
 use vesta_store::conformance::Proxy;
 use vesta_store::{Options, open_worker_nodes};
 
-use crate::checker::Checker;
-use crate::process::{Process, now};
+use vesta_testkit::fleet::{Ledger, now};
+
 use crate::refusals::make_table;
 use crate::server::Server;
 use crate::stores::Store;
-use crate::worker::{LAYOUT, Task};
+use crate::worker::{LAYOUT, Task, launch};
 use crate::world::World;
 
 /// Time for which the new one goes on once the old one is back: longer than it takes to renew.
@@ -69,16 +69,16 @@ fn fail_over(server: &Server, store: &Store, knows_the_namespace: bool, switch: 
     make_table(&url);
     if knows_the_namespace {
         // And nothing of that machine ID.
-        Process::start(&Task { range: Some(6..=6), ..task("other") }).until_ids();
+        launch(&Task { range: Some(6..=6), ..task("other") }).until_ids();
     }
     server.lag();
-    let mut before = Process::start(&Task { url: through(&proxy_of_before), ..task("before") });
+    let mut before = launch(&Task { url: through(&proxy_of_before), ..task("before") });
     let waited = before.until_first_id();
     let failed = now();
     // If the old owner found the new server first, it would claim its machine ID once more.
     proxy_of_before.refuse();
     switch(server);
-    let mut after = Process::start(&task("after"));
+    let mut after = launch(&task("after"));
     after.until_ids();
     let there = now() - failed;
     before.until_held(); // it went on alone, to the end of its window
@@ -97,7 +97,7 @@ fn fail_over(server: &Server, store: &Store, knows_the_namespace: bool, switch: 
         before.ids.len(),
         after.ids.len(),
     );
-    let mut checker = Checker::new(LAYOUT);
+    let mut checker = Ledger::new(LAYOUT);
     for process in [&before, &after] {
         checker.check(&process.ids).unwrap();
     }

@@ -4,23 +4,24 @@ use std::time::Duration;
 
 use vesta_service::lease::Timing;
 
-use crate::checker::Checker;
-use crate::process::{Process, full, random};
+use vesta_testkit::fleet::{Ledger, random};
+use vesta_testkit::full_or;
+
 use crate::stores::Store;
-use crate::worker::{LAYOUT, Task};
+use crate::worker::{LAYOUT, Task, launch};
 use crate::world::{HASTY, PATIENT, World};
 
 /// A quiet machine needs well under a second; this only guards.
 const FIRST_ID_WITHIN: Duration = Duration::from_secs(5);
 
 pub(crate) fn no_id_repeats_when_processes_are_killed(store: &Store) {
-    let kills = if full() { 90 } else { 20 };
+    let kills = full_or(90, 20);
     let world = World::of(store);
     let namespace = world.namespace();
-    let mut checker = Checker::new(LAYOUT);
+    let mut checker = Ledger::new(LAYOUT);
     // Somebody whom all this does not concern.
     let timing = Some(PATIENT);
-    let mut neighbour = Process::start(&Task { timing, ..world.task(&namespace, "neighbour") });
+    let mut neighbour = launch(&Task { timing, ..world.task(&namespace, "neighbour") });
     neighbour.until_ids();
 
     let mut first_ids = Vec::new();
@@ -29,7 +30,7 @@ pub(crate) fn no_id_repeats_when_processes_are_killed(store: &Store) {
         host += u32::from(start % 5 == 4); // now and then one that remembers nothing
         let task =
             Task { greedy: start % 3 == 0, ..world.task(&namespace, &format!("host {host}")) };
-        let mut victim = Process::start(&task);
+        let mut victim = launch(&task);
         if start % 7 == 6 {
             victim.listen(Duration::from_millis(random(100))); // somewhere in its start
         } else {
@@ -67,12 +68,12 @@ pub(crate) fn a_crash_loop_does_not_use_up_a_pool(store: &Store) {
     let namespace = world.namespace();
     let timing = Some(Timing { takeover_grace: PATIENT.takeover_grace, ..HASTY });
     let task = |host: &str| Task { range: Some(0..=3), timing, ..world.task(&namespace, host) };
-    let mut checker = Checker::new(LAYOUT);
-    let mut steady = Process::start(&task("steady"));
+    let mut checker = Ledger::new(LAYOUT);
+    let mut steady = launch(&task("steady"));
     steady.until_ids();
     let mut longest = Duration::ZERO;
     for start in 0..12 {
-        let mut victim = Process::start(&task(&format!("container {start}")));
+        let mut victim = launch(&task(&format!("container {start}")));
         longest = longest.max(victim.until_first_id());
         assert_ne!(victim.machines, steady.machines, "start {start}");
         victim.until_ids();

@@ -16,7 +16,6 @@
 
 #[cfg(feature = "mysql")]
 mod beside;
-mod checker;
 mod failovers;
 #[cfg(feature = "sqlite")]
 mod files;
@@ -28,7 +27,6 @@ mod outages;
 mod owners;
 #[cfg(feature = "postgres")]
 mod poolers;
-mod process;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod refusals;
 mod secrets;

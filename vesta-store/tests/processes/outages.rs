@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use crate::checker::Checker;
-use crate::process::{Process, full, now};
+use vesta_testkit::fleet::{Ledger, now};
+use vesta_testkit::is_full_run;
+
 use crate::server::Server;
 use crate::stores::Store;
-use crate::worker::{LAYOUT, Task};
+use crate::worker::{LAYOUT, Task, launch};
 use crate::world::{HASTY, PATIENT, World};
 
 /// The aim is 2 s; this only guards.
@@ -22,7 +23,7 @@ pub(crate) fn an_outage_costs_nothing_within_the_window_and_ends_by_itself_after
     let [mut patient, mut hasty] = [PATIENT, HASTY].map(|timing| {
         let host = format!("{timing:?}");
         let task = Task { timing: Some(timing), ..world.task(&namespace, &host) };
-        let mut process = Process::start(&task);
+        let mut process = launch(&task);
         process.until_ids();
         process
     });
@@ -54,21 +55,21 @@ pub(crate) fn an_outage_costs_nothing_within_the_window_and_ends_by_itself_after
     }
     patient.close();
     hasty.close();
-    let mut checker = Checker::new(LAYOUT);
+    let mut checker = Ledger::new(LAYOUT);
     checker.check(&patient.ids).unwrap();
     checker.check(&hasty.ids).unwrap();
 }
 
 /// 30 s and 120 s, with the store's own durations.
 pub(crate) fn long_outages_with_the_durations_of_the_store(store: &Store) {
-    if !full() {
+    if !is_full_run() {
         println!("{:9} | outages of 30 s and 120 s: only in the full run", store.name);
         return;
     }
     let server = Server::start(store);
     let world = World::at(store, &server.url());
     let namespace = world.namespace();
-    let mut process = Process::start(&Task { timing: None, ..world.task(&namespace, "host") });
+    let mut process = launch(&Task { timing: None, ..world.task(&namespace, "host") });
     let window = vesta_store::open(&server.url().parse().unwrap()).unwrap().timing().window;
     process.until_ids();
     let ways: [(u64, Switch, Switch); 2] =
@@ -95,5 +96,5 @@ pub(crate) fn long_outages_with_the_durations_of_the_store(store: &Store) {
     }
     assert_eq!(process.machines.len(), 1);
     process.close();
-    Checker::new(LAYOUT).check(&process.ids).unwrap();
+    Ledger::new(LAYOUT).check(&process.ids).unwrap();
 }

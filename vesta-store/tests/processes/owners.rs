@@ -3,10 +3,11 @@
 
 use std::time::Duration;
 
-use crate::checker::Checker;
-use crate::process::{Event, Process, full, now};
+use vesta_testkit::fleet::{Event, Ledger, Process, now};
+use vesta_testkit::is_full_run;
+
 use crate::stores::Store;
-use crate::worker::{LAYOUT, Task};
+use crate::worker::{LAYOUT, Task, launch};
 use crate::world::{PATIENT, World};
 
 const PAUSE: Duration = Duration::from_secs(20);
@@ -16,18 +17,15 @@ const LONG_PAUSE: Duration = Duration::from_secs(180);
 pub(crate) fn a_paused_owner_repeats_nothing_of_its_successor(store: &Store) {
     let world = World::of(store);
     let namespace = world.namespace();
-    let mut paused = Process::start(&Task {
-        range: Some(3..=4),
-        greedy: true,
-        ..world.task(&namespace, "paused")
-    });
+    let mut paused =
+        launch(&Task { range: Some(3..=4), greedy: true, ..world.task(&namespace, "paused") });
     let machine = paused.until_machine();
     paused.until_ids();
     paused.pause();
-    let wakes_up = now() + if full() { LONG_PAUSE } else { PAUSE };
+    let wakes_up = now() + if is_full_run() { LONG_PAUSE } else { PAUSE };
 
     let only = Task { range: Some(machine..=machine), ..world.task(&namespace, "successor") };
-    let mut successor = Process::start(&only);
+    let mut successor = launch(&only);
     assert_eq!(successor.until_machine(), machine);
     let taken_over = successor.until_ids();
     successor.listen(wakes_up.saturating_sub(now()));
@@ -44,7 +42,7 @@ pub(crate) fn a_paused_owner_repeats_nothing_of_its_successor(store: &Store) {
 
     paused.close();
     successor.close();
-    let mut checker = Checker::new(LAYOUT);
+    let mut checker = Ledger::new(LAYOUT);
     checker.check(&paused.ids).unwrap();
     checker.check(&successor.ids).unwrap();
     println!(
@@ -59,20 +57,20 @@ pub(crate) fn a_paused_owner_repeats_nothing_of_its_successor(store: &Store) {
 
 /// The same host on the same empty store: both want the same machine ID first.
 pub(crate) fn two_starters_at_once_get_different_machine_ids(store: &Store) {
-    let rounds = if full() { 200 } else { 50 };
+    let rounds = if is_full_run() { 200 } else { 50 };
     let world = World::of(store);
     for round in 0..rounds {
         let namespace = world.namespace();
         let hosts = if round % 2 == 0 { ["a", "b"] } else { ["a", "a"] };
         let mut starters = hosts.map(|host| {
             let host = format!("{round}{host}");
-            Process::start(&Task { waits: true, ..world.task(&namespace, &host) })
+            launch(&Task { waits: true, ..world.task(&namespace, &host) })
         });
         for starter in &mut starters {
             starter.until(|event| (*event == Event::Started).then_some(()));
         }
         starters.iter_mut().for_each(Process::go);
-        let mut checker = Checker::new(LAYOUT);
+        let mut checker = Ledger::new(LAYOUT);
         let machines = starters.each_mut().map(Process::until_machine);
         assert_ne!(machines[0], machines[1], "round {round}");
         for starter in &mut starters {
@@ -92,17 +90,17 @@ pub(crate) fn a_paused_owner_of_this_host_keeps_its_machine_id(store: &Store) {
     let world = World::of(store);
     let namespace = world.namespace();
     let task = |host| Task { range: Some(3..=3), ..world.task(&namespace, host) };
-    let mut paused = Process::start(&task("paused"));
+    let mut paused = launch(&task("paused"));
     paused.until_ids();
     paused.pause();
     // For far longer than its window and its grace.
-    let reason = Process::start(&task("other")).until_refused();
+    let reason = launch(&task("other")).until_refused();
     assert!(reason.starts_with("machine ID 3 is in use"), "{reason}");
     paused.resume();
     let woken_up = now();
     paused.until_ids_after(woken_up);
     paused.close();
-    let mut checker = Checker::new(LAYOUT);
+    let mut checker = Ledger::new(LAYOUT);
     checker.check(&paused.ids).unwrap();
     println!("{:9} | a paused owner keeps its machine ID: {} IDs", world.name, checker.count());
 }
@@ -113,9 +111,9 @@ pub(crate) fn a_used_up_pool_names_the_holders(store: &Store) {
     // Neither a slow disk nor the third ends what they hold.
     let timing = Some(PATIENT);
     let task = |host| Task { range: Some(5..=6), timing, ..world.task(&namespace, host) };
-    let mut holders = ["a", "b"].map(|host| Process::start(&task(host)));
+    let mut holders = ["a", "b"].map(|host| launch(&task(host)));
     let machines = holders.each_mut().map(Process::until_machine);
-    let mut third = Process::start(&task("c"));
+    let mut third = launch(&task("c"));
     let reason = third.until_refused();
     assert!(reason.starts_with("every machine ID of 5 to 6 is in use:"), "{reason}");
     for (holder, machine) in holders.iter().zip(machines) {

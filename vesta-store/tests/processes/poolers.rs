@@ -1,12 +1,12 @@
 //! PgBouncer in front of PostgreSQL, as Debian ships it: the next transaction of a client may go to another
 //! session, which another client has just used.
 
-use crate::checker::Checker;
-use crate::process::Process;
+use vesta_testkit::fleet::Ledger;
+
 use crate::segments::take_at_once;
 use crate::server::Server;
 use crate::stores::Store;
-use crate::worker::LAYOUT;
+use crate::worker::{LAYOUT, launch};
 use crate::world::{HASTY, World};
 
 /// Owners of machine IDs, which all renew more than once a second.
@@ -19,14 +19,13 @@ pub(crate) fn processes_that_share_two_sessions_of_a_pooler_repeat_nothing(store
     for (mode, url) in [("transaction", pooler.clone()), ("session", format!("{pooler}_session"))] {
         let world = World::at(store, &url);
         let namespace = world.namespace();
-        let mut owners: Vec<_> = (0..OWNERS)
-            .map(|host| Process::start(&world.task(&namespace, &format!("{host}"))))
-            .collect();
+        let mut owners: Vec<_> =
+            (0..OWNERS).map(|host| launch(&world.task(&namespace, &format!("{host}")))).collect();
         owners.iter_mut().for_each(|owner| _ = owner.until_ids());
         take_at_once(&world, NUMBERS);
         // At least that long each of them renews.
         owners[0].listen(HASTY.window * 2);
-        let mut checker = Checker::new(LAYOUT);
+        let mut checker = Ledger::new(LAYOUT);
         for owner in &mut owners {
             owner.close();
             owner.check_holds();

@@ -4,12 +4,12 @@
 use vesta_service::lease::StoreError;
 use vesta_store::{Options, open_segments, open_worker_nodes};
 
-use crate::checker::Checker;
-use crate::process::{Process, now};
+use vesta_testkit::fleet::{Ledger, now};
+
 use crate::segments::{Switch, outages};
 use crate::server::Server;
 use crate::stores::Store;
-use crate::worker::{LAYOUT, Task};
+use crate::worker::{LAYOUT, Task, launch};
 use crate::world::{HASTY, PATIENT, World};
 
 /// The texts that have a server replicate from one that is not there, and that end it.
@@ -46,7 +46,7 @@ pub(crate) fn a_server_that_replicates_from_another_is_refused(store: &Store) {
     let server = Server::start(store);
     let world = World::at(store, &server.url());
     let namespace = world.namespace();
-    let mut first = Process::start(&world.task(&namespace, "first"));
+    let mut first = launch(&world.task(&namespace, "first"));
     first.until_ids();
     open_segments(&server.url().parse().unwrap(), &Options::default()).unwrap().tags().unwrap();
     open_worker_nodes(&server.url().parse().unwrap(), &Options::default())
@@ -58,7 +58,7 @@ pub(crate) fn a_server_that_replicates_from_another_is_refused(store: &Store) {
     let replica = server.replica_url();
     let second = World::at(store, &replica);
     let task = second.task(&namespace, "second");
-    let said = Process::start(&task).until_refused();
+    let said = launch(&task).until_refused();
     println!("{:9} | {}", store.name, said.split(" Store").next().unwrap_or_default());
     for answer in uses(&replica) {
         let said = answer.expect_err("refused").to_string();
@@ -109,7 +109,7 @@ pub(crate) fn a_server_that_turns_replica_is_left_until_it_is_primary_again(stor
     let server = Server::start(store);
     let world = World::at(store, &server.url());
     let namespace = world.namespace();
-    let mut holder = Process::start(&world.task(&namespace, "holder"));
+    let mut holder = launch(&world.task(&namespace, "holder"));
     holder.until_ids();
     let looked_at = vesta_store::open(&world.url().parse().unwrap()).unwrap();
     looked_at.doubt().unwrap();
@@ -132,7 +132,7 @@ pub(crate) fn a_server_that_turns_replica_is_left_until_it_is_primary_again(stor
     holder.check_holds();
     holder.close();
     assert_eq!(holder.machines.len(), 1);
-    Checker::new(LAYOUT).check(&holder.ids).unwrap();
+    Ledger::new(LAYOUT).check(&holder.ids).unwrap();
 }
 
 /// Nothing that creates a table: an empty one would stand in the way of the one that is put back.
@@ -229,18 +229,18 @@ pub(crate) fn a_restart_leaves_no_empty_table_where_one_is_put_back(store: &Stor
     let world = World::at(store, &server.url());
     let task = world.task(&world.namespace(), "host");
     let [_, [_, begin, end], ..] = refusals(store);
-    let mut before = Process::start(&task);
+    let mut before = launch(&task);
     before.until_ids();
     before.kill();
     server.sql(begin);
-    let said = Process::start(&task).until_refused();
+    let said = launch(&task).until_refused();
     assert!(said.contains("has forgotten that machine ID"), "{said}");
     server.sql(end);
-    let mut after = Process::start(&task);
+    let mut after = launch(&task);
     after.until_ids();
     after.close();
     assert_eq!(after.machines, before.machines);
-    let mut checker = Checker::new(LAYOUT);
+    let mut checker = Ledger::new(LAYOUT);
     checker.check(&before.ids).unwrap();
     checker.check(&after.ids).unwrap();
 }
@@ -253,15 +253,15 @@ pub(crate) fn a_refusal_ends_neither_holders_nor_starters_that_wait(store: &Stor
     let namespace = world.namespace();
     let task = |host: &str, timing| Task { timing: Some(timing), ..world.task(&namespace, host) };
     let [mut patient, mut hasty] = [PATIENT, HASTY].map(|timing| {
-        let mut process = Process::start(&task(&format!("{timing:?}"), timing));
+        let mut process = launch(&task(&format!("{timing:?}"), timing));
         process.until_ids();
         process
     });
-    let mut checker = Checker::new(LAYOUT);
+    let mut checker = Ledger::new(LAYOUT);
     for [way, begin, end] in refusals(store) {
         server.sql(begin);
         let started = Task { patient: true, ..task(way, HASTY) };
-        let mut starter = Process::start(&started);
+        let mut starter = launch(&started);
         hasty.until_held();
         let refused = (way == "password changed").then(|| starter.until_refused());
         hasty.listen(HASTY.window);

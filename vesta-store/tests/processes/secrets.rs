@@ -4,9 +4,10 @@ use std::net::{Ipv4Addr, TcpListener};
 
 use vesta_testkit::shape_in;
 
-use crate::process::{Event, Process};
+use vesta_testkit::fleet::Event;
+
 use crate::stores::Store;
-use crate::worker::{TRACING, Task};
+use crate::worker::{TRACING, Task, launch};
 use crate::world::World;
 
 const PLANTED: &str = "Hunter2-planted-9c1f";
@@ -33,7 +34,7 @@ pub(crate) fn passwords_are_never_shown(store: &Store) {
 
     let mut said = String::new();
     let mut run = |url: String, until: &dyn Fn(&Event) -> Option<()>| {
-        let mut process = Process::start(&Task { url, traces: true, ..good.clone() });
+        let mut process = launch(&Task { url, traces: true, ..good.clone() });
         process.until(until);
         process.kill();
         assert!(process.log.contains(TRACING), "{}", process.log);

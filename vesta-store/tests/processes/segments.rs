@@ -10,7 +10,9 @@ use std::time::Duration;
 use vesta_service::segment::NewSegmentTag;
 use vesta_store::{Options, open_segments};
 
-use crate::process::{Event, Process, full, now, random};
+use vesta_testkit::fleet::{Event, Process, now, random};
+use vesta_testkit::is_full_run;
+
 use crate::server::Server;
 use crate::stores::Store;
 use crate::world::World;
@@ -61,7 +63,7 @@ fn turns(takers: &[Process]) -> usize {
 }
 
 pub(crate) fn four_servers_take_ten_million_numbers_of_one_tag_and_none_repeats(store: &Store) {
-    take_at_once(&World::of(store), if full() { MANY_NUMBERS } else { NUMBERS });
+    take_at_once(&World::of(store), if is_full_run() { MANY_NUMBERS } else { NUMBERS });
 }
 
 /// Processes that take so many numbers of one tag in all.
@@ -113,7 +115,7 @@ pub(crate) fn outages(world: &World, ways: &[(&str, Switch<'_>, Switch<'_>)]) {
                 _ => None,
             });
         }
-        if full() {
+        if is_full_run() {
             takers[0].listen(OUTAGE.saturating_sub(now() - stopped));
         }
         back();

@@ -1,32 +1,18 @@
 //! A server of one's own, that may be stopped.
 
-use std::path::Path;
-use std::process::{Command, Stdio};
-
-use tempfile::TempDir;
+use vesta_testkit::fleet::StoreServers;
 
 use crate::stores::Store;
 
-const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/stores.sh");
-
 /// A server that `scripts/stores.sh` started. Dropping it stops it.
 pub(crate) struct Server {
-    folder: TempDir,
+    servers: StoreServers,
     name: &'static str,
 }
 
 impl Server {
     pub(crate) fn start(store: &Store) -> Self {
-        let mut builder = tempfile::Builder::new();
-        let builder = builder.prefix("own.");
-        // Where the test command looks for what is left behind.
-        let folder = match std::env::var_os("VESTA_TEST_STORES") {
-            Some(stores) => builder.tempdir_in(stores),
-            None => builder.tempdir(),
-        };
-        let server = Self { folder: folder.expect("a folder for a server"), name: store.name };
-        server.run("start");
-        server
+        Self { servers: StoreServers::start(&[store.name]), name: store.name }
     }
 
     /// One with an asynchronous replica.
@@ -41,8 +27,7 @@ impl Server {
     }
 
     fn run_on(&self, command: &str, name: &str) {
-        let done = script(command, self.folder.path(), &[name]);
-        assert!(done.0, "stores.sh {command} {name}: {}", done.1);
+        self.servers.run(command, &[name]);
     }
 
     pub(crate) fn url(&self) -> String {
@@ -58,10 +43,7 @@ impl Server {
     }
 
     fn url_of(&self, name: &str) -> String {
-        let (_, lines) = script("env", self.folder.path(), &[]);
-        let start = format!("export VESTA_TEST_{}='", name.to_uppercase().replace('-', "_"));
-        let url = lines.lines().find_map(|line| line.strip_prefix(&start)?.strip_suffix('\''));
-        url.unwrap_or_else(|| panic!("no URL of {name} in {lines}")).to_owned()
+        StoreServers::url(self.servers.folder(), name)
     }
 
     /// From now on the replica gets nothing more; what was there before it has.
@@ -102,8 +84,7 @@ impl Server {
     }
 
     fn sql_on(&self, name: &str, text: &str) {
-        let done = script("sql", self.folder.path(), &[name, text]);
-        assert!(done.0, "{text} on {name}: {}", done.1);
+        self.servers.run("sql", &[name, text]);
     }
 
     /// The URL of a pooler before it, which is started.
@@ -137,26 +118,4 @@ impl Server {
     pub(crate) fn start_again(&self) {
         self.run("start");
     }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let (stopped, said) = script("stop", self.folder.path(), &[]);
-        if !stopped {
-            eprintln!("{} in {} was not stopped: {said}", self.name, self.folder.path().display());
-        }
-    }
-}
-
-/// Its success, and its output.
-fn script(command: &str, folder: &Path, stores: &[&str]) -> (bool, String) {
-    let done = Command::new(SCRIPT)
-        .arg(command)
-        .arg(folder)
-        .args(stores)
-        .stdin(Stdio::null())
-        .output()
-        .expect("scripts/stores.sh runs");
-    let said = [done.stdout, done.stderr].concat();
-    (done.status.success(), String::from_utf8_lossy(&said).into_owned())
 }

@@ -4,12 +4,14 @@
 use std::io::{BufRead as _, Write};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::process::Stdio;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use vesta_service::lease::Timing;
 use vesta_service::{ErrorKind, IdError, IdMeta, LocalIdService, MachineSource};
 use vesta_store::Options;
+use vesta_testkit::fleet::Process;
 
 pub(crate) const LAYOUT: IdMeta = IdMeta::MIN_GRANULARITY;
 
@@ -131,6 +133,15 @@ fn in_full(error: impl std::error::Error) -> String {
         next = source.source();
     }
     text.replace('\n', " ")
+}
+
+/// Starts a process for a task.
+pub(crate) fn launch(task: &Task) -> Process {
+    let mut command = Process::command("worker::worker", task.variables());
+    if task.traces {
+        command.stderr(Stdio::piped());
+    }
+    Process::start(&mut command)
 }
 
 #[test]

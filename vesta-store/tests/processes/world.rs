@@ -5,7 +5,8 @@ use std::time::Duration;
 use tempfile::TempDir;
 use vesta_service::lease::Timing;
 
-use crate::process::random;
+use vesta_testkit::fleet::random;
+
 use crate::stores::Store;
 use crate::worker::Task;
 

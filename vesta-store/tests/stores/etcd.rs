@@ -18,6 +18,7 @@ use vesta_service::segment::SegmentStore;
 use vesta_store::conformance::{Backend, Fixture};
 use vesta_store::segment_conformance::{Database, Databases};
 use vesta_store::{Options, open_segments};
+use vesta_testkit::fleet::store_url;
 
 struct Etcd;
 
@@ -29,9 +30,7 @@ struct Area {
 
 impl Area {
     fn new() -> Self {
-        let url = std::env::var("VESTA_TEST_ETCD").unwrap_or_else(|_| {
-            panic!("set VESTA_TEST_ETCD to the URL of a throw-away server, or run scripts/test.sh")
-        });
+        let url = store_url("etcd");
         let place = url.strip_prefix("etcd://").expect("etcd://host:port");
         let (members, path) = place.split_once('/').unwrap_or((place, "vesta"));
         let random = RandomState::new().build_hasher().finish();

@@ -1,8 +1,5 @@
 //! Each store keeps the promises of every store, and those of its own.
 
-#[cfg(feature = "sqlite")]
-#[path = "../processes/checker.rs"]
-mod checker;
 #[cfg(all(feature = "redis", feature = "mysql", feature = "zookeeper"))]
 mod cosid;
 #[cfg(feature = "etcd")]

@@ -12,6 +12,7 @@ use vesta_store::SegmentTable::{self, Kv, Leaf};
 use vesta_store::conformance::{Backend, Fixture};
 use vesta_store::import::{ForeignOwner, Legacy, machine_ids};
 use vesta_store::{OpenError, Options, open_segments, open_worker_nodes};
+use vesta_testkit::fleet::store_url;
 
 use crate::serials;
 use crate::shared::{self, AREA, fresh_name, open, opened, refused, unavailable};
@@ -24,7 +25,7 @@ struct Database(String, #[allow(dead_code, reason = "held")] Option<User>);
 /// The suite is about stores that do not forget.
 pub(crate) fn server() -> String {
     static DURABLE: Once = Once::new();
-    let url = shared::server("VESTA_TEST_MYSQL");
+    let url = store_url("mysql");
     DURABLE.call_once(|| drop(ask(&url, "SET GLOBAL sync_binlog = 1")));
     url
 }
@@ -116,13 +117,7 @@ fn a_server_that_does_not_answer_is_given_up_in_time() {
 
 #[test]
 fn many_may_create_the_tables_at_once() {
-    let databases = Mutex::new(Vec::new());
-    shared::many_may_create_the_tables_at_once(|| {
-        let database = Database::fresh();
-        let url = database.url();
-        databases.lock().unwrap().push(database);
-        url
-    });
+    shared::many_may_create_the_tables_at_once(Database::fresh, Database::url);
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! PostgreSQL keeps the promises of every store.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use sqlx::postgres::{PgConnectOptions, PgRow};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Row as _};
 use vesta_service::lease::KvStore;
 use vesta_store::conformance::{Backend, Fixture};
 use vesta_store::{Options, SegmentTable, open_segments, open_worker_nodes};
+use vesta_testkit::fleet::store_url;
 
 use crate::shared::{self, AREA, fresh_name, open, opened, refused, unavailable};
 
@@ -17,7 +18,7 @@ struct Postgres;
 struct Schema(String);
 
 fn server() -> String {
-    shared::server("VESTA_TEST_POSTGRES")
+    store_url("postgres")
 }
 
 fn with_option(url: &str, option: &str) -> String {
@@ -115,13 +116,7 @@ fn a_server_that_does_not_answer_is_given_up_in_time() {
 
 #[test]
 fn many_may_create_the_tables_at_once() {
-    let schemas = Mutex::new(Vec::new());
-    shared::many_may_create_the_tables_at_once(|| {
-        let schema = Schema::fresh();
-        let url = schema.url();
-        schemas.lock().unwrap().push(schema);
-        url
-    });
+    shared::many_may_create_the_tables_at_once(Schema::fresh, Schema::url);
 }
 
 #[test]

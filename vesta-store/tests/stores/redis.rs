@@ -13,6 +13,7 @@ use vesta_service::clock::{Clock as _, SystemClock};
 use vesta_service::lease::{KvStore, StoreError};
 use vesta_store::conformance::{Backend, Fixture};
 use vesta_store::{OpenError, Options};
+use vesta_testkit::fleet::store_url;
 
 struct Redis;
 
@@ -24,9 +25,7 @@ struct Prefix {
 
 impl Prefix {
     fn new() -> Self {
-        let server = std::env::var("VESTA_TEST_REDIS").expect(
-            "set VESTA_TEST_REDIS to the URL of a throw-away server, or run scripts/test.sh",
-        );
+        let server = store_url("redis");
         let prefix = format!("test-{:x}", RandomState::new().hash_one(std::process::id()));
         let one = Self { server, prefix };
         let store = one.store();

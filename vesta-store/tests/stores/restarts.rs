@@ -2,12 +2,11 @@
 //! program starts itself, in a folder of its own.
 
 use std::collections::HashSet;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::Write as _;
 use std::ops::RangeInclusive;
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
-use vesta_testkit::namespace_of;
 
 use tempfile::TempDir;
 use vesta_service::clock::{Clock as _, ClockKind, SystemClock};
@@ -15,14 +14,18 @@ use vesta_service::lease::{Cas, ClaimOrder, Leases, Record, Timing};
 use vesta_service::options::{Drive, PopulatorKind};
 use vesta_service::{BuildError, IdMeta, LocalIdService, MachineSource};
 use vesta_store::Options;
-
-use crate::checker::Checker;
+use vesta_testkit::fleet::{Ledger, Process};
+use vesta_testkit::{full_or, namespace_of};
 
 const KIND: &str = "VESTA_TEST_KIND";
 const LAYOUT: &str = "VESTA_TEST_LAYOUT";
 const TUNED: &str = "VESTA_TEST_TUNED";
-const RESTARTS: usize = 10;
 const IDS_PER_START: usize = 20_000;
+
+/// So many times a process is killed and started again.
+fn restarts() -> usize {
+    full_or(10, 3)
+}
 
 // ---- the child ----
 
@@ -75,7 +78,7 @@ fn build(kind: &str, layout: &str) -> Result<LocalIdService, BuildError> {
     }
 }
 
-/// Prints IDs until nobody reads them any more.
+/// Says IDs until nobody listens any more.
 #[test]
 #[ignore = "the child process of the other tests"]
 fn child() {
@@ -88,14 +91,13 @@ fn child() {
             return;
         }
     };
-    let _ = writeln!(out, "\nmachine {}\nid {}", ids.machine(), ids.gen_id().unwrap());
-    let _ = out.flush();
+    let _ = writeln!(out, "\nmachine {}\nids {}", ids.machine(), ids.gen_id().unwrap());
     let mut batch = [0; 100];
-    loop {
+    while out.flush().is_ok() {
         ids.gen_ids(&mut batch[..99]).unwrap();
         batch[99] = ids.gen_id().unwrap();
-        let lines: String = batch.iter().map(|id| format!("id {id}\n")).collect();
-        if out.write_all(lines.as_bytes()).and_then(|()| out.flush()).is_err() {
+        let line: String = batch.iter().map(|id| format!(" {id}")).collect();
+        if writeln!(out, "ids{line}").is_err() {
             return;
         }
     }
@@ -103,76 +105,28 @@ fn child() {
 
 // ---- the parent ----
 
-struct Running {
-    child: Child,
-    lines: BufReader<ChildStdout>,
-    machine: u64,
-    ids: Vec<u64>,
-    until_first_id: Duration,
+fn start(folder: &Path, kind: &str, layout: &str) -> Process {
+    start_with(folder, kind, layout, None)
 }
 
-fn spawn(folder: &Path, kind: &str, layout: &str) -> Child {
-    spawn_with(folder, kind, layout, &[])
+fn start_with(folder: &Path, kind: &str, layout: &str, also: Option<&str>) -> Process {
+    let variables = [(KIND, kind), (LAYOUT, layout)].into_iter().chain(also.map(|name| (name, "")));
+    let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let mut command = Process::command("restarts::child", variables);
+    command.current_dir(folder).env("STATE_DIRECTORY", folder.join("vesta-data"));
+    Process::start(command.stderr(Stdio::null()))
 }
 
-fn spawn_with(folder: &Path, kind: &str, layout: &str, variables: &[(&str, &str)]) -> Child {
-    Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "restarts::child", "--ignored", "--nocapture"])
-        .current_dir(folder)
-        .env(KIND, kind)
-        .env(LAYOUT, layout)
-        .envs(variables.iter().copied())
-        .env("STATE_DIRECTORY", folder.join("vesta-data"))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap()
-}
-
-impl Running {
-    fn start(folder: &Path, kind: &str, layout: &str) -> Self {
-        Self::start_with(folder, kind, layout, &[])
-    }
-
-    fn start_with(folder: &Path, kind: &str, layout: &str, variables: &[(&str, &str)]) -> Self {
-        let clock = SystemClock::new();
-        let before = clock.monotonic();
-        let mut child = spawn_with(folder, kind, layout, variables);
-        let mut lines = BufReader::new(child.stdout.take().unwrap());
-        let machine = word_after(&mut lines, "machine ").unwrap().parse().unwrap();
-        let first = word_after(&mut lines, "id ").unwrap().parse().unwrap();
-        let until_first_id = clock.monotonic() - before;
-        Self { child, lines, machine, ids: vec![first], until_first_id }
-    }
-
-    fn read(&mut self, count: usize) {
-        while self.ids.len() < count {
-            let id = word_after(&mut self.lines, "id ").expect("it goes on");
-            self.ids.push(id.parse().unwrap());
-        }
-    }
-
-    /// SIGKILL. What was printed before counts; half a line does not.
-    fn kill(mut self) -> Vec<u64> {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-        while let Some(id) = word_after(&mut self.lines, "id ") {
-            self.ids.push(id.parse().unwrap());
-        }
-        self.ids
+fn read(process: &mut Process, count: usize) {
+    while process.ids.len() < count {
+        process.until_ids();
     }
 }
 
-/// The rest of the next line that begins so.
-fn word_after(lines: &mut BufReader<ChildStdout>, start: &str) -> Option<String> {
-    loop {
-        let mut line = String::new();
-        lines.read_line(&mut line).unwrap();
-        let line = line.strip_suffix('\n')?;
-        if let Some(word) = line.strip_prefix(start) {
-            return Some(word.to_owned());
-        }
-    }
+/// SIGKILL. What it said before counts; half a line does not.
+fn killed(mut process: Process) -> Vec<u64> {
+    process.kill();
+    std::mem::take(&mut process.ids)
 }
 
 fn layout(name: &str) -> IdMeta {
@@ -186,21 +140,18 @@ fn kill_and_start_again(kind: &str, layout_name: &str) -> Vec<Duration> {
 
 fn kill_again_and_again(kind: &str, layout_name: &str, tuned: bool) -> Vec<Duration> {
     let folder = tempfile::tempdir().unwrap();
-    let mut checker = Checker::new(layout(layout_name));
+    let mut checker = Ledger::new(layout(layout_name));
     let mut times = Vec::new();
     let mut machines = HashSet::new();
-    for start in 0..=RESTARTS {
-        let mut running = match tuned {
-            true => Running::start_with(folder.path(), kind, layout_name, &[(TUNED, "")]),
-            false => Running::start(folder.path(), kind, layout_name),
-        };
-        times.push(running.until_first_id);
-        machines.insert(running.machine);
-        running.read(IDS_PER_START);
-        let ids = running.kill();
+    for start in 0..=restarts() {
+        let mut running = start_with(folder.path(), kind, layout_name, tuned.then_some(TUNED));
+        times.push(running.until_first_id());
+        machines.extend(running.machines.iter().copied());
+        read(&mut running, IDS_PER_START);
+        let ids = killed(running);
         checker.check(&ids).unwrap_or_else(|duplicate| panic!("start {start}: {duplicate}"));
     }
-    assert!(checker.count() > RESTARTS * IDS_PER_START);
+    assert!(checker.count() > restarts() * IDS_PER_START);
     println!(
         "{kind}, {layout_name}: {} IDs of {machines:?}, first ID after {times:.0?}",
         checker.count()
@@ -209,26 +160,26 @@ fn kill_again_and_again(kind: &str, layout_name: &str, tuned: bool) -> Vec<Durat
 }
 
 #[test]
-fn no_id_repeats_when_a_pool_of_the_seconds_layout_is_killed_ten_times() {
+fn no_id_repeats_when_a_pool_of_the_seconds_layout_is_killed_again_and_again() {
     let times = kill_and_start_again("pool", "max-peak");
     assert!(times.iter().all(|time| *time <= Duration::from_secs(1)), "{times:.0?}");
 }
 
 #[test]
-fn no_id_repeats_when_a_pool_of_the_milliseconds_layout_is_killed_ten_times() {
+fn no_id_repeats_when_a_pool_of_the_milliseconds_layout_is_killed_again_and_again() {
     let times = kill_and_start_again("pool", "min-granularity");
     assert!(times.iter().all(|time| *time <= Duration::from_secs(1)), "{times:.0?}");
 }
 
 /// Each restart moves on by a window of 2 s; what is more than 5 s ahead has to be waited for.
 #[test]
-fn no_id_repeats_when_a_fixed_id_of_the_seconds_layout_is_killed_ten_times() {
+fn no_id_repeats_when_a_fixed_id_of_the_seconds_layout_is_killed_again_and_again() {
     let times = kill_and_start_again("fixed", "max-peak");
     assert!(times.iter().all(|time| *time <= Duration::from_secs(4)), "{times:.0?}");
 }
 
 #[test]
-fn no_id_repeats_when_a_fixed_id_of_the_milliseconds_layout_is_killed_ten_times() {
+fn no_id_repeats_when_a_fixed_id_of_the_milliseconds_layout_is_killed_again_and_again() {
     let times = kill_and_start_again("fixed", "min-granularity");
     assert!(times.iter().all(|time| *time <= Duration::from_secs(1)), "{times:.0?}");
 }
@@ -236,7 +187,7 @@ fn no_id_repeats_when_a_fixed_id_of_the_milliseconds_layout_is_killed_ten_times(
 /// Runs of threads, the coarse clock, reserved positions and borrowed ticks: all of them are ahead of
 /// what was issued when the process is killed.
 #[test]
-fn no_id_repeats_when_what_is_ahead_of_the_clock_is_killed_ten_times() {
+fn no_id_repeats_when_what_is_ahead_of_the_clock_is_killed_again_and_again() {
     for (kind, layout) in [("pool", "min-granularity"), ("fixed", "max-peak")] {
         let times = kill_again_and_again(kind, layout, true);
         assert!(times.iter().all(|time| *time <= Duration::from_secs(5)), "{times:.0?}");
@@ -247,11 +198,11 @@ fn no_id_repeats_when_what_is_ahead_of_the_clock_is_killed_ten_times() {
 #[test]
 fn without_state_ids_do_repeat() {
     let folder = tempfile::tempdir().unwrap();
-    let mut checker = Checker::new(IdMeta::MAX_PEAK);
-    let found = (0..=RESTARTS).any(|_| {
-        let mut running = Running::start(folder.path(), "stateless", "max-peak");
-        running.read(IDS_PER_START);
-        checker.check(&running.kill()).is_err()
+    let mut checker = Ledger::new(IdMeta::MAX_PEAK);
+    let found = (0..=restarts()).any(|_| {
+        let mut running = start(folder.path(), "stateless", "max-peak");
+        read(&mut running, IDS_PER_START);
+        checker.check(&killed(running)).is_err()
     });
     assert!(found);
 }
@@ -260,44 +211,36 @@ fn without_state_ids_do_repeat() {
 fn two_processes_in_one_folder_get_different_machine_ids_without_any_configuration() {
     let folder = tempfile::tempdir().unwrap();
     // Both on their way before either is waited for.
-    let starters = [(); 2].map(|()| spawn(folder.path(), "pool", ""));
-    let mut running = starters.map(|mut child| {
-        let mut lines = BufReader::new(child.stdout.take().unwrap());
-        let machine = word_after(&mut lines, "machine ").unwrap().parse().unwrap();
-        Running { child, lines, machine, ids: Vec::new(), until_first_id: Duration::ZERO }
-    });
-    running.iter_mut().for_each(|running| running.read(IDS_PER_START));
-    assert_ne!(running[0].machine, running[1].machine);
-    let mut checker = Checker::new(IdMeta::MAX_PEAK);
+    let mut running = [(); 2].map(|()| start(folder.path(), "pool", ""));
+    running.iter_mut().for_each(|running| read(running, IDS_PER_START));
+    assert_ne!(running[0].machines, running[1].machines);
+    let mut checker = Ledger::new(IdMeta::MAX_PEAK);
     for running in running {
-        checker.check(&running.kill()).unwrap();
+        checker.check(&killed(running)).unwrap();
     }
     assert!(folder.path().join("vesta-data/vesta.db").exists());
 }
 
 fn refusal(folder: &TempDir) -> String {
-    let mut second = spawn(folder.path(), "fixed", "");
-    let mut lines = BufReader::new(second.stdout.take().unwrap());
-    let reason = word_after(&mut lines, "refused ").expect("the second is refused");
-    second.wait().unwrap();
-    reason
+    start(folder.path(), "fixed", "").until_refused()
 }
 
 #[test]
 fn the_same_fixed_id_twice_on_one_host_is_refused_until_the_first_is_gone() {
     let folder = tempfile::tempdir().unwrap();
-    let mut first = Running::start(folder.path(), "fixed", "");
+    let mut first = start(folder.path(), "fixed", "");
+    first.until_ids();
     let reason = refusal(&folder);
     assert!(
         reason.contains("in use by another process; give this one another machine ID"),
         "{reason}"
     );
-    first.read(1000);
-    let mut checker = Checker::new(IdMeta::MAX_PEAK);
-    checker.check(&first.kill()).unwrap();
-    let mut successor = Running::start(folder.path(), "fixed", "");
-    successor.read(1000);
-    checker.check(&successor.kill()).unwrap();
+    read(&mut first, 1000);
+    let mut checker = Ledger::new(IdMeta::MAX_PEAK);
+    checker.check(&killed(first)).unwrap();
+    let mut successor = start(folder.path(), "fixed", "");
+    read(&mut successor, 1000);
+    checker.check(&killed(successor)).unwrap();
 }
 
 #[test]
@@ -408,19 +351,4 @@ fn numbers_that_are_used_once_differ_between_two_tables_of_one_host() {
         builder.machine(MachineSource::Disposable { nodes }).build().unwrap().machine()
     };
     assert_ne!(start(&folders[0]), start(&folders[1]));
-}
-
-#[test]
-fn the_checker_finds_a_planted_duplicate_and_a_step_back() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut running = Running::start(folder.path(), "pool", "");
-    running.read(1000);
-    let mut ids = running.kill();
-    let fresh = || Checker::new(IdMeta::MAX_PEAK);
-    assert_eq!(fresh().check(&ids), Ok(()));
-    ids.push(ids[500]);
-    assert_eq!(fresh().check(&ids), Err(format!("{} twice", ids[500])));
-    ids.pop();
-    ids.swap(3, 4);
-    assert!(fresh().check(&ids).unwrap_err().contains("after"));
 }

@@ -13,13 +13,6 @@ use vesta_service::lease::{KvStore, StoreError, Timing};
 use vesta_service::segment::{NewSegmentTag, NextRange, SegmentService};
 use vesta_store::{Options, open_segments, open_with, open_worker_nodes};
 
-/// The URL of the server to use.
-pub(crate) fn server(variable: &str) -> String {
-    std::env::var(variable).unwrap_or_else(|_| {
-        panic!("set {variable} to the URL of a throw-away server, or run scripts/test.sh")
-    })
-}
-
 /// A name that nothing else on the server has.
 pub(crate) fn fresh_name() -> String {
     let random = RandomState::new().hash_one(std::process::id());
@@ -229,9 +222,13 @@ pub(crate) fn without_auto_init_nothing_is_created(url: &str) {
 }
 
 /// By starters that all find nothing.
-pub(crate) fn many_may_create_the_tables_at_once(url: impl Fn() -> String) {
+pub(crate) fn many_may_create_the_tables_at_once<F>(
+    fresh: impl Fn() -> F,
+    url: impl Fn(&F) -> String,
+) {
     for _ in 0..5 {
-        let url = url();
+        let fixture = fresh();
+        let url = url(&fixture);
         let start = Barrier::new(8);
         let made: Vec<_> = std::thread::scope(|scope| {
             let starters: Vec<_> = (0..8)

@@ -5,7 +5,6 @@ mod proxy;
 pub(crate) mod tree;
 
 use std::sync::Arc;
-use std::thread;
 
 use tree::{Tree, Zookeeper, patient};
 use vesta_service::contract::UnixMillis;
@@ -79,28 +78,6 @@ fn the_znodes_are_as_documented() {
     let store = begun(&tree.url());
     assert!(put(&store, Some("1"), "2").unwrap());
     assert_eq!(tree.get(ENTRY).0, "2");
-}
-
-#[test]
-fn of_many_changes_at_once_none_is_lost() {
-    let tree = Tree::new();
-    let store = open(&tree.url(), &patient());
-    assert!(put(&store, None, "0").unwrap());
-    thread::scope(|scope| {
-        for _ in 0..8 {
-            let store = open(&tree.url(), &patient());
-            scope.spawn(move || {
-                for _ in 0..10 {
-                    while {
-                        let old = get(&store).expect("an entry");
-                        let next = old.parse::<u32>().expect("a number") + 1;
-                        !put(&store, Some(&old), &next.to_string()).unwrap()
-                    } {}
-                }
-            });
-        }
-    });
-    assert_eq!(get(&store).as_deref(), Some("80"));
 }
 
 #[test]

@@ -4,14 +4,13 @@ use std::hash::{BuildHasher as _, RandomState};
 
 use sqlx::mysql::MySqlConnection;
 use sqlx::{AssertSqlSafe, Connection as _};
+use vesta_testkit::fleet::store_url;
 
 /// A database of its own, removed at the end.
 pub(crate) struct Database(String);
 
 fn server() -> String {
-    std::env::var("VESTA_TEST_MYSQL").unwrap_or_else(|_| {
-        panic!("set VESTA_TEST_MYSQL to the URL of a throw-away server, or run scripts/test.sh")
-    })
+    store_url("mysql")
 }
 
 fn run(url: &str, sql: &str) {

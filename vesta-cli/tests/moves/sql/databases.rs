@@ -8,6 +8,7 @@ use sqlx::mysql::{MySqlConnectOptions, MySqlConnection};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Row as _};
 use tokio::runtime::Runtime;
+use vesta_testkit::fleet::store_url;
 
 /// A row of texts, as the database shows its values.
 pub(crate) type Row = Vec<Option<String>>;
@@ -28,12 +29,6 @@ const AS_MYSQL: &str = "SET SESSION time_zone = '+08:00', group_concat_max_len =
     'ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,\
      NO_ENGINE_SUBSTITUTION'";
 
-fn url(name: &str) -> String {
-    std::env::var(name).unwrap_or_else(|_| {
-        panic!("{name} must name a throw-away server; scripts/test.sh starts one")
-    })
-}
-
 /// A name that no other test has.
 fn own() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -49,7 +44,7 @@ impl Database {
     /// A database of MySQL whose user has every right in it and none besides, and the binary log on.
     pub(crate) fn of_mysql() -> Self {
         let runtime = runtime();
-        let options: MySqlConnectOptions = url("VESTA_TEST_MYSQL").parse().expect("a URL");
+        let options: MySqlConnectOptions = store_url("mysql").parse().expect("a URL");
         let name = own();
         let prepare = format!(
             "CREATE DATABASE {name}; CREATE USER {name}@'%' IDENTIFIED BY 'ordinary'; \
@@ -69,7 +64,7 @@ impl Database {
 
     pub(crate) fn of_postgres() -> Self {
         let runtime = runtime();
-        let options: PgConnectOptions = url("VESTA_TEST_POSTGRES").parse().expect("a URL");
+        let options: PgConnectOptions = store_url("postgres").parse().expect("a URL");
         let schema = own();
         let user = runtime.block_on(options.connect()).expect("the test server answers");
         let mut database = Self { kind: Kind::Postgres { user, schema: schema.clone() }, runtime };
@@ -81,6 +76,14 @@ impl Database {
     pub(crate) fn of_sqlite() -> Self {
         let connection = rusqlite::Connection::open_in_memory().expect("memory");
         Self { kind: Kind::Sqlite(connection), runtime: runtime() }
+    }
+
+    /// The name of the database or schema.
+    pub(crate) fn name(&self) -> &str {
+        match &self.kind {
+            Kind::Mysql { name, .. } | Kind::Postgres { schema: name, .. } => name,
+            Kind::Sqlite(_) => "main",
+        }
     }
 
     /// As `--dialect` names it.

@@ -16,8 +16,9 @@ use vesta_service::segment::{
 use vesta_service::{ErrorKind, IdError};
 use vesta_store::{Options, open_segments};
 
+use vesta_testkit::fleet::Process;
+
 use super::numbers::{Order, disjoint};
-use crate::process::Process;
 
 const THREADS: u64 = 8;
 /// Of the tag, and not to grow: so the processes often meet at the database.
@@ -51,7 +52,7 @@ impl Task {
             ("REPEATS", self.repeats.to_string()),
         ];
         let variables = variables.map(|(name, value)| (format!("{PREFIX}{name}"), value));
-        Process::launch("segments::taker::taker", variables.into(), false)
+        Process::start(&mut Process::command("segments::taker::taker", variables))
     }
 
     /// `None` if this process is no taker.

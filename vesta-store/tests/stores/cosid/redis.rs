@@ -4,6 +4,7 @@ use std::hash::{BuildHasher as _, RandomState};
 
 use redis::{Cmd, FromRedisValue};
 use vesta_store::import::{Legacy, machine_ids};
+use vesta_testkit::fleet::store_url;
 
 use crate::redis::server::Server;
 
@@ -17,9 +18,7 @@ const PASSWORD: &str = "reader";
 
 impl Place {
     pub(crate) fn new() -> Self {
-        let server = std::env::var("VESTA_TEST_REDIS").expect(
-            "set VESTA_TEST_REDIS to the URL of a throw-away server, or run scripts/test.sh",
-        );
+        let server = store_url("redis");
         // With what means something in a pattern.
         let namespace = format!("shop*[{:x}]", RandomState::new().hash_one("a namespace"));
         let place = Self { server, namespace };

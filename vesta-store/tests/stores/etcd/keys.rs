@@ -1,7 +1,5 @@
 //! The keys and their values, looked at without the store.
 
-use std::sync::Barrier;
-
 use vesta_store::{OpenError, Options};
 
 use super::{AREA, Area, get, open, opened, put, refused};
@@ -19,31 +17,6 @@ fn there_is_one_key_an_entry_and_none_has_a_lease() {
         assert_eq!((entry.key(), entry.lease), (&*format!("{}/{AREA}/7", area.prefix), 0));
         assert_eq!(entry.value(), number.to_string());
     }
-}
-
-/// A change that was overtaken between its reading and its transaction is refused.
-#[test]
-fn of_many_changes_at_once_none_is_lost() {
-    let area = Area::new();
-    let store = area.store();
-    assert!(store.put_if(AREA, "7", None, "0").unwrap());
-    let start = Barrier::new(4);
-    std::thread::scope(|scope| {
-        for _ in 0..4 {
-            let (store, start) = (area.store(), &start);
-            scope.spawn(move || {
-                start.wait();
-                for _ in 0..20 {
-                    while {
-                        let old = get(&store).unwrap().expect("an entry");
-                        let next = old.parse::<u32>().expect("a number") + 1;
-                        !store.put_if(AREA, "7", Some(&old), &next.to_string()).unwrap()
-                    } {}
-                }
-            });
-        }
-    });
-    assert_eq!(get(&store).unwrap().as_deref(), Some("80"));
 }
 
 /// More entries than fit into one answer of etcd's.

@@ -86,17 +86,6 @@ fn a_member_that_was_killed_is_used_again_after_its_start() {
     }
 }
 
-/// That it is away shows when it is asked.
-#[test]
-fn a_store_that_is_away_can_be_opened() {
-    let mut server = Server::start();
-    server.kill();
-    let store = opened(&format!("etcd://{}", server.address()));
-    unavailable(get(&store));
-    server.restart();
-    assert_eq!(get(&store).unwrap(), None);
-}
-
 /// It would know nothing of what the first one promised.
 #[test]
 fn a_member_of_another_cluster_is_refused() {

@@ -23,16 +23,6 @@ fn an_entry_outlives_the_session_and_so_does_its_owner() {
 }
 
 #[test]
-fn a_connection_that_breaks_is_made_again_by_the_next_request() {
-    let tree = Tree::new();
-    let proxy = tree.proxy();
-    let store = begun(&tree.url_over(proxy.address()));
-    proxy.cut();
-    assert!(put(&store, Some("1"), "2").unwrap());
-    assert_eq!(store.list(AREA).unwrap(), [("7".into(), "2".into())]);
-}
-
-#[test]
 fn a_change_whose_reply_is_lost_is_not_sent_again() {
     let tree = Tree::new();
     let proxy = tree.proxy();

@@ -146,13 +146,6 @@ impl Proxy {
         &self.address
     }
 
-    /// Ends all connections; new ones are welcome.
-    pub(crate) fn cut(&self) {
-        for stream in self.shared.state().connections.drain(..) {
-            let _ = stream.shutdown(Shutdown::Both); // it may be gone
-        }
-    }
-
     /// Sets whether everything is kept on the way, while the connections stay.
     pub(crate) fn silence(&self, silent: bool) {
         self.shared.change(|state| state.silent = silent);

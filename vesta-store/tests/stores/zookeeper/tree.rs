@@ -9,6 +9,7 @@ use tokio::time::timeout;
 use vesta_service::lease::KvStore;
 use vesta_store::Options;
 use vesta_store::conformance::{Backend, Fixture};
+use vesta_testkit::fleet::store_url;
 use zookeeper_client::{Acls, Client, CreateMode, Error, Stat};
 
 use super::proxy::Proxy;
@@ -47,11 +48,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Tree {
     pub(crate) fn new() -> Self {
-        let url = std::env::var("VESTA_TEST_ZOOKEEPER").unwrap_or_else(|_| {
-            panic!(
-                "set VESTA_TEST_ZOOKEEPER to the URL of a throw-away server, or run scripts/test.sh"
-            )
-        });
+        let url = store_url("zookeeper");
         let rest = url.strip_prefix("zookeeper://").expect("zookeeper://host:port/path");
         let (authority, below) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         let (login, servers) = authority.rsplit_once('@').unwrap_or(("", authority));

@@ -1,39 +1,41 @@
-//! Processes, seen from the test that starts them.
+//! Processes, seen from the test that starts them: what they say, line by line.
+#![allow(
+    missing_docs,
+    clippy::missing_panics_doc,
+    clippy::must_use_candidate,
+    reason = "steps of tests"
+)]
 
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher as _, Hasher as _};
 use std::io::{BufRead, BufReader, Write as _};
 use std::ops::Range;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
-use vesta_service::clock::{Clock as _, SystemClock};
-
-use crate::worker::Task;
+use super::{now, pause, resume};
 
 /// Nothing here takes that long; a test that hangs fails.
 const WATCHDOG: Duration = Duration::from_secs(120);
 
 /// A process that makes IDs. Dropping it ends it.
-pub(crate) struct Process {
+#[derive(Debug)]
+pub struct Process {
     child: Child,
     stdin: Option<ChildStdin>,
     events: Receiver<(Duration, Event)>,
     spawned: Duration,
     /// Its output so far.
-    pub(crate) ids: Vec<u64>,
-    pub(crate) runs: Vec<Range<u64>>,
-    pub(crate) machines: Vec<u64>,
-    pub(crate) held: Vec<String>,
-    pub(crate) other: Vec<String>,
+    pub ids: Vec<u64>,
+    pub runs: Vec<Range<u64>>,
+    pub machines: Vec<u64>,
+    pub held: Vec<String>,
+    pub other: Vec<String>,
     /// Its stderr, if it traces.
-    pub(crate) log: String,
+    pub log: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Event {
+pub enum Event {
     Started,
     Machine(u64),
     Ids(Vec<u64>),
@@ -73,22 +75,19 @@ impl Event {
 }
 
 impl Process {
-    pub(crate) fn start(task: &Task) -> Self {
-        Self::launch("worker::worker", task.variables(), task.traces)
+    /// This test program, to be [started](Self::start) once more for one test that is ignored otherwise.
+    pub fn command(test: &str, variables: impl IntoIterator<Item = (String, String)>) -> Command {
+        let mut command = Command::new(std::env::current_exe().expect("the path of this program"));
+        command.args(["--exact", test, "--ignored", "--nocapture"]).envs(variables);
+        command.env_remove("RUST_BACKTRACE").stderr(Stdio::inherit());
+        command
     }
 
-    /// Starts what this program does as that test, with these variables in its environment.
-    pub(crate) fn launch(test: &str, variables: Vec<(String, String)>, traces: bool) -> Self {
+    /// Starts a process. Its stderr is read if it is piped.
+    pub fn start(command: &mut Command) -> Self {
         let spawned = now();
-        let mut child = Command::new(std::env::current_exe().expect("the path of this program"))
-            .args(["--exact", test, "--ignored", "--nocapture"])
-            .envs(variables)
-            .env_remove("RUST_BACKTRACE")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(if traces { Stdio::piped() } else { Stdio::inherit() })
-            .spawn()
-            .expect("it starts");
+        let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = piped.spawn().expect("it starts");
         let stdin = child.stdin.take();
         let stdout = BufReader::new(child.stdout.take().expect("it is piped"));
         let stderr = child.stderr.take().map(BufReader::new);
@@ -130,7 +129,7 @@ impl Process {
     ///
     /// # Panics
     /// If the process ends before, or with the watchdog.
-    pub(crate) fn until<T>(&mut self, find: impl Fn(&Event) -> Option<T>) -> (Duration, T) {
+    pub fn until<T>(&mut self, find: impl Fn(&Event) -> Option<T>) -> (Duration, T) {
         let deadline = now() + WATCHDOG;
         loop {
             let left = deadline.saturating_sub(now());
@@ -149,7 +148,7 @@ impl Process {
     }
 
     /// Waits until it has this machine ID or another than `before`.
-    pub(crate) fn until_machine(&mut self) -> u64 {
+    pub fn until_machine(&mut self) -> u64 {
         self.until(|event| match event {
             Event::Machine(machine) => Some(*machine),
             _ => None,
@@ -158,17 +157,17 @@ impl Process {
     }
 
     /// Waits for the next IDs; when they came.
-    pub(crate) fn until_ids(&mut self) -> Duration {
+    pub fn until_ids(&mut self) -> Duration {
         self.until(|event| matches!(event, Event::Ids(_)).then_some(())).0
     }
 
     /// Waits until it has none to give.
-    pub(crate) fn until_held(&mut self) {
+    pub fn until_held(&mut self) {
         self.until(|event| matches!(event, Event::Held(_)).then_some(()));
     }
 
     /// Waits until it gets no machine ID; why.
-    pub(crate) fn until_refused(&mut self) -> String {
+    pub fn until_refused(&mut self) -> String {
         self.until(|event| match event {
             Event::Refused(why) => Some(why.clone()),
             _ => None,
@@ -177,13 +176,13 @@ impl Process {
     }
 
     /// Waits for its first ID; how long that took from the start of the process.
-    pub(crate) fn until_first_id(&mut self) -> Duration {
+    pub fn until_first_id(&mut self) -> Duration {
         assert!(self.ids.is_empty(), "it was already read");
         self.until_ids() - self.spawned
     }
 
     /// Waits for IDs that came after this moment.
-    pub(crate) fn until_ids_after(&mut self, moment: Duration) -> Duration {
+    pub fn until_ids_after(&mut self, moment: Duration) -> Duration {
         loop {
             let at = self.until_ids();
             if at >= moment {
@@ -193,56 +192,53 @@ impl Process {
     }
 
     /// Listens for so long, whatever it says.
-    pub(crate) fn listen(&mut self, duration: Duration) {
+    pub fn listen(&mut self, duration: Duration) {
         let deadline = now() + duration;
         while let Ok(Some(_)) = self.next(deadline.saturating_sub(now())) {}
     }
 
     /// If it had none to give for a while, then because of its store; a machine that stands still for
     /// longer than a window does that, too.
-    pub(crate) fn check_holds(&self) {
+    pub fn check_holds(&self) {
         for why in &self.held {
             assert!(why.starts_with("AWAITING_LEASE "), "{why}");
         }
     }
 
     /// Lets a process go on that waits.
-    pub(crate) fn go(&mut self) {
+    pub fn go(&mut self) {
         let stdin = self.stdin.as_mut().expect("it is not told to end");
         stdin.write_all(b"go\n").expect("it listens");
     }
 
-    pub(crate) fn pid(&self) -> u32 {
+    pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    fn signal(&self, signal: Signal) {
-        // It is a child that nobody has waited for: the number is still its own.
-        kill_process(Pid::from_child(&self.child), signal).expect("it may be signalled");
+    /// SIGSTOP.
+    pub fn pause(&self) {
+        pause(self.pid());
     }
 
-    pub(crate) fn pause(&self) {
-        self.signal(Signal::STOP);
-    }
-
-    pub(crate) fn resume(&self) {
-        self.signal(Signal::CONT);
+    /// SIGCONT.
+    pub fn resume(&self) {
+        resume(self.pid());
     }
 
     /// SIGKILL. What it had said before counts.
-    pub(crate) fn kill(&mut self) {
+    pub fn kill(&mut self) {
         self.child.kill().expect("it may be killed");
         self.end();
     }
 
     /// Has it give its machine ID back, or say what it took.
-    pub(crate) fn close(&mut self) {
+    pub fn close(&mut self) {
         self.stdin = None;
         self.until_closed();
     }
 
     /// Waits until it has done what it had to do, and ended. It may take its time as long as it goes on.
-    pub(crate) fn until_closed(&mut self) {
+    pub fn until_closed(&mut self) {
         let closed = |event: &Event| match event {
             Event::Ids(_) | Event::Runs(_) => Some(false),
             Event::Closed => Some(true),
@@ -275,19 +271,4 @@ fn read_lines(mut from: impl BufRead, mut take: impl FnMut(&str)) {
         }
         line.clear();
     }
-}
-
-/// The monotonic clock.
-pub(crate) fn now() -> Duration {
-    SystemClock::new().monotonic()
-}
-
-/// A number below this one.
-pub(crate) fn random(below: u64) -> u64 {
-    RandomState::new().build_hasher().finish() % below
-}
-
-/// True while there is time for more rounds.
-pub(crate) fn full() -> bool {
-    std::env::var_os("VESTA_TEST_FULL").is_some()
 }

@@ -1,0 +1,54 @@
+//! Fleets of processes that make IDs: start, pause, kill and listen to them, check all that they made,
+//! and stop the stores under them. Wrong clocks are [`WallClock`](crate::WallClock), shipped programs
+//! [`Program`](crate::programs::Program).
+
+mod ledger;
+mod process;
+mod servers;
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher as _, Hasher as _};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+pub use ledger::Ledger;
+pub use process::{Event, Process};
+pub use servers::{StoreServers, store_url};
+
+/// The monotonic clock.
+///
+/// # Panics
+/// Never: every system has one.
+#[must_use]
+pub fn now() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    Duration::try_from(now).expect("it begins at zero")
+}
+
+/// Pauses a process, which must be a child that nobody has waited for: its number is still its own.
+///
+/// # Panics
+/// If it may not be signalled.
+pub fn pause(pid: u32) {
+    send(pid, Signal::STOP);
+}
+
+/// Lets a paused process go on.
+///
+/// # Panics
+/// If it may not be signalled.
+pub fn resume(pid: u32) {
+    send(pid, Signal::CONT);
+}
+
+pub(crate) fn send(pid: u32, signal: Signal) {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).expect("the number of a process");
+    kill_process(pid, signal).expect("it may be signalled");
+}
+
+/// A number below this one, another one each time.
+#[must_use]
+pub fn random(below: u64) -> u64 {
+    RandomState::new().build_hasher().finish() % below
+}
