@@ -48,7 +48,7 @@ thread_local! {
 #[test]
 fn a_table_that_went_back_is_refused_also_after_a_restart() {
     for killed in [false, true] {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = vesta_testkit::fast_folder();
         FOLDER.with(|it| *it.borrow_mut() = folder.path().into());
         let store = TestStore::with(&[("orders", 10), ("users", 10)]);
         let clock = clock();
@@ -83,7 +83,7 @@ fn a_table_that_went_back_is_refused_also_after_a_restart() {
 
 #[test]
 fn what_went_back_to_the_store_is_not_missed_after_a_restart() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = vesta_testkit::fast_folder();
     let store = TestStore::with(&[("orders", 1000)]);
     let clock = clock();
     let mut expected = 1;
@@ -110,7 +110,7 @@ fn what_went_back_to_the_store_is_not_missed_after_a_restart() {
 
 #[test]
 fn numbers_do_not_wait_for_what_is_remembered() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = vesta_testkit::fast_folder();
     let store = TestStore::with(&[("orders", 1)]);
     let clock = clock();
     let service = remembering(&store, &clock, folder.path());

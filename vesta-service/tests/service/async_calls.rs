@@ -45,7 +45,7 @@ fn fixed(layout: IdMeta, folder: &tempfile::TempDir) -> vesta_service::Builder {
 
 #[test]
 fn batches_and_runs_go_over_many_ticks_without_a_runtime() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = vesta_testkit::fast_folder();
     let ids = fixed(IdMeta::MIN_GRANULARITY, &folder).build().unwrap();
     let batch = block_on(AsyncIdService::gen_ids(&ids, 10_000)).unwrap();
     assert_eq!(batch.len(), 10_000);
@@ -60,7 +60,7 @@ fn batches_and_runs_go_over_many_ticks_without_a_runtime() {
 
 #[test]
 fn dropping_a_waiting_call_pushes_nothing_into_the_future() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = vesta_testkit::fast_folder();
     let clock = ManualClock::at(START);
     let ids = fixed(IdMeta::MIN_GRANULARITY, &folder)
         .clock(Arc::new(clock.clone()))
@@ -78,7 +78,7 @@ fn dropping_a_waiting_call_pushes_nothing_into_the_future() {
 
 #[test]
 fn a_wait_longer_than_allowed_ends_at_once_and_says_when() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = vesta_testkit::fast_folder();
     let clock = ManualClock::at(START);
     let ids = fixed(IdMeta::MAX_PEAK, &folder)
         .clock(Arc::new(clock.clone()))
@@ -108,7 +108,7 @@ impl Wake for Woken {
 /// they have cost more than a tick.
 #[test]
 fn of_too_many_batches_some_are_served_and_the_others_refused_at_once() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = vesta_testkit::fast_folder();
     let clock = ManualClock::at(START);
     let ids = fixed(IdMeta::MIN_GRANULARITY, &folder)
         .clock(Arc::new(clock.clone()))

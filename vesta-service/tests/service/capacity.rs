@@ -50,7 +50,7 @@ fn exhaust(service: &LocalIdService) -> (u64, IdError) {
 
 #[test]
 fn a_second_is_given_out_in_slices_and_nothing_of_it_is_lost() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = vesta_testkit::fast_folder();
     let (clock, shared) = manual();
     let service = start(folder.path(), &shared, |builder| builder.pacing(true));
     let mut all = 0;
@@ -72,7 +72,7 @@ fn a_second_is_given_out_in_slices_and_nothing_of_it_is_lost() {
 #[test]
 fn single_calls_are_served_beside_batches_that_never_pause() {
     for (pacing, left) in [(false, 65_536), (true, 256)] {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = vesta_testkit::fast_folder();
         let (clock, shared) = manual();
         let service = start(folder.path(), &shared, |builder| builder.pacing(pacing));
         for _ in 0..3 {
@@ -92,7 +92,7 @@ fn single_calls_are_served_beside_batches_that_never_pause() {
 #[test]
 fn whoever_does_not_wait_pushes_nothing_ahead_and_whoever_waits_is_served_in_turn() {
     for layout in [IdMeta::MAX_PEAK, IdMeta::MIN_GRANULARITY] {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = vesta_testkit::fast_folder();
         let (clock, shared) = manual();
         let service = start(folder.path(), &shared, |builder| builder.layout(layout).pacing(true));
         exhaust(&service);
@@ -114,7 +114,7 @@ fn whoever_does_not_wait_pushes_nothing_ahead_and_whoever_waits_is_served_in_tur
 
 #[test]
 fn with_short_ticks_to_borrow_a_wait_brings_those_of_4_ms() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = vesta_testkit::fast_folder();
     let (clock, shared) = manual();
     let layout = IdMeta::MIN_GRANULARITY;
     let wait = |max_wait| {
@@ -142,7 +142,7 @@ fn with_short_ticks_to_borrow_a_wait_brings_those_of_4_ms() {
 
 #[test]
 fn a_wait_that_is_too_long_takes_no_position() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = vesta_testkit::fast_folder();
     let (_, shared) = manual();
     let service = start(folder.path(), &shared, |builder| {
         builder.pacing(true).max_wait(Duration::from_millis(2))
@@ -155,7 +155,7 @@ fn a_wait_that_is_too_long_takes_no_position() {
 
 #[test]
 fn a_burst_borrows_so_many_seconds_and_a_restart_repeats_none_of_it() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = vesta_testkit::fast_folder();
     let file = folder.path().join(format!("{}-7.state", namespace_of(folder.path())));
     let (clock, shared) = manual();
     let tune = |builder: Builder| builder.layout(IdMeta::UID).borrow_ahead(Duration::from_secs(8));
@@ -185,7 +185,7 @@ fn a_burst_borrows_so_many_seconds_and_a_restart_repeats_none_of_it() {
 /// borrowed.
 #[test]
 fn what_was_borrowed_is_not_waited_for_after_a_clean_stop() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = vesta_testkit::fast_folder();
     let (clock, shared) = manual();
     let tune = |builder: Builder| builder.borrow_ahead(Duration::from_secs(8));
     let service = start(folder.path(), &shared, tune);
@@ -228,7 +228,7 @@ fn by_the_coarse_clock_the_time_lags_by_an_interrupt_and_a_used_up_tick_is_looke
     for kind in PopulatorKind::ALL {
         let clock = ManualClock::at(START);
         let shared: Arc<dyn Clock> = Arc::new(Coarse(clock.clone()));
-        let folder = tempfile::tempdir().unwrap();
+        let folder = vesta_testkit::fast_folder();
         let service = start(folder.path(), &shared, |builder| {
             builder.layout(IdMeta::MIN_GRANULARITY).clock_kind(ClockKind::Coarse).populator(kind)
         });
@@ -250,7 +250,7 @@ fn by_the_coarse_clock_the_time_lags_by_an_interrupt_and_a_used_up_tick_is_looke
 
 #[test]
 fn what_a_thread_has_left_of_its_run_is_counted_and_its_ids_ascend() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = vesta_testkit::fast_folder();
     let (clock, shared) = manual();
     let service = start(folder.path(), &shared, |builder| builder.populator(PopulatorKind::Local));
     let (mut last, mut ids) = (0, [0; 100]);
@@ -276,7 +276,7 @@ fn what_a_thread_has_left_of_its_run_is_counted_and_its_ids_ascend() {
 
 #[test]
 fn thread_run_ends_when_the_service_is_closed() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = vesta_testkit::fast_folder();
     let (_, shared) = manual();
     let service = start(folder.path(), &shared, |builder| builder.populator(PopulatorKind::Local));
     service.try_gen_id().unwrap();

@@ -139,7 +139,7 @@ fn only_3(store: Arc<dyn KvStore>) -> MachineSource {
 
 #[test]
 fn who_was_beaten_to_a_record_looks_again_without_waiting() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = vesta_testkit::fast_folder();
     let store = Busy::new(4);
     let clock = Waits::new(u64::MAX, || ());
     let service = start(only_3(store.store.clone()), folder.path(), clock.clone()).unwrap();
@@ -150,7 +150,7 @@ fn who_was_beaten_to_a_record_looks_again_without_waiting() {
 
 #[test]
 fn a_claim_says_whose_it_is() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = vesta_testkit::fast_folder();
     let store = Busy::new(0);
     let clock = Arc::new(ManualClock::at(START));
     let service = start(only_3(store.store.clone()), folder.path(), clock).unwrap();
@@ -162,7 +162,7 @@ fn a_claim_says_whose_it_is() {
 
 #[test]
 fn an_expired_owner_is_watched_for_one_and_a_half_renewals() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = vesta_testkit::fast_folder();
     let bound = IdMeta::MAX_PEAK.tick_at(UnixMillis(START.0 - 61_000)).unwrap() << 20;
     let store = Busy::with(Record { epoch: 1, owner: 7, bound, ..Record::default() });
     let clock = Waits::new(u64::MAX, || ());
@@ -175,7 +175,7 @@ fn an_expired_owner_is_watched_for_one_and_a_half_renewals() {
 #[test]
 fn a_named_record_up_to_five_seconds_ahead_of_the_clock_is_taken_at_once() {
     for (ahead, waits) in [(4_000, 0), (5_000, 0), (6_000, 1)] {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = vesta_testkit::fast_folder();
         let bound = IdMeta::MAX_PEAK.tick_at(UnixMillis(START.0 + ahead)).unwrap() << 20;
         let store = Busy::with(Record { epoch: 1, bound, released: true, ..Record::default() });
         let clock = Waits::new(u64::MAX, || ());
@@ -189,7 +189,7 @@ fn a_named_record_up_to_five_seconds_ahead_of_the_clock_is_taken_at_once() {
 #[test]
 fn a_bound_is_told_as_the_moment_before_which_all_of_it_lies() {
     for (above, seconds) in [(0, 100), (1, 101)] {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = vesta_testkit::fast_folder();
         let tick = IdMeta::MAX_PEAK.tick_at(UnixMillis(START.0 + 100_000)).unwrap();
         let bound = (tick << 20) + above;
         let store = Busy::with(Record { epoch: 1, bound, released: true, ..Record::default() });
@@ -204,7 +204,7 @@ fn a_bound_is_told_as_the_moment_before_which_all_of_it_lies() {
 
 #[test]
 fn an_unused_machine_id_begins_at_the_floor_of_its_namespace() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = vesta_testkit::fast_folder();
     let store = Arc::new(MemoryStore::new());
     leases(&store).open(&IdMeta::MAX_PEAK.fingerprint()).unwrap();
     let floor = (IdMeta::MAX_PEAK.tick_at(START).unwrap() << 20) + 1000;
@@ -232,7 +232,7 @@ fn a_clock_that_differs_from_the_stores_is_refused() {
             [(None, true), (Some(0), true), (Some(limit), true), (Some(limit + 1), false)]
         {
             for behind in [false, true] {
-                let folder = tempfile::tempdir().unwrap();
+                let folder = vesta_testkit::fast_folder();
                 let now = apart.map(|apart| match behind {
                     true => UnixMillis(START.0 - apart),
                     false => UnixMillis(START.0 + apart),
@@ -285,7 +285,7 @@ fn a_slow_answer_is_no_difference_of_clocks_and_a_difference_is_told_once() {
     let warnings = Arc::new(Warnings(Mutex::default(), std::thread::current().id()));
     tracing::subscriber::set_global_default(warnings.clone()).expect("there is no other");
     for may_forget in [false, true] {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = vesta_testkit::fast_folder();
         let clock = ManualClock::at(START);
         // Its answers take long, and its clock is this host's or not quite.
         let slow = clock.clone();
@@ -337,7 +337,7 @@ fn a_slow_answer_is_no_difference_of_clocks_and_a_difference_is_told_once() {
 #[test]
 fn beside_a_damaged_state_file_a_claim_keeps_the_distance_of_a_window() {
     for damaged in [false, true] {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = vesta_testkit::fast_folder();
         let store = Busy::new(0);
         let clock = Arc::new(ManualClock::at(START));
         drop(start(only_3(store.store.clone()), folder.path(), clock.clone()).unwrap());
@@ -362,7 +362,7 @@ fn beside_a_damaged_state_file_a_claim_keeps_the_distance_of_a_window() {
 #[test]
 fn a_state_file_that_is_locked_for_a_moment_is_waited_for() {
     for (freed_at, expected) in [(1, Ok(())), (5, Ok(())), (6, Err(5))] {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = vesta_testkit::fast_folder();
         let path = folder.path().to_owned();
         let theirs = Waits::new(u64::MAX, || ());
         let other = start(only_3(Arc::new(MemoryStore::new())), &path, theirs).unwrap();
@@ -389,7 +389,7 @@ fn a_state_file_that_is_locked_for_a_moment_is_waited_for() {
 
 #[test]
 fn who_waits_in_vain_for_a_state_file_is_not_sent_to_the_clock() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = vesta_testkit::fast_folder();
     let theirs = Arc::new(ManualClock::at(START));
     let _other = start(only_3(Arc::new(MemoryStore::new())), folder.path(), theirs).unwrap();
     let bound = IdMeta::MAX_PEAK.tick_at(UnixMillis(START.0 - 100_000)).unwrap() << 20;
@@ -414,7 +414,7 @@ fn a_named_machine_id_in_a_store_buys_no_more_than_it_is_quickly_had_again() {
         (short, true, 4),
         (short, false, 4),
     ] {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = vesta_testkit::fast_folder();
         let records = Arc::new(MemoryStore::new());
         let store = Intercept::new(records.clone(), |request, store| request.send(store));
         let store = Arc::new(store.timing(timing));
@@ -435,7 +435,7 @@ fn a_machine_id_that_is_spent_for_good_is_left_for_another() {
     let end = (IdMeta::MAX_PEAK.max(Field::Time) + 1) << 20;
     let record = Record { epoch: 1, bound: end, released: true, ..Record::default() };
     let spent = || Busy::with(record.clone()).store;
-    let folder = tempfile::tempdir().unwrap();
+    let folder = vesta_testkit::fast_folder();
     let clock = Arc::new(ManualClock::at(START));
     let named = MachineSource::Reserved { store: spent(), id: 3 };
     let error = start(named, folder.path(), clock.clone()).unwrap_err();

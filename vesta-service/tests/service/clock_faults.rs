@@ -29,7 +29,7 @@ fn fixed(clock: &ManualClock, layout: IdMeta, folder: &tempfile::TempDir) -> Loc
 #[test]
 fn steps_of_up_to_five_seconds_are_invisible() {
     for layout in [IdMeta::MAX_PEAK, IdMeta::MIN_GRANULARITY] {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = vesta_testkit::fast_folder();
         let clock = ManualClock::at(START);
         let service = fixed(&clock, layout, &folder);
         let (mut last, mut rng, mut real) = (0, Rng::new(1), START.0);
@@ -50,7 +50,7 @@ fn steps_of_up_to_five_seconds_are_invisible() {
 
 #[test]
 fn a_clock_far_behind_is_an_error_that_says_when_and_ends_when_the_clock_has_caught_up() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = vesta_testkit::fast_folder();
     let clock = ManualClock::at(START);
     let service = fixed(&clock, IdMeta::MAX_PEAK, &folder);
     let before = service.gen_id().unwrap();
@@ -71,7 +71,7 @@ fn a_clock_far_behind_is_an_error_that_says_when_and_ends_when_the_clock_has_cau
 
 #[test]
 fn with_a_pool_a_clock_far_behind_costs_only_the_machine_id() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = vesta_testkit::fast_folder();
     let clock = ManualClock::at(START);
     let service = LocalIdService::builder()
         .machine(MachineSource::Pool { store: Arc::new(MemoryStore::new()), range: None })
@@ -101,7 +101,7 @@ fn with_a_pool_a_clock_far_behind_costs_only_the_machine_id() {
 fn a_clock_set_right_after_hours_is_followed() {
     let hour = Duration::from_secs(3600);
     for machines in [1, 2] {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = vesta_testkit::fast_folder();
         let clock = ManualClock::at(START);
         let pool = Arc::new(MemoryStore::new());
         let service = LocalIdService::builder()
@@ -134,7 +134,7 @@ fn a_clock_set_right_after_hours_is_followed() {
 #[test]
 fn a_jump_far_ahead_is_not_followed_and_nothing_far_ahead_is_recorded() {
     for jump in [86_400_000, 100 * 365 * 86_400_000] {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = vesta_testkit::fast_folder();
         let clock = ManualClock::at(START);
         let service = fixed(&clock, IdMeta::MIN_GRANULARITY, &folder);
         clock.set_wall(UnixMillis(START.0 + jump));
@@ -189,7 +189,7 @@ fn recovers(service: &LocalIdService, clocks: &[&ManualClock]) -> Option<u64> {
 #[test]
 fn a_clock_set_right_is_followed_once_the_store_agrees_or_after_ten_minutes() {
     for (store_is, within) in [(None, 585..=600), (Some(true), 0..=17)] {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = vesta_testkit::fast_folder();
         let (clock, right) = (ManualClock::at(START), ManualClock::at(START));
         let store = FlakyStore::new(Arc::new(MemoryStore::new()));
         let service = pool(&clock, &folder, &store);
@@ -211,7 +211,7 @@ fn a_clock_set_right_is_followed_once_the_store_agrees_or_after_ten_minutes() {
 
 #[test]
 fn a_wrong_clock_that_the_store_contradicts_is_never_followed() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = vesta_testkit::fast_folder();
     let (clock, right) = (ManualClock::at(START), ManualClock::at(START));
     let store = FlakyStore::new(Arc::new(MemoryStore::new()));
     store.show_clock(&right);
@@ -233,14 +233,14 @@ fn a_wrong_clock_that_the_store_contradicts_is_never_followed() {
 #[test]
 fn a_process_without_a_machine_id_claims_one_once_its_clock_is_believed() {
     for store_has_clock in [true, false] {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = vesta_testkit::fast_folder();
         let (clock, right) = (ManualClock::at(START), ManualClock::at(START));
         let store = FlakyStore::new(Arc::new(MemoryStore::new()));
         let service = pool(&clock, &folder, &store);
         service.gen_id().unwrap();
         // It stops for two hours, which its monotonic clock does not count.
         right.advance(Duration::from_millis(2 * HOUR));
-        let elsewhere = tempfile::tempdir().unwrap();
+        let elsewhere = vesta_testkit::fast_folder();
         drop(pool(&right, &elsewhere, &store));
         clock.set_wall(right.wall());
         for clock in [&clock, &right] {
@@ -272,7 +272,7 @@ fn a_process_without_a_machine_id_claims_one_once_its_clock_is_believed() {
 /// The doubt that a holder writes down while its clock is suspect counts from the time it goes by.
 #[test]
 fn a_doubt_reaches_no_further_than_the_believed_clock() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = vesta_testkit::fast_folder();
     let clock = ManualClock::at(START);
     let memory = Arc::new(MemoryStore::new());
     let store = FlakyStore::new(memory.clone());
@@ -290,7 +290,7 @@ fn a_doubt_reaches_no_further_than_the_believed_clock() {
 
 #[test]
 fn the_end_of_the_layout_is_an_error_and_never_a_wrap() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = vesta_testkit::fast_folder();
     let end = IdMeta::MAX_PEAK.end();
     let clock = ManualClock::at(UnixMillis(end.0 - 2_000));
     let service = fixed(&clock, IdMeta::MAX_PEAK, &folder);
@@ -315,7 +315,7 @@ fn the_end_of_the_layout_is_an_error_and_never_a_wrap() {
 
 #[test]
 fn a_call_that_gives_up_pushes_nothing_into_the_future() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = vesta_testkit::fast_folder();
     let clock = ManualClock::at(START);
     let service = fixed(&clock, IdMeta::MIN_GRANULARITY, &folder);
     let tick = [0; 1024].map(|_| service.try_gen_id().unwrap());
@@ -331,7 +331,7 @@ fn a_call_that_gives_up_pushes_nothing_into_the_future() {
 
 #[test]
 fn a_batch_larger_than_a_tick_is_filled_over_several() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = vesta_testkit::fast_folder();
     let clock = ManualClock::at(START);
     let service = fixed(&clock, IdMeta::MIN_GRANULARITY, &folder);
     let mut batch = vec![0; 5_000];

@@ -40,7 +40,7 @@ impl Raised {
         let raised = leases(&memory);
         store.after(after, move || assert_eq!(raised.raise_floor(floor).unwrap(), floor));
         store.after(50, || panic!("it asks again and again"));
-        Self { memory, store, floor, after, folder: tempfile::tempdir().unwrap() }
+        Self { memory, store, floor, after, folder: vesta_testkit::fast_folder() }
     }
 
     fn builder(&self) -> Builder {

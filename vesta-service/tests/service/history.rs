@@ -49,7 +49,7 @@ fn killed_a_thousand_times(
     while kills < KILLS {
         if alive.len() < 3 || alive.len() < 8 && random.below(2) == 0 {
             let source = MachineSource::Pool { store: Arc::clone(store), range: Some(0..=15) };
-            let folder = tempfile::tempdir().expect("a folder");
+            let folder = vesta_testkit::fast_folder();
             let process = LocalIdService::builder()
                 .layout(LAYOUT)
                 .machine(source)

@@ -59,7 +59,7 @@ fn it_does_so_by_a_custom_clock() {
 }
 
 fn renews(builder: Builder) {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = vesta_testkit::fast_folder();
     let changes = Arc::default();
     let store = busy(&changes);
     let leases = Leases::new(store.clone(), "default");
@@ -106,7 +106,7 @@ impl Clock for Failing {
 
 #[test]
 fn a_panic_of_the_keeper_seals_all_machine_ids_and_health_says_so() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = vesta_testkit::fast_folder();
     let fails = Arc::new(AtomicBool::new(false));
     let clock = SystemClock::new();
     let service = LocalIdService::builder()

@@ -21,7 +21,7 @@ impl Setting {
         Self {
             store: Arc::new(MemoryStore::new()),
             clock: ManualClock::at(START),
-            folder: tempfile::tempdir().unwrap(),
+            folder: vesta_testkit::fast_folder(),
         }
     }
 
@@ -148,7 +148,7 @@ fn what_was_claimed_goes_back_when_the_pool_has_not_enough() {
 
 #[test]
 fn only_a_pool_hands_out_several() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = vesta_testkit::fast_folder();
     for (source, count) in [
         (MachineSource::Fixed(1), 2),
         (MachineSource::Stateless(1), 3),

@@ -36,7 +36,7 @@ fn pool(store: &Arc<MemoryStore>) -> MachineSource {
 
 #[test]
 fn the_same_moment_in_two_regions_has_different_ids_and_the_prover_says_always() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = vesta_testkit::fast_folder();
     let mut seen = HashSet::new();
     for number in 0..8 {
         let store = Arc::new(MemoryStore::new());
@@ -55,7 +55,7 @@ fn the_same_moment_in_two_regions_has_different_ids_and_the_prover_says_always()
 
 #[test]
 fn a_namespace_belongs_to_one_region() {
-    let (store, folder) = (Arc::new(MemoryStore::new()), tempfile::tempdir().unwrap());
+    let (store, folder) = (Arc::new(MemoryStore::new()), vesta_testkit::fast_folder());
     drop(start(region(2), pool(&store), folder.path()).unwrap());
     for other in [region(3), IdMeta::MAX_PEAK, IdMeta::MAX_PEAK.in_region(4, 2).unwrap()] {
         let error = start(other, pool(&store), folder.path()).unwrap_err();
@@ -70,7 +70,7 @@ fn a_namespace_belongs_to_one_region() {
 
 #[test]
 fn machine_ids_outside_are_refused_with_those_inside() {
-    let (store, folder) = (Arc::new(MemoryStore::new()), tempfile::tempdir().unwrap());
+    let (store, folder) = (Arc::new(MemoryStore::new()), vesta_testkit::fast_folder());
     let of = |range| MachineSource::Pool { store: store.clone(), range: Some(range) };
     for source in [
         MachineSource::Fixed(255),

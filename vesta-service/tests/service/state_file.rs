@@ -46,7 +46,7 @@ fn position(service: &LocalIdService, id: u64) -> u64 {
 
 #[test]
 fn after_a_kill_in_the_same_second_it_starts_at_the_old_bound() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = vesta_testkit::fast_folder();
     let clock = ManualClock::at(START);
     let mut last = 0;
     for _ in 0..10 {
@@ -63,7 +63,7 @@ fn after_a_kill_in_the_same_second_it_starts_at_the_old_bound() {
 
 #[test]
 fn after_a_clean_stop_it_goes_on_where_it_was_without_waiting() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = vesta_testkit::fast_folder();
     let clock = ManualClock::at(START);
     let mut last = None;
     for _ in 0..100 {
@@ -82,7 +82,7 @@ fn after_a_clean_stop_it_goes_on_where_it_was_without_waiting() {
 #[test]
 fn every_layout_goes_on_above_what_it_made_after_each_restart() {
     for layout in generating_layouts() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = vesta_testkit::fast_folder();
         let machine = layout.max(Field::Machine);
         let namespace = namespace_of(folder.path());
         let file = folder.path().join(format!("{namespace}-{machine}.state"));
@@ -123,7 +123,7 @@ fn every_layout_goes_on_above_what_it_made_after_each_restart() {
 
 #[test]
 fn with_the_clock_set_back_across_a_restart_the_bound_decides() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = vesta_testkit::fast_folder();
     let clock = ManualClock::at(START);
     let service = start(folder.path(), &clock).unwrap();
     let before = service.gen_id().unwrap();
@@ -144,7 +144,7 @@ fn with_the_clock_set_back_across_a_restart_the_bound_decides() {
 /// all that was issued, or the start is refused.
 #[test]
 fn damage_at_every_offset_never_repeats_and_never_starts_afresh() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = vesta_testkit::fast_folder();
     let clock = ManualClock::at(START);
     let service = start(folder.path(), &clock).unwrap();
     clock.advance(Duration::from_secs(2));
@@ -179,7 +179,7 @@ fn damage_at_every_offset_never_repeats_and_never_starts_afresh() {
 
 #[test]
 fn an_empty_or_foreign_file_is_refused_with_instructions() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = vesta_testkit::fast_folder();
     let clock = ManualClock::at(START);
     fs::write(file(folder.path()), b"").unwrap();
     let error = start(folder.path(), &clock).unwrap_err();
@@ -217,7 +217,7 @@ fn an_empty_or_foreign_file_is_refused_with_instructions() {
 
 #[test]
 fn the_same_fixed_id_twice_is_refused_even_within_a_process() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = vesta_testkit::fast_folder();
     let clock = ManualClock::at(START);
     let first = start(folder.path(), &clock).unwrap();
     let error = start(folder.path(), &clock).unwrap_err();
@@ -230,7 +230,7 @@ fn the_same_fixed_id_twice_is_refused_even_within_a_process() {
 #[cfg(target_os = "linux")]
 #[test]
 fn the_same_fixed_id_in_two_state_folders_of_a_host_is_refused_until_the_first_is_gone() {
-    let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let folders = [(); 2].map(|()| vesta_testkit::fast_folder());
     let namespace = namespace_of(folders[0].path());
     let clock = ManualClock::at(START);
     let start = |folder: &Path, namespace: &str| {
@@ -262,7 +262,7 @@ fn the_same_fixed_id_in_two_state_folders_of_a_host_is_refused_until_the_first_i
 #[test]
 fn a_fixed_id_whose_state_folder_was_moved_or_deleted_is_refused_while_its_holder_lives() {
     for moved in [true, false] {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = vesta_testkit::fast_folder();
         let clock = ManualClock::at(START);
         let first = start(folder.path(), &clock).unwrap();
         first.gen_id().unwrap();
@@ -278,7 +278,7 @@ fn a_fixed_id_whose_state_folder_was_moved_or_deleted_is_refused_while_its_holde
 
 #[test]
 fn a_folder_that_cannot_be_written_is_a_clear_error() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = vesta_testkit::fast_folder();
     let file_in_the_way = folder.path().join("file");
     fs::write(&file_in_the_way, b"").unwrap();
     let error = start(&file_in_the_way.join("sub"), &ManualClock::at(START)).unwrap_err();
@@ -288,7 +288,7 @@ fn a_folder_that_cannot_be_written_is_a_clear_error() {
 
 #[test]
 fn settings_that_cannot_work_are_refused() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = vesta_testkit::fast_folder();
     let build = |machine| {
         LocalIdService::builder().machine(machine).state_dir(folder.path()).build().unwrap_err()
     };
@@ -315,7 +315,7 @@ fn settings_that_cannot_work_are_refused() {
 #[test]
 fn a_state_file_that_is_deleted_or_replaced_while_in_use_ends_the_service() {
     for replaced in [false, true] {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = vesta_testkit::fast_folder();
         let clock = ManualClock::at(START);
         let service = start(folder.path(), &clock).unwrap();
         service.gen_id().unwrap();
@@ -339,7 +339,7 @@ fn a_state_file_that_is_deleted_or_replaced_while_in_use_ends_the_service() {
 #[test]
 fn a_damaged_slot_takes_no_acknowledged_bound_with_it() {
     for at in [100, 612] {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = vesta_testkit::fast_folder();
         let clock = ManualClock::at(START);
         let service = start(folder.path(), &clock).unwrap();
         let last = service.gen_id().unwrap();
@@ -355,7 +355,7 @@ fn a_damaged_slot_takes_no_acknowledged_bound_with_it() {
 
 #[test]
 fn a_folder_that_is_none_is_an_error_with_its_cause() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = vesta_testkit::fast_folder();
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();
     let error = start(&file, &ManualClock::at(START)).unwrap_err();
@@ -365,7 +365,7 @@ fn a_folder_that_is_none_is_an_error_with_its_cause() {
 
 #[test]
 fn a_folder_that_is_not_there_is_made() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = vesta_testkit::fast_folder();
     let nested = folder.path().join("a").join(namespace_of(folder.path()));
     let clock = ManualClock::at(START);
     let before = start(&nested, &clock).unwrap().gen_id().unwrap();

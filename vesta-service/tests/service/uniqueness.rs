@@ -10,11 +10,13 @@ use vesta_service::contract::SequenceStart;
 use vesta_service::options::{Drive, PopulatorKind};
 use vesta_service::testing::{ManualClock, MemoryStore};
 use vesta_service::{Builder, IdMeta, LocalIdService, MachineSource};
-use vesta_testkit::{Rng, namespace_of};
+use vesta_testkit::{Rng, full_or, namespace_of};
 
 const THREADS: u64 = 8;
-const SCRIPTED: u64 = 50_000_000;
-const REAL: u64 = 5_000_000;
+/// IDs by a scripted clock, and by the real one: beyond a second's worth, so that ticks are used up.
+fn amounts() -> (u64, u64) {
+    full_or((50_000_000, 5_000_000), (25_000_000, 1_300_000))
+}
 /// A part of both is enough where the settings differ and the populator does not.
 const PART: u64 = 5;
 
@@ -62,7 +64,7 @@ const TUNES: [Tune; 4] = [
 ];
 
 fn scripted(populator: PopulatorKind, layout: IdMeta, tune: Tune, part: u64) {
-    let total = SCRIPTED / part;
+    let total = amounts().0 / part;
     let clock = ManualClock::at(START);
     let service = tune(LocalIdService::builder())
         .layout(layout)
@@ -72,7 +74,7 @@ fn scripted(populator: PopulatorKind, layout: IdMeta, tune: Tune, part: u64) {
         // A thread that is not scheduled for a while sees much scripted time pass.
         .max_wait(Duration::from_secs(1_000_000))
         .machine(MachineSource::Pool { store: Arc::new(MemoryStore::new()), range: None })
-        .state_dir(tempfile::tempdir().unwrap().path())
+        .state_dir(vesta_testkit::fast_folder().path())
         .build()
         .unwrap();
     // Each of the threads that wait at an overflow moves the clock on by what it waits for.
@@ -85,7 +87,7 @@ fn scripted(populator: PopulatorKind, layout: IdMeta, tune: Tune, part: u64) {
 }
 
 fn real(populator: PopulatorKind, layout: IdMeta, tune: Tune, part: u64) {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = vesta_testkit::fast_folder();
     let service = tune(LocalIdService::builder())
         .layout(layout)
         .populator(populator)
@@ -98,7 +100,7 @@ fn real(populator: PopulatorKind, layout: IdMeta, tune: Tune, part: u64) {
     let seconds = 600; // far longer than it takes
     let ticks = seconds * 1000 / layout.spec().unit.millis();
     let seen = Seen::new(&layout, SystemClock::new().wall(), ticks);
-    take_with_all_threads(&service, &seen, REAL / part);
+    take_with_all_threads(&service, &seen, amounts().1 / part);
 }
 
 /// IDs of each layout; a short sequence is used up thousands of times by them.
@@ -129,28 +131,34 @@ fn every_layout_scripted(populator: PopulatorKind) {
     }
 }
 
+/// All at once: they mostly wait.
 fn every_layout_real(populator: PopulatorKind) {
-    let now = SystemClock::new().wall();
-    for mut layout in generating_layouts() {
-        if layout.end() <= now {
-            let spec = LayoutSpec { epoch: START_OF_2023, ..*layout.spec() };
-            layout = IdMeta::new(spec).unwrap();
+    std::thread::scope(|scope| {
+        for layout in generating_layouts() {
+            scope.spawn(move || one_layout_real(populator, layout));
         }
-        let folder = tempfile::tempdir().unwrap();
-        let service = LocalIdService::builder()
-            .layout(layout)
-            .populator(populator)
-            .namespace(namespace_of(folder.path()))
-            .machine(MachineSource::Fixed(layout.max(Field::Machine)))
-            .state_dir(folder.path())
-            .max_wait(Duration::from_secs(600))
-            .build()
-            .unwrap();
-        let ticks = 600 * 1000 / layout.spec().unit.millis();
-        let seen = Seen::new(&layout, SystemClock::new().wall(), ticks);
-        // What the slowest of them makes in a second or two.
-        take_with_all_threads(&service, &seen, 8192);
+    });
+}
+
+fn one_layout_real(populator: PopulatorKind, mut layout: IdMeta) {
+    if layout.end() <= SystemClock::new().wall() {
+        let spec = LayoutSpec { epoch: START_OF_2023, ..*layout.spec() };
+        layout = IdMeta::new(spec).unwrap();
     }
+    let folder = vesta_testkit::fast_folder();
+    let service = LocalIdService::builder()
+        .layout(layout)
+        .populator(populator)
+        .namespace(namespace_of(folder.path()))
+        .machine(MachineSource::Fixed(layout.max(Field::Machine)))
+        .state_dir(folder.path())
+        .max_wait(Duration::from_secs(600))
+        .build()
+        .unwrap();
+    let ticks = 600 * 1000 / layout.spec().unit.millis();
+    let seen = Seen::new(&layout, SystemClock::new().wall(), ticks);
+    // What the slowest of them makes in a second or two.
+    take_with_all_threads(&service, &seen, 8192);
 }
 
 macro_rules! for_each {

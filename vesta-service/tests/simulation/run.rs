@@ -23,9 +23,9 @@ pub(crate) fn seed() -> Option<u64> {
     Some(seed.parse().expect("VESTA_TEST_SEED is a number"))
 }
 
-/// A factor for the number of rounds.
-pub(crate) fn times() -> u64 {
-    if is_full_run() { 2 } else { 1 }
+/// So many rounds in a full run, and a twentieth of them otherwise.
+pub(crate) fn rounds(all: u64) -> u64 {
+    if is_full_run() { all } else { all / 20 }
 }
 
 /// Tells the story of a seed.
@@ -45,11 +45,11 @@ pub(crate) fn play(seed: u64, planted: Option<Planted>, traced: bool) -> Outcome
     World::play(seed, planted, folder.path(), traced)
 }
 
-/// Plays all these seeds. After the first flaw no new ones are begun, unless all are wanted.
+/// Plays these seeds; no new ones are begun after the flaws that are enough.
 pub(crate) fn play_all(
     seeds: std::ops::Range<u64>,
     planted: Option<Planted>,
-    go_on: bool,
+    enough: impl Fn(&[(u64, Flaw)]) -> bool + Sync,
 ) -> Results {
     let next = AtomicU64::new(seeds.start);
     let results = Mutex::new(Results { counts: Counts::default(), flaws: Vec::new() });
@@ -68,8 +68,9 @@ pub(crate) fn play_all(
                     let outcome = World::play(seed, planted, folder.path(), false);
                     counts.merge(&outcome.counts);
                     if let Some(flaw) = outcome.flaw {
-                        results.lock().flaws.push((seed, flaw));
-                        if !go_on {
+                        let flaws = &mut results.lock().flaws;
+                        flaws.push((seed, flaw));
+                        if enough(flaws) {
                             next.store(seeds.end, Relaxed);
                         }
                     }

@@ -34,8 +34,9 @@ const PAIR: Protocol = Protocol {
 /// Inside the second tick, and the last that a clock shows.
 const FLOOR: u8 = 3;
 
-fn is_full_run() -> bool {
-    std::env::var_os("VESTA_TEST_FULL").is_some()
+/// The requests of a model and the states that it has at least, in a full run and otherwise.
+fn size<T>(full: T, otherwise: T) -> T {
+    if std::env::var_os("VESTA_TEST_FULL").is_some() { full } else { otherwise }
 }
 
 /// The outcome of a search.
@@ -87,7 +88,7 @@ fn a_state_is_small() {
 
 #[test]
 fn two_processes_on_one_machine_id_completely() {
-    let (requests, least) = if is_full_run() { (7, 60_000_000) } else { (6, 10_000_000) };
+    let (requests, least) = size((7, 60_000_000), (5, 2_500_000));
     let model = Protocol { requests, remembering: true, examples: true, ..PAIR };
     let found = explore_all("two processes, one machine ID", model);
     for (name, _) in examples() {
@@ -98,7 +99,7 @@ fn two_processes_on_one_machine_id_completely() {
 
 #[test]
 fn three_processes_on_one_machine_id_completely() {
-    let (requests, least) = if is_full_run() { (6, 40_000_000) } else { (4, 600_000) };
+    let (requests, least) = size((6, 40_000_000), (4, 600_000));
     let model = Protocol { processes: 3, requests, ..PAIR };
     let found = explore_all("three processes, one machine ID", model);
     assert!(found.unique > least, "the model has shrunk");
@@ -106,7 +107,7 @@ fn three_processes_on_one_machine_id_completely() {
 
 #[test]
 fn three_processes_on_two_machine_ids_completely() {
-    let (requests, least) = if is_full_run() { (4, 10_000_000) } else { (3, 250_000) };
+    let (requests, least) = size((4, 10_000_000), (3, 250_000));
     let model = Protocol { processes: 3, machines: 2, requests, ..PAIR };
     let found = explore_all("three processes, two machine IDs", model);
     assert!(found.unique > least, "the model has shrunk");
@@ -114,77 +115,84 @@ fn three_processes_on_two_machine_ids_completely() {
 
 #[test]
 fn a_floor_that_is_raised_between_any_two_steps_is_not_missed() {
-    for (what, least, model) in [
-        ("two processes and a floor", 4_000_000, Protocol { requests: 5, ..PAIR }),
+    for (what, (requests, least), model) in [
+        ("two processes and a floor", size((5, 4_000_000), (4, 800_000)), PAIR),
         (
             "two that remember and a floor",
-            1_000_000,
-            Protocol { requests: 4, remembering: true, ..PAIR },
+            size((4, 1_000_000), (3, 150_000)),
+            Protocol { remembering: true, ..PAIR },
         ),
-        ("three processes and a floor", 2_000_000, Protocol { processes: 3, requests: 4, ..PAIR }),
+        (
+            "three processes and a floor",
+            size((4, 2_000_000), (3, 250_000)),
+            Protocol { processes: 3, ..PAIR },
+        ),
         (
             "three processes, two machine IDs and a floor",
-            800_000,
-            Protocol { processes: 3, machines: 2, requests: 3, ..PAIR },
+            size((3, 800_000), (2, 20_000)),
+            Protocol { processes: 3, machines: 2, ..PAIR },
         ),
     ] {
-        let found = explore_all(what, Protocol { floor: FLOOR, ..model });
+        let found = explore_all(what, Protocol { floor: FLOOR, requests, ..model });
         assert!(found.unique > least, "{what}: the model has shrunk to {}", found.unique);
     }
 }
 
 #[test]
 fn a_deleted_record_repeats_nothing() {
-    for (what, least, model) in [
+    for (what, (requests, least), model) in [
         (
             "two processes that remember, one deletion",
-            1_000_000,
-            Protocol { requests: 4, remembering: true, deletions: 1, ..PAIR },
+            size((4, 1_000_000), (3, 100_000)),
+            Protocol { remembering: true, deletions: 1, ..PAIR },
         ),
         (
             "three processes, two deletions",
-            1_000_000,
-            Protocol { processes: 3, requests: 4, deletions: 2, ..PAIR },
+            size((4, 1_000_000), (3, 150_000)),
+            Protocol { processes: 3, deletions: 2, ..PAIR },
         ),
         (
             "two processes, two machine IDs, two deletions",
-            100_000,
-            Protocol { machines: 2, requests: 3, deletions: 2, ..PAIR },
+            (3, 100_000),
+            Protocol { machines: 2, deletions: 2, ..PAIR },
         ),
     ] {
-        let found = explore_all(what, model);
+        let found = explore_all(what, Protocol { requests, ..model });
         assert!(found.unique > least, "{what}: the model has shrunk to {}", found.unique);
     }
 }
 
 #[test]
 fn a_store_that_goes_back_lets_no_process_repeat_itself_and_gets_a_floor() {
-    let (requests, least) = if is_full_run() { (4, 15_000_000) } else { (3, 500_000) };
-    for (what, least, model) in [
-        ("two processes, a store that goes back", least, Protocol { requests, ..PAIR }),
+    for (what, (requests, least), model) in [
+        ("two processes, a store that goes back", size((4, 15_000_000), (3, 500_000)), PAIR),
         (
             "two that remember, a store that goes back",
-            1_500_000,
-            Protocol { requests: 3, remembering: true, ..PAIR },
+            size((3, 1_500_000), (2, 20_000)),
+            Protocol { remembering: true, ..PAIR },
         ),
         (
             "three processes, a store that goes back",
-            1_500_000,
-            Protocol { processes: 3, requests: 3, ..PAIR },
+            size((3, 1_500_000), (2, 20_000)),
+            Protocol { processes: 3, ..PAIR },
         ),
     ] {
-        let found = explore_all(what, Protocol { goes_back: true, ..model });
+        let found = explore_all(what, Protocol { goes_back: true, requests, ..model });
         assert!(found.unique > least, "{what}: the model has shrunk to {}", found.unique);
     }
 }
 
 #[test]
 fn the_child_of_a_fork_repeats_nothing() {
-    for (what, least, model) in [
-        ("two processes and a fork", 2_500_000, Protocol { requests: 5, ..PAIR }),
-        ("three processes and a fork", 2_500_000, Protocol { processes: 3, requests: 4, ..PAIR }),
+    for (what, (requests, least), model) in [
+        ("two processes and a fork", size((5, 2_500_000), (4, 400_000)), PAIR),
+        (
+            "three processes and a fork",
+            size((4, 2_500_000), (3, 150_000)),
+            Protocol { processes: 3, ..PAIR },
+        ),
     ] {
-        let found = explore_all(what, Protocol { copies: Copies::Forked, ..model });
+        let found = explore_all(what, Protocol { copies: Copies::Forked, requests, ..model });
         assert!(found.unique > least, "{what}: the model has shrunk to {}", found.unique);
     }
 }
@@ -194,9 +202,10 @@ fn the_child_of_a_fork_repeats_nothing() {
 fn three_processes_on_two_machine_ids_that_remember() {
     let model = Protocol { processes: 3, machines: 2, remembering: true, ..PAIR };
     let what = "three processes that remember, two machine IDs";
-    let found = explore(what, model, HasDiscoveries::AnyFailures, 12_000_000);
+    let (most, least) = size((12_000_000, 2_500_000), (3_000_000, 700_000));
+    let found = explore(what, model, HasDiscoveries::AnyFailures, most);
     found.must_hold();
-    assert!(found.unique > 2_500_000, "the model has shrunk");
+    assert!(found.unique > least, "the model has shrunk");
 }
 
 #[test]
@@ -238,10 +247,11 @@ fn broken_by(fault: Fault) -> Vec<&'static str> {
 
 #[test]
 fn a_copy_repeats_only_what_was_granted_or_asked_for_when_it_was_made() {
-    let model = Protocol { copies: Copies::Differing, requests: 4, ..PAIR };
+    let (requests, least) = size((4, 1_500_000), (3, 100_000));
+    let model = Protocol { copies: Copies::Differing, requests, ..PAIR };
     let found = explore_all("a copied process", model);
     assert!(found.steps(COPY_REPEATS).is_some());
-    assert!(found.unique > 1_500_000, "the model has shrunk");
+    assert!(found.unique > least, "the model has shrunk");
 }
 
 /// A limit of the protocol, and why the promise names it: both take the other's success for theirs.

@@ -26,7 +26,7 @@ impl Setting {
             store: FlakyStore::new(memory.clone()),
             memory,
             clock: ManualClock::at(START),
-            folder: tempfile::tempdir().expect("a folder"),
+            folder: vesta_testkit::fast_folder(),
         }
     }
 

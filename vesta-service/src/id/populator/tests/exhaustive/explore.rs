@@ -266,12 +266,13 @@ pub(crate) fn explore<S: Subject>(scenario: &Scenario, length: usize) -> Result<
 }
 
 /// Every sequence of exactly `length` operations, each on a populator of its own from the beginning.
-pub(crate) fn replay<S: Subject>(scenario: &Scenario, length: u32) -> Result<Counts, String> {
+pub(crate) fn replay<S: Subject>(scenario: &Scenario, length: usize) -> Result<Counts, String> {
     let alphabet = scenario.alphabet();
     let mut counts = Counts::default();
-    for number in 0..alphabet.len().pow(length) {
+    let pow = |place: usize| (0..place).fold(1, |power, _| power * alphabet.len());
+    for number in 0..pow(length) {
         let (subject, mut world) = (S::at(scenario.first), World::new(scenario));
-        let digit = |place| alphabet[number / alphabet.len().pow(place) % alphabet.len()];
+        let digit = |place| alphabet[number / pow(place) % alphabet.len()];
         for place in 0..length {
             world.step(&subject, digit(place), &scenario.small, &mut counts).map_err(|flaw| {
                 let path: Vec<Op> = (0..=place).map(digit).collect();
