@@ -264,7 +264,7 @@ fn fill(count: u32) -> impl FnMut(&dyn IdService) -> Result<Vec<u64>, IdError> +
 }
 
 impl Client {
-    /// A new ID, as whatever the program keeps it in: [`VestaId`], `u64`, or a type of its own.
+    /// A new ID, as whatever the program keeps it in: [`VestaId`], `u64`, or its own type.
     ///
     /// # Errors
     /// As for [`gen_id`](Self::gen_id).

@@ -88,8 +88,8 @@ pub trait AsyncIdService: Send + Sync {
 macro_rules! inherent_calls {
     ($service:ty) => {
         impl $service {
-            /// A new ID, as whatever the program keeps it in: [`VestaId`]($crate::VestaId), `u64`, or a
-            /// type of its own. May wait, as [`gen_id`](Self::gen_id).
+            /// A new ID, as whatever the program keeps it in: [`VestaId`]($crate::VestaId), `u64`, or its
+            /// own type. May wait, as [`gen_id`](Self::gen_id).
             ///
             /// # Errors
             /// As for [`gen_id`](Self::gen_id).

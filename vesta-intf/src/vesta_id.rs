@@ -1,4 +1,4 @@
-//! An ID as a value with a type of its own, for the structs, tables and JSON of a program.
+//! `VestaId`: a distinct type for IDs in the structs, tables and JSON of a program.
 //!
 //! ```text
 //!  serialized.rs  serde: text, or a number on request    feature `serde`

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A serial tag is a segment tag whose numbers are positions, `period << 40 | n` (see
-//! [`Pattern`](vesta_intf::Pattern)): its ranges, its threads and what this host remembers of it are those
+//! [`Pattern`]): its ranges, its threads and what this host remembers of it are those
 //! of any other. Only two things come on top. The store begins a range at the present period, if it had
 //! not come there yet; and what is left of a period that is over is given up.
 //!

@@ -19,7 +19,7 @@ fn the_root_shows_at_most_twenty_names() {
     assert!(names.len() <= 20, "{}: {names:?}", names.len());
 }
 
-/// With a glob and with both traits at hand, the calls are those of the service itself.
+/// With a glob import and both traits in scope, the calls are those of the service itself.
 #[test]
 fn everyday_calls_are_not_ambiguous() {
     #[allow(unused_imports, reason = "they must not get in the way")]
