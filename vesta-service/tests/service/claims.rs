@@ -13,7 +13,7 @@ use vesta_service::contract::UnixMillis;
 use vesta_service::lease::{KvStore, Record, StoreError, Suspicion, Timing};
 use vesta_service::options::Drive;
 use vesta_service::testing::{Answer, Intercept, ManualClock, MemoryStore, Request};
-use vesta_service::{BuildError, IdError, IdMeta, IdService as _, LocalIdService, MachineSource};
+use vesta_service::{BuildError, IdError, IdMeta, LocalIdService, MachineSource};
 
 /// A store in which somebody else is faster a few times.
 struct Busy {

@@ -10,7 +10,7 @@ use vesta_service::lease::sequence::Rules;
 use vesta_service::lease::{KvStore, Leases, Origin};
 use vesta_service::options::Drive;
 use vesta_service::testing::{Answer, Intercept, ManualClock, MemoryStore, Request};
-use vesta_service::{IdMeta, IdService as _, LocalIdService, MachineSource};
+use vesta_service::{IdMeta, LocalIdService, MachineSource};
 
 const LAYOUT: IdMeta = IdMeta::MAX_PEAK;
 const KILLS: usize = 1000;

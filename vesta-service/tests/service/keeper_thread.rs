@@ -8,7 +8,7 @@ use vesta_service::clock::{Clock, SystemClock};
 use vesta_service::contract::UnixMillis;
 use vesta_service::lease::{KvStore, Leases, Timing};
 use vesta_service::testing::{Intercept, MemoryStore, Request};
-use vesta_service::{Builder, ErrorKind, IdMeta, IdService as _, LocalIdService, MachineSource};
+use vesta_service::{Builder, ErrorKind, IdMeta, LocalIdService, MachineSource};
 
 /// A store that takes its time for each change, and counts them.
 fn busy(changes: &Arc<AtomicU64>) -> Arc<dyn KvStore> {

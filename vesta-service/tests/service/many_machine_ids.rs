@@ -10,7 +10,7 @@ use crate::common::START;
 use vesta_service::lease::{KvStore, Leases, Record, StoreError};
 use vesta_service::options::Drive;
 use vesta_service::testing::{FlakyStore, Intercept, ManualClock, MemoryStore, Request};
-use vesta_service::{Builder, IdMeta, IdService as _, LocalIdService, MachineSource};
+use vesta_service::{Builder, IdMeta, LocalIdService, MachineSource};
 
 const LAYOUT: IdMeta = IdMeta::MAX_PEAK;
 const SECOND: Duration = Duration::from_secs(1);
