@@ -10,7 +10,7 @@ use diesel::{Connection as _, ExpressionMethods as _, QueryDsl as _, RunQueryDsl
 use serde::Serialize;
 use vesta_service::{LocalIdService, MachineSource, VestaId};
 
-const TABLE: &str = "CREATE TABLE orders (id BIGINT PRIMARY KEY)";
+const TABLE: &str = "CREATE TEMPORARY TABLE orders (id BIGINT PRIMARY KEY)";
 
 fn new_id() -> VestaId {
     let builder = LocalIdService::builder().machine(MachineSource::Stateless(1));
@@ -23,41 +23,54 @@ fn sign_bit() -> VestaId {
 }
 
 macro_rules! through_a_table {
-    ($pool:expr) => {{
+    ($pool:expr, $placeholder:literal) => {{
         let pool = $pool;
         let id = new_id();
         sqlx::query(TABLE).execute(&pool).await.unwrap();
-        sqlx::query("INSERT INTO orders VALUES ($1)").bind(id).execute(&pool).await.unwrap();
-        let select = "SELECT id FROM orders WHERE id = $1";
+        let insert = concat!("INSERT INTO orders VALUES (", $placeholder, ")");
+        sqlx::query(insert).bind(id).execute(&pool).await.unwrap();
+        let select = concat!("SELECT id FROM orders WHERE id = ", $placeholder);
         let read: VestaId = sqlx::query_scalar(select).bind(id).fetch_one(&pool).await.unwrap();
         assert_eq!(read, id);
         let none: Option<VestaId> =
             sqlx::query_scalar("SELECT NULL").fetch_one(&pool).await.unwrap();
         assert_eq!(none, None);
 
-        let refused = sqlx::query("INSERT INTO orders VALUES ($1)").bind(sign_bit()).execute(&pool);
-        assert!(refused.await.unwrap_err().to_string().contains("version 1"));
-        let negative = sqlx::query_scalar::<_, VestaId>("SELECT CAST(-1 AS BIGINT)");
+        let refused = sqlx::query(insert).bind(sign_bit()).execute(&pool).await;
+        assert!(refused.unwrap_err().to_string().contains("version 1"));
+        let negative = sqlx::query_scalar::<_, VestaId>("SELECT -id FROM orders");
         assert!(negative.fetch_one(&pool).await.unwrap_err().to_string().contains("version 1"));
         pool.close().await;
     }};
 }
 
+/// The URL of a throw-away server, unless none is given.
+fn server(variable: &str) -> Option<String> {
+    let url = std::env::var(variable).ok();
+    if url.is_none() {
+        eprintln!("not tested: {variable} is not set");
+    }
+    url
+}
+
 #[tokio::test]
 async fn sqlite_returns_the_id_that_was_inserted() {
     let options = sqlx::sqlite::SqlitePoolOptions::new().max_connections(1);
-    through_a_table!(options.connect("sqlite::memory:").await.unwrap());
+    through_a_table!(options.connect("sqlite::memory:").await.unwrap(), "$1");
 }
 
 #[tokio::test]
 async fn postgres_returns_the_id_that_was_inserted() {
-    let Ok(url) = std::env::var("VESTA_TEST_POSTGRES") else {
-        return eprintln!("not tested: VESTA_TEST_POSTGRES is not set");
-    };
+    let Some(url) = server("VESTA_TEST_POSTGRES") else { return };
     let options = sqlx::postgres::PgPoolOptions::new().max_connections(1);
-    let pool = options.connect(&url).await.unwrap();
-    sqlx::query("SET search_path TO pg_temp").execute(&pool).await.unwrap();
-    through_a_table!(pool);
+    through_a_table!(options.connect(&url).await.unwrap(), "$1");
+}
+
+#[tokio::test]
+async fn mysql_returns_the_id_that_was_inserted() {
+    let Some(url) = server("VESTA_TEST_MYSQL") else { return };
+    let options = sqlx::mysql::MySqlPoolOptions::new().max_connections(1);
+    through_a_table!(options.connect(&url).await.unwrap(), "?");
 }
 
 diesel::table! {
