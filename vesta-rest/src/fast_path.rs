@@ -14,10 +14,10 @@ use crate::endpoints::{METHODS, ONE_ID, OTHER};
 use crate::problem::Problem;
 use crate::state::{authorize, text};
 
-/// Fast path in front of the router: answers a request for one ID in decimal digits, `GET` with no
-/// query, from no page of another origin and from nobody who is traced, if the caller is authorized and an
-/// ID is ready, which it nearly always is. Everything else is `None`, and goes through the router. It neither waits nor writes,
-/// and reads no clock beyond what the ID itself needs.
+/// Fast path in front of the router: answers a request for one ID in decimal digits, `GET` with no query, no
+/// other origin and no trace, if the caller is authorized and an ID is ready, which it nearly always is.
+/// Everything else is `None`, and goes through the router. It neither waits nor writes, and reads no clock
+/// beyond what the ID itself needs.
 pub(crate) fn id_now(running: &Running, req: &Request) -> Option<Response<BoxBody>> {
     let uri = req.uri().path_and_query()?.as_str();
     let (method, respond) = ONE_ID.into_iter().find(|(method, _)| METHODS[*method] == uri)?;

@@ -102,7 +102,7 @@ figures! {
         Gauge "_left" "Numbers of the tag at hand", |it| left(&it.segment);
         Gauge "_rate" "Numbers of the tag given out a second", |it| it.segment.rate;
     }
-    /// Not of tags that are added up: a sum of steps means nothing.
+    /// Tags that are added up have none: a sum of steps means nothing.
     STEP of Tag {
         Gauge "_step" "Numbers that the next fetch would bring", |it| it.segment.step;
         Gauge "_room" "Numbers until the counter has outgrown its digits", known |it| it.room;

@@ -99,7 +99,7 @@ async fn check_host(State(hosts): State<Hosts>, request: Request, next: Next) ->
         return next.run(request).await;
     }
     let reason = "the header host must name this listener by an address, by localhost, or by a name in \
-                  admin.hosts";
+                  the setting hosts (--hosts)";
     refused((StatusCode::FORBIDDEN, reason.to_owned()))
 }
 
@@ -117,7 +117,7 @@ async fn check_access(State(state): State<AdminState>, request: Request, next: N
     match state.security.check(tokens.map(HeaderValue::as_bytes), needs) {
         Ok(_) if !reads && !origin::is_own(request.headers(), &state.security.admin_hosts) => {
             let reason = "the headers host and origin must name this listener by its address, by \
-                          localhost, or by a name in admin.hosts";
+                          localhost, or by a name in the setting hosts (--hosts)";
             refused((StatusCode::FORBIDDEN, reason.to_owned()))
         }
         Ok(_) => next.run(request).await,

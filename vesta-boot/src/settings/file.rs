@@ -28,7 +28,7 @@ pub(super) struct File {
 }
 
 /// The settings that are lists: with commas, or as an array.
-const LISTS: [&str; 3] = ["hosts", "admin.hosts", "cors.origins"];
+const LISTS: [&str; 2] = ["hosts", "cors.origins"];
 
 /// `[layout.custom]`: the fields of [`LayoutSpec`], and their defaults.
 #[derive(Serialize, Deserialize)]
@@ -141,7 +141,9 @@ impl Reader<'_> {
                     self.file.values.insert(name, ("custom".to_owned(), at));
                     continue;
                 }
-                (_, Some(expected)) if expected == kind => {
+                (name_of_any, Some(expected))
+                    if expected == kind || name_of_any == "machine.id" && kind == "string" =>
+                {
                     let text = match self.read(value)? {
                         toml::Value::String(text) => text,
                         other => other.to_string(),
@@ -222,12 +224,12 @@ mod tests {
                 "[machine]\nid = 1.5\n",
                 "line 2: invalid type: float, expected integer for machine.id",
             ),
-            ("[machine]\nid = \"mysql://u:s3cret@h/d\"\n", "line 2: invalid type: string"),
+            ("[machine]\ncount = \"mysql://u:s3cret@h/d\"\n", "line 2: invalid type: string"),
             ("[machine]\nid = 99999999999999999999\n", "line 2:"),
             ("[machine]\nstore = mysql://u:s3cret@h/d\n", "line 2:"),
             ("machine = \"s3cret\"\n", "line 1: invalid type: string, expected table for machine"),
             ("[listen]\nat = \"s3cret\"\n", "line 1: invalid type: table, expected string"),
-            ("stateless = \"s3cret\"\n", "invalid type: string, expected boolean for stateless"),
+            ("pacing = \"s3cret\"\n", "invalid type: string, expected boolean for pacing"),
             ("layout = 5\n", "the name of a layout, or a table [layout.custom]"),
             ("[layout.custom]\ntime_bits = 300\n", "line 2: invalid value: integer `300`"),
             ("[layout.own]\n", "unknown field `own`"),
@@ -251,12 +253,12 @@ mod tests {
 
     #[test]
     fn values_come_out_under_the_names_of_the_settings() {
-        let text = "stateless = true\nmax_wait_ms = 0x5\n[machine]\nid = 7\n[layout.custom]\n\
+        let text = "pacing = true\nmax_wait_ms = 0x5\n[machine]\nid = 7\n[layout.custom]\n\
             time_bits = 31\nseq_bits = 22\nmachine_bits = 10\nunit = \"second\"\nepoch = 0\n";
         let file = parse(text, settings(Role::Server)).expect("a right file");
         let values = file.values.iter().map(|(name, (text, line))| format!("{name}={text}@{line}"));
         let values: Vec<_> = values.collect();
-        let expected = ["layout=custom@5", "machine.id=7@4", "max_wait_ms=5@2", "stateless=true@1"];
+        let expected = ["layout=custom@5", "machine.id=7@4", "max_wait_ms=5@2", "pacing=true@1"];
         assert_eq!(values, expected);
         assert_eq!(file.custom.map(|c| (c.time_bits, c.epoch)), Some((31, UnixMillis(0))));
     }

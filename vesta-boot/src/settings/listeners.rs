@@ -16,7 +16,7 @@ section! {
         ///
         /// IP address and port; port 0 takes a free one, which the start-up summary shows. Beyond loopback
         /// it needs a `machine.*` setting, and TLS or `allow_plaintext = true`. `unix:/PATH` is a Unix
-        /// socket: who may use it, the permissions of its folder say.
+        /// socket, which the permissions of its folder protect.
         pub(super) listen: Address = "listen" "ADDRESS" or "127.0.0.1:50051", str::parse::<Address>;
 
         /// gRPC listener, beside the public one
@@ -33,24 +33,16 @@ section! {
         /// and `/segments`; `off` disables it. Beyond loopback it needs TLS or `allow_plaintext = true`.
         pub(super) admin: Option<Address> = "admin.listen" "ADDRESS" or "127.0.0.1:50052", address_or_off;
 
-        /// Further host names of the public listener
+        /// Further host names of the listeners
         ///
-        /// Comma-separated, without ports, or * for any. On loopback, an HTTP request must name the listener by
-        /// an address, by `localhost` or by one of these, else it gets 403: so no web site can send it through a
-        /// browser of this host (DNS rebinding). Needed behind a proxy on the same host that passes on the name
-        /// its clients use. gRPC does not use it.
+        /// Comma-separated, without ports, or * for any at the public one. On loopback, an HTTP request must name the
+        /// listener by an address, by `localhost` or by one of these, else it gets 403: so no web site can send it
+        /// through a browser of this host (DNS rebinding). On every address, so must a request to the admin listener
+        /// that changes something (a new tag), and it must come from no other page. Needed behind a proxy on the same
+        /// host that passes on the name its clients use. gRPC does not use it.
         ///
         /// Example: ids.example.com
         pub(super) hosts: Arc<[String]> = "hosts" "NAMES" or "", hosts_or_any;
-
-        /// Further host names of the admin listener
-        ///
-        /// Comma-separated, without ports. On loopback, a request must name the listener by an address, by
-        /// `localhost` or by one of these. On every address, so must one that changes something (a new tag), and
-        /// it must come from no other page: so no web site can send it through a browser.
-        ///
-        /// Example: vesta.example.com
-        pub(super) admin_hosts: Arc<[String]> = "admin.hosts" "NAMES" or "", hosts;
 
         /// System to stand in for: none or tinyid
         ///
@@ -218,16 +210,14 @@ pub(super) fn check(config: &Config, values: &Values) -> Result<(), Error> {
         );
     }
     // The embedded pool cannot see other hosts: two of them would hand out the same machine IDs.
-    let machine =
-        ["machine.id", "machine.ips", "machine.ordinal", "machine.store", "machine.range"];
+    let machine = ["machine.id", "machine.store", "machine.range"];
     let seen = public(config).find(|listener| listener.1.beyond_loopback());
     if let (Some((name, address)), false) =
         (seen, machine.iter().any(|name| values.is_explicit(name)))
     {
         return Error::refuse(format!(
             "{name} ({address}) is reachable from other hosts, and the default pool cannot see which \
-             machine IDs they use; choose one of machine.id, machine.ips, machine.ordinal, \
-             machine.store or machine.range"
+             machine IDs they use; choose one of machine.id, machine.store or machine.range"
         ));
     }
     match exposed(config).next() {

@@ -17,53 +17,28 @@ use vesta_store::{Kind, OpenError, StoreUrl};
 const MOST: u64 = 1024;
 
 section! {
-    /// Machine ID: `[machine]`, `state_dir` and `stateless`.
-    "Machine ID (choose one of id, ips, ordinal and store)" pub(super) struct Section |values, layout| {
-        /// A fixed machine ID
+    /// Machine ID: `[machine]` and `state_dir`.
+    "Machine ID" pub(super) struct Section |values, layout| {
+        /// Fixed machine ID: a number, by address, or ordinal
         ///
-        /// Made restart-safe by a file in the state folder; together with `machine.store` it is reserved in
-        /// the store instead. Choose one of `machine.id`, `machine.ips`, `machine.ordinal` and a pool.
+        /// `7`. `10.0.0.1=1,10.0.0.2=2`: by address of the host, in any order. `ordinal`: the number at the end of the
+        /// host name, as a StatefulSet of Kubernetes has it; a name with several numbers, as an address has, is
+        /// refused. `ordinal:NAME`: of the hosts `NAME-N` alone, and NAME may contain numbers. A file in the state
+        /// folder makes it restart-safe; together with `machine.store` it is reserved in the store instead. Without
+        /// `machine.store` one StatefulSet for each namespace: two both have an ordinal 0.
         ///
         /// Example: 7
-        id: Option<u64> = "machine.id" "N", number(layout.machines());
-
-        /// Fixed machine IDs by address of the host
-        ///
-        /// An explicit map, whose order means nothing; then as `machine.id`.
-        ///
-        /// Example: 10.0.0.1=1,10.0.0.2=2
-        ips: Option<IpMap> = "machine.ips" "IP=N,..", ip_map(layout.machines());
-
-        /// Fixed machine ID from the host name
-        ///
-        /// Kubernetes StatefulSet: the number at the end of the host name; then as `machine.id`. A host name with
-        /// several numbers, as an address has, is refused. Without `machine.store` one StatefulSet for each
-        /// namespace: two both have an ordinal 0.
-        ordinal: bool = "machine.ordinal" "BOOL" or "false", truth();
-
-        /// Name before the number of machine.ordinal
-        ///
-        /// The name of the StatefulSet. A host with another one is refused, and this one may contain numbers.
-        ///
-        /// Example: vesta
-        ordinal_of: Option<String> = "machine.ordinal_of" "NAME", checked_name;
+        id: Option<Number> = "machine.id" "ID", fixed(layout.machines());
 
         /// Region: the part of the machine IDs that is used here
         ///
-        /// The upper `machine.region_bits` of the machine field are this number. Regions with stores of their
-        /// own then never make the same ID. Every machine ID lies within the region; ordinals count from its
-        /// first one on.
+        /// `REGION/BITS`: the upper 1 to 32 bits of the machine field are this number, so `2/3` is region 2 of 8. The
+        /// width is the same in all of them. Regions with stores of their own then never make the same ID. Every
+        /// machine ID lies within the region; ordinals count from its first one on.
         ///
-        /// Example: 2
+        /// Example: 2/3
         // Parsed before the others, as a part of the layout.
-        _region: Option<()> = "machine.region" "N" for commands, |_| Parsed::Ok(());
-
-        /// Width of the region in bits
-        ///
-        /// 1 to 32, and at most the layout's machine bits: 3 bits are 8 regions, 0 to 7. The same in all of them.
-        ///
-        /// Example: 3
-        _region_bits: Option<()> = "machine.region_bits" "BITS" for commands, |_| Parsed::Ok(());
+        _region: Option<()> = "machine.region" "REGION/BITS" for commands, |_| Parsed::Ok(());
 
         /// Store whose pool hands out machine IDs
         ///
@@ -90,28 +65,21 @@ section! {
         /// issue the same IDs. A start there is refused; with `true` it is only warned about.
         pub(super) allow_network_fs: bool = "state.allow_network_fs" "BOOL" or "false" for commands, truth();
 
-        /// The store may forget what it acknowledged
+        /// Your word on the store: durable, doubtful, one_writer
         ///
-        /// A copy that lags may take over from it (`true`), or a fail-over loses nothing (`false`), although
-        /// it cannot be seen: behind a proxy, or in a managed database. Default: as far as the store can
-        /// tell. With `true` the first ID comes about 7 s after a start; `store trust` ends what is written
-        /// down.
+        /// Default: as far as it can tell itself. `doubtful`: a copy that lags may take over from it, behind a proxy or in a managed database; the first ID
+        /// then comes about 7 s after a start, and `store trust` ends what is written down. `durable`: a fail-over
+        /// loses nothing. `one_writer`: of a pair of databases that replicate from each other, which is refused
+        /// because processes at both would make the same IDs, only one is ever written at a time, as behind a virtual
+        /// address; it is then taken for one that may forget. That holds for `segment.store` and `serial.store` too.
         ///
-        /// Example: true
-        pub(super) may_forget: Option<bool> = "machine.store_may_forget" "BOOL", truth();
-
-        /// Writers of a pair of databases: unknown or one
-        ///
-        /// A database that replicates from another one is refused (`unknown`): processes at both would make the
-        /// same IDs. `one` is your word that only one of both is ever written at a time, as behind a virtual
-        /// address; it is then taken for one that may forget. Also for `segment.store` and `serial.store`.
-        pub(super) writers: Writers = "machine.store_writers" "NAME" or "unknown" for commands,
-            choice([("unknown", Writers::Unknown), ("one", Writers::One)]);
-
-        /// Keep no state for machine.id
-        ///
-        /// IDs may then repeat after a restart; for tests only.
-        stateless: bool = "stateless" "BOOL" or "false", truth();
+        /// Example: doubtful
+        pub(super) trust: Option<Trust> = "machine.store_trust" "NAME" for commands,
+            choice([
+                ("durable", Trust::Durable),
+                ("doubtful", Trust::Doubtful),
+                ("one_writer", Trust::OneWriter),
+            ]);
 
         /// Machine IDs that the pool may hand out
         ///
@@ -125,31 +93,35 @@ section! {
         /// 1 to 1024, from the pool. Its capacity grows with them; one thread and one transaction renew all.
         count: u64 = "machine.count" "N" or "1" under "Pool", number(1..=MOST);
 
-        /// Use of machine IDs: lease or disposable
+        /// Use of machine IDs: lease, lowest, disposable, stateless
         ///
-        /// `lease`: they are claimed, kept and given back. `disposable`: each start uses up a new one, which
-        /// needs an SQL store and a layout with many machine bits.
+        /// `lease`: they are claimed, kept and given back; a host keeps its machine ID over restarts. `lowest`: the
+        /// same, but a start takes the lowest free one. `disposable`: each start uses up a new one, which needs an SQL
+        /// store and a layout with many machine bits. `stateless`: nothing is kept for a number in `machine.id`, so
+        /// that IDs may repeat after a restart; for tests only.
         strategy: Strategy = "machine.strategy" "NAME" or "lease" under "Pool",
-            choice([("lease", Strategy::Lease), ("disposable", Strategy::Disposable)]);
-
-        /// Preferred free machine ID: stable or lowest
-        ///
-        /// `stable`: a host keeps its machine ID over restarts. `lowest`: the lowest free one.
-        order: ClaimOrder = "machine.claim_order" "NAME" or "stable" under "Pool",
-            choice([("stable", ClaimOrder::Stable), ("lowest", ClaimOrder::Lowest)]);
+            choice([
+                ("lease", Strategy::Lease),
+                ("lowest", Strategy::Lowest),
+                ("disposable", Strategy::Disposable),
+                ("stateless", Strategy::Stateless),
+            ]);
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Writers {
-    Unknown,
-    One,
+pub(super) enum Trust {
+    Durable,
+    Doubtful,
+    OneWriter,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Strategy {
     Lease,
+    Lowest,
     Disposable,
+    Stateless,
 }
 
 /// Source of machine IDs.
@@ -213,20 +185,19 @@ impl Machine {
 
 /// A layout in the region that the settings name.
 pub(super) fn in_region(values: &Values, layout: IdMeta) -> Result<IdMeta, Error> {
-    let widest = layout.bits(Field::Machine).into();
-    match (
-        values.read("machine.region", number(0..=u64::MAX))?,
-        values.read("machine.region_bits", number(1..=widest))?,
-    ) {
-        (None, None) => Ok(layout),
-        (Some(region), Some(bits)) => {
-            let bits = u8::try_from(bits).expect("at most 64");
+    let widest = layout.bits(Field::Machine);
+    let read = |text: &str| {
+        let (region, bits) = text.split_once('/')?;
+        let bits = bits.parse().ok().filter(|bits| (1..=widest).contains(bits))?;
+        Some((bits, region.parse().ok()?))
+    };
+    let must = || format!("must be REGION/BITS, such as 2/3, with 1 to {widest} bits");
+    match values.read("machine.region", |text| read(text).ok_or_else(must))? {
+        Some((bits, region)) => {
             let refused = |error| Error::setting(format!("machine.region: {error}"));
             layout.in_region(bits, region).map_err(refused)
         }
-        _ => Error::refuse(
-            "machine.region and machine.region_bits need each other; set both or none",
-        ),
+        None => Ok(layout),
     }
 }
 
@@ -238,29 +209,13 @@ impl Section {
     /// Makes the choice, by the rules between the settings.
     pub(super) fn check(self, values: &Values, layout: &IdMeta) -> Result<Machine, Error> {
         let folder = self.state_dir().display().to_string();
-        let Self { count, order, stateless, .. } = self;
-        if self.ordinal_of.is_some() && !self.ordinal {
-            return Error::refuse(
-                "machine.ordinal_of needs machine.ordinal = true; set both or none",
-            );
-        }
-        let ordinal = self.ordinal_of.map_or(Number::HostOrdinal, Number::HostOrdinalOf);
-        let numbers = [
-            ("machine.id", self.id.map(Number::Id)),
-            ("machine.ips", self.ips.map(Number::IpMap)),
-            ("machine.ordinal", self.ordinal.then_some(ordinal)),
-        ];
-        let mut numbers = numbers.into_iter().filter_map(|(name, number)| Some((name, number?)));
+        let Self { count, strategy, .. } = self;
         let of_pools = [
             ("machine.range", self.range.is_some()),
             ("machine.count", count > 1),
-            ("machine.claim_order", order != ClaimOrder::default()),
+            ("machine.strategy = \"lowest\"", strategy == Strategy::Lowest),
         ];
         let of_pools = of_pools.into_iter().find(|setting| setting.1).map(|setting| setting.0);
-        let choice = numbers.next();
-        if let (Some((one, _)), Some((other, _))) = (&choice, numbers.next()) {
-            return Error::refuse(format!("{one} and {other} are both set; keep one of them"));
-        }
         // Inside the state folder, so that one setting moves all state.
         let own = || {
             let url = format!("sqlite:{}/vesta.db", folder.trim_end_matches('/'));
@@ -268,9 +223,8 @@ impl Section {
                 values.refuse("state_dir", format!("must suit the default pool: {error}"))
             })
         };
-        if self.strategy == Strategy::Disposable {
-            let fixed = choice.map(|choice| choice.0);
-            if let Some(name) = fixed.or(of_pools).or(stateless.then_some("stateless")) {
+        if strategy == Strategy::Disposable {
+            if let Some(name) = self.id.map(|_| "machine.id").or(of_pools) {
                 return Error::refuse(format!(
                     "machine.strategy = \"disposable\" uses up a new machine ID at each start, but \
                      {name} is set; remove one of them"
@@ -284,18 +238,21 @@ impl Section {
             }
             return Ok(Machine::Disposable { store });
         }
-        let name = choice.as_ref().map(|choice| choice.0);
-        if let (Some(one), Some(other)) = (name, of_pools) {
+        if let (Some(_), Some(other)) = (&self.id, of_pools) {
             return Error::refuse(format!(
-                "{other} is for a pool, but {one} fixes the machine ID; remove one of them"
+                "{other} is for a pool, but machine.id fixes the machine ID; remove one of them"
             ));
         }
-        if stateless && (name != Some("machine.id") || self.store.is_some()) {
-            return Error::refuse(
-                "stateless = true is for machine.id without machine.store; remove stateless",
-            );
-        }
-        Ok(match (choice.map(|choice| choice.1), self.store) {
+        Ok(match (self.id, self.store) {
+            (Some(Number::Id(id)), None) if strategy == Strategy::Stateless => {
+                Machine::Stateless(id)
+            }
+            _ if strategy == Strategy::Stateless => {
+                return Error::refuse(
+                    "machine.strategy = \"stateless\" is for a number in machine.id without machine.store; \
+                     remove it",
+                );
+            }
             (None, store) => {
                 let range = self.range.clone().unwrap_or(layout.machines());
                 let spare = range.end() - range.start();
@@ -305,10 +262,13 @@ impl Section {
                 }
                 let count = usize::try_from(count).expect("at most 1024");
                 let store = store.map_or_else(own, Ok)?;
+                let order = match strategy {
+                    Strategy::Lowest => ClaimOrder::Lowest,
+                    _ => ClaimOrder::Stable,
+                };
                 Machine::Pool { store, range: self.range, count, order }
             }
             (Some(number), Some(store)) => Machine::Reserved { store, number },
-            (Some(Number::Id(id)), None) if stateless => Machine::Stateless(id),
             (Some(number), None) => Machine::Fixed(number),
         })
     }
@@ -336,15 +296,28 @@ fn range(within: RangeInclusive<u64>) -> impl Fn(&str) -> Parsed<RangeInclusive<
     }
 }
 
-fn ip_map(within: RangeInclusive<u64>) -> impl Fn(&str) -> Parsed<IpMap> {
-    move |text| {
-        let must = "must be a list such as 10.0.0.1=1,10.0.0.2=2";
-        let map = IpMap::parse(text).map_err(|error| match may_be_url(text) {
-            true => must.to_owned(), // the error quotes the text
-            false => format!("{must} ({error})"),
-        })?;
-        let inside = map.entries().all(|entry| within.contains(&entry.1));
-        let must = || format!("must hold machine IDs of {} to {}", within.start(), within.end());
-        if inside { Ok(map) } else { Err(must()) }
+/// A number, a map of addresses, or the ordinal of the host name.
+fn fixed(within: RangeInclusive<u64>) -> impl Fn(&str) -> Parsed<Number> {
+    move |text| match text.split_once(':') {
+        _ if text.contains('=') => ip_map(text, &within).map(Number::IpMap),
+        _ if text == "ordinal" => Ok(Number::HostOrdinal),
+        Some(("ordinal", name)) => checked_name(name)
+            .map(Number::HostOrdinalOf)
+            .map_err(|must| format!("must be ordinal:NAME, where NAME {must}")),
+        _ => number(within.clone())(text).map(Number::Id).map_err(|must| match text {
+            text if text.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit()) => must,
+            _ => format!("{must}, a list such as 10.0.0.1=1,10.0.0.2=2, or ordinal"),
+        }),
     }
+}
+
+fn ip_map(text: &str, within: &RangeInclusive<u64>) -> Parsed<IpMap> {
+    let must = "must be a list such as 10.0.0.1=1,10.0.0.2=2";
+    let map = IpMap::parse(text).map_err(|error| match may_be_url(text) {
+        true => must.to_owned(), // the error quotes the text
+        false => format!("{must} ({error})"),
+    })?;
+    let inside = map.entries().all(|entry| within.contains(&entry.1));
+    let must = || format!("must hold machine IDs of {} to {}", within.start(), within.end());
+    if inside { Ok(map) } else { Err(must()) }
 }

@@ -44,7 +44,7 @@ pub use ids::Ids;
 pub use limits::Limits;
 pub use listeners::Compat;
 pub use log::{Log, LogFormat};
-use machine::Writers;
+use machine::Trust;
 pub use machine::{Machine, Number};
 pub use print::layout_table;
 pub(crate) use read::unknown_variables;
@@ -71,10 +71,8 @@ pub struct Config {
     pub admin_listen: Option<Address>,
     /// Consent to listeners beyond loopback without encryption.
     pub allow_plaintext: bool,
-    /// Further names of the public listener, for HTTP.
+    /// Further names of the listeners, for HTTP.
     pub hosts: Arc<[String]>,
-    /// Further names of the admin listener.
-    pub admin_hosts: Arc<[String]>,
     /// The system in whose place the REST server stands.
     pub compat: Compat,
     /// Origins of web pages that may call the REST endpoints.
@@ -127,9 +125,8 @@ impl Config {
     pub fn check(values: &Values) -> Result<Self, Error> {
         let Sections { listeners, ids, machine, store, segments, serials, limits, log } =
             Sections::read(values)?;
-        let (state_dir, store_may_forget) = (machine.state_dir(), machine.may_forget);
+        let (state_dir, trust) = (machine.state_dir(), machine.trust);
         let allow_network_fs = machine.allow_network_fs;
-        let one_writer = machine.writers == Writers::One;
         let machine = machine.check(values, &ids.layout)?;
         let [tls, admin_tls] = listeners.tls()?;
         let config = Self {
@@ -138,7 +135,6 @@ impl Config {
             grpc_listen: listeners.grpc.filter(|_| values.role == Role::Vesta),
             admin_listen: listeners.admin,
             hosts: listeners.hosts,
-            admin_hosts: listeners.admin_hosts,
             compat: listeners.compat,
             cors_origins: listeners.cors_origins,
             allow_plaintext: listeners.allow_plaintext,
@@ -147,8 +143,12 @@ impl Config {
             auth: auth(&values.tokens)?,
             lease: store.lease(values, &machine)?,
             store,
-            store_may_forget,
-            one_writer,
+            store_may_forget: match trust {
+                Some(Trust::Durable) => Some(false),
+                Some(Trust::Doubtful) => Some(true),
+                Some(Trust::OneWriter) | None => None,
+            },
+            one_writer: trust == Some(Trust::OneWriter),
             ids,
             machine,
             state_dir,
@@ -217,7 +217,7 @@ impl Config {
                 .as_ref()
                 .map_or(Ok(None), |_| load(&self.tls, Protocol::Http2))?,
             admin_tls: load(&self.admin_tls, Protocol::Http1)?,
-            admin_hosts: self.admin_hosts.clone(),
+            admin_hosts: self.hosts.iter().filter(|name| *name != "*").cloned().collect(),
             auth: self.auth.clone(),
         })
     }

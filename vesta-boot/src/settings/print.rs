@@ -26,9 +26,9 @@ pub(super) fn print(config: &Config, values: &Values) -> String {
         }
         let key = name.strip_prefix(current).map_or(name, |key| key.trim_start_matches('.'));
         let value = match (toml_type(arg), value.trim().parse::<u64>()) {
-            ("string", _) => toml::Value::from(value).to_string(),
-            (_, Ok(number)) => number.to_string(),
-            (..) => value,
+            ("boolean", _) => value,
+            ("integer", Ok(number)) => number.to_string(),
+            (..) => toml::Value::from(value).to_string(),
         };
         // A duration of the store is no setting: with another store it would be another.
         let mark = if origin.starts_with("default of") { "#" } else { "" };

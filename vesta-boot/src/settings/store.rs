@@ -113,7 +113,7 @@ impl Store {
                     "{name} is about a machine ID that is kept by renewing it, which {} does not do; \
                      remove one of them",
                     match machine {
-                        Machine::Stateless(_) => "stateless = true",
+                        Machine::Stateless(_) => "machine.strategy = \"stateless\"",
                         _ => "machine.strategy = \"disposable\"",
                     }
                 )),

@@ -184,7 +184,7 @@ fn resolve(number: &Number, layout: &IdMeta) -> Result<u64, Error> {
         Number::Id(id) => (*id, "machine.id".to_owned()),
         Number::IpMap(map) => {
             let (address, id) = map.find_own().map_err(refused)?;
-            (id, format!("address {address} in machine.ips"))
+            (id, format!("address {address} in machine.id"))
         }
         Number::HostOrdinal | Number::HostOrdinalOf(_) => {
             let of = if let Number::HostOrdinalOf(of) = number { Some(of.as_str()) } else { None };

@@ -108,12 +108,10 @@ fn a_tick_can_begin_at_a_random_number() {
 fn each_way_to_a_machine_id_is_understood() {
     let machine = |args: &[&str]| format!("{:?}", config(args).expect("right settings").machine);
     assert_eq!(machine(&["--machine-id", "1023"]), "Fixed(Id(1023))");
-    assert_eq!(machine(&["--machine-ordinal"]), "Fixed(HostOrdinal)");
-    assert_eq!(machine(&["--machine-ordinal=true"]), "Fixed(HostOrdinal)");
-    let of = ["--machine-ordinal", "--machine-ordinal-of", "vesta"];
-    assert_eq!(machine(&of), "Fixed(HostOrdinalOf(\"vesta\"))");
-    assert_eq!(machine(&["--machine-id", "5", "--stateless"]), "Stateless(5)");
-    let map = machine(&["--machine-ips", "10.0.0.1=1,fd00::1=7"]);
+    assert_eq!(machine(&["--machine-id", "ordinal"]), "Fixed(HostOrdinal)");
+    assert_eq!(machine(&["--machine-id=ordinal:vesta"]), "Fixed(HostOrdinalOf(\"vesta\"))");
+    assert_eq!(machine(&["--machine-id", "5", "--machine-strategy", "stateless"]), "Stateless(5)");
+    let map = machine(&["--machine-id", "10.0.0.1=1,fd00::1=7"]);
     assert!(map.starts_with("Fixed(IpMap") && map.contains("10.0.0.1: 1"), "{map}");
     assert_eq!(
         machine(&["--machine-range", "924-1023", "--state-dir", "/var/lib/vesta/"]),
@@ -121,11 +119,7 @@ fn each_way_to_a_machine_id_is_understood() {
          order: Stable }"
     );
     assert_eq!(
-        machine(&[
-            "--state-dir=vesta-data",
-            "--machine-count=1024",
-            "--machine-claim-order=lowest"
-        ]),
+        machine(&["--state-dir=vesta-data", "--machine-count=1024", "--machine-strategy=lowest"]),
         "Pool { store: \"sqlite:vesta-data/vesta.db\", range: None, count: 1024, order: Lowest }"
     );
     // What is the default may be said.
@@ -135,10 +129,10 @@ fn each_way_to_a_machine_id_is_understood() {
 
 #[test]
 fn a_region_is_part_of_the_layout() {
-    let args = ["--machine-region", "2", "--machine-region-bits", "3", "--machine-id", "383"];
+    let args = ["--machine-region", "2/3", "--machine-id", "383"];
     let config = config(&args).expect("right settings");
     assert_eq!(config.ids.layout.machines(), 256..=383);
-    let file = "[machine]\nregion = 7\nregion_bits = 3\n";
+    let file = "[machine]\nregion = \"7/3\"\n";
     let config = with_file(file, &["--layout", "snowflake"]).expect("right settings");
     assert_eq!(config.ids.layout, IdMeta::SNOWFLAKE.in_region(3, 7).expect("a region"));
 }
@@ -147,8 +141,8 @@ fn a_region_is_part_of_the_layout() {
 fn a_number_of_ones_own_can_be_reserved_in_a_store() {
     for (number, expected) in [
         (&["--machine-id", "5"][..], "Id(5)"),
-        (&["--machine-ips", "10.0.0.1=1"], "IpMap("),
-        (&["--machine-ordinal"], "HostOrdinal"),
+        (&["--machine-id", "10.0.0.1=1"], "IpMap("),
+        (&["--machine-id", "ordinal"], "HostOrdinal"),
     ] {
         let args = [number, &["--machine-store", "mysql://u:pw@h/d"]].concat();
         let config = config(&args).expect("right settings");

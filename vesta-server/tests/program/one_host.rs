@@ -152,23 +152,24 @@ fn an_ordinal_is_taken_from_a_name_with_one_number_alone() {
         let mut command = Command::new("unshare");
         command.args(["--user", "--map-root-user", "--uts", "sh", "-c", NAMED, "sh", name]);
         command.arg(env!("CARGO_BIN_EXE_vesta-server")).args(FREE_PORTS).current_dir(folder.path());
-        command.args(["--machine-ordinal", "--state-dir", "state", "--namespace", &namespace]);
+        command.args(["--state-dir", "state", "--namespace", &namespace]);
         command.args(args).env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
         command
     };
     for name in ["ip-10-0-3-17", "ip-10-0-4-17", "10-0-3-17.ec2.internal"] {
-        for args in [&[][..], &["--machine-store", "sqlite:pool.db"]] {
+        for store in [&[][..], &["--machine-store", "sqlite:pool.db"]] {
+            let args = &[&["--machine-id", "ordinal"], store].concat();
             let output = on_host(name, args).output().expect("it runs");
             let said = text(&output.stderr);
             assert_eq!(output.status.code(), Some(64), "{said}");
             assert!(said.contains(&format!("host name `{name}` has several numbers")), "{said}");
         }
     }
-    let output = on_host("other-3", &["--machine-ordinal-of", "vesta"]).output().expect("it runs");
+    let output = on_host("other-3", &["--machine-id", "ordinal:vesta"]).output().expect("it runs");
     assert_eq!(output.status.code(), Some(64));
-    assert!(text(&output.stderr).contains("machine.ordinal_of expects vesta-N"));
+    assert!(text(&output.stderr).contains("the ordinal is of vesta-N"));
 
-    let running = serve(&mut on_host("vesta-3", &["--machine-ordinal-of", "vesta"]));
+    let running = serve(&mut on_host("vesta-3", &["--machine-id", "ordinal:vesta"]));
     assert_eq!(running.machine(), 3);
     let (_, log) = running.stop();
     assert!(log.contains("no other StatefulSet may use this namespace"), "{log}");

@@ -25,7 +25,7 @@ fn a_wrong_setting_ends_with_64_and_one_sentence() {
     let folder = folder();
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let taken = taken.local_addr().expect("its address").to_string();
-    std::fs::write(folder.path().join("bad.toml"), "[machine]\nid = \"one\"\n").expect("a file");
+    std::fs::write(folder.path().join("bad.toml"), "[machine]\ncount = \"one\"\n").expect("a file");
     std::fs::write(folder.path().join("file"), "").expect("a file");
     for (args, env, expected) in [
         (&["--machine-id", "1024"][..], &[][..], "machine.id must be 0 to 1023, but is `1024`"),
@@ -64,8 +64,8 @@ fn a_wrong_setting_ends_with_64_and_one_sentence() {
             "no store has the scheme `carrier-pigeon`",
         ),
         (&["--machine-store", "sqlite:file/vesta.db"], &[], "machine.store: "),
-        (&["--machine-ips", "192.0.2.1=1"], &[], "none of this host's addresses"),
-        (&["--machine-ips", "127.0.0.1=1"], &[], "127.0.0.1 does not name one host"),
+        (&["--machine-id", "192.0.2.1=1"], &[], "none of this host's addresses"),
+        (&["--machine-id", "127.0.0.1=1"], &[], "127.0.0.1 does not name one host"),
     ] {
         let free: &[&str] = if args.contains(&"--listen") || args.contains(&"--admin-listen") {
             &[]
@@ -117,7 +117,7 @@ fn a_flag_wins_over_the_environment_and_that_over_the_file() {
         ("VESTA_MAX_WAIT_MS", "2"),
         ("VESTA_REQUEST_TIMEOUT_MS", "2"),
         ("VESTA_WORKERS", ""),
-        ("VESTA_MACHINE_ORDINAL", "true"),
+        ("VESTA_MACHINE_ID", "ordinal"),
     ];
     let output = run(folder.path(), &["--print-config", "--max-wait-ms", "3"], &env);
     let printed = text(&output.stdout);
@@ -129,7 +129,7 @@ fn a_flag_wins_over_the_environment_and_that_over_the_file() {
     has("request_timeout_ms = 2 ", "# env VESTA_REQUEST_TIMEOUT_MS");
     has("drain_limit_ms = 1 ", "# file vesta.toml line 3");
     has("workers = 1 ", "# file vesta.toml line 4"); // an empty variable is no variable
-    has("ordinal = true ", "# env VESTA_MACHINE_ORDINAL");
+    has("id = \"ordinal\" ", "# env VESTA_MACHINE_ID");
     has("max_connections = 4096 ", "# default");
 }
 

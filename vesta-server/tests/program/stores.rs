@@ -25,8 +25,7 @@ fn records(folder: &Path, args: &[&str]) -> Vec<Value> {
 #[test]
 fn several_machine_ids_are_said_and_used() {
     let folder = folder();
-    let args =
-        ["--machine-count", "3", "--machine-range", "5-9", "--machine-claim-order", "lowest"];
+    let args = ["--machine-count", "3", "--machine-range", "5-9", "--machine-strategy", "lowest"];
     let running = start(folder.path(), &args);
     let machines = "5, 6, 7 (pool 5 to 9 of SQLite vesta-data/vesta.db)";
     assert_eq!(running.fact("machine IDs"), machines);

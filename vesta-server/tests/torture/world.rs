@@ -71,7 +71,7 @@ impl World {
             set("--machine-window-ms", (renew * 3).to_string());
             set("--machine-takeover-grace-ms", (renew * 9).to_string());
             set("--machine-range", format!("1-{}", rng.within(10..=20)));
-            set("--machine-claim-order", rng.pick(&["stable", "lowest"]).to_owned());
+            set("--machine-strategy", rng.pick(&["lease", "lowest"]).to_owned());
         }
         let is_made_once = matches!(kind, Kind::Network { can_refuse: true, .. });
         if is_made_once {

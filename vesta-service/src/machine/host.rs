@@ -18,11 +18,11 @@ pub(super) fn ordinal(name: &str, of: Option<&str>) -> Result<u64, IdError> {
         return refuse("does not end in a hyphen and a number", pods);
     };
     if of.is_some_and(|of| of != front) {
-        let expected = format!("machine.ordinal_of expects {}-N", of.unwrap_or_default());
+        let expected = format!("the ordinal is of {}-N", of.unwrap_or_default());
         return refuse("is of another set", &expected);
     }
     if of.is_none() && front.split('-').chain(domain.split('.')).any(is_number) {
-        let expected = "name what is before the number by machine.ordinal_of if the number alone tells hosts apart";
+        let expected = "name what is before the number, as in machine.id = ordinal:NAME, if the number alone tells hosts apart";
         return refuse("has several numbers, as an address has", expected);
     }
     number.parse().or_else(|_| refuse("ends in a number of more than 64 bits", pods))

@@ -48,49 +48,42 @@ fn what_is_wrong_is_refused_with_one_sentence_that_says_what_to_do() {
         (&["--machine-id", "1024"], "machine.id must be 0 to 1023, but is `1024`"),
         (&["--machine-id", "256", "--layout", "js-safe"], "machine.id must be 0 to 255"),
         (&["--machine-id", "-1"], "machine.id must be 0 to 1023, but is `-1`"),
-        (&["--machine-id", "seven"], "machine.id must be 0 to 1023, but is `seven`"),
         (
-            &["--machine-ips", "10.0.0.1"],
-            "machine.ips must be a list such as 10.0.0.1=1,10.0.0.2=2",
+            &["--machine-id", "seven"],
+            "machine.id must be 0 to 1023, a list such as 10.0.0.1=1,10.0.0.2=2, or ordinal, but is `seven`",
         ),
-        (&["--machine-ips", "10.0.0.1=1,10.0.0.1=2"], "machine.ips"),
-        (&["--machine-ips", "127.0.0.1=1"], "127.0.0.1 does not name one host"),
-        (&["--machine-ips", "10.0.0.1=1024"], "machine.ips must hold machine IDs of 0 to 1023"),
-        (&["--machine-ordinal=yes"], "machine.ordinal must be true or false, but is `yes`"),
+        (
+            &["--machine-id", "10.0.0.1"],
+            "machine.id must be 0 to 1023, a list such as 10.0.0.1=1,10.0.0.2=2, or ordinal",
+        ),
+        (&["--machine-id", "10.0.0.1=1,10.0.0.1=2"], "machine.id"),
+        (&["--machine-id", "127.0.0.1=1"], "127.0.0.1 does not name one host"),
+        (&["--machine-id", "10.0.0.1=1024"], "machine.id must hold machine IDs of 0 to 1023"),
+        (&["--machine-id=ordinal:"], "machine.id must be ordinal:NAME"),
         (&["--machine-store", "vesta.db"], "machine.store must be a URL such as sqlite:"),
         (&["--machine-range", "5"], "machine.range must be FROM-TO within 0-1023"),
         (&["--machine-range", "9-3"], "machine.range must be FROM-TO within 0-1023"),
         (&["--machine-range", "0-1024"], "machine.range must be FROM-TO within 0-1023"),
-        (&["--machine-region", "2"], "machine.region and machine.region_bits need each other"),
-        (&["--machine-region-bits", "3"], "machine.region and machine.region_bits need each other"),
-        (&["--machine-region", "8", "--machine-region-bits", "3"], "machine.region: region"),
-        (&["--machine-region", "two", "--machine-region-bits", "3"], "machine.region must be"),
+        (&["--machine-region", "2"], "machine.region must be REGION/BITS, such as 2/3"),
+        (&["--machine-region", "8/3"], "machine.region: region"),
+        (&["--machine-region", "two/3"], "machine.region must be REGION/BITS"),
+        (&["--machine-region", "0/11"], "with 1 to 10 bits, but is `0/11`"),
+        (&["--machine-region", "0/1000"], "with 1 to 10 bits"),
+        (&["--machine-region", "0/0"], "with 1 to 10 bits"),
         (
-            &["--machine-region", "0", "--machine-region-bits", "11"],
-            "machine.region_bits must be 1 to 10, but is `11`",
-        ),
-        (
-            &["--machine-region", "0", "--machine-region-bits", "1000"],
-            "machine.region_bits must be 1 to 10, but is `1000`",
-        ),
-        (
-            &["--machine-region", "0", "--machine-region-bits", "0"],
-            "machine.region_bits must be 1 to 10, but is `0`",
-        ),
-        (
-            &["--machine-region", "2", "--machine-region-bits", "3", "--machine-id", "255"],
+            &["--machine-region", "2/3", "--machine-id", "255"],
             "machine.id must be 256 to 383, but is `255`",
         ),
         (
-            &["--machine-region", "2", "--machine-region-bits", "3", "--machine-range", "256-384"],
+            &["--machine-region", "2/3", "--machine-range", "256-384"],
             "machine.range must be FROM-TO within 256-383",
         ),
         (
-            &["--machine-region", "2", "--machine-region-bits", "3", "--machine-ips", "10.0.0.1=1"],
-            "machine.ips must hold machine IDs of 256 to 383",
+            &["--machine-region", "2/3", "--machine-id", "10.0.0.1=1"],
+            "machine.id must hold machine IDs of 256 to 383",
         ),
         (
-            &["--machine-region", "2", "--machine-region-bits", "9", "--machine-count", "3"],
+            &["--machine-region", "2/9", "--machine-count", "3"],
             "machine.count must be at most the 2 of the pool",
         ),
         (&["--namespace", "a b"], "namespace must be 1 to 64 letters"),
@@ -108,34 +101,21 @@ fn what_is_wrong_is_refused_with_one_sentence_that_says_what_to_do() {
         (&["--allow-plaintext=1"], "allow_plaintext must be true or false"),
         (&["--state-allow-network-fs=maybe"], "state.allow_network_fs must be true or false"),
         (
-            &["--machine-ordinal-of", "vesta"],
-            "machine.ordinal_of needs machine.ordinal = true; set both or none",
+            &["--machine-id", "ordinal:a b"],
+            "machine.id must be ordinal:NAME, where NAME must be 1 to 64",
         ),
-        (&["--machine-ordinal", "--machine-ordinal-of", "a b"], "machine.ordinal_of must"),
-        // More than one choice of a machine ID.
-        (
-            &["--machine-id", "1", "--machine-ordinal"],
-            "machine.id and machine.ordinal are both set; keep one",
-        ),
-        (
-            &["--machine-id", "1", "--machine-ips", "10.0.0.1=1"],
-            "machine.id and machine.ips are both set",
-        ),
-        (
-            &["--machine-ordinal", "--machine-ips", "10.0.0.1=1"],
-            "machine.ips and machine.ordinal are both set",
-        ),
+        // A fixed machine ID and settings of pools.
         (
             &["--machine-id", "1", "--machine-range", "0-5"],
             "machine.range is for a pool, but machine.id fixes the machine ID",
         ),
         (
-            &["--machine-ordinal", "--machine-count", "2"],
-            "machine.count is for a pool, but machine.ordinal fixes the machine ID",
+            &["--machine-id", "ordinal", "--machine-count", "2"],
+            "machine.count is for a pool, but machine.id fixes the machine ID",
         ),
         (
-            &["--machine-ips", "10.0.0.1=1", "--machine-claim-order", "lowest"],
-            "machine.claim_order is for a pool, but machine.ips fixes the machine ID",
+            &["--machine-id", "10.0.0.1=1", "--machine-strategy", "lowest"],
+            "machine.strategy = \"lowest\" is for a pool, but machine.id fixes the machine ID",
         ),
         // Pools.
         (&["--machine-count", "0"], "machine.count must be 1 to 1024, but is `0`"),
@@ -144,8 +124,10 @@ fn what_is_wrong_is_refused_with_one_sentence_that_says_what_to_do() {
             &["--machine-count", "4", "--machine-range", "7-9"],
             "machine.count must be at most the 3 of the pool, but is `4` (flag --machine-count)",
         ),
-        (&["--machine-claim-order", "first"], "machine.claim_order must be stable or lowest"),
-        (&["--machine-strategy", "once"], "machine.strategy must be lease or disposable"),
+        (
+            &["--machine-strategy", "once"],
+            "machine.strategy must be lease, lowest, disposable or stateless",
+        ),
         (
             &["--machine-strategy", "disposable", "--machine-store", "redis://:s3cret@h"],
             "machine.store must be an SQL store (sqlite, mysql or postgres) with machine.strategy = \
@@ -156,20 +138,15 @@ fn what_is_wrong_is_refused_with_one_sentence_that_says_what_to_do() {
             "uses up a new machine ID at each start, but machine.id is set; remove one of them",
         ),
         (
-            &["--machine-strategy", "disposable", "--machine-ips", "10.0.0.1=1"],
-            "but machine.ips is set",
+            &["--machine-strategy", "disposable", "--machine-id", "10.0.0.1=1"],
+            "but machine.id is set",
         ),
-        (&["--machine-strategy", "disposable", "--machine-ordinal"], "but machine.ordinal is set"),
+        (&["--machine-strategy", "disposable", "--machine-id=ordinal"], "but machine.id is set"),
         (&["--machine-strategy", "disposable", "--machine-count", "2"], "but machine.count is set"),
         (
             &["--machine-strategy", "disposable", "--machine-range", "0-9"],
             "but machine.range is set",
         ),
-        (
-            &["--machine-strategy", "disposable", "--machine-claim-order", "lowest"],
-            "but machine.claim_order is set",
-        ),
-        (&["--machine-strategy", "disposable", "--stateless"], "but stateless is set"),
         // Leases.
         (&["--auto-init=1"], "auto_init must be true or false, but is `1`"),
         (&["--wait-for-store=1"], "wait_for_store must be true or false, but is `1`"),
@@ -200,22 +177,31 @@ fn what_is_wrong_is_refused_with_one_sentence_that_says_what_to_do() {
             "machine.takeover_grace_ms is for a pool, but the machine ID is fixed",
         ),
         (
-            &["--machine-id", "1", "--stateless", "--machine-window-ms", "5000"],
-            "machine.window_ms is about a machine ID that is kept by renewing it, which stateless = \
-             true does not do",
+            &["--machine-id", "1", "--machine-strategy=stateless", "--machine-window-ms", "5000"],
+            "machine.window_ms is about a machine ID that is kept by renewing it, which \
+             machine.strategy = \"stateless\" does not do",
         ),
         (
-            &["--machine-id", "1", "--stateless", "--machine-request-timeout-ms", "5000"],
+            &[
+                "--machine-id",
+                "1",
+                "--machine-strategy=stateless",
+                "--machine-request-timeout-ms",
+                "5000",
+            ],
             "machine.request_timeout_ms is about",
         ),
         (
             &["--machine-strategy", "disposable", "--machine-takeover-grace-ms", "60000"],
             "which machine.strategy = \"disposable\" does not do",
         ),
-        (&["--stateless"], "stateless = true is for machine.id without machine.store"),
         (
-            &["--stateless", "--machine-id", "1", "--machine-store", "sqlite:x"],
-            "stateless = true is for",
+            &["--machine-strategy=stateless"],
+            "machine.strategy = \"stateless\" is for a number in machine.id without machine.store",
+        ),
+        (
+            &["--machine-strategy=stateless", "--machine-id", "1", "--machine-store", "sqlite:x"],
+            "machine.strategy = \"stateless\" is for",
         ),
         // Segments.
         (
@@ -242,9 +228,12 @@ fn what_is_wrong_is_refused_with_one_sentence_that_says_what_to_do() {
             "compat = tinyid is for REST; start vesta-rest",
         ),
         // Unsafe or clashing listeners.
-        (&["--listen", "0.0.0.0:5"], "choose one of machine.id, machine.ips"),
-        (&["--listen", "[::]:5"], "choose one of machine.id, machine.ips"),
-        (&["--listen", "10.0.0.1:5", "--allow-plaintext"], "choose one of machine.id, machine.ips"),
+        (&["--listen", "0.0.0.0:5"], "choose one of machine.id, machine.store"),
+        (&["--listen", "[::]:5"], "choose one of machine.id, machine.store"),
+        (
+            &["--listen", "10.0.0.1:5", "--allow-plaintext"],
+            "choose one of machine.id, machine.store",
+        ),
         (
             &open,
             "listen (0.0.0.0:5) is reachable from other hosts and not encrypted; set tls.cert and \

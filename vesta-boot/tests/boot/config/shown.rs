@@ -89,7 +89,7 @@ fn a_planted_password_is_never_shown() {
             Err(error) => shown.push(error.to_string()),
         }
         // In the wrong place it must not come back in the error either.
-        let flags = ["--machine-id", "--layout", "--listen", "--machine-ips", "--segment-mode"];
+        let flags = ["--machine-id", "--layout", "--listen", "--machine-region", "--segment-mode"];
         for flag in flags.into_iter().filter(|_| url.contains("://")) {
             let error = self::config(&[flag, url]).map(|config| config.role).expect_err(flag);
             shown.push(error);

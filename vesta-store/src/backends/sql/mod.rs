@@ -114,7 +114,7 @@ impl<D: Dialect> Sql<D> {
         match look.source.as_ref().filter(|_| !self.one_writer) {
             Some(source) => Err(StoreError::permanent(format!(
                 "this server replicates from {source}: a process at each of both would make the same \
-                 IDs; use the primary, or set machine.store_writers = \"one\" if only one of both is \
+                 IDs; use the primary, or set machine.store_trust = \"one_writer\" if only one of both is \
                  ever written at a time"
             ))),
             None => Ok(look),
