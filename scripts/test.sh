@@ -7,7 +7,7 @@
 #                                    store whose server is installed; real programs killed and restarted; ten
 #                                    seconds of torture; the commands of the documents that need no server
 #   scripts/test.sh --all            what every change must pass: installs what is missing (Debian), and adds processes
-#                                    and torture on every store, races, the page in Chromium, clients in other
+#                                    and torture on every store, races, an outside program, the page in Chromium, clients in other
 #                                    languages, alerts, deployments, all commands of the documents
 #   scripts/test.sh --full           --all with more rounds, longer outages and larger models, five minutes of torture,
 #                                    fuzzing led by coverage, each package built and tried out, mutation testing:
@@ -236,6 +236,7 @@ scripts/ops.sh || failed "the alerts and the dashboard"
 scripts/deploy.sh || failed "the files of deploy/"
 scripts/docs.sh || failed "the commands of the documents"
 scripts/interop.sh || failed "clients in other languages"
+scripts/outside.sh || failed "a program that has Vesta as its one dependency"
 scripts/browser.sh || failed "the page in a browser"
 if [ $tier = full ]; then
   scripts/races.sh --full || failed "the races"
