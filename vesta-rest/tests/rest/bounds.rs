@@ -103,103 +103,37 @@ async fn a_stretch_of_time_is_a_range_of_ids() {
     }
 }
 
+/// A query, the kind of the problem, the parameter that it names, and its detail.
+const REFUSED: &str = "
+? INVALID time time is missing; it must be {forms}
+?time= INVALID time {a_moment}, but is empty
+?time=-1 INVALID time {a_moment}, but is `-1`
+?time=now INVALID time {a_moment}, but is `now`
+?time=2026-01-32 INVALID time {a_moment}, but is `2026-01-32`
+?time=2026-01-01T00:00:00 INVALID time time must have an offset from UTC: 2026-01-01T00:00:00Z in UTC, 2026-01-01T00:00:00+08:00 in China, but is `2026-01-01T00:00:00`
+?time=2026-01-01T08:00:00+08:00 INVALID time {a_moment}, but is `2026-01-01T08:00:00 08:00`; in a URL + is written %2B
+?time=2026-02-29T00:00:00Z INVALID time {a_moment}, but is `2026-02-29T00:00:00Z`
+?time=1767225600 INVALID time {a_moment} (with at least 12 digits: fewer may be meant as seconds or as a date), but is `1767225600`
+?time=2049-01-09T05:37:04Z INVALID time time: 2049-01-09T05:37:04.000Z is not before 2049-01-09T05:37:04.000Z, where the layout ends
+?time=1960-01-01T00:00:00Z INVALID time time must not be before 1970, but is `1960-01-01T00:00:00Z`
+?time=18446744073709551616 INVALID time time must be at most 18446744073709551615, but is `18446744073709551616`
+?time=0&time=1 INVALID time time must be given once only
+?time=1767225600000&type=2 OUT_OF_RANGE type type must be a whole number 0 to 1, but is `2`
+?time=1767225600000&genMethod=4 OUT_OF_RANGE genMethod genMethod must be a whole number 0 to 3, but is `4`
+?time=1767225600000&version=2 OUT_OF_RANGE version version must be a whole number 0 to 1, but is `2`
+?time=1767225600000&genMethod=rest INVALID genMethod genMethod must be a whole number 0 to 3, but is `rest`
+?time=1767225600000&machine=1 INVALID machine there is no parameter `machine`; this endpoint takes time, type, genMethod, version, format";
+
 #[actix_web::test]
 async fn what_is_no_moment_of_the_layout_is_refused() {
     let service = service();
     let forms = vesta_boot::moment::FORMS;
-    let a_moment = format!("time must be {forms}");
-    for (query, kind, parameter, detail) in [
-        (
-            "",
-            "INVALID",
-            "time",
-            format!("time is missing; it must be {forms}"),
-        ),
-        ("time=", "INVALID", "time", format!("{a_moment}, but is empty")),
-        ("time=-1", "INVALID", "time", format!("{a_moment}, but is `-1`")),
-        ("time=now", "INVALID", "time", format!("{a_moment}, but is `now`")),
-        ("time=2026-01-32", "INVALID", "time", format!("{a_moment}, but is `2026-01-32`")),
-        (
-            "time=2026-01-01T00:00:00",
-            "INVALID",
-            "time",
-            "time must have an offset from UTC: 2026-01-01T00:00:00Z in UTC, 2026-01-01T00:00:00+08:00 in \
-             China, but is `2026-01-01T00:00:00`"
-                .to_owned(),
-        ),
-        (
-            "time=2026-01-01T08:00:00+08:00",
-            "INVALID",
-            "time",
-            format!(
-                "{a_moment}, but is `2026-01-01T08:00:00 08:00`; in a URL + is written %2B"
-            ),
-        ),
-        ("time=2026-02-29T00:00:00Z", "INVALID", "time", format!("{a_moment}, but is `2026-02-29T00:00:00Z`")),
-        // Seconds in place of milliseconds.
-        (
-            "time=1767225600",
-            "INVALID",
-            "time",
-            format!(
-                "{a_moment} (with at least 12 digits: fewer may be meant as seconds or as a date), but is \
-                 `1767225600`"
-            ),
-        ),
-        (
-            "time=2049-01-09T05:37:04Z",
-            "INVALID",
-            "time",
-            "time: 2049-01-09T05:37:04.000Z is not before 2049-01-09T05:37:04.000Z, where the layout ends"
-                .to_owned(),
-        ),
-        (
-            "time=1960-01-01T00:00:00Z",
-            "INVALID",
-            "time",
-            "time must not be before 1970, but is `1960-01-01T00:00:00Z`".to_owned(),
-        ),
-        (
-            "time=18446744073709551616",
-            "INVALID",
-            "time",
-            "time must be at most 18446744073709551615, but is `18446744073709551616`"
-                .to_owned(),
-        ),
-        ("time=0&time=1", "INVALID", "time", "time must be given once only".to_owned()),
-        (
-            "time=1767225600000&type=2",
-            "OUT_OF_RANGE",
-            "type",
-            "type must be a whole number 0 to 1, but is `2`".to_owned(),
-        ),
-        (
-            "time=1767225600000&genMethod=4",
-            "OUT_OF_RANGE",
-            "genMethod",
-            "genMethod must be a whole number 0 to 3, but is `4`".to_owned(),
-        ),
-        (
-            "time=1767225600000&version=2",
-            "OUT_OF_RANGE",
-            "version",
-            "version must be a whole number 0 to 1, but is `2`".to_owned(),
-        ),
-        (
-            "time=1767225600000&genMethod=rest",
-            "INVALID",
-            "genMethod",
-            "genMethod must be a whole number 0 to 3, but is `rest`".to_owned(),
-        ),
-        (
-            "time=1767225600000&machine=1",
-            "INVALID",
-            "machine",
-            "there is no parameter `machine`; this endpoint takes time, type, genMethod, version, format"
-                .to_owned(),
-        ),
-    ] {
-        let answer = get(&service, &format!("/v1/ids:bound?{query}")).await;
+    for line in REFUSED.lines().skip(1) {
+        let [query, kind, parameter, detail] = line.splitn(4, ' ').collect::<Vec<_>>()[..] else {
+            panic!("{line}")
+        };
+        let detail = detail.replace("{a_moment}", "time must be {forms}").replace("{forms}", forms);
+        let answer = get(&service, &format!("/v1/ids:bound{query}")).await;
         assert_eq!(answer.problem(400, kind), detail, "{query}");
         assert_eq!(answer.json()["parameter"], parameter, "{query}");
     }

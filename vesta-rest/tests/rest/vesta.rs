@@ -92,89 +92,39 @@ async fn genid_is_a_new_id_of_this_server_and_no_cache_keeps_it() {
     }
 }
 
+/// A path with its query, the kind of the problem, and its detail.
+const REFUSED: &str = "
+/v1/id?x=1 INVALID there is no parameter `x`; this endpoint takes format
+/expid INVALID id is missing; it must be a whole number 0 to {max}
+/expid?id= INVALID id must be a whole number 0 to {max}, but is empty
+/expid?id=-1 INVALID id must be a whole number 0 to {max}, but is `-1`
+/expid?id=%2B1 INVALID id must be a whole number 0 to {max}, but is `+1`
+/expid?id=abc INVALID id must be a whole number 0 to {max}, but is `abc`
+/expid?id=1.5 INVALID id must be a whole number 0 to {max}, but is `1.5`
+/expid?id=18446744073709551616 OUT_OF_RANGE id must be a whole number 0 to {max}, but is `18446744073709551616`
+/expid?id=1&id=1 INVALID id must be given once only
+/expid?ID=1 INVALID id is missing; it must be a whole number 0 to {max}
+/transtime INVALID time is missing; it must be a whole number 0 to 1073741823
+/transtime?time=1073741824 OUT_OF_RANGE time must be a whole number 0 to 1073741823, but is `1073741824`
+/transtime?time=0&tz=Mars/Olympus INVALID tz must be an IANA time zone, for example Asia/Shanghai, but is `Mars/Olympus`
+/transtime?time=0&tz= INVALID tz must be an IANA time zone, for example Asia/Shanghai, but is ``
+/makeid?seq=0 INVALID time is missing; it must be a whole number 0 to 1073741823
+/makeid?time=0 INVALID seq is missing; it must be a whole number 0 to 1048575
+/makeid?time=0&seq=0&machine=1024 OUT_OF_RANGE machine must be a whole number 0 to 1023, but is `1024`
+/makeid?time=0&seq=1048576 OUT_OF_RANGE seq must be a whole number 0 to 1048575, but is `1048576`
+/makeid?time=0&seq=1024&type=1 OUT_OF_RANGE seq must be a whole number 0 to 1023, but is `1024`
+/makeid?time=0&seq=0&genMethod=4 OUT_OF_RANGE genMethod must be a whole number 0 to 3, but is `4`
+/makeid?time=0&seq=0&type=2 OUT_OF_RANGE type must be a whole number 0 to 1, but is `2`
+/makeid?time=0&seq=0&version=2 OUT_OF_RANGE version must be a whole number 0 to 1, but is `2`
+/makeid?time=0&seq=0&seq=1 INVALID seq must be given once only";
+
 #[actix_web::test]
 async fn what_does_not_fit_is_refused_with_its_name_and_range() {
     let service = service();
-    let max = u64::MAX;
-    let (invalid, range) = ("INVALID", "OUT_OF_RANGE");
-    for (uri, kind, detail) in [
-        ("/v1/id?x=1", invalid, "there is no parameter `x`; this endpoint takes format".to_owned()),
-        ("/expid", invalid, format!("id is missing; it must be a whole number 0 to {max}")),
-        ("/expid?id=", invalid, format!("id must be a whole number 0 to {max}, but is empty")),
-        ("/expid?id=-1", invalid, format!("id must be a whole number 0 to {max}, but is `-1`")),
-        ("/expid?id=%2B1", invalid, format!("id must be a whole number 0 to {max}, but is `+1`")),
-        ("/expid?id=abc", invalid, format!("id must be a whole number 0 to {max}, but is `abc`")),
-        ("/expid?id=1.5", invalid, format!("id must be a whole number 0 to {max}, but is `1.5`")),
-        (
-            "/expid?id=18446744073709551616",
-            range,
-            format!("id must be a whole number 0 to {max}, but is `18446744073709551616`"),
-        ),
-        ("/expid?id=1&id=1", invalid, "id must be given once only".to_owned()),
-        ("/expid?ID=1", invalid, format!("id is missing; it must be a whole number 0 to {max}")),
-        (
-            "/transtime",
-            invalid,
-            "time is missing; it must be a whole number 0 to 1073741823".to_owned(),
-        ),
-        (
-            "/transtime?time=1073741824",
-            range,
-            "time must be a whole number 0 to 1073741823, but is `1073741824`".to_owned(),
-        ),
-        (
-            "/transtime?time=0&tz=Mars/Olympus",
-            invalid,
-            "tz must be an IANA time zone, for example Asia/Shanghai, but is `Mars/Olympus`"
-                .to_owned(),
-        ),
-        (
-            "/transtime?time=0&tz=",
-            invalid,
-            "tz must be an IANA time zone, for example Asia/Shanghai, but is ``".to_owned(),
-        ),
-        (
-            "/makeid?seq=0",
-            invalid,
-            "time is missing; it must be a whole number 0 to 1073741823".to_owned(),
-        ),
-        (
-            "/makeid?time=0",
-            invalid,
-            "seq is missing; it must be a whole number 0 to 1048575".to_owned(),
-        ),
-        (
-            "/makeid?time=0&seq=0&machine=1024",
-            range,
-            "machine must be a whole number 0 to 1023, but is `1024`".to_owned(),
-        ),
-        (
-            "/makeid?time=0&seq=1048576",
-            range,
-            "seq must be a whole number 0 to 1048575, but is `1048576`".to_owned(),
-        ),
-        (
-            "/makeid?time=0&seq=1024&type=1",
-            range,
-            "seq must be a whole number 0 to 1023, but is `1024`".to_owned(),
-        ),
-        (
-            "/makeid?time=0&seq=0&genMethod=4",
-            range,
-            "genMethod must be a whole number 0 to 3, but is `4`".to_owned(),
-        ),
-        (
-            "/makeid?time=0&seq=0&type=2",
-            range,
-            "type must be a whole number 0 to 1, but is `2`".to_owned(),
-        ),
-        (
-            "/makeid?time=0&seq=0&version=2",
-            range,
-            "version must be a whole number 0 to 1, but is `2`".to_owned(),
-        ),
-        ("/makeid?time=0&seq=0&seq=1", invalid, "seq must be given once only".to_owned()),
-    ] {
+    for line in REFUSED.lines().skip(1) {
+        let (uri, rest) = line.split_once(' ').unwrap();
+        let (kind, detail) = rest.split_once(' ').unwrap();
+        let detail = detail.replace("{max}", &u64::MAX.to_string());
         let answer = get(&service, uri).await;
         assert_eq!(answer.problem(400, kind), detail, "{uri}");
         let named = answer.json()["parameter"].as_str().unwrap().to_owned();
