@@ -26,7 +26,7 @@ pub fn now() -> Duration {
     Duration::try_from(now).expect("it begins at zero")
 }
 
-/// Pauses a process, which must be a child that nobody has waited for: its number is still its own.
+/// Pauses a child process that was not waited for yet, so that the number is still its own.
 ///
 /// # Panics
 /// If it may not be signalled.

@@ -56,7 +56,7 @@ fn admin_of(assembled: Assembled) -> Admin {
     Admin { service: assembled.service, metrics, shutdown, router: router(state) }
 }
 
-/// A service with so many machine IDs of five.
+/// A service with `count` machine IDs of a pool of five.
 fn admin_of_pool(count: &str) -> (Admin, tempfile::TempDir) {
     let folder = tempfile::tempdir().expect("a folder");
     let state_dir = folder.path().to_str().expect("a plain path");

@@ -1,5 +1,5 @@
-//! HTTPS: with curl, and by hand. Whom the handshake lets in is that of both servers: see the tests of
-//! vesta-server.
+//! HTTPS: with curl, and by hand. Both servers share the handshake: the tests of vesta-server show which
+//! certificates it accepts.
 
 use std::io::{Read, Write};
 use std::process::Command;

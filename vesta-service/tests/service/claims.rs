@@ -37,7 +37,7 @@ fn with_clock(
 }
 
 impl Busy {
-    /// The next `others` claims are preceded by somebody else, who gives back again at once.
+    /// Another owner precedes each of the next `others` claims, and releases at once.
     fn new(others: u64) -> Self {
         let records = Arc::new(MemoryStore::new());
         let (behind, others) = (records.clone(), AtomicU64::new(others));

@@ -149,7 +149,7 @@ fn tags_of_any_rows() {
                 }
                 assert!(next <= Some(i64::MAX.unsigned_abs()), "{key}: more than 63 bits");
             }
-            // Somebody changes rows while they are in use; nothing comes twice.
+            // Rows change while they are in use; no number repeats.
             let highest: HashMap<_, _> =
                 first.keys().map(|key| (key, next(&service, key).ok())).collect();
             rows.iter().rev().for_each(|row| drop(write(&store, row)));

@@ -78,7 +78,7 @@ fn build(kind: &str, layout: &str) -> Result<LocalIdService, BuildError> {
     }
 }
 
-/// Says IDs until nobody listens any more.
+/// Prints IDs until its output is closed.
 #[test]
 #[ignore = "the child process of the other tests"]
 fn child() {

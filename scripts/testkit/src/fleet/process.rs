@@ -93,7 +93,7 @@ impl Process {
         let stderr = child.stderr.take().map(BufReader::new);
         let (sender, events) = channel();
         let log_sender = sender.clone();
-        // Nobody need listen any more.
+        // The receiver may be gone.
         std::thread::spawn(move || {
             read_lines(stdout, |line| drop(sender.send((now(), Event::read(line)))));
         });
