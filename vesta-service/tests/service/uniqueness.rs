@@ -194,7 +194,7 @@ for_each! {
     paced_local_coarse_min_granularity: Local, MIN_GRANULARITY, TUNES[3], PART;
     coarse_min_granularity: Atomic, MIN_GRANULARITY, TUNES[2], PART;
     borrowing_paced_max_peak: Atomic, MAX_PEAK,
-        |builder| builder.borrow_ahead(Duration::from_secs(2)).pacing(true), PART;
+        |builder| builder.borrow_ahead(Duration::from_secs(2)).pacing(true), 2; // two of its ticks are borrowed
     borrowing_local_min_granularity: Local, MIN_GRANULARITY,
         |builder| builder.borrow_ahead(Duration::from_millis(20)), PART;
 }
