@@ -1,6 +1,6 @@
 //! Test support shared by the crates of Vesta: random numbers, folders, programs, fleets of
 //! processes, wrong wall clocks under them, the search for secrets in what they said and, by feature, certificates. Stores that
-//! fail and clocks are vesta-service's own fakes: `FlakyStore`, `MemoryStore`, `ManualClock`.
+//! fail and clocks are vesta-service's own fakes: `FlakyStore`, `Intercept`, `MemoryStore`, `ManualClock`.
 //! Only tests depend on it.
 #![forbid(unsafe_code)]
 

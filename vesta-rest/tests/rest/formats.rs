@@ -8,62 +8,12 @@ use crate::vesta::GOLDEN;
 
 /// The IDs of [`GOLDEN`] from the fifth on, in every format but decimal. Computed apart from this code, in
 /// Python: `f"{n:020}"`, `f"{n:016x}"`, repeated division by 36, 62 and by 32, and check symbols digit by digit.
-const TEXTS: [[&str; 9]; 5] = [
-    [
-        "13835058055282163711",
-        "bfffffffffffffff",
-        "2X41IRSMLLCLB",
-        "GU0iBVp7iAB",
-        "BZZZZZZZZZZZZ",
-        "BZZZZZZZZZZZZ8",
-        "138350580552821637115",
-        "1383505805528216371185",
-        "138350580552821637115",
-    ],
-    [
-        "02407837855670862845",
-        "216a5bc5c00003fd",
-        "0IAKJA8DRATQ5",
-        "2rrvDihMXHR",
-        "22TJVRQ0000ZX",
-        "22TJVRQ0000ZX1",
-        "24078378556708628453",
-        "240783785567086284524",
-        "24078378556708628451",
-    ],
-    [
-        "04611686018428436480",
-        "4000000000100000",
-        "0Z1CI99JJTLA8",
-        "5UfZOVH6yAa",
-        "4000000010000",
-        "4000000010000U",
-        "46116860184284364802",
-        "461168601842843648010",
-        "46116860184284364800",
-    ],
-    [
-        "07046982853636171783",
-        "61cbe991a140a807",
-        "1HJFEXQZ9J8QV",
-        "8OZFsxR4MhL",
-        "63JZ9J6GM1A07",
-        "63JZ9J6GM1A070",
-        "70469828536361717838",
-        "704698285363617178322",
-        "70469828536361717833",
-    ],
-    [
-        "18446744073709551615",
-        "ffffffffffffffff",
-        "3W5E11264SGSF",
-        "LygHa16AHYF",
-        "FZZZZZZZZZZZZ",
-        "FZZZZZZZZZZZZB",
-        "184467440737095516158",
-        "1844674407370955161515",
-        "184467440737095516153",
-    ],
+const TEXTS: [&str; 5] = [
+    "13835058055282163711 bfffffffffffffff 2X41IRSMLLCLB GU0iBVp7iAB BZZZZZZZZZZZZ BZZZZZZZZZZZZ8 138350580552821637115 1383505805528216371185 138350580552821637115",
+    "02407837855670862845 216a5bc5c00003fd 0IAKJA8DRATQ5 2rrvDihMXHR 22TJVRQ0000ZX 22TJVRQ0000ZX1 24078378556708628453 240783785567086284524 24078378556708628451",
+    "04611686018428436480 4000000000100000 0Z1CI99JJTLA8 5UfZOVH6yAa 4000000010000 4000000010000U 46116860184284364802 461168601842843648010 46116860184284364800",
+    "07046982853636171783 61cbe991a140a807 1HJFEXQZ9J8QV 8OZFsxR4MhL 63JZ9J6GM1A07 63JZ9J6GM1A070 70469828536361717838 704698285363617178322 70469828536361717833",
+    "18446744073709551615 ffffffffffffffff 3W5E11264SGSF LygHa16AHYF FZZZZZZZZZZZZ FZZZZZZZZZZZZB 184467440737095516158 1844674407370955161515 184467440737095516153",
 ];
 
 const NAMES: &str = "decimal, padded-decimal, hex, base36, base62, crockford, crockford-check, decimal-damm, decimal-mod97, decimal-luhn";
@@ -71,7 +21,7 @@ const NAMES: &str = "decimal, padded-decimal, hex, base36, base62, crockford, cr
 /// The parts, the ID, the name of a format and the text in it.
 fn golden() -> impl Iterator<Item = ([u64; 6], u64, IdFormat, String)> {
     GOLDEN[4..].iter().zip(TEXTS).flat_map(|((parts, id), texts)| {
-        let all = [id.to_string()].into_iter().chain(texts.map(str::to_owned));
+        let all = [id.to_string()].into_iter().chain(texts.split(' ').map(str::to_owned));
         IdFormat::ALL.into_iter().zip(all).map(|(format, text)| (*parts, *id, format, text))
     })
 }
@@ -206,6 +156,7 @@ async fn a_format_that_there_is_not_is_refused_and_no_id_is_taken() {
 
 const MISTYPED: &str = "a character of it was mistyped, swapped, lost or added";
 
+/// What is wrong with a text of a format, vesta-intf says and tests.
 #[actix_web::test]
 async fn a_text_that_is_no_id_of_its_format_is_refused() {
     let service = service();
@@ -219,7 +170,6 @@ async fn a_text_that_is_no_id_of_its_format_is_refused() {
             "OUT_OF_RANGE",
             format!("{decimal} `18446744073709551616`"),
         ),
-        ("hex", "", "INVALID", "id: hex takes exactly 16 characters, not 0".to_owned()),
         // Digits alone are not taken for decimal.
         (
             "hex",
@@ -228,65 +178,10 @@ async fn a_text_that_is_no_id_of_its_format_is_refused() {
             "id: hex takes exactly 16 characters, not 19".to_owned(),
         ),
         (
-            "hex",
-            "0x6a5bc5c00003fd",
-            "INVALID",
-            "id: character 2 is 'x', which is not a digit of hex (0-9, a-f)".to_owned(),
-        ),
-        (
-            "padded-decimal",
-            "2407837855670862845",
-            "INVALID",
-            "id: padded-decimal takes exactly 20 characters, not 19".to_owned(),
-        ),
-        (
-            "padded-decimal",
-            "18446744073709551616",
-            "INVALID",
-            "id: it is above 18446744073709551615, the largest number of 64 bits".to_owned(),
-        ),
-        (
-            "base62",
-            "LygHa16AHYG",
-            "INVALID",
-            "id: it is above LygHa16AHYF, the largest number of 64 bits".to_owned(),
-        ),
-        (
-            "base62",
-            "2rrvDihM-HR",
-            "INVALID",
-            "id: character 9 is '-', which is not a digit of base62 (0-9, A-Z, a-z)".to_owned(),
-        ),
-        (
-            "crockford",
-            "G000000000000",
-            "INVALID",
-            "id: it is above FZZZZZZZZZZZZ, the largest number of 64 bits".to_owned(),
-        ),
-        (
-            "crockford",
-            "22TJVRQ0000ZU",
-            "INVALID",
-            "id: character 13 is 'U', which is not a digit of crockford (0-9, A-Z without U)"
-                .to_owned(),
-        ),
-        (
             "crockford-check",
             "22TJVRQ0000ZX2",
             "INVALID",
             format!("id: its check symbol is wrong (crockford): {MISTYPED}"),
-        ),
-        (
-            "decimal-damm",
-            "24078378556708628354",
-            "INVALID",
-            format!("id: its check symbol is wrong (damm): {MISTYPED}"),
-        ),
-        (
-            "decimal-mod97",
-            "240783785567086284542",
-            "INVALID",
-            format!("id: its check symbols are wrong (mod97): {MISTYPED}"),
         ),
     ] {
         let answer = get(&service, &format!("/expid?id={text}&format={format}")).await;
@@ -300,11 +195,8 @@ async fn a_text_that_is_no_id_of_its_format_is_refused() {
     let detail = get(&service, "/expid?format=base62").await.problem(400, "INVALID");
     assert_eq!(detail, "id is missing; it must be an ID as base62");
     // Without `format` nothing is guessed.
-    for text in TEXTS
-        .iter()
-        .flat_map(|texts| &texts[1..])
-        .filter(|text| text.contains(|c: char| !c.is_ascii_digit()))
-    {
+    let texts = TEXTS.iter().flat_map(|texts| texts.split(' ').skip(1));
+    for text in texts.filter(|text| text.contains(|c: char| !c.is_ascii_digit())) {
         get(&service, &format!("/expid?id={text}")).await.problem(400, "INVALID");
         get(&service, &format!("/v1/ids/{text}")).await.problem(400, "INVALID");
     }
