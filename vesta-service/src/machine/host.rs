@@ -74,7 +74,7 @@ mod tests {
         assert_eq!(ordinal("vesta-3", Some("vesta")).unwrap(), 3);
         assert_eq!(ordinal("vesta-2-0.vesta.prod", Some("vesta-2")).unwrap(), 0);
         for name in ["vesta-ids-3", "other-3", "vest-3", "vesta-2-0", "ip-10-0-3-17"] {
-            assert!(refusal(name, Some("vesta")).contains("expects vesta-N"), "{name}");
+            assert!(refusal(name, Some("vesta")).contains("the ordinal is of vesta-N"), "{name}");
         }
         assert!(ordinal("vesta-x", Some("vesta")).is_err());
     }

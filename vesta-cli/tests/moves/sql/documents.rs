@@ -42,8 +42,8 @@ fn statements(document: &str) -> Vec<String> {
             let spans = line.split('`').enumerate().filter(|(i, _)| in_block || i % 2 == 1);
             let spans = spans.flat_map(|(_, span)| {
                 let start = VERBS.iter().filter_map(|verb| span.find(verb)).min()?;
-                let quote = if span[..start].ends_with('\'') { '\'' } else { '`' };
-                Some(span[start..].trim_end_matches(quote).to_owned())
+                let quote = span[..start].chars().next_back().filter(|c| "'\"".contains(*c));
+                Some(span[start..].split(quote.unwrap_or('`')).next()?.to_owned())
             });
             all.extend(spans);
         }
@@ -57,7 +57,7 @@ fn statements(document: &str) -> Vec<String> {
 #[test]
 fn statements_are_found_in_blocks_and_in_spans() {
     let document = "```sql\nSELECT 1 -- one\n  FROM a;\n```\n`x` and `SELECT b` or SELECT c\n\
-                    ```text\n$ mysql -e 'UPDATE d SET e = 1'\n```\n  ```sql\n  DROP f;\n  ```\n";
-    let expected = ["SELECT 1 FROM a", "SELECT b", "UPDATE d SET e = 1", "DROP f"];
+                    ```text\n$ mysql -e 'UPDATE d SET e = 1'\nquery(\"SELECT g\").bind(1)\n```\n  ```sql\n  DROP f;\n  ```\n";
+    let expected = ["SELECT 1 FROM a", "SELECT b", "UPDATE d SET e = 1", "SELECT g", "DROP f"];
     assert_eq!(statements(document), expected);
 }
