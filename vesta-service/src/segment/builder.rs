@@ -8,7 +8,7 @@ use super::store::SegmentStore;
 use crate::clock::{AnyClock, Clock};
 use crate::wait::Drive;
 
-/// Builds a [`SegmentService`](crate::SegmentService). Everything has a default but the store.
+/// Builds a [`SegmentService`](super::SegmentService). Everything has a default but the store.
 #[derive(Debug, Clone)]
 pub struct SegmentBuilder {
     pub(crate) store: Arc<dyn SegmentStore>,

@@ -7,7 +7,7 @@ use super::legacy::Legacy;
 use super::owner::ForeignOwner;
 #[cfg(feature = "mysql")]
 use crate::backends::mysql;
-use crate::{Kind, OpenError, StoreUrl};
+use crate::{OpenError, StoreUrl};
 
 /// Reads the machine IDs that a legacy system has handed out. Changes nothing.
 ///
@@ -17,9 +17,9 @@ use crate::{Kind, OpenError, StoreUrl};
 pub fn machine_ids(url: &StoreUrl, legacy: Legacy<'_>) -> Result<Vec<ForeignOwner>, OpenError> {
     match (legacy, url.kind()) {
         #[cfg(feature = "mysql")]
-        (Legacy::VestaDb, Kind::Mysql) => mysql::vesta_machine_ids(url),
+        (Legacy::VestaDb, crate::Kind::Mysql) => mysql::vesta_machine_ids(url),
         #[cfg(feature = "zookeeper")]
-        (Legacy::Leaf, Kind::Zookeeper) => leaf::leaf_machine_ids(url),
+        (Legacy::Leaf, crate::Kind::Zookeeper) => leaf::leaf_machine_ids(url),
         (Legacy::CosId { namespace, max_machine }, _) => {
             cosid::machine_ids(url, namespace, max_machine)
         }

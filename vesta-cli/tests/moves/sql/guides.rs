@@ -54,6 +54,13 @@ const MYSQL: &[Check] = &[
         expects: |rows| texts(rows) == ["tag7 1007 1007"],
     },
     Check {
+        begins: "UPDATE tiny_id_info SET delta = 2, remainder = 0",
+        tables: || tinyid() + "INSERT INTO tiny_id_info (biz_type, max_id) VALUES ('test', 1);",
+        values: &[],
+        then: "SELECT CONCAT(delta, ' ', remainder) FROM tiny_id_info WHERE biz_type = 'test'",
+        expects: |rows| texts(rows) == ["2 1"],
+    },
+    Check {
         begins: "INSERT INTO tiny_id_token",
         tables: tinyid,
         values: &["token"],
