@@ -61,6 +61,13 @@ const MYSQL: &[Check] = &[
         expects: |rows| texts(rows) == ["2 1"],
     },
     Check {
+        begins: "SELECT biz_type, delta, remainder FROM tiny_id_info",
+        tables: tinyid,
+        values: &[],
+        then: "",
+        expects: |rows| rows.len() == 200 && rows.iter().all(|row| row.len() == 3),
+    },
+    Check {
         begins: "INSERT INTO tiny_id_token",
         tables: tinyid,
         values: &["token"],
