@@ -20,7 +20,7 @@ trap 'rm -f "$log"' EXIT
 check() {
   local checker=$1 module=$2
   echo "-- $checker"
-  if ! RUSTFLAGS="${RUSTFLAGS-} --cfg $checker" CARGO_TARGET_DIR="$target/$checker" CARGO_PROFILE_DEV_DEBUG=0 \
+  if ! RUSTFLAGS="${RUSTFLAGS-} --cfg $checker" CARGO_TARGET_DIR="$target/$checker" CARGO_PROFILE_DEV_DEBUG=0 CARGO_PROFILE_DEV_OPT_LEVEL=2 \
     RUST_BACKTRACE=0 cargo test --quiet -p vesta-service --features serial --lib -- "$module::" --nocapture &>"$log"; then
     cat "$log" >&2
     exit 1
