@@ -1,4 +1,5 @@
-"""Compares the Chinese guides with their English originals, and follows the links in all documents.
+"""Compares the Chinese guides with their English originals, and follows the links in all documents. Files and tests
+that a document names must exist.
 
 A translation has its original's headings, tables, lists and code in the same order; comments in code may differ."""
 
@@ -72,8 +73,26 @@ def broken(path):
                 yield f"{path}:{number}: {target} leads nowhere"
 
 
+def absent(path, sources):
+    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+        files = re.findall(r"`((?:vesta-[a-z]+|scripts|deploy|ops)/[\w./-]+)`", line)
+        yield from (f"{path}:{number}: there is no {file}" for file in files if not Path(file).exists())
+        tests = re.findall(r"`(?!vesta_)([a-z0-9]+(?:_[a-z0-9]+){4,})`", line)
+        yield from (f"{path}:{number}: there is no test {test}" for test in tests if test not in sources)
+        binaries = [] if path.name == "CHANGELOG.md" else re.findall(r"--test (\w+)", line)
+        for name in binaries:
+            if not [*Path().glob(f"vesta-*/tests/{name}.rs"), *Path().glob(f"vesta-*/tests/{name}/main.rs")]:
+                yield f"{path}:{number}: there is no test binary {name}"
+
+
 os.chdir(Path(__file__).resolve().parents[2])
 documents = sorted([*Path().glob("*.md"), *Path("docs").glob("*.md")])
-wrong = [w for path in documents for w in (*(compare(path) if ".zh-CN." in path.name else ()), *broken(path))]
-print("\n".join(wrong) or f"{len(documents)} documents: translations agree with their originals, links resolve")
+rust = [*Path().glob("vesta-*/**/*.rs"), *Path("scripts/testkit").glob("**/*.rs")]
+sources = "".join(path.read_text("utf-8") for path in rust)
+wrong = [
+    w
+    for path in documents
+    for w in (*(compare(path) if ".zh-CN." in path.name else ()), *broken(path), *absent(path, sources))
+]
+print("\n".join(wrong) or f"{len(documents)} documents: translations agree with their originals, what they name is there")
 sys.exit(bool(wrong))
